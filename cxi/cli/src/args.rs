@@ -1,6 +1,6 @@
 //! Values of options that need a parser of their own.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -8,6 +8,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use cxi::{DeviceId, Limit, LnisPerRgid, Member, Resource};
 use cxi_job::settings::Value;
 use cxi_job::{IdSet, TenantName};
+
+use crate::exit::Failure;
 
 /// The most NICs that a range may name, far more than a node has.
 const MOST_NICS: u32 = 256;
@@ -81,6 +83,19 @@ impl FromStr for LimitArg {
             .map_err(|error| format!("{resource}: {error}"))?;
         Ok(Self { resource, limit })
     }
+}
+
+/// The limits of a list that names each resource at most once.
+pub(crate) fn once_each(limits: &[LimitArg]) -> Result<BTreeMap<Resource, Limit>, Failure> {
+    let mut all = BTreeMap::new();
+    for LimitArg { resource, limit } in limits {
+        if all.insert(*resource, *limit).is_some() {
+            return Err(Failure::bad_input(format!(
+                "--limit names {resource} twice: expected each resource once"
+            )));
+        }
+    }
+    Ok(all)
 }
 
 /// A network namespace by inode number, given as a number or as a file such as `/proc/self/ns/net`.

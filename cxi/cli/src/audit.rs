@@ -4,19 +4,21 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use cxi_job::audit::{Audit, Finding, Observation, Severity};
+use cxi::{DeviceId, Service, ServiceId};
+use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
 use cxi_job::pool::Timestamp;
-use cxi_job::{AuditOptions, IdSet, JobLimits};
+use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic};
 use nix::unistd::{Uid, User};
 use serde::Serialize;
 
 use crate::args::{RangeArg, duration, number};
 use crate::exit::{Exit, Failure};
+use crate::files::{self, OBSERVATION, StateFile};
 use crate::job::JobNode;
+use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, nics};
-use crate::state_file::{self, OBSERVATION, StateFile};
+use crate::output::{Report, merge, nic_names};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -57,10 +59,10 @@ struct Found<'a> {
 pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Failure> {
     let file = arguments.idle_file.as_deref();
     let file = file
-        .map(|path| StateFile::lock(OBSERVATION, path, state_file::WAIT))
+        .map(|path| StateFile::lock(OBSERVATION, path))
         .transpose()?;
     let earlier: Option<Observation> = match &file {
-        Some(file) => state_file::load(OBSERVATION, file.path())?,
+        Some(file) => files::load(OBSERVATION, file.path())?,
         None => None,
     };
     // A failed lookup says nothing about the user.
@@ -80,7 +82,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     for RangeArg { owner, vnis } in &arguments.range {
         options = options.range(*owner, vnis.clone());
     }
-    let node = JobNode::open(common, false)?;
+    let node = JobNode::open(common, Intent::Read)?;
     let audit = node.nics.audit(&options);
     if let Some(file) = &file {
         file.save(&audit.observation)?;
@@ -88,15 +90,42 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     Ok(report(&audit))
 }
 
+/// Warnings that services of other users have VNIs of services that were just made.
+pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<String> {
+    let shares_with = |made: &Service, found: &Service| {
+        let (vnis, others) = (made.vnis(), found.vnis());
+        made.is_enabled() && vnis.iter().any(|vni| others.contains(vni))
+    };
+    // A finding names one service of a pair. If it has a VNI of a service that was made, that one is the
+    // other of the pair, or makes another pair.
+    let concerned = |finding: &&Finding| {
+        let device = nics.nic(finding.device).and_then(NodeNic::device);
+        let (Some(device), Some(id)) = (device, finding.service) else {
+            return false;
+        };
+        let service = |id| device.services().get(id).ok();
+        let mut here = made.iter().filter(|(nic, _)| *nic == finding.device);
+        finding.code == Code::SharedVni
+            && here.any(|(_, made)| {
+                let pair = service(*made).zip(service(id));
+                pair.is_some_and(|(made, found)| shares_with(&made, &found))
+            })
+    };
+    let audit = nics.audit(&AuditOptions::new());
+    let shared = audit.findings.iter().filter(concerned);
+    merge(shared.map(|finding| (finding.device, &finding.text)))
+        .into_iter()
+        .map(|(devices, text)| format!("{}: {text}", nic_names(&devices)))
+        .collect()
+}
+
 /// Findings that several NICs share are printed once.
 fn report(audit: &Audit) -> Report {
     let findings = audit.findings.iter();
     let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));
-    let mut text: String = nics::merge(lines)
+    let mut text: String = merge(lines)
         .into_iter()
-        .map(|(devices, (severity, text))| {
-            format!("{severity}: {}: {text}\n", nics::name(&devices))
-        })
+        .map(|(devices, (severity, text))| format!("{severity}: {}: {text}\n", nic_names(&devices)))
         .collect();
     if text.is_empty() {
         "Nothing was found.\n".clone_into(&mut text);

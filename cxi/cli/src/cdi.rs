@@ -8,10 +8,11 @@ use clap::Args;
 use cxi::Host;
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use crate::files;
 use crate::node::{Node, reading};
 use crate::options::Common;
-use crate::output::{self, Report};
+use crate::output::Report;
 
 /// Nothing here is younger than this version, which all runtimes with CDI know.
 const VERSION: &str = "0.3.0";
@@ -138,7 +139,7 @@ pub(crate) fn run(arguments: &CdiArgs, common: &Common) -> Result<Report, Failur
 fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Report, Failure> {
     let specification = describe(arguments, node);
     let text = serde_json::to_string_pretty(&specification)
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write JSON: {error}")))?
+        .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?
         + "\n";
     let Some(path) = file else {
         return Ok(Report::verbatim(text));
@@ -147,7 +148,7 @@ fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Repo
         // An error shows when the file is written.
         let _ = fs::create_dir_all(directory);
     }
-    output::file::replace(path, &text)?;
+    files::replace(path, &text)?;
     let text = format!("{}\n", path.display());
     Ok(Report::new(text, &Written { written: path }))
 }

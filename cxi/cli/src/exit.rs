@@ -1,9 +1,10 @@
 //! The outcome of a command: exit codes and failures.
 
 use std::fmt;
+use std::io;
+use std::path::Path;
 
 use cxi_ioctl::Errno;
-use cxi_job::ErrorCode;
 use serde::Serialize;
 
 /// Exit codes. The numbers are documented in `--help` and do not change.
@@ -83,6 +84,23 @@ impl Failure {
         Self::new(Exit::BadInput, message)
     }
 
+    /// A failure without an exit code of its own.
+    pub(crate) fn failed(message: impl Into<String>) -> Self {
+        Self::new(Exit::Failed, message)
+    }
+
+    /// A file that cannot be written.
+    pub(crate) fn unwritten(path: &Path, error: &io::Error) -> Self {
+        let kind = match error.kind() {
+            io::ErrorKind::PermissionDenied => Exit::NotPermitted,
+            _ => Exit::Failed,
+        };
+        Self::new(
+            kind,
+            format!("{}: cannot be written: {error}", path.display()),
+        )
+    }
+
     /// Adds a line that says what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
@@ -118,23 +136,3 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
-
-/// The failure for an error of a device or of a library.
-pub(crate) fn of_device(error: &cxi::Error) -> Failure {
-    Failure::new(ErrorCode::of(error).into(), error.to_string()).errno(error.errno())
-}
-
-/// The one place where a kind of failure becomes an exit code.
-impl From<ErrorCode> for Exit {
-    fn from(code: ErrorCode) -> Self {
-        match code {
-            ErrorCode::BadInput => Self::BadInput,
-            ErrorCode::NoDevice => Self::NoDevice,
-            ErrorCode::Busy => Self::Busy,
-            ErrorCode::NotFound => Self::NotFound,
-            ErrorCode::NotPermitted => Self::NotPermitted,
-            ErrorCode::NotEnough => Self::NotEnough,
-            _ => Self::Failed,
-        }
-    }
-}

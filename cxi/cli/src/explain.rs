@@ -2,17 +2,16 @@
 
 use clap::Subcommand;
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
-use cxi_job::ProcFs;
 use cxi_job::explain::{Explanation, Inquiry};
 use serde::Serialize;
 
-use crate::exit::{Failure, of_device};
+use crate::exit::Failure;
 use crate::node::{Node, changing, reading};
 use crate::options::Common;
-use crate::output::{Report, nics};
+use crate::output::{Report, merge, nic_names};
+use crate::service::change::specification;
 use crate::service::cli::CreateArgs;
-use crate::service::create::specification;
-use crate::service::{Listed, list};
+use crate::service::{Found, amount, vnis, who};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExplainCommand {
@@ -20,21 +19,16 @@ pub(crate) enum ExplainCommand {
     Create(Box<CreateArgs>),
     /// Why you cannot use a service: allocates an LNI, and frees it again
     Open {
-        /// Service id
+        /// Service ID
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
     /// Why a service cannot be destroyed or disabled: shows who is using it. Changes nothing
     Busy {
-        /// Service id
+        /// Service ID
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
-}
-
-#[derive(Serialize)]
-struct Explained {
-    explained: Vec<OnNic>,
 }
 
 #[derive(Serialize)]
@@ -52,14 +46,14 @@ pub(crate) fn run(command: &ExplainCommand, common: &Common) -> Result<Report, F
         ExplainCommand::Create(arguments) => {
             let spec = specification(arguments)?;
             changing(common, |node| {
-                Ok(each(node, |device| create(device, &node.proc(), &spec)))
+                Ok(each(node, |device| create(node, device, &spec)))
             })
         }
         ExplainCommand::Open { id } => reading(common, |node| {
-            Ok(each(node, |device| open(device, &node.proc(), *id)))
+            Ok(each(node, |device| open(node, device, *id)))
         }),
         ExplainCommand::Busy { id } => reading(common, |node| {
-            Ok(each(node, |device| busy(device, &node.proc(), *id)))
+            Ok(each(node, |device| busy(node, device, *id)))
         }),
     }
 }
@@ -71,8 +65,20 @@ enum Answer {
     Failed(Failure),
 }
 
+impl Answer {
+    /// Why a NIC refuses something about a service.
+    fn refused(
+        error: cxi::Error,
+        node: &Node,
+        inquire: impl FnOnce(Inquiry<'_>) -> Explanation,
+    ) -> Self {
+        let explanation = inquire(Inquiry::new(&error).proc(node.proc()));
+        Self::Refused(error.into(), explanation)
+    }
+}
+
 fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
-    let (mut explained, mut refused, mut failed) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut explained, mut failed) = (Vec::new(), Vec::new());
     let mut code = None;
     for device in node.devices() {
         let id = device.id();
@@ -84,13 +90,11 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
                 explanation: None,
             }),
             Answer::Refused(failure, explanation) => {
-                let text = explanation.text();
-                refused.push((id, text.clone()));
                 code.get_or_insert(failure.kind() as u8);
                 explained.push(OnNic {
                     device: id,
                     obstacle: true,
-                    text,
+                    text: explanation.text(),
                     explanation: Some(explanation),
                 });
             }
@@ -100,39 +104,38 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
             }
         }
     }
-    let free = explained.iter().filter(|nic| !nic.obstacle);
-    let free = free.map(|nic| (nic.device, nic.text.clone()));
-    // The explanation is what was asked for, so it goes to standard output; the exit code tells
-    // what it is.
-    let text: String = nics::merge(free.chain(refused))
+    // The explanation is what was asked for, so it goes to standard output, with the NICs without an
+    // obstacle first; the exit code tells what it is.
+    let texts = |obstacle| {
+        let nics = explained.iter().filter(move |nic| nic.obstacle == obstacle);
+        nics.map(|nic| (nic.device, &nic.text))
+    };
+    let text: String = merge(texts(false).chain(texts(true)))
         .into_iter()
-        .map(|(devices, text)| format!("{}: {text}\n", nics::name(&devices)))
+        .map(|(devices, text)| format!("{}: {text}\n", nic_names(&devices)))
         .collect();
-    Report::new(text, &Explained { explained })
+    Report::of(text, "explained", &explained)
         .with_failures(failed)
         .ending_with(code.unwrap_or(0))
 }
 
-fn create(device: &Device, proc: &ProcFs, spec: &ServiceSpec) -> Answer {
+fn create(node: &Node, device: &Device, spec: &ServiceSpec) -> Answer {
     match device.services().create(spec) {
         Ok(id) => match device.services().destroy(id) {
             Ok(()) => Answer::Free(
                 "nothing is in the way: the service was created, and destroyed again".to_owned(),
             ),
-            Err(error) => Answer::Failed(of_device(&error).hint(format!(
+            Err(error) => Answer::Failed(Failure::from(error).hint(format!(
                 "Service {id} of {} was created as a test and could not be destroyed.",
                 device.id()
             ))),
         },
-        Err(error) if error.leftover().is_some() => Answer::Failed(of_device(&error)),
-        Err(error) => {
-            let inquiry = Inquiry::new(&error).device(device).proc(proc.clone());
-            Answer::Refused(of_device(&error), inquiry.spec(spec).explain())
-        }
+        Err(error) if error.leftover().is_some() => Answer::Failed(error.into()),
+        Err(error) => Answer::refused(error, node, |why| why.device(device).spec(spec).explain()),
     }
 }
 
-fn open(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
+fn open(node: &Node, device: &Device, id: ServiceId) -> Answer {
     match device.alloc_lni(id) {
         Ok(lni) => {
             drop(lni);
@@ -140,17 +143,11 @@ fn open(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
                 "you can use service {id}: an LNI was allocated, and freed again"
             ))
         }
-        Err(error) => {
-            let inquiry = Inquiry::new(&error)
-                .device(device)
-                .proc(proc.clone())
-                .service(id);
-            Answer::Refused(of_device(&error), inquiry.explain())
-        }
+        Err(error) => Answer::refused(error, node, |why| why.device(device).service(id).explain()),
     }
 }
 
-fn busy(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
+fn busy(node: &Node, device: &Device, id: ServiceId) -> Answer {
     let services = device.services();
     let asked = services
         .get(id)
@@ -158,11 +155,7 @@ fn busy(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
     let (service, usage) = match asked {
         Ok(asked) => asked,
         Err(error) => {
-            let inquiry = Inquiry::new(&error)
-                .device(device)
-                .proc(proc.clone())
-                .service(id);
-            return Answer::Refused(of_device(&error), inquiry.explain());
+            return Answer::refused(error, node, |why| why.device(device).service(id).explain());
         }
     };
     let used: Vec<String> = usage
@@ -170,7 +163,7 @@ fn busy(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
         .iter()
         .filter_map(|(resource, count)| {
             let count = (*count).filter(|count| *count > 0)?;
-            Some(list::amount(count, resource))
+            Some(amount(count, resource))
         })
         .collect();
     let used = if used.is_empty() {
@@ -178,10 +171,11 @@ fn busy(device: &Device, proc: &ProcFs, id: ServiceId) -> Answer {
     } else {
         format!("in use: {}", used.join(", "))
     };
-    let users = proc.users_of(device.id()).among(service.members().as_ref());
+    let users = node.proc().users_of(device.id());
     Answer::Free(format!(
-        "service {id} (for {}, {}): {used}; {users}",
-        list::who(&Listed::new(device, service)),
-        list::vnis(&service),
+        "service {id} (for {}, {}): {used}; {}",
+        who(&Found::new(device, service)),
+        vnis(service.vnis()),
+        users.among(service.members().as_ref())
     ))
 }

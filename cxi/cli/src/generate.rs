@@ -9,7 +9,7 @@ use clap_mangen::Man;
 use serde::Serialize;
 
 use crate::cli::Cli;
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output::Report;
 
 pub(crate) fn completions(shell: Shell) -> Report {
@@ -32,10 +32,6 @@ pub(crate) fn completions(shell: Shell) -> Report {
 }
 
 pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
-    #[derive(Serialize)]
-    struct Written {
-        written: Vec<String>,
-    }
     if !directory.is_dir() {
         return Err(Failure::bad_input(format!(
             "{}: not a directory: expected one for the manual pages",
@@ -46,11 +42,8 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
     command.build();
     let mut written = Vec::new();
     write_pages(&command, directory, &mut written)?;
-    let text = written
-        .iter()
-        .map(|page| format!("{page}\n"))
-        .collect::<String>();
-    Ok(Report::new(text, &Written { written }))
+    let text: String = written.iter().map(|page| format!("{page}\n")).collect();
+    Ok(Report::of(text, "written", &written))
 }
 
 /// One page for the command and one for each subcommand, such as `cxi-service-create.1`.
@@ -61,12 +54,7 @@ fn write_pages(
 ) -> Result<(), Failure> {
     let page = Man::new(command.clone());
     let path = directory.join(page.get_filename());
-    let cannot = |error: std::io::Error| {
-        Failure::new(
-            Exit::Failed,
-            format!("{}: cannot be written: {error}", path.display()),
-        )
-    };
+    let cannot = |error: std::io::Error| Failure::unwritten(&path, &error);
     let mut text = Vec::new();
     page.render(&mut text).map_err(cannot)?;
     fs::write(&path, text).map_err(cannot)?;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::options::Common;
 use crate::output::Report;
 
@@ -81,10 +81,10 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
     }
     let IntegrationCommand::Install { scheduler, prefix } = command;
     let prefix = common.machine_path("--prefix", prefix.as_ref(), PREFIX)?;
-    let prefix = std::path::absolute(&prefix).map_err(|error| cannot(&prefix, &error))?;
-    let this = env::current_exe().map_err(|error| {
-        Failure::new(Exit::Failed, format!("this program is not found: {error}"))
-    })?;
+    let prefix =
+        std::path::absolute(&prefix).map_err(|error| Failure::unwritten(&prefix, &error))?;
+    let this = env::current_exe()
+        .map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
     let mut paths = vec![
         (PREFIX.to_owned(), plain(&prefix)?),
         (THIS.to_owned(), plain(&this)?),
@@ -110,7 +110,7 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
             continue;
         }
         let text = lines_with(template, &paths);
-        write(&path, &text).map_err(|error| cannot(&path, &error))?;
+        write(&path, &text).map_err(|error| Failure::unwritten(&path, &error))?;
         json.written.push(path);
     }
     let lines = json
@@ -166,16 +166,5 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     fs::set_permissions(
         path,
         fs::Permissions::from_mode(if program { 0o755 } else { 0o644 }),
-    )
-}
-
-fn cannot(path: &Path, error: &io::Error) -> Failure {
-    let exit = match error.kind() {
-        io::ErrorKind::PermissionDenied => Exit::NotPermitted,
-        _ => Exit::Failed,
-    };
-    Failure::new(
-        exit,
-        format!("{}: cannot be written: {error}", path.display()),
     )
 }

@@ -17,8 +17,9 @@ mod collectives;
 mod devices;
 mod exit;
 mod explain;
+mod failure;
+mod files;
 mod generate;
-mod input;
 mod integration;
 mod job;
 mod metrics;
@@ -29,7 +30,6 @@ pub mod read;
 mod service;
 mod settings;
 mod spec_file;
-mod state_file;
 mod top;
 mod vni;
 

@@ -8,10 +8,10 @@ use cxi_job::ProcFs;
 use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::args::NicChoice;
-use crate::exit::{Exit, Failure, of_device};
+use crate::exit::{Exit, Failure};
+use crate::files::{self, MOCK_NODE, StateFile};
 use crate::options::Common;
 use crate::output::Report;
-use crate::state_file::{self, MOCK_NODE, StateFile, WAIT};
 
 const DEFAULT_MOCK_NICS: u8 = 2;
 
@@ -19,16 +19,15 @@ const DEFAULT_MOCK_NICS: u8 = 2;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Read,
-    /// Change something, on `cxi0` by default.
     Change,
-    /// Change something, on all NICs by default.
-    ChangeAll,
 }
 
 /// The NICs that a command works on, at least one, by number.
 #[derive(Debug)]
 pub(crate) struct Node {
     devices: Vec<Device>,
+    /// Whether the command line names them.
+    named: bool,
     unusable: Vec<Failure>,
     mock: Option<Mock>,
 }
@@ -39,7 +38,7 @@ struct Mock {
     save_to: Option<StateFile>,
 }
 
-/// Runs a command that only reads, by default on all NICs.
+/// Runs a command that only reads.
 pub(crate) fn reading(
     common: &Common,
     command: impl FnOnce(&Node) -> Result<Report, Failure>,
@@ -48,8 +47,8 @@ pub(crate) fn reading(
     Ok(command(&node)?.with_failures(node.unusable))
 }
 
-/// Runs a command that changes something, by default on `cxi0`, and saves what it did to a mock
-/// node, even if only some of it worked.
+/// Runs a command that changes something, and saves what it did to a mock node, even if only some of
+/// it worked.
 pub(crate) fn changing(
     common: &Common,
     command: impl FnOnce(&Node) -> Result<Report, Failure>,
@@ -86,7 +85,7 @@ impl Node {
             ));
         }
         let ids: Vec<_> = there.iter().map(|(id, _)| *id).collect();
-        let wanted = wanted(common, intent).unwrap_or_else(|| ids.clone());
+        let wanted = named(common).unwrap_or(&ids);
         if let Some(missing) = wanted.iter().find(|id| !ids.contains(id)) {
             return Err(no_such_nic(*missing, &ids));
         }
@@ -97,6 +96,7 @@ impl Node {
             .collect::<Result<_, Failure>>()?;
         Ok(Self {
             devices,
+            named: common.device.is_some(),
             unusable: Vec::new(),
             mock: Some(mock),
         })
@@ -106,23 +106,22 @@ impl Node {
     /// cannot be opened, after a warning.
     fn open_real(common: &Common, intent: Intent) -> Result<Self, Failure> {
         let host = Host::system();
-        let there = || host.device_ids().map_err(|error| of_device(&error));
-        let ids = match wanted(common, intent) {
-            Some(ids) => ids,
-            None => there()?,
+        let ids = match named(common) {
+            Some(ids) => ids.to_vec(),
+            None => host.device_ids()?,
         };
         if ids.is_empty() {
             return Err(no_device());
         }
         let mut devices = Vec::new();
-        let mut unusable = Vec::new();
+        let mut unusable: Vec<Failure> = Vec::new();
         for id in ids {
             match host.open(id) {
                 Ok(device) => devices.push(device),
-                Err(error) => match there()? {
+                Err(error) => match host.device_ids()? {
                     there if there.is_empty() => return Err(no_device()),
                     there if !there.contains(&id) => return Err(no_such_nic(id, &there)),
-                    _ => unusable.push(of_device(&error)),
+                    _ => unusable.push(error.into()),
                 },
             }
         }
@@ -130,6 +129,7 @@ impl Node {
             Some(failure) if intent != Intent::Read || devices.is_empty() => Err(failure.clone()),
             _ => Ok(Self {
                 devices,
+                named: common.device.is_some(),
                 unusable,
                 mock: None,
             }),
@@ -139,6 +139,16 @@ impl Node {
     /// The NICs, by number.
     pub(crate) fn devices(&self) -> &[Device] {
         &self.devices
+    }
+
+    /// Whether the command line names the NICs.
+    pub(crate) fn are_named(&self) -> bool {
+        self.named
+    }
+
+    /// Whether it is a mock node.
+    pub(crate) fn is_mock(&self) -> bool {
+        self.mock.is_some()
     }
 
     /// Saves the changes of a mock node with a state file.
@@ -172,15 +182,15 @@ impl Node {
 impl Mock {
     fn open(path: &Path, common: &Common, intent: Intent) -> Result<Self, Failure> {
         if intent == Intent::Read
-            && let Some(state) = state_file::load(MOCK_NODE, path)?
+            && let Some(state) = files::load(MOCK_NODE, path)?
         {
             return Ok(Self {
                 node: restored(&state, path, common)?,
                 save_to: None,
             });
         }
-        let file = StateFile::lock(MOCK_NODE, path, WAIT)?;
-        let node = if let Some(state) = state_file::load(MOCK_NODE, file.path())? {
+        let file = StateFile::lock(MOCK_NODE, path)?;
+        let node = if let Some(state) = files::load(MOCK_NODE, file.path())? {
             restored(&state, path, common)?
         } else {
             let node = new_node(common)?;
@@ -197,7 +207,7 @@ impl Mock {
 /// An open file of root.
 fn open_mock(id: DeviceId, nic: &Arc<Nic>) -> Result<Device, Failure> {
     let file = nic.open().map_err(|errno| {
-        Failure::new(Exit::Failed, format!("{id}: the mock NIC cannot be opened")).errno(errno)
+        Failure::failed(format!("{id}: the mock NIC cannot be opened")).errno(errno)
     })?;
     let transport = Arc::new(file.transport(Credentials::root()));
     Ok(Device::with_transport(id, transport))
@@ -281,11 +291,10 @@ fn inject(node: &MockNode, faults: &[FaultSpec]) {
 }
 
 /// The NICs to work on; `None` for all.
-fn wanted(common: &Common, intent: Intent) -> Option<Vec<DeviceId>> {
-    match (&common.device, intent) {
-        (Some(NicChoice::All), _) | (None, Intent::Read | Intent::ChangeAll) => None,
-        (Some(NicChoice::These(ids)), _) => Some(ids.clone()),
-        (None, Intent::Change) => Some(vec![DeviceId::new(0)]),
+pub(crate) fn named(common: &Common) -> Option<&[DeviceId]> {
+    match &common.device {
+        Some(NicChoice::These(ids)) => Some(ids),
+        Some(NicChoice::All) | None => None,
     }
 }
 

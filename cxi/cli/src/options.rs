@@ -15,15 +15,14 @@ use tempfile::TempDir;
 use crate::args::NicChoice;
 use crate::exit::{Exit, Failure};
 use crate::output::log::{self, LogFormat};
-use crate::output::nics;
+use crate::output::nic_names;
 use crate::settings::{self, Settings};
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
-    /// NICs to work on: cxi0, cxi0-3, a list of these, or all [default: all for commands that only
-    /// read, otherwise cxi0]
+    /// NICs to work on: cxi0, cxi0-3, a list of these, or all [default: all]
     #[arg(short, long, global = true, value_name = "NICS")]
     pub(crate) device: Option<NicChoice>,
     /// Print JSON; errors too, one object per line on standard error
@@ -129,7 +128,7 @@ impl Common {
             let warning = format!(
                 "{MOCK} names the mock node {}: this machine's {} is not used",
                 state.display(),
-                nics::name(&ids)
+                nic_names(&ids)
             );
             log::print_warnings(&[warning], self.json);
         }

@@ -12,7 +12,7 @@ use cxi_mock::NodeSnapshot;
 
 use crate::cli::Cli;
 use crate::exit::Failure;
-use crate::state_file::{self, Kind, MOCK_NODE, OBSERVATION};
+use crate::files::{self, MOCK_NODE, OBSERVATION};
 use crate::{job, spec_file};
 
 /// What a file is called in messages.
@@ -63,7 +63,7 @@ impl Kept {
     ///
     /// What is wrong, and where.
     pub fn mock_node(text: &str) -> Result<Self, String> {
-        state_file::parse(MOCK_NODE, text).map(Self::MockNode)
+        MOCK_NODE.parse(text).map(Self::MockNode)
     }
 
     /// Parses the file of an audit.
@@ -72,7 +72,7 @@ impl Kept {
     ///
     /// What is wrong, and where.
     pub fn observation(text: &str) -> Result<Self, String> {
-        state_file::parse(OBSERVATION, text).map(Self::Observation)
+        OBSERVATION.parse(text).map(Self::Observation)
     }
 
     /// Writes a text that is parsed to the same.
@@ -81,13 +81,11 @@ impl Kept {
     ///
     /// It cannot be written as JSON.
     pub fn print(&self) -> Result<String, String> {
-        fn text<T: serde::Serialize>(kind: Kind, kept: &T) -> Result<String, String> {
-            state_file::text_of(kind, kept).map_err(message)
-        }
         match self {
-            Self::MockNode(node) => text(MOCK_NODE, node),
-            Self::Observation(seen) => text(OBSERVATION, seen),
+            Self::MockNode(node) => files::print(MOCK_NODE, node),
+            Self::Observation(seen) => files::print(OBSERVATION, seen),
         }
+        .map_err(message)
     }
 }
 

@@ -4,13 +4,12 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use cxi_job::settings::{Directories, FILE, SettingsError, Source};
+use cxi_job::settings::{Directories, FILE, Source};
 use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::options::{Common, MOCK};
-use crate::output::Report;
-use crate::output::table::Columns;
+use crate::output::{Columns, Report};
 
 pub(crate) use cxi_job::settings::{NODE_LOCK, Settings};
 pub(crate) use cxi_job::site::keys::*;
@@ -30,17 +29,6 @@ pub(crate) fn load(named: Option<&Path>, mock: Option<Directories>) -> Result<Se
     };
     settings.check(ALL)?;
     Ok(settings)
-}
-
-impl From<SettingsError> for Failure {
-    fn from(error: SettingsError) -> Self {
-        let failure = Self::bad_input(error.to_string());
-        if let SettingsError::Unknown { .. } = &error {
-            let names: Vec<_> = ALL.iter().map(|key| key.name()).collect();
-            return failure.hint(format!("Expected one of {}.", names.join(", ")));
-        }
-        failure
-    }
 }
 
 #[derive(Serialize)]

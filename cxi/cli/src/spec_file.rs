@@ -5,15 +5,15 @@ use std::path::Path;
 use cxi::ServiceSpec;
 use serde_saphyr::{DuplicateKeyPolicy, Error as YamlError};
 
-use crate::exit::{Exit, Failure};
-use crate::input;
+use crate::exit::Failure;
+use crate::files;
 
 /// Far more than a specification needs; anything longer, such as `/dev/zero`, is an error.
 const LONGEST: u64 = 1 << 20;
 
 /// Reads a file, or standard input for `-`.
 pub(crate) fn read(path: &Path) -> Result<ServiceSpec, Failure> {
-    let input = input::read(path, LONGEST)?;
+    let input = files::read(path, LONGEST)?;
     parse(&input.name, &input.text)
 }
 
@@ -79,7 +79,7 @@ fn at(name: &str, error: &YamlError) -> String {
 /// A file that [`read`] understands.
 pub(crate) fn write(spec: &ServiceSpec) -> Result<String, Failure> {
     serde_saphyr::to_string(spec)
-        .map_err(|error| Failure::new(Exit::Failed, format!("cannot write YAML: {error}")))
+        .map_err(|error| Failure::failed(format!("cannot write YAML: {error}")))
 }
 
 #[cfg(test)]

@@ -10,14 +10,13 @@ use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
 use crate::args::duration;
-use crate::exit::{Failure, of_device};
+use crate::exit::Failure;
 use crate::job::records;
 use crate::node::{Node, reading};
 use crate::options::Common;
-use crate::output::table::Columns;
-use crate::output::{Report, nics};
-use crate::service::list::who;
-use crate::service::usage;
+use crate::output::{Columns, Report, nic_names};
+use crate::service::show::measure;
+use crate::service::who;
 use crate::vni::cli::PoolArgs;
 
 /// To the upper left corner, and nothing below it.
@@ -33,11 +32,6 @@ pub(crate) struct TopArgs {
     interval: Duration,
     #[command(flatten)]
     pool: PoolArgs,
-}
-
-#[derive(Serialize)]
-struct Top {
-    users: Vec<User>,
 }
 
 /// Services for the same members and VNIs, on one NIC or several: a job, mostly.
@@ -70,20 +64,20 @@ fn of_node(arguments: &TopArgs, node: &Node, common: &Common) -> Result<Report, 
     let mut users = users(node)?;
     name_jobs(&mut users, &arguments.pool, common)?;
     users.sort_by(|one, other| other.share.total_cmp(&one.share));
-    Ok(Report::new(table(&users).render(0), &Top { users }))
+    Ok(Report::of(table(&users).render(0), "users", &users))
 }
 
 /// Who could use something, in order of the NICs and services.
 fn users(node: &Node) -> Result<Vec<User>, Failure> {
     let mut users: Vec<User> = Vec::new();
     for device in node.devices() {
-        let levels = device.availability().map_err(|error| of_device(&error))?;
-        for (id, measured) in usage::measure(std::slice::from_ref(device), &[])? {
-            let service = &measured.listed.service;
+        let levels = device.availability()?;
+        for (id, measured) in measure(std::slice::from_ref(device), &[])? {
+            let service = &measured.found.service;
             if !service.is_enabled() {
                 continue;
             }
-            let members = who(&measured.listed);
+            let members = who(&measured.found);
             let known = users
                 .iter()
                 .position(|user| user.members == members && user.vnis == service.vnis());
@@ -155,7 +149,7 @@ fn table(users: &[User]) -> Columns {
             job.to_owned(),
             user.members.clone(),
             user.vnis.to_string().replace(',', ", "),
-            nics::name(&user.devices),
+            nic_names(&user.devices),
         ];
         row.extend(user.in_use.iter().map(|(_, count)| count.to_string()));
         table.row(row);

@@ -122,17 +122,14 @@ fn specification_files_are_checked() {
 #[test]
 fn what_is_not_there_is_named() {
     let node = MockNode::new();
-    for what in ["show", "usage"] {
+    for what in ["show", "usage", "enable", "disable"] {
         node.cxi(&["service", what, "9"]).refused(
             5,
             "error: no service 9 on cxi0-1\n  cxi service list shows the services.",
         );
     }
-    for what in ["enable", "disable"] {
-        let said = node.cxi(&["service", what, "9"]);
-        assert_eq!(said.code, 5);
-        assert_eq!(said.err, "error: cxi0: SVC_ENABLE: there is no service 9\n");
-    }
+    node.cxi("service enable 9 -d cxi0")
+        .refused(5, "error: cxi0: SVC_ENABLE: there is no service 9");
     node.cxi("service list -d cxi7").refused(
         3,
         "error: cxi7: no such NIC; this node has cxi0, cxi1\n  Choose with --device, such as \
@@ -143,7 +140,7 @@ fn what_is_not_there_is_named() {
             2,
             "error: cxi0: SVC_ALLOC: at most 2000 TXQs asked for: the device has 1024",
         );
-    let said = node.cxi("service destroy 1");
+    let said = node.cxi("service destroy 1 -d cxi0");
     assert_eq!(said.code, 2);
     assert_eq!(
         said.err,
@@ -202,7 +199,7 @@ fn faults_by_variable_are_for_mock_nodes() {
     said("nonsense", "--mock service list").refused(
         2,
         "error: CXI_MOCK_FAULT: unknown word 'nonsense': expected a device (cxi0), command (SVC_ALLOC), errno \
-         (EBUSY), after=N, times=N or delay=20ms",
+         (EBUSY), after=N, times=N, short=TXQ:N, delay=20ms, unplug or plug",
     );
     // On real NICs, and where none is asked, it means nothing.
     for faults in ["", "nonsense", "SVC_LIST_GET:EIO"] {

@@ -7,13 +7,14 @@ use common::{MockNode, assert_contains};
 #[test]
 fn a_service_that_cannot_be_made_is_explained_and_none_is_left() {
     let node = MockNode::new();
-    let all = ["explain", "create", "-d", "all", "--uid=1001", "--vni=1024"];
+    let all = ["explain", "create", "--uid=1001", "--vni=1024"];
     node.cxi(&all)
         .prints("cxi0-1: nothing is in the way: the service was created, and destroyed again\n");
     for vni in ["1025", "1026", "1027"] {
         let vni = format!("--vni={vni}");
-        let create = ["service", "create", "--uid=1001", &vni, "--limit=tles=8:8"];
-        node.cxi(&create).done();
+        let create = ["service", "create", "-d", "cxi0", "--uid=1001", &vni];
+        node.cxi(&[&create[..], &["--limit=tles=8:8"]].concat())
+            .done();
     }
     let said = node.cxi(&[&all[..], &["--limit=tles=8:8"]].concat());
     assert_eq!((said.code, said.err.as_str()), (7, ""));
@@ -122,4 +123,35 @@ fn an_audit_remembers_what_was_idle() {
     assert_eq!(audit("1h"), 0);
     assert_eq!(audit("1ms"), 2);
     assert_eq!(node.cxi("audit --idle-after=1h").code, 2);
+}
+
+/// Two jobs with one VNI can read each other's messages: whoever gives it away is told.
+#[test]
+fn a_vni_that_another_user_has_is_noticed() {
+    let node = MockNode::new();
+    node.cxi("service create --uid=1001 --vni=1024,1025").done();
+    let warning = |service: u8, uid: u32, nics: &str| {
+        format!(
+            "warning: {nics}: service {service} (uid {uid}, VNI 1025) and service 2 (uid 1001, VNIs \
+             1024,1025) share VNI 1025: their processes can communicate with each other; give each \
+             job VNIs of its own\n"
+        )
+    };
+    let said = node.cxi("service create --uid=1002 --vni=1025 --limit=txqs=1:1 -d cxi0");
+    assert_eq!((said.code, said.err), (0, warning(3, 1002, "cxi0")));
+    node.cxi("service destroy 3").done();
+    for record in ["", "--job=5"] {
+        let prolog = format!("job prolog {record} --uid=1003 --vni=1025 --cores=1");
+        let said = node.cxi(&prolog);
+        assert_eq!((said.code, said.err), (0, warning(3, 1003, "cxi0-1")));
+    }
+    // The same user, another VNI, and a service that no process can use.
+    for more in [
+        "--uid=1001 --vni=1024",
+        "--uid=1004 --vni=1026",
+        "--uid=1005 --vni=1025 --disabled",
+    ] {
+        node.cxi(&format!("service create --limit=txqs=1:1 {more}"))
+            .done();
+    }
 }

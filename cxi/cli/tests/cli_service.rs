@@ -5,7 +5,7 @@ mod common;
 use common::{MockNode, assert_contains};
 use serde_json::json;
 
-const JOB: &str = "service create --device=all --uid=1000 --vni=1024,1025 \
+const JOB: &str = "service create --uid=1000 --vni=1024,1025 \
                    --tc=low-latency,best-effort --limit=txqs=16:64,ptes=24:128 --limit=tles=8:8";
 
 #[test]
@@ -40,7 +40,7 @@ cxi1          2  disabled  uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PT
 ");
     node.cxi("service enable 2 -d cxi1")
         .prints("Enabled service 2 on cxi1\n");
-    node.cxi("service delete 2 -d all")
+    node.cxi("service delete 2")
         .prints("Destroyed service 2 on cxi0-1\n");
     assert_eq!(
         node.cxi("service list --json").json()["services"]
@@ -61,7 +61,7 @@ fn ids_settings_and_ranges_come_back() {
     node.cxi(range).done();
     node.cxi("service create --netns=4026531999 --vni=9").done();
     node.cxi("service destroy 2").done();
-    let shown = node.cxi("service show 3 4 5 --json").json();
+    let shown = node.cxi("service show 3 4 5 -d cxi1 --json").json();
     let services = shown["services"].as_array().unwrap();
     let ids: Vec<_> = services
         .iter()
@@ -82,7 +82,7 @@ fn ids_settings_and_ranges_come_back() {
     // The id that became free is given again.
     assert_eq!(
         node.cxi("service create --vni=2 --json").json(),
-        json!({"created": [{"device": "cxi0", "service": 2}]})
+        json!({"created": [{"device": "cxi0", "service": 2}, {"device": "cxi1", "service": 2}]})
     );
 }
 
@@ -107,7 +107,7 @@ fn all_nics_or_none() {
     let node = MockNode::new();
     node.cxi("service create -d cxi1 --vni=7 --limit=txqs=1000:1000")
         .done();
-    node.cxi("service create -d all --vni=8 --limit=txqs=100:100")
+    node.cxi("service create --vni=8 --limit=txqs=100:100")
         .refused(
             7,
             "error: cxi1: SVC_ALLOC: not enough TXQs: 100 requested, 24 available\n  \
@@ -144,8 +144,8 @@ fn a_mock_runs_short_and_loses_a_nic_on_request() {
 #[test]
 fn what_can_be_destroyed_is_destroyed() {
     let node = MockNode::new();
-    node.cxi("service create --vni=8").done();
-    let said = node.cxi("service destroy 9 2 --json");
+    node.cxi("service create --vni=8 -d cxi0").done();
+    let said = node.cxi("service destroy 9 2 -d cxi0 --json");
     assert_eq!(said.code, 5);
     assert_eq!(
         serde_json::from_str::<serde_json::Value>(&said.out).unwrap(),
@@ -160,6 +160,29 @@ fn what_can_be_destroyed_is_destroyed() {
             "errno": {"name": "EINVAL", "number": 22},
         }})
     );
+}
+
+/// What one command makes without naming NICs, another finds and removes without naming them.
+#[test]
+fn all_nics_are_meant_unless_some_are_named() {
+    let node = MockNode::new();
+    node.cxi("service create --uid=7 --vni=7")
+        .prints("Created service 2 on cxi0-1: for uid 7, VNI 7, enabled\n");
+    let audit = node.cxi("audit").out;
+    assert!(!audit.contains("nothing like"), "{audit}");
+    node.cxi("service create --uid=8 --vni=8 -d cxi1").done();
+    node.cxi("service destroy 3 2")
+        .prints("Destroyed service 3 on cxi1\nDestroyed service 2 on cxi0-1\n");
+    // Each NIC counts on its own: the same number may be another job.
+    node.cxi("service create --uid=7 --vni=7 -d cxi0").done();
+    node.cxi("service create --uid=8 --vni=8 -d cxi1").done();
+    node.cxi("service destroy 2").refused(
+        2,
+        "error: service 2 is not the same on cxi0 (uid 7, VNI 7, enabled) and cxi1 (uid 8, VNI 8, \
+         enabled)\n  Name the NICs with --device.",
+    );
+    assert_eq!(node.services(), 2);
+    node.cxi("service destroy 2 -d all").done();
 }
 
 #[test]

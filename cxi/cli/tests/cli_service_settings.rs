@@ -10,7 +10,7 @@ fn a_service_of_a_network_namespace_says_whose_it_is() {
     let node = MockNode::new();
     let create = ["service", "create", "--netns=4026532000", "--vni=9"];
     node.cxi(&[&create[..], &["--limit=eqs=1:1,acs=1:2"]].concat())
-        .prints("Created service 2 on cxi0: for network namespace 4026532000, VNI 9, enabled\n");
+        .prints("Created service 2 on cxi0-1: for network namespace 4026532000, VNI 9, enabled\n");
     let list = node.cxi("service list -d cxi0").done();
     let line = list.lines().last().unwrap();
     // A namespace that was set later is in no list of the driver's.
@@ -96,7 +96,7 @@ fn what_the_driver_can_change_is_changed() {
     assert_eq!(show("2")["exclusive_cp"], false);
     assert_eq!(show("2")["enable"], true);
     node.cxi("service update 2 --exclusive-cp --force --lnis-per-rgid=3")
-        .prints("Updated service 2 on cxi0\n");
+        .prints("Updated service 2 on cxi0-1\n");
     let service = show("2");
     assert_eq!(service["exclusive_cp"], true);
     assert_eq!(service["lnis_per_rgid"], 3);
@@ -104,7 +104,7 @@ fn what_the_driver_can_change_is_changed() {
     assert_eq!(
         node.cxi("service update 2 --exclusive-cp=false --force --disable --json")
             .json(),
-        json!({"updated": [{"device": "cxi0", "service": 2}]})
+        json!({"updated": [{"device": "cxi0", "service": 2}, {"device": "cxi1", "service": 2}]})
     );
     let service = show("2");
     assert_eq!(service["exclusive_cp"], false);
@@ -127,7 +127,7 @@ fn what_the_driver_can_change_is_changed() {
 
     // What is refused leaves the service as it was.
     node.cxi("service create --vni=9 --limit=eqs=1:1").done();
-    node.cxi("service update 4 --exclusive-cp").refused(
+    node.cxi("service update 4 --exclusive-cp -d cxi0").refused(
         1,
         "error: cxi0: SVC_SET_EXCLUSIVE_CP: only a service with a VNI range has exclusive CPs \
          (EINVAL)",

@@ -23,12 +23,12 @@ const MACHINE: &str = r#"
 /// Everything that a node and a controller do, with the exit code.
 const COMMANDS: &str = "
     0 devices
-    0 service create -d all --uid=1000 --vni=1024
+    0 service create --uid=1000 --vni=1024
     0 service list
     0 service show
     0 service usage
-    0 service disable 2 -d all
-    0 service update 2 -d all --enable
+    0 service disable 2
+    0 service update 2 --enable
     0 explain create --uid=7 --vni=7
     6 explain open 2
     0 explain busy 2
@@ -36,7 +36,7 @@ const COMMANDS: &str = "
     0 metrics
     9 audit
     0 cdi
-    0 service destroy 2 -d all
+    0 service destroy 2
     0 job plan --cores=1
     0 job prolog --uid=1000 --vni=1024 --cores=1
     0 job env --uid=1000 --vni=1024

@@ -1,19 +1,20 @@
 //! `cxi collectives`: reservations at the fabric manager.
 
 pub(crate) mod cli;
-pub(crate) mod reserve;
-mod sweep;
 
+use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
 use std::sync::Arc;
 
-use cxi_job::collectives::{CollectivesEnv, preflight};
-use cxi_job::fabric::{FabricError, FabricManager, HttpError, Problem, Session};
+use cxi_job::collectives::{CLEAR, CollectivesEnv, preflight};
+use cxi_job::fabric::{FabricManager, Offload, OnFailure, Session};
+use cxi_job::site::Warning;
 use cxi_job::{JobId, StepId};
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::files;
 use crate::output::Report;
 use crate::settings::Settings;
 use cli::{CollectivesCommand, ManagerArgs};
@@ -27,7 +28,7 @@ pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<R
             min_nodes,
             required,
             manager,
-        } => reserve::run(
+        } => reserve(
             &open(manager, settings)?,
             job,
             step,
@@ -38,15 +39,10 @@ pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<R
             end_step(job.as_ref(), step, manager, settings)
         }
         CollectivesCommand::Release { job, manager } => {
-            let there = open(manager, settings)?
-                .release(job)
-                .map_err(|error| failure(&error))?;
+            let there = open(manager, settings)?.release(job)?;
             let text = format!("Released the reservation of job {job}\n");
-            Ok(done(
-                there,
-                text,
-                &format!("Nothing to do: job {job} has no reservation\n"),
-            ))
+            let nothing = format!("Nothing to do: job {job} has no reservation\n");
+            Ok(done(there, &text, &nothing))
         }
         CollectivesCommand::Sweep {
             live,
@@ -54,7 +50,7 @@ pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<R
             none_live: _,
             dry_run,
             manager,
-        } => sweep::run(
+        } => sweep(
             &open(manager, settings)?,
             live,
             live_from.as_deref(),
@@ -65,23 +61,14 @@ pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<R
 }
 
 /// What was done, if there was something to do.
-fn done(there: bool, text: String, nothing: &str) -> Report {
-    #[derive(Serialize)]
-    struct Done {
-        done: bool,
-    }
-    let json = Done { done: there };
-    if there {
-        Report::new(text, &json)
-    } else {
-        Report::new(nothing, &json).nothing_to_do()
-    }
+fn done(there: bool, text: &str, nothing: &str) -> Report {
+    let text = if there { text } else { nothing };
+    Report::of(text, "done", &there).nothing_to_do_if(!there)
 }
 
 /// The fabric manager of the options, or else of the settings.
 pub(crate) fn open(options: &ManagerArgs, settings: &Settings) -> Result<FabricManager, Failure> {
-    let manager = options.or(settings)?.open();
-    manager.map_err(|error| failure(&error))
+    Ok(options.or(settings)?.open()?)
 }
 
 fn end_step(
@@ -101,23 +88,20 @@ fn end_step(
             ));
         };
         let options = options.or(settings)?;
-        let transport = options.transport().map_err(|error| failure(&error))?;
+        let transport = options.transport()?;
         let session = Session::new(inherited.reservation().clone(), Arc::new(transport));
         session.patience(options.patience()).end_step(step)
     };
-    let there = there.map_err(|error| failure(&error))?;
     let text = format!("Ended step {step}\n");
-    Ok(done(
-        there,
-        text,
-        "Nothing to do: the job has no reservation\n",
-    ))
+    let nothing = "Nothing to do: the job has no reservation\n";
+    Ok(done(there?, &text, nothing))
 }
 
 fn preflight_of_process() -> Report {
     let findings = preflight(env::var_os, Path::exists);
     let Some(findings) = findings else {
-        return Report::new("No reservation: FI_CXI_COLL_… are not set\n", &()).nothing_to_do();
+        return Report::new("No reservation: FI_CXI_COLL_… are not set\n", &())
+            .nothing_to_do_if(true);
     };
     let text: String = findings
         .iter()
@@ -129,12 +113,89 @@ fn preflight_of_process() -> Report {
     Report::new(text, &findings).ending_with(Exit::Findings as u8)
 }
 
-/// The failure for what went wrong with a fabric manager.
-pub(crate) fn failure(error: &FabricError) -> Failure {
-    let failure = Failure::new(error.code().into(), error.to_string());
-    match error.problem() {
-        Problem::Transport(HttpError::Untrusted(_)) => failure
-            .hint("--certificate names the authorities by which the fabric manager is verified."),
-        _ => failure,
+fn reserve(
+    manager: &FabricManager,
+    job: &JobId,
+    step: &StepId,
+    (limit, min_nodes): (u32, Option<u32>),
+    required: bool,
+) -> Result<Report, Failure> {
+    let on_failure = if required {
+        OnFailure::Fail
+    } else {
+        OnFailure::Continue
+    };
+    match manager.offload(job, step.clone(), limit, on_failure)? {
+        Offload::With(env) => {
+            let env = match min_nodes {
+                Some(nodes) => env.min_nodes(nodes),
+                None => env,
+            };
+            Ok(Report::environment(env.vars(), &CLEAR))
+        }
+        Offload::Without(error) => {
+            let warning = Warning::WithoutCollectives(error).to_string();
+            Ok(Report::environment(Vec::new(), &CLEAR).with_warnings([warning]))
+        }
+        _ => Ok(Report::environment(Vec::new(), &CLEAR)),
     }
+}
+
+#[derive(Serialize)]
+struct Swept<'a> {
+    dry_run: bool,
+    live: &'a [JobId],
+    released: &'a [JobId],
+    failed: Vec<&'a JobId>,
+    others: usize,
+}
+
+fn sweep(
+    manager: &FabricManager,
+    live: &[JobId],
+    live_from: Option<&Path>,
+    dry_run: bool,
+) -> Result<Report, Failure> {
+    let mut jobs: Option<Result<BTreeSet<JobId>, Failure>> = None;
+    let mut ended = Vec::new();
+    let swept = manager.sweep(|job| {
+        // Read once, when there is a list to compare it with. If it cannot be read, nothing is released.
+        let jobs = jobs.get_or_insert_with(|| match live_from {
+            Some(path) => files::jobs(path),
+            None => Ok(live.iter().cloned().collect()),
+        });
+        let lives = jobs.as_ref().map_or(true, |jobs| jobs.contains(job));
+        if dry_run && !lives {
+            ended.push(job.clone());
+        }
+        lives || dry_run
+    });
+    let mut swept = swept?;
+    if let Some(Err(failure)) = jobs {
+        return Err(failure.hint("Nothing was released."));
+    }
+    if dry_run {
+        swept.live.retain(|job| !ended.contains(job));
+        swept.released = ended;
+    }
+    let failed = swept.failed.iter().map(|(job, _)| job);
+    let json = Swept {
+        dry_run,
+        live: &swept.live,
+        released: &swept.released,
+        failed: failed.collect(),
+        others: swept.others,
+    };
+    let what = if dry_run { "Would release" } else { "Released" };
+    let released = swept.released.iter();
+    let mut text: String = released
+        .map(|job| format!("{what} the reservation of job {job}\n"))
+        .collect();
+    let nothing = swept.released.is_empty() && swept.failed.is_empty();
+    if nothing {
+        text += "Nothing to do: every reservation belongs to a live job\n";
+    }
+    let report = Report::new(text, &json).nothing_to_do_if(nothing);
+    let failures = swept.failed.into_iter().map(|(_, error)| error.into());
+    Ok(report.with_failures(failures.collect()))
 }

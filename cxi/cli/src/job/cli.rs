@@ -11,7 +11,7 @@ use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
 use cxi_job::{FileLock, Filter, IdSet, JobId, NodeName, StepId, TenantName};
 
 use super::env::read_grant;
-use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number, word};
+use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number, once_each, word};
 use crate::exit::Failure;
 use crate::options::Common;
 use crate::output::Report;
@@ -325,7 +325,8 @@ impl SizeArgs {
     }
 
     pub(crate) fn of_size(&self) -> Result<JobShape, Failure> {
-        let mut shape = JobShape {
+        Ok(JobShape {
+            limits: once_each(&self.limit)?,
             size: self.count()?,
             policy: self.policy,
             no_tles: self.no_tles,
@@ -337,15 +338,7 @@ impl SizeArgs {
                 SubtractArg::All => Subtract::All,
             }),
             ..JobShape::default()
-        };
-        for LimitArg { resource, limit } in &self.limit {
-            if shape.limits.insert(*resource, *limit).is_some() {
-                return Err(Failure::bad_input(format!(
-                    "--limit names {resource} twice: expected each resource once"
-                )));
-            }
-        }
-        Ok(shape)
+        })
     }
 
     /// `None` for a job without limits.

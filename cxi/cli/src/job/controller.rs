@@ -1,45 +1,22 @@
 //! `cxi job reserve`, `release` and `confirm`: what the controller of a site does.
 
-use std::path::Path;
-use std::sync::Mutex;
-
 use cxi::Vni;
-use cxi_job::site::{
-    Act, Controller, Ending, ManagerOptions, PoolStore, ReserveRequest, Site, SiteError,
-};
+use cxi_job::site::{Controller, Ending, ManagerOptions, ReserveRequest, Site};
 use cxi_job::{JobId, NodeName};
 use serde::Serialize;
 
 use super::cli::{ReleaseArgs, ReserveArgs};
 use crate::exit::Failure;
-use crate::input;
+use crate::files;
 use crate::options::Common;
 use crate::output::Report;
 use crate::settings;
-use crate::vni::PoolFile;
 use crate::vni::cli::PoolArgs;
-
-/// The ids of all jobs of a cluster are far shorter.
-const LONGEST_QUEUE: u64 = 64 << 20;
 
 #[derive(Serialize)]
 struct Reserved<'a> {
     job: &'a JobId,
     vnis: &'a [Vni],
-}
-
-#[derive(Serialize)]
-struct Released {
-    released: Vec<JobId>,
-}
-
-/// The file is opened for each change: a node that confirms needs no pool, and other commands change
-/// it while a job waits for VNIs.
-impl PoolStore for PoolFile {
-    fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
-        let own = |failure: Failure| SiteError::PoolStore(Box::new(failure));
-        Mutex::new(self.open().map_err(own)?).change(act)
-    }
 }
 
 pub(super) fn controller(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
@@ -85,7 +62,7 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {
     let controller = with_manager(&arguments.pool, common)?;
     let ending = match (&arguments.unless_in, &arguments.job, &arguments.component) {
-        (Some(path), ..) => Ending::AllBut(read_queue(path)?),
+        (Some(path), ..) => Ending::AllBut(files::jobs(path)?),
         (None, Some(job), None) => Ending::Job(job.clone()),
         (None, Some(job), Some(component)) => Ending::Component {
             job: job.clone(),
@@ -94,29 +71,15 @@ pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report
         (None, None, _) => return Err(Failure::bad_input("no job: name one, or --unless-in FILE")),
     };
     let done = controller.release(&ending)?;
-    let text: String = done
-        .result
-        .iter()
-        .map(|job| format!("Job {job} has ended\n"))
-        .collect();
-    let warnings = done.warnings.iter().map(ToString::to_string);
-    let json = Released {
-        released: done.result,
-    };
-    if json.released.is_empty() {
-        let report = Report::new("Nothing to do: no such job is running\n", &json);
-        return Ok(report.with_warnings(warnings).nothing_to_do());
+    let ended = done.result.iter();
+    let mut text: String = ended.map(|job| format!("Job {job} has ended\n")).collect();
+    if text.is_empty() {
+        text += "Nothing to do: no such job is running\n";
     }
-    Ok(Report::new(text, &json).with_warnings(warnings))
-}
-
-/// The jobs that the scheduler still has.
-fn read_queue(path: &Path) -> Result<Vec<JobId>, Failure> {
-    let input::Input { name, text } = input::read(path, LONGEST_QUEUE)?;
-    let wrong = |error| Failure::bad_input(format!("{name}: {error}"));
-    text.split_whitespace()
-        .map(|id| JobId::new(id).map_err(wrong))
-        .collect()
+    let warnings = done.warnings.iter().map(ToString::to_string);
+    Ok(Report::of(text, "released", &done.result)
+        .nothing_to_do_if(done.result.is_empty())
+        .with_warnings(warnings))
 }
 
 pub(super) fn confirm(job: &JobId, node: &NodeName, common: &Common) -> Result<Report, Failure> {

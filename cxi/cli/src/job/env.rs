@@ -9,10 +9,11 @@ use serde::Deserialize;
 
 use super::cli::EnvArgs;
 use super::node::{Here, JobNode};
-use crate::exit::{Failure, of_device};
-use crate::input;
+use crate::exit::Failure;
+use crate::files;
+use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, environment};
+use crate::output::Report;
 
 /// Far more than a grant for all NICs of a node needs.
 const LONGEST_GRANT: u64 = 1 << 24;
@@ -22,17 +23,16 @@ pub(super) fn run(arguments: &EnvArgs, common: &Common) -> Result<Report, Failur
         let here = Here::new(common, None)?;
         let node = here.node(None)?;
         let found = node.environment(job, arguments.step.as_ref())?;
-        return Ok(environment::report(found.set, &found.clear));
+        return Ok(Report::environment(found.set, &found.clear));
     }
     let found = if let Some(path) = &arguments.which.grant {
         // The grant contains everything: no NIC is queried.
         read_grant(path)?.env()
     } else {
         let filter = arguments.which.filter()?;
-        let node = JobNode::open(common, false)?;
+        let node = JobNode::open(common, Intent::Read)?;
         let selected = node.nics.select(&filter);
-        let services: Vec<JobService> = selected
-            .map_err(|error| of_device(&error))?
+        let services: Vec<JobService> = selected?
             .into_iter()
             .filter(|(_, service)| service.is_enabled())
             .map(|(device, service)| JobService {
@@ -44,12 +44,12 @@ pub(super) fn run(arguments: &EnvArgs, common: &Common) -> Result<Report, Failur
             .collect();
         SlingshotEnv::from_services(&services)
     };
-    Ok(environment::report(found?.vars(), &CLEAR))
+    Ok(Report::environment(found?.vars(), &CLEAR))
 }
 
 /// Parses what `cxi --json job prolog` printed.
 pub(super) fn read_grant(path: &Path) -> Result<Grant, Failure> {
-    let input::Input { name, text } = input::read(path, LONGEST_GRANT)?;
+    let files::Input { name, text } = files::read(path, LONGEST_GRANT)?;
     parse_grant(&name, &text)
 }
 

@@ -14,7 +14,8 @@ use serde::Serialize;
 
 use super::cli::{CleanArgs, EpilogArgs};
 use super::node::{Here, JobNode};
-use crate::exit::{Exit, Failure, of_device};
+use crate::exit::{Exit, Failure};
+use crate::node::Intent;
 use crate::options::Common;
 use crate::output::Report;
 use crate::settings;
@@ -36,9 +37,8 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     } else {
         let filter = arguments.which.filter()?;
         if dry_run {
-            let node = JobNode::open(common, false)?;
-            let selected = node.nics.select(&filter);
-            return Ok(would_destroy(&selected.map_err(|error| of_device(&error))?));
+            let node = JobNode::open(common, Intent::Read)?;
+            return Ok(would_destroy(&node.nics.select(&filter)?));
         }
         let node = JobNode::locked(common, &arguments.lock)?;
         let release = until(retry, common, |options| node.nics.release(&filter, options));
@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     };
     let mut text = gone(&release);
     if release.status() == ReleaseStatus::NothingToDo {
-        text += "Nothing to do: the job has no service on this node\n";
+        text += NOTHING;
     }
     Ok(report(text, &json, &release, retry))
 }
@@ -68,6 +68,8 @@ pub(super) fn until<T>(
     progress.end();
     released
 }
+
+const NOTHING: &str = "Nothing to do: the job has no service on this node\n";
 
 #[derive(Serialize)]
 struct Done<'a> {
@@ -93,19 +95,16 @@ fn gone(release: &ReleaseReport) -> String {
 
 /// The report of a release. What is left are failures; those that retrying cannot help come first.
 fn report(text: String, json: &impl Serialize, release: &ReleaseReport, retry: Duration) -> Report {
-    let report = Report::new(text, json).with_failures(left(release, retry));
-    if release.status() == ReleaseStatus::NothingToDo {
-        report.nothing_to_do()
-    } else {
-        report
-    }
+    Report::new(text, json)
+        .with_failures(left(release, retry))
+        .nothing_to_do_if(release.status() == ReleaseStatus::NothingToDo)
 }
 
-pub(super) fn left(release: &ReleaseReport, retry: Duration) -> Vec<Failure> {
+pub(crate) fn left(release: &ReleaseReport, retry: Duration) -> Vec<Failure> {
     let nics = release
         .nics
         .iter()
-        .map(|nic| Failure::new(Exit::Failed, nic.reason.clone()));
+        .map(|nic| Failure::failed(nic.reason.clone()));
     let mut failures: Vec<Failure> = nics.collect();
     failures.extend(release.left().map(|service| of_service(service, retry)));
     failures.sort_by_key(|failure| failure.kind() == Exit::Busy);
@@ -135,30 +134,23 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
 
 fn would_destroy(found: &[(DeviceId, cxi::Service)]) -> Report {
     #[derive(Serialize)]
-    struct Would {
-        would_destroy: Vec<One>,
-    }
-    #[derive(Serialize)]
     struct One {
         device: DeviceId,
         service: ServiceId,
     }
-    let text: String = found
+    let mut text: String = found
         .iter()
         .map(|(device, service)| format!("Would destroy service {} on {device}\n", service.id()))
         .collect();
-    let would_destroy = found.iter().map(|(device, service)| One {
+    if found.is_empty() {
+        text += NOTHING;
+    }
+    let found = found.iter().map(|(device, service)| One {
         device: *device,
         service: service.id(),
     });
-    let json = Would {
-        would_destroy: would_destroy.collect(),
-    };
-    if found.is_empty() {
-        let text = "Nothing to do: the job has no service on this node\n";
-        return Report::new(text, &json).nothing_to_do();
-    }
-    Report::new(text, &json)
+    let found: Vec<_> = found.collect();
+    Report::of(text, "would_destroy", &found).nothing_to_do_if(found.is_empty())
 }
 
 #[derive(Serialize)]
@@ -209,37 +201,32 @@ pub(crate) fn left_over(
 
 fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     let Cleaned { clean, ended, .. } = cleaned;
-    let mut text = String::new();
-    for job in ended {
-        text += &format!("Job {job} has ended: nothing is left of it\n");
-    }
     let release = clean.release.as_ref();
     let json = CleanedJson {
         status: release.map(|release| status(release.status())),
         cleaned,
     };
-    let nothing = "Nothing to do: no service is left of a job that has ended\n";
-    let Some(release) = release else {
-        if text.is_empty() && clean.orphans.is_empty() {
-            text += nothing;
-        }
-        for line in clean.to_string().lines() {
-            text.extend([line, "\n"]);
-        }
-        let report = Report::new(text, &json);
-        return if clean.orphans.is_empty() {
-            report.nothing_to_do()
-        } else {
-            report
-        };
-    };
-    text.insert_str(0, &gone(release));
-    if text.is_empty() && release.nics.is_empty() && clean.orphans.is_empty() {
-        text += nothing;
-    } else if release.status() == ReleaseStatus::NothingToDo && !ended.is_empty() {
-        return Report::new(text, &json);
+    let mut text = release.map(gone).unwrap_or_default();
+    for job in ended {
+        text += &format!("Job {job} has ended: nothing is left of it\n");
     }
-    report(text, &json, release, retry)
+    let is_nothing = text.is_empty() && clean.orphans.is_empty();
+    if is_nothing && release.is_none_or(|release| release.nics.is_empty()) {
+        text += "Nothing to do: no service is left of a job that has ended\n";
+    }
+    match release {
+        // Nothing to destroy, and yet something was done.
+        Some(release) if release.status() == ReleaseStatus::NothingToDo && !ended.is_empty() => {
+            Report::new(text, &json)
+        }
+        Some(release) => report(text, &json, release, retry),
+        // A dry run also says what is kept, and why.
+        None => {
+            let lines = clean.to_string();
+            text.extend(lines.lines().flat_map(|line| [line, "\n"]));
+            Report::new(text, &json).nothing_to_do_if(clean.orphans.is_empty())
+        }
+    }
 }
 
 /// Text wider than the terminal is cut, because only one line can be overwritten.

@@ -10,14 +10,9 @@ use super::controller::controller;
 use super::node::Here;
 use crate::exit::Failure;
 use crate::options::Common;
+use crate::output::Columns;
 use crate::output::Report;
-use crate::output::table::Columns;
 use crate::vni::cli::PoolArgs;
-
-#[derive(Serialize)]
-struct Jobs {
-    jobs: Vec<Job>,
-}
 
 /// A job that is running or has ended; of one that is clean nothing is known.
 #[derive(Serialize)]
@@ -50,7 +45,7 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
         let vnis = if job.vnis.is_empty() { "-" } else { &job.vnis };
         table.row([job.id.as_str(), job.state, vnis, &more]);
     }
-    Ok(Report::new(table.render(0), &Jobs { jobs }))
+    Ok(Report::of(table.render(0), "jobs", &jobs))
 }
 
 /// The jobs with a record on this node.

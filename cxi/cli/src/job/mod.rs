@@ -4,7 +4,6 @@ pub(crate) mod cli;
 mod controller;
 mod env;
 mod epilog;
-mod failure;
 mod list;
 mod node;
 mod plan;
@@ -18,7 +17,7 @@ use cli::JobCommand;
 
 pub(crate) use cli::has_no_nic;
 pub(crate) use env::parse_grant;
-pub(crate) use epilog::left_over;
+pub(crate) use epilog::{left, left_over};
 pub(crate) use list::{Job, of_controller, of_node, records};
 pub(crate) use node::JobNode;
 

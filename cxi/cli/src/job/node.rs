@@ -4,12 +4,11 @@ use std::cell::OnceCell;
 
 use cxi::Host;
 use cxi_job::site::{ComputeNode, Site, SiteError};
-use cxi_job::{Node as Nics, NodeName, NodeNic};
+use cxi_job::{Node as Nics, NodeName};
 
 use super::cli::LockArgs;
-use crate::args::NicChoice;
-use crate::exit::{Exit, Failure, of_device};
-use crate::node::{Intent, Node, no_device, no_stray_option, no_such_nic};
+use crate::exit::Failure;
+use crate::node::{Intent, Node, named, no_device, no_stray_option};
 use crate::options::Common;
 use crate::vni::this_node;
 
@@ -30,7 +29,7 @@ pub(crate) enum Paused {
 impl JobNode {
     /// Opens the node for a command that changes services, of which only one runs at a time.
     pub(super) fn locked(common: &Common, lock: &LockArgs) -> Result<Self, Failure> {
-        let mut node = Self::open(common, true)?;
+        let mut node = Self::open(common, Intent::Change)?;
         // A mock node is protected by the lock of its file.
         if node.mock.is_none() {
             node.nics = node.nics.with_lock(lock.file(&common.settings)?);
@@ -38,23 +37,21 @@ impl JobNode {
         Ok(node)
     }
 
-    pub(crate) fn open(common: &Common, change: bool) -> Result<Self, Failure> {
-        no_stray_option(common)?;
-        if common.mock.is_none() {
-            return Ok(Self {
-                nics: real(common)?,
-                mock: None,
-            });
+    pub(crate) fn open(common: &Common, intent: Intent) -> Result<Self, Failure> {
+        if common.mock.is_none() && named(common).is_none() {
+            no_stray_option(common)?;
+            // Also the NICs that no job can use, with the reasons.
+            let nics = Nics::discover(&Host::system())?;
+            if nics.nics().is_empty() {
+                return Err(no_device());
+            }
+            return Ok(Self { nics, mock: None });
         }
-        let intent = if change {
-            Intent::ChangeAll
-        } else {
-            Intent::Read
-        };
-        let mock = Node::open(common, intent)?;
+        let node = Node::open(common, intent)?;
+        let nics = Nics::from_devices(node.devices().iter().cloned()).with_proc(node.proc());
         Ok(Self {
-            nics: Nics::from_devices(mock.devices().iter().cloned()).with_proc(mock.proc()),
-            mock: Some(mock),
+            nics,
+            mock: node.is_mock().then_some(node),
         })
     }
 
@@ -98,10 +95,14 @@ impl<'a> Here<'a> {
         Ok(self.site.node(name)?.nics(|| self.open()))
     }
 
-    fn open(&self) -> Result<Nics, SiteError> {
+    /// The NICs, which are opened once.
+    pub(super) fn open(&self) -> Result<Nics, SiteError> {
+        if let Some(node) = self.node.get() {
+            return Ok(node.nics.clone());
+        }
         let node = match self.lock {
             Some(lock) => JobNode::locked(self.common, lock),
-            None => JobNode::open(self.common, false),
+            None => JobNode::open(self.common, Intent::Read),
         };
         let node = node.map_err(|failure| SiteError::Nics(Box::new(failure)))?;
         Ok(self.node.get_or_init(|| node).nics.clone())
@@ -120,26 +121,4 @@ impl Paused {
             Self::Open(node) => Ok(*node),
         }
     }
-}
-
-fn real(common: &Common) -> Result<Nics, Failure> {
-    let all = Nics::discover(&Host::system()).map_err(|error| of_device(&error))?;
-    if all.nics().is_empty() {
-        return Err(no_device());
-    }
-    let Some(NicChoice::These(ids)) = &common.device else {
-        return Ok(all);
-    };
-    let there: Vec<_> = all.nics().iter().map(NodeNic::id).collect();
-    let mut chosen = Vec::new();
-    for id in ids {
-        let nic = all.nic(*id).ok_or_else(|| no_such_nic(*id, &there))?;
-        let Some(device) = nic.device() else {
-            let problems: Vec<_> = nic.problems().iter().map(ToString::to_string).collect();
-            let problems = problems.join("; ");
-            return Err(Failure::new(Exit::NoDevice, format!("{id}: {problems}")));
-        };
-        chosen.push(device.clone());
-    }
-    Ok(Nics::from_devices(chosen))
 }

@@ -9,16 +9,12 @@ use serde::Serialize;
 
 use super::cli::SizeArgs;
 use super::node::JobNode;
-use crate::exit::{Exit, Failure, of_device};
+use crate::exit::{Exit, Failure};
+use crate::node::Intent;
 use crate::options::Common;
-use crate::output::table::Columns;
-use crate::output::{Report, nics};
+use crate::output::Columns;
+use crate::output::{Report, merge, nic_names};
 use crate::settings::Settings;
-
-#[derive(Serialize)]
-struct Plans {
-    plans: Vec<NicPlan>,
-}
 
 #[derive(Serialize)]
 struct NicPlan {
@@ -40,7 +36,7 @@ struct One {
 }
 
 pub(super) fn run(size: &SizeArgs, common: &Common) -> Result<Report, Failure> {
-    let node = JobNode::open(common, false)?;
+    let node = JobNode::open(common, Intent::Read)?;
     of_node(&node, size, &common.settings)
 }
 
@@ -53,11 +49,11 @@ pub(super) fn of_node(
         .of_size()?
         .limits(&NetworkOptions::default(), settings)?;
     let JobLimits::Planned { policy, size, mode } = limits else {
-        let plans = Plans { plans: Vec::new() };
-        return Ok(Report::new(
+        return Ok(Report::of(
             "No limits: the job may have everything that the NIC has. The driver reserves 8 TLEs for it and \
              takes one of the NIC's 4 TLE pools.\n",
-            &plans,
+            "plans",
+            &[(); 0],
         ));
     };
     let (mut plans, mut failures) = (Vec::new(), Vec::new());
@@ -70,7 +66,7 @@ pub(super) fn of_node(
             ));
             continue;
         };
-        let usage = NicUsage::read(device).map_err(|error| of_device(&error))?;
+        let usage = NicUsage::read(device)?;
         match plan(&policy, size, &usage, mode) {
             Ok(made) => plans.push((device.id(), one(&usage, made.limits, made.cuts))),
             Err(error) => {
@@ -86,14 +82,14 @@ pub(super) fn of_node(
     let plans: Vec<(DeviceId, One)> = plans;
     let mut text = String::new();
     let plain = plans.iter().map(|(device, plan)| (*device, plan));
-    for (devices, plan) in nics::merge(plain) {
-        text += &format!("{}:\n{}", nics::name(&devices), plan_text(plan));
+    for (devices, plan) in merge(plain) {
+        text += &format!("{}:\n{}", nic_names(&devices), plan_text(plan));
     }
-    let plans = plans
-        .into_iter()
+    let plans = plans.into_iter();
+    let plans: Vec<_> = plans
         .map(|(device, plan)| NicPlan { device, plan })
         .collect();
-    Ok(Report::new(text, &Plans { plans }).with_failures(failures))
+    Ok(Report::of(text, "plans", &plans).with_failures(failures))
 }
 
 fn one(usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {

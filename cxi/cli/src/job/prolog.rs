@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cxi_job::site::{NetworkOptions, StartingJob};
-use cxi_job::{Grant, JobRequest};
+use cxi_job::{Grant, JobRequest, Node};
 use serde::Serialize;
 
 use super::cli::{LockArgs, PrologArgs, SizeArgs};
 use super::epilog::left;
 use super::node::{Here, JobNode};
 use super::plan;
-use crate::exit::{Exit, Failure};
+use crate::audit;
+use crate::exit::Failure;
+use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, nics};
+use crate::output::{Report, merge, nic_names};
+use crate::service::vnis;
 
 #[derive(Serialize)]
 struct Granted<'a> {
@@ -44,7 +47,7 @@ fn unrecorded(request: &JobRequest, lock: &LockArgs, common: &Common) -> Result<
     let result = node.nics.allocate(request);
     node.save()?;
     let grant = result?;
-    let report = report(&grant)?;
+    let report = report(&grant, &node.nics)?;
     Ok(report.or_undo(move || {
         let mut left = left(&node.nics.undo(&grant), Duration::ZERO);
         left.extend(node.save().err());
@@ -73,7 +76,7 @@ fn recorded(arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> 
             &(),
         ));
     };
-    let report = report(&grant)?.with_warnings(started.warnings);
+    let report = report(&grant, &here.open()?)?.with_warnings(started.warnings);
     let (common, lock) = (common.clone(), arguments.lock.clone());
     Ok(report.or_undo(move || {
         let undone = undo(&starting, &grant, &lock, &common);
@@ -97,13 +100,13 @@ fn undo(
 /// Reports what would be made, and what would prevent it, as far as that can be determined without
 /// trying.
 fn dry_run(request: &JobRequest, size: &SizeArgs, common: &Common) -> Result<Report, Failure> {
-    let node = JobNode::open(common, false)?;
+    let node = JobNode::open(common, Intent::Read)?;
     let report = plan::of_node(&node, size, &common.settings)?;
     let usable: Vec<_> = node.nics.usable().map(cxi_job::NodeNic::id).collect();
     if report.failures().is_empty() {
         return Ok(report.before(&format!(
             "Would create one service on each of {}: for {}, {}\n",
-            nics::name(&usable),
+            nic_names(&usable),
             request.members(),
             vnis(request.vnis()),
         )));
@@ -111,17 +114,17 @@ fn dry_run(request: &JobRequest, size: &SizeArgs, common: &Common) -> Result<Rep
     Ok(report)
 }
 
-fn report(grant: &Grant) -> Result<Report, Failure> {
+fn report(grant: &Grant, nics: &Node) -> Result<Report, Failure> {
     let mut text = String::new();
     let entries = grant
         .services
         .iter()
         .map(|entry| (entry.device, (entry.service, entry.adopted, entry.vnis)));
-    for (devices, (service, adopted, access)) in nics::merge(entries) {
+    for (devices, (service, adopted, access)) in merge(entries) {
         let what = if adopted { "Adopted" } else { "Created" };
         text += &format!(
             "{what} service {service} on {}: for {}, {}\n",
-            nics::name(&devices),
+            nic_names(&devices),
             grant.members,
             vnis(access)
         );
@@ -139,17 +142,13 @@ fn report(grant: &Grant) -> Result<Report, Failure> {
     });
     let environment = grant
         .env()
-        .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
+        .map_err(|error| Failure::failed(error.to_string()))?;
     let json = Granted {
         grant,
         environment: environment.vars().into_iter().collect(),
     };
-    Ok(Report::new(text, &json).with_warnings(cuts.chain(left_out)))
-}
-
-fn vnis(access: cxi::VniAccess) -> String {
-    match access {
-        cxi::VniAccess::List(list) if list.len() == 1 => format!("VNI {list}"),
-        access => format!("VNIs {access}"),
-    }
+    let made = grant.services.iter();
+    let made: Vec<_> = made.map(|entry| (entry.device, entry.service)).collect();
+    let shared = audit::shared_vnis(nics, &made);
+    Ok(Report::new(text, &json).with_warnings(cuts.chain(left_out).chain(shared)))
 }

@@ -19,7 +19,7 @@ use signal_hook::iterator::Signals;
 use super::cli::RunArgs;
 use super::epilog;
 use super::node::{JobNode, Paused};
-use crate::exit::{Exit, Failure, of_device};
+use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::{Report, print_failures};
 
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
     // From here on these signals do not end this process, so that everything that was made is
     // destroyed.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD])
-        .map_err(|error| Failure::new(Exit::Failed, format!("signals: {error}")))?;
+        .map_err(|error| Failure::failed(format!("signals: {error}")))?;
     let uid = arguments.uid.unwrap_or_else(|| geteuid().as_raw());
     let (grant, node) = services_on(arguments, uid, common)?;
     let ended = match asked_to_end(&mut signals) {
@@ -87,7 +87,7 @@ fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant,
 /// A VNI that no service of this node has.
 fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
     let services = node.nics.services(|_, _| true);
-    let services = services.map_err(|error| of_device(&error))?;
+    let services = services?;
     let mut used = IdSet::new();
     for (_, service) in services {
         used.extend(service.vnis().iter().map(Vni::get));
@@ -115,10 +115,9 @@ fn program(
 ) -> Result<Ended, Failure> {
     let environment = grant
         .env()
-        .map_err(|error| Failure::new(Exit::Failed, error.to_string()))?;
-    let this = env::current_exe().map_err(|error| {
-        Failure::new(Exit::Failed, format!("this program is not found: {error}"))
-    })?;
+        .map_err(|error| Failure::failed(error.to_string()))?;
+    let this = env::current_exe()
+        .map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
     let mut command = Command::new(this);
     command
         .args(json.then_some("--json"))
@@ -144,7 +143,7 @@ fn program(
     watched
         .wait(signals, arguments.grace)
         .map(Ended::of)
-        .map_err(|error| Failure::new(Exit::Failed, format!("the program is lost: {error}")))
+        .map_err(|error| Failure::failed(format!("the program is lost: {error}")))
 }
 
 struct Watched {

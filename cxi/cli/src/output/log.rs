@@ -9,9 +9,9 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::ERROR;
 use crate::exit::Failure;
 
+const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// The name of this program for syslog and the journal.
 const IDENTIFIER: &str = "cxi";

@@ -1,24 +1,18 @@
 //! What commands print.
 
-pub(crate) mod bar;
-pub(crate) mod environment;
-pub(crate) mod file;
 pub(crate) mod log;
-pub(crate) mod nics;
-pub(crate) mod table;
+mod text;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
 
-use anstyle::{AnsiColor, Style};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
 pub(crate) use log::print_failures;
 use log::print_warnings;
-
-pub(crate) const HEADING: Style = Style::new().bold();
-pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(crate) use text::{Columns, HEADING, Palette, merge, nic_names};
 
 /// The output of a command, for people and for programs.
 #[derive(Debug)]
@@ -30,6 +24,15 @@ pub(crate) struct Report {
     /// The exit code, unless it is 0 and something failed.
     code: Option<u8>,
     undo: Option<Undo>,
+}
+
+/// An object with one member.
+struct Member<'a, T>(&'a str, &'a T);
+
+impl<T: Serialize> Serialize for Member<'_, T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([(self.0, self.1)])
+    }
 }
 
 /// Undoes what cannot be reported; returns what is left, as failures.
@@ -45,19 +48,21 @@ impl Report {
     pub(crate) fn new(text: impl Into<String>, json: &impl Serialize) -> Self {
         let json = serde_json::to_string_pretty(json)
             .map(|json| json + "\n")
-            .map_err(|error| Failure::new(Exit::Failed, format!("cannot write JSON: {error}")));
+            .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")));
         Self {
-            text: text.into(),
             json,
-            failures: Vec::new(),
-            warnings: Vec::new(),
-            code: None,
-            undo: None,
+            ..Self::verbatim(text)
         }
     }
 
+    /// As JSON, an object with one member.
+    pub(crate) fn of(text: impl Into<String>, name: &str, value: &impl Serialize) -> Self {
+        Self::new(text, &Member(name, value))
+    }
+
     /// Text that is the same with and without `--json`, such as a generated file.
-    pub(crate) fn verbatim(text: String) -> Self {
+    pub(crate) fn verbatim(text: impl Into<String>) -> Self {
+        let text = text.into();
         Self {
             json: Ok(text.clone()),
             text,
@@ -68,9 +73,34 @@ impl Report {
         }
     }
 
+    /// For a shell: sets variables, and removes the others of those that such an environment may
+    /// have.
+    pub(crate) fn environment(vars: Vec<(&'static str, String)>, all: &[&'static str]) -> Self {
+        #[derive(Serialize)]
+        struct Environment {
+            environment: BTreeMap<&'static str, String>,
+            clear: Vec<&'static str>,
+        }
+        let is_set = |name: &&str| vars.iter().any(|(set, _)| set == name);
+        let clear: Vec<_> = all.iter().copied().filter(|name| !is_set(name)).collect();
+        let set = vars
+            .iter()
+            .map(|(name, value)| format!("export {name}={}\n", word(value)));
+        let unset = clear.iter().map(|name| format!("unset {name}\n"));
+        let text: String = set.chain(unset).collect();
+        let environment = vars.into_iter().collect();
+        Self::new(text, &Environment { environment, clear })
+    }
+
     /// Part of the work failed; the rest is in the report.
     pub(crate) fn with_failures(mut self, failures: Vec<Failure>) -> Self {
         self.failures.extend(failures);
+        self
+    }
+
+    /// Changes the failures.
+    pub(crate) fn explain_failures(mut self, explain: impl Fn(Failure) -> Failure) -> Self {
+        self.failures = self.failures.into_iter().map(explain).collect();
         self
     }
 
@@ -80,9 +110,9 @@ impl Report {
         self
     }
 
-    /// Nothing had to be done.
-    pub(crate) fn nothing_to_do(mut self) -> Self {
-        self.code = Some(Exit::NothingToDo as u8);
+    /// Says with its code whether nothing had to be done.
+    pub(crate) fn nothing_to_do_if(mut self, nothing: bool) -> Self {
+        self.code = nothing.then_some(Exit::NothingToDo as u8);
         self
     }
 
@@ -136,10 +166,18 @@ impl Report {
 fn write_out(text: &str) -> Result<(), Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::new(
-            Exit::Failed,
-            format!("cannot write to standard output: {error}"),
-        )),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
+            "cannot write to standard output: {error}"
+        ))),
         _ => Ok(()),
     }
+}
+
+/// A word that a shell takes as it is.
+fn word(value: &str) -> String {
+    let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, ',' | '.' | '_');
+    if !value.is_empty() && value.chars().all(plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', r"'\''"))
 }

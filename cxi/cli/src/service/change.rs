@@ -1,38 +1,142 @@
-//! `cxi service update`, `destroy`, `enable` and `disable`.
+//! `cxi service create`, `update`, `destroy`, `enable` and `disable`.
 
 use std::time::Duration;
 
 use cxi::driver::Quirks;
-use cxi::{Device, DeviceId, ServiceId, Services};
+use cxi::{Device, DeviceId, Limits, Member, ServiceId, ServiceSpec, Services};
 use serde::Serialize;
 
-use super::cli::UpdateArgs;
-use crate::args::NetNsArg;
-use crate::exit::{Exit, Failure, of_device};
+use super::cli::{CreateArgs, SpecArgs, UpdateArgs};
+use super::{Found, all, no_service, summary};
+use crate::args::{NetNsArg, once_each};
+use crate::audit;
+use crate::exit::{Exit, Failure};
 use crate::node::Node;
-use crate::output::{Report, nics};
+use crate::output::{Report, merge, nic_names};
+use crate::spec_file;
 
 /// A service that a command made, changed or destroyed.
 #[derive(Clone, Copy, Serialize)]
-pub(super) struct Changed {
-    pub(super) device: DeviceId,
-    pub(super) service: ServiceId,
+struct Changed {
+    device: DeviceId,
+    service: ServiceId,
 }
 
-pub(super) fn update(node: &Node, ids: &[ServiceId], changes: &UpdateArgs) -> Report {
-    #[derive(Serialize)]
-    struct Updated {
-        updated: Vec<Changed>,
+/// The request of the command line.
+pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failure> {
+    match &arguments.from {
+        Some(_) if arguments.spec != SpecArgs::default() => Err(Failure::bad_input(
+            "--from cannot be combined with options that describe the service: the file says \
+             it all",
+        )),
+        Some(path) => spec_file::read(path),
+        None => from_options(&arguments.spec),
     }
-    let (updated, failures) = for_each(node, ids, |device, id| {
+}
+
+fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
+    let mut builder = ServiceSpec::builder()
+        .system(options.system)
+        .enabled(!options.disabled)
+        .exclusive_cp(options.exclusive_cp);
+    if let Some(count) = options.lnis_per_rgid {
+        builder = builder.lnis_per_rgid(count);
+    }
+    let members = options
+        .uid
+        .iter()
+        .map(|uid| Member::Uid(*uid))
+        .chain(options.gid.iter().map(|gid| Member::Gid(*gid)))
+        .chain(options.netns.map(|netns| Member::NetNs(netns.0)));
+    for member in members {
+        builder = builder.member(member);
+    }
+    if !options.vni.is_empty() {
+        builder = builder.vnis(options.vni.iter().copied());
+    }
+    if let Some(range) = options.vni_range {
+        builder = builder.vni_range(range);
+    }
+    if !options.tc.is_empty() {
+        builder = builder.traffic_classes(options.tc.iter().copied().collect());
+    }
+    if !options.limit.is_empty() {
+        let mut limits = Limits::none();
+        for (resource, limit) in once_each(&options.limit)? {
+            limits[resource] = limit;
+        }
+        builder = builder.limits(limits);
+    }
+    builder.build().map_err(|error| match error {
+        cxi::InvalidSpec::NoVnis => {
+            Failure::bad_input("no VNIs: expected --vni, or --vni-range for a block")
+        }
+        error => Failure::bad_input(error.to_string()),
+    })
+}
+
+pub(super) fn create(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure> {
+    let mut made: Vec<(&Device, ServiceId)> = Vec::new();
+    for device in node.devices() {
+        match device.services().create(spec) {
+            Ok(id) => made.push((device, id)),
+            Err(error) => return Err(undo(error.into(), &made)),
+        }
+    }
+    let ids = made.iter().map(|(device, id)| (device.id(), *id));
+    let mut text = String::new();
+    for (devices, id) in merge(ids.clone()) {
+        text += &format!("Created service {id} on {}", nic_names(&devices));
+        let first = made.iter().find(|(_, other)| *other == id);
+        if let Some((device, id)) = first
+            && let Ok(service) = device.services().get(*id)
+        {
+            text += &format!(": for {}", summary(&Found::new(device, service)));
+        }
+        text.push('\n');
+    }
+    let created = ids
+        .clone()
+        .map(|(device, service)| Changed { device, service });
+    let nics = cxi_job::Node::from_devices(node.devices().iter().cloned());
+    Ok(Report::of(text, "created", &created.collect::<Vec<_>>())
+        .with_warnings(audit::shared_vnis(&nics, &ids.collect::<Vec<_>>())))
+}
+
+/// Destroys what was made before a failure, the last first, and reports what is left.
+fn undo(mut failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
+    let mut undone = Vec::new();
+    for (device, id) in made.iter().rev() {
+        match device.services().destroy(*id) {
+            Ok(()) => undone.push(device.id()),
+            Err(error) => {
+                let left = format!("Service {id} of {} is left: {error}", device.id());
+                failure = failure.hint(left);
+            }
+        }
+    }
+    if undone.is_empty() {
+        return failure;
+    }
+    undone.reverse();
+    failure.hint(format!(
+        "What had been created on {} was destroyed again.",
+        nic_names(&undone)
+    ))
+}
+
+pub(super) fn update(
+    node: &Node,
+    ids: &[ServiceId],
+    changes: &UpdateArgs,
+) -> Result<Report, Failure> {
+    for_each(node, ids, "Updated", |device, id| {
         if changes.force {
             let device = device.clone().allow_quirks(Quirks::SWITCHED_EXCLUSIVE_CP);
             return apply(&device.services(), id, changes);
         }
         apply(&device.services(), id, changes)
-    });
-    let text = sentences("Updated", &updated);
-    Report::new(text, &Updated { updated }).with_failures(failures)
+    })
 }
 
 fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Result<()> {
@@ -72,77 +176,95 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     applied.and(switched)
 }
 
-pub(crate) fn destroy(node: &Node, ids: &[ServiceId], wait: u32) -> Report {
-    #[derive(Serialize)]
-    struct Destroyed {
-        destroyed: Vec<Changed>,
-    }
-    let (done, failures) = for_each(node, ids, |device, id| {
-        let services = device.services();
+pub(super) fn destroy(node: &Node, ids: &[ServiceId], wait: u32) -> Result<Report, Failure> {
+    let report = for_each(node, ids, "Destroyed", |device, id| {
         if wait == 0 {
-            services.destroy(id)
-        } else {
-            services.destroy_when_idle(id, Duration::from_secs(wait.into()))
+            return device.services().destroy(id);
         }
-    });
-    let failures = failures
-        .into_iter()
-        .map(|failure| match failure.kind() {
-            Exit::Busy if wait == 0 => {
-                failure.hint("Try again with --wait SECONDS, or end the processes that use it.")
-            }
-            _ => failure,
-        })
-        .collect();
-    let text = sentences("Destroyed", &done);
-    Report::new(text, &Destroyed { destroyed: done }).with_failures(failures)
+        let wait = Duration::from_secs(wait.into());
+        device.services().destroy_when_idle(id, wait)
+    })?;
+    Ok(report.explain_failures(|failure| match failure.kind() {
+        Exit::Busy if wait == 0 => {
+            failure.hint("Try again with --wait SECONDS, or end the processes that use it.")
+        }
+        _ => failure,
+    }))
 }
 
-pub(super) fn set_enabled(node: &Node, ids: &[ServiceId], enabled: bool) -> Report {
-    #[derive(Serialize)]
-    struct Switched {
-        #[serde(skip_serializing_if = "Option::is_none")]
-        enabled: Option<Vec<Changed>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        disabled: Option<Vec<Changed>>,
-    }
-    let (done, failures) = for_each(node, ids, |device, id| {
+pub(super) fn set_enabled(
+    node: &Node,
+    ids: &[ServiceId],
+    enabled: bool,
+) -> Result<Report, Failure> {
+    let done = if enabled { "Enabled" } else { "Disabled" };
+    for_each(node, ids, done, |device, id| {
         device.services().set_enabled(id, enabled)
-    });
-    let text = sentences(if enabled { "Enabled" } else { "Disabled" }, &done);
-    let switched = Switched {
-        enabled: enabled.then(|| done.clone()),
-        disabled: (!enabled).then_some(done),
-    };
-    Report::new(text, &switched).with_failures(failures)
+    })
 }
 
-/// Goes on after a failure, and does what can be done.
+/// Changes services, and says what was done. Goes on after a failure, and does what can be done.
 fn for_each(
     node: &Node,
     ids: &[ServiceId],
+    done: &str,
     change: impl Fn(&Device, ServiceId) -> cxi::Result<()>,
-) -> (Vec<Changed>, Vec<Failure>) {
-    let mut done = Vec::new();
+) -> Result<Report, Failure> {
+    let found = if node.are_named() {
+        None
+    } else {
+        Some(all(node.devices())?)
+    };
+    let mut changed = Vec::new();
     let mut failures = Vec::new();
     for &service in ids {
-        for device in node.devices() {
+        let devices = match &found {
+            None => Ok(node.devices().iter().collect()),
+            Some(found) => with_service(node.devices(), found, service),
+        };
+        let devices = devices.unwrap_or_else(|failure| {
+            failures.push(failure);
+            Vec::new()
+        });
+        for device in devices {
             match change(device, service) {
-                Ok(()) => done.push(Changed {
+                Ok(()) => changed.push(Changed {
                     device: device.id(),
                     service,
                 }),
-                Err(error) => failures.push(of_device(&error)),
+                Err(error) => failures.push(error.into()),
             }
         }
     }
-    (done, failures)
+    let merged = merge(changed.iter().map(|it| (it.device, it.service)));
+    let text: String = merged
+        .iter()
+        .map(|(devices, service)| format!("{done} service {service} on {}\n", nic_names(devices)))
+        .collect();
+    Ok(Report::of(text, &done.to_lowercase(), &changed).with_failures(failures))
 }
 
-fn sentences(what: &str, done: &[Changed]) -> String {
-    let merged = nics::merge(done.iter().map(|done| (done.device, done.service)));
-    merged
-        .iter()
-        .map(|(devices, service)| format!("{what} service {service} on {}\n", nics::name(devices)))
-        .collect()
+/// The NICs with a service of this id. Each NIC numbers its services on its own, so the id may be
+/// that of another job on another NIC: then the NICs have to be named.
+fn with_service<'a>(
+    devices: &'a [Device],
+    found: &[(DeviceId, Found)],
+    id: ServiceId,
+) -> Result<Vec<&'a Device>, Failure> {
+    let having = found.iter().filter(|(_, found)| found.service.id() == id);
+    let having: Vec<_> = having.collect();
+    let Some((first, others)) = having.split_first() else {
+        return Err(no_service(id, devices));
+    };
+    if let Some((nic, other)) = others.iter().find(|(_, it)| !it.has_same_purpose(&first.1)) {
+        return Err(Failure::bad_input(format!(
+            "service {id} is not the same on {} ({}) and {nic} ({})",
+            first.0,
+            summary(&first.1),
+            summary(other)
+        ))
+        .hint("Name the NICs with --device."));
+    }
+    let has = |device: &&Device| having.iter().any(|(nic, _)| *nic == device.id());
+    Ok(devices.iter().filter(has).collect())
 }

@@ -14,7 +14,7 @@ pub(crate) enum ServiceCommand {
     List,
     /// Show services in full
     Show {
-        /// Service ids [default: all]
+        /// Service IDs [default: all]
         #[arg(value_name = "ID")]
         ids: Vec<ServiceId>,
         /// Also show the resources of their NICs
@@ -34,40 +34,38 @@ pub(crate) enum ServiceCommand {
     /// limits cannot be changed at all: no driver applies such a change. A service that has to be
     /// disabled for the change is enabled again afterwards.
     Update {
-        /// Service ids
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<ServiceId>,
+        #[command(flatten)]
+        services: ServicesArgs,
         #[command(flatten)]
         changes: UpdateArgs,
     },
     /// Remove services (needs CAP_SYS_ADMIN)
     #[command(visible_alias = "delete")]
     Destroy {
-        /// Service ids
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<ServiceId>,
+        #[command(flatten)]
+        services: ServicesArgs,
         /// Wait up to this many seconds for the services to become idle
         #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
         wait: u32,
     },
     /// Enable services (needs CAP_SYS_ADMIN)
-    Enable {
-        /// Service ids
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<ServiceId>,
-    },
+    Enable(ServicesArgs),
     /// Disable services without removing them (needs CAP_SYS_ADMIN)
-    Disable {
-        /// Service ids
-        #[arg(required = true, value_name = "ID")]
-        ids: Vec<ServiceId>,
-    },
+    Disable(ServicesArgs),
     /// Show how much of each resource services have in use and reserved, and their maximum
     Usage {
-        /// Service ids [default: all]
+        /// Service IDs [default: all]
         #[arg(value_name = "ID")]
         ids: Vec<ServiceId>,
     },
+}
+
+/// Existing services. Without --device, those of all NICs that have them, if they are the same there.
+#[derive(Debug, Args)]
+pub(crate) struct ServicesArgs {
+    /// Service IDs
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) ids: Vec<ServiceId>,
 }
 
 /// The service to create.

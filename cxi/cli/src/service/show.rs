@@ -1,38 +1,81 @@
-//! `cxi service show`.
+//! `cxi service list`, `show` and `usage`.
 
-use cxi::{Device, LnisPerRgid, ServiceId};
+use cxi::{Device, DeviceId, LnisPerRgid, ResourceMap, ServiceId};
 use serde::Serialize;
 
-use super::list::{self, OnDevice};
-use super::{Listed, usage};
+use super::{Found, all, chosen, classes, limits, state, summary, who};
 use crate::devices;
-use crate::exit::{Failure, of_device};
+use crate::exit::Failure;
 use crate::node::Node;
-use crate::output::bar::Palette;
-use crate::output::table::Columns;
-use crate::output::{Report, nics};
+use crate::output::{Columns, HEADING, Palette, Report, merge, nic_names};
 use crate::spec_file;
+
+const BAR_WIDTH: usize = 32;
+
+/// Something of a NIC, as `--json` shows it.
+#[derive(Serialize)]
+struct OnDevice<'a, T> {
+    device: DeviceId,
+    #[serde(flatten)]
+    value: &'a T,
+}
+
+/// Services for people, and one by one for programs.
+fn report<T: Serialize>(text: String, services: &[(DeviceId, T)]) -> Report {
+    let services = services.iter().map(|(device, value)| OnDevice {
+        device: *device,
+        value,
+    });
+    Report::of(text, "services", &services.collect::<Vec<_>>())
+}
+
+pub(crate) fn list(node: &Node) -> Result<Report, Failure> {
+    let found = all(node.devices())?;
+    Ok(report(table(&found).render(0), &found))
+}
+
+/// One line for services that are the same on several NICs.
+fn table(found: &[(DeviceId, Found)]) -> Columns {
+    let headings = [
+        "NICs",
+        "Service",
+        "State",
+        "Who",
+        "VNIs",
+        "Traffic classes",
+        "Limits",
+    ];
+    let mut table = Columns::new(&headings).right(&[1]);
+    for (devices, found) in merge(found.iter().copied()) {
+        let service = &found.service;
+        table.row([
+            nic_names(&devices),
+            service.id().to_string(),
+            state(service),
+            who(&found),
+            service.vnis().to_string().replace(',', ", "),
+            classes(service),
+            limits(service),
+        ]);
+    }
+    table
+}
 
 /// A service with the settings that have to be queried one by one.
 #[derive(Clone, PartialEq, Serialize)]
 struct Details {
     #[serde(flatten)]
-    listed: Listed,
+    found: Found,
     lnis_per_rgid: Option<LnisPerRgid>,
     exclusive_cp: Option<bool>,
 }
 
-#[derive(Serialize)]
-struct List {
-    services: Vec<OnDevice<Details>>,
-}
-
 pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Report, Failure> {
-    let found = super::chosen(node.devices(), ids)?;
+    let all = chosen(node.devices(), ids)?;
     let mut services = Vec::new();
     for device in node.devices() {
-        for (_, listed) in found.iter().filter(|(id, _)| *id == device.id()) {
-            services.push((device.id(), details(device, listed)));
+        for (_, found) in all.iter().filter(|(id, _)| *id == device.id()) {
+            services.push((device.id(), details(device, found)));
         }
     }
     let mut text = String::new();
@@ -40,41 +83,37 @@ pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Repor
         text += &devices::resources_of(node.devices())?;
         text.push('\n');
     }
-    for (devices, details) in nics::merge(services.iter().cloned()) {
-        text += &describe(&nics::name(&devices), &details);
+    for (devices, details) in merge(services.iter().cloned()) {
+        text += &describe(&nic_names(&devices), &details);
         text.push('\n');
     }
-    text += &usage::bars(&usage::measure(node.devices(), ids)?, Palette::of_locale());
-    let services = services
-        .into_iter()
-        .map(|(device, value)| OnDevice { device, value })
-        .collect();
-    Ok(Report::new(text, &List { services }))
+    text += &bars(&measure(node.devices(), ids)?, Palette::of_locale());
+    Ok(report(text, &services))
 }
 
 /// What an older driver does not know is left out.
-fn details(device: &Device, listed: &Listed) -> Details {
+fn details(device: &Device, found: &Found) -> Details {
     let services = device.services();
-    let id = listed.service.id();
+    let id = found.service.id();
     Details {
-        listed: *listed,
+        found: *found,
         lnis_per_rgid: services.lnis_per_rgid(id).ok(),
         exclusive_cp: services.exclusive_cp(id).ok(),
     }
 }
 
 fn describe(devices: &str, details: &Details) -> String {
-    let listed = &details.listed;
-    let service = &listed.service;
+    let found = &details.found;
+    let service = &found.service;
     let mut table = Columns::new(&["Service", &service.id().to_string()]);
     table.row(["NICs", devices]);
-    table.row(["State".to_owned(), list::state(service)]);
-    table.row(["Who".to_owned(), list::who(listed)]);
+    table.row(["State".to_owned(), state(service)]);
+    table.row(["Who".to_owned(), who(found)]);
     table.row([
         "VNIs".to_owned(),
         service.vnis().to_string().replace(',', ", "),
     ]);
-    table.row(["Traffic classes".to_owned(), list::classes(service)]);
+    table.row(["Traffic classes".to_owned(), classes(service)]);
     if let Some(count) = details.lnis_per_rgid {
         table.row(["LNIs per RGID".to_owned(), count.to_string()]);
     }
@@ -88,25 +127,24 @@ fn describe(devices: &str, details: &Details) -> String {
 }
 
 pub(super) fn yaml(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
-    let found = super::chosen(node.devices(), ids)?;
+    let all = chosen(node.devices(), ids)?;
     let mut specs = Vec::new();
     for device in node.devices() {
-        for (_, listed) in found.iter().filter(|(id, _)| *id == device.id()) {
-            let id = listed.service.id();
-            let spec = device.services().spec(id);
-            specs.push((device.id(), (id, spec.map_err(|error| of_device(&error))?)));
+        for (_, found) in all.iter().filter(|(id, _)| *id == device.id()) {
+            let id = found.service.id();
+            specs.push((device.id(), (id, device.services().spec(id)?)));
         }
     }
-    match nics::merge(specs).as_slice() {
+    match merge(specs).as_slice() {
         [(devices, (id, spec))] => Ok(Report::verbatim(format!(
             "# Service {id} of {}\n{}",
-            nics::name(devices),
+            nic_names(devices),
             spec_file::write(spec)?
         ))),
         several => {
             let names: Vec<_> = several
                 .iter()
-                .map(|(devices, _)| nics::name(devices))
+                .map(|(devices, _)| nic_names(devices))
                 .collect();
             Err(Failure::bad_input(format!(
                 "--yaml prints one specification, and {} were found: on {}",
@@ -116,4 +154,112 @@ pub(super) fn yaml(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
             .hint("Name one service, and one NIC with --device."))
         }
     }
+}
+
+/// How much of one resource a service has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Amounts {
+    /// `None` where the driver does not report it.
+    pub(crate) in_use: Option<u16>,
+    pub(crate) reserved: u16,
+    pub(crate) max: u16,
+}
+
+/// A service with its usage.
+#[derive(Clone, Copy, PartialEq, Serialize)]
+pub(crate) struct Measured {
+    #[serde(skip)]
+    pub(crate) found: Found,
+    service: ServiceId,
+    tle_pool: u32,
+    pub(crate) resources: ResourceMap<Amounts>,
+}
+
+pub(super) fn usage(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
+    let measured = measure(node.devices(), ids)?;
+    let text = bars(&measured, Palette::of_locale());
+    let usage = measured.iter().map(|(device, value)| OnDevice {
+        device: *device,
+        value,
+    });
+    Ok(Report::of(text, "usage", &usage.collect::<Vec<_>>()))
+}
+
+/// Reads the usage of the services of these ids, or of all.
+pub(crate) fn measure(
+    devices: &[Device],
+    ids: &[ServiceId],
+) -> Result<Vec<(DeviceId, Measured)>, Failure> {
+    let all = chosen(devices, ids)?;
+    let mut measured = Vec::new();
+    for device in devices {
+        let usage = device.services().usage_all()?;
+        for (_, found) in all.iter().filter(|(id, _)| *id == device.id()) {
+            let service = found.service.id();
+            // A service that has gone since it was listed has nothing in use.
+            let Some(usage) = usage.iter().find(|usage| usage.service == service) else {
+                continue;
+            };
+            let resources = found.service.limits().map(|resource, limit| Amounts {
+                in_use: usage.reported[resource],
+                reserved: limit.reserved(),
+                max: limit.max(),
+            });
+            let measure = Measured {
+                found: *found,
+                service,
+                tle_pool: usage.tle_pool,
+                resources,
+            };
+            measured.push((device.id(), measure));
+        }
+    }
+    Ok(measured)
+}
+
+/// A block for each service; services that are the same on several NICs share one.
+fn bars(measured: &[(DeviceId, Measured)], palette: Palette) -> String {
+    let mut text = String::new();
+    for (devices, measured) in merge(measured.iter().copied()) {
+        let title = format!("Service {} on {}", measured.service, nic_names(&devices));
+        let summary = summary(&measured.found);
+        text += &format!("{HEADING}{title}{HEADING:#}: {summary}\n");
+        text += &block(&measured.resources, palette);
+        text.push('\n');
+    }
+    if !text.is_empty() {
+        text += &palette.legend();
+        text.push('\n');
+    }
+    text
+}
+
+fn block(resources: &ResourceMap<Amounts>, palette: Palette) -> String {
+    let mut table = Columns::new(&["Resource", "In use", "Reserved", "Max", ""]).right(&[1, 2, 3]);
+    let mut none = Vec::new();
+    for (resource, amounts) in resources.iter() {
+        if amounts.max == 0 && amounts.in_use.unwrap_or_default() == 0 {
+            none.push(resource.to_string());
+            continue;
+        }
+        table.row([
+            resource.to_string(),
+            amounts
+                .in_use
+                .map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            amounts.reserved.to_string(),
+            amounts.max.to_string(),
+            palette.bar(
+                BAR_WIDTH,
+                amounts.in_use.unwrap_or_default().into(),
+                amounts.reserved.into(),
+                amounts.max.into(),
+            ),
+        ]);
+    }
+    let mut text = table.render(2);
+    if !none.is_empty() {
+        text += &format!("  Not available: {}\n", none.join(", "));
+    }
+    text
 }

@@ -8,11 +8,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cxi_job::VniPool;
-use cxi_job::durable::LockError;
-use cxi_job::pool::log::{AppendError, ChangeError, FileLog, SharedPool};
+use cxi_job::pool::log::{ChangeError, FileLog, SharedPool};
 use cxi_job::pool::{PoolConfig, PoolError, Timestamp};
+use cxi_job::site::{Act, PoolStore, SiteError};
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
+use crate::files::of_lock;
 
 /// Where a pool is.
 #[derive(Debug)]
@@ -58,20 +59,8 @@ impl PoolFile {
 
     fn lock(&self) -> Result<FileLog, Failure> {
         let log = FileLog::new(&self.path).wait(self.wait);
-        log.locked().map_err(|error| match &error {
-            LockError::Busy { waited, .. } => Failure::new(
-                Exit::Busy,
-                format!(
-                    "{}: another cxi has been using the pool file for {}",
-                    self.path.display(),
-                    humantime::format_duration(*waited)
-                ),
-            ),
-            LockError::Open { .. } => Failure::bad_input(error.to_string()).hint(
-                "The lock file is in the pool's directory: it takes the right to write there.",
-            ),
-            _ => Failure::new(Exit::Failed, error.to_string()),
-        })
+        log.locked()
+            .map_err(|error| of_lock(&self.path, "pool file", &error))
     }
 
     fn missing(&self) -> Failure {
@@ -84,30 +73,22 @@ impl PoolFile {
         match error {
             ChangeError::Load(error) => Failure::bad_input(error.0.to_string())
                 .hint("The file was left as it is. --pool FILE or CXI_VNI_POOL names another one."),
-            ChangeError::Append(error) => unwritten(error),
+            ChangeError::Append(error) => error.into(),
             error => Failure::bad_input(format!("{}: {error}", self.path.display())),
         }
     }
 }
 
-/// The failure of a change; `refused` is for what the pool itself refuses.
-pub(crate) fn of_change<E>(error: ChangeError<E>, refused: impl FnOnce(&E) -> Failure) -> Failure
-where
-    ChangeError<E>: std::fmt::Display,
-{
-    match error {
-        ChangeError::Refused(error) => refused(&error),
-        ChangeError::Append(error) => unwritten(error),
-        error => Failure::bad_input(error.to_string()),
-    }
-}
-
-fn unwritten(error: AppendError) -> Failure {
-    match error {
-        AppendError::Failed(error) => {
-            Failure::new(Exit::Failed, error.to_string()).hint("The pool is as it was before.")
-        }
-        error => Failure::new(Exit::Failed, error.to_string())
-            .hint("Controllers of a scheduler lead this pool: change it through them."),
+/// The file is opened for each change: a node that confirms needs no pool, and other commands change
+/// it while a job waits for VNIs.
+impl PoolStore for PoolFile {
+    fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
+        let own = |failure: Failure| SiteError::PoolStore(Box::new(failure));
+        let mut pool = self.open().map_err(own)?;
+        let changed = pool.change(Timestamp::now(), |pool, now| act(pool, now));
+        changed.map(drop).map_err(|error| match error {
+            ChangeError::Refused(error) => error,
+            error => own(error.into()),
+        })
     }
 }

@@ -1,24 +1,31 @@
 //! `cxi vni`: a pool of VNIs stored in a file.
 
-mod change;
 pub(crate) mod cli;
 mod file;
-mod show;
 
-use cxi_job::pool::{PoolConfigError, PoolError, ReserveError};
+use std::num::NonZeroU16;
+use std::time::Duration;
+
+use cxi::Vni;
+use cxi_job::pool::{
+    Allotment, Changed, Event, Holding, Metrics, Phase, PoolConfig, PoolError, Stray, Timestamp,
+    VniPool, VniRequest,
+};
+use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::node::reading;
 use crate::options::Common;
-use crate::output::Report;
-use cli::{VniArgs, VniCommand};
+use crate::output::{Columns, Report};
+use cli::{ConfigArgs, VniArgs, VniCommand};
 
-pub(crate) use change::this_node;
-pub(crate) use file::{PoolFile, of_change};
+pub(crate) use file::PoolFile;
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
     let file = &arguments.pool.file(&common.settings)?;
     match &arguments.command {
-        VniCommand::Configure(config) => change::configure(file, config),
+        VniCommand::Configure(config) => configure(file, config),
         VniCommand::Reserve {
             job,
             count,
@@ -27,61 +34,413 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             tenant,
             step,
         } => {
-            let request = change::request(*count, *block, *for_steps, tenant.clone());
-            change::reserve(file, job, step.as_ref(), &request)
+            let wanted = request(*count, *block, *for_steps, tenant.clone());
+            reserve(file, job, step.as_ref(), &wanted)
         }
-        VniCommand::Cancel { job } => change::cancel(file, job),
-        VniCommand::Release { job, nodes, step } => {
-            change::release(file, job, nodes, step.as_ref())
-        }
+        VniCommand::Cancel { job } => cancel(file, job),
+        VniCommand::Release { job, nodes, step } => release(file, job, nodes, step.as_ref()),
         VniCommand::Confirm {
             job,
             node,
             stray,
             operator,
             ..
-        } => change::confirm(file, job.as_ref(), node.as_ref(), *stray, *operator),
-        VniCommand::Show { job } => show::run(file, job.as_ref()),
+        } => confirm(file, job.as_ref(), node.as_ref(), *stray, *operator),
+        VniCommand::Show { job } => show(file, job.as_ref()),
         VniCommand::Reconcile { node, seen } => {
-            change::reconcile(file, common, node.as_ref(), seen.as_ref())
+            reconcile(file, common, node.as_ref(), seen.as_ref())
         }
     }
 }
 
-pub(crate) fn of_reserve(error: &ReserveError) -> Failure {
-    let exit = match error {
-        ReserveError::Count { .. }
-        | ReserveError::BlockSize { .. }
-        | ReserveError::UnknownTenant { .. } => Exit::BadInput,
-        ReserveError::Short(_) => Exit::NotEnough,
-        ReserveError::Draining { .. } => Exit::Busy,
-        _ => Exit::Failed,
+/// The result of a change, for programs; without an event there was nothing to do.
+fn changed(text: String, event: Option<&Event>) -> Report {
+    #[derive(Serialize)]
+    struct Logged<'a> {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        event: Option<&'a Event>,
+    }
+    Report::new(text, &Logged { event }).nothing_to_do_if(event.is_none())
+}
+
+fn configure(file: &PoolFile, config: &ConfigArgs) -> Result<Report, Failure> {
+    let config = of_arguments(config);
+    // An unusable configuration leaves no file behind.
+    let mut new = VniPool::new(config.clone())?;
+    let at = Timestamp::now();
+    let (mut pool, made) = file.open_or_new(config.clone(), at)?;
+    let event = if made {
+        new.record_config(at)?.event
+    } else {
+        let changed = pool.change(at, |pool, at| pool.reconfigure(config.clone(), at));
+        changed?.event
     };
-    let failure = Failure::new(exit, error.to_string());
-    match error {
-        ReserveError::Short(short) if short.draining > 0 => failure
-            .hint("cxi vni show lists the draining jobs, and the nodes that have not confirmed."),
-        _ => failure,
+    let metrics = pool.pool().metrics(at);
+    let what = match (made, &event) {
+        (true, _) => "Made",
+        (false, Some(_)) => "Changed",
+        (false, None) => "Left as it was:",
+    };
+    let text = format!(
+        "{what} the pool {}: {} VNIs, {} of them free\n",
+        file.path.display(),
+        metrics.total,
+        metrics.free
+    );
+    let outside = (metrics.outside > 0).then(|| {
+        format!(
+            "{} more VNIs are in use that the pool no longer has: they stay with their jobs",
+            metrics.outside
+        )
+    });
+    Ok(changed(text, event.as_ref()).with_warnings(outside))
+}
+
+fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
+    let mut config = PoolConfig::new(arguments.vnis.clone()).rest(arguments.rest);
+    if let Some(excluded) = &arguments.exclude {
+        config = config.exclude(excluded);
+    }
+    for tenant in &arguments.tenant {
+        config = config.tenant(tenant.name.clone(), tenant.vnis.clone());
+    }
+    config
+}
+
+fn request(
+    count: u8,
+    block: Option<u16>,
+    for_steps: Option<NonZeroU16>,
+    tenant: Option<TenantName>,
+) -> VniRequest {
+    let request = match (block, for_steps) {
+        (Some(size), _) => VniRequest::block(size),
+        (None, Some(count)) => VniRequest::for_steps(count),
+        (None, None) => VniRequest::vnis(count),
+    };
+    match tenant {
+        Some(tenant) => request.for_tenant(tenant),
+        None => request,
     }
 }
 
-pub(crate) fn of_pool(error: &PoolError) -> Failure {
-    let exit = match error {
-        PoolError::UnknownJob { .. }
-        | PoolError::UnknownStep { .. }
-        | PoolError::NotStray { .. } => Exit::NotFound,
-        PoolError::Config(_) => Exit::BadInput,
-        _ => Exit::Failed,
+fn reserve(
+    file: &PoolFile,
+    job: &JobId,
+    step: Option<&StepId>,
+    request: &VniRequest,
+) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Reserved<'a> {
+        job: &'a JobId,
+        vnis: Vec<Vni>,
+        /// Whether the job already had them.
+        again: bool,
+    }
+    let mut pool = file.open()?;
+    let reserved = pool.change(Timestamp::now(), |pool, now| match step {
+        Some(step) => pool.share(job, step, request, now),
+        None => pool.reserve(job, request, now),
+    })?;
+    let vnis: Vec<Vni> = reserved.result.iter().collect();
+    let text = match &reserved.result {
+        Allotment::Set(vnis) => vnis.to_string(),
+        // In the form that --vnis of cxi job accepts.
+        _ => vnis
+            .iter()
+            .map(Vni::to_string)
+            .collect::<Vec<_>>()
+            .join(","),
     };
-    let failure = Failure::new(exit, error.to_string());
-    match error {
-        PoolError::NotReleased { job } => failure.hint(format!(
-            "End its use first: cxi vni release {job} --nodes …"
-        )),
-        _ => failure,
+    let json = Reserved {
+        job,
+        again: reserved.event.is_none(),
+        vnis,
+    };
+    Ok(Report::new(text + "\n", &json))
+}
+
+fn cancel(file: &PoolFile, job: &JobId) -> Result<Report, Failure> {
+    let mut pool = file.open()?;
+    let cancelled = pool.change(Timestamp::now(), |pool, now| pool.cancel(job, now))?;
+    let text = format!("Job {job} has no VNIs any more: they may be used again\n");
+    Ok(changed(text, cancelled.event.as_ref()))
+}
+
+fn release(
+    file: &PoolFile,
+    job: &JobId,
+    nodes: &[NodeName],
+    step: Option<&StepId>,
+) -> Result<Report, Failure> {
+    let mut pool = file.open()?;
+    let released = pool.change(Timestamp::now(), |pool, now| match step {
+        Some(step) => pool.leave(job, step, nodes, now),
+        None => pool.release(job, nodes, now),
+    })?;
+    let text = state_of(pool.pool(), job);
+    Ok(changed(text, released.event.as_ref()))
+}
+
+fn confirm(
+    file: &PoolFile,
+    job: Option<&JobId>,
+    node: Option<&NodeName>,
+    stray: Option<Vni>,
+    operator: bool,
+) -> Result<Report, Failure> {
+    let mut pool = file.open()?;
+    let confirmed = pool.change(Timestamp::now(), |pool, now| match (job, node, stray) {
+        (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
+        (Some(job), Some(node), None) => pool.confirm(job, node, now),
+        (Some(job), None, None) if operator => pool.operator_release(job, now),
+        (Some(job), None, None) => pool.confirm_all(job, now),
+        // The command line wants a job or a VNI.
+        (None, _, None) => Ok(Changed::nothing()),
+    })?;
+    let pool = pool.pool();
+    let text = match (job, stray) {
+        (Some(job), _) => state_of(pool, job),
+        (None, Some(vni)) => format!("VNI {vni}: {}\n", free_again(pool)),
+        (None, None) => String::new(),
+    };
+    Ok(changed(text, confirmed.event.as_ref()))
+}
+
+/// What happened to a job's VNIs.
+fn state_of(pool: &VniPool, job: &JobId) -> String {
+    match pool.job(job) {
+        None => format!(
+            "Job {job} has no VNIs any more: they {}\n",
+            free_again(pool)
+        ),
+        Some(held) => format!("Job {job}: {}, {}\n", held.vnis, phase(&held.phase)),
     }
 }
 
-fn of_config(error: &PoolConfigError) -> Failure {
-    Failure::bad_input(error.to_string())
+/// When a VNI whose services are destroyed may be reused.
+fn free_again(pool: &VniPool) -> String {
+    let rest = pool.config().rest_time();
+    if rest.is_zero() {
+        return "may be used again".to_owned();
+    }
+    let rest = humantime::format_duration(rest);
+    format!("rest for {rest} before they may be used again")
+}
+
+fn reconcile(
+    file: &PoolFile,
+    common: &Common,
+    node: Option<&NodeName>,
+    seen: Option<&IdSet>,
+) -> Result<Report, Failure> {
+    let node = match node {
+        Some(node) => node.clone(),
+        None => this_node()?,
+    };
+    match seen {
+        Some(seen) => compare(file, &node, seen),
+        // The NICs are queried first, so that the pool's state is newer than what they show.
+        None => reading(common, |nics| {
+            let mut seen = IdSet::new();
+            for (_, listed) in crate::service::all(nics.devices())? {
+                seen.extend(listed.service.vnis().iter().map(Vni::get));
+            }
+            compare(file, &node, &seen)
+        }),
+    }
+}
+
+fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
+    #[derive(Serialize)]
+    struct Compared<'a> {
+        node: &'a NodeName,
+        seen: &'a IdSet,
+        strays: &'a IdSet,
+        waiting_again: &'a [JobId],
+        unseen: &'a [JobId],
+        outside: &'a IdSet,
+    }
+    let mut pool = file.open()?;
+    let compared = pool.change::<_, PoolError>(Timestamp::now(), |pool, now| {
+        Ok(pool.reconcile(node, seen, now))
+    });
+    let result = compared?.result;
+    let mut text = String::new();
+    if !result.strays.is_empty() {
+        text += &format!(
+            "VNIs {} are on {node} and no job has them: they are not assigned until it no longer \
+             shows them\n",
+            result.strays
+        );
+    }
+    for job in &result.waiting_again {
+        text += &format!("Job {job} is released and still on {node}: it waits for it now\n");
+    }
+    for job in &result.unseen {
+        text += &format!(
+            "Job {job} waits for {node}, which shows none of its VNIs: if none of its prologs can \
+             still be running, cxi vni confirm {job} --node {node}\n"
+        );
+    }
+    if !result.outside.is_empty() {
+        text += &format!(
+            "VNIs {} are on {node} and not of this pool\n",
+            result.outside
+        );
+    }
+    if text.is_empty() {
+        text = format!("{node} shows nothing that the pool does not know\n");
+    }
+    let json = Compared {
+        node,
+        seen,
+        strays: &result.strays,
+        waiting_again: &result.waiting_again,
+        unseen: &result.unseen,
+        outside: &result.outside,
+    };
+    Ok(Report::new(text, &json))
+}
+
+/// The host name of this machine.
+pub(crate) fn this_node() -> Result<NodeName, Failure> {
+    let name = nix::unistd::gethostname()
+        .map_err(|errno| Failure::failed(format!("this machine has no name: {errno}")))?;
+    NodeName::new(&name.to_string_lossy())
+        .map_err(|error| Failure::bad_input(error.to_string()).hint("Name the node with --node."))
+}
+
+#[derive(Serialize)]
+struct Shown<'a> {
+    vnis: &'a IdSet,
+    total: usize,
+    free: usize,
+    reserved: usize,
+    draining: usize,
+    resting: usize,
+    outside: usize,
+    jobs: Vec<Job<'a>>,
+    strays: Vec<StrayVni<'a>>,
+}
+
+#[derive(Serialize)]
+struct Job<'a> {
+    job: &'a JobId,
+    #[serde(flatten)]
+    holding: &'a Holding,
+}
+
+#[derive(Serialize)]
+struct StrayVni<'a> {
+    vni: Vni,
+    #[serde(flatten)]
+    stray: &'a Stray,
+}
+
+fn show(file: &PoolFile, job: Option<&JobId>) -> Result<Report, Failure> {
+    let pool = file.look()?;
+    let at = Timestamp::now();
+    let mut jobs: Vec<(&JobId, &Holding)> = pool
+        .jobs()
+        .filter(|(id, _)| job.is_none_or(|wanted| wanted == *id))
+        .collect();
+    if let (Some(job), true) = (job, jobs.is_empty()) {
+        return Err(Failure::new(
+            Exit::NotFound,
+            format!("job {job} has no VNIs in the pool"),
+        ));
+    }
+    jobs.sort_by_key(|(job, _)| *job);
+    let metrics = pool.metrics(at);
+    let mut text = if job.is_some() {
+        String::new()
+    } else {
+        totals(pool.config().vnis(), &metrics)
+    };
+    if !jobs.is_empty() {
+        let mut table = Columns::new(&["JOB", "VNIS", "TENANT", "SINCE", "STATE"]);
+        for (id, held) in &jobs {
+            let tenant = held.tenant.as_ref().map_or("-", |tenant| tenant.as_str());
+            table.row([
+                id.to_string(),
+                vnis(held),
+                tenant.to_owned(),
+                age(at.since(held.reserved_at)),
+                phase(&held.phase),
+            ]);
+        }
+        text += &table.render(0);
+    }
+    for (vni, stray) in pool.strays().filter(|_| job.is_none()) {
+        let nodes: Vec<&str> = stray.nodes.iter().map(NodeName::as_str).collect();
+        text += &format!(
+            "VNI {vni} is on {} although no job has it\n",
+            nodes.join(", ")
+        );
+    }
+    let json = Shown {
+        vnis: pool.config().vnis(),
+        total: metrics.total,
+        free: metrics.free,
+        reserved: metrics.reserved,
+        draining: metrics.draining,
+        resting: metrics.resting,
+        outside: metrics.outside,
+        jobs: jobs
+            .into_iter()
+            .map(|(job, holding)| Job { job, holding })
+            .collect(),
+        strays: pool
+            .strays()
+            .map(|(vni, stray)| StrayVni { vni, stray })
+            .collect(),
+    };
+    Ok(Report::new(text, &json))
+}
+
+fn totals(configured: &IdSet, metrics: &Metrics) -> String {
+    let mut text = format!(
+        "VNIs {configured}: {} in the pool, {} free, {} reserved, {} draining, {} resting\n",
+        metrics.total, metrics.free, metrics.reserved, metrics.draining, metrics.resting
+    );
+    if metrics.outside > 0 {
+        text += &format!(
+            "{} more are in use that the pool no longer has\n",
+            metrics.outside
+        );
+    }
+    if let Some((holder, since)) = &metrics.oldest_draining {
+        text += &format!("Longest draining: {holder}, for {}\n", age(*since));
+    }
+    text
+}
+
+fn vnis(held: &Holding) -> String {
+    let set: IdSet = held.vnis.iter().map(Vni::get).collect();
+    set.to_string()
+}
+
+/// The state of a job's VNIs, in words.
+fn phase(phase: &Phase) -> String {
+    match phase {
+        Phase::Reserved { steps, .. } if steps.is_empty() => "reserved".to_owned(),
+        Phase::Reserved { steps, .. } => {
+            let names: Vec<&str> = steps.iter().map(StepId::as_str).collect();
+            format!("reserved, steps {}", names.join(", "))
+        }
+        Phase::Draining {
+            nodes_known: false, ..
+        } => "draining until all nodes are confirmed at once".to_owned(),
+        Phase::Draining { waiting, .. } => {
+            let names: Vec<&str> = waiting.iter().map(NodeName::as_str).collect();
+            format!("draining, waits for {}", names.join(", "))
+        }
+        _ => "unknown".to_owned(),
+    }
+}
+
+/// A duration, rounded for people.
+fn age(time: Duration) -> String {
+    humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
 }

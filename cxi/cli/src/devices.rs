@@ -1,22 +1,18 @@
 //! `cxi devices`.
 
-mod codewords;
-mod details;
-
+use std::collections::BTreeMap;
+use std::thread;
 use std::time::Duration;
 
 use clap::Args;
 use cxi::driver::{Capabilities, DetectedRelease, Driver};
-use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
+use cxi::{Availability, CounterReading, Device, DeviceId, DeviceInfo, Hardware, Platform};
 use serde::Serialize;
 
-use self::codewords::Codewords;
 use crate::args::duration;
-use crate::exit::{Failure, of_device};
+use crate::exit::Failure;
 use crate::node::Node;
-use crate::output::bar::Palette;
-use crate::output::table::Columns;
-use crate::output::{HEADING, Report, nics};
+use crate::output::{Columns, HEADING, Palette, Report, merge, nic_names};
 
 const BAR_WIDTH: usize = 32;
 
@@ -38,11 +34,6 @@ pub(crate) struct DevicesArgs {
 }
 
 #[derive(Serialize)]
-struct List {
-    devices: Vec<Entry>,
-}
-
-#[derive(Serialize)]
 struct Entry {
     #[serde(flatten)]
     info: DeviceInfo,
@@ -55,7 +46,7 @@ struct Entry {
     codewords_per_second: Option<Codewords<f64>>,
 }
 
-/// The release whose behaviour the driver shows, for people and programs.
+/// The release whose behavior the driver shows, for people and programs.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct DriverRelease {
     /// Such as `shs-14.0.1`, or `shs-13.1 to shs-14.0.0`, or `unknown`.
@@ -69,12 +60,12 @@ struct DriverRelease {
 pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failure> {
     let mut devices = Vec::new();
     for device in node.devices() {
-        let mut entry = ask(device).map_err(|error| of_device(&error))?;
+        let mut entry = ask(device)?;
         entry.hardware = arguments.verbose.then(|| device.hardware());
         devices.push(entry);
     }
     if let Some(time) = arguments.rates {
-        let rates = codewords::measure(node.devices(), time)?;
+        let rates = codewords(node.devices(), time)?;
         for (entry, rates) in devices.iter_mut().zip(rates) {
             entry.codewords_per_second = Some(rates);
         }
@@ -83,12 +74,12 @@ pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failur
     for entry in &devices {
         if let Some(hardware) = &entry.hardware {
             text.push('\n');
-            text += &details::describe(&entry.info, hardware);
+            text += &describe(&entry.info, hardware);
         }
     }
     if arguments.rates.is_some() {
         text.push('\n');
-        text += &codewords::table(&devices);
+        text += &codewords_table(&devices);
     }
     text.push('\n');
     text += &all_resources(
@@ -99,10 +90,10 @@ pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failur
     let drivers = devices
         .iter()
         .map(|entry| (entry.info.device, entry.release.clone()));
-    for (ids, release) in nics::merge(drivers) {
-        text += &limits_of_driver(&nics::name(&ids), &release);
+    for (ids, release) in merge(drivers) {
+        text += &limits_of_driver(&nic_names(&ids), &release);
     }
-    Ok(Report::new(text, &List { devices }))
+    Ok(Report::of(text, "devices", &devices))
 }
 
 /// The resources of NICs, for people.
@@ -110,16 +101,15 @@ pub(crate) fn resources_of(devices: &[Device]) -> Result<String, Failure> {
     let levels = devices
         .iter()
         .map(|device| Ok((device.id(), device.availability()?)))
-        .collect::<cxi::Result<Vec<_>>>()
-        .map_err(|error| of_device(&error))?;
+        .collect::<cxi::Result<Vec<_>>>()?;
     Ok(all_resources(levels))
 }
 
 fn all_resources(levels: impl IntoIterator<Item = (DeviceId, Availability)>) -> String {
     let palette = Palette::of_locale();
     let mut text = String::new();
-    for (ids, availability) in nics::merge(levels) {
-        text += &format!("{HEADING}Resources of {}{HEADING:#}\n", nics::name(&ids));
+    for (ids, availability) in merge(levels) {
+        text += &format!("{HEADING}Resources of {}{HEADING:#}\n", nic_names(&ids));
         text += &resources(&availability, palette);
         text.push('\n');
     }
@@ -261,4 +251,153 @@ fn resources(availability: &Availability, palette: Palette) -> String {
         availability.le_pools, availability.tle_pools
     );
     text
+}
+
+fn describe(info: &DeviceInfo, hardware: &Hardware) -> String {
+    let Hardware {
+        network_device,
+        mac_address,
+        pcie_speed,
+        pcie_width,
+        ..
+    } = hardware;
+    let mut table = Columns::new(&["NIC", &info.device.to_string()]);
+    for (name, value) in [
+        ("Description", or_dash(info.description.as_ref())),
+        ("Part number", or_dash(hardware.part_number.as_ref())),
+        ("Serial number", or_dash(hardware.serial_number.as_ref())),
+        ("Firmware", or_dash(hardware.firmware.as_ref())),
+        ("Network device", or_dash(network_device.as_ref())),
+        ("MAC address", or_dash(mac_address.as_ref())),
+        ("NID", format!("{0} ({0:#07x})", info.nid)),
+        ("PID granule", info.pid_granule.to_string()),
+        ("PCI address", or_dash(info.pci_address.as_ref())),
+        (
+            "PCI Express",
+            match pcie_width {
+                Some(width) => format!("{} x{width}", or_dash(pcie_speed.as_ref())),
+                None => or_dash(pcie_speed.as_ref()),
+            },
+        ),
+        ("Correctable errors", errors(&hardware.aer_correctable)),
+        ("Nonfatal errors", errors(&hardware.aer_nonfatal)),
+        ("Fatal errors", errors(&hardware.aer_fatal)),
+        ("Link state", or_dash(hardware.link_state.as_ref())),
+        ("Link speed", or_dash(hardware.link_speed.as_ref())),
+        ("Link media", or_dash(hardware.link_media.as_ref())),
+        ("Link MTU", info.link_mtu.to_string()),
+        (
+            "Link layer retry",
+            or_dash(hardware.link_layer_retry.as_ref()),
+        ),
+        ("Loopback", or_dash(hardware.loopback.as_ref())),
+        ("Pause", or_dash(hardware.pause.as_ref())),
+    ] {
+        table.row([name.to_owned(), value]);
+    }
+    table.render(0)
+}
+
+/// Errors of PCI Express, or a dash where they are not counted.
+fn errors(counts: &BTreeMap<String, u64>) -> String {
+    if counts.is_empty() {
+        return "-".to_owned();
+    }
+    let seen: Vec<_> = counts
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    if seen.is_empty() {
+        "none".to_owned()
+    } else {
+        seen.join(", ")
+    }
+}
+
+/// A value for each kind of codeword.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+struct Codewords<T> {
+    good: T,
+    corrected: T,
+    uncorrected: T,
+}
+
+/// Codewords a second, NIC by NIC, from two readings with a pause between.
+fn codewords(devices: &[Device], time: Duration) -> Result<Vec<Codewords<f64>>, Failure> {
+    let all = || devices.iter().map(read).collect::<cxi::Result<Vec<_>>>();
+    let before = all()?;
+    thread::sleep(time);
+    let after = all()?;
+    Ok(before
+        .into_iter()
+        .zip(after)
+        .map(Codewords::rates)
+        .collect())
+}
+
+fn read(device: &Device) -> cxi::Result<Codewords<CounterReading>> {
+    Ok(Codewords {
+        good: device.telemetry("hni_pcs_good_cw")?,
+        corrected: device.telemetry("hni_pcs_corrected_cw")?,
+        uncorrected: device.telemetry("hni_pcs_uncorrected_cw")?,
+    })
+}
+
+impl Codewords<f64> {
+    fn rates((before, after): (Codewords<CounterReading>, Codewords<CounterReading>)) -> Self {
+        Self {
+            good: rate(before.good, after.good),
+            corrected: rate(before.corrected, after.corrected),
+            uncorrected: rate(before.uncorrected, after.uncorrected),
+        }
+    }
+}
+
+/// The counters wrap around; the hardware says when each was read. Two readings of the same moment
+/// say nothing.
+#[allow(clippy::cast_precision_loss, reason = "a rate need not be exact")]
+fn rate(before: CounterReading, after: CounterReading) -> f64 {
+    let time = after.time.saturating_sub(before.time).as_secs_f64();
+    let count = after.value.wrapping_sub(before.value) as f64;
+    if time > 0.0 { count / time } else { 0.0 }
+}
+
+fn codewords_table(devices: &[Entry]) -> String {
+    let headings = ["NIC", "Good codewords/s", "Corrected", "Uncorrected"];
+    let mut table = Columns::new(&headings).right(&[1, 2, 3]);
+    for entry in devices {
+        if let Some(rates) = &entry.codewords_per_second {
+            table.row([
+                entry.info.device.to_string(),
+                format!("{:.2}", rates.good),
+                format!("{:.2}", rates.corrected),
+                format!("{:.2}", rates.uncorrected),
+            ]);
+        }
+    }
+    table.render(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_are_named_and_what_is_not_counted_is_not_none() {
+        let counts = |pairs: &[(&str, u64)]| {
+            errors(
+                &pairs
+                    .iter()
+                    .map(|(name, count)| ((*name).to_owned(), *count))
+                    .collect(),
+            )
+        };
+        assert_eq!(counts(&[]), "-");
+        assert_eq!(counts(&[("RxErr", 0), ("BadTLP", 0)]), "none");
+        assert_eq!(
+            counts(&[("RxErr", 3), ("BadTLP", 0), ("BadDLLP", 1)]),
+            "1 BadDLLP, 3 RxErr"
+        );
+    }
 }

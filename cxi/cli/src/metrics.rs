@@ -1,9 +1,7 @@
 //! `cxi metrics`: numbers for Prometheus.
 
-mod family;
-mod jobs;
-
 use std::collections::BTreeMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,13 +10,14 @@ use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, Node, NodeName};
 use serde::Serialize;
 
-use self::family::Family;
-use crate::exit::{Failure, of_device};
-use crate::job::{JobNode, has_no_nic};
+use crate::exit::Failure;
+use crate::files;
+use crate::job::{Job, JobNode, has_no_nic, left_over, of_controller, of_node};
+use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, file};
-use crate::service::list::who;
-use crate::service::usage;
+use crate::output::Report;
+use crate::service::show::measure;
+use crate::service::who;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
 
@@ -35,28 +34,23 @@ pub(crate) struct MetricsArgs {
     pool: PoolArgs,
 }
 
-#[derive(Serialize)]
-struct Metrics<'a> {
-    metrics: &'a [Family],
-}
-
 pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Failure> {
-    let mut families = jobs::recorded(common)?;
+    let mut families = recorded(common)?;
     // A controller may have none.
     if !(common.device.is_none() && has_no_nic(common)) {
         families.extend(on_nics(arguments, common)?);
     }
     families.extend(pool(&arguments.pool, common)?);
-    let text: String = families.iter().map(Family::to_string).collect();
-    let Some(path) = &arguments.output else {
-        return Ok(Report::new(text, &Metrics { metrics: &families }));
-    };
-    file::replace(path, &text)?;
-    Ok(Report::new("", &Metrics { metrics: &families }))
+    let mut text: String = families.iter().map(Family::to_string).collect();
+    if let Some(path) = &arguments.output {
+        files::replace(path, &text)?;
+        text.clear();
+    }
+    Ok(Report::of(text, "metrics", &families))
 }
 
 fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Failure> {
-    let node = JobNode::open(common, false)?.nics;
+    let node = JobNode::open(common, Intent::Read)?.nics;
     let devices: Vec<Device> = node
         .nics()
         .iter()
@@ -66,7 +60,7 @@ fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Fail
     families.extend(resources(&devices)?);
     families.extend(services(&devices)?);
     families.push(findings(&node, common)?);
-    families.push(jobs::left(&devices, arguments.node.as_ref(), common)?);
+    families.push(left(&devices, arguments.node.as_ref(), common)?);
     Ok(families)
 }
 
@@ -91,7 +85,7 @@ fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
             le_pools,
             tle_pools,
             ..
-        } = device.availability().map_err(|error| of_device(&error))?;
+        } = device.availability()?;
         for (resource, level) in resources.iter() {
             let labels = || [("device", id.clone()), ("resource", label(resource))];
             total.add(labels(), level.total);
@@ -113,14 +107,14 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
     let mut in_use = Family::new("cxi_service_in_use", "What the service has in use.");
     let mut reserved = Family::new("cxi_service_reserved", "What the service has reserved.");
     let mut max = Family::new("cxi_service_max", "What the service may have.");
-    for (device, measured) in usage::measure(devices, &[])? {
-        let service = &measured.listed.service;
+    for (device, measured) in measure(devices, &[])? {
+        let service = &measured.found.service;
         let of = [
             ("device", device.to_string()),
             ("service", service.id().to_string()),
         ];
         let described = [
-            ("members", who(&measured.listed)),
+            ("members", who(&measured.found)),
             ("vnis", service.vnis().to_string()),
             ("system", service.is_system().to_string()),
         ];
@@ -138,7 +132,7 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
     Ok(vec![info, enabled, in_use, reserved, max])
 }
 
-/// What `cxi audit` finds: services that somebody left, or that nobody can use, among others.
+/// What `cxi audit` finds, such as services that were left behind or that no process can use.
 fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     let vnis = common.settings.get(&settings::POOL_VNIS)?;
     let audit = node.audit(&AuditOptions::new().pool(vnis));
@@ -194,7 +188,7 @@ fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
         .get(&settings::CONTROLLER_RECORDS)?
         .is_some()
     {
-        families.extend(jobs::decided(common)?);
+        families.extend(decided(common)?);
     }
     Ok(families)
 }
@@ -205,4 +199,148 @@ fn count(number: usize) -> u32 {
 
 fn label(resource: Resource) -> String {
     resource.to_string().to_ascii_lowercase()
+}
+
+/// A record is of a job that is running or has ended; a job without one is clean.
+const STATES: [&str; 2] = ["running", "ended"];
+
+fn by_state(name: &'static str, help: &'static str, jobs: &[Job]) -> Family {
+    let mut family = Family::new(name, help);
+    for state in STATES {
+        let jobs = jobs.iter().filter(|job| job.state == state);
+        family.add([("state", state.to_owned())], count(jobs.count()));
+    }
+    family
+}
+
+/// The jobs of this node.
+fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
+    let jobs = of_node(common)?;
+    let help = "Jobs with a record on this node. What has ended still has services.";
+    let by_state = by_state("cxi_jobs", help, &jobs);
+    let mut info = Family::new("cxi_job_info", "The VNIs of a job: always 1.");
+    let mut cut = Family::new("cxi_job_scaled_back", "Resources of which a job has less.");
+    for job in jobs {
+        let id = job.id.to_string();
+        cut.add([("job", id.clone())], count(job.scaled_back.len()));
+        let labels = [
+            ("job", id),
+            ("state", job.state.to_owned()),
+            ("vnis", job.vnis),
+        ];
+        info.add(labels, true);
+    }
+    Ok(vec![by_state, info, cut])
+}
+
+/// What a clean-up would destroy.
+fn left(devices: &[Device], name: Option<&NodeName>, common: &Common) -> Result<Family, Failure> {
+    let help = "Services that cxi job clean would destroy.";
+    let mut family = Family::new("cxi_services_left", help);
+    let left = left_over(name, common)?;
+    for device in devices {
+        let here = left.iter().filter(|verdict| verdict.device == device.id());
+        let labels = [("device", device.id().to_string())];
+        family.add(labels, count(here.count()));
+    }
+    Ok(family)
+}
+
+/// The jobs of the controller. Nodes could report them as well, but each would read all of them.
+fn decided(common: &Common) -> Result<Vec<Family>, Failure> {
+    let jobs = of_controller(common)?;
+    let help = "Jobs that the controller has given VNIs. What has ended waits for nodes.";
+    let by_state = by_state("cxi_controller_jobs", help, &jobs);
+    let mut missing = Family::new(
+        "cxi_controller_confirmations_missing",
+        "Nodes that have not confirmed the end of a job, over all jobs.",
+    );
+    let nodes = jobs.iter().map(|job| job.waits_for.len());
+    missing.add([], count(nodes.sum()));
+    Ok(vec![by_state, missing])
+}
+
+/// Gauges of one name.
+#[derive(Serialize)]
+struct Family {
+    name: &'static str,
+    help: &'static str,
+    samples: Vec<Sample>,
+}
+
+#[derive(Serialize)]
+struct Sample {
+    labels: BTreeMap<&'static str, String>,
+    value: u32,
+}
+
+impl Family {
+    fn new(name: &'static str, help: &'static str) -> Self {
+        Self {
+            name,
+            help,
+            samples: Vec::new(),
+        }
+    }
+
+    fn add(
+        &mut self,
+        labels: impl IntoIterator<Item = (&'static str, String)>,
+        value: impl Into<u32>,
+    ) {
+        self.samples.push(Sample {
+            labels: labels.into_iter().collect(),
+            value: value.into(),
+        });
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            help,
+            samples,
+        } = self;
+        writeln!(f, "# HELP {name} {help}\n# TYPE {name} gauge")?;
+        for Sample { labels, value } in samples {
+            let labels: Vec<_> = labels
+                .iter()
+                .map(|(label, value)| format!("{label}=\"{}\"", escaped(value)))
+                .collect();
+            if labels.is_empty() {
+                writeln!(f, "{name} {value}")?;
+            } else {
+                writeln!(f, "{name}{{{}}} {value}", labels.join(","))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_cannot_break_out_of_its_label() {
+        let mut family = Family::new("cxi_test", "A test.");
+        family.add(
+            [("b", "a\"b\\c\nd".to_owned()), ("a", String::new())],
+            7_u16,
+        );
+        family.add([], true);
+        assert_eq!(
+            family.to_string(),
+            "# HELP cxi_test A test.\n# TYPE cxi_test gauge\n\
+             cxi_test{a=\"\",b=\"a\\\"b\\\\c\\nd\"} 7\ncxi_test 1\n"
+        );
+    }
 }

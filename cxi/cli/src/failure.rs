@@ -1,0 +1,231 @@
+//! What a failure of a library means for the user of the command: exit code, text and hints.
+
+use cxi::InvalidSpec;
+use cxi_job::allocate::AllocateError;
+use cxi_job::environment::EnvironmentError;
+use cxi_job::fabric::{FabricError, HttpError, Problem};
+use cxi_job::pool::log::{AppendError, ChangeError};
+use cxi_job::pool::{PoolConfigError, PoolError, ReserveError};
+use cxi_job::settings::SettingsError;
+use cxi_job::site::SiteError;
+use cxi_job::{ErrorCode, InvalidJobRequest};
+
+use crate::exit::{Exit, Failure};
+use crate::job::left;
+use crate::output::{merge, nic_names};
+use crate::settings::ALL;
+
+/// The one place where a kind of failure becomes an exit code.
+impl From<ErrorCode> for Exit {
+    fn from(code: ErrorCode) -> Self {
+        match code {
+            ErrorCode::BadInput => Self::BadInput,
+            ErrorCode::NoDevice => Self::NoDevice,
+            ErrorCode::Busy => Self::Busy,
+            ErrorCode::NotFound => Self::NotFound,
+            ErrorCode::NotPermitted => Self::NotPermitted,
+            ErrorCode::NotEnough => Self::NotEnough,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl From<cxi::Error> for Failure {
+    fn from(error: cxi::Error) -> Self {
+        Self::new(ErrorCode::of(&error).into(), error.to_string()).errno(error.errno())
+    }
+}
+
+impl From<SettingsError> for Failure {
+    fn from(error: SettingsError) -> Self {
+        let failure = Self::bad_input(error.to_string());
+        if let SettingsError::Unknown { .. } = &error {
+            let names: Vec<_> = ALL.iter().map(|key| key.name()).collect();
+            return failure.hint(format!("Expected one of {}.", names.join(", ")));
+        }
+        failure
+    }
+}
+
+impl From<SiteError> for Failure {
+    fn from(error: SiteError) -> Self {
+        let plain = |error: &SiteError| Self::new(error.code().into(), error.to_string());
+        match error {
+            // This command's own, which the library passed on.
+            SiteError::Nics(error) | SiteError::PoolStore(error) => match error.downcast::<Self>() {
+                Ok(failure) => *failure,
+                Err(error) => Self::failed(error.to_string()),
+            },
+            SiteError::Setting(error) => error.into(),
+            SiteError::Nic(error) => error.into(),
+            SiteError::Request(error) => error.into(),
+            SiteError::Reserve(error) => error.into(),
+            SiteError::Pool(error) => error.into(),
+            SiteError::Fabric(error) => error.into(),
+            SiteError::Environment(error) => error.into(),
+            SiteError::Allocate(error) => error.into(),
+            SiteError::Left(release) => {
+                let mut left = left(&release, std::time::Duration::ZERO);
+                left.drain(..1).next().unwrap_or_else(|| plain(&SiteError::Left(release)))
+            }
+            SiteError::Unfinished { error, left } => {
+                Self::from(*error).hint(Self::from(*left).message())
+            }
+            SiteError::NoController => plain(&error)
+                .hint("The setting controller.records names it, on a file system that all nodes mount."),
+            SiteError::Undecided { .. } => plain(&error).hint(
+                "Does its prolog on the controller call cxi job reserve, and is controller.records the \
+                 same there?",
+            ),
+            SiteError::NoRecord { .. } => plain(&error).hint(
+                "Its prolog did not run here, or has failed; or its epilog has finished.",
+            ),
+            SiteError::Live(_) => plain(&error).hint("Nothing was destroyed."),
+            _ => plain(&error),
+        }
+    }
+}
+
+impl From<InvalidJobRequest> for Failure {
+    fn from(error: InvalidJobRequest) -> Self {
+        match error {
+            InvalidJobRequest::NoMember => Self::bad_input(
+                "no member: name who may use the services with --uid, --gid or --netns",
+            ),
+            InvalidJobRequest::Spec(InvalidSpec::NoVnis) => Self::bad_input(
+                "no VNIs: name them with --vni, or a block of them with --vni-range",
+            ),
+            error => Self::bad_input(error.to_string()),
+        }
+    }
+}
+
+impl From<EnvironmentError> for Failure {
+    fn from(error: EnvironmentError) -> Self {
+        match error {
+            EnvironmentError::NoService => Self::new(
+                Exit::NotFound,
+                "the job has no enabled service on this node",
+            )
+            .hint("cxi service list shows the services of this node."),
+            EnvironmentError::RepeatedDevice { .. } => {
+                Self::bad_input(error.to_string()).hint("Also name the job's VNIs, with --vni.")
+            }
+            _ => Self::failed(error.to_string()),
+        }
+    }
+}
+
+/// With everything that the NICs report; what several NICs report is printed once.
+impl From<AllocateError> for Failure {
+    fn from(error: AllocateError) -> Self {
+        let exit = error.code().into();
+        if let AllocateError::Locked(lock) = &error {
+            return Self::new(exit, error.to_string()).errno(lock.errno()).hint(
+                "--lock or CXI_LOCK names the lock file that all commands on this node share.",
+            );
+        }
+        if error.failures().is_empty() {
+            return Self::new(exit, error.to_string());
+        }
+        let failures = error.failures().iter();
+        let failures = failures.map(|failure| (failure.device, failure.text()));
+        let mut text: Vec<String> = merge(failures)
+            .into_iter()
+            .map(|(devices, text)| format!("{}: {text}", nic_names(&devices)))
+            .collect();
+        text.push(error.remains());
+        let failure = Self::new(exit, text.join("\n"));
+        if error.code() == ErrorCode::NotEnough {
+            failure
+                .hint("--no-tles makes a job without TLEs, --mode=scale-back takes what is available.")
+                .hint(
+                    "cxi job plan shows how many jobs of a size fit, cxi service usage who has what.",
+                )
+        } else {
+            failure
+        }
+    }
+}
+
+impl From<FabricError> for Failure {
+    fn from(error: FabricError) -> Self {
+        let failure = Self::new(error.code().into(), error.to_string());
+        match error.problem() {
+            Problem::Transport(HttpError::Untrusted(_)) => failure.hint(
+                "--certificate names the authorities by which the fabric manager is verified.",
+            ),
+            _ => failure,
+        }
+    }
+}
+
+impl From<ReserveError> for Failure {
+    fn from(error: ReserveError) -> Self {
+        let exit = match error {
+            ReserveError::Count { .. }
+            | ReserveError::BlockSize { .. }
+            | ReserveError::UnknownTenant { .. } => Exit::BadInput,
+            ReserveError::Short(_) => Exit::NotEnough,
+            ReserveError::Draining { .. } => Exit::Busy,
+            _ => Exit::Failed,
+        };
+        let failure = Self::new(exit, error.to_string());
+        match error {
+            ReserveError::Short(short) if short.draining > 0 => failure.hint(
+                "cxi vni show lists the draining jobs, and the nodes that have not confirmed.",
+            ),
+            _ => failure,
+        }
+    }
+}
+
+impl From<PoolError> for Failure {
+    fn from(error: PoolError) -> Self {
+        let exit = match error {
+            PoolError::UnknownJob { .. }
+            | PoolError::UnknownStep { .. }
+            | PoolError::NotStray { .. } => Exit::NotFound,
+            PoolError::Config(_) => Exit::BadInput,
+            _ => Exit::Failed,
+        };
+        let failure = Self::new(exit, error.to_string());
+        match error {
+            PoolError::NotReleased { job } => failure.hint(format!(
+                "End its use first: cxi vni release {job} --nodes …"
+            )),
+            _ => failure,
+        }
+    }
+}
+
+impl From<PoolConfigError> for Failure {
+    fn from(error: PoolConfigError) -> Self {
+        Self::bad_input(error.to_string())
+    }
+}
+
+impl From<AppendError> for Failure {
+    fn from(error: AppendError) -> Self {
+        let failure = Self::failed(error.to_string());
+        failure.hint(match error {
+            AppendError::Failed(_) => "The pool is as it was before.",
+            _ => "Controllers of a scheduler lead this pool: change it through them.",
+        })
+    }
+}
+
+/// A change that the pool refuses, or that cannot be stored.
+impl<E> From<ChangeError<E>> for Failure
+where
+    Self: From<E>,
+    ChangeError<E>: std::fmt::Display,
+{
+    fn from(error: ChangeError<E>) -> Self {
+        match error {
+            ChangeError::Refused(error) => error.into(),
+            ChangeError::Append(error) => error.into(),
+            error => Self::bad_input(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,228 @@
+//! Files: those that a command reads or replaces, and those that keep something between calls, such as
+//! a mock node.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cxi::kernel_file::read_bounded;
+use cxi_job::JobId;
+use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
+use cxi_job::site::store::Format;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::exit::{Exit, Failure};
+
+/// The file of a mock node.
+pub(crate) const MOCK_NODE: Format = Format {
+    name: "state file",
+    format: "cxi mock node",
+    holds: "the state of a mock node",
+    member: "node",
+};
+
+/// The file of idle services that an audit found.
+pub(crate) const OBSERVATION: Format = Format {
+    name: "idle file",
+    format: "cxi idle services",
+    holds: "the services that an audit saw idle",
+    member: "observation",
+};
+
+/// Far more than the state of a full node, or the jobs of a cluster.
+const LONGEST: u64 = 64 << 20;
+/// How long to wait for another `cxi` that changes a state file.
+const WAIT: Duration = Duration::from_secs(60);
+
+/// A file that was read, with its name for messages.
+pub(crate) struct Input {
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+/// Reads a file, or standard input for `-`. Anything longer than `longest` bytes, such as
+/// `/dev/zero`, is an error.
+pub(crate) fn read(path: &Path, longest: u64) -> Result<Input, Failure> {
+    let (name, text) = if path.as_os_str() == "-" {
+        let text = bounded(io::stdin().lock(), longest);
+        ("standard input".to_owned(), text)
+    } else {
+        let text = File::open(path).and_then(|file| bounded(file, longest));
+        (path.display().to_string(), text)
+    };
+    match text {
+        Ok(text) => Ok(Input { name, text }),
+        Err(error) => Err(Failure::bad_input(format!(
+            "{name}: cannot be read: {error}"
+        ))),
+    }
+}
+
+/// Reads a list of jobs, one per line.
+pub(crate) fn jobs<C: FromIterator<JobId>>(path: &Path) -> Result<C, Failure> {
+    let Input { name, text } = read(path, LONGEST)?;
+    let lines = (1..).zip(text.lines());
+    lines
+        .filter(|(_, line)| !line.trim().is_empty())
+        .map(|(number, line)| {
+            let job = line.trim().parse();
+            job.map_err(|error| Failure::bad_input(format!("{name}: line {number}: {error}")))
+        })
+        .collect()
+}
+
+/// Reads text of at most `longest` bytes.
+fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
+    let bytes = read_bounded(reader, longest)?;
+    String::from_utf8(bytes).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let before = error.as_bytes().iter().take(valid);
+        let line = before.filter(|byte| **byte == b'\n').count();
+        let message = format!("line {}: expected text in UTF-8", line + 1);
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
+}
+
+/// Replaces a file as a whole, so that no reader sees half of it. Everyone may read the new one.
+pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
+    let owner = Owner::Set {
+        uid: None,
+        mode: 0o644,
+    };
+    let replaced = durable::replace(path, text.as_bytes(), owner);
+    replaced.map_err(|error| Failure::unwritten(path, &error))
+}
+
+/// A state file that no other `cxi` can change while this exists.
+///
+/// It is replaced as a whole, so that a reader or a crash never sees half of it.
+#[derive(Debug)]
+pub(crate) struct StateFile {
+    format: Format,
+    path: PathBuf,
+    _lock: LockGuard,
+}
+
+impl StateFile {
+    /// Locks the file, once all that came before are done, and makes sure that it could be
+    /// replaced. It need not exist.
+    pub(crate) fn lock(format: Format, path: &Path) -> Result<Self, Failure> {
+        let path = real_path(format, path)?;
+        replaceable(format, &path)?;
+        let lock = durable::lock(&path, WAIT);
+        let lock = lock.map_err(|error| of_lock(&path, format.name, &error))?;
+        // What was there before the wait may have been replaced.
+        replaceable(format, &path)?;
+        Ok(Self {
+            format,
+            path,
+            _lock: lock,
+        })
+    }
+
+    /// Where the file is, with symbolic links resolved.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Replaces the file, which keeps its owner and mode.
+    pub(crate) fn save<T: Serialize>(&self, kept: &T) -> Result<(), Failure> {
+        let text = print(self.format, kept)?;
+        let replaced = durable::replace(&self.path, text.as_bytes(), Owner::Kept);
+        replaced.map_err(|error| {
+            Failure::unwritten(&self.path, &error)
+                .hint("The file is as it was before; what the command changed is lost.")
+        })
+    }
+}
+
+/// What a file keeps, as its text.
+pub(crate) fn print<T: Serialize>(format: Format, kept: &T) -> Result<String, Failure> {
+    let text = format.print(kept);
+    text.map_err(|error| Failure::failed(format!("cannot write the state: {error}")))
+}
+
+/// Why a file that other commands change could not be locked.
+pub(crate) fn of_lock(path: &Path, name: &str, error: &LockError) -> Failure {
+    match error {
+        LockError::Busy { waited, .. } => Failure::new(
+            Exit::Busy,
+            format!(
+                "{}: another cxi has been using the {name} for {}",
+                path.display(),
+                humantime::format_duration(*waited)
+            ),
+        ),
+        LockError::Open { .. } => Failure::bad_input(error.to_string()).hint(format!(
+            "The lock file is in the directory of the {name}: changing the {name} requires \
+             permission to write there."
+        )),
+        _ => Failure::failed(error.to_string()),
+    }
+}
+
+fn unreadable(format: Format, path: &Path, why: &dyn std::fmt::Display) -> Failure {
+    let (path, name) = (path.display(), format.name);
+    Failure::bad_input(format!("{path}: the {name} cannot be read: {why}"))
+}
+
+/// Reads a state file; `None` if there is none.
+pub(crate) fn load<T: DeserializeOwned>(format: Format, path: &Path) -> Result<Option<T>, Failure> {
+    let text = open_regular(path).and_then(|file| bounded(file, LONGEST));
+    let text = match text {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(format, path, &error)),
+    };
+    format.parse(&text).map(Some).map_err(|what| {
+        Failure::bad_input(format!("{}: {what}", path.display()))
+            .hint("The file was left as it is. Name another one, or remove it to start over.")
+    })
+}
+
+/// Resolves symbolic links, so that the file behind a link is replaced and not the link.
+fn real_path(format: Format, path: &Path) -> Result<PathBuf, Failure> {
+    let real = fs::canonicalize(path).or_else(|error| match path.file_name() {
+        Some(name) if error.kind() == io::ErrorKind::NotFound => {
+            Ok(fs::canonicalize(directory_of(path))?.join(name))
+        }
+        _ => Err(error),
+    });
+    real.map_err(|error| {
+        let (path, name) = (path.display(), format.name);
+        Failure::bad_input(format!("{path}: cannot be used as {name}: {error}"))
+    })
+}
+
+/// Refuses what a rename would replace all the same: a file marked read-only, or no file at all.
+fn replaceable(format: Format, path: &Path) -> Result<(), Failure> {
+    match fs::metadata(path) {
+        Ok(metadata) if !metadata.is_file() => Err(unreadable(format, path, &"not a regular file")),
+        Ok(metadata) if metadata.permissions().readonly() => Err(Failure::bad_input(format!(
+            "{}: the {} is read-only, and this command changes the state",
+            path.display(),
+            format.name
+        ))
+        .hint("Make it writable, or name another file.")),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(unreadable(format, path, &error))
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_text_of_sane_length_is_read() {
+        let no_text = bounded(&b"vnis: [1]\n# \xff\n"[..], 99).unwrap_err();
+        assert_eq!(no_text.to_string(), "line 2: expected text in UTF-8");
+        let endless = bounded(io::repeat(b' '), 1024).unwrap_err();
+        assert_eq!(endless.to_string(), "too long: expected at most 1024 bytes");
+        assert_eq!(bounded(&b"1234"[..], 4).unwrap(), "1234");
+    }
+}

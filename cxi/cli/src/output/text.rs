@@ -1,0 +1,199 @@
+//! Text for people: tables, bars, and NICs that have the same.
+
+use std::env;
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use cxi::DeviceId;
+
+pub(crate) const HEADING: Style = Style::new().bold();
+
+/// A table without lines: a heading and rows, with two spaces between columns.
+pub(crate) struct Columns {
+    table: Table,
+}
+
+impl Columns {
+    pub(crate) fn new(headings: &[&str]) -> Self {
+        let mut table = Table::new();
+        table
+            .load_style(presets::NOTHING)
+            .set_content_arrangement(ContentArrangement::Disabled)
+            .set_header(headings.iter().copied());
+        Self { table }
+    }
+
+    /// Columns of numbers.
+    pub(crate) fn right(mut self, columns: &[usize]) -> Self {
+        for &index in columns {
+            if let Some(column) = self.table.column_mut(index) {
+                column.set_cell_alignment(CellAlignment::Right);
+            }
+        }
+        self
+    }
+
+    pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.table.add_row(cells.into_iter().map(Into::into));
+    }
+
+    /// The table, with each line indented by `indent` spaces.
+    pub(crate) fn render(mut self, indent: usize) -> String {
+        for column in self.table.column_iter_mut() {
+            column.set_padding((0, 2));
+        }
+        let mut text = String::new();
+        for (number, line) in self.table.lines().enumerate() {
+            let line = line.trim_end();
+            let style = if number == 0 { HEADING } else { Style::new() };
+            let _ = writeln!(text, "{:indent$}{style}{line}{style:#}", "");
+        }
+        text
+    }
+}
+
+/// Characters of a bar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Palette {
+    used: char,
+    reserved: char,
+    rest: char,
+}
+
+const ASCII: Palette = Palette {
+    used: '#',
+    reserved: '=',
+    rest: '.',
+};
+
+const BLOCKS: Palette = Palette {
+    used: '█',
+    reserved: '▒',
+    rest: '░',
+};
+
+impl Palette {
+    /// Blocks, where the locale has them.
+    pub(crate) fn of_locale() -> Self {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .into_iter()
+            .filter_map(env::var_os)
+            .find(|value| !value.is_empty());
+        let utf8 = locale.is_some_and(|value| {
+            let value = value.to_string_lossy().to_ascii_lowercase();
+            value.contains("utf-8") || value.contains("utf8")
+        });
+        if utf8 { BLOCKS } else { ASCII }
+    }
+
+    /// What the characters mean.
+    pub(crate) fn legend(self) -> String {
+        let Self {
+            used,
+            reserved,
+            rest,
+        } = self;
+        format!("{used} in use  {reserved} reserved, not in use  {rest} up to the maximum")
+    }
+
+    /// A bar of `width` characters for `max` units. Anything above zero shows as one character at
+    /// least, so that a small reservation does not look like none.
+    pub(crate) fn bar(self, width: usize, used: u32, reserved: u32, max: u32) -> String {
+        if max == 0 {
+            return String::new();
+        }
+        let cells = |amount: u32| {
+            let amount = amount.min(max) as usize;
+            let cells = amount * width / max as usize;
+            if amount > 0 { cells.max(1) } else { 0 }
+        };
+        let used = cells(used);
+        let reserved = cells(reserved).max(used) - used;
+        let rest = width - used - reserved;
+        let run = |character: char, count: usize| std::iter::repeat_n(character, count);
+        run(self.used, used)
+            .chain(run(self.reserved, reserved))
+            .chain(run(self.rest, rest))
+            .collect()
+    }
+}
+
+/// Groups equal values, with the NICs that have them, in order of first appearance.
+pub(crate) fn merge<T: PartialEq>(
+    values: impl IntoIterator<Item = (DeviceId, T)>,
+) -> Vec<(Vec<DeviceId>, T)> {
+    let mut groups: Vec<(Vec<DeviceId>, T)> = Vec::new();
+    for (device, value) in values {
+        match groups.iter_mut().find(|(_, other)| *other == value) {
+            Some((devices, _)) => devices.push(device),
+            None => groups.push((vec![device], value)),
+        }
+    }
+    groups
+}
+
+/// NICs as `cxi0-3,cxi5`; `--device` reads it.
+pub(crate) fn nic_names(devices: &[DeviceId]) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for number in devices.iter().map(|device| device.number()) {
+        match runs.last_mut() {
+            Some((_, last)) if last.checked_add(1) == Some(number) => *last = number,
+            _ => runs.push((number, number)),
+        }
+    }
+    let names: Vec<_> = runs
+        .into_iter()
+        .map(|(first, last)| {
+            if first == last {
+                format!("cxi{first}")
+            } else {
+                format!("cxi{first}-{last}")
+            }
+        })
+        .collect();
+    names.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_add_up() {
+        assert_eq!(ASCII.bar(10, 0, 0, 100), "..........");
+        assert_eq!(ASCII.bar(10, 20, 50, 100), "##===.....");
+        assert_eq!(ASCII.bar(10, 70, 50, 100), "#######...");
+        assert_eq!(ASCII.bar(10, 100, 100, 100), "##########");
+    }
+
+    #[test]
+    fn little_is_not_nothing() {
+        assert_eq!(ASCII.bar(10, 0, 1, 16384), "=.........");
+        assert_eq!(ASCII.bar(10, 1, 0, 16384), "#.........");
+    }
+
+    #[test]
+    fn more_than_the_maximum_stays_within_the_bar() {
+        assert_eq!(ASCII.bar(4, 9, 9, 8), "####");
+        assert_eq!(ASCII.bar(4, 1, 1, 0), "");
+    }
+
+    #[test]
+    fn neighbors_become_ranges() {
+        let devices =
+            |numbers: &[u32]| -> Vec<_> { numbers.iter().copied().map(DeviceId::new).collect() };
+        assert_eq!(nic_names(&devices(&[0])), "cxi0");
+        assert_eq!(nic_names(&devices(&[0, 1, 2, 3, 5])), "cxi0-3,cxi5");
+        assert_eq!(nic_names(&devices(&[u32::MAX])), "cxi4294967295");
+    }
+
+    #[test]
+    fn equal_values_are_merged_in_order() {
+        let nic = DeviceId::new;
+        assert_eq!(
+            merge([(nic(0), 'a'), (nic(0), 'b'), (nic(1), 'b'), (nic(1), 'a')]),
+            [(vec![nic(0), nic(1)], 'a'), (vec![nic(0), nic(1)], 'b'),]
+        );
+    }
+}
