@@ -4,43 +4,6 @@
 
 use cxi_ioctl::DriverRelease;
 
-/// Who may hold a VNI that a profile already has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VniExclusivity {
-    /// Exact VNIs coincide with exact ones; a range conflicts with whatever it overlaps.
-    RangesOnly,
-    /// Whatever overlaps conflicts.
-    Everything,
-}
-
-/// Where the right to use a VNI comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum VniAuthority {
-    /// The stored descriptor of the service that the LNI belongs to. There are no profiles.
-    Descriptor,
-    /// Profiles, whoever created them.
-    Profiles,
-}
-
-/// What a service without `restricted_vnis` means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UnrestrictedMeans {
-    /// It is enabled at once, with profiles (where there are any) for the VNIs in its list,
-    /// unchecked.
-    ListUnchecked,
-    /// It is disabled until a range is set and it is enabled.
-    RangeToCome,
-}
-
-/// What an IGNORE slot does in a service with restricted members.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum IgnoreSlot {
-    /// Nothing.
-    Nobody,
-    /// It opens the service to everyone.
-    Everybody,
-}
-
 /// How access entries are made from members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberCheck {
@@ -52,42 +15,6 @@ pub(crate) enum MemberCheck {
     IdAndTwice,
 }
 
-/// What a lookup of a profile returns if no profile admits the caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NotAdmitted {
-    /// As if the VNI were unknown.
-    Unknown,
-    /// EPERM.
-    Refused,
-}
-
-/// Who gets a private receive profile for a VNI that no profile offers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum PrivateRxProfile {
-    /// uid 0.
-    Root,
-    /// Everyone, for themselves.
-    Anybody,
-}
-
-/// When a service takes an LE pool.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LePoolWhen {
-    /// If it may have LEs, and so also if it reserves any.
-    Max,
-    /// If it reserves LEs.
-    Reserved,
-}
-
-/// What usage figures report about LEs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LeUsage {
-    /// Always 0.
-    Zero,
-    /// The hardware's count for a pool of its own, otherwise 0xFFFF.
-    Hardware,
-}
-
 /// What usage figures report about TLEs of a service without a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TleUsageWithoutPool {
@@ -97,43 +24,6 @@ pub(crate) enum TleUsageWithoutPool {
     DefaultPool,
     /// 0xFFFF.
     NotApplicable,
-}
-
-/// Order of the lists.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ListOrder {
-    /// Oldest service first.
-    Allocation,
-    /// By id.
-    Id,
-}
-
-/// How RGIDs are numbered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RgidNumber {
-    /// The lowest free one.
-    LowestFree,
-    /// The highest in use plus one. An LNI that joins a shared one gets the number of the previous
-    /// one plus one, which is wrong after a gap.
-    HighestPlusOne,
-}
-
-/// Which LCID a CP call reuses.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CpReuse {
-    /// Whatever the RGID has for that VNI, class and type.
-    AnyLcid,
-    /// LCID 0 for the kinds that it fits, the LNI's own LCID for the others.
-    ByKind,
-}
-
-/// What a failing DOMAIN_RESERVE does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum FailedReserve {
-    /// Nothing.
-    Harmless,
-    /// It sets bits outside the table, and keeps the profile referenced.
-    Corrupts,
 }
 
 /// The rules of one release.
@@ -155,14 +45,21 @@ pub(crate) struct Rules {
     pub(crate) properties_nid_configured: bool,
     /// Virtual functions relay commands to the physical one.
     pub(crate) vf_relay: bool,
-    pub(crate) vni_authority: VniAuthority,
-    pub(crate) vni_exclusivity: VniExclusivity,
-    pub(crate) unrestricted_means: UnrestrictedMeans,
+    /// Whether the right to use a VNI comes from profiles, whoever created them; otherwise from the stored
+    /// descriptor of the LNI's service.
+    pub(crate) has_profiles: bool,
+    /// Whether exact VNIs conflict with the same exact ones; ranges conflict with whatever they overlap.
+    pub(crate) exact_vnis_exclusive: bool,
+    /// Whether a service without `restricted_vnis` is disabled until a range is set and it is enabled;
+    /// otherwise it is enabled at once, with profiles (where there are any) for the VNIs in its list,
+    /// unchecked.
+    pub(crate) range_to_come: bool,
     /// Whether a restricted service may list no VNI.
     pub(crate) empty_vni_list: bool,
     /// Whether disabling a service disables its profiles.
     pub(crate) disabled_profiles_off: bool,
-    pub(crate) ignore_slot: IgnoreSlot,
+    /// Whether an IGNORE slot opens a service with restricted members to everyone.
+    pub(crate) ignore_slot_admits: bool,
     pub(crate) member_check: MemberCheck,
     /// Whether members are checked before VNIs are claimed.
     pub(crate) members_before_vnis: bool,
@@ -170,23 +67,35 @@ pub(crate) struct Rules {
     pub(crate) supplementary_groups: bool,
     /// Whether members may be network namespaces.
     pub(crate) netns_members: bool,
-    pub(crate) not_admitted: NotAdmitted,
-    pub(crate) private_rx_profile: PrivateRxProfile,
-    pub(crate) cp_reuse: CpReuse,
-    pub(crate) failed_reserve: FailedReserve,
+    /// Whether a VNI whose profiles do not admit the caller is EPERM; otherwise it counts as unknown.
+    pub(crate) not_admitted_is_eperm: bool,
+    /// Whether everyone gets a private receive profile for a VNI that no profile offers; otherwise uid 0
+    /// alone.
+    pub(crate) private_rx_for_all: bool,
+    /// Whether a CP call reuses LCID 0 for the kinds that it fits, and the LNI's own LCIDs for the others;
+    /// otherwise whatever the RGID has for that VNI, class and type.
+    pub(crate) cp_reuse_by_kind: bool,
+    /// Whether a failing DOMAIN_RESERVE sets bits outside the table, and keeps the profile referenced.
+    pub(crate) failed_reserve_corrupts: bool,
     /// Whether PID 510 is never assigned to a request for any PID.
     pub(crate) last_pid_not_any: bool,
-    pub(crate) le_pool_when: LePoolWhen,
+    /// Whether a service takes an LE pool if it may have LEs; otherwise if it reserves any.
+    pub(crate) le_pool_for_max: bool,
     /// Whether a refusal says which pools were exhausted.
     pub(crate) pool_flags: bool,
     /// Whether a service refused for TLEs keeps the LE pools it took without a reservation.
     pub(crate) refusal_leaks_le_pools: bool,
-    pub(crate) le_usage: LeUsage,
+    /// Whether usage figures report the hardware's count of LEs for a pool of its own, and 0xFFFF without
+    /// one; otherwise they report 0.
+    pub(crate) le_usage_shown: bool,
     pub(crate) tle_usage_without_pool: TleUsageWithoutPool,
     /// The value for no pool.
     pub(crate) no_pool: i32,
-    pub(crate) list_order: ListOrder,
-    pub(crate) rgid_number: RgidNumber,
+    /// Whether lists are ordered by id; otherwise the oldest service comes first.
+    pub(crate) lists_by_id: bool,
+    /// Whether a new RGID is the highest in use plus one, and an LNI that joins a shared one gets the number
+    /// of the previous one plus one, which is wrong after a gap; otherwise it is the lowest free one.
+    pub(crate) rgids_count_up: bool,
     /// Whether the parameters `enable_rgid_sharing` and `default_lnis_per_rgid` exist.
     pub(crate) rgid_parameters: bool,
     /// Whether the default service shows classes 0 to 3.
@@ -228,29 +137,29 @@ impl Rules {
             eq_adjust_behind: true,
             properties_nid_configured: true,
             vf_relay: true,
-            vni_authority: VniAuthority::Profiles,
-            vni_exclusivity: VniExclusivity::RangesOnly,
-            unrestricted_means: UnrestrictedMeans::RangeToCome,
+            has_profiles: true,
+            exact_vnis_exclusive: false,
+            range_to_come: true,
             empty_vni_list: true,
             disabled_profiles_off: true,
-            ignore_slot: IgnoreSlot::Nobody,
+            ignore_slot_admits: false,
             member_check: MemberCheck::IdAndTwice,
             members_before_vnis: true,
             supplementary_groups: false,
             netns_members: true,
-            not_admitted: NotAdmitted::Refused,
-            private_rx_profile: PrivateRxProfile::Root,
-            cp_reuse: CpReuse::ByKind,
-            failed_reserve: FailedReserve::Harmless,
+            not_admitted_is_eperm: true,
+            private_rx_for_all: false,
+            cp_reuse_by_kind: true,
+            failed_reserve_corrupts: false,
             last_pid_not_any: true,
-            le_pool_when: LePoolWhen::Reserved,
+            le_pool_for_max: false,
             pool_flags: true,
             refusal_leaks_le_pools: false,
-            le_usage: LeUsage::Hardware,
+            le_usage_shown: true,
             tle_usage_without_pool: TleUsageWithoutPool::NotApplicable,
             no_pool: 0,
-            list_order: ListOrder::Id,
-            rgid_number: RgidNumber::LowestFree,
+            lists_by_id: true,
+            rgids_count_up: false,
             rgid_parameters: true,
             default_tcs_shown: true,
             group_names: true,
@@ -270,9 +179,9 @@ impl Rules {
             lni_alloc_long: false,
             eq_adjust_behind: false,
             vf_relay: false,
-            le_usage: LeUsage::Zero,
+            le_usage_shown: false,
             tle_usage_without_pool: TleUsageWithoutPool::DefaultPool,
-            list_order: ListOrder::Allocation,
+            lists_by_id: false,
             wrap_is_overflow: false,
             table_mode_first: false,
             ats_after_charge: true,
@@ -285,8 +194,8 @@ impl Rules {
     fn shs_14_0_0() -> Self {
         Self {
             release: DriverRelease::Shs14_0_0,
-            vni_exclusivity: VniExclusivity::Everything,
-            le_pool_when: LePoolWhen::Max,
+            exact_vnis_exclusive: true,
+            le_pool_for_max: true,
             tle_usage_without_pool: TleUsageWithoutPool::Zero,
             no_pool: -1,
             ..Self::shs_14_0_1()
@@ -305,18 +214,18 @@ impl Rules {
         Self {
             release: DriverRelease::Shs13_0,
             properties_nid_configured: false,
-            unrestricted_means: UnrestrictedMeans::ListUnchecked,
+            range_to_come: false,
             empty_vni_list: false,
             disabled_profiles_off: false,
-            ignore_slot: IgnoreSlot::Everybody,
+            ignore_slot_admits: true,
             member_check: MemberCheck::Id,
             members_before_vnis: false,
-            not_admitted: NotAdmitted::Unknown,
-            private_rx_profile: PrivateRxProfile::Anybody,
-            cp_reuse: CpReuse::AnyLcid,
-            failed_reserve: FailedReserve::Corrupts,
+            not_admitted_is_eperm: false,
+            private_rx_for_all: true,
+            cp_reuse_by_kind: false,
+            failed_reserve_corrupts: true,
             pool_flags: false,
-            rgid_number: RgidNumber::HighestPlusOne,
+            rgids_count_up: true,
             rgid_parameters: false,
             group_names: false,
             ..Self::shs_13_1()
@@ -327,10 +236,10 @@ impl Rules {
         Self {
             release: DriverRelease::Shs12_0,
             // Without profiles and access entries their rules do not matter.
-            vni_authority: VniAuthority::Descriptor,
+            has_profiles: false,
             member_check: MemberCheck::None,
             supplementary_groups: true,
-            failed_reserve: FailedReserve::Harmless,
+            failed_reserve_corrupts: false,
             last_pid_not_any: false,
             refusal_leaks_le_pools: true,
             default_tcs_shown: false,

@@ -1,12 +1,10 @@
 //! The data path of a NIC: an engine, and what the control plane tells it.
 
-mod events;
 mod gate;
 mod memory;
 mod pages;
 mod portals;
 mod queues;
-mod traffic;
 mod window;
 mod window_memory;
 mod wire;
@@ -17,11 +15,10 @@ use std::time::Duration;
 
 use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
-pub(crate) use events::NewEvents;
 pub(crate) use memory::OwnMemory;
-pub(crate) use pages::NOT_RUNG;
-pub(crate) use portals::{ELEMENTS, NewPortal};
-pub(crate) use queues::{NewQueue, Ring};
+pub(crate) use pages::{Commands, EventPage, NOT_RUNG};
+pub(crate) use portals::ELEMENTS;
+pub(crate) use queues::NewQueue;
 pub(crate) use window::{Doorbell, PAGE, Windows};
 pub(crate) use wire::Wire;
 
@@ -302,7 +299,7 @@ impl State {
 /// A number of the driver as the engine has it. Of what the engine gets numbers of, a device has
 /// fewer than 2^16 each: configurations with more are refused when the driver is loaded.
 #[expect(clippy::cast_possible_truncation, reason = "a device has fewer")]
-fn small(number: u32) -> u16 {
+pub(crate) fn small(number: u32) -> u16 {
     debug_assert!(u16::try_from(number).is_ok(), "the number {number}");
     number as u16
 }

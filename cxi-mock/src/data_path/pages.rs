@@ -39,7 +39,7 @@ pub(crate) fn arm(page: &Mapping, doorbell: Doorbell) {
 
 /// Where the commands of a queue are.
 #[derive(Debug)]
-pub(super) enum Commands {
+pub(crate) enum Commands {
     /// In a window.
     Window(Page),
     /// In memory that the client brought.
@@ -85,7 +85,7 @@ impl CommandPages for QueuePages {
 
 /// The page with the register word of an event queue.
 #[derive(Debug)]
-pub(super) struct EventPage(pub(super) Page);
+pub(crate) struct EventPage(pub(crate) Page);
 
 impl EventPages for EventPage {
     fn state(&self) -> u64 {

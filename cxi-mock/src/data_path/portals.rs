@@ -1,6 +1,6 @@
 //! Portal table entries, and pools of what they hold.
 
-use cxi_engine::{EntryPool, NoTransition, PoolLimits, Portal, PortalOptions, PortalStatus};
+use cxi_engine::{EntryPool, PoolLimits, PortalStatus};
 use cxi_ioctl::abi::service::Limits;
 
 use super::{DataPath, small};
@@ -11,19 +11,6 @@ pub(crate) const ELEMENTS: u8 = 4;
 /// The part of a pool that no service has.
 const NOTHING: Limits = Limits { max: 0, res: 0 };
 
-/// A portal table entry that PTE_ALLOC has made.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewPortal {
-    pub(crate) id: u32,
-    pub(crate) rgid: u32,
-    pub(crate) eq: u32,
-    pub(crate) options: u64,
-    /// Its processing element.
-    pub(crate) element: u8,
-    /// The pool of each processing element.
-    pub(crate) pools: [u8; ELEMENTS as usize],
-}
-
 fn limits(limit: Limits) -> PoolLimits {
     PoolLimits {
         reserved: limit.res,
@@ -32,38 +19,12 @@ fn limits(limit: Limits) -> PoolLimits {
 }
 
 impl DataPath {
-    /// PTE_ALLOC.
-    pub(crate) fn add_portal(&self, new: NewPortal) {
-        let element = new.element % ELEMENTS;
-        let portal = Portal {
-            rgid: small(new.rgid),
-            eq: small(new.eq),
-            options: PortalOptions::from_bits_truncate(new.options),
-            pool: EntryPool {
-                element,
-                pool: new.pools[usize::from(element)],
-            },
-        };
-        self.state().engine.add_portal(small(new.id), portal);
-    }
-
-    /// PTE_FREE.
-    pub(crate) fn remove_portal(&self, id: u32) {
-        self.state().engine.remove_portal(small(id));
-    }
-
     /// PTE_STATUS.
     pub(crate) fn portal_status(&self, id: u32) -> PortalStatus {
         let mut state = self.state();
         state.engine.poll();
         while state.run_batch() {}
         state.engine.portal_status(small(id)).unwrap_or_default()
-    }
-
-    /// PTE_TRANSITION_SM.
-    pub(crate) fn transition(&self, id: u32, drop_count: u32) -> Result<(), NoTransition> {
-        let mut state = self.state();
-        state.engine.transition_to_software(small(id), drop_count)
     }
 
     /// What a service has of list entries, on each processing element.

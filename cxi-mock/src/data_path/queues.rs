@@ -1,22 +1,11 @@
-//! Command queues.
+//! Command queues and counters: what has a doorbell.
 
-use std::sync::Arc;
-
-use cxi_engine::{ClientMemory, TargetQueue, TransmitQueue, UpdatePolicy};
+use cxi_engine::{Counter, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack};
 use cxi_ioctl::abi::queue::CQ_UPDATE_ALWAYS;
 
-use super::pages::{Commands, QueuePages};
+use super::pages::{Commands, CounterPage, QueuePages};
 use super::window::{Doorbell, Page};
 use super::{DataPath, small};
-
-/// Where the commands of a new queue are.
-#[derive(Debug)]
-pub(crate) enum Ring {
-    /// In a window of the file.
-    Window(Page),
-    /// At an address in the memory of the caller.
-    Client(Arc<dyn ClientMemory>, u64),
-}
 
 /// A command queue that CQ_ALLOC has made.
 #[derive(Debug)]
@@ -28,7 +17,7 @@ pub(crate) struct NewQueue {
     pub(crate) policy: u32,
     /// LCID, whether triggered commands are allowed, and their pool.
     pub(crate) transmit: Option<(u32, bool, u8)>,
-    pub(crate) ring: Ring,
+    pub(crate) commands: Commands,
     /// The page of the doorbell, if it is polled.
     pub(crate) launch: Option<Page>,
 }
@@ -36,12 +25,10 @@ pub(crate) struct NewQueue {
 impl DataPath {
     /// CQ_ALLOC.
     pub(crate) fn add_queue(&self, new: NewQueue) {
-        let commands = match new.ring {
-            Ring::Window(ring) => Commands::Window(ring),
-            Ring::Client(memory, va) => Commands::Client(memory, va),
-        };
         let polled = new.launch.is_some();
-        let launch = new.launch;
+        let NewQueue {
+            commands, launch, ..
+        } = new;
         let pages = Box::new(QueuePages { commands, launch });
         let policy = if new.policy == CQ_UPDATE_ALWAYS {
             UpdatePolicy::Always
@@ -86,8 +73,31 @@ impl DataPath {
         state.polled.remove(&Doorbell::Queue(id));
     }
 
-    /// CQ_ACK_COUNTER.
-    pub(crate) fn commands_in_flight(&self, id: u32) -> u32 {
-        self.state().engine.commands_in_flight(small(id))
+    /// CT_ALLOC. Without a page, stores to it are trapped.
+    pub(crate) fn add_counter(
+        &self,
+        id: u32,
+        rgid: u32,
+        write_back: Option<WriteBack>,
+        page: Option<Page>,
+    ) {
+        let polled = page.is_some();
+        let counter = Counter {
+            rgid: small(rgid),
+            write_back,
+            page: page.map(|page| Box::new(CounterPage(page)) as _),
+        };
+        let mut state = self.state();
+        state.engine.add_counter(small(id), counter);
+        if polled {
+            self.add_polled(&mut state, Doorbell::Counter(id));
+        }
+    }
+
+    /// CT_FREE.
+    pub(crate) fn remove_counter(&self, id: u32) {
+        let mut state = self.state();
+        state.engine.remove_counter(small(id));
+        state.polled.remove(&Doorbell::Counter(id));
     }
 }

@@ -22,7 +22,7 @@ use super::parts::rgid::Rgids;
 use super::parts::services::Services;
 use super::parts::vnis::Vnis;
 use crate::data_path::DataPath;
-use crate::rules::{Rules, UnrestrictedMeans};
+use crate::rules::Rules;
 use crate::{LoadError, NicConfig, Totals};
 
 /// Virtual functions that a NIC can have.
@@ -48,7 +48,7 @@ impl Device {
             registers: Registers::default(),
             files: Files::new(),
             lnis: Lnis::new(),
-            rgids: Rgids::new(rules.rgid_number),
+            rgids: Rgids::new(rules.rgids_count_up),
             cps: Cps::new(),
             domains: Domains::new(config.params.pid_bits),
             cqs: Cqs::new(&config.totals),
@@ -73,8 +73,7 @@ impl Device {
             .map_err(LoadError::DefaultService)?;
         let params = &config.params;
         let stays_off = params.disable_default_svc
-            || (params.default_svc_test_mode
-                && self.rules.unrestricted_means == UnrestrictedMeans::RangeToCome);
+            || (params.default_svc_test_mode && self.rules.range_to_come);
         if stays_off {
             self.svc_switch_off(id);
         }
@@ -121,9 +120,7 @@ impl Device {
     }
 
     fn check_twice(&self, vnis: &[u16], config: &NicConfig) -> Result<(), LoadError> {
-        use crate::rules::{VniAuthority, VniExclusivity};
-        let exclusive = self.rules.vni_authority == VniAuthority::Profiles
-            && self.rules.vni_exclusivity == VniExclusivity::Everything;
+        let exclusive = self.rules.has_profiles && self.rules.exact_vnis_exclusive;
         for (index, vni) in vnis.iter().enumerate() {
             if exclusive && vnis[..index].contains(vni) {
                 return Err(LoadError::DuplicateDefaultVni {

@@ -21,7 +21,7 @@ use super::parts::rgid::Rgids;
 use super::parts::services::Services;
 use super::parts::vnis::Vnis;
 use crate::data_path::DataPath;
-use crate::rules::{ListOrder, Rules};
+use crate::rules::Rules;
 use crate::{Hazard, HazardKind, ModuleParameters, NicConfig, NicSnapshot};
 
 /// The complete state of a NIC's driver. The commands (in `command`, by family) work on it; each
@@ -112,7 +112,7 @@ impl Device {
     }
 
     pub(super) fn snapshot(&self, config: &NicConfig) -> NicSnapshot {
-        let services = (0..).zip(self.services.listed(ListOrder::Allocation));
+        let services = (0..).zip(self.services.listed(false));
         let idle = services.map(|(seq, (id, group))| {
             let group = group.without_users();
             (id, Group { seq, ..group })

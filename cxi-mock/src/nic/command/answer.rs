@@ -109,21 +109,10 @@ impl Device {
         let Some(handle) = answer.made else {
             return Err(errno);
         };
-        let _ = match object {
-            Object::Lni => self.lni_free(file, handle),
-            Object::Profile => self.cp_free(file, handle),
-            Object::Domain => self.domain_free(file, handle),
-            Object::CommandQueue => self.cq_free(file, handle),
-            Object::EventQueue => self.eq_free(file, handle),
-            Object::Portal => self.pte_free(file, handle),
-            Object::PortalMapping => self.pte_unmap(file, handle),
-            Object::Counter => self.ct_free(file, handle),
-            Object::Wait => self.wait_free(file, handle),
-            Object::Memory => self.atu_unmap(file, handle),
-            Object::Registers => self.unmap_csrs(file),
-            // Services.
-            _ => return Err(errno),
-        };
+        if object == Object::Service {
+            return Err(errno);
+        }
+        let _ = self.free(object, file, handle);
         let success = object == Object::Memory && self.rules.undelivered_md_is_success;
         success.then_some(()).ok_or(errno)
     }

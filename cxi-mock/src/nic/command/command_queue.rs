@@ -2,16 +2,15 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{
     CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAckCounterCmd,
-    CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp, CqFreeCmd,
+    CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp,
 };
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
-use crate::data_path::{Doorbell, NewQueue, PAGE, Ring};
+use crate::data_path::{Commands, Doorbell, NewQueue, PAGE, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::Cq;
@@ -23,15 +22,6 @@ const MIN_COMMANDS: u32 = 64;
 const MAX_COMMANDS: u32 = 65536;
 const COMMAND_BYTES: u64 = 64;
 const NO_DMABUF: i32 = -1;
-
-/// What a new queue is.
-#[derive(Clone, Copy, Debug)]
-struct NewCq {
-    id: u32,
-    count: u32,
-    cmds: Mminfo,
-    wp_addr: Mminfo,
-}
 
 /// A caller's buffer for commands is page-aligned memory of the host: other memory takes the driver
 /// of a GPU. Without one the driver allocates it.
@@ -53,26 +43,20 @@ const fn slot(transmit: bool) -> Slot {
 }
 
 impl Device {
-    pub(super) fn command_queue_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
+    pub(super) fn command_queue_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
         let file = call.caller.file;
-        match opcode {
+        match call.opcode {
             Opcode::CQ_ALLOC => {
                 let CqAllocCmd { lni, eq, opts, .. } = call.command()?;
                 let mut no_buffer = CqAllocOptsBuf::new_zeroed();
                 no_buffer.opts = opts;
-                self.handle_cq_alloc(call, lni, eq, &no_buffer)
+                let queue = self.cq_alloc(&call.caller, lni, eq, &no_buffer)?;
+                call.made(queue.cq, &queue)
             }
             Opcode::CQ_ALLOC_BUF => {
                 let CqAllocBufCmd { lni, eq, opts, .. } = call.command()?;
-                self.handle_cq_alloc(call, lni, eq, &opts)
-            }
-            Opcode::CQ_FREE => {
-                let command: CqFreeCmd = call.command()?;
-                self.cq_free(file, command.cq)
+                let queue = self.cq_alloc(&call.caller, lni, eq, &opts)?;
+                call.made(queue.cq, &queue)
             }
             Opcode::CQ_ACK_COUNTER => {
                 let command: CqAckCounterCmd = call.command()?;
@@ -83,23 +67,6 @@ impl Device {
         }
     }
 
-    fn handle_cq_alloc(
-        &mut self,
-        call: &mut Call<'_>,
-        lni: u32,
-        eq: u32,
-        opts: &CqAllocOptsBuf,
-    ) -> Result<(), Errno> {
-        let cq = self.cq_alloc(&call.caller, lni, eq, opts)?;
-        let response = CqAllocResp {
-            cq: cq.id,
-            count: cq.count,
-            cmds: cq.cmds,
-            wp_addr: cq.wp_addr,
-        };
-        call.made(cq.id, &response)
-    }
-
     /// CQ_ALLOC and CQ_ALLOC_BUF, which is the same unless it brings a buffer.
     fn cq_alloc(
         &mut self,
@@ -107,7 +74,7 @@ impl Device {
         lni: u32,
         eq: u32,
         buffer: &CqAllocOptsBuf,
-    ) -> Result<NewCq, Errno> {
+    ) -> Result<CqAllocResp, Errno> {
         let opts = &buffer.opts;
         let owner = self.lni_of(caller.file, lni)?;
         // With a wrong RGID the driver looks where nothing is registered.
@@ -156,8 +123,8 @@ impl Device {
         let id = self.cqs.of_kind(transmit).add((caller.file, lni), cq)?;
         self.eqs.queues.hold(eq);
         self.lnis.live.hold(lni);
-        let new = NewCq {
-            id,
+        let new = CqAllocResp {
+            cq: id,
             count,
             cmds,
             wp_addr,
@@ -174,27 +141,27 @@ impl Device {
         &mut self,
         caller: &Caller<'_>,
         (lni, eq): (u32, u32),
-        new: &NewCq,
+        new: &CqAllocResp,
         buffer: &CqAllocOptsBuf,
     ) -> Result<(), Errno> {
         let Lni { rgid, svc, .. } = **self.lnis.live.get(lni).ok_or(Errno::EINVAL)?;
         let pool = self.services.get(svc)?.reserved.tle_pool;
         let windows = &mut self.files.get_mut(caller.file)?.windows;
-        let ring = if buffer.buf == 0 {
-            Ring::Window(windows.map_for_nic(new.cmds, None)?)
+        let commands = if buffer.buf == 0 {
+            Commands::Window(windows.map_for_nic(new.cmds, None)?)
         } else {
-            Ring::Client(Arc::clone(caller.memory), buffer.buf)
+            Commands::Client(Arc::clone(caller.memory), buffer.buf)
         };
         let opts = &buffer.opts;
         let doorbell = if opts.flags & CQ_IS_TX == 0 {
-            Doorbell::Target(new.id)
+            Doorbell::Target(new.cq)
         } else {
-            Doorbell::Queue(new.id)
+            Doorbell::Queue(new.cq)
         };
         let launch = windows.map_doorbell(new.wp_addr, doorbell)?;
         let triggered = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
         self.data_path.add_queue(NewQueue {
-            id: new.id,
+            id: new.cq,
             rgid,
             eq,
             count: new.count,
@@ -204,7 +171,7 @@ impl Device {
                 triggered,
                 pool.unwrap_or(0),
             )),
-            ring,
+            commands,
             launch,
         });
         Ok(())
@@ -263,6 +230,6 @@ impl Device {
     fn cq_ack_counter(&self, file: u32, id: u32) -> Result<u32, Errno> {
         self.cqs.check(file, id)?;
         let set = self.registers.in_flight.get(&id).copied();
-        Ok(set.unwrap_or_default() + self.data_path.commands_in_flight(id))
+        Ok(set.unwrap_or_default() + self.data_path.state().engine.commands_in_flight(small(id)))
     }
 }

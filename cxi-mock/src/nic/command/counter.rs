@@ -1,12 +1,15 @@
 //! The commands for counters.
 
-use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtFreeCmd, CtWbUpdateCmd};
+use std::sync::Arc;
+
+use cxi_engine::WriteBack;
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtWbUpdateCmd};
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
-use crate::data_path::Doorbell;
+use crate::data_path::{Doorbell, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::Ct;
@@ -15,13 +18,14 @@ use crate::nic::parts::lnis::Lni;
 /// Write-backs are eight bytes.
 const WRITE_BACK_ALIGN: u64 = 8;
 
+fn write_back(caller: &Caller<'_>, va: u64) -> WriteBack {
+    let memory = Arc::clone(caller.memory);
+    WriteBack { memory, va }
+}
+
 impl Device {
-    pub(super) fn counter_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
-        match opcode {
+    pub(super) fn counter_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
+        match call.opcode {
             Opcode::CT_ALLOC => {
                 let CtAllocCmd { lni, wb, .. } = call.command()?;
                 let (ctn, doorbell) = self.ct_alloc(&call.caller, lni, wb)?;
@@ -29,10 +33,6 @@ impl Device {
                 response.ctn = ctn;
                 response.doorbell = doorbell;
                 call.made(ctn, &response)
-            }
-            Opcode::CT_FREE => {
-                let command: CtFreeCmd = call.command()?;
-                self.ct_free(call.caller.file, command.ctn)
             }
             Opcode::CT_WB_UPDATE => {
                 let CtWbUpdateCmd { ctn, wb, .. } = call.command()?;
@@ -42,7 +42,9 @@ impl Device {
                 if wb == 0 {
                     return Err(Errno::EINVAL);
                 }
-                self.data_path.set_write_back(ctn, call.caller.memory, wb);
+                let to = Some(write_back(&call.caller, wb));
+                let engine = &mut self.data_path.state().engine;
+                engine.set_write_back(small(ctn), to);
                 Ok(())
             }
             _ => Err(Errno::EOPNOTSUPP),
@@ -66,9 +68,10 @@ impl Device {
         self.lnis.live.hold(lni);
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         match windows.map_doorbell(doorbell, Doorbell::Counter(id)) {
-            Ok(page) => self
-                .data_path
-                .add_counter((id, rgid), caller.memory, wb, page),
+            Ok(page) => {
+                let to = (wb != 0).then(|| write_back(caller, wb));
+                self.data_path.add_counter(id, rgid, to, page);
+            }
             Err(errno) => {
                 self.ct_free(caller.file, id)?;
                 return Err(errno);

@@ -1,4 +1,4 @@
-//! What the device says about itself.
+//! What the device says about itself, and its registers. The mock has no SBUS and no SERDES.
 
 use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse, PropertiesInfo, PropertiesInfoV1};
 use cxi_ioctl::abi::service::{
@@ -8,29 +8,54 @@ use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::Call;
-use crate::NicConfig;
 use crate::data_path::rendezvous_index;
 use crate::nic::device::Device;
+use crate::{Identity, NicConfig};
 
 /// Shift of the minimum free space of a list entry. libfabric refuses a NIC with another one.
 const MIN_FREE_SHIFT: u32 = 0;
 /// Bytes of the part description that are reported.
 const FRU_BYTES: usize = 14;
 
+/// Bytes of the register window that MAP_CSRS hands out.
+const CSR_BYTES: u64 = 640 << 20;
+/// The page of the register C_MB_STS_REV, and where in it that is. All others read as zero until they
+/// are written.
+const REVISION: (u64, usize) = (0x1000_4000, 8);
+
+/// What the chip says that it is: revision, device, vendor, protocol and platform, lowest bits first.
+fn revision(identity: &Identity) -> u64 {
+    let field = |value: u32, bits: u32, shift: u32| (u64::from(value) & ((1 << bits) - 1)) << shift;
+    field(identity.device_rev, 16, 0)
+        | field(identity.device_id, 16, 16)
+        | field(identity.vendor_id, 16, 32)
+        | field(identity.device_proto, 12, 48)
+        | field(identity.device_platform, 4, 60)
+}
+
 impl Device {
     /// The commands for the device as a whole.
-    pub(super) fn device_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
-        match opcode {
+    pub(super) fn device_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
+        match call.opcode {
             Opcode::DEV_INFO_GET => {
                 let _: DevInfoGetCmd = call.command()?;
                 let info = self.device_info(call.nic.config());
                 call.respond(&info)
             }
             Opcode::GET_DEV_PROPERTIES => self.get_dev_properties(call),
+            Opcode::MAP_CSRS => {
+                let file = self.files.get_mut(call.caller.file)?;
+                if file.csrs.is_some() {
+                    return Err(Errno::EALREADY);
+                }
+                let window = file.windows.alloc(CSR_BYTES)?;
+                let revision = revision(&call.nic.config().identity);
+                let page = file.windows.map(window.offset + REVISION.0, 4096);
+                let set = page.and_then(|page| page.write_u64(REVISION.1, revision));
+                set.inspect_err(|_| file.windows.free(window))?;
+                file.csrs = Some(window);
+                call.made(0, &window)
+            }
             _ => Err(Errno::EOPNOTSUPP),
         }
     }
@@ -116,5 +141,14 @@ impl Device {
             _pad0: [0; 3],
             amo_remap_to_pcie_fadd: info.amo_remap_to_pcie_fadd,
         })
+    }
+
+    /// Takes back what MAP_CSRS handed out.
+    pub(super) fn unmap_csrs(&mut self, file: u32) -> Result<(), Errno> {
+        let file = self.files.get_mut(file)?;
+        if let Some(window) = file.csrs.take() {
+            file.windows.free(window);
+        }
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The commands for domains and reservations of PIDs.
 
 use cxi_ioctl::abi::domain::{
-    DomainAllocCmd, DomainAllocResp, DomainFreeCmd, DomainReserveCmd, DomainReserveResp, PID_ANY,
+    DomainAllocCmd, DomainAllocResp, DomainReserveCmd, DomainReserveResp, PID_ANY,
 };
 use cxi_ioctl::{Errno, Opcode};
 
@@ -13,49 +13,28 @@ use crate::nic::parts::kinds::Domain;
 use crate::nic::parts::lnis::Lni;
 use crate::nic::parts::pid::Used;
 use crate::nic::parts::vnis::PidsOf;
-use crate::rules::FailedReserve;
 
 impl Device {
-    pub(super) fn domain_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
-        let file = call.caller.file;
-        match opcode {
+    pub(super) fn domain_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
+        match call.opcode {
             Opcode::DOMAIN_RESERVE => {
-                let command: DomainReserveCmd = call.command()?;
-                let DomainReserveCmd {
-                    lni,
-                    vni,
-                    pid,
-                    count,
-                    ..
-                } = command;
-                let pid = self.domain_reserve(&call.caller, lni, vni, pid, count)?;
+                let pid = self.domain_reserve(&call.caller, call.command()?)?;
                 call.respond(&DomainReserveResp { pid })
             }
             Opcode::DOMAIN_ALLOC => {
-                let DomainAllocCmd { lni, vni, pid, .. } = call.command()?;
-                let (domain, pid) = self.domain_alloc(&call.caller, lni, vni, pid)?;
-                call.made(domain, &DomainAllocResp { domain, vni, pid })
-            }
-            Opcode::DOMAIN_FREE => {
-                let command: DomainFreeCmd = call.command()?;
-                self.domain_free(file, command.domain)
+                let response = self.domain_alloc(&call.caller, call.command()?)?;
+                call.made(response.domain, &response)
             }
             _ => Err(Errno::EOPNOTSUPP),
         }
     }
 
-    /// A handle and a PID.
     fn domain_alloc(
         &mut self,
         caller: &Caller<'_>,
-        lni: u32,
-        vni: u32,
-        pid: u32,
-    ) -> Result<(u32, u32), Errno> {
+        command: DomainAllocCmd,
+    ) -> Result<DomainAllocResp, Errno> {
+        let DomainAllocCmd { lni, vni, pid, .. } = command;
         self.lni_of(caller.file, lni)?;
         let vni = valid_vni(vni)?;
         if pid >= self.domains.pid_count() && pid != PID_ANY {
@@ -72,9 +51,14 @@ impl Device {
             PidsOf::Vni(vni) => Some(vni..=vni),
         };
         let vnis = vnis.unwrap_or(vni..=vni);
-        self.data_path.add_receive_profile(pids.number(), vnis);
+        let engine = &mut self.data_path.state().engine;
+        engine.add_receive_profile(pids.number(), vnis);
         self.lnis.live.hold(lni);
-        Ok((id, pid))
+        Ok(DomainAllocResp {
+            domain: id,
+            vni: command.vni,
+            pid,
+        })
     }
 
     /// First PID that asking for any does not find.
@@ -112,7 +96,8 @@ impl Device {
             pids.give(domain.pid);
         }
         if !self.domains.any_of(domain.pids) {
-            self.data_path.remove_receive_profile(domain.pids.number());
+            let engine = &mut self.data_path.state().engine;
+            engine.remove_receive_profile(domain.pids.number());
         }
         self.vnis.drop_pids_user(domain.pids);
         self.lnis.live.release(domain.lni);
@@ -123,13 +108,13 @@ impl Device {
     fn domain_reserve(
         &mut self,
         caller: &Caller<'_>,
-        lni: u32,
-        vni: u32,
-        pid: u32,
-        count: u32,
+        command: DomainReserveCmd,
     ) -> Result<u32, Errno> {
+        let DomainReserveCmd {
+            lni, pid, count, ..
+        } = command;
         let svc = self.lni_of(caller.file, lni)?.svc;
-        let vni = valid_vni(vni)?;
+        let vni = valid_vni(command.vni)?;
         let pid_count = self.domains.pid_count();
         if count == 0 || count > pid_count || (pid >= pid_count && pid != PID_ANY) {
             return Err(Errno::EINVAL);
@@ -149,7 +134,7 @@ impl Device {
         };
         if let Ok(first) = found {
             pids.reserve(lni, first, count);
-        } else if self.rules.failed_reserve == FailedReserve::Harmless {
+        } else if !self.rules.failed_reserve_corrupts {
             self.vnis.drop_pids_user(of);
             return found;
         } else {

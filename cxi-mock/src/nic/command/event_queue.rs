@@ -1,19 +1,20 @@
-//! The commands for event queues.
+//! The commands for event queues, and for wait objects.
 
 use std::sync::Arc;
 
+use cxi_engine::{EventBuffer, EventFlags, EventQueue, Thresholds};
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{
     EQ_PASSTHROUGH, EQ_REGISTER_PCT, EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1,
-    EqAdjustReservedFcResp, EqAllocCmd, EqAllocResp, EqAttr, EqFreeCmd, EqResizeCmd,
-    EqResizeCompleteCmd,
+    EqAdjustReservedFcResp, EqAllocCmd, EqAllocResp, EqAttr, EqResizeCmd, EqResizeCompleteCmd,
 };
+use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitAllocResp};
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::answer::Answer;
 use super::{Call, Caller};
-use crate::data_path::{NewEvents, PAGE};
+use crate::data_path::{EventPage, PAGE, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::{Buffer, Eq};
@@ -28,54 +29,19 @@ const MAX_RESERVED: u64 = 16383;
 const MAX_THRESHOLDS: u32 = 4;
 const PERCENT: u32 = 100;
 
-/// Arguments of EQ_ALLOC.
-#[derive(Clone, Copy, Debug)]
-struct NewEq {
-    lni: u32,
-    md: u32,
-    waits: [u32; 2],
-    attr: EqAttr,
-}
-
 impl Device {
-    pub(super) fn event_queue_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
+    pub(super) fn event_queue_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
         let file = call.caller.file;
-        match opcode {
+        match call.opcode {
             Opcode::EQ_ALLOC => {
-                let command: EqAllocCmd = call.command()?;
-                let new = NewEq {
-                    lni: command.lni,
-                    md: command.queue_md,
-                    waits: [command.event_wait, command.status_wait],
-                    attr: command.attr,
-                };
-                let (eq, csr) = self.eq_alloc(&call.caller, &new, call.memory)?;
+                let (eq, csr) = self.eq_alloc(&call.caller, &call.command()?, call.memory)?;
                 let mut response = EqAllocResp::new_zeroed();
-                response.eq = eq;
-                response.csr = csr;
+                (response.eq, response.csr) = (eq, csr);
                 call.made(eq, &response)
             }
-            Opcode::EQ_FREE => {
-                let command: EqFreeCmd = call.command()?;
-                self.eq_free(file, command.eq)
-            }
-            Opcode::EQ_RESIZE => {
-                let EqResizeCmd {
-                    eq_hndl,
-                    queue,
-                    queue_len,
-                    queue_md,
-                    ..
-                } = call.command()?;
-                self.eq_resize(&call.caller, eq_hndl, queue_md, queue, queue_len)
-            }
+            Opcode::EQ_RESIZE => self.eq_resize(&call.caller, call.command()?),
             Opcode::EQ_RESIZE_COMPLETE => {
-                let command: EqResizeCompleteCmd = call.command()?;
-                self.eq_resize_complete(file, command.eq_hndl)
+                self.eq_resize_complete(file, call.command::<EqResizeCompleteCmd>()?.eq_hndl)
             }
             Opcode::EQ_ADJUST_RESERVED_FC => {
                 let (eq, change) = if self.rules.eq_adjust_behind {
@@ -88,8 +54,23 @@ impl Device {
                 let reserved_fc = self.eq_adjust_reserved(file, eq, change)?;
                 call.respond(&EqAdjustReservedFcResp { reserved_fc })
             }
+            Opcode::WAIT_ALLOC => {
+                let WaitAllocCmd { lni, .. } = call.command()?;
+                self.lni_of(file, lni)?;
+                let owner = self.files.get_mut(file)?;
+                let wait = owner.waits.add((file, lni), ())?;
+                let client_id = owner.number;
+                self.lnis.live.hold(lni);
+                call.made(wait, &WaitAllocResp { client_id, wait })
+            }
             _ => Err(Errno::EOPNOTSUPP),
         }
+    }
+
+    pub(super) fn wait_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
+        let wait = self.files.get_mut(file)?.waits.remove(file, id)?;
+        self.lnis.live.release(wait.lni);
+        Ok(())
     }
 
     /// The number and the window of registers. `memory` is looked at for a buffer without address
@@ -97,18 +78,19 @@ impl Device {
     fn eq_alloc(
         &mut self,
         caller: &Caller<'_>,
-        new: &NewEq,
+        new: &EqAllocCmd,
         memory: &Answer,
     ) -> Result<(u32, Mminfo), Errno> {
         let file = caller.file;
         let svc = self.lni_of(file, new.lni)?.svc;
         let attr = &new.attr;
         let waits = &self.files.get(file)?.waits;
-        for wait in new.waits.into_iter().filter(|wait| *wait != 0) {
+        let waits_of_eq = [new.event_wait, new.status_wait];
+        for wait in waits_of_eq.into_iter().filter(|wait| *wait != 0) {
             waits.of(file, wait)?;
         }
         let buffer = if attr.flags & EQ_PASSTHROUGH == 0 {
-            Buffer::Md(new.md)
+            Buffer::Md(new.queue_md)
         } else {
             Buffer::Passthrough
         };
@@ -152,7 +134,7 @@ impl Device {
         if pct {
             self.eqs.set_pct(id);
         }
-        let waiting = new.waits.map(|wait| wait != 0);
+        let waiting = waits_of_eq.map(|wait| wait != 0);
         // A queue that is used again without a callback has the one of its predecessor, which is
         // gone.
         if (callbacks[0] && !waiting[0]) || (callbacks[1] && !waiting[1]) {
@@ -160,7 +142,7 @@ impl Device {
         }
         let eq = Eq {
             buffer,
-            waits: new.waits,
+            waits: waits_of_eq,
             callbacks: [callbacks[0] || waiting[0], callbacks[1] || waiting[1]],
             csr,
             slots,
@@ -171,7 +153,9 @@ impl Device {
         self.eqs.queues.put(id, (file, new.lni), eq);
         self.hold_buffer(buffer);
         let waits = &mut self.files.get_mut(file)?.waits;
-        new.waits.into_iter().for_each(|wait| waits.hold(wait));
+        for wait in waits_of_eq {
+            waits.hold(wait);
+        }
         self.lnis.live.hold(new.lni);
         if let Err(errno) = self.wire_events(caller, new, (id, csr)) {
             self.eq_free(file, id)?;
@@ -184,7 +168,7 @@ impl Device {
     fn wire_events(
         &mut self,
         caller: &Caller<'_>,
-        new: &NewEq,
+        new: &EqAllocCmd,
         (id, csr): (u32, Mminfo),
     ) -> Result<(), Errno> {
         let rgid = self.lni_of(caller.file, new.lni)?.rgid;
@@ -194,14 +178,27 @@ impl Device {
             .windows
             .map_for_nic(csr, None)?;
         let wait = |wait: u32| u64::from(caller.file) << 32 | u64::from(wait);
-        self.data_path.add_event_queue(NewEvents {
-            id,
-            rgid,
-            attr: &new.attr,
-            waits: new.waits.map(|id| (id != 0).then(|| wait(id))),
-            memory: Arc::clone(caller.memory),
-            page,
-        });
+        let attr = &new.attr;
+        let queue = EventQueue {
+            rgid: small(rgid),
+            buffer: EventBuffer {
+                memory: Arc::clone(caller.memory),
+                va: attr.queue,
+                len: attr.queue_len,
+            },
+            flags: EventFlags::from_bits_truncate(attr.flags),
+            thresholds: Thresholds {
+                base: attr.status_thresh_base,
+                delta: attr.status_thresh_delta,
+                count: attr.status_thresh_count,
+            },
+            reserved: attr.reserved_slots,
+            event_wait: (new.event_wait != 0).then(|| wait(new.event_wait)),
+            status_wait: (new.status_wait != 0).then(|| wait(new.status_wait)),
+            page: Box::new(EventPage(page)),
+        };
+        let engine = &mut self.data_path.state().engine;
+        engine.add_event_queue(small(id), queue);
         Ok(())
     }
 
@@ -247,7 +244,7 @@ impl Device {
     pub(super) fn eq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let eq = self.eqs.queues.take(file, id)?;
         self.eqs.forget_pct(id);
-        self.data_path.remove_event_queue(id);
+        self.data_path.state().engine.remove_event_queue(small(id));
         let owner = self.files.get_mut(file)?;
         owner.windows.free(eq.csr);
         eq.waits
@@ -270,15 +267,9 @@ impl Device {
 
     /// The new buffer is there, the old one stays until the resize is complete. The driver does not
     /// look at the reservation.
-    fn eq_resize(
-        &mut self,
-        caller: &Caller<'_>,
-        id: u32,
-        md: u32,
-        queue: u64,
-        len: u64,
-    ) -> Result<(), Errno> {
-        let file = caller.file;
+    fn eq_resize(&mut self, caller: &Caller<'_>, command: EqResizeCmd) -> Result<(), Errno> {
+        let (file, id, md) = (caller.file, command.eq_hndl, command.queue_md);
+        let (queue, len) = (command.queue, command.queue_len);
         let eq = self.eqs.queues.of(file, id)?;
         if eq.resize.is_some() {
             return Err(Errno::EINVAL);
@@ -298,8 +289,14 @@ impl Device {
         let eq = self.eqs.queues.of_mut(file, id)?;
         eq.resize = Some((buffer, len / SLOT_BYTES));
         eq.held_mds.extend(held.then_some(md));
-        self.data_path
-            .resize_event_queue(id, caller.memory, queue, len);
+        // What was rung before comes into the old buffer.
+        let buffer = EventBuffer {
+            memory: Arc::clone(caller.memory),
+            va: queue,
+            len,
+        };
+        let engine = &mut self.data_path.state().engine;
+        engine.resize_event_queue(small(id), buffer);
         Ok(())
     }
 
@@ -325,7 +322,9 @@ impl Device {
             return Err(Errno::ENOSPC);
         }
         eq.reserved = reserved;
-        self.data_path.set_reserved_slots(id, reserved);
+        let reserved = u32::try_from(reserved).map_err(|_| Errno::EINVAL)?;
+        let engine = &mut self.data_path.state().engine;
+        engine.set_reserved_slots(small(id), reserved);
         i32::try_from(reserved).map_err(|_| Errno::EINVAL)
     }
 

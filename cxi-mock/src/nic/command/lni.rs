@@ -1,8 +1,8 @@
-//! The commands for LNIs, the closing of files, and the cleanup of what both leave.
+//! The commands for LNIs, and the cleanup of what they leave.
 
 use std::collections::VecDeque;
 
-use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniAllocResp, LniFreeCmd};
+use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniAllocResp};
 use cxi_ioctl::{Errno, Opcode};
 
 use super::{Call, Caller};
@@ -14,8 +14,8 @@ use crate::nic::parts::objects::Object;
 use crate::rules::MemberCheck;
 
 impl Device {
-    pub(super) fn lni_command(&mut self, opcode: Opcode, call: &mut Call<'_>) -> Result<(), Errno> {
-        match opcode {
+    pub(super) fn lni_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
+        match call.opcode {
             Opcode::LNI_ALLOC => {
                 let svc = if self.rules.lni_alloc_long {
                     call.command::<LniAllocCmd>()?.svc_id
@@ -24,10 +24,6 @@ impl Device {
                 };
                 let lni = self.lni_alloc(&call.caller, svc)?;
                 call.made(lni, &LniAllocResp { lni })
-            }
-            Opcode::LNI_FREE => {
-                let command: LniFreeCmd = call.command()?;
-                self.lni_free(call.caller.file, command.lni)
             }
             _ => Err(Errno::EOPNOTSUPP),
         }
@@ -128,52 +124,5 @@ impl Device {
             self.lnis.reschedule();
         }
         due
-    }
-
-    /// Closes a file: everything that it holds goes, users before what they use, so that nothing is
-    /// found in use.
-    pub(in crate::nic) fn close(&mut self, id: u32) {
-        let Ok(file) = self.files.get(id) else {
-            return;
-        };
-        let numbers = |objects: &mut dyn Iterator<Item = u32>| objects.collect::<Vec<_>>();
-        let waits = numbers(&mut file.waits.iter().map(|(wait, _)| wait));
-        let cps = numbers(&mut file.cps.iter().map(|(cp, _)| cp));
-        for map in self.portals.maps_of_file(id) {
-            let _ = self.pte_unmap(id, map);
-        }
-        for pte in self.portals.ptes.of_file(id) {
-            // A failed PTE_STATUS may refer to it still.
-            self.portals.ptes.abandon(pte);
-            let _ = self.pte_free(id, pte);
-        }
-        for cq in self.cqs.of_file(id) {
-            let _ = self.cq_free(id, cq);
-        }
-        for eq in self.eqs.queues.of_file(id) {
-            let _ = self.eq_free(id, eq);
-        }
-        for md in self.mds.of_file(id) {
-            let _ = self.atu_unmap(id, md);
-        }
-        for wait in waits {
-            let _ = self.wait_free(id, wait);
-        }
-        for domain in self.domains.of_file(id) {
-            let _ = self.domain_free(id, domain);
-        }
-        for ct in self.cts.of_file(id) {
-            let _ = self.ct_free(id, ct);
-        }
-        for cp in cps {
-            let _ = self.cp_free(id, cp);
-        }
-        for lni in self.lnis.live.of_file(id) {
-            // Only PHYS_LAC_ALLOC may hold it still.
-            self.lnis.live.abandon(lni);
-            let _ = self.lni_free(id, lni);
-        }
-        self.data_path.forget_doorbells(id);
-        self.files.remove(id);
     }
 }

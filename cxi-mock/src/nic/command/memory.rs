@@ -1,58 +1,31 @@
 //! The commands for memory descriptors, and the address contexts that those need.
 
-use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags, Md};
+use std::sync::Arc;
+
+use cxi_engine::Region;
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, AtuUpdateMdCmd, MapFlags, Md};
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
 use crate::Backing;
-use crate::data_path::PAGE;
+use crate::data_path::{PAGE, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::Descriptor;
 use crate::nic::parts::lnis::{AddressContext, Lni};
-use crate::nic::parts::mapping::{Mapping, NewMd, USER_SPACE, is_huge};
+use crate::nic::parts::mapping::{Mapping, USER_SPACE, is_huge};
 
 impl Device {
-    pub(super) fn memory_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
-        let file = call.caller.file;
-        match opcode {
+    pub(super) fn memory_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
+        match call.opcode {
             Opcode::ATU_MAP => {
-                let AtuMapCmd {
-                    lni,
-                    va,
-                    len,
-                    flags,
-                    hints,
-                    ..
-                } = call.command()?;
-                let new = NewMd {
-                    lni,
-                    va,
-                    len,
-                    flags,
-                    hints,
-                };
-                let md = self.atu_map(&call.caller, &new, call.memory.backing())?;
+                let md = self.atu_map(&call.caller, &call.command()?, call.memory.backing())?;
                 let mut response = AtuMapResp::new_zeroed();
-                response.id = md.id;
-                response.md = md;
+                (response.id, response.md) = (md.id, md);
                 call.made(md.id, &response)
             }
-            Opcode::ATU_UNMAP => {
-                let command: AtuUnmapCmd = call.command()?;
-                self.atu_unmap(file, command.id)
-            }
-            Opcode::ATU_UPDATE_MD => {
-                let AtuUpdateMdCmd {
-                    id, va, len, flags, ..
-                } = call.command()?;
-                self.atu_update_md(file, id, va, len, flags)
-            }
+            Opcode::ATU_UPDATE_MD => self.atu_update_md(call.caller.file, &call.command()?),
             // Traffic that is on its way in has arrived: there is none.
             Opcode::INBOUND_WAIT => Ok(()),
             _ => Err(Errno::EOPNOTSUPP),
@@ -60,11 +33,16 @@ impl Device {
     }
 
     /// ATU_MAP of what may be memory to pin.
-    fn atu_map(&mut self, caller: &Caller<'_>, new: &NewMd, backing: Backing) -> Result<Md, Errno> {
-        let NewMd { lni, va, len, .. } = *new;
+    fn atu_map(
+        &mut self,
+        caller: &Caller<'_>,
+        command: &AtuMapCmd,
+        backing: Backing,
+    ) -> Result<Md, Errno> {
+        let AtuMapCmd { lni, va, len, .. } = *command;
         let rgid = self.lni_of(caller.file, lni)?.rgid;
         let end = self.check_range(va, len)?;
-        let mapping = Mapping::of(new, caller.credentials, &self.rules)?;
+        let mapping = Mapping::of(command, caller.credentials, &self.rules)?;
         let pinned = mapping.flags.contains(MapFlags::PIN);
         let is_virtual = self.files.is_virtual(caller.file);
         let alloc_only = is_virtual && mapping.flags.contains(MapFlags::ALLOC_MD);
@@ -99,8 +77,17 @@ impl Device {
         };
         self.mds.put(md.id, (caller.file, lni), descriptor);
         self.lnis.live.hold(lni);
-        self.data_path
-            .add_region(rgid, &md, mapping.flags, caller.memory);
+        let region = Region {
+            rgid: small(rgid),
+            lac,
+            iova: md.iova,
+            len: md.len,
+            va: md.va,
+            readable: mapping.flags.contains(MapFlags::READ),
+            writable: writes,
+            memory: Arc::clone(caller.memory),
+        };
+        self.data_path.state().engine.add_region(md.id, region);
         Ok(md)
     }
 
@@ -164,20 +151,16 @@ impl Device {
     /// The address context stays until the LNI ends.
     pub(super) fn atu_unmap(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let md = self.mds.remove(file, id)?;
-        self.data_path.remove_region(id);
+        self.data_path.state().engine.remove_region(id);
         self.lnis.live.release(md.lni);
         Ok(())
     }
 
     /// Faults pages of a descriptor in that are not pinned. No bytes are fine.
-    fn atu_update_md(
-        &self,
-        file: u32,
-        id: u32,
-        va: u64,
-        len: u64,
-        flags: u32,
-    ) -> Result<(), Errno> {
+    fn atu_update_md(&self, file: u32, command: &AtuUpdateMdCmd) -> Result<(), Errno> {
+        let AtuUpdateMdCmd {
+            id, va, len, flags, ..
+        } = *command;
         let md = self.mds.of(file, id)?;
         if self.rules.wrap_is_overflow && va.checked_add(len).is_none() {
             return Err(Errno::EOVERFLOW);

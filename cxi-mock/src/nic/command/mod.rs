@@ -10,14 +10,12 @@ mod lni;
 mod memory;
 mod portal;
 mod profile;
-mod registers;
 mod service;
 mod virtual_function;
-mod wait;
 
 use std::sync::Arc;
 
-use cxi_ioctl::{Effect, Errno, Family, Handler, Opcode, Privilege, RequestLen};
+use cxi_ioctl::{Effect, Errno, Family, Handler, Object, Opcode, Privilege, RequestLen};
 use zerocopy::{FromBytes, Immutable, IntoBytes};
 
 use answer::{Answer, NOT_HANDED_OVER, handed_over};
@@ -40,6 +38,7 @@ struct Caller<'a> {
 /// A call on its way through its handler.
 struct Call<'a> {
     pub(super) nic: &'a Nic,
+    pub(super) opcode: Opcode,
     pub(super) caller: Caller<'a>,
     pub(super) command: &'a [u8],
     pub(super) memory: &'a mut Answer,
@@ -115,6 +114,7 @@ pub(super) fn write(
     }
     let mut call = Call {
         nic,
+        opcode,
         caller: Caller {
             file,
             credentials,
@@ -126,7 +126,7 @@ pub(super) fn write(
     };
     let changes_services = handler.family == Family::Service && handler.effect != Effect::Reads;
     let before = changes_services.then(|| device.checkpoint()).flatten();
-    let result = device.handle(opcode, handler.family, &mut call);
+    let result = device.handle(handler, &mut call);
     // Even a refused command may have changed something: the driver has such mistakes.
     if let Some(before) = before
         && let Err(errno) = device.keep(nic.config())
@@ -166,22 +166,80 @@ fn admit(rules: &Rules, command: &[u8]) -> Result<(Opcode, &'static Handler), Er
 }
 
 impl Device {
-    fn handle(&mut self, opcode: Opcode, family: Family, call: &mut Call<'_>) -> Result<(), Errno> {
-        match family {
-            Family::Device => self.device_command(opcode, call),
-            Family::Lni => self.lni_command(opcode, call),
-            Family::Profile => self.profile_command(opcode, call),
-            Family::Domain => self.domain_command(opcode, call),
-            Family::CommandQueue => self.command_queue_command(opcode, call),
-            Family::EventQueue => self.event_queue_command(opcode, call),
-            Family::Portal => self.portal_command(opcode, call),
-            Family::Counter => self.counter_command(opcode, call),
-            Family::Wait => self.wait_command(opcode, call),
-            Family::Memory => self.memory_command(opcode, call),
-            Family::Service => self.service_command(opcode, call),
-            Family::Registers => self.register_command(opcode, call),
-            Family::VirtualFunction => self.virtual_function_command(opcode, call),
+    fn handle(&mut self, handler: &Handler, call: &mut Call<'_>) -> Result<(), Errno> {
+        if let Effect::Frees(object) = handler.effect {
+            // Some of these commands have a pointer to a response that nobody writes.
+            let at = if call.command.len() == 8 { 4 } else { 16 };
+            return self.free(object, call.caller.file, call.word(at)?);
+        }
+        match handler.family {
+            Family::Device | Family::Registers => self.device_command(call),
+            Family::Lni => self.lni_command(call),
+            Family::Profile => self.profile_command(call),
+            Family::Domain => self.domain_command(call),
+            Family::CommandQueue => self.command_queue_command(call),
+            Family::EventQueue | Family::Wait => self.event_queue_command(call),
+            Family::Portal => self.portal_command(call),
+            Family::Counter => self.counter_command(call),
+            Family::Memory => self.memory_command(call),
+            Family::Service => self.service_command(call),
+            Family::VirtualFunction => self.virtual_function_command(call),
             _ => Err(Errno::EOPNOTSUPP),
         }
+    }
+
+    /// Frees an object of a file; services belong to none.
+    fn free(&mut self, object: Object, file: u32, handle: u32) -> Result<(), Errno> {
+        match object {
+            Object::Lni => self.lni_free(file, handle),
+            Object::Profile => self.cp_free(file, handle),
+            Object::Domain => self.domain_free(file, handle),
+            Object::CommandQueue => self.cq_free(file, handle),
+            Object::EventQueue => self.eq_free(file, handle),
+            Object::Portal => self.pte_free(file, handle),
+            Object::PortalMapping => self.pte_unmap(file, handle),
+            Object::Counter => self.ct_free(file, handle),
+            Object::Wait => self.wait_free(file, handle),
+            Object::Memory => self.atu_unmap(file, handle),
+            Object::Registers => self.unmap_csrs(file),
+            Object::Service => self.svc_destroy(handle),
+            _ => Err(Errno::EOPNOTSUPP),
+        }
+    }
+
+    /// Closes a file: everything that it holds goes, users before what they use, so that nothing is
+    /// found in use.
+    pub(super) fn close(&mut self, id: u32) {
+        let Ok(file) = self.files.get(id) else {
+            return;
+        };
+        let (waits, cps) = (file.waits.of_file(id), file.cps.of_file(id));
+        let (ptes, lnis) = (self.portals.ptes.of_file(id), self.lnis.live.of_file(id));
+        // A failed PTE_STATUS may refer to an entry still, and PHYS_LAC_ALLOC to an LNI.
+        for pte in &ptes {
+            self.portals.ptes.abandon(*pte);
+        }
+        let held = [
+            (Object::PortalMapping, self.portals.maps.of_file(id)),
+            (Object::Portal, ptes),
+            (Object::CommandQueue, self.cqs.of_file(id)),
+            (Object::EventQueue, self.eqs.queues.of_file(id)),
+            (Object::Memory, self.mds.of_file(id)),
+            (Object::Wait, waits),
+            (Object::Domain, self.domains.of_file(id)),
+            (Object::Counter, self.cts.of_file(id)),
+            (Object::Profile, cps),
+            (Object::Lni, lnis),
+        ];
+        for (object, handles) in held {
+            for handle in handles {
+                if object == Object::Lni {
+                    self.lnis.live.abandon(handle);
+                }
+                let _ = self.free(object, id, handle);
+            }
+        }
+        self.data_path.forget_doorbells(id);
+        self.files.remove(id);
     }
 }

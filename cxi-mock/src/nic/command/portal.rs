@@ -1,15 +1,16 @@
 //! The commands for portal table entries and their mappings.
 
+use cxi_engine::{EntryPool, Portal, PortalOptions};
 use cxi_ioctl::abi::portal::{
-    PtOptions, PteAllocCmd, PteAllocResp, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteMapResp,
-    PteStatus, PteStatusCmd, PteTransitionSmCmd, PteUnmapCmd,
+    PtOptions, PteAllocCmd, PteAllocResp, PteLeInvalidateCmd, PteMapCmd, PteMapResp, PteStatus,
+    PteStatusCmd, PteTransitionSmCmd,
 };
 use cxi_ioctl::abi::service::RSRC_LE;
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{Call, Caller};
-use crate::data_path::{ELEMENTS, NewPortal};
+use crate::data_path::{ELEMENTS, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::kinds::{Pte, PteMap};
@@ -23,13 +24,9 @@ const MULTICAST_OFFSETS: u32 = 1 << 18;
 const ETHERNET_STATE: u8 = 4;
 
 impl Device {
-    pub(super) fn portal_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
+    pub(super) fn portal_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
         let file = call.caller.file;
-        match opcode {
+        match call.opcode {
             Opcode::PTE_ALLOC => {
                 let PteAllocCmd {
                     lni_hndl,
@@ -39,10 +36,6 @@ impl Device {
                 } = call.command()?;
                 let pte_number = self.pte_alloc(&call.caller, lni_hndl, evtq_hndl, opts.bits)?;
                 call.made(pte_number, &PteAllocResp { pte_number })
-            }
-            Opcode::PTE_FREE => {
-                let command: PteFreeCmd = call.command()?;
-                self.pte_free(file, command.pte_number)
             }
             Opcode::PTE_MAP => {
                 let command: PteMapCmd = call.command()?;
@@ -54,10 +47,6 @@ impl Device {
                 };
                 let pte_index = self.pte_map(file, map)?;
                 call.made(pte_index, &PteMapResp { pte_index })
-            }
-            Opcode::PTE_UNMAP => {
-                let command: PteUnmapCmd = call.command()?;
-                self.pte_unmap(file, command.pte_index)
             }
             Opcode::PTE_LE_INVALIDATE => {
                 let command: PteLeInvalidateCmd = call.command()?;
@@ -126,22 +115,29 @@ impl Device {
         self.portals.ptes.put(id, (caller.file, lni), pte);
         self.eqs.queues.hold(eq);
         self.lnis.live.hold(lni);
-        let pools = self.services.get(svc)?.reserved.le_pools;
-        self.data_path.add_portal(NewPortal {
-            id,
-            rgid,
-            eq,
-            options: options.bits(),
-            element,
-            pools: pools.unwrap_or_default(),
-        });
+        let pools = self
+            .services
+            .get(svc)?
+            .reserved
+            .le_pools
+            .unwrap_or_default();
+        let portal = Portal {
+            rgid: small(rgid),
+            eq: small(eq),
+            options: PortalOptions::from_bits_truncate(options.bits()),
+            pool: EntryPool {
+                element,
+                pool: pools[usize::from(element)],
+            },
+        };
+        self.data_path.state().engine.add_portal(small(id), portal);
         Ok(id)
     }
 
     /// The LNI keeps number and credit for its next entry.
     pub(super) fn pte_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let pte = self.portals.take(file, id)?;
-        self.data_path.remove_portal(id);
+        self.data_path.state().engine.remove_portal(small(id));
         self.eqs.queues.release(pte.eq);
         self.lnis.live.release(pte.lni);
         if let Some(lni) = self.lnis.live.get_mut(pte.lni) {
@@ -166,9 +162,13 @@ impl Device {
         }
         let id = self.portals.map(file, map)?;
         self.domains.hold(map.domain);
-        let pid = (!map.multicast).then_some(domain.pid);
-        let profile = domain.pids.number();
-        self.data_path.map_portal(profile, pid, map.offset, map.pte);
+        let engine = &mut self.data_path.state().engine;
+        let (profile, pte) = (domain.pids.number(), small(map.pte));
+        if map.multicast {
+            engine.map_multicast(profile, map.offset, pte);
+        } else {
+            engine.map_portal(profile, small(domain.pid), small(map.offset), pte);
+        }
         Ok(id)
     }
 
@@ -176,9 +176,13 @@ impl Device {
         let map = self.portals.unmap(file, id)?;
         self.domains.release(map.domain);
         if let Some(domain) = self.domains.get(map.domain) {
-            let pid = (!map.multicast).then_some(domain.pid);
+            let engine = &mut self.data_path.state().engine;
             let profile = domain.pids.number();
-            self.data_path.unmap_portal(profile, pid, map.offset);
+            if map.multicast {
+                engine.unmap_multicast(profile, map.offset);
+            } else {
+                engine.unmap_portal(profile, small(domain.pid), small(map.offset));
+            }
         }
         Ok(())
     }
@@ -193,7 +197,8 @@ impl Device {
         if self.portals.ptes.of(file, id)?.ethernet {
             return Err(Errno::EINVAL);
         }
-        let transition = self.data_path.transition(id, drop_count);
+        let engine = &mut self.data_path.state().engine;
+        let transition = engine.transition_to_software(small(id), drop_count);
         transition.map_err(|_| Errno::EAGAIN)
     }
 

@@ -1,7 +1,8 @@
 //! The commands for communication profiles: LCIDs of an RGID, handles of a file.
 
+use cxi_engine::CommunicationProfile;
 use cxi_ioctl::abi::profile::{
-    CpAllocCmd, CpAllocResp, CpFreeCmd, CpModifyCmd, LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT,
+    CpAllocCmd, CpAllocResp, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT,
     TC_BULK_DATA, TC_DEDICATED_ACCESS, TC_LOW_LATENCY, TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT,
     TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
 };
@@ -9,13 +10,13 @@ use cxi_ioctl::{Errno, Opcode};
 
 use super::{Call, Caller};
 use crate::HazardKind;
+use crate::data_path::small;
 use crate::nic::device::Device;
 use crate::nic::parts::cps::Cp;
 use crate::nic::parts::descriptor;
 use crate::nic::parts::kinds::CpHandle;
 use crate::nic::parts::profile::{Lookup, Traffic};
 use crate::nic::parts::rgid::{LCIDS, Lcid};
-use crate::rules::{CpReuse, VniAuthority};
 
 /// Traffic classes there are, Ethernet's included.
 const CLASSES: u32 = 8;
@@ -57,25 +58,10 @@ impl CpKind {
     }
 }
 
-/// Arguments of CP_ALLOC and TRIG_CP_ALLOC.
-#[derive(Clone, Copy, Debug)]
-struct CpRequest {
-    lni: u32,
-    vni: u32,
-    tc: u32,
-    tc_type: u32,
-    kind: CpKind,
-}
-
 impl Device {
     /// The commands for communication profiles.
-    pub(super) fn profile_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
-        let file = call.caller.file;
-        match opcode {
+    pub(super) fn profile_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
+        match call.opcode {
             Opcode::CP_ALLOC => {
                 let CpAllocCmd {
                     lni,
@@ -84,68 +70,36 @@ impl Device {
                     tc_type,
                     ..
                 } = call.command()?;
-                self.handle_cp_alloc(
-                    call,
-                    CpRequest {
-                        lni,
-                        vni,
-                        tc,
-                        tc_type,
-                        kind: CpKind::Any,
-                    },
-                )
-            }
-            Opcode::TRIG_CP_ALLOC => {
-                let TrigCpAllocCmd {
+                let request = TrigCpAllocCmd {
                     lni,
                     vni,
                     tc,
                     tc_type,
-                    cp_type,
-                    ..
-                } = call.command()?;
-                self.handle_cp_alloc(
-                    call,
-                    CpRequest {
-                        lni,
-                        vni,
-                        tc,
-                        tc_type,
-                        kind: CpKind::of(cp_type),
-                    },
-                )
+                    cp_type: LCID_ANY,
+                    ..TrigCpAllocCmd::new()
+                };
+                self.cp_alloc(call, &request)
             }
-            Opcode::CP_FREE => {
-                let command: CpFreeCmd = call.command()?;
-                self.cp_free(file, command.cp_hndl)
-            }
-            Opcode::CP_MODIFY => {
-                let command: CpModifyCmd = call.command()?;
-                self.cp_modify(&call.caller, command.cp_hndl, command.vni)
-            }
+            Opcode::TRIG_CP_ALLOC => self.cp_alloc(call, &call.command()?),
+            Opcode::CP_MODIFY => self.cp_modify(&call.caller, call.command()?),
             _ => Err(Errno::EOPNOTSUPP),
         }
     }
 
-    fn handle_cp_alloc(&mut self, call: &mut Call<'_>, request: CpRequest) -> Result<(), Errno> {
-        let (cp_hndl, lcid) = self.cp_alloc(&call.caller, request)?;
-        call.made(cp_hndl, &CpAllocResp { cp_hndl, lcid })
-    }
-
-    /// A handle and an LCID.
-    fn cp_alloc(&mut self, caller: &Caller<'_>, request: CpRequest) -> Result<(u32, u32), Errno> {
+    fn cp_alloc(&mut self, call: &mut Call<'_>, request: &TrigCpAllocCmd) -> Result<(), Errno> {
+        let caller = &call.caller;
         let lni = self.lni_of(caller.file, request.lni)?;
         let (svc, rgid, wrong) = (lni.svc, lni.rgid, lni.wrong_rgid.is_some());
         if request.tc >= CLASSES || request.tc_type >= TYPES {
             return Err(Errno::EINVAL);
         }
-        let (vni, tx) = self.right_to_send(caller, svc, &request)?;
+        let (vni, tx) = self.right_to_send(caller, svc, request)?;
         let traffic = Traffic {
             vni,
             tc: request.tc,
             tc_type: request.tc_type,
         };
-        let place = self.place_cp(&request, tx, traffic, rgid, wrong);
+        let place = self.place_cp(request, tx, traffic, rgid, wrong);
         let place = place.inspect_err(|_| self.vnis.drop_tx_user(tx))?;
         let lcid = place.map_or(0, |(_, lcid)| lcid);
         let lcid = u32::try_from(lcid).map_err(|_| Errno::EINVAL)?;
@@ -156,7 +110,7 @@ impl Device {
         let file = self.files.get_mut(caller.file)?;
         let id = file.cps.add((caller.file, request.lni), handle)?;
         self.lnis.live.hold(request.lni);
-        Ok((id, lcid))
+        call.made(id, &CpAllocResp { cp_hndl: id, lcid })
     }
 
     /// The VNI, and the profile that lets the caller use it with the class, with one more user.
@@ -164,7 +118,7 @@ impl Device {
         &mut self,
         caller: &Caller<'_>,
         svc: u32,
-        request: &CpRequest,
+        request: &TrigCpAllocCmd,
     ) -> Result<(u16, Option<u32>), Errno> {
         if request.tc >= FIRST_ETHERNET_CLASS {
             // The VNI is a priority here, which is looked at before the caller is.
@@ -178,7 +132,7 @@ impl Device {
         }
         let vni = valid_vni(request.vni)?;
         let tc = usize::try_from(request.tc).map_err(|_| Errno::EINVAL)?;
-        if self.rules.vni_authority == VniAuthority::Descriptor {
+        if !self.rules.has_profiles {
             let desc = &self.services.get(svc)?.desc;
             let allowed = descriptor::has_vni(desc, vni) && descriptor::traffic_classes(desc)[tc];
             return allowed.then_some((vni, None)).ok_or(Errno::EINVAL);
@@ -190,7 +144,7 @@ impl Device {
     /// Finds or makes the LCID for a CP call.
     fn place_cp(
         &mut self,
-        request: &CpRequest,
+        request: &TrigCpAllocCmd,
         tx: Option<u32>,
         traffic: Traffic,
         rgid: u32,
@@ -203,15 +157,16 @@ impl Device {
             // The driver registers it where it believes the LNI to be.
             return Ok(None);
         }
+        let kind = CpKind::of(request.cp_type);
         let same = |lcid: &Lcid| {
             self.cps
                 .get(lcid.cp)
                 .is_some_and(|cp| cp.traffic == traffic)
         };
-        let fits = |index: usize, lcid: &Lcid| match (self.rules.cp_reuse, request.kind) {
-            (CpReuse::AnyLcid, _) => true,
-            (CpReuse::ByKind, CpKind::Trigger | CpKind::Any) => index == 0,
-            (CpReuse::ByKind, CpKind::NonTrigger) => index > 0 && lcid.lni == request.lni,
+        let fits = |index: usize, lcid: &Lcid| match (self.rules.cp_reuse_by_kind, kind) {
+            (false, _) => true,
+            (true, CpKind::Trigger | CpKind::Any) => index == 0,
+            (true, CpKind::NonTrigger) => index > 0 && lcid.lni == request.lni,
         };
         let will_do = |index: usize, lcid: &Lcid| same(lcid) && fits(index, lcid);
         if let Some(lcid) = self.rgids.reuse_lcid(rgid, will_do) {
@@ -224,7 +179,7 @@ impl Device {
             self.hazard(hazard);
             None
         });
-        let range = match request.kind {
+        let range = match kind {
             CpKind::Trigger => 0..1,
             CpKind::NonTrigger => 1..LCIDS,
             CpKind::Any => 0..LCIDS,
@@ -240,11 +195,14 @@ impl Device {
     fn wire_lcid(&self, rgid: u32, index: usize) {
         let lcid = self.rgids.lcid(rgid, index);
         let cp = lcid.and_then(|lcid| self.cps.get(lcid.cp));
-        let sends = cp.map(|Cp { traffic, .. }| {
-            let high_rate = traffic.tc_type == TC_TYPE_HRP;
-            (traffic.vni, traffic.tc, high_rate)
+        let profile = cp.map(|Cp { traffic, .. }| CommunicationProfile {
+            vni: traffic.vni,
+            traffic_class: traffic.tc.to_le_bytes()[0],
+            high_rate: traffic.tc_type == TC_TYPE_HRP,
         });
-        self.data_path.set_profile(rgid, index, sends);
+        let lcid = index.to_le_bytes()[0];
+        let engine = &mut self.data_path.state().engine;
+        engine.set_profile(small(rgid), lcid, profile);
     }
 
     /// The profile that a handle will give a reference back to: that of the entry in the CP
@@ -296,9 +254,10 @@ impl Device {
     }
 
     /// Another VNI for a handle of an exclusive profile.
-    fn cp_modify(&mut self, caller: &Caller<'_>, handle: u32, vni: u32) -> Result<(), Errno> {
-        let handle = **self.files.get(caller.file)?.cps.of(caller.file, handle)?;
-        let vni = valid_vni(vni)?;
+    fn cp_modify(&mut self, caller: &Caller<'_>, command: CpModifyCmd) -> Result<(), Errno> {
+        let cps = &self.files.get(caller.file)?.cps;
+        let handle = **cps.of(caller.file, command.cp_hndl)?;
+        let vni = valid_vni(command.vni)?;
         let (rgid, index) = handle.place.ok_or(Errno::EINVAL)?;
         let id = self.rgids.lcid(rgid, index).ok_or(Errno::EINVAL)?.cp;
         let Lookup::Found(_) = self.vnis.tx().lookup(vni, caller.credentials, &self.rules) else {

@@ -2,12 +2,11 @@
 
 use cxi_ioctl::abi::service::{
     DEFAULT_SVC_ID, RSRC_AC, RSRC_COUNT, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE,
-    RSRC_TXQ, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd, SvcAllocResp, SvcDesc, SvcDestroyCmd,
-    SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcGetExclusiveCpResp,
-    SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp, SvcGetVniRangeCmd, SvcGetVniRangeResp,
-    SvcListGetCmd, SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcRsrcListGetResp,
-    SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd, SvcUpdateCmd,
-    SvcUpdateResp,
+    RSRC_TXQ, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd, SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFailInfo,
+    SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd,
+    SvcGetValueResp, SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcListGetCmd, SvcListGetResp,
+    SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcRsrcListGetResp, SvcSetExclusiveCpCmd, SvcSetLprCmd,
+    SvcSetNetnsCmd, SvcSetVniRangeCmd, SvcUpdateCmd, SvcUpdateResp,
 };
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
@@ -19,7 +18,8 @@ use crate::nic::parts::access::{Access, AccessList};
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::descriptor;
 use crate::nic::parts::group::{Group, Held, ProfilePair, flags};
-use crate::rules::{LeUsage, TleUsageWithoutPool, UnrestrictedMeans, VniAuthority};
+use crate::nic::parts::profile::{Profile, Tx};
+use crate::rules::TleUsageWithoutPool;
 
 /// Stands for a number that makes no sense.
 const NOT_APPLICABLE: u16 = u16::MAX;
@@ -33,12 +33,8 @@ const UPDATED: u8 = SvcFlags::RESTRICTED_MEMBERS.bits()
     | 0b1100_0000;
 
 impl Device {
-    pub(super) fn service_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
-        match opcode {
+    pub(super) fn service_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
+        match call.opcode {
             Opcode::SVC_ALLOC => {
                 let command: SvcAllocCmd = call.command()?;
                 let mut fail_info = SvcFailInfo::new_zeroed();
@@ -53,50 +49,30 @@ impl Device {
                 call.respond(&SvcUpdateResp::new_zeroed())?;
                 result
             }
-            Opcode::SVC_DESTROY => {
-                let command: SvcDestroyCmd = call.command()?;
-                self.svc_destroy(command.svc_id)
-            }
-            Opcode::SVC_ENABLE => {
-                let command: SvcEnableCmd = call.command()?;
-                self.svc_enable(command.svc_id, command.enable != 0)
-            }
-            Opcode::SVC_SET_LPR => {
-                let command: SvcSetLprCmd = call.command()?;
-                self.svc_set_lnis_per_rgid(command.svc_id, command.lnis_per_rgid)
-            }
-            Opcode::SVC_SET_EXCLUSIVE_CP => {
-                let command: SvcSetExclusiveCpCmd = call.command()?;
-                self.svc_set_exclusive_cp(command.svc_id, command.exclusive_cp != 0)
-            }
-            Opcode::SVC_SET_VNI_RANGE => {
-                let command: SvcSetVniRangeCmd = call.command()?;
-                self.svc_set_vni_range(command.svc_id, command.vni_min, command.vni_max)
-            }
-            Opcode::SVC_SET_NETNS => {
-                let command: SvcSetNetnsCmd = call.command()?;
-                self.svc_set_netns(command.svc_id, command.netns)
-            }
+            Opcode::SVC_ENABLE => self.svc_enable(call.command()?),
+            Opcode::SVC_SET_LPR => self.svc_set_lnis_per_rgid(call.command()?),
+            Opcode::SVC_SET_EXCLUSIVE_CP => self.svc_set_exclusive_cp(call.command()?),
+            Opcode::SVC_SET_VNI_RANGE => self.svc_set_vni_range(call.command()?),
+            Opcode::SVC_SET_NETNS => self.svc_set_netns(call.command()?),
             Opcode::SVC_GET => {
-                let command: SvcGetCmd = call.command()?;
-                call.respond(&self.svc_desc(command.svc_id)?)
+                let id = call.command::<SvcGetCmd>()?.svc_id;
+                call.respond(&self.services.get(id)?.desc)
             }
             Opcode::SVC_RSRC_GET => {
-                let command: SvcRsrcGetCmd = call.command()?;
-                call.respond(&self.svc_usage(command.svc_id)?)
+                let id = call.command::<SvcRsrcGetCmd>()?.svc_id;
+                // Unlike the list, it leaves the id out.
+                call.respond(&self.usage(0, self.services.get(id)?))
             }
             Opcode::SVC_LIST_GET => {
-                let command: SvcListGetCmd = call.command()?;
                 let count = self.services.count();
-                if command.count >= count {
+                if call.command::<SvcListGetCmd>()?.count >= count {
                     call.memory.write_list(self.svc_list().as_bytes());
                 }
                 call.respond(&SvcListGetResp { count })
             }
             Opcode::SVC_RSRC_LIST_GET => {
-                let command: SvcRsrcListGetCmd = call.command()?;
                 let count = self.services.count();
-                if command.count >= count {
+                if call.command::<SvcRsrcListGetCmd>()?.count >= count {
                     call.memory.write_list(self.svc_usage_list().as_bytes());
                 }
                 call.respond(&SvcRsrcListGetResp { count })
@@ -108,7 +84,8 @@ impl Device {
             }
             Opcode::SVC_GET_EXCLUSIVE_CP => {
                 let command: SvcGetExclusiveCpCmd = call.command()?;
-                let exclusive_cp = self.svc_exclusive_cp(command.svc_id)?.into();
+                let group = self.services.get(command.svc_id)?;
+                let exclusive_cp = self.first_tx(group)?.extra.exclusive_cp.into();
                 call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
             }
             Opcode::SVC_GET_VNI_RANGE => {
@@ -118,7 +95,8 @@ impl Device {
             }
             Opcode::SVC_GET_NETNS => {
                 let command: SvcGetNetnsCmd = call.command()?;
-                let value = self.svc_netns(command.svc_id)?;
+                let access = &self.services.get(command.svc_id)?.access;
+                let value = access.lowest_netns().ok_or(Errno::EINVAL)?;
                 call.respond(&SvcGetValueResp { value })
             }
             _ => Err(Errno::EOPNOTSUPP),
@@ -167,7 +145,7 @@ impl Device {
         let limits = descriptor::effective_limits(desc, &self.services.totals());
         let mut reserved = self.services.reserve(id, &limits, &self.rules, info)?;
         let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
-        let enable = restricted || self.rules.unrestricted_means != UnrestrictedMeans::RangeToCome;
+        let enable = restricted || !self.rules.range_to_come;
         if enable {
             let mut pairs = profiles.into_iter();
             let enabled = pairs.try_for_each(|pair| self.vnis.enable(pair));
@@ -207,9 +185,8 @@ impl Device {
         access: &AccessList,
     ) -> Result<[ProfilePair; SVC_MAX_VNIS], Errno> {
         let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
-        let by_list =
-            restricted || self.rules.unrestricted_means == UnrestrictedMeans::ListUnchecked;
-        if self.rules.vni_authority == VniAuthority::Descriptor || !by_list {
+        let by_list = restricted || !self.rules.range_to_come;
+        if !self.rules.has_profiles || !by_list {
             return Ok([ProfilePair::default(); SVC_MAX_VNIS]);
         }
         // An unrestricted list is not checked: its count may be anything.
@@ -243,7 +220,7 @@ impl Device {
         }
     }
 
-    fn svc_destroy(&mut self, id: u32) -> Result<(), Errno> {
+    pub(super) fn svc_destroy(&mut self, id: u32) -> Result<(), Errno> {
         if id == DEFAULT_SVC_ID {
             return Err(Errno::EINVAL);
         }
@@ -302,10 +279,9 @@ impl Device {
         Ok(())
     }
 
-    /// SVC_ENABLE.
-    fn svc_enable(&mut self, id: u32, enable: bool) -> Result<(), Errno> {
-        self.services.idle(id)?;
-        self.switch(id, enable)
+    fn svc_enable(&mut self, command: SvcEnableCmd) -> Result<(), Errno> {
+        self.services.idle(command.svc_id)?;
+        self.switch(command.svc_id, command.enable != 0)
     }
 
     /// Disables a service that has no LNI.
@@ -355,13 +331,14 @@ impl Device {
     /// of the wrong profiles when it is not: a second range leaks the first one, a refused one
     /// leaves the service with a profile that is freed. So do members that are refused, which
     /// only an update can have stored; they are looked at after the VNIs.
-    fn svc_set_vni_range(&mut self, id: u32, min: u32, max: u32) -> Result<(), Errno> {
+    fn svc_set_vni_range(&mut self, command: SvcSetVniRangeCmd) -> Result<(), Errno> {
+        let id = command.svc_id;
         let group = self.services.get(id)?;
         if group.flags().contains(SvcFlags::RESTRICTED_VNIS) {
             return Err(Errno::EINVAL);
         }
         let valid = |vni| u16::try_from(vni).ok().filter(|vni| *vni != 0);
-        let (Some(first), Some(last)) = (valid(min), valid(max)) else {
+        let (Some(first), Some(last)) = (valid(command.vni_min), valid(command.vni_max)) else {
             return Err(Errno::EINVAL);
         };
         let ignore = last.checked_sub(first).ok_or(Errno::EINVAL)?;
@@ -415,16 +392,12 @@ impl Device {
         if group.flags().contains(SvcFlags::RESTRICTED_VNIS) || group.desc.num_vld_vnis == 0 {
             return Err(Errno::EINVAL);
         }
-        let tx = group.profiles[0]
-            .tx
-            .id()
-            .and_then(|tx| self.vnis.tx().get(tx));
-        let tx = tx.ok_or(Errno::ENOENT)?;
+        let tx = self.first_tx(group)?;
         Ok((tx.vni.into(), tx.last().into()))
     }
 
-    /// SVC_SET_LPR.
-    fn svc_set_lnis_per_rgid(&mut self, id: u32, lnis: u32) -> Result<(), Errno> {
+    fn svc_set_lnis_per_rgid(&mut self, command: SvcSetLprCmd) -> Result<(), Errno> {
+        let (id, lnis) = (command.svc_id, command.lnis_per_rgid);
         if lnis > MAX_LNIS_PER_RGID {
             return Err(Errno::EINVAL);
         }
@@ -444,9 +417,8 @@ impl Device {
         )
     }
 
-    /// SVC_SET_EXCLUSIVE_CP.
-    fn svc_set_exclusive_cp(&mut self, id: u32, exclusive: bool) -> Result<(), Errno> {
-        let group = self.services.get(id)?;
+    fn svc_set_exclusive_cp(&mut self, command: SvcSetExclusiveCpCmd) -> Result<(), Errno> {
+        let group = self.services.get(command.svc_id)?;
         if group.flags().contains(SvcFlags::RESTRICTED_VNIS) {
             return Err(Errno::EINVAL);
         }
@@ -455,69 +427,47 @@ impl Device {
         if tx.enabled {
             return Err(Errno::EBUSY);
         }
-        tx.extra.exclusive_cp = exclusive;
+        tx.extra.exclusive_cp = command.exclusive_cp != 0;
         Ok(())
     }
 
-    /// SVC_GET_EXCLUSIVE_CP.
-    fn svc_exclusive_cp(&self, id: u32) -> Result<bool, Errno> {
-        let tx = self.services.get(id)?.profiles[0]
-            .tx
-            .id()
-            .ok_or(Errno::ENOENT)?;
-        let tx = self.vnis.tx().get(tx).ok_or(Errno::ENOENT)?;
-        Ok(tx.extra.exclusive_cp)
+    fn first_tx(&self, group: &Group) -> Result<&Profile<Tx>, Errno> {
+        let id = group.profiles[0].tx.id();
+        id.and_then(|id| self.vnis.tx().get(id))
+            .ok_or(Errno::ENOENT)
     }
 
     /// SVC_SET_NETNS: the group first, then the profiles that there are.
-    fn svc_set_netns(&mut self, id: u32, netns: u32) -> Result<(), Errno> {
-        let group = self.services.get_mut(id)?;
+    fn svc_set_netns(&mut self, command: SvcSetNetnsCmd) -> Result<(), Errno> {
+        let netns = Access::Netns(command.netns);
+        let group = self.services.get_mut(command.svc_id)?;
         if group.access.beyond_netns() {
             return Err(Errno::EEXIST);
         }
         if group.is_enabled() {
             return Err(Errno::EBUSY);
         }
-        group.access.add(Access::Netns(netns))?;
+        group.access.add(netns)?;
         let count = usize::from(group.desc.num_vld_vnis);
         let pairs = group.profiles;
         for pair in pairs.get(..count).ok_or(Errno::ENODATA)? {
             let tx = self.vnis.tx_of(*pair).ok_or(Errno::ENODATA)?;
-            tx.access.add(Access::Netns(netns))?;
+            tx.access.add(netns)?;
             let rx = self.vnis.rx_of(*pair).ok_or(Errno::ENODATA)?;
-            rx.access.add(Access::Netns(netns))?;
+            rx.access.add(netns)?;
         }
         Ok(())
     }
 
-    /// SVC_GET_NETNS.
-    fn svc_netns(&self, id: u32) -> Result<u32, Errno> {
-        self.services
-            .get(id)?
-            .access
-            .lowest_netns()
-            .ok_or(Errno::EINVAL)
-    }
-
-    /// SVC_GET.
-    fn svc_desc(&self, id: u32) -> Result<SvcDesc, Errno> {
-        Ok(self.services.get(id)?.desc)
-    }
-
     /// SVC_LIST_GET: all descriptors.
     fn svc_list(&self) -> Vec<SvcDesc> {
-        let groups = self.services.listed(self.rules.list_order);
+        let groups = self.services.listed(self.rules.lists_by_id);
         groups.into_iter().map(|(_, group)| group.desc).collect()
-    }
-
-    /// SVC_RSRC_GET.
-    fn svc_usage(&self, id: u32) -> Result<RsrcUse, Errno> {
-        Ok(self.usage(0, self.services.get(id)?))
     }
 
     /// SVC_RSRC_LIST_GET: the usage of all, with their ids, unlike that of one.
     fn svc_usage_list(&self) -> Vec<RsrcUse> {
-        let groups = self.services.listed(self.rules.list_order);
+        let groups = self.services.listed(self.rules.lists_by_id);
         groups
             .into_iter()
             .map(|(id, group)| self.usage(id, group))
@@ -548,10 +498,10 @@ impl Device {
 
     /// The largest count of the processing elements.
     fn les_in_use(&self, group: &Group) -> u16 {
-        match (self.rules.le_usage, group.reserved.le_pools) {
-            (LeUsage::Zero, _) => 0,
-            (LeUsage::Hardware, None) => NOT_APPLICABLE,
-            (LeUsage::Hardware, Some(pools)) => (0..)
+        match (self.rules.le_usage_shown, group.reserved.le_pools) {
+            (false, _) => 0,
+            (true, None) => NOT_APPLICABLE,
+            (true, Some(pools)) => (0..)
                 .zip(pools)
                 .zip(&self.registers.les_allocated)
                 .filter_map(|((element, pool), set)| {

@@ -18,13 +18,9 @@ const NO_PRIORITY: i32 = -1;
 impl Device {
     /// The commands of virtual functions. Of Ethernet the mock has the link alone: no pause frames,
     /// no receive hashing.
-    pub(super) fn virtual_function_command(
-        &mut self,
-        opcode: Opcode,
-        call: &mut Call<'_>,
-    ) -> Result<(), Errno> {
+    pub(super) fn virtual_function_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
         let identity = &call.nic.config().identity;
-        match opcode {
+        match call.opcode {
             Opcode::PHYS_LAC_ALLOC => {
                 let id = call.word(LNI_OF_ALLOC)?;
                 let lni = self.lnis.live.of_mut(call.caller.file, id)?;

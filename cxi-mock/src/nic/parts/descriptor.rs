@@ -10,7 +10,7 @@ use super::access::{Access, AccessList, is_member};
 use super::accounting::MIN_POOL_TLES;
 use super::group::flags;
 use crate::Credentials;
-use crate::rules::{IgnoreSlot, MemberCheck, Rules};
+use crate::rules::{MemberCheck, Rules};
 
 /// EINVAL for what SVC_ALLOC and SVC_UPDATE do not accept.
 pub(crate) fn check(desc: &SvcDesc, totals: &RsrcLimits, rules: &Rules) -> Result<(), Errno> {
@@ -86,7 +86,7 @@ fn entries(desc: &SvcDesc, rules: &Rules, netns: impl Fn(u32) -> u32) -> Result<
             MEMBER_UID => Access::Uid(member.id),
             MEMBER_GID => Access::Gid(member.id),
             MEMBER_NET_NS => Access::Netns(netns(last_id)),
-            _ if rules.ignore_slot == IgnoreSlot::Everybody => Access::Open,
+            _ if rules.ignore_slot_admits => Access::Open,
             _ => continue,
         };
         if let Access::Uid(id) | Access::Gid(id) = access {

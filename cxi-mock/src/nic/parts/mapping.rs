@@ -1,7 +1,7 @@
 //! What a mapping asks of an address context: flags, page sizes, hints.
 
 use cxi_ioctl::Errno;
-use cxi_ioctl::abi::memory::{MapFlags, MdHints};
+use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags, MdHints};
 
 use crate::Credentials;
 use crate::data_path::PAGE;
@@ -37,16 +37,6 @@ const PTG_MODE_SINGLE: u8 = 0;
 const PTG_MODE_DEFAULT: u8 = 3;
 const PTG_MODES: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// Arguments of ATU_MAP.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct NewMd {
-    pub(crate) lni: u32,
-    pub(crate) va: u64,
-    pub(crate) len: u64,
-    pub(crate) flags: u32,
-    pub(crate) hints: MdHints,
-}
-
 /// What mappings have in common that share an address context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
@@ -72,7 +62,7 @@ pub(crate) struct Mapping {
 impl Mapping {
     /// EINVAL for flags or hints that do not go together, EOPNOTSUPP for memory of another
     /// device, which takes that device's driver.
-    pub(crate) fn of(new: &NewMd, caller: &Credentials, rules: &Rules) -> Result<Self, Errno> {
+    pub(crate) fn of(new: &AtuMapCmd, caller: &Credentials, rules: &Rules) -> Result<Self, Errno> {
         let flags = MapFlags::from_bits_retain(new.flags);
         let paging = flags.intersects(MapFlags::FAULT | MapFlags::PREFETCH);
         if flags.contains(MapFlags::PIN) && paging {

@@ -22,5 +22,4 @@ pub(crate) mod registers;
 pub(crate) mod rgid;
 pub(crate) mod services;
 pub(crate) mod table;
-pub(crate) mod vni_index;
 pub(crate) mod vnis;

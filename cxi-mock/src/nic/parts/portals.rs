@@ -14,7 +14,7 @@ const LIST_COUNTERS: u32 = 256;
 #[derive(Debug)]
 pub(crate) struct Portals {
     pub(crate) ptes: Objects<Pte>,
-    maps: Objects<PteMap>,
+    pub(crate) maps: Objects<PteMap>,
     /// Multicast addresses that are taken.
     multicast: BTreeSet<u32>,
     /// Entries with a counter for lists without matching.
@@ -75,10 +75,5 @@ impl Portals {
             self.multicast.remove(&address);
         }
         Ok(map)
-    }
-
-    /// The mappings of a file.
-    pub(crate) fn maps_of_file(&self, file: u32) -> Vec<u32> {
-        self.maps.of_file(file)
     }
 }

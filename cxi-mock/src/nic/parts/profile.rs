@@ -1,6 +1,6 @@
 //! Profiles: who may use a VNI or a range of VNIs, for sending (TX) and receiving (RX).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_ioctl::Errno;
 
@@ -8,9 +8,8 @@ use super::access::{Access, AccessList};
 use super::ids::Ids;
 use super::pid::PidTable;
 use super::table::Table;
-use super::vni_index::VniIndex;
 use crate::Credentials;
-use crate::rules::{NotAdmitted, Rules, VniExclusivity};
+use crate::rules::Rules;
 use crate::snapshot::Inconsistency;
 
 /// More than a driver could make: keeps a broken snapshot from asking for the memory.
@@ -123,29 +122,28 @@ pub(crate) enum Lookup {
 pub(crate) struct Profiles<X> {
     ids: Ids,
     table: Table<Profile<X>>,
-    /// Ids of profiles for exactly one VNI.
-    exact: VniIndex,
+    /// VNI and id of profiles for exactly one VNI.
+    exact: BTreeSet<(u16, u32)>,
     /// First VNI to last VNI and id of ranges. Ranges overlap with nothing.
     ranges: BTreeMap<u16, (u16, u32)>,
+    /// Whether exact VNIs conflict with the same exact ones.
+    exclusive: bool,
 }
 
 impl<X> Profiles<X> {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(exclusive: bool) -> Self {
         Self {
             ids: Ids::new(1, u32::MAX),
             table: Table::default(),
-            exact: VniIndex::default(),
+            exact: BTreeSet::new(),
             ranges: BTreeMap::new(),
+            exclusive,
         }
     }
 
     /// Adds a profile under the lowest free id; EEXIST if the VNIs are not free.
-    pub(crate) fn add(
-        &mut self,
-        profile: Profile<X>,
-        exclusivity: VniExclusivity,
-    ) -> Result<u32, Errno> {
-        if self.conflicts(profile.vni, profile.last(), exclusivity) {
+    pub(crate) fn add(&mut self, profile: Profile<X>) -> Result<u32, Errno> {
+        if self.conflicts(profile.vni, profile.last()) {
             return Err(Errno::EEXIST);
         }
         let id = self.ids.alloc().ok_or(Errno::ENOSPC)?;
@@ -157,19 +155,19 @@ impl<X> Profiles<X> {
     pub(crate) fn restore(
         profiles: &BTreeMap<u32, Profile<X>>,
         what: &'static str,
-        exclusivity: VniExclusivity,
+        exclusive: bool,
     ) -> Result<Self, Inconsistency>
     where
         X: Clone,
     {
-        let mut all = Self::new();
+        let mut all = Self::new(exclusive);
         for (&id, profile) in profiles {
             if !(1..MOST_PROFILES).contains(&id) {
                 return Err(Inconsistency::Number { what, id });
             }
             let (vni, ignore) = (profile.vni, profile.ignore);
             let block = (u32::from(ignore) + 1).is_power_of_two() && vni & ignore == 0;
-            if !block || all.conflicts(vni, profile.last(), exclusivity) {
+            if !block || all.conflicts(vni, profile.last()) {
                 return Err(Inconsistency::Vni { id, vni });
             }
             let access = profile.access.check();
@@ -197,7 +195,7 @@ impl<X> Profiles<X> {
 
     fn put(&mut self, id: u32, profile: Profile<X>) {
         if profile.ignore == 0 {
-            self.exact.insert(profile.vni, id);
+            self.exact.insert((profile.vni, id));
         } else {
             self.ranges.insert(profile.vni, (profile.last(), id));
         }
@@ -205,14 +203,19 @@ impl<X> Profiles<X> {
     }
 
     /// Whether VNIs from `first` to `last` conflict with a profile, enabled or not.
-    pub(crate) fn conflicts(&self, first: u16, last: u16, exclusivity: VniExclusivity) -> bool {
+    pub(crate) fn conflicts(&self, first: u16, last: u16) -> bool {
         let range = self
             .ranges
             .range(..=last)
             .next_back()
             .is_some_and(|(_, (end, _))| *end >= first);
-        let exact = || self.exact.any_in(first..=last);
-        range || ((first != last || exclusivity == VniExclusivity::Everything) && exact())
+        let exact = || {
+            self.exact
+                .range((first, 0)..=(last, u32::MAX))
+                .next()
+                .is_some()
+        };
+        range || ((first != last || self.exclusive) && exact())
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Profile<X>> {
@@ -227,7 +230,7 @@ impl<X> Profiles<X> {
     pub(crate) fn remove(&mut self, id: u32) -> Option<Profile<X>> {
         let profile = self.table.remove(id)?;
         if profile.ignore == 0 {
-            self.exact.remove(profile.vni, id);
+            self.exact.remove(&(profile.vni, id));
         } else {
             self.ranges.remove(&profile.vni);
         }
@@ -243,8 +246,9 @@ impl<X> Profiles<X> {
             .next_back()
             .filter(|(_, (last, _))| *last >= vni)
             .map(|(_, (_, id))| *id);
-        self.exact
-            .numbers(vni)
+        let exact = self.exact.range((vni, 0)..=(vni, u32::MAX));
+        exact
+            .map(|(_, id)| *id)
             .chain(range)
             .filter_map(|id| Some((id, self.get(id)?)))
     }
@@ -258,7 +262,7 @@ impl<X> Profiles<X> {
             }
             refused = true;
         }
-        if refused && rules.not_admitted == NotAdmitted::Refused {
+        if refused && rules.not_admitted_is_eperm {
             Lookup::Refused
         } else {
             Lookup::Unknown
@@ -283,45 +287,29 @@ mod tests {
 
     #[test]
     fn ranges_conflict_with_all_exact_ones_by_rule() {
-        let mut all = Profiles::new();
-        all.add(profile(100, 0), VniExclusivity::RangesOnly)
-            .unwrap();
-        assert_eq!(all.add(profile(100, 0), VniExclusivity::RangesOnly), Ok(2));
-        assert!(
-            all.add(profile(100, 0), VniExclusivity::Everything)
-                .is_err()
-        );
-        assert!(
-            all.add(profile(64, 63), VniExclusivity::RangesOnly)
-                .is_err()
-        );
-        assert_eq!(
-            all.add(profile(128, 127), VniExclusivity::RangesOnly),
-            Ok(3)
-        );
-        assert!(
-            all.add(profile(255, 0), VniExclusivity::RangesOnly)
-                .is_err()
-        );
-        assert!(
-            all.add(profile(192, 63), VniExclusivity::RangesOnly)
-                .is_err()
-        );
-        assert_eq!(
-            all.add(profile(256, 255), VniExclusivity::RangesOnly),
-            Ok(4)
-        );
+        let mut all = Profiles::new(false);
+        for (vni, ignore, expected) in [
+            (100, 0, Ok(1)),
+            (100, 0, Ok(2)),
+            (64, 63, Err(Errno::EEXIST)),
+            (128, 127, Ok(3)),
+            (255, 0, Err(Errno::EEXIST)),
+            (192, 63, Err(Errno::EEXIST)),
+            (256, 255, Ok(4)),
+        ] {
+            assert_eq!(all.add(profile(vni, ignore)), expected, "{vni} {ignore}");
+        }
         all.remove(3);
-        assert_eq!(all.add(profile(255, 0), VniExclusivity::RangesOnly), Ok(3));
+        assert_eq!(all.add(profile(255, 0)), Ok(3));
+        all.exclusive = true;
+        assert_eq!(all.add(profile(100, 0)), Err(Errno::EEXIST));
     }
 
     #[test]
     fn lookup_tells_refusal_from_absence() {
         let rules = Rules::of(DriverRelease::Main);
-        let mut all = Profiles::new();
-        let id = all
-            .add(profile(64, 63), VniExclusivity::RangesOnly)
-            .unwrap();
+        let mut all = Profiles::new(false);
+        let id = all.add(profile(64, 63)).unwrap();
         let (member, other) = (Credentials::user(7, 7), Credentials::user(8, 8));
         assert_eq!(all.lookup(70, &member, &rules), Lookup::Unknown);
         all.get_mut(id).unwrap().enabled = true;

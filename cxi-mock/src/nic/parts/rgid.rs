@@ -6,7 +6,6 @@ use std::ops::Range;
 use cxi_ioctl::Errno;
 
 use super::ids::Ids;
-use crate::rules::RgidNumber;
 
 /// Highest RGID.
 const LAST_RGID: u32 = 255;
@@ -45,7 +44,8 @@ pub(crate) struct Rgid {
 pub(crate) struct Rgids {
     ids: Ids,
     used: BTreeMap<u32, Rgid>,
-    number: RgidNumber,
+    /// A new one is the highest in use plus one; otherwise the lowest free one.
+    count_up: bool,
 }
 
 /// The RGID that an LNI got.
@@ -59,11 +59,11 @@ pub(crate) struct Joined {
 }
 
 impl Rgids {
-    pub(crate) fn new(number: RgidNumber) -> Self {
+    pub(crate) fn new(count_up: bool) -> Self {
         Self {
             ids: Ids::new(1, LAST_RGID + 1),
             used: BTreeMap::new(),
-            number,
+            count_up,
         }
     }
 
@@ -96,17 +96,16 @@ impl Rgids {
         for (&number, rgid) in &self.used {
             if rgid.svc == svc && rgid.setting == setting && rgid.lnis < setting {
                 let believed = before + 1;
-                let wrong = self.number == RgidNumber::HighestPlusOne && believed != number;
+                let wrong = self.count_up && believed != number;
                 return Ok((number, wrong.then_some(believed)));
             }
             before = number;
         }
-        let rgid = match self.number {
-            RgidNumber::LowestFree => self.ids.alloc(),
-            RgidNumber::HighestPlusOne => {
-                let next = self.used.last_key_value().map_or(1, |(last, _)| last + 1);
-                (next <= LAST_RGID).then_some(next)
-            }
+        let rgid = if self.count_up {
+            let next = self.used.last_key_value().map_or(1, |(last, _)| last + 1);
+            (next <= LAST_RGID).then_some(next)
+        } else {
+            self.ids.alloc()
         };
         let rgid = rgid.ok_or(Errno::ENOSPC)?;
         self.used.insert(
@@ -126,7 +125,7 @@ impl Rgids {
             entry.lnis = entry.lnis.saturating_sub(1);
             if entry.lnis == 0 {
                 self.used.remove(&rgid);
-                if self.number == RgidNumber::LowestFree {
+                if !self.count_up {
                     self.ids.free(rgid);
                 }
             }
@@ -215,7 +214,7 @@ mod tests {
 
     #[test]
     fn shares_by_service_and_setting() {
-        let mut rgids = Rgids::new(RgidNumber::LowestFree);
+        let mut rgids = Rgids::new(false);
         assert_eq!(join(&mut rgids, 2, 2), right(1));
         assert_eq!(join(&mut rgids, 3, 2), right(2));
         assert_eq!(join(&mut rgids, 2, 2), right(1));
@@ -228,7 +227,7 @@ mod tests {
 
     #[test]
     fn old_drivers_only_count_up_and_miscount_behind_holes() {
-        let mut rgids = Rgids::new(RgidNumber::HighestPlusOne);
+        let mut rgids = Rgids::new(true);
         for number in 1..=3 {
             assert_eq!(join(&mut rgids, number, 2), right(number));
         }

@@ -1,7 +1,7 @@
 //! The services with their resource groups, and what is reserved for them.
 
 use cxi_ioctl::Errno;
-use cxi_ioctl::abi::service::{DEFAULT_SVC_ID, Limits, RSRC_LE, RSRC_TLE, RsrcLimits, SvcFailInfo};
+use cxi_ioctl::abi::service::{DEFAULT_SVC_ID, RSRC_LE, RSRC_TLE, RsrcLimits, SvcFailInfo};
 
 use super::accounting::{Accounting, Reservation, Slot};
 use super::group::Group;
@@ -9,7 +9,7 @@ use super::ids::Ids;
 use super::pools::Pools;
 use super::table::Table;
 use super::vnis::Vnis;
-use crate::rules::{LePoolWhen, ListOrder, Rules};
+use crate::rules::Rules;
 use crate::snapshot::{Inconsistency, NicSnapshot};
 use crate::state::ResourceState;
 
@@ -102,10 +102,10 @@ impl Services {
         self.groups.iter().map(|(id, group)| (id, &**group))
     }
 
-    /// All services in the order that lists have.
-    pub(crate) fn listed(&self, order: ListOrder) -> Vec<(u32, &Group)> {
+    /// All services in the order that lists have: by id, or oldest first.
+    pub(crate) fn listed(&self, by_id: bool) -> Vec<(u32, &Group)> {
         let mut groups: Vec<_> = self.iter().collect();
-        if order == ListOrder::Allocation {
+        if !by_id {
             groups.sort_unstable_by_key(|(_, group)| group.seq);
         }
         groups
@@ -179,7 +179,7 @@ impl Services {
             return Ok(());
         }
         if slot.resource() == RSRC_LE {
-            if !takes_le_pool(limit, rules) {
+            if limit.res == 0 && !rules.le_pool_for_max {
                 return Ok(());
             }
             // One pool on each processing element at once, with the first of their four slots.
@@ -297,13 +297,5 @@ impl Services {
 
     pub(crate) fn pools(&self) -> &Pools {
         &self.pools
-    }
-}
-
-/// Whether a limit that allows LEs takes a pool.
-fn takes_le_pool(les: Limits, rules: &Rules) -> bool {
-    match rules.le_pool_when {
-        LePoolWhen::Reserved => les.res > 0,
-        LePoolWhen::Max => true,
     }
 }

@@ -12,7 +12,7 @@ use super::ids::Ids;
 use super::pid::PidTable;
 use super::profile::{Lookup, Profile, Profiles, Rx, Tx};
 use crate::Credentials;
-use crate::rules::{PrivateRxProfile, Rules, VniAuthority};
+use crate::rules::Rules;
 use crate::snapshot::{Inconsistency, NicSnapshot};
 
 /// Slots of the VNI table.
@@ -59,8 +59,8 @@ pub(crate) struct Vnis {
 impl Vnis {
     pub(crate) fn new(rules: &Rules) -> Self {
         Self {
-            tx: Profiles::new(),
-            rx: Profiles::new(),
+            tx: Profiles::new(rules.exact_vnis_exclusive),
+            rx: Profiles::new(rules.exact_vnis_exclusive),
             by_vni: BTreeMap::new(),
             slots: Ids::new(0, VNI_SLOTS),
             rules: rules.clone(),
@@ -69,9 +69,9 @@ impl Vnis {
 
     /// The profiles of a snapshot.
     pub(crate) fn restore(&mut self, snapshot: &NicSnapshot) -> Result<(), Inconsistency> {
-        let exclusivity = self.rules.vni_exclusivity;
-        self.tx = Profiles::restore(&snapshot.tx_profiles, "TX profile", exclusivity)?;
-        self.rx = Profiles::restore(&snapshot.rx_profiles, "RX profile", exclusivity)?;
+        let exclusive = self.rules.exact_vnis_exclusive;
+        self.tx = Profiles::restore(&snapshot.tx_profiles, "TX profile", exclusive)?;
+        self.rx = Profiles::restore(&snapshot.rx_profiles, "RX profile", exclusive)?;
         let mut slots = BTreeSet::new();
         for id in self.rx.iter().filter_map(|(_, rx)| rx.extra.vni_slot) {
             if id >= VNI_SLOTS || !slots.insert(id) {
@@ -172,7 +172,7 @@ impl Vnis {
             cps: BTreeMap::new(),
         };
         let profile = Profile::of_service(vni, ignore, access, tx);
-        self.tx.add(profile, self.rules.vni_exclusivity)
+        self.tx.add(profile)
     }
 
     pub(crate) fn add_rx(
@@ -182,7 +182,7 @@ impl Vnis {
         access: AccessList,
     ) -> Result<u32, Errno> {
         let profile = Profile::of_service(vni, ignore, access, Rx::default());
-        self.rx.add(profile, self.rules.vni_exclusivity)
+        self.rx.add(profile)
     }
 
     pub(crate) fn remove_tx(&mut self, id: u32) {
@@ -282,7 +282,7 @@ impl Vnis {
                     cps: BTreeMap::new(),
                 };
                 let profile = Profile::private(vni, 0, tx);
-                self.tx.add(profile, self.rules.vni_exclusivity)?
+                self.tx.add(profile)?
             }
         };
         if !self.tx.get(id).is_some_and(|tx| tx.extra.tcs[tc]) {
@@ -314,7 +314,7 @@ impl Vnis {
         caller: &Credentials,
         vni: u16,
     ) -> Result<PidsOf, Errno> {
-        if self.rules.vni_authority == VniAuthority::Descriptor {
+        if !self.rules.has_profiles {
             return self.use_vni(vni);
         }
         let id = match self.rx.lookup(vni, caller, &self.rules) {
@@ -333,7 +333,7 @@ impl Vnis {
         desc: &SvcDesc,
         vni: u16,
     ) -> Result<PidsOf, Errno> {
-        if self.rules.vni_authority == VniAuthority::Descriptor {
+        if !self.rules.has_profiles {
             if !descriptor::has_vni(desc, vni) {
                 return Err(Errno::EINVAL);
             }
@@ -353,11 +353,11 @@ impl Vnis {
     }
 
     fn private_rx(&mut self, uid: u32, vni: u16) -> Result<u32, Errno> {
-        if uid != 0 && self.rules.private_rx_profile == PrivateRxProfile::Root {
+        if uid != 0 && !self.rules.private_rx_for_all {
             return Err(Errno::ENOENT);
         }
         let profile = Profile::private(vni, uid, Rx::default());
-        let id = self.rx.add(profile, self.rules.vni_exclusivity)?;
+        let id = self.rx.add(profile)?;
         let Some(slot) = self.slots.alloc() else {
             self.rx.remove(id);
             return Err(Errno::ENOSPC);
