@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use cxi_ioctl::{Errno, Mapping, Request, Transport};
 
-use crate::data_path::OwnMemory;
+use crate::data_path::{NOT_RUNG, OwnMemory};
+use crate::nic::command;
 use crate::{ClientMemory, Credentials, Nic};
 
 /// The memory of a caller, as far as one command reaches it.
@@ -102,7 +103,7 @@ impl Client {
         command: &[u8],
         memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno> {
-        self.nic.write(self.file, caller, command, memory)
+        command::write(&self.nic, self.file, caller, command, memory)
     }
 
     /// Maps a window of this file, or a part of one starting at its start or a page boundary.
@@ -112,7 +113,11 @@ impl Client {
     /// EINVAL if this file has no such window, EIO if the NIC has been removed; the errno of
     /// creating or mapping the memory.
     pub fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.nic.map(self.file, offset, len)
+        if self.nic.faults().is_unplugged() {
+            return Err(Errno::EIO);
+        }
+        let mut device = self.nic.device();
+        device.files.get_mut(self.file)?.windows.map(offset, len)
     }
 
     /// The memory behind the windows of this file: a memfd that never shrinks to less than its
@@ -122,14 +127,18 @@ impl Client {
     ///
     /// The errno of creating it.
     pub fn window_memory(&self) -> Result<Arc<OwnedFd>, Errno> {
-        self.nic.window_memory(self.file)
+        let mut device = self.nic.device();
+        let memory = device.files.get_mut(self.file)?.windows.memory()?;
+        Ok(Arc::clone(memory.file()))
     }
 
     /// Whether a store to a window, at an offset, is for [`store`](Self::store). No other file of
     /// the NIC has such a window at that offset.
     #[must_use]
     pub fn has_doorbell(&self, offset: u64) -> bool {
-        self.nic.has_doorbell(self.file, offset)
+        let device = self.nic.device();
+        let file = device.files.get(self.file);
+        file.is_ok_and(|file| file.windows.doorbell_at(offset).is_some())
     }
 
     /// A store to a window, at an offset in the windows of this file, by a program that was
@@ -142,7 +151,22 @@ impl Client {
     /// are in front of the end of the memory until [`Nic::tend_doorbells`] moves it back.
     #[must_use]
     pub fn store(&self, offset: u64, value: Option<u64>) -> Option<u64> {
-        self.nic.store(self.file, offset, value)
+        let mut device = self.nic.device();
+        let windows = &mut device.files.get_mut(self.file).ok()?.windows;
+        let path = self.nic.data_path();
+        // The device stays locked: no number changes hands between finding the doorbell and ringing.
+        let rang = windows
+            .doorbell_at(offset)
+            .is_some_and(|at| path.ring(self.file, at, value));
+        // If they cannot be opened, each store is trapped.
+        if path.wants_open(self.file)
+            && let Ok((memory, queues)) = windows.open_targets()
+        {
+            path.opened(self.file, memory, &queues);
+        }
+        drop(device);
+        path.run();
+        rang.then_some(NOT_RUNG)
     }
 
     /// The NIC that the file belongs to.
@@ -155,7 +179,8 @@ impl Client {
     /// the lowest number that was free in its function when the file was opened.
     #[must_use]
     pub fn number(&self) -> u32 {
-        self.nic.number(self.file)
+        let device = self.nic.device();
+        device.files.get(self.file).map_or(0, |file| file.number)
     }
 
     /// The file as a [`Transport`](cxi_ioctl::Transport), used by this caller.
@@ -167,7 +192,7 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.nic.close(self.file);
+        self.nic.device().close(self.file);
     }
 }
 

@@ -45,7 +45,7 @@ impl Device {
         Ok(Self {
             services: Services::new(totals(config)),
             vnis: Vnis::new(&rules),
-            registers: Registers::default(),
+            registers: Registers::new(config),
             files: Files::new(),
             lnis: Lnis::new(),
             rgids: Rgids::new(rules.rgids_count_up),
@@ -133,67 +133,51 @@ impl Device {
     }
 }
 
+/// Name, resource, total, and which totals a NIC can have.
+type TotalBounds = (&'static str, usize, u16, (u32, u32), &'static str);
+
+fn of_each(totals: &Totals) -> [TotalBounds; 7] {
+    [
+        ("totals.ptes", RSRC_PTE, totals.ptes, (1, 2048), "1 to 2048"),
+        ("totals.txqs", RSRC_TXQ, totals.txqs, (1, 1024), "1 to 1024"),
+        ("totals.tgqs", RSRC_TGQ, totals.tgqs, (1, 512), "1 to 512"),
+        ("totals.eqs", RSRC_EQ, totals.eqs, (1, 2047), "1 to 2047"),
+        ("totals.cts", RSRC_CT, totals.cts, (1, 2047), "1 to 2047"),
+        ("totals.tles", RSRC_TLE, totals.tles, (8, 2048), "8 to 2048"),
+        ("totals.acs", RSRC_AC, totals.acs, (1, 1022), "1 to 1022"),
+    ]
+}
+
 /// The device totals, as limits.
 fn totals(config: &NicConfig) -> RsrcLimits {
-    let Totals {
-        ptes,
-        txqs,
-        tgqs,
-        eqs,
-        cts,
-        tles,
-        acs,
-    } = config.totals;
     let mut types = [Limits { max: 0, res: 0 }; RSRC_COUNT];
-    for (resource, max) in [
-        (RSRC_PTE, ptes),
-        (RSRC_TXQ, txqs),
-        (RSRC_TGQ, tgqs),
-        (RSRC_EQ, eqs),
-        (RSRC_CT, cts),
-        (RSRC_LE, config.params.list_entries()),
-        (RSRC_TLE, tles),
-        (RSRC_AC, acs),
-    ] {
+    for (_, resource, max, ..) in of_each(&config.totals) {
         types[resource].max = max;
     }
+    types[RSRC_LE].max = config.params.list_entries();
     RsrcLimits { types }
 }
 
 fn check(config: &NicConfig) -> Result<(), LoadError> {
-    let Totals {
-        ptes,
-        txqs,
-        tgqs,
-        eqs,
-        cts,
-        tles,
-        acs,
-    } = config.totals;
-    let bounds = [
-        ("totals.ptes", u32::from(ptes), 1, 2048, "1 to 2048"),
-        ("totals.txqs", txqs.into(), 1, 1024, "1 to 1024"),
-        ("totals.tgqs", tgqs.into(), 1, 512, "1 to 512"),
-        ("totals.eqs", eqs.into(), 1, 2047, "1 to 2047"),
-        ("totals.cts", cts.into(), 1, 2047, "1 to 2047"),
-        ("totals.tles", tles.into(), 8, 2048, "8 to 2048"),
-        ("totals.acs", acs.into(), 1, 1022, "1 to 1022"),
+    let totals = of_each(&config.totals).into_iter();
+    let totals =
+        totals.map(|(what, _, value, bounds, expected)| (what, u32::from(value), bounds, expected));
+    let functions = (0, MAX_VIRTUAL_FUNCTIONS);
+    let others = [
         (
             "virtual_functions",
             config.virtual_functions,
-            0,
-            MAX_VIRTUAL_FUNCTIONS,
+            functions,
             "0 to 64",
         ),
         (
             "pid_bits",
             config.params.pid_bits,
-            1,
-            TABLE_PIDS.ilog2(),
+            (1, TABLE_PIDS.ilog2()),
             "1 to 9",
         ),
     ];
-    for (what, value, least, most, expected) in bounds {
+    for (what, value, (least, most), expected) in totals.chain(others) {
         if !(least..=most).contains(&value) {
             return Err(LoadError::OutOfRange {
                 what,

@@ -87,7 +87,7 @@ impl Device {
         let (txq, tgq) = self.cqs.used();
         ObjectCounts {
             lni: self.lnis.count().0,
-            domain: self.domains.count(),
+            domain: self.domains.objects.count(),
             eq: self.eqs.queues.used(),
             txq,
             tgq,

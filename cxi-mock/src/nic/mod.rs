@@ -1,28 +1,26 @@
 //! A NIC with its driver.
 
 mod boot;
-mod command;
-mod device;
+pub(crate) mod command;
+pub(crate) mod device;
 mod dump;
 mod parts;
 
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cxi_engine::{Observer, PortalSnapshot, Telemetry};
-use cxi_ioctl::{Errno, Mapping};
+use cxi_ioctl::Errno;
 
-use crate::data_path::{DataPath, NOT_RUNG, Windows};
+use crate::data_path::DataPath;
 use crate::{
-    CallerMemory, Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig,
-    NicSnapshot, NicState, SnapshotError,
+    Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig, NicSnapshot,
+    NicState, SnapshotError,
 };
 use device::{Device, Keeper};
 pub(crate) use parts::group::Group;
 pub(crate) use parts::pools::Pools;
 pub(crate) use parts::profile::{Profile, Rx, Tx};
-pub(crate) use parts::registers::Registers;
 
 /// A mock NIC with its driver loaded.
 ///
@@ -188,65 +186,6 @@ impl Nic {
         self.device().hazards.clone()
     }
 
-    pub(crate) fn write(
-        &self,
-        file: u32,
-        caller: &Credentials,
-        command: &[u8],
-        memory: &mut dyn CallerMemory,
-    ) -> Result<usize, Errno> {
-        command::write(self, file, caller, command, memory)
-    }
-
-    pub(crate) fn close(&self, file: u32) {
-        self.device().close(file);
-    }
-
-    pub(crate) fn map(&self, file: u32, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        if self.faults.is_unplugged() {
-            return Err(Errno::EIO);
-        }
-        self.device().files.get_mut(file)?.windows.map(offset, len)
-    }
-
-    pub(crate) fn window_memory(&self, file: u32) -> Result<Arc<OwnedFd>, Errno> {
-        let mut device = self.device();
-        let memory = device.files.get_mut(file)?.windows.memory()?;
-        Ok(Arc::clone(memory.file()))
-    }
-
-    pub(crate) fn has_doorbell(&self, file: u32, offset: u64) -> bool {
-        let mut device = self.device();
-        let file = device.files.get_mut(file).ok();
-        file.is_some_and(|file| file.windows.doorbell_at(offset).is_some())
-    }
-
-    /// A store that was trapped. No number changes hands between finding the doorbell and ringing.
-    pub(crate) fn store(&self, file: u32, offset: u64, value: Option<u64>) -> Option<u64> {
-        let mut device = self.device();
-        let windows = device
-            .files
-            .get_mut(file)
-            .ok()
-            .map(|file| &mut file.windows);
-        let found = windows.as_ref().and_then(|it| it.doorbell_at(offset));
-        let rang = found.is_some_and(|at| self.data_path.ring(file, at, value));
-        // If it cannot be, each store is trapped.
-        if self.data_path.wants_open(file)
-            && let Some(Ok((memory, queues))) = windows.map(Windows::open_targets)
-        {
-            self.data_path.opened(file, memory, &queues);
-        }
-        drop(device);
-        self.data_path.run();
-        rang.then_some(NOT_RUNG)
-    }
-
-    pub(crate) fn number(&self, file: u32) -> u32 {
-        let device = self.device();
-        device.files.get(file).map_or(0, |file| file.number)
-    }
-
     /// The open files of a function.
     #[must_use]
     pub fn clients_of(&self, virtual_function: Option<u32>) -> Vec<u32> {
@@ -350,11 +289,7 @@ impl Nic {
         self.data_path.wait_for_work(most)
     }
 
-    pub(crate) fn with_registers<T>(&self, change: impl FnOnce(&mut Registers) -> T) -> T {
-        change(&mut self.device().registers)
-    }
-
-    fn device(&self) -> MutexGuard<'_, Device> {
+    pub(crate) fn device(&self) -> MutexGuard<'_, Device> {
         self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

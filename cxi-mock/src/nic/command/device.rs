@@ -65,7 +65,7 @@ impl Device {
         let identity = &config.identity;
         let totals = self.services.totals().types;
         let mut info = DevInfoUse::new_zeroed();
-        info.nid = self.registers.nid.unwrap_or(identity.nid);
+        info.nid = self.registers.nid;
         info.pid_bits = self.params.pid_bits;
         info.pid_count = self.domains.pid_count();
         info.pid_granule = self.domains.pid_granule();
@@ -76,11 +76,11 @@ impl Device {
         info.device_rev = identity.device_rev;
         info.device_proto = identity.device_proto;
         info.device_platform = identity.device_platform;
-        info.pct_eq = self.eqs.pct().unwrap_or(0);
+        info.pct_eq = self.eqs.pct.unwrap_or(0);
         info.uc_nic = identity.uc_nic;
         info.link_mtu = identity.link_mtu;
         info.link_speed = identity.link_speed;
-        info.link_state = self.registers.link_up.unwrap_or(identity.link_up).into();
+        info.link_state = self.registers.link_up.into();
         info.num_ptes = totals[RSRC_PTE].max;
         info.num_txqs = totals[RSRC_TXQ].max;
         info.num_tgqs = totals[RSRC_TGQ].max;
@@ -102,7 +102,7 @@ impl Device {
     pub(super) fn get_dev_properties(&self, call: &mut Call<'_>) -> Result<(), Errno> {
         let identity = &call.nic.config().identity;
         let mut info = PropertiesInfo::new_zeroed();
-        info.nid = self.registers.nid.unwrap_or(identity.nid);
+        info.nid = self.registers.nid;
         info.nid_configured = identity.nid_configured.into();
         info.pid_bits = self.params.pid_bits;
         info.pid_count = self.domains.pid_count();
@@ -114,14 +114,8 @@ impl Device {
         info.device_proto = identity.device_proto;
         info.device_platform = identity.device_platform;
         info.cassini_version = identity.cassini_version;
-        let registers = &self.registers;
-        let rdzv_get_en = registers.rdzv_get_en;
-        info.rdzv_get_en = rdzv_get_en
-            .unwrap_or(self.params.rdzv_get_en_default)
-            .into();
-        info.amo_remap_to_pcie_fadd = registers
-            .amo_remap_to_pcie_fadd
-            .unwrap_or(identity.amo_remap_to_pcie_fadd);
+        info.rdzv_get_en = self.registers.rdzv_get_en.into();
+        info.amo_remap_to_pcie_fadd = self.registers.amo_remap_to_pcie_fadd;
         if self.rules.properties_nid_configured {
             return call.respond(&info);
         }

@@ -121,7 +121,7 @@ impl Device {
         }
         // There is one retry handler. The driver finds out when it has a number already, which it
         // puts behind the others that the LNI holds.
-        if pct && self.eqs.pct().is_some() {
+        if pct && self.eqs.pct.is_some() {
             if let Some(lni) = self.lnis.live.get_mut(new.lni)
                 && held
             {
@@ -132,7 +132,7 @@ impl Device {
         let csr = self.files.get_mut(file)?.windows.alloc(PAGE)?;
         let FreeEq { id, callbacks } = self.take_eq(new.lni, svc)?;
         if pct {
-            self.eqs.set_pct(id);
+            self.eqs.pct = Some(id);
         }
         let waiting = waits_of_eq.map(|wait| wait != 0);
         // A queue that is used again without a callback has the one of its predecessor, which is
@@ -243,7 +243,7 @@ impl Device {
     /// The LNI keeps number and credit for its next queue.
     pub(super) fn eq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let eq = self.eqs.queues.take(file, id)?;
-        self.eqs.forget_pct(id);
+        self.eqs.pct.take_if(|pct| *pct == id);
         self.data_path.state().engine.remove_event_queue(small(id));
         let owner = self.files.get_mut(file)?;
         owner.windows.free(eq.csr);

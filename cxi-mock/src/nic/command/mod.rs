@@ -74,7 +74,7 @@ impl Call<'_> {
     }
 }
 
-pub(super) fn write(
+pub(crate) fn write(
     nic: &Nic,
     file: u32,
     caller: &Credentials,
@@ -209,7 +209,7 @@ impl Device {
 
     /// Closes a file: everything that it holds goes, users before what they use, so that nothing is
     /// found in use.
-    pub(super) fn close(&mut self, id: u32) {
+    pub(crate) fn close(&mut self, id: u32) {
         let Ok(file) = self.files.get(id) else {
             return;
         };
@@ -226,7 +226,7 @@ impl Device {
             (Object::EventQueue, self.eqs.queues.of_file(id)),
             (Object::Memory, self.mds.of_file(id)),
             (Object::Wait, waits),
-            (Object::Domain, self.domains.of_file(id)),
+            (Object::Domain, self.domains.objects.of_file(id)),
             (Object::Counter, self.cts.of_file(id)),
             (Object::Profile, cps),
             (Object::Lni, lnis),

@@ -150,18 +150,18 @@ impl Device {
     /// entry has one multicast address at most, which is not shared.
     fn pte_map(&mut self, file: u32, map: PteMap) -> Result<u32, Errno> {
         let pte = self.portals.ptes.of(file, map.pte)?;
-        let domain = **self.domains.of(file, map.domain)?;
-        let owner = self.domains.of(file, map.domain)?.lni;
+        let domain = self.domains.objects.of(file, map.domain)?.clone();
         let end = if map.multicast {
             MULTICAST_OFFSETS
         } else {
             self.domains.pid_granule()
         };
-        if owner != pte.lni || map.offset >= end || (map.multicast && pte.multicast.is_some()) {
+        if domain.lni != pte.lni || map.offset >= end || (map.multicast && pte.multicast.is_some())
+        {
             return Err(Errno::EINVAL);
         }
         let id = self.portals.map(file, map)?;
-        self.domains.hold(map.domain);
+        self.domains.objects.hold(map.domain);
         let engine = &mut self.data_path.state().engine;
         let (profile, pte) = (domain.pids.number(), small(map.pte));
         if map.multicast {
@@ -174,8 +174,8 @@ impl Device {
 
     pub(super) fn pte_unmap(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let map = self.portals.unmap(file, id)?;
-        self.domains.release(map.domain);
-        if let Some(domain) = self.domains.get(map.domain) {
+        self.domains.objects.release(map.domain);
+        if let Some(domain) = self.domains.objects.get(map.domain) {
             let engine = &mut self.data_path.state().engine;
             let profile = domain.pids.number();
             if map.multicast {

@@ -12,7 +12,7 @@ use crate::data_path::pid_granule;
 /// All domains.
 #[derive(Clone, Debug)]
 pub(crate) struct Domains {
-    objects: Objects<Domain>,
+    pub(crate) objects: Objects<Domain>,
     by_pid: BTreeMap<(u16, u32), u32>,
     pid_bits: u32,
 }
@@ -57,30 +57,5 @@ impl Domains {
     /// Whether a domain has PIDs of that profile or VNI.
     pub(crate) fn any_of(&self, pids: PidsOf) -> bool {
         self.objects.iter().any(|(_, domain)| domain.pids == pids)
-    }
-
-    /// As [`Objects::of`].
-    pub(crate) fn of(&self, file: u32, id: u32) -> Result<&Object<Domain>, Errno> {
-        self.objects.of(file, id)
-    }
-
-    pub(crate) fn get(&self, id: u32) -> Option<&Object<Domain>> {
-        self.objects.get(id)
-    }
-
-    pub(crate) fn hold(&mut self, id: u32) {
-        self.objects.hold(id);
-    }
-
-    pub(crate) fn release(&mut self, id: u32) {
-        self.objects.release(id);
-    }
-
-    pub(crate) fn of_file(&self, file: u32) -> Vec<u32> {
-        self.objects.of_file(file)
-    }
-
-    pub(crate) fn count(&self) -> u32 {
-        self.objects.count()
     }
 }

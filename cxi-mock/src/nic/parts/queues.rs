@@ -61,8 +61,8 @@ impl Cqs {
 #[derive(Debug)]
 pub(crate) struct Eqs {
     pub(crate) queues: Objects<Eq>,
-    /// The retry handler's queue.
-    pct: Option<u32>,
+    /// The retry handler's queue, of which a device has one at most.
+    pub(crate) pct: Option<u32>,
 }
 
 impl Eqs {
@@ -71,19 +71,5 @@ impl Eqs {
             queues: Objects::new(1, u32::from(total) + 1),
             pct: None,
         }
-    }
-
-    /// The retry handler's queue, of which a device has one at most.
-    pub(crate) fn pct(&self) -> Option<u32> {
-        self.pct
-    }
-
-    pub(crate) fn set_pct(&mut self, id: u32) {
-        self.pct = Some(id);
-    }
-
-    /// A queue is gone, which may have been the retry handler's.
-    pub(crate) fn forget_pct(&mut self, id: u32) {
-        self.pct = self.pct.filter(|pct| *pct != id);
     }
 }

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// What the hardware reports.
-#[derive(Debug, Default)]
+use crate::NicConfig;
+
+/// What the hardware reports: at first, what the configuration says.
+#[derive(Debug)]
 pub(crate) struct Registers {
     /// Commands in flight by command queue number; absent for a quiet queue.
     pub(crate) in_flight: BTreeMap<u32, u32>,
@@ -11,12 +13,25 @@ pub(crate) struct Registers {
     pub(crate) tles_in_use: [u16; 4],
     /// LEs allocated by processing element and pool.
     pub(crate) les_allocated: [[u16; 16]; 4],
-    /// The link, if it changed since the driver was loaded.
-    pub(crate) link_up: Option<bool>,
-    /// The NIC address, if it changed since the driver was loaded.
-    pub(crate) nid: Option<u32>,
-    /// Whether rendezvous gets are on, if that was changed.
-    pub(crate) rdzv_get_en: Option<bool>,
-    /// The fetching atomic that is mapped to a PCIe fetch-add, if that was changed.
-    pub(crate) amo_remap_to_pcie_fadd: Option<i32>,
+    pub(crate) link_up: bool,
+    /// The NIC address.
+    pub(crate) nid: u32,
+    /// Whether rendezvous gets are on.
+    pub(crate) rdzv_get_en: bool,
+    /// The fetching atomic that is mapped to a PCIe fetch-add.
+    pub(crate) amo_remap_to_pcie_fadd: i32,
+}
+
+impl Registers {
+    pub(crate) fn new(config: &NicConfig) -> Self {
+        Self {
+            in_flight: BTreeMap::new(),
+            tles_in_use: [0; 4],
+            les_allocated: [[0; 16]; 4],
+            link_up: config.identity.link_up,
+            nid: config.identity.nid,
+            rdzv_get_en: config.params.rdzv_get_en_default,
+            amo_remap_to_pcie_fadd: config.identity.amo_remap_to_pcie_fadd,
+        }
+    }
 }
