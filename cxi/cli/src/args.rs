@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
 use std::time::Duration;
 
+use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use cxi::{DeviceId, Limit, LnisPerRgid, Member, Resource};
+use cxi::{DeviceId, Limit, LnisPerRgid, Member, Resource, Vni, VniRange};
 use cxi_job::settings::Value;
+use cxi_job::site::Access;
 use cxi_job::{IdSet, TenantName};
 
 use crate::exit::Failure;
@@ -96,6 +98,50 @@ pub(crate) fn once_each(limits: &[LimitArg]) -> Result<BTreeMap<Resource, Limit>
         }
     }
     Ok(all)
+}
+
+/// Who may use services, on which VNIs.
+#[derive(Debug, Default, PartialEq, Args)]
+#[command(next_help_heading = "Members and VNIs")]
+pub(crate) struct AccessArgs {
+    /// User who may use the services
+    #[arg(long, value_name = "UID", value_parser = number)]
+    uid: Vec<u32>,
+    /// Group that may use them
+    #[arg(long, value_name = "GID", value_parser = number)]
+    gid: Vec<u32>,
+    /// Network namespace that may use them: inode number or a file such as /proc/1/ns/net
+    #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]
+    netns: Option<NetNsArg>,
+    /// VNIs, at most 4; the application's first
+    #[arg(
+        long,
+        visible_alias = "vnis",
+        value_name = "VNI",
+        value_delimiter = ','
+    )]
+    vni: Vec<Vni>,
+    /// Block of VNIs: its size is a power of two, and it starts at a multiple of that
+    #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
+    vni_range: Option<VniRange>,
+}
+
+impl AccessArgs {
+    pub(crate) fn access(&self) -> Access {
+        let users = self.uid.iter().copied().map(Member::Uid);
+        let groups = self.gid.iter().copied().map(Member::Gid);
+        let netns = self.netns.map(|netns| Member::NetNs(netns.0));
+        Access {
+            members: users.chain(groups).chain(netns).collect(),
+            vnis: self.vni.clone(),
+            vni_range: self.vni_range,
+        }
+    }
+
+    /// What the command line says; `None` if that is for the controller to decide.
+    pub(crate) fn undecided(&self) -> Option<Access> {
+        (!self.vni.is_empty() || self.vni_range.is_some()).then(|| self.access())
+    }
 }
 
 /// A network namespace by inode number, given as a number or as a file such as `/proc/self/ns/net`.

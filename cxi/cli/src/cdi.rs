@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use cxi::Host;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::files;
@@ -44,90 +44,6 @@ fn absolute(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Specification {
-    cdi_version: &'static str,
-    kind: &'static str,
-    devices: Vec<NamedDevice>,
-    /// What a container with any of the devices gets.
-    #[serde(skip_serializing_if = "Edits::is_empty")]
-    container_edits: Edits,
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct NamedDevice {
-    name: String,
-    container_edits: Edits,
-}
-
-#[derive(Clone, Default, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Edits {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    device_nodes: Vec<DeviceNode>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    mounts: Vec<Mount>,
-}
-
-#[derive(Clone, Serialize)]
-struct DeviceNode {
-    path: PathBuf,
-    permissions: &'static str,
-}
-
-#[derive(Clone, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Mount {
-    host_path: PathBuf,
-    container_path: PathBuf,
-    options: Vec<&'static str>,
-}
-
-impl Edits {
-    fn is_empty(&self) -> bool {
-        self.device_nodes.is_empty() && self.mounts.is_empty()
-    }
-
-    fn device(path: PathBuf) -> Self {
-        // What a served mock has in its place is a file.
-        if fs::metadata(&path).is_ok_and(|found| !found.file_type().is_char_device()) {
-            let mount = Mount {
-                host_path: fs::canonicalize(&path).unwrap_or_else(|_| path.clone()),
-                container_path: path,
-                options: vec!["rw", "bind"],
-            };
-            return Self {
-                mounts: vec![mount],
-                ..Self::default()
-            };
-        }
-        let node = DeviceNode {
-            path,
-            permissions: "rw",
-        };
-        Self {
-            device_nodes: vec![node],
-            ..Self::default()
-        }
-    }
-
-    fn mount(path: &Path) -> Mount {
-        Mount {
-            host_path: path.to_owned(),
-            container_path: path.to_owned(),
-            options: vec!["ro", "nosuid", "nodev", "rbind"],
-        }
-    }
-}
-
-/// The report about a specification that is in a file.
-#[derive(Serialize)]
-struct Written<'a> {
-    written: &'a Path,
-}
-
 pub(crate) fn run(arguments: &CdiArgs, common: &Common) -> Result<Report, Failure> {
     let file = arguments.output.as_ref();
     let file = file
@@ -137,10 +53,7 @@ pub(crate) fn run(arguments: &CdiArgs, common: &Common) -> Result<Report, Failur
 }
 
 fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Report, Failure> {
-    let specification = describe(arguments, node);
-    let text = serde_json::to_string_pretty(&specification)
-        .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")))?
-        + "\n";
+    let text = format!("{:#}\n", describe(arguments, node));
     let Some(path) = file else {
         return Ok(Report::verbatim(text));
     };
@@ -149,41 +62,50 @@ fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Repo
         let _ = fs::create_dir_all(directory);
     }
     files::replace(path, &text)?;
-    let text = format!("{}\n", path.display());
-    Ok(Report::new(text, &Written { written: path }))
+    Ok(Report::of(
+        format!("{}\n", path.display()),
+        "written",
+        &path,
+    ))
 }
 
-fn describe(arguments: &CdiArgs, node: &Node) -> Specification {
+fn describe(arguments: &CdiArgs, node: &Node) -> Value {
     let dev = Host::system().dev().to_owned();
-    let mut devices: Vec<NamedDevice> = node
-        .devices()
-        .iter()
-        .map(|device| NamedDevice {
-            name: device.id().to_string(),
-            container_edits: Edits::device(dev.join(device.id().to_string())),
-        })
-        .collect();
-    let mut all = Edits::default();
-    for Edits {
-        device_nodes,
-        mounts,
-    } in devices.iter().map(|device| device.container_edits.clone())
-    {
-        all.device_nodes.extend(device_nodes);
-        all.mounts.extend(mounts);
+    let (mut nodes, mut mounts, mut devices) = (Vec::new(), Vec::new(), Vec::new());
+    for device in node.devices() {
+        let path = dev.join(device.id().to_string());
+        let edits = if fs::metadata(&path).is_ok_and(|found| !found.file_type().is_char_device()) {
+            // What a served mock has in its place is a file.
+            let host = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
+            mounts.push(mount(&host, &path, &["rw", "bind"]));
+            edits(&[], mounts.last().as_slice())
+        } else {
+            nodes.push(json!({"path": path, "permissions": "rw"}));
+            edits(nodes.last().as_slice(), &[])
+        };
+        devices.push(json!({"name": device.id(), "containerEdits": edits}));
     }
-    devices.push(NamedDevice {
-        name: EVERY_NIC.to_owned(),
-        container_edits: all,
-    });
-    let mounts = arguments.mount.iter().map(|path| Edits::mount(path));
-    Specification {
-        cdi_version: VERSION,
-        kind: KIND,
-        devices,
-        container_edits: Edits {
-            device_nodes: Vec::new(),
-            mounts: mounts.collect(),
-        },
+    let all: [Vec<&Value>; 2] = [nodes.iter().collect(), mounts.iter().collect()];
+    let all = edits(&all[0], &all[1]);
+    devices.push(json!({"name": EVERY_NIC, "containerEdits": all}));
+    let mut specification = json!({"cdiVersion": VERSION, "kind": KIND, "devices": devices});
+    let options = ["ro", "nosuid", "nodev", "rbind"];
+    let more = arguments.mount.iter();
+    let more: Vec<_> = more.map(|path| mount(path, path, &options)).collect();
+    if !more.is_empty() {
+        // What a container with any of the devices gets.
+        specification["containerEdits"] = json!({"mounts": more});
     }
+    specification
+}
+
+fn mount(host: &Path, container: &Path, options: &[&str]) -> Value {
+    json!({"hostPath": host, "containerPath": container, "options": options})
+}
+
+/// What a container gets with a device, without empty lists.
+fn edits(nodes: &[&Value], mounts: &[&Value]) -> Value {
+    let lists = [("deviceNodes", nodes), ("mounts", mounts)];
+    let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());
+    lists.map(|(name, list)| (name, json!(list))).collect()
 }

@@ -3,44 +3,14 @@
 mod common;
 
 use std::fs;
-use std::path::PathBuf;
 
-use common::{Arguments, MockNode, Said, command, cxi};
+use common::vni_pool::Pool;
+use common::{MockNode, assert_contains, cxi};
 use serde_json::{Value, json};
-
-/// A pool in a directory of their own.
-struct Pool {
-    node: MockNode,
-}
-
-impl Pool {
-    fn new(vnis: &str) -> Self {
-        let pool = Self {
-            node: MockNode::new(),
-        };
-        pool.vni(&["configure", vnis]).done();
-        pool
-    }
-
-    fn file(&self) -> PathBuf {
-        self.node.directory().join("pool.json")
-    }
-
-    fn vni(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
-        let mut command = command("vni");
-        let command = command.args(arguments.words());
-        command.env("CXI_VNI_POOL", self.file());
-        command.output().unwrap().into()
-    }
-
-    fn show(&self) -> Value {
-        self.vni("show --json").json()
-    }
-}
 
 #[test]
 fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
-    let pool = Pool::new("1024-1025");
+    let pool = Pool::of("1024-1025");
     pool.vni("reserve job1").prints("1024\n");
     assert_eq!(pool.vni("reserve job1").done(), "1024\n", "again");
     pool.vni("reserve job2").prints("1025\n");
@@ -54,16 +24,12 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
     let again = pool.vni("release job1");
     assert_eq!((again.code, again.err.as_str()), (8, ""));
     let short = pool.vni("reserve job3");
-    assert_eq!(short.code, 7);
-    assert!(
-        short.err.starts_with(
-            "error: failed to reserve 1 VNI: 0 available, 1 draining (oldest job job1, "
-        ) && short.err.trim_end().ends_with(
-            "\n  cxi vni show lists the draining jobs, and the nodes that have not confirmed."
-        ),
-        "{}",
-        short.err
+    short.failed(
+        7,
+        "error: failed to reserve 1 VNI: 0 available, 1 draining (oldest job job1, ",
     );
+    let hint = "\n  cxi vni show lists the draining jobs, and the nodes that have not confirmed.\n";
+    assert_contains(&short.err, hint);
     pool.vni("reserve job1").refused(
         4,
         "error: job job1 was released and is still draining VNI 1024 (2 nodes have not \
@@ -80,25 +46,20 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
         .prints("Job job1 has no VNIs any more: they may be used again\n");
     pool.vni("reserve job3").prints("1024\n");
 
-    let other = pool.vni("configure 2000-2009");
-    assert_eq!(
-        (other.code, other.err.as_str()),
-        (
-            0,
-            "warning: 2 more VNIs are in use that the pool no longer has: they stay with their \
-             jobs\n"
-        )
+    pool.vni("configure 2000-2009").failed(
+        0,
+        "warning: 2 more VNIs are in use that the pool no longer has: they stay with their jobs\n",
     );
     assert_eq!(pool.vni("configure 2000-2009").code, 8);
 }
 
 #[test]
 fn a_job_that_does_not_start_gives_its_vnis_back() {
-    let pool = Pool::new("1024");
+    let pool = Pool::of("1024");
     pool.vni("reserve job1").done();
     pool.vni("cancel job1")
         .prints("Job job1 has no VNIs any more: they may be used again\n");
-    let logged = fs::read_to_string(pool.file()).unwrap();
+    let logged = fs::read_to_string(pool.path("pool.json")).unwrap();
     let last: Value = serde_json::from_str(logged.lines().last().unwrap()).unwrap();
     assert_eq!(last["change"], json!({"cancelled": {"job": "job1"}}));
     pool.vni("reserve job2").prints("1024\n");
@@ -111,9 +72,9 @@ fn a_job_that_does_not_start_gives_its_vnis_back() {
 
 #[test]
 fn impossible_requests_are_refused_and_change_nothing() {
-    let pool = Pool::new("1024-1039");
+    let pool = Pool::of("1024-1039");
     pool.vni("reserve job1").done();
-    let before = fs::read(pool.file()).unwrap();
+    let before = fs::read(pool.path("pool.json")).unwrap();
     for (arguments, code, message) in [
         (
             "reserve job2 --count=5",
@@ -156,7 +117,11 @@ fn impossible_requests_are_refused_and_change_nothing() {
     ] {
         pool.vni(arguments)
             .refused(code, &format!("error: {message}"));
-        assert_eq!(fs::read(pool.file()).unwrap(), before, "{arguments:?}");
+        assert_eq!(
+            fs::read(pool.path("pool.json")).unwrap(),
+            before,
+            "{arguments:?}"
+        );
     }
 }
 
@@ -192,7 +157,7 @@ fn no_pool_is_said_and_none_is_made() {
 
 #[test]
 fn steps_share_and_the_last_one_releases() {
-    let pool = Pool::new("1024-1039");
+    let pool = Pool::of("1024-1039");
     for step in ["0", "1"] {
         let step = format!("--step={step}");
         pool.vni(&["reserve", "77", "--count=2", &step])
@@ -216,12 +181,13 @@ fn steps_share_and_the_last_one_releases() {
 
 #[test]
 fn a_node_is_compared_with_the_pool() {
-    let pool = Pool::new("1024-1027");
+    let pool = Pool::of("1024-1027");
     pool.vni("reserve job1").done();
-    let mock = format!("--mock={}", pool.node.file().display());
+    let node = MockNode::new();
+    let mock = format!("--mock={}", node.file().display());
     for vni in ["1024", "1026", "2000"] {
         let vni = format!("--vni={vni}");
-        pool.node.cxi(&["service", "create", &vni]).done();
+        node.cxi(&["service", "create", &vni]).done();
     }
     pool.vni(&["reconcile", "--node=node1", &mock]).prints(
         "VNIs 1026 are on node1 and no job has them: they are not assigned until it no \
@@ -231,7 +197,7 @@ fn a_node_is_compared_with_the_pool() {
     assert_eq!(shown["strays"][0]["vni"], 1026);
     assert_eq!(shown["free"], 2);
 
-    pool.node.cxi("service destroy 3").done();
+    node.cxi("service destroy 3").done();
     pool.vni(&["reconcile", "--node=node1", &mock]).done();
     assert_eq!(pool.show()["free"], 3);
 
@@ -243,16 +209,16 @@ fn a_node_is_compared_with_the_pool() {
 
 #[test]
 fn a_damaged_file_is_refused_and_left_as_it_is() {
-    let pool = Pool::new("1024-1031");
+    let pool = Pool::of("1024-1031");
     pool.vni("reserve job1").done();
     pool.vni("reserve job2 --block=4").done();
-    let whole = fs::read_to_string(pool.file()).unwrap();
+    let whole = fs::read_to_string(pool.path("pool.json")).unwrap();
     let refused = |text: &str, message: &str| {
-        fs::write(pool.file(), text).unwrap();
+        fs::write(pool.path("pool.json"), text).unwrap();
         for arguments in ["show", "reserve job3"] {
-            let expected = format!("error: {}: {message}", pool.file().display());
+            let expected = format!("error: {}: {message}", pool.path("pool.json").display());
             pool.vni(arguments).failed(2, &expected);
-            assert_eq!(fs::read_to_string(pool.file()).unwrap(), text);
+            assert_eq!(fs::read_to_string(pool.path("pool.json")).unwrap(), text);
         }
     };
     let twice = whole.lines().nth(1).unwrap();
@@ -266,33 +232,25 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
         &format!("{half}\n"),
         "not a change of a pool: EOF while parsing",
     );
-    fs::write(pool.file(), half).unwrap();
+    fs::write(pool.path("pool.json"), half).unwrap();
     assert_eq!(pool.show()["jobs"].as_array().unwrap().len(), 1);
 }
 
 #[test]
 fn many_at_a_time_never_get_the_same() {
-    let pool = Pool::new("1024-1055");
-    let given: Vec<String> = std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..16)
-            .map(|job| {
-                let pool = &pool;
-                scope.spawn(move || pool.vni(&["reserve", &format!("job{job}")]).done())
-            })
-            .collect();
-        threads
-            .into_iter()
-            .map(|thread| thread.join().unwrap())
-            .collect()
+    let pool = Pool::of("1024-1055");
+    let jobs: Vec<String> = (0..16).map(|job| format!("job{job}")).collect();
+    std::thread::scope(|scope| {
+        for job in &jobs {
+            scope.spawn(|| pool.reserve(job));
+        }
     });
-    let different: std::collections::BTreeSet<_> = given.iter().collect();
-    assert_eq!(different.len(), 16);
-    assert_eq!(pool.show()["reserved"], 16);
+    assert_eq!(pool.jobs().len(), 16, "each has a VNI of its own");
 }
 
 #[test]
 fn vnis_that_rest_are_not_said_to_be_free() {
-    let pool = Pool::new("1024-65535");
+    let pool = Pool::of("1024-65535");
     pool.vni("configure 1024-65535 --rest=30s").done();
     pool.vni("reserve job1").done();
     pool.vni("release job1 --nodes=n1").done();

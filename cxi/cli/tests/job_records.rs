@@ -17,10 +17,7 @@ fn the_controller_decides_once_and_a_vni_is_free_when_all_nodes_have_confirmed()
         node.prolog("7")
             .prints("Created service 2 on cxi0-1: for uid 1000, VNI 1024\n");
         let environment = node.cxi("job env --job=7").done();
-        assert!(
-            environment.starts_with("export SLINGSHOT_VNIS=1024\n"),
-            "{environment}"
-        );
+        assert_contains(&environment, "export SLINGSHOT_VNIS=1024\n");
     }
     cluster.cxi("job release 7").prints("Job 7 has ended\n");
     one.epilog("7").done();
@@ -42,9 +39,7 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
     let node = cluster.node("n1");
     cluster.reserve("1", "n1").done();
     node.prolog("1").done();
-    let said = cluster.reserve("2", "n1");
-    assert_eq!(said.code, 7, "{}", said.err);
-    assert!(said.err.starts_with("error: "), "{}", said.err);
+    cluster.reserve("2", "n1").failed(7, "error: ");
     assert!(!cluster.path().join("decisions/running/2").exists());
 
     // While it waits, the node confirms.
@@ -70,28 +65,16 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
 fn components_of_a_heterogeneous_job_share_its_vnis_and_services() {
     let cluster = Cluster::new("1024-1027");
     let (one, two) = (cluster.node("n1"), cluster.node("n2"));
-    let reserve = |component: &str, nodes: &str| {
-        let component = format!("--component={component}");
-        cluster
-            .cxi(&format!(
-                "job reserve 4 {component} --uid=1000 --nodes {nodes}"
-            ))
-            .done()
+    let reserve = |component: u8, nodes: &str| {
+        let job = format!("job reserve 4 --component={component} --uid=1000 --nodes={nodes}");
+        cluster.cxi(&job).done()
     };
     // In any order.
-    assert_eq!(reserve("5", "n2"), "1024\n");
-    assert_eq!(reserve("4", "n[1-2]"), "1024\n");
-    let of = |component: &str| {
-        ["job", "prolog", "--job=4", "--cores=1", "--component"]
-            .map(str::to_owned)
-            .into_iter()
-            .chain([component.to_owned()])
-            .collect::<Vec<_>>()
-    };
+    assert_eq!(reserve(5, "n2"), "1024\n");
+    assert_eq!(reserve(4, "n[1-2]"), "1024\n");
     for (node, component) in [(&one, "4"), (&two, "5"), (&two, "4")] {
-        let arguments = of(component);
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        node.cxi(&arguments).done();
+        let prolog = format!("job prolog --job=4 --cores=1 --component={component}");
+        node.cxi(&prolog).done();
         // A task of any component has its leader's id.
         node.cxi("job env --job=4").done();
     }
@@ -131,12 +114,8 @@ fn a_task_without_an_environment_is_told_why() {
         .done();
     node.prolog("9").done();
     let cleared = node.cxi("job env --job=9").done();
-    assert!(
-        cleared
-            .lines()
-            .all(|line| line.starts_with("unset SLINGSHOT_")),
-        "{cleared}"
-    );
+    let unset = |line: &str| line.starts_with("unset SLINGSHOT_");
+    assert!(cleared.lines().all(unset), "{cleared}");
     assert_eq!(node.epilog("9").code, 8);
     assert!(!record.exists());
 }

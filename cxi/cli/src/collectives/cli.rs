@@ -118,26 +118,16 @@ pub(crate) struct ManagerArgs {
 impl ManagerArgs {
     /// What the settings say, overridden by the options.
     pub(crate) fn or(&self, settings: &Settings) -> Result<ManagerOptions, Failure> {
-        let usual = ManagerOptions::of(settings)?;
-        let Self {
-            url,
-            cluster,
-            auth,
-            auth_dir,
-            certificate,
-            client_certificate,
-            client_key,
-            deadline,
-        } = self.clone();
+        let (own, usual) = (self.clone(), ManagerOptions::of(settings)?);
         Ok(ManagerOptions {
-            url: url.or(usual.url),
-            cluster: cluster.or(usual.cluster),
-            auth: auth.unwrap_or(usual.auth),
-            auth_dir: auth_dir.or(usual.auth_dir),
-            certificate: certificate.unwrap_or(usual.certificate),
-            client_certificate: client_certificate.or(usual.client_certificate),
-            client_key: client_key.or(usual.client_key),
-            deadline: deadline.unwrap_or(usual.deadline),
+            url: own.url.or(usual.url),
+            cluster: own.cluster.or(usual.cluster),
+            auth: own.auth.unwrap_or(usual.auth),
+            auth_dir: own.auth_dir.or(usual.auth_dir),
+            certificate: own.certificate.unwrap_or(usual.certificate),
+            client_certificate: own.client_certificate.or(usual.client_certificate),
+            client_key: own.client_key.or(usual.client_key),
+            deadline: own.deadline.unwrap_or(usual.deadline),
         })
     }
 }

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use cxi::{Host, LnisPerRgid, Member, TrafficClass, Vni, VniRange};
+use cxi::{Host, LnisPerRgid, TrafficClass, Vni};
 use cxi_job::limits::{Multiplier, Subtract};
 use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
 use cxi_job::{FileLock, Filter, IdSet, JobId, NodeName, StepId, TenantName};
 
 use super::env::read_grant;
-use crate::args::{LimitArg, NetNsArg, duration, lnis_per_rgid, number, once_each, word};
+use crate::args::{AccessArgs, LimitArg, duration, lnis_per_rgid, number, once_each, word};
 use crate::exit::Failure;
 use crate::options::Common;
 use crate::output::Report;
@@ -86,7 +86,7 @@ pub(crate) struct PrologArgs {
     #[command(flatten)]
     pub(crate) record: RecordArgs,
     #[command(flatten)]
-    pub(crate) who: WhoArgs,
+    pub(crate) who: AccessArgs,
     #[command(flatten)]
     pub(crate) size: SizeArgs,
     #[command(flatten)]
@@ -159,37 +159,11 @@ pub(crate) struct EnvArgs {
     pub(crate) which: WhichArgs,
 }
 
-/// Who may use the services, on which VNIs.
-#[derive(Debug, Default, Args)]
-#[command(next_help_heading = "The job")]
-pub(crate) struct WhoArgs {
-    /// User who may use the services
-    #[arg(long, value_name = "UID", value_parser = number)]
-    pub(crate) uid: Option<u32>,
-    /// Group that may use them
-    #[arg(long, value_name = "GID", value_parser = number)]
-    pub(crate) gid: Option<u32>,
-    /// Network namespace that may use them: inode number or a file such as /proc/1/ns/net
-    #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]
-    pub(crate) netns: Option<NetNsArg>,
-    /// VNIs, at most 4; the application's first
-    #[arg(
-        long,
-        visible_alias = "vnis",
-        value_name = "VNI",
-        value_delimiter = ','
-    )]
-    pub(crate) vni: Vec<Vni>,
-    /// Block of VNIs: its size is a power of two, and it starts at a multiple of that
-    #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
-    pub(crate) vni_range: Option<VniRange>,
-}
-
 /// Which services: selected by their properties, or those of a grant.
 #[derive(Debug, Args)]
 pub(crate) struct WhichArgs {
     #[command(flatten)]
-    pub(crate) who: WhoArgs,
+    pub(crate) who: AccessArgs,
     /// What `cxi --json job prolog` printed, - for standard input
     #[arg(long, value_name = "FILE", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range"])]
     pub(crate) grant: Option<PathBuf>,
@@ -272,24 +246,6 @@ pub(crate) struct ServiceArgs {
     /// Number of NICs that suffice, leaving out unusable ones [default: all must be usable]
     #[arg(long, value_name = "N")]
     pub(crate) nics_at_least: Option<usize>,
-}
-
-impl WhoArgs {
-    pub(crate) fn access(&self) -> Access {
-        let uid = self.uid.map(Member::Uid).into_iter();
-        let gid = self.gid.map(Member::Gid);
-        let netns = self.netns.map(|netns| Member::NetNs(netns.0));
-        Access {
-            members: uid.chain(gid).chain(netns).collect(),
-            vnis: self.vni.clone(),
-            vni_range: self.vni_range,
-        }
-    }
-
-    /// What the command line says; `None` if that is for the controller to decide.
-    pub(crate) fn undecided(&self) -> Option<Access> {
-        (!self.vni.is_empty() || self.vni_range.is_some()).then(|| self.access())
-    }
 }
 
 impl WhichArgs {

@@ -19,13 +19,6 @@ pub(crate) struct JobNode {
     mock: Option<Node>,
 }
 
-/// A node while the job is running.
-pub(crate) enum Paused {
-    /// It is in a file that other commands may change in the meantime.
-    InFile,
-    Open(Box<JobNode>),
-}
-
 impl JobNode {
     /// Opens the node for a command that changes services, of which only one runs at a time.
     pub(super) fn locked(common: &Common, lock: &LockArgs) -> Result<Self, Failure> {
@@ -60,13 +53,11 @@ impl JobNode {
         self.mock.as_ref().map_or(Ok(()), Node::save)
     }
 
-    /// Lets other commands change a mock node with a state file.
-    pub(crate) fn pause(self) -> Paused {
-        if self.mock.as_ref().is_some_and(Node::has_file) {
-            Paused::InFile
-        } else {
-            Paused::Open(Box::new(self))
-        }
+    /// The node while a job runs on it. A mock node in a file is `None`: other commands may change it
+    /// meanwhile, so it has to be opened again.
+    pub(super) fn keep_open(self) -> Option<Self> {
+        let in_file = self.mock.as_ref().is_some_and(Node::has_file);
+        (!in_file).then_some(self)
     }
 }
 
@@ -111,14 +102,5 @@ impl<'a> Here<'a> {
     /// Saves the changes of a mock node, even after a failure.
     pub(super) fn save(&self) -> Result<(), Failure> {
         self.node.get().map_or(Ok(()), JobNode::save)
-    }
-}
-
-impl Paused {
-    pub(super) fn resume(self, common: &Common, lock: &LockArgs) -> Result<JobNode, Failure> {
-        match self {
-            Self::InFile => JobNode::locked(common, lock),
-            Self::Open(node) => Ok(*node),
-        }
     }
 }

@@ -18,7 +18,7 @@ use signal_hook::iterator::Signals;
 
 use super::cli::RunArgs;
 use super::epilog;
-use super::node::{JobNode, Paused};
+use super::node::JobNode;
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::{Report, print_failures};
@@ -68,7 +68,11 @@ impl Ended {
     }
 }
 
-fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant, Paused), Failure> {
+fn services_on(
+    arguments: &RunArgs,
+    uid: u32,
+    common: &Common,
+) -> Result<(Grant, Option<JobNode>), Failure> {
     let node = JobNode::locked(common, &arguments.lock)?;
     let vnis = if arguments.vni.is_empty() {
         vec![unused_vni(&node)?]
@@ -81,7 +85,7 @@ fn services_on(arguments: &RunArgs, uid: u32, common: &Common) -> Result<(Grant,
     let request = shape.apply(builder, &NetworkOptions::default(), &common.settings)?;
     let result = node.nics.allocate(&request.build()?);
     node.save()?;
-    Ok((result?, node.pause()))
+    Ok((result?, node.keep_open()))
 }
 
 /// A VNI that no service of this node has.
@@ -200,9 +204,14 @@ impl Watched {
 }
 
 /// Destroys the services; returns what is left, as failures.
-fn services_off(grant: &Grant, node: Paused, arguments: &RunArgs, common: &Common) -> Vec<Failure> {
+fn services_off(
+    grant: &Grant,
+    node: Option<JobNode>,
+    arguments: &RunArgs,
+    common: &Common,
+) -> Vec<Failure> {
     let retry = arguments.retry_busy;
-    let node = match node.resume(common, &arguments.lock) {
+    let node = match node.map_or_else(|| JobNode::locked(common, &arguments.lock), Ok) {
         Ok(node) => node,
         Err(failure) => {
             let services: Vec<String> = grant

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::driver::Quirks;
-use cxi::{Device, DeviceId, Limits, Member, ServiceId, ServiceSpec, Services};
+use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
 use serde::Serialize;
 
 use super::cli::{CreateArgs, SpecArgs, UpdateArgs};
@@ -42,19 +42,14 @@ fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
     if let Some(count) = options.lnis_per_rgid {
         builder = builder.lnis_per_rgid(count);
     }
-    let members = options
-        .uid
-        .iter()
-        .map(|uid| Member::Uid(*uid))
-        .chain(options.gid.iter().map(|gid| Member::Gid(*gid)))
-        .chain(options.netns.map(|netns| Member::NetNs(netns.0)));
-    for member in members {
+    let access = options.access.access();
+    for member in access.members {
         builder = builder.member(member);
     }
-    if !options.vni.is_empty() {
-        builder = builder.vnis(options.vni.iter().copied());
+    if !access.vnis.is_empty() {
+        builder = builder.vnis(access.vnis);
     }
-    if let Some(range) = options.vni_range {
+    if let Some(range) = access.vni_range {
         builder = builder.vni_range(range);
     }
     if !options.tc.is_empty() {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use cxi::{LnisPerRgid, ServiceId, TrafficClass, Vni, VniRange};
+use cxi::{LnisPerRgid, ServiceId, TrafficClass, VniRange};
 
-use crate::args::{LimitArg, NetNsArg, lnis_per_rgid, number};
+use crate::args::{AccessArgs, LimitArg, NetNsArg, lnis_per_rgid, number};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServiceCommand {
@@ -117,21 +117,8 @@ pub(crate) struct UpdateArgs {
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "The service")]
 pub(crate) struct SpecArgs {
-    /// User that may use it
-    #[arg(long, value_name = "UID", value_parser = number)]
-    pub(crate) uid: Vec<u32>,
-    /// Group that may use it
-    #[arg(long, value_name = "GID", value_parser = number)]
-    pub(crate) gid: Vec<u32>,
-    /// Network namespace that may use it: inode number or a file such as /proc/1/ns/net
-    #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]
-    pub(crate) netns: Option<NetNsArg>,
-    /// VNIs, at most 4, each 1 to 65535
-    #[arg(long, value_name = "VNI", value_delimiter = ',')]
-    pub(crate) vni: Vec<Vni>,
-    /// Block of VNIs: its size is a power of two, its start a multiple of that
-    #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
-    pub(crate) vni_range: Option<VniRange>,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
     /// Traffic classes: dedicated-access, low-latency, bulk-data, best-effort [default: all]
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     pub(crate) tc: Vec<TrafficClass>,

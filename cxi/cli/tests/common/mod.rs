@@ -97,6 +97,19 @@ impl Said {
         assert!(self.err.starts_with(start), "{}", self.err);
     }
 
+    /// Ended with this code and a message with this in it.
+    #[track_caller]
+    pub(crate) fn mentions(&self, code: i32, part: &str) {
+        assert_eq!(self.code, code, "{self:?}");
+        assert_contains(&self.err, part);
+    }
+
+    /// Warned, and done nevertheless.
+    #[track_caller]
+    pub(crate) fn warns(&self, warning: &str) {
+        assert_eq!((self.code, &*self.err), (0, warning), "{}", self.out);
+    }
+
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         serde_json::from_str(&self.done()).unwrap()

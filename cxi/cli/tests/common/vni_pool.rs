@@ -25,8 +25,12 @@ impl Pool {
     }
 
     pub(crate) fn new() -> Self {
+        Self::of("1024-65535")
+    }
+
+    pub(crate) fn of(vnis: &str) -> Self {
         let pool = Self::empty();
-        pool.vni("configure 1024-65535").done();
+        pool.vni(&["configure", vnis]).done();
         pool
     }
 
@@ -79,17 +83,21 @@ impl Pool {
         }
     }
 
+    pub(crate) fn show(&self) -> Value {
+        self.vni("show --json").json()
+    }
+
     /// What the pool shows, without times.
     pub(crate) fn state(&self) -> Value {
         if !self.path(FILE).exists() {
             return Value::Null;
         }
-        timeless(self.vni("show --json").json())
+        timeless(self.show())
     }
 
     /// The jobs and their VNIs.
     pub(crate) fn jobs(&self) -> Vec<(String, u64)> {
-        let shown = self.vni("show --json").json();
+        let shown = self.show();
         let job = |job: &Value| {
             let vnis = &job["vnis"]["list"];
             (

@@ -6,7 +6,6 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::common::assert_contains;
 use crate::common::vni_pool::Pool;
 
 #[test]
@@ -14,12 +13,8 @@ fn those_that_wait_are_served_in_the_order_of_their_arrival() {
     let pool = Pool::new();
     let lock = File::open(pool.path("pool.json.lock")).unwrap();
     lock.lock().unwrap();
-    let said = pool.vni("reserve early --wait=30ms");
-    assert_eq!(said.code, 4, "{}", said.err);
-    assert_contains(
-        &said.err,
-        "another cxi has been using the pool file for 30ms",
-    );
+    let busy = "another cxi has been using the pool file for 30ms";
+    pool.vni("reserve early --wait=30ms").mentions(4, busy);
     let waiting: Vec<_> = (0..5)
         .map(|job| {
             let child = pool
@@ -64,12 +59,10 @@ fn a_pipe_as_lock_or_log_is_refused_at_once() {
         assert!(made.success());
     };
     pipe("pool.json.lock");
-    let said = pool.vni("reserve job1");
-    assert_eq!(said.code, 2);
-    assert_contains(&said.err, "cannot open the lock file: not a regular file");
+    let refused = "cannot open the lock file: not a regular file";
+    pool.vni("reserve job1").mentions(2, refused);
     fs::remove_file(pool.path("pool.json.lock")).unwrap();
     pipe("pool.json");
-    let said = pool.vni("reserve job1");
-    assert_eq!(said.code, 2);
-    assert_contains(&said.err, "the pool cannot be read: not a regular file");
+    let refused = "the pool cannot be read: not a regular file";
+    pool.vni("reserve job1").mentions(2, refused);
 }
