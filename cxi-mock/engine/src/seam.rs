@@ -1,6 +1,5 @@
 //! What a front end supplies: memory of processes and pages that a NIC shares with them.
 
-use std::any::Any;
 use std::fmt;
 
 use cxi_hw::{CounterDoorbell, ReturnCode};
@@ -27,7 +26,7 @@ impl From<MemoryFault> for ReturnCode {
 ///
 /// The engine asks only for addresses that lie in regions, event buffers and write-backs that the
 /// control plane has added.
-pub trait ClientMemory: Any + Send + Sync + fmt::Debug {
+pub trait ClientMemory: Send + Sync + fmt::Debug {
     /// Copies memory from an address.
     ///
     /// # Errors
@@ -42,12 +41,6 @@ pub trait ClientMemory: Any + Send + Sync + fmt::Debug {
     ///
     /// The memory does not exist; some of it may have been written.
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault>;
-
-    /// Copies memory from an address to one of another process, if there is a shorter way than a
-    /// read and a write. Says whether it has; else some of it may have been written.
-    fn copy(&self, _va: u64, _to: (&dyn ClientMemory, u64), _len: usize) -> bool {
-        false
-    }
 
     /// Changes 1, 2, 4, 8 or 16 bytes on a boundary of their size. `change` gets what is there and
     /// changes it; it may be called again if another process was faster.

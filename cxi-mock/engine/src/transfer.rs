@@ -112,16 +112,14 @@ impl Transfers {
         } else {
             (local, remote, missing, source_error)
         };
-        if !from.0.copy(from.1, to, len) {
-            let bounce = self.bounce.len().max(len.min(BOUNCE));
-            self.bounce.resize(bounce, 0);
-            for at in (0..len).step_by(BOUNCE) {
-                let part = &mut self.bounce[..BOUNCE.min(len - at)];
-                let read = from.0.read(from.1 + at as u64, part);
-                read.map_err(|_| unread)?;
-                let written = to.0.write(to.1 + at as u64, part);
-                written.map_err(|_| unwritten)?;
-            }
+        let bounce = self.bounce.len().max(len.min(BOUNCE));
+        self.bounce.resize(bounce, 0);
+        for at in (0..len).step_by(BOUNCE) {
+            let part = &mut self.bounce[..BOUNCE.min(len - at)];
+            let read = from.0.read(from.1 + at as u64, part);
+            read.map_err(|_| unread)?;
+            let written = to.0.write(to.1 + at as u64, part);
+            written.map_err(|_| unwritten)?;
         }
         transfer.done += len as u64;
         Ok(())

@@ -100,17 +100,6 @@ impl Scatter {
             .try_for_each(|(segment, va, part)| segment.memory()?.write(&[(va, &from[part])]))
     }
 
-    /// Copies to other memory without the engine's own in between. Says whether it has.
-    pub(crate) fn copy(&self, offset: u64, (to, there): (&Self, u64), len: usize) -> bool {
-        let (Some(from), Some(to)) = (self.single(), to.single()) else {
-            return false;
-        };
-        let (Ok(source), Ok(target)) = (from.memory(), to.memory()) else {
-            return false;
-        };
-        source.copy(from.va + offset, (target, to.va + there), len)
-    }
-
     /// Changes a value, which has to lie in one segment.
     pub(crate) fn update(
         &self,

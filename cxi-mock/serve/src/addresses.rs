@@ -7,7 +7,7 @@ use nix::unistd::Pid;
 use cxi_ioctl::abi::pointers;
 use cxi_ioctl::{DriverRelease, Errno, Opcode, Pointers};
 
-use super::process::ProcessMemory;
+use super::memory::ProcessMemory;
 use super::{memory, procfs};
 use cxi_mock::{Backing, CallerMemory, ClientMemory};
 

@@ -33,7 +33,6 @@ mod orders;
 mod packets;
 mod place;
 mod privileges;
-mod process;
 mod procfs;
 mod running;
 mod server;

@@ -1,6 +1,11 @@
-//! The memory of other processes.
+//! The memory of other processes: of a caller that waits for an answer, and of a process for as long
+//! as the NIC uses it.
 
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io::{IoSlice, IoSliceMut};
+use std::os::unix::fs::FileExt;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use nix::errno::Errno as SysErrno;
 use nix::libc::{SYS_pwrite64, SYS_write};
@@ -8,8 +13,82 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
 
 use cxi_ioctl::Errno;
+use cxi_mock::{ClientMemory, MemoryFault};
 
 use super::procfs;
+
+/// The address of random bytes, in what the kernel tells a program that it starts.
+const AT_RANDOM: u64 = 25;
+
+/// A process, and random bytes that the kernel has given its program. Others follow when it executes
+/// another program, whereas its number stays.
+type Program = (Pid, [u8; 16]);
+
+/// The memory of a process while it executes one program.
+///
+/// A process number would not do: it stays when the process executes another program, which may
+/// have more privileges, and no number reaches a process whose main thread has ended. The
+/// descriptor of `/proc/PID/mem` belongs to the address space instead: when that is gone, it reads
+/// and writes nothing.
+#[derive(Debug)]
+pub(crate) struct ProcessMemory(Option<File>);
+
+/// What is in use: one object for each program, as the order of what goes there is the object's.
+static IN_USE: Mutex<BTreeMap<Program, Weak<ProcessMemory>>> = Mutex::new(BTreeMap::new());
+
+impl ProcessMemory {
+    /// The memory of a thread that waits for an answer, so that its process cannot execute another
+    /// program meanwhile.
+    pub(crate) fn of(thread: Pid) -> Arc<Self> {
+        let Some(program) = program_of(thread) else {
+            return Arc::new(Self(None));
+        };
+        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = in_use.get(&program).and_then(Weak::upgrade) {
+            return known;
+        }
+        let mut options = File::options();
+        let file = options.read(true).write(true);
+        let memory = Arc::new(Self(file.open(format!("/proc/{thread}/mem")).ok()));
+        in_use.retain(|_, memory| memory.strong_count() > 0);
+        in_use.insert(program, Arc::downgrade(&memory));
+        memory
+    }
+
+    fn file(&self) -> Result<&File, MemoryFault> {
+        self.0.as_ref().ok_or(MemoryFault)
+    }
+}
+
+fn program_of(thread: Pid) -> Option<Program> {
+    let told = fs::read(format!("/proc/{thread}/auxv")).ok()?;
+    let words: Vec<u64> = told
+        .as_chunks()
+        .0
+        .iter()
+        .map(|word| u64::from_ne_bytes(*word))
+        .collect();
+    let (pairs, _) = words.as_chunks();
+    let [_, address] = *pairs.iter().find(|[key, _]| *key == AT_RANDOM)?;
+    let mut random = [0; 16];
+    read(thread, address, &mut random).ok()?;
+    Some((procfs::process_of(thread)?, random))
+}
+
+impl ClientMemory for ProcessMemory {
+    fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
+        self.file()?
+            .read_exact_at(into, va)
+            .map_err(|_| MemoryFault)
+    }
+
+    fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
+        let file = self.file()?;
+        parts
+            .iter()
+            .try_for_each(|(va, part)| file.write_all_at(part, *va).map_err(|_| MemoryFault))
+    }
+}
 
 /// Writes parts into the memory of a thread's process; all of them, or an error.
 ///
@@ -102,7 +181,120 @@ pub(crate) fn self_test() -> Result<(), Errno> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
+    use std::process::{Child, Command, Stdio};
+    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use cxi_ioctl::DeviceMemory;
+    use nix::sys::signal::{Signal, kill};
+    use nix::sys::wait::waitpid;
+    use nix::unistd::{ForkResult, fork, gettid};
+
     use super::*;
+
+    /// A shell that has started to execute a script, with a pipe to it.
+    fn started(script: &str) -> Child {
+        let mut setarch = Command::new("setarch");
+        let setarch = setarch.args(["-R", "sh", "-c", &format!("echo; {script}")]);
+        let setarch = setarch.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = setarch.spawn().unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        child
+    }
+
+    fn memory_of(child: &Child) -> Arc<ProcessMemory> {
+        ProcessMemory::of(Pid::from_raw(child.id().try_into().unwrap()))
+    }
+
+    /// An address that the child's program has.
+    fn stack_of(child: &Child) -> u64 {
+        let maps = fs::read_to_string(format!("/proc/{}/maps", child.id())).unwrap();
+        let line = maps.lines().find(|line| line.ends_with("[stack]")).unwrap();
+        let (_, end) = line.split_once(' ').unwrap().0.split_once('-').unwrap();
+        u64::from_str_radix(end, 16).unwrap() - 8
+    }
+
+    #[test]
+    fn parts_arrive_and_bad_addresses_are_faults() {
+        let memory = ProcessMemory::of(gettid());
+        assert!(Arc::ptr_eq(&memory, &ProcessMemory::of(Pid::this())));
+        let own = DeviceMemory::new(4096).unwrap();
+        let va = own.address();
+        memory.write(&[(va + 8, &[1; 8]), (va, &[2; 8])]).unwrap();
+        assert_eq!(own.read_u64(0), Ok(0x0202_0202_0202_0202));
+        let mut bytes = [0; 16];
+        memory.read(va, &mut bytes).unwrap();
+        assert_eq!(bytes[8..], [1; 8]);
+        assert_eq!(memory.read(16, &mut bytes), Err(MemoryFault));
+        assert_eq!(memory.write(&[(u64::MAX, &[1])]), Err(MemoryFault));
+        assert_eq!(memory.write(&[]), Ok(()));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_has_no_memory() {
+        let mut child = started("read line");
+        let (memory, va) = (memory_of(&child), stack_of(&child));
+        assert_eq!(memory.read(va, &mut [0]), Ok(()));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(memory.read(va, &mut [0]), Err(MemoryFault));
+        assert_eq!(memory_of(&child).write(&[(va, &[1])]), Err(MemoryFault));
+    }
+
+    #[test]
+    #[allow(unsafe_code, reason = "no safe function ends the main thread alone")]
+    fn a_process_without_its_main_thread_has_memory() {
+        let secret = Box::new(AtomicU64::new(0));
+        let address = (&raw const *secret).expose_provenance() as u64;
+        let (mut from, to) = std::io::pipe().unwrap();
+        // SAFETY: the child takes no lock that another thread may have held: those of the
+        // allocator are free after a fork.
+        let ForkResult::Parent { child } = unsafe { fork() }.unwrap() else {
+            thread::spawn(move || {
+                secret.store(7, Ordering::Relaxed);
+                let thread = gettid().as_raw().to_ne_bytes();
+                (&to).write_all(&thread).unwrap();
+                thread::sleep(Duration::from_secs(60));
+            });
+            // SAFETY: it ends this thread, whose memory nothing uses any more.
+            unsafe { nix::libc::syscall(nix::libc::SYS_exit, 0) };
+            unreachable!("the thread has ended");
+        };
+        let mut thread = [0; 4];
+        from.read_exact(&mut thread).unwrap();
+        let status = || procfs::text(child, "status").unwrap();
+        while !status().contains("State:\tZ") {
+            thread::yield_now();
+        }
+        let memory = ProcessMemory::of(Pid::from_raw(i32::from_ne_bytes(thread)));
+        let mut word = [0; 8];
+        let read = memory.read(address, &mut word);
+        kill(child, Signal::SIGKILL).unwrap();
+        waitpid(child, None).unwrap();
+        assert_eq!((read, u64::from_ne_bytes(word)), (Ok(()), 7));
+    }
+
+    /// Without anyone who traces it, and without random addresses, so that both programs have their
+    /// memory in much the same places.
+    #[test]
+    fn another_program_has_other_memory() {
+        let mut child = started("read line; exec sh -c 'echo; read line'");
+        let (before, va) = (memory_of(&child), stack_of(&child));
+        assert_eq!(before.read(va, &mut [0]), Ok(()));
+        writeln!(child.stdin.as_mut().unwrap()).unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
+        let after = memory_of(&child);
+        let there = stack_of(&child);
+        assert_eq!(after.read(there, &mut [0]), Ok(()));
+        for va in [va, there] {
+            assert_eq!(before.read(va, &mut [0]), Err(MemoryFault));
+            assert_eq!(before.write(&[(va, &[1])]), Err(MemoryFault));
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     #[test]
     fn own_memory_can_be_written() {

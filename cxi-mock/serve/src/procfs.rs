@@ -36,6 +36,11 @@ pub(crate) fn status(thread: Pid) -> Option<Status> {
     text(thread, "status").map(Status)
 }
 
+/// The process of a thread, unless it has ended.
+pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
+    process(&head(thread)?)
+}
+
 /// The process of the thread with that status.
 pub(crate) fn process(status: &Status) -> Option<Pid> {
     status.value("Tgid")?.parse().ok().map(Pid::from_raw)

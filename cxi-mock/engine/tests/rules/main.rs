@@ -5,7 +5,6 @@ mod rig;
 
 mod addresses;
 mod atomics;
-mod copies;
 mod counters;
 mod entries;
 mod event_queues;

@@ -214,3 +214,34 @@ fn a_portal_that_goes_during_a_copy_keeps_no_entry() {
     rig.engine.run_until_idle();
     assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 0);
 }
+
+/// A copy of several steps, each of several parts, of which none lies on a boundary.
+#[test]
+fn rule_15_4_a_long_copy_is_exact() {
+    const LONG: u32 = (1 << 20) + 2 * (1 << 17) + 5;
+    let data: Vec<u8> = (0..LONG)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0])
+        .collect();
+    let (from, to) = (BUFFER + 3, BUFFER + 0x20_0001);
+    for gets in [false, true] {
+        let mut rig = Rig::matching();
+        rig.memory.put(from, &data);
+        let (remote, local, command) = if gets {
+            (from, to, get(LONG))
+        } else {
+            (to, from, put(LONG))
+        };
+        rig.append(
+            &entry(1, remote, LONG.into()).with_flags(TargetFlags::OP_PUT | TargetFlags::OP_GET),
+        );
+        rig.put(&FullDma {
+            local_addr: local,
+            ..command
+        });
+        assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+        assert!(rig.memory.bytes(to, LONG as usize) == data, "get: {gets}");
+        // Nothing before it or after it.
+        assert_eq!(rig.memory.bytes(to - 1, 1), [0]);
+        assert_eq!(rig.memory.bytes(to + u64::from(LONG), 1), [0]);
+    }
+}

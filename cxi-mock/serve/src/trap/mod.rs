@@ -6,8 +6,6 @@
 //! has to look. A process that is traced already, or may not be traced, has polled doorbells instead.
 
 #[cfg(target_arch = "x86_64")]
-mod loan;
-#[cfg(target_arch = "x86_64")]
 mod store;
 #[cfg(target_arch = "x86_64")]
 mod tracee;
@@ -16,13 +14,11 @@ mod tracer;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use nix::unistd::Pid;
 
-#[cfg(not(target_arch = "x86_64"))]
-use super::process::RemoteAddress;
-use super::process::process_of;
+use super::procfs::process_of;
 use super::server::{OpenFile, Server};
 use super::setup::Doorbells;
 
@@ -36,6 +32,8 @@ pub(crate) struct Traps {
 /// What is known about a process and those that it has forked.
 #[derive(Debug, Default)]
 struct Traced {
+    /// Whether it can be traced, once that is known.
+    seized: OnceLock<bool>,
     /// Files that it may have doorbells of.
     files: Mutex<Vec<Weak<OpenFile>>>,
     /// Grows when a doorbell may be at another address.
@@ -60,25 +58,33 @@ impl Traps {
         let Some(process) = process else {
             return false;
         };
-        let mut all = self.traced();
-        let traced = if let Some(traced) = all.get(&process) {
-            Arc::clone(traced)
-        } else {
-            let traced = Arc::default();
-            if !start(server, process, &traced) {
-                return false;
-            }
-            all.insert(process, Arc::clone(&traced));
-            traced
-        };
-        traced.epoch.fetch_add(1, Ordering::Release);
+        let traced = Arc::clone(self.traced().entry(process).or_default());
+        // Without the lock on all processes, as one that is executing another program cannot be
+        // traced yet: only its own threads wait for that.
+        if !traced
+            .seized
+            .get_or_init(|| start(server, process, &traced))
+        {
+            self.forget(process, &traced);
+            return false;
+        }
         let mut files = traced.files();
         files.retain(|known| known.strong_count() > 0);
         let file = Arc::downgrade(file);
         if !files.iter().any(|known| known.ptr_eq(&file)) {
             files.push(file);
         }
+        drop(files);
+        traced.epoch.fetch_add(1, Ordering::Release);
         true
+    }
+
+    /// A process has ended, or executes another program, unless that has another tracer by now.
+    fn forget(&self, process: Pid, traced: &Arc<Traced>) {
+        let mut all = self.traced();
+        if all.get(&process).is_some_and(|it| Arc::ptr_eq(it, traced)) {
+            all.remove(&process);
+        }
     }
 
     fn traced(&self) -> MutexGuard<'_, HashMap<Pid, Arc<Traced>>> {
@@ -93,14 +99,7 @@ impl Traced {
 }
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) use loan::copy;
-#[cfg(target_arch = "x86_64")]
 use tracer::start;
-
-#[cfg(not(target_arch = "x86_64"))]
-pub(crate) fn copy(_from: RemoteAddress, _to: RemoteAddress, _len: usize) -> bool {
-    false
-}
 
 /// The instructions of other processors are not known here.
 #[cfg(not(target_arch = "x86_64"))]

@@ -10,34 +10,29 @@ use std::time::Duration;
 
 use fuser::INodeNo;
 use nix::libc::{PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
-use nix::libc::{SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU};
+use nix::libc::{SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, user_regs_struct};
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
-use rustix::process::WaitStatus;
 
 use super::super::error::say;
 use super::super::place::Place;
-use super::super::process::process_of;
+use super::super::procfs::process_of;
 use super::super::server::{OpenFile, Server};
 use super::super::{children, memory, procfs};
 use super::Traced;
-use super::store::{MAX_BYTES, Store, numbered};
-use super::{loan, tracee};
+use super::store::{MAX_BYTES, Store};
+use super::tracee;
 
 const PAGE: u64 = 4096;
 /// How long a process may take to be traced: one that executes another program cannot be, until the
 /// thread that waits here for an answer has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// New threads and forked processes are traced as well; a program that is executed is not. A thread
-/// that is killed stops once more, whichever other threads its process has: no copy is waited for
-/// that it will not make.
-pub(super) const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
+/// New threads and forked processes are traced as well; a program that is executed is not.
+const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
     .union(Options::PTRACE_O_TRACEFORK)
     .union(Options::PTRACE_O_TRACEVFORK)
-    .union(Options::PTRACE_O_TRACEEXEC)
-    .union(Options::PTRACE_O_TRACEEXIT)
-    .union(Options::PTRACE_O_TRACESYSGOOD);
+    .union(Options::PTRACE_O_TRACEEXEC);
 
 /// Traces a process from now on, in a thread of its own. Returns whether that is possible.
 pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) -> bool {
@@ -47,6 +42,7 @@ pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) ->
         server: Arc::clone(server),
         traced: Arc::clone(traced),
         windows: HashMap::new(),
+        stores: HashMap::new(),
         epoch: 0,
     };
     let thread = thread::Builder::new()
@@ -66,6 +62,8 @@ struct Tracer {
     traced: Arc<Traced>,
     /// Pages that have been stored to, by thread.
     windows: HashMap<(Pid, u64), Window>,
+    /// Instructions that have stored to them, by thread and address.
+    stores: HashMap<(Pid, u64), Store>,
     epoch: u64,
 }
 
@@ -83,18 +81,13 @@ impl Tracer {
 
     fn run(&mut self) {
         while let Some((thread, status)) = tracee::next() {
-            self.changed(thread, status);
-        }
-    }
-
-    /// Handles a thread that has stopped or ended.
-    fn changed(&mut self, thread: Pid, status: WaitStatus) {
-        match status.stopping_signal() {
-            // Of a thread that was killed, the end comes next.
-            Some(signal) => {
-                let _ = self.stopped(thread, signal, status.as_raw() >> 16);
+            match status.stopping_signal() {
+                // Of a thread that was killed, the end comes next.
+                Some(signal) => {
+                    let _ = self.stopped(thread, signal, status.as_raw() >> 16);
+                }
+                None => self.forget(thread),
             }
-            None => self.forget(thread),
         }
     }
 
@@ -123,53 +116,59 @@ impl Tracer {
     }
 
     fn forget(&mut self, thread: Pid) {
-        let mut all = self.server.traps.traced();
-        // A program that was executed may have another tracer.
-        if all
-            .get(&thread)
-            .is_some_and(|it| Arc::ptr_eq(it, &self.traced))
-        {
-            all.remove(&thread);
-        }
-        drop(all);
+        self.server.traps.forget(thread, &self.traced);
         self.windows.retain(|(of, _), _| *of != thread);
-        loan::forget(thread);
+        self.stores.retain(|(of, _), _| *of != thread);
     }
 
     /// If a thread was stopped at a store to a doorbell, does what the store does and lets it go
     /// on. `None` for another cause.
     fn rang(&mut self, thread: Pid) -> Option<()> {
-        let address = tracee::unreachable_address(thread)?;
-        let (file, offset) = self.window_at(thread, address)?;
         let mut registers = ptrace::getregs(thread).ok()?;
-        let mut code = [0; MAX_BYTES];
-        let code = memory::read_some(thread, registers.rip, &mut code);
-        let store = Store::decode(code, &numbered(&mut registers).map(|register| *register))?;
-        let ring = || file.client.store(offset, store.word);
-        let (held, since) = loan::lend(thread, registers, ring);
-        if held.is_none() {
-            say(format_args!(
-                "the instruction of thread {thread} at {:#x} stores to no doorbell, or not eight \
-                 bytes: it is left out",
-                registers.rip
-            ));
-        }
+        let known = self.stores.get(&(thread, registers.rip)).copied();
+        let rung = known.and_then(|store| Some((store, self.ring(thread, &store, &registers)?)));
+        // The code may have changed since it was read, which took a system call.
+        let (store, held) = rung.or_else(|| {
+            let mut code = [0; MAX_BYTES];
+            let code = memory::read_some(thread, registers.rip, &mut code);
+            let store = Store::decode(code, registers.rip)?;
+            let held = self.ring(thread, &store, &registers)?;
+            self.stores.insert((thread, registers.rip), store);
+            Some((store, held))
+        })?;
         self.server.wake_all();
-        if !since.is_some_and(tracee::is_another_program) {
-            registers.rip += store.len;
-            let _ = if let (Some(held), Some(number)) = (held, store.exchanges) {
-                *numbered(&mut registers)[number] = held;
-                ptrace::setregs(thread, registers)
-            } else {
-                tracee::jump(thread, registers.rip)
-            };
-        }
-        if let Some(since) = since {
-            self.changed(thread, since);
+        // Of a thread that was killed since, the end comes next.
+        let _ = if let Some(register) = store.exchanged(&mut registers) {
+            *register = held;
+            registers.rip = store.end();
+            ptrace::setregs(thread, registers)
         } else {
-            let _ = tracee::go_on(thread, 0);
-        }
+            tracee::jump(thread, store.end())
+        };
+        let _ = tracee::go_on(thread, 0);
         Some(())
+    }
+
+    /// Does what a store does if it is to a doorbell. Returns what an exchange finds there.
+    fn ring(&mut self, thread: Pid, store: &Store, registers: &user_regs_struct) -> Option<u64> {
+        let word = store.word(registers);
+        store.addresses(registers).find_map(|address| {
+            let (file, offset) = self.window_at(thread, address)?;
+            let held = file.client.store(offset, word);
+            if held.is_none() {
+                // The program may have freed the doorbell, and have something else there by now.
+                if !file.client.has_doorbell(offset) {
+                    self.windows.remove(&(thread, address - address % PAGE));
+                    return None;
+                }
+                say(format_args!(
+                    "the instruction of thread {thread} at {:#x} stores to no doorbell, or not \
+                     eight bytes: it is left out",
+                    registers.rip
+                ));
+            }
+            held.or(word).or(Some(0))
+        })
     }
 
     /// The file and the offset that an address of a thread's process belongs to.
@@ -188,6 +187,8 @@ impl Tracer {
             return None;
         };
         let files = self.traced.files();
+        // The number that the kernel shows for a mapping is the same for all who opened the device,
+        // but no two files of a NIC have a doorbell at the same offset.
         let file = files
             .iter()
             .filter_map(Weak::upgrade)
