@@ -224,9 +224,13 @@ fn a_controller_that_is_killed_leaves_no_vni_for_two_jobs() {
         let node = compute(&site, &mock);
         let _ = node.prolog(&starting(1)).unwrap();
         killed().release(&Ending::Job(job(1))).unwrap_err();
-        // Its record says that it is running: a clean-up of the node keeps its services.
-        assert_eq!(mock.nics()[0].state().svc_count, 2);
-        release(&site, &pool, 1);
+        // The decision has moved, so a clean-up of the node would destroy its services, and its VNI is
+        // no other job's before they are gone.
+        let controller = site.controller(&pool).unwrap();
+        let again = controller.release(&Ending::Job(job(1))).unwrap();
+        assert_eq!((again.result.len(), again.warnings.len()), (0, 0));
+        let early = reserve(&site, &pool, 1, "n1").unwrap_err();
+        assert_eq!(early.code(), ErrorCode::Busy, "{early}");
         let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
         assert_eq!(report.status(), ReleaseStatus::Done);
         killed().collect().unwrap_err();
@@ -239,4 +243,52 @@ fn a_controller_that_is_killed_leaves_no_vni_for_two_jobs() {
         );
         assert_eq!(pool.lock().unwrap().pool().jobs().count(), 0);
     }
+}
+
+/// What a controller leaves that is killed between two system calls.
+#[test]
+fn what_a_killed_controller_leaves_is_finished() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let controller = site.controller(&pool).unwrap();
+    let decisions = directory.path().join("decisions");
+    let jobs = || pool.lock().unwrap().pool().jobs().count();
+    // Before the decision, with VNIs or before it has some: a new attempt, or the end.
+    for (in_pool, tries_again) in [(true, true), (true, false), (false, true), (false, false)] {
+        reserve(&site, &pool, 1, "n1").unwrap();
+        fs::remove_file(decisions.join("running/1/job.json")).unwrap();
+        if !in_pool {
+            pool.lock()
+                .unwrap()
+                .cancel(&job(1), Timestamp::now())
+                .unwrap();
+        }
+        if tries_again {
+            reserve(&site, &pool, 1, "n1").unwrap();
+            release(&site, &pool, 1);
+            controller
+                .confirm(&job(1), &NodeName::new("n1").unwrap())
+                .unwrap();
+            assert!(controller.collect().unwrap().is_empty());
+        } else {
+            let ended = controller.release(&Ending::AllBut(Vec::new())).unwrap();
+            assert!(ended.result.is_empty() && ended.warnings.is_empty());
+        }
+        assert_eq!(jobs(), 0);
+        assert_eq!(fs::read_dir(decisions.join("running")).unwrap().count(), 0);
+    }
+    // After the decision has moved, and while it is removed.
+    reserve(&site, &pool, 1, "n1").unwrap();
+    fs::rename(decisions.join("running/1"), decisions.join("ended/1")).unwrap();
+    let (listed, missing) = controller.list().unwrap().remove(0);
+    assert!(listed.ended() && missing == ["n1"]);
+    assert!(controller.collect().unwrap().is_empty());
+    assert_eq!(jobs(), 1);
+    controller
+        .confirm(&job(1), &NodeName::new("n1").unwrap())
+        .unwrap();
+    fs::create_dir_all(decisions.join("ended/2/confirmed")).unwrap();
+    assert!(controller.collect().unwrap().is_empty());
+    assert_eq!(jobs(), 0);
+    assert_eq!(fs::read_dir(decisions.join("ended")).unwrap().count(), 0);
 }

@@ -267,10 +267,19 @@ impl<'a> Controller<'a> {
                 uid: request.uid,
             });
         }
+        if self.decisions.find_ended(job)?.is_some() {
+            return Err(SiteError::Ending(job.clone()));
+        }
         // The options of the first component apply to all.
         let wanted = before
             .as_ref()
             .map_or(usize::from(wanted), |before| before.vnis.len());
+        let step = component.as_str().parse();
+        let step = step.map_err(|source| SiteError::Component {
+            component: component.clone(),
+            source,
+        })?;
+        self.decisions.prepare(job)?;
         // The pool first: a decision whose VNIs another job could get would be worse than VNIs
         // without a decision, which the next attempt finds again.
         let vnis = match u8::try_from(wanted) {
@@ -279,12 +288,11 @@ impl<'a> Controller<'a> {
                 if let Some(tenant) = request.tenant.clone() {
                     vnis = vnis.for_tenant(tenant);
                 }
-                let step = component.as_str().parse();
-                let step = step.map_err(|source| SiteError::Component {
-                    component: component.clone(),
-                    source,
-                })?;
-                pool_store::share(&*self.pool, job, &step, &vnis)?
+                let shared = pool_store::share(&*self.pool, job, &step, &vnis);
+                if shared.is_err() && before.is_none() {
+                    self.decisions.take_back(job)?;
+                }
+                shared?
             }
             _ => Vec::new(),
         };
@@ -321,6 +329,16 @@ impl<'a> Controller<'a> {
         pool_store::cancel(&*self.pool, job)
     }
 
+    /// Cancels a job whose reservation was killed before there was a decision, so that no node knows
+    /// of it.
+    fn cancel_unfinished(&self, job: &JobId) -> Result<(), SiteError> {
+        if self.decisions.is_unfinished(job)? {
+            pool_store::cancel(&*self.pool, job)?;
+            self.decisions.take_back(job)?;
+        }
+        Ok(())
+    }
+
     /// Ends jobs, or components of them. Their VNIs are free when all their nodes have confirmed.
     /// Returns the jobs and components that ended.
     ///
@@ -337,6 +355,7 @@ impl<'a> Controller<'a> {
         let mut released = Vec::new();
         for job in jobs {
             let Some(mut decision) = self.decisions.find_running(&job)? else {
+                self.cancel_unfinished(&job)?;
                 continue;
             };
             let before = released.len();
@@ -349,12 +368,12 @@ impl<'a> Controller<'a> {
             if released.len() == before {
                 continue;
             }
-            // The pool first: once the decision has moved, nodes confirm, and a job that is confirmed
-            // must be draining.
+            // The decision first: what is decided to be over does not run, and no VNI is free before
+            // the nodes have confirmed, whatever the pool says.
+            self.decisions.end(&decision)?;
             if decision.ended() && !decision.vnis.is_empty() {
                 pool_store::drain(&*self.pool, &job)?;
             }
-            self.decisions.end(&decision)?;
         }
         warnings.extend(self.collect_locked()?);
         if matches!(ending, Ending::AllBut(_)) {
@@ -380,7 +399,7 @@ impl<'a> Controller<'a> {
     fn collect_locked(&self) -> Result<Vec<Warning>, SiteError> {
         let mut warnings = Vec::new();
         for job in self.decisions.ended_jobs()? {
-            match self.decisions.find(&job) {
+            match self.decisions.find_ended(&job) {
                 Ok(Some(decision)) if self.decisions.missing(&decision)?.is_empty() => {
                     // The record goes last: as long as it is there, this is tried again.
                     if !decision.vnis.is_empty() {
@@ -388,7 +407,9 @@ impl<'a> Controller<'a> {
                     }
                     self.decisions.forget(&job)?;
                 }
-                Ok(_) => {}
+                Ok(Some(_)) => {}
+                // What a controller left that was killed while it forgot the job.
+                Ok(None) => self.decisions.forget(&job)?,
                 // The others' VNIs are free all the same.
                 Err(error) => warnings.push(Warning::Job(error.into())),
             }

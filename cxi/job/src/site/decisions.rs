@@ -89,6 +89,15 @@ impl Decision {
 /// ended/JOB/...                 the same, once all of the job has ended
 /// ```
 ///
+/// Each change is one system call: creating, replacing or removing `job.json`, or moving `JOB`. What a
+/// controller leaves that is killed before or after it is one of these states:
+///
+/// | directory of the job | the pool may have it | what finishes it |
+/// |---|---|---|
+/// | in `running`, without `job.json` | yes | reserving it again; ending it cancels it, as no node knows it |
+/// | in `ended` | reserved, draining, or no longer | collecting frees it, once all nodes have confirmed |
+/// | in `ended`, without `job.json` | no | collecting removes the rest |
+///
 /// Nodes take no lock of the controller's, as ten thousand of them would wait for each other: each
 /// writes one file that no other writes.
 #[derive(Clone, Debug)]
@@ -144,14 +153,28 @@ impl Decisions {
         Ok(reservation.map(|reservation| (decision, Some(reservation))))
     }
 
+    /// What was decided for a job that has ended.
+    pub(super) fn find_ended(&self, job: &JobId) -> Result<Option<Decision>, RecordError> {
+        let path = self.ended().join(name_of(job)?).join("job.json");
+        let mut decision: Option<Decision> = DECISION.read(&path)?;
+        // Where the record is says so, as moving it is all that ends a job.
+        for component in decision
+            .iter_mut()
+            .flat_map(|it| it.components.values_mut())
+        {
+            component.ended = true;
+        }
+        Ok(decision)
+    }
+
     /// A job that ends in the meantime is first in one directory, then in the other.
     fn place(&self, job: &JobId) -> Result<Option<(PathBuf, Decision)>, RecordError> {
         let name = name_of(job)?;
-        for directory in [self.running(), self.ended()] {
-            let place = directory.join(name);
-            if let Some(decision) = DECISION.read(&place.join("job.json"))? {
-                return Ok(Some((place, decision)));
-            }
+        if let Some(decision) = self.find_running(job)? {
+            return Ok(Some((self.running().join(name), decision)));
+        }
+        if let Some(decision) = self.find_ended(job)? {
+            return Ok(Some((self.ended().join(name), decision)));
         }
         // Nothing is known if the directory is not there: its file system is not mounted.
         File::open(self.running())
@@ -188,11 +211,23 @@ impl Decisions {
             .is_none_or(|(place, _)| place.join("confirmed").join(node.as_str()).exists()))
     }
 
+    /// Makes the directory of a job before it is in the pool: a directory without a decision tells
+    /// that its reservation did not end.
+    pub(super) fn prepare(&self, job: &JobId) -> Result<(), RecordError> {
+        let confirmed = self.running().join(name_of(job)?).join("confirmed");
+        fs::create_dir_all(&confirmed).map_err(cannot(&confirmed, "created"))
+    }
+
+    /// Whether there is a directory of a job that runs, without a decision.
+    pub(super) fn is_unfinished(&self, job: &JobId) -> Result<bool, RecordError> {
+        let place = self.running().join(name_of(job)?);
+        Ok(place.is_dir() && self.find_running(job)?.is_none())
+    }
+
     /// Writes what was decided. The nodes of a component that begins have confirmed nothing yet.
     pub(super) fn begin(&self, decision: &Decision, component: &JobId) -> Result<(), RecordError> {
         let place = self.running().join(name_of(&decision.job)?);
         let confirmed = place.join("confirmed");
-        fs::create_dir_all(&confirmed).map_err(cannot(&confirmed, "created"))?;
         let there: BTreeSet<String> = names(&confirmed)?.into_iter().collect();
         if let (false, Some(component)) = (there.is_empty(), decision.components.get(component)) {
             for node in component
@@ -228,25 +263,25 @@ impl Decisions {
         reservation.write(&self.reservation_path(job)?, None)
     }
 
-    /// Takes a decision back that no node has acted on.
+    /// Takes a decision back that no node has acted on, or the directory of one that was never made.
     pub(super) fn take_back(&self, job: &JobId) -> Result<(), RecordError> {
-        let place = self.running().join(name_of(job)?);
-        fs::remove_dir_all(&place).map_err(cannot(&place, "removed"))
+        remove_job(&self.running().join(name_of(job)?))
     }
 
-    /// Writes what has ended of a job; if all of it has, the nodes find it among those.
+    /// Writes what has ended of a job; if all of it has, moves it to where nodes find the jobs that
+    /// have ended.
     pub(super) fn end(&self, decision: &Decision) -> Result<(), RecordError> {
         let name = name_of(&decision.job)?;
         let (running, ended) = (self.running().join(name), self.ended().join(name));
-        DECISION.write(&running.join("job.json"), decision, PUBLIC)?;
-        if decision.ended() {
-            remove(&self.reservation_path(&decision.job)?)?;
-            fs::rename(&running, &ended).map_err(cannot(&running, "moved"))?;
+        if !decision.ended() {
+            return DECISION.write(&running.join("job.json"), decision, PUBLIC);
         }
-        Ok(())
+        fs::rename(&running, &ended).map_err(cannot(&running, "moved"))?;
+        // A token that is of no use any more.
+        remove(&ended.join("reservation.json"))
     }
 
-    /// The jobs that run.
+    /// The jobs that run, and those whose reservation did not end.
     pub(super) fn running_jobs(&self) -> Result<Vec<JobId>, RecordError> {
         jobs_in(&self.running())
     }
@@ -270,8 +305,16 @@ impl Decisions {
 
     /// Forgets a job that has ended.
     pub(super) fn forget(&self, job: &JobId) -> Result<(), RecordError> {
-        let place = self.ended().join(name_of(job)?);
-        fs::remove_dir_all(&place).map_err(cannot(&place, "removed"))
+        remove_job(&self.ended().join(name_of(job)?))
+    }
+}
+
+/// Removes the decision first: without it, no node creates a file there any more.
+fn remove_job(place: &Path) -> Result<(), RecordError> {
+    remove(&place.join("job.json"))?;
+    match fs::remove_dir_all(place) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed.map_err(cannot(place, "removed")),
     }
 }
 

@@ -51,6 +51,9 @@ pub enum SiteError {
         /// The requested user.
         uid: u32,
     },
+    /// An earlier run of the job has ended, and not all of its nodes have confirmed.
+    #[error("job {0} has ended, and not all of its nodes have confirmed that yet")]
+    Ending(JobId),
     /// The site's settings forbid an option.
     #[error("network option {0}: this site does not allow it")]
     NotAllowed(&'static str),
@@ -140,6 +143,7 @@ impl SiteError {
             | Self::Collectives(_)
             | Self::Environment(EnvironmentError::RepeatedDevice { .. }) => ErrorCode::BadInput,
             Self::Locked(error) if error.is_busy() => ErrorCode::Busy,
+            Self::Ending(_) => ErrorCode::Busy,
             Self::Record(error) => error.code(),
             Self::Reserve(error) => error.code(),
             Self::Pool(error) => error.code(),

@@ -58,9 +58,12 @@ pub(super) fn share(
     Ok(vnis)
 }
 
-/// Frees the VNIs of a job that did not start.
+/// Frees the VNIs of a job that did not start, if it has some.
 pub(super) fn cancel(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
-    store.change(&mut |pool, now| Ok(pool.cancel(job, now)?))
+    store.change(&mut |pool, now| match pool.job(job) {
+        None => Ok(Changed::nothing()),
+        Some(_) => Ok(pool.cancel(job, now)?),
+    })
 }
 
 /// Ends a job's use of its VNIs, if it still has them.
