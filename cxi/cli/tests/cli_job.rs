@@ -29,19 +29,19 @@ fn the_fourth_job_is_told_who_has_the_tle_pools_and_what_to_do() {
     prolog(&node, 4, &[]).refused(
         7,
         "error: cxi0-1: no TLE pool is left for the 8 TLEs of the job
-  A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at most 3 \
-         services with TLEs fit a NIC, however few TLEs they ask for. A service without limits \
-         has TLEs too.
-  Who has it:
+  A NIC has 4 TLE pools. The default service has one even while it is disabled, so at most 3 \
+         services with TLEs fit on a NIC, however few TLEs they ask for. A service without limits \
+         also has TLEs.
+  Held by:
     service 1 (default service, VNIs 1,10, disabled): 512 TLEs reserved
     service 2 (uid 1001, VNI 1021): 8 TLEs reserved, nothing in use
     service 3 (uid 1002, VNI 1022): 8 TLEs reserved, nothing in use
     service 4 (uid 1003, VNI 1023): 8 TLEs reserved, nothing in use
   What to do:
-    - Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered \
+    - Give jobs limits with 0 TLEs: any number of them then fit on a NIC, without triggered \
          operations.
     - Wait for one of these jobs to end. If one has ended, release its services, or clean \
-         the node up from what ended jobs left behind.
+         up what ended jobs left on the node.
 The job has no service on any NIC.
   --no-tles makes a job without TLEs, --mode=scale-back takes what is available.
   cxi job plan shows how many jobs of a size fit, cxi service usage who has what.",

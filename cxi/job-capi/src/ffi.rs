@@ -80,7 +80,7 @@ impl<T> Out<T> {
     }
 }
 
-/// The number of an open node, which C takes for a pointer: nobody follows it.
+/// The number of an open node, which C takes for a pointer: it is never dereferenced.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Handle(*mut ());

@@ -1,15 +1,14 @@
 //! Checking a job's environment against its node.
 
-use std::fmt;
-
 use super::describe;
 use super::environment::SlingshotEnv;
 use super::node::{NicProblem, Node};
-use cxi::{DeviceId, Member, ServiceId, TrafficClasses, Vni, VniAccess};
+use cxi::{DeviceId, Member, ServiceId, VniAccess};
 
 /// Why a job cannot use what its environment names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[error("{device}: {text}")]
 #[non_exhaustive]
 pub struct EnvironmentProblem {
     /// The NIC.
@@ -17,79 +16,7 @@ pub struct EnvironmentProblem {
     /// The service named for it.
     pub service: ServiceId,
     /// What is wrong.
-    pub kind: EnvironmentProblemKind,
-}
-
-/// What is wrong with one entry of an environment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "snake_case")
-)]
-#[non_exhaustive]
-pub enum EnvironmentProblemKind {
-    /// The node has no such NIC.
-    NoNic,
-    /// The NIC cannot be used.
-    Unusable(Vec<NicProblem>),
-    /// The NIC does not answer.
-    Unreadable(String),
-    /// The NIC has no such service.
-    NoService,
-    /// The service is disabled.
-    Disabled,
-    /// The service does not admit the job's processes.
-    NotAMember {
-        /// The service in words.
-        name: String,
-    },
-    /// The service does not allow a VNI.
-    Vni {
-        /// The VNI.
-        vni: Vni,
-        /// The service in words.
-        name: String,
-    },
-    /// The service does not allow all the traffic classes.
-    TrafficClasses {
-        /// Those in the environment that are not allowed.
-        classes: TrafficClasses,
-    },
-}
-
-impl fmt::Display for EnvironmentProblem {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use EnvironmentProblemKind as Kind;
-        let Self {
-            device, service, ..
-        } = self;
-        match &self.kind {
-            Kind::NoNic => write!(f, "{device}: the node has no such NIC"),
-            Kind::Unusable(problems) => {
-                let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
-                write!(f, "{device}: {}", problems.join("; "))
-            }
-            Kind::Unreadable(reason) => f.write_str(reason),
-            Kind::NoService => write!(
-                f,
-                "{device}: there is no service {service}: it was released, or the variables are \
-                 another node's"
-            ),
-            Kind::Disabled => write!(f, "{device}: service {service} is disabled"),
-            Kind::NotAMember { name } => {
-                write!(
-                    f,
-                    "{device}: {name} is not for this user: an open gives EPERM"
-                )
-            }
-            Kind::Vni { vni, name } => write!(f, "{device}: {name} does not allow VNI {vni}"),
-            Kind::TrafficClasses { classes } => write!(
-                f,
-                "{device}: service {service} does not allow traffic class {classes}"
-            ),
-        }
-    }
+    pub text: String,
 }
 
 impl SlingshotEnv {
@@ -127,11 +54,11 @@ impl SlingshotEnv {
         let entries = self.services().iter();
         entries
             .flat_map(|(device, service)| {
-                let kinds = self.check_one(node, *device, *service, who);
-                kinds.into_iter().map(|kind| EnvironmentProblem {
+                let texts = self.check_one(node, *device, *service, who);
+                texts.into_iter().map(|text| EnvironmentProblem {
                     device: *device,
                     service: *service,
-                    kind,
+                    text,
                 })
             })
             .collect()
@@ -143,20 +70,17 @@ impl SlingshotEnv {
         device: DeviceId,
         id: ServiceId,
         who: &[Member],
-    ) -> Vec<EnvironmentProblemKind> {
-        use EnvironmentProblemKind as Kind;
+    ) -> Vec<String> {
         let Some(nic) = node.nic(device) else {
-            return vec![Kind::NoNic];
+            return vec!["the node has no such NIC".to_owned()];
         };
-        let mut found = Vec::new();
         // A virtual function shows the services of its physical function, which is fine for a job.
         let problems = nic.problems().iter();
-        let problems: Vec<NicProblem> = problems
-            .filter(|problem| **problem != NicProblem::VirtualFunction)
-            .cloned()
-            .collect();
+        let problems = problems.filter(|problem| **problem != NicProblem::VirtualFunction);
+        let problems: Vec<String> = problems.map(ToString::to_string).collect();
+        let mut found = Vec::new();
         if !problems.is_empty() {
-            found.push(Kind::Unusable(problems));
+            found.push(problems.join("; "));
         }
         let Some(open) = nic.device() else {
             return found;
@@ -164,23 +88,25 @@ impl SlingshotEnv {
         let service = match open.services().list() {
             Ok(services) => services.into_iter().find(|service| service.id() == id),
             Err(error) => {
-                found.push(Kind::Unreadable(error.to_string()));
+                found.push(error.without_device().to_string());
                 return found;
             }
         };
         let Some(service) = service else {
-            found.push(Kind::NoService);
+            found.push(format!(
+                "there is no service {id}: it was released, or the variables are another node's"
+            ));
             return found;
         };
         let name = describe::service(&service);
         if !service.is_enabled() {
-            found.push(Kind::Disabled);
+            found.push(format!("service {id} is disabled"));
         }
         if let Some(members) = service.members()
             && !who.is_empty()
             && !who.iter().any(|one| members.contains(*one))
         {
-            found.push(Kind::NotAMember { name: name.clone() });
+            found.push(format!("{name} is not for this user: an open gives EPERM"));
         }
         let allowed = service.vnis();
         let restricted = allowed != VniAccess::Unrestricted;
@@ -188,16 +114,14 @@ impl SlingshotEnv {
             .vnis()
             .iter()
             .filter(|vni| restricted && !allowed.contains(**vni));
-        found.extend(foreign.map(|vni| Kind::Vni {
-            vni: *vni,
-            name: name.clone(),
-        }));
+        found.extend(foreign.map(|vni| format!("{name} does not allow VNI {vni}")));
         if let (Some(named), Some(allowed)) = (self.traffic_classes(), service.traffic_classes())
             && !allowed.contains(named)
         {
-            found.push(Kind::TrafficClasses {
-                classes: named - allowed,
-            });
+            found.push(format!(
+                "service {id} does not allow traffic class {}",
+                named - allowed
+            ));
         }
         found
     }

@@ -53,7 +53,7 @@ impl Node {
         if let Some(pause) = policy.pause(self)
             && orphans.iter().any(unfinished)
         {
-            // A service that another process is about to finish is no orphan. A running prolog
+            // A service that another process is about to finish is not an orphan. A running prolog
             // holds the lock, however long it takes.
             options.sleep(pause);
             let _held = self.acquire().map_err(io::Error::other)?;

@@ -34,7 +34,7 @@ use cxi::{
 ///         .build()
 ///         .unwrap_err()
 ///         .to_string(),
-///     "no member: name the uid, gid or network namespace of the job, or anybody on the node can \
+///     "no member: name the uid, gid or network namespace of the job, or every user of the node can \
 ///      use its services"
 /// );
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -319,7 +319,7 @@ impl JobRequestBuilder {
 pub enum InvalidJobRequest {
     /// No member is named.
     #[error(
-        "no member: name the uid, gid or network namespace of the job, or anybody on the node can \
+        "no member: name the uid, gid or network namespace of the job, or every user of the node can \
          use its services"
     )]
     NoMember,

@@ -206,7 +206,7 @@ impl Node {
         Self::sorted(nics.collect())
     }
 
-    /// Makes a node of NICs behind other transports, by number: those of a mock node in tests.
+    /// Makes a node of NICs with other transports, by number: in tests, those of a mock node.
     #[must_use]
     pub fn from_transports<T: Transport + 'static>(
         nics: impl IntoIterator<Item = (u32, T)>,

@@ -74,7 +74,7 @@ impl ProcFs {
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     users.hidden += 1;
                 }
-                // It does not, or has ended meanwhile.
+                // It does not, or has ended in the meantime.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -91,7 +91,7 @@ impl ProcFs {
     }
 
     /// Whether this process is in a user namespace other than the initial one, where the driver
-    /// honours no capability; `None` if `/proc` cannot be read.
+    /// honors no capability; `None` if `/proc` cannot be read.
     #[must_use]
     pub fn in_user_namespace(&self) -> Option<bool> {
         let map = kernel_file::read(&self.root.join("self/uid_map")).ok()?;

@@ -86,7 +86,7 @@ fn a_thousand_nodes_take_no_lock_and_the_pool_changes_three_times() {
     assert_eq!(sequence(), before + 1, "one reservation");
     release(&site, &pool, 1);
     assert_eq!(sequence(), before + 2, "one release");
-    // A node that needed one of these would wait for ever, or fail.
+    // A node that needed one of these would wait forever, or fail.
     let lock = FileLock::new(directory.path().join("decisions/.lock"));
     let held = (lock.acquire().unwrap(), pool.lock().unwrap());
     thread::scope(|threads| {

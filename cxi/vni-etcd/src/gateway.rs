@@ -106,13 +106,13 @@ struct Outcome {
 /// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatewayError {
-    /// What was asked has surely not been done.
+    /// The request was certainly not carried out.
     #[error("etcd at {url} refused: {reason}")]
     Refused { url: String, reason: String },
     /// A URL of another kind.
     #[error("etcd at {url} cannot be reached: expected a URL that begins with http:// or https://")]
     Url { url: String },
-    /// It may have been done.
+    /// It may have been carried out.
     #[error("etcd at {url} did not answer: {reason}")]
     Lost { url: String, reason: String },
 }
@@ -123,7 +123,7 @@ struct User {
     password: String,
 }
 
-/// A token that a password was good for.
+/// The token that etcd returned for a password.
 #[derive(Deserialize)]
 struct Token {
     token: String,
@@ -165,8 +165,8 @@ impl Gateway {
         });
     }
 
-    /// The first values of the keys from `from` up to, without, `to`, in order. If the answer is lost,
-    /// it asks again, for half as many: a connection may break down under a long one.
+    /// The first values of the keys from `from` up to, but not including, `to`, in order. If the answer is
+    /// lost, asks again for half as many: a connection may break under a long answer.
     pub(crate) fn range(
         &mut self,
         from: &Bytes,
@@ -185,8 +185,8 @@ impl Gateway {
         })
     }
 
-    /// Puts all keys, and removes those from one up to, without, another, if all conditions hold;
-    /// returns whether they did.
+    /// Puts all keys, and removes those from one up to, but not including, another, if all conditions
+    /// hold; returns whether they did.
     pub(crate) fn write_if(
         &mut self,
         compare: &[Compare],
@@ -204,7 +204,7 @@ impl Gateway {
         Ok(outcome.succeeded)
     }
 
-    /// Asks as the user, with a new token if the one at hand has ended.
+    /// Sends a request as the user, with a new token if the current one has expired.
     fn ask<T: DeserializeOwned>(
         &mut self,
         what: &str,

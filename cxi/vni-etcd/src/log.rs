@@ -8,10 +8,10 @@ use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
 use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
 
-/// Bytes that one request reads if there are so many, roughly: enough that a long log takes few requests.
+/// Roughly how many bytes one request reads: enough that a long log takes few requests.
 const PAGE: usize = 1 << 20;
-/// Records that the first request asks for; further ones as many as [`PAGE`] says. One record may name
-/// all nodes of a large machine.
+/// How many records the first request asks for; [`PAGE`] decides for the others. One record may name all
+/// nodes of a large machine.
 const FIRST: u32 = 16;
 
 /// The log of a VNI pool in etcd.
@@ -23,8 +23,8 @@ pub struct EtcdLog {
 
 impl EtcdLog {
     /// A log of the server at `url`, such as `https://etcd.example:2379`, in keys that begin with
-    /// `prefix`. Nothing is sent yet. The transport says how the server is verified, and what it is
-    /// shown.
+    /// `prefix`. Nothing is sent yet. The transport decides how the server is verified, and which
+    /// certificate it is shown.
     #[must_use]
     pub fn new(transport: impl HttpTransport + 'static, url: &str, prefix: &str) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl EtcdLog {
         Bytes::of(&format!("{}/epoch", self.prefix))
     }
 
-    /// The highest epoch that has written; none if nobody has.
+    /// The highest epoch that has written; `None` if the log is empty.
     fn epoch(&mut self) -> Result<Option<u64>, GatewayError> {
         let key = self.epoch_key();
         let mut end = key.clone();
@@ -67,7 +67,7 @@ impl EtcdLog {
         Ok(value.and_then(|value| value.parse().ok()))
     }
 
-    /// Appends if nobody has since the log was looked at; says whether the conditions held.
+    /// Appends if there is no record since the log was read; returns whether the conditions held.
     fn try_append(&mut self, record: &Record) -> Result<bool, AppendError> {
         let value =
             serde_json::to_vec(record).map_err(|error| AppendError::Failed(error.into()))?;

@@ -1,5 +1,5 @@
-//! Controllers as processes on one etcd: one is killed, stopped or loses its network, another one
-//! takes over, and never is a VNI in two jobs, nor lost.
+//! Controllers as processes on one etcd: when one is killed, stopped or loses its network, another one
+//! takes over. No VNI is ever in two jobs, and none is lost.
 
 mod proxy;
 mod server;
@@ -26,8 +26,8 @@ use server::{Etcd, at, config, http};
 const ORDER: &str = "CXI_TEST_CONTROLLER";
 /// How long a controller may say nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Each so many pieces of data a connection is cut, before a request or after an answer. A log that is
-/// read whole has many more.
+/// After this many pieces of data a connection is cut, before a request or after an answer. A log that
+/// is read whole has many more.
 const PIECES: u32 = 30;
 const DEPOSED: &str = "deposed";
 
@@ -43,8 +43,8 @@ fn job(number: usize) -> JobId {
     JobId::new(&format!("job{number}")).unwrap()
 }
 
-/// Gives VNIs to jobs, one after the other, until another one leads. It says what it gave; an error of
-/// the network lets a job ask again.
+/// Assigns VNIs to jobs, one after the other, until another controller leads, and prints what it
+/// assigned. After an error of the network, a job asks again.
 #[test]
 #[ignore = "a process of the other test"]
 fn controller() {
@@ -53,7 +53,7 @@ fn controller() {
         panic!("{order}");
     };
     let epoch: u64 = epoch.parse().unwrap();
-    // Not for ever, in case that its test was killed.
+    // Not forever, in case its test was killed.
     let again = (0..100_000).map(|_| sleep(Duration::from_millis(5)));
     let mut pool = again
         .clone()
@@ -75,7 +75,7 @@ fn controller() {
         if said == DEPOSED {
             return;
         }
-        // A large pool does not get through, and the log is longer for that.
+        // A large pool does not get through, so the log is longer.
         if number.is_power_of_two() {
             let _ = pool.save(at(epoch));
         }
@@ -133,7 +133,7 @@ impl Drop for Controller {
     }
 }
 
-/// What jobs were told, by whichever controller.
+/// What the controllers assigned.
 #[derive(Default)]
 struct Told(BTreeMap<usize, String>);
 
@@ -189,7 +189,7 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
         while told.0.len() < until {
             told.hear(&leader.line().expect("the only leader ended"));
         }
-        // Another one has written: who comes back must not go on.
+        // Another controller has written: one that comes back must not continue.
         if random.below(2) == 0
             && let Some(back) = away.pop()
         {
@@ -226,13 +226,13 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
 
     let records = log(&etcd.url()).load(0).unwrap();
     let events: Vec<_> = records.into_iter().map(|it| it.event).collect();
-    // It refuses a VNI that somebody has.
+    // It refuses a VNI that a job has.
     let pool = VniPool::replay(config(), &events).unwrap();
     for (number, vni) in &told.0 {
         let held = &pool.job(&job(*number)).expect("the job").vnis;
         assert_eq!(held.to_string(), *vni);
     }
-    // What the last one logged before it went, nobody may have been told.
+    // The last controller may have logged a job that it did not print.
     assert!((0..=1).contains(&(pool.jobs().count() - told.0.len())));
     if full {
         let (jobs, time) = (told.0.len(), start.elapsed());

@@ -26,7 +26,7 @@ fn it_conforms() {
     check(|number| EtcdLog::new(http(), &etcd.url(), &format!("/pool{number}/"))).unwrap();
 }
 
-/// Both sides show a certificate; without one, or for a stranger, there is nothing.
+/// Both sides show a certificate; without one, or with an unknown one, nothing is returned.
 #[test]
 fn it_conforms_over_tls() {
     let Some(files) = certificate() else { return };
@@ -48,8 +48,8 @@ fn it_conforms_over_tls() {
         EtcdLog::new(http, &url, &format!("/pool{number}/"))
     })
     .unwrap();
-    let nobody = Http::new(&ours).unwrap();
-    assert!(EtcdLog::new(nobody, &url, "/pool/").load(0).is_err());
+    let anonymous = Http::new(&ours).unwrap();
+    assert!(EtcdLog::new(anonymous, &url, "/pool/").load(0).is_err());
     let other = certificate().unwrap();
     let other = other.path().join("cert.pem").display().to_string();
     let stranger = Http::with_identity(&Certificate::Path(other), &identity).unwrap();
@@ -60,7 +60,7 @@ fn it_conforms_over_tls() {
     );
 }
 
-/// A certificate of 127.0.0.1 that vouches for itself, and its key; none, with a word about it, where
+/// A certificate of 127.0.0.1 that vouches for itself, and its key; `None`, with a message, where
 /// openssl is not installed.
 fn certificate() -> Option<TempDir> {
     let files = tempfile::tempdir().unwrap();
@@ -109,9 +109,9 @@ fn it_logs_in() {
     refused(log().user("cxi", "wrong"), "invalid user ID or password");
     let mut pool =
         SharedPool::open(log().user("cxi", "secret"), config(), "one", 0, at(0)).unwrap();
-    // Whoever changes users makes all tokens invalid.
     pool.catch_up::<cxi_job::pool::PoolError>().unwrap();
 }
+
 /// More records than come in one page.
 #[test]
 fn a_long_log_is_read_whole() {
@@ -191,7 +191,7 @@ fn pools_of_ten_thousand_jobs_can_be_saved() {
     save(10_000).unwrap();
 }
 
-/// Somebody else wrote there, or the server lies: the first page comes again and again.
+/// Another program wrote there, or the server repeats the first page forever.
 #[test]
 fn a_log_that_is_not_in_order_is_an_error() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cxi_job::collectives::{CLEAR, CollectivesEnv, preflight};
-use cxi_job::fabric::{FabricManager, Offload, OnFailure, Session};
+use cxi_job::fabric::{FabricManager, Session};
 use cxi_job::site::Warning;
 use cxi_job::{JobId, StepId};
 use serde::Serialize;
@@ -120,24 +120,19 @@ fn reserve(
     (limit, min_nodes): (u32, Option<u32>),
     required: bool,
 ) -> Result<Report, Failure> {
-    let on_failure = if required {
-        OnFailure::Fail
-    } else {
-        OnFailure::Continue
-    };
-    match manager.offload(job, step.clone(), limit, on_failure)? {
-        Offload::With(env) => {
+    match manager.offload(job, step.clone(), limit) {
+        Ok(env) => {
             let env = match min_nodes {
                 Some(nodes) => env.min_nodes(nodes),
                 None => env,
             };
             Ok(Report::environment(env.vars(), &CLEAR))
         }
-        Offload::Without(error) => {
+        Err(error) if required => Err(error.into()),
+        Err(error) => {
             let warning = Warning::WithoutCollectives(error).to_string();
             Ok(Report::environment(Vec::new(), &CLEAR).with_warnings([warning]))
         }
-        _ => Ok(Report::environment(Vec::new(), &CLEAR)),
     }
 }
 

@@ -211,7 +211,7 @@ impl Prepared<'_> {
     }
 }
 
-/// How long undoing waits for a busy service: at most a reader of its usage is holding it.
+/// How long undoing waits for a busy service: at most, a process that reads its usage holds it.
 const UNDO: Duration = Duration::from_millis(500);
 
 /// How a service that appeared in the meantime compares with the one requested.

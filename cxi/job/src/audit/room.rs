@@ -13,7 +13,7 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
         JobLimits::Unlimited => unlimited(),
         job => match job.asked(usage) {
             Some(limits) => limits,
-            // The NIC has too little for it, whoever else uses it.
+            // The NIC has too little for it, even without other users.
             None => return Some(finding(nic, 0, "no such job fits, even alone".to_owned())),
         },
     };

@@ -95,7 +95,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
     if unrestricted && !service.is_enabled() && !service.is_system() {
         let text = format!(
             "{name} has neither VNIs nor a range: a process that made it may have been killed; \
-             destroy it if nobody is about to finish it"
+             destroy it if no process is about to finish it"
         );
         found.push((Severity::Warning, Code::Unfinished, text));
     }

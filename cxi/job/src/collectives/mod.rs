@@ -7,7 +7,7 @@
 //! | `FI_CXI_HWCOLL_ADDRS_PER_JOB` | addresses reserved for the job |
 //! | `FI_CXI_COLL_JOB_ID` | name of the reservation at the fabric manager |
 //! | `FI_CXI_COLL_JOB_STEP_ID` | name of the job within the reservation |
-//! | `FI_CXI_COLL_MCAST_TOKEN` | the reservation's session token: whoever has it may make and destroy trees |
+//! | `FI_CXI_COLL_MCAST_TOKEN` | the reservation's session token: any process that has it may make and destroy trees |
 //! | `FI_CXI_COLL_FABRIC_MGR_URL` | where trees are made |
 //! | `FI_CXI_COLL_FABRIC_MGR_CACERT` | how the fabric manager's certificate is verified |
 //!

@@ -13,7 +13,7 @@ const TIMEOUT: &str = "FI_CXI_COLL_TIMEOUT_USEC";
 const RETRY: &str = "FI_CXI_COLL_RETRY_USEC";
 const LONGEST_TIMEOUT: u64 = 20_000_000;
 const LONGEST_RETRY: u64 = 32_000;
-/// Below this libfabric's root arms the switches anew for practically every operation.
+/// Below this, libfabric's root rearms the switches for practically every operation.
 const SHORT_TIMEOUT: u64 = 2_000_000;
 /// LOW_LATENCY, by which reductions travel.
 const LOW_LATENCY: u32 = 2;
@@ -54,8 +54,8 @@ impl fmt::Display for PreflightFinding {
     }
 }
 
-/// Looks at the variables of a job on the node where it runs, read through `get`, the worst first; `exists` says whether there is such a path.
-/// None if the job has no reservation.
+/// Checks the variables of a job on the node where it runs, read through `get`, and returns the worst
+/// problems first. `exists` says whether a path exists. `None` if the job has no reservation.
 ///
 /// ```
 /// use cxi_job::collectives::{PreflightSeverity, preflight};

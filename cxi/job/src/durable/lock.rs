@@ -36,8 +36,8 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// A file whose lock (`flock`) processes and threads take in turn.
 ///
-/// Whoever can open the file can hold the lock, so it belongs in a directory that only root can
-/// write to.
+/// Any process that can open the file can hold the lock, so the file belongs in a directory that only
+/// root can write to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileLock {
     path: PathBuf,
@@ -157,7 +157,7 @@ impl FileLock {
         };
         open().or_else(|error| match self.path.parent() {
             Some(directory) if error.kind() == io::ErrorKind::NotFound => {
-                // After a boot there is not even /run/cxi. Another process may make it meanwhile.
+                // After a boot, /run/cxi does not exist. Another process may make it in the meantime.
                 let made = DirBuilder::new()
                     .mode(0o755)
                     .recursive(true)

@@ -3,7 +3,7 @@
 //! | for | use |
 //! |---|---|
 //! | a file that another user or program may have made | [`open_regular`], or [`open_regular_with`] to create it or to append |
-//! | a file that readers must never see half of | [`replace`], with the [`Owner`] that it is to have |
+//! | a file that readers must never see half-written | [`replace`], with the [`Owner`] that it is to have |
 //! | a file that several processes replace | [`lock`] before reading what is replaced |
 //! | taking turns without a file of their own | [`FileLock`] |
 //!
@@ -107,7 +107,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
 }
 
 /// Locks a file for those who replace it, by the file `PATH.lock`; the file itself need not exist.
-/// Everyone who may write the file may lock it. What a killed process left of [`replace`] is removed.
+/// Every user who may write the file may lock it. What a killed process left of [`replace`] is removed.
 ///
 /// # Errors
 ///

@@ -119,7 +119,7 @@ impl Explanation {
         let mut lines = vec![self.problem.clone()];
         lines.extend(self.reasons.iter().map(|reason| format!("  {reason}")));
         if !self.holders.is_empty() {
-            lines.push("  Who has it:".to_owned());
+            lines.push("  Held by:".to_owned());
         }
         lines.extend(self.holders.iter().map(|holder| format!("    {holder}")));
         if !self.advice.is_empty() {
@@ -229,20 +229,20 @@ impl<'a> Inquiry<'a> {
                 .advise("Otherwise list the services, and look for the job's by its VNIs."),
             ErrorKind::Removed => explanation
                 .because(
-                    "The driver answers EIO for a NIC that was taken out or whose driver is being \
-                     unloaded. Its services went with it.",
+                    "The driver returns EIO for a NIC that was removed, or whose driver is being \
+                     unloaded. Its services are gone too.",
                 )
-                .advise("See the kernel's log for why, and drain the node if the NIC stays away."),
+                .advise("The kernel log says why. Drain the node if the NIC does not come back."),
             ErrorKind::Open { error, .. } => unopened(explanation, error),
             ErrorKind::InvalidSpec(_) | ErrorKind::InvalidInput(_) => {
-                explanation.because("This was found before the driver was asked: nothing was sent.")
+                explanation.because("This was found before anything was sent to the driver.")
             }
             ErrorKind::Unsupported { .. } => {
                 explanation.advise("Update the driver, or do without it on this node.")
             }
             ErrorKind::Protocol(_) => explanation
-                .because("The driver's interface is not one that this library knows.")
-                .advise("Use a release of this library that knows the driver's."),
+                .because("This library does not know the driver's interface.")
+                .advise("Use a release of this library that supports this driver."),
             _ => explanation,
         }
     }
@@ -266,11 +266,11 @@ fn disabled(explanation: Explanation, service: ServiceId, inquiry: &Inquiry<'_>)
             .because(
                 "The default service is disabled by default. A process that asks for it was given \
                  no service of its own: SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set, or \
-                 were lost on the way to it.",
+                 were not passed on to it.",
             )
             .advise(
-                "Let the scheduler make services for the job, and hand the SLINGSHOT_* variables \
-                 on.",
+                "Let the scheduler make services for the job, and pass the SLINGSHOT_* variables \
+                 on to its processes.",
             )
             .advise(
                 "Enabling the default service works too, but then every user of the node shares \
@@ -289,9 +289,9 @@ fn disabled(explanation: Explanation, service: ServiceId, inquiry: &Inquiry<'_>)
 
 fn busy(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
     let explanation = explanation.because(
-        "A service stays as it is while an LNI of it exists: destroying, enabling, disabling and \
-         changing it all give EBUSY. An LNI ends with the process that made it, after its \
-         transfers have ended; reading a service's usage makes it busy for a moment too.",
+        "A service cannot be changed while it has an LNI: destroying, enabling, disabling and \
+         updating it all fail with EBUSY. An LNI ends with the process that made it, after its \
+         transfers have ended. Reading a service's usage also makes it busy for a moment.",
     );
     let members = inquiry.service.and_then(|id| {
         let service = inquiry.device?.services().get(id).ok()?;
@@ -299,38 +299,38 @@ fn busy(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
     });
     let device = inquiry.error.device();
     let Some(device) = device.or_else(|| inquiry.device.map(Device::id)) else {
-        return explanation.advise("Try again, with pauses from milliseconds to a second.");
+        return explanation.advise("Try again, with pauses of a millisecond to a second.");
     };
     let users = inquiry.proc.users_of(device).among(members.as_ref());
     let explanation = explanation.because(format!("On {device}, {users}."));
     if users.processes.is_empty() {
         return explanation.advise(
-            "Try again, with pauses from milliseconds to a second: the NIC may still be ending \
-             the transfers of a process that is gone. If it takes minutes, drain the node.",
+            "Try again, with pauses of a millisecond to a second: the NIC may still be ending the \
+             transfers of a process that is gone. If that takes minutes, drain the node.",
         );
     }
     let pids: Vec<String> = users.processes.iter().map(|p| p.pid.to_string()).collect();
     explanation
         .advise(format!(
-            "If the job has ended, end what it left: kill -KILL {}",
+            "If the job has ended, kill the processes that it left: kill -KILL {}",
             pids.join(" ")
         ))
-        .advise("Then try again for some minutes; if it stays busy, drain the node.")
+        .advise("Then try again for some minutes. If the service stays busy, drain the node.")
 }
 
 fn unopened(explanation: Explanation, error: &std::io::Error) -> Explanation {
     match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => explanation
-            .because("The driver (cxi_ss1; cxi_core in old releases) makes the device node.")
-            .advise("See whether the driver is loaded and the NIC is on the PCI bus.")
-            .advise("In a container, hand the device node in."),
+            .because("The driver (cxi_ss1; cxi_core in old releases) creates the device node.")
+            .advise("Check whether the driver is loaded, and whether the NIC is on the PCI bus.")
+            .advise("In a container, pass the device node in."),
         Some(Errno::EACCES | Errno::EPERM) => explanation
-            .because("By default everybody may open a NIC, for reading and writing.")
+            .because("By default, every user may open a NIC for reading and writing.")
             .advise(
-                "See the node's mode and owner, the udev rules, and a container's device rules.",
+                "Check the mode and owner of the device node, the udev rules, and the device rules of a container.",
             ),
         Some(Errno::EIO) => {
-            explanation.advise("The NIC was taken out: see the kernel's log for why.")
+            explanation.advise("The NIC was removed: the kernel log says why.")
         }
         _ => explanation,
     }
@@ -347,30 +347,30 @@ fn not_permitted(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation
     if virtual_function == Some(true) {
         return explanation
             .because(
-                "The NIC is a virtual function. Services belong to the physical function, and no \
-                 right of the caller changes that.",
+                "The NIC is a virtual function. Services belong to the physical function, whatever \
+                 privileges the caller has.",
             )
-            .advise("Do it on the host, on the physical function.");
+            .advise("Run it on the host, on the physical function.");
     }
     if inquiry.proc.in_user_namespace() == Some(true) {
         return explanation
             .because(
-                "This process is in a user namespace (/proc/self/uid_map). The driver asks for \
-                 CAP_SYS_ADMIN in the initial one: root of a rootless container does not have it.",
+                "This process is in a user namespace (/proc/self/uid_map). The driver requires \
+                 CAP_SYS_ADMIN in the initial one, which root of a rootless container lacks.",
             )
-            .advise("Do it on the host, or from a container without a user namespace.");
+            .advise("Run it on the host, or in a container without a user namespace.");
     }
     let explanation = match inquiry.proc.has_sys_admin() {
         Some(false) => explanation.because(
-            "This process does not have CAP_SYS_ADMIN. The user id does not matter: root without \
-             the capability is refused, another user with it is not.",
+            "This process does not have CAP_SYS_ADMIN. The user ID does not matter: root is refused \
+             without the capability, and another user is not refused with it.",
         ),
         Some(true) => explanation.because(
-            "This process has CAP_SYS_ADMIN and is in the initial user namespace. What is left is \
-             a virtual function, which sysfs would tell, or a security module.",
+            "This process has CAP_SYS_ADMIN and is in the initial user namespace. The remaining \
+             causes are a virtual function, which sysfs would show, or a security module.",
         ),
         None => explanation.because(
-            "The driver asks for CAP_SYS_ADMIN in the initial user namespace, and for a physical \
+            "The driver requires CAP_SYS_ADMIN in the initial user namespace, and a physical \
              function.",
         ),
     };
@@ -384,8 +384,8 @@ fn not_a_member(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation 
         .and_then(|id| inquiry.device?.services().get(id).ok());
     let explanation = match service {
         Some(service) => explanation.because(format!(
-            "It is {}: only its members may use it, and neither root nor a capability changes \
-             that.",
+            "It is {}: only its members may use it, not even root or a process with a \
+             capability.",
             describe::service(&service)
         )),
         None => explanation,
@@ -408,7 +408,7 @@ fn not_a_member(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation 
         None => explanation,
     };
     explanation
-        .because("The driver looks at effective ids only; supplementary groups do not count.")
+        .because("The driver checks effective IDs only; supplementary groups do not count.")
         .advise("Run it as a member of the service, or use the service of this job.")
 }
 
@@ -426,8 +426,8 @@ fn vni_taken(
         )
     } else {
         explanation.because(
-            "One of them is a range of VNIs. A range overlaps with nothing else on a NIC, under \
-             any driver, be the other service enabled or not.",
+            "One of them is a range of VNIs. With every driver, a range may not overlap any other \
+             VNI on the NIC, even of a disabled service.",
         )
     };
     let holder = conflict
@@ -436,11 +436,11 @@ fn vni_taken(
     let Some(service) = holder else {
         return explanation
             .because(
-                "No service on the NIC shows it. Root's processes take a VNI that no service has \
-                 just by using it, and one that a destroyed service had stays taken while a \
+                "No service on the NIC has it. A process of root takes a VNI that no service has \
+                 simply by using it, and the VNI of a destroyed service stays taken while a \
                  process still uses it.",
             )
-            .advise("See which processes have the NIC open, and end what is left of old jobs.");
+            .advise("Find the processes that have the NIC open, and end those of old jobs.");
     };
     let held = conflict.held.map_or_else(
         || describe::vnis(service.vnis()),
@@ -454,8 +454,8 @@ fn vni_taken(
     }]);
     if service.id().is_default() {
         return explanation.advise(
-            "The VNIs of the default service (1 and 10, unless configured) are not for jobs: take \
-             them out of the pool.",
+            "The VNIs of the default service (by default 1 and 10) are not for jobs: remove them \
+             from the pool.",
         );
     }
     explanation

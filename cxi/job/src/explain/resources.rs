@@ -33,26 +33,26 @@ pub(super) fn refused(
         Shortage::LePools => le_pools(explanation, view),
         Shortage::VniTable { .. } => explanation
             .because(format!(
-                "A NIC has a table of {VNI_SLOTS} VNIs. Each VNI of an enabled service takes a \
-                 place, a range takes one."
+                "A NIC has a table of {VNI_SLOTS} VNIs. Each VNI of an enabled service takes one \
+                 entry, and so does a range."
             ))
             .held_by(holders(view, |view, usage| {
                 let vnis = match view.service(usage.service)?.vnis() {
                     cxi::VniAccess::List(list) => u32::try_from(list.len()).unwrap_or(u32::MAX),
                     _ => 1,
                 };
-                let plural = if vnis == 1 { "place" } else { "places" };
+                let plural = if vnis == 1 { "entry" } else { "entries" };
                 (vnis > 0).then(|| (vnis, format!("{vnis} {plural}")))
             }))
             .advise("Give jobs fewer VNIs, or one range instead of a list.")
             .free_from_holders(),
         Shortage::Unclear { .. } => explanation
             .because(
-                "Either something was used up for a moment only, by an allocation at the same \
-                 time, or the NIC's table of VNIs is full of CPs and domains that processes made \
-                 outside services.",
+                "Either something was used up only for a moment, by a simultaneous allocation, or \
+                 the NIC's table of VNIs is full of CPs and domains that processes made outside \
+                 services.",
             )
-            .advise("Try again. If it stays, see which processes have the NIC open."),
+            .advise("Try again. If it fails again, find the processes that have the NIC open."),
         Shortage::Limit { resource, .. } => explanation
             .because(
                 "A process takes from its service's reservation first, and up to the service's \
@@ -64,7 +64,7 @@ pub(super) fn refused(
             }))
             .advise(format!("Let the job's processes use fewer {resource}."))
             .advise(format!(
-                "Give the job's service more {resource} when it is made: limits in force stay."
+                "Give the job's service more {resource} when it is made: limits cannot be changed later."
             )),
         Shortage::Allocation { .. } => explanation.advise(
             "End other processes of the service, or give it higher limits when it is made.",
@@ -120,7 +120,7 @@ impl Explanation {
         }
         self.advise(
             "Wait for one of these jobs to end. If one has ended, release its services, or clean \
-             the node up from what ended jobs left behind.",
+             up what ended jobs left on the node.",
         )
     }
 }
@@ -133,8 +133,8 @@ fn reservation(
 ) -> Explanation {
     explanation
         .because(format!(
-            "A reservation is refused unless it fits into what no other service has reserved, in \
-             use or not: {available} {resource} here."
+            "A reservation is refused unless it fits into what no other service has reserved, \
+             whether in use or not: {available} {resource} here."
         ))
         .held_by(holders(view, |_, usage| {
             let reserved = usage.limits[resource].reserved();
@@ -173,15 +173,15 @@ fn behind(
         .collect();
     let names: Vec<&str> = unchecked.iter().map(|resource| resource.name()).collect();
     let found = if also.is_empty() {
-        "by the list of services there is enough of them".to_owned()
+        "according to the list of services, there are enough".to_owned()
     } else {
         format!(
-            "by the list of services there is not enough of these either: {}",
+            "according to the list of services, there are not enough of these either: {}",
             also.join(", ")
         )
     };
     explanation.because(format!(
-        "The driver stops at the first resource that is short and did not check {}; {found}.",
+        "The driver stops at the first resource that is short, so it did not check {}; {found}.",
         names.join(", ")
     ))
 }
@@ -189,9 +189,9 @@ fn behind(
 fn tle_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
     explanation
         .because(
-            "A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at \
-             most 3 services with TLEs fit a NIC, however few TLEs they ask for. A service \
-             without limits has TLEs too.",
+            "A NIC has 4 TLE pools. The default service has one even while it is disabled, so at \
+             most 3 services with TLEs fit on a NIC, however few TLEs they ask for. A service \
+             without limits also has TLEs.",
         )
         .held_by(holders(view, |_, usage| {
             let holds = usage.limits.takes_tle_pool();
@@ -199,7 +199,7 @@ fn tle_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
             holds.then(|| (tles.into(), format!("{tles} TLEs reserved")))
         }))
         .advise(
-            "Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered \
+            "Give jobs limits with 0 TLEs: any number of them then fit on a NIC, without triggered \
              operations.",
         )
         .free_from_holders()
@@ -220,7 +220,8 @@ fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
             })
         }))
         .advise(
-            "Reserve no LEs for the job: from SHS 14.0.1 on it shares what is not reserved then.",
+            "Reserve no LEs for the job: with SHS 14.0.1 and later, it then shares the LEs that are not \
+             reserved.",
         )
         .free_from_holders()
 }

@@ -48,10 +48,10 @@ fn what_to_do_about_a_driver_that_does_not_fit() {
 #[test]
 fn what_to_do_about_a_node_that_cannot_be_opened() {
     for (errno, words) in [
-        (Errno::ENOENT, "See whether the driver is loaded"),
+        (Errno::ENOENT, "Check whether the driver is loaded"),
         (Errno::EACCES, "the udev rules"),
         (Errno::EPERM, "the udev rules"),
-        (Errno::EIO, "was taken out"),
+        (Errno::EIO, "was removed"),
     ] {
         let error = io::Error::from_raw_os_error(errno.raw());
         let path = "/dev/cxi0".into();

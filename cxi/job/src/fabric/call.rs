@@ -59,7 +59,7 @@ impl Patience {
     }
 }
 
-/// A request, and the statuses besides 2xx that count as its answer.
+/// A request, and the statuses other than 2xx that count as its answer.
 pub(super) struct Call<'a> {
     pub(super) action: &'a str,
     pub(super) method: Method,
@@ -69,7 +69,7 @@ pub(super) struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// Deletes what may be gone already: then the answer is 404.
+    /// Deletes what may already be gone, in which case the answer is 404.
     pub(super) const fn delete(action: &'a str, url: &'a str) -> Self {
         Self {
             action,

@@ -41,28 +41,6 @@ pub struct ReservationInfo {
     pub found: bool,
 }
 
-/// What happens to a job whose reservation fails.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum OnFailure {
-    /// It starts without hardware collectives, and software does the same.
-    #[default]
-    Continue,
-    /// It fails.
-    Fail,
-}
-
-/// Whether a job has hardware collectives.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[must_use]
-pub enum Offload {
-    /// Hardware collectives, by these variables.
-    With(CollectivesEnv),
-    /// None, for this reason: remove [`CLEAR`](crate::collectives::CLEAR) from its environment.
-    Without(FabricError),
-}
-
 impl FabricManager {
     /// The fabric manager at an address, which is the part before `/fabric/…`. The certificate is
     /// for libfabric; how this client verifies the server is up to the transport.
@@ -133,7 +111,7 @@ impl FabricManager {
         if answer.status != 409 {
             return self.reserved(&action, name, &answer, false);
         }
-        // Another step of the job was faster, or an answer got lost.
+        // Another step of the job was faster, or an answer was lost.
         let found = self.look(&action, job)?;
         found.ok_or_else(|| FabricError::new(&action, refusal(&answer)))
     }
@@ -146,30 +124,20 @@ impl FabricManager {
         self.look(&format!("look for the reservation of job {job}"), job)
     }
 
-    /// Reserves for a job, and renders the variables of one of its steps. A failure is an error
-    /// only if `on_failure` says so.
+    /// Reserves for a job, and returns the variables of one of its steps.
     ///
     /// # Errors
-    /// [`FabricError`], with [`OnFailure::Fail`].
+    /// [`FabricError`]. The job can start without hardware collectives: software does the same. Remove
+    /// [`CLEAR`](crate::collectives::CLEAR) from its environment then.
     pub fn offload(
         &self,
         job: &JobId,
         step: StepId,
         limit: u32,
-        on_failure: OnFailure,
-    ) -> Result<Offload, FabricError> {
-        match self.reserve(job, limit) {
-            Ok(reserved) => {
-                let env = CollectivesEnv::new(reserved.reservation, step);
-                Ok(Offload::With(
-                    env.addresses_per_job(reserved.limit.unwrap_or(limit)),
-                ))
-            }
-            Err(error) => match on_failure {
-                OnFailure::Continue => Ok(Offload::Without(error)),
-                OnFailure::Fail => Err(error),
-            },
-        }
+    ) -> Result<CollectivesEnv, FabricError> {
+        let reserved = self.reserve(job, limit)?;
+        let env = CollectivesEnv::new(reserved.reservation, step);
+        Ok(env.addresses_per_job(reserved.limit.unwrap_or(limit)))
     }
 
     /// Ends a step: the trees that its processes left are deleted. Returns whether the job has a

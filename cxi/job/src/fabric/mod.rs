@@ -5,15 +5,14 @@
 //! time, and a session token by which libfabric makes and deletes them. This is the rest:
 //! [reserving](FabricManager::reserve), [ending steps](FabricManager::end_step),
 //! [releasing](FabricManager::release), and [sweeping](FabricManager::sweep) what was left behind.
-//! No request takes longer than [`Patience`] says, and none has to succeed for a job to run: see
-//! [`OnFailure`].
+//! No request takes longer than [`Patience`] says, and none has to succeed for a job to run.
 //!
 //! ```no_run
 //! # #[cfg(feature = "fabric-manager")] {
 //! use std::sync::Arc;
 //!
 //! use cxi_job::collectives::Certificate;
-//! use cxi_job::fabric::{ClusterName, Credentials, FabricManager, Http, Offload, OnFailure};
+//! use cxi_job::fabric::{ClusterName, Credentials, FabricManager, Http};
 //!
 //! let certificate = Certificate::System;
 //! let manager = FabricManager::new(
@@ -23,10 +22,9 @@
 //!     Arc::new(Http::new(&certificate)?),
 //!     certificate,
 //! )?;
-//! match manager.offload(&"17".parse()?, "0".parse()?, 23, OnFailure::Continue)? {
-//!     Offload::With(env) => println!("{:?}", env.vars()),
-//!     Offload::Without(why) => eprintln!("no hardware collectives: {why}"),
-//!     _ => {}
+//! match manager.offload(&"17".parse()?, "0".parse()?, 23) {
+//!     Ok(env) => println!("{:?}", env.vars()),
+//!     Err(why) => eprintln!("no hardware collectives: {why}"),
 //! }
 //! # }
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -51,7 +49,7 @@ pub use error::{FabricError, Problem};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
 pub use http::{Http, Identity};
-pub use manager::{FabricManager, Offload, OnFailure, Recovered, ReservationInfo, Swept};
+pub use manager::{FabricManager, Recovered, ReservationInfo, Swept};
 pub use session::{Session, Tree, TreeRequest};
 pub use transport::{HttpAnswer, HttpError, HttpRequest, HttpTransport, LONGEST_ANSWER, Method};
 

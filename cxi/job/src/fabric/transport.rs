@@ -1,9 +1,9 @@
-//! The transport of requests: a seam, so that a scheduler may bring its own HTTP client.
+//! The transport of requests, so that a scheduler can use its own HTTP client.
 
 use std::fmt;
 use std::time::Duration;
 
-/// Longest answer that is read: far more than a list of all reservations.
+/// The longest answer that is read: far longer than a list of all reservations.
 pub const LONGEST_ANSWER: u64 = 1 << 24;
 
 /// Carries HTTP requests.
@@ -50,7 +50,7 @@ pub struct HttpRequest<'a> {
 }
 
 impl<'a> HttpRequest<'a> {
-    /// A request that posts JSON, to whoever the authorization is for.
+    /// A request that posts JSON with this authorization.
     #[must_use]
     pub const fn post(url: &'a str, authorization: Option<&'a str>, body: &'a str) -> Self {
         Self {

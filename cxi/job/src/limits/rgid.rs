@@ -34,7 +34,7 @@ pub enum RgidError {
 /// Which LNIs of a job share an RGID.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum RgidSharing {
-    /// What the driver does by itself.
+    /// The driver's default.
     #[default]
     Default,
     Exactly(LnisPerRgid),
@@ -46,8 +46,8 @@ pub(crate) enum RgidSharing {
 }
 
 impl RgidSharing {
-    /// The number for a service on one NIC, of the `nics` that the job gets; `None` for what the
-    /// driver does by itself.
+    /// The number for a service on one NIC, of the `nics` that the job gets; `None` for the
+    /// driver's default.
     pub(crate) fn on(self, device: &Device, nics: usize) -> Result<Option<LnisPerRgid>, RgidError> {
         match self {
             Self::Default => Ok(None),

@@ -151,8 +151,8 @@ impl VniPool {
 
     /// Applies those events of a log that are newer than the pool; returns how many there were.
     ///
-    /// A pool that is stored in addition to its log is one event behind if the process was killed between
-    /// the two writes.
+    /// A pool that is stored in addition to its log is one event behind if the process was killed
+    /// between the two writes.
     ///
     /// # Errors
     /// [`ReplayError`], as of [`VniPool::replay`].
@@ -227,8 +227,8 @@ impl VniPool {
     }
 
     /// Takes back a job's reservation, including its steps' use: its VNIs are free at once, without
-    /// a rest. Only for a job that no node has learnt of, because it did not start after all; if a
-    /// node may have made a service, [`release`](Self::release) the job.
+    /// a rest. Only for a job that no node has learnt of, because it did not start; if a node may
+    /// have made a service, [`release`](Self::release) the job.
     ///
     /// # Errors
     /// [`PoolError`]: unknown job, released, or a step has left that ran on nodes.

@@ -19,7 +19,7 @@ pub use filter::Filter;
 pub(super) use filter::overlaps;
 pub use outcome::{FailedNic, Outcome, ReleaseReport, ReleaseStatus, Released};
 
-/// Shorter pauses are not announced: announcing one looks up who has the NIC open.
+/// Shorter pauses are not reported, because a report looks up which processes have the NIC open.
 const WORTH_TELLING: Duration = Duration::from_millis(30);
 
 impl Node {
@@ -151,7 +151,7 @@ impl<'a> Pass<'a> {
                 break;
             }
             let pause = pauses.next().unwrap_or(left);
-            // On a clock that stands still, pauses of zero would loop for ever.
+            // With a clock that stands still, pauses of zero would loop forever.
             let pause = pause.max(Duration::from_micros(1)).min(left);
             if pause >= WORTH_TELLING {
                 self.tell(&pending, left);

@@ -105,8 +105,7 @@ impl Access {
 pub struct Started {
     /// What it got; `None` for a job that wants no VNI.
     pub grant: Option<Grant>,
-    /// The NICs on which rendezvous gets could not be turned off, with the reason: the job runs all the
-    /// same.
+    /// The NICs on which rendezvous gets could not be turned off, with the reason: the job runs anyway.
     pub warnings: Vec<String>,
 }
 
@@ -200,24 +199,19 @@ impl<'a> ComputeNode<'a> {
     pub fn prolog(&self, starting: &StartingJob) -> Result<Started, SiteError> {
         let job = &starting.job;
         let component = starting.component.as_ref().unwrap_or(job);
-        let (decision, reservation) = if starting.access.is_some() {
-            (None, None)
+        let (access, network, uid, reservation) = if let Some(access) = &starting.access {
+            (access.clone(), NetworkOptions::default(), None, None)
         } else {
             let (decision, reservation) = self.decided(job)?;
-            (Some(decision), reservation)
+            let access = Access {
+                members: vec![Member::Uid(decision.uid)],
+                vnis: decision.vnis,
+                vni_range: None,
+            };
+            (access, decision.network, Some(decision.uid), reservation)
         };
-        let decided = decision.as_ref().map(|decision| Access {
-            members: vec![Member::Uid(decision.uid)],
-            vnis: decision.vnis.clone(),
-            vni_range: None,
-        });
-        let access = starting.access.clone().or(decided).unwrap_or_default();
-        let network = decision
-            .as_ref()
-            .map_or_else(NetworkOptions::default, |decision| decision.network.clone());
-        let wants_none = decision
-            .as_ref()
-            .is_some_and(|decision| decision.vnis.is_empty());
+        // A decision without VNIs is for a job that wants none.
+        let wants_none = uid.is_some() && access.vnis.is_empty();
         // An invalid request leaves no record.
         let request = if wants_none {
             None
@@ -229,7 +223,7 @@ impl<'a> ComputeNode<'a> {
             members: access.members,
             vnis: request.as_ref().map(JobRequest::vnis),
             running: [component.clone()].into(),
-            decided: decision.is_some(),
+            decided: uid.is_some(),
             disable_rdzv_get: network.disable_rdzv_get,
             grant: None,
         };
@@ -246,7 +240,6 @@ impl<'a> ComputeNode<'a> {
             .and_then(|node| Ok((node, node.allocate(&request)?)));
         let (node, grant) =
             allocated.map_err(|error| error.and_left(self.give_up(job, component).err()))?;
-        let uid = decision.as_ref().map(|decision| decision.uid);
         if let Err(error) = self.keep(job, &grant, uid, reservation.as_ref()) {
             return Err(error.and_left(self.undo(job, Some(component), &grant).err()));
         }
@@ -403,12 +396,12 @@ impl<'a> ComputeNode<'a> {
         Ok(release)
     }
 
-    /// Nothing is left of a job: notifies the controller, and then removes the record. The other way
-    /// round, a node that is reset in between would never confirm.
+    /// Nothing is left of a job: notifies the controller, and then removes the record. In the opposite
+    /// order, a node that is reset in between would never confirm.
     fn finish(&self, record: &JobRecord) -> Result<(), SiteError> {
         let _held = self.jobs.records.lock()?;
         let now = self.jobs.records.read(&record.job)?;
-        // The job may have been started again meanwhile.
+        // The job may have been started again in the meantime.
         if now.is_some_and(|now| now.running != record.running) {
             return Ok(());
         }

@@ -256,7 +256,7 @@ impl<'a> Controller<'a> {
         Ok(if any { 1 + u8::from(shared) } else { 0 })
     }
 
-    /// Under the lock; also whether there was a decision before.
+    /// With the lock held. Also returns whether there was a decision before.
     fn decide(&self, request: &ReserveRequest, wanted: u8) -> Result<(Decision, bool), SiteError> {
         let (job, component) = (&request.job, request.component());
         let before = self.decisions.find_running(job)?;
@@ -410,7 +410,7 @@ impl<'a> Controller<'a> {
                 Ok(Some(_)) => {}
                 // What a controller left that was killed while it forgot the job.
                 Ok(None) => self.decisions.forget(&job)?,
-                // The others' VNIs are free all the same.
+                // One bad record does not keep the VNIs of other jobs.
                 Err(error) => warnings.push(Warning::Job(error.into())),
             }
         }
@@ -427,7 +427,7 @@ impl<'a> Controller<'a> {
         self.sweep_locked()
     }
 
-    /// Under the lock, so that none of them starts in the meantime.
+    /// With the lock held, so that none of them starts in the meantime.
     fn sweep_locked(&self) -> Result<Vec<Warning>, SiteError> {
         let Some(manager) = self.manager() else {
             return Ok(Vec::new());

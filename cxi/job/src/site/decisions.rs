@@ -98,8 +98,8 @@ impl Decision {
 /// | in `ended` | reserved, draining, or no longer | collecting frees it, once all nodes have confirmed |
 /// | in `ended`, without `job.json` | no | collecting removes the rest |
 ///
-/// Nodes take no lock of the controller's, as ten thousand of them would wait for each other: each
-/// writes one file that no other writes.
+/// Nodes do not take the controller's lock, because ten thousand of them would wait for each other:
+/// each writes a file that no other node writes.
 #[derive(Clone, Debug)]
 pub(super) struct Decisions {
     directory: PathBuf,
@@ -182,7 +182,7 @@ impl Decisions {
             .map_err(cannot(&self.running(), "read"))
     }
 
-    /// Says that a node has destroyed the job's services. Again: nothing changes.
+    /// Records that a node has destroyed the job's services. Repeating this changes nothing.
     pub(super) fn confirm(&self, job: &JobId, node: &NodeName) -> Result<(), RecordError> {
         let mut attempts = 0;
         loop {
@@ -204,15 +204,15 @@ impl Decisions {
         }
     }
 
-    /// Whether a node has.
+    /// Whether a node has confirmed.
     pub(super) fn has_confirmed(&self, job: &JobId, node: &NodeName) -> Result<bool, RecordError> {
         Ok(self
             .place(job)?
             .is_none_or(|(place, _)| place.join("confirmed").join(node.as_str()).exists()))
     }
 
-    /// Makes the directory of a job before it is in the pool: a directory without a decision tells
-    /// that its reservation did not end.
+    /// Makes the directory of a job before it is in the pool: a directory without a decision shows
+    /// that its reservation was interrupted.
     pub(super) fn prepare(&self, job: &JobId) -> Result<(), RecordError> {
         let confirmed = self.running().join(name_of(job)?).join("confirmed");
         fs::create_dir_all(&confirmed).map_err(cannot(&confirmed, "created"))
@@ -263,7 +263,7 @@ impl Decisions {
         reservation.write(&self.reservation_path(job)?, None)
     }
 
-    /// Takes a decision back that no node has acted on, or the directory of one that was never made.
+    /// Takes back a decision that no node has acted on, or an interrupted reservation.
     pub(super) fn take_back(&self, job: &JobId) -> Result<(), RecordError> {
         remove_job(&self.running().join(name_of(job)?))
     }
@@ -281,7 +281,7 @@ impl Decisions {
         remove(&ended.join("reservation.json"))
     }
 
-    /// The jobs that run, and those whose reservation did not end.
+    /// The jobs that run, and those whose reservation was interrupted.
     pub(super) fn running_jobs(&self) -> Result<Vec<JobId>, RecordError> {
         jobs_in(&self.running())
     }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::durable::{self, Owner};
 use crate::{ErrorCode, JobId};
 
-/// Far more than the record of a job on all nodes of a large machine.
+/// Far longer than the record of a job on all nodes of a large machine.
 const LONGEST: u64 = 16 << 20;
 
 /// What a file contains: a header with format and version, and one value.
@@ -133,8 +133,8 @@ impl Format {
         Ok(contents.value)
     }
 
-    /// Reads a record; `None` if there is no file. A record that others than its owner could have
-    /// written is not trusted.
+    /// Reads a record; `None` if there is no file. A record that users other than its owner could
+    /// have written is not trusted.
     ///
     /// # Errors
     ///

@@ -70,7 +70,7 @@ fn a_sweep_goes_on_behind_a_failure() {
     let swept = client.sweep(|_| false).unwrap();
     assert_eq!((swept.released, swept.failed.len()), (vec![job("2")], 1));
     assert_eq!(swept.failed[0].0, job("1"));
-    // Told to be done, and not done: the list tells.
+    // Reported as done, but not done: the list shows it.
     site.mock
         .inject(Fault::status(200).on(Endpoint::DeleteJob).times(1));
     assert_eq!(client.sweep(|_| false).unwrap().released, [job("1")]);
@@ -140,7 +140,7 @@ fn a_restart_finds_what_is_there() {
     assert_eq!(client.recover(&kept).unwrap().missing, [job("1"), job("2")]);
 }
 
-/// An answer that got lost is no second reservation.
+/// A lost answer does not make a second reservation.
 #[test]
 fn a_lost_answer_reserves_once() {
     let site = Site::new();

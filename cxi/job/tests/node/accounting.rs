@@ -9,7 +9,7 @@ use crate::support::{cxi, faulty, ids, job, mock, planned, refuse, user_services
 
 const NICS: u8 = 4;
 
-/// Errors that drivers give, and one that nobody knows.
+/// Errors that drivers return, and an unknown one.
 const ERRNOS: [Errno; 10] = [
     Errno::EIO,
     Errno::EFAULT,
@@ -113,7 +113,7 @@ fn every_single_failure_of_every_command() {
                     let result = node.allocate(&request);
                     let case = format!("{kind}, command {k}, {errno}, carried out: {carried_out}");
                     all_known(&mock, &result, &case);
-                    // With one failure all can be undone, but for what nobody can recognise.
+                    // With one failure, everything can be undone except what cannot be recognized.
                     if kind != "range" && kind != "namespace and range" {
                         let left = result.as_ref().err().map_or(0, |error| error.left().len());
                         assert_eq!(left, 0, "{case}: {result:?}");
@@ -169,7 +169,7 @@ fn a_service_that_is_dangerous_to_destroy_stays_and_is_named() {
         .vni(vni(9));
     let service = root.services().create(&spec.build().unwrap()).unwrap();
     let lni = root.alloc_lni(service).unwrap();
-    // A VNI that no service has, which uid 0 gets all the same.
+    // A VNI that no service has, which uid 0 gets anyway.
     let _domain = lni.alloc_domain(vni(2050), None).unwrap();
     let range = VniRange::new(vni(2048), 16).unwrap();
     let request = JobRequest::builder().uid(1000).vni_range(range);

@@ -212,7 +212,7 @@ fn nothing_is_made_if_one_nic_has_no_room() {
     assert_eq!(
         error.to_string(),
         "cxi1: at most 32 TXQs asked for: the device has 16\n  \
-         This was found before the driver was asked: nothing was sent.\n\
+         This was found before anything was sent to the driver.\n\
          The job has no service on any NIC."
     );
     assert_eq!(faults[0].injected(), 0);

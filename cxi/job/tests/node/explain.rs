@@ -72,29 +72,31 @@ fn two_nics_three_jobs_and_a_fourth() {
     let error = refuse(&node, request);
     let expected = "\
 cxi0: no TLE pool is left for the 16 TLEs of the job
-  A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at most 3 \
-services with TLEs fit a NIC, however few TLEs they ask for. A service without limits has TLEs too.
-  Who has it:
+  A NIC has 4 TLE pools. The default service has one even while it is disabled, so at most 3 \
+services with TLEs fit on a NIC, however few TLEs they ask for. A service without limits also has \
+TLEs.
+  Held by:
     service 1 (default service, VNIs 1,10, disabled): 512 TLEs reserved
     service 2 (uid 1001, VNI 1024): 16 TLEs reserved, nothing in use
     service 3 (uid 1002, VNI 1025): 16 TLEs reserved
     service 4 (uid 1003, VNI 1026): 16 TLEs reserved, nothing in use
   What to do:
-    - Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered operations.
-    - Wait for one of these jobs to end. If one has ended, release its services, or clean the \
-node up from what ended jobs left behind.
+    - Give jobs limits with 0 TLEs: any number of them then fit on a NIC, without triggered operations.
+    - Wait for one of these jobs to end. If one has ended, release its services, or clean up \
+what ended jobs left on the node.
 cxi1: no TLE pool is left for the 16 TLEs of the job
-  A NIC has 4 TLE pools. The default service has one, also while it is disabled; so at most 3 \
-services with TLEs fit a NIC, however few TLEs they ask for. A service without limits has TLEs too.
-  Who has it:
+  A NIC has 4 TLE pools. The default service has one even while it is disabled, so at most 3 \
+services with TLEs fit on a NIC, however few TLEs they ask for. A service without limits also has \
+TLEs.
+  Held by:
     service 1 (default service, VNIs 1,10, disabled): 512 TLEs reserved
     service 2 (uid 1001, VNI 1024): 16 TLEs reserved, nothing in use
     service 3 (uid 1002, VNI 1025): 16 TLEs reserved, nothing in use
     service 4 (uid 1003, VNI 1026): 16 TLEs reserved, nothing in use
   What to do:
-    - Give jobs limits with 0 TLEs: then any number of them fit a NIC, without triggered operations.
-    - Wait for one of these jobs to end. If one has ended, release its services, or clean the \
-node up from what ended jobs left behind.
+    - Give jobs limits with 0 TLEs: any number of them then fit on a NIC, without triggered operations.
+    - Wait for one of these jobs to end. If one has ended, release its services, or clean up \
+what ended jobs left on the node.
 The job has no service on any NIC.";
     assert_eq!(error.to_string(), expected);
 
@@ -150,14 +152,14 @@ fn the_first_short_resource_and_nothing_false_about_the_others() {
         refused(&device, &spec(1000, 1026, &wanted)).to_string(),
         "\
 cxi0: SVC_ALLOC: not enough TGQs: 100 requested, 12 available
-  A reservation is refused unless it fits into what no other service has reserved, in use or not: 12 TGQs here.
-  The driver stops at the first resource that is short and did not check EQs, ACs; by the list of services there is \
-not enough of these either: 100 ACs with 22 available.
-  Who has it:
+  A reservation is refused unless it fits into what no other service has reserved, whether in use or not: 12 TGQs here.
+  The driver stops at the first resource that is short, so it did not check EQs, ACs; according to the list of services, there \
+are not enough of these either: 100 ACs with 22 available.
+  Held by:
     service 2 (uid 5588, VNI 1024): 500 TGQs reserved, nothing in use
   What to do:
     - Reserve at most 12 TGQs for the job, or let its reservations be scaled back to what fits.
-    - Wait for one of these jobs to end. If one has ended, release its services, or clean the node up from what ended jobs left behind."
+    - Wait for one of these jobs to end. If one has ended, release its services, or clean up what ended jobs left on the node."
     );
     let wanted = [
         (Resource::Tgqs, Limit::exactly(100)),
@@ -166,7 +168,9 @@ not enough of these either: 100 ACs with 22 available.
     let text = refused(&device, &spec(1000, 1026, &wanted))
         .reasons
         .join("\n");
-    assert!(text.ends_with("did not check EQs; by the list of services there is enough of them."));
+    assert!(
+        text.ends_with("did not check EQs; according to the list of services, there are enough.")
+    );
 }
 
 #[test]
@@ -204,7 +208,7 @@ fn vnis_that_are_taken_by_generation() {
 cxi0: SVC_ALLOC: VNI 1024 is taken by service 2
   Both are single VNIs. The drivers of SHS 13.0 to 14.0.0 allow a VNI in one service only, even a disabled one; SHS \
 12.0, 14.0.1 and later allow the same VNI in several.
-  Who has it:
+  Held by:
     service 2 (uid 1000, VNI 1024): VNI 1024
   What to do:
     - Reuse a VNI only after its services are destroyed on every node.
@@ -252,8 +256,8 @@ fn rights() {
         explain(INITIAL, NONE),
         "\
 cxi0: SVC_ALLOC: not permitted: it takes CAP_SYS_ADMIN in the initial user namespace, and a physical function
-  This process does not have CAP_SYS_ADMIN. The user id does not matter: root without the capability is refused, \
-another user with it is not.
+  This process does not have CAP_SYS_ADMIN. The user ID does not matter: root is refused without the capability, \
+and another user is not refused with it.
   What to do:
     - Run it as root, from the scheduler's daemon or its prolog."
     );
@@ -281,7 +285,7 @@ another user with it is not.
         .explain()
         .to_string();
     assert!(
-        text.contains("Do it on the host, on the physical function."),
+        text.contains("Run it on the host, on the physical function."),
         "{text}"
     );
 }
@@ -363,7 +367,10 @@ fn a_nic_that_is_not_there_or_gone() {
     let host = Host::with_roots(root.path(), root.path());
     let error = host.open(cxi(0)).unwrap_err();
     let text = Inquiry::new(&error).explain().to_string();
-    assert!(text.contains("See whether the driver is loaded"), "{text}");
+    assert!(
+        text.contains("Check whether the driver is loaded"),
+        "{text}"
+    );
 
     let mock = mock(1);
     let fault = Faulty::new(open(&mock.nics()[0]));

@@ -49,15 +49,15 @@ fn places_in_the_table_of_vnis() {
     let explanation = Inquiry::new(&error).device(&device).explain();
     let holders = holders(&explanation);
     // Those with the most first. Not the one without any VNI; the default service is disabled.
-    let four = |holder: &String| holder.ends_with("): 4 places, nothing in use");
+    let four = |holder: &String| holder.ends_with("): 4 entries, nothing in use");
     assert!(holders[..63].iter().all(four));
     assert_eq!(
         holders[63..],
         [
-            "service 1 (default service, VNIs 1,10, disabled): 2 places",
-            "service 68 (everybody, VNIs 4000,4001): 2 places, nothing in use",
-            "service 2 (everybody, VNI 2000): 1 place, nothing in use",
-            "service 3 (everybody, VNIs 2048-2063): 1 place, nothing in use",
+            "service 1 (default service, VNIs 1,10, disabled): 2 entries",
+            "service 68 (everybody, VNIs 4000,4001): 2 entries, nothing in use",
+            "service 2 (everybody, VNI 2000): 1 entry, nothing in use",
+            "service 3 (everybody, VNIs 2048-2063): 1 entry, nothing in use",
         ]
     );
 }
@@ -118,6 +118,6 @@ fn a_resource_that_just_fits_is_not_reported_as_short() {
         let text = text.to_string();
         let also = format!("{cts} CTs with {left} available");
         assert_eq!(text.contains(&also), short, "{text}");
-        assert_eq!(text.contains("there is enough of them"), !short, "{text}");
+        assert_eq!(text.contains("there are enough."), !short, "{text}");
     }
 }

@@ -1,4 +1,4 @@
-//! A health check beside a job that starts, again and again: the job loses nothing, and what an
+//! Health checks while a job starts: the job loses nothing, and what an
 //! ended one left goes.
 
 use std::fs;

@@ -1,4 +1,4 @@
-//! A service that appears while one is being made: the job's own, or somebody else's.
+//! A service that appears while one is being made: the job's own, or another's.
 
 use std::sync::Arc;
 use std::sync::Mutex;
@@ -95,7 +95,7 @@ fn only_the_jobs_own_service_is_destroyed() {
         .member(Member::Uid(1000))
         .vni(vni(1024));
     assert_eq!(left(unlimited), NOT_OURS);
-    // And the other way round.
+    // And in the opposite order.
     let request = job(1000, 1024)
         .limits(JobLimits::Unlimited)
         .build()
@@ -180,7 +180,7 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
     }
 }
 
-/// What a job of so many cores gets on a NIC where others take so much after the plan is made.
+/// What a job of this size gets on a NIC where others take this much after the plan is made.
 fn taken_meanwhile(cores: u32, resource: Resource, services: u16, each: u16) -> Grant {
     let mock = mock(1);
     let other = devices(&mock).remove(0);
@@ -219,7 +219,7 @@ fn pools_that_others_take_after_the_plan_are_done_without() {
     }
 }
 
-/// The default service has 512 of 2,048, and the driver gives nobody fewer than 8.
+/// The default service has 512 of 2,048, and the driver reserves at least 8.
 #[test]
 fn tles_that_others_take_after_the_plan_are_done_without() {
     for (taken, left) in [(1500, 36), (1528, 8), (1529, 0)] {

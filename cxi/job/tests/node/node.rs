@@ -78,8 +78,8 @@ fn nics_for_ranks() {
     let near = node.closest_for_ranks(&ranks);
     let near: Vec<u32> = near.into_iter().map(cxi::DeviceId::number).collect();
     assert_eq!(near, [0, 1, 0, 6, 4, 5, 4]);
-    let nobody = Node::from_devices([]);
-    assert!(nobody.round_robin(3).is_empty() && nobody.closest_for_ranks(&ranks).is_empty());
+    let empty = Node::from_devices([]);
+    assert!(empty.round_robin(3).is_empty() && empty.closest_for_ranks(&ranks).is_empty());
 }
 
 #[test]

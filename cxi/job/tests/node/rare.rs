@@ -108,7 +108,7 @@ fn a_driver_that_answers_strangely_is_said() {
     let error = host.open(cxi(0)).unwrap().info().unwrap_err();
     let text = Inquiry::new(&error).explain().to_string();
     assert!(
-        text.contains("The driver's interface is not one that this library knows."),
+        text.contains("This library does not know the driver's interface."),
         "{text}"
     );
 }

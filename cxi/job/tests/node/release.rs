@@ -149,7 +149,7 @@ fn busy_for_ever() {
     let node = node.with_proc(ProcFs::with_root(proc.path()).dev(dev));
     let release = node.release(&Filter::vnis([vni(1024)]), &options);
     assert_eq!(release.status(), ReleaseStatus::StillBusy);
-    // The other NIC's are gone all the same.
+    // Those of the other NIC are gone anyway.
     assert_eq!(
         ids(&user_services(&mock)),
         [(cxi(0), id(2)), (cxi(0), id(3))]

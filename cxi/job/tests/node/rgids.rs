@@ -12,7 +12,7 @@ use cxi_mock::MockNode;
 
 use crate::support::{cxi, id, job, mock, open};
 
-/// Two NICs with so many free RGIDs.
+/// Two NICs with this many free RGIDs.
 struct Site {
     mock: MockNode,
     sysfs: tempfile::TempDir,

@@ -1,5 +1,5 @@
 //! Everything that happens on a node at the same time: jobs that start twice, run, end, are killed
-//! or fail, clean-ups, and a pool that is replayed beside them. For two seconds, or as many as
+//! or fail, clean-ups, and a pool that is replayed at the same time. For two seconds, or as many as
 //! `CXI_SOAK_SECONDS` says.
 
 use std::collections::BTreeMap;

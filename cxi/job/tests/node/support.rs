@@ -118,7 +118,7 @@ impl Dice {
     }
 }
 
-/// A clock that nobody waits for.
+/// A clock on which waiting takes no time.
 #[derive(Debug, Default)]
 pub(crate) struct FakeClock {
     now: Mutex<Duration>,
@@ -142,8 +142,8 @@ impl Clock for FakeClock {
     }
 }
 
-/// The power supply of a process: so many commands go through on all NICs together, then none
-/// does any more, as when the process is killed at that point.
+/// The life of a process: this many commands succeed on all NICs together, then no more do, as when
+/// the process is killed at that point.
 #[derive(Debug)]
 pub(crate) struct Life {
     left: Mutex<u64>,
@@ -173,8 +173,8 @@ impl Transport for Mortal {
     }
 }
 
-/// A node in the hands of a process that dies after so many commands, not counting those that
-/// opening the node takes.
+/// A node that is used by a process that dies after this many commands, not counting those that open
+/// the node.
 pub(crate) fn mortal(mock: &MockNode, commands: u64) -> (Node, Arc<Life>) {
     let life = Arc::new(Life {
         left: Mutex::new(u64::MAX),

@@ -15,7 +15,7 @@ use cxi_job::pool::{PoolConfig, Timestamp};
 /// How long an answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A transport that verifies nobody.
+/// A transport that verifies no server.
 pub(crate) fn http() -> Http {
     Http::new(&Certificate::Unverified).unwrap()
 }
@@ -28,7 +28,7 @@ pub(crate) fn config() -> PoolConfig {
     PoolConfig::new("1024-65535".parse().unwrap())
 }
 
-/// Says past the test harness that a test cannot be done here.
+/// Reports, past the test harness, that a test cannot run here.
 pub(crate) fn skip<T>(why: &str) -> Option<T> {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("a test");

@@ -13,8 +13,8 @@ const JOBS: usize = 20;
 /// Checks an implementation of [`EventLog`], for its tests. `open` opens a new log, which must be
 /// empty, under the number that it gets, or the same log again for a number that it had before.
 ///
-/// It covers order and gaps, two writers at once, a leader that was paused and wakes up, answers
-/// that are lost before and after the record was written, a leader whose clock is behind, and
+/// It covers order and gaps, two writers at the same time, a leader that was paused and wakes up,
+/// answers that are lost before and after the record was written, a leader whose clock is behind, and
 /// writers that are behind the beginning of a log.
 ///
 /// # Errors

@@ -32,7 +32,7 @@ impl FileLog {
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self {
-            // The file behind a link is replaced, and not the link.
+            // The target of a link is replaced, not the link.
             path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
             wait: Duration::from_secs(60),
             held: None,

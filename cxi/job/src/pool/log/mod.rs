@@ -1,19 +1,19 @@
 //! The log of a pool that several controllers share.
 //!
-//! A scheduler that fails over has more than one process that may change the pool. Their only
-//! common ground is the log: an event takes effect when it is in the log, and the log takes it only
-//! behind the event that its writer saw last. So two writers never hand out the same VNI, whatever
-//! each of them believes.
+//! A scheduler that fails over has more than one process that may change the pool. All they share is
+//! the log: an event takes effect when it is in the log, and the log accepts it only right after the
+//! last event that its writer saw. So two writers never assign the same VNI, even if both believe
+//! that they lead.
 //!
-//! [`EventLog`] is what a store has to do: two functions. [`MemoryLog`] is one for tests,
-//! `FileLog` (feature `file-log`) one for processes of one machine; [`check`] finds out whether
-//! another one does it right. [`SharedPool`] is a pool on such a log.
+//! [`EventLog`] is the interface of a store: two functions. [`MemoryLog`] is one for tests, `FileLog`
+//! (feature `file-log`) one for processes on one machine, and [`check`] tests another one.
+//! [`SharedPool`] is a pool on such a log.
 //!
 //! A log does not grow without bound: every 5,000 changes a [`SharedPool`] appends the whole pool, and
 //! a store may remove what is before that.
 //!
-//! Allocations never expire. A store with leases must not keep events under one: when a controller
-//! dies, services with its VNIs live on on the nodes.
+//! Allocations never expire. A store with leases must not attach events to one: when a controller
+//! dies, services with its VNIs continue to exist on the nodes.
 
 mod conformance;
 #[cfg(feature = "file-log")]
@@ -29,7 +29,7 @@ pub use shared::{ChangeError, SharedPool};
 
 use super::{Change, Event};
 
-/// An event with who logged it.
+/// An event, and who logged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Record {
@@ -87,7 +87,7 @@ pub trait EventLog {
 #[error("cannot read the log of the pool: {0}")]
 pub struct LogError(#[source] pub BoxError);
 
-/// What a store says.
+/// An error of a store.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a record was not appended.

@@ -7,7 +7,7 @@ use crate::pool::{
 };
 use crate::{JobId, NodeName};
 
-/// How often a change is tried while others are faster.
+/// How often a change is tried while other writers are faster.
 const ATTEMPTS: u32 = 100;
 /// After so many changes the pool is saved, so that no reader needs many more.
 const SAVE_EACH: u64 = 5_000;
@@ -61,7 +61,7 @@ pub enum ChangeError<E> {
     /// the same change again finds out.
     #[error(transparent)]
     Append(AppendError),
-    /// Others were faster every time.
+    /// Other writers were faster every time.
     #[error("the log of the pool has changed at each of {ATTEMPTS} attempts")]
     Contended,
 }
@@ -166,8 +166,8 @@ impl<L: EventLog> SharedPool<L> {
     /// Makes a change: `act` gets the pool as it is, and the time, and changes it. It is called again
     /// if others were faster. The event of what this returns is in the log.
     ///
-    /// The time never goes back behind that of an event in the log, whatever the clock of this
-    /// machine says: what rests does not rest shorter.
+    /// The time is never earlier than that of an event in the log, even if the clock of this machine is
+    /// behind: no VNI rests for less time than configured.
     ///
     /// # Errors
     /// [`ChangeError`]. Nothing has changed, except perhaps with [`AppendError::Unknown`].
@@ -263,7 +263,7 @@ impl<L: EventLog> SharedPool<L> {
         confirmed.map(drop)
     }
 
-    /// Lets the log begin with the pool as it is. Every 5,000 changes this happens by itself.
+    /// Lets the log begin with the pool as it is. This happens automatically every 5,000 changes.
     ///
     /// # Errors
     /// As [`SharedPool::change`]; with [`AppendError::Failed`], the pool may be too large for the store.
@@ -271,16 +271,16 @@ impl<L: EventLog> SharedPool<L> {
         self.change(now, VniPool::save).map(drop)
     }
 
-    /// Appends a record. If the answer is lost, the log tells: the record stands there, another one
-    /// does, or none, and then it is sent again, as the log takes only one of its number. If the log
-    /// begins after it by now, the outcome cannot be known.
+    /// Appends a record. If the answer is lost, reads the log: it has the record, or another one with
+    /// its number, or neither, in which case the record is sent again, as the log accepts only one with
+    /// that number. If the log begins after that number by now, the outcome cannot be known.
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
         let mut outcome = self.log.append(record);
         let mut unknown = false;
         for _ in 0..4 {
             match &outcome {
                 Err(AppendError::Unknown(_)) => unknown = true,
-                // The one before may have arrived late.
+                // The request before this one may have arrived late.
                 Err(AppendError::Moved) if unknown => {}
                 _ => break,
             }

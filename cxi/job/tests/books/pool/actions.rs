@@ -33,7 +33,7 @@ pub(super) enum Action {
         node: u8,
     },
     ConfirmAll(u8),
-    /// Services of nobody appear on a node.
+    /// Services that belong to no job appear on a node.
     Leak {
         node: u8,
         vni: u16,

@@ -112,7 +112,7 @@ fn a_refusal_leaves_no_trace() {
     assert_eq!(log.load(0).unwrap().len(), 1);
 }
 
-/// Makes so many changes that mean nothing.
+/// Makes this many changes without effect.
 fn change<L: EventLog>(pool: &mut SharedPool<L>, count: u32) {
     for _ in 0..count {
         let _ = pool.change(at(1), VniPool::record_config).unwrap();
@@ -213,7 +213,7 @@ fn a_log_in_a_file_begins_anew_with_the_pool() {
     assert_eq!(text.lines().count(), 2);
     let again = SharedPool::open_existing(open(), "two").unwrap().unwrap();
     assert_eq!(again.pool(), pool.pool());
-    // The file behind a link is replaced, and not the link.
+    // The target of a link is replaced, not the link.
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     let linked = cxi_job::pool::log::FileLog::new(&link);
@@ -243,7 +243,7 @@ fn a_process_that_keeps_the_lock_is_alone() {
     assert!(open().locked().unwrap_err().is_busy());
     alone.reserve(&job, &VniRequest::vnis(1), at(1)).unwrap();
     drop(alone);
-    // It finds what was changed meanwhile.
+    // It finds what was changed in the meantime.
     let again = other.change(at(2), |pool, now| {
         pool.reserve(&job, &VniRequest::vnis(1), now)
     });

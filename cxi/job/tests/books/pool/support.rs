@@ -35,13 +35,13 @@ pub(crate) fn reserve(
         .to_string()
 }
 
-/// A job asks at this second, and gets these VNIs.
+/// A job requests VNIs at this second, and gets these.
 #[track_caller]
 pub(crate) fn gets(pool: &mut VniPool, name: &str, request: &VniRequest, at: u64, vnis: &str) {
     assert_eq!(reserve(pool, name, request, seconds(at)), vnis);
 }
 
-/// A job asks at this second, and is told why it gets none.
+/// A job requests VNIs at this second, and is refused for this reason.
 #[track_caller]
 pub(crate) fn refused(pool: &mut VniPool, name: &str, request: &VniRequest, at: u64, why: &str) {
     let refusal = pool.reserve(&job(name), request, seconds(at));

@@ -12,7 +12,7 @@ use std::env;
 use cxi::Vni;
 use cxi_fabric_manager::Forget;
 use cxi_job::collectives::Reservation;
-use cxi_job::fabric::{FabricManager, Offload, OnFailure};
+use cxi_job::fabric::FabricManager;
 use cxi_job::pool::log::{MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{Filter, JobId, JobRequest, NodeName, ReleaseOptions, ReleaseStatus, StepId};
@@ -24,7 +24,7 @@ use fabric_manager::Site;
 const NODES: usize = 4;
 const NICS: u8 = 2;
 const JOBS: usize = 64;
-/// Fewer than there are jobs, so that each VNI is used again and again.
+/// Fewer than there are jobs, so that each VNI is reused often.
 const VNIS: &str = "1024-1039";
 /// Multicast trees of a job.
 const TREES: u32 = 2;
@@ -141,13 +141,8 @@ impl Scene {
             let lost = JobId::new(&format!("lost{}", self.started)).unwrap();
             let _ = self.client.reserve(&lost, TREES);
         }
-        let offload = self
-            .client
-            .offload(&job, step(), TREES, OnFailure::Continue);
-        let reservation = match offload.unwrap() {
-            Offload::With(env) => Some(env.reservation().clone()),
-            _ => None,
-        };
+        let offload = self.client.offload(&job, step(), TREES);
+        let reservation = offload.ok().map(|env| env.reservation().clone());
         let wanted = 1 + self.roll(NODES);
         let first = self.roll(NODES);
         let mut nodes = BTreeSet::new();

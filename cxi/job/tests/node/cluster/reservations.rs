@@ -51,7 +51,7 @@ impl Scene {
         let job = self.jobs.get_mut(id).unwrap();
         job.reserved = false;
         if let Some(reservation) = job.reservation.take() {
-            // A process that nobody has killed yet.
+            // A process that has not been killed yet.
             let late = self.site.session(&reservation).create_tree(&TreeRequest {
                 step: &step(),
                 nics: &[0x101],
