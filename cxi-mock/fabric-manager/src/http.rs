@@ -223,10 +223,8 @@ fn deliver(mut stream: &TcpStream, answer: &Answer, delivery: Delivery) -> io::R
 
 fn head(answer: &Answer, length: usize) -> String {
     let status = answer.status;
-    let mut head = format!(
-        "HTTP/1.1 {status} {}\r\nConnection: close\r\n",
-        reason(status)
-    );
+    // The reason behind the status is optional.
+    let mut head = format!("HTTP/1.1 {status} \r\nConnection: close\r\n");
     // A 204 has neither.
     if status != 204 {
         let _ = write!(
@@ -243,23 +241,6 @@ fn silence(mut stream: &TcpStream) -> io::Result<()> {
     stream.set_read_timeout(Some(ANSWER_TIME))?;
     while stream.read(&mut [0; 512])? > 0 {}
     Ok(())
-}
-
-const fn reason(status: u16) -> &'static str {
-    match status {
-        200 => "OK",
-        201 => "Created",
-        202 => "Accepted",
-        204 => "No Content",
-        400 => "Bad Request",
-        401 => "Unauthorized",
-        403 => "Forbidden",
-        404 => "Not Found",
-        409 => "Conflict",
-        503 => "Service Unavailable",
-        507 => "Insufficient Storage",
-        _ => "Status",
-    }
 }
 
 #[cfg(test)]

@@ -11,5 +11,5 @@ mod switches;
 
 pub use api::{Access, Config, Delivery, Effect, Endpoint, Fault, JournalEntry};
 pub use model::{Forget, Settings, State};
-pub use server::{MockFabricManager, NotQuiet};
+pub use server::MockFabricManager;
 pub use switches::TreeChange;

@@ -30,15 +30,6 @@ pub(crate) struct Shared {
     switches: Mutex<Option<Switches>>,
 }
 
-/// Reservations or trees that were left when none should be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("reservations or multicast trees are left: {state:?}")]
-#[non_exhaustive]
-pub struct NotQuiet {
-    /// What is left.
-    pub state: State,
-}
-
 impl MockFabricManager {
     /// Starts on a free port of the loopback interface, with the defaults.
     ///
@@ -197,34 +188,23 @@ impl MockFabricManager {
         self.shared.api().journal()
     }
 
-    /// Checks that nothing is left.
-    ///
-    /// # Errors
-    /// [`NotQuiet`]: what is left.
-    pub fn quiet(&self) -> Result<(), NotQuiet> {
-        let state = self.state();
-        if state.is_quiet() {
-            Ok(())
-        } else {
-            Err(NotQuiet { state })
-        }
-    }
-
     /// Checks that nothing is left, at the end of a test.
     ///
     /// # Panics
     /// A reservation or a tree is left.
     #[track_caller]
     pub fn assert_quiet(&self) {
-        if let Err(left) = self.quiet() {
-            panic!("{left}");
-        }
+        let state = self.state();
+        assert!(
+            state.is_quiet(),
+            "reservations or multicast trees are left: {state:?}"
+        );
     }
 }
 
 impl Drop for MockFabricManager {
     fn drop(&mut self) {
-        drop(self.shared.take_listener());
+        drop(self.shared.listener_slot().take());
     }
 }
 
@@ -257,7 +237,7 @@ impl Shared {
         address: SocketAddr,
         listening: bool,
     ) -> io::Result<()> {
-        let before = shared.take_listener();
+        let before = shared.listener_slot().take();
         if !listening {
             return Ok(());
         }
@@ -286,10 +266,6 @@ impl Shared {
         let address = listener.address();
         *shared.listener_slot() = Some(listener);
         Ok(address)
-    }
-
-    fn take_listener(&self) -> Option<Listener> {
-        self.listener_slot().take()
     }
 
     fn listener_slot(&self) -> MutexGuard<'_, Option<Listener>> {

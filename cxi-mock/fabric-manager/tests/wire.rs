@@ -176,7 +176,7 @@ fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
         Answer::of(&exchange(host, bytes.as_bytes()).unwrap()).status,
         404
     );
-    assert_eq!(manager.quiet().unwrap_err().state.roots.len(), 1);
+    assert_eq!(manager.state().roots.len(), 1);
 }
 
 /// The digits in front of the first colon are what libfabric tells a user by.
@@ -226,7 +226,7 @@ fn requests_are_refused_for_the_first_reason() {
     let good = tree("a-1", "0", r#""0:00:01""#);
     let status = |who: &str, line: &str, body: &str| send(&manager, who, line, body).status;
     for (wrong, what) in [
-        ("{", "not JSON"),
+        ("{", "EOF while parsing an object"),
         ("[]", "not a JSON object"),
         (&*tree("a-1", "0", ""), "0 NICs: expected 1"),
         (&*tree("a-1", "0", r#""1:2:3""#), "such as 1:44:33"),
@@ -240,7 +240,7 @@ fn requests_are_refused_for_the_first_reason() {
         ),
         (
             &*good.replace("jobStepID", "step"),
-            "jobStepID: expected a string",
+            "missing field `jobStepID`",
         ),
     ] {
         let answer = send(&manager, "Bearer nobody", multicasts, wrong);

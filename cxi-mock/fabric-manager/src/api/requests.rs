@@ -1,11 +1,31 @@
 //! The effect of each request.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::{Answer, Api, Caller, Endpoint, Request, link};
-use crate::model::{NicAddress, Refusal, TreeRequest};
+use crate::model::{Refusal, TreeRequest};
+
+/// A request for a reservation.
+#[derive(Deserialize)]
+struct JobRequest {
+    #[serde(rename = "jobID")]
+    job: String,
+    #[serde(rename = "mcastLimit")]
+    limit: i64,
+}
+
+/// A patch can only set steps to null, which ends them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Patch {
+    #[serde(rename = "jobSteps")]
+    steps: BTreeMap<String, Value>,
+}
 
 impl Api {
     pub(super) fn jobs(
@@ -30,9 +50,14 @@ impl Api {
                 let links: Vec<String> = self.model.jobs().map(link).collect();
                 ok(&json!({ "documentLinks": links, "documentCount": links.len() }))
             }
-            Endpoint::CreateJob => self.create_job(&object(request)?),
+            Endpoint::CreateJob => self.create_job(&parse(request)?),
             Endpoint::PatchJob => {
-                let steps = ended_steps(&object(request)?)?;
+                let Patch { steps } = parse(request)?;
+                if steps.values().any(|step| !step.is_null()) {
+                    let message = "expected nothing but steps that are null";
+                    return Err(Refusal::Malformed(message.to_owned()));
+                }
+                let steps: Vec<_> = steps.into_keys().collect();
                 self.model.end_steps(job, &steps, now)?;
                 ok(&self.document(job)?)
             }
@@ -49,14 +74,11 @@ impl Api {
         }
     }
 
-    fn create_job(&mut self, body: &Map<String, Value>) -> Result<Answer, Refusal> {
-        let job = text(body, "jobID")?;
-        let limit = body.get("mcastLimit").and_then(Value::as_i64);
-        let limit = limit.ok_or_else(|| expected("mcastLimit", "an integer"))?;
-        self.model.reserve(&job, limit)?;
+    fn create_job(&mut self, wanted: &JobRequest) -> Result<Answer, Refusal> {
+        self.model.reserve(&wanted.job, wanted.limit)?;
         let created = self.model.settings().reserved_is_201;
         let status = if created { 201 } else { 200 };
-        Ok(Answer::json(status, &self.document(&job)?))
+        Ok(Answer::json(status, &self.document(&wanted.job)?))
     }
 
     /// Checks the form first, then the token, as the real one is thought to do.
@@ -66,7 +88,7 @@ impl Api {
         request: &Request,
         now: Duration,
     ) -> Result<Answer, Refusal> {
-        let tree = tree(&object(request)?)?;
+        let tree: TreeRequest = parse(request)?;
         tree.check(&self.model)?;
         match caller {
             Caller::Manager => {}
@@ -97,56 +119,13 @@ impl Api {
     }
 }
 
-fn object(request: &Request) -> Result<Map<String, Value>, Refusal> {
-    match serde_json::from_slice(&request.body) {
-        Ok(Value::Object(members)) => Ok(members),
-        Ok(_) => Err(Refusal::Malformed(
-            "the body is not a JSON object".to_owned(),
-        )),
-        Err(error) => Err(Refusal::Malformed(format!("the body is not JSON: {error}"))),
+/// A body; members that are not known do not matter.
+fn parse<T: DeserializeOwned>(request: &Request) -> Result<T, Refusal> {
+    // serde would also take a list of the members.
+    if request.body.trim_ascii_start().starts_with(b"[") {
+        let message = "the body is not a JSON object";
+        return Err(Refusal::Malformed(message.to_owned()));
     }
-}
-
-fn expected(member: &str, what: &str) -> Refusal {
-    Refusal::Malformed(format!("{member}: expected {what}"))
-}
-
-fn text(body: &Map<String, Value>, member: &str) -> Result<String, Refusal> {
-    let text = body.get(member).and_then(Value::as_str);
-    text.map(str::to_owned)
-        .ok_or_else(|| expected(member, "a string"))
-}
-
-fn tree(body: &Map<String, Value>) -> Result<TreeRequest, Refusal> {
-    let number = |member| {
-        let number = body.get(member).and_then(Value::as_u64);
-        number.ok_or_else(|| expected(member, "a positive integer"))
-    };
-    let nic = |nic: &Value| match nic.as_str() {
-        Some(nic) => nic.parse::<NicAddress>(),
-        None => Err(expected("macs", "a list of strings")),
-    };
-    let nics = body.get("macs").and_then(Value::as_array);
-    let nics = nics.ok_or_else(|| expected("macs", "a list of strings"))?;
-    Ok(TreeRequest {
-        job: text(body, "jobID")?,
-        step: text(body, "jobStepID")?,
-        nics: nics.iter().map(nic).collect::<Result<_, _>>()?,
-        vni: number("vni")?,
-        timeout: number("timeout")?,
-    })
-}
-
-/// The steps that a patch sets to null; nothing else can be patched.
-fn ended_steps(body: &Map<String, Value>) -> Result<Vec<String>, Refusal> {
-    let wrong =
-        || Refusal::Malformed("expected nothing but jobSteps, with steps that are null".to_owned());
-    let steps = body
-        .get("jobSteps")
-        .and_then(Value::as_object)
-        .ok_or_else(wrong)?;
-    if body.len() != 1 || steps.values().any(|step| !step.is_null()) {
-        return Err(wrong());
-    }
-    Ok(steps.keys().cloned().collect())
+    let parsed = serde_json::from_slice(&request.body);
+    parsed.map_err(|error| Refusal::Malformed(format!("the body: {error}")))
 }

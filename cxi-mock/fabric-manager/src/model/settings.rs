@@ -1,7 +1,5 @@
 //! Settings for what is not known outside HPE. The defaults are the plainest behaviour.
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
 /// Multicast ids have 13 bits.
@@ -74,17 +72,5 @@ impl Settings {
     pub(crate) fn address_count(&self) -> u64 {
         let (first, last) = self.addresses;
         u64::from(last.saturating_sub(first)) + 1
-    }
-
-    pub(crate) const fn rest(&self) -> Duration {
-        Duration::from_millis(self.rest_ms)
-    }
-
-    pub(crate) const fn creation(&self) -> Duration {
-        Duration::from_millis(self.creation_ms)
-    }
-
-    pub(crate) const fn deletion(&self) -> Duration {
-        Duration::from_millis(self.deletion_ms)
     }
 }

@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Model, Refusal};
 
@@ -12,7 +12,8 @@ use super::{Model, Refusal};
 const LONGEST_TIMEOUT: u64 = 20_000_000;
 
 /// The 20-bit address of a NIC.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct NicAddress(u32);
 
 impl NicAddress {
@@ -44,6 +45,14 @@ impl Serialize for NicAddress {
     }
 }
 
+impl TryFrom<String> for NicAddress {
+    type Error = Refusal;
+
+    fn try_from(text: String) -> Result<Self, Refusal> {
+        text.parse()
+    }
+}
+
 impl FromStr for NicAddress {
     type Err = Refusal;
 
@@ -69,14 +78,17 @@ impl FromStr for NicAddress {
 }
 
 /// A request for a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[allow(clippy::exhaustive_structs, reason = "what the request has")]
 pub struct TreeRequest {
     /// Its job.
+    #[serde(rename = "jobID")]
     pub job: String,
     /// The job's step.
+    #[serde(rename = "jobStepID")]
     pub step: String,
     /// Its NICs, one for each endpoint.
+    #[serde(rename = "macs")]
     pub nics: Vec<NicAddress>,
     /// The VNI of its packets.
     pub vni: u64,
@@ -176,7 +188,7 @@ impl Model {
         let is_root = |nic: &NicAddress| self.trees.values().any(|tree| tree.root == *nic);
         let root = request.nics.iter().copied().find(|nic| !is_root(nic));
         let root = root.ok_or(Refusal::NoRoot)?;
-        let creation = self.settings.creation();
+        let creation = Duration::from_millis(self.settings.creation_ms);
         let phase = if creation.is_zero() {
             Phase::Active
         } else {
@@ -221,7 +233,7 @@ impl Model {
     /// # Errors
     /// [`Refusal`]: no such tree, another job's, or the tree is not ready yet.
     pub fn delete_tree(&mut self, id: u16, of: Option<&str>, now: Duration) -> Result<(), Refusal> {
-        let deletion = self.settings.deletion();
+        let deletion = Duration::from_millis(self.settings.deletion_ms);
         let tree = self.trees.get_mut(&id).ok_or(Refusal::NoSuchTree(id))?;
         if of.is_some_and(|job| job != tree.request.job) {
             return Err(Refusal::Forbidden(
@@ -242,7 +254,7 @@ impl Model {
 
     pub(super) fn free(&mut self, id: u16, now: Duration) {
         self.trees.remove(&id);
-        let rest = self.settings.rest();
+        let rest = Duration::from_millis(self.settings.rest_ms);
         if !rest.is_zero() {
             self.resting.insert(id, now.saturating_add(rest));
         }
