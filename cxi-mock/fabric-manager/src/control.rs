@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::api::{Answer, Delivery, Fault, Request};
+use crate::api::{Answer, Delivery, Request};
 use crate::model::Forget;
 use crate::server::Shared;
 
@@ -40,13 +40,10 @@ fn execute(shared: &Arc<Shared>, address: SocketAddr, order: &Request) -> Result
             let state = shared.api().model().state();
             return shown(if state.is_quiet() { 200 } else { 409 }, &state);
         }
-        ("GET", "/journal") => return shown(200, &shared.api().journal()),
-        ("DELETE", "/journal") => shared.api().clear_journal(),
-        ("POST", "/faults") => {
-            let fault: Fault = read(order)?;
-            shared.api().inject(fault);
-        }
-        ("DELETE", "/faults") => shared.api().clear_faults(),
+        ("GET", "/journal") => return shown(200, &shared.api().journal),
+        ("DELETE", "/journal") => shared.api().journal.clear(),
+        ("POST", "/faults") => shared.api().faults.push(read(order)?),
+        ("DELETE", "/faults") => shared.api().faults.clear(),
         ("POST", "/restart") => {
             let forget: Forget = member(order, "forget")?;
             shared.change(|api| api.restart(forget));
@@ -55,7 +52,7 @@ fn execute(shared: &Arc<Shared>, address: SocketAddr, order: &Request) -> Result
             let advance_ms = member(order, "advance_ms")?;
             shared.advance(Duration::from_millis(advance_ms));
         }
-        ("POST", "/expire-tokens") => shared.api().expire_tokens(),
+        ("POST", "/expire-tokens") => shared.api().authenticator.forget(),
         ("POST", "/listening") => {
             let listening = member(order, "listening")?;
             Shared::set_listening(shared, address, listening)

@@ -92,13 +92,15 @@ impl MockFabricManager {
     /// The address in front of `/fabric/…`, with the prefix of the gateway.
     #[must_use]
     pub fn url(&self) -> String {
-        format!("http://{}{}", self.address, self.shared.api().prefix())
+        format!("http://{}{}", self.address, self.shared.api().prefix)
     }
 
     /// URL of the token endpoint.
     #[must_use]
     pub fn token_url(&self) -> String {
-        format!("http://{}{}", self.address, self.shared.api().token_path())
+        let api = self.shared.api();
+        let path = &api.authenticator.access.token_path;
+        format!("http://{}{path}", self.address)
     }
 
     /// The URL for trees: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
@@ -109,12 +111,12 @@ impl MockFabricManager {
 
     /// Adds a fault.
     pub fn inject(&self, fault: impl Into<Fault>) {
-        self.shared.api().inject(fault.into());
+        self.shared.api().faults.push(fault.into());
     }
 
     /// Removes all faults.
     pub fn clear_faults(&self) {
-        self.shared.api().clear_faults();
+        self.shared.api().faults.clear();
     }
 
     /// Stops listening, so that connections are refused, or listens again.
@@ -149,7 +151,7 @@ impl MockFabricManager {
     pub fn reserve(&self, job: &str, limit: u32) -> Result<String, Refusal> {
         self.shared.change(|api| {
             let reserved = api.model_mut().reserve(job, limit.into())?;
-            Ok(reserved.token().to_owned())
+            Ok(reserved.token.clone())
         })
     }
 
@@ -165,7 +167,7 @@ impl MockFabricManager {
 
     /// Makes all tokens of workload managers invalid.
     pub fn expire_tokens(&self) {
-        self.shared.api().expire_tokens();
+        self.shared.api().authenticator.forget();
     }
 
     /// Sets the VNIs of a job: from now on, trees with others are refused.
@@ -185,7 +187,7 @@ impl MockFabricManager {
     /// The requests so far, at most the last 100,000, without secrets.
     #[must_use]
     pub fn journal(&self) -> Vec<JournalEntry> {
-        self.shared.api().journal()
+        self.shared.api().journal.iter().cloned().collect()
     }
 
     /// Checks that nothing is left, at the end of a test.

@@ -57,9 +57,9 @@ impl Switches {
             if self.trees.get(id) != Some(now) {
                 (self.program)(TreeChange::Made {
                     id: *id,
-                    nics: now.request().nics.iter().map(|nic| nic.get()).collect(),
-                    root: now.root().get(),
-                    timeout: Duration::from_micros(now.request().timeout),
+                    nics: now.request.nics.iter().map(|nic| nic.get()).collect(),
+                    root: now.root.get(),
+                    timeout: Duration::from_micros(now.request.timeout),
                 });
             }
         }

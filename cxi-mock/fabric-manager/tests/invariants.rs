@@ -120,7 +120,7 @@ proptest! {
                 prop_assert!(rested, "id {} was used again too early", id);
             }
             for job in after.jobs.keys() {
-                let token = model.job(job).unwrap().token();
+                let token = &model.job(job).unwrap().token;
                 prop_assert_eq!(model.session(token), Some(job.as_str()));
             }
         }

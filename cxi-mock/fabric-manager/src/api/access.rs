@@ -69,8 +69,8 @@ struct Bearer {
 
 /// Tokens that were issued.
 #[derive(Debug)]
-pub(super) struct Authenticator {
-    pub(super) access: Access,
+pub(crate) struct Authenticator {
+    pub(crate) access: Access,
     tokens: BTreeMap<String, Bearer>,
     issued: u64,
 }
@@ -85,7 +85,7 @@ impl Authenticator {
     }
 
     /// Makes all tokens invalid.
-    pub(super) fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.tokens.clear();
     }
 

@@ -3,8 +3,8 @@
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
-const JOBS: &str = "/fabric/collectives/jobs";
-const MULTICASTS: &str = "/fabric/collectives/multicasts";
+/// In front of the paths of reservations and trees.
+const COLLECTIVES: &str = "/fabric/collectives/";
 
 /// A kind of request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,52 +38,33 @@ pub enum Endpoint {
 
 /// The link by which a list and a document name a reservation, whatever prefix a gateway adds.
 pub(super) fn link(job: &str) -> String {
-    format!("{JOBS}/{job}")
+    format!("{COLLECTIVES}jobs/{job}")
 }
 
-/// A known request, and the job or tree that it names.
-pub(super) struct Route {
-    pub(super) endpoint: Endpoint,
-    pub(super) name: String,
-}
-
-/// Finds the kind of a request.
-pub(super) fn route(method: &str, path: &str, prefix: &str, token_path: &str) -> Option<Route> {
+/// Finds the kind of a request, and the job or tree that it names.
+pub(super) fn route(
+    method: &str,
+    path: &str,
+    prefix: &str,
+    token_path: &str,
+) -> Option<(Endpoint, String)> {
     let path = path.split('?').next().unwrap_or_default();
-    let named = |endpoint, name: &str| {
-        let name = percent_decode_str(name).decode_utf8().ok()?;
-        (!name.is_empty() && !name.contains('/')).then(|| Route {
-            endpoint,
-            name: name.into_owned(),
-        })
-    };
-    let unnamed = |endpoint| {
-        let name = String::new();
-        Some(Route { endpoint, name })
-    };
     if path == token_path {
-        return (method == "POST")
-            .then_some(Endpoint::Token)
-            .and_then(unnamed);
+        return (method == "POST").then(|| (Endpoint::Token, String::new()));
     }
-    let path = path.strip_prefix(prefix)?;
-    let below = |root: &str| {
-        let rest = path.strip_prefix(root)?;
-        rest.strip_prefix('/').or(rest.is_empty().then_some(""))
+    let rest = path.strip_prefix(prefix)?.strip_prefix(COLLECTIVES)?;
+    let (kind, name) = rest.split_once('/').unwrap_or((rest, ""));
+    let endpoint = match (method, kind, name) {
+        ("GET", "jobs", "") => Endpoint::ListJobs,
+        ("POST", "jobs", "") => Endpoint::CreateJob,
+        ("POST", "multicasts", "") => Endpoint::CreateTree,
+        (_, _, "") | ("POST", ..) => return None,
+        ("GET", "jobs", _) => Endpoint::GetJob,
+        ("PATCH", "jobs", _) => Endpoint::PatchJob,
+        ("DELETE", "jobs", _) => Endpoint::DeleteJob,
+        ("DELETE", "multicasts", _) => Endpoint::DeleteTree,
+        _ => return None,
     };
-    if let Some(job) = below(JOBS) {
-        return match (method, job) {
-            ("GET", "") => unnamed(Endpoint::ListJobs),
-            ("POST", "") => unnamed(Endpoint::CreateJob),
-            ("GET", job) => named(Endpoint::GetJob, job),
-            ("PATCH", job) => named(Endpoint::PatchJob, job),
-            ("DELETE", job) => named(Endpoint::DeleteJob, job),
-            _ => None,
-        };
-    }
-    match (method, below(MULTICASTS)?) {
-        ("POST", "") => unnamed(Endpoint::CreateTree),
-        ("DELETE", tree) => named(Endpoint::DeleteTree, tree),
-        _ => None,
-    }
+    let name = percent_decode_str(name).decode_utf8().ok()?.into_owned();
+    (!name.contains('/')).then_some((endpoint, name))
 }

@@ -9,7 +9,7 @@ use super::{Endpoint, Request};
 /// Longest body that is kept.
 const LONGEST_BODY: usize = 4096;
 /// Most requests that are kept: the last ones.
-const MOST: usize = 100_000;
+pub(super) const MOST: usize = 100_000;
 
 /// A request that was received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -33,29 +33,14 @@ pub struct JournalEntry {
     pub fault: bool,
 }
 
-/// The requests so far.
-#[derive(Debug, Default)]
-pub(super) struct Journal {
-    entries: std::collections::VecDeque<JournalEntry>,
-}
-
-impl Journal {
-    pub(super) fn entries(&self) -> Vec<JournalEntry> {
-        self.entries.iter().cloned().collect()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.entries.clear();
-    }
-
-    pub(super) fn note(
-        &mut self,
+impl JournalEntry {
+    pub(super) fn new(
         request: &Request,
         endpoint: Option<Endpoint>,
         now: Duration,
         status: u16,
         fault: bool,
-    ) {
+    ) -> Self {
         let headers = request.headers.iter().map(|(name, value)| {
             let value = if name.eq_ignore_ascii_case("authorization") {
                 let scheme = value.split(' ').next().unwrap_or_default();
@@ -71,10 +56,7 @@ impl Journal {
             let kept = request.body.len().min(LONGEST_BODY);
             String::from_utf8_lossy(&request.body[..kept]).into_owned()
         };
-        if self.entries.len() == MOST {
-            self.entries.pop_front();
-        }
-        self.entries.push_back(JournalEntry {
+        Self {
             at_ms: u64::try_from(now.as_millis()).unwrap_or(u64::MAX),
             method: request.method.clone(),
             path: request.path.clone(),
@@ -83,6 +65,6 @@ impl Journal {
             body,
             status,
             fault,
-        });
+        }
     }
 }

@@ -7,6 +7,7 @@ mod journal;
 mod message;
 mod requests;
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -15,9 +16,8 @@ use serde_json::{Value, json};
 pub use access::Access;
 use access::{Authenticator, Caller};
 pub use endpoint::Endpoint;
-use endpoint::{Route, link, route};
+use endpoint::{link, route};
 pub use fault::{Body, Delivery, Effect, Fault};
-use journal::Journal;
 pub use journal::JournalEntry;
 pub use message::{Answer, Request};
 
@@ -39,11 +39,12 @@ pub struct Config {
 /// A fabric manager without a network.
 #[derive(Debug)]
 pub struct Api {
-    prefix: String,
+    pub(crate) prefix: String,
     model: Model,
-    authenticator: Authenticator,
-    faults: Vec<Fault>,
-    journal: Journal,
+    pub(crate) authenticator: Authenticator,
+    pub(crate) faults: Vec<Fault>,
+    /// The requests so far, at most the last 100,000.
+    pub(crate) journal: VecDeque<JournalEntry>,
 }
 
 impl Api {
@@ -57,7 +58,7 @@ impl Api {
             model: Model::new(config.settings)?,
             authenticator: Authenticator::new(config.access),
             faults: Vec::new(),
-            journal: Journal::default(),
+            journal: VecDeque::new(),
         })
     }
 
@@ -72,48 +73,12 @@ impl Api {
         &mut self.model
     }
 
-    /// The prefix that a gateway adds to paths.
-    pub(crate) fn prefix(&self) -> &str {
-        &self.prefix
-    }
-
-    /// Path of the token endpoint.
-    pub(crate) fn token_path(&self) -> &str {
-        &self.authenticator.access.token_path
-    }
-
-    /// Adds a fault.
-    pub fn inject(&mut self, fault: Fault) {
-        self.faults.push(fault);
-    }
-
-    /// Removes all faults.
-    pub fn clear_faults(&mut self) {
-        self.faults.clear();
-    }
-
-    /// Makes all tokens of workload managers invalid.
-    pub fn expire_tokens(&mut self) {
-        self.authenticator.forget();
-    }
-
     /// Restarts the fabric manager.
     pub fn restart(&mut self, forget: Forget) {
         if forget != Forget::Nothing {
             self.authenticator.forget();
         }
         self.model.restart(forget);
-    }
-
-    /// The requests so far, at most the last 100,000.
-    #[must_use]
-    pub fn journal(&self) -> Vec<JournalEntry> {
-        self.journal.entries()
-    }
-
-    /// Forgets the requests so far.
-    pub fn clear_journal(&mut self) {
-        self.journal.clear();
     }
 
     /// Whether whoever sends a request with this head has a valid token or password.
@@ -129,7 +94,7 @@ impl Api {
             &self.prefix,
             &self.authenticator.access.token_path,
         );
-        let endpoint = route.as_ref().map(|route| route.endpoint);
+        let endpoint = route.as_ref().map(|(endpoint, _)| *endpoint);
         let effect = endpoint.and_then(|endpoint| fault::due(&mut self.faults, endpoint));
         let mut answer = if effect.as_ref().is_none_or(Effect::performs) {
             self.perform(route, request, now)
@@ -139,13 +104,22 @@ impl Api {
         let delivery = effect
             .as_ref()
             .map_or(Delivery::Whole, |effect| effect.apply(&mut answer));
-        self.journal
-            .note(request, endpoint, now, answer.status, effect.is_some());
+        if self.journal.len() == journal::MOST {
+            self.journal.pop_front();
+        }
+        let fault = effect.is_some();
+        let entry = JournalEntry::new(request, endpoint, now, answer.status, fault);
+        self.journal.push_back(entry);
         (answer, delivery)
     }
 
-    fn perform(&mut self, route: Option<Route>, request: &Request, now: Duration) -> Answer {
-        let Some(Route { endpoint, name }) = route else {
+    fn perform(
+        &mut self,
+        route: Option<(Endpoint, String)>,
+        request: &Request,
+        now: Duration,
+    ) -> Answer {
+        let Some((endpoint, name)) = route else {
             return self.refused(&Refusal::NoSuchPath(request.path.clone()));
         };
         if endpoint == Endpoint::Token {
@@ -177,8 +151,8 @@ impl Api {
         let steps = state.jobs.get(job).map(|job| &job.steps);
         Ok(json!({
             "jobID": job,
-            "mcastLimit": reserved.limit(),
-            "sessionToken": reserved.token(),
+            "mcastLimit": reserved.limit,
+            "sessionToken": reserved.token,
             "jobSteps": steps,
             "documentSelfLink": link(job),
             "documentVersion": 0,

@@ -96,7 +96,7 @@ impl Api {
             Caller::Session(_) | Caller::Unknown => return Err(Refusal::Unauthorized),
         }
         let id = self.model.create_tree(tree, now)?;
-        let root = self.model.tree(id).map(|tree| tree.root().six_octets());
+        let root = self.model.tree(id).map(|tree| tree.root.six_octets());
         let document = json!({ "mcastID": id, "hwRoot": root });
         Ok(Answer::json(200, &document))
     }

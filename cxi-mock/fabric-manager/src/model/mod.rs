@@ -31,23 +31,12 @@ pub struct Model {
 
 /// A job's reservation.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Reservation {
-    limit: u32,
-    token: String,
-}
-
-impl Reservation {
     /// Most trees that the job may have at a time.
-    #[must_use]
-    pub const fn limit(&self) -> u32 {
-        self.limit
-    }
-
+    pub limit: u32,
     /// The token by which the job makes and deletes trees.
-    #[must_use]
-    pub fn token(&self) -> &str {
-        &self.token
-    }
+    pub token: String,
 }
 
 /// What a restart forgets.
@@ -194,7 +183,7 @@ impl Model {
     /// [`Refusal::NoSuchJob`].
     pub fn end_steps(&mut self, job: &str, steps: &[String], now: Duration) -> Result<(), Refusal> {
         self.job(job)?;
-        let of_steps = |tree: &Tree| steps.contains(&tree.request().step);
+        let of_steps = |tree: &Tree| steps.contains(&tree.request.step);
         for id in self.ids_of(job, of_steps) {
             self.free(id, now);
         }
@@ -240,7 +229,7 @@ impl Model {
         let job = |(job, reserved): (&String, &Reservation)| {
             let mut steps: BTreeMap<String, Vec<u16>> = BTreeMap::new();
             for (id, tree) in self.trees_of(job) {
-                let step = tree.request().step.clone();
+                let step = tree.request.step.clone();
                 steps.entry(step).or_default().push(id);
             }
             let limit = reserved.limit;
@@ -251,7 +240,7 @@ impl Model {
             roots: self
                 .trees
                 .iter()
-                .map(|(id, tree)| (*id, tree.root()))
+                .map(|(id, tree)| (*id, tree.root))
                 .collect(),
         }
     }
@@ -264,7 +253,7 @@ impl Model {
         let (first, last) = self.settings.addresses;
         let mut roots = BTreeSet::new();
         for (id, tree) in &self.trees {
-            let job = &tree.request().job;
+            let job = &tree.request.job;
             if !(first..=last).contains(id) {
                 return Err(format!("multicast id {id} is not one of those configured"));
             }
@@ -273,11 +262,11 @@ impl Model {
                     "tree {id} belongs to job {job}, which has no reservation"
                 ));
             }
-            if !tree.request().nics.contains(&tree.root()) {
+            if !tree.request.nics.contains(&tree.root) {
                 return Err(format!("the root of tree {id} is not one of its NICs"));
             }
-            if !roots.insert(tree.root()) {
-                return Err(format!("{} is the root of two trees", tree.root()));
+            if !roots.insert(tree.root) {
+                return Err(format!("{} is the root of two trees", tree.root));
             }
         }
         let mut tokens = BTreeSet::new();
@@ -295,7 +284,7 @@ impl Model {
 
     fn trees_of<'a>(&'a self, job: &'a str) -> impl Iterator<Item = (u16, &'a Tree)> {
         let trees = self.trees.iter().map(|(id, tree)| (*id, tree));
-        trees.filter(move |(_, tree)| tree.request().job == job)
+        trees.filter(move |(_, tree)| tree.request.job == job)
     }
 
     fn ids_of(&self, job: &str, which: impl Fn(&Tree) -> bool) -> Vec<u16> {

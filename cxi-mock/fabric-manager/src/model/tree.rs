@@ -105,24 +105,13 @@ enum Phase {
 
 /// A multicast tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Tree {
-    request: TreeRequest,
-    root: NicAddress,
-    phase: Phase,
-}
-
-impl Tree {
     /// The request.
-    #[must_use]
-    pub const fn request(&self) -> &TreeRequest {
-        &self.request
-    }
-
+    pub request: TreeRequest,
     /// The NIC that is its root.
-    #[must_use]
-    pub const fn root(&self) -> NicAddress {
-        self.root
-    }
+    pub root: NicAddress,
+    phase: Phase,
 }
 
 impl TreeRequest {

@@ -108,7 +108,7 @@ impl Site {
         let api = self.api();
         api.model().check().unwrap();
         let trees = api.model().active_trees().map(|(_, tree)| {
-            let request = tree.request();
+            let request = &tree.request;
             let (cluster, job) = request.job.split_once('-').unwrap();
             assert_eq!(cluster, CLUSTER);
             (JobId::new(job).unwrap(), request.vni)
