@@ -9,31 +9,24 @@ use common::{Arguments, Said, assert_contains, command};
 use cxi_fabric_manager::{Delivery, Endpoint, Fault};
 use serde_json::{Value, json};
 
-struct Site(MockManager);
+/// Commands of a workload manager.
+trait Commands {
+    fn run(&self, arguments: &[&str], variables: &Value) -> Said;
 
-impl std::ops::Deref for Site {
-    type Target = MockManager;
-
-    fn deref(&self) -> &MockManager {
-        &self.0
+    fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
+        self.run(&arguments.words(), &json!({}))
     }
 }
 
-impl Site {
-    fn new() -> Self {
-        Self(MockManager::new())
-    }
-
+impl Commands for MockManager {
     fn run(&self, arguments: &[&str], variables: &Value) -> Said {
         let mut command = command("collectives");
         command.args(arguments.words());
         if !arguments.contains(&"preflight") {
             command.arg("--auth-dir").arg(self.files.path());
             command.arg("--deadline=1s");
-            if !arguments
-                .iter()
-                .any(|argument| argument.starts_with("--certificate"))
-            {
+            let certificate = |argument: &&str| argument.starts_with("--certificate");
+            if !arguments.iter().any(certificate) {
                 command.arg("--certificate=no");
             }
         }
@@ -45,18 +38,13 @@ impl Site {
         }
         command.output().unwrap().into()
     }
-
-    fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
-        self.run(&arguments.words(), &json!({}))
-    }
 }
 
 #[test]
 fn a_job_from_reservation_to_release() {
-    let site = Site::new();
-    let said = site
-        .cxi("reserve 17 --limit=4 --min-nodes=64 --json")
-        .json();
+    let site = MockManager::new();
+    let reserve = "reserve 17 --limit=4 --min-nodes=64 --json";
+    let said = site.cxi(reserve).json();
     let environment = &said["environment"];
     assert_eq!(said["clear"], json!([]));
     assert_eq!(environment["FI_CXI_COLL_JOB_ID"], "alpha-17");
@@ -64,15 +52,10 @@ fn a_job_from_reservation_to_release() {
     assert_eq!(environment["FI_CXI_HWCOLL_ADDRS_PER_JOB"], "4");
     assert_eq!(site.manager.state().jobs["alpha-17"].limit, 4);
     let shell = site.cxi("reserve 17 --limit=4 --auth=basic").done();
-    let url = format!(
-        "export FI_CXI_COLL_FABRIC_MGR_URL='{}'\n",
-        site.manager.multicasts_url()
-    );
+    let url = site.manager.multicasts_url();
+    let url = format!("export FI_CXI_COLL_FABRIC_MGR_URL='{url}'\n");
     assert_contains(&shell, &url);
-    assert!(
-        shell.ends_with("unset FI_CXI_HWCOLL_MIN_NODES\n"),
-        "{shell}"
-    );
+    assert_contains(&shell, "unset FI_CXI_HWCOLL_MIN_NODES\n");
 
     // By the session token of the environment, and by the workload manager's.
     let said = site.run(&["step-end", "0"], environment);
@@ -87,21 +70,15 @@ fn a_job_from_reservation_to_release() {
 
 #[test]
 fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
-    let site = Site::new();
+    let site = MockManager::new();
     site.manager
         .inject(Fault::status(507).on(Endpoint::CreateJob));
     let reason =
         "cannot reserve 4 multicast trees for job 17: the answer is 507: status 507, as requested";
     let without = site.cxi("reserve 17 --limit=4");
     assert_eq!((without.code, without.out.lines().count()), (0, 7));
-    assert!(
-        without
-            .out
-            .lines()
-            .all(|line| line.starts_with("unset FI_CXI_")),
-        "{}",
-        without.out
-    );
+    let unset = |line: &str| line.starts_with("unset FI_CXI_");
+    assert!(without.out.lines().all(unset), "{}", without.out);
     let warning = format!("warning: the job starts without hardware collectives: {reason}\n");
     assert_eq!(without.err, warning);
     site.cxi("reserve 17 --limit=4 --required")
@@ -116,7 +93,7 @@ fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
 
 #[test]
 fn a_sweep_spares_the_living_and_the_others() {
-    let site = Site::new();
+    let site = MockManager::new();
     for job in ["1", "2", "3"] {
         site.cxi(&["reserve", job, "--limit=1"]).done();
     }
@@ -132,31 +109,21 @@ fn a_sweep_spares_the_living_and_the_others() {
     });
     assert_eq!(swept, expected);
     assert_eq!(site.cxi("sweep --live=2,9").code, 8);
-    let unreadable = site.cxi("sweep --live-from=/nowhere");
-    assert_eq!(unreadable.code, 2);
-    assert!(
-        unreadable.err.ends_with("Nothing was released.\n"),
-        "{}",
-        unreadable.err
-    );
+    site.cxi("sweep --live-from=/nowhere")
+        .mentions(2, "Nothing was released.\n");
     fs::write(&list, "2\na b\n").unwrap();
-    assert!(
-        site.cxi(&["sweep", &from])
-            .err
-            .contains("live: line 2: job id \"a b\" has ' '")
-    );
+    site.cxi(&["sweep", &from])
+        .mentions(2, "live: line 2: job id \"a b\" has ' '");
     assert_eq!(site.cxi("sweep").code, 2);
     site.cxi("sweep --none-live")
         .prints("Released the reservation of job 2\n");
-    assert_eq!(
-        site.manager.state().jobs.into_keys().collect::<Vec<_>>(),
-        ["alpha1-1"]
-    );
+    let left: Vec<_> = site.manager.state().jobs.into_keys().collect();
+    assert_eq!(left, ["alpha1-1"]);
 }
 
 #[test]
 fn what_hangs_libfabric_is_found_before() {
-    let site = Site::new();
+    let site = MockManager::new();
     let none = site.cxi("preflight");
     none.ended(8, "No reservation: FI_CXI_COLL_… are not set\n");
     let mut variables = json!({
@@ -169,17 +136,15 @@ fn what_hangs_libfabric_is_found_before() {
     site.run(&["preflight"], &variables)
         .prints("Nothing was found.\n");
     variables["FI_CXI_COLL_FABRIC_MGR_CACERT"] = "/nowhere/ca.pem".into();
-    let found = site.run(&["preflight"], &variables);
-    assert_eq!(found.code, 9);
-    assert_eq!(
-        found.out,
-        "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /nowhere/ca.pem on this node: libfabric would wait for ever\n"
+    site.run(&["preflight"], &variables).ended(
+        9,
+        "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /nowhere/ca.pem on this node: libfabric would wait for ever\n",
     );
 }
 
 #[test]
 fn wrong_words_are_refused() {
-    let site = Site::new();
+    let site = MockManager::new();
     for (arguments, message) in [
         (
             &["reserve", "1-2", "--limit=1", "--required"][..],
@@ -202,8 +167,6 @@ fn wrong_words_are_refused() {
             "no --job, and the environment has no FI_CXI_COLL_JOB_ID",
         ),
     ] {
-        let said = site.cxi(arguments);
-        assert_eq!(said.code, 2, "{arguments:?}: {}", said.err);
-        assert!(said.err.contains(message), "{arguments:?}: {}", said.err);
+        site.cxi(arguments).mentions(2, message);
     }
 }

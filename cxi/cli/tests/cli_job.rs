@@ -50,21 +50,15 @@ The job has no service on any NIC.
 
     // Each of the ways that it names works.
     prolog(&node, 4, "--no-tles").prints("Created service 5 on cxi0-1: for uid 1004, VNI 1024\n");
-    let said = prolog(&node, 5, "--mode=scale-back");
     let holders = "all 4 TLE pools are taken, by service 1 (default service), service 2 (uid \
                    1001), service 3 (uid 1002), service 4 (uid 1003)";
-    assert_eq!(
-        (said.code, said.err),
-        (
-            0,
-            ["cxi0", "cxi1"]
-                .map(|nic| format!(
-                    "warning: less than the job's size asks for: {nic}: 8 TLEs wanted, 0 \
-                     available: {holders}\n"
-                ))
-                .concat()
+    let warnings = ["cxi0", "cxi1"].map(|nic| {
+        format!(
+            "warning: less than the job's size asks for: {nic}: 8 TLEs wanted, 0 available: \
+             {holders}\n"
         )
-    );
+    });
+    prolog(&node, 5, "--mode=scale-back").warns(&warnings.concat());
     epilog(&node, 1, &[]).done();
     prolog(&node, 6, &[]).done();
 }
@@ -101,12 +95,8 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     node.cxi(&[first, ["-d", "cxi1", large[0], large[1]]].concat())
         .done();
     let said = node.cxi(&["job", "plan", large[0], large[1], "--subtract=all"]);
-    assert_eq!(said.code, 7);
+    said.mentions(7, "service 2 (uid 1001, VNI 1021): 1800 PTEs reserved");
     assert!(said.out.starts_with("cxi0:\n"), "{}", said.out);
-    assert_contains(
-        &said.err,
-        "service 2 (uid 1001, VNI 1021): 1800 PTEs reserved",
-    );
 }
 
 #[test]
@@ -150,15 +140,7 @@ fn a_prolog_runs_twice_and_an_epilog_too() {
          cxi1: service 2 (uid 1001, VNI 1021): destroyed\n",
     );
     for options in [&[][..], &["--dry-run"]] {
-        let again = epilog(&node, 1, options);
-        assert_eq!(
-            (again.code, again.err.as_str(), again.out.as_str()),
-            (
-                8,
-                "",
-                "Nothing to do: the job has no service on this node\n"
-            )
-        );
+        epilog(&node, 1, options).ended(8, "Nothing to do: the job has no service on this node\n");
     }
     assert_eq!(node.services(), 0);
 }
@@ -170,30 +152,20 @@ fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
     let busy = "--mock-fault=cxi1:SVC_DESTROY:EBUSY";
     let left = "Its VNIs must not be given to another job on this node before it is destroyed.";
     let said = epilog(&node, 1, &[busy]);
-    assert_eq!(
-        (said.code, said.out.as_str(), said.err.as_str()),
-        (
-            4,
-            "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n",
-            format!(
-                "error: cxi1: service 2 (uid 1001, VNI 1021): still in use after 0.0 s and 1 \
-                 attempts; no process that can be seen has the NIC open\n  --retry-busy TIME \
-                 tries until it is idle; ending its processes helps.\n  {left}\n"
-            )
-            .as_str()
-        )
+    said.ended(4, "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n");
+    let expected = format!(
+        "error: cxi1: service 2 (uid 1001, VNI 1021): still in use after 0.0 s and 1 attempts; no \
+         process that can be seen has the NIC open\n  --retry-busy TIME tries until it is idle; \
+         ending its processes helps.\n  {left}\n"
     );
+    assert_eq!(said.err, expected);
     let said = epilog(&node, 1, &[busy, "--retry-busy=60ms", "--json"]);
     assert_eq!(said.code, 4);
     let error: serde_json::Value = serde_json::from_str(&said.err).unwrap();
-    assert_eq!(
-        (
-            &error["error"]["kind"],
-            &error["error"]["exit_code"],
-            &error["error"]["errno"]["name"]
-        ),
-        (&json!("busy"), &json!(4), &json!("EBUSY"))
-    );
+    let error = &error["error"];
+    assert_eq!(error["kind"], "busy");
+    assert_eq!(error["exit_code"], 4);
+    assert_eq!(error["errno"]["name"], "EBUSY");
     let out: serde_json::Value = serde_json::from_str(&said.out).unwrap();
     assert_eq!(out["status"], "still_busy");
 
@@ -219,13 +191,8 @@ fn a_refusal_on_one_nic_leaves_nothing_on_the_other() {
     node.cxi("service create -d cxi1 --uid=9 --vni-range=1016-1023")
         .done();
     let said = prolog(&node, 1, &[]);
-    assert_eq!(said.code, 1);
-    assert!(
-        said.err.contains("service 2 (uid 9, VNIs 1016-1023)")
-            && said.err.contains("The job has no service on any NIC."),
-        "{}",
-        said.err
-    );
+    said.mentions(1, "service 2 (uid 9, VNIs 1016-1023)");
+    said.mentions(1, "The job has no service on any NIC.");
     assert_eq!(node.services(), 1);
 }
 

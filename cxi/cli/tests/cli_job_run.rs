@@ -4,9 +4,9 @@ mod common;
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::process::Stdio;
+use std::process::{Child, Stdio};
 
-use common::{MockNode, Said, assert_contains, command, without_hidden};
+use common::{MockNode, Said, command, without_hidden};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, geteuid};
 
@@ -44,11 +44,7 @@ fn a_program_gets_the_services_and_they_end_with_it() {
 fn the_programs_exit_code_is_passed_on() {
     let node = MockNode::new();
     for (script, code) in [("exit 3", 3), ("kill -9 $$", 137)] {
-        let said = run(&node, &[], script);
-        assert_eq!(
-            (said.code, said.out.as_str(), said.err.as_str()),
-            (code, "", "")
-        );
+        run(&node, &[], script).refused(code, "");
         assert_eq!(node.services(), 0);
     }
     for (program, code, message) in [
@@ -71,8 +67,7 @@ fn no_services_no_program() {
     let file = node.directory().join("ran");
     let touch = format!("touch {}", file.display());
     let said = run(&node, &["--mock-fault=cxi1:SVC_ALLOC:EPERM"], &touch);
-    said.ended(6, "");
-    assert_contains(&said.err, "The job has no service on any NIC.");
+    said.mentions(6, "The job has no service on any NIC.");
     assert!(!file.exists());
     assert_eq!(node.services(), 0);
 }
@@ -82,16 +77,24 @@ fn a_leftover_is_reported() {
     let node = MockNode::new();
     let faults = "--mock-fault=cxi1:SVC_DESTROY:EBUSY";
     let said = run(&node, &[faults, "--retry-busy=50ms"], "true");
-    assert_eq!(said.code, 4);
-    assert!(
-        said.err.starts_with("error: cxi1: service 2 (uid ")
-            && said.err.contains("still in use after"),
-        "{}",
-        said.err
-    );
+    said.failed(4, "error: cxi1: service 2 (uid ");
+    said.mentions(4, "still in use after");
     assert_eq!(node.services(), 1);
     // The program's own failure is the more important code.
     assert_eq!(run(&node, &[faults, "--retry-busy=0s"], "exit 9").code, 9);
+}
+
+/// Starts a script; the first line that it prints.
+fn started(node: &MockNode, options: &[&str], script: &str) -> (Child, String) {
+    let mock = format!("--mock={}", node.file().display());
+    let run = [&mock, "job", "run", "--cores=4"];
+    let mut command = command(&[&run, options, &["--", "sh", "-c", script]].concat());
+    let piped = command.stdin(Stdio::null()).stdout(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    let mut line = String::new();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    out.read_line(&mut line).unwrap();
+    (child, line)
 }
 
 #[test]
@@ -108,20 +111,7 @@ fn a_signal_ends_the_program_and_the_services() {
         (&[], "trap 'exit 5' TERM; echo ready; sleep 60 & wait", 5),
     ] {
         let node = MockNode::new();
-        let mock = format!("--mock={}", node.file().display());
-        let arguments = [
-            &[mock.as_str(), "job", "run", "--cores=4"],
-            options,
-            &["--", "sh", "-c", script],
-        ];
-        let mut child = command(&arguments.concat())
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut line = String::new();
-        let mut out = BufReader::new(child.stdout.take().unwrap());
-        out.read_line(&mut line).unwrap();
+        let (mut child, line) = started(&node, options, script);
         assert_eq!(line, "ready\n");
         assert_eq!(node.services(), 2);
         let pid = Pid::from_raw(i32::try_from(child.id()).unwrap());
@@ -135,17 +125,8 @@ fn a_signal_ends_the_program_and_the_services() {
 #[test]
 fn what_a_killed_run_leaves_is_cleaned_up() {
     let node = MockNode::new();
-    let mock = format!("--mock={}", node.file().display());
     let script = "echo $$ $SLINGSHOT_VNIS; exec sleep 60";
-    let arguments = [&mock, "job", "run", "--cores=4", "--", "sh", "-c", script];
-    let mut child = command(&arguments)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut line = String::new();
-    let mut out = BufReader::new(child.stdout.take().unwrap());
-    out.read_line(&mut line).unwrap();
+    let (mut child, line) = started(&node, &[], script);
     let (program, vni) = line.trim().split_once(' ').unwrap();
     child.kill().unwrap();
     child.wait().unwrap();
@@ -197,13 +178,9 @@ fn the_program_runs_as_the_user() {
     let script = "id -u; id -g; id -G; cat /proc/self/status | grep CapEff";
     run(&node, &["--uid=65531", "--gid=65532"], script)
         .prints("65531\n65532\n65532\nCapEff:\t0000000000000000\n");
-    let said = run(&node, &["--uid=65531"], script);
-    assert_eq!(
-        (said.code, said.err.as_str()),
-        (
-            2,
-            "error: user 65531 is unknown on this node: name its group with --gid\n"
-        )
+    run(&node, &["--uid=65531"], script).refused(
+        2,
+        "error: user 65531 is unknown on this node: name its group with --gid",
     );
     assert_eq!(node.services(), 0);
 }

@@ -7,12 +7,11 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
 use std::thread;
 
-use common::assert_contains;
 use common::cluster::{Cluster, Node};
 use common::fabric_manager::MockManager;
 use cxi_fabric_manager::{Endpoint, Fault};
 
-/// A controller that reserves for jobs of so many nodes.
+/// A controller with a fabric manager.
 fn cluster(vnis: &str, mock: &MockManager, more: &str) -> Cluster {
     let cluster = Cluster::new(vnis);
     configure(&cluster, mock, more);
@@ -135,22 +134,15 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     let reason = "cannot reserve 4 multicast trees for job 1: the answer is 507";
     let said = cluster.reserve("1", "n[1-2]");
     let warning = format!("warning: the job starts without hardware collectives: {reason}");
-    assert!(
-        said.code == 0 && said.err.starts_with(&warning),
-        "{}",
-        said.err
-    );
+    said.failed(0, &warning);
     node.prolog("1").done();
     // Nothing that an outer job has is left for it.
     let lines = of_collectives(&node, "1", &[]);
     assert!(lines.contains(&"unset FI_CXI_COLL_JOB_ID".to_owned()) && set(&lines) == 0);
 
     cluster.configure("[collectives]\ntrees = 4\n");
-    let said = cluster.reserve("2", "n[1-2]");
-    assert_contains(
-        &said.err,
-        "collectives: cannot use the fabric manager: it has no address: expected the",
-    );
+    let warning = "collectives: cannot use the fabric manager: it has no address: expected the";
+    cluster.reserve("2", "n[1-2]").mentions(0, warning);
 
     configure(&cluster, &mock, "required = true\n");
     cluster.cxi("job release 2").done();
@@ -159,11 +151,7 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     }
     full();
     let said = cluster.reserve("3", "n[1-2]");
-    assert!(
-        said.code == 7 && said.err.starts_with("error: cannot reserve 4"),
-        "{}",
-        said.err
-    );
+    said.failed(7, "error: cannot reserve 4");
     // No node has begun, so nobody has to confirm.
     assert_eq!(cluster.cxi("job release 3").code, 8);
     cluster.reserve("4", "n[1-2]").done();
@@ -183,11 +171,7 @@ fn a_job_that_is_reserved_again_keeps_what_it_has() {
         .inject(Fault::status(400).on(Endpoint::GetJob).times(1));
     let said = cluster.reserve("1", "n[1-2]");
     let warning = "warning: job 1 keeps the reservation that it has: cannot reserve 4";
-    assert!(
-        said.code == 0 && said.err.starts_with(warning),
-        "{}",
-        said.err
-    );
+    said.failed(0, warning);
     node.prolog("1").done();
     assert_eq!(of_collectives(&node, "1", &[]), before);
 }
@@ -221,11 +205,8 @@ fn what_cannot_be_released_is_for_the_sweep() {
         cluster.reserve(job, "n[1-2]").done();
     }
     let told = |said: common::Said, start: &str| {
-        assert_eq!(said.code, 0, "{}", said.err);
-        let start = format!("warning: cannot {start}");
-        assert!(said.err.starts_with(&start), "{}", said.err);
-        let hint = "; the reservation is left until the next sweep\n";
-        assert!(said.err.ends_with(hint), "{}", said.err);
+        said.failed(0, &format!("warning: cannot {start}"));
+        said.mentions(0, "; the reservation is left until the next sweep\n");
     };
     refuse();
     let said = cluster.cxi("job release 1");
@@ -239,13 +220,8 @@ fn what_cannot_be_released_is_for_the_sweep() {
     told(cluster.cxi(&release), "list the reservations of alpha: ");
     assert_eq!(mock.manager.state().jobs.len(), 3);
     refuse();
-    let said = cluster.cxi(&release);
-    assert!(
-        said.err
-            .starts_with("warning: cannot release the reservation of job "),
-        "{}",
-        said.err
-    );
+    let warning = "warning: cannot release the reservation of job ";
+    cluster.cxi(&release).failed(8, warning);
     cluster.cxi(&release);
     let left: Vec<String> = mock.manager.state().jobs.into_keys().collect();
     assert_eq!(left, ["alpha-3"]);
