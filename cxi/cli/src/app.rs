@@ -37,7 +37,8 @@ pub fn run() -> ExitCode {
 }
 
 fn execute(cli: &mut Cli) -> Result<Report, Failure> {
-    // Only `job run` starts this, and has read the settings, which on a mock are not this machine's.
+    // Only `job run` starts this command, and it has already read the settings; those of a mock node are
+    // not this machine's.
     let is_become = |command: &JobCommand| matches!(command, JobCommand::Become { .. });
     if !matches!(&cli.command, Command::Job(command) if is_become(command)) {
         cli.common.complete()?;

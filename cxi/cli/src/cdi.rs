@@ -14,9 +14,9 @@ use crate::node::{Node, reading};
 use crate::options::Common;
 use crate::output::Report;
 
-/// Nothing here is younger than this version, which all runtimes with CDI know.
+/// All runtimes with CDI know this version, and it has everything that is used here.
 const VERSION: &str = "0.3.0";
-/// The kind that sites name already.
+/// The kind that sites already use.
 const KIND: &str = "hpe.com/cxi";
 const EVERY_NIC: &str = "all";
 /// Where runtimes look for it.
@@ -27,7 +27,7 @@ pub(crate) struct CdiArgs {
     /// Write a file, or /etc/cdi/hpe.com-cxi.json if none is named, instead of printing. It is
     /// replaced as a whole
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    #[allow(clippy::option_option, reason = "how clap spells an optional value")]
+    #[allow(clippy::option_option, reason = "how clap expresses an optional value")]
     output: Option<Option<PathBuf>>,
     /// A file or directory of this machine, such as a library, that containers with a NIC also see,
     /// at the same path and read-only
@@ -75,7 +75,7 @@ fn describe(arguments: &CdiArgs, node: &Node) -> Value {
     for device in node.devices() {
         let path = dev.join(device.id().to_string());
         let edits = if fs::metadata(&path).is_ok_and(|found| !found.file_type().is_char_device()) {
-            // What a served mock has in its place is a file.
+            // A served mock has a file here instead of a device.
             let host = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
             mounts.push(mount(&host, &path, &["rw", "bind"]));
             edits(&[], mounts.last().as_slice())
@@ -93,7 +93,7 @@ fn describe(arguments: &CdiArgs, node: &Node) -> Value {
     let more = arguments.mount.iter();
     let more: Vec<_> = more.map(|path| mount(path, path, &options)).collect();
     if !more.is_empty() {
-        // What a container with any of the devices gets.
+        // For a container with any of the devices.
         specification["containerEdits"] = json!({"mounts": more});
     }
     specification
@@ -103,7 +103,7 @@ fn mount(host: &Path, container: &Path, options: &[&str]) -> Value {
     json!({"hostPath": host, "containerPath": container, "options": options})
 }
 
-/// What a container gets with a device, without empty lists.
+/// The edits for a container with a device, without empty lists.
 fn edits(nodes: &[&Value], mounts: &[&Value]) -> Value {
     let lists = [("deviceNodes", nodes), ("mounts", mounts)];
     let lists = lists.into_iter().filter(|(_, list)| !list.is_empty());

@@ -167,7 +167,7 @@ fn busy(node: &Node, device: &Device, id: ServiceId) -> Answer {
         })
         .collect();
     let used = if used.is_empty() {
-        "nothing of it is in use".to_owned()
+        "none of its resources are in use".to_owned()
     } else {
         format!("in use: {}", used.join(", "))
     };

@@ -72,10 +72,10 @@ impl From<SiteError> for Failure {
                 Self::from(*error).hint(Self::from(*left).message())
             }
             SiteError::NoController => plain(&error)
-                .hint("The setting controller.records names it, on a file system that all nodes mount."),
+                .hint("Set controller.records to a directory on a file system that all nodes mount."),
             SiteError::Undecided { .. } => plain(&error).hint(
-                "Does its prolog on the controller call cxi job reserve, and is controller.records the \
-                 same there?",
+                "Check that its prolog on the controller calls cxi job reserve, and that controller.records \
+                 is the same there.",
             ),
             SiteError::NoRecord { .. } => plain(&error).hint(
                 "Its prolog did not run here, or has failed; or its epilog has finished.",
@@ -122,7 +122,7 @@ impl From<AllocateError> for Failure {
         let exit = error.code().into();
         if let AllocateError::Locked(lock) = &error {
             return Self::new(exit, error.to_string()).errno(lock.errno()).hint(
-                "--lock or CXI_LOCK names the lock file that all commands on this node share.",
+                "Name the lock file that all commands on this node share with --lock or CXI_LOCK.",
             );
         }
         if error.failures().is_empty() {
@@ -209,7 +209,7 @@ impl From<AppendError> for Failure {
     fn from(error: AppendError) -> Self {
         let failure = Self::failed(error.to_string());
         failure.hint(match error {
-            AppendError::Failed(_) => "The pool is as it was before.",
+            AppendError::Failed(_) => "The pool is unchanged.",
             _ => "Controllers of a scheduler lead this pool: change it through them.",
         })
     }

@@ -1,4 +1,4 @@
-//! Files: those that a command reads or replaces, and those that keep something between calls, such as
+//! Files that a command reads or replaces, and files that preserve state between calls, such as that of
 //! a mock node.
 
 use std::fs::{self, File};
@@ -106,14 +106,14 @@ pub(crate) struct StateFile {
 }
 
 impl StateFile {
-    /// Locks the file, once all that came before are done, and makes sure that it could be
+    /// Waits for earlier holders of the lock, takes it, and makes sure that the file could be
     /// replaced. It need not exist.
     pub(crate) fn lock(format: Format, path: &Path) -> Result<Self, Failure> {
         let path = real_path(format, path)?;
         replaceable(format, &path)?;
         let lock = durable::lock(&path, WAIT);
         let lock = lock.map_err(|error| of_lock(&path, format.name, &error))?;
-        // What was there before the wait may have been replaced.
+        // The file may have been replaced during the wait.
         replaceable(format, &path)?;
         Ok(Self {
             format,
@@ -138,7 +138,7 @@ impl StateFile {
     }
 }
 
-/// What a file keeps, as its text.
+/// The text of a file.
 pub(crate) fn print<T: Serialize>(format: Format, kept: &T) -> Result<String, Failure> {
     let text = format.print(kept);
     text.map_err(|error| Failure::failed(format!("cannot write the state: {error}")))
@@ -196,7 +196,7 @@ fn real_path(format: Format, path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Refuses what a rename would replace all the same: a file marked read-only, or no file at all.
+/// Refuses what a rename would still replace: a read-only file, or something that is not a regular file.
 fn replaceable(format: Format, path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(unreadable(format, path, &"not a regular file")),

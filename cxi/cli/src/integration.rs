@@ -18,7 +18,7 @@ use crate::output::Report;
 pub(crate) enum IntegrationCommand {
     /// Write the scripts and settings for a scheduler
     ///
-    /// Settings that are there already stay as they are.
+    /// Existing settings are not changed.
     Install {
         /// The scheduler
         scheduler: Scheduler,
@@ -68,7 +68,7 @@ const FLUX: &[Template] = templates![
     "flux/systemd/flux.service.d/cxi.conf",
 ];
 
-/// What the templates say in the place of a path.
+/// The paths in the templates, which are replaced.
 const PREFIX: &str = "/etc/cxi";
 const THIS: &str = "/usr/bin/cxi";
 const PROGRAMS: [&str; 3] = ["scontrol", "squeue", "flux"];
@@ -83,8 +83,9 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
     let prefix = common.machine_path("--prefix", prefix.as_ref(), PREFIX)?;
     let prefix =
         std::path::absolute(&prefix).map_err(|error| Failure::unwritten(&prefix, &error))?;
-    let this = env::current_exe()
-        .map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
+    let this = env::current_exe().map_err(|error| {
+        Failure::failed(format!("cannot find the path of this program: {error}"))
+    })?;
     let mut paths = vec![
         (PREFIX.to_owned(), plain(&prefix)?),
         (THIS.to_owned(), plain(&this)?),
@@ -120,7 +121,7 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
     let kept = json
         .kept
         .iter()
-        .map(|path| format!("Left {} as it is\n", path.display()));
+        .map(|path| format!("Kept {}\n", path.display()));
     let text: String = lines.chain(kept).collect();
     Ok(Report::new(text, &json))
 }
@@ -138,13 +139,13 @@ fn lines_with(template: &str, paths: &[(String, String)]) -> String {
     template.lines().map(|line| replaced(line) + "\n").collect()
 }
 
-/// A path that a shell, Slurm and systemd read as it is.
+/// A path that a shell, Slurm and systemd need not quote.
 fn plain(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().unwrap_or_default();
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);
     if text.is_empty() || !text.bytes().all(usual) {
         return Err(Failure::bad_input(format!(
-            "invalid path '{}': expected letters, digits and / . _ + -, as scripts name it",
+            "invalid path '{}': expected letters, digits and / . _ + -, because scripts contain it unquoted",
             path.display()
         )));
     }

@@ -73,11 +73,20 @@ fn nics(node: &Node) -> Family {
 }
 
 fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
-    let mut total = Family::new("cxi_resource_total", "What the NIC has.");
-    let mut reserved = Family::new("cxi_resource_reserved", "What services have reserved.");
-    let mut reservable = Family::new("cxi_resource_reservable", "What can still be reserved.");
-    let mut in_use = Family::new("cxi_resource_in_use", "What is in use.");
-    let mut pools = Family::new("cxi_pools_free", "LE and TLE pools left for services.");
+    let mut total = Family::new("cxi_resource_total", "Total amount of the resource.");
+    let mut reserved = Family::new(
+        "cxi_resource_reserved",
+        "Amount that services have reserved.",
+    );
+    let mut reservable = Family::new(
+        "cxi_resource_reservable",
+        "Amount that can still be reserved.",
+    );
+    let mut in_use = Family::new("cxi_resource_in_use", "Amount in use.");
+    let mut pools = Family::new(
+        "cxi_pools_free",
+        "Number of LE and TLE pools left for services.",
+    );
     for device in devices {
         let id = device.id().to_string();
         let Availability {
@@ -104,9 +113,15 @@ fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
 fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
     let mut info = Family::new("cxi_service_info", "Who may use the service: always 1.");
     let mut enabled = Family::new("cxi_service_enabled", "Whether the service is enabled.");
-    let mut in_use = Family::new("cxi_service_in_use", "What the service has in use.");
-    let mut reserved = Family::new("cxi_service_reserved", "What the service has reserved.");
-    let mut max = Family::new("cxi_service_max", "What the service may have.");
+    let mut in_use = Family::new("cxi_service_in_use", "Amount that the service has in use.");
+    let mut reserved = Family::new(
+        "cxi_service_reserved",
+        "Amount that the service has reserved.",
+    );
+    let mut max = Family::new(
+        "cxi_service_max",
+        "Maximum amount that the service may use.",
+    );
     for (device, measured) in measure(devices, &[])? {
         let service = &measured.found.service;
         let of = [
@@ -178,7 +193,7 @@ fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
     holders.add([], count(pool.jobs().count()));
     let mut oldest = Family::new(
         "cxi_vni_pool_oldest_draining_seconds",
-        "How long a job has been draining, at most.",
+        "How long the oldest draining job has been draining.",
     );
     let seconds = counts.oldest_draining.map_or(0, |(_, age)| age.as_secs());
     oldest.add([], u32::try_from(seconds).unwrap_or(u32::MAX));
@@ -201,7 +216,7 @@ fn label(resource: Resource) -> String {
     resource.to_string().to_ascii_lowercase()
 }
 
-/// A record is of a job that is running or has ended; a job without one is clean.
+/// A job with a record is running or has ended; a job without one is clean.
 const STATES: [&str; 2] = ["running", "ended"];
 
 fn by_state(name: &'static str, help: &'static str, jobs: &[Job]) -> Family {
@@ -216,10 +231,13 @@ fn by_state(name: &'static str, help: &'static str, jobs: &[Job]) -> Family {
 /// The jobs of this node.
 fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
     let jobs = of_node(common)?;
-    let help = "Jobs with a record on this node. What has ended still has services.";
+    let help = "Jobs with a record on this node. Those that have ended still have services.";
     let by_state = by_state("cxi_jobs", help, &jobs);
     let mut info = Family::new("cxi_job_info", "The VNIs of a job: always 1.");
-    let mut cut = Family::new("cxi_job_scaled_back", "Resources of which a job has less.");
+    let mut cut = Family::new(
+        "cxi_job_scaled_back",
+        "Number of resources of which a job has less than its size asks for.",
+    );
     for job in jobs {
         let id = job.id.to_string();
         cut.add([("job", id.clone())], count(job.scaled_back.len()));
@@ -233,7 +251,7 @@ fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
     Ok(vec![by_state, info, cut])
 }
 
-/// What a clean-up would destroy.
+/// The services that a cleanup would destroy.
 fn left(devices: &[Device], name: Option<&NodeName>, common: &Common) -> Result<Family, Failure> {
     let help = "Services that cxi job clean would destroy.";
     let mut family = Family::new("cxi_services_left", help);
@@ -246,10 +264,10 @@ fn left(devices: &[Device], name: Option<&NodeName>, common: &Common) -> Result<
     Ok(family)
 }
 
-/// The jobs of the controller. Nodes could report them as well, but each would read all of them.
+/// The jobs of the controller. Nodes could report them too, but each node would read all of them.
 fn decided(common: &Common) -> Result<Vec<Family>, Failure> {
     let jobs = of_controller(common)?;
-    let help = "Jobs that the controller has given VNIs. What has ended waits for nodes.";
+    let help = "Jobs that the controller has given VNIs. Those that have ended wait for nodes.";
     let by_state = by_state("cxi_controller_jobs", help, &jobs);
     let mut missing = Family::new(
         "cxi_controller_confirmations_missing",

@@ -102,8 +102,8 @@ impl Node {
         })
     }
 
-    /// Opens the requested NICs and no others. A command that only reads goes on without those that
-    /// cannot be opened, after a warning.
+    /// Opens the requested NICs and no others. A command that only reads continues without those that
+    /// cannot be opened, and reports them.
     fn open_real(common: &Common, intent: Intent) -> Result<Self, Failure> {
         let host = Host::system();
         let ids = match named(common) {
@@ -219,7 +219,7 @@ fn new_node(common: &Common) -> Result<MockNode, Failure> {
         config = config.release(release);
     }
     MockNode::with_nics(common.mock_nics.unwrap_or(DEFAULT_MOCK_NICS), &config)
-        .map_err(|error| Failure::bad_input(format!("no such mock node: {error}")))
+        .map_err(|error| Failure::bad_input(format!("cannot create the mock node: {error}")))
 }
 
 fn restored(state: &NodeSnapshot, path: &Path, common: &Common) -> Result<MockNode, Failure> {

@@ -47,12 +47,12 @@ pub(crate) struct Common {
         num_args = 0..=1,
         require_equals = true,
     )]
-    #[allow(clippy::option_option, reason = "how clap spells an optional value")]
+    #[allow(clippy::option_option, reason = "how clap expresses an optional value")]
     pub(crate) mock: Option<Option<PathBuf>>,
     /// Whether the variable names the mock node.
     #[arg(skip)]
     pub(crate) mock_by_variable: bool,
-    /// What a mock node without a file records.
+    /// The records of a mock node without a file.
     #[arg(skip)]
     scratch: Option<Arc<TempDir>>,
     /// Number of NICs of a new mock node [default: 2]
@@ -98,7 +98,7 @@ impl Common {
                 let scratch = scratch.map_err(|error| {
                     Failure::new(
                         Exit::Failed,
-                        format!("no directory for the mock node's records: {error}"),
+                        format!("cannot create a directory for the mock node's records: {error}"),
                     )
                 })?;
                 let path = scratch.path().to_owned();

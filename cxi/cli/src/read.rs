@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::files::{self, MOCK_NODE, OBSERVATION};
 use crate::{job, spec_file};
 
-/// What a file is called in messages.
+/// The name of a file in messages.
 const NAME: &str = "FILE";
 
 /// Parses a specification of a service: YAML or JSON.

@@ -19,7 +19,7 @@ use crate::service::show::measure;
 use crate::service::who;
 use crate::vni::cli::PoolArgs;
 
-/// To the upper left corner, and nothing below it.
+/// Moves to the upper left corner and clears the screen.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 #[derive(Debug, Args)]

@@ -71,8 +71,8 @@ fn specifications_by_option_are_checked_before_a_device_is_looked_for() {
     );
     create(&["--vni=1", "--from=x.yaml"]).refused(
         2,
-        "error: --from cannot be combined with options that describe the service: the file says \
-         it all",
+        "error: --from cannot be combined with options that describe the service: the file \
+         describes it completely",
     );
 }
 
@@ -203,7 +203,7 @@ fn everything_is_json_on_request() {
     let script = cxi("completions bash --json").json();
     assert_eq!(script["shell"], "bash");
     assert!(script["script"].as_str().unwrap().contains("_cxi"));
-    // What stands behind -- is the program's.
+    // What follows -- is the program's.
     let said = cxi("job run -- program --json");
     assert!(said.err.starts_with("error: "), "{}", said.err);
 }

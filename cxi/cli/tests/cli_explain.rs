@@ -42,7 +42,7 @@ fn a_service_that_cannot_be_used_is_explained() {
     let unset = "SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set";
     assert_contains(&said.out, unset);
     node.cxi("explain busy 2 -d cxi0").prints(
-        "cxi0: service 2 (for uid 0, VNI 1024): nothing of it is in use; no process that can be \
+        "cxi0: service 2 (for uid 0, VNI 1024): none of its resources are in use; no process that can be \
          seen has the NIC open\n",
     );
     assert_eq!(node.cxi("explain busy 9").code, 5);
@@ -114,7 +114,7 @@ fn an_audit_remembers_what_was_idle() {
     assert_eq!(node.cxi("audit --idle-after=1h").code, 2);
 }
 
-/// Two jobs with one VNI can read each other's messages: whoever gives it away is told.
+/// Two jobs with one VNI can read each other's messages: a warning says so.
 #[test]
 fn a_vni_that_another_user_has_is_noticed() {
     let node = MockNode::new();

@@ -35,7 +35,7 @@ fn a_program_gets_the_services_and_they_end_with_it() {
     assert_eq!(list[1]["members"][0]["id"], geteuid().as_raw());
     assert_eq!(node.services(), 0);
 
-    // Without a VNI it gets one that nobody has.
+    // Without a VNI it gets one that no service has.
     node.cxi("service create --uid=7 --vni=1024").done();
     run(&node, &[], "echo $SLINGSHOT_VNIS").prints("1025\n");
 }

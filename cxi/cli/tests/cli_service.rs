@@ -15,7 +15,7 @@ fn a_service_lives_from_call_to_call() {
         .prints("Created service 2 on cxi0-1: for uid 1000, VNIs 1024, 1025, enabled\n");
     node.cxi("service list").prints("\
 NICs    Service  State     Who       VNIs        Traffic classes           Limits
-cxi0-1        1  disabled  anybody   1, 10       all                       512 TLEs reserved
+cxi0-1        1  disabled  everyone  1, 10       all                       512 TLEs reserved
 cxi0-1        2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
 ");
     node.cxi("service usage 2").prints(
@@ -34,7 +34,7 @@ Service 2 on cxi0-1: uid 1000, VNIs 1024, 1025, enabled
         .prints("Disabled service 2 on cxi1\n");
     node.cxi("service list").prints("\
 NICs    Service  State     Who       VNIs        Traffic classes           Limits
-cxi0-1        1  disabled  anybody   1, 10       all                       512 TLEs reserved
+cxi0-1        1  disabled  everyone  1, 10       all                       512 TLEs reserved
 cxi0          2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
 cxi1          2  disabled  uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
 ");

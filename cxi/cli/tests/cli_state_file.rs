@@ -102,7 +102,7 @@ fn a_missing_directory_and_a_directory_are_rejected_as_state_files() {
     }
 }
 
-/// Neither a pipe that nobody writes to nor a file of any length is read.
+/// Neither a pipe without a writer nor a file of any length is read.
 #[test]
 fn only_a_file_of_sane_length_is_read() {
     let node = MockNode::new();

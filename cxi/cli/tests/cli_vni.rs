@@ -43,12 +43,12 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
         "error: job job1 does not wait for node node1 (1 node has not confirmed)",
     );
     pool.vni("confirm job1 --node=node2")
-        .prints("Job job1 has no VNIs any more: they may be used again\n");
+        .prints("Job job1 no longer has VNIs: they may be used again\n");
     pool.vni("reserve job3").prints("1024\n");
 
     pool.vni("configure 2000-2009").failed(
         0,
-        "warning: 2 more VNIs are in use that the pool no longer has: they stay with their jobs\n",
+        "warning: 2 VNIs in use are no longer in the pool: they stay with their jobs\n",
     );
     assert_eq!(pool.vni("configure 2000-2009").code, 8);
 }
@@ -58,7 +58,7 @@ fn a_job_that_does_not_start_gives_its_vnis_back() {
     let pool = Pool::of("1024");
     pool.vni("reserve job1").done();
     pool.vni("cancel job1")
-        .prints("Job job1 has no VNIs any more: they may be used again\n");
+        .prints("Job job1 no longer has VNIs: they may be used again\n");
     let logged = fs::read_to_string(pool.path("pool.json")).unwrap();
     let last: Value = serde_json::from_str(logged.lines().last().unwrap()).unwrap();
     assert_eq!(last["change"], json!({"cancelled": {"job": "job1"}}));
@@ -191,7 +191,7 @@ fn a_node_is_compared_with_the_pool() {
     }
     pool.vni(&["reconcile", "--node=node1", &mock]).prints(
         "VNIs 1026 are on node1 and no job has them: they are not assigned until it no \
-         longer shows them\nVNIs 2000 are on node1 and not of this pool\n",
+         longer shows them\nVNIs 2000 are on node1 and not in this pool\n",
     );
     let shown = pool.show();
     assert_eq!(shown["strays"][0]["vni"], 1026);
@@ -255,5 +255,5 @@ fn vnis_that_rest_are_not_said_to_be_free() {
     pool.vni("reserve job1").done();
     pool.vni("release job1 --nodes=n1").done();
     pool.vni("confirm job1 --node=n1")
-        .prints("Job job1 has no VNIs any more: they rest for 30s before they may be used again\n");
+        .prints("Job job1 no longer has VNIs: they rest for 30s before they may be used again\n");
 }

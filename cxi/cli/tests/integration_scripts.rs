@@ -139,7 +139,7 @@ fn slurm_says_what_was_cut() {
 fn an_installation_names_absolute_paths_and_keeps_settings() {
     let site = site_of_slurm();
     let prefix = site.directory.path().display().to_string();
-    let kept = format!("Left {prefix}/cxi.toml as it is\n");
+    let kept = format!("Kept {prefix}/cxi.toml\n");
     assert_contains(&site.install(), &kept);
     let this = env!("CARGO_BIN_EXE_cxi");
     for (file, line) in [

@@ -67,7 +67,7 @@ fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
     let step = of_collectives(&one, "7", &["--step=3"]);
     assert!(step.contains(&"export FI_CXI_COLL_JOB_STEP_ID=3".to_owned()));
 
-    // The session token is the controller's and its user's, not in what everybody reads.
+    // The session token is the controller's and its user's, not in files that everyone reads.
     let user = nix::unistd::geteuid();
     let uid = if user.is_root() { 1000 } else { user.as_raw() };
     let kept = |name: &str| cluster.path().join("n1.toml.jobs").join(name);
@@ -152,7 +152,7 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     full();
     let said = cluster.reserve("3", "n[1-2]");
     said.failed(7, "error: cannot reserve 4");
-    // No node has begun, so nobody has to confirm.
+    // No node has begun, so no node has to confirm.
     assert_eq!(cluster.cxi("job release 3").code, 8);
     cluster.reserve("4", "n[1-2]").done();
 }

@@ -18,15 +18,15 @@ pub enum Call {
 /// A command for a network.
 #[derive(Debug)]
 pub enum Command {
-    /// ADD: give a pod what it asks for.
+    /// ADD: create services for a pod.
     Add(Container),
-    /// DEL: take it back. The network namespace may be gone already.
+    /// DEL: destroy them. The network namespace may already be gone.
     Del(Container),
-    /// CHECK: find out whether the pod still has it.
+    /// CHECK: check that the pod still has them.
     Check(Container),
-    /// STATUS: find out whether ADD would succeed.
+    /// STATUS: check that ADD would succeed.
     Status,
-    /// GC: take back what attachments have that no longer exist.
+    /// GC: destroy services of attachments that no longer exist.
     Gc,
 }
 
@@ -87,7 +87,7 @@ fn needed(variable: &dyn Fn(&str) -> Option<String>, name: &str) -> Result<Strin
     variable(name).ok_or_else(|| {
         Error::new(
             Code::Environment,
-            format!("{name} is not set: a container runtime calls this program, as CNI says"),
+            format!("{name} is not set: expected a call from a container runtime, with the variables of CNI"),
         )
     })
 }

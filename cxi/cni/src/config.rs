@@ -71,9 +71,9 @@ pub struct Config {
     pub(crate) version: Version,
     pub(crate) network: String,
     pub(crate) settings: Settings,
-    /// The result of the plugins before this one, which is passed on as it is.
+    /// The result of the plugins before this one, which is passed on unchanged.
     pub(crate) previous: Option<Box<RawValue>>,
-    /// The VNIs that the runtime or a caller asks for, for the source `args`.
+    /// The VNIs that the runtime or a caller requests, for the source `args`.
     pub(crate) asked: Vec<VniList>,
     /// The attachments that GC keeps.
     pub(crate) valid: Option<Vec<Valid>>,

@@ -1,4 +1,4 @@
-//! Errors, as CNI wants them.
+//! Errors in the form that CNI requires.
 
 use std::fmt;
 
@@ -28,7 +28,7 @@ pub enum Code {
     Vni = 100,
     /// A NIC cannot be used, or refuses.
     Nic = 101,
-    /// CHECK: what the pod was given is gone, or has changed.
+    /// CHECK: a service of the pod is gone or has changed.
     Changed = 102,
 }
 

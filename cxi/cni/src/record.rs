@@ -1,4 +1,4 @@
-//! What attachments have: a file for each, written before anything is allocated.
+//! Records of attachments: one file each, written before anything is allocated.
 
 use std::fs;
 use std::io;
@@ -93,7 +93,7 @@ impl Attachment {
     }
 }
 
-/// What an attachment has.
+/// The resources of an attachment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) attachment: Attachment,
@@ -113,10 +113,10 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// Opens the directory, which is made if it is missing. What others could write there is not
-    /// believed.
+    /// Opens the directory, and creates it if it is missing. Records that others could have written are
+    /// not trusted.
     pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
-        // Before anything is made: root would make it where the owner of the link wants.
+        // Before anything is created: otherwise root would create it wherever the owner of the link wants.
         if let Some(link) = link_of_another(directory, 0) {
             return Err(Error::new(
                 Code::Io,
@@ -142,8 +142,8 @@ impl Records {
             return Err(Error::new(
                 Code::Io,
                 format!(
-                    "{}: other users may write it: expected a directory of this user, mode 755 or \
-                     700",
+                    "{}: other users can write to it: expected a directory of this user with mode \
+                     755 or 700",
                     directory.display()
                 ),
             ));
@@ -219,7 +219,7 @@ impl Records {
     }
 }
 
-/// As many links as the kernel follows.
+/// The number of links that the kernel follows.
 const MOST_LINKS: usize = 40;
 
 /// A symbolic link on a path, followed `links` links already, whose owner could make it lead
@@ -228,7 +228,7 @@ fn link_of_another(path: &Path, links: usize) -> Option<PathBuf> {
     let mut places: Vec<_> = path.ancestors().collect();
     places.reverse();
     places.into_iter().find_map(|place| {
-        // What does not exist yet is made by this user.
+        // A place that does not exist yet will be created by this user.
         let metadata = fs::symlink_metadata(place).ok()?;
         if !metadata.is_symlink() {
             return None;

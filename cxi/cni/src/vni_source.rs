@@ -1,4 +1,4 @@
-//! Where the VNIs of a pod come from.
+//! The source of a pod's VNIs.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -22,10 +22,10 @@ const ARGUMENT: &str = "CXI_VNIS";
 const LONGEST: u64 = 64 << 10;
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The VNIs of a pod, the application's first. Empty: the pod wants none.
+/// The VNIs of a pod, the application's first. Empty if the pod needs none.
 pub(crate) type VniList = Vec<Vni>;
 
-/// Where the VNIs of a pod come from.
+/// The source of a pod's VNIs.
 #[derive(Debug, Deserialize)]
 #[serde(
     tag = "source",
@@ -38,7 +38,7 @@ pub(crate) enum VniSource {
     Static { vnis: VniList },
     /// The runtime: `cxiVnis` of `runtimeConfig` or of `args.cni`, or `CXI_VNIS` of `CNI_ARGS`.
     Args {
-        /// What may be asked for: the author of a pod's annotations is not trusted with more.
+        /// The VNIs that may be requested: authors of pod annotations are not trusted with others.
         allowed: IdSet,
     },
     /// A file that an agent on the node writes for each pod.
@@ -78,7 +78,7 @@ impl VniSource {
         }
     }
 
-    /// The VNIs that a pod wants. `asked` is what the configuration asks for.
+    /// The VNIs that a pod requests. `asked` is the request in the configuration.
     pub(crate) fn wanted(
         &self,
         container: &Container,
@@ -115,7 +115,7 @@ impl VniSource {
         }
     }
 
-    /// Checks that it can be asked.
+    /// Checks that the source is available.
     pub(crate) fn is_ready(&self) -> Result<(), Error> {
         let needed = match self {
             Self::Static { .. } | Self::Args { .. } => return Ok(()),
@@ -151,7 +151,7 @@ fn from_arguments(
         return Err(Error::new(
             Code::Configuration,
             format!(
-                "the VNIs are asked for twice: {} and {}",
+                "the VNIs are requested twice: {} and {}",
                 in_words(first),
                 in_words(other)
             ),
@@ -201,10 +201,10 @@ fn from_file(path: &Path) -> Result<VniList, Error> {
     let name = path.display().to_string();
     match kernel_file::read(path) {
         Ok(text) => parse(&name, &text),
-        // It is unknown whether the pod wants none or the agent is late.
+        // The pod may need none, or the agent may be late.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::new(
             Code::TryAgain,
-            format!("{name}: the VNIs of the pod are not there yet"),
+            format!("{name}: the VNIs of the pod are not available yet"),
         )),
         Err(error) => Err(Error::new(Code::Io, format!("{name}: {error}"))),
     }
@@ -248,7 +248,7 @@ fn call(
     let Some(status) = status else {
         return Err(failed(format!("did not end within {seconds} s")));
     };
-    // The pipes are closed, unless what it started still has them.
+    // The pipes are closed, unless a process that it started still has them open.
     let text = |pipe: mpsc::Receiver<String>| pipe.recv_timeout(Duration::from_secs(1));
     if !status.success() {
         let complaint = text(complaint).unwrap_or_default();
@@ -263,11 +263,11 @@ fn collected(pipe: Option<impl io::Read + Send + 'static>) -> mpsc::Receiver<Str
     thread::spawn(move || {
         let mut bytes = Vec::new();
         if let Some(mut pipe) = pipe {
-            // What was read before an error counts.
+            // Bytes that were read before an error are used.
             let _ = pipe.by_ref().take(LONGEST).read_to_end(&mut bytes);
             let _ = io::copy(&mut pipe, &mut io::sink());
         }
-        // After a timeout, this has no receiver.
+        // After a timeout, there is no receiver.
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
     });
     receiver

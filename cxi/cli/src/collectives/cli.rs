@@ -27,10 +27,10 @@ pub(crate) enum CollectivesCommand {
         /// The step, unique within the job
         #[arg(long, value_name = "STEP", default_value = "0")]
         step: StepId,
-        /// Most trees at a time
+        /// Maximum number of trees at a time
         #[arg(long, value_name = "N", value_parser = number)]
         limit: u32,
-        /// Smallest job that uses them, passed on to the job
+        /// Number of nodes of the smallest job that uses them, passed on to the job
         #[arg(long, value_name = "N", value_parser = number)]
         min_nodes: Option<u32>,
         /// Fail if the reservation fails
@@ -41,7 +41,7 @@ pub(crate) enum CollectivesCommand {
     },
     /// Delete the trees that a step left
     StepEnd {
-        /// The job; left out, that of FI_CXI_COLL_JOB_ID, by its session token
+        /// The job [default: that of FI_CXI_COLL_JOB_ID, authenticated by its session token]
         #[arg(long, value_name = "JOB")]
         job: Option<JobId>,
         /// The step
@@ -67,7 +67,7 @@ pub(crate) enum CollectivesCommand {
         /// cannot be read, nothing is released
         #[arg(long, value_name = "FILE", group = "which")]
         live_from: Option<PathBuf>,
-        /// No job is live
+        /// No job is live: release all reservations of this cluster
         #[arg(long, group = "which")]
         none_live: bool,
         /// Only print what would be released
@@ -76,41 +76,41 @@ pub(crate) enum CollectivesCommand {
         #[command(flatten)]
         manager: ManagerArgs,
     },
-    /// Find what is wrong with the variables of this process, on the node where it runs
+    /// Check the variables of this process, on the node where it runs
     ///
-    /// libfabric waits forever where it could fail. Exit code 9: something should be fixed;
+    /// libfabric waits forever for some mistakes instead of failing. Exit code 9: something should be fixed;
     /// 8: there is no reservation.
     Preflight,
 }
 
-/// Which fabric manager, how to be let in, and how long to wait.
+/// The fabric manager, how to authenticate to it, and how long to wait.
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "The fabric manager")]
 pub(crate) struct ManagerArgs {
-    /// Its address, in front of /fabric/… [default: setting fabric-manager.url]
+    /// Its address, the part before /fabric/… [default: setting fabric-manager.url]
     #[arg(long, value_name = "URL")]
     pub(crate) url: Option<String>,
-    /// This cluster's name, in front of its reservations [default: setting fabric-manager.cluster]
+    /// This cluster's name, the prefix of its reservations [default: setting fabric-manager.cluster]
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster: Option<ClusterName>,
-    /// How this workload manager authenticates itself [default: setting fabric-manager.auth]
+    /// How to authenticate to it [default: setting fabric-manager.auth]
     #[arg(long, value_parser = word::<Auth>(Auth::WORDS))]
     pub(crate) auth: Option<Auth>,
     /// Directory with endpoint, client-id and client-secret, or with passwd [default: setting
     /// fabric-manager.auth-dir, or /etc/wlm-client-auth, /etc/fmsim]
     #[arg(long, value_name = "DIR")]
     pub(crate) auth_dir: Option<PathBuf>,
-    /// What its certificate is verified by: system, a file or directory of authorities, or no for
-    /// nothing; libfabric is configured the same way [default: setting fabric-manager.certificate]
+    /// How to verify its certificate: system, a file or directory of authorities, or no to skip
+    /// verification; libfabric is configured the same way [default: setting fabric-manager.certificate]
     #[arg(long, value_name = "CERTIFICATE", value_parser = Certificate::parse)]
     pub(crate) certificate: Option<Certificate>,
-    /// What to show it, a file in PEM form [default: setting fabric-manager.client-certificate]
+    /// The client certificate to present, a file in PEM format [default: setting fabric-manager.client-certificate]
     #[arg(long, value_name = "FILE", requires = "client_key")]
     pub(crate) client_certificate: Option<PathBuf>,
-    /// The key of that [default: setting fabric-manager.client-key]
+    /// The key of the client certificate [default: setting fabric-manager.client-key]
     #[arg(long, value_name = "FILE")]
     pub(crate) client_key: Option<PathBuf>,
-    /// How long to try altogether [default: setting fabric-manager.deadline]
+    /// Total time to try [default: setting fabric-manager.deadline]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) deadline: Option<Duration>,
 }

@@ -42,12 +42,12 @@ pub(crate) enum JobCommand {
     Clean(CleanArgs),
     /// Print the environment of a job with services, for a shell
     Env(EnvArgs),
-    /// On the controller: decide which VNIs a job gets, for its nodes to read
+    /// On the controller: decide which VNIs a job gets; its nodes read the decision
     ///
-    /// If none is free, it waits for nodes that have not confirmed yet. When repeated, prints the
-    /// same VNIs.
+    /// If no VNI is free, waits for nodes that have not confirmed yet. When repeated, prints the same
+    /// VNIs.
     Reserve(ReserveArgs),
-    /// On the controller: end a job; its VNIs are free when all its nodes have confirmed
+    /// On the controller: end a job; its VNIs are free once all its nodes have confirmed
     Release(ReleaseArgs),
     /// Confirm for a node that none of the job's services are left there
     Confirm {
@@ -69,7 +69,7 @@ pub(crate) enum JobCommand {
     /// the program succeeded but a service is left, exits with the code of `epilog`; with 126 or
     /// 127 if the program cannot be started.
     Run(RunArgs),
-    /// Become a user and that program
+    /// Switch to a user and execute a program
     #[command(hide = true)]
     Become {
         #[arg(long)]
@@ -210,7 +210,7 @@ pub(crate) struct SizeArgs {
     /// No TLEs, so that more than three jobs fit on a NIC (no triggered operations)
     #[arg(long)]
     pub(crate) no_tles: bool,
-    /// What to do if not enough is available [default: setting job.mode]
+    /// What to do if not enough resources are available [default: setting job.mode]
     #[arg(long, value_parser = word::<ModeName>(ModeName::WORDS))]
     mode: Option<ModeName>,
     /// With --mode=scale-back: reserve at least as much as for a job of this size [default: setting
@@ -243,7 +243,7 @@ pub(crate) struct ServiceArgs {
     /// LNIs that may share an RGID, 0 to 8
     #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Number of NICs that suffice, leaving out unusable ones [default: all must be usable]
+    /// Minimum number of usable NICs; unusable ones are left out [default: all must be usable]
     #[arg(long, value_name = "N")]
     pub(crate) nics_at_least: Option<usize>,
 }
@@ -362,7 +362,7 @@ pub(crate) struct RunArgs {
     /// Group to run the program as [default: the user's]
     #[arg(long, value_name = "GID", value_parser = number)]
     pub(crate) gid: Option<u32>,
-    /// VNIs, at most 4 [default: one from 1024 on that no service of this node has]
+    /// VNIs, at most 4 [default: the first from 1024 on that no service of this node has]
     #[arg(
         long,
         visible_alias = "vnis",
@@ -391,8 +391,8 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Its record")]
 pub(crate) struct RecordArgs {
-    /// The job; for a heterogeneous one, its leader. This node keeps a record of it. Without VNIs
-    /// on the command line, it gets those that the controller decided
+    /// The job; for a heterogeneous job, its leader. This node keeps a record of it. Without VNIs on
+    /// the command line, it gets those that the controller assigned
     #[arg(long, value_name = "JOB")]
     pub(crate) job: Option<JobId>,
     /// The component of a heterogeneous job
@@ -405,7 +405,7 @@ pub(crate) struct RecordArgs {
 /// What to do on a node without NICs.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct NicsOptional {
-    /// On a node that has no NIC at all, say so, do nothing, and succeed
+    /// On a node without any NIC, report that, do nothing, and succeed
     #[arg(long)]
     nics_optional: bool,
 }

@@ -15,7 +15,7 @@ use crate::node::Intent;
 use crate::options::Common;
 use crate::output::Report;
 
-/// Far more than a grant for all NICs of a node needs.
+/// Far more than a grant for all NICs of a node takes.
 const LONGEST_GRANT: u64 = 1 << 24;
 
 pub(super) fn run(arguments: &EnvArgs, common: &Common) -> Result<Report, Failure> {

@@ -93,7 +93,8 @@ fn gone(release: &ReleaseReport) -> String {
     gone.map(|service| format!("{service}\n")).collect()
 }
 
-/// The report of a release. What is left are failures; those that retrying cannot help come first.
+/// The report of a release. Services that are left are failures; those that a retry cannot help come
+/// first.
 fn report(text: String, json: &impl Serialize, release: &ReleaseReport, retry: Duration) -> Report {
     Report::new(text, json)
         .with_failures(left(release, retry))
@@ -181,7 +182,7 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
     Ok(clean_report(&cleaned?, retry))
 }
 
-/// The services that a clean-up of this node would destroy.
+/// The services that a cleanup of this node would destroy.
 pub(crate) fn left_over(
     name: Option<&NodeName>,
     common: &Common,

@@ -14,7 +14,7 @@ use crate::output::Columns;
 use crate::output::Report;
 use crate::vni::cli::PoolArgs;
 
-/// A job that is running or has ended; of one that is clean nothing is known.
+/// A job that is running or has ended; nothing is known of one that is clean.
 #[derive(Serialize)]
 pub(crate) struct Job {
     #[serde(rename = "job")]

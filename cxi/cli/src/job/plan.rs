@@ -50,7 +50,7 @@ pub(super) fn of_node(
         .limits(&NetworkOptions::default(), settings)?;
     let JobLimits::Planned { policy, size, mode } = limits else {
         return Ok(Report::of(
-            "No limits: the job may have everything that the NIC has. The driver reserves 8 TLEs for it and \
+            "No limits: the job may use everything that the NIC has. The driver reserves 8 TLEs for it and \
              takes one of the NIC's 4 TLE pools.\n",
             "plans",
             &[(); 0],

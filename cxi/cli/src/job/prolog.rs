@@ -72,7 +72,7 @@ fn recorded(arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> 
     let started = started?;
     let Some(grant) = started.grant else {
         return Ok(Report::new(
-            "The job wants no VNI, and gets no service\n",
+            "The job needs no VNI and gets no service\n",
             &(),
         ));
     };

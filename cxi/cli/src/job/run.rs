@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
     // From here on these signals do not end this process, so that everything that was made is
     // destroyed.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD])
-        .map_err(|error| Failure::failed(format!("signals: {error}")))?;
+        .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
     let uid = arguments.uid.unwrap_or_else(|| geteuid().as_raw());
     let (grant, node) = services_on(arguments, uid, common)?;
     let ended = match asked_to_end(&mut signals) {
@@ -100,7 +100,7 @@ fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
     unused.and_then(|vni| Vni::new(vni).ok()).ok_or_else(|| {
         Failure::new(
             Exit::NotEnough,
-            "no VNI for the program: services of this node have all from 1024 on",
+            "no VNI for the program: services of this node use all from 1024 on",
         )
         .hint("Name one with --vni.")
     })
@@ -120,8 +120,9 @@ fn program(
     let environment = grant
         .env()
         .map_err(|error| Failure::failed(error.to_string()))?;
-    let this = env::current_exe()
-        .map_err(|error| Failure::failed(format!("this program is not found: {error}")))?;
+    let this = env::current_exe().map_err(|error| {
+        Failure::failed(format!("cannot find the path of this program: {error}"))
+    })?;
     let mut command = Command::new(this);
     command
         .args(json.then_some("--json"))
@@ -147,7 +148,7 @@ fn program(
     watched
         .wait(signals, arguments.grace)
         .map(Ended::of)
-        .map_err(|error| Failure::failed(format!("the program is lost: {error}")))
+        .map_err(|error| Failure::failed(format!("cannot wait for the program: {error}")))
 }
 
 struct Watched {
@@ -235,7 +236,7 @@ pub(super) fn become_user(uid: u32, gid: Option<u32>, program: &[OsString]) -> F
         return failure;
     }
     let Some((name, arguments)) = program.split_first() else {
-        return Failure::bad_input("no program: expected one behind --");
+        return Failure::bad_input("no program: expected one after --");
     };
     let error = Command::new(name).args(arguments).exec();
     let exit = match error.kind() {

@@ -58,7 +58,7 @@ struct Entry<'a> {
     message: &'a Message<'a>,
 }
 
-/// What a collector needs in addition to the message.
+/// The fields that a log collector needs in addition to the message.
 #[derive(Serialize)]
 struct Stamp {
     time: String,
@@ -66,7 +66,7 @@ struct Stamp {
     identifier: &'static str,
 }
 
-/// Prints failures; with `--json` one object for each line.
+/// Prints failures; with `--json`, one object per line.
 pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
     for failure in failures {
         print(&Message::Error(failure), failure, Priority::Error, as_json);

@@ -35,7 +35,7 @@ impl<T: Serialize> Serialize for Member<'_, T> {
     }
 }
 
-/// Undoes what cannot be reported; returns what is left, as failures.
+/// Undoes work that cannot be reported; returns what is left, as failures.
 struct Undo(Box<dyn FnOnce() -> Vec<Failure>>);
 
 impl fmt::Debug for Undo {
@@ -104,25 +104,25 @@ impl Report {
         self
     }
 
-    /// It worked, but the caller should know.
+    /// The command succeeded, but the caller should know this.
     pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.warnings.extend(warnings);
         self
     }
 
-    /// Says with its code whether nothing had to be done.
+    /// Uses the exit code for "nothing to do" if this is true.
     pub(crate) fn nothing_to_do_if(mut self, nothing: bool) -> Self {
         self.code = nothing.then_some(Exit::NothingToDo as u8);
         self
     }
 
-    /// Ends with this code; if it is 0, with that of the first failure.
+    /// Uses this exit code or, if it is 0, that of the first failure.
     pub(crate) fn ending_with(mut self, code: u8) -> Self {
         self.code = Some(code);
         self
     }
 
-    /// Undoes what was done if it cannot be printed: its caller would not know what to clean up.
+    /// Undoes the work if the report cannot be printed, because the caller would not know what to clean up.
     pub(crate) fn or_undo(mut self, undo: impl FnOnce() -> Vec<Failure> + 'static) -> Self {
         self.undo = Some(Undo(Box::new(undo)));
         self
@@ -149,7 +149,7 @@ impl Report {
             let left = undo();
             print_failures(&left, as_json);
             return Err(if left.is_empty() {
-                failure.hint("What the command made was destroyed again.")
+                failure.hint("What the command had created was destroyed again.")
             } else {
                 failure
             });
@@ -173,7 +173,7 @@ fn write_out(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A word that a shell takes as it is.
+/// A value as a word of a shell command, quoted if necessary.
 fn word(value: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, ',' | '.' | '_');
     if !value.is_empty() && value.chars().all(plain) {

@@ -1,4 +1,4 @@
-//! Text for people: tables, bars, and NICs that have the same.
+//! Text for people: tables, bars, and values that are the same on several NICs.
 
 use std::env;
 use std::fmt::Write as _;
@@ -74,7 +74,7 @@ const BLOCKS: Palette = Palette {
 };
 
 impl Palette {
-    /// Blocks, where the locale has them.
+    /// Blocks if the locale has them.
     pub(crate) fn of_locale() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -87,7 +87,7 @@ impl Palette {
         if utf8 { BLOCKS } else { ASCII }
     }
 
-    /// What the characters mean.
+    /// A legend of the characters.
     pub(crate) fn legend(self) -> String {
         let Self {
             used,

@@ -26,8 +26,8 @@ struct Changed {
 pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failure> {
     match &arguments.from {
         Some(_) if arguments.spec != SpecArgs::default() => Err(Failure::bad_input(
-            "--from cannot be combined with options that describe the service: the file says \
-             it all",
+            "--from cannot be combined with options that describe the service: the file \
+             describes it completely",
         )),
         Some(path) => spec_file::read(path),
         None => from_options(&arguments.spec),
@@ -167,7 +167,7 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     } else {
         services.set_enabled(id, enabled)
     };
-    // Why it cannot be changed matters more than why it cannot be enabled after that.
+    // The reason why it cannot be changed matters more than why it cannot be enabled afterwards.
     applied.and(switched)
 }
 
@@ -198,7 +198,7 @@ pub(super) fn set_enabled(
     })
 }
 
-/// Changes services, and says what was done. Goes on after a failure, and does what can be done.
+/// Changes services and reports what was done. Continues after a failure.
 fn for_each(
     node: &Node,
     ids: &[ServiceId],

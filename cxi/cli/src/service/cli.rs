@@ -30,8 +30,8 @@ pub(crate) enum ServiceCommand {
     Create(Box<CreateArgs>),
     /// Change a service without destroying it (needs CAP_SYS_ADMIN)
     ///
-    /// A service that has an LNI cannot be changed. Its members, listed VNIs, traffic classes and
-    /// limits cannot be changed at all: no driver applies such a change. A service that has to be
+    /// A service that has an LNI cannot be changed. Members, listed VNIs, traffic classes and limits
+    /// can never be changed, because no driver applies such a change. A service that has to be
     /// disabled for the change is enabled again afterwards.
     Update {
         #[command(flatten)]
@@ -95,8 +95,8 @@ pub(crate) struct UpdateArgs {
         group = "changes"
     )]
     pub(crate) exclusive_cp: Option<bool>,
-    /// Switch --exclusive-cp although the kernel uses freed memory if anybody has a communication
-    /// profile on the range
+    /// Change --exclusive-cp even though the kernel then uses freed memory if a process has a
+    /// communication profile on the range
     #[arg(long, requires = "exclusive_cp")]
     pub(crate) force: bool,
     /// Block of VNIs, for a service that has neither a list nor a block of them yet
@@ -113,7 +113,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) disable: bool,
 }
 
-/// A specification as options. Without a member, anybody may use the service.
+/// A specification as options. Without a member, everyone may use the service.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "The service")]
 pub(crate) struct SpecArgs {
@@ -123,7 +123,7 @@ pub(crate) struct SpecArgs {
     #[arg(long, value_name = "CLASS", value_delimiter = ',')]
     pub(crate) tc: Vec<TrafficClass>,
     /// Limit of one resource (ptes, txqs, tgqs, eqs, cts, les, tles or acs): RESERVED for the
-    /// service, at most MAX. Once one is given, resources without a limit cannot be allocated
+    /// service, at most MAX. If there is any limit, resources without one cannot be allocated
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
     pub(crate) limit: Vec<LimitArg>,
     /// LNIs that may share an RGID, 0 to 8

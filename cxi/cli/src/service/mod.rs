@@ -16,7 +16,7 @@ use cli::ServiceCommand;
 pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, Failure> {
     match command {
         ServiceCommand::List => reading(common, show::list),
-        // The parser does not see the conflict when --json stands before the subcommand.
+        // The parser does not see the conflict when --json precedes the subcommand.
         ServiceCommand::Show { yaml: true, .. } if common.json => Err(Failure::bad_input(
             "--yaml and --json cannot be given together",
         )),
@@ -130,8 +130,8 @@ fn summary(found: &Found) -> String {
 pub(crate) fn who(found: &Found) -> String {
     match (found.service.members(), found.netns) {
         (_, Some(inode)) => Member::NetNs(inode).to_string(),
-        (None, _) => "anybody".to_owned(),
-        (Some(members), _) if members.is_empty() => "nobody".to_owned(),
+        (None, _) => "everyone".to_owned(),
+        (Some(members), _) if members.is_empty() => "no one".to_owned(),
         (Some(members), _) => members.to_string(),
     }
 }
@@ -153,7 +153,7 @@ fn classes(service: &Service) -> String {
     }
 }
 
-/// What is reserved, as other services cannot have that; the maxima are in `usage`.
+/// The reservations, which limit other services; the maxima are in `usage`.
 fn limits(service: &Service) -> String {
     if !service.is_limited() {
         return "none".to_owned();

@@ -91,7 +91,7 @@ pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Repor
     Ok(report(text, &services))
 }
 
-/// What an older driver does not know is left out.
+/// Settings that an older driver does not know are omitted.
 fn details(device: &Device, found: &Found) -> Details {
     let services = device.services();
     let id = found.service.id();

@@ -46,8 +46,8 @@ impl PoolArgs {
 pub(crate) enum VniCommand {
     /// Make the pool, or change which VNIs it assigns
     ///
-    /// VNIs that jobs have stay with them; those that the pool no longer has are not assigned
-    /// again.
+    /// VNIs that jobs have stay with them; those that are no longer in the pool are not
+    /// assigned again.
     Configure(ConfigArgs),
     /// Assign VNIs to a job, and print them; when repeated, print the same ones
     Reserve {
@@ -70,9 +70,9 @@ pub(crate) enum VniCommand {
         #[arg(long, value_name = "STEP")]
         step: Option<StepId>,
     },
-    /// Take back the VNIs of a job that did not start: they are free at once
+    /// Take back the VNIs of a job that did not start; they are free immediately
     ///
-    /// Only if no node has learnt of the job: what may have services is released instead.
+    /// Only for a job that no node knows of. Release a job that may have services instead.
     Cancel {
         /// The job
         job: JobId,
@@ -85,7 +85,7 @@ pub(crate) enum VniCommand {
         /// frees its VNIs
         #[arg(long, value_name = "NODE", value_delimiter = ',')]
         nodes: Vec<NodeName>,
-        /// Only this step leaves; when the last one leaves, the VNIs are released
+        /// End only this step; when the last step ends, the VNIs are released
         #[arg(long, value_name = "STEP")]
         step: Option<StepId>,
     },
@@ -101,14 +101,14 @@ pub(crate) enum VniCommand {
         /// On all its nodes
         #[arg(long, group = "who")]
         all: bool,
-        /// On an operator's responsibility, for example because a node of it was replaced
+        /// On the operator's responsibility, for example because one of its nodes was replaced
         #[arg(long, group = "who")]
         operator: bool,
-        /// On an operator's responsibility: no service with this VNI, which no job has, is left
+        /// On the operator's responsibility: this VNI, which no job has, is no longer in any service
         #[arg(long, value_name = "VNI", group = "who", conflicts_with = "job")]
         stray: Option<Vni>,
     },
-    /// Show how full the pool is, and who has what
+    /// Show how full the pool is, and which VNIs each job has
     Show {
         /// Show only this job
         job: Option<JobId>,
@@ -126,7 +126,7 @@ pub(crate) enum VniCommand {
     },
 }
 
-/// What a pool assigns.
+/// The VNIs that a pool assigns.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
     /// VNIs, such as 1024-65535; 0, 1 and 10 are never assigned
@@ -134,7 +134,7 @@ pub(crate) struct ConfigArgs {
     /// Never assign these either
     #[arg(long, value_name = "VNIS")]
     pub(crate) exclude: Option<IdSet>,
-    /// Keep each VNI unused for this long after its services are destroyed, such as 30s
+    /// How long each VNI stays unused after its services are destroyed, such as 30s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     pub(crate) rest: Duration,
     /// Share of the VNIs for one tenant, such as blue=1024-2047

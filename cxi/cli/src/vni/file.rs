@@ -36,7 +36,7 @@ impl PoolFile {
 
     /// The current pool, to change it.
     pub(crate) fn open(&self) -> Result<Pool, Failure> {
-        // Nothing is left behind where no pool is.
+        // A lock file must not be left where there is no pool.
         if !self.path.exists() {
             return Err(self.missing());
         }

@@ -89,7 +89,7 @@ fn configure(file: &PoolFile, config: &ConfigArgs) -> Result<Report, Failure> {
     );
     let outside = (metrics.outside > 0).then(|| {
         format!(
-            "{} more VNIs are in use that the pool no longer has: they stay with their jobs",
+            "{} VNIs in use are no longer in the pool: they stay with their jobs",
             metrics.outside
         )
     });
@@ -163,7 +163,7 @@ fn reserve(
 fn cancel(file: &PoolFile, job: &JobId) -> Result<Report, Failure> {
     let mut pool = file.open()?;
     let cancelled = pool.change(Timestamp::now(), |pool, now| pool.cancel(job, now))?;
-    let text = format!("Job {job} has no VNIs any more: they may be used again\n");
+    let text = format!("Job {job} no longer has VNIs: they may be used again\n");
     Ok(changed(text, cancelled.event.as_ref()))
 }
 
@@ -195,7 +195,7 @@ fn confirm(
         (Some(job), Some(node), None) => pool.confirm(job, node, now),
         (Some(job), None, None) if operator => pool.operator_release(job, now),
         (Some(job), None, None) => pool.confirm_all(job, now),
-        // The command line wants a job or a VNI.
+        // The command line requires a job or a VNI.
         (None, _, None) => Ok(Changed::nothing()),
     })?;
     let pool = pool.pool();
@@ -210,10 +210,7 @@ fn confirm(
 /// What happened to a job's VNIs.
 fn state_of(pool: &VniPool, job: &JobId) -> String {
     match pool.job(job) {
-        None => format!(
-            "Job {job} has no VNIs any more: they {}\n",
-            free_again(pool)
-        ),
+        None => format!("Job {job} no longer has VNIs: they {}\n", free_again(pool)),
         Some(held) => format!("Job {job}: {}, {}\n", held.vnis, phase(&held.phase)),
     }
 }
@@ -275,7 +272,8 @@ fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Fai
         );
     }
     for job in &result.waiting_again {
-        text += &format!("Job {job} is released and still on {node}: it waits for it now\n");
+        text +=
+            &format!("Job {job} is released but still on {node}: its VNIs now wait for {node}\n");
     }
     for job in &result.unseen {
         text += &format!(
@@ -285,7 +283,7 @@ fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Fai
     }
     if !result.outside.is_empty() {
         text += &format!(
-            "VNIs {} are on {node} and not of this pool\n",
+            "VNIs {} are on {node} and not in this pool\n",
             result.outside
         );
     }
@@ -305,8 +303,9 @@ fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Fai
 
 /// The host name of this machine.
 pub(crate) fn this_node() -> Result<NodeName, Failure> {
-    let name = nix::unistd::gethostname()
-        .map_err(|errno| Failure::failed(format!("this machine has no name: {errno}")))?;
+    let name = nix::unistd::gethostname().map_err(|errno| {
+        Failure::failed(format!("cannot get the name of this machine: {errno}"))
+    })?;
     NodeName::new(&name.to_string_lossy())
         .map_err(|error| Failure::bad_input(error.to_string()).hint("Name the node with --node."))
 }
@@ -374,10 +373,7 @@ fn show(file: &PoolFile, job: Option<&JobId>) -> Result<Report, Failure> {
     }
     for (vni, stray) in pool.strays().filter(|_| job.is_none()) {
         let nodes: Vec<&str> = stray.nodes.iter().map(NodeName::as_str).collect();
-        text += &format!(
-            "VNI {vni} is on {} although no job has it\n",
-            nodes.join(", ")
-        );
+        text += &format!("VNI {vni} is on {}, but no job has it\n", nodes.join(", "));
     }
     let json = Shown {
         vnis: pool.config().vnis(),
@@ -405,10 +401,7 @@ fn totals(configured: &IdSet, metrics: &Metrics) -> String {
         metrics.total, metrics.free, metrics.reserved, metrics.draining, metrics.resting
     );
     if metrics.outside > 0 {
-        text += &format!(
-            "{} more are in use that the pool no longer has\n",
-            metrics.outside
-        );
+        text += &format!("{} in use are no longer in the pool\n", metrics.outside);
     }
     if let Some((holder, since)) = &metrics.oldest_draining {
         text += &format!("Longest draining: {holder}, for {}\n", age(*since));

@@ -38,7 +38,7 @@ impl Cluster {
         file
     }
 
-    /// Settings of the controller besides those that every machine has.
+    /// Settings of the controller in addition to those that every machine has.
     pub(crate) fn configure(&self, more: &str) {
         self.settings("controller.toml", more);
     }
@@ -103,7 +103,7 @@ impl Node {
         self.cxi(&["job", "clean", "--node", &self.name])
     }
 
-    /// Services besides the default ones.
+    /// Services other than the default ones.
     pub(crate) fn services(&self) -> usize {
         self.mock.services()
     }

@@ -192,7 +192,7 @@ impl MockNode {
         cxi(&[vec![&*mock], arguments.words()].concat())
     }
 
-    /// Services besides the default ones of the two NICs.
+    /// Services other than the default ones of the two NICs.
     pub(crate) fn services(&self) -> usize {
         let list = self.cxi("--json service list").json();
         list["services"].as_array().unwrap().len() - 2
@@ -205,7 +205,7 @@ impl MockNode {
             .done();
     }
 
-    /// Writes a file beside the state; its path.
+    /// Writes a file next to the state; its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.directory.path().join(name);
         std::fs::write(&path, text).unwrap();

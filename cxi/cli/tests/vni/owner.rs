@@ -21,6 +21,6 @@ fn what_root_writes_stays_its_owners() {
         (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
     };
     assert_eq!(file("pool.json"), (12345, 12346, 0o640));
-    // Whoever may change the pool may lock it, and nobody else.
+    // Only those who may change the pool may lock it.
     assert_eq!(file("pool.json.lock"), (12345, 12346, 0o600));
 }

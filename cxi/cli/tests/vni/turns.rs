@@ -33,7 +33,7 @@ fn those_that_wait_are_served_in_the_order_of_their_arrival() {
     }
 }
 
-/// A process that waits for a lock stands in `/proc/locks` with an arrow.
+/// A process that waits for a lock is in `/proc/locks` with an arrow.
 fn wait_until_it_waits(child: &std::process::Child, lock: &std::path::Path) {
     let inode = fs::metadata(lock).unwrap().ino();
     let (pid, inode) = (format!(" {} ", child.id()), format!(":{inode} "));

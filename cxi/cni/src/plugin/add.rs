@@ -45,10 +45,9 @@ impl Plugin<'_> {
             .map_err(|error| Error::new(Code::Configuration, error.to_string()))
     }
 
-    /// Ends what this attachment has from an earlier call, and what containers have that are gone:
-    /// the inode of their namespace belongs to this one now, so this pod could use their services.
-    /// It could use those of other programs, too, but whether these are of any use is not known
-    /// here: there must be none.
+    /// Ends what an earlier call left of this attachment, and what is left of containers that are gone:
+    /// their namespace had the inode that this one has now, so this pod could use their services. It
+    /// could also use services of other programs, which may still be needed: there must be none.
     fn end_earlier(&self, attachment: &Attachment, netns: u32) -> Result<(), Error> {
         let not_ended = |error: Error| {
             Error::new(
@@ -120,7 +119,7 @@ impl Plugin<'_> {
         let filter = Filter::for_grant(&grant);
         record.grant = Some(grant);
         self.records.write(&record).inspect_err(|_| {
-            // What is left has the record of what was wanted.
+            // The record of the request covers what is left.
             if self.release(&filter, &ReleaseOptions::once()).is_ok() {
                 let _ = self.records.remove(attachment);
             }
@@ -174,5 +173,6 @@ fn refused(error: &AllocateError) -> Error {
         _ if causes().all(taken) => Code::Vni,
         _ => Code::Nic,
     };
-    Error::new(code, "no services for the pod").details(format!("{error}\n{}", error.remains()))
+    Error::new(code, "cannot create services for the pod")
+        .details(format!("{error}\n{}", error.remains()))
 }

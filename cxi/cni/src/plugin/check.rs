@@ -1,4 +1,4 @@
-//! CHECK and STATUS: what a pod has, and whether pods can get services.
+//! CHECK and STATUS: whether a pod still has its services, and whether pods can get services.
 
 use cxi::Member;
 use cxi::driver::Capabilities;
@@ -11,7 +11,7 @@ use crate::call::Container;
 use crate::error::{Code, Error};
 
 impl Plugin<'_> {
-    /// Checks that the pod still has what it was given.
+    /// Checks that the pod still has its services.
     pub(super) fn check(&self, container: &Container) -> Result<Option<String>, Error> {
         let changed = |text: String| Err(Error::new(Code::Changed, text));
         let Some(record) = self.records.read(&container.attachment)? else {

@@ -1,4 +1,4 @@
-//! DEL and GC: taking back what an attachment has.
+//! DEL and GC: taking back the resources of an attachment.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use crate::error::{Code, Error};
 use crate::record::{Attachment, Record};
 
 impl Plugin<'_> {
-    /// Takes back what an attachment has by its record, as its namespace may be gone. Without a
-    /// record there is nothing to do.
+    /// Takes back the resources in the record of an attachment, because its namespace may be gone.
+    /// Without a record there is nothing to do.
     pub(super) fn del(&self, attachment: &Attachment) -> Result<Option<String>, Error> {
         self.end(attachment).map(|()| None)
     }
 
-    /// Takes back what attachments have that no longer exist; goes on after errors, and reports
-    /// them together.
+    /// Takes back the resources of attachments that no longer exist. Continues after errors, and
+    /// reports them together.
     pub(super) fn gc(&self) -> Result<Option<String>, Error> {
         let Some(valid) = &self.config.valid else {
             return Err(Error::new(
@@ -50,8 +50,8 @@ impl Plugin<'_> {
         )
     }
 
-    /// Destroys the services of an attachment and forgets it. Services in use are tried again for a
-    /// while; then the attachment stays on record, for the next call.
+    /// Destroys the services of an attachment and forgets it. Services in use are retried for a
+    /// while; then the record is kept for the next call.
     pub(super) fn end(&self, attachment: &Attachment) -> Result<(), Error> {
         let start = Instant::now();
         let mut pauses = Backoff::default().pauses();

@@ -71,7 +71,7 @@ impl<'a> Plugin<'a> {
         if record.vnis.is_empty() {
             return Ok(None);
         }
-        // A call was killed before it could say what it made. Services get their VNIs first, then
+        // A call was killed before it recorded what it created. Services get their VNIs first, then
         // their namespace; in between no one can use them.
         let others = self.named(|_| true)?;
         let mut vnis = record.vnis.clone();

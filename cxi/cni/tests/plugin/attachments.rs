@@ -35,7 +35,7 @@ fn a_pod_has_a_service_on_every_nic_until_it_goes() {
         assert_eq!(members(&site), [pod.member(), pod.member()]);
         assert!(site.services().iter().all(cxi::Service::is_enabled));
         assert_eq!(site.records().len(), 1);
-        // Only root reads the records; users find those of their jobs beside them.
+        // Only root reads the records; users find those of their jobs next to them.
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let state = site.state();
         assert_eq!(

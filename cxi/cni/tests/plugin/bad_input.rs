@@ -49,7 +49,7 @@ fn an_error_is_what_cni_wants() {
         json!({
             "cniVersion": "1.0.0",
             "code": 4,
-            "msg": "CNI_COMMAND is not set: a container runtime calls this program, as CNI says",
+            "msg": "CNI_COMMAND is not set: expected a call from a container runtime, with the variables of CNI",
         })
     );
 }

@@ -1,4 +1,4 @@
-//! Records that nobody should believe, or wait for.
+//! Records that must not be trusted, or waited for.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, lchown, symlink};
@@ -104,7 +104,7 @@ fn records_that_others_can_write_are_not_believed() {
     for mode in [0o777, 0o770, 0o1777] {
         fs::set_permissions(&state, fs::Permissions::from_mode(mode)).unwrap();
         let said = refused(site.del("one"), Code::Io);
-        assert!(said.contains("other users may write it"), "{said}");
+        assert!(said.contains("other users can write to it"), "{said}");
     }
     assert_eq!(site.services().len(), 2);
     fs::set_permissions(&state, fs::Permissions::from_mode(0o755)).unwrap();

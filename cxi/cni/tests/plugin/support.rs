@@ -126,7 +126,7 @@ impl Site {
         .collect()
     }
 
-    /// The services besides the default ones.
+    /// The services other than the default ones.
     pub(crate) fn services(&self) -> Vec<Service> {
         let devices = self.devices();
         let services = devices

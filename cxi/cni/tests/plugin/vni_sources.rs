@@ -75,7 +75,7 @@ fn what_is_not_allowed_or_not_clear_does_not_start() {
     }
     let site = site.set("runtimeConfig", json!({"cxiVnis": [1025]}));
     let said = refused(add(&site, &pod, "CXI_VNIS=1024"), Code::Configuration);
-    assert_eq!(said, "the VNIs are asked for twice: 1025 and 1024");
+    assert_eq!(said, "the VNIs are requested twice: 1025 and 1024");
     assert_eq!(site.services().len(), 0);
 }
 
@@ -94,7 +94,7 @@ fn a_file_for_each_pod_is_waited_for_by_the_runtime() {
     let uid = "K8S_POD_UID=7a";
     let said = refused(add(&site, &pod, uid), Code::TryAgain);
     assert!(
-        said.ends_with("eth0.json: the VNIs of the pod are not there yet"),
+        said.ends_with("eth0.json: the VNIs of the pod are not available yet"),
         "{said}"
     );
     for (arguments, code) in [
