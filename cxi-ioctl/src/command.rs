@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use zerocopy::{FromBytes, Immutable, IntoBytes};
+use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
 use crate::{DeviceMemory, Errno, Opcode, Pointers, Request, Transport};
 
@@ -158,8 +158,9 @@ pub fn execute_explained<C: SafeCommand>(
 /// # Errors
 ///
 /// As [`execute_explained`].
+#[inline]
 pub unsafe fn execute_unchecked<C: Command>(
-    transport: &dyn Transport,
+    transport: &(impl Transport + ?Sized),
     command: &C,
 ) -> Result<C::Response, Refusal<C::Response>> {
     // SAFETY: the caller answers for the addresses; there is no list.
@@ -227,10 +228,39 @@ fn written(room: &[u8]) -> usize {
     touched(&CANARIES, room)
 }
 
-/// Whether everything after a response of this length was left alone.
-fn looks_short(room: &[u8], expected: usize) -> bool {
-    let tail = expected.saturating_sub(SLACK + 1)..expected;
-    expected > 0 && room[tail.clone()] == CANARIES[tail]
+/// A response, and room behind it. A type rather than a slice of [`CANARIES`], so that the compiler
+/// knows all lengths and copies and compares in place.
+#[derive(FromBytes, IntoBytes, Immutable)]
+#[repr(C, packed)]
+struct Room<R> {
+    response: R,
+    headroom: [u8; HEADROOM],
+}
+
+impl<R: FromBytes + IntoBytes + Immutable> Room<R> {
+    const LEN: usize = size_of::<R>();
+
+    #[inline]
+    fn new() -> Self {
+        const { assert!(size_of::<Self>() <= RESPONSE_ROOM) };
+        Self::read_from_prefix(&CANARIES).map_or_else(|_| Self::new_zeroed(), |(room, _)| room)
+    }
+
+    /// Whether the driver wrote the response to its end, and no more.
+    #[inline]
+    fn is_whole(&self) -> bool {
+        let (tail, end) = (Self::LEN.saturating_sub(SLACK + 1), Self::LEN);
+        // Nothing is written where there is no response.
+        if end == 0 {
+            return true;
+        }
+        let bytes = self.as_bytes();
+        let (headroom, canaries) = (bytes[end..].as_chunks(), CANARIES[end..].as_chunks());
+        let words = headroom.0.iter().zip(canaries.0);
+        let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
+        let changes = words.fold(0, |all, (now, canary)| all | (word(now) ^ word(canary)));
+        bytes[tail..end] != CANARIES[tail..end] && changes == 0
+    }
 }
 
 /// How many bytes from the start up to the last one that changed.
@@ -258,8 +288,9 @@ pub(crate) fn submit_measured<C: SafeCommand>(
 /// # Safety
 ///
 /// As [`Request::from_raw`], except for the opcode and for addresses in `memory`.
+#[inline]
 unsafe fn send<C: Command>(
-    transport: &dyn Transport,
+    transport: &(impl Transport + ?Sized),
     command: &C,
     response: &mut [u8],
     list: &mut [u8],
@@ -281,55 +312,46 @@ unsafe fn send<C: Command>(
 ///
 /// The driver writes no more to the list than there is room for. All other addresses in the command
 /// are in `memory`, or the caller guarantees them.
+#[inline]
 pub(crate) unsafe fn submit<C: Command>(
-    transport: &dyn Transport,
+    transport: &(impl Transport + ?Sized),
     command: &C,
-    Extra {
-        input,
-        list,
-        memory,
-    }: Extra<'_, C::Response>,
+    extra: Extra<'_, C::Response>,
 ) -> Result<C::Response, Refusal<C::Response>> {
-    const { assert!(size_of::<C::Response>() + HEADROOM <= RESPONSE_ROOM) };
-    let expected = size_of::<C::Response>();
-    let mut canaries = CANARIES;
-    // A command without a response has no pointer that a driver could write through.
-    let room = if expected == 0 {
-        &mut [][..]
-    } else {
-        &mut canaries[..expected + HEADROOM]
-    };
-    if let Some(input) = input {
-        room[..expected].copy_from_slice(input.as_bytes());
+    let mut room = Room::<C::Response>::new();
+    let expected = Room::<C::Response>::LEN;
+    if let Some(input) = extra.input {
+        room.as_mut_bytes()[..expected].copy_from_slice(input.as_bytes());
     }
+    // A command without a response has no pointer that a driver could write through.
+    let buffer = if expected == 0 {
+        &mut []
+    } else {
+        room.as_mut_bytes()
+    };
     // SAFETY: the room is that of the response and its headroom; the caller vouches for the list
     // and for other addresses.
-    let result = unsafe { send(transport, command, room, list, memory) };
+    let result = unsafe { send(transport, command, buffer, extra.list, extra.memory) };
 
-    // Comparing slices is a `memcmp`; the exact count is needed only for the message.
-    let too_long = room[expected..] != CANARIES[expected..room.len()];
-    let too_short = looks_short(room, expected);
-    let response = if too_long || too_short {
-        None
-    } else {
-        C::Response::read_from_bytes(&room[..expected]).ok()
-    };
+    let is_whole = room.is_whole();
+    if result.is_ok() && is_whole {
+        return Ok(room.response);
+    }
     let opcode = C::OPCODE;
-    match (result, response) {
-        (Ok(()), Some(response)) => Ok(response),
-        (Ok(()), None) => Err(Refusal {
+    Err(match result {
+        Ok(()) => Refusal {
             error: CommandError::AbiMismatch {
                 opcode,
                 expected,
-                written: written(room),
+                written: written(room.as_bytes()),
             },
             response: None,
-        }),
-        (Err(errno), response) => Err(Refusal {
+        },
+        Err(errno) => Refusal {
             error: CommandError::Refused { opcode, errno },
-            response: response.filter(|_| expected > 0),
-        }),
-    }
+            response: (is_whole && expected > 0).then_some(room.response),
+        },
+    })
 }
 
 #[cfg(test)]

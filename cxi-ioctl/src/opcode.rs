@@ -178,6 +178,7 @@ impl Opcode {
 
     /// What is known about it; `None` for a number that no release knows.
     #[must_use]
+    #[inline]
     pub fn info(self) -> Option<&'static OpcodeInfo> {
         let index = usize::try_from(self.0).ok()?.checked_sub(1)?;
         TABLE.get(index)
@@ -185,12 +186,14 @@ impl Opcode {
 
     /// The command, if a driver has a handler for it.
     #[must_use]
+    #[inline]
     pub fn handler(self) -> Option<&'static Handler> {
         self.info()?.handler.as_ref()
     }
 
     /// What it does when it succeeds; `None` if no driver has a handler for it.
     #[must_use]
+    #[inline]
     pub fn effect(self) -> Option<Effect> {
         self.handler().map(|handler| handler.effect)
     }

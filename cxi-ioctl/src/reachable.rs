@@ -25,13 +25,14 @@ pub(crate) struct Reachable {
 
 impl Reachable {
     /// Whether a command gives memory to the NIC, or may take away what is held.
+    #[inline]
     pub(crate) fn concerns(&self, request: &Request<'_>) -> bool {
+        // The opcode first: where the compiler knows it, nothing else is left of this.
         request.memory().is_some()
-            || self.in_use.load(Ordering::Acquire)
-                && matches!(
-                    request.opcode().effect(),
-                    Some(Effect::Frees(Object::Memory | Object::Counter))
-                )
+            || matches!(
+                request.opcode().effect(),
+                Some(Effect::Frees(Object::Memory | Object::Counter))
+            ) && self.in_use.load(Ordering::Acquire)
     }
 
     /// Writes a command, and holds what it gave to the NIC or lets go of what it took away.

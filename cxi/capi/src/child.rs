@@ -10,12 +10,15 @@ use std::fs::File;
 
 use cxi::explain::Attempt;
 use cxi::{Resource, ServiceId};
+use cxi_ioctl::Command;
 use cxi_ioctl::abi::memory::Md as MdPublic;
 
 use crate::device::Dev;
+use crate::failure::{Failure, Result};
 use crate::ffi::Memory;
 use crate::handle::{Counted, Shared, Tag, block};
 use crate::public::{CmdqPublic, CpPublic, CtPublic, DomainPublic, EvtqPublic};
+use crate::send::send;
 use crate::window::Window;
 
 /// Behind a `struct cxil_lni`.
@@ -30,21 +33,30 @@ pub(crate) struct Lni {
 block!(Lni, b"clni", id: u32);
 
 impl Lni {
-    /// What a refused command was to do below the LNI.
-    pub(crate) fn below(&self, resource: Option<Resource>) -> Attempt {
-        ServiceId::new(self.service).map_or(Attempt::Other, |service| Attempt::Below {
-            service,
-            resource,
+    /// Sends a command that allocates something below the LNI; `resource` is what it uses up.
+    pub(crate) fn send<C: Command>(
+        &self,
+        command: &C,
+        resource: Option<Resource>,
+    ) -> Result<C::Response> {
+        send(&self.dev, command).map_err(|failure| {
+            self.explained(failure, |service| Attempt::Below { service, resource })
         })
     }
 
-    /// The same, of one that names a VNI.
-    pub(crate) fn on_vni(&self, vni: u32, ethernet: bool) -> Attempt {
-        ServiceId::new(self.service).map_or(Attempt::Other, |service| Attempt::OnVni {
+    /// Adds what a command that failed was to do with a VNI.
+    pub(crate) fn on_vni(&self, failure: Failure, vni: u32, ethernet: bool) -> Failure {
+        self.explained(failure, |service| Attempt::OnVni {
             service,
             vni,
             ethernet,
         })
+    }
+
+    #[cold]
+    fn explained(&self, failure: Failure, attempt: impl FnOnce(ServiceId) -> Attempt) -> Failure {
+        let service = ServiceId::new(self.service);
+        service.map_or(failure, |service| failure.during(attempt(service)))
     }
 }
 

@@ -15,12 +15,29 @@ use zerocopy::FromBytes;
 use crate::explain;
 use crate::failure::{Failure, Result};
 
+/// What an entry point that reports by a number returns on success.
+pub(crate) trait Success {
+    fn number(self) -> c_int;
+}
+
+impl Success for () {
+    fn number(self) -> c_int {
+        0
+    }
+}
+
+impl Success for c_int {
+    fn number(self) -> c_int {
+        self
+    }
+}
+
 /// Runs the body of an entry point that reports by a number: a negative errno, or not negative.
 ///
 /// A panic would be a bug; it must not reach C, where nothing can catch it.
-pub(crate) fn status(body: impl FnOnce() -> Result<c_int>) -> c_int {
+pub(crate) fn status<T: Success>(body: impl FnOnce() -> Result<T>) -> c_int {
     match guarded(Err(Errno::EIO.into()), body) {
-        Ok(value) => value,
+        Ok(value) => value.number(),
         Err(failure) => {
             guarded((), || explain::failed(&failure));
             -failure.errno.raw()

@@ -12,7 +12,8 @@ use std::ffi::c_int;
 use std::io::Write as _;
 use std::ops::Range;
 use std::ptr::{null_mut, with_exposed_provenance_mut};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cxi_ioctl::Errno;
 
@@ -20,44 +21,40 @@ use crate::failure::Result;
 use crate::ranges::Ranges;
 use crate::{netlink, smaps};
 
-static STATE: Mutex<State> = Mutex::new(State {
-    copy_on_fork: None,
-    protection: Protection::Unasked,
-    ranges: Ranges::new(),
-});
+/// The kernel's answer, once it has been asked.
+static COPY_ON_FORK: OnceLock<bool> = OnceLock::new();
 
-/// The state that this library keeps for a process.
-#[derive(Debug)]
-struct State {
-    /// The kernel's answer, once it has been asked.
-    copy_on_fork: Option<bool>,
-    protection: Protection,
-    ranges: Ranges,
+/// Whether pinned memory is protected. Not behind the lock, so that the many programs that do not
+/// ask for protection need none when they map memory.
+static PROTECTION: AtomicU8 = AtomicU8::new(UNASKED);
+const UNASKED: u8 = 0;
+/// Memory has been pinned already: it is too late to begin.
+const TOO_LATE: u8 = 1;
+const PAGES: u8 = 2;
+const HUGE_PAGES: u8 = 3;
+
+static PINNED: Mutex<Ranges> = Mutex::new(Ranges::new());
+
+fn pinned() -> MutexGuard<'static, Ranges> {
+    PINNED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Protection {
-    Unasked,
-    /// Memory has been pinned already: it is too late to begin.
-    TooLate,
-    On {
-        huge_pages: bool,
-    },
-}
-
-fn state() -> MutexGuard<'static, State> {
-    STATE.lock().unwrap_or_else(PoisonError::into_inner)
+/// Changes the protection if it has not been decided yet; returns what it is.
+fn decide(protection: u8) -> u8 {
+    let decided = PROTECTION.load(Ordering::Relaxed);
+    if decided != UNASKED {
+        return decided;
+    }
+    let relaxed = Ordering::Relaxed;
+    match PROTECTION.compare_exchange(UNASKED, protection, relaxed, relaxed) {
+        Ok(_) => protection,
+        Err(decided) => decided,
+    }
 }
 
 /// Whether the kernel copies pinned pages at a fork; asked once.
 pub(crate) fn copy_on_fork() -> bool {
-    state().copy_on_fork()
-}
-
-impl State {
-    fn copy_on_fork(&mut self) -> bool {
-        *self.copy_on_fork.get_or_insert_with(netlink::copy_on_fork)
-    }
+    *COPY_ON_FORK.get_or_init(netlink::copy_on_fork)
 }
 
 /// Begins to protect pinned memory if the environment asks for it.
@@ -65,19 +62,18 @@ pub(crate) fn init() -> Result<()> {
     if env::var_os("CXI_FORK_SAFE").is_none() {
         return Ok(());
     }
-    let mut state = state();
-    if state.copy_on_fork() {
+    if copy_on_fork() {
         return Ok(());
     }
-    match state.protection {
-        Protection::On { .. } => Ok(()),
-        Protection::TooLate => Err(Errno::EINVAL.into()),
-        Protection::Unasked => {
-            let huge_pages = env::var_os("CXI_FORK_SAFE_HP").is_some();
-            try_advice(huge_pages)?;
-            state.protection = Protection::On { huge_pages };
-            Ok(())
-        }
+    let mut protection = PROTECTION.load(Ordering::Relaxed);
+    if protection == UNASKED {
+        let huge_pages = env::var_os("CXI_FORK_SAFE_HP").is_some();
+        try_advice(huge_pages)?;
+        protection = decide(if huge_pages { HUGE_PAGES } else { PAGES });
+    }
+    match protection {
+        TOO_LATE => Err(Errno::EINVAL.into()),
+        _ => Ok(()),
     }
 }
 
@@ -109,22 +105,27 @@ fn try_advice(huge_pages: bool) -> Result<()> {
 }
 
 /// Keeps memory that is about to be pinned from children.
+#[inline]
 pub(crate) fn protect(address: u64, len: u64) -> Result<()> {
-    let mut state = state();
-    let Protection::On { huge_pages } = state.protection else {
-        state.protection = Protection::TooLate;
+    match decide(TOO_LATE) {
+        TOO_LATE => Ok(()),
+        protection => keep(address, len, protection),
+    }
+}
+
+#[cold]
+fn keep(address: u64, len: u64, protection: u8) -> Result<()> {
+    let Some(range) = pages(address, len, protection == HUGE_PAGES) else {
         return Ok(());
     };
-    let Some(range) = pages(address, len, huge_pages) else {
-        return Ok(());
-    };
-    let fresh = state.ranges.pin(&range);
+    let mut ranges = pinned();
+    let fresh = ranges.pin(&range);
     for (done, part) in fresh.iter().enumerate() {
         if !advise(part, libc::MADV_DONTFORK) {
             for part in &fresh[..done] {
                 advise(part, libc::MADV_DOFORK);
             }
-            state.ranges.unpin(&range);
+            ranges.unpin(&range);
             return Err(Errno::EFAULT.into());
         }
     }
@@ -132,15 +133,20 @@ pub(crate) fn protect(address: u64, len: u64) -> Result<()> {
 }
 
 /// Gives memory that is no longer pinned to children again.
+#[inline]
 pub(crate) fn unprotect(address: u64, len: u64) {
-    let mut state = state();
-    let Protection::On { huge_pages } = state.protection else {
+    let protection = PROTECTION.load(Ordering::Relaxed);
+    if protection != TOO_LATE {
+        give(address, len, protection);
+    }
+}
+
+#[cold]
+fn give(address: u64, len: u64, protection: u8) {
+    let Some(range) = pages(address, len, protection == HUGE_PAGES) else {
         return;
     };
-    let Some(range) = pages(address, len, huge_pages) else {
-        return;
-    };
-    for part in state.ranges.unpin(&range) {
+    for part in pinned().unpin(&range) {
         if advise(&part, libc::MADV_DOFORK) {
             continue;
         }

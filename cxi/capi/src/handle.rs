@@ -9,11 +9,10 @@
 #![allow(unsafe_code, reason = "memory that is shared with C")]
 
 use std::cell::{Cell, UnsafeCell};
-use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use crate::failure::{Failure, Result};
-use crate::ffi::Fresh;
+use crate::ffi::{Fresh, Out};
 
 /// The part that C reads and writes.
 #[derive(Debug)]
@@ -109,11 +108,14 @@ impl<T: Block> Handle<T> {
         self.get().map(Some)
     }
 
-    /// Ends the handle and gives its memory back.
-    pub(crate) fn free(self) {
-        if let Ok(block) = self.find() {
-            free(block);
-        }
+    /// Ends the handle and gives its memory back, if `release` frees the object in the driver:
+    /// otherwise the handle stays valid.
+    pub(crate) fn end(self, release: impl FnOnce(&T) -> Result<()>) -> Result<()> {
+        let block = self.find()?;
+        // SAFETY: as in `get`.
+        release(unsafe { block.as_ref() })?;
+        free(block);
+        Ok(())
     }
 
     fn find(&self) -> Result<NonNull<T>> {
@@ -121,11 +123,11 @@ impl<T: Block> Handle<T> {
         if self.0.is_null() || !block.cast::<T>().is_aligned() {
             return Err(Failure::argument());
         }
-        let tag = block.wrapping_add(T::TAG).cast::<[u8; 4]>();
-        // SAFETY: C passes nothing but handles that it was given, so this is inside a block.
-        // If that has ended, the caller has broken the contract, and this read is the best that
-        // can be done about it.
-        if unsafe { tag.read_volatile() } != T::KIND.to_ne_bytes() {
+        let tag = block.wrapping_add(T::TAG).cast::<u32>();
+        // SAFETY: C passes nothing but handles that it was given, so this is inside a block, and
+        // aligned as that is. If the block has ended, the caller has broken the contract, and this
+        // read is the best that can be done about it.
+        if unsafe { tag.read_volatile() } != T::KIND {
             return Err(Failure::argument());
         }
         NonNull::new(block.cast()).ok_or_else(Failure::argument)
@@ -144,29 +146,32 @@ fn free<T: Block>(block: NonNull<T>) {
     unsafe { libc::free(block.as_ptr().cast()) };
 }
 
-/// Memory for a block, allocated before the NIC gets a command: a refusal then costs nothing.
+/// Memory for a block, and where its handle goes: checked and allocated before the NIC gets a
+/// command, so that there is nothing to undo if that is refused.
 #[derive(Debug)]
 pub(crate) struct Room<T: Block> {
     memory: Fresh,
-    block: PhantomData<T>,
+    handle: Out<*mut T::Public>,
 }
 
 impl<T: Block> Room<T> {
-    pub(crate) fn new() -> Result<Self> {
+    /// EINVAL if there is no place for the handle.
+    pub(crate) fn new(handle: Out<*mut T::Public>) -> Result<Self> {
         // malloc's blocks are aligned for everything up to this.
         const { assert!(align_of::<T>() <= 16) };
         Ok(Self {
+            handle: handle.required()?,
             memory: Fresh::zeroed(size_of::<T>())?,
-            block: PhantomData,
         })
     }
 
-    /// Makes the block and returns its handle, for C.
-    pub(crate) fn fill(self, value: T) -> *mut T::Public {
+    /// Makes the block and gives C its handle.
+    pub(crate) fn fill(self, value: T) {
         let block = self.memory.into_raw::<T>();
-        // SAFETY: the block is as large as a `T`, aligned, and nobody else's.
+        // SAFETY: the block is as large as a `T`, aligned, and not shared with C yet.
         unsafe { block.write(value) };
-        block.cast::<u8>().wrapping_add(T::PUBLIC).cast()
+        let public = block.cast::<u8>().wrapping_add(T::PUBLIC);
+        self.handle.set(public.cast());
     }
 }
 
@@ -174,7 +179,7 @@ impl<T: Block> Room<T> {
 #[derive(Debug)]
 pub(crate) struct Counted<T: Block + Counting>(NonNull<T>);
 
-/// A block that counts its [`Counted`] pointers, besides its handle.
+/// A block that counts its handle and its [`Counted`] pointers.
 pub(crate) trait Counting {
     fn add(&self);
     /// Whether that was the last one.
@@ -208,14 +213,8 @@ impl<T: Block + Counting> Drop for Counted<T> {
 /// Ends a handle of a counted block; its memory is freed with the last pointer.
 pub(crate) fn end<T: Block + Counting>(handle: &Handle<T>, close: impl FnOnce(&T)) {
     if let Ok(block) = handle.find() {
-        let last = {
-            // SAFETY: as in `Handle::get`.
-            let block = unsafe { block.as_ref() };
-            close(block);
-            block.sub()
-        };
-        if last {
-            free(block);
-        }
+        // The handle was counted when it was made, and is given back now.
+        let handle = Counted(block);
+        close(&handle);
     }
 }

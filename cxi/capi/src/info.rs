@@ -66,7 +66,7 @@ pub(crate) struct DevInfo {
     pct_eq: u32,
     cassini_version: u32,
     fru_description: [u8; FRU],
-    is_vf: u8,
+    pub(crate) is_vf: u8,
     system_type_identifier: u32,
 }
 

@@ -22,16 +22,19 @@ use crate::failure::{Failure, Result};
 const HEADROOM: usize = 64;
 
 /// Sends a command and returns the answer.
+#[inline]
 pub(crate) fn send<C: Command>(dev: &Dev, command: &C) -> Result<C::Response> {
     send_explained(dev, command)?.map_err(|refusal| Failure::command(dev.number, refusal.error))
 }
 
 /// As [`send`], for a command about a service.
+#[inline]
 pub(crate) fn send_about<C: Command>(dev: &Dev, service: u32, command: &C) -> Result<C::Response> {
     send(dev, command).map_err(|failure| failure.about(service))
 }
 
 /// Sends a command whose answer says why it was refused.
+#[inline]
 pub(crate) fn send_explained<C: Command>(
     dev: &Dev,
     command: &C,
@@ -45,6 +48,7 @@ pub(crate) fn send_explained<C: Command>(
 
 /// Sends a command that fills a list, which has room for more than it asks for; how many elements
 /// there are.
+#[inline]
 pub(crate) fn send_list<C: ListCommand>(dev: &Dev, count: u32, list: &mut [u8]) -> Result<u32> {
     let mut room = [0; size_of::<u32>() + HEADROOM];
     let command = C::with_count(count);
@@ -90,6 +94,8 @@ pub(crate) fn pte_status(dev: &Dev, pte_index: u32, input: &PteStatus) -> Result
         .map_err(|_| Failure::argument())
 }
 
+#[inline(always)]
+#[allow(clippy::inline_always, reason = "as in `CharDev::submit`")]
 fn submit(dev: &Dev, request: Request<'_>) -> Result<()> {
     let opcode = request.opcode();
     descriptor(dev)?
@@ -120,6 +126,7 @@ fn with<R>(
 }
 
 /// The open file of a device; EBADF once it is closed.
+#[inline]
 fn descriptor(dev: &Dev) -> Result<ManuallyDrop<CharDev>> {
     let fd = dev.descriptor().ok_or(Errno::EBADF)?;
     // SAFETY: the number is that of a descriptor which the block owns, and which stays open until

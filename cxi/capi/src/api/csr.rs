@@ -19,8 +19,7 @@ extern "C" fn cxil_map_csr(dev: Handle<Dev>) -> c_int {
             return Err(Failure::argument());
         }
         let place = send(dev, &MapCsrsCmd::new())?;
-        dev.registers.map(dev, place)?;
-        Ok(0)
+        dev.registers.map(dev, place)
     })
 }
 
@@ -43,7 +42,7 @@ extern "C" fn cxil_read_csr(dev: Handle<Dev>, csr: u32, value: Memory, csr_len: 
         for index in 0..csr_len / REGISTER {
             value.set_word(index, window.register(offset + index * REGISTER)?);
         }
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -55,7 +54,7 @@ extern "C" fn cxil_write_csr(dev: Handle<Dev>, csr: u32, value: Memory, csr_len:
         for index in 0..csr_len / REGISTER {
             window.set_register(offset + index * REGISTER, value.word(index))?;
         }
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -75,7 +74,6 @@ extern "C" fn cxil_write8_csr(
         if index >= csr_len {
             return Err(Failure::argument());
         }
-        window.set_byte(start + index, value.byte(index))?;
-        Ok(0)
+        window.set_byte(start + index, value.byte(index))
     })
 }

@@ -18,15 +18,13 @@ use crate::window::Window;
 extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>) -> c_int {
     status(|| {
         let lni = lni.get()?;
-        let ct = ct.required()?;
-        let room = Room::new()?;
+        let ct = Room::new(ct)?;
         let command = CtAllocCmd {
             lni: lni.id.get(),
             wb: wb.address(),
             ..CtAllocCmd::new()
         };
-        let response = send(&lni.dev, &command)
-            .map_err(|failure| failure.during(lni.below(Some(Resource::Cts))))?;
+        let response = lni.send(&command, Some(Resource::Cts))?;
         let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
             // C gets the error of the mapping.
             let _ = free(&lni.dev, response.ctn);
@@ -36,13 +34,13 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
             ctn: response.ctn,
             wb,
         };
-        ct.set(room.fill(Ct {
+        ct.fill(Ct {
             dev: Counted::new(&lni.dev),
             doorbell,
             tag: Tag::of::<Ct>(),
             public: Shared::new(public),
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
@@ -53,11 +51,10 @@ fn free(dev: &Dev, ctn: u32) -> Result<()> {
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_ct(ct: Handle<Ct>) -> c_int {
     status(|| {
-        let block = ct.get()?;
-        block.doorbell.unmap()?;
-        free(&block.dev, block.public.get().ctn)?;
-        ct.free();
-        Ok(0)
+        ct.end(|ct| {
+            ct.doorbell.unmap()?;
+            free(&ct.dev, ct.public.get().ctn)
+        })
     })
 }
 
@@ -74,6 +71,6 @@ extern "C" fn cxil_ct_wb_update(ct: Handle<Ct>, wb: Memory) -> c_int {
         };
         send(&ct.dev, &command)?;
         ct.public.set(CtPublic { wb, ..public });
-        Ok(0)
+        Ok(())
     })
 }

@@ -2,7 +2,6 @@
 
 use std::ffi::c_int;
 use std::fs;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStringExt;
 
 use cxi_ioctl::CharDev;
@@ -31,7 +30,7 @@ extern "C" fn cxil_get_device_list(dev_list: Out<*mut DevInfo>) -> c_int {
             block.put(LIST_HEADER + index * size_of::<DevInfo>(), info);
         }
         dev_list.set(block.into_raw());
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -43,16 +42,14 @@ extern "C" fn cxil_free_device_list(dev_list: Owned) {
 #[unsafe(no_mangle)]
 extern "C" fn cxil_open_device(dev_id: u32, dev: Out<*mut DevInfo>) -> c_int {
     status(|| {
-        let dev = dev.required()?;
-        let room = Room::new()?;
+        let dev = Room::new(dev)?;
         let file = open(dev_id)?;
         let info = DevInfo::query(dev_id, &file)?;
         if let Err(failure) = fork::init() {
             fork::complain(failure.errno);
         }
-        let file = file.as_fd().try_clone_to_owned()?;
-        dev.set(room.fill(Dev::new(dev_id, file, info)));
-        Ok(0)
+        dev.fill(Dev::new(dev_id, file.into(), info));
+        Ok(())
     })
 }
 
@@ -63,10 +60,7 @@ extern "C" fn cxil_close_device(dev: Handle<Dev>) {
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_inbound_wait(dev: Handle<Dev>) -> c_int {
-    status(|| {
-        send(dev.get()?, &InboundWaitCmd::new())?;
-        Ok(0)
-    })
+    status(|| send(dev.get()?, &InboundWaitCmd::new()))
 }
 
 #[unsafe(no_mangle)]
@@ -77,7 +71,7 @@ extern "C" fn cxil_get_amo_remap_to_pcie_fadd(dev: Handle<Dev>, value: Out<c_int
         let number = dev.info.get().dev_id;
         let file = Attribute::user(number, PROPERTIES, "amo_remap_to_pcie_fadd");
         value.set(file.number(10)? as c_int);
-        Ok(0)
+        Ok(())
     })
 }
 

@@ -31,13 +31,18 @@ extern "C" fn cxil_alloc_evtq(
     status(|| {
         let lni = lni.get()?;
         let attr = attr.get()?;
-        let evtq = evtq.required()?;
+        let evtq = Room::new(evtq)?;
         let queue_md = if attr.flags & EQ_PASSTHROUGH == 0 {
             md.get()?.number
         } else {
             MD_NONE
         };
         let queue = Memory::at(attr.queue).required()?;
+        // A driver of the development branch would read past the end of an empty array, without a
+        // descriptor of the memory and on a virtual function.
+        if queue_md == MD_NONE && attr.queue_len == 0 && lni.dev.info.get().is_vf != 0 {
+            return Err(Failure::argument());
+        }
         let wait = |wait: &Handle<Wait>| -> Result<u32> {
             Ok(wait.optional()?.map_or(WAIT_NONE, |wait| wait.number))
         };
@@ -49,18 +54,16 @@ extern "C" fn cxil_alloc_evtq(
             attr,
             ..EqAllocCmd::new()
         };
-        let room = Room::new()?;
         let len = usize::try_from(attr.queue_len).map_err(|_| Failure::argument())?;
         // Before the NIC may write events.
         queue.clear(len);
-        let response = send(&lni.dev, &command)
-            .map_err(|failure| failure.during(lni.below(Some(Resource::Eqs))))?;
+        let response = lni.send(&command, Some(Resource::Eqs))?;
         let registers = Window::of(&lni.dev, response.csr).inspect_err(|_| {
             // C gets the error of the mapping.
             let _ = free(&lni.dev, response.eq);
         })?;
         let public = EvtqPublic::new(response.eq, queue, attr.queue_len, registers.address());
-        evtq.set(room.fill(Evtq {
+        evtq.fill(Evtq {
             lni: std::ptr::from_ref(lni),
             number: response.eq,
             tag: Tag::of::<Evtq>(),
@@ -68,8 +71,8 @@ extern "C" fn cxil_alloc_evtq(
             registers,
             resized: Cell::new((Memory::NONE, 0)),
             public: Shared::new(public),
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
@@ -80,11 +83,10 @@ fn free(dev: &Dev, eq: u32) -> Result<()> {
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_evtq(evtq: Handle<Evtq>) -> c_int {
     status(|| {
-        let block = evtq.get()?;
-        block.registers.unmap()?;
-        free(&block.dev, block.number)?;
-        evtq.free();
-        Ok(0)
+        evtq.end(|evtq| {
+            evtq.registers.unmap()?;
+            free(&evtq.dev, evtq.number)
+        })
     })
 }
 
@@ -116,7 +118,7 @@ extern "C" fn cxil_evtq_resize(
         };
         send(&evtq.dev, &command)?;
         evtq.resized.set((queue, queue_len));
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -127,6 +129,6 @@ extern "C" fn cxil_evtq_resize_complete(evtq: Handle<Evtq>) -> c_int {
         send(&evtq.dev, &EqResizeCompleteCmd::of(evtq.number))?;
         let (queue, len) = evtq.resized.get();
         evtq.public.set(evtq.public.get().resized(queue, len));
-        Ok(0)
+        Ok(())
     })
 }

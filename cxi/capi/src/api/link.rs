@@ -81,7 +81,7 @@ fn lowest(values: &[u32], flags: u32) -> Result<u32> {
     values.get(bit).copied().ok_or_else(Failure::argument)
 }
 
-fn sbus_op(dev: &Handle<Dev>, params: SbusOpParams, answer: Answer) -> Result<c_int> {
+fn sbus_op(dev: &Handle<Dev>, params: SbusOpParams, answer: Answer) -> Result<()> {
     let dev = dev.get()?;
     let command = SbusOpCmd {
         params,
@@ -91,15 +91,12 @@ fn sbus_op(dev: &Handle<Dev>, params: SbusOpParams, answer: Answer) -> Result<c_
     answer.data.set(response.rsp_data);
     answer.result_code.set(response.result_code);
     answer.overrun.set(response.overrun);
-    Ok(0)
+    Ok(())
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_sbus_op_reset(dev: Handle<Dev>) -> c_int {
-    status(|| {
-        send(dev.get()?, &SbusOpResetCmd::new())?;
-        Ok(0)
-    })
+    status(|| send(dev.get()?, &SbusOpResetCmd::new()))
 }
 
 #[unsafe(no_mangle)]
@@ -131,6 +128,6 @@ extern "C" fn cxil_serdes_op(
             ..SerdesOpCmd::new()
         };
         result.set(send(dev, &command)?.result);
-        Ok(0)
+        Ok(())
     })
 }

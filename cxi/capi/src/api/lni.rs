@@ -17,28 +17,22 @@ use crate::send::{alloc_lni, send};
 extern "C" fn cxil_alloc_lni(dev: Handle<Dev>, lni: Out<*mut u32>, svc_id: u32) -> c_int {
     status(|| {
         let dev = dev.get()?;
-        let lni = lni.required()?;
+        let lni = Room::new(lni)?;
         let service = existing(svc_id)?;
-        let room = Room::new()?;
         let id = alloc_lni(dev, service)?;
-        lni.set(room.fill(Lni {
+        lni.fill(Lni {
             dev: Counted::new(dev),
             id: Shared::new(id),
             service,
             tag: Tag::of::<Lni>(),
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_lni(lni: Handle<Lni>) -> c_int {
-    status(|| {
-        let block = lni.get()?;
-        send(&block.dev, &LniFreeCmd::of(block.id.get()))?;
-        lni.free();
-        Ok(0)
-    })
+    status(|| lni.end(|lni| send(&lni.dev, &LniFreeCmd::of(lni.id.get()))))
 }
 
 #[unsafe(no_mangle)]
@@ -52,9 +46,7 @@ extern "C" fn cxil_reserve_domain(lni: Handle<Lni>, vni: u32, pid: u32, count: u
             count,
             ..DomainReserveCmd::new()
         };
-        let response =
-            send(&lni.dev, &command).map_err(|failure| failure.during(lni.below(None)))?;
-        Ok(response.pid.cast_signed())
+        Ok(lni.send(&command, None)?.pid.cast_signed())
     })
 }
 
@@ -67,8 +59,7 @@ extern "C" fn cxil_alloc_domain(
 ) -> c_int {
     status(|| {
         let lni = lni.get()?;
-        let domain = domain.required()?;
-        let room = Room::new()?;
+        let domain = Room::new(domain)?;
         let command = DomainAllocCmd {
             lni: lni.id.get(),
             vni,
@@ -76,8 +67,8 @@ extern "C" fn cxil_alloc_domain(
             ..DomainAllocCmd::new()
         };
         let response =
-            send(&lni.dev, &command).map_err(|failure| failure.during(lni.on_vni(vni, false)))?;
-        domain.set(room.fill(Domain {
+            send(&lni.dev, &command).map_err(|failure| lni.on_vni(failure, vni, false))?;
+        domain.fill(Domain {
             public: Shared::new(DomainPublic {
                 vni: response.vni,
                 pid: response.pid,
@@ -85,17 +76,12 @@ extern "C" fn cxil_alloc_domain(
             dev: Counted::new(&lni.dev),
             tag: Tag::of::<Domain>(),
             number: response.domain,
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_domain(domain: Handle<Domain>) -> c_int {
-    status(|| {
-        let block = domain.get()?;
-        send(&block.dev, &DomainFreeCmd::of(block.number))?;
-        domain.free();
-        Ok(0)
-    })
+    status(|| domain.end(|domain| send(&domain.dev, &DomainFreeCmd::of(domain.number))))
 }

@@ -26,8 +26,7 @@ extern "C" fn cxil_map(
 ) -> c_int {
     status(|| {
         let lni = lni.get()?;
-        let md = md.required()?;
-        let room = Room::new()?;
+        let md = Room::new(md)?;
         let (va, len) = (va.address(), len as u64);
         let command = AtuMapCmd {
             lni: lni.id.get(),
@@ -42,34 +41,33 @@ extern "C" fn cxil_map(
         if protected {
             fork::protect(va, len)?;
         }
-        let response = send(&lni.dev, &command).map_err(|failure| {
+        let response = lni.send(&command, Some(Resource::Acs)).inspect_err(|_| {
             if protected {
                 fork::unprotect(va, len);
             }
-            failure.during(lni.below(Some(Resource::Acs)))
         })?;
-        md.set(room.fill(Md {
+        md.fill(Md {
             dev: Counted::new(&lni.dev),
             number: response.id,
             protected,
             public: Shared::new(response.md),
             tag: Tag::of::<Md>(),
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_unmap(md: Handle<Md>) -> c_int {
     status(|| {
-        let block = md.get()?;
-        send(&block.dev, &AtuUnmapCmd::of(block.number))?;
-        if block.protected {
-            let public = block.public.get();
-            fork::unprotect(public.va, public.len);
-        }
-        md.free();
-        Ok(0)
+        md.end(|md| {
+            send(&md.dev, &AtuUnmapCmd::of(md.number))?;
+            if md.protected {
+                let public = md.public.get();
+                fork::unprotect(public.va, public.len);
+            }
+            Ok(())
+        })
     })
 }
 
@@ -84,8 +82,7 @@ extern "C" fn cxil_update_md(md: Handle<Md>, va: Memory, len: usize, flags: u32)
             flags,
             ..AtuUpdateMdCmd::new()
         };
-        send(&md.dev, &command)?;
-        Ok(0)
+        send(&md.dev, &command)
     })
 }
 

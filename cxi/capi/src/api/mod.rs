@@ -19,6 +19,5 @@ mod profile;
 mod pte;
 mod queue;
 mod service;
-mod setting;
 mod telemetry;
 mod wait;

@@ -52,10 +52,9 @@ fn alloc(
     [vni, tc, tc_type]: [u32; 3],
     cp_type: u32,
     cp: Out<*mut CpPublic>,
-) -> Result<c_int> {
+) -> Result<()> {
     let lni = lni.get()?;
-    let cp = cp.required()?;
-    let room = Room::new()?;
+    let cp = Room::new(cp)?;
     let command = TrigCpAllocCmd {
         lni: lni.id.get(),
         vni,
@@ -65,8 +64,8 @@ fn alloc(
         ..TrigCpAllocCmd::new()
     };
     let response = send_alloc(&lni.dev, &command)
-        .map_err(|failure| failure.during(lni.on_vni(vni, tc >= ETHERNET)))?;
-    cp.set(room.fill(Cp {
+        .map_err(|failure| lni.on_vni(failure, vni, tc >= ETHERNET))?;
+    cp.fill(Cp {
         public: Shared::new(CpPublic {
             vni,
             tc,
@@ -76,8 +75,8 @@ fn alloc(
         tag: Tag::of::<Cp>(),
         number: response.cp_hndl,
         dev: Counted::new(&lni.dev),
-    }));
-    Ok(0)
+    });
+    Ok(())
 }
 
 /// The newer command, or the older one with a driver that does not know the newer one. The result
@@ -116,12 +115,7 @@ fn send_alloc(dev: &Dev, command: &TrigCpAllocCmd) -> Result<CpAllocResp> {
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_cp(cp: Handle<Cp>) -> c_int {
-    status(|| {
-        let block = cp.get()?;
-        send(&block.dev, &CpFreeCmd::of(block.number))?;
-        cp.free();
-        Ok(0)
-    })
+    status(|| cp.end(|cp| send(&cp.dev, &CpFreeCmd::of(cp.number))))
 }
 
 /// Callers write the new VNI into the handle themselves.
@@ -134,7 +128,6 @@ extern "C" fn cxil_modify_cp(lni: Handle<Lni>, cp: Handle<Cp>, vni: u32) -> c_in
             vni,
             ..CpModifyCmd::new()
         };
-        send(&lni.dev, &command)?;
-        Ok(0)
+        send(&lni.dev, &command)
     })
 }

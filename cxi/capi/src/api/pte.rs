@@ -24,33 +24,26 @@ extern "C" fn cxil_alloc_pte(
     status(|| {
         let lni = lni.get()?;
         let opts = opts.get()?;
-        let pte = pte.required()?;
-        let room = Room::new()?;
+        let pte = Room::new(pte)?;
         let command = PteAllocCmd {
             lni_hndl: lni.id.get(),
             evtq_hndl: evtq.optional()?.map_or(0, |evtq| evtq.number),
             opts,
             ..PteAllocCmd::new()
         };
-        let response = send(&lni.dev, &command)
-            .map_err(|failure| failure.during(lni.below(Some(Resource::Ptes))))?;
-        pte.set(room.fill(Pte {
+        let response = lni.send(&command, Some(Resource::Ptes))?;
+        pte.fill(Pte {
             number: Shared::new(response.pte_number),
             dev: Counted::new(&lni.dev),
             tag: Tag::of::<Pte>(),
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_pte(pte: Handle<Pte>) -> c_int {
-    status(|| {
-        let block = pte.get()?;
-        send(&block.dev, &PteFreeCmd::of(block.number.get()))?;
-        pte.free();
-        Ok(0)
-    })
+    status(|| pte.end(|pte| send(&pte.dev, &PteFreeCmd::of(pte.number.get()))))
 }
 
 #[unsafe(no_mangle)]
@@ -64,8 +57,7 @@ extern "C" fn cxil_map_pte(
     status(|| {
         let pte = pte.get()?;
         let domain = domain.get()?;
-        let pte_map = pte_map.required()?;
-        let room = Room::new()?;
+        let pte_map = Room::new(pte_map)?;
         let command = PteMapCmd {
             pte_number: pte.number.get(),
             domain_hndl: domain.number,
@@ -74,24 +66,19 @@ extern "C" fn cxil_map_pte(
             ..PteMapCmd::new()
         };
         let response = send(&pte.dev, &command)?;
-        pte_map.set(room.fill(PteMap {
+        pte_map.fill(PteMap {
             nothing: Shared::new(()),
             dev: Counted::new(&pte.dev),
             index: response.pte_index,
             tag: Tag::of::<PteMap>(),
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_unmap_pte(pte_map: Handle<PteMap>) -> c_int {
-    status(|| {
-        let block = pte_map.get()?;
-        send(&block.dev, &PteUnmapCmd::of(block.index))?;
-        pte_map.free();
-        Ok(0)
-    })
+    status(|| pte_map.end(|map| send(&map.dev, &PteUnmapCmd::of(map.index))))
 }
 
 #[unsafe(no_mangle)]
@@ -104,8 +91,7 @@ extern "C" fn cxil_invalidate_pte_le(pte: Handle<Pte>, buffer_id: u32, list: u32
             list,
             ..PteLeInvalidateCmd::new()
         };
-        send(&pte.dev, &command)?;
-        Ok(0)
+        send(&pte.dev, &command)
     })
 }
 
@@ -115,7 +101,7 @@ extern "C" fn cxil_pte_status(pte: Handle<Pte>, pte_state: Out<PteStatus>) -> c_
         let pte = pte.get()?;
         let input = pte_state.current().ok_or_else(Failure::argument)?;
         pte_state.set(pte_status(&pte.dev, pte.number.get(), &input)?);
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -128,7 +114,6 @@ extern "C" fn cxil_pte_transition_sm(pte: Handle<Pte>, drop_count: u32) -> c_int
             drop_count,
             ..PteTransitionSmCmd::new()
         };
-        send(&pte.dev, &command)?;
-        Ok(0)
+        send(&pte.dev, &command)
     })
 }

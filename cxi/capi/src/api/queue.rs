@@ -50,28 +50,26 @@ fn alloc(
     evtq: Handle<Evtq>,
     opts: CqAllocOptsBuf,
     cmdq: Out<*mut CmdqPublic>,
-) -> Result<c_int> {
+) -> Result<()> {
     let lni = lni.get()?;
-    let cmdq = cmdq.required()?;
+    let cmdq = Room::new(cmdq)?;
     let eq = evtq.optional()?.map_or(0, |evtq| evtq.public.get().eqn);
-    let room = Room::new()?;
+    let response = send_alloc(lni, eq, opts)?;
+    let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
+        // C gets the error of the mapping.
+        let _ = free(&lni.dev, response.cq);
+    })?;
+    cmdq.fill(block);
+    Ok(())
+}
+
+/// Drivers before the development branch know neither buffers nor the command for them.
+fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
     let resource = if opts.opts.flags & CQ_IS_TX != 0 {
         Resource::Txqs
     } else {
         Resource::Tgqs
     };
-    let response =
-        send_alloc(lni, eq, opts).map_err(|failure| failure.during(lni.below(Some(resource))))?;
-    let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
-        // C gets the error of the mapping.
-        let _ = free(&lni.dev, response.cq);
-    })?;
-    cmdq.set(room.fill(block));
-    Ok(0)
-}
-
-/// Drivers before the development branch know neither buffers nor the command for them.
-fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
     if opts.buf == 0 && lni.dev.lnis.known() == Some(LniForm::Short) {
         let command = CqAllocCmd {
             lni: lni.id.get(),
@@ -79,7 +77,7 @@ fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
             opts: opts.opts,
             ..CqAllocCmd::new()
         };
-        return send(&lni.dev, &command);
+        return lni.send(&command, Some(resource));
     }
     let command = CqAllocBufCmd {
         lni: lni.id.get(),
@@ -90,7 +88,7 @@ fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
         },
         ..CqAllocBufCmd::new()
     };
-    send(&lni.dev, &command)
+    lni.send(&command, Some(resource))
 }
 
 fn map(dev: &Dev, opts: &CqAllocOptsBuf, response: &CqAllocResp) -> Result<Cmdq> {
@@ -131,12 +129,11 @@ fn free(dev: &Dev, cq: u32) -> Result<()> {
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_cmdq(cmdq: Handle<Cmdq>) -> c_int {
     status(|| {
-        let block = cmdq.get()?;
-        block.write_pointer.unmap()?;
-        block.commands.unmap()?;
-        free(&block.dev, block.number)?;
-        cmdq.free();
-        Ok(0)
+        cmdq.end(|cmdq| {
+            cmdq.write_pointer.unmap()?;
+            cmdq.commands.unmap()?;
+            free(&cmdq.dev, cmdq.number)
+        })
     })
 }
 
@@ -146,6 +143,6 @@ extern "C" fn cxil_cmdq_ack_counter(cmdq: Handle<Cmdq>, ack_counter: Out<u32>) -
         let cmdq = cmdq.get()?;
         let ack_counter = ack_counter.required()?;
         ack_counter.set(send(&cmdq.dev, &CqAckCounterCmd::of(cmdq.number))?.ack_counter);
-        Ok(0)
+        Ok(())
     })
 }

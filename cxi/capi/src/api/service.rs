@@ -3,12 +3,13 @@
 use std::ffi::c_int;
 
 use cxi::explain::Attempt;
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{
-    RsrcUse, SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcFailInfo, SvcGetCmd, SvcListGetCmd,
-    SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcUpdateCmd,
+    RsrcUse, SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFailInfo, SvcGetCmd,
+    SvcGetExclusiveCpCmd, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd, SvcListGetCmd,
+    SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd,
+    SvcSetVniRangeCmd, SvcUpdateCmd,
 };
-use cxi_ioctl::{LIST_HEADROOM, LIST_MAX, ListCommand};
+use cxi_ioctl::{Command, Errno, LIST_HEADROOM, LIST_MAX, ListCommand};
 use zerocopy::{FromZeros, IntoBytes};
 
 use crate::device::Dev;
@@ -28,24 +29,20 @@ extern "C" fn cxil_alloc_svc(
 ) -> c_int {
     status(|| {
         let dev = dev.get()?;
-        let desc = desc.get()?;
         let command = SvcAllocCmd {
-            svc_desc: desc,
+            svc_desc: desc.get()?,
             ..SvcAllocCmd::new()
         };
-        match send_explained(dev, &command)? {
-            Ok(response) => Ok(response.svc_id.cast_signed()),
-            Err(refusal) => {
-                let none = SvcFailInfo::new_zeroed();
-                fail_info.set(refusal.response.map_or(none, |response| response.fail_info));
-                Err(
-                    Failure::command(dev.number, refusal.error).during(Attempt::Create {
-                        desc,
-                        fail_info: refusal.response.map(|response| response.fail_info),
-                    }),
-                )
-            }
-        }
+        send_explained(dev, &command)?
+            .map(|response| response.svc_id.cast_signed())
+            .map_err(|refusal| {
+                let said = refusal.response.map(|response| response.fail_info);
+                fail_info.set(said.unwrap_or_else(SvcFailInfo::new_zeroed));
+                Failure::command(dev.number, refusal.error).during(Attempt::Create {
+                    desc: command.svc_desc,
+                    fail_info: said,
+                })
+            })
     })
 }
 
@@ -83,11 +80,7 @@ fn behind_id(answer: SvcFailInfo) -> SvcFailInfo {
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_svc(dev: Handle<Dev>, svc_id: u32) -> c_int {
-    status(|| {
-        let svc_id = existing(svc_id)?;
-        send_about(dev.get()?, svc_id, &SvcDestroyCmd::of(svc_id))?;
-        Ok(0)
-    })
+    status(|| change(&dev, svc_id, &SvcDestroyCmd::of(svc_id)))
 }
 
 /// Checks a service id.
@@ -104,7 +97,7 @@ extern "C" fn cxil_get_svc(dev: Handle<Dev>, svc_id: u32, svc_desc: Out<SvcDesc>
         let dev = dev.get()?;
         let svc_desc = svc_desc.required()?;
         svc_desc.set(send_about(dev, svc_id, &SvcGetCmd::of(svc_id))?);
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -114,7 +107,7 @@ extern "C" fn cxil_get_svc_rsrc_use(dev: Handle<Dev>, svc_id: u32, rsrcs: Out<Rs
         let dev = dev.get()?;
         let rsrcs = rsrcs.required()?;
         rsrcs.set(send_about(dev, svc_id, &SvcRsrcGetCmd::of(svc_id))?);
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -138,11 +131,133 @@ extern "C" fn cxil_free_svc_rsrc_list(rsrc_list: Owned) {
     drop(rsrc_list);
 }
 
+/// Sends a command about a service that must have an id.
+fn change<C: Command>(dev: &Handle<Dev>, svc_id: u32, command: &C) -> Result<C::Response> {
+    let dev = dev.get()?;
+    send_about(dev, existing(svc_id)?, command)
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32) -> c_int {
+    status(|| {
+        let command = SvcSetLprCmd {
+            svc_id,
+            lnis_per_rgid,
+            ..SvcSetLprCmd::new()
+        };
+        send_about(dev.get()?, svc_id, &command)
+    })
+}
+
+/// For an unknown service the driver answers with a number, and C gets that number.
+#[unsafe(no_mangle)]
+extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
+    status(|| {
+        let answer = send_about(dev.get()?, svc_id, &SvcGetLprCmd::of(svc_id))?;
+        Ok(answer.value.cast_signed())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_enable(dev: Handle<Dev>, svc_id: u32, enable: u8) -> c_int {
+    status(|| {
+        let command = SvcEnableCmd {
+            svc_id,
+            enable: u8::from(enable != 0),
+            ..SvcEnableCmd::new()
+        };
+        change(&dev, svc_id, &command)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_set_exclusive_cp(dev: Handle<Dev>, svc_id: u32, exclusive: u8) -> c_int {
+    status(|| {
+        let command = SvcSetExclusiveCpCmd {
+            svc_id,
+            exclusive_cp: u8::from(exclusive != 0),
+            ..SvcSetExclusiveCpCmd::new()
+        };
+        change(&dev, svc_id, &command)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_get_exclusive_cp(
+    dev: Handle<Dev>,
+    svc_id: u32,
+    exclusive: Out<u8>,
+) -> c_int {
+    status(|| {
+        let exclusive = exclusive.required()?;
+        // HPE's library sends this one for service 0, too.
+        let answer = send_about(dev.get()?, svc_id, &SvcGetExclusiveCpCmd::of(svc_id))?;
+        exclusive.set(u8::from(answer.exclusive_cp != 0));
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_set_vni_range(
+    dev: Handle<Dev>,
+    svc_id: u32,
+    vni_min: u16,
+    vni_max: u16,
+) -> c_int {
+    status(|| {
+        let command = SvcSetVniRangeCmd {
+            svc_id,
+            vni_min: vni_min.into(),
+            vni_max: vni_max.into(),
+            ..SvcSetVniRangeCmd::new()
+        };
+        change(&dev, svc_id, &command)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_get_vni_range(
+    dev: Handle<Dev>,
+    svc_id: u32,
+    vni_min: Out<u16>,
+    vni_max: Out<u16>,
+) -> c_int {
+    status(|| {
+        let (vni_min, vni_max) = (vni_min.required()?, vni_max.required()?);
+        let range = change(&dev, svc_id, &SvcGetVniRangeCmd::of(svc_id))?;
+        // The API has half the width of the command.
+        vni_min.set(range.vni_min as u16);
+        vni_max.set(range.vni_max as u16);
+        Ok(())
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_set_netns(dev: Handle<Dev>, svc_id: u32, netns: u32) -> c_int {
+    status(|| {
+        let command = SvcSetNetnsCmd {
+            svc_id,
+            netns,
+            ..SvcSetNetnsCmd::new()
+        };
+        change(&dev, svc_id, &command)
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_svc_get_netns(dev: Handle<Dev>, svc_id: u32, netns: Out<u32>) -> c_int {
+    status(|| {
+        let netns = netns.required()?;
+        netns.set(change(&dev, svc_id, &SvcGetNetnsCmd::of(svc_id))?.value);
+        Ok(())
+    })
+}
+
 /// Asks for the number of elements, then for that many, until all fit.
 ///
 /// The list is followed by the same room again and one element, for a driver whose elements are
 /// longer: what is written there is noticed, rather than other memory overwritten.
-fn list<C: ListCommand>(dev: Handle<Dev>, list: Out<*mut u32>) -> Result<c_int> {
+fn list<C: ListCommand>(dev: Handle<Dev>, list: Out<*mut u32>) -> Result<()> {
     let dev = dev.get()?;
     let list = list.required()?;
     let mut offered = 0;
@@ -159,12 +274,15 @@ fn list<C: ListCommand>(dev: Handle<Dev>, list: Out<*mut u32>) -> Result<c_int> 
         if count > offered {
             continue;
         }
-        // All of it, without a branch for each byte: the compiler takes words at a time.
-        if elements[room..].iter().fold(0, |all, byte| all | byte) != 0 {
+        // All elements have whole words. Without a branch for each, the compiler takes several at
+        // a time.
+        let (words, _) = elements[room..].as_chunks::<4>();
+        let all = words.iter().map(|word| u32::from_ne_bytes(*word));
+        if all.fold(0, |all, word| all | word) != 0 {
             return Err(Errno::EPROTO.into());
         }
         header.copy_from_slice(&count.to_ne_bytes());
         list.set(block.into_raw());
-        return Ok(0);
+        return Ok(());
     }
 }

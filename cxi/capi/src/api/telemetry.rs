@@ -30,7 +30,7 @@ extern "C" fn cxil_read_cntr(
         let nic = Nic::of(dev.get()?);
         let value = value.required()?;
         ts.set(nic.read(cntr, &value, 0)?);
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -54,7 +54,7 @@ extern "C" fn cxil_read_n_cntrs(
             last = nic.read(number, &value, index)?;
         }
         ts.set(last);
-        Ok(0)
+        Ok(())
     })
 }
 
@@ -72,7 +72,7 @@ extern "C" fn cxil_read_all_cntrs(dev: Handle<Dev>, value: Out<u64>, ts: Out<Tim
             }
         }
         ts.set(last);
-        Ok(0)
+        Ok(())
     })
 }
 

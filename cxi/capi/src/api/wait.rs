@@ -20,22 +20,21 @@ use crate::send::send;
 extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int {
     status(|| {
         let lni = lni.get()?;
-        let wait = wait.required()?;
-        let room = Room::new()?;
+        let wait = Room::new(wait)?;
         let response = send(&lni.dev, &WaitAllocCmd::of(lni.id.get()))?;
         let interrupt = open(&lni.dev, response.client_id, response.wait).inspect_err(|_| {
             let _ = free(&lni.dev, response.wait);
         })?;
         // Making the object has raised the interrupt.
         clear(&interrupt);
-        wait.set(room.fill(Wait {
+        wait.fill(Wait {
             nothing: Shared::new(()),
             dev: Counted::new(&lni.dev),
             interrupt,
             number: response.wait,
             tag: Tag::of::<Wait>(),
-        }));
-        Ok(0)
+        });
+        Ok(())
     })
 }
 
@@ -60,9 +59,10 @@ extern "C" fn cxil_destroy_wait_obj(wait: Handle<Wait>) -> c_int {
     status(|| {
         let block = wait.get()?;
         let (dev, number) = (Counted::new(&*block.dev), block.number);
-        wait.free();
+        // Closes the file, which C libcxi does first, too.
+        wait.end(|_| Ok(()))?;
         let _ = free(&dev, number);
-        Ok(0)
+        Ok(())
     })
 }
 

@@ -10,7 +10,7 @@ use crate::need_bench;
 /// System calls of HPE's library of the development branch, on a driver of that branch.
 const THEIRS: usize = 38;
 /// Of this library.
-const OURS: usize = 15;
+const OURS: usize = 13;
 /// Names the directory of HPE's library.
 const LIBRARY: &str = "CXI_TEST_LIBCXI_LIB";
 
