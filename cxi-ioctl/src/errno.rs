@@ -3,6 +3,9 @@
 use std::fmt;
 use std::io;
 
+/// More than any number that has a name.
+const MAX_ERRNO: i32 = 4096;
+
 /// A Linux error number.
 ///
 /// Values without a name are preserved.
@@ -22,6 +25,17 @@ impl Errno {
         self.0
     }
 
+    /// The name in `errno.h`, if it has one.
+    #[must_use]
+    pub fn name(self) -> Option<String> {
+        match nix::errno::Errno::from_raw(self.0) {
+            nix::errno::Errno::UnknownErrno => None,
+            // Linux has one number for two names, and the other one is for file systems.
+            nix::errno::Errno::ENOTSUP => Some("EOPNOTSUPP".to_owned()),
+            known => Some(format!("{known:?}")),
+        }
+    }
+
     /// The error of an [`io::Error`]; EIO if it does not come from the operating system.
     #[must_use]
     pub fn from_io(error: &io::Error) -> Self {
@@ -32,7 +46,7 @@ impl Errno {
 impl fmt::Display for Errno {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.name() {
-            Some(name) => f.pad(name),
+            Some(name) => f.pad(&name),
             None => write!(f, "errno {}", self.0),
         }
     }
@@ -67,163 +81,27 @@ impl std::str::FromStr for Errno {
     type Err = UnknownErrno;
 
     fn from_str(name: &str) -> Result<Self, UnknownErrno> {
-        NAMES
-            .iter()
-            .find(|(_, known)| *known == name)
-            .map(|(number, _)| Self(*number))
+        (1..MAX_ERRNO)
+            .map(Self)
+            .find(|errno| errno.name().as_deref() == Some(name))
             .ok_or_else(|| UnknownErrno(name.to_owned()))
     }
 }
 
 macro_rules! errnos {
-    ($( $name:ident = $number:literal; )*) => {
+    ($($name:ident)*) => {
+        /// The errnos of this project. [`Errno::from_raw`] makes any other, and the
+        /// [names](Errno::name) of all of them are known.
         #[allow(missing_docs, reason = "the names are those of errno.h")]
         impl Errno {
-            $( pub const $name: Self = Self($number); )*
-
-            /// The name in `errno.h`, if it has one.
-            #[must_use]
-            pub const fn name(self) -> Option<&'static str> {
-                match self.0 {
-                    $( $number => Some(stringify!($name)), )*
-                    _ => None,
-                }
-            }
+            $( pub const $name: Self = Self(nix::libc::$name); )*
         }
-
-        const NAMES: &[(i32, &str)] = &[ $( ($number, stringify!($name)), )* ];
     };
 }
 
 errnos! {
-    EPERM = 1;
-    ENOENT = 2;
-    ESRCH = 3;
-    EINTR = 4;
-    EIO = 5;
-    ENXIO = 6;
-    E2BIG = 7;
-    ENOEXEC = 8;
-    EBADF = 9;
-    ECHILD = 10;
-    EAGAIN = 11;
-    ENOMEM = 12;
-    EACCES = 13;
-    EFAULT = 14;
-    ENOTBLK = 15;
-    EBUSY = 16;
-    EEXIST = 17;
-    EXDEV = 18;
-    ENODEV = 19;
-    ENOTDIR = 20;
-    EISDIR = 21;
-    EINVAL = 22;
-    ENFILE = 23;
-    EMFILE = 24;
-    ENOTTY = 25;
-    ETXTBSY = 26;
-    EFBIG = 27;
-    ENOSPC = 28;
-    ESPIPE = 29;
-    EROFS = 30;
-    EMLINK = 31;
-    EPIPE = 32;
-    EDOM = 33;
-    ERANGE = 34;
-    EDEADLK = 35;
-    ENAMETOOLONG = 36;
-    ENOLCK = 37;
-    ENOSYS = 38;
-    ENOTEMPTY = 39;
-    ELOOP = 40;
-    ENOMSG = 42;
-    EIDRM = 43;
-    ECHRNG = 44;
-    EL2NSYNC = 45;
-    EL3HLT = 46;
-    EL3RST = 47;
-    ELNRNG = 48;
-    EUNATCH = 49;
-    ENOCSI = 50;
-    EL2HLT = 51;
-    EBADE = 52;
-    EBADR = 53;
-    EXFULL = 54;
-    ENOANO = 55;
-    EBADRQC = 56;
-    EBADSLT = 57;
-    EBFONT = 59;
-    ENOSTR = 60;
-    ENODATA = 61;
-    ETIME = 62;
-    ENOSR = 63;
-    ENONET = 64;
-    ENOPKG = 65;
-    EREMOTE = 66;
-    ENOLINK = 67;
-    EADV = 68;
-    ESRMNT = 69;
-    ECOMM = 70;
-    EPROTO = 71;
-    EMULTIHOP = 72;
-    EDOTDOT = 73;
-    EBADMSG = 74;
-    EOVERFLOW = 75;
-    ENOTUNIQ = 76;
-    EBADFD = 77;
-    EREMCHG = 78;
-    ELIBACC = 79;
-    ELIBBAD = 80;
-    ELIBSCN = 81;
-    ELIBMAX = 82;
-    ELIBEXEC = 83;
-    EILSEQ = 84;
-    ERESTART = 85;
-    ESTRPIPE = 86;
-    EUSERS = 87;
-    ENOTSOCK = 88;
-    EDESTADDRREQ = 89;
-    EMSGSIZE = 90;
-    EPROTOTYPE = 91;
-    ENOPROTOOPT = 92;
-    EPROTONOSUPPORT = 93;
-    ESOCKTNOSUPPORT = 94;
-    EOPNOTSUPP = 95;
-    EPFNOSUPPORT = 96;
-    EAFNOSUPPORT = 97;
-    EADDRINUSE = 98;
-    EADDRNOTAVAIL = 99;
-    ENETDOWN = 100;
-    ENETUNREACH = 101;
-    ENETRESET = 102;
-    ECONNABORTED = 103;
-    ECONNRESET = 104;
-    ENOBUFS = 105;
-    EISCONN = 106;
-    ENOTCONN = 107;
-    ESHUTDOWN = 108;
-    ETOOMANYREFS = 109;
-    ETIMEDOUT = 110;
-    ECONNREFUSED = 111;
-    EHOSTDOWN = 112;
-    EHOSTUNREACH = 113;
-    EALREADY = 114;
-    EINPROGRESS = 115;
-    ESTALE = 116;
-    EUCLEAN = 117;
-    ENOTNAM = 118;
-    ENAVAIL = 119;
-    EISNAM = 120;
-    EREMOTEIO = 121;
-    EDQUOT = 122;
-    ENOMEDIUM = 123;
-    EMEDIUMTYPE = 124;
-    ECANCELED = 125;
-    ENOKEY = 126;
-    EKEYEXPIRED = 127;
-    EKEYREVOKED = 128;
-    EKEYREJECTED = 129;
-    EOWNERDEAD = 130;
-    ENOTRECOVERABLE = 131;
-    ERFKILL = 132;
+    E2BIG EACCES EAGAIN EALREADY EBADF EBADR EBUSY ECHILD EEXIST EFAULT
+    EINTR EINVAL EIO EKEYREVOKED EMFILE ENODATA ENODEV ENOENT ENOMEM ENOSPC
+    ENOSYS ENOTDIR ENOTTY ENXIO EOPNOTSUPP EOVERFLOW EPERM EPIPE EPROTO ERANGE
+    ETIMEDOUT
 }

@@ -21,17 +21,15 @@ mod chardev;
 mod command;
 mod decorator;
 mod errno;
+mod irregular;
 pub mod layout;
 mod list;
 mod lni_form;
-mod lpr;
 mod mapping;
 pub mod memory;
 mod opcode;
 mod owned;
 mod pci;
-mod properties;
-mod pte_status;
 mod reachable;
 mod release;
 mod transport;
@@ -43,19 +41,17 @@ pub use command::{
 };
 pub use decorator::{
     Divergence, Exchange, Fault, Faulty, ParseRecordingError, Record, Recording, Replay, Strike,
-    Trace, TraceEntry, TraceEvent, TraceLog,
+    Trace,
 };
 pub use errno::{Errno, UnknownErrno};
-pub use list::{LIST_HEADROOM, LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list};
+pub use irregular::{DevProperties, dev_properties, svc_get_lpr};
+pub use list::{LIST_HEADROOM, LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list, pte_status};
 pub use lni_form::{LniAllocForm, LniForm, eq_adjust_reserved_fc};
-pub use lpr::svc_get_lpr;
 pub use mapping::Mapping;
 pub use memory::DeviceMemory;
 pub use opcode::{Effect, Family, Handler, Object, Opcode, OpcodeInfo, Privilege, RequestLen};
 pub use owned::{atu_map, atu_update_md, ct_alloc, ct_wb_update, eq_alloc, eq_resize};
 pub use pci::{InvalidPciAddress, PciAddress};
-pub use properties::{DevProperties, dev_properties};
-pub use pte_status::pte_status;
 pub use release::{DriverRelease, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};
 pub use unknown::UnknownCmd;

@@ -8,8 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcGetLprCmd, SvcListGetCmd};
 use cxi_ioctl::{
     CharDev, CommandError, Errno, Exchange, Fault, Faulty, Mapping, Opcode, Record, Recording,
-    Replay, Request, Trace, TraceLog, Transport, execute, execute_explained, fetch_list,
-    svc_get_lpr,
+    Replay, Request, Trace, Transport, execute, execute_explained, fetch_list, svc_get_lpr,
 };
 use zerocopy::IntoBytes;
 
@@ -68,42 +67,50 @@ fn ids(transport: &dyn Transport) -> Result<Vec<u32>, CommandError> {
 
 #[test]
 fn a_trace_has_commands_answers_and_what_was_written() {
-    let (device, log) = Trace::logging(Driver::default());
+    let device = Record::new(Driver::default());
     execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
     assert_eq!(ids(&device), Ok(vec![1, 4]));
     execute(&device, &destroy(4)).unwrap();
-    assert_eq!(
-        log.opcodes(),
-        [Opcode::SVC_ALLOC, Opcode::SVC_LIST_GET, Opcode::SVC_DESTROY]
+    let recording = device.take();
+    assert!(
+        recording
+            .opcodes()
+            .eq([Opcode::SVC_ALLOC, Opcode::SVC_LIST_GET, Opcode::SVC_DESTROY])
     );
-    let entries = log.take();
-    assert_eq!(entries[0].result, Err(Errno::ENOSPC));
-    assert_eq!(entries[0].command, SvcAllocCmd::new().as_bytes());
-    assert_eq!(entries[0].response.len(), 24);
-    assert_eq!(entries[0].response[4], 5);
-    assert_eq!(entries[1].response, 2_u32.to_ne_bytes());
-    assert_eq!(entries[1].list_len, 8 * 68);
-    assert_eq!(entries[2].command, destroy(4).as_bytes());
-    assert_eq!((entries[2].result, entries[2].response.len()), (Ok(()), 0));
-    assert_eq!(log.take(), []);
+    let [alloc, list, freed] = &recording.exchanges[..] else {
+        panic!("three commands were sent");
+    };
+    assert_eq!(alloc.result(), Err(Errno::ENOSPC));
+    assert_eq!((alloc.response().len(), alloc.response()[4]), (24, 5));
+    assert_eq!(list.response(), 2_u32.to_ne_bytes());
+    assert_eq!((freed.result(), freed.response().len()), (Ok(()), 0));
+    for (exchange, sent) in [
+        (alloc, SvcAllocCmd::new().as_bytes()),
+        (freed, destroy(4).as_bytes()),
+    ] {
+        assert!(matches!(exchange, Exchange::Command { command, .. } if command == sent));
+    }
+    assert_eq!(device.take(), Recording::default());
     assert_eq!(device.inner().commands.load(Ordering::Relaxed), 3);
 }
 
 #[test]
 fn a_trace_can_call_a_function() {
     static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
-    let device = Trace::new(Driver::default(), |event| {
-        LINES.lock().unwrap().push(event.to_string());
+    let device = Trace::new(Driver::default(), |exchange| {
+        LINES.lock().unwrap().push(exchange.to_string());
     });
     ids(&device).unwrap();
     execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
     execute(&device, &destroy(4)).unwrap();
+    device.map(4096, 1).unwrap_err();
     assert_eq!(
         *LINES.lock().unwrap(),
         [
-            "SVC_LIST_GET 32 bytes, list of 544 bytes: ok, response of 4 bytes",
+            "SVC_LIST_GET 32 bytes: ok, response of 4 bytes, list of 136 bytes",
             "SVC_ALLOC 88 bytes: ENOSPC, response of 24 bytes",
             "SVC_DESTROY 8 bytes: ok",
+            "mapping of 1 bytes at offset 0x1000: ENXIO",
         ]
     );
 }
@@ -336,17 +343,17 @@ fn an_errno_without_a_name_is_kept_as_a_number() {
 fn decorators_stack_and_are_shared() {
     let device = std::sync::Arc::new(Record::new(Faulty::new(Driver::default())));
     device.inner().inject(Fault::errno(Errno::EBUSY).once());
-    let (traced, log) = Trace::logging(std::sync::Arc::clone(&device));
-    execute(&traced, &destroy(4)).unwrap_err();
-    execute(&traced, &destroy(4)).unwrap();
-    assert_eq!(log.take().len(), 2);
-    assert_eq!(device.recording().exchanges.len(), 2);
+    let outer = Record::new(std::sync::Arc::clone(&device));
+    execute(&outer, &destroy(4)).unwrap_err();
+    execute(&outer, &destroy(4)).unwrap();
+    assert_eq!(outer.take().exchanges.len(), 2);
+    assert_eq!(device.recording().opcodes().count(), 2);
 }
 
 #[test]
 fn everything_can_be_used_from_any_thread() {
     fn check<T: Send + Sync>() {}
     check::<(Faulty<CharDev>, Record<CharDev>, Trace<CharDev>)>();
-    check::<(Replay, TraceLog)>();
+    check::<Replay>();
     check::<(cxi_ioctl::DeviceMemory, Mapping)>();
 }

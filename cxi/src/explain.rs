@@ -35,7 +35,6 @@ use cxi_ioctl::{CommandError, Errno, Opcode, SafeCommand};
 
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result, Shortage, VniConflict};
-use crate::service::conflict;
 use crate::service::stock::{Stock, shortage};
 use crate::sysfs::NicDirectory;
 use crate::{
@@ -461,7 +460,7 @@ fn taken(wanted: &[VniRange], except: Option<ServiceId>, facts: &Facts) -> Optio
         .services
         .iter()
         .filter(|other| Some(other.id()) != except);
-    let conflict = conflict::find(others, wanted, |_, _| true);
+    let conflict = VniConflict::find(others, wanted, |_, _| true);
     Some(ErrorKind::VniTaken(conflict.unwrap_or(unknown)))
 }
 

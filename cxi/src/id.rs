@@ -75,20 +75,6 @@ impl From<DeviceId> for u32 {
     }
 }
 
-impl TryFrom<String> for DeviceId {
-    type Error = InvalidDeviceId;
-
-    fn try_from(text: String) -> Result<Self, InvalidDeviceId> {
-        text.parse()
-    }
-}
-
-impl From<DeviceId> for String {
-    fn from(id: DeviceId) -> Self {
-        id.to_string()
-    }
-}
-
 /// A service of one NIC. Plain data: the service outlives the process that made it.
 ///
 /// Ids are reused after a service is destroyed: with its [`DeviceId`], an id identifies a service

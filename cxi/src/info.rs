@@ -195,9 +195,9 @@ impl Device {
             pid_count: info.pid_count,
             pid_granule: info.pid_granule,
             rdzv_get_idx: info.rdzv_get_idx,
-            rdzv_get_enabled: properties.rdzv_get_en,
+            rdzv_get_enabled: properties.info.rdzv_get_en != 0,
             min_free_shift: info.min_free_shift,
-            amo_remap_to_pcie_fadd: properties.amo_remap_to_pcie_fadd.try_into().ok(),
+            amo_remap_to_pcie_fadd: properties.info.amo_remap_to_pcie_fadd.try_into().ok(),
             totals: ResourceMap::from([
                 info.num_ptes,
                 info.num_txqs,

@@ -192,7 +192,7 @@
 struct Readme;
 
 #[macro_use]
-mod integers;
+mod macros;
 
 mod availability;
 mod clock;
@@ -212,10 +212,8 @@ pub mod lni;
 mod member;
 mod netns;
 pub mod pools;
-mod properties;
 mod resource;
 pub mod service;
-mod slots;
 mod sysfs;
 mod telemetry;
 mod traffic_class;

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use crate::slots::slots;
 use cxi_ioctl::abi::service::{
     MEMBER_GID, MEMBER_IGNORE, MEMBER_NET_NS, MEMBER_UID, SVC_MAX_MEMBERS, SvcMember,
 };

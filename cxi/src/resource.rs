@@ -114,20 +114,6 @@ impl From<Resource> for usize {
     }
 }
 
-impl TryFrom<String> for Resource {
-    type Error = InvalidResource;
-
-    fn try_from(text: String) -> Result<Self, InvalidResource> {
-        text.parse()
-    }
-}
-
-impl From<Resource> for String {
-    fn from(resource: Resource) -> Self {
-        resource.name().to_owned()
-    }
-}
-
 /// One value for each kind of resource.
 ///
 /// `Debug` and `Display` leave out kinds that have the default value.
@@ -178,39 +164,17 @@ impl<T> From<[T; RSRC_COUNT]> for ResourceMap<T> {
     }
 }
 
-#[allow(clippy::similar_names, reason = "the names are the field's")]
 impl<T> Index<Resource> for ResourceMap<T> {
     type Output = T;
 
     fn index(&self, resource: Resource) -> &T {
-        let [ptes, txqs, tgqs, eqs, cts, les, tles, acs] = &self.0;
-        match resource {
-            Resource::Ptes => ptes,
-            Resource::Txqs => txqs,
-            Resource::Tgqs => tgqs,
-            Resource::Eqs => eqs,
-            Resource::Cts => cts,
-            Resource::Les => les,
-            Resource::Tles => tles,
-            Resource::Acs => acs,
-        }
+        &self.0[resource.index()]
     }
 }
 
-#[allow(clippy::similar_names, reason = "the names are the field's")]
 impl<T> IndexMut<Resource> for ResourceMap<T> {
     fn index_mut(&mut self, resource: Resource) -> &mut T {
-        let [ptes, txqs, tgqs, eqs, cts, les, tles, acs] = &mut self.0;
-        match resource {
-            Resource::Ptes => ptes,
-            Resource::Txqs => txqs,
-            Resource::Tgqs => tgqs,
-            Resource::Eqs => eqs,
-            Resource::Cts => cts,
-            Resource::Les => les,
-            Resource::Tles => tles,
-            Resource::Acs => acs,
-        }
+        &mut self.0[resource.index()]
     }
 }
 

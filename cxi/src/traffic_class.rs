@@ -94,20 +94,6 @@ impl FromStr for TrafficClass {
     }
 }
 
-impl TryFrom<String> for TrafficClass {
-    type Error = InvalidTrafficClass;
-
-    fn try_from(text: String) -> Result<Self, InvalidTrafficClass> {
-        text.parse()
-    }
-}
-
-impl From<TrafficClass> for String {
-    fn from(class: TrafficClass) -> Self {
-        class.name().to_owned()
-    }
-}
-
 bitflags::bitflags! {
     /// A set of traffic classes. Bit `n` is class number `n`, as in `SLINGSHOT_TCS`.
     ///

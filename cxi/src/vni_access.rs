@@ -4,7 +4,6 @@ use std::fmt;
 
 use cxi_ioctl::abi::service::SVC_MAX_VNIS;
 
-use crate::slots::slots;
 use crate::{Vni, VniRange};
 
 /// Up to four different VNIs, in the given order.

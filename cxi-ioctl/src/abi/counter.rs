@@ -1,7 +1,9 @@
 //! Counting events.
 
 use super::memory::Mminfo;
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
+
+constants! {}
 
 bitflags::bitflags! {
     /// The parts of [`CtWriteback::bits`].

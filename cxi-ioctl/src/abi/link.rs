@@ -1,6 +1,8 @@
 //! SBUS and SERDES access: link debugging, raw only.
 
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
+
+constants! {}
 
 abi! {
     /// What an SBUS operation does.

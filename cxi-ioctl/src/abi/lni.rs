@@ -1,6 +1,8 @@
 //! Logical network interfaces.
 
-use crate::layout::{abi, commands};
+use crate::layout::{abi, commands, constants};
+
+constants! {}
 
 abi! {
     /// Allocates an LNI of a service: the right to allocate everything else within the service's

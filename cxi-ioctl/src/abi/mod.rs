@@ -24,63 +24,28 @@ pub mod wait;
 use crate::layout::{CommandLayout, Constant, StructLayout};
 use crate::{DriverRelease, Opcode, Pointers};
 
-/// The layout of every struct of this module, as this crate defines it.
-///
-/// For comparison with recorded layouts of driver releases.
-pub fn layouts() -> impl Iterator<Item = &'static StructLayout> {
-    [
-        counter::LAYOUTS,
-        device::LAYOUTS,
-        domain::LAYOUTS,
-        link::LAYOUTS,
-        lni::LAYOUTS,
-        memory::LAYOUTS,
-        portal::LAYOUTS,
-        profile::LAYOUTS,
-        queue::LAYOUTS,
-        service::LAYOUTS,
-        service::settings::LAYOUTS,
-        wait::LAYOUTS,
-    ]
-    .into_iter()
-    .flatten()
+macro_rules! families {
+    ($($family:ident)*) => {
+        /// The layout of every struct of this module, as this crate defines it.
+        ///
+        /// For comparison with recorded layouts of driver releases.
+        pub fn layouts() -> impl Iterator<Item = &'static StructLayout> {
+            [$($family::LAYOUTS),*].into_iter().flatten()
+        }
+
+        /// Every constant of this module except the flag types; see [`layouts`].
+        pub fn constants() -> impl Iterator<Item = &'static Constant> {
+            [$($family::CONSTANTS),*].into_iter().flatten()
+        }
+
+        /// Every typed command of this module; see [`layouts`].
+        pub fn commands() -> impl Iterator<Item = &'static CommandLayout> {
+            [$($family::COMMANDS),*].into_iter().flatten()
+        }
+    };
 }
 
-/// Every constant of this module except the flag types; see [`layouts`].
-pub fn constants() -> impl Iterator<Item = &'static Constant> {
-    [
-        device::CONSTANTS,
-        domain::CONSTANTS,
-        memory::CONSTANTS,
-        portal::CONSTANTS,
-        profile::CONSTANTS,
-        queue::CONSTANTS,
-        service::CONSTANTS,
-        wait::CONSTANTS,
-    ]
-    .into_iter()
-    .flatten()
-}
-
-/// Every typed command of this module; see [`layouts`].
-pub fn commands() -> impl Iterator<Item = &'static CommandLayout> {
-    [
-        counter::COMMANDS,
-        device::COMMANDS,
-        domain::COMMANDS,
-        link::COMMANDS,
-        lni::COMMANDS,
-        memory::COMMANDS,
-        portal::COMMANDS,
-        profile::COMMANDS,
-        queue::COMMANDS,
-        service::COMMANDS,
-        service::settings::COMMANDS,
-        wait::COMMANDS,
-    ]
-    .into_iter()
-    .flatten()
-}
+families! { counter device domain link lni memory portal profile queue service wait }
 
 /// Where a release looks for the addresses of a command's buffers; `None` for a command that has no
 /// struct here.

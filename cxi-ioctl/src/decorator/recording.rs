@@ -35,19 +35,62 @@ impl Exchange {
     /// The opcode of a command; `None` for a mapping or less than four bytes.
     #[must_use]
     pub fn opcode(&self) -> Option<Opcode> {
-        match self {
-            Self::Command { command, .. } => command
-                .first_chunk()
-                .map(|number| Opcode::from_number(u32::from_ne_bytes(*number))),
-            Self::Map { .. } => None,
-        }
+        let number = self.command().first_chunk()?;
+        Some(Opcode::from_number(u32::from_ne_bytes(*number)))
     }
 
     /// The answer.
-    pub(crate) fn result(&self) -> Result<(), Errno> {
+    ///
+    /// # Errors
+    ///
+    /// The driver's errno.
+    pub fn result(&self) -> Result<(), Errno> {
         match self {
             Self::Command { result, .. } | Self::Map { result, .. } => *result,
         }
+    }
+
+    /// The bytes of a command; empty for a mapping.
+    #[must_use]
+    pub fn command(&self) -> &[u8] {
+        match self {
+            Self::Command { command, .. } => command,
+            Self::Map { .. } => &[],
+        }
+    }
+
+    /// What the driver wrote to the response of a command; empty for a mapping.
+    #[must_use]
+    pub fn response(&self) -> &[u8] {
+        match self {
+            Self::Command { response, .. } => response,
+            Self::Map { .. } => &[],
+        }
+    }
+}
+
+impl fmt::Display for Exchange {
+    /// One line without the bytes: `SVC_DESTROY 8 bytes: EBUSY`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let changed = match self {
+            Self::Command {
+                command,
+                response,
+                list,
+                ..
+            } => {
+                let opcode = self.opcode().unwrap_or(Opcode::from_number(0));
+                write!(f, "{opcode} {} bytes", command.len())?;
+                [("response", response.len()), ("list", list.len())]
+            }
+            Self::Map { offset, len, .. } => {
+                write!(f, "mapping of {len} bytes at offset {offset:#x}")?;
+                [("", 0); 2]
+            }
+        };
+        write!(f, ": {}", Outcome(self.result()))?;
+        let mut changed = changed.into_iter().filter(|(_, len)| *len > 0);
+        changed.try_for_each(|(what, len)| write!(f, ", {what} of {len} bytes"))
     }
 }
 
@@ -77,6 +120,13 @@ pub struct Recording {
     pub exchanges: Vec<Exchange>,
 }
 
+impl Recording {
+    /// The commands, oldest first.
+    pub fn opcodes(&self) -> impl Iterator<Item = Opcode> {
+        self.exchanges.iter().filter_map(Exchange::opcode)
+    }
+}
+
 const HEADER: &str = "cxi-recording 1";
 
 impl fmt::Display for Recording {
@@ -91,10 +141,10 @@ impl fmt::Display for Recording {
                     list,
                 } => {
                     let (command, response, list) = (Hex(command), Hex(response), Hex(list));
-                    let answer = Answer(*result);
+                    let outcome = Outcome(*result);
                     write!(
                         f,
-                        "command {command} {answer} response {response} list {list}"
+                        "command {command} {outcome} response {response} list {list}"
                     )?;
                     if let Some(opcode) = exchange.opcode() {
                         write!(f, "  # {opcode}")?;
@@ -105,7 +155,7 @@ impl fmt::Display for Recording {
                     offset,
                     len,
                     result,
-                } => writeln!(f, "map {offset} {len} {}", Answer(*result))?,
+                } => writeln!(f, "map {offset} {len} {}", Outcome(*result))?,
             }
         }
         Ok(())
@@ -241,9 +291,9 @@ impl fmt::Display for Hex<'_> {
     }
 }
 
-struct Answer(Result<(), Errno>);
+struct Outcome(Result<(), Errno>);
 
-impl fmt::Display for Answer {
+impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Ok(()) => f.write_str("ok"),

@@ -149,7 +149,7 @@ impl Device {
     ///
     /// EIO if the device has been removed.
     pub fn totals(&self) -> Result<ResourceMap<u16>> {
-        let rsrcs = self.properties()?.rsrcs;
+        let rsrcs = self.properties()?.info.rsrcs;
         Ok(ResourceMap::from(rsrcs.types.map(|limit| limit.max)))
     }
 
@@ -241,9 +241,12 @@ impl Device {
 
     /// An error for a request that cannot be valid, and is not sent.
     pub(crate) fn invalid(&self, opcode: Opcode, what: impl Into<Cow<'static, str>>) -> Error {
-        Error::invalid(ErrorKind::InvalidInput(what.into()))
-            .during(opcode)
-            .on(self.id())
+        self.error(ErrorKind::InvalidInput(what.into()), Errno::EINVAL, opcode)
+    }
+
+    /// An error during a command.
+    pub(crate) fn error(&self, kind: ErrorKind, errno: Errno, opcode: Opcode) -> Error {
+        Error::new(kind, errno).during(opcode).on(self.id())
     }
 
     pub(crate) fn refused(

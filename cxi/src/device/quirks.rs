@@ -64,9 +64,7 @@ impl Device {
 
     pub(crate) fn quirk(&self, quirk: Quirks, opcode: Opcode) -> Error {
         let has = self.detected_release();
-        Error::new(ErrorKind::Quirk { quirk, has }, Errno::EOPNOTSUPP)
-            .during(opcode)
-            .on(self.id())
+        self.error(ErrorKind::Quirk { quirk, has }, Errno::EOPNOTSUPP, opcode)
     }
 
     /// Refuses what this driver is not known to support.
@@ -88,9 +86,7 @@ impl Device {
             needs,
             has: self.detected_release(),
         };
-        Error::new(unsupported, Errno::EOPNOTSUPP)
-            .during(opcode)
-            .on(self.id())
+        self.error(unsupported, Errno::EOPNOTSUPP, opcode)
     }
 
     fn detected_release(&self) -> DetectedRelease {

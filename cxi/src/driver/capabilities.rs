@@ -1,54 +1,51 @@
 //! What a driver can do.
 
-use std::fmt;
-
 use cxi_ioctl::DriverRelease;
 
-bitflags::bitflags! {
+described_flags! {
     /// What a driver can certainly do.
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Capabilities: u32 {
+    pub struct Capabilities, with ", " between {
         /// Services can be enabled and disabled without rewriting them (SVC_ENABLE). Without it
         /// SVC_UPDATE is used.
-        const SERVICE_ENABLE = 1 << 0;
+        const SERVICE_ENABLE = 1 << 0, "enabling and disabling";
         /// Services with a block of VNIs (SVC_SET_VNI_RANGE).
-        const VNI_RANGES = 1 << 1;
+        const VNI_RANGES = 1 << 1, "a range of VNIs";
         /// Communication profiles that no other LNI shares (SVC_SET_EXCLUSIVE_CP).
-        const EXCLUSIVE_CPS = 1 << 2;
+        const EXCLUSIVE_CPS = 1 << 2, "an exclusive CP";
         /// A choice of LCIDs (TRIG_CP_ALLOC).
-        const TRIGGERED_CPS = 1 << 3;
+        const TRIGGERED_CPS = 1 << 3, "a choice of LCID";
         /// Communication profiles move to another VNI (CP_MODIFY).
-        const CP_MODIFY = 1 << 4;
+        const CP_MODIFY = 1 << 4, "moving a profile to another VNI";
         /// Services for a network namespace (SVC_SET_NETNS, members of that kind).
-        const NETNS = 1 << 5;
+        const NETNS = 1 << 5, "a network namespace as member";
         /// Reports whether the NIC address was set.
-        const NID_CONFIGURED = 1 << 6;
+        const NID_CONFIGURED = 1 << 6, "the state of the NIC address";
         /// Command queues in the caller's memory (CQ_ALLOC_BUF).
-        const CQ_ALLOC_BUF = 1 << 7;
+        const CQ_ALLOC_BUF = 1 << 7, "a command queue in the caller's memory";
         /// Usage figures mark what they do not cover, instead of showing 0 or another service's
         /// use.
-        const USAGE_NOT_APPLICABLE = 1 << 8;
+        const USAGE_NOT_APPLICABLE = 1 << 8, "complete usage figures";
         /// Services that list no VNI.
-        const EMPTY_VNI_LIST = 1 << 9;
+        const EMPTY_VNI_LIST = 1 << 9, "a service without any VNI";
         /// A restricted service with an unused member slot stays restricted.
-        const UNUSED_MEMBER_SLOTS = 1 << 10;
+        const UNUSED_MEMBER_SLOTS = 1 << 10, "an unused member slot";
         /// A service without a VNI list is disabled until it has a range.
-        const UNRESTRICTED_WAITS = 1 << 11;
+        const UNRESTRICTED_WAITS = 1 << 11, "a service that waits for its VNI range";
         /// The VNIs of a disabled service cannot be used, not even through other services' LNIs.
-        const DISABLED_VNIS_OFF = 1 << 12;
+        const DISABLED_VNIS_OFF = 1 << 12, "withdrawing the VNIs of a disabled service";
         /// A VNI that a service lists can be listed by no other.
-        const EXCLUSIVE_VNIS = 1 << 13;
+        const EXCLUSIVE_VNIS = 1 << 13, "a VNI of one service only";
         /// A VNI that a service lists can be listed by others too.
-        const SHARED_VNIS = 1 << 14;
+        const SHARED_VNIS = 1 << 14, "a VNI of several services";
         /// A refusal says which kind of pool was exhausted.
-        const POOL_FLAGS = 1 << 15;
+        const POOL_FLAGS = 1 << 15, "naming the pool that ran out";
         /// Only a reservation of LEs takes an LE pool, not a maximum.
-        const LE_POOL_BY_RESERVATION = 1 << 16;
+        const LE_POOL_BY_RESERVATION = 1 << 16, "LEs without an LE pool";
         /// The default number of LNIs per RGID is a module parameter, and sharing can be turned
         /// off.
-        const RGID_PARAMETERS = 1 << 17;
+        const RGID_PARAMETERS = 1 << 17, "module parameters for RGIDs";
         /// Lists of services are sorted by id, not by age.
-        const LIST_BY_ID = 1 << 18;
+        const LIST_BY_ID = 1 << 18, "a list of services in order of id";
     }
 }
 
@@ -100,51 +97,5 @@ impl Capabilities {
             .into_iter()
             .find(|release| Some(*release) > last);
         next.unwrap_or(DriverRelease::Main)
-    }
-}
-
-/// What each capability is called in messages.
-const WORDS: &[(Capabilities, &str)] = &[
-    (Capabilities::SERVICE_ENABLE, "enabling and disabling"),
-    (Capabilities::VNI_RANGES, "a range of VNIs"),
-    (Capabilities::EXCLUSIVE_CPS, "an exclusive CP"),
-    (Capabilities::TRIGGERED_CPS, "a choice of LCID"),
-    (Capabilities::CP_MODIFY, "moving a profile to another VNI"),
-    (Capabilities::NETNS, "a network namespace as member"),
-    (Capabilities::NID_CONFIGURED, "the state of the NIC address"),
-    (
-        Capabilities::CQ_ALLOC_BUF,
-        "a command queue in the caller's memory",
-    ),
-    (Capabilities::USAGE_NOT_APPLICABLE, "complete usage figures"),
-    (Capabilities::EMPTY_VNI_LIST, "a service without any VNI"),
-    (Capabilities::UNUSED_MEMBER_SLOTS, "an unused member slot"),
-    (
-        Capabilities::UNRESTRICTED_WAITS,
-        "a service that waits for its VNI range",
-    ),
-    (
-        Capabilities::DISABLED_VNIS_OFF,
-        "withdrawing the VNIs of a disabled service",
-    ),
-    (Capabilities::EXCLUSIVE_VNIS, "a VNI of one service only"),
-    (Capabilities::SHARED_VNIS, "a VNI of several services"),
-    (Capabilities::POOL_FLAGS, "naming the pool that ran out"),
-    (
-        Capabilities::LE_POOL_BY_RESERVATION,
-        "LEs without an LE pool",
-    ),
-    (Capabilities::RGID_PARAMETERS, "module parameters for RGIDs"),
-    (
-        Capabilities::LIST_BY_ID,
-        "a list of services in order of id",
-    ),
-];
-
-impl fmt::Display for Capabilities {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = WORDS.iter().filter(|(one, _)| self.contains(*one));
-        let text: Vec<_> = words.map(|(_, words)| *words).collect();
-        f.pad(&text.join(", "))
     }
 }

@@ -3,6 +3,33 @@
 //! The kernel interface has no version number. What is known comes from a few commands that change
 //! nothing, whoever sends them, and from sysfs where available.
 
+/// Defines a set of flags, each with what it is called in messages.
+macro_rules! described_flags {
+    (
+        $(#[$($set_doc:tt)*])*
+        pub struct $set:ident, with $separator:literal between {
+            $( $(#[$($doc:tt)*])* const $flag:ident = $bit:expr, $words:literal; )*
+        }
+    ) => {
+        bitflags::bitflags! {
+            $(#[$($set_doc)*])*
+            #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+            pub struct $set: u32 {
+                $( $(#[$($doc)*])* const $flag = $bit; )*
+            }
+        }
+
+        impl std::fmt::Display for $set {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let all = [$((Self::$flag, $words)),*].into_iter();
+                let words = all.filter(|(flag, _)| self.contains(*flag));
+                let words: Vec<_> = words.map(|(_, words)| words).collect();
+                f.pad(&words.join($separator))
+            }
+        }
+    };
+}
+
 mod capabilities;
 mod detected;
 mod evidence;

@@ -1,94 +1,43 @@
 //! Commands that a driver answers with damage.
 
-use std::fmt;
-
 use cxi_ioctl::DriverRelease;
 
-bitflags::bitflags! {
+described_flags! {
     /// Commands that a driver answers with damage, or with less protection than requested.
     ///
     /// This library sends none of them unless allowed to; see
     /// [`Device::allow_quirks`](crate::Device::allow_quirks).
-    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-    pub struct Quirks: u32 {
+    pub struct Quirks, with "; " between {
         /// A DOMAIN_RESERVE that cannot be satisfied corrupts the kernel's memory (SHS 13.0).
-        const REFUSED_RESERVE = 1 << 0;
+        const REFUSED_RESERVE = 1 << 0, "a reservation of PIDs that cannot be satisfied corrupts the kernel's memory";
         /// An LNI that shares an RGID may get a wrong one; freeing it crashes the kernel
         /// (SHS 12.0 and 13.0).
-        const SHARED_RGID = 1 << 1;
+        const SHARED_RGID = 1 << 1, "an LNI that shares an RGID may get a wrong one, and freeing it crashes the kernel";
         /// A service that is refused for lack of TLEs keeps the LE pools it took, until the driver
         /// is reloaded (SHS 12.0).
-        const REFUSED_SERVICE_LEAK = 1 << 2;
+        const REFUSED_SERVICE_LEAK = 1 << 2, "a service that is refused for lack of TLEs keeps LE pools until the driver is reloaded";
         /// A service without a VNI list is enabled at once: on SHS 12.0 for every VNI, on 13.0
         /// for none of its own.
-        const OPEN_VNIS = 1 << 3;
+        const OPEN_VNIS = 1 << 3, "a service without a VNI list is enabled at once, for any VNI (shs-12.0) or none of its own (shs-13.0)";
         /// An unused member slot opens a restricted service to everyone (SHS 13.0).
-        const OPEN_MEMBER_SLOT = 1 << 4;
+        const OPEN_MEMBER_SLOT = 1 << 4, "a member slot that is not used opens a restricted service to everybody";
         /// A communication profile of uid 0 on a VNI that no service has: when it is freed, the
         /// kernel uses memory that it has freed before (from SHS 13.0 on).
-        const ORPHANED_PROFILE = 1 << 5;
+        const ORPHANED_PROFILE = 1 << 5, "a communication profile on a VNI that no service has makes the kernel use freed memory when it goes";
         /// A VNI range for a service that has one, or one that is refused: the kernel loses track
         /// of VNIs, or uses memory that it has freed (from SHS 13.1 on).
-        const REFUSED_RANGE = 1 << 6;
+        const REFUSED_RANGE = 1 << 6, "a second or a refused VNI range makes the kernel lose track of VNIs or use freed memory";
         /// More VNIs in a descriptor than a service can have, or an update that changes their
         /// number (from SHS 13.0 on).
-        const VNI_COUNT = 1 << 7;
+        const VNI_COUNT = 1 << 7, "a wrong number of VNIs in a descriptor makes the kernel write or read behind its arrays";
         /// An event queue without a wait object, in an LNI that has freed one that had one: the
         /// kernel follows a null pointer.
-        const REUSED_EVENT_QUEUE = 1 << 8;
+        const REUSED_EVENT_QUEUE = 1 << 8, "an event queue without a wait object, allocated after the LNI has freed one that had one, makes the kernel follow a null pointer: give it one too, or take another LNI";
         /// `exclusive_cp` switched while a communication profile is there, which nobody can see:
         /// the kernel keeps that profile in a table after it has freed it (from SHS 13.1 on).
-        const SWITCHED_EXCLUSIVE_CP = 1 << 9;
+        const SWITCHED_EXCLUSIVE_CP = 1 << 9, "exclusive_cp that is switched under a communication profile, which nobody can see, makes the kernel use freed memory: make another service that has it from the start";
     }
 }
-
-/// What each quirk is called in messages.
-const WORDS: &[(Quirks, &str)] = &[
-    (
-        Quirks::REFUSED_RESERVE,
-        "a reservation of PIDs that cannot be satisfied corrupts the kernel's memory",
-    ),
-    (
-        Quirks::SHARED_RGID,
-        "an LNI that shares an RGID may get a wrong one, and freeing it crashes the kernel",
-    ),
-    (
-        Quirks::REFUSED_SERVICE_LEAK,
-        "a service that is refused for lack of TLEs keeps LE pools until the driver is reloaded",
-    ),
-    (
-        Quirks::OPEN_VNIS,
-        "a service without a VNI list is enabled at once, for any VNI (shs-12.0) or none of its \
-         own (shs-13.0)",
-    ),
-    (
-        Quirks::OPEN_MEMBER_SLOT,
-        "a member slot that is not used opens a restricted service to everybody",
-    ),
-    (
-        Quirks::ORPHANED_PROFILE,
-        "a communication profile on a VNI that no service has makes the kernel use freed memory \
-         when it goes",
-    ),
-    (
-        Quirks::REFUSED_RANGE,
-        "a second or a refused VNI range makes the kernel lose track of VNIs or use freed memory",
-    ),
-    (
-        Quirks::VNI_COUNT,
-        "a wrong number of VNIs in a descriptor makes the kernel write or read behind its arrays",
-    ),
-    (
-        Quirks::REUSED_EVENT_QUEUE,
-        "an event queue without a wait object, allocated after the LNI has freed one that had one, \
-         makes the kernel follow a null pointer: give it one too, or take another LNI",
-    ),
-    (
-        Quirks::SWITCHED_EXCLUSIVE_CP,
-        "exclusive_cp that is switched under a communication profile, which nobody can see, makes \
-         the kernel use freed memory: make another service that has it from the start",
-    ),
-];
 
 impl Quirks {
     /// The quirks of a release.
@@ -113,13 +62,5 @@ impl Quirks {
             | DriverRelease::Shs14_0_1
             | DriverRelease::Main => from_13_1,
         }
-    }
-}
-
-impl fmt::Display for Quirks {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let words = WORDS.iter().filter(|(quirk, _)| self.contains(*quirk));
-        let text: Vec<_> = words.map(|(_, words)| *words).collect();
-        f.pad(&text.join("; "))
     }
 }

@@ -1,7 +1,6 @@
 //! The error type of this crate.
 
 mod kind;
-mod not_closed;
 mod shortage;
 
 use std::fmt;
@@ -13,7 +12,6 @@ use cxi_ioctl::{CommandError, Errno, Opcode};
 use crate::{DeviceId, InvalidSpec, ServiceId};
 
 pub use kind::ErrorKind;
-pub use not_closed::NotClosed;
 pub use shortage::{Shortage, VniConflict};
 
 /// What went wrong, where, with which command, and why.
@@ -195,6 +193,25 @@ impl std::error::Error for Error {
             ErrorKind::Protocol(error) => error,
             _ => &self.0.errno,
         })
+    }
+}
+
+/// A handle that could not be closed, or a [`ScopedService`](crate::ScopedService) that could not
+/// be destroyed, and why. The handle is still valid; `?` keeps only the error.
+#[derive(Debug, thiserror::Error)]
+#[error("{error}")]
+pub struct NotClosed<T> {
+    /// The handle, for another attempt.
+    pub handle: T,
+    /// The driver's error.
+    #[source]
+    pub error: Error,
+}
+
+impl<T> From<NotClosed<T>> for Error {
+    /// Drops the handle.
+    fn from(refused: NotClosed<T>) -> Self {
+        refused.error
     }
 }
 

@@ -104,9 +104,8 @@ fn unexpected_answer(device: &Device, first: u32, count: u16) -> Error {
     let text = format!(
         "the driver's answer makes no sense: {count} PIDs from {first} on, where 510 is the last"
     );
-    Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
-        .on(device.id())
-        .during(Opcode::DOMAIN_RESERVE)
+    let kind = ErrorKind::Refused(text.into());
+    device.error(kind, Errno::EPROTO, Opcode::DOMAIN_RESERVE)
 }
 
 fn number(pid: Option<Pid>) -> u32 {

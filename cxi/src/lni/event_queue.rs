@@ -15,7 +15,7 @@ use super::object::{Object, Window, closable, device_memory};
 use super::wait::WaitInner;
 use super::{Lni, LniInner, MapOptions, Md, WaitObject};
 use crate::driver::Quirks;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::{Device, Resource};
 
 bitflags::bitflags! {
@@ -79,53 +79,21 @@ impl<'a> EventQueueOptions<'a> {
         }
     }
 
-    /// Sets the flags.
-    #[must_use]
-    pub fn flags(mut self, flags: EventQueueFlags) -> Self {
-        self.flags = flags;
-        self
-    }
-
-    /// Sets the fill levels that are reported.
-    #[must_use]
-    pub fn thresholds(mut self, thresholds: StatusThresholds) -> Self {
-        self.thresholds = thresholds;
-        self
-    }
-
-    /// Sets how long events may be delayed to be written together, in the NIC's units.
-    #[must_use]
-    pub fn coalescing_delay(mut self, delay: u32) -> Self {
-        self.coalescing_delay = delay;
-        self
-    }
-
-    /// Sets the CPU that takes the interrupts.
-    #[must_use]
-    pub fn cpu(mut self, cpu: u32) -> Self {
-        self.cpu = cpu;
-        self
-    }
-
-    /// Sets how many slots are reserved for software: fewer than the queue has and at most 16383.
-    #[must_use]
-    pub fn reserved_slots(mut self, slots: u32) -> Self {
-        self.reserved_slots = slots;
-        self
-    }
-
-    /// Sets the wait object to wake when there is an event.
-    #[must_use]
-    pub fn event_wait(mut self, wait: &'a WaitObject) -> Self {
-        self.event_wait = Some(wait);
-        self
-    }
-
-    /// Sets the wait object to wake when the status changes.
-    #[must_use]
-    pub fn status_wait(mut self, wait: &'a WaitObject) -> Self {
-        self.status_wait = Some(wait);
-        self
+    setters! {
+        /// Sets the flags.
+        flags: EventQueueFlags;
+        /// Sets the fill levels that are reported.
+        thresholds: StatusThresholds;
+        /// Sets how long events may be delayed to be written together, in the NIC's units.
+        coalescing_delay: u32;
+        /// Sets the CPU that takes the interrupts.
+        cpu: u32;
+        /// Sets how many slots are reserved for software: fewer than the queue has and at most 16383.
+        reserved_slots: u32;
+        /// Sets the wait object to wake when there is an event.
+        event_wait: &'a WaitObject;
+        /// Sets the wait object to wake when the status changes.
+        status_wait: &'a WaitObject;
     }
 }
 
@@ -320,9 +288,8 @@ impl EventQueue {
         if buffers.next.is_some() {
             let what = "an earlier resize is not complete: the event queue".into();
             let busy = ErrorKind::Busy { what, waited: None };
-            return Err(Error::new(busy, Errno::EBUSY)
-                .during(EqResizeCmd::OPCODE)
-                .on(self.inner.device().id()));
+            let device = self.inner.device();
+            return Err(device.error(busy, Errno::EBUSY, EqResizeCmd::OPCODE));
         }
         let lni = Lni {
             inner: Arc::clone(&self.inner.lni),

@@ -37,11 +37,9 @@ impl MapOptions {
         }
     }
 
-    /// Sets other flags.
-    #[must_use]
-    pub const fn flags(mut self, flags: MapFlags) -> Self {
-        self.flags = flags;
-        self
+    setters! {
+        /// Sets other flags.
+        flags: MapFlags;
     }
 
     /// Sets log2 of the page size and of the huge page size; 0 leaves the choice to the driver.

@@ -22,28 +22,18 @@ use crate::error::{ErrorKind, Result};
 const MULTICAST_ADDRESSES: u32 = 1 << 18;
 
 /// A list of a PtlTE.
+#[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LeList {
     /// Buffers for expected messages.
-    Priority,
+    Priority = LIST_PRIORITY,
     /// Buffers for unexpected messages.
-    Overflow,
+    Overflow = LIST_OVERFLOW,
     /// Requests to software.
-    Request,
+    Request = LIST_REQUEST,
     /// Headers of messages that arrived unexpectedly.
-    Unexpected,
-}
-
-impl LeList {
-    const fn number(self) -> u32 {
-        match self {
-            Self::Priority => LIST_PRIORITY,
-            Self::Overflow => LIST_OVERFLOW,
-            Self::Request => LIST_REQUEST,
-            Self::Unexpected => LIST_UNEXPECTED,
-        }
-    }
+    Unexpected = LIST_UNEXPECTED,
 }
 
 /// The state of a PtlTE.
@@ -213,7 +203,7 @@ impl Pte {
         let end = if multicast {
             MULTICAST_ADDRESSES
         } else {
-            device.properties()?.pid_granule
+            device.properties()?.info.pid_granule
         };
         if offset >= end {
             let text = format!("offset {offset}: expected 0 to {}", end.saturating_sub(1));
@@ -257,7 +247,7 @@ impl Pte {
         self.call(&PteLeInvalidateCmd {
             pte_index: self.id(),
             buffer_id,
-            list: list.number(),
+            list: list as u32,
             ..PteLeInvalidateCmd::new()
         })
     }

@@ -1,8 +1,9 @@
 //! Communication profiles.
 
 use cxi_ioctl::abi::profile::{
-    CpAllocCmd, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, LCID_TRIG, TC_TYPE_COLL_LEAF,
-    TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
+    CpAllocCmd, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, LCID_TRIG, TC_ETH_SHARED, TC_ETH_TC1,
+    TC_ETH_TC2, TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT, TC_TYPE_HRP, TC_TYPE_RESTRICTED,
+    TrigCpAllocCmd,
 };
 
 use cxi_ioctl::{Command, CommandError, Errno, Opcode};
@@ -19,73 +20,45 @@ use crate::{DriverRelease, Service, TrafficClass, Vni, VniAccess};
 const MAX_PRIORITY: u32 = 7;
 
 /// The type of traffic within a class. Which combinations exist depends on the NIC's QoS profile.
+#[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TrafficClassType {
     /// Ordinary traffic.
     #[default]
-    Default,
+    Default = TC_TYPE_DEFAULT,
     /// High rate puts.
-    HighRatePuts,
+    HighRatePuts = TC_TYPE_HRP,
     /// Restricted ordering.
-    Restricted,
+    Restricted = TC_TYPE_RESTRICTED,
     /// Leaves of hardware collectives.
-    CollectiveLeaf,
-}
-
-impl TrafficClassType {
-    const fn number(self) -> u32 {
-        match self {
-            Self::Default => TC_TYPE_DEFAULT,
-            Self::HighRatePuts => TC_TYPE_HRP,
-            Self::Restricted => TC_TYPE_RESTRICTED,
-            Self::CollectiveLeaf => TC_TYPE_COLL_LEAF,
-        }
-    }
+    CollectiveLeaf = TC_TYPE_COLL_LEAF,
 }
 
 /// A traffic class of Ethernet frames.
+#[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum EthernetClass {
     /// The first class.
-    Tc1,
+    Tc1 = TC_ETH_TC1,
     /// The class shared with everything else.
-    Shared,
+    Shared = TC_ETH_SHARED,
     /// The second class.
-    Tc2,
-}
-
-impl EthernetClass {
-    const fn number(self) -> u32 {
-        match self {
-            Self::Tc1 => 5,
-            Self::Shared => 6,
-            Self::Tc2 => 7,
-        }
-    }
+    Tc2 = TC_ETH_TC2,
 }
 
 /// Which local communication profile ids (LCIDs) are acceptable.
+#[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LcidChoice {
     /// LCID 0, which a queue for triggered commands needs.
-    Triggered,
+    Triggered = LCID_TRIG,
     /// Any but LCID 0.
-    NotTriggered,
+    NotTriggered = LCID_NON_TRIG,
     /// Any.
-    Any,
-}
-
-impl LcidChoice {
-    const fn number(self) -> u32 {
-        match self {
-            Self::Triggered => LCID_TRIG,
-            Self::NotTriggered => LCID_NON_TRIG,
-            Self::Any => LCID_ANY,
-        }
-    }
+    Any = LCID_ANY,
 }
 
 /// Options for allocating a communication profile.
@@ -116,25 +89,18 @@ impl ProfileOptions {
     pub fn ethernet(class: EthernetClass, priority: u8) -> Self {
         Self {
             vni: priority.into(),
-            class: class.number(),
+            class: class as u32,
             class_type: TrafficClassType::Default,
             lcid: None,
             ethernet: true,
         }
     }
 
-    /// Sets a type other than [`TrafficClassType::Default`].
-    #[must_use]
-    pub fn class_type(mut self, class_type: TrafficClassType) -> Self {
-        self.class_type = class_type;
-        self
-    }
-
-    /// Requests a particular LCID (TRIG_CP_ALLOC; needs 13.1 or later).
-    #[must_use]
-    pub fn lcid(mut self, choice: LcidChoice) -> Self {
-        self.lcid = Some(choice);
-        self
+    setters! {
+        /// Sets a type other than [`TrafficClassType::Default`].
+        class_type: TrafficClassType;
+        /// Requests a particular LCID (TRIG_CP_ALLOC; needs 13.1 or later).
+        lcid: LcidChoice;
     }
 }
 
@@ -193,7 +159,7 @@ impl Lni {
     #[doc(alias = "cxil_alloc_trig_cp")]
     pub fn alloc_cp_with(&self, options: &ProfileOptions) -> Result<CommunicationProfile> {
         let (lni, device) = (self.id(), self.device());
-        let tc_type = options.class_type.number();
+        let tc_type = options.class_type as u32;
         let attempt = Attempt::OnVni {
             service: self.service(),
             vni: options.vni,
@@ -224,7 +190,7 @@ impl Lni {
                 vni: options.vni,
                 tc: options.class,
                 tc_type,
-                cp_type: choice.number(),
+                cp_type: choice as u32,
                 ..TrigCpAllocCmd::new()
             };
             device.attempt(attempt, &command)

@@ -14,7 +14,7 @@ use super::object::{Object, Window, closable};
 use super::shared_profile::ProfileUse;
 use super::{CommunicationProfile, EventQueue, Lni, LniInner};
 use crate::Resource;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 
 /// The most commands that a queue can have.
 const MAX_SLOTS: u32 = 65_536;
@@ -24,29 +24,19 @@ const LCID_OF_TRIGGERED: u32 = 0;
 const MAX_THRESHOLD_SET: u32 = 3;
 
 /// When the NIC writes a queue's read pointer back.
+#[repr(u32)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum UpdatePolicy {
     /// After each command.
     #[default]
-    Always,
+    Always = CQ_UPDATE_ALWAYS,
     /// Often, and when the queue runs empty.
-    OftenAndWhenEmpty,
+    OftenAndWhenEmpty = CQ_UPDATE_HIGH_FREQ_EMPTY,
     /// Rarely, and when the queue runs empty.
-    SeldomAndWhenEmpty,
+    SeldomAndWhenEmpty = CQ_UPDATE_LOW_FREQ_EMPTY,
     /// Rarely.
-    Seldom,
-}
-
-impl UpdatePolicy {
-    const fn number(self) -> u32 {
-        match self {
-            Self::Always => CQ_UPDATE_ALWAYS,
-            Self::OftenAndWhenEmpty => CQ_UPDATE_HIGH_FREQ_EMPTY,
-            Self::SeldomAndWhenEmpty => CQ_UPDATE_LOW_FREQ_EMPTY,
-            Self::Seldom => CQ_UPDATE_LOW_FREQ,
-        }
-    }
+    Seldom = CQ_UPDATE_LOW_FREQ,
 }
 
 /// Options for allocating a transmit queue.
@@ -56,7 +46,7 @@ pub struct TxqOptions<'a> {
     policy: UpdatePolicy,
     counter_pool: u32,
     flags: u32,
-    events: Option<&'a EventQueue>,
+    event_queue: Option<&'a EventQueue>,
 }
 
 impl<'a> TxqOptions<'a> {
@@ -68,22 +58,17 @@ impl<'a> TxqOptions<'a> {
             policy: UpdatePolicy::Always,
             counter_pool: 0,
             flags: CQ_IS_TX,
-            events: None,
+            event_queue: None,
         }
     }
 
-    /// Sets when the read pointer is written back.
-    #[must_use]
-    pub const fn policy(mut self, policy: UpdatePolicy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Sets the pool of statistics counters for the queue.
-    #[must_use]
-    pub const fn counter_pool(mut self, pool: u32) -> Self {
-        self.counter_pool = pool;
-        self
+    setters! {
+        /// Sets when the read pointer is written back.
+        policy: UpdatePolicy;
+        /// Sets the pool of statistics counters for the queue.
+        counter_pool: u32;
+        /// Sets the event queue to which errors of the queue are reported.
+        event_queue: &'a EventQueue;
     }
 
     /// Allows triggered commands in the queue. Its profile must have LCID 0.
@@ -99,13 +84,6 @@ impl<'a> TxqOptions<'a> {
         self.flags |= CQ_TX_ETHERNET;
         self
     }
-
-    /// Sets the event queue to which errors of the queue are reported.
-    #[must_use]
-    pub const fn event_queue(mut self, events: &'a EventQueue) -> Self {
-        self.events = Some(events);
-        self
-    }
 }
 
 /// Options for allocating a target queue.
@@ -114,7 +92,7 @@ pub struct TgqOptions<'a> {
     slots: u32,
     policy: UpdatePolicy,
     credit_thresholds: u32,
-    events: Option<&'a EventQueue>,
+    event_queue: Option<&'a EventQueue>,
 }
 
 impl<'a> TgqOptions<'a> {
@@ -125,29 +103,17 @@ impl<'a> TgqOptions<'a> {
             slots,
             policy: UpdatePolicy::Always,
             credit_thresholds: 0,
-            events: None,
+            event_queue: None,
         }
     }
 
-    /// Sets when the read pointer is written back.
-    #[must_use]
-    pub const fn policy(mut self, policy: UpdatePolicy) -> Self {
-        self.policy = policy;
-        self
-    }
-
-    /// Selects one of the four sets of credit thresholds, 0 to 3.
-    #[must_use]
-    pub const fn credit_thresholds(mut self, set: u32) -> Self {
-        self.credit_thresholds = set;
-        self
-    }
-
-    /// Sets the event queue to which errors of the queue are reported.
-    #[must_use]
-    pub const fn event_queue(mut self, events: &'a EventQueue) -> Self {
-        self.events = Some(events);
-        self
+    setters! {
+        /// Sets when the read pointer is written back.
+        policy: UpdatePolicy;
+        /// Selects one of the four sets of credit thresholds, 0 to 3.
+        credit_thresholds: u32;
+        /// Sets the event queue to which errors of the queue are reported.
+        event_queue: &'a EventQueue;
     }
 }
 
@@ -175,11 +141,8 @@ impl Queue {
         let device = lni.device();
         if opts.count > MAX_SLOTS {
             let text = format!("a queue of {} commands: expected at most 65536", opts.count);
-            return Err(
-                Error::new(ErrorKind::InvalidInput(text.into()), Errno::E2BIG)
-                    .during(OPCODE)
-                    .on(device.id()),
-            );
+            let kind = ErrorKind::InvalidInput(text.into());
+            return Err(device.error(kind, Errno::E2BIG, OPCODE));
         }
         if let Some(events) = events {
             let other = events.inner().device();
@@ -249,13 +212,19 @@ impl Lni {
         }
         let opts = CqAllocOpts {
             count: options.slots,
-            policy: options.policy.number(),
+            policy: options.policy as u32,
             stat_cnt_pool: options.counter_pool,
             flags: options.flags,
             lcid: profile.lcid(),
             lpe_cdt_thresh_id: 0,
         };
-        let queue = Queue::alloc(self, opts, Resource::Txqs, options.events, Some(profile))?;
+        let queue = Queue::alloc(
+            self,
+            opts,
+            Resource::Txqs,
+            options.event_queue,
+            Some(profile),
+        )?;
         Ok(Txq { queue })
     }
 
@@ -292,13 +261,13 @@ impl Lni {
         }
         let opts = CqAllocOpts {
             count: options.slots,
-            policy: options.policy.number(),
+            policy: options.policy as u32,
             stat_cnt_pool: 0,
             flags: 0,
             lcid: 0,
             lpe_cdt_thresh_id: options.credit_thresholds,
         };
-        let queue = Queue::alloc(self, opts, Resource::Tgqs, options.events, None)?;
+        let queue = Queue::alloc(self, opts, Resource::Tgqs, options.event_queue, None)?;
         Ok(Tgq { queue })
     }
 }

@@ -15,7 +15,7 @@ use crate::{
 pub struct ServiceSpecBuilder {
     members: Option<Vec<Member>>,
     vnis: Option<Vec<Vni>>,
-    range: Option<VniRange>,
+    vni_range: Option<VniRange>,
     unrestricted: bool,
     traffic_classes: Option<TrafficClasses>,
     limits: Option<Limits>,
@@ -32,7 +32,7 @@ impl Default for ServiceSpecBuilder {
         Self {
             members: None,
             vnis: None,
-            range: None,
+            vni_range: None,
             unrestricted: false,
             traffic_classes: None,
             limits: None,
@@ -72,22 +72,39 @@ impl ServiceSpecBuilder {
         self
     }
 
-    /// Gives access to a block of VNIs. Needs SHS 13.1 or later.
-    pub fn vni_range(mut self, range: VniRange) -> Self {
-        self.range = Some(range);
-        self
-    }
-
-    /// Requests that no other service may get the VNIs, now or later.
-    ///
-    /// A block of two or more VNIs always has this property. Single VNIs have it from SHS 13.0 to
-    /// 14.0.0. Other drivers let any number of services list the same VNI; with those, or if the
-    /// release cannot be determined, making the service fails with
-    /// [`ErrorKind::NotGuaranteed`](crate::ErrorKind::NotGuaranteed). The driver does not store
-    /// this request.
-    pub fn exclusive_vnis(mut self, exclusive: bool) -> Self {
-        self.exclusive_vnis = exclusive;
-        self
+    setters! {
+        /// Requests that no other service may get the VNIs, now or later.
+        ///
+        /// A block of two or more VNIs always has this property. Single VNIs have it from SHS 13.0 to
+        /// 14.0.0. Other drivers let any number of services list the same VNI; with those, or if the
+        /// release cannot be determined, making the service fails with
+        /// [`ErrorKind::NotGuaranteed`](crate::ErrorKind::NotGuaranteed). The driver does not store
+        /// this request.
+        exclusive_vnis: bool;
+        /// Sets whether the service is enabled after it is made. The default is true.
+        enabled: bool;
+        /// Marks the service as a system service. The driver only stores this.
+        system: bool;
+        /// Sets a counter pool, 0 to 3. The driver only stores this.
+        counter_pool: u8;
+        /// Gives every LNI communication profiles of its own, which
+        /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only for
+        /// services with a VNI range, from SHS 13.1 on.
+        exclusive_cp: bool;
+        /// Gives access to a block of VNIs. Needs SHS 13.1 or later.
+        vni_range: VniRange;
+        /// Allows only these traffic classes. The default is to allow all.
+        traffic_classes: TrafficClasses;
+        /// Sets the limit of every resource: start from [`Limits::none`] or [`Limits::all_of`] a NIC.
+        ///
+        /// Without limits a service may have everything that the NIC has. It reserves nothing but 8
+        /// TLEs, for which it takes a TLE pool. TLEs come in pools of at least 8, and a NIC has three
+        /// for services other than the default one; limits without TLEs need no pool. Reserving LEs
+        /// takes one of 15 LE pools.
+        limits: Limits;
+        /// Sets how many LNIs may share one RGID. The default is 1, unless the driver's administrator
+        /// has configured another.
+        lnis_per_rgid: LnisPerRgid;
     }
 
     /// Names no VNIs at all; [`VniAccess::Unrestricted`] describes what that means in each release.
@@ -105,63 +122,13 @@ impl ServiceSpecBuilder {
         }
     }
 
-    /// Allows only these traffic classes. The default is to allow all.
-    pub fn traffic_classes(mut self, classes: TrafficClasses) -> Self {
-        self.traffic_classes = Some(classes);
-        self
-    }
-
-    /// Sets the limit of every resource: start from [`Limits::none`] or [`Limits::all_of`] a NIC.
-    ///
-    /// Without limits a service may have everything that the NIC has. It reserves nothing but 8
-    /// TLEs, for which it takes a TLE pool. TLEs come in pools of at least 8, and a NIC has three
-    /// for services other than the default one; limits without TLEs need no pool. Reserving LEs
-    /// takes one of 15 LE pools.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = Some(limits);
-        self
-    }
-
-    /// Sets whether the service is enabled after it is made. The default is true.
-    pub fn enabled(mut self, enabled: bool) -> Self {
-        self.enabled = enabled;
-        self
-    }
-
-    /// Marks the service as a system service. The driver only stores this.
-    pub fn system(mut self, system: bool) -> Self {
-        self.system = system;
-        self
-    }
-
-    /// Sets a counter pool, 0 to 3. The driver only stores this.
-    pub fn counter_pool(mut self, pool: u8) -> Self {
-        self.counter_pool = pool;
-        self
-    }
-
-    /// Gives every LNI communication profiles of its own, which
-    /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only for
-    /// services with a VNI range, from SHS 13.1 on.
-    pub fn exclusive_cp(mut self, exclusive: bool) -> Self {
-        self.exclusive_cp = exclusive;
-        self
-    }
-
-    /// Sets how many LNIs may share one RGID. The default is 1, unless the driver's administrator
-    /// has configured another.
-    pub fn lnis_per_rgid(mut self, count: LnisPerRgid) -> Self {
-        self.lnis_per_rgid = Some(count);
-        self
-    }
-
     /// Checks the specification and returns it.
     ///
     /// # Errors
     ///
     /// [`InvalidSpec`] says what is wrong and what would be right.
     pub fn build(self) -> Result<ServiceSpec, InvalidSpec> {
-        let vnis = match (self.vnis, self.range, self.unrestricted) {
+        let vnis = match (self.vnis, self.vni_range, self.unrestricted) {
             (Some(vnis), None, false) => VniAccess::List(VniList::new(vnis)?),
             (None, Some(range), false) => VniAccess::Range(range),
             (None, None, true) => VniAccess::Unrestricted,

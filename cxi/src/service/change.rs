@@ -1,11 +1,11 @@
 //! Changing a service.
 
-use cxi_ioctl::Opcode;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcEnableCmd, SvcFlags, SvcUpdateCmd};
+use cxi_ioctl::{Errno, Opcode};
 
 use super::{Service, ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::explain::Attempt;
 use crate::{ServiceId, VniAccess};
 
@@ -33,11 +33,7 @@ impl Services {
     pub fn update(&self, id: ServiceId, spec: &ServiceSpec) -> Result<()> {
         let service = self.get(id)?;
         self.guard_vni_count(&service, Opcode::SVC_UPDATE)?;
-        let refuse = |text: String| {
-            Err(Error::invalid(ErrorKind::InvalidInput(text.into()))
-                .during(Opcode::SVC_UPDATE)
-                .on(self.device.id()))
-        };
+        let refuse = |text: String| Err(self.device.invalid(Opcode::SVC_UPDATE, text));
         if service.is_limited() != spec.limits.is_some() {
             let (has, wants) = if service.is_limited() {
                 ("has limits", "has none")
@@ -67,9 +63,8 @@ impl Services {
                 .into(),
                 has: self.device.driver()?.detected_release(),
             };
-            return Err(Error::invalid(kind)
-                .during(Opcode::SVC_UPDATE)
-                .on(self.device.id()));
+            let device = &self.device;
+            return Err(device.error(kind, Errno::EINVAL, Opcode::SVC_UPDATE));
         }
         self.store(id, spec)
     }

@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc};
-use cxi_ioctl::{Opcode, Refusal, execute_explained};
+use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
 
 use super::read::numbered;
 use super::{ScopedService, ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, VniConflict};
 use crate::explain::Attempt;
-use crate::{Backoff, ServiceId, SystemClock, VniAccess};
+use crate::{Backoff, DriverRelease, ServiceId, SystemClock, VniAccess, VniRange};
+
+const OPCODE: Opcode = Opcode::SVC_ALLOC;
 
 /// How long undoing may take.
 const UNDO: Duration = Duration::from_millis(100);
@@ -71,13 +73,90 @@ impl Services {
 
     /// Checks what can be known before sending; returns what the driver can certainly do.
     fn check(&self, spec: &ServiceSpec) -> Result<Capabilities> {
-        let device = self.device.id();
-        let totals = self.device.totals()?;
-        spec.fits(&totals)
-            .map_err(|error| Error::invalid(error).during(Opcode::SVC_ALLOC).on(device))?;
+        spec.fits(&self.device.totals()?)
+            .map_err(|error| self.device.error(error.into(), Errno::EINVAL, OPCODE))?;
         let proven = self.device.proven_capabilities()?;
         self.check_release(spec, proven)?;
         Ok(proven)
+    }
+
+    /// Refuses what this driver does not support, or not as requested.
+    fn check_release(&self, spec: &ServiceSpec, proven: Capabilities) -> Result<()> {
+        let device = &self.device;
+        if spec.netns().is_some() {
+            device.needs(Capabilities::NETNS, OPCODE)?;
+        }
+        match spec.vnis {
+            VniAccess::Range(_) => device.needs(Capabilities::VNI_RANGES, OPCODE)?,
+            VniAccess::Unrestricted => device.guard(Quirks::OPEN_VNIS, OPCODE)?,
+            VniAccess::List(_) => {}
+        }
+        if spec.lnis_per_rgid.is_some_and(|count| count.get() > 1) {
+            device.guard(Quirks::SHARED_RGID, Opcode::SVC_SET_LPR)?;
+        }
+        if spec.exclusive_vnis {
+            self.check_exclusive(spec.vnis)?;
+        }
+        let lists_no_vni = matches!(spec.vnis, VniAccess::List(list) if list.is_empty());
+        if lists_no_vni && !proven.contains(Capabilities::EMPTY_VNI_LIST) {
+            device.needs(Capabilities::EMPTY_VNI_LIST, OPCODE)?;
+        }
+        let lacks_members = spec.members.is_some_and(|members| members.is_empty());
+        if lacks_members && !proven.contains(Capabilities::UNUSED_MEMBER_SLOTS) {
+            // SHS 13.0 would open it to everybody.
+            let what = "a service without any member";
+            return Err(device.unsupported(what, DriverRelease::Shs13_1, OPCODE));
+        }
+        if proven.contains(Capabilities::POOL_FLAGS) {
+            return Ok(());
+        }
+        self.check_pools(spec)
+    }
+
+    /// SHS 12.0 keeps the LE pools of a service that it refuses for lack of TLEs, so the request
+    /// must not be sent.
+    fn check_pools(&self, spec: &ServiceSpec) -> Result<()> {
+        if !self.device.threatens(Quirks::REFUSED_SERVICE_LEAK)? {
+            return Ok(());
+        }
+        match self.short_of_tles(&spec.to_kernel(Capabilities::empty())) {
+            Some(shortage) => {
+                let kind = ErrorKind::NotEnough(shortage);
+                Err(self.device.error(kind, Errno::ENOSPC, OPCODE))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Whether the driver keeps other services off the VNIs.
+    fn check_exclusive(&self, vnis: VniAccess) -> Result<()> {
+        let single = match vnis {
+            VniAccess::List(list) => list.iter().map(VniRange::from).collect(),
+            VniAccess::Range(range) if range.size() == 1 => vec![range],
+            // Blocks never overlap anything.
+            _ => Vec::new(),
+        };
+        let Some(first) = single.first() else {
+            return Ok(());
+        };
+        let driver = self.device.driver()?;
+        if driver.can(Capabilities::EXCLUSIVE_VNIS) {
+            return Ok(());
+        }
+        let refuse = |kind, errno| Err(self.device.error(kind, errno, OPCODE));
+        let listed = self.list().unwrap_or_default();
+        if let Some(conflict) = VniConflict::find(&listed, &single, |_, _| true) {
+            return refuse(ErrorKind::VniTaken(conflict), Errno::EEXIST);
+        }
+        let has = driver.detected_release();
+        let instead = if driver.can(Capabilities::VNI_RANGES) {
+            "; a block of two VNIs or more would be exclusive"
+        } else {
+            ""
+        };
+        let what = format!("that no other service gets VNI {first}{instead}");
+        let what = what.into();
+        refuse(ErrorKind::NotGuaranteed { what, has }, Errno::EOPNOTSUPP)
     }
 
     fn allocate(&self, desc: &SvcDesc) -> Result<ServiceId> {
@@ -96,8 +175,9 @@ impl Services {
             ..SvcAllocCmd::new()
         };
         match execute_explained(self.device.transport(), &command) {
-            Ok(response) => numbered(response.svc_id)
-                .map_err(|error| error.during(Opcode::SVC_ALLOC).on(self.device.id())),
+            Ok(response) => {
+                numbered(response.svc_id).map_err(|error| error.during(OPCODE).on(self.device.id()))
+            }
             Err(Refusal { error, response }) => {
                 let attempt = Attempt::Create {
                     desc: svc_desc,

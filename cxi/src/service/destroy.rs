@@ -1,4 +1,4 @@
-//! Destroying a service.
+//! Destroying a service, now or with its handle.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use cxi_ioctl::Command;
 use cxi_ioctl::abi::service::SvcDestroyCmd;
 
 use super::Services;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, NotClosed, Result};
 use crate::explain::Attempt;
 use crate::{Backoff, Clock, ServiceId, SystemClock};
 
@@ -25,9 +25,7 @@ impl Services {
     pub fn destroy(&self, id: ServiceId) -> Result<()> {
         if id.is_default() {
             let text = "the default service (1) cannot be destroyed; it can be disabled";
-            return Err(Error::invalid(ErrorKind::InvalidInput(text.into()))
-                .during(SvcDestroyCmd::OPCODE)
-                .on(self.device.id()));
+            return Err(self.device.invalid(SvcDestroyCmd::OPCODE, text));
         }
         self.check_vni_count(id, SvcDestroyCmd::OPCODE)?;
         self.device
@@ -68,20 +66,98 @@ impl Services {
             let waited = clock.now().saturating_sub(start);
             let left = deadline.saturating_sub(waited);
             if left.is_zero() {
-                return Err(Error::new(
-                    ErrorKind::Busy {
-                        what: format!("service {id}").into(),
-                        waited: Some((waited, attempts)),
-                    },
-                    error.errno(),
-                )
-                .during(SvcDestroyCmd::OPCODE)
-                .on(self.device.id()));
+                let busy = ErrorKind::Busy {
+                    what: format!("service {id}").into(),
+                    waited: Some((waited, attempts)),
+                };
+                let device = &self.device;
+                return Err(device.error(busy, error.errno(), SvcDestroyCmd::OPCODE));
             }
             // The last attempt is made at the deadline, not before it.
             clock.sleep(pause.max(Duration::from_micros(1)).min(left));
         }
         // The pauses never end.
         self.destroy(id)
+    }
+}
+
+/// A service that is destroyed when this value is dropped, unless it is [kept](Self::keep).
+///
+/// Dropping tries once and ignores errors; [`destroy`](Self::destroy) reports them.
+///
+/// ```
+/// # use cxi::{Device, ServiceSpec, Vni};
+/// # use cxi_mock::{Nic, NicConfig};
+/// # let nic = Nic::new(NicConfig::new())?;
+/// # let services = Device::from(nic.root()?).services();
+/// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
+/// let service = services.create_scoped(&spec)?;
+/// let id = service.id();
+/// drop(service);
+/// assert!(services.get(id).is_err());
+/// # Ok::<_, Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+#[must_use = "the service is destroyed when this is dropped"]
+pub struct ScopedService {
+    services: Services,
+    id: ServiceId,
+    /// It was kept, or is already destroyed.
+    kept: bool,
+}
+
+impl ScopedService {
+    pub(super) fn new(services: Services, id: ServiceId) -> Self {
+        Self {
+            services,
+            id,
+            kept: false,
+        }
+    }
+
+    /// The service.
+    #[must_use]
+    pub fn id(&self) -> ServiceId {
+        self.id
+    }
+
+    /// The services of the NIC.
+    #[must_use]
+    pub fn services(&self) -> &Services {
+        &self.services
+    }
+
+    /// Keeps the service.
+    #[allow(clippy::must_use_candidate, reason = "the id may be known already")]
+    pub fn keep(mut self) -> ServiceId {
+        self.kept = true;
+        self.id
+    }
+
+    /// Destroys the service now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Services::destroy`]; the error contains the handle.
+    pub fn destroy(self) -> Result<(), NotClosed<Self>> {
+        match self.services.destroy(self.id) {
+            Ok(()) => {
+                self.keep();
+                Ok(())
+            }
+            Err(error) => Err(NotClosed {
+                handle: self,
+                error,
+            }),
+        }
+    }
+}
+
+impl Drop for ScopedService {
+    fn drop(&mut self) {
+        if !self.kept {
+            // Errors cannot be reported from here; use `destroy` to see them.
+            let _ = self.services.destroy(self.id);
+        }
     }
 }

@@ -2,29 +2,24 @@
 
 mod builder;
 mod change;
-pub(crate) mod conflict;
 mod create;
 mod destroy;
 #[cfg(feature = "serde")]
 mod forms;
 #[cfg(feature = "serde")]
 mod json;
-mod netns;
 mod query;
 mod read;
-mod requirements;
-mod scoped;
 mod settings;
 mod spec;
 pub(crate) mod stock;
-mod vni_range;
 
 use crate::Device;
 
 pub use builder::ServiceSpecBuilder;
+pub use destroy::ScopedService;
 pub use query::Usage;
 pub use read::{Service, ServiceBuffer};
-pub use scoped::ScopedService;
 pub use spec::{InvalidSpec, ServiceSpec};
 
 /// The services of a NIC.

@@ -1,13 +1,17 @@
-//! RGID sharing, exclusive communication profiles, and the complete specification of a service.
+//! Settings of a service that are not in its descriptor: its VNI range, network namespace, RGID
+//! sharing and exclusive communication profiles.
 
-use cxi_ioctl::abi::service::{SvcGetExclusiveCpCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd};
+use cxi_ioctl::abi::service::{
+    SvcGetExclusiveCpCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd, SvcGetVniRangeResp,
+    SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd,
+};
 use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
 
-use super::{ServiceSpec, Services};
+use super::{Service, ServiceSpec, Services};
 use crate::driver::{Capabilities, Quirks};
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result, VniConflict};
 use crate::explain::Attempt;
-use crate::{LnisPerRgid, Member, Members, ServiceId, VniAccess};
+use crate::{LnisPerRgid, Member, Members, ServiceId, VniAccess, VniRange};
 
 impl Services {
     /// Returns the specification that would make a service like this one: [`get`](Self::get), plus
@@ -135,5 +139,202 @@ impl Services {
             Err(error) if error.errno() == Errno::ENOENT => Ok(false),
             Err(error) => Err(self.device.explain(&Attempt::OnService(id), error)),
         }
+    }
+
+    /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). Needs SHS 13.1 or later.
+    ///
+    /// The service must have been made with [unrestricted VNIs](crate::VniAccess::Unrestricted) and
+    /// have no range yet; it has to be [enabled](Self::set_enabled) afterwards.
+    /// [`create`](Self::create) with a range takes care of all that.
+    ///
+    /// A driver that refuses a range leaves the service broken, and it must be destroyed. Whatever
+    /// can be known to go wrong is therefore checked first.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::InvalidInput`], nothing was sent: the service lists its VNIs, or already has
+    ///   a range, of which the driver would lose track.
+    /// - [`ErrorKind::VniTaken`] (EEXIST): another service has one of the VNIs.
+    /// - [`ErrorKind::Unsupported`].
+    #[doc(alias = "cxil_svc_set_vni_range")]
+    pub fn set_vni_range(&self, id: ServiceId, range: VniRange) -> Result<()> {
+        const OPCODE: Opcode = SvcSetVniRangeCmd::OPCODE;
+        self.device.needs(Capabilities::VNI_RANGES, OPCODE)?;
+        let service = self.exists(id, OPCODE)?;
+        if service.restricted_vnis() {
+            let text = format!(
+                "service {id} lists its VNIs ({}): it takes no range",
+                service.vnis()
+            );
+            return Err(self.device.invalid(OPCODE, text));
+        }
+        if let Some(present) = self.vni_range(id)? {
+            let text = format!("service {id} has VNI range {present} already: it takes no other");
+            return Err(self.device.invalid(OPCODE, text));
+        }
+        // Every driver refuses blocks that overlap, unless both are single VNIs.
+        let is_certain = |a: VniRange, b: VniRange| a.size() > 1 || b.size() > 1;
+        let listed = self.list().unwrap_or_default();
+        let others = listed.iter().filter(|other| other.id() != id);
+        if let Some(conflict) = VniConflict::find(others, &[range], is_certain) {
+            let kind = ErrorKind::VniTaken(conflict);
+            return Err(self.device.error(kind, Errno::EEXIST, OPCODE));
+        }
+        self.write_vni_range(id, range)
+    }
+
+    pub(super) fn write_vni_range(&self, id: ServiceId, range: VniRange) -> Result<()> {
+        let command = SvcSetVniRangeCmd {
+            svc_id: id.get(),
+            vni_min: range.first().into(),
+            vni_max: range.last().into(),
+            ..SvcSetVniRangeCmd::new()
+        };
+        self.device
+            .attempt(Attempt::SetVniRange(id, range), &command)
+    }
+
+    /// Returns the VNI block of a service (SVC_GET_VNI_RANGE); `None` if it lists its VNIs, has no
+    /// range yet, or the driver does not support ranges.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - ENOENT: the service lost its range, because a driver refused one. Destroy it.
+    #[doc(alias = "cxil_svc_get_vni_range")]
+    pub fn vni_range(&self, id: ServiceId) -> Result<Option<VniRange>> {
+        match self.device.execute(&SvcGetVniRangeCmd::of(id.get())) {
+            Ok(found) => self.bounds(found).map(Some),
+            // EOPNOTSUPP: a group that was not made as a service.
+            Err(error) if matches!(error.errno(), Errno::EINVAL | Errno::EOPNOTSUPP) => {
+                let service = self.exists(id, SvcGetVniRangeCmd::OPCODE)?;
+                if service.counts_a_range() {
+                    return Err(self.device.refused(error, |_| None));
+                }
+                Ok(None)
+            }
+            Err(error) => Err(self.device.explain(&Attempt::OnService(id), error)),
+        }
+    }
+
+    /// Whether a driver refused the range of a service. Either another service was in the way, and
+    /// destroying this one is harmless; or a domain of uid 0 was, and the driver keeps a profile
+    /// that it has freed. The two cannot be told apart afterwards.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::vni_range`], except ENOENT.
+    pub fn has_lost_range(&self, id: ServiceId) -> Result<bool> {
+        match self.vni_range(id) {
+            Ok(_) => Ok(false),
+            Err(error) if error.errno() == Errno::ENOENT => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn bounds(&self, found: SvcGetVniRangeResp) -> Result<VniRange> {
+        VniRange::from_bounds(found.vni_min.into(), found.vni_max.into()).map_err(|error| {
+            let text = format!("the driver answers with an invalid range: {error}");
+            let kind = ErrorKind::Refused(text.into());
+            self.device
+                .error(kind, Errno::EPROTO, SvcGetVniRangeCmd::OPCODE)
+        })
+    }
+
+    /// The range of a service that was read; also `None` if it was lost.
+    pub(super) fn range_of(&self, service: &Service) -> Result<Option<VniRange>> {
+        match self
+            .device
+            .execute(&SvcGetVniRangeCmd::of(service.id().get()))
+        {
+            Ok(found) => self.bounds(found).map(Some),
+            Err(error) => match error.errno() {
+                Errno::ENOENT => Ok(None),
+                Errno::EINVAL | Errno::EOPNOTSUPP if !service.counts_a_range() => Ok(None),
+                _ => Err(self.device.refused(error, |_| None)),
+            },
+        }
+    }
+
+    /// Admits the processes of a network namespace to a service (SVC_SET_NETNS). `inode` is the
+    /// namespace's inode number. Needs SHS 14.0 or later.
+    ///
+    /// The service must be disabled and restricted to members, none of which is a uid or gid.
+    /// [`create`](Self::create) with [`Member::NetNs`] takes care of everything. Namespaces
+    /// accumulate: no command removes one. Inode numbers are reused after a namespace is gone.
+    ///
+    /// # Errors
+    ///
+    /// - [`ErrorKind::NoSuchService`] (EINVAL).
+    /// - [`ErrorKind::Busy`] (EBUSY): the service is enabled.
+    /// - EEXIST: it has a uid, a gid or this namespace already, or is open to everyone.
+    /// - [`ErrorKind::Unsupported`].
+    #[doc(alias = "cxil_svc_set_netns")]
+    pub fn set_netns(&self, id: ServiceId, inode: u32) -> Result<()> {
+        const OPCODE: Opcode = SvcSetNetnsCmd::OPCODE;
+        if let Err(error) = Members::new([Member::NetNs(inode)]) {
+            return Err(self.device.invalid(OPCODE, error.to_string()));
+        }
+        self.device.needs(Capabilities::NETNS, OPCODE)?;
+        let command = SvcSetNetnsCmd {
+            svc_id: id.get(),
+            netns: inode,
+            ..SvcSetNetnsCmd::new()
+        };
+        self.device.attempt(Attempt::OnService(id), &command)
+    }
+
+    /// The network namespace that may use a service, by inode number (SVC_GET_NETNS). If there are
+    /// several, the lowest; `None` if there is none, or the driver does not support them.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchService`] (EINVAL).
+    #[doc(alias = "cxil_svc_get_netns")]
+    pub fn netns(&self, id: ServiceId) -> Result<Option<u32>> {
+        match self.device.execute(&SvcGetNetnsCmd::of(id.get())) {
+            Ok(found) => Ok(Some(found.value)),
+            Err(error) if error.errno() == Errno::EINVAL => {
+                self.exists(id, SvcGetNetnsCmd::OPCODE)?;
+                Ok(None)
+            }
+            Err(error) => Err(self.device.refused(error, |_| None)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use cxi_ioctl::{Mapping, Request, Transport};
+
+    use super::*;
+    use crate::Device;
+
+    /// A driver that refuses everything.
+    #[derive(Debug)]
+    struct Refusing(Errno);
+
+    impl Transport for Refusing {
+        fn submit(&self, _: Request<'_>) -> std::result::Result<(), Errno> {
+            Err(self.0)
+        }
+
+        fn map(&self, _: u64, _: usize) -> std::result::Result<Mapping, Errno> {
+            Err(self.0)
+        }
+    }
+
+    #[test]
+    fn a_range_is_lost_only_if_the_driver_says_so() {
+        let lost = |errno| {
+            let device = Device::from(Arc::new(Refusing(errno)));
+            let lost = device.services().has_lost_range(ServiceId::DEFAULT);
+            lost.map_err(|error| error.errno())
+        };
+        assert_eq!(lost(Errno::ENOENT), Ok(true));
+        assert_eq!(lost(Errno::EIO), Err(Errno::EIO));
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::common::{ALL, device, nic, root, user};
 use cxi::driver::{Capabilities, DetectedRelease, Quirks};
 use cxi::{Device, DeviceId, DriverRelease};
-use cxi_ioctl::{Errno, Mapping, Opcode, Request, Trace, Transport};
+use cxi_ioctl::{Errno, Mapping, Opcode, Record, Request, Transport};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 const CALLERS: [Credentials; 2] = [Credentials::root(), Credentials::user(1000, 1000)];
@@ -129,12 +129,12 @@ fn finding_out_changes_nothing_and_is_done_once() {
                 )
                 .unwrap();
                 let state = nic.state();
-                let (trace, log) = Trace::logging(nic.open().unwrap().transport(caller));
-                let device = Device::from(Arc::new(trace));
+                let record = Arc::new(Record::new(nic.open().unwrap().transport(caller)));
+                let device = Device::from(Arc::clone(&record));
                 device.driver().unwrap();
-                assert_eq!(log.take().len(), 6, "{release}");
+                assert_eq!(record.take().opcodes().count(), 6, "{release}");
                 device.clone().driver().unwrap();
-                assert_eq!(log.take().len(), 0, "{release}");
+                assert_eq!(record.take().opcodes().count(), 0, "{release}");
                 assert_eq!(nic.state(), state, "{release}");
                 assert_eq!(nic.hazards(), [], "{release}");
             }

@@ -10,7 +10,7 @@ use cxi::{
 };
 use cxi_ioctl::abi::profile::CpAllocCmd;
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcFlags};
-use cxi_ioctl::{Errno, Exchange, Opcode, Record, execute};
+use cxi_ioctl::{Errno, Opcode, Record, execute};
 use cxi_mock::{Fault, Nic};
 
 #[test]
@@ -323,12 +323,9 @@ fn who_accepts_a_hazard_pays_for_no_look_at_it() {
     let sent = |device: Device| {
         let services = device.services();
         let id = services.create(&spec).unwrap();
-        let before = file.recording().exchanges.len();
+        let _created = file.take();
         services.destroy(id).unwrap();
-        file.recording().exchanges[before..]
-            .iter()
-            .filter_map(Exchange::opcode)
-            .collect::<Vec<_>>()
+        file.take().opcodes().collect::<Vec<_>>()
     };
     assert_eq!(sent(device.clone()), [Opcode::SVC_GET, Opcode::SVC_DESTROY]);
     let insisting = device.allow_quirks(Quirks::VNI_COUNT);

@@ -13,8 +13,8 @@ fn run_named(release: DriverRelease, name: &str, plan: Plan) -> Run {
 
 /// Lengths and answers of a command, oldest first.
 fn sent(run: &Run, opcode: Opcode) -> Vec<(usize, Result<(), Errno>)> {
-    let log = run.log.iter().filter(|entry| entry.opcode == opcode);
-    log.map(|entry| (entry.command.len(), entry.result))
+    let log = run.log.iter().filter(|sent| sent.opcode() == Some(opcode));
+    log.map(|sent| (sent.command().len(), sent.result()))
         .collect()
 }
 
@@ -30,7 +30,7 @@ fn each_release_gets_the_forms_that_it_knows() {
 
         let run = run_named(release, "EventQueue::adjust_reserved_slots", Plan::Fine);
         assert_eq!(sent(&run, Opcode::EQ_ADJUST_RESERVED_FC), [(24, Ok(()))]);
-        let command = &run.log[0].command;
+        let command = run.log[0].command();
         let (number, value) = match LniForm::for_release(release) {
             LniForm::Long => (16, 20),
             _ => (4, 8),
@@ -45,7 +45,7 @@ fn each_release_gets_the_forms_that_it_knows() {
         } else {
             84
         };
-        assert_eq!(run.log[0].response.len(), len, "{release}");
+        assert_eq!(run.log[0].response().len(), len, "{release}");
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Service, ServiceId};
-use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode, Trace, TraceLog};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode, Record};
 use cxi_job::audit::Code;
 use cxi_job::release::Outcome;
 use cxi_job::{
@@ -27,12 +27,14 @@ const ERRNOS: [Errno; 5] = [
     Errno::from_raw(4242),
 ];
 
+type FaultyFile = Faulty<Arc<Twisted<InProcess>>>;
+
 /// A node of two NICs. The driver of the first one goes strange.
 struct Stage {
     mock: MockNode,
     node: Node,
-    fault: Arc<Faulty<Arc<Twisted<InProcess>>>>,
-    log: TraceLog,
+    fault: Arc<FaultyFile>,
+    record: Arc<Record<Arc<FaultyFile>>>,
 }
 
 impl Stage {
@@ -43,16 +45,16 @@ impl Stage {
             file.transport(Credentials::root())
         };
         let fault = Arc::new(Faulty::new(Arc::new(Twisted::new(open(0)))));
-        let (traced, log) = Trace::logging(Arc::clone(&fault));
+        let record = Arc::new(Record::new(Arc::clone(&fault)));
         let node = Node::from_devices([
-            Device::with_transport(STRANGE, Arc::new(traced)),
+            Device::with_transport(STRANGE, Arc::clone(&record)),
             Device::with_transport(GOOD, Arc::new(open(1))),
         ]);
         Self {
             mock,
             node,
             fault,
-            log,
+            record,
         }
     }
 
@@ -126,16 +128,19 @@ fn each_change(
             let fresh = || {
                 let stage = Stage::new(release);
                 prepare(&stage, ranged);
-                let _before = stage.log.take();
+                let _before = stage.record.take();
                 stage
             };
             let stage = fresh();
             operate(&stage, ranged, None, &mut problems);
             let mut changes = Vec::new();
             let mut sent = BTreeMap::new();
-            for entry in stage.log.take() {
-                let longest = sent.entry(entry.opcode).or_insert(0);
-                *longest = entry.response.len().max(*longest);
+            for exchange in stage.record.take().exchanges {
+                let Some(opcode) = exchange.opcode() else {
+                    continue;
+                };
+                let longest = sent.entry(opcode).or_insert(0);
+                *longest = exchange.response().len().max(*longest);
             }
             for (opcode, len) in sent {
                 changes.extend(ERRNOS.map(|errno| Change::Refuses(opcode, errno)));

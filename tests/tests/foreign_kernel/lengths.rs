@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cxi::ErrorKind;
-use cxi_ioctl::{Opcode, TraceEntry};
+use cxi_ioctl::{Exchange, Opcode};
 
 use crate::problems::{Problems, named};
 use crate::stage::{Plan, Run, all_of_it, each_call, run};
@@ -32,12 +32,14 @@ fn wrong(right: usize) -> Vec<usize> {
 }
 
 /// The commands that were answered, with the lengths of their answers.
-fn responses(log: &[TraceEntry]) -> BTreeMap<Opcode, usize> {
+fn responses(log: &[Exchange]) -> BTreeMap<Opcode, usize> {
     let mut responses = BTreeMap::new();
-    for entry in log {
-        if entry.result.is_ok() && !entry.response.is_empty() {
-            let longest = responses.entry(entry.opcode).or_default();
-            *longest = entry.response.len().max(*longest);
+    for exchange in log {
+        let response = exchange.response();
+        if let (Some(opcode), Ok(()), 1..) = (exchange.opcode(), exchange.result(), response.len())
+        {
+            let longest = responses.entry(opcode).or_default();
+            *longest = response.len().max(*longest);
         }
     }
     responses

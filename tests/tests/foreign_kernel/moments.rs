@@ -3,7 +3,7 @@
 
 use cxi::lni::{EventQueueOptions, TxqOptions};
 use cxi::{ErrorKind, TrafficClass};
-use cxi_ioctl::{DriverRelease, Errno, Fault};
+use cxi_ioctl::{DriverRelease, Errno, Exchange, Fault};
 
 use crate::calls::{self, Call};
 use crate::problems::Problems;
@@ -33,7 +33,7 @@ fn a_nic_that_goes_away_at_each_command_is_reported_and_nothing_is_lost() {
                 let first = run
                     .log
                     .iter()
-                    .position(|entry| entry.result == Err(Errno::EIO));
+                    .position(|sent| sent.result() == Err(Errno::EIO));
                 if first != usize::try_from(k).ok() {
                     let fine = run.result.is_ok() && run.clean && first.is_none();
                     problems.ensure(fine, &case, format!("{:?}", run.result));
@@ -64,8 +64,8 @@ fn what_passes_is_reported_and_everything_else_is_given_back() {
                     }
                     Err(error) => {
                         problems.check_error(error, &case);
-                        let hit = run.log.iter().find(|entry| entry.result == Err(errno));
-                        let hit = hit.map(|entry| entry.opcode);
+                        let hit = run.log.iter().find(|sent| sent.result() == Err(errno));
+                        let hit = hit.and_then(Exchange::opcode);
                         let told = error.errno() == errno && error.command() == hit;
                         problems.ensure(told, &case, error);
                         problems.ensure(error.leftover().is_none(), &case, error);

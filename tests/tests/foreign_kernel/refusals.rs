@@ -1,7 +1,7 @@
 //! A kernel that does not know a command, or not in this form.
 
 use cxi::ErrorKind;
-use cxi_ioctl::{Errno, Fault};
+use cxi_ioctl::{Errno, Exchange, Fault};
 
 use crate::problems::Problems;
 use crate::stage::{Plan, each_call, run};
@@ -27,7 +27,7 @@ fn is_cautious(error: &cxi::Error) -> bool {
 fn a_command_that_is_always_refused_gives_an_error_with_its_errno_or_is_not_needed() {
     let mut problems = Problems::default();
     each_call(|release, nic, call, fine| {
-        let mut opcodes: Vec<_> = fine.log.iter().map(|entry| entry.opcode).collect();
+        let mut opcodes: Vec<_> = fine.log.iter().filter_map(Exchange::opcode).collect();
         opcodes.sort_unstable();
         opcodes.dedup();
         let expected = fine.result.unwrap();

@@ -8,7 +8,7 @@ use cxi::{
     Device, DeviceId, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
     ServiceSpecBuilder, Vni, VniRange,
 };
-use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode, Trace, TraceEntry, TraceLog};
+use cxi_ioctl::{DriverRelease, Errno, Exchange, Fault, Faulty, Opcode, Record};
 use cxi_mock::{InProcess, Nic, NicConfig, NicState};
 
 use crate::calls::{self, Call};
@@ -47,7 +47,7 @@ pub(crate) fn shown(value: impl std::fmt::Debug) -> Value {
 pub(crate) struct Run {
     pub(crate) result: cxi::Result<Value>,
     /// The commands that the call and the end of its handles sent.
-    pub(crate) log: Vec<TraceEntry>,
+    pub(crate) log: Vec<Exchange>,
     /// Services that exist now, and did not before.
     pub(crate) made: Vec<ServiceId>,
     /// Whether the NIC is as before while the file is still open, new services aside.
@@ -62,7 +62,7 @@ pub(crate) struct Stage {
     /// Another open file, with which nothing is wrong.
     pub(crate) upkeep: Device,
     fault: Arc<FaultyFile>,
-    log: TraceLog,
+    record: Arc<Record<Arc<FaultyFile>>>,
     plan: Plan,
     made: RefCell<Vec<ServiceId>>,
 }
@@ -130,12 +130,12 @@ impl Stage {
     fn new(nic: &Arc<Nic>, plan: Plan) -> Self {
         let open = || nic.root().unwrap();
         let fault = Arc::new(Faulty::new(Arc::new(Twisted::new(open()))));
-        let (traced, log) = Trace::logging(Arc::clone(&fault));
+        let record = Arc::new(Record::new(Arc::clone(&fault)));
         Self {
-            device: Device::with_transport(DEVICE, Arc::new(traced)),
+            device: Device::with_transport(DEVICE, Arc::clone(&record)),
             upkeep: Device::with_transport(DEVICE, Arc::new(open())),
             fault,
-            log,
+            record,
             plan,
             made: RefCell::default(),
         }
@@ -143,7 +143,7 @@ impl Stage {
 
     /// From here on it goes wrong.
     pub(crate) fn arm(&self) {
-        let _before = self.log.take();
+        let _before = self.record.take();
         let twisted = self.fault.inner();
         match &self.plan {
             Plan::Fine => {}
@@ -210,7 +210,8 @@ pub(crate) fn run(nic: &Arc<Nic>, call: &Call, plan: Plan) -> Option<Run> {
         return None;
     }
     let result = (call.act)(&stage);
-    let log = stage.log.take();
+    let mut log = stage.record.take().exchanges;
+    log.retain(|sent| sent.opcode().is_some());
 
     let prepared = stage.made.take();
     let there = stage.services();

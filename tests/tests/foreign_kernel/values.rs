@@ -2,18 +2,18 @@
 
 use cxi::lni::PteState;
 use cxi::{ErrorKind, Member, Platform, Resource};
-use cxi_ioctl::{DriverRelease, Opcode, TraceEntry, layout};
+use cxi_ioctl::{DriverRelease, Exchange, Opcode, layout};
 
 use crate::calls::{self, Call};
 use crate::problems::Problems;
 use crate::stage::{DEVICE, Plan, Run, Stage, Value, all_of_it, nic, run, shown};
 use crate::twist::Twist;
 
-fn answered(log: &[TraceEntry]) -> Vec<(Opcode, usize)> {
+fn answered(log: &[Exchange]) -> Vec<(Opcode, usize)> {
     let mut answered: Vec<_> = log
         .iter()
-        .filter(|entry| entry.result.is_ok() && !entry.response.is_empty())
-        .map(|entry| (entry.opcode, entry.response.len()))
+        .filter(|sent| sent.result().is_ok() && !sent.response().is_empty())
+        .filter_map(|sent| Some((sent.opcode()?, sent.response().len())))
         .collect();
     answered.sort_unstable();
     answered.dedup_by_key(|(opcode, _)| *opcode);

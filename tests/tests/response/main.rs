@@ -58,7 +58,7 @@ fn into_a_list(device: &CharDev) {
 fn of_another_length(device: &CharDev) {
     let properties = dev_properties(device).unwrap();
     assert_eq!(properties.nid_configured, None, "80 bytes were written");
-    assert_eq!(properties.nid.to_ne_bytes()[..], pattern(4));
+    assert_eq!(properties.info.nid.to_ne_bytes()[..], pattern(4));
 
     let error = execute(device, &cxi_ioctl::abi::service::SvcGetNetnsCmd::new()).unwrap_err();
     assert_eq!(

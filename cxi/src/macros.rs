@@ -1,0 +1,119 @@
+//! Code that several types have in common.
+
+/// The methods of an options type that set one field each, which may be optional.
+macro_rules! setters {
+    ($($(#[$doc:meta])* $field:ident: $type:ty;)*) => {
+        $(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $field(mut self, $field: $type) -> Self {
+                self.$field = $field.into();
+                self
+            }
+        )*
+    };
+}
+
+/// Conversions from and to `String`, by `FromStr` and `Display`, for serde.
+macro_rules! as_text {
+    ($($type:ty, $error:ty;)*) => {$(
+        impl TryFrom<String> for $type {
+            type Error = $error;
+
+            fn try_from(text: String) -> Result<Self, $error> {
+                text.parse()
+            }
+        }
+
+        impl From<$type> for String {
+            fn from(value: $type) -> Self {
+                value.to_string()
+            }
+        }
+    )*};
+}
+
+as_text! {
+    crate::DeviceId, crate::InvalidDeviceId;
+    crate::Resource, crate::InvalidResource;
+    crate::TrafficClass, crate::InvalidTrafficClass;
+}
+
+/// `TryFrom` for each kind of integer that a program may have, by one function from the number.
+///
+/// `i32` is among them as the type of a literal without a suffix: `Vni::try_from(1024)`.
+macro_rules! checked_integers {
+    ($id:ty, $error:ty, $check:expr) => {
+        checked_integers!($id, $error, $check, u16 u32 u64 i32);
+    };
+    ($id:ty, $error:ty, $check:expr, $($integer:ty)*) => {$(
+        impl TryFrom<$integer> for $id {
+            type Error = $error;
+
+            fn try_from(number: $integer) -> Result<Self, $error> {
+                let check: fn(i128) -> Result<Self, $error> = $check;
+                check(number.into())
+            }
+        }
+    )*};
+}
+
+/// Implements a list with a field `slots` of optional entries, those that are set coming first.
+macro_rules! slots {
+    ($list:ident of $entry:ident, $invalid:ident, separated by $separator:literal) => {
+        impl $list {
+            /// What a driver reports, which need not satisfy [`new`](Self::new).
+            pub(crate) fn from_kernel(entries: impl IntoIterator<Item = $entry>) -> Self {
+                let mut list = Self::default();
+                for (slot, entry) in list.slots.iter_mut().zip(entries) {
+                    *slot = Some(entry);
+                }
+                list
+            }
+
+            /// Iterates over the entries, in order.
+            pub fn iter(&self) -> impl Iterator<Item = $entry> + '_ {
+                self.slots.iter().copied().flatten()
+            }
+
+            /// How many entries there are.
+            #[must_use]
+            pub fn len(&self) -> usize {
+                self.iter().count()
+            }
+
+            /// Whether there is no entry.
+            #[must_use]
+            pub fn is_empty(&self) -> bool {
+                self.len() == 0
+            }
+
+            /// Whether this is one of the entries.
+            #[must_use]
+            pub fn contains(&self, entry: $entry) -> bool {
+                self.iter().any(|other| other == entry)
+            }
+        }
+
+        impl std::fmt::Display for $list {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                let text: Vec<_> = self.iter().map(|entry| entry.to_string()).collect();
+                f.pad(&text.join($separator))
+            }
+        }
+
+        impl TryFrom<Vec<$entry>> for $list {
+            type Error = $invalid;
+
+            fn try_from(entries: Vec<$entry>) -> Result<Self, $invalid> {
+                Self::new(entries)
+            }
+        }
+
+        impl From<$list> for Vec<$entry> {
+            fn from(list: $list) -> Self {
+                list.iter().collect()
+            }
+        }
+    };
+}
