@@ -316,11 +316,15 @@ unsafe fn send<C: Command>(
 pub(crate) unsafe fn submit<C: Command>(
     transport: &(impl Transport + ?Sized),
     command: &C,
-    extra: Extra<'_, C::Response>,
+    Extra {
+        input,
+        list,
+        memory,
+    }: Extra<'_, C::Response>,
 ) -> Result<C::Response, Refusal<C::Response>> {
     let mut room = Room::<C::Response>::new();
     let expected = Room::<C::Response>::LEN;
-    if let Some(input) = extra.input {
+    if let Some(input) = input {
         room.as_mut_bytes()[..expected].copy_from_slice(input.as_bytes());
     }
     // A command without a response has no pointer that a driver could write through.
@@ -331,7 +335,7 @@ pub(crate) unsafe fn submit<C: Command>(
     };
     // SAFETY: the room is that of the response and its headroom; the caller vouches for the list
     // and for other addresses.
-    let result = unsafe { send(transport, command, buffer, extra.list, extra.memory) };
+    let result = unsafe { send(transport, command, buffer, list, memory) };
 
     let is_whole = room.is_whole();
     if result.is_ok() && is_whole {

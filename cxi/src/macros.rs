@@ -5,7 +5,7 @@ macro_rules! setters {
     ($($(#[$doc:meta])* $field:ident: $type:ty;)*) => {
         $(
             $(#[$doc])*
-            #[must_use]
+            #[must_use = "the options are returned, not changed"]
             pub fn $field(mut self, $field: $type) -> Self {
                 self.$field = $field.into();
                 self
@@ -77,19 +77,19 @@ macro_rules! slots {
             }
 
             /// How many entries there are.
-            #[must_use]
+            #[must_use = "the options are returned, not changed"]
             pub fn len(&self) -> usize {
                 self.iter().count()
             }
 
             /// Whether there is no entry.
-            #[must_use]
+            #[must_use = "the options are returned, not changed"]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
             /// Whether this is one of the entries.
-            #[must_use]
+            #[must_use = "the options are returned, not changed"]
             pub fn contains(&self, entry: $entry) -> bool {
                 self.iter().any(|other| other == entry)
             }

@@ -129,7 +129,7 @@ impl<T: Transport> Record<T> {
         let watched = Arc::clone(&recording);
         Self {
             trace: Trace::new(inner, move |exchange| {
-                lock(&watched).exchanges.push(exchange)
+                lock(&watched).exchanges.push(exchange);
             }),
             recording,
         }

@@ -118,6 +118,10 @@ impl<T: Block> Handle<T> {
         Ok(())
     }
 
+    #[allow(
+        clippy::cast_ptr_alignment,
+        reason = "the alignment of the block is checked"
+    )]
     fn find(&self) -> Result<NonNull<T>> {
         let block = self.0.cast::<u8>().wrapping_sub(T::PUBLIC);
         if self.0.is_null() || !block.cast::<T>().is_aligned() {
