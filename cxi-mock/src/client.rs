@@ -53,8 +53,8 @@ pub trait CallerMemory {
         true
     }
 
-    /// Whether the caller is stopped when it stores to a doorbell behind the end of the memory of
-    /// its windows, and the front end calls [`Client::store`] then. Doorbells that such a caller
+    /// Whether the caller is stopped when it stores to a doorbell past the end of the memory of its
+    /// windows, and the front end calls [`Client::store`] then. Doorbells that such a caller
     /// allocates are there; others are polled.
     fn traps_stores(&self) -> bool {
         false
@@ -141,20 +141,21 @@ impl Client {
         file.is_ok_and(|file| file.windows.doorbell_at(offset).is_some())
     }
 
-    /// A store to a window, at an offset in the windows of this file, by a program that was
-    /// stopped at it: eight bytes, or `None` for what is not known. The NIC executes what it
-    /// rings. Low-latency windows are rung by any store, others by eight bytes. Returns the word that
-    /// was there before, which says that nobody has rung, or `None` if nothing was rung. Wake-ups
-    /// are for the caller to take.
+    /// A store to a window, at an offset in the windows of this file, by a program that was stopped
+    /// at it: eight bytes, or `None` for what is not known. The NIC executes what it rings.
+    /// Low-latency windows are rung by any store, others by eight bytes. Returns the word that was
+    /// there before, which stands for a doorbell that was not rung, or `None` if nothing was rung.
+    /// Wake-ups are for the caller to take.
     ///
-    /// If stores to the doorbells of target queues follow each other closely and cause no events, these
-    /// are in front of the end of the memory until [`Nic::tend_doorbells`] moves it back.
+    /// If stores to the doorbells of target queues follow each other closely and cause no events,
+    /// these are in front of the end of the memory until [`Nic::tend_doorbells`] moves it back.
     #[must_use]
     pub fn store(&self, offset: u64, value: Option<u64>) -> Option<u64> {
         let mut device = self.nic.device();
         let windows = &mut device.files.get_mut(self.file).ok()?.windows;
         let path = self.nic.data_path();
-        // The device stays locked: no number changes hands between finding the doorbell and ringing.
+        // The device stays locked: no number changes hands between finding the doorbell and
+        // ringing.
         let rang = windows
             .doorbell_at(offset)
             .is_some_and(|at| path.ring(self.file, at, value));

@@ -28,9 +28,9 @@ impl Clock {
         self.0.is_busy()
     }
 
-    /// Waits until operations wait for an answer that may be lost, or for that long. Says whether
-    /// there are any: then it is time to [`tick`](Self::tick) while the fabric
-    /// [is busy](Self::is_busy).
+    /// Waits until operations wait for an answer that may be lost, or for that long. Returns
+    /// whether there are any: then it is time to [`tick`](Self::tick) while the fabric [is
+    /// busy](Self::is_busy).
     #[must_use]
     pub fn wait(&self, most: Duration) -> bool {
         self.0.wait_for_traffic(most)

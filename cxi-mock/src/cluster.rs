@@ -39,26 +39,27 @@ pub struct MockCluster {
     nodes: Vec<Member>,
 }
 
-/// Where a node stands.
+/// A node that is up or down.
 #[derive(Debug)]
 struct Member {
     configs: Vec<NicConfig>,
-    node: Mutex<Slot>,
+    node: Mutex<Power>,
 }
 
+/// The node as it was last booted, and whether it is up.
 #[derive(Debug)]
-struct Slot {
+struct Power {
     node: Arc<MockNode>,
     up: bool,
 }
 
 impl Member {
-    fn slot(&self) -> MutexGuard<'_, Slot> {
+    fn power(&self) -> MutexGuard<'_, Power> {
         self.node.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Slot {
+impl Power {
     fn die(&mut self) {
         if std::mem::take(&mut self.up) {
             for nic in self.node.nics() {
@@ -216,15 +217,15 @@ impl MockCluster {
                 }
             }
         }
-        let place = |(node, configs): (usize, Vec<NicConfig>)| {
-            let slot = Slot {
+        let member = |(node, configs): (usize, Vec<NicConfig>)| {
+            let power = Power {
                 node: make(node, &configs, &wire)?,
                 up: true,
             };
-            let node = Mutex::new(slot);
+            let node = Mutex::new(power);
             Ok(Member { configs, node })
         };
-        let nodes = nodes.into_iter().enumerate().map(place);
+        let nodes = nodes.into_iter().enumerate().map(member);
         Ok(Self {
             nodes: nodes.collect::<Result<_, _>>()?,
             wire,
@@ -246,22 +247,22 @@ impl MockCluster {
     /// A node as it was booted last. If it is down, its NICs answer EIO.
     #[must_use]
     pub fn node(&self, node: usize) -> Option<Arc<MockNode>> {
-        let place = self.nodes.get(node)?;
-        Some(Arc::clone(&place.slot().node))
+        let member = self.nodes.get(node)?;
+        Some(Arc::clone(&member.power().node))
     }
 
     /// Whether there is such a node and it runs.
     #[must_use]
     pub fn is_up(&self, node: usize) -> bool {
-        let place = self.nodes.get(node);
-        place.is_some_and(|place| place.slot().up)
+        let member = self.nodes.get(node);
+        member.is_some_and(|member| member.power().up)
     }
 
     /// Lets a node die: all files that are open on its NICs are closed, commands give EIO from now
     /// on, and nothing of it is on the fabric any more. Nothing happens if it is down.
     pub fn kill(&self, node: usize) {
-        if let Some(place) = self.nodes.get(node) {
-            place.slot().die();
+        if let Some(member) = self.nodes.get(node) {
+            member.power().die();
         }
     }
 
@@ -275,24 +276,24 @@ impl MockCluster {
     pub fn boot(&self, node: usize) -> Result<Arc<MockNode>, ClusterError> {
         let count = self.nodes.len();
         let no_such_node = ClusterError::NoSuchNode { node, count };
-        let place = self.nodes.get(node).ok_or(no_such_node)?;
-        let mut slot = place.slot();
-        slot.die();
-        slot.node = load(node, &place.configs, &self.wire)?;
-        slot.up = true;
-        Ok(Arc::clone(&slot.node))
+        let member = self.nodes.get(node).ok_or(no_such_node)?;
+        let mut power = member.power();
+        power.die();
+        power.node = load(node, &member.configs, &self.wire)?;
+        power.up = true;
+        Ok(Arc::clone(&power.node))
     }
 
     /// What outlives open files, of each node. A node that is down comes back as it boots.
     #[must_use]
     pub fn snapshot(&self) -> Vec<NodeSnapshot> {
-        let snapshot = |(number, place): (usize, &Member)| {
-            let slot = place.slot();
-            if slot.up {
-                return slot.node.snapshot();
+        let snapshot = |(number, member): (usize, &Member)| {
+            let power = member.power();
+            if power.up {
+                return power.node.snapshot();
             }
-            let booted = load(number, &place.configs, &Arc::default());
-            booted.map_or_else(|_| slot.node.snapshot(), |node| node.snapshot())
+            let booted = load(number, &member.configs, &Arc::default());
+            booted.map_or_else(|_| power.node.snapshot(), |node| node.snapshot())
         };
         self.nodes.iter().enumerate().map(snapshot).collect()
     }

@@ -34,7 +34,7 @@ pub struct NicConfig {
     pub release: DriverRelease,
     /// Parameters of the driver's modules.
     pub params: ModuleParameters,
-    /// Number of virtual functions besides the physical one, at most 64.
+    /// Number of virtual functions in addition to the physical one, at most 64.
     pub virtual_functions: u32,
     /// How much the NIC has of each resource.
     pub totals: Totals,

@@ -10,7 +10,7 @@ use crate::data_path::DataPath;
 
 /// The faults of a NIC.
 ///
-/// Rules are considered in the order in which they were added; the first that applies decides. A
+/// Script are considered in the order in which they were added; the first that applies decides. A
 /// command that a rule refuses is not executed.
 ///
 /// ```
@@ -27,13 +27,13 @@ use crate::data_path::DataPath;
 pub struct Faults {
     /// Whether there are any rules: every command checks, and most NICs have none.
     any: AtomicBool,
-    rules: Mutex<Rules>,
+    rules: Mutex<Script>,
     /// What a NIC that is taken out must not reach.
     data_path: Weak<DataPath>,
 }
 
 #[derive(Debug, Default)]
-struct Rules {
+struct Script {
     faults: Vec<Fault>,
     delays: Vec<(Option<Opcode>, Duration)>,
     unplugged: bool,
@@ -41,7 +41,7 @@ struct Rules {
     off: bool,
 }
 
-impl Rules {
+impl Script {
     fn is_empty(&self) -> bool {
         self.faults.is_empty() && self.delays.is_empty() && !self.is_unplugged()
     }
@@ -92,7 +92,7 @@ impl Faults {
         self.change(|rules| rules.unplugged = false);
     }
 
-    /// Removes the NIC for ever.
+    /// Removes the NIC for good.
     pub(crate) fn power_off(&self) {
         self.change(|rules| rules.off = true);
     }
@@ -100,9 +100,9 @@ impl Faults {
     /// Removes all faults and delays, and puts the NIC back in.
     pub fn clear(&self) {
         self.change(|rules| {
-            *rules = Rules {
+            *rules = Script {
                 off: rules.off,
-                ..Rules::default()
+                ..Script::default()
             };
         });
     }
@@ -121,11 +121,11 @@ impl Faults {
     }
 
     /// The rules, if there are any.
-    fn rules(&self) -> Option<MutexGuard<'_, Rules>> {
+    fn rules(&self) -> Option<MutexGuard<'_, Script>> {
         self.any.load(Ordering::Acquire).then(|| self.lock())
     }
 
-    fn change(&self, change: impl FnOnce(&mut Rules)) {
+    fn change(&self, change: impl FnOnce(&mut Script)) {
         let mut rules = self.lock();
         change(&mut rules);
         self.any.store(!rules.is_empty(), Ordering::Release);
@@ -134,7 +134,7 @@ impl Faults {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Rules> {
+    fn lock(&self) -> MutexGuard<'_, Script> {
         self.rules.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -97,8 +97,8 @@ pub enum HazardKind {
         /// The number that it got.
         rgid: u32,
     },
-    /// PHYS_LAC_FREE of a context that was not allocated: the driver drops a reference to the LNI that
-    /// was never taken (development branch).
+    /// PHYS_LAC_FREE of a context that was not allocated: the driver drops a reference to the LNI
+    /// that was never taken (development branch).
     #[error("LNI {lni} loses a reference never taken, and may be freed while in use")]
     LniReferenceDropped {
         /// The LNI.

@@ -1,9 +1,10 @@
 //! A mock of the CXI kernel device, for testing schedulers and tools without the hardware.
 //!
 //! [`Nic`] is a Cassini NIC with its driver loaded, [`MockNode`] a node with several NICs, and
-//! [`MockCluster`] several nodes on one [`Fabric`]. A [`Client`] is an open file, and a command is the
-//! bytes that the driver would take, written by a caller with [`Credentials`]. The mock responds like
-//! the driver release chosen in [`NicConfig`], down to each errno, and keeps the same accounting.
+//! [`MockCluster`] several nodes on one [`Fabric`]. A [`Client`] is an open file, and a command is
+//! the bytes that the driver would take, written by a caller with [`Credentials`]. The mock
+//! responds like the driver release chosen in [`NicConfig`], down to each errno, and keeps the same
+//! accounting.
 //!
 //! ```
 //! use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcFlags};
@@ -33,9 +34,9 @@
 //! # }
 //! ```
 //!
-//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node consists of a
-//! `Device::with_transport` for each number and file of [`MockNode::devices`]. This test shows how a
-//! program can be made to see a full NIC, and then one that has room again:
+//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node consists
+//! of a `Device::with_transport` for each number and file of [`MockNode::devices`]. This test shows
+//! how a program can be made to see a full NIC, and then one that has room again:
 //!
 //! ```
 //! use cxi_ioctl::abi::service::SvcAllocCmd;
@@ -56,17 +57,17 @@
 //!     Errno::ENOSPC
 //! );
 //! execute(file, &SvcAllocCmd::new())?;
-//! // Every SVC_DESTROY is refused as long as the fault is there.
+//! // Every SVC_DESTROY is refused until the fault is removed.
 //! nic.faults()
 //!     .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! Tests can set what the hardware reports ([`Nic::hardware`]), make commands fail or take long, and
-//! remove the NIC ([`Nic::faults`]). They can read the driver's accounting ([`Nic::state`]) and the
-//! events that a real kernel might not survive ([`Nic::hazards`]), and preserve a node's services
-//! between runs ([`MockNode::snapshot`]).
+//! Tests can set what the hardware reports ([`Nic::hardware`]), make commands fail or take long,
+//! and remove the NIC ([`Nic::faults`]). They can read the driver's accounting ([`Nic::state`]) and
+//! the events that a real kernel might not survive ([`Nic::hazards`]), and preserve a node's
+//! services between runs ([`MockNode::snapshot`]).
 //!
 //! The model does no I/O and has no clock or randomness. The only exception is windows of device
 //! memory, which are in a memfd that is created when the first window is mapped.

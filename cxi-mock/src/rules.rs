@@ -45,14 +45,14 @@ pub(crate) struct Rules {
     pub(crate) properties_nid_configured: bool,
     /// Virtual functions relay commands to the physical one.
     pub(crate) vf_relay: bool,
-    /// Whether the right to use a VNI comes from profiles, whoever created them; otherwise from the stored
-    /// descriptor of the LNI's service.
+    /// Whether the right to use a VNI comes from profiles, whatever service created them; otherwise
+    /// from the stored descriptor of the LNI's service.
     pub(crate) has_profiles: bool,
-    /// Whether exact VNIs conflict with the same exact ones; ranges conflict with whatever they overlap.
+    /// Whether exact VNIs conflict with equal ones; ranges conflict with whatever they overlap.
     pub(crate) exact_vnis_exclusive: bool,
-    /// Whether a service without `restricted_vnis` is disabled until a range is set and it is enabled;
-    /// otherwise it is enabled at once, with profiles (where there are any) for the VNIs in its list,
-    /// unchecked.
+    /// Whether a service without `restricted_vnis` is disabled until a range is set and it is
+    /// enabled; otherwise it is enabled at once, with profiles (where there are any) for the VNIs
+    /// in its list, unchecked.
     pub(crate) range_to_come: bool,
     /// Whether a restricted service may list no VNI.
     pub(crate) empty_vni_list: bool,
@@ -67,15 +67,17 @@ pub(crate) struct Rules {
     pub(crate) supplementary_groups: bool,
     /// Whether members may be network namespaces.
     pub(crate) netns_members: bool,
-    /// Whether a VNI whose profiles do not admit the caller is EPERM; otherwise it counts as unknown.
+    /// Whether a VNI whose profiles do not admit the caller is EPERM; otherwise it counts as
+    /// unknown.
     pub(crate) not_admitted_is_eperm: bool,
-    /// Whether everyone gets a private receive profile for a VNI that no profile offers; otherwise uid 0
-    /// alone.
+    /// Whether everyone gets a private receive profile for a VNI that no profile offers; otherwise
+    /// only uid 0.
     pub(crate) private_rx_for_all: bool,
-    /// Whether a CP call reuses LCID 0 for the kinds that it fits, and the LNI's own LCIDs for the others;
-    /// otherwise whatever the RGID has for that VNI, class and type.
+    /// Whether a CP call reuses LCID 0 for the kinds that it fits, and the LNI's own LCIDs for the
+    /// others; otherwise whatever the RGID has for that VNI, class and type.
     pub(crate) cp_reuse_by_kind: bool,
-    /// Whether a failing DOMAIN_RESERVE sets bits outside the table, and keeps the profile referenced.
+    /// Whether a failing DOMAIN_RESERVE sets bits outside the table, and keeps its reference to the
+    /// profile.
     pub(crate) failed_reserve_corrupts: bool,
     /// Whether PID 510 is never assigned to a request for any PID.
     pub(crate) last_pid_not_any: bool,
@@ -85,16 +87,17 @@ pub(crate) struct Rules {
     pub(crate) pool_flags: bool,
     /// Whether a service refused for TLEs keeps the LE pools it took without a reservation.
     pub(crate) refusal_leaks_le_pools: bool,
-    /// Whether usage figures report the hardware's count of LEs for a pool of its own, and 0xFFFF without
-    /// one; otherwise they report 0.
+    /// Whether usage figures report the hardware's count of LEs in the service's own pool, and
+    /// 0xFFFF without one; otherwise they report 0.
     pub(crate) le_usage_shown: bool,
     pub(crate) tle_usage_without_pool: TleUsageWithoutPool,
     /// The value for no pool.
     pub(crate) no_pool: i32,
     /// Whether lists are ordered by id; otherwise the oldest service comes first.
     pub(crate) lists_by_id: bool,
-    /// Whether a new RGID is the highest in use plus one, and an LNI that joins a shared one gets the number
-    /// of the previous one plus one, which is wrong after a gap; otherwise it is the lowest free one.
+    /// Whether a new RGID is the highest in use plus one, and an LNI that joins a shared one gets
+    /// the number of the previous one plus one, which is wrong after a gap; otherwise it is the
+    /// lowest free one.
     pub(crate) rgids_count_up: bool,
     /// Whether the parameters `enable_rgid_sharing` and `default_lnis_per_rgid` exist.
     pub(crate) rgid_parameters: bool,
@@ -102,7 +105,7 @@ pub(crate) struct Rules {
     pub(crate) default_tcs_shown: bool,
     /// Whether resource groups have names.
     pub(crate) group_names: bool,
-    /// References to a resource group besides those of LNIs.
+    /// References to a resource group other than those of LNIs.
     pub(crate) group_references: u32,
     /// Whether a range of ATU_MAP that wraps around is EOVERFLOW; otherwise it is EFAULT.
     pub(crate) wrap_is_overflow: bool,

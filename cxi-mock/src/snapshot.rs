@@ -1,8 +1,8 @@
 //! What outlives open files: services, profiles, pools, identifiers.
 //!
-//! A snapshot consists of the driver's own types, as they are when no file is open. It may come from
-//! outside: each number, limit and reference is checked before anything is made of it, so that a
-//! restored NIC is one that a driver could have.
+//! A snapshot consists of the driver's own types, as they are when no file is open. It may come
+//! from outside: each number, limit and reference is checked before anything is made of it, so that
+//! a restored NIC is one that a driver could have.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -12,11 +12,12 @@ use crate::api::{Answer, Delivery, Request};
 const LONGEST_HEAD: u64 = 1 << 16;
 /// Longest body of a request: a tree of all NICs of a large system.
 const LONGEST_BODY: u64 = 1 << 24;
-/// Longest body from a client without a valid token or password. Whoever can connect can make the
-/// server hold that much for each connection.
+/// Longest body from a client without a valid token or password. Anyone who can connect can make
+/// the server hold that much for each connection.
 const LONGEST_BODY_UNKNOWN: u64 = 1 << 16;
 const MOST_HEADERS: usize = 64;
-/// How long a whole request may take: a limit for each read would let a client send a byte a minute.
+/// How long a whole request may take: a limit for each read would let a client send a byte a
+/// minute.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
 /// How long a client may take to read an answer, and then to close the connection.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
@@ -38,8 +39,8 @@ impl Read for Timed<'_> {
     }
 }
 
-/// Answers the request of a connection, and ends it. `knows` says of a head whether its sender has
-/// a valid token or password.
+/// Answers the request of a connection, and ends it. `knows` tells from a head whether its sender
+/// has a valid token or password.
 pub(crate) fn serve(
     stream: &TcpStream,
     knows: impl FnOnce(&Request) -> bool,

@@ -51,7 +51,7 @@ impl Listener {
 impl Drop for Listener {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Linux wakes whoever waits for a connection.
+        // On Linux, this ends `accept`.
         if shutdown(&self.socket, rustix::net::Shutdown::Both).is_ok()
             && let Some(thread) = self.thread.take()
         {

@@ -1,9 +1,10 @@
 //! Doorbells of target queues that programs store to without being stopped, while there is traffic.
 //!
 //! An append matters when a message comes, when its program sends, or when its program waits for an
-//! event of it. So doorbells whose stores have caused no events lately are opened: whoever takes the
-//! lock of the data path looks at them first, and so does a thread now and then. They are closed
-//! when nothing was stored for a while, or when only that thread noticed a store that caused an event.
+//! event of it. So doorbells whose stores have caused no events lately are opened: every thread
+//! polls them when it takes the lock of the data path, and one thread does so regularly. They are
+//! closed when nothing was stored for a while, or when only that thread noticed a store that caused
+//! an event.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -80,7 +81,7 @@ impl Gate {
         true
     }
 
-    /// Closes the doorbells if it is time. Says whether they are open.
+    /// Closes the doorbells if it is time. Returns whether they are open.
     fn tend(&mut self, engine: &mut Engine) -> bool {
         let Some(open) = &mut self.open else {
             return false;
@@ -97,7 +98,7 @@ impl Gate {
     }
 }
 
-/// Rings target queues and executes their commands before anything else. Says whether that has
+/// Rings target queues and executes their commands before anything else. Returns whether that has
 /// caused events.
 fn ring(engine: &mut Engine, queues: &[(usize, u16)], stored: &[(usize, u64)]) -> bool {
     let before = engine.events_written();
@@ -166,7 +167,7 @@ impl DataPath {
         self.wake(&mut state);
     }
 
-    /// Closes the doorbells of a file's target queues. Says whether they are closed.
+    /// Closes the doorbells of a file's target queues. Returns whether they are closed.
     pub(crate) fn close_doorbells(&self, file: u32) -> bool {
         let mut state = self.state();
         let state = &mut *state;
@@ -179,7 +180,7 @@ impl DataPath {
         self.state().gates.remove(&file);
     }
 
-    /// Closes doorbells that need not or must not be open any more. Says whether any are open.
+    /// Closes doorbells that need not or must not be open any more. Returns whether any are open.
     pub(crate) fn tend_doorbells(&self) -> bool {
         let mut state = self.lock();
         let state = &mut *state;

@@ -152,8 +152,8 @@ impl DataPath {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the doorbells and does some of what there is to do, and what it makes other NICs
-    /// do. Says whether there was anything.
+    /// Polls the doorbells and does some of the pending work, including what it causes on other
+    /// NICs. Returns whether there was any.
     pub(crate) fn step(&self) -> bool {
         let mut state = self.lock();
         state.poll_doorbells(true);
@@ -186,7 +186,7 @@ impl DataPath {
         }
     }
 
-    /// A store to a doorbell of a file, at a place in its page. Says whether it rang.
+    /// A store to a doorbell of a file, at a place in its page. Returns whether it rang.
     pub(crate) fn ring(
         &self,
         file: u32,
@@ -223,7 +223,7 @@ impl DataPath {
         worked
     }
 
-    /// Does some of what there is to do.
+    /// Does some of the pending work.
     fn run_batch(&self) -> bool {
         self.state().run_batch()
     }
@@ -238,7 +238,7 @@ impl DataPath {
         !self.lock().polled.is_empty()
     }
 
-    /// Waits until there is something to look at, or for that long. Says whether it had to.
+    /// Waits for work, at most for that long. Returns whether it had to wait.
     pub(crate) fn wait_for_work(&self, most: Duration) -> bool {
         let mut state = self.lock();
         let waits = !state.has_work();

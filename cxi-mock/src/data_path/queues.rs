@@ -65,7 +65,7 @@ impl DataPath {
         }
     }
 
-    /// CQ_FREE. What was rung is looked at for a last time.
+    /// CQ_FREE, after one last look at the doorbell.
     pub(crate) fn remove_queue(&self, id: u32) {
         let mut state = self.state();
         state.engine.remove_queue(small(id));

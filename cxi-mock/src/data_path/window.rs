@@ -14,10 +14,10 @@ use super::window_memory::WindowMemory;
 pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
 pub(super) const PAGE_BYTES: usize = 4096;
 
-/// Windows from here on lie behind the end of the memory: a store to them never arrives there, and
-/// whoever has the program caught at it tells the NIC.
+/// Windows from here on are past the end of the memory: a store to them raises SIGBUS, and the
+/// front end that traps it tells the NIC.
 const BEHIND_THE_END: u64 = 1 << 40;
-/// Those of target queues lie in front of all others, so that the end can be between them.
+/// Those of target queues come before all others, so that the end can be moved between them.
 const NOT_OF_TARGETS: u64 = 1 << 41;
 /// Each file has so many bytes of them of its own, more than there are doorbells, so that an offset
 /// tells the file.
@@ -40,14 +40,14 @@ pub(crate) enum Doorbell {
 /// their doorbell.
 pub(crate) type OpenTargets = (Arc<WindowMemory>, Vec<(usize, u32)>);
 
-/// A window as the NIC maps it: when somebody else can.
+/// A window as the NIC maps it: not before a program can.
 pub(crate) type Page = Arc<OnceLock<Mapping>>;
 
-/// The windows of an open file, in an offset space and a memory of its own: whoever maps them
-/// reaches nothing of another file.
+/// The windows of an open file, in an offset space and a memory of its own, so that a program
+/// cannot map windows of another file.
 ///
-/// The memory behind them is made when it is first asked for: most tests never map a window. The
-/// NIC does not ask, as nobody has stored anything by then.
+/// The memory is made when a program first maps a window, because most tests never do. Until then
+/// the NIC has nothing to read.
 #[derive(Clone, Debug)]
 pub(crate) struct Windows {
     /// Length by offset.
@@ -59,14 +59,14 @@ pub(crate) struct Windows {
     memory: Option<Arc<WindowMemory>>,
     /// What the NIC maps when there is a memory, by offset: what for, and the page.
     unmapped: BTreeMap<u64, (Option<Doorbell>, Page)>,
-    /// Doorbells behind the end of the memory, by offset.
+    /// Doorbells past the end of the memory, by offset.
     trapped: BTreeMap<u64, Doorbell>,
     /// Where doorbells of target queues and others go.
     targets: Offsets,
     others: Offsets,
 }
 
-/// Offsets of pages behind the end of the memory.
+/// Offsets of pages past the end of the memory.
 #[derive(Clone, Debug)]
 struct Offsets {
     first: u64,
@@ -193,14 +193,14 @@ impl Windows {
             let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
             let (offset, len) = (window.offset.cast_signed(), size.cast_signed());
             if fallocate(memory.file(), flags, offset, len).is_err() {
-                // Never hand out what another client wrote.
+                // Its bytes are another client's: never reuse it.
                 return;
             }
         }
         self.freed.entry(size).or_default().push(window.offset);
     }
 
-    /// The memory behind the windows, which never shrinks to less than these.
+    /// The memory of the windows, which never shrinks below their end.
     pub(crate) fn memory(&mut self) -> Result<&Arc<WindowMemory>, Errno> {
         if self.memory.is_none() {
             self.memory = Some(Arc::new(WindowMemory::new(self.next)?));
@@ -219,7 +219,7 @@ impl Windows {
         Ok(memory)
     }
 
-    /// Maps a window for the NIC, as one of a doorbell that nobody has rung if it is one.
+    /// Maps a window for the NIC, which is armed if it is a doorbell's.
     pub(crate) fn map_for_nic(
         &mut self,
         window: Mminfo,
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nic_maps_windows_when_somebody_else_can() {
+    fn the_nic_maps_windows_when_a_program_can() {
         let mut windows = Windows::new(1);
         let doorbell = windows.alloc_doorbell(false, false).unwrap();
         let page = windows.map_doorbell(doorbell, Doorbell::Queue(1));
@@ -317,7 +317,7 @@ mod tests {
         let gone = windows.map_for_nic(freed, None).unwrap();
         windows.free(freed);
         assert!(windows.memory.is_none() && page.get().is_none());
-        // No store finds a doorbell that nobody waits at.
+        // Every store finds a doorbell that is armed.
         let client = windows.map(doorbell.offset, PAGE_BYTES).unwrap();
         assert_eq!(client.read_u64(0), Ok(u64::MAX));
         client.write_u64(0, 7).unwrap();

@@ -1,5 +1,4 @@
-//! The memory behind the windows of a file. What lies behind its end is not there: a store to it
-//! raises SIGBUS.
+//! The memory of a file's windows. A store past its end raises SIGBUS.
 
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -42,8 +41,8 @@ impl Open {
         self.pages.len() / PAGE_BYTES
     }
 
-    /// Puts the word of each page into the pipe: not what it holds, but the page. Says whether all
-    /// of them are in there.
+    /// Puts the word of each page into the pipe: not what it holds, but the page. Returns whether
+    /// all of them are in there.
     fn keep(&self, file: &OwnedFd) -> bool {
         (0..self.count() as u64).all(|page| {
             let mut at = (self.offset + page * PAGE).cast_signed();
@@ -87,8 +86,8 @@ impl WindowMemory {
         Ok(())
     }
 
-    /// Moves the end behind some pages of doorbells, so that stores to them arrive. They have not
-    /// been rung before anybody can store to them.
+    /// Moves the end past some pages of doorbells, so that stores to them arrive. The pages are
+    /// initialized before any program can store to them.
     pub(crate) fn open(&self, offset: u64, count: usize) -> Result<(), Errno> {
         let mut extent = self.extent();
         let pipe = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(errno)?;

@@ -39,7 +39,7 @@ impl Wire {
         self.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Lets NICs that have packets take them. Says whether any did.
+    /// Lets NICs that have packets take them. Returns whether any did.
     pub(super) fn run(&self) -> bool {
         let mut worked = false;
         loop {

@@ -161,12 +161,12 @@ impl Nic {
         self.device().snapshot(&self.config)
     }
 
-    /// Keeps what outlives open files: `keep` gets it now, and before the answer to each command that
-    /// may change it. A command whose change cannot be kept fails with the errno of `keep`, and
-    /// changes nothing.
+    /// Keeps what outlives open files: `keep` gets it now, and before the answer to each command
+    /// that may change it. A command whose change cannot be kept fails with the errno of `keep`,
+    /// and changes nothing.
     ///
-    /// The NIC is locked during the call, which must not use it: otherwise an LNI could be allocated
-    /// from a service that is then taken back.
+    /// The NIC is locked during the call, which must not use it: otherwise an LNI could be
+    /// allocated from a service that is then taken back.
     ///
     /// # Errors
     ///
@@ -200,7 +200,7 @@ impl Nic {
         Some(file.waits.iter().map(|(id, _)| id).collect())
     }
 
-    /// Takes the NIC off its fabric for ever and closes all its files: its node has lost power.
+    /// Takes the NIC off its fabric for good and closes all its files: its node has lost power.
     pub(crate) fn power_off(&self) {
         self.faults.power_off();
         let mut device = self.device();
@@ -215,8 +215,8 @@ impl Nic {
         &self.data_path
     }
 
-    /// Looks at the doorbells of all queues and does some of what there is to do, also what that
-    /// makes other NICs of the node do. Says whether there was anything.
+    /// Polls the doorbells of all queues and does some of the pending work, including what it
+    /// causes on other NICs of the node. Returns whether there was any.
     ///
     /// The data path runs only in this and [`run_until_idle`](Self::run_until_idle).
     pub fn step(&self) -> bool {
@@ -269,10 +269,10 @@ impl Nic {
         self.data_path.state().engine.portals()
     }
 
-    /// Closes the doorbells of target queues that were opened by trapped stores and need not or must
-    /// not be open any more; call this between sleeps while it says that some are open. Without
-    /// these calls they stay open, and a store is noticed by [`step`](Self::step) and with all
-    /// other work.
+    /// Closes the doorbells of target queues that were opened by trapped stores and need not or
+    /// must not be open any more; call this between sleeps while it says that some are open.
+    /// Without these calls they stay open, and a store is noticed by [`step`](Self::step) and with
+    /// all other work.
     pub fn tend_doorbells(&self) -> bool {
         self.data_path.tend_doorbells()
     }

@@ -19,7 +19,7 @@ pub struct Fault {
     /// Requests of the kind that succeed before.
     #[serde(default)]
     pub after: u32,
-    /// How often; for ever, if no number is given.
+    /// How often; without a number, always.
     #[serde(default)]
     pub times: Option<u32>,
     /// What happens.
@@ -31,7 +31,7 @@ pub struct Fault {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Another answer is given, and the request is performed only if `perform` says so.
+    /// Another answer is given, and the request is performed only with `perform`.
     Answer {
         /// The status.
         status: u16,
@@ -108,7 +108,7 @@ pub enum Delivery {
 }
 
 impl Fault {
-    /// A fault of all requests, for ever.
+    /// A fault of all requests that never ends.
     #[must_use]
     pub const fn new(effect: Effect) -> Self {
         Self {

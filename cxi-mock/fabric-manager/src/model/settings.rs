@@ -16,7 +16,7 @@ pub(crate) const MOST_ADDRESSES: u16 = 1 << 13;
 pub struct Settings {
     /// First and last multicast id that trees get, at most 8191.
     pub addresses: (u16, u16),
-    /// Ids are handed out in turn, and not the lowest free one.
+    /// Ids are used in turn; otherwise the lowest free one is.
     pub round_robin: bool,
     /// Milliseconds before an id that was freed is used again.
     pub rest_ms: u64,

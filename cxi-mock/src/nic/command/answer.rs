@@ -1,7 +1,7 @@
-//! What a command answers: kept until the NIC is free for others, and taken back if it does not
-//! arrive.
+//! The response to a command: it is delivered after the NIC is unlocked, and what the command made
+//! is freed again if the response cannot be delivered.
 //!
-//! A write to the memory of a caller may block, and for ever if the caller wants it.
+//! A write to a caller's memory may block, forever if the caller wants it to (userfaultfd, FUSE).
 
 use std::sync::{Arc, LazyLock};
 
@@ -92,8 +92,8 @@ impl Answer {
 }
 
 impl Device {
-    /// Takes back what a command made whose answer did not arrive, and says what the command
-    /// ends with. What is not here stays, as the driver leaves it.
+    /// Frees what a command made whose response could not be delivered, and returns the command's
+    /// result. Services and reservations stay, as the driver leaves them.
     pub(super) fn undo(
         &mut self,
         opcode: Opcode,

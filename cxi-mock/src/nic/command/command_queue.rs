@@ -82,7 +82,7 @@ impl Device {
         if eq != 0 {
             self.eqs.queues.of(caller.file, eq)?;
         }
-        // The relay of a virtual function refuses it before it looks at other options.
+        // The relay of a virtual function checks it before the other options.
         if self.files.is_virtual(caller.file) && opts.count > MAX_COMMANDS {
             return Err(Errno::E2BIG);
         }
@@ -106,12 +106,13 @@ impl Device {
         if opts.flags & CQ_TX_ETHERNET != 0 && !caller.credentials.net_raw {
             return Err(Errno::EPERM);
         }
-        // Its doorbell is none of those that are open.
+        // Doorbells that are open belong to known queues: a new one must not be among them.
         if !transmit && !self.data_path.close_doorbells(caller.file) {
             return Err(Errno::ENOMEM);
         }
         self.make_room_for_cq(lni, svc, transmit)?;
-        // The driver looks at the buffer when it has charged for the queue already.
+        // The driver checks the buffer after it has charged for the queue, so a lack of credit
+        // wins.
         check_buffer(buffer)?;
         let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
         let windows = &mut self.files.get_mut(caller.file)?.windows;
@@ -177,9 +178,9 @@ impl Device {
         Ok(())
     }
 
-    /// A queue keeps number and credit when it is freed. When there is no credit, for whatever
-    /// reason, the LNI's own freed queues are finalized; when there is no number, LNIs that wait
-    /// for their cleanup are.
+    /// A freed queue keeps its number and credit, because the hardware may still be executing its
+    /// commands. If there is no credit, the LNI's own freed queues are finalized; if there is no
+    /// number, LNIs that wait for their cleanup are.
     fn make_room_for_cq(&mut self, lni: u32, svc: u32, transmit: bool) -> Result<(), Errno> {
         if self.services.may_charge(svc, slot(transmit)).is_err() {
             let owner = self.lnis.live.get_mut(lni);

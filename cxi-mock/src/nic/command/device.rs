@@ -17,13 +17,13 @@ const MIN_FREE_SHIFT: u32 = 0;
 /// Bytes of the part description that are reported.
 const FRU_BYTES: usize = 14;
 
-/// Bytes of the register window that MAP_CSRS hands out.
+/// Bytes of the register window of MAP_CSRS.
 const CSR_BYTES: u64 = 640 << 20;
-/// The page of the register C_MB_STS_REV, and where in it that is. All others read as zero until they
-/// are written.
+/// The page of the register C_MB_STS_REV, and where in it that is. All others read as zero until
+/// they are written.
 const REVISION: (u64, usize) = (0x1000_4000, 8);
 
-/// What the chip says that it is: revision, device, vendor, protocol and platform, lowest bits first.
+/// How the chip identifies itself: revision, device, vendor, protocol, platform, lowest bits first.
 fn revision(identity: &Identity) -> u64 {
     let field = |value: u32, bits: u32, shift: u32| (u64::from(value) & ((1 << bits) - 1)) << shift;
     field(identity.device_rev, 16, 0)
@@ -137,7 +137,7 @@ impl Device {
         })
     }
 
-    /// Takes back what MAP_CSRS handed out.
+    /// Frees the window of MAP_CSRS.
     pub(super) fn unmap_csrs(&mut self, file: u32) -> Result<(), Errno> {
         let file = self.files.get_mut(file)?;
         if let Some(window) = file.csrs.take() {

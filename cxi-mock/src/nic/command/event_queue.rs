@@ -24,7 +24,7 @@ use crate::{Backing, HazardKind};
 /// Bytes of the smallest slot of an event buffer.
 const SLOT_BYTES: u64 = 64;
 const MAX_BUFFER_BYTES: u64 = 1 << 32;
-/// Most slots that can be reserved, however long the queue.
+/// Most slots that can be reserved, however long the queue: the register has 14 bits.
 const MAX_RESERVED: u64 = 16383;
 const MAX_THRESHOLDS: u32 = 4;
 const PERCENT: u32 = 100;
@@ -73,8 +73,8 @@ impl Device {
         Ok(())
     }
 
-    /// The number and the window of registers. `memory` is looked at for a buffer without address
-    /// translation.
+    /// The number and the window of registers. `memory` describes a buffer without
+    /// address translation.
     fn eq_alloc(
         &mut self,
         caller: &Caller<'_>,
@@ -119,8 +119,8 @@ impl Device {
                 return Err(Errno::ENOSPC);
             }
         }
-        // There is one retry handler. The driver finds out when it has a number already, which it
-        // puts behind the others that the LNI holds.
+        // There is one retry handler. The driver notices a second one after it has taken a number,
+        // which then becomes the LNI's last one to reuse.
         if pct && self.eqs.pct.is_some() {
             if let Some(lni) = self.lnis.live.get_mut(new.lni)
                 && held
@@ -310,8 +310,8 @@ impl Device {
         Ok(())
     }
 
-    /// Slots reserved after the change. EINVAL for what no queue could reserve, ENOSPC for what this
-    /// one cannot.
+    /// Slots reserved after the change. EINVAL for what no queue could reserve, ENOSPC for what
+    /// this one cannot.
     fn eq_adjust_reserved(&mut self, file: u32, id: u32, change: i32) -> Result<i32, Errno> {
         let eq = self.eqs.queues.of_mut(file, id)?;
         let reserved = eq.reserved.checked_add_signed(change.into());

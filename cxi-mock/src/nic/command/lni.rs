@@ -31,7 +31,7 @@ impl Device {
 
     fn lni_alloc(&mut self, caller: &Caller<'_>, svc: u32) -> Result<u32, Errno> {
         let group = self.services.get(svc)?;
-        // A disabled service answers even those with EKEYREVOKED that may not use it.
+        // The driver checks this first: even a caller who may not use the service gets EKEYREVOKED.
         if !group.is_enabled() {
             return Err(Errno::EKEYREVOKED);
         }
@@ -46,7 +46,7 @@ impl Device {
         }
         let is_virtual = self.files.is_virtual(caller.file);
         let joined = self.rgids.join(svc, group.lnis_per_rgid, is_virtual)?;
-        // There are more numbers than there can be LNIs.
+        // Numbers do not run out before RGIDs do.
         let id = self.lnis.live.number()?;
         let lni = Lni {
             svc,
@@ -116,7 +116,7 @@ impl Device {
         self.lnis.put_back(busy);
     }
 
-    /// The cleanup that runs every second while LNIs wait for it. Says whether it was due.
+    /// The cleanup that runs every second while LNIs wait for it. Returns whether it was due.
     pub(in crate::nic) fn tick(&mut self) -> bool {
         let due = self.lnis.take_scheduled();
         if due {

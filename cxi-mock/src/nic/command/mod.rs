@@ -81,6 +81,7 @@ pub(crate) fn write(
     command: &[u8],
     memory: &mut dyn CallerMemory,
 ) -> Result<usize, Errno> {
+    // Before the NIC is locked: reading the caller's memory may block.
     let mut answer = Answer::new(command, memory);
     let process = handed_over(command, memory);
     let mut device = nic.device();
@@ -88,6 +89,7 @@ pub(crate) fn write(
     let is_virtual = device.files.is_virtual(file);
     let kernel;
     let mut credentials = caller;
+    // The driver checks the caller before it notices that the device is gone: EPERM wins over EIO.
     if handler.privilege == Privilege::Admin && (!caller.sys_admin || is_virtual) {
         return Err(Errno::EPERM);
     }
@@ -144,7 +146,8 @@ pub(crate) fn write(
     }
 }
 
-/// A command that may be handled, by its length.
+/// The opcode of a command that may be handled. The driver checks the opcode before the length:
+/// both are EINVAL, but a reserved opcode is EOPNOTSUPP whatever its length.
 fn admit(rules: &Rules, command: &[u8]) -> Result<(Opcode, &'static Handler), Errno> {
     if rules
         .longest_command
@@ -168,7 +171,7 @@ fn admit(rules: &Rules, command: &[u8]) -> Result<(Opcode, &'static Handler), Er
 impl Device {
     fn handle(&mut self, handler: &Handler, call: &mut Call<'_>) -> Result<(), Errno> {
         if let Effect::Frees(object) = handler.effect {
-            // Some of these commands have a pointer to a response that nobody writes.
+            // Some of these commands have room for a pointer to a response, which is never written.
             let at = if call.command.len() == 8 { 4 } else { 16 };
             return self.free(object, call.caller.file, call.word(at)?);
         }

@@ -50,9 +50,8 @@ impl Device {
             }
             Opcode::PTE_LE_INVALIDATE => {
                 let command: PteLeInvalidateCmd = call.command()?;
-                // The driver waits for what is still under way to an entry that was unlinked. The
-                // data path finishes a message before it looks at the next command, so that
-                // nothing ever is.
+                // The driver waits for messages that are still on their way to an unlinked entry.
+                // The data path finishes each message before the next command, so there are none.
                 self.portals.ptes.of(file, command.pte_index).map(drop)
             }
             Opcode::PTE_STATUS => {
@@ -146,8 +145,8 @@ impl Device {
         Ok(())
     }
 
-    /// The number of the mapping, of the device. A place in a domain can be mapped several times; an
-    /// entry has one multicast address at most, which is not shared.
+    /// The number of the mapping, of the device. A place in a domain can be mapped several times;
+    /// an entry has one multicast address at most, which is not shared.
     fn pte_map(&mut self, file: u32, map: PteMap) -> Result<u32, Errno> {
         let pte = self.portals.ptes.of(file, map.pte)?;
         let domain = self.domains.objects.of(file, map.domain)?.clone();
@@ -187,8 +186,8 @@ impl Device {
         Ok(())
     }
 
-    /// Matching continues in software, if the caller has seen all messages that were dropped. Once
-    /// software has it, nothing is looked at.
+    /// Matching continues in software if the caller has seen all messages that were dropped. Once
+    /// software has it, the count is ignored.
     fn pte_transition(&self, file: u32, id: u32, drop_count: u32) -> Result<(), Errno> {
         // The relay of virtual functions has no such command.
         if self.files.is_virtual(file) {

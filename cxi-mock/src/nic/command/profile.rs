@@ -113,7 +113,9 @@ impl Device {
         call.made(id, &CpAllocResp { cp_hndl: id, lcid })
     }
 
-    /// The VNI, and the profile that lets the caller use it with the class, with one more user.
+    /// The service plays no part where there are profiles: whoever has one for the VNI may send.
+    /// Returns the VNI, and the profile that lets the caller use it with the class, with one more
+    /// user.
     fn right_to_send(
         &mut self,
         caller: &Caller<'_>,
@@ -121,7 +123,7 @@ impl Device {
         request: &TrigCpAllocCmd,
     ) -> Result<(u16, Option<u32>), Errno> {
         if request.tc >= FIRST_ETHERNET_CLASS {
-            // The VNI is a priority here, which is looked at before the caller is.
+            // The VNI is a priority here: EINVAL for a bad one comes before EPERM for the caller.
             let priority = u16::try_from(request.vni).ok();
             let priority = priority.filter(|priority| *priority <= MAX_PCP);
             let priority = priority.ok_or(Errno::EINVAL)?;
@@ -172,8 +174,8 @@ impl Device {
         if let Some(lcid) = self.rgids.reuse_lcid(rgid, will_do) {
             return Ok(Some((rgid, lcid)));
         }
-        // The driver takes an entry of the CP table first, and gives it back without an LCID. Both are
-        // ENOSPC; only the use of a freed entry can be told from the order.
+        // The driver takes an entry of the CP table first, and gives it back without an LCID. Both
+        // are ENOSPC; only the use of a freed entry can be told from the order.
         let found = self.cps.find(&mut self.vnis, tx, traffic);
         let found = found.unwrap_or_else(|hazard| {
             self.hazard(hazard);
@@ -274,7 +276,7 @@ impl Device {
     }
 }
 
-/// EINVAL for what is no VNI.
+/// EINVAL for anything but a VNI.
 pub(super) fn valid_vni(vni: u32) -> Result<u16, Errno> {
     u16::try_from(vni)
         .ok()

@@ -189,7 +189,7 @@ impl Device {
         if !self.rules.has_profiles || !by_list {
             return Ok([ProfilePair::default(); SVC_MAX_VNIS]);
         }
-        // An unrestricted list is not checked: its count may be anything.
+        // The driver does not check an unrestricted list: its count may be anything.
         if usize::from(desc.num_vld_vnis) > SVC_MAX_VNIS {
             self.hazard(HazardKind::CountBeyondProfiles {
                 svc_id: id,
@@ -228,7 +228,7 @@ impl Device {
         let mut group = self.services.remove(id).ok_or(Errno::EINVAL)?;
         self.check_hazards(id, &group);
         if self.rules.disabled_profiles_off {
-            // By the count on record, which an update may have changed: others are leaked.
+            // By the stored count, which an update may have lowered: the driver leaks the rest.
             self.vnis
                 .drop_creators(group.counted().map(|(_, pair)| pair));
         } else {
@@ -239,7 +239,7 @@ impl Device {
         Ok(())
     }
 
-    /// Notes that the driver now works on profiles that it does not have.
+    /// Records that the driver now uses profiles that it does not have.
     fn check_hazards(&mut self, svc_id: u32, group: &Group) {
         let num_vld_vnis = group.desc.num_vld_vnis;
         if self.rules.disabled_profiles_off && usize::from(num_vld_vnis) > SVC_MAX_VNIS {
@@ -327,10 +327,10 @@ impl Device {
 
     /// SVC_SET_VNI_RANGE.
     ///
-    /// The driver forgets what it had before it knows that the new range is free, and lets go
-    /// of the wrong profiles when it is not: a second range leaks the first one, a refused one
-    /// leaves the service with a profile that is freed. So do members that are refused, which
-    /// only an update can have stored; they are looked at after the VNIs.
+    /// The driver forgets its profiles before it knows that the new range is free, and releases the
+    /// wrong ones if it is not: a second range leaks the first one, and a refused one leaves the
+    /// service with a freed profile. So do members that are refused, which only an update can have
+    /// stored; they are checked after the VNIs.
     fn svc_set_vni_range(&mut self, command: SvcSetVniRangeCmd) -> Result<(), Errno> {
         let id = command.svc_id;
         let group = self.services.get(id)?;

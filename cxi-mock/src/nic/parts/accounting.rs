@@ -12,7 +12,8 @@ use crate::state::{EntryState, ResourceState};
 /// Fewest TLEs that a pool has.
 pub(crate) const MIN_POOL_TLES: u16 = 8;
 
-/// What is counted: the resource types, with LEs of each processing element apart.
+/// What is counted: the resource types, with LEs separately for each processing element. The driver
+/// checks and takes them in this order, so the first that is short is the one it reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Pte,
@@ -132,7 +133,7 @@ impl Accounting {
     }
 
     /// Whether reservations fit, and how much was there of each resource up to the first that
-    /// is short. TLEs are not looked at here.
+    /// is short. The driver does not check TLEs here: their pools are exhausted first.
     pub(crate) fn available(&self, limits: &RsrcLimits) -> ([u16; RSRC_COUNT], Result<(), Errno>) {
         let mut available = [0; RSRC_COUNT];
         for slot in Slot::ALL {
@@ -195,8 +196,8 @@ impl Accounting {
 
     /// Takes a unit: a reserved one while there is one, else a shared one.
     ///
-    /// The shared part is bounded by the device total, so that sharers use up what is reserved
-    /// for others.
+    /// The driver bounds the shared part by the device total, not by what is not reserved: sharers
+    /// can use up what is reserved for others.
     pub(crate) fn charge(&mut self, entries: &mut Entries, slot: Slot) -> Result<(), Errno> {
         self.may_charge(entries, slot)?;
         let entry = entries.0[slot as usize].as_mut().ok_or(Errno::EBADR)?;

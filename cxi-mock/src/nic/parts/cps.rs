@@ -10,7 +10,7 @@ use super::table::Table;
 use super::vnis::Vnis;
 use crate::HazardKind;
 
-/// Entries of the CP table; entry 0 is not handed out.
+/// Entries of the CP table; the driver never uses entry 0.
 const CP_TABLE: u32 = 256;
 
 /// An entry of the CP table.
@@ -107,8 +107,9 @@ impl Cps {
         Ok(id)
     }
 
-    /// Lets go of an entry. The driver looks at what the profile is now, not at what it was when
-    /// the entry was made: one that was shared then and is exclusive now stays in the list.
+    /// Removes an LCID from an entry, and frees the entry with the last one. The driver checks
+    /// whether the profile is exclusive now, not whether it was when the entry was made: an entry
+    /// that was shared then stays in the list, although it is freed.
     pub(crate) fn leave(&mut self, vnis: &mut Vnis, id: u32) -> Option<HazardKind> {
         let cp = self.table.get_mut(id)?;
         cp.lcids = cp.lcids.saturating_sub(1);

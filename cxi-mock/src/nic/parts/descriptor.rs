@@ -44,8 +44,9 @@ pub(crate) fn check(desc: &SvcDesc, totals: &RsrcLimits, rules: &Rules) -> Resul
     Ok(())
 }
 
-/// The limits that a service gets: its own, or the device totals without a reservation; a TLE
-/// pool is never smaller than eight, and all of it is reserved.
+/// The limits that a service gets: its own, or the device totals without a reservation. A TLE pool
+/// has at least eight, all of them reserved, and even a service without limits gets one: besides
+/// the default service, only three such services fit.
 pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimits {
     let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
     let mut limits = if limited { desc.limits } else { *totals };

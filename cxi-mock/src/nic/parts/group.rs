@@ -15,10 +15,10 @@ pub(crate) enum Held {
     None,
     /// The profile with this id.
     Profile(u32),
-    /// A freed profile, because of a mistake in the driver.
+    /// A freed profile: a bug of the driver.
     Dangling,
-    /// The profile with this id, which the service has given up, by the same mistake: it is there as
-    /// long as others use it.
+    /// The profile with this id, which the service has given up, by the same bug: it exists as long
+    /// as others use it.
     GivenUp(u32),
 }
 
@@ -30,7 +30,8 @@ impl Held {
         }
     }
 
-    /// What a service holds when all files are closed: nothing but the service keeps a profile then.
+    /// What a service holds when all files are closed: nothing but the service keeps a profile
+    /// then.
     pub(crate) fn without_users(self) -> Self {
         match self {
             Self::GivenUp(_) => Self::Dangling,

@@ -10,7 +10,7 @@ pub(crate) struct Ids {
     first: u32,
     /// First number that does not exist.
     end: u32,
-    /// First number that was never handed out.
+    /// First number that was never allocated.
     next: u32,
     freed: BinaryHeap<Reverse<u32>>,
 }
@@ -61,7 +61,7 @@ impl Ids {
         Some(self.next - 1)
     }
 
-    /// Gives back a number that was handed out.
+    /// Frees a number that was allocated.
     pub(crate) fn free(&mut self, id: u32) {
         self.freed.push(Reverse(id));
     }

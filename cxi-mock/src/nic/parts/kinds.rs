@@ -41,7 +41,7 @@ pub(crate) struct Eq {
     pub(crate) reserved: u64,
     /// Buffer and slots of a resize that is not complete.
     pub(crate) resize: Option<(Buffer, u64)>,
-    /// Memory descriptors that a resize named although it did not need one: the driver lets go of
+    /// Memory descriptors that a resize named although it did not need one: the driver releases
     /// them with the queue.
     pub(crate) held_mds: Vec<u32>,
 }
@@ -51,7 +51,7 @@ pub(crate) struct Eq {
 pub(crate) enum Buffer {
     /// A memory descriptor.
     Md(u32),
-    /// An address that is not translated; `queue_md` is not looked at.
+    /// An address that is not translated; `queue_md` is ignored.
     Passthrough,
 }
 

@@ -136,8 +136,8 @@ fn hinted(page_shift: i32, huge_shift: i32) -> Result<(u8, u8), Errno> {
     Ok((page, huge))
 }
 
-/// The size of pages that goes with one of huge pages: what 14 bits below it leave, and no less than
-/// the smallest.
+/// The size of pages that goes with one of huge pages: what 14 bits below it leave, and no less
+/// than the smallest.
 fn for_huge_shift(huge_shift: i32) -> Result<(u8, u8), Errno> {
     let huge = u8::try_from(huge_shift).map_err(|_| Errno::EINVAL)?;
     let page = huge.saturating_sub(HINTED_BITS).max(PAGE_SHIFT);

@@ -104,7 +104,8 @@ impl<T> Objects<T> {
         object.ok_or(Errno::EINVAL)
     }
 
-    /// One more user keeps an object; 0 is none in most commands, and so is no object.
+    /// Counts one more user of an object. Most commands use 0 for none, and no object has that
+    /// number.
     pub(crate) fn hold(&mut self, id: u32) {
         if let Some(object) = self.table.get_mut(id) {
             object.users += 1;

@@ -2,7 +2,7 @@
 
 /// Processing elements, each with LEs of its own.
 pub(crate) const ELEMENTS: usize = 4;
-/// LE pools of each processing element; pool 0 is everybody's.
+/// LE pools of each processing element; all services without a reservation share pool 0.
 const LE_POOLS: u32 = 16;
 /// TLE pools; the default service has pool 0.
 const TLE_POOLS: u32 = 4;
@@ -84,7 +84,7 @@ impl Pools {
         free
     }
 
-    /// Marks pools as taken that a snapshot says are.
+    /// Marks pools as taken that are taken in a snapshot.
     pub(crate) fn mark(&mut self, more: &Self) {
         for (taken, more) in self.le.iter_mut().zip(more.le) {
             *taken |= more & ((1 << LE_POOLS) - 1);

@@ -22,7 +22,7 @@ pub(crate) struct Portals {
 }
 
 impl Portals {
-    /// Entry 0 is counted, but never handed out.
+    /// Entry 0 counts as one of the total, but is never used.
     pub(crate) fn new(total: u16) -> Self {
         Self {
             ptes: Objects::new(1, total.into()),

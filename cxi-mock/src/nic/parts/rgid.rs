@@ -88,8 +88,8 @@ impl Rgids {
         Ok(Joined { rgid, wrong, lac })
     }
 
-    /// The RGID, which has room for one more LNI, and the number that the driver believes it to have
-    /// where that is wrong.
+    /// The RGID, which has room for one more LNI, and the number that the driver believes it to
+    /// have where that is wrong.
     fn find_or_make(&mut self, svc: u32, setting: u32) -> Result<(u32, Option<u32>), Errno> {
         // Setting 0 is as 1: no sharing.
         let mut before = 0;

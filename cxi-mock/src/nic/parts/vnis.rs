@@ -28,7 +28,7 @@ pub(crate) enum PidsOf {
 }
 
 impl PidsOf {
-    /// The number that the data path has for it: profiles and VNIs apart.
+    /// Its number in the data path, where profiles and VNIs must not collide.
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::Profile(id) => id,
