@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniRange};
 use cxi_ioctl::Errno;
-use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi_job::limits::{Mode, Multiplier};
 use cxi_job::settings::Settings;
 use cxi_job::site::keys::{ModeName, PolicyName};
 use cxi_job::site::{Access, ComputeNode, JobShape, Site, StartingJob};
@@ -52,18 +52,10 @@ pub(crate) struct Request {
     vni_range: Option<VniRange>,
     traffic_classes: Option<Vec<TrafficClass>>,
     cores: Option<u32>,
-    policy: Option<Policy>,
+    policy: Option<PolicyName>,
     scale_back: Option<u32>,
     nics_at_least: Option<usize>,
     lnis_per_rgid: Option<LnisPerRgid>,
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Policy {
-    #[default]
-    Hpe,
-    Slurm,
 }
 
 impl Request {
@@ -79,10 +71,7 @@ impl Request {
             builder = builder.traffic_classes(classes.into_iter().collect());
         }
         if let Some(cores) = self.cores {
-            let policy = match self.policy.unwrap_or_default() {
-                Policy::Hpe => LimitPolicy::hpe_recommended(),
-                Policy::Slurm => LimitPolicy::slurm(),
-            };
+            let policy = self.policy.unwrap_or(PolicyName::Hpe).policy();
             let mode = self
                 .scale_back
                 .map_or(Mode::Strict, |floor| Mode::ScaleBack { floor });
@@ -150,10 +139,7 @@ impl Starting {
             access: asked.then_some(access),
             shape: JobShape {
                 size: self.request.cores.map(Multiplier::Cores),
-                policy: self.request.policy.map(|policy| match policy {
-                    Policy::Hpe => PolicyName::Hpe,
-                    Policy::Slurm => PolicyName::Slurm,
-                }),
+                policy: self.request.policy,
                 mode: floor.map(|_| ModeName::ScaleBack),
                 floor,
                 traffic_classes: classes.map(|classes| classes.iter().copied().collect()),

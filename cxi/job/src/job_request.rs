@@ -157,12 +157,6 @@ impl JobRequest {
         self.traffic_classes
     }
 
-    /// How much of each NIC.
-    #[must_use]
-    pub const fn limits(&self) -> &JobLimits {
-        &self.limits
-    }
-
     /// Which NICs.
     #[must_use]
     pub const fn nics(&self) -> &NicPolicy {

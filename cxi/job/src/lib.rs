@@ -69,7 +69,7 @@
 //! After a failure, the job's VNIs are still reserved. Return them as after an epilog: call
 //! [`SharedPool::release`] with the node, and [`SharedPool::confirm`] when none of the job's services
 //! are left there. If services are left, or if the prolog was killed and there is no [`Grant`], call
-//! [`Node::release`] in between, with [`Filter::for_request`]. [`SharedPool::cancel`] is only for a job
+//! [`Node::release`] in between, with [`Filter::for_job`]. [`SharedPool::cancel`] is only for a job
 //! whose prolog never began on any node.
 //!
 //! ```no_run

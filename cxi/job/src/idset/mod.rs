@@ -22,9 +22,8 @@
 //! # Ok::<(), cxi_job::ParseIdSetError>(())
 //! ```
 
-use std::iter::{Cloned, Flatten};
+use std::fmt;
 use std::ops::{Range, RangeInclusive};
-use std::{fmt, slice};
 
 mod parse;
 
@@ -160,7 +159,7 @@ impl IdSet {
     }
 
     /// The ids in ascending order.
-    pub fn iter(&self) -> Iter<'_> {
+    pub fn iter(&self) -> impl Iterator<Item = u16> + '_ {
         self.runs.iter().cloned().flatten()
     }
 
@@ -195,30 +194,10 @@ impl IdSet {
         difference
     }
 
-    /// Whether the two sets have no id in common.
-    #[must_use]
-    pub fn is_disjoint(&self, other: &Self) -> bool {
-        let touches =
-            |run: &RangeInclusive<u16>| !self.runs_in(*run.start(), *run.end()).is_empty();
-        !other.runs.iter().any(touches)
-    }
-
     /// Whether every id of this set is in the other.
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {
         self.difference(other).is_empty()
-    }
-}
-
-/// The ids of an [`IdSet`] in ascending order.
-pub type Iter<'a> = Flatten<Cloned<slice::Iter<'a, RangeInclusive<u16>>>>;
-
-impl<'a> IntoIterator for &'a IdSet {
-    type Item = u16;
-    type IntoIter = Iter<'a>;
-
-    fn into_iter(self) -> Iter<'a> {
-        self.iter()
     }
 }
 

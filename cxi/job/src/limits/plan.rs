@@ -113,7 +113,7 @@ impl Planner<'_> {
         let total = self.nic.totals[resource];
         let held = self.subtracted().map(|service| service.holds(resource));
         let available = held.fold(total, |left, held| left.saturating_sub(held.into()));
-        let bound = if self.policy.bounds_max() {
+        let bound = if self.policy.max_of_headroom {
             available
         } else {
             total
@@ -136,7 +136,7 @@ impl Planner<'_> {
     }
 
     fn bounding(&self, resource: Resource) -> impl Iterator<Item = &ServiceUsage> {
-        let held = self.subtracted().filter(|_| self.policy.bounds_max());
+        let held = self.subtracted().filter(|_| self.policy.max_of_headroom);
         held.filter(move |service| service.is_permanent() && service.holds(resource) > 0)
     }
 
@@ -193,7 +193,7 @@ impl Planner<'_> {
             available,
             ..
         } = self.bounds(resource);
-        if self.policy.tle_rule() == TleRule::Never || bounded == 0 {
+        if self.policy.tles == TleRule::Never || bounded == 0 {
             return Limit::NONE;
         }
         let least = u32::from(MIN_TLES);

@@ -127,9 +127,9 @@ pub enum Subtract {
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct LimitPolicy {
     resources: ResourceMap<ResourcePolicy>,
-    tles: TleRule,
+    pub(super) tles: TleRule,
     subtract: Subtract,
-    max_of_headroom: bool,
+    pub(super) max_of_headroom: bool,
 }
 
 /// What both schedulers reserve for each core or CPU.
@@ -226,19 +226,11 @@ impl LimitPolicy {
         self.resources[resource]
     }
 
-    pub(super) const fn tle_rule(&self) -> TleRule {
-        self.tles
-    }
-
     pub(super) const fn subtracts(&self, service: &ServiceUsage) -> bool {
         match self.subtract {
             Subtract::None => false,
             Subtract::System => service.is_permanent(),
             Subtract::All => true,
         }
-    }
-
-    pub(super) const fn bounds_max(&self) -> bool {
-        self.max_of_headroom
     }
 }

@@ -1,7 +1,7 @@
 //! Selecting services.
 
+use crate::IdSet;
 use crate::grant::Grant;
-use crate::{IdSet, JobRequest};
 use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 
 /// Selects services by their properties. All named properties have to match.
@@ -18,7 +18,8 @@ use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 ///     .uid(5588)
 ///     .vnis([Vni::new(4034)?, Vni::new(4035)?])
 ///     .build()?;
-/// assert_eq!(Filter::for_request(&request), filter);
+/// let job = Filter::for_job(request.vnis().iter(), request.members().iter());
+/// assert_eq!(job, Some(filter));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -108,18 +109,8 @@ impl Filter {
     }
 
     /// The services of a job that has no [`Grant`], because its prolog failed or was killed: those
-    /// with exactly the VNIs of its request, if it names any, and with its members.
-    #[must_use]
-    pub fn for_request(request: &JobRequest) -> Self {
-        let filter = match request.vnis() {
-            VniAccess::Unrestricted => Self::empty(),
-            vnis => Self::vnis(vnis.iter()),
-        };
-        request.members().iter().fold(filter, Self::and)
-    }
-
-    /// Like [`for_request`](Self::for_request), where only these VNIs and members are known; `None`
-    /// if there are neither.
+    /// with exactly the VNIs of its request, if it names any, and with its members. `None` if there are
+    /// neither.
     #[must_use]
     pub fn for_job(
         vnis: impl IntoIterator<Item = Vni>,
@@ -144,18 +135,6 @@ impl Filter {
     #[must_use]
     pub fn uid(self, uid: u32) -> Self {
         self.and(Member::Uid(uid))
-    }
-
-    /// Requires this group too.
-    #[must_use]
-    pub fn gid(self, gid: u32) -> Self {
-        self.and(Member::Gid(gid))
-    }
-
-    /// Requires this network namespace too.
-    #[must_use]
-    pub fn netns(self, inode: u32) -> Self {
-        self.and(Member::NetNs(inode))
     }
 
     /// Whether a service of a NIC is selected.

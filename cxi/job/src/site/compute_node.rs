@@ -13,12 +13,12 @@ use cxi::{Clock, Device, Host, Member, Resource, SystemClock, Vni, VniRange};
 
 use serde::Serialize;
 
+use super::SiteError;
 use super::decisions::{Decision, Decisions};
 use super::job_records::{CollectivesRecord, JobRecord, JobRecords};
 use super::keys;
 use super::network::NetworkOptions;
 use super::shape::JobShape;
-use super::{SiteError, every_step};
 use crate::clean::CleanReport;
 use crate::collectives::{self, CollectivesEnv};
 use crate::durable::FileLock;
@@ -508,7 +508,7 @@ impl<'a> ComputeNode<'a> {
             found.set.push((SCALED_BACK, cut.join(",")));
         }
         if let Some(CollectivesRecord { variables }) = self.jobs.records.reservation(job)? {
-            let step = step.cloned().unwrap_or_else(every_step);
+            let step = step.cloned().unwrap_or_else(StepId::every);
             let env =
                 CollectivesEnv::inherit(|name| variables.get(name).map(OsString::from), step)?;
             found.set.extend(env.iter().flat_map(CollectivesEnv::vars));

@@ -2,24 +2,23 @@
 //! have confirmed.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use cxi::{Clock, SystemClock};
 
+use super::SiteError;
 use super::decisions::{Component, Decision, Decisions};
 use super::host_list::HostList;
 use super::job_records::CollectivesRecord;
 use super::keys::{self, Allowed};
 use super::network::NetworkOptions;
 use super::pool_store::{self, PoolStore};
-use super::{SiteError, every_step};
 use crate::collectives::CollectivesEnv;
 use crate::fabric::{FabricError, FabricManager};
 use crate::pool::VniRequest;
 use crate::settings::Settings;
-use crate::{ErrorCode, JobId, NodeName, TenantName};
+use crate::{ErrorCode, JobId, NodeName, StepId, TenantName};
 
 /// How often a job that waits for VNIs tries again.
 const POLL: Duration = Duration::from_millis(200);
@@ -111,34 +110,21 @@ pub struct Done<T> {
 }
 
 /// What went wrong without preventing a result.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
     /// The record of another job cannot be used: its VNIs stay reserved.
+    #[error(transparent)]
     Job(SiteError),
     /// The job starts without hardware collectives.
+    #[error("the job starts without hardware collectives: {0}")]
     WithoutCollectives(FabricError),
     /// The job's reservation is the one of an earlier attempt.
+    #[error("job {0} keeps the reservation that it has: {1}")]
     EarlierReservation(JobId, FabricError),
     /// A reservation at the fabric manager is left; [`Controller::sweep`] releases it.
+    #[error("{0}; the reservation is left until the next sweep")]
     ReservationLeft(FabricError),
-}
-
-impl fmt::Display for Warning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Job(error) => error.fmt(f),
-            Self::WithoutCollectives(error) => {
-                write!(f, "the job starts without hardware collectives: {error}")
-            }
-            Self::EarlierReservation(job, error) => {
-                write!(f, "job {job} keeps the reservation that it has: {error}")
-            }
-            Self::ReservationLeft(error) => {
-                write!(f, "{error}; the reservation is left until the next sweep")
-            }
-        }
-    }
 }
 
 impl<'a> Controller<'a> {
@@ -500,7 +486,7 @@ impl<'a> Controller<'a> {
         };
         let error = match manager.and_then(|manager| manager.reserve(job, self.trees)) {
             Ok(info) => {
-                let env = CollectivesEnv::new(info.reservation, every_step())
+                let env = CollectivesEnv::new(info.reservation, StepId::every())
                     .addresses_per_job(info.limit.unwrap_or(self.trees))
                     .min_nodes(self.min_nodes);
                 let variables = env.vars().into_iter();

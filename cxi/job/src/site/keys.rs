@@ -9,6 +9,7 @@ use cxi::TrafficClasses;
 use crate::IdSet;
 use crate::collectives::Certificate;
 use crate::fabric::ClusterName;
+use crate::limits::LimitPolicy;
 use crate::settings::{AnyKey, Key, NODE_LOCK, Value};
 
 macro_rules! keys {
@@ -83,10 +84,10 @@ keys! {
 macro_rules! words {
     ($(#[$doc:meta])* $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal),* $(,)? }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
         #[allow(clippy::exhaustive_enums, reason = "the permitted values of a setting")]
         pub enum $name {
-            $($(#[$about])* $variant),*
+            $($(#[$about])* #[serde(rename = $word)] $variant),*
         }
 
         impl $name {
@@ -127,6 +128,17 @@ words! {
         Hpe = "hpe",
         /// What Slurm uses.
         Slurm = "slurm",
+    }
+}
+
+impl PolicyName {
+    /// The policy of this name.
+    #[must_use]
+    pub fn policy(self) -> LimitPolicy {
+        match self {
+            Self::Hpe => LimitPolicy::hpe_recommended(),
+            Self::Slurm => LimitPolicy::slurm(),
+        }
     }
 }
 

@@ -47,8 +47,8 @@ pub use network::NetworkOptions;
 pub use pool_store::{Act, PoolStore};
 pub use shape::JobShape;
 
+use crate::NodeName;
 use crate::settings::Settings;
-use crate::{NodeName, StepId};
 
 /// A site, by its settings.
 #[derive(Clone, Debug)]
@@ -90,9 +90,4 @@ impl Site {
     pub fn node(&self, name: NodeName) -> Result<ComputeNode<'_>, SiteError> {
         ComputeNode::open(&self.settings, name)
     }
-}
-
-/// The step of programs that name none.
-fn every_step() -> StepId {
-    StepId::every()
 }

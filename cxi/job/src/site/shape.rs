@@ -6,7 +6,7 @@ use cxi::{Limit, LnisPerRgid, Resource, TrafficClasses};
 
 use super::keys::{self, ModeName, PolicyName};
 use super::network::NetworkOptions;
-use crate::limits::{LimitPolicy, Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
+use crate::limits::{Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
 use crate::settings::{Settings, SettingsError};
 use crate::{JobLimits, JobRequestBuilder, NicPolicy};
 
@@ -51,10 +51,7 @@ impl JobShape {
         let Some(size) = self.size else {
             return Ok(JobLimits::Unlimited);
         };
-        let mut policy = match settings.or(self.policy, &keys::POLICY)? {
-            PolicyName::Hpe => LimitPolicy::hpe_recommended(),
-            PolicyName::Slurm => LimitPolicy::slurm(),
-        };
+        let mut policy = settings.or(self.policy, &keys::POLICY)?.policy();
         for (resource, limit) in &self.limits {
             let fixed = ResourcePolicy::fixed(limit.reserved().into(), limit.max().into());
             policy = policy.with(*resource, fixed);
