@@ -6,29 +6,18 @@ use std::path::Path;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::cli::Cli;
 use crate::exit::Failure;
 use crate::output::Report;
 
 pub(crate) fn completions(shell: Shell) -> Report {
-    #[derive(Serialize)]
-    struct Completions<'a> {
-        shell: String,
-        script: &'a str,
-    }
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), "cxi", &mut script);
     let script = String::from_utf8_lossy(&script);
-    let shell = shell.to_string();
-    Report::new(
-        &*script,
-        &Completions {
-            shell,
-            script: &script,
-        },
-    )
+    let json = json!({"shell": shell.to_string(), "script": script});
+    Report::new(&*script, &json)
 }
 
 pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::Subcommand;
 use cxi_job::settings::{Directories, FILE, Source};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::exit::Failure;
 use crate::options::{Common, MOCK};
@@ -31,44 +31,11 @@ pub(crate) fn load(named: Option<&Path>, mock: Option<Directories>) -> Result<Se
     Ok(settings)
 }
 
-#[derive(Serialize)]
-struct Checked<'a> {
-    file: Option<&'a Path>,
-    /// The mock node that commands work on.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    mock: Option<Mock<'a>>,
-    settings: Vec<Setting>,
-}
-
-#[derive(Serialize)]
-struct Mock<'a> {
-    /// Its state; null if it ends with the command.
-    file: Option<&'a Path>,
-    /// Whether the variable `CXI_MOCK` names it, and not an option.
-    by_variable: bool,
-}
-
-#[derive(Serialize)]
-struct Setting {
-    name: &'static str,
-    value: String,
-    from: Source,
-    /// The variable that overrides it.
-    variable: &'static str,
-}
-
 pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Failure> {
     let ConfigCommand::Check = command;
     let settings = &common.settings;
-    let mut json = Checked {
-        file: settings.file(),
-        mock: common.mock.as_ref().map(|state| Mock {
-            file: state.as_deref(),
-            by_variable: common.mock_by_variable,
-        }),
-        settings: Vec::new(),
-    };
     let mut table = Columns::new(&["SETTING", "VALUE", "FROM"]);
+    let mut all = Vec::new();
     for key in ALL.iter().copied() {
         settings.valid(key)?;
         let (value, from) = settings.text(key);
@@ -79,24 +46,24 @@ pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Fa
         };
         let shown = if value.is_empty() { "-" } else { &value };
         table.row([key.name().to_owned(), shown.to_owned(), place]);
-        json.settings.push(Setting {
-            name: key.name(),
-            value,
-            from,
-            variable: key.variable(),
-        });
+        let (name, variable) = (key.name(), key.variable());
+        all.push(json!({"name": name, "value": value, "from": from, "variable": variable}));
     }
-    let mut text = match (settings.file(), &json.mock) {
+    let mut text = match (settings.file(), &common.mock) {
         (Some(file), _) => format!("Settings from {}\n", file.display()),
         (None, Some(_)) => "No settings file: none is named for the mock node\n".to_owned(),
         (None, None) => format!("No settings file: there is no {FILE}\n"),
     };
-    if let Some(Mock { file, by_variable }) = &json.mock {
-        let by = if *by_variable { MOCK } else { "--mock" };
+    let mut json = json!({"file": settings.file(), "settings": all});
+    if let Some(file) = &common.mock {
+        let by_variable = common.mock_by_variable;
+        let by = if by_variable { MOCK } else { "--mock" };
         text += &match file {
             Some(state) => format!("Mock node {}, named by {by}\n", state.display()),
             None => format!("Temporary mock node, because of {by}\n"),
         };
+        // Without a file, the node ends with the command.
+        json["mock"] = json!({"file": file, "by_variable": by_variable});
     }
     Ok(Report::new(text + &table.render(0), &json))
 }

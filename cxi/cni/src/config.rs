@@ -6,6 +6,7 @@ use std::time::Duration;
 use cxi::{DeviceId, TrafficClasses};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, TleRule};
 use cxi_job::{JobLimits, NicPolicy};
+use serde::de::value::StrDeserializer;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -14,7 +15,7 @@ use crate::record::Attachment;
 use crate::vni_source::{VniList, VniSource};
 
 /// A version of the CNI specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Version {
     /// 0.3.1
     #[serde(rename = "0.3.1")]
@@ -31,16 +32,10 @@ pub enum Version {
 }
 
 impl Version {
-    const ALL: [(&str, Self); 4] = [
-        ("0.3.1", Self::V0_3_1),
-        ("0.4.0", Self::V0_4_0),
-        ("1.0.0", Self::V1_0_0),
-        ("1.1.0", Self::V1_1_0),
-    ];
+    const ALL: [Self; 4] = [Self::V0_3_1, Self::V0_4_0, Self::V1_0_0, Self::V1_1_0];
 
     fn parse(text: &str) -> Option<Self> {
-        let mut all = Self::ALL.into_iter();
-        all.find_map(|(name, version)| (name == text).then_some(version))
+        Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(text)).ok()
     }
 
     /// The version of a configuration that may be invalid; the newest if there is none.
@@ -60,8 +55,7 @@ impl Version {
     /// The answer to VERSION.
     #[must_use]
     pub fn supported(self) -> String {
-        let names = Self::ALL.map(|(name, _)| name);
-        serde_json::json!({"cniVersion": self, "supportedVersions": names}).to_string()
+        serde_json::json!({"cniVersion": self, "supportedVersions": Self::ALL}).to_string()
     }
 }
 
@@ -152,14 +146,9 @@ impl Config {
             Error::new(Code::Decoding, format!("network configuration: {error}"))
         })?;
         let version = Version::parse(&raw.cni_version).ok_or_else(|| {
-            let names = Version::ALL.map(|(name, _)| name).join(", ");
-            Error::new(
-                Code::Version,
-                format!(
-                    "unsupported cniVersion {:?}: expected one of {names}",
-                    raw.cni_version
-                ),
-            )
+            let (found, all) = (&raw.cni_version, serde_json::json!(Version::ALL));
+            let text = format!("unsupported cniVersion {found:?}: expected one of {all}");
+            Error::new(Code::Version, text)
         })?;
         let settings = raw.cxi.ok_or_else(|| {
             Error::new(

@@ -11,7 +11,7 @@ use cxi_job::collectives::{CLEAR, CollectivesEnv, preflight};
 use cxi_job::fabric::{FabricManager, Session};
 use cxi_job::site::Warning;
 use cxi_job::{JobId, StepId};
-use serde::Serialize;
+use serde_json::json;
 
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -136,15 +136,6 @@ fn reserve(
     }
 }
 
-#[derive(Serialize)]
-struct Swept<'a> {
-    dry_run: bool,
-    live: &'a [JobId],
-    released: &'a [JobId],
-    failed: Vec<&'a JobId>,
-    others: usize,
-}
-
 fn sweep(
     manager: &FabricManager,
     live: &[JobId],
@@ -174,13 +165,13 @@ fn sweep(
         swept.released = ended;
     }
     let failed = swept.failed.iter().map(|(job, _)| job);
-    let json = Swept {
-        dry_run,
-        live: &swept.live,
-        released: &swept.released,
-        failed: failed.collect(),
-        others: swept.others,
-    };
+    let json = json!({
+        "dry_run": dry_run,
+        "live": swept.live,
+        "released": swept.released,
+        "failed": failed.collect::<Vec<_>>(),
+        "others": swept.others,
+    });
     let what = if dry_run { "Would release" } else { "Released" };
     let released = swept.released.iter();
     let mut text: String = released

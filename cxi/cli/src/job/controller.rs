@@ -3,7 +3,7 @@
 use cxi::Vni;
 use cxi_job::site::{Controller, Ending, ManagerOptions, ReserveRequest, Site};
 use cxi_job::{JobId, NodeName};
-use serde::Serialize;
+use serde_json::json;
 
 use super::cli::{ReleaseArgs, ReserveArgs};
 use crate::exit::Failure;
@@ -12,12 +12,6 @@ use crate::options::Common;
 use crate::output::Report;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
-
-#[derive(Serialize)]
-struct Reserved<'a> {
-    job: &'a JobId,
-    vnis: &'a [Vni],
-}
 
 pub(super) fn controller(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
     let pool = pool.file(&common.settings)?;
@@ -51,10 +45,7 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
     })?;
     let vnis = &reserved.result.vnis;
     let text: Vec<String> = vnis.iter().map(Vni::to_string).collect();
-    let json = Reserved {
-        job: &arguments.job,
-        vnis,
-    };
+    let json = json!({"job": arguments.job, "vnis": vnis});
     let warnings = reserved.warnings.iter().map(ToString::to_string);
     Ok(Report::new(text.join(",") + "\n", &json).with_warnings(warnings))
 }
@@ -83,12 +74,7 @@ pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report
 }
 
 pub(super) fn confirm(job: &JobId, node: &NodeName, common: &Common) -> Result<Report, Failure> {
-    #[derive(Serialize)]
-    struct Confirmed<'a> {
-        job: &'a JobId,
-        node: &'a NodeName,
-    }
     controller(&PoolArgs::default(), common)?.confirm(job, node)?;
     let text = format!("Job {job}: confirmed for {node}\n");
-    Ok(Report::new(text, &Confirmed { job, node }))
+    Ok(Report::new(text, &json!({"job": job, "node": node})))
 }

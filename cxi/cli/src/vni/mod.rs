@@ -13,6 +13,7 @@ use cxi_job::pool::{
 };
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::Serialize;
+use serde_json::json;
 
 use crate::exit::{Exit, Failure};
 use crate::node::reading;
@@ -130,13 +131,6 @@ fn reserve(
     step: Option<&StepId>,
     request: &VniRequest,
 ) -> Result<Report, Failure> {
-    #[derive(Serialize)]
-    struct Reserved<'a> {
-        job: &'a JobId,
-        vnis: Vec<Vni>,
-        /// Whether the job already had them.
-        again: bool,
-    }
     let mut pool = file.open()?;
     let reserved = pool.change(Timestamp::now(), |pool, now| match step {
         Some(step) => pool.share(job, step, request, now),
@@ -152,11 +146,8 @@ fn reserve(
             .collect::<Vec<_>>()
             .join(","),
     };
-    let json = Reserved {
-        job,
-        again: reserved.event.is_none(),
-        vnis,
-    };
+    // Without an event, the job already had them.
+    let json = json!({"job": job, "vnis": vnis, "again": reserved.event.is_none()});
     Ok(Report::new(text + "\n", &json))
 }
 
@@ -249,15 +240,6 @@ fn reconcile(
 }
 
 fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
-    #[derive(Serialize)]
-    struct Compared<'a> {
-        node: &'a NodeName,
-        seen: &'a IdSet,
-        strays: &'a IdSet,
-        waiting_again: &'a [JobId],
-        unseen: &'a [JobId],
-        outside: &'a IdSet,
-    }
     let mut pool = file.open()?;
     let compared = pool.change::<_, PoolError>(Timestamp::now(), |pool, now| {
         Ok(pool.reconcile(node, seen, now))
@@ -290,14 +272,14 @@ fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Fai
     if text.is_empty() {
         text = format!("{node} shows nothing that the pool does not know\n");
     }
-    let json = Compared {
-        node,
-        seen,
-        strays: &result.strays,
-        waiting_again: &result.waiting_again,
-        unseen: &result.unseen,
-        outside: &result.outside,
-    };
+    let json = json!({
+        "node": node,
+        "seen": seen,
+        "strays": result.strays,
+        "waiting_again": result.waiting_again,
+        "unseen": result.unseen,
+        "outside": result.outside,
+    });
     Ok(Report::new(text, &json))
 }
 
@@ -308,19 +290,6 @@ pub(crate) fn this_node() -> Result<NodeName, Failure> {
     })?;
     NodeName::new(&name.to_string_lossy())
         .map_err(|error| Failure::bad_input(error.to_string()).hint("Name the node with --node."))
-}
-
-#[derive(Serialize)]
-struct Shown<'a> {
-    vnis: &'a IdSet,
-    total: usize,
-    free: usize,
-    reserved: usize,
-    draining: usize,
-    resting: usize,
-    outside: usize,
-    jobs: Vec<Job<'a>>,
-    strays: Vec<StrayVni<'a>>,
 }
 
 #[derive(Serialize)]
@@ -375,23 +344,19 @@ fn show(file: &PoolFile, job: Option<&JobId>) -> Result<Report, Failure> {
         let nodes: Vec<&str> = stray.nodes.iter().map(NodeName::as_str).collect();
         text += &format!("VNI {vni} is on {}, but no job has it\n", nodes.join(", "));
     }
-    let json = Shown {
-        vnis: pool.config().vnis(),
-        total: metrics.total,
-        free: metrics.free,
-        reserved: metrics.reserved,
-        draining: metrics.draining,
-        resting: metrics.resting,
-        outside: metrics.outside,
-        jobs: jobs
-            .into_iter()
-            .map(|(job, holding)| Job { job, holding })
-            .collect(),
-        strays: pool
-            .strays()
-            .map(|(vni, stray)| StrayVni { vni, stray })
-            .collect(),
-    };
+    let jobs = jobs.into_iter().map(|(job, holding)| Job { job, holding });
+    let strays = pool.strays().map(|(vni, stray)| StrayVni { vni, stray });
+    let json = json!({
+        "vnis": pool.config().vnis(),
+        "total": metrics.total,
+        "free": metrics.free,
+        "reserved": metrics.reserved,
+        "draining": metrics.draining,
+        "resting": metrics.resting,
+        "outside": metrics.outside,
+        "jobs": jobs.collect::<Vec<_>>(),
+        "strays": strays.collect::<Vec<_>>(),
+    });
     Ok(Report::new(text, &json))
 }
 
