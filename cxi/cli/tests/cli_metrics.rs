@@ -67,10 +67,8 @@ fn numbers_say_what_the_other_commands_say() {
     ];
     has(&text, &wanted);
     // Each name is described once, and has its samples together.
-    let mut described: Vec<_> = text
-        .lines()
-        .filter(|line| line.starts_with("# TYPE "))
-        .collect();
+    let described = text.lines().filter(|line| line.starts_with("# TYPE "));
+    let mut described: Vec<_> = described.collect();
     let count = described.len();
     described.dedup();
     described.sort_unstable();
@@ -178,11 +176,8 @@ fn who_uses_most_stands_first() {
     );
     let json: Value = node.cxi(&["--json", "top", &pool]).json();
     assert_eq!(json["users"][0]["job"], "4711");
-    assert_eq!(
-        json["users"].as_array().unwrap().len(),
-        1,
-        "disabled services use nothing"
-    );
+    let users = json["users"].as_array().unwrap();
+    assert_eq!(users.len(), 1, "disabled services use nothing");
 }
 
 #[test]

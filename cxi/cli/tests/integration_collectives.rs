@@ -5,6 +5,7 @@ mod common;
 use std::fs;
 use std::io::Write as _;
 
+use common::assert_contains;
 use common::fabric_manager::MockManager;
 use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
@@ -13,10 +14,10 @@ use cxi_fabric_manager::{Endpoint, Fault};
 /// A site whose jobs of two nodes and more have collectives, with more settings.
 fn site(mock: &MockManager, more: &str) -> Site {
     let site = site_of_slurm();
-    let mut file = fs::OpenOptions::new()
+    let file = fs::OpenOptions::new()
         .append(true)
-        .open(site.path("cxi.toml"))
-        .unwrap();
+        .open(site.path("cxi.toml"));
+    let mut file = file.unwrap();
     let manager = mock.settings();
     write!(file, "[collectives]\ntrees = 4\n{more}{manager}").unwrap();
     site
@@ -35,18 +36,14 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
     assert_eq!(jobs(&mock), ["alpha-4711"]);
     node.run("prolog.sh", &[]).done();
     let environment = node.run("task-prolog.sh", &[("SLURM_STEP_ID", "3")]).done();
-    let told: Vec<&str> = environment
-        .lines()
-        .filter_map(|line| line.strip_prefix("export FI_CXI_"))
-        .collect();
-    for told_one in [
+    for variable in [
         "COLL_JOB_ID=alpha-4711",
         "COLL_JOB_STEP_ID=3",
         &format!("COLL_FABRIC_MGR_URL={}", mock.manager.multicasts_url()),
         "HWCOLL_ADDRS_PER_JOB=4",
         "HWCOLL_MIN_NODES=2",
     ] {
-        assert!(told.contains(&told_one), "{told_one}: {environment}");
+        assert_contains(&environment, &format!("export FI_CXI_{variable}\n"));
     }
     assert!(!environment.contains('\''), "{environment}");
 

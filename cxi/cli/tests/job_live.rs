@@ -3,7 +3,7 @@
 mod common;
 
 use std::fs::{self, File};
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use common::{MockNode, Said, assert_contains, command};
 
@@ -15,36 +15,20 @@ fn prolog(node: &MockNode, uid: &str, vni: &str) {
 #[test]
 fn records_say_which_jobs_live() {
     let node = MockNode::new();
-    let records = node.directory().join("jobs");
-    let cxi = |arguments: &[&str]| -> Said {
-        let mut command = command(&[]);
-        command
-            .env("CXI_RECORDS", &records)
-            .env("CXI_MOCK", node.file());
-        command.args(arguments).output().unwrap().into()
-    };
-    let prolog = [
-        "job",
-        "prolog",
-        "--job=4711",
-        "--uid=1000",
-        "--vni=1024",
-        "--unlimited",
-    ];
-    cxi(&prolog).done();
-    self::prolog(&node, "1001", "1025");
-    let clean = ["job", "clean", "--vni-pool=1024-65535"];
-    cxi(&clean).prints(
+    node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --unlimited")
+        .done();
+    prolog(&node, "1001", "1025");
+    let clean = "job clean --vni-pool=1024-65535";
+    node.cxi(clean).prints(
         "cxi0: service 3 (uid 1001, VNI 1025): destroyed\ncxi1: service 3 (uid 1001, VNI 1025): \
          destroyed\n",
     );
-    assert_eq!(cxi(&clean).code, 8);
+    assert_eq!(node.cxi(clean).code, 8);
 
     // A record that cannot be read does not make orphans.
-    fs::write(records.join("4712.json"), "all of them\n").unwrap();
-    let said = cxi(&clean);
-    assert_eq!(said.code, 2);
-    assert_contains(&said.err, "4712.json: ");
+    let record = node.directory().join("state.json.d/jobs/4712.json");
+    fs::write(record, "all of them\n").unwrap();
+    node.cxi(clean).mentions(2, "4712.json: ");
     assert_eq!(node.services(), 2);
 }
 
@@ -57,15 +41,11 @@ fn a_prolog_that_cannot_report_makes_nothing() {
         for json in [&[][..], &["--json"]] {
             let full = File::options().write(true).open("/dev/full").unwrap();
             let job = ["job", "prolog", "--uid=1000", "--unlimited", "--vni", vni];
-            let output = command(&[&[&*mock], json, &job].concat())
-                .stdout(full)
-                .output()
-                .unwrap();
-            assert_eq!(output.status.code(), Some(1));
-            let error = String::from_utf8(output.stderr).unwrap();
-            assert_contains(&error, "cannot write to standard output");
+            let mut prolog = command(&[&[&*mock], json, &job].concat());
+            let said = Said::from(prolog.stdout(full).output().unwrap());
+            said.mentions(1, "cannot write to standard output");
             // What an earlier prolog made stays.
-            assert_eq!(node.services(), left, "{vni}: {error}");
+            assert_eq!(node.services(), left, "{vni}: {said:?}");
         }
     }
 }
@@ -75,13 +55,10 @@ fn a_prolog_that_cannot_report_names_what_it_cannot_undo() {
     let node = MockNode::new();
     let mock = format!("--mock={}", node.file().display());
     let full = File::options().write(true).open("/dev/full").unwrap();
-    let output = command(&[&mock, "--mock-fault=SVC_DESTROY:EBUSY"])
-        .args(["job", "prolog", "--uid=1000", "--unlimited", "--vni=1024"])
-        .stdout(full)
-        .output()
-        .unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_contains(&error, "cxi1: service 2 (uid 1000, VNI 1024)");
+    let mut prolog = command(&[&mock, "--mock-fault=SVC_DESTROY:EBUSY"]);
+    prolog.args(["job", "prolog", "--uid=1000", "--unlimited", "--vni=1024"]);
+    let said = Said::from(prolog.stdout(full).output().unwrap());
+    assert_contains(&said.err, "cxi1: service 2 (uid 1000, VNI 1024)");
     assert_eq!(node.services(), 2);
 }
 
@@ -92,12 +69,8 @@ fn a_mock_names_no_process_of_this_machine() {
     // A process of ours with a file that is called like the NIC.
     let file = node.directory().join("cxi0");
     let open = File::create_new(&file).unwrap();
-    let mut sleeping = Command::new("sleep")
-        .arg("60")
-        .stdin(open)
-        .stdout(Stdio::null())
-        .spawn()
-        .unwrap();
+    let mut sleep = Command::new("sleep");
+    let mut sleeping = sleep.arg("60").stdin(open).spawn().unwrap();
     let pid = sleeping.id().to_string();
     let epilog = ["job", "epilog", "--uid=1000", "--vni=1024"];
     let busy = ["--mock-fault=SVC_DESTROY:EBUSY"];

@@ -1,5 +1,5 @@
-//! Steps with VNIs of their own, from a pool that their job makes of its VNIs, and the job's VNI
-//! besides: what Slurm's `stepmgr` and `job_vni` do.
+//! Steps with VNIs of their own, from a pool that their job makes of its VNIs, and in addition the
+//! job's VNI: what Slurm's `stepmgr` and `job_vni` do.
 
 mod common;
 
@@ -11,11 +11,9 @@ struct With<'a>(&'a MockNode, &'static str);
 impl With<'_> {
     fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(arguments);
-        command
-            .env("CXI_VNI_POOL", self.0.directory().join(self.1))
-            .env("CXI_RECORDS", self.0.directory().join("jobs"))
-            .env("CXI_MOCK", self.0.file());
-        command.output().unwrap().into()
+        let command = command.env("CXI_VNI_POOL", self.0.directory().join(self.1));
+        let output = command.env("CXI_MOCK", self.0.file()).output();
+        output.unwrap().into()
     }
 
     fn reserve(&self, job: &str) -> String {
@@ -40,44 +38,29 @@ fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
     for _again in 0..2 {
         cluster.cxi(&for_steps).prints("1024-1026\n");
     }
-    let more = cluster.cxi("vni reserve 18 --for-steps=4");
-    more.refused(
-        7,
-        "error: failed to reserve 4 VNIs for steps: 3 available, 3 reserved by jobs",
-    );
-    let zero = cluster.cxi("vni reserve 18 --for-steps=0");
-    assert_eq!(zero.code, 2);
+    let short = "error: failed to reserve 4 VNIs for steps: 3 available, 3 reserved by jobs";
+    cluster
+        .cxi("vni reserve 18 --for-steps=4")
+        .refused(7, short);
+    assert_eq!(cluster.cxi("vni reserve 18 --for-steps=0").code, 2);
 
     job.cxi("vni configure 1024-1026").done();
     assert_eq!(job.reserve("17"), "1024");
-    assert_eq!(
-        (job.reserve("17.0"), job.reserve("17.1")),
-        ("1025".into(), "1026".into())
-    );
+    assert_eq!(job.reserve("17.0"), "1025");
+    assert_eq!(job.reserve("17.1"), "1026");
     let third = job.cxi("vni reserve 17.2");
     assert_eq!(third.code, 7, "as many steps at a time as there are VNIs");
-    assert_eq!(
-        job.prolog("17.0", "1025,1024"),
-        "export SLINGSHOT_VNIS=1025,1024"
-    );
-    assert_eq!(
-        job.prolog("17.1", "1026,1024"),
-        "export SLINGSHOT_VNIS=1026,1024"
-    );
+    for (step, vnis) in [("17.0", "1025,1024"), ("17.1", "1026,1024")] {
+        let expected = format!("export SLINGSHOT_VNIS={vnis}");
+        assert_eq!(job.prolog(step, vnis), expected);
+    }
 
     // One step ends; the other one keeps its services.
     let gone = job.cxi("job epilog --job=17.0").done();
-    assert_eq!(
-        gone.matches("VNIs 1025,1024): destroyed").count(),
-        2,
-        "{gone}"
-    );
-    for change in [
-        &["release", "17.0", "--nodes=n1"][..],
-        &["confirm", "17.0", "--node=n1"],
-    ] {
-        job.cxi(&[&["vni"], change].concat()).done();
-    }
+    let destroyed = gone.matches("VNIs 1025,1024): destroyed");
+    assert_eq!(destroyed.count(), 2, "{gone}");
+    job.cxi("vni release 17.0 --nodes=n1").done();
+    job.cxi("vni confirm 17.0 --node=n1").done();
     assert_eq!(job.reserve("17.2"), "1025");
     let list = job.cxi("--json service list").json();
     assert_eq!(list["services"].as_array().unwrap().len(), 4);

@@ -47,12 +47,6 @@ impl SlurmNode<'_> {
             geteuid().to_string(),
             self.mock.file().display().to_string(),
         );
-        let records = self
-            .mock
-            .directory()
-            .join("run/cxi/jobs")
-            .display()
-            .to_string();
         let mut variables = vec![
             ("SLURM_JOB_ID", "4711"),
             ("SLURM_JOB_UID", &uid),
@@ -62,7 +56,6 @@ impl SlurmNode<'_> {
             ("SLURMD_NODENAME", self.name),
             ("SLURM_PROCID", "0"),
             ("CXI_MOCK", &mock),
-            ("CXI_RECORDS", &records),
         ];
         variables.extend(more);
         self.site.run(script, &[], &variables)
