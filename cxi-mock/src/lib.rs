@@ -117,6 +117,6 @@ pub use nic::{Nic, Wake};
 pub use node::MockNode;
 pub use snapshot::{Inconsistency, NicSnapshot, NodeSnapshot, SnapshotError};
 pub use state::{
-    AccessEntryState, EntryState, NicState, ObjectCounts, ResourceGroupState, ResourceState,
-    RgidState, RxProfileState, TxProfileState,
+    AccessEntryState, EntryState, NicState, ObjectCounts, ProfileState, ResourceGroupState,
+    ResourceState, RgidState, RxProfileState, TxProfileState,
 };

@@ -44,12 +44,6 @@ impl MockNode {
         Ok(Self::connected(nics.collect::<Result<_, _>>()?, wire))
     }
 
-    /// A node of these NICs, for example restored ones.
-    #[must_use]
-    pub fn from_nics(nics: Vec<Arc<Nic>>) -> Self {
-        Self::connected(nics, &Arc::default())
-    }
-
     pub(crate) fn connected(nics: Vec<Arc<Nic>>, wire: &Arc<Wire>) -> Self {
         for nic in &nics {
             nic.data_path().connect(wire);

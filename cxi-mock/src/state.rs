@@ -17,9 +17,9 @@ pub struct NicState {
     /// Resource groups by id; each service has one of the same number.
     pub rgroups: Vec<ResourceGroupState>,
     /// Receive profiles by id.
-    pub rx_profiles: Vec<RxProfileState>,
+    pub rx_profiles: Vec<ProfileState<RxProfileState>>,
     /// Transmit profiles by id.
-    pub tx_profiles: Vec<TxProfileState>,
+    pub tx_profiles: Vec<ProfileState<TxProfileState>>,
     /// RGIDs in use, by number.
     pub rgids: Vec<RgidState>,
     /// LNIs that are freed but waiting for their queues to become quiet.
@@ -113,46 +113,43 @@ pub struct AccessEntryState {
     pub data: u32,
 }
 
-/// A receive profile.
+/// A profile; `X` is what only receive or transmit profiles have.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
+pub struct ProfileState<X> {
+    /// Id.
+    pub id: u32,
+    /// VNI, or start of the range.
+    #[cfg_attr(feature = "serde", serde(rename = "match"))]
+    pub vni: u32,
+    /// Bits of the VNI that are ignored.
+    pub ignore: u32,
+    /// Enabled.
+    pub enabled: bool,
+    /// Creator and users.
+    pub refcount: u32,
+    /// Who may use it.
+    pub ac: Vec<AccessEntryState>,
+    /// The rest.
+    #[cfg_attr(feature = "serde", serde(flatten))]
+    pub extra: X,
+}
+
+/// What only a receive profile has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct RxProfileState {
-    /// Id.
-    pub id: u32,
-    /// VNI, or start of the range.
-    #[cfg_attr(feature = "serde", serde(rename = "match"))]
-    pub vni: u32,
-    /// Bits of the VNI that do not count.
-    pub ignore: u32,
-    /// Enabled.
-    pub enabled: bool,
-    /// Creator and users.
-    pub refcount: u32,
-    /// Who may use it.
-    pub ac: Vec<AccessEntryState>,
     /// Slot of the VNI table, -1 for none.
     pub rmu_index: i32,
 }
 
-/// A transmit profile.
+/// What only a transmit profile has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TxProfileState {
-    /// Id.
-    pub id: u32,
-    /// VNI, or start of the range.
-    #[cfg_attr(feature = "serde", serde(rename = "match"))]
-    pub vni: u32,
-    /// Bits of the VNI that do not count.
-    pub ignore: u32,
-    /// Enabled.
-    pub enabled: bool,
-    /// Creator and users.
-    pub refcount: u32,
-    /// Who may use it.
-    pub ac: Vec<AccessEntryState>,
     /// Every LNI gets a communication profile of its own.
     pub exclusive_cp: bool,
     /// Traffic classes.

@@ -2,9 +2,11 @@
 
 use super::device::Device;
 use super::parts::group::Group;
+use super::parts::profile::{Profile, Profiles};
 use crate::rules::Rules;
 use crate::state::{
-    NicState, ObjectCounts, ResourceGroupState, RgidState, RxProfileState, TxProfileState,
+    NicState, ObjectCounts, ProfileState, ResourceGroupState, RgidState, RxProfileState,
+    TxProfileState,
 };
 
 impl Device {
@@ -18,8 +20,14 @@ impl Device {
                 .iter()
                 .map(|(id, group)| group_state(id, group, &self.rules))
                 .collect(),
-            rx_profiles: self.dump_rx(),
-            tx_profiles: self.dump_tx(),
+            rx_profiles: profile_states(self.vnis.rx(), |rx| RxProfileState {
+                rmu_index: rx.vni_slot.map_or(-1, u32::cast_signed),
+            }),
+            tx_profiles: profile_states(self.vnis.tx(), |tx| TxProfileState {
+                exclusive_cp: tx.exclusive_cp,
+                tcs: tx.tcs,
+                cps: u32::try_from(tx.cps.len()).unwrap_or(u32::MAX),
+            }),
             rgids: self.dump_rgids(),
             lni_cleanups_pending,
             stats: self.object_counts(),
@@ -29,44 +37,6 @@ impl Device {
             rmu_used: self.vnis.slots_used(),
             plec: self.portals.counters_used(),
         }
-    }
-
-    fn dump_rx(&self) -> Vec<RxProfileState> {
-        self.vnis
-            .rx()
-            .iter()
-            .map(|(id, profile)| RxProfileState {
-                id,
-                vni: profile.vni.into(),
-                ignore: profile.ignore.into(),
-                enabled: profile.enabled,
-                refcount: profile.references(),
-                ac: profile.access.states(),
-                rmu_index: profile
-                    .extra
-                    .vni_slot
-                    .and_then(|slot| i32::try_from(slot).ok())
-                    .unwrap_or(-1),
-            })
-            .collect()
-    }
-
-    fn dump_tx(&self) -> Vec<TxProfileState> {
-        self.vnis
-            .tx()
-            .iter()
-            .map(|(id, profile)| TxProfileState {
-                id,
-                vni: profile.vni.into(),
-                ignore: profile.ignore.into(),
-                enabled: profile.enabled,
-                refcount: profile.references(),
-                ac: profile.access.states(),
-                exclusive_cp: profile.extra.exclusive_cp,
-                tcs: profile.extra.tcs,
-                cps: u32::try_from(profile.extra.cps.len()).unwrap_or(u32::MAX),
-            })
-            .collect()
     }
 
     fn dump_rgids(&self) -> Vec<RgidState> {
@@ -97,6 +67,19 @@ impl Device {
             md: self.mds.count(),
         }
     }
+}
+
+fn profile_states<X, S>(profiles: &Profiles<X>, extra: impl Fn(&X) -> S) -> Vec<ProfileState<S>> {
+    let state = |(id, profile): (u32, &Profile<X>)| ProfileState {
+        id,
+        vni: profile.vni.into(),
+        ignore: profile.ignore.into(),
+        enabled: profile.enabled,
+        refcount: profile.references(),
+        ac: profile.access.states(),
+        extra: extra(&profile.extra),
+    };
+    profiles.iter().map(state).collect()
 }
 
 fn group_state(id: u32, group: &Group, rules: &Rules) -> ResourceGroupState {

@@ -60,12 +60,6 @@ impl<X> Profile<X> {
         }
     }
 
-    /// The creator gives it up: no new users may use it.
-    pub(crate) fn give_up(&mut self) {
-        self.creator = false;
-        self.access.clear();
-    }
-
     pub(crate) fn last(&self) -> u16 {
         self.vni | self.ignore
     }
@@ -236,6 +230,27 @@ impl<X> Profiles<X> {
         }
         self.ids.free(id);
         Some(profile)
+    }
+
+    /// Takes a profile out if it has neither a creator nor users.
+    pub(crate) fn remove_if_unused(&mut self, id: u32) -> Option<Profile<X>> {
+        let unused = self.get(id)?.references() == 0;
+        unused.then(|| self.remove(id)).flatten()
+    }
+
+    /// The creator gives a profile up: it has no new users, and is taken out without any.
+    pub(crate) fn give_up(&mut self, id: u32) -> Option<Profile<X>> {
+        let profile = self.get_mut(id)?;
+        profile.creator = false;
+        profile.access.clear();
+        self.remove_if_unused(id)
+    }
+
+    /// A user of a profile is gone, which is taken out with the last one.
+    pub(crate) fn drop_user(&mut self, id: u32) -> Option<Profile<X>> {
+        let profile = self.get_mut(id)?;
+        profile.users = profile.users.saturating_sub(1);
+        self.remove_if_unused(id)
     }
 
     /// Profiles that have a VNI, by ascending id.

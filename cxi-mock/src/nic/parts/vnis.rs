@@ -225,11 +225,8 @@ impl Vnis {
     /// freed.
     pub(crate) fn drop_creators(&mut self, pairs: impl IntoIterator<Item = ProfilePair>) {
         for pair in pairs {
-            if let Some(id) = pair.tx.id()
-                && let Some(tx) = self.tx.get_mut(id)
-            {
-                tx.give_up();
-                self.remove_tx_if_unused(id);
+            if let Some(id) = pair.tx.id() {
+                self.tx.give_up(id);
             }
             if let Some(id) = pair.rx.id() {
                 self.drop_rx_creator(id);
@@ -238,24 +235,13 @@ impl Vnis {
     }
 
     pub(crate) fn drop_rx_creator(&mut self, id: u32) {
-        if let Some(rx) = self.rx.get_mut(id) {
-            rx.give_up();
-            self.remove_rx_if_unused(id);
-        }
+        let gone = self.rx.give_up(id);
+        self.free_slot_of(gone);
     }
 
-    fn remove_rx_if_unused(&mut self, id: u32) {
-        if self.rx.get(id).is_some_and(|rx| rx.references() == 0)
-            && let Some(rx) = self.rx.remove(id)
-            && let Some(slot) = rx.extra.vni_slot
-        {
+    fn free_slot_of(&mut self, gone: Option<Profile<Rx>>) {
+        if let Some(slot) = gone.and_then(|rx| rx.extra.vni_slot) {
             self.slots.free(slot);
-        }
-    }
-
-    fn remove_tx_if_unused(&mut self, id: u32) {
-        if self.tx.get(id).is_some_and(|tx| tx.references() == 0) {
-            self.tx.remove(id);
         }
     }
 }
@@ -286,7 +272,7 @@ impl Vnis {
             }
         };
         if !self.tx.get(id).is_some_and(|tx| tx.extra.tcs[tc]) {
-            self.remove_tx_if_unused(id);
+            self.tx.remove_if_unused(id);
             return Err(Errno::EINVAL);
         }
         if let Some(tx) = self.tx.get_mut(id) {
@@ -297,11 +283,8 @@ impl Vnis {
 
     /// A user of a transmit profile is gone.
     pub(crate) fn drop_tx_user(&mut self, id: Option<u32>) {
-        if let Some(id) = id
-            && let Some(tx) = self.tx.get_mut(id)
-        {
-            tx.users = tx.users.saturating_sub(1);
-            self.remove_tx_if_unused(id);
+        if let Some(id) = id {
+            self.tx.drop_user(id);
         }
     }
 }
@@ -393,10 +376,8 @@ impl Vnis {
     pub(crate) fn drop_pids_user(&mut self, of: PidsOf) {
         match of {
             PidsOf::Profile(id) => {
-                if let Some(rx) = self.rx.get_mut(id) {
-                    rx.users = rx.users.saturating_sub(1);
-                    self.remove_rx_if_unused(id);
-                }
+                let gone = self.rx.drop_user(id);
+                self.free_slot_of(gone);
             }
             PidsOf::Vni(vni) => {
                 let Some(used) = self.by_vni.get_mut(&vni) else {
