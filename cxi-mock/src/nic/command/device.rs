@@ -1,11 +1,11 @@
 //! What the device says about itself, and its registers. The mock has no SBUS and no SERDES.
 
-use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse, PropertiesInfo, PropertiesInfoV1};
+use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse, PropertiesInfo};
 use cxi_ioctl::abi::service::{
     RSRC_AC, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
 };
 use cxi_ioctl::{Errno, Opcode};
-use zerocopy::FromZeros;
+use zerocopy::{FromZeros, IntoBytes};
 
 use super::Call;
 use crate::data_path::rendezvous_index;
@@ -119,22 +119,10 @@ impl Device {
         if self.rules.properties_nid_configured {
             return call.respond(&info);
         }
-        call.respond(&PropertiesInfoV1 {
-            nid: info.nid,
-            pid_bits: info.pid_bits,
-            pid_count: info.pid_count,
-            pid_granule: info.pid_granule,
-            min_free_shift: info.min_free_shift,
-            rdzv_get_idx: info.rdzv_get_idx,
-            rsrcs: info.rsrcs,
-            device_rev: info.device_rev,
-            device_proto: info.device_proto,
-            device_platform: info.device_platform,
-            cassini_version: info.cassini_version,
-            rdzv_get_en: info.rdzv_get_en,
-            _pad0: [0; 3],
-            amo_remap_to_pcie_fadd: info.amo_remap_to_pcie_fadd,
-        })
+        // Older releases leave out the word with `nid_configured`.
+        let (nid, rest) = info.as_bytes().split_at(4);
+        call.memory.respond(&[nid, &rest[4..]].concat());
+        Ok(())
     }
 
     /// Frees the window of MAP_CSRS.

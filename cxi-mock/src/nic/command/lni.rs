@@ -84,8 +84,9 @@ impl Device {
         for lac in std::mem::take(&mut lni.lacs) {
             self.rgids.give_lac(lni.rgid, lac);
         }
-        if let Some((id, lni)) = self.lni_end(id, lni) {
-            self.lnis.leave_to_cleanup(id, lni);
+        if let Some(busy) = self.lni_end(id, lni) {
+            self.lnis.ending.push(busy);
+            self.lnis.scheduled = true;
         }
         Ok(())
     }
@@ -110,18 +111,17 @@ impl Device {
 
     /// Tries again to end the LNIs that wait for it.
     pub(super) fn end_pending_lnis(&mut self) {
-        let ending = self.lnis.take_ending().into_iter();
+        let ending = std::mem::take(&mut self.lnis.ending).into_iter();
         let busy = ending.filter_map(|(id, lni)| self.lni_end(id, lni));
-        let busy = busy.collect();
-        self.lnis.put_back(busy);
+        self.lnis.ending = busy.collect();
     }
 
     /// The cleanup that runs every second while LNIs wait for it. Returns whether it was due.
     pub(in crate::nic) fn tick(&mut self) -> bool {
-        let due = self.lnis.take_scheduled();
+        let due = self.lnis.scheduled;
         if due {
             self.end_pending_lnis();
-            self.lnis.reschedule();
+            self.lnis.scheduled = !self.lnis.ending.is_empty();
         }
         due
     }

@@ -64,8 +64,9 @@ pub(crate) struct AddressContext {
 pub(crate) struct Lnis {
     pub(crate) live: Objects<Lni>,
     /// Those that are freed and wait for their queues to be quiet.
-    ending: Vec<(u32, Lni)>,
-    scheduled: bool,
+    pub(crate) ending: Vec<(u32, Lni)>,
+    /// Whether the cleanup is due.
+    pub(crate) scheduled: bool,
 }
 
 impl Lnis {
@@ -81,30 +82,5 @@ impl Lnis {
     pub(crate) fn count(&self) -> (u32, u32) {
         let ending = u32::try_from(self.ending.len()).unwrap_or(u32::MAX);
         (self.live.count() + ending, ending)
-    }
-
-    /// Leaves a freed LNI to the cleanup.
-    pub(crate) fn leave_to_cleanup(&mut self, id: u32, lni: Lni) {
-        self.ending.push((id, lni));
-        self.scheduled = true;
-    }
-
-    pub(crate) fn take_ending(&mut self) -> Vec<(u32, Lni)> {
-        std::mem::take(&mut self.ending)
-    }
-
-    /// Those of [`take_ending`](Self::take_ending) whose queues are still busy.
-    pub(crate) fn put_back(&mut self, ending: Vec<(u32, Lni)>) {
-        self.ending = ending;
-    }
-
-    /// Whether the cleanup is due; from then on only if LNIs are left to it.
-    pub(crate) fn take_scheduled(&mut self) -> bool {
-        std::mem::take(&mut self.scheduled)
-    }
-
-    /// The cleanup comes again while LNIs wait for it.
-    pub(crate) fn reschedule(&mut self) {
-        self.scheduled = !self.ending.is_empty();
     }
 }
