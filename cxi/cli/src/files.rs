@@ -32,7 +32,7 @@ pub(crate) const OBSERVATION: Format = Format {
 };
 
 /// Far more than the state of a full node, or the jobs of a cluster.
-const LONGEST: u64 = 64 << 20;
+pub(crate) const LONGEST: u64 = 64 << 20;
 /// How long to wait for another `cxi` that changes a state file.
 const WAIT: Duration = Duration::from_secs(60);
 
@@ -74,7 +74,7 @@ pub(crate) fn jobs<C: FromIterator<JobId>>(path: &Path) -> Result<C, Failure> {
 }
 
 /// Reads text of at most `longest` bytes.
-fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
+pub(crate) fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
     let bytes = read_bounded(reader, longest)?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();

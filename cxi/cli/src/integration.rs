@@ -49,12 +49,14 @@ const SLURM: &[Template] = templates![
     "slurm/task-prolog.sh",
     "slurm/prolog-slurmctld.sh",
     "slurm/epilog-slurmctld.sh",
-    "slurm/slurmctld-start.sh",
+    "slurm/sweep.sh",
     "slurm/health-check.sh",
     "slurm/slurm.conf",
     "slurm/cxi.toml",
     "slurm/systemd/slurmd.service.d/cxi.conf",
     "slurm/systemd/slurmctld.service.d/cxi.conf",
+    "slurm/systemd/cxi-slurm-sweep.service",
+    "slurm/systemd/cxi-slurm-sweep.timer",
 ];
 
 const FLUX: &[Template] = templates![

@@ -87,6 +87,6 @@ fn reservations_of_jobs_that_ended_unseen_are_swept() {
         node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)])
             .done();
     }
-    site.run("slurmctld-start.sh", &[], &[]);
+    site.run("sweep.sh", &[], &[]);
     assert_eq!(jobs(&mock), ["alpha-4712"]);
 }

@@ -39,7 +39,7 @@ fn slurm_jobs_with_nothing_but_slurms_own_variables() {
     two.run("health-check.sh", &[]).done();
     assert_eq!(one.mock.services() + two.mock.services(), 0);
     assert_eq!(two.run("epilog.sh", &[]).code, 0, "again");
-    site.run("slurmctld-start.sh", &[], &[]);
+    site.run("sweep.sh", &[], &[]);
     assert_eq!(site.cxi("--json vni show").json()["free"], 2);
 }
 

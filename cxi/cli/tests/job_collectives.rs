@@ -212,17 +212,15 @@ fn what_cannot_be_released_is_for_the_sweep() {
     let said = cluster.cxi("job release 1");
     told(said, "release the reservation of job 1: ");
     // The scheduler has restarted, and still has job 3.
-    let queue = cluster.path().join("queue");
-    fs::write(&queue, "3\n").unwrap();
-    let release = ["job", "release", "--unless-in", queue.to_str().unwrap()];
+    let sweep = "job sweep -- echo 3";
     mock.manager
         .inject(Fault::status(400).on(Endpoint::ListJobs).times(1));
-    told(cluster.cxi(&release), "list the reservations of alpha: ");
+    told(cluster.cxi(sweep), "list the reservations of alpha: ");
     assert_eq!(mock.manager.state().jobs.len(), 3);
     refuse();
     let warning = "warning: cannot release the reservation of job ";
-    cluster.cxi(&release).failed(8, warning);
-    cluster.cxi(&release);
+    cluster.cxi(sweep).failed(8, warning);
+    cluster.cxi(sweep);
     let left: Vec<String> = mock.manager.state().jobs.into_keys().collect();
     assert_eq!(left, ["alpha-3"]);
 }

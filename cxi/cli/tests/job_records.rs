@@ -199,23 +199,39 @@ fn a_node_that_was_reset_confirms() {
 }
 
 #[test]
-fn a_controller_that_was_killed_ends_what_the_scheduler_has_no_more() {
+fn a_sweep_ends_what_the_scheduler_no_longer_knows() {
     let cluster = Cluster::new("1024-1027");
     let node = cluster.node("n1");
     for job in ["1", "2", "3"] {
         cluster.reserve(job, "n1").done();
         node.prolog(job).done();
     }
-    let queue = cluster.path().join("queue");
-    fs::write(&queue, "2\n9\n").unwrap();
-    let unless = format!("--unless-in={}", queue.display());
-    let release = ["job", "release", unless.as_str()];
+    for (command, why) in [
+        ("exit 3", "ended with exit status: 3"),
+        ("echo 2; kill $$", "ended with signal: 15 (SIGTERM)"),
+        ("echo \"1 2'\"", "job id \"2'\" has"),
+        ("cat /dev/zero", "too long"),
+    ] {
+        let said = cluster.cxi(&["job", "sweep", "--", "sh", "-c", command]);
+        assert_eq!(said.code, 1, "{command}: {}", said.err);
+        assert_contains(&said.err, &format!("error: sh: {why}"));
+        assert_contains(&said.err, "Nothing was released.");
+    }
+    // A job that starts while the scheduler answers is not in its answer, and stays.
+    let late = format!(
+        "{} job reserve 4 --uid=1000 --nodes=n1 > /dev/null; echo 2 9",
+        env!("CARGO_BIN_EXE_cxi")
+    );
+    let sweep = ["job", "sweep", "--", "sh", "-c", late.as_str()];
     cluster
-        .cxi(&release)
+        .cxi(&sweep)
         .prints("Job 1 has ended\nJob 3 has ended\n");
     node.clean().done();
-    assert_eq!(cluster.cxi(&release).code, 8);
-    assert_eq!((cluster.free(), node.services()), (3, 2));
+    assert_eq!(cluster.cxi("job sweep -- echo 2 4").code, 8);
+    assert_eq!((cluster.free(), node.services()), (2, 2));
+    cluster
+        .cxi("job sweep -- echo 2")
+        .prints("Job 4 has ended\n");
 }
 
 #[test]

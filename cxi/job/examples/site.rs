@@ -9,7 +9,7 @@ use cxi_job::limits::Multiplier;
 use cxi_job::pool::log::{MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::settings::Settings;
-use cxi_job::site::{Ending, JobShape, ReserveRequest, Site, StartingJob};
+use cxi_job::site::{JobShape, ReserveRequest, Site, StartingJob};
 use cxi_job::{FileLock, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             println!("{name}: {variable}={value}");
         }
         if name == "n2" {
-            let _ = controller.release(&Ending::Job(job.clone()))?;
+            let _ = controller.release(&job, None)?;
         }
         let report = compute.epilog(&job, None, &ReleaseOptions::once())?;
         assert_eq!(report.status(), ReleaseStatus::Done);

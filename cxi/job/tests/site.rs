@@ -12,8 +12,7 @@ use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::settings::{Directories, Settings};
 use cxi_job::site::{
-    Access, ComputeNode, Ending, JobShape, PoolStore, ReserveRequest, Site, SiteError, StartingJob,
-    keys,
+    Access, ComputeNode, JobShape, PoolStore, ReserveRequest, Site, SiteError, StartingJob, keys,
 };
 use cxi_job::{ErrorCode, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
@@ -49,10 +48,7 @@ fn reserve(site: &Site, pool: &Pool, id: u32, nodes: &str) -> Result<(), SiteErr
 }
 
 fn release(site: &Site, pool: &Pool, id: u32) {
-    let done = site
-        .controller(pool)
-        .unwrap()
-        .release(&Ending::Job(job(id)));
+    let done = site.controller(pool).unwrap().release(&job(id), None);
     assert_eq!(done.unwrap().result, [job(id)]);
 }
 
@@ -223,11 +219,11 @@ fn a_controller_that_is_killed_leaves_no_vni_for_two_jobs() {
         assert_eq!(pool.lock().unwrap().pool().jobs().count(), 1);
         let node = compute(&site, &mock);
         let _ = node.prolog(&starting(1)).unwrap();
-        killed().release(&Ending::Job(job(1))).unwrap_err();
+        killed().release(&job(1), None).unwrap_err();
         // The decision has moved, so a clean-up of the node would destroy its services, and its VNI is
         // no other job's before they are gone.
         let controller = site.controller(&pool).unwrap();
-        let again = controller.release(&Ending::Job(job(1))).unwrap();
+        let again = controller.release(&job(1), None).unwrap();
         assert_eq!((again.result.len(), again.warnings.len()), (0, 0));
         let early = reserve(&site, &pool, 1, "n1").unwrap_err();
         assert_eq!(early.code(), ErrorCode::Busy, "{early}");
@@ -271,7 +267,7 @@ fn what_a_killed_controller_leaves_is_finished() {
                 .unwrap();
             assert!(controller.collect().unwrap().is_empty());
         } else {
-            let ended = controller.release(&Ending::AllBut(Vec::new())).unwrap();
+            let ended = controller.sweep(|| Ok::<_, SiteError>(Vec::new())).unwrap();
             assert!(ended.result.is_empty() && ended.warnings.is_empty());
         }
         assert_eq!(jobs(), 0);

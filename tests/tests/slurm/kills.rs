@@ -161,7 +161,7 @@ fn nothing_is_lost_or_left_whatever_is_killed() {
     );
     assert!(ran > jobs / 2, "{ran} tasks began");
     // One clean-up of each daemon's start, and nothing is left.
-    let start = cluster.directory.join("cxi/slurm/slurmctld-start.sh");
+    let start = cluster.directory.join("cxi/slurm/sweep.sh");
     assert!(cluster.run(&start, &[]).status.success());
     for node in ["n1", "n2"] {
         cluster.health_check(node);

@@ -49,6 +49,17 @@ pub(crate) enum JobCommand {
     Reserve(ReserveArgs),
     /// On the controller: end a job; its VNIs are free once all its nodes have confirmed
     Release(ReleaseArgs),
+    /// On the controller: end the jobs that the scheduler no longer knows
+    ///
+    /// It makes up for releases that were lost. If the command that lists the scheduler's jobs fails,
+    /// nothing is released.
+    Sweep {
+        /// Prints the IDs of the scheduler's jobs, separated by white space
+        #[arg(last = true, required = true, value_name = "COMMAND")]
+        live: Vec<OsString>,
+        #[command(flatten)]
+        pool: PoolArgs,
+    },
     /// Confirm for a node that none of the job's services are left there
     Confirm {
         /// The job
@@ -453,15 +464,10 @@ pub(crate) struct ReserveArgs {
 #[derive(Debug, Args)]
 pub(crate) struct ReleaseArgs {
     /// The job
-    #[arg(required_unless_present = "unless_in")]
-    pub(crate) job: Option<JobId>,
+    pub(crate) job: JobId,
     /// The component of a heterogeneous job
-    #[arg(long, value_name = "JOB", requires = "job")]
+    #[arg(long, value_name = "JOB")]
     pub(crate) component: Option<JobId>,
-    /// Release all jobs that this file does not name: it lists the jobs that the scheduler still has,
-    /// one per line; - for standard input. If it cannot be read, nothing is released
-    #[arg(long, value_name = "FILE", conflicts_with = "job")]
-    pub(crate) unless_in: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
 }

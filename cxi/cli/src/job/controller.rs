@@ -1,12 +1,15 @@
 //! `cxi job reserve`, `release` and `confirm`: what the controller of a site does.
 
+use std::ffi::OsString;
+use std::process::{Command, Stdio};
+
 use cxi::Vni;
-use cxi_job::site::{Controller, Ending, ManagerOptions, ReserveRequest, Site};
+use cxi_job::site::{Controller, Done, ManagerOptions, ReserveRequest, Site};
 use cxi_job::{JobId, NodeName};
 use serde_json::json;
 
 use super::cli::{ReleaseArgs, ReserveArgs};
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::options::Common;
 use crate::output::Report;
@@ -52,16 +55,18 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
 
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {
     let controller = with_manager(&arguments.pool, common)?;
-    let ending = match (&arguments.unless_in, &arguments.job, &arguments.component) {
-        (Some(path), ..) => Ending::AllBut(files::jobs(path)?),
-        (None, Some(job), None) => Ending::Job(job.clone()),
-        (None, Some(job), Some(component)) => Ending::Component {
-            job: job.clone(),
-            component: component.clone(),
-        },
-        (None, None, _) => return Err(Failure::bad_input("no job: name one, or --unless-in FILE")),
-    };
-    let done = controller.release(&ending)?;
+    released(controller.release(&arguments.job, arguments.component.as_ref())?)
+}
+
+pub(super) fn sweep(
+    live: &[OsString],
+    pool: &PoolArgs,
+    common: &Common,
+) -> Result<Report, Failure> {
+    released(with_manager(pool, common)?.sweep(|| listed_by(live))?)
+}
+
+fn released(done: Done<Vec<JobId>>) -> Result<Report, Failure> {
     let ended = done.result.iter();
     let mut text: String = ended.map(|job| format!("Job {job} has ended\n")).collect();
     if text.is_empty() {
@@ -71,6 +76,32 @@ pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report
     Ok(Report::of(text, "released", &done.result)
         .nothing_to_do_if(done.result.is_empty())
         .with_warnings(warnings))
+}
+
+/// The jobs that a command of the scheduler prints.
+fn listed_by(command: &[OsString]) -> Result<Vec<JobId>, Failure> {
+    let (program, arguments) = command.split_first().expect("clap requires one");
+    let name = program.display();
+    let failed = |why: String| {
+        Failure::new(Exit::Failed, format!("{name}: {why}")).hint("Nothing was released.")
+    };
+    let mut child = Command::new(program)
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| failed(error.to_string()))?;
+    let stdout = child.stdout.take().expect("it is piped");
+    // Dropping the pipe ends a command that prints without end.
+    let text = files::bounded(stdout, files::LONGEST);
+    let status = child.wait().map_err(|error| failed(error.to_string()))?;
+    let text = text.map_err(|error| failed(error.to_string()))?;
+    if !status.success() {
+        return Err(failed(format!("ended with {status}")));
+    }
+    let jobs = text.split_whitespace().map(JobId::new);
+    jobs.collect::<Result<_, _>>()
+        .map_err(|error| failed(error.to_string()))
 }
 
 pub(super) fn confirm(job: &JobId, node: &NodeName, common: &Common) -> Result<Report, Failure> {

@@ -23,7 +23,7 @@ pub(crate) fn site_of_slurm() -> Site {
     site.program(
         "scontrol",
         &format!(
-            "#!/bin/sh\ncase \"$1 $2\" in\nshow\\ hostnames) printf 'n1\\nn2\\n' ;;\nshow*) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x Network=$(cat {path}/network) \
+            "#!/bin/sh\ncase \"$1 $2\" in\nshow\\ config) echo \"SlurmUser = $(id -un)($(id -u))\" ;;\nshow\\ hostnames) printf 'n1\\nn2\\n' ;;\nshow*) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x Network=$(cat {path}/network) \
              Command=/bin/x\" ;;\nupdate*) echo \"$2 $3\" >> {path}/updates ;;\nuhold*) echo \"$*\" >> {path}/updates ;;\nesac\n"
         ),
     );

@@ -19,9 +19,9 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -30,6 +30,8 @@ use std::time::Duration;
 use cxi::kernel_file::open_regular_with;
 use cxi_ioctl::Errno;
 use nix::libc::O_NOFOLLOW;
+
+use super::{create_dir, directory_of, give};
 
 /// How long to wait for a lock by default.
 const WAIT: Duration = Duration::from_secs(60);
@@ -149,23 +151,34 @@ impl FileLock {
     }
 
     fn open(&self) -> io::Result<File> {
-        let open = || {
+        let open = |create| {
             let mut options = OpenOptions::new();
-            options.read(true).write(true).create(true).truncate(false);
+            options
+                .read(true)
+                .write(true)
+                .create_new(create)
+                .mode(0o600);
             // A link could lead anywhere.
-            open_regular_with(&self.path, options.mode(0o600), O_NOFOLLOW)
+            open_regular_with(&self.path, &mut options, O_NOFOLLOW)
         };
-        open().or_else(|error| match self.path.parent() {
-            Some(directory) if error.kind() == io::ErrorKind::NotFound => {
-                // After a boot, /run/cxi does not exist. Another process may make it in the meantime.
-                let made = DirBuilder::new()
-                    .mode(0o755)
-                    .recursive(true)
-                    .create(directory);
-                made.and_then(|()| open())
-            }
-            _ => Err(error),
-        })
+        let create = || {
+            let directory = directory_of(&self.path);
+            // After a boot /run/cxi does not exist.
+            create_dir(directory)?;
+            let file = open(true)?;
+            give(&file, Some(fs::metadata(directory)?.uid()), None)?;
+            Ok(file)
+        };
+        // Another process may create it between the first two.
+        open(false)
+            .or_else(|error| match error.kind() {
+                io::ErrorKind::NotFound => create(),
+                _ => Err(error),
+            })
+            .or_else(|error| match error.kind() {
+                io::ErrorKind::AlreadyExists => open(false),
+                _ => Err(error),
+            })
     }
 }
 

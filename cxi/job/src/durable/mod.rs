@@ -6,6 +6,10 @@
 //! | a file that readers must never see half-written | [`replace`], with the [`Owner`] that it is to have |
 //! | a file that several processes replace | [`lock`] before reading what is replaced |
 //! | taking turns without a file of their own | [`FileLock`] |
+//! | a directory for any of them | [`create_dir`] |
+//!
+//! What root creates in a directory of another user belongs to that user. Otherwise, a daemon could not
+//! use its own records once an administrator has run a command on them as root.
 //!
 //! ```
 //! use cxi_job::durable::{self, Owner};
@@ -36,11 +40,15 @@
 mod lock;
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File, Metadata, Permissions};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
+use std::os::unix::fs::{
+    DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
+};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+
+use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 
 #[doc(inline)]
 pub use cxi::kernel_file::{open_regular, open_regular_with};
@@ -80,6 +88,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
         Owner::Set { .. } => None,
     };
     let directory = directory_of(path);
+    let keeper = fs::metadata(directory)?.uid();
     let mut builder = tempfile::Builder::new();
     let prefix = new_prefix(path);
     builder.prefix(&prefix).suffix(NEW);
@@ -92,11 +101,11 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
     match (&before, owner) {
         (Some(before), _) => own_like(new.as_file(), before)?,
         (None, Owner::Set { uid, mode }) => {
-            give(new.as_file(), uid, None)?;
+            give(new.as_file(), Some(uid.unwrap_or(keeper)), None)?;
             let mode = Permissions::from_mode(mode);
             new.as_file().set_permissions(mode)?;
         }
-        (None, Owner::Kept) => {}
+        (None, Owner::Kept) => give(new.as_file(), Some(keeper), None)?,
     }
     new.write_all(bytes)?;
     new.as_file().sync_all()?;
@@ -131,6 +140,34 @@ pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
         let _ = fs::remove_file(abandoned);
     }
     Ok(guard)
+}
+
+/// Creates a directory with mode 755 and its missing parents, unless it exists.
+///
+/// # Errors
+///
+/// Those of [`fs::create_dir_all`].
+pub fn create_dir(path: &Path) -> io::Result<()> {
+    let parent = directory_of(path);
+    let create = || DirBuilder::new().mode(0o755).create(path);
+    let created = create().or_else(|error| match error.kind() {
+        io::ErrorKind::NotFound if parent != path => create_dir(parent).and_then(|()| create()),
+        _ => Err(error),
+    });
+    match created {
+        // Another process may create it at the same time.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => {
+            // Whoever owns the parent could have put a link in its place.
+            let flags = O_DIRECTORY | O_NOFOLLOW;
+            let new = OpenOptions::new()
+                .read(true)
+                .custom_flags(flags)
+                .open(path)?;
+            give(&new, Some(fs::metadata(parent)?.uid()), None)
+        }
+    }
 }
 
 /// The directory of a path, to open it.
@@ -237,6 +274,38 @@ mod tests {
         let held = lock(&path, Duration::ZERO).unwrap();
         let lock = held.file().metadata().unwrap();
         assert_eq!((lock.uid(), lock.mode() & 0o777), (written.uid(), 0o600));
+    }
+
+    #[test]
+    fn what_root_creates_belongs_to_the_owner_of_the_directory() {
+        if !nix::unistd::geteuid().is_root() {
+            println!("SKIPPED: only root can give a file to another user");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        std::os::unix::fs::chown(directory.path(), Some(4711), None).unwrap();
+        let path = directory.path().join("a/b");
+        create_dir(&path).unwrap();
+        create_dir(&path).unwrap();
+        let file = path.join("file");
+        let guard = FileLock::new(path.join("c/.lock")).acquire().unwrap();
+        drop(guard);
+        replace(&file, b"", Owner::Kept).unwrap();
+        let public = Owner::Set {
+            uid: None,
+            mode: 0o644,
+        };
+        replace(&path.join("public"), b"", public).unwrap();
+        let _guard = lock(&path.join("later"), Duration::ZERO).unwrap();
+        for name in ["", "../b", "file", "public", "later.lock", "c", "c/.lock"] {
+            let owner = fs::metadata(path.join(name)).unwrap().uid();
+            assert_eq!(owner, 4711, "{name}");
+        }
+        // A lock that exists keeps its owner: it could be a link to a file of another user.
+        std::os::unix::fs::chown(path.join("c/.lock"), Some(4712), None).unwrap();
+        let _guard = FileLock::new(path.join("c/.lock")).acquire().unwrap();
+        let owner = fs::metadata(path.join("c/.lock")).unwrap().uid();
+        assert_eq!(owner, 4712);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The controller of a site: it decides once for all nodes of a job, and frees VNIs when all nodes
 //! have confirmed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -79,23 +79,6 @@ impl ReserveRequest {
     fn component(&self) -> &JobId {
         self.component.as_ref().unwrap_or(&self.job)
     }
-}
-
-/// Which jobs end.
-#[derive(Clone, Debug)]
-#[allow(clippy::exhaustive_enums, reason = "schedulers fill it in")]
-pub enum Ending {
-    /// This one.
-    Job(JobId),
-    /// One component of this job.
-    Component {
-        /// The job.
-        job: JobId,
-        /// The component.
-        component: JobId,
-    },
-    /// All but these.
-    AllBut(Vec<JobId>),
 }
 
 /// A result, with what went wrong without preventing it.
@@ -325,50 +308,81 @@ impl<'a> Controller<'a> {
         Ok(())
     }
 
-    /// Ends jobs, or components of them. Their VNIs are free when all their nodes have confirmed.
-    /// Returns the jobs and components that ended.
+    /// Ends a job, or one component of a heterogeneous job. Its VNIs are free when all its nodes have
+    /// confirmed. Returns what ended: nothing if it had ended before.
     ///
     /// # Errors
     ///
-    /// [`SiteError`]. Some of the jobs may have ended.
-    pub fn release(&self, ending: &Ending) -> Result<Done<Vec<JobId>>, SiteError> {
-        let mut warnings = Vec::from_iter(self.release_collectives(ending)?);
+    /// [`SiteError`].
+    pub fn release(
+        &self,
+        job: &JobId,
+        component: Option<&JobId>,
+    ) -> Result<Done<Vec<JobId>>, SiteError> {
+        let ends = |id: &JobId| component.is_none_or(|component| component == id);
+        let mut warnings = Vec::from_iter(self.release_collectives(job, ends)?);
         let _held = self.decisions.lock(self.lock_wait)?;
-        let jobs = match ending {
-            Ending::Job(job) | Ending::Component { job, .. } => vec![job.clone()],
-            Ending::AllBut(_) => self.decisions.running_jobs()?,
-        };
-        let mut released = Vec::new();
-        for job in jobs {
-            let Some(mut decision) = self.decisions.find_running(&job)? else {
-                self.cancel_unfinished(&job)?;
-                continue;
-            };
-            let before = released.len();
-            for (component, state) in &mut decision.components {
-                if !state.ended && ending.ends(component) {
-                    state.ended = true;
-                    released.push(component.clone());
-                }
-            }
-            if released.len() == before {
-                continue;
-            }
-            // The decision first: what is decided to be over does not run, and no VNI is free before
-            // the nodes have confirmed, whatever the pool says.
-            self.decisions.end(&decision)?;
-            if decision.ended() && !decision.vnis.is_empty() {
-                pool_store::drain(&*self.pool, &job)?;
-            }
-        }
+        let released = self.end_locked(job, ends)?;
         warnings.extend(self.collect_locked()?);
-        if matches!(ending, Ending::AllBut(_)) {
-            warnings.extend(self.sweep_locked()?);
-        }
         Ok(Done {
             result: released,
             warnings,
         })
+    }
+
+    /// Ends all jobs that the scheduler no longer knows, as after an epilog on the controller that
+    /// was lost, and releases the reservations at the fabric manager of jobs that do not run. `live`
+    /// returns the scheduler's jobs; if it fails, nothing ends. Returns what ended.
+    ///
+    /// # Errors
+    ///
+    /// Those of `live`, and [`SiteError`]. Some of the jobs may have ended.
+    pub fn sweep<E: From<SiteError>>(
+        &self,
+        live: impl FnOnce() -> Result<Vec<JobId>, E>,
+    ) -> Result<Done<Vec<JobId>>, E> {
+        // Before the scheduler's list: a job that is decided after the list was made is not in it.
+        let running = self.decisions.running_jobs().map_err(SiteError::from)?;
+        let live: BTreeSet<JobId> = live()?.into_iter().collect();
+        let _held = self.decisions.lock(self.lock_wait)?;
+        let mut released = Vec::new();
+        for job in running {
+            released.extend(self.end_locked(&job, |id| !live.contains(id))?);
+        }
+        let mut warnings = self.collect_locked()?;
+        warnings.extend(self.sweep_reservations()?);
+        Ok(Done {
+            result: released,
+            warnings,
+        })
+    }
+
+    /// Under the lock.
+    fn end_locked(
+        &self,
+        job: &JobId,
+        ends: impl Fn(&JobId) -> bool,
+    ) -> Result<Vec<JobId>, SiteError> {
+        let mut released = Vec::new();
+        let Some(mut decision) = self.decisions.find_running(job)? else {
+            self.cancel_unfinished(job)?;
+            return Ok(released);
+        };
+        for (component, state) in &mut decision.components {
+            if !state.ended && ends(component) {
+                state.ended = true;
+                released.push(component.clone());
+            }
+        }
+        if !released.is_empty() {
+            // The decision first: what is decided to be over does not run, and no VNI is free before
+            // the nodes have confirmed, whatever the pool says.
+            self.decisions.end(&decision)?;
+            if decision.ended() && !decision.vnis.is_empty() {
+                pool_store::drain(&*self.pool, job)?;
+            }
+        }
+        Ok(released)
     }
 
     /// Frees the VNIs of jobs that all nodes have confirmed. [`reserve`](Self::reserve) and
@@ -403,18 +417,9 @@ impl<'a> Controller<'a> {
         Ok(warnings)
     }
 
-    /// Releases the reservations at the fabric manager of jobs that do not run.
-    ///
-    /// # Errors
-    ///
-    /// [`SiteError`]: the records cannot be used.
-    pub fn sweep(&self) -> Result<Vec<Warning>, SiteError> {
-        let _held = self.decisions.lock(self.lock_wait)?;
-        self.sweep_locked()
-    }
-
-    /// With the lock held, so that none of them starts in the meantime.
-    fn sweep_locked(&self) -> Result<Vec<Warning>, SiteError> {
+    /// Releases the reservations of jobs that do not run, under the lock, so that none of them starts in
+    /// the meantime.
+    fn sweep_reservations(&self) -> Result<Vec<Warning>, SiteError> {
         let Some(manager) = self.manager() else {
             return Ok(Vec::new());
         };
@@ -519,10 +524,12 @@ impl<'a> Controller<'a> {
 
     /// Releases what a job has that is about to end. Before it ends: afterwards a new run may use its
     /// name.
-    fn release_collectives(&self, ending: &Ending) -> Result<Option<Warning>, SiteError> {
-        let (Ending::Job(job) | Ending::Component { job, .. }, Some(manager)) =
-            (ending, self.manager())
-        else {
+    fn release_collectives(
+        &self,
+        job: &JobId,
+        ends: impl Fn(&JobId) -> bool,
+    ) -> Result<Option<Warning>, SiteError> {
+        let Some(manager) = self.manager() else {
             return Ok(None);
         };
         let Some(decision) = self.decisions.find_running(job)? else {
@@ -530,7 +537,7 @@ impl<'a> Controller<'a> {
         };
         let mut components = decision.components.iter();
         if !decision.collectives
-            || components.any(|(component, state)| !state.ended && !ending.ends(component))
+            || components.any(|(component, state)| !state.ended && !ends(component))
             // One that is not known may have been made.
             || (self.decisions.reservation(job)?.is_some() && !self.has_reservation(job)?)
         {
@@ -538,15 +545,5 @@ impl<'a> Controller<'a> {
         }
         let released = manager.and_then(|manager| manager.release(job));
         Ok(released.err().map(Warning::ReservationLeft))
-    }
-}
-
-impl Ending {
-    fn ends(&self, id: &JobId) -> bool {
-        match self {
-            Self::Job(_) => true,
-            Self::Component { component, .. } => component == id,
-            Self::AllBut(jobs) => !jobs.contains(id),
-        }
     }
 }

@@ -13,7 +13,7 @@ use super::host_list::HostList;
 use super::network::NetworkOptions;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use super::{CollectivesRecord, SiteError};
-use crate::durable::{FileLock, LockGuard};
+use crate::durable::{self, FileLock, LockGuard};
 use crate::{JobId, NodeName};
 
 const DECISION: Format = Format {
@@ -121,7 +121,7 @@ impl Decisions {
     /// For the controller, on its machine: one change at a time.
     pub(super) fn lock(&self, wait: Duration) -> Result<LockGuard, SiteError> {
         for directory in [self.running(), self.ended()] {
-            fs::create_dir_all(&directory).map_err(cannot(&directory, "created"))?;
+            durable::create_dir(&directory).map_err(cannot(&directory, "created"))?;
         }
         Ok(FileLock::new(self.directory.join(".lock"))
             .wait(wait)
@@ -215,7 +215,7 @@ impl Decisions {
     /// that its reservation was interrupted.
     pub(super) fn prepare(&self, job: &JobId) -> Result<(), RecordError> {
         let confirmed = self.running().join(name_of(job)?).join("confirmed");
-        fs::create_dir_all(&confirmed).map_err(cannot(&confirmed, "created"))
+        durable::create_dir(&confirmed).map_err(cannot(&confirmed, "created"))
     }
 
     /// Whether there is a directory of a job that runs, without a decision.

@@ -35,7 +35,7 @@ pub mod store;
 pub use compute_node::{
     Access, Cleaned, Cleaning, ComputeNode, SCALED_BACK, Started, StartingJob, StepEnvironment,
 };
-pub use controller::{Controller, Done, Ending, ReserveRequest, Warning};
+pub use controller::{Controller, Done, ReserveRequest, Warning};
 pub use decisions::{Component, Decision};
 pub use error::SiteError;
 pub use host_list::{HostList, cpus_at};
