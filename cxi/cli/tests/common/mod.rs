@@ -163,6 +163,20 @@ pub(crate) fn command(arguments: &(impl Arguments + ?Sized)) -> Command {
     command
 }
 
+/// A command as a shell starts it that runs a script first.
+pub(crate) fn in_shell(inner: &Command, script: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script, "sh"]).arg(inner.get_program());
+    shell.args(inner.get_args());
+    if let Some(directory) = inner.get_current_dir() {
+        shell.current_dir(directory);
+    }
+    for (name, value) in inner.get_envs() {
+        shell.env(name, value.unwrap_or_default());
+    }
+    shell
+}
+
 pub(crate) fn cxi(arguments: &(impl Arguments + ?Sized)) -> Said {
     command(arguments).output().unwrap().into()
 }

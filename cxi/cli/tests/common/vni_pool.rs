@@ -49,16 +49,7 @@ impl Pool {
 
     /// The command as a shell starts it that runs a script first.
     pub(crate) fn in_shell(&self, script: &str, arguments: &[&str]) -> Command {
-        let inner = self.command(arguments);
-        let mut shell = Command::new("sh");
-        shell.args(["-c", script, "sh"]).arg(inner.get_program());
-        shell
-            .args(inner.get_args())
-            .current_dir(self.directory.path());
-        for (name, value) in inner.get_envs() {
-            shell.env(name, value.unwrap_or_default());
-        }
-        shell
+        super::in_shell(&self.command(arguments), script)
     }
 
     pub(crate) fn vni(&self, arguments: &(impl Arguments + ?Sized)) -> Said {

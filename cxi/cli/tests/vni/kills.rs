@@ -45,7 +45,7 @@ const RELEASE: &[&str] = &["release", "job1", "--nodes=n1,n2"];
 
 /// What happens to a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Act {
+pub(crate) enum Act {
     /// It is killed before the system call.
     Kill,
     /// The system call does nothing but fail.
@@ -124,10 +124,10 @@ fn each_call_of(pool: &Pool, change: &[&str], act: Act) {
 }
 
 /// Waits for its tracer.
-const GO: &str = "read go; exec \"$@\"";
+pub(crate) const GO: &str = "read go; exec \"$@\"";
 
 /// Runs a command, and acts at that call of those that can be acted at; `None` if it makes fewer.
-fn at_call(mut command: Command, number: usize, act: Act) -> nix::Result<Option<Said>> {
+pub(crate) fn at_call(mut command: Command, number: usize, act: Act) -> nix::Result<Option<Said>> {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = Tracee(piped.stderr(Stdio::piped()).spawn().unwrap());
     let pid = Pid::from_raw(child.0.id().try_into().unwrap());
@@ -188,14 +188,26 @@ impl Act {
 
 #[cfg(target_arch = "x86_64")]
 fn is_of_names(call: i64) -> bool {
-    let others = [libc::SYS_renameat, libc::SYS_renameat2, libc::SYS_unlinkat];
-    others.contains(&call) || [libc::SYS_rename, libc::SYS_unlink].contains(&call)
+    let others = [
+        libc::SYS_rename,
+        libc::SYS_unlink,
+        libc::SYS_mkdir,
+        libc::SYS_rmdir,
+    ];
+    AT.contains(&call) || others.contains(&call)
 }
 
 #[cfg(not(target_arch = "x86_64"))]
 fn is_of_names(call: i64) -> bool {
-    [libc::SYS_renameat, libc::SYS_renameat2, libc::SYS_unlinkat].contains(&call)
+    AT.contains(&call)
 }
+
+const AT: [i64; 4] = [
+    libc::SYS_renameat,
+    libc::SYS_renameat2,
+    libc::SYS_unlinkat,
+    libc::SYS_mkdirat,
+];
 
 /// The system call that a stopped process is about to make, and its first argument.
 fn system_call(pid: Pid) -> (i64, u64) {
@@ -253,7 +265,7 @@ impl Drop for Tracee {
     }
 }
 
-fn full() -> bool {
+pub(crate) fn full() -> bool {
     std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
 }
 
