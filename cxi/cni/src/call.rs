@@ -2,9 +2,10 @@
 
 use std::path::PathBuf;
 
-use crate::config::{Config, Version};
+use crate::config::Config;
 use crate::error::{Code, Error};
 use crate::record::Attachment;
+use crate::version::Version;
 
 /// A call of the plugin.
 #[derive(Debug)]

@@ -1,4 +1,4 @@
-//! The configuration of a network, and its version.
+//! The configuration of a network.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,58 +6,13 @@ use std::time::Duration;
 use cxi::{DeviceId, TrafficClasses};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, TleRule};
 use cxi_job::{JobLimits, NicPolicy};
-use serde::de::value::StrDeserializer;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::error::{Code, Error};
 use crate::record::Attachment;
+use crate::version::Version;
 use crate::vni_source::{VniList, VniSource};
-
-/// A version of the CNI specification.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Version {
-    /// 0.3.1
-    #[serde(rename = "0.3.1")]
-    V0_3_1,
-    /// 0.4.0, the first with CHECK.
-    #[serde(rename = "0.4.0")]
-    V0_4_0,
-    /// 1.0.0
-    #[serde(rename = "1.0.0")]
-    V1_0_0,
-    /// 1.1.0, the first with STATUS and GC.
-    #[serde(rename = "1.1.0")]
-    V1_1_0,
-}
-
-impl Version {
-    const ALL: [Self; 4] = [Self::V0_3_1, Self::V0_4_0, Self::V1_0_0, Self::V1_1_0];
-
-    fn parse(text: &str) -> Option<Self> {
-        Self::deserialize(StrDeserializer::<serde::de::value::Error>::new(text)).ok()
-    }
-
-    /// The version of a configuration that may be invalid; the newest if there is none.
-    #[must_use]
-    pub fn of(configuration: &str) -> Self {
-        #[derive(Deserialize)]
-        struct Versioned {
-            #[serde(rename = "cniVersion")]
-            version: String,
-        }
-        serde_json::from_str(configuration)
-            .ok()
-            .and_then(|versioned: Versioned| Self::parse(&versioned.version))
-            .unwrap_or(Self::V1_1_0)
-    }
-
-    /// The answer to VERSION.
-    #[must_use]
-    pub fn supported(self) -> String {
-        serde_json::json!({"cniVersion": self, "supportedVersions": Self::ALL}).to_string()
-    }
-}
 
 /// The configuration of a network, as the runtime passes it.
 #[derive(Debug)]

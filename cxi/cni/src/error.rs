@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::config::Version;
+use crate::version::Version;
 
 /// What went wrong, by number. Numbers below 100 are CNI's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

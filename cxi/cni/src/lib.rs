@@ -10,6 +10,7 @@ mod config;
 mod error;
 mod plugin;
 mod record;
+mod version;
 mod vni_source;
 
 use std::io::{self, Read as _, Write as _};
@@ -20,10 +21,11 @@ use cxi_job::settings::{NODE_LOCK, Settings};
 use cxi_job::{FileLock, Node};
 
 pub use call::{Call, Command};
-pub use config::{Config, Version};
+pub use config::Config;
 pub use error::{Code, Error};
 pub use plugin::Plugin;
 pub use record::Attachment;
+pub use version::Version;
 
 /// Far more than a configuration with a result has.
 const LONGEST: u64 = 16 << 20;
