@@ -1,22 +1,22 @@
-# How many lines of each crate the gate `tests` has run: at least as many of 100 as its floor. The
-# floors of crates whose code has moved since they were measured are lower until the table of a whole
-# run raises them; a floor of 0 is for a crate that has not been measured yet.
+# How many lines of each crate the gate `tests` has run: at least as many of 100 as its floor, which is
+# what a whole run as root measured, less about two. The C libraries are loaded by C programs, in a
+# build of their own that does not count.
 
 floors="
-cxi-ioctl 90
-cxi-ioctl/hw 85
-cxi 90
-cxi/data 0
-cxi/job 85
-cxi/vni-etcd 80
-cxi/cli 0
-cxi/cni 0
+cxi-ioctl 95
+cxi-ioctl/hw 94
+cxi 96
+cxi/data 94
+cxi/job 93
+cxi/vni-etcd 89
+cxi/cli 91
+cxi/cni 94
 cxi/capi 0
 cxi/job-capi 0
-cxi-mock 85
-cxi-mock/engine 85
-cxi-mock/serve 0
-cxi-mock/fabric-manager 85
+cxi-mock 96
+cxi-mock/engine 96
+cxi-mock/serve 91
+cxi-mock/fabric-manager 95
 "
 
 # Tests inside the sources are not counted.
@@ -66,7 +66,9 @@ coverage() {
     coverage_table
 }
 
-if ! cargo_has llvm-cov; then
+if [ "$(id -u)" -ne 0 ]; then
+    skip "coverage" "the floors are those of a run as root"
+elif ! cargo_has llvm-cov; then
     skip "coverage" "cargo-llvm-cov is not installed (cargo install --locked cargo-llvm-cov)"
 elif ! has_llvm_tools; then
     skip "coverage" "llvm-tools are not installed (rustup component add llvm-tools)"
