@@ -7,6 +7,7 @@ use clap::{Parser, Subcommand};
 use crate::audit::AuditArgs;
 use crate::cdi::CdiArgs;
 use crate::collectives::cli::CollectivesCommand;
+use crate::deferred::Deferred;
 use crate::devices::DevicesArgs;
 use crate::exit::EXIT_CODES;
 use crate::explain::ExplainCommand;
@@ -42,35 +43,35 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// List the NICs, and how much of their resources is reserved and in use
     #[command(visible_alias = "device")]
-    Devices(DevicesArgs),
+    Devices(Deferred<DevicesArgs>),
     /// Manage services: who may use how much of a NIC, on which VNIs
     #[command(subcommand, visible_alias = "svc")]
-    Service(ServiceCommand),
+    Service(Deferred<ServiceCommand>),
     /// Manage the services of a job on all NICs: prolog, environment, epilog
     #[command(subcommand)]
-    Job(Box<JobCommand>),
+    Job(Deferred<Box<JobCommand>>),
     /// Explain why something does not work, who is in the way, and what to do
     #[command(subcommand)]
-    Explain(ExplainCommand),
+    Explain(Deferred<ExplainCommand>),
     /// Find problems with the services of this node before a job does
-    Audit(AuditArgs),
+    Audit(Deferred<AuditArgs>),
     /// Manage a pool of VNIs: which job has which, and when each may be reused
-    Vni(VniArgs),
+    Vni(Deferred<VniArgs>),
     /// Reserve multicast trees for hardware collectives at the fabric manager
     #[command(subcommand)]
-    Collectives(Box<CollectivesCommand>),
+    Collectives(Deferred<Box<CollectivesCommand>>),
     /// Print numbers for Prometheus: NICs, services, use, findings, and the pool of VNIs
-    Metrics(MetricsArgs),
+    Metrics(Deferred<MetricsArgs>),
     /// Live resource usage by job
-    Top(TopArgs),
+    Top(Deferred<TopArgs>),
     /// Describe the NICs for container runtimes: a specification of the Container Device Interface
-    Cdi(CdiArgs),
+    Cdi(Deferred<CdiArgs>),
     /// The settings of this machine
     #[command(subcommand)]
-    Config(ConfigCommand),
+    Config(Deferred<ConfigCommand>),
     /// Scripts for schedulers
     #[command(subcommand)]
-    Integration(IntegrationCommand),
+    Integration(Deferred<IntegrationCommand>),
     /// Print a completion script
     Completions {
         /// The shell

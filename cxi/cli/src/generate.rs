@@ -3,18 +3,18 @@
 use std::fs;
 use std::path::Path;
 
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 use clap_mangen::Man;
 use serde_json::json;
 
 use crate::cli::Cli;
+use crate::deferred;
 use crate::exit::Failure;
 use crate::output::Report;
 
 pub(crate) fn completions(shell: Shell) -> Report {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Cli::command(), "cxi", &mut script);
+    clap_complete::generate(shell, &mut deferred::whole::<Cli>(), "cxi", &mut script);
     let script = String::from_utf8_lossy(&script);
     let json = json!({"shell": shell.to_string(), "script": script});
     Report::new(&*script, &json)
@@ -27,7 +27,7 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
             directory.display()
         )));
     }
-    let mut command = Cli::command().disable_help_subcommand(true);
+    let mut command = deferred::whole::<Cli>().disable_help_subcommand(true);
     command.build();
     let mut written = Vec::new();
     write_pages(&command, directory, &mut written)?;

@@ -14,6 +14,7 @@ mod audit;
 mod cdi;
 mod cli;
 mod collectives;
+mod deferred;
 mod devices;
 mod exit;
 mod explain;

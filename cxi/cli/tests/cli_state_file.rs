@@ -202,6 +202,12 @@ fn manual_pages_and_completions_are_written() {
     assert_contains(&page, "vni\\-range");
     let script = cxi("completions bash").done();
     assert_contains(&script, "complete -F _cxi");
+    // Of commands that are defined only when they are named, too.
+    assert_contains(&script, "help__subcmd__collectives,preflight)");
+    let about = "Manage a pool of VNIs";
+    let page = fs::read_to_string(directory.path().join("cxi-vni.1")).unwrap();
+    assert_contains(&page, about);
+    assert_contains(&cxi("vni --help").done(), about);
     cxi("man /nowhere").refused(
         2,
         "error: /nowhere: not a directory: expected one for the manual pages",

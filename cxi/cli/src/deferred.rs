@@ -1,0 +1,82 @@
+//! Parts of the command line that are defined when they are needed.
+
+use std::cell::Cell;
+use std::ops::Deref;
+
+use clap::builder::Resettable;
+use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, Subcommand};
+
+/// What a command accepts, which is defined once that command is named: to define all commands
+/// takes longer than most commands do.
+#[derive(Debug)]
+pub(crate) struct Deferred<T>(T);
+
+thread_local! {
+    static AT_ONCE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The whole command line at once, as completion scripts need it: clap copies the commands for `help`
+/// before it defines what was deferred.
+pub(crate) fn whole<C: CommandFactory>() -> Command {
+    AT_ONCE.set(true);
+    let command = C::command();
+    AT_ONCE.set(false);
+    command
+}
+
+impl<T> Deref for Deferred<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.0
+    }
+}
+
+impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
+        T::from_arg_matches(matches).map(Self)
+    }
+
+    fn from_arg_matches_mut(matches: &mut ArgMatches) -> Result<Self, Error> {
+        T::from_arg_matches_mut(matches).map(Self)
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
+        self.0.update_from_arg_matches(matches)
+    }
+}
+
+impl<T: Args> Args for Deferred<T> {
+    fn augment_args(command: Command) -> Command {
+        if AT_ONCE.get() {
+            return T::augment_args(command);
+        }
+        command.defer(|command| {
+            // A group of options among them may describe itself, and would replace this.
+            let about = Resettable::from(command.get_about().cloned());
+            let long_about = Resettable::from(command.get_long_about().cloned());
+            T::augment_args(command).about(about).long_about(long_about)
+        })
+    }
+
+    fn augment_args_for_update(command: Command) -> Command {
+        T::augment_args_for_update(command)
+    }
+}
+
+impl<T: Subcommand> Subcommand for Deferred<T> {
+    fn augment_subcommands(command: Command) -> Command {
+        if AT_ONCE.get() {
+            return T::augment_subcommands(command);
+        }
+        command.defer(T::augment_subcommands)
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        T::augment_subcommands_for_update(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        T::has_subcommand(name)
+    }
+}
