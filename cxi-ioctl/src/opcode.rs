@@ -311,7 +311,7 @@ const NO_FACTS: Handler = Handler {
 };
 
 // Number, first release, who may send it, lengths of request and response, family, effect, and
-// what the driver looks at besides: all that is known of an opcode stands here and nowhere else.
+// what else the driver looks at: all that is known of an opcode is here and nowhere else.
 opcodes! {
     LNI_ALLOC = 1, Shs12_0, any(24 -> 4), Lni Makes(Lni) [membership];
     LNI_FREE = 2, Shs12_0, any(8 -> 0), Lni Frees(Lni);

@@ -164,7 +164,7 @@ fn an_address_can_go_into_the_response_buffer() {
     }
 }
 
-/// A pipe takes the command and answers nothing: nobody knows the number of the registration.
+/// A pipe takes the command and answers nothing: the number of the registration is unknown.
 #[test]
 fn memory_that_a_command_without_a_readable_answer_got_is_kept() {
     let (_reader, device) = piped();

@@ -34,9 +34,9 @@
 //! # }
 //! ```
 //!
-//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node consists
-//! of a `Device::with_transport` for each number and file of [`MockNode::devices`]. This test shows
-//! how a program can be made to see a full NIC, and then one that has room again:
+//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node is
+//! `Node::from_transports(mock.devices(&Credentials::root())?)`. This test shows how a
+//! program can be made to see a full NIC, and then one that has room again:
 //!
 //! ```
 //! use cxi_ioctl::abi::service::SvcAllocCmd;

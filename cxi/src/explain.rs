@@ -1,7 +1,7 @@
 //! What a refusal of the driver means.
 //!
 //! The driver answers with an errno alone. Its meaning depends on the command, and often on what
-//! the NIC shows besides: EINVAL may be a service that is gone, or a command that an older driver
+//! else the NIC shows: EINVAL may be a service that is gone, or a command that an older driver
 //! does not know. [`explain`] is pure: it derives the reason from what was attempted, the refusal,
 //! and those [`Facts`]. [`Device::explain`] looks the facts up first, with queries that change
 //! nothing.

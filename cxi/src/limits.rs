@@ -112,7 +112,7 @@ pub type Limits = ResourceMap<Limit>;
 
 impl Limits {
     /// Nothing of any resource: the service can only have what is added with [`with`](Self::with).
-    /// To receive messages, a process needs at least an AC, an EQ and a PTE besides its queues.
+    /// To receive messages, a process needs at least an AC, an EQ and a PTE in addition to its queues.
     ///
     /// ```
     /// use cxi::{Limit, Limits, Resource};

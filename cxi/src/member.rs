@@ -89,7 +89,7 @@ impl Members {
     ///
     /// # Errors
     ///
-    /// More than two, a duplicate, an id of all ones, a namespace beside another member, or an
+    /// More than two, a duplicate, an id of all ones, a namespace with another member, or an
     /// unknown kind.
     pub fn new(members: impl IntoIterator<Item = Member>) -> Result<Self, InvalidMembers> {
         let members: Vec<Member> = members.into_iter().collect();
@@ -161,7 +161,7 @@ pub enum InvalidMembers {
         /// The member.
         member: Member,
     },
-    /// A network namespace beside another member.
+    /// A network namespace with another member.
     #[error("a network namespace must be the only member of a service")]
     NetNsNotAlone,
     /// A kind that this library does not know.

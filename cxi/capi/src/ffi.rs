@@ -240,7 +240,7 @@ impl Fresh {
 
     /// The bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the block has this length, its bytes are initialised, and nobody else has
+        // SAFETY: the block has this length, its bytes are initialised, and no one else has
         // them: it is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.block.0.cast(), self.len) }
     }

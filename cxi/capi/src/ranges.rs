@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(ranges.unpin(&(10..40)), [10..40]);
     }
 
-    /// Beside an array of counters, for every pair of ranges in a small space.
+    /// Compared with an array of counters, for every pair of ranges in a small space.
     #[test]
     fn agrees_with_counting_each_page() {
         let all = || (0..7_usize).flat_map(|start| (start + 1..8).map(move |end| start..end));

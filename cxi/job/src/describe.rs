@@ -9,7 +9,7 @@ pub(super) fn owner(service: &Service) -> String {
     }
     let members = match service.members() {
         None => "everybody".to_owned(),
-        Some(members) if members.is_empty() => "nobody".to_owned(),
+        Some(members) if members.is_empty() => "no one".to_owned(),
         Some(members) => members.to_string(),
     };
     if service.is_system() {

@@ -21,7 +21,7 @@
 //! problems before a job does.
 //!
 //! The controller's pool is a [`SharedPool`] on a log: a change is on the disk before its result is
-//! returned, so no VNI is ever assigned twice.
+//! returned, so no VNI is ever assigned twice. A log in a file takes the feature `file-log`.
 //!
 //! ```
 //! # #[cfg(feature = "file-log")]

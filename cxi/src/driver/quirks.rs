@@ -33,7 +33,7 @@ described_flags! {
         /// An event queue without a wait object, in an LNI that has freed one that had one: the
         /// kernel follows a null pointer.
         const REUSED_EVENT_QUEUE = 1 << 8, "an event queue without a wait object, allocated after the LNI has freed one that had one, makes the kernel follow a null pointer: give it one too, or take another LNI";
-        /// `exclusive_cp` switched while a communication profile is there, which nobody can see:
+        /// `exclusive_cp` switched while a communication profile is there, which cannot be seen:
         /// the kernel keeps that profile in a table after it has freed it (from SHS 13.1 on).
         const SWITCHED_EXCLUSIVE_CP = 1 << 9, "exclusive_cp that is switched under a communication profile, which nobody can see, makes the kernel use freed memory: make another service that has it from the start";
     }

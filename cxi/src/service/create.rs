@@ -103,7 +103,7 @@ impl Services {
         }
         let lacks_members = spec.members.is_some_and(|members| members.is_empty());
         if lacks_members && !proven.contains(Capabilities::UNUSED_MEMBER_SLOTS) {
-            // SHS 13.0 would open it to everybody.
+            // SHS 13.0 would open it to everyone.
             let what = "a service without any member";
             return Err(device.unsupported(what, DriverRelease::Shs13_1, OPCODE));
         }
@@ -223,7 +223,7 @@ impl Services {
     }
 
     fn undo(&self, id: ServiceId, error: Error) -> Error {
-        if taken_by_nobody(&error) && !self.device.allows_quirks(Quirks::REFUSED_RANGE) {
+        if taken_outside_services(&error) && !self.device.allows_quirks(Quirks::REFUSED_RANGE) {
             let stays = self
                 .device
                 .quirk(Quirks::REFUSED_RANGE, Opcode::SVC_DESTROY);
@@ -238,7 +238,7 @@ impl Services {
 
 /// Whether a range was refused not because of another service, but because of a domain of uid 0 on
 /// one of the VNIs. The driver then keeps a freed profile, and destroying the service would use it.
-fn taken_by_nobody(error: &Error) -> bool {
+fn taken_outside_services(error: &Error) -> bool {
     error.command() == Some(Opcode::SVC_SET_VNI_RANGE)
         && matches!(
             error.kind(),

@@ -161,8 +161,8 @@ impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "service {}: ", self.id)?;
         match self.members() {
-            None => f.write_str("anybody")?,
-            Some(members) if members.is_empty() => f.write_str("nobody")?,
+            None => f.write_str("everyone")?,
+            Some(members) if members.is_empty() => f.write_str("no one")?,
             Some(members) => members.fmt(f)?,
         }
         write!(f, "; VNIs {}", self.vnis())?;

@@ -74,14 +74,14 @@ impl Services {
     /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
     /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. For services with a VNI range, while they
     /// are disabled. From SHS 13.1 on. Say it with
-    /// [`exclusive_cp`](crate::ServiceSpecBuilder::exclusive_cp) instead, which comes before anybody can
+    /// [`exclusive_cp`](crate::ServiceSpecBuilder::exclusive_cp) instead, which comes before any process can
     /// have a profile.
     ///
     /// # Errors
     ///
-    /// - [`ErrorKind::Quirk`], and nothing is sent, where this would change anything: if anybody has a
-    ///   communication profile on the range, the kernel uses freed memory then, and nobody can see
-    ///   whether anybody has.
+    /// - [`ErrorKind::Quirk`], and nothing is sent, where this would change anything: if a process
+    ///   has a communication profile on the range, the kernel then uses freed memory, and there is no
+    ///   way to see whether one has.
     /// - [`ErrorKind::NoSuchService`] (EINVAL).
     /// - EINVAL: the service lists its VNIs, or has no range.
     /// - [`ErrorKind::Busy`] (EBUSY): the service is enabled.
@@ -109,7 +109,7 @@ impl Services {
         Ok(is_ready && self.exclusive_cp(id)? != exclusive)
     }
 
-    /// Sets it for a service that nobody can have used yet, or with leave.
+    /// Sets it for a service that no process can have used yet, or where the quirk is allowed.
     pub(super) fn write_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
         let command = SvcSetExclusiveCpCmd {
             svc_id: id.get(),

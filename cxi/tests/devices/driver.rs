@@ -225,7 +225,7 @@ fn strange(
 }
 
 #[test]
-fn a_driver_that_nobody_has_seen_gets_no_promise() {
+fn an_unknown_driver_gets_no_promise() {
     type Answers = fn(Opcode) -> Option<Result<Vec<u8>, Errno>>;
     let strangers: [(&str, Answers); 8] = [
         ("longer properties", |opcode| {

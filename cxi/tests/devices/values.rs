@@ -31,7 +31,7 @@ fn chips_have_a_generation_and_a_name() {
 }
 
 #[test]
-fn a_platform_nobody_knows_keeps_its_number() {
+fn an_unknown_platform_keeps_its_number() {
     let config = NicConfig::new().identity(|identity| identity.device_platform = 99);
     let nic = Nic::new(config).unwrap();
     let device = Device::from(nic.root().unwrap());

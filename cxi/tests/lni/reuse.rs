@@ -25,10 +25,10 @@ fn with_a_freed_queue_that_waited(lni: &Lni) {
     let wait = lni.alloc_wait().unwrap();
     let plain = EventQueueOptions::new(4096);
     lni.alloc_eq(&plain).unwrap().close().unwrap();
-    let beside = lni.alloc_eq(&plain.event_wait(&wait)).unwrap();
+    let waiting = lni.alloc_eq(&plain.event_wait(&wait)).unwrap();
     // While it is there, its number is not given to others.
     drop(lni.alloc_eq(&plain).unwrap());
-    drop(beside);
+    drop(waiting);
 }
 
 #[test]

@@ -277,7 +277,7 @@ fn a_second_range_is_not_sent() {
     });
 }
 
-/// A service with a descriptor of somebody else's making.
+/// A service with a descriptor that another program wrote.
 fn strange_service(nic: &Arc<Nic>) -> ServiceId {
     let mut command = SvcAllocCmd::new();
     command.svc_desc.flags = SvcFlags::RESOURCE_LIMITS.bits();

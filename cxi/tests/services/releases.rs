@@ -65,7 +65,7 @@ fn a_member_of_another_service_gets_no_profile_on_the_vni() {
 }
 
 #[test]
-fn nobody_is_nobody_or_an_error() {
+fn no_member_admits_no_process_or_is_an_error() {
     for_each_release(|release, nic| {
         let services = root(nic).services();
         let spec = modest(40).members([]).build().unwrap();

@@ -225,10 +225,11 @@ pub(crate) fn run(nic: &Arc<Nic>, call: &Call, plan: Plan) -> Option<Run> {
         device,
         upkeep,
         fault,
+        record,
         ..
     } = stage;
     // Closes the file: what handles could not give back is free then.
-    drop((device, fault));
+    drop((device, fault, record));
     for id in there {
         upkeep.services().destroy(id).unwrap();
     }

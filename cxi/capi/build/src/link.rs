@@ -77,7 +77,7 @@ impl Product {
     }
 }
 
-/// What the standard library of Rust needs besides libc, and libc itself.
+/// What the standard library of Rust needs in addition to libc.
 const SYSTEM: [&str; 3] = ["-lgcc_s", "-lpthread", "-ldl"];
 
 /// The libraries, made in a directory.
@@ -175,7 +175,7 @@ impl Library {
     }
 }
 
-/// What the archive needs besides what a C compiler links anyway, for pkg-config.
+/// What the archive needs in addition to what a C compiler links anyway, for pkg-config.
 pub(crate) fn private_libraries() -> String {
     SYSTEM[1..].join(" ")
 }

@@ -190,7 +190,7 @@ static void twice(void)
 {
 	begin();
 	end();
-	/* Nothing has been allocated since: what was freed is not somebody else's yet. */
+	/* Nothing has been allocated since: what was freed has no other owner yet. */
 	EXPECT(cxil_destroy_pte(pte), -EINVAL);
 	EXPECT(cxil_destroy_ct(ct), -EINVAL);
 	EXPECT(cxil_destroy_cmdq(cq), -EINVAL);

@@ -127,7 +127,7 @@ static void life(void)
 	assert(!cxi_job_release(node, grant, 0, &text));
 	has(text, "\"services\":[]");
 	free(grant);
-	/* What nobody releases is cleaned up, but not what lives. */
+	/* What is never released is cleaned up, but not what is in use. */
 	assert(!cxi_job_allocate(node, "{\"uid\": 1, \"vnis\": [1025]}", &text));
 	free(text);
 	assert(!cxi_job_clean(node, "{\"pool\": \"1024-1999\", \"live\": \"1025\"}", 0, &text));

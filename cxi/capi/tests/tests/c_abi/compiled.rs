@@ -66,7 +66,7 @@ fn make() -> Option<Bench> {
     })
 }
 
-/// What cargo made of a package for this test: the newest one beside it.
+/// What cargo made of a package for this test: the newest one next to it.
 fn archive(product: &Product) -> PathBuf {
     let stem = product.cargo_archive();
     let stem = format!("{}-", stem.trim_end_matches(".a"));
@@ -121,7 +121,7 @@ impl Bench {
         self.build(&self.case(source), arguments)
     }
 
-    /// Compiles a C program that stands beside the tests.
+    /// Compiles a C program in the directory of the tests.
     pub(crate) fn compile_own(&self, source: &str, arguments: &[&str]) -> PathBuf {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("c").join(source);
         self.build(&source, arguments)

@@ -1,4 +1,5 @@
-//! What a life of a device costs in system calls and instructions, beside HPE's library.
+//! What opening, using and closing a device costs in system calls and instructions, compared with
+//! HPE's library.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -64,10 +65,13 @@ fn a_life_takes_no_more_than_a_tenth_more_instructions() {
     };
     let (ours, theirs) = (count(bench.libraries()), count(&theirs));
     assert!(ours > 1000, "{ours} instructions: the life was not counted");
-    assert!(ours * 10 <= theirs * 11, "{ours} beside {theirs}");
+    assert!(
+        ours * 10 <= theirs * 11,
+        "{ours} here, {theirs} in HPE's library"
+    );
 }
 
-/// Where HPE's library is; says that nobody has named it.
+/// Where HPE's library is; says so if it was not named.
 fn theirs() -> Option<PathBuf> {
     let place = std::env::var_os(LIBRARY).map(PathBuf::from);
     if place.is_none() {

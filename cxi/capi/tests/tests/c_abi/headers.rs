@@ -166,7 +166,7 @@ fn an_installation_is_found_where_its_file_says() {
     }
 }
 
-/// A header of somebody else stays where it is.
+/// A header that is not ours stays where it is.
 #[test]
 fn hpes_header_is_not_written_over() {
     let bench = need_bench!();

@@ -35,7 +35,7 @@ const FUNCTION_RULE: [&str; 4] = [
     "open_device.10",
 ];
 
-/// What the older libraries print besides, if a command is refused that maps memory.
+/// What the older libraries print as well, if a command is refused that maps memory.
 const CHATTER: &str = "cxil_map: write error\n";
 
 /// Uninitialised memory of the older libraries; here it is zeros.
@@ -168,7 +168,7 @@ fn plain(release: &str, name: &str, mut case: Case) -> Case {
             "dev untouched".clone_into(line);
         }
         if release != "main" && INDETERMINATE.contains(&name) && line.starts_with("fail_info=") {
-            // 16 bytes are the kernel's answer, moved by four; the rest is nobody's.
+            // 16 bytes are the kernel's answer, moved by four; the rest is undefined.
             let known = if name == "update_svc.fails" { 32 } else { 0 };
             line.truncate("fail_info=".len() + known);
         }
