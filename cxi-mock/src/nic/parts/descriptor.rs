@@ -45,7 +45,7 @@ pub(crate) fn check(desc: &SvcDesc, totals: &RsrcLimits, rules: &Rules) -> Resul
 }
 
 /// The limits that a service gets: its own, or the device totals without a reservation. A TLE pool
-/// has at least eight, all of them reserved, and even a service without limits gets one: next to
+/// has at least eight, all of them reserved, and even a service without limits gets one: with
 /// the default service, only three such services fit.
 pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimits {
     let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
