@@ -45,8 +45,8 @@ pub(crate) fn check(desc: &SvcDesc, totals: &RsrcLimits, rules: &Rules) -> Resul
 }
 
 /// The limits that a service gets: its own, or the device totals without a reservation. A TLE pool
-/// has at least eight, all of them reserved, and even a service without limits gets one: with
-/// the default service, only three such services fit.
+/// has at least eight, all of them reserved. Even a service without limits gets one of the four pools,
+/// of which the default service has the first: only three such services fit.
 pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimits {
     let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
     let mut limits = if limited { desc.limits } else { *totals };
