@@ -55,7 +55,8 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
 
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {
     let controller = with_manager(&arguments.pool, common)?;
-    released(controller.release(&arguments.job, arguments.component.as_ref())?)
+    let done = controller.release(&arguments.job, arguments.component.as_ref())?;
+    Ok(released(&done))
 }
 
 pub(super) fn sweep(
@@ -63,19 +64,20 @@ pub(super) fn sweep(
     pool: &PoolArgs,
     common: &Common,
 ) -> Result<Report, Failure> {
-    released(with_manager(pool, common)?.sweep(|| listed_by(live))?)
+    let done = with_manager(pool, common)?.sweep(|| listed_by(live))?;
+    Ok(released(&done))
 }
 
-fn released(done: Done<Vec<JobId>>) -> Result<Report, Failure> {
+fn released(done: &Done<Vec<JobId>>) -> Report {
     let ended = done.result.iter();
     let mut text: String = ended.map(|job| format!("Job {job} has ended\n")).collect();
     if text.is_empty() {
         text += "Nothing to do: no such job is running\n";
     }
     let warnings = done.warnings.iter().map(ToString::to_string);
-    Ok(Report::of(text, "released", &done.result)
+    Report::of(text, "released", &done.result)
         .nothing_to_do_if(done.result.is_empty())
-        .with_warnings(warnings))
+        .with_warnings(warnings)
 }
 
 /// The jobs that a command of the scheduler prints.
