@@ -279,7 +279,8 @@ mod tests {
     #[test]
     fn what_root_creates_belongs_to_the_owner_of_the_directory() {
         if !nix::unistd::geteuid().is_root() {
-            println!("SKIPPED: only root can give a file to another user");
+            let why = "SKIPPED: only root can give a file to another user";
+            let _ = writeln!(io::stderr(), "{why}");
             return;
         }
         let directory = tempfile::tempdir().unwrap();
