@@ -1,4 +1,4 @@
-//! Taking an input apart.
+//! Parsing an input.
 
 /// Bytes that are handed out from the front; zeros when they are used up.
 #[derive(Clone, Copy, Debug)]
@@ -24,11 +24,6 @@ impl<'a> Input<'a> {
     /// The next four bytes.
     pub fn u32(&mut self) -> u32 {
         u32::from_le_bytes(self.array())
-    }
-
-    /// The next eight bytes.
-    pub fn u64(&mut self) -> u64 {
-        u64::from_le_bytes(self.array())
     }
 
     /// The lowest bit of the next byte.

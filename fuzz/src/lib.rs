@@ -28,7 +28,7 @@ pub struct Target {
     pub seeds: fn() -> Vec<Vec<u8>>,
     /// Longest input worth trying.
     pub longest: usize,
-    /// Most bytes that a run may hold at once.
+    /// The most bytes that a run may hold at once.
     pub memory: u64,
 }
 
@@ -56,6 +56,17 @@ targets! {
     text: 2048, 16_384;
     file: 16_384, 65_536;
     snapshot: 65_536, 65_536;
+}
+
+/// A result's value; an error must have a text of bounded length.
+pub(crate) fn told<T, E: std::fmt::Display>(result: Result<T, E>) -> Option<T> {
+    result
+        .inspect_err(|error| {
+            let text = error.to_string();
+            assert!(!text.is_empty(), "an error has a text");
+            assert!(text.len() < 1 << 16, "{text}: an error has an end");
+        })
+        .ok()
 }
 
 /// The target of that name.

@@ -1,6 +1,6 @@
-//! Changing inputs at random, the same way for the same number.
+//! Mutations of inputs, the same for the same seed.
 
-/// Numbers at which things change.
+/// Boundary values.
 const INTERESTING: [u64; 16] = [
     0,
     1,
@@ -20,7 +20,7 @@ const INTERESTING: [u64; 16] = [
     u64::MAX,
 ];
 
-/// What texts are made of.
+/// Parts of texts.
 const WORDS: [&str; 22] = [
     "0",
     "-1",

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::DriverRelease;
-use cxi_mock::{Credentials, MockNode, Nic, NicConfig, NodeSnapshot};
-
 use cxi::{Device, Member, ServiceSpec, Vni};
+use cxi_ioctl::DriverRelease;
+use cxi_mock::{MockNode, Nic, NicConfig, NodeSnapshot};
+
+use crate::told;
 
 /// What is accepted must work and be saved as the same again.
 ///
@@ -14,14 +15,12 @@ use cxi::{Device, Member, ServiceSpec, Vni};
 /// When it does not.
 pub fn run(data: &[u8]) {
     if let Ok(snapshot) = serde_json::from_slice::<NodeSnapshot>(data) {
-        match MockNode::restore(&snapshot) {
-            Ok(node) => restored(&node),
-            Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+        if let Some(node) = told(MockNode::restore(&snapshot)) {
+            restored(&node);
         }
     } else if let Ok(config) = serde_json::from_slice::<NicConfig>(data) {
-        match Nic::new(config) {
-            Ok(nic) => used(&nic),
-            Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+        if let Some(nic) = told(Nic::new(config)) {
+            used(&nic);
         }
     }
 }
@@ -39,9 +38,8 @@ fn restored(node: &MockNode) {
 
 /// A life on the NIC: what is there is listed, made, used, and destroyed.
 fn used(nic: &Arc<Nic>) {
-    let Ok(file) = nic.open() else { return };
-    let transport = Arc::new(file.transport(Credentials::root()));
-    let device = Device::from(transport);
+    let Ok(file) = nic.root() else { return };
+    let device = Device::from(file);
     let services = device.services();
     let _ = device.info();
     let _ = device.availability();
@@ -81,9 +79,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
 }
 
 fn populate(nic: &Arc<Nic>) {
-    let Ok(file) = nic.open() else { return };
-    let transport = Arc::new(file.transport(Credentials::root()));
-    let services = Device::from(transport).services();
+    let Ok(file) = nic.root() else { return };
+    let services = Device::from(file).services();
     let builder = || ServiceSpec::builder().member(Member::Gid(100));
     let list = (1024..1027).filter_map(|vni| Vni::new(vni).ok());
     let limits = cxi::Limits::default();

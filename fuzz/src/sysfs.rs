@@ -7,11 +7,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use cxi::{Device, DeviceId, Error, Host, ServiceId};
+use cxi::{Device, DeviceId, Host, ServiceId};
 use cxi_job::{AuditOptions, Node, ProcFs};
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_mock::{Nic, NicConfig};
 
 use crate::input::Input;
+use crate::told;
 
 /// Where the library looks. The NIC is `cxi0`, unless an input says otherwise.
 const PLACES: [&str; 27] = [
@@ -73,7 +74,7 @@ fn place(input: &mut Input<'_>) -> PathBuf {
     if let Some(known) = PLACES.get(index) {
         return PathBuf::from(known);
     }
-    // Another name beside a known one.
+    // Another name next to a known one.
     let known = Path::new(PLACES[index % PLACES.len()]);
     let name = input.block();
     let usable = !name.is_empty() && name.len() < 64 && !name.contains(&0) && !name.contains(&b'/');
@@ -99,31 +100,18 @@ fn build(root: &Path, input: &mut Input<'_>) {
         if let Some(directory) = path.parent() {
             let _ = fs::create_dir_all(directory);
         }
-        match kind {
-            0 => {
-                let content = input.choose(&CONTENTS);
-                let _ = write(&path, content);
-            }
-            1 => {
-                let content = input.block();
-                let _ = write(&path, content);
-            }
-            2 => {
-                let _ = fs::create_dir_all(&path);
-            }
-            3 => {
-                let target = root.join(place(input));
-                let _ = symlink(target, &path);
-            }
-            4 => {
-                let _ = symlink(input.choose(&OUTSIDE), &path);
-            }
+        let _ = match kind {
+            0 => write(&path, input.choose(&CONTENTS)),
+            1 => write(&path, input.block()),
+            2 => fs::create_dir_all(&path),
+            3 => symlink(root.join(place(input)), &path),
+            4 => symlink(input.choose(&OUTSIDE), &path),
             _ => {
                 // Large and empty, as the window of a physical function.
                 let len = 1_u64 << (input.byte() % 40);
-                let _ = File::create_new(&path).and_then(|file| file.set_len(len));
+                File::create_new(&path).and_then(|file| file.set_len(len))
             }
-        }
+        };
     }
 }
 
@@ -131,14 +119,6 @@ fn build(root: &Path, input: &mut Input<'_>) {
 fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
     use std::io::Write as _;
     File::create_new(path)?.write_all(content)
-}
-
-fn told<T>(result: Result<T, Error>) -> Option<T> {
-    if let Err(error) = &result {
-        assert!(!error.to_string().is_empty(), "an error has a text");
-        assert!(error.to_string().len() < 8192, "an error has an end");
-    }
-    result.ok()
 }
 
 /// A tree in memory, where there is such a file system.
@@ -182,9 +162,9 @@ pub fn run(data: &[u8]) {
     let Ok(nic) = Nic::new(NicConfig::new()) else {
         return;
     };
-    let Ok(file) = nic.open() else { return };
-    let transport = Arc::new(file.transport(Credentials::root()));
-    asked(&Device::with_sysfs(DeviceId::new(0), transport, &sys), &sys);
+    let Ok(file) = nic.root() else { return };
+    let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), &sys);
+    asked(&device, &sys);
 }
 
 fn processes(proc: &ProcFs) {
@@ -198,7 +178,7 @@ fn processes(proc: &ProcFs) {
     );
 }
 
-/// A NIC that answers, with this tree beside it.
+/// A NIC that answers, with this tree as its sysfs.
 fn asked(device: &Device, sys: &Path) {
     let info = told(device.info()).expect("a NIC that answers, whatever sysfs says");
     let json = serde_json::to_string(&info).expect("what a NIC says as JSON");

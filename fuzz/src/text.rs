@@ -13,6 +13,8 @@ use cxi_job::na::{AuthKey, AuthKeyRange, NaAddress};
 use cxi_job::{IdSet, JobId, NodeName, SlingshotEnv, StepId, TenantName};
 use cxi_mock::FaultSpec;
 
+use crate::told;
+
 /// What is read must be printed as something that is read as the same; what is not read is
 /// refused with a text.
 fn round<T>(text: &str)
@@ -118,8 +120,7 @@ fn environment(bytes: &[u8]) {
             let again = SlingshotEnv::parse(|name| vars.get(name).map(OsString::from));
             assert_eq!(again.as_ref(), Ok(&Some(read)), "read as it was set");
         }
-        Ok(None) => {}
-        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+        other => drop(told(other)),
     }
     let Ok(step) = "7".parse::<StepId>() else {
         return;
@@ -130,8 +131,7 @@ fn environment(bytes: &[u8]) {
             let again = CollectivesEnv::inherit(|name| vars.get(name).map(OsString::from), step);
             assert_eq!(again.as_ref(), Ok(&Some(read)), "read as it was set");
         }
-        Ok(None) => {}
-        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+        other => drop(told(other)),
     }
 }
 
@@ -139,11 +139,8 @@ fn environment(bytes: &[u8]) {
 fn command_line(bytes: &[u8]) {
     let lines = bytes.split(|byte| *byte == b'\n');
     let arguments = lines.map(|line| OsString::from_vec(line.to_vec()));
-    if let Err(message) =
-        cxi_cli::read::command_line(std::iter::once("cxi".into()).chain(arguments))
-    {
-        assert!(!message.is_empty(), "an error has a text");
-    }
+    let line = std::iter::once("cxi".into()).chain(arguments);
+    told(cxi_cli::read::command_line(line));
 }
 
 /// Texts that are right.

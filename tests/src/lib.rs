@@ -13,6 +13,7 @@ struct Readme;
 
 pub mod allreduce;
 pub mod archive;
+pub mod calls;
 pub mod client;
 pub mod commands;
 pub mod compare;
@@ -33,6 +34,7 @@ pub mod roam;
 pub mod run;
 pub mod scenario;
 pub mod sequence;
+pub mod stage;
 mod step;
 pub mod suite;
 pub mod targets;

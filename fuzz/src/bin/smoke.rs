@@ -1,4 +1,4 @@
-//! Runs the fuzz targets on a stable toolchain: what once failed, then seeds, then changes of them.
+//! Runs the fuzz targets on a stable toolchain: inputs that once failed, then seeds, then mutations.
 //!
 //! See `fuzz/README.md`.
 #![forbid(unsafe_code)]
@@ -18,13 +18,13 @@ use cxi_fuzz::{TARGETS, Target, corpus, target};
 const USAGE: &str = "\
 usage: smoke [SECONDS] [TARGET...]       run these targets, or all, for so long each
        smoke --repeat FILE TARGET        run one input
-       smoke --export FOLDER [TARGET...] write the seeds into FOLDER/TARGET, for cargo-fuzz
+       smoke --export DIRECTORY [TARGET...] write the seeds to DIRECTORY/TARGET, for cargo-fuzz
 variables: CXI_FUZZ_SECONDS, CXI_FUZZ_SEED (the same number, the same changes)";
 
-/// Far longer than any input takes: what takes longer hangs.
+/// Far longer than any input takes: one that takes longer hangs.
 const HANGS: Duration = Duration::from_secs(60);
 
-/// Targets that run at once; more only blur whose turn it is on a small machine.
+/// Targets that run at once; more would not be faster on a small machine.
 const AT_ONCE: usize = 2;
 
 /// Inputs that changes start from.
@@ -32,7 +32,7 @@ const POOL: usize = 2048;
 
 type Failure = (Vec<u8>, String);
 
-/// What a worker is busy with, for the one that watches over it.
+/// What a worker is doing, for the thread that supervises it.
 type Busy = Mutex<Option<(Target, Instant, Vec<u8>)>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -70,7 +70,7 @@ fn hold(target: Target, time: Duration, seed: u64, busy: &Busy) -> Result<usize,
     }
     let mut pool = corpus::seeds(target).map_err(unreadable)?;
     pool.push(Vec::new());
-    // What allocates as nothing before did is likely to have gone where nothing before went.
+    // An input with a new pattern of allocations has probably reached new code.
     let mut heaps = HashSet::new();
     for input in &pool {
         heaps.insert(run(input)?);
@@ -106,7 +106,7 @@ fn failed(target: Target, input: &[u8], reason: &str) {
     }
 }
 
-/// Runs targets, two at a time, and watches over them.
+/// Runs targets, two at a time, and supervises them.
 fn run_all(targets: &[Target], time: Duration, seed: u64) -> ExitCode {
     println!("CXI_FUZZ_SEED={seed}");
     let next = AtomicUsize::new(0);

@@ -11,7 +11,7 @@ use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 use cxi_job::{
     Filter, IdSet, JobLimits, JobRequest, NicPolicy, Node, ProcFs, ReleaseOptions, VniPool,
 };
-use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_mock::{MockNode, NicConfig};
 use serde::Serialize;
 
 fn json<T: Serialize>(value: &T) -> String {
@@ -28,11 +28,8 @@ pub(super) fn all(add: &mut impl FnMut(u8, String)) {
         .iter()
         .zip(0..)
         .filter_map(|(nic, number)| {
-            let file = nic.open().ok()?.transport(Credentials::root());
-            Some(Device::with_transport(
-                DeviceId::new(number),
-                Arc::new(file),
-            ))
+            let file = Arc::new(nic.root().ok()?);
+            Some(Device::with_transport(DeviceId::new(number), file))
         })
         .collect();
     job(&Node::from_devices(devices.clone()), add);
@@ -158,6 +155,9 @@ fn pool(add: &mut impl FnMut(u8, String)) {
     add(4, log);
     add(8, json(&pool.snapshot()));
     if let (Ok(saved), Ok(config)) = (pool.save(now), pool.record_config(now)) {
-        add(5, format!("{}\n{}\n", json(&saved.event), json(&config.event)));
+        add(
+            5,
+            format!("{}\n{}\n", json(&saved.event), json(&config.event)),
+        );
     }
 }

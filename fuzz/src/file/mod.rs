@@ -17,27 +17,17 @@ use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::told;
+
 /// What is read must be written as something that is read as the same.
 fn round<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> Option<T> {
-    let read = serde_json::from_str::<T>(text);
-    if let Err(error) = &read {
-        assert!(!error.to_string().is_empty(), "an error has a text");
-    }
-    let value = read.ok()?;
+    let value = told(serde_json::from_str::<T>(text))?;
     let written = serde_json::to_string(&value).expect("what was read can be written");
     match serde_json::from_str::<T>(&written) {
         Ok(again) => assert_eq!(again, value, "{written}"),
         Err(error) => panic!("{written}: {error}"),
     }
     Some(value)
-}
-
-/// A refusal says which file, or what is wrong with it.
-fn told<T>(result: Result<T, String>) -> Option<T> {
-    if let Err(message) = &result {
-        assert!(!message.is_empty(), "an error has a text");
-    }
-    result.ok()
 }
 
 /// One byte says as what the rest is read.
@@ -101,10 +91,8 @@ fn pool_file(bytes: &[u8]) {
     std::fs::write(&path, bytes).expect("a file");
     let now = Timestamp::from_millis(u64::MAX / 2);
     let open = || SharedPool::open_existing(FileLog::new(&path), "");
-    let mut pool = match open() {
-        Ok(Some(pool)) => pool,
-        Ok(None) => return,
-        Err(error) => return assert!(!error.to_string().is_empty(), "an error has a text"),
+    let Some(Some(mut pool)) = told(open()) else {
+        return;
     };
     if pool.save(now).is_ok() {
         let again = open().expect("what was written").expect("a pool");
@@ -132,12 +120,8 @@ fn kept(read: Option<Kept>) {
 
 /// A pool that is restored is kept as the same, and works.
 fn pool(snapshot: Snapshot) {
-    let mut pool = match VniPool::restore(snapshot) {
-        Ok(pool) => pool,
-        Err(error) => {
-            assert!(!error.to_string().is_empty(), "an error has a text");
-            return;
-        }
+    let Some(mut pool) = told(VniPool::restore(snapshot)) else {
+        return;
     };
     let again = VniPool::restore(pool.snapshot()).expect("a pool that was kept");
     assert_eq!(again, pool, "kept as the same");
@@ -146,9 +130,8 @@ fn pool(snapshot: Snapshot) {
 
 fn replayed(events: &[Event]) {
     let vnis: IdSet = "1024-2047".parse().expect("a set");
-    match VniPool::replay(PoolConfig::new(vnis), events) {
-        Ok(mut pool) => used(&mut pool),
-        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+    if let Some(mut pool) = told(VniPool::replay(PoolConfig::new(vnis), events)) {
+        used(&mut pool);
     }
 }
 
@@ -183,11 +166,8 @@ fn used(pool: &mut VniPool) {
 
 /// A plan keeps to what there is.
 fn planned(policy: &LimitPolicy, size: Multiplier, nic: &NicUsage, mode: Mode) {
-    match plan(policy, size, nic, mode) {
-        Ok(plan) => {
-            let _ = forecast(nic, &plan.limits);
-        }
-        Err(error) => assert!(!error.to_string().is_empty(), "an error has a text"),
+    if let Some(plan) = told(plan(policy, size, nic, mode)) {
+        let _ = forecast(nic, &plan.limits);
     }
 }
 

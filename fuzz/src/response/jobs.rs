@@ -8,10 +8,11 @@ use cxi::{Device, DeviceId, Member, Vni, VniRange};
 use cxi_job::audit::Observation;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage};
+use cxi_job::pool::Timestamp;
 use cxi_job::{
     AuditOptions, Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions,
 };
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_mock::{Nic, NicConfig};
 
 use super::{Hurry, no_processes, told};
 use crate::input::Input;
@@ -32,15 +33,14 @@ fn request(input: &mut Input<'_>) -> JobRequest {
     };
     let mode = input.choose(&[Mode::Strict, Mode::BestEffort, Mode::ScaleBack { floor: 1 }]);
     let size = Multiplier::Cores(input.u16().into());
-    builder = match choice >> 3 & 3 {
-        0 => builder,
-        1 => builder.limits(JobLimits::planned(LimitPolicy::slurm(), size, mode)),
-        _ => builder.limits(JobLimits::planned(
-            LimitPolicy::hpe_recommended(),
-            size,
-            mode,
-        )),
+    let policy = match choice >> 3 & 3 {
+        0 => None,
+        1 => Some(LimitPolicy::slurm()),
+        _ => Some(LimitPolicy::hpe_recommended()),
     };
+    if let Some(policy) = policy {
+        builder = builder.limits(JobLimits::planned(policy, size, mode));
+    }
     if choice & 32 != 0 {
         builder = builder.nics(NicPolicy::AnyUsable(1));
     }
@@ -49,9 +49,8 @@ fn request(input: &mut Input<'_>) -> JobRequest {
 
 /// The lying NIC and an honest one.
 fn node(device: &Device) -> Option<Node> {
-    let honest = Nic::new(NicConfig::new()).ok()?.open().ok()?;
-    let transport = Arc::new(honest.transport(Credentials::root()));
-    let honest = Device::with_transport(DeviceId::new(1), transport);
+    let honest = Nic::new(NicConfig::new()).ok()?.root().ok()?;
+    let honest = Device::with_transport(DeviceId::new(1), Arc::new(honest));
     Some(Node::from_devices([device.clone(), honest]).with_proc(no_processes()))
 }
 
@@ -79,7 +78,10 @@ fn allocated(node: &Node, input: &mut Input<'_>) -> Option<Grant> {
     }
 }
 
-pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
+/// How many calls there are.
+pub(super) const CALLS: usize = 8;
+
+pub(super) fn call(call: usize, device: &Device, input: &mut Input<'_>) {
     let Some(node) = node(device) else { return };
     let clock = Hurry::default();
     let options = || ReleaseOptions::until(Duration::from_secs(3)).clock(&clock);
@@ -112,28 +114,22 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
                 .unfinished(input.flag().then_some(Duration::from_secs(1)));
             let clean = node
                 .clean(&policy, &options())
-                .expect("nobody is asked who lives");
+                .expect("no list of live jobs is read");
             let json = serde_json::to_string(&clean).expect("a clean-up as JSON");
             assert!(json.len() < 1 << 24);
         }
         6 => {
             let earlier = Observation::default();
+            let now = Timestamp::from_millis(1_700_000_000_000);
             let audit = node.audit(
                 &AuditOptions::new()
                     .pool((64..=80).collect())
                     .user_exists(&|uid| uid != 1000)
-                    .idle(
-                        1_700_000_000_000.into_time(),
-                        Some(&earlier),
-                        Duration::ZERO,
-                    ),
+                    .idle(now, Some(&earlier), Duration::ZERO),
             );
             audit.findings.iter().for_each(said);
-            let again = AuditOptions::new().idle(
-                1_800_000_000_000.into_time(),
-                Some(&audit.observation),
-                Duration::ZERO,
-            );
+            let later = now + Duration::from_secs(100_000_000);
+            let again = AuditOptions::new().idle(later, Some(&audit.observation), Duration::ZERO);
             node.audit(&again).findings.iter().for_each(said);
         }
         _ => {
@@ -141,15 +137,5 @@ pub(super) fn call(call: u8, device: &Device, input: &mut Input<'_>) {
                 let _ = serde_json::to_string(&usage).expect("usage as JSON");
             }
         }
-    }
-}
-
-trait IntoTime {
-    fn into_time(self) -> cxi_job::pool::Timestamp;
-}
-
-impl IntoTime for u64 {
-    fn into_time(self) -> cxi_job::pool::Timestamp {
-        cxi_job::pool::Timestamp::from_millis(self)
     }
 }

@@ -10,9 +10,8 @@ use crate::input::Input;
 /// Far more commands than any input makes a library send that knows when to stop.
 const MOST_COMMANDS: usize = 20_000;
 
-/// A driver that answers the truth, but for what its script says.
-///
-/// When the script ends it is honest, so that everything can be given back.
+/// A driver that answers the truth until it is to lie; then its answers are as its script says, and
+/// true behind its end.
 #[derive(Debug)]
 pub(super) struct Liar {
     truth: InProcess,
@@ -24,6 +23,7 @@ struct Script {
     bytes: Vec<u8>,
     at: usize,
     commands: usize,
+    lies: bool,
     /// The lie that goes on, and for how many commands.
     again: (Lie, u8),
 }
@@ -90,6 +90,7 @@ impl Liar {
             bytes: script.to_vec(),
             at: 0,
             commands: 0,
+            lies: false,
             again: (Lie::None, 0),
         };
         Self {
@@ -102,17 +103,18 @@ impl Liar {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on the truth.
-    pub(super) fn repent(&self) {
-        let mut script = self.script();
-        script.at = script.bytes.len();
-        script.again = (Lie::None, 0);
+    /// Whether it lies from now on.
+    pub(super) fn lie(&self, lies: bool) {
+        self.script().lies = lies;
     }
 
     fn next(&self, opcode: Opcode) -> Lie {
         let mut script = self.script();
         script.commands += 1;
         assert!(script.commands < MOST_COMMANDS, "{opcode}: no end in sight");
+        if !script.lies {
+            return Lie::None;
+        }
         if script.again.1 > 0 {
             script.again.1 -= 1;
             return script.again.0.clone();

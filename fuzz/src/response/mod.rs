@@ -2,8 +2,6 @@
 
 mod jobs;
 mod liar;
-mod objects;
-mod services;
 
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,16 +9,17 @@ use std::time::Duration;
 
 use cxi::driver::Quirks;
 use cxi::{Clock, Device, Error};
-use cxi_ioctl::{DriverRelease, Transport};
+use cxi_ioctl::DriverRelease;
 use cxi_job::ProcFs;
 use cxi_job::explain::Inquiry;
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_mock::{Nic, NicConfig};
+use cxi_tests::calls;
+use cxi_tests::stage::Stage;
 
 use crate::input::Input;
 use liar::Liar;
-use objects::Objects;
 
-/// A clock that nobody waits for.
+/// A clock on which waiting takes no time.
 #[derive(Debug, Default)]
 struct Hurry(Mutex<Duration>);
 
@@ -31,7 +30,7 @@ impl Clock for Hurry {
 
     fn sleep(&self, time: Duration) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        // Time passes even for those who sleep no time at all.
+        // Time passes even in a sleep of no time.
         *now = now
             .saturating_add(time)
             .saturating_add(Duration::from_micros(1));
@@ -71,7 +70,8 @@ fn refused(device: &Device, error: &Error) {
     assert!(!explained.to_string().is_empty());
 }
 
-/// A release, how long the list of calls is, the calls, and the script of the driver.
+/// A release, whether quirks are allowed, a call, arguments of it, and the script of the driver from
+/// the moment on at which the call is made.
 ///
 /// # Panics
 ///
@@ -80,30 +80,34 @@ fn refused(device: &Device, error: &Error) {
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let release = input.choose(&DriverRelease::ALL);
-    let calls = input.block();
+    let quirks = if input.flag() {
+        Quirks::all()
+    } else {
+        Quirks::empty()
+    };
+    let number = usize::from(input.byte()) % (calls::all().count() + jobs::CALLS);
+    let arguments = input.block();
     let Ok(nic) = Nic::new(NicConfig::new().release(release)) else {
         return;
     };
-    let Ok(file) = nic.open() else { return };
-    let liar = Arc::new(Liar::new(file.transport(Credentials::root()), input.0));
-    let transport: Arc<dyn Transport> = Arc::<Liar>::clone(&liar);
-    let mut device = Device::from(transport);
-    let mut calls = Input(calls);
-    if calls.flag() {
-        device = device.allow_quirks(Quirks::all());
-    }
-    let mut objects = Objects::default();
-    while !calls.is_empty() {
-        let call = calls.byte();
-        match call % 64 {
-            0..=27 => services::call(call % 64, &device, &mut calls),
-            28..=55 => objects.call(call % 64 - 28, &device, &mut calls),
-            _ => jobs::call(call % 64 - 56, &device, &mut calls),
+    let Ok(file) = nic.root() else { return };
+    let liar = Arc::new(Liar::new(file, input.0));
+    let (transport, begins) = (Arc::<Liar>::clone(&liar), Arc::clone(&liar));
+    let mut stage = Stage::new(&nic, transport, move || begins.lie(true));
+    stage.device = stage.device.clone().allow_quirks(quirks);
+    match calls::all().nth(number) {
+        Some(call) if (call.possible)(release) => {
+            drop(told(&stage.device, (call.act)(&stage)));
+        }
+        Some(_) => {}
+        None => {
+            let call = number - calls::all().count();
+            jobs::call(call, stage.armed(), &mut Input(arguments));
         }
     }
-    liar.repent();
-    drop(objects);
-    drop((device, liar));
+    // It is honest, so that everything can be given back.
+    liar.lie(false);
+    drop((stage, liar));
     nic.tick();
     let stats = nic.state().stats;
     assert_eq!(
@@ -113,7 +117,7 @@ pub fn run(data: &[u8]) {
     );
 }
 
-/// Each call alone and after those that it needs, with each kind of lie.
+/// Each call with each kind of lie, at once and after some true answers.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let lies: [&[u8]; 9] = [
@@ -127,21 +131,15 @@ pub fn seeds() -> Vec<Vec<u8>> {
         &[0xE8, 0xF0],
         &[0xF0, 0xF0, 0, 0, 8, 255, 255, 255, 255, 255, 255, 255, 255],
     ];
-    // An LNI with one of everything.
-    let whole: Vec<u8> = (28..56).flat_map(|call| [call, 1, 1, 1]).collect();
     let mut seeds = Vec::new();
     for (number, lie) in (0..).zip(lies) {
-        for call in 0..64_u8 {
-            let mut seed = vec![number % 6, 6, call & 1, call, 1, 1, 1, 1];
-            seed.extend(lie);
-            seeds.push(seed);
-        }
-        for honest in [0, 8, 24] {
-            let mut seed = vec![number % 6, 1 + u8::try_from(whole.len()).unwrap_or(0), 1];
-            seed.extend(&whole);
-            seed.extend([0].repeat(2 * honest));
-            seed.extend(lie);
-            seeds.push(seed);
+        for (call, _) in (0..u8::MAX).zip(0..calls::all().count() + jobs::CALLS) {
+            for honest in [0, 2, 5] {
+                let mut seed = vec![(number + call) % 6, call & 1, call, 4, 1, 1, 1, 1];
+                seed.extend([0].repeat(2 * honest));
+                seed.extend(lie);
+                seeds.push(seed);
+            }
         }
     }
     seeds

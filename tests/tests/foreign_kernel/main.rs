@@ -2,13 +2,12 @@
 //! errors, commands that are missing, a NIC that goes away in the middle.
 //!
 //! Whatever comes, there is a typed error that names device and command and keeps the errno, or
-//! the right value; nothing panics, nothing is left behind that nobody names. Each call of the
-//! library is a line of a table ([`calls`]), and the tests find out by themselves which commands
+//! the right value; nothing panics, nothing is left behind without being named. Each call of the
+//! library is a line of a table (`tests/src/calls`), and the tests find out by themselves which commands
 //! it sends. `complete` compares the table with what the library has.
 
 #![allow(missing_docs, reason = "a test has no users")]
 
-mod calls;
 mod complete;
 mod forms;
 mod job;
@@ -20,3 +19,5 @@ mod refusals;
 mod stage;
 mod twist;
 mod values;
+
+use cxi_tests::calls;

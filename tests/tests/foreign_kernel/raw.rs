@@ -9,7 +9,7 @@ use cxi_ioctl::{
 };
 use cxi_tests::commands::{Visitor, visit_all};
 
-/// Writes so many bytes of response, as far as there is room, and gives that answer.
+/// Writes this many bytes of response, as far as there is room, and returns this result.
 #[derive(Debug)]
 struct Writes(usize, Result<(), Errno>);
 
@@ -47,7 +47,7 @@ fn check<C: Command>(layout: &CommandLayout, command: &C) {
     let (opcode, right) = (C::OPCODE, size_of::<C::Response>());
     assert_eq!((opcode, right), (layout.opcode, layout.response_len));
     for len in lengths(right) {
-        // SAFETY: nobody follows an address.
+        // SAFETY: no address is followed.
         let result = unsafe { execute_unchecked(&Writes(len, Ok(())), command) }
             .map_err(|refusal| refusal.error);
         match result {
@@ -67,7 +67,7 @@ fn check<C: Command>(layout: &CommandLayout, command: &C) {
         }
         for errno in ERRNOS {
             let transport = Writes(len, Err(errno));
-            // SAFETY: nobody follows an address.
+            // SAFETY: no address is followed.
             let Err(refusal) = (unsafe { execute_unchecked(&transport, command) }) else {
                 panic!("{opcode}: {errno} is taken for success");
             };

@@ -6,7 +6,7 @@ use cxi_ioctl::{Errno, Exchange, Fault};
 use crate::problems::Problems;
 use crate::stage::{Plan, each_call, run};
 
-/// How kernels refuse what they do not know, and an error that nobody knows.
+/// How kernels refuse what they do not know, and an unknown error.
 const ERRNOS: [Errno; 5] = [
     Errno::EINVAL,
     Errno::EOPNOTSUPP,

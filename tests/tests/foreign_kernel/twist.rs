@@ -8,7 +8,7 @@ use cxi_ioctl::{Errno, Mapping, Opcode, Request, Transport};
 /// What is different about an answer. The command is carried out.
 #[derive(Clone, Debug)]
 pub(crate) enum Twist {
-    /// So many bytes are written: the true ones, then zeros.
+    /// This many bytes are written: the true ones, then zeros.
     Length(usize),
     /// These bytes of the response have this value.
     Bytes(Range<usize>, u8),

@@ -150,7 +150,7 @@ fn services_with_unknown_members_flags_and_limits_are_shown_as_they_are() {
     };
     let member = [9_u32.to_ne_bytes(), 77_u32.to_ne_bytes()].concat();
     assert!(get("members", &member).contains("Other { kind: 77, id: 9 }"));
-    // More is reserved than allowed; flags that nobody knows; too many VNIs.
+    // More is reserved than allowed; unknown flags; too many VNIs.
     assert!(get("limits", &[1, 0, 9, 0]).contains("Limit { reserved: 9, max: 1 }"));
     assert!(get("flags", &[0xFF]).contains("255"));
     assert!(get("num_vld_vnis", &[255]).contains("List([1024])"));

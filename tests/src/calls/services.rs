@@ -13,7 +13,7 @@ const NAMESPACE: u32 = 4_026_532_000;
 
 fn create(stage: &Stage, spec: ServiceSpecBuilder) -> cxi::Result<Value> {
     let spec = spec.build().unwrap();
-    stage.armed().services().create(&spec).map(|id| Value {
+    stage.services().create(&spec).map(|id| Value {
         text: id.to_string(),
         made: vec![id],
     })
@@ -50,7 +50,7 @@ pub(super) const CALLS: &[Call] = &[
     .since_14_0(),
     Call::new("Services::create_scoped", |stage| {
         let spec = spec().vni(vni(1024)).build().unwrap();
-        let scoped = stage.armed().services().create_scoped(&spec)?;
+        let scoped = stage.services().create_scoped(&spec)?;
         let id = scoped.id();
         match scoped.destroy() {
             Ok(()) => Ok(shown(id)),
@@ -62,10 +62,15 @@ pub(super) const CALLS: &[Call] = &[
             }
         }
     }),
+    Call::new("ScopedService::keep", |stage| {
+        let spec = spec().vni(vni(1024)).build().unwrap();
+        let scoped = stage.services().create_scoped(&spec)?;
+        stage.keep(scoped.id());
+        Ok(shown(scoped.keep()))
+    }),
     Call::new("Services::get", |stage| {
         let id = stage.listed();
         stage
-            .armed()
             .services()
             .get(id)
             .map(|service| shown(seen(&service)))
@@ -74,7 +79,6 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Services::get, VNI range", |stage| {
         let id = stage.ranged();
         stage
-            .armed()
             .services()
             .get(id)
             .map(|service| shown(seen(&service)))
@@ -82,20 +86,20 @@ pub(super) const CALLS: &[Call] = &[
     .since_13_1(),
     Call::new("Services::list", |stage| {
         let _list = stage.listed();
-        let services = stage.armed().services().list()?;
+        let services = stage.services().list()?;
         Ok(shown(services.iter().map(seen).collect::<Vec<_>>()))
     })
     .like(&["cxil_get_svc_list"]),
     Call::new("Services::list, VNI range", |stage| {
         let _range = stage.ranged();
-        let services = stage.armed().services().list()?;
+        let services = stage.services().list()?;
         Ok(shown(services.iter().map(seen).collect::<Vec<_>>()))
     })
     .since_13_1(),
     Call::new("Services::list_into", |stage| {
         let _list = stage.listed();
         let mut buffer = ServiceBuffer::new();
-        let result = stage.armed().services().list_into(&mut buffer);
+        let result = stage.services().list_into(&mut buffer);
         assert!(
             result.is_ok() || buffer.is_empty(),
             "old services are shown"
@@ -104,32 +108,28 @@ pub(super) const CALLS: &[Call] = &[
     }),
     Call::new("Services::usage", |stage| {
         let id = stage.listed();
-        stage.armed().services().usage(id).map(shown)
+        stage.services().usage(id).map(shown)
     })
     .like(&["cxil_get_svc_rsrc_use"]),
     Call::new("Services::usage_all", |stage| {
         let _list = stage.listed();
-        stage.armed().services().usage_all().map(shown)
+        stage.services().usage_all().map(shown)
     })
     .like(&["cxil_get_svc_rsrc_list"]),
     Call::new("Services::update", |stage| {
         let id = stage.listed();
         let spec = spec().vni(vni(1024)).enabled(false).build().unwrap();
-        stage.armed().services().update(id, &spec).map(shown)
+        stage.services().update(id, &spec).map(shown)
     })
     .like(&["cxil_update_svc"]),
     Call::new("Services::set_enabled", |stage| {
         let id = stage.listed();
-        stage.armed().services().set_enabled(id, false).map(shown)
+        stage.services().set_enabled(id, false).map(shown)
     })
     .like(&["cxil_svc_enable"]),
     Call::new("Services::set_vni_range", |stage| {
         let id = stage.waiting();
-        stage
-            .armed()
-            .services()
-            .set_vni_range(id, block())
-            .map(shown)
+        stage.services().set_vni_range(id, block()).map(shown)
     })
     .since_13_1()
     .like(&["cxil_svc_set_vni_range"])
@@ -137,7 +137,7 @@ pub(super) const CALLS: &[Call] = &[
     .taking_for_an_answer(&[Opcode::SVC_GET_VNI_RANGE, Opcode::SVC_LIST_GET]),
     Call::new("Services::vni_range", |stage| {
         let id = stage.ranged();
-        stage.armed().services().vni_range(id).map(shown)
+        stage.services().vni_range(id).map(shown)
     })
     .since_13_1()
     .like(&["cxil_svc_get_vni_range"]),
@@ -148,14 +148,14 @@ pub(super) const CALLS: &[Call] = &[
                 .vni(vni(1024))
                 .enabled(false),
         );
-        stage.armed().services().set_netns(id, NAMESPACE).map(shown)
+        stage.services().set_netns(id, NAMESPACE).map(shown)
     })
     .since_14_0()
     .like(&["cxil_svc_set_netns"]),
     Call::new("Services::netns", |stage| {
         let namespace = cxi::ServiceSpec::builder().member(Member::NetNs(NAMESPACE));
         let id = stage.service(namespace.vni(vni(1024)));
-        stage.armed().services().netns(id).map(shown)
+        stage.services().netns(id).map(shown)
     })
     .since_14_0()
     .like(&["cxil_svc_get_netns"])
@@ -163,17 +163,13 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Services::set_lnis_per_rgid", |stage| {
         let id = stage.listed();
         let count = LnisPerRgid::new(4).unwrap();
-        stage
-            .armed()
-            .services()
-            .set_lnis_per_rgid(id, count)
-            .map(shown)
+        stage.services().set_lnis_per_rgid(id, count).map(shown)
     })
     .since_13_1()
     .like(&["cxil_set_svc_lpr"]),
     Call::new("Services::lnis_per_rgid", |stage| {
         let id = stage.listed();
-        stage.armed().services().lnis_per_rgid(id).map(shown)
+        stage.services().lnis_per_rgid(id).map(shown)
     })
     .like(&["cxil_get_svc_lpr"]),
     Call::new("Services::set_exclusive_cp", |stage| {
@@ -190,13 +186,13 @@ pub(super) const CALLS: &[Call] = &[
     .like(&["cxil_svc_set_exclusive_cp"]),
     Call::new("Services::exclusive_cp", |stage| {
         let id = stage.ranged();
-        stage.armed().services().exclusive_cp(id).map(shown)
+        stage.services().exclusive_cp(id).map(shown)
     })
     .since_13_1()
     .like(&["cxil_svc_get_exclusive_cp"]),
     Call::new("Services::destroy", |stage| {
         let id = stage.listed();
-        stage.armed().services().destroy(id).map(shown)
+        stage.services().destroy(id).map(shown)
     })
     .like(&["cxil_destroy_svc"]),
     Call::new("Services::destroy_when_idle", |stage| {

@@ -1,5 +1,6 @@
 //! The calls of the library, one by one. Each prepares what it needs on a file that works, arms
 //! the stage, and makes one call.
+#![allow(missing_docs, reason = "a table")]
 
 mod device;
 mod lni;
@@ -12,20 +13,20 @@ use cxi_ioctl::Opcode;
 use crate::stage::{Stage, Value};
 
 /// One call of the library.
-#[derive(Clone, Copy)]
-pub(crate) struct Call {
-    pub(crate) name: &'static str,
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    pub name: &'static str,
     /// The functions of libcxi whose place it takes.
-    pub(crate) aliases: &'static [&'static str],
+    pub aliases: &'static [&'static str],
     /// Whether a release has what it needs.
-    pub(crate) possible: fn(DriverRelease) -> bool,
+    pub possible: fn(DriverRelease) -> bool,
     /// Commands whose refusal the call is documented to take for an answer: there is none.
-    pub(crate) takes_for_an_answer: &'static [Opcode],
-    pub(crate) act: fn(&Stage) -> cxi::Result<Value>,
+    pub takes_for_an_answer: &'static [Opcode],
+    pub act: fn(&Stage) -> cxi::Result<Value>,
 }
 
 impl Call {
-    pub(crate) const fn new(name: &'static str, act: fn(&Stage) -> cxi::Result<Value>) -> Self {
+    pub const fn new(name: &'static str, act: fn(&Stage) -> cxi::Result<Value>) -> Self {
         Self {
             name,
             aliases: &[],
@@ -57,7 +58,7 @@ impl Call {
 }
 
 /// All of them.
-pub(crate) fn all() -> impl Iterator<Item = &'static Call> {
+pub fn all() -> impl Iterator<Item = &'static Call> {
     [device::CALLS, services::CALLS, lni::CALLS, objects::CALLS]
         .into_iter()
         .flatten()
