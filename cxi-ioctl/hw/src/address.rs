@@ -7,7 +7,7 @@ use crate::{PtlteState, StateReason};
 pub const NID_BITS: u32 = 20;
 /// Bits of an address below the NIC's.
 pub const ENDPOINT_DEFINED_BITS: u32 = 12;
-/// Bits of a portal index that travel beside the address.
+/// Bits of a portal index that travel separately from the address.
 const INDEX_EXT_BITS: u32 = 5;
 /// Bits of the number of a multicast tree.
 pub const MULTICAST_ID_BITS: u32 = 13;
@@ -79,7 +79,7 @@ impl FabricAddress {
 pub struct MatchId(pub u32);
 
 impl MatchId {
-    /// Anybody.
+    /// Any initiator.
     pub const ANY: Self = Self(u32::MAX);
 
     /// A PID of a NIC or rank.

@@ -57,14 +57,14 @@ pub mod event_ring {
 /// A doorbell in the page of a counter: a store of eight bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CounterDoorbell {
-    /// Sets the successes to 0.
-    ResetSuccess,
-    /// Sets the failures to 0.
-    ResetFailure,
     /// Adds to the successes.
-    AddSuccess,
+    AddSuccess = 0,
     /// Adds to the failures.
-    AddFailure,
+    AddFailure = 64,
+    /// Sets the successes to 0.
+    ResetSuccess = 128,
+    /// Sets the failures to 0.
+    ResetFailure = 192,
 }
 
 impl CounterDoorbell {
@@ -79,12 +79,7 @@ impl CounterDoorbell {
     /// Where in the page.
     #[must_use]
     pub const fn offset(self) -> usize {
-        match self {
-            Self::AddSuccess => 0,
-            Self::AddFailure => 64,
-            Self::ResetSuccess => 128,
-            Self::ResetFailure => 192,
-        }
+        self as usize
     }
 
     /// The doorbell at an offset.

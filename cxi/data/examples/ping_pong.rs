@@ -6,27 +6,18 @@ mod common;
 use std::thread;
 use std::time::Instant;
 
-use common::{Node, PATIENCE, Problem, Process};
-use cxi_data::{Address, Arrival, Buffer, Event, EventType, ImmediatePut, TargetFlags};
+use common::{Node, Problem, Process};
+use cxi_data::{Address, Buffer, EventType, ImmediatePut, TargetFlags};
 
 const ROUNDS: u32 = 200;
 
 /// Waits for the message of a round, which is its number.
 fn receive(process: &mut Process, inbox: &Buffer, round: u32) -> Result<(), Problem> {
-    loop {
-        if let Event::Arrival(Arrival {
-            kind: EventType::PUT,
-            result,
-            ..
-        }) = process.events.wait(PATIENCE)?
-        {
-            result?;
-            let mut message = [0; 4];
-            inbox.read(0, &mut message)?;
-            assert_eq!(u32::from_le_bytes(message), round);
-            return Ok(());
-        }
-    }
+    process.arrival(EventType::PUT)?;
+    let mut message = [0; 4];
+    inbox.read(0, &mut message)?;
+    assert_eq!(u32::from_le_bytes(message), round);
+    Ok(())
 }
 
 fn send(process: &mut Process, to: Address, round: u32) -> Result<(), Problem> {

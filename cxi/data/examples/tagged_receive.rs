@@ -1,25 +1,11 @@
-//! Messages with tags, one of which comes before anybody waits for it.
+//! Messages with tags, one of which arrives before there is a receive for it.
 #![allow(clippy::print_stdout)]
 
 mod common;
 
-use common::{Node, PATIENCE, Problem, Process};
+use common::{Node, Problem};
 use cxi::lni::LeList;
-use cxi_data::{Append, Arrival, Buffer, Event, EventType, Message, Report, SetState, TargetFlags};
-
-/// The next arrival of a kind.
-fn arrival(process: &mut Process, kind: EventType) -> Result<Arrival, Problem> {
-    loop {
-        match process.events.wait(PATIENCE)? {
-            Event::Arrival(arrival) if arrival.kind == kind => {
-                arrival.result?;
-                return Ok(arrival);
-            }
-            Event::Stopped(stopped) => return Err(stopped.failure.into()),
-            _ => {}
-        }
-    }
-}
+use cxi_data::{Append, Arrival, Buffer, EventType, Message, Report, SetState, TargetFlags};
 
 /// The bytes of a message, wherever they are.
 fn text(buffer: &Buffer, arrival: &Arrival) -> Result<String, Problem> {
@@ -33,7 +19,7 @@ fn main() -> Result<(), Problem> {
     let node = Node::new()?;
     let (mut sender, mut receiver) = (node.process()?, node.process()?);
 
-    // What nobody waits for goes behind one another into the overflow list.
+    // Messages without a receive go into the overflow list, one after the other.
     let overflow = Buffer::new(&receiver.lni, 1 << 16)?;
     let entry = Append::new(&receiver.pte, LeList::Overflow, overflow.whole());
     let entry = entry.ignore(u64::MAX).managed(1024);
@@ -46,7 +32,7 @@ fn main() -> Result<(), Problem> {
     sender
         .transmit
         .post(&early.report(Report::event(&sender.events, 1)))?;
-    let unexpected = arrival(&mut receiver, EventType::PUT)?;
+    let unexpected = receiver.arrival(EventType::PUT)?;
     println!(
         "tag {}: unexpected, {} bytes",
         unexpected.match_bits, unexpected.length
@@ -61,7 +47,7 @@ fn main() -> Result<(), Problem> {
     };
     let (first, second) = (receive(1), receive(2));
     receiver.target.post(&first)?;
-    let found = arrival(&mut receiver, EventType::PUT_OVERFLOW)?;
+    let found = receiver.arrival(EventType::PUT_OVERFLOW)?;
     assert_eq!(
         (found.buffer_id, text(&overflow, &found)?.as_str()),
         (1, "early")
@@ -73,7 +59,7 @@ fn main() -> Result<(), Problem> {
     sender
         .transmit
         .post(&Message::new(b"in time", to).match_bits(2))?;
-    let expected = arrival(&mut receiver, EventType::PUT)?;
+    let expected = receiver.arrival(EventType::PUT)?;
     assert_eq!(
         (expected.buffer_id, text(&inbox, &expected)?.as_str()),
         (2, "in time")

@@ -164,7 +164,7 @@ impl Post<Transmit> for Message<'_> {
 /// Sends a packet to a multicast tree: what the root sends goes to all others, what others send goes
 /// to the root, and switches may merge it on the way.
 ///
-/// Nobody answers: its end says that it has left. It arrives where a PtlTE is mapped to the tree's
+/// There is no response: its completion means that it was sent. It arrives where a PtlTE is mapped to the tree's
 /// number ([`Pte::map_multicast`](cxi::lni::Pte::map_multicast)), as an event if the list entry is
 /// [managed locally](crate::Append::managed).
 #[derive(Clone, Copy, Debug)]

@@ -15,9 +15,9 @@ const MAX_EAGER: u32 = (1 << 20) - 1;
 /// The bits of the get that are the id of the put.
 const ID_BITS: u64 = 0xff;
 
-/// A put of a long message, of which only the first bytes travel at once. When it has found a list
-/// entry, the NIC of the target gets the rest by itself: a message that nobody waits for moves
-/// little, and one that somebody waits for is copied once.
+/// A put of a long message, of which only the first bytes are sent at once. When it has found a list
+/// entry, the NIC of the target gets the rest by itself: an unexpected message moves
+/// few bytes, and an expected one is copied once.
 ///
 /// Its [`Report`](crate::Report) is that of the first bytes: the rest may still have to come.
 ///

@@ -16,8 +16,8 @@ use cxi::lni::{
 };
 use cxi::{Device, DeviceInfo, Lni, ServiceId, ServiceSpec, TrafficClass, Vni};
 use cxi_data::{
-    Address, Append, Buffer, Error, Event, EventType, Events, SetState, TargetFlags, TargetQueue,
-    TransmitQueue,
+    Address, Append, Arrival, Buffer, Error, Event, EventType, Events, SetState, TargetFlags,
+    TargetQueue, TransmitQueue,
 };
 use cxi_mock::{MockNode, NicConfig};
 
@@ -177,6 +177,23 @@ impl Process {
         self.target.post(&SetState::enable(&self.pte))?;
         self.target.post(&entry)?;
         self.expect(EventType::LINK, 1)
+    }
+
+    /// Waits for an arrival of a kind, and reads the events that come before it.
+    ///
+    /// # Errors
+    ///
+    /// It has failed, or does not come.
+    pub fn arrival(&mut self, kind: EventType) -> Result<Arrival, Error> {
+        loop {
+            match self.events.wait(PATIENCE)? {
+                Event::Arrival(arrival) if arrival.kind == kind => {
+                    return arrival.result.map(|()| arrival).map_err(Error::Stopped);
+                }
+                Event::Stopped(stopped) => return Err(Error::Stopped(stopped.failure)),
+                _ => {}
+            }
+        }
     }
 
     /// Waits for a number of events of a kind at its PtlTEs, and reads those that come before them.

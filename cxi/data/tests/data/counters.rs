@@ -40,7 +40,7 @@ fn counters_count_ends_and_bytes_of_operations() {
     let mut scene = Scene::new();
     let _there = scene.exposed(OPEN);
     let (ends, bytes) = (counter(&scene), counter(&scene));
-    let (to, nobody) = (scene.two.address.portal(0), scene.two.address.portal(9));
+    let (to, nowhere) = (scene.two.address.portal(0), scene.two.address.portal(9));
     let queue = &mut scene.one.transmit;
     for _ in 0..3 {
         let report = Report::none().counted(&ends);
@@ -54,7 +54,7 @@ fn counters_count_ends_and_bytes_of_operations() {
     }
     let report = Report::none().counted(&ends);
     queue
-        .post(&ImmediatePut::new(b"", nobody).report(report))
+        .post(&ImmediatePut::new(b"", nowhere).report(report))
         .unwrap();
     scene.run();
     assert_eq!(read(&mut scene, &ends), (3, 1));

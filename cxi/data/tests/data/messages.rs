@@ -106,10 +106,10 @@ fn a_nomatch_put_reports_failures_only() {
     here.write(0, &7_u64.to_le_bytes()).unwrap();
     let slice = here.slice(0..8).unwrap();
     let report = Report::event(&scene.one.events, 1);
-    let (to, nobody) = (scene.two.address.portal(0), scene.two.address.portal(9));
+    let (to, nowhere) = (scene.two.address.portal(0), scene.two.address.portal(9));
     let put = Nomatch::put(slice, to).offset(8).report(report);
     scene.post(&put);
-    scene.post(&Nomatch::put(slice, nobody).report(report));
+    scene.post(&Nomatch::put(slice, nowhere).report(report));
     let get = Nomatch::get(here.slice(8..16).unwrap(), to).offset(8);
     scene.post(&get);
     scene.run();

@@ -87,7 +87,7 @@ fn a_full_queue_takes_nothing_and_goes_on_when_the_nic_has_read() {
         let done = completions(&mut scene.one.events);
         assert!(done.iter().all(|(_, result)| result.is_ok()));
         // 256 units, less those before the first command and the one that stays empty; the state
-        // that the messages have in common is a slot, with one beside it.
+        // that the messages have in common is one slot, followed by an empty one.
         let first = if round == 1 { 250 } else { 251 };
         assert_eq!(done.len(), first, "round {round}");
         assert_eq!(done.last().unwrap().0, posted - 1);
@@ -100,7 +100,7 @@ fn a_full_queue_takes_nothing_and_goes_on_when_the_nic_has_read() {
 fn a_refused_command_stops_its_queue_and_says_why() {
     let mut scene = Scene::new();
     let to = scene.two.address.portal(0);
-    // An event queue of somebody else.
+    // An event queue of another process.
     let report = Report::event(&scene.two.events, 0);
     scene.post(&Message::new(b"", to).report(report));
     scene.run();
@@ -122,7 +122,7 @@ fn a_refused_command_stops_its_queue_and_says_why() {
         "the command queue has stopped at a command that the NIC refused: CMD_INVALID_ARG: the \
          command names something that it may not use"
     );
-    // A PtlTE of somebody else.
+    // A PtlTE of another process.
     scene
         .one
         .target

@@ -1,4 +1,4 @@
-//! While a batch is open, nobody else writes into its queue.
+//! While a batch is open, its queue has no other writer.
 
 use cxi_data::{Dma, TransmitQueue};
 
