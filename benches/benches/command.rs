@@ -21,7 +21,6 @@ use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcGetCmd, SvcRsrcGetC
 use cxi_ioctl::{
     CharDev, Command, Errno, Mapping, Request, SafeCommand, Transport, execute, execute_unchecked,
 };
-use cxi_tests::commands::{Visitor, visit_all};
 
 const SINK: &str = "/dev/null";
 
@@ -84,22 +83,7 @@ fn answered<C: SafeCommand>(criterion: &mut Criterion, device: &cxi::Device, com
     group.finish();
 }
 
-/// No command allocates on the heap.
-struct Allocations(Answering);
-
-impl Visitor for Allocations {
-    fn visit<C: Command>(&mut self, name: &'static str, command: &C) {
-        let allocations = allocation_counter::measure(|| {
-            // SAFETY: the null device follows no address.
-            let answer = unsafe { execute_unchecked(&self.0, command) };
-            assert!(black_box(answer).is_ok(), "{name}");
-        });
-        assert_eq!(allocations.count_total, 0, "{name} allocates on the heap");
-    }
-}
-
 fn commands(criterion: &mut Criterion) {
-    visit_all(&mut Allocations(Answering::new()));
     if nic::named().is_some() {
         let device = device().expect("the named NIC");
         answered(criterion, &device, &DevInfoGetCmd::new());

@@ -145,54 +145,20 @@ fn lists_are_entries() {
 
 #[test]
 fn what_cannot_be_encoded_says_where() {
-    let cases = [
-        (
-            "SVC_DESTROY",
-            json!({"svc": 1}),
-            "cmd.svc: cxi_svc_destroy_cmd has no such field",
-        ),
-        (
-            "SVC_DESTROY",
-            json!({"svc_id": 4_294_967_296_u64}),
-            "cmd.svc_id: 4294967296 is not in -2147483648..=4294967295",
-        ),
-        (
-            "SVC_DESTROY",
-            json!({"svc_id": [1]}),
-            "cmd.svc_id: expected a number, got [1]",
-        ),
-        (
-            "SVC_GET",
-            json!({"resp": 8}),
-            "cmd.resp is filled in by the transport",
-        ),
-        (
-            "SVC_ALLOC",
-            json!({"svc_desc": {"vnis": [1, 2, 3, 4, 5]}}),
-            "cmd.svc_desc.vnis: at most 4 entries, got 5",
-        ),
-        (
-            "SVC_ALLOC",
-            json!({"svc_desc": {"vnis": [1, 65_536]}}),
-            "cmd.svc_desc.vnis[1]: 65536 is not in -32768..=65535",
-        ),
-        (
-            "SVC_ALLOC",
-            json!({"svc_desc": {"limits": {"txq": {"max": 1}}}}),
-            "cmd.svc_desc.limits.txq: cxi_rsrc_limits has no such field",
-        ),
-        (
-            "SVC_ALLOC",
-            json!({"svc_desc": {"flags": 1}}),
-            "cmd.svc_desc.flags: cxi_svc_desc has no such field",
-        ),
-        (
-            "PTE_ALLOC",
-            json!({"opts": {"matching": 1}}),
-            "cmd.opts.matching: cxi_pt_alloc_opts has no such field",
-        ),
-    ];
-    for (op, fields, reason) in cases {
+    let cases = r#"
+        SVC_DESTROY {"svc": 1} => cmd.svc: cxi_svc_destroy_cmd has no such field
+        SVC_DESTROY {"svc_id": 4294967296} => cmd.svc_id: 4294967296 is not in -2147483648..=4294967295
+        SVC_DESTROY {"svc_id": [1]} => cmd.svc_id: expected a number, got [1]
+        SVC_GET {"resp": 8} => cmd.resp is filled in by the transport
+        SVC_ALLOC {"svc_desc": {"vnis": [1, 2, 3, 4, 5]}} => cmd.svc_desc.vnis: at most 4 entries, got 5
+        SVC_ALLOC {"svc_desc": {"vnis": [1, 65536]}} => cmd.svc_desc.vnis[1]: 65536 is not in -32768..=65535
+        SVC_ALLOC {"svc_desc": {"limits": {"txq": {}}}} => cmd.svc_desc.limits.txq: cxi_rsrc_limits has no such field
+        SVC_ALLOC {"svc_desc": {"flags": 1}} => cmd.svc_desc.flags: cxi_svc_desc has no such field
+        PTE_ALLOC {"opts": {"matching": 1}} => cmd.opts.matching: cxi_pt_alloc_opts has no such field"#;
+    for case in cases.lines().skip(1) {
+        let (request, reason) = case.split_once(" => ").unwrap();
+        let (op, fields) = request.trim().split_once(' ').unwrap();
+        let fields = serde_json::from_str(fields).unwrap();
         let error = encode::request(op, &cmd(fields), DriverRelease::Main).unwrap_err();
         assert_eq!(error, reason);
     }

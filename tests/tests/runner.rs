@@ -144,32 +144,15 @@ fn what_differs_is_named() {
 #[test]
 fn what_cannot_be_done_is_a_failure() {
     let cases = [
-        (
-            step("LNI_FREE", json!({"lni": "$x"}), json!({"errno": "OK"})),
-            "needs $x",
-        ),
-        (
-            step("LNI_FREE", json!({"nli": 1}), json!({"errno": "OK"})),
-            "cmd.nli",
-        ),
-        (
-            step("LNI_FREE", json!({"__odd": 1}), json!({"errno": "OK"})),
-            "cmd.__odd",
-        ),
-        (
-            step("LNI_FERE", json!({}), json!({"errno": "OK"})),
-            "unknown operation 'LNI_FERE'",
-        ),
-        (
-            step("DRAIN", json!({}), json!({"errno": "OK"})),
-            "DRAIN needs step",
-        ),
-        (
-            step("HW_SET", json!({"what": "x"}), json!({"errno": "OK"})),
-            "cmd.what",
-        ),
+        ("LNI_FREE", json!({"lni": "$x"}), "needs $x"),
+        ("LNI_FREE", json!({"nli": 1}), "cmd.nli"),
+        ("LNI_FREE", json!({"__odd": 1}), "cmd.__odd"),
+        ("LNI_FERE", json!({}), "unknown operation 'LNI_FERE'"),
+        ("DRAIN", json!({}), "DRAIN needs step"),
+        ("HW_SET", json!({"what": "x"}), "cmd.what"),
     ];
-    for (step, reason) in cases {
+    for (op, cmd, reason) in cases {
+        let step = step(op, cmd, json!({"errno": "OK"}));
         let found = differences(&[step]);
         assert!(found.len() == 1 && found[0].contains(reason), "{found:?}");
     }
@@ -269,19 +252,14 @@ fn malformed_files_and_panics_are_failures() {
         path: path.to_owned(),
         json: json.as_bytes().to_vec(),
     };
+    let head = r#"{"name": "t", "driver": "main", "steps": ["#;
     let files = [
-        file(
-            "cut.json",
-            "{\"name\": \"t\", \"driver\": \"main\", \"steps\": [",
-        ),
+        file("cut.json", head),
         file(
             "driver.json",
-            "{\"name\": \"t\", \"driver\": \"shs-15\", \"steps\": []}",
+            &head.replace("main", "shs-15").replace('[', "[]}"),
         ),
-        file(
-            "empty.json",
-            "{\"name\": \"t\", \"driver\": \"main\", \"steps\": []}",
-        ),
+        file("empty.json", &head.replace('[', "[]}")),
         file("panics.json", &panics.to_string()),
     ];
     let summary = suite::run_all::<Scripted>(&files);

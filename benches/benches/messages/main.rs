@@ -1,5 +1,5 @@
-//! Messages between processes of a served node, next to lower bounds: two processes that exchange
-//! cache lines, and two that write into each other's memory (`process_vm_writev`).
+//! Messages between processes of a served node, next to a lower bound: two processes that write into
+//! each other's memory (`process_vm_writev`).
 //!
 //! This program starts a node and runs itself on it; there it starts itself again, as the peer of
 //! each series.
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use cxi_benches::run;
-use peer::{Lines, Peer, Puts, Writes};
+use peer::{Peer, Puts, Writes};
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 /// What this program does: unset at the start; then it measures, or is a peer.
@@ -51,11 +51,6 @@ fn ended(done: Result<(), peer::Problem>) -> ExitCode {
 fn measure(criterion: &mut Criterion) -> Result<(), peer::Problem> {
     // The way there and back.
     let mut group = criterion.benchmark_group("round trip");
-    let mut lines = Lines::new()?;
-    group.bench_function(BenchmarkId::new("cache lines", LINE), |b| {
-        b.iter(|| lines.exchange());
-    });
-    drop(lines);
     for bytes in run::sizes(&[LINE as u64, 4096, LARGE as u64]) {
         let bytes = usize::try_from(bytes)?;
         let mut writes = Writes::new(bytes)?;
@@ -89,7 +84,7 @@ fn measure(criterion: &mut Criterion) -> Result<(), peer::Problem> {
         for _ in 0..processes {
             peers.push(Peer::start("alone", &[])?.0);
         }
-        // All of them together send so many messages.
+        // The number of messages that all of them send together.
         group.bench_function(BenchmarkId::new("message", processes), |b| {
             b.iter_custom(|count| {
                 let each = count.div_ceil(processes);

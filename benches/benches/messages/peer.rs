@@ -1,18 +1,16 @@
 //! Processes that answer each other.
 
 use std::fmt::Display;
-use std::fs::File;
 use std::io::{BufRead, BufReader, IoSlice, Write, stdin, stdout};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use cxi::{Device, DeviceId, DeviceMemory, Mapping, ServiceId, Vni};
+use cxi::{Device, DeviceId, DeviceMemory, ServiceId, Vni};
 use cxi_data::{Address, Buffer, Dma, Error, Event, EventType, Report, Target, TargetFlags};
-use cxi_ioctl::{CharDev, Transport};
 use cxi_tests::process::{PATIENCE, Process};
 use nix::sys::uio::{RemoteIoVec, process_vm_writev};
 use nix::unistd::Pid;
 
-use crate::{LINE, PART};
+use crate::PART;
 
 pub(crate) type Problem = Box<dyn std::error::Error>;
 
@@ -82,14 +80,6 @@ fn tell(text: impl Display) -> Result<(), Problem> {
 pub(crate) fn run(part: &str) -> Result<(), Problem> {
     let words: Vec<&str> = part.split_whitespace().collect();
     match words.as_slice() {
-        ["lines", path] => {
-            let mut lines = Shared::open(path, LINE, 0)?;
-            tell("ready")?;
-            loop {
-                lines.receive();
-                lines.send();
-            }
-        }
         ["writes", bytes, pid, address] => {
             let mut writes = Memory::new(bytes.parse()?)?;
             writes.peer = Some((Pid::from_raw(pid.parse()?), address.parse()?));
@@ -127,66 +117,6 @@ pub(crate) fn run(part: &str) -> Result<(), Problem> {
             Ok(())
         }
         _ => Err(format!("{part}: expected the part of a peer").into()),
-    }
-}
-
-/// A memory file that two processes have mapped, with a line for each way.
-#[derive(Debug)]
-struct Shared {
-    map: Mapping,
-    own: usize,
-    round: u64,
-}
-
-impl Shared {
-    fn open(path: &str, own: usize, round: u64) -> Result<Self, Problem> {
-        let map = CharDev::open(path)?.map(0, 4096)?;
-        Ok(Self { map, own, round })
-    }
-
-    fn send(&mut self) {
-        for at in (WORD..LINE).step_by(WORD) {
-            let _ = self.map.write_u64(self.own + at, self.round);
-        }
-        // The first word says that the others are there.
-        let _ = self.map.ring(self.own, self.round);
-    }
-
-    fn receive(&mut self) {
-        self.round += 1;
-        let theirs = LINE - self.own;
-        while self.map.read_u64(theirs) != Ok(self.round) {
-            std::hint::spin_loop();
-        }
-    }
-}
-
-/// Two processes that exchange cache lines.
-#[derive(Debug)]
-pub(crate) struct Lines {
-    shared: Shared,
-    _peer: Peer,
-    _directory: tempfile::TempDir,
-}
-
-impl Lines {
-    pub(crate) fn new() -> Result<Self, Problem> {
-        let directory = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir())?;
-        let path = directory.path().join("lines").display().to_string();
-        File::create(&path)?.set_len(4096)?;
-        let (peer, _) = Peer::start("lines", &[&path])?;
-        Ok(Self {
-            shared: Shared::open(&path, 0, 0)?,
-            _peer: peer,
-            _directory: directory,
-        })
-    }
-
-    pub(crate) fn exchange(&mut self) {
-        self.shared.round += 1;
-        self.shared.send();
-        self.shared.round -= 1;
-        self.shared.receive();
     }
 }
 
@@ -298,7 +228,7 @@ impl End {
         self.process.transmit.post(&put)
     }
 
-    /// So many puts, of which some are behind one doorbell.
+    /// A number of puts, in batches that share a doorbell.
     fn stream(&mut self, to: Target, mut count: u64, batch: u64) -> Result<(), Error> {
         let last = Report::event(&self.process.events, 0);
         let put = Dma::put(self.from.whole(), to);

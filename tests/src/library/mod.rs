@@ -22,45 +22,24 @@ pub struct Check {
     run: fn(Opener<'_>) -> Outcome,
 }
 
+macro_rules! checks {
+    ($($module:ident::$name:ident)*) => {
+        &[$(Check { name: stringify!($name), run: $module::$name }),*]
+    };
+}
+
 /// Every check.
-pub const CHECKS: &[Check] = &[
-    Check {
-        name: "what was made is read back",
-        run: services::what_was_made_is_read_back,
-    },
-    Check {
-        name: "lists agree",
-        run: services::lists_agree,
-    },
-    Check {
-        name: "settings are kept",
-        run: services::settings_are_kept,
-    },
-    Check {
-        name: "a shortage is explained",
-        run: services::a_shortage_is_explained,
-    },
-    Check {
-        name: "a service in use stays",
-        run: services::a_service_in_use_stays,
-    },
-    Check {
-        name: "limits bite",
-        run: resources::limits_bite,
-    },
-    Check {
-        name: "a closed file gives everything back",
-        run: resources::a_closed_file_gives_everything_back,
-    },
-    Check {
-        name: "targets are mapped",
-        run: resources::targets_are_mapped,
-    },
-    Check {
-        name: "memory is registered",
-        run: resources::memory_is_registered,
-    },
-];
+pub const CHECKS: &[Check] = checks! {
+    services::what_was_made_is_read_back
+    services::lists_agree
+    services::settings_are_kept
+    services::a_shortage_is_explained
+    services::a_service_in_use_stays
+    resources::limits_bite
+    resources::a_closed_file_gives_everything_back
+    resources::targets_are_mapped
+    resources::memory_is_registered
+};
 
 /// Runs every check and says what is wrong, or how many there were.
 ///

@@ -20,10 +20,7 @@ pub(super) fn what_was_made_is_read_back(open: Opener<'_>) -> Outcome {
     let read = services.get(service.id())?;
     let wanted = vni(1)?;
     ensure(read.is_enabled(), "a new service is enabled")?;
-    ensure(
-        !read.is_system(),
-        "a new service is nobody's system service",
-    )?;
+    ensure(!read.is_system(), "a new service is not a system service")?;
     let listed = matches!(read.vnis(), VniAccess::List(list) if list.contains(wanted));
     ensure(listed, "the VNI is there")?;
     ensure(

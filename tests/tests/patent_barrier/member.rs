@@ -31,13 +31,6 @@ pub(crate) enum To {
     Child(usize),
 }
 
-/// What this model adds to the patent's text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Additions {
-    /// `Status` of the present transaction counts as `Full`.
-    pub(crate) status_counts: bool,
-}
-
 /// A member. Children of a local root are its processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Member {
@@ -49,7 +42,8 @@ pub(crate) struct Member {
     pub(crate) trace: Vec<State>,
     children: Vec<usize>,
     is_root: bool,
-    additions: Additions,
+    /// `Status` of the present transaction counts as `Full`, which this model adds to the text.
+    status_counts: bool,
 }
 
 /// How far the second of two transactions is ahead of the first, of four.
@@ -58,7 +52,7 @@ fn ahead(of: u8, other: u8) -> u8 {
 }
 
 impl Member {
-    pub(crate) fn new(children: Vec<usize>, is_root: bool, additions: Additions) -> Self {
+    pub(crate) fn new(children: Vec<usize>, is_root: bool, status_counts: bool) -> Self {
         Self {
             state: State::Idle,
             transaction: 0,
@@ -67,20 +61,15 @@ impl Member {
             trace: vec![State::Idle],
             children,
             is_root,
-            additions,
+            status_counts,
         }
-    }
-
-    /// A process of a local root enters.
-    pub(crate) fn enter(&mut self, process: usize) -> Vec<(To, Message)> {
-        self.arrive(process)
     }
 
     /// A child's message.
     pub(crate) fn hear_child(&mut self, child: usize, message: Message) -> Vec<(To, Message)> {
         let (transaction, counts) = match message {
             Message::Full(transaction) => (transaction, true),
-            Message::Status(transaction) => (transaction, self.additions.status_counts),
+            Message::Status(transaction) => (transaction, self.status_counts),
             Message::Exit(_) | Message::Done(_) => return self.fail(),
         };
         match ahead(self.transaction, transaction) {
@@ -114,7 +103,8 @@ impl Member {
         }
     }
 
-    fn arrive(&mut self, child: usize) -> Vec<(To, Message)> {
+    /// A child is full, or a process of a local root enters.
+    pub(crate) fn arrive(&mut self, child: usize) -> Vec<(To, Message)> {
         if !self.arrived.insert(child) {
             return Vec::new();
         }

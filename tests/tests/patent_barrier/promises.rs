@@ -1,7 +1,7 @@
 //! The two promises that fail, on a root C with edges A (nodes D, E) and B (nodes F, G). Everything
 //! else that the text shows by example is a property.
 
-use crate::member::{Additions, Message, State};
+use crate::member::{Message, State};
 use crate::system::{System, Travelling};
 
 const C: usize = 0;
@@ -13,7 +13,7 @@ const F: usize = 5;
 const G: usize = 6;
 
 fn tree(status_counts: bool) -> System {
-    System::new(&[C, C, A, A, B, B], 1, Additions { status_counts })
+    System::new(&[C, C, A, A, B, B], 1, status_counts)
 }
 
 fn enter(system: &mut System, leaves: &[usize]) {
@@ -22,7 +22,7 @@ fn enter(system: &mut System, leaves: &[usize]) {
     }
 }
 
-/// Nobody is behind, and nothing moves.
+/// No child is behind, and nothing moves.
 #[test]
 fn a_lost_full_stops_all_unless_a_status_counts() {
     for status_counts in [false, true] {

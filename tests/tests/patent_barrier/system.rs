@@ -1,6 +1,6 @@
 //! A tree of members, and what travels between them.
 
-use crate::member::{Additions, Member, Message, State, To};
+use crate::member::{Member, Message, State, To};
 
 /// A message on its way, with what no member sees: the operation that it is of.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct System {
 
 impl System {
     /// A tree by the parents of members 1, 2 and so on; each leaf has so many processes.
-    pub(crate) fn new(parents: &[usize], processes: usize, additions: Additions) -> Self {
+    pub(crate) fn new(parents: &[usize], processes: usize, status_counts: bool) -> Self {
         let count = parents.len() + 1;
         let parents: Vec<Option<usize>> = [None]
             .into_iter()
@@ -40,7 +40,7 @@ impl System {
             if children.is_empty() {
                 children = (0..processes).collect();
             }
-            Member::new(children, number == 0, additions)
+            Member::new(children, number == 0, status_counts)
         };
         Self {
             members: (0..count).map(member).collect(),
@@ -67,7 +67,7 @@ impl System {
         (self.members[member].state, self.members[member].transaction)
     }
 
-    /// Whether anybody has failed.
+    /// Whether a member has failed.
     pub(crate) fn failed(&self) -> bool {
         self.members.iter().any(|member| member.failed)
     }
@@ -76,7 +76,7 @@ impl System {
     pub(crate) fn enter(&mut self, leaf: usize, process: usize) {
         let waits = self.members[leaf].arrived.contains(&process);
         if !waits && self.members[leaf].state != State::Full {
-            self.act(leaf, |member| member.enter(process));
+            self.act(leaf, |member| member.arrive(process));
         }
     }
 

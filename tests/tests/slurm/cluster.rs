@@ -182,6 +182,11 @@ impl Cluster {
         list["services"].as_array().unwrap().len() - 1
     }
 
+    /// Those on both nodes.
+    pub(crate) fn all_services(&self) -> usize {
+        self.services("n1") + self.services("n2")
+    }
+
     pub(crate) fn nodes(&self) -> String {
         self.printed("sinfo", &["--noheader", "--Node", "--format=%N:%t"])
             .replace('\n', " ")
@@ -276,7 +281,7 @@ impl Drop for Cluster {
     }
 }
 
-/// The first of ten ports that nobody listens at.
+/// The first of ten ports that are free.
 fn free_ports() -> u16 {
     static NEXT: std::sync::atomic::AtomicU16 = std::sync::atomic::AtomicU16::new(0);
     loop {

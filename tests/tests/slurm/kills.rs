@@ -9,24 +9,11 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, kill};
 
 use crate::cluster::{CXI, Cluster};
-use crate::node::{eventually, full, skip};
+use crate::node::{Random, eventually, full, skip};
 
 /// What a task does: it says so if its VNI is on the node no more.
 const TASK: &str = "echo >> $DIR/ran; for i in 1 2 3; do sleep 0.1; $CXI service list | grep -qw $SLINGSHOT_VNIS || \
                     echo $SLURM_JOB_ID $SLINGSHOT_VNIS >> $DIR/lost; done";
-
-/// Numbers that are different in each round, and the same in each run.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        self.0 = self
-            .0
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        usize::try_from(self.0 >> 33).unwrap() % end
-    }
-}
 
 /// What is killed: a word in the command line.
 const VICTIMS: [&str; 8] = [
@@ -62,7 +49,7 @@ fn repair(cluster: &Cluster) {
 }
 
 /// How many jobs Slurm has. Those that it keeps waiting after a failed launch, for two minutes or
-/// until somebody releases them, may start; those whose daemons are gone, which it takes for
+/// until they are released, may start; those whose daemons are gone, which it takes for
 /// running, end.
 fn queue(cluster: &Cluster) -> usize {
     let queue = cluster.run("squeue", &["--noheader", "--format=%A|%T|%r|%M"]);

@@ -1,6 +1,6 @@
 //! The scripts for Slurm in a real Slurm, the distribution's, on two mock nodes.
 //!
-//! Each test has a cluster of its own, which `tests/slurm/cluster` makes for anybody.
+//! Each test has a cluster of its own, which `tests/slurm/cluster` sets up.
 
 mod cluster;
 mod kills;
@@ -24,23 +24,20 @@ fn told(output: &str) -> Vec<&str> {
     lines
 }
 
+/// Tasks that were told of VNI 1024.
+fn tasks_with_1024(output: &str) -> usize {
+    let lines = output.lines();
+    lines.filter(|line| *line == "SLINGSHOT_VNIS=1024").count()
+}
+
 #[test]
 fn jobs_have_one_vni_on_all_nodes_and_it_comes_back() {
     let Some(cluster) = Cluster::start("1024-1025") else {
         return;
     };
     let environment = cluster.printed("srun", &["-N2", "-n3", "env"]);
-    let told = told(&environment);
-    assert_eq!(
-        told.iter()
-            .filter(|line| **line == "SLINGSHOT_VNIS=1024")
-            .count(),
-        3,
-        "{told:?}"
-    );
-    eventually("both nodes are clean", || {
-        cluster.services("n1") + cluster.services("n2") == 0
-    });
+    assert_eq!(tasks_with_1024(&environment), 3, "{environment}");
+    eventually("both nodes are clean", || cluster.all_services() == 0);
     eventually("the VNI is free", || cluster.free() == 2);
     assert!(cluster.is_idle(), "{}", cluster.nodes());
 
@@ -61,7 +58,7 @@ fn jobs_have_one_vni_on_all_nodes_and_it_comes_back() {
     let job = cluster.batch(&["-N2", "-n3", "--network=depth=5"], &script);
     assert_eq!(reserved(&cluster.ended(&job)), [10]);
     let job = cluster.batch(&["-N1", "--network=no_vni"], "srun env");
-    assert!(self::told(&cluster.ended(&job)).is_empty());
+    assert!(told(&cluster.ended(&job)).is_empty());
 }
 
 #[test]
@@ -78,16 +75,9 @@ fn every_component_of_a_heterogeneous_job_has_its_environment() {
     let output = cluster.directory.join("job.%j");
     let job = cluster.printed("sbatch", &["--parsable", "-o", &output, &script]);
     let output = cluster.ended(job.trim());
-    let told = told(&output);
-    assert_eq!(
-        told.iter()
-            .filter(|line| **line == "SLINGSHOT_VNIS=1024")
-            .count(),
-        3,
-        "{output}"
-    );
+    assert_eq!(tasks_with_1024(&output), 3, "{output}");
     eventually("the VNI is free", || cluster.free() == 2);
-    assert_eq!(cluster.services("n1") + cluster.services("n2"), 0);
+    assert_eq!(cluster.all_services(), 0);
 }
 
 #[test]
@@ -125,7 +115,7 @@ fn a_job_with_an_unknown_option_is_held_and_says_why() {
         let state = cluster.state(&job);
         state.contains("Reason=JobHeldUser") && state.contains("invalid network option 'fast'")
     });
-    // One that waits at a terminal is told, and nobody waits for these.
+    // A user at a terminal gets an error, and these jobs block nothing.
     let other = cluster.run("srun", &["-N1", "--network=fast", "true"]);
     let told = String::from_utf8_lossy(&other.stderr).into_owned();
     assert!(
@@ -183,9 +173,7 @@ fn a_node_that_is_reset_during_a_job_confirms_when_it_boots() {
         return;
     };
     let job = cluster.batch(&["-N2", "--no-requeue"], "sleep 60");
-    eventually("the job runs", || {
-        cluster.services("n1") + cluster.services("n2") == 2
-    });
+    eventually("the job runs", || cluster.all_services() == 2);
     cluster.printed(&cluster.directory.join("crash"), &["n2"]);
     cluster.printed(
         "scontrol",

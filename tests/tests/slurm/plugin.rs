@@ -24,9 +24,7 @@ fn vnis(output: &str) -> Vec<&str> {
 }
 
 fn nothing_is_left(cluster: &Cluster) {
-    eventually("both nodes are clean", || {
-        cluster.services("n1") + cluster.services("n2") == 0
-    });
+    eventually("both nodes are clean", || cluster.all_services() == 0);
     eventually("both nodes are idle", || cluster.is_idle());
 }
 
@@ -203,9 +201,7 @@ fn daemons_that_are_killed_during_a_step() {
     kill(steps[0], Signal::SIGKILL).unwrap();
     cluster.printed("scancel", &[&job]);
     eventually("both nodes are idle", || cluster.is_idle());
-    eventually("one service is left", || {
-        cluster.services("n1") + cluster.services("n2") == 1
-    });
+    eventually("one service is left", || cluster.all_services() == 1);
     let left = if cluster.services("n1") == 1 {
         "n1"
     } else {
