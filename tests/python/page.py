@@ -1,4 +1,4 @@
-"""Has the answer of a command written into a page of an attribute that nobody has read yet.
+"""Has the answer of a command written into a page of an attribute that was not read yet.
 
 usage: page.py DEVICE ATTRIBUTE
 """

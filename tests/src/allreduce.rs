@@ -1,4 +1,4 @@
-//! Processes of several nodes add numbers up in the fabric, as in the example of `cxi-data`.
+//! Processes of several nodes add up numbers in the fabric, as in the example of `cxi-data`.
 
 #[path = "../../cxi/data/examples/allreduce/participant.rs"]
 mod participant;
@@ -14,8 +14,8 @@ use common::{Problem, Process};
 /// A VNI of the default service.
 const VNI: u16 = 10;
 
-/// Adds numbers up in a tree of so many processes, round by round. Rank 0 is on the root's NIC; it
-/// starts when all others have said `ready`.
+/// Adds up numbers in a tree of `size` processes, round by round. Rank 0 is on the root's NIC; it
+/// starts when all others have printed `ready`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where scenarios come from: the packed copy, or a directory.
+//! Sources of scenarios: the packed copy, or a directory.
 
 use std::fs;
 use std::io::Read;
@@ -54,7 +54,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<File>, String> {
 pub fn pack(files: &[File]) -> Result<Vec<u8>, String> {
     let text = |error: std::io::Error| error.to_string();
     let mut files: Vec<_> = files.iter().collect();
-    // Files of one name are nearly alike across drivers: side by side they pack best.
+    // Files of one name are nearly alike across drivers: next to each other they compress best.
     files.sort_by_key(|file| (file.path.rsplit('/').next(), &file.path));
     let mut options = XzOptions::with_preset(9);
     options.lzma_options.nice_len = 273;

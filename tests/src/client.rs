@@ -1,4 +1,5 @@
-//! What a program on a node does: services and LNIs on the character device, everything checked.
+//! What a program on a node does with services and LNIs on the character device, with every result
+//! checked.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +12,7 @@ use cxi_ioctl::abi::service::{
 };
 use cxi_ioctl::{CharDev, CommandError, Errno, execute};
 
-/// What went wrong, for a person to read.
+/// What went wrong, as text.
 pub type Problem = String;
 
 /// Opens the device.
@@ -104,7 +105,7 @@ pub fn count(device: &CharDev) -> Result<u32, CommandError> {
     Ok(execute(device, &SvcListGetCmd::new())?.count)
 }
 
-/// Opens the device so many times, and keeps the files open until the end of the process.
+/// Opens the device a number of times, and keeps the files open until the end of the process.
 ///
 /// # Errors
 ///
@@ -119,7 +120,7 @@ pub fn open_often(path: &Path, times: usize) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn cycle(path: &Path) -> Result<(), Problem> {
     let device = open(path)?;
     let before = run("count", count(&device))?;
@@ -136,11 +137,11 @@ pub fn cycle(path: &Path) -> Result<(), Problem> {
 }
 
 /// Sends commands from several threads, half of them on one shared file, and checks that every
-/// answer belongs to its question. Processes with different numbers use different VNIs.
+/// response belongs to its command. Processes with different numbers use different VNIs.
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn storm(path: &Path, process: u16, threads: u16, commands: u32) -> Result<(), Problem> {
     let shared = Arc::new(open(path)?);
     let running: Vec<_> = (0..threads)
@@ -184,11 +185,11 @@ fn rounds(device: &CharDev, vni: u16, commands: u32) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Allocates LNIs in file after file until somebody ends the process.
+/// Allocates LNIs in file after file until the process is killed.
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn churn(path: &Path, svc_id: u32) -> Result<(), Problem> {
     loop {
         let device = open(path)?;
@@ -200,11 +201,11 @@ pub fn churn(path: &Path, svc_id: u32) -> Result<(), Problem> {
     }
 }
 
-/// Has a file open while the NIC goes: every command on it is EIO from then on.
+/// Keeps a file open while the NIC is unplugged: every command on it fails with EIO from then on.
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn survive(path: &Path, unplug: &mut std::process::Command) -> Result<(), Problem> {
     let device = open(path)?;
     run("count", count(&device))?;
@@ -213,20 +214,20 @@ pub fn survive(path: &Path, unplug: &mut std::process::Command) -> Result<(), Pr
     refused("count", &count(&device), Errno::EIO)
 }
 
-/// A result that has to be a success.
+/// Expects success.
 ///
 /// # Errors
 ///
-/// It was none.
+/// The command was refused.
 pub fn run<T>(what: &str, result: Result<T, CommandError>) -> Result<T, Problem> {
     result.map_err(|error| format!("{what}: {error}"))
 }
 
-/// A result that has to be a refusal.
+/// Expects a refusal.
 ///
 /// # Errors
 ///
-/// It was none, or another one.
+/// The command succeeded, or was refused for another reason.
 pub fn refused<T>(
     what: &str,
     result: &Result<T, CommandError>,
@@ -238,11 +239,11 @@ pub fn refused<T>(
     }
 }
 
-/// A value that has to be another.
+/// Expects a value.
 ///
 /// # Errors
 ///
-/// It is not.
+/// It is another one.
 pub fn expect<T: Copy + PartialEq + std::fmt::Debug>(
     what: &str,
     value: T,

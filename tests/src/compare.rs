@@ -1,4 +1,4 @@
-//! What differs between what was recorded and what a device did, by path.
+//! The differences between a recording and what a device did, by path.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::encode::number;
 
-/// Internal counters of the driver that a model has no notion of: not compared.
+/// Internal counters of the driver, which the mock does not model: not compared.
 const NOT_COMPARED_IN_STATE: [&str; 1] = ["state.dev_refcount"];
 
 /// One field that is not as recorded.
@@ -41,7 +41,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares a response. A recording may leave fields out: those are not looked at.
+/// Compares a response. A recording may leave out fields; those are not compared.
 pub fn response(expected: &Value, got: &Value, unchecked: &[String]) -> Vec<Difference> {
     let skip = |path: &str| {
         let path = path.strip_prefix("resp.").unwrap_or(path);

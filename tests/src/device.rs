@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::scenario::Setup;
 
-/// What the hardware is made to report.
+/// A report that the hardware is made to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "what")]
 pub enum Report {
@@ -48,12 +48,12 @@ pub enum Report {
     },
 }
 
-/// Why a device was not loaded.
+/// Why a driver was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadFailure {
     /// The driver refuses.
     Refused(Errno),
-    /// The scenario asks for something that no device has.
+    /// The scenario requires something that no device has.
     Scenario(String),
 }
 
@@ -89,7 +89,7 @@ pub trait Device: Sized {
         memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno>;
 
-    /// Runs the periodic cleanup; says whether it was scheduled.
+    /// Runs the periodic cleanup; returns whether it was scheduled.
     fn tick(&self) -> bool;
 
     /// Makes the hardware report something.

@@ -1,4 +1,4 @@
-//! A FUSE file that gives what is written to it to a function.
+//! A FUSE file that passes what is written to it to a function.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -14,11 +14,11 @@ use nix::unistd::Pid;
 const FILE: INodeNo = INodeNo(2);
 
 /// Serves a file of that name in a directory as long as the session exists. The function gets the
-/// thread that writes and the bytes, and says how many were taken, or the errno.
+/// writing thread and the bytes, and returns how many were taken, or the errno.
 ///
 /// # Errors
 ///
-/// Why that is not possible here.
+/// It cannot be mounted on this machine.
 pub fn mount<F>(directory: &Path, name: &'static str, write: F) -> Result<BackgroundSession, String>
 where
     F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static,

@@ -16,15 +16,15 @@ const VNI: u16 = 10;
 /// Tags of the message that is expected, and of the one that is not.
 const EXPECTED: u64 = 5;
 const UNEXPECTED: u64 = 0x1_0000_0000;
-/// Where nobody has a PtlTE.
+/// A portal index without a PtlTE.
 const NOWHERE: u16 = 7;
 
-/// Sends a message that is expected, one that is not, and one to nobody, then runs a program and
+/// Sends a message that is expected, one that is not, and one to a portal without a PtlTE, then runs a program and
 /// says what it printed. Says the errno of `mmap(2)` where windows cannot be mapped.
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn send(id: DeviceId, program: &[&str]) -> Result<String, Problem> {
     match exchange(id, program) {
         Err(Error::Device(error)) if error.errno() == Errno::ENODEV => Ok("ENODEV".to_owned()),
@@ -52,8 +52,8 @@ fn exchange(id: DeviceId, program: &[&str]) -> Result<String, Error> {
     let mut batch = one.transmit.batch();
     batch.push(&Message::new(&[1; 100], here).match_bits(EXPECTED))?;
     batch.push(&Message::new(&[2; 24], here).match_bits(UNEXPECTED))?;
-    let nobody = Message::new(b"", two.address.portal(NOWHERE));
-    batch.push(&nobody.report(Report::event(&one.events, 0xfeed)))?;
+    let lost = Message::new(b"", two.address.portal(NOWHERE));
+    batch.push(&lost.report(Report::event(&one.events, 0xfeed)))?;
     drop(batch);
     two.expect(EventType::PUT, 2)?;
     match one.events.wait(PATIENCE)? {

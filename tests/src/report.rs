@@ -1,4 +1,4 @@
-//! What came of a scenario, in words.
+//! The outcome of a scenario, as text.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::compare::Difference;
 use crate::scenario::{Caller, Step};
 
-/// What came of one scenario.
+/// The outcome of one scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
     /// All as recorded.

@@ -19,24 +19,24 @@ const SHARE: usize = 1 << 17;
 const COUNTED: usize = 16;
 const LONGEST: usize = SHARE - COUNTED;
 
-/// One of several places that processes take in turn.
+/// A process in one of several places.
 #[derive(Debug)]
 struct Roamer {
     process: Process,
     own: Buffer,
     place: u16,
     random: u64,
-    /// Operations that ended well, and those that found nobody.
+    /// Operations that ended well, and those that did not reach a peer.
     done: u64,
-    nobody: u64,
+    lost: u64,
 }
 
-/// Takes a place on a NIC and for some time exchanges data with whoever has the others, on all
-/// NICs of these addresses. Says how often.
+/// Takes a place on a NIC and for some time exchanges data with the processes in the others, on all
+/// NICs with these addresses. Returns how often that succeeded and failed.
 ///
 /// # Errors
 ///
-/// What came back is not what was sent, or the NIC does not answer.
+/// The bytes that came back are not those that were sent, or the NIC does not respond.
 pub fn roam(
     device: &Device,
     nids: &[u32],
@@ -54,7 +54,7 @@ pub fn roam(
         place,
         random: u64::from(std::process::id()) << 16 | u64::from(place),
         done: 0,
-        nobody: 0,
+        lost: 0,
     };
     while start.elapsed() < time {
         let nid = nids[roamer.below(nids.len())];
@@ -65,10 +65,10 @@ pub fn roam(
         };
         roamer.visit(peer)?;
     }
-    Ok(format!("{} {}", roamer.done, roamer.nobody))
+    Ok(format!("{} {}", roamer.done, roamer.lost))
 }
 
-/// Whoever had the place before may not be gone yet.
+/// The process that had the place before may not be gone yet.
 fn take_place(device: &Device, place: u16) -> Result<Process, Error> {
     let start = Instant::now();
     let vni = Vni::new(VNI).map_err(cxi::Error::from)?;
@@ -86,7 +86,7 @@ fn take_place(device: &Device, place: u16) -> Result<Process, Error> {
 }
 
 impl Roamer {
-    /// A number that the next one does not follow from for a reader.
+    /// A pseudorandom number.
     fn below(&mut self, end: usize) -> usize {
         self.random = self
             .random
@@ -96,7 +96,7 @@ impl Roamer {
     }
 
     /// Puts a block into its share at a peer, gets it back and counts there. Between any two of
-    /// these somebody else may have taken the place, with memory of zeros.
+    /// these another process may have taken the place, with memory of zeros.
     fn visit(&mut self, peer: Address) -> Result<(), Error> {
         let to = peer.portal(0);
         let share = usize::from(self.place) * SHARE;
@@ -130,21 +130,21 @@ impl Roamer {
         let atomic = Atomic::new(AtomicOp::SUM, 1_u64, to).offset(share as u64);
         self.process.transmit.post(&atomic.report(report))?;
         self.ended()?;
-        // Tag 1 is of nobody.
+        // Nothing matches tag 1.
         let bytes = [value; 64];
         let lost = Message::new(&bytes, to).match_bits(1);
         self.process.transmit.post(&lost.report(report))?;
         self.ended().map(drop)
     }
 
-    /// Waits for the end of an operation. Says whether there was a peer that took it.
+    /// Waits for the end of an operation. Returns whether it reached a peer.
     fn ended(&mut self) -> Result<bool, Error> {
         loop {
             match self.process.events.wait(PATIENCE)? {
                 Event::Completion(completion) => {
                     let taken = completion.result.is_ok();
                     self.done += u64::from(taken);
-                    self.nobody += u64::from(!taken);
+                    self.lost += u64::from(!taken);
                     return Ok(taken);
                 }
                 Event::Stopped(stopped) => return Err(Error::Stopped(stopped.failure)),

@@ -34,7 +34,7 @@ pub fn run<D: Device>(scenario: &Scenario) -> Outcome {
     for (index, step) in steps.iter().enumerate() {
         replay.step(step, &index.to_string(), true);
     }
-    // Nobody knows what the driver does there; a device must survive it.
+    // What the driver does there is unknown; a device must survive it.
     if let Some(step) = scenario
         .undefined_after
         .as_ref()

@@ -36,7 +36,7 @@ pub struct Setup {
     /// Module parameters that differ from their defaults.
     #[serde(default)]
     pub params: Map<String, Value>,
-    /// One virtual function exists beside the physical one.
+    /// There is a virtual function in addition to the physical one.
     #[serde(default)]
     pub vf: bool,
 }

@@ -1,4 +1,4 @@
-//! Does one step of a scenario on a device, without judging what comes of it.
+//! Does one step of a scenario on a device, without checking the outcome.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Runs a collection of scenarios and sums up.
+//! Runs a collection of scenarios.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -11,7 +11,7 @@ use crate::report::{Failure, Outcome};
 use crate::run::run;
 use crate::scenario::Scenario;
 
-/// What came of a collection.
+/// The outcome of a collection.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
     /// Scenarios that went as recorded.

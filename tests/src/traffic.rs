@@ -1,4 +1,4 @@
-//! What processes on a node send each other, through their own open files.
+//! Messages between processes on a node, each with its own open file.
 
 use std::io::{Read, Write};
 use std::thread::{sleep, yield_now};
@@ -13,16 +13,16 @@ use crate::process::Problem;
 
 /// A VNI of the default service.
 const VNI: u16 = 10;
-/// Another one, where nobody listens.
+/// Another one, without a receiver.
 const OTHER_VNI: u16 = 1;
-/// Bytes of a message, if nobody says how many.
+/// Bytes of a message by default.
 pub const MESSAGE: usize = 512;
 /// Looks for an event before each of the next ones waits.
 const SPINS: u32 = 2000;
 const PAUSE: Duration = Duration::from_micros(100);
-/// How long nothing may come before the peer is asked whether it is there.
+/// How long nothing may come before the peer is probed.
 const SILENCE: Duration = Duration::from_millis(200);
-/// How long the peer may take to be there.
+/// How long the peer may take to start.
 const START: Duration = Duration::from_secs(60);
 
 fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
@@ -33,12 +33,12 @@ fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
 pub const EXCHANGING: &str = "exchanging";
 
 /// Sends a peer messages of some bytes, a multiple of 8 up to [`BUFFER_BYTES`], and gets as many
-/// from it, each an answer to the one before. Says `ok` or that the peer is gone, with the NIC's
+/// from it, each in response to the one before. Returns `ok`, or that the peer is gone and the NIC's
 /// reason.
 ///
 /// # Errors
 ///
-/// A message is not what was sent, or the peer never was there.
+/// A message is not what was sent, or the peer never started.
 pub fn exchange(
     device: &Device,
     pid: u32,
@@ -91,11 +91,11 @@ pub fn exchange(
     Ok("ok".to_owned())
 }
 
-/// Makes event queues and frees them, until one cannot be made.
+/// Allocates and frees event queues until that fails.
 ///
 /// # Errors
 ///
-/// That one's.
+/// That failure.
 pub fn make_queues(device: &Device) -> cxi::Result<()> {
     let lni = device.alloc_lni(ServiceId::DEFAULT)?;
     loop {
@@ -132,7 +132,7 @@ impl Exchange {
         })
     }
 
-    /// The next event; asks a silent peer with a get of nothing.
+    /// The next event; probes a silent peer with an empty get.
     fn next(&mut self) -> Result<(EventType, ReturnCode), Problem> {
         let mut spins = 0;
         loop {
@@ -168,11 +168,11 @@ impl Exchange {
     }
 }
 
-/// Exposes a buffer until the standard input ends, and finds that nobody has written there.
+/// Exposes a buffer until the standard input ends, and checks that nothing was written there.
 ///
 /// # Errors
 ///
-/// Somebody has.
+/// Something was.
 pub fn hold(device: &Device, pid: u32) -> Result<String, Problem> {
     let end = endpoint(device, VNI, pid)?;
     let mut out = std::io::stdout();
@@ -187,8 +187,8 @@ pub fn hold(device: &Device, pid: u32) -> Result<String, Problem> {
     }
 }
 
-/// Aims at the memory of a victim, and of nobody, in each way that a command has. Says how each
-/// attempt ended.
+/// Aims at memory of a victim, and at memory that is not registered, in each way that a command
+/// allows. Returns how each attempt ended.
 ///
 /// # Errors
 ///

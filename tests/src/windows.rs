@@ -9,7 +9,7 @@ use cxi_ioctl::{CharDev, Errno, Mapping, Transport, execute};
 
 use crate::client::{self, Problem, expect, refused, run};
 
-/// What a program writes into a window, and nobody else may read.
+/// What a program writes into a window, and no other program may read.
 const SECRET: u64 = 0x0102_0304;
 
 /// Maps the commands of a queue twice and looks through one at what was written through the
@@ -18,7 +18,7 @@ const SECRET: u64 = 0x0102_0304;
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
     let (mine, foreign) = (client::open(path)?, client::open(path)?);
     let svc_id = run("allocate", client::allocate(&mine, 78, None))?;
@@ -46,7 +46,7 @@ pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
     let other = client::open(path)?;
     for _ in 0..100 {
@@ -63,12 +63,12 @@ pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Rings a doorbell with an exchange, which reads that nobody has rung it. If stores are trapped
-/// that is so each time, if the NIC polls the first time at least.
+/// Rings a doorbell with an exchange, which reads that it has not been rung. If stores are
+/// trapped, that is so each time; if the NIC polls, at least the first time.
 ///
 /// # Errors
 ///
-/// What was not as it should be.
+/// What was not as expected.
 pub fn exchange_doorbells(path: &Path, times: u32) -> Result<(), Problem> {
     let device = client::open(path)?;
     let svc_id = run("allocate", client::allocate(&device, 78, None))?;

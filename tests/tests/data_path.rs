@@ -1,5 +1,5 @@
-//! The data path of the mock in one process: what one client sends arrives at another, and at
-//! nobody else.
+//! The data path of the mock in one process: what one client sends arrives at another, and
+//! nowhere else.
 
 use std::sync::Arc;
 
@@ -122,7 +122,7 @@ fn puts_and_gets_move_bytes_between_clients() {
         let (node, [mut one, mut two]) = pair([1024, 1024], nics);
         one.local.copy_in(0, HELLO).unwrap();
         one.send(&operation(DmaOp::PUT, &one, &two)).unwrap();
-        assert_eq!(arrived(&two), [0; HELLO.len()], "nobody ran");
+        assert_eq!(arrived(&two), [0; HELLO.len()], "no NIC has run");
         run(&node);
         assert_eq!(arrived(&two), HELLO);
         assert_eq!(one.event().unwrap(), Some((EventType::ACK, ReturnCode::OK)));
@@ -195,7 +195,7 @@ fn a_nic_reaches_registered_memory_only() {
     let secret = DeviceMemory::new(4096).unwrap();
     secret.copy_in(0, HELLO).unwrap();
     let put = operation(DmaOp::PUT, &one, &two);
-    // Memory of the process that nobody registered, what another client registered, no memory.
+    // Memory of the process that is not registered, what another client registered, no memory.
     for local in [secret.address(), two.local_iova(), 1 << 40] {
         one.send(&Operation { local, ..put }).unwrap();
         run(&node);

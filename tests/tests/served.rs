@@ -118,7 +118,7 @@ fn who_calls_counts() {
         assert_eq!(output.status.code(), Some(1), "{output:?}");
         String::from_utf8_lossy(&output.stderr).trim().to_owned()
     };
-    // The member may use the service, nobody else, not even root.
+    // Only the member may use the service, not even root.
     let lni = [CLIENT, "lni", DEVICE, &svc_id];
     printed(&as_user("1234", &lni));
     assert!(error(&as_user("1235", &lni)).ends_with("EPERM"));
@@ -139,8 +139,8 @@ fn lists_and_responses_of_a_slow_nic() {
         assert_eq!(printed(&node.enter(&storm)), "ok");
         start.elapsed()
     };
-    // As many slow commands by one thread and by eight, which overlap: so many that the start of the
-    // programs on a busy machine does not count.
+    // As many slow commands by one thread and by eight, which overlap: enough that the start
+    // of the programs on a busy machine does not matter.
     let (serial, parallel) = (time("1", "256"), time("8", "32"));
     assert!(parallel * 2 < serial, "{parallel:?}, {serial:?}");
 }

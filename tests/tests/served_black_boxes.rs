@@ -1,4 +1,4 @@
-//! The data path under programs of others, from directories that variables name: HPE's libcxi in
+//! The data path under other projects' programs, from directories that variables name: HPE's libcxi in
 //! `CXI_TEST_LIBCXI_BIN`, libfabric with its `cxi` provider in `CXI_TEST_LIBFABRIC_BIN`.
 
 #![allow(clippy::print_stdout, reason = "says what each program did")]
@@ -10,7 +10,7 @@ use std::process::Output;
 
 use node::{Run, Served, skip};
 
-/// Two NICs with the driver that the newest libcxi is for, the default service for everybody, and
+/// Two NICs with the driver that the newest libcxi is for, the default service for all users, and
 /// the QoS profile that HPE's tests load.
 const NODE: [&str; 8] = [
     "--nics",

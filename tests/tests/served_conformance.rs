@@ -16,7 +16,7 @@ use cxi_tests::scenario::{Scenario, Setup};
 use node::{CLIENT, Directory, Run, SERVER, server};
 use serde_json::Value;
 
-/// One scenario in so many is replayed.
+/// One scenario of this many is replayed.
 const PART: usize = 50;
 
 /// What numbers of network namespaces are called in scenarios. A test cannot choose them.

@@ -1,5 +1,5 @@
 //! The data path of a served node: what one process sends arrives in another, whoever dies
-//! meanwhile, and nobody reaches more than what is exposed.
+//! meanwhile, and no process reaches more than what is exposed.
 
 mod node;
 
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use cxi_tests::traffic::EXCHANGING;
 use node::{CLIENT, Served, eventually, printed};
 
-/// The default service is for everybody.
+/// The default service is for all users.
 const DEFAULT_SERVICE: [&str; 2] = ["--set", "disable_default_svc=0"];
 
 /// A node with two NICs.

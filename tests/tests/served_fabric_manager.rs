@@ -105,7 +105,7 @@ fn nics_beside_a_fabric_manager_are_no_netsim_unless_configured() {
     }
 }
 
-/// Software does the same: the program runs, and somebody is told why it is slower.
+/// Software does the same: the program runs, and a message says why it is slower.
 #[test]
 fn a_job_without_a_reservation_runs() {
     need_node!();

@@ -131,7 +131,7 @@ fn nothing_is_left_whoever_is_killed() {
             node::with_argument(&tree.word).len() >= 5
         });
         let watching = watching(launcher.id());
-        // Together, as far as anybody can see: none of them does anything before all are killed.
+        // As good as at once: none of them does anything before all are killed.
         for signal in ["STOP", "KILL"] {
             for &at in victims {
                 kill(signal, watching[at]);

@@ -6,7 +6,7 @@ mod node;
 use node::{CLIENT, Directory, SERVER, printed, run, script};
 use serde_json::{Value, json};
 
-/// Everybody may use the default service.
+/// All users may use the default service.
 const OPEN: [&str; 2] = ["--set", "disable_default_svc=0"];
 
 /// Lines of JSON.
@@ -126,7 +126,7 @@ fn packets_are_shown_as_they_end() {
     need_node!(node::windows());
     let directory = Directory::new();
     let dir = directory.join("node");
-    // There is traffic for as long as somebody looks.
+    // There is traffic as long as packets are shown.
     let text = script(
         &["--dir", &dir, OPEN[0], OPEN[1]],
         r#""$SERVER" ctl packets --count 30 --json > "$CXI_MOCK_DIR/packets" &

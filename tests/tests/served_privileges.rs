@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 use node::{CLIENT, DEVICE, SERVER, printed, run, skip};
 
 /// Runs the server as an ordinary user, in a mount namespace in which `/dev/fuse` has that mode
-/// and the programs can be read by everybody.
+/// and all users can read the programs.
 fn as_user(mode: &str, script: &str) -> Option<Output> {
     let prepare = format!(
         "mount -t tmpfs -o mode=755 none /mnt && mknod -m {mode} /mnt/fuse c 10 229 && \

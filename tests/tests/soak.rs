@@ -70,7 +70,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
     assert_eq!(soak.services(), before, "something is left");
     let shown: Value =
         serde_json::from_str(&printed(&soak.vni(&["show", "--json"]).run())).expect("JSON");
-    assert_eq!(shown["jobs"], Value::Array(Vec::new()), "nobody has a VNI");
+    assert_eq!(shown["jobs"], Value::Array(Vec::new()), "no job has a VNI");
     let count = |counter: &AtomicUsize| counter.load(Ordering::Relaxed);
     let (ran, killed) = (count(&soak.ran), count(&soak.killed));
     let _ = writeln!(stderr(), "{ran} jobs ran, {killed} commands were killed");

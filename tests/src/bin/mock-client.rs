@@ -1,4 +1,4 @@
-//! A program for a node with CXI NICs: what it finds is right, or it ends with 1 and says why.
+//! A program for a node with CXI NICs. It exits with 1 and a message if something is not as expected.
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match act(&arguments) {
         Ok(text) => {
-            // Whoever asked may be gone.
+            // The reader may be gone.
             let _ = writeln!(std::io::stdout(), "{text}");
             ExitCode::SUCCESS
         }
@@ -66,7 +66,7 @@ fn act(arguments: &[String]) -> Result<String, Problem> {
                 .exec();
             Err(format!("{program}: {error}"))
         }
-        // Runs the arguments beside a thread that sends commands and one that executes `true` once
+        // Runs the arguments next to two threads: one sends commands, and one executes `true` when
         // a line arrives on the standard input.
         ["threaded", _, device, ..] => {
             let busy = open(device)?;

@@ -14,7 +14,7 @@ use cxi_tests::archive;
 
 const USAGE: &str = "usage: scenario list [PART OF A NAME]
        scenario print DRIVER/NAME
-       scenario pack FOLDER     replaces the project's copy by the scenarios of a directory";
+       scenario pack DIRECTORY  replaces the project's copy with the scenarios in a directory";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -48,7 +48,7 @@ impl Messages {
         Ok(self.process.transmit.post(&put.report(report))?)
     }
 
-    /// Waits for its end without letting anybody else run.
+    /// Waits for its end without yielding the processor.
     pub(super) fn complete(&mut self) -> Result<(), Problem> {
         for _ in 0..LOOKS {
             if let Some(event) = self.process.events.drain().next() {

@@ -1,4 +1,4 @@
-//! What calls of the safe library cost in system calls: counted, so that no noise is in it.
+//! Counts the system calls of the safe library's functions: a cost without noise.
 //!
 //! A child does each call between two marks, and its parent counts what happens in between. The
 //! child is any program that calls [`act`] with the rest of its arguments, so that a test and a
@@ -66,7 +66,7 @@ pub fn count(mut program: Command, place: Place<'_>) -> Result<Vec<Vec<Call>>, U
     }
 }
 
-/// The part of the child: does everything once, waits for the parent, and does it between marks.
+/// The child's part: makes all calls once, waits for the parent, and makes them again between marks.
 ///
 /// # Errors
 ///
@@ -76,7 +76,7 @@ pub fn act(arguments: &[String]) -> Result<(), String> {
     let place = match words.as_slice() {
         ["files", directory] => Place::Files(Path::new(directory)),
         ["node", name] => Place::Node(name),
-        _ => return Err("expected: files FOLDER, or node NAME".to_owned()),
+        _ => return Err("expected: files DIRECTORY, or node NAME".to_owned()),
     };
     let mut scene = place.scene()?;
     for operation in OPERATIONS {

@@ -41,7 +41,7 @@ impl fmt::Debug for Call {
 pub enum Uncounted {
     /// This machine does not let a process trace its child.
     Refused(String),
-    /// The child did not do what it should.
+    /// The child failed.
     Failed(String),
 }
 
@@ -54,12 +54,12 @@ impl fmt::Display for Uncounted {
     }
 }
 
-/// Between two marks are the system calls that count. Nothing else here asks for the parent.
+/// Marks where system calls begin or cease to count. Nothing else here queries the parent's ID.
 pub(super) fn mark() {
     let _ = parent_id();
 }
 
-/// Waits until the parent watches.
+/// Waits until the parent traces this process.
 pub(super) fn wait_for_parent() -> Result<(), String> {
     let mut line = String::new();
     let read = std::io::stdin().read_line(&mut line);

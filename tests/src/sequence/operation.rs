@@ -129,7 +129,7 @@ pub enum Operation {
         caller: Caller,
         command: Command,
     },
-    /// The same command again and again, until it is refused.
+    /// The same command, repeated until it is refused.
     Fill {
         file: usize,
         caller: Caller,

@@ -1,4 +1,4 @@
-//! An authority and servers that it vouches for.
+//! An authority, and certificates that it signs.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -47,7 +47,7 @@ impl SigningKey for Key {
     }
 }
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     certificate: Certificate,
     issuer: Issuer<'static, Key>,

@@ -1,4 +1,4 @@
-//! A response that somebody else writes while `write(2)` runs is seen by the caller.
+//! A response that another process writes while `write(2)` runs is seen by the caller.
 //!
 //! The compiler may only believe that if it knows that the call changes memory; where it does
 //! not, an optimised build reads back what the buffer held before. So this is worth running with

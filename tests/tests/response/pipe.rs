@@ -1,4 +1,4 @@
-//! A full pipe: `write(2)` sleeps in it until somebody reads. Meanwhile another thread learns from
+//! A full pipe: `write(2)` sleeps in it until it is read. Meanwhile another thread learns from
 //! `/proc` where the command is, and writes the response to the address in it.
 //!
 //! The thread writes as any code does, so a build with AddressSanitizer sees where to.

@@ -1,4 +1,4 @@
-//! Whoever opens devices without end is refused; the others wait for nobody.
+//! A program that opens devices without end is refused, and does not delay others.
 
 use crate::need_node;
 use crate::node::{self, CLIENT, DEVICE, Served, printed};

@@ -10,7 +10,7 @@ use super::{Model, Values, lowest_free};
 use crate::sequence::operation::Caller;
 
 pub const PID_ANY: u32 = 511;
-/// Never chosen for somebody who does not care.
+/// Never chosen for a caller that takes any.
 const LAST_PID: u32 = 510;
 
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +88,7 @@ impl Model {
         Ok(pid)
     }
 
-    /// The PID that somebody who does not care would get.
+    /// The PID that a caller that takes any would get.
     pub fn next_pid(&self, profile: u32) -> u32 {
         lowest_free(0, self.taken_pids(profile))
     }

@@ -96,7 +96,7 @@ impl Model {
         own.map(|(id, _)| *id).collect()
     }
 
-    /// Objects of an LNI are in somebody's hands.
+    /// Objects of an LNI are in use.
     pub fn has_objects(&self, lni: u32) -> bool {
         self.cps.values().any(|cp| cp.lni == lni)
             || self.domains.values().any(|domain| domain.lni == lni)

@@ -55,7 +55,7 @@ pub enum Answer {
     Updated(Result<(), Errno>),
     /// The numbers of a response that are fixed.
     Values(Vec<u32>),
-    /// So many times done, then refused.
+    /// Done this many times, then refused.
     Filled(u32, Option<Errno>),
     /// The cleanup had something to do.
     Ran(bool),

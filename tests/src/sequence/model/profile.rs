@@ -105,7 +105,7 @@ impl Profiles {
         id
     }
 
-    /// The profile by which a caller may use a VNI; EPERM if only others may, ENOENT if nobody.
+    /// The profile by which a caller may use a VNI; EPERM if only others may, ENOENT if there is none.
     pub fn find(&self, vni: u16, caller: Caller) -> Result<u32, Errno> {
         let mut errno = Errno::ENOENT;
         for (id, profile) in &self.0 {
@@ -120,7 +120,7 @@ impl Profiles {
         Err(errno)
     }
 
-    /// As [`Self::find`]; uid 0 gets a profile of its own for a VNI that nobody has.
+    /// As [`Self::find`]; uid 0 gets a new profile for a VNI without one.
     pub fn find_or_create(&mut self, vni: u16, caller: Caller) -> Result<u32, Errno> {
         match self.find(vni, caller) {
             Err(Errno::ENOENT) if caller.uid == 0 => {
@@ -146,7 +146,7 @@ impl Profiles {
 
     pub fn get_mut(&mut self, id: u32) -> &mut Profile {
         let profile = self.0.get_mut(&id);
-        profile.unwrap_or_else(|| panic!("profile {id} is gone, and somebody has it"))
+        profile.unwrap_or_else(|| panic!("profile {id} is gone, but in use"))
     }
 
     pub fn hold(&mut self, id: u32) {
@@ -159,7 +159,7 @@ impl Profiles {
         self.sweep(id);
     }
 
-    /// The service goes: nobody else may use the profile, those who have it keep it.
+    /// The service goes: its profile admits no new users, and stays for those it has.
     pub fn orphan(&mut self, id: u32) {
         let profile = self.get_mut(id);
         profile.has_creator = false;
@@ -167,7 +167,7 @@ impl Profiles {
         self.sweep(id);
     }
 
-    /// Takes a profile away that nobody has.
+    /// Removes a profile that is not in use.
     pub fn sweep(&mut self, id: u32) {
         let profile = self.get(id);
         if !profile.has_creator && profile.users == 0 {

@@ -52,7 +52,7 @@ pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
     .boxed()
 }
 
-/// A service for everybody on one of few VNIs, with little of everything.
+/// A service for every user on one of few VNIs, with a little of everything.
 fn usable() -> impl Strategy<Value = Descriptor> {
     let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| match kind {
         LE | TLE => Just((0, 0)).boxed(),
