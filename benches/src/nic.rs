@@ -60,8 +60,8 @@ pub fn only_on_a_mock(series: &str) -> bool {
 ///
 /// It cannot be opened.
 pub fn device() -> Result<Device> {
-    let Some(id) = named() else { return mock() };
     static CHILD: OnceLock<Child> = OnceLock::new();
+    let Some(id) = named() else { return mock() };
     if CHILD.get().is_none() {
         // Its input stays open as long as this process lives.
         let _ = CHILD.set(start_keeper(id)?);

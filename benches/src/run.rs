@@ -50,6 +50,7 @@ pub fn skip(series: impl fmt::Display, why: impl fmt::Display) {
 /// # Panics
 ///
 /// The server is not there.
+#[must_use]
 pub fn on_a_node(series: &str, server: &str, options: &[&str], part: (&str, &str)) -> ExitCode {
     if nic::only_on_a_mock(series) {
         return ExitCode::SUCCESS;

@@ -2,6 +2,7 @@
 //!
 //! This program starts a node and runs itself on it. There it starts itself as a benchmark that
 //! creates services, and ends that.
+#![allow(clippy::print_stdout, reason = "the benchmark says when it is ready")]
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, ExitCode, Stdio};

@@ -101,7 +101,7 @@ impl Endpoint {
     /// Windows cannot be mapped.
     pub fn send(&mut self, operation: &Operation) -> Result<(), Problem> {
         let process = &self.process;
-        let ((nid, pid), (own_nid, own_pid)) = (operation.to, self.address());
+        let ((nid, pid), own) = (operation.to, self.address());
         let pid_bits = process.info.pid_bits;
         let (dfa, index_ext) = FabricAddress::unicast(nid, pid, 0, pid_bits);
         let command = FullDma {
@@ -114,7 +114,7 @@ impl Endpoint {
             local_addr: operation.local,
             request_len: operation.len,
             eq: u16::try_from(process.events.queue().id())?,
-            initiator: MatchId::new(own_pid, own_nid, pid_bits),
+            initiator: MatchId::new(own.1, own.0, pid_bits),
             user_ptr: 0xfeed,
             ..FullDma::default()
         };
