@@ -2,7 +2,12 @@
 
 mod node;
 
-use std::process::Output;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::process::{Output, Stdio};
+
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 use node::{CLIENT, DEVICE, Directory, Run, Served, printed, refused, run, script, server};
 
@@ -54,6 +59,39 @@ fn a_network_device_for_libfabric() {
         text,
         "0000:42:00.0\n02:00:00:00:01:01\n3\nup\n1\n400000\n/sys/class/net/lo/address"
     );
+}
+
+/// A NIC that reads such memory would wait for the server, and the server for the NIC.
+#[test]
+#[allow(unsafe_code, reason = "no safe function maps a file privately")]
+fn attributes_cannot_be_mapped() {
+    need_node!(node::windows());
+    let node = Served::start(&[]);
+    let mut program = node.command(&["sh", "-c", "echo $$; exec sleep 60"]);
+    let mut inside = program.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut pid = String::new();
+    let said = inside.stdout.take().expect("a pipe");
+    BufReader::new(said)
+        .read_line(&mut pid)
+        .expect("its number");
+    let device = format!("/proc/{}/root/sys/class/cxi/cxi0/device", pid.trim());
+    let mut refused = Vec::new();
+    for name in ["telemetry/atu_at_stall_ccp", "properties/nid", "uevent"] {
+        let path = format!("{device}/{name}");
+        let file = File::open(&path).expect("it is there");
+        let (read, private) = (ProtFlags::READ, MapFlags::PRIVATE);
+        // SAFETY: the kernel chooses where, and nothing uses the memory.
+        let mapped = unsafe { mmap(std::ptr::null_mut(), 4096, read, private, &file, 0) };
+        refused.push(mapped.map(drop));
+        assert!(
+            !std::fs::read_to_string(&path)
+                .expect("it is read")
+                .is_empty()
+        );
+    }
+    inside.kill().expect("it is there");
+    inside.wait().expect("it ends");
+    assert_eq!(refused, [Err(Errno::NODEV); 3]);
 }
 
 #[test]

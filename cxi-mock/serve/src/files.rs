@@ -1,20 +1,23 @@
 //! The tree of files: what is where, by place.
 
-use std::sync::Arc;
+use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use fuser::{FileAttr, FileType};
+use fuser::{BackingId, FileAttr, FileHandle, FileType, FopenFlags, ReplyOpen};
 use nix::unistd::{getegid, geteuid};
 
 use super::device;
 use super::place::{ClientPlace, Place};
 use super::server::{Function, Server};
 use super::tree::{Item, Tree};
-use super::workers::Workers;
 
 /// The size that sysfs shows for every attribute.
 const ATTRIBUTE_SIZE: u64 = 4096;
+
+/// An attribute of the kernel's own, which it lets no program map.
+const UNMAPPABLE: &str = "/sys/kernel/uevent_seqnum";
 
 /// The mock's file system.
 #[derive(Debug)]
@@ -22,7 +25,8 @@ pub(crate) struct Files {
     server: Arc<Server>,
     /// Lookups of devices so far.
     lookups: AtomicU64,
-    pub(crate) workers: Workers,
+    /// What attributes are mapped from, which cannot be; none where the kernel cannot take it.
+    unmappable: OnceLock<Option<BackingId>>,
     mounted: SystemTime,
     owner: (u32, u32),
 }
@@ -33,7 +37,7 @@ impl Files {
         Self {
             server,
             lookups: AtomicU64::new(0),
-            workers: Workers::default(),
+            unmappable: OnceLock::new(),
             mounted: SystemTime::now(),
             owner: (geteuid().as_raw(), getegid().as_raw()),
         }
@@ -43,6 +47,26 @@ impl Files {
     pub(crate) fn server(&self) -> &Arc<Server> {
         self.server.close_unmapped();
         &self.server
+    }
+
+    /// The server as it is, without waiting until files are closed.
+    pub(crate) fn unclosed(&self) -> &Server {
+        &self.server
+    }
+
+    /// Opens an attribute to read it. No program can map it, as in sysfs: the kernel would ask here
+    /// for its pages whenever the NIC reads from the program's memory, and what the answer takes
+    /// may wait for that NIC.
+    pub(crate) fn open_attribute(&self, handle: u64, reply: ReplyOpen) {
+        let unmappable = self.unmappable.get_or_init(|| {
+            let attribute = File::open(UNMAPPABLE).ok()?;
+            reply.open_backing(attribute).ok()
+        });
+        let (handle, flags) = (FileHandle(handle), FopenFlags::FOPEN_DIRECT_IO);
+        match unmappable {
+            Some(backing) => reply.opened_passthrough(handle, flags, backing),
+            None => reply.opened(handle, flags),
+        }
     }
 
     fn tree(&self, place: Place) -> Option<(&Tree, u32)> {

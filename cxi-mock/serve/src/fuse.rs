@@ -1,9 +1,10 @@
 //! The file system: what the kernel asks.
 //!
-//! One thread answers in the order in which the kernel asks. That order is what makes closing a
-//! file synchronous, as it is with the driver: the kernel does not wait for the answer to a
-//! release, but whatever the program does next is asked behind it. Commands are executed by other
-//! threads: nothing that a caller does to its memory keeps the file system from answering.
+//! One thread takes what the kernel asks, in order, and others answer: nothing that a NIC or a
+//! caller does keeps the file system from answering others. Only which files are closed is noted in
+//! that order. It makes closing a file synchronous, as it is with the driver: the kernel does not
+//! wait for the answer to a release, but whatever the program does next is asked behind it, and is
+//! answered when the file is closed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -11,16 +12,19 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use fuser::{
-    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, Generation, INodeNo, InitFlags,
-    KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr, ReplyData,
-    ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyPoll, ReplyWrite, Request, TimeOrNow,
-    WriteFlags,
+    BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
+    InitFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr,
+    ReplyData, ReplyDirectory, ReplyEmpty, ReplyEntry, ReplyOpen, ReplyPoll, ReplyWrite, Request,
+    TimeOrNow, WriteFlags,
 };
+use nix::libc::{O_ACCMODE, O_RDONLY};
 
 use super::device::{self, Call, Caller, to_fuse};
 use super::files::Files;
 use super::place::{ClientPlace, Place};
+use super::server::Server;
 use super::tree::Item;
+use super::workers::Workers;
 
 /// The kernel caches nothing: everything may change.
 const NOW: Duration = Duration::ZERO;
@@ -33,7 +37,29 @@ fn part(text: &[u8], offset: u64, size: u32) -> &[u8] {
     rest.get(..size).unwrap_or(rest)
 }
 
-impl Filesystem for Files {
+/// The file system, and the threads that answer for it.
+#[derive(Debug)]
+pub(crate) struct FileSystem {
+    files: Arc<Files>,
+    workers: Workers,
+}
+
+impl FileSystem {
+    pub(crate) fn new(server: Arc<Server>) -> Self {
+        Self {
+            files: Arc::new(Files::new(server)),
+            workers: Workers::default(),
+        }
+    }
+
+    /// Answers in another thread. A reply that is dropped answers EIO.
+    fn answer(&self, answer: impl FnOnce(&Files) + Send + 'static) {
+        let files = Arc::clone(&self.files);
+        self.workers.run(Box::new(move || answer(&files)));
+    }
+}
+
+impl Filesystem for FileSystem {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
         // Where the kernel has no passthrough, windows cannot be mapped and all else works.
         if config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() {
@@ -45,21 +71,26 @@ impl Filesystem for Files {
     }
 
     fn lookup(&self, _req: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
-        let attributes = Place::of(parent)
-            .zip(name.to_str())
-            .and_then(|(place, name)| self.child(place, name))
-            .and_then(|place| self.attributes(place));
-        match attributes {
-            Some(attributes) => reply.entry(&NOW, &attributes, Generation(0)),
-            None => reply.error(Errno::ENOENT),
-        }
+        let name = name.to_owned();
+        self.answer(move |files| {
+            let attributes = Place::of(parent)
+                .zip(name.to_str())
+                .and_then(|(place, name)| files.child(place, name))
+                .and_then(|place| files.attributes(place));
+            match attributes {
+                Some(attributes) => reply.entry(&NOW, &attributes, Generation(0)),
+                None => reply.error(Errno::ENOENT),
+            }
+        });
     }
 
     fn getattr(&self, _req: &Request, ino: INodeNo, _fh: Option<FileHandle>, reply: ReplyAttr) {
-        match Place::of(ino).and_then(|place| self.attributes(place.lasting())) {
-            Some(attributes) => reply.attr(&NOW, &attributes),
-            None => reply.error(Errno::ENOENT),
-        }
+        self.answer(move |files| {
+            match Place::of(ino).and_then(|place| files.attributes(place.lasting())) {
+                Some(attributes) => reply.attr(&NOW, &attributes),
+                None => reply.error(Errno::ENOENT),
+            }
+        });
     }
 
     /// `open(2)` with O_TRUNC comes here; neither devices nor attributes have a size to set.
@@ -88,28 +119,34 @@ impl Filesystem for Files {
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        match Place::of(ino).and_then(|place| self.item(place)) {
-            Some(Item::Link(target)) => reply.data(target.as_bytes()),
-            Some(_) => reply.error(Errno::EINVAL),
-            None => reply.error(Errno::ENOENT),
-        }
+        self.answer(
+            move |files| match Place::of(ino).and_then(|place| files.item(place)) {
+                Some(Item::Link(target)) => reply.data(target.as_bytes()),
+                Some(_) => reply.error(Errno::EINVAL),
+                None => reply.error(Errno::ENOENT),
+            },
+        );
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        match Place::of(ino) {
-            Some(Place::Device(number, _)) => match self.server().function(number) {
-                Some(function) => device::open(self.server(), function, ino, reply),
-                None => reply.error(Errno::ENXIO),
-            },
-            Some(Place::Clients(number, ClientPlace::Interrupt(client, wait))) => {
-                let handle = self.server().interrupts.open((number, client, wait));
-                reply.opened(FileHandle(handle), fuser::FopenFlags::FOPEN_DIRECT_IO);
+    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        self.answer(move |files| {
+            match Place::of(ino) {
+                Some(Place::Device(number, _)) => match files.server().function(number) {
+                    Some(function) => device::open(files.server(), function, ino, reply),
+                    None => reply.error(Errno::ENXIO),
+                },
+                Some(Place::Clients(number, ClientPlace::Interrupt(client, wait))) => {
+                    let handle = files.server().interrupts.open((number, client, wait));
+                    files.open_attribute(handle, reply);
+                }
+                // What is opened to be written is root's, and has another backing than what is read.
+                Some(place) if files.kind(place).is_some() && flags.0 & O_ACCMODE != O_RDONLY => {
+                    reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+                }
+                Some(place) if files.kind(place).is_some() => files.open_attribute(0, reply),
+                _ => reply.error(Errno::ENOENT),
             }
-            Some(place) if self.kind(place).is_some() => {
-                reply.opened(FileHandle(0), fuser::FopenFlags::FOPEN_DIRECT_IO);
-            }
-            _ => reply.error(Errno::ENOENT),
-        }
+        });
     }
 
     fn read(
@@ -123,30 +160,32 @@ impl Filesystem for Files {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
-        let Some(place) = Place::of(ino) else {
-            return reply.error(Errno::ENOENT);
-        };
-        if matches!(place, Place::Device(..)) {
-            return reply.error(Errno::EINVAL);
-        }
-        if let Place::Clients(_, ClientPlace::Interrupt(..)) = place {
-            if offset == 0 {
-                self.server().interrupts.see(fh.0);
+        self.answer(move |files| {
+            let Some(place) = Place::of(ino) else {
+                return reply.error(Errno::ENOENT);
+            };
+            if matches!(place, Place::Device(..)) {
+                return reply.error(Errno::EINVAL);
             }
-            return reply.data(part(b"\n", offset, size));
-        }
-        match self.item(place) {
-            Some(Item::Attribute(attribute)) => {
-                reply.data(part(attribute.read().as_bytes(), offset, size));
+            if let Place::Clients(_, ClientPlace::Interrupt(..)) = place {
+                if offset == 0 {
+                    files.server().interrupts.see(fh.0);
+                }
+                return reply.data(part(b"\n", offset, size));
             }
-            Some(Item::Zeros(length)) => {
-                let left = length.saturating_sub(offset).min(size.into());
-                reply.data(&vec![0; usize::try_from(left).unwrap_or_default()]);
+            match files.item(place) {
+                Some(Item::Attribute(attribute)) => {
+                    reply.data(part(attribute.read().as_bytes(), offset, size));
+                }
+                Some(Item::Zeros(length)) => {
+                    let left = length.saturating_sub(offset).min(size.into());
+                    reply.data(&vec![0; usize::try_from(left).unwrap_or_default()]);
+                }
+                Some(_) => reply.error(Errno::EINVAL),
+                // The NIC was taken out while the file was open.
+                None => reply.error(Errno::ENODEV),
             }
-            Some(_) => reply.error(Errno::EINVAL),
-            // The NIC was taken out while the file was open.
-            None => reply.error(Errno::ENODEV),
-        }
+        });
     }
 
     fn write(
@@ -161,17 +200,18 @@ impl Filesystem for Files {
         _lock_owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
-        match Place::of(ino) {
-            Some(Place::Device(..)) => self.command(req, fh, data, reply),
-            Some(place) => match self.item(place) {
+        let (caller, data) = (Caller::from(req), data.to_vec());
+        self.answer(move |files| match Place::of(ino) {
+            Some(Place::Device(..)) => files.command(caller, fh, data, reply),
+            Some(place) => match files.item(place) {
                 Some(Item::Attribute(attribute)) => {
-                    answer(attribute.write(data).map(|()| data.len()), reply);
+                    answer(attribute.write(&data).map(|()| data.len()), reply);
                 }
                 Some(_) => reply.error(Errno::EINVAL),
                 None => reply.error(Errno::ENODEV),
             },
             None => reply.error(Errno::ENOENT),
-        }
+        });
     }
 
     /// Comes on every close of every copy of a descriptor: nothing to do.
@@ -196,12 +236,14 @@ impl Filesystem for Files {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        let server = self.files.unclosed();
         match Place::of(ino) {
-            Some(Place::Device(..)) => self.server().close(fh.0),
-            Some(Place::Clients(..)) => self.server().interrupts.close(fh.0),
+            Some(Place::Device(..)) => server.close(fh.0),
+            Some(Place::Clients(..)) => server.interrupts.close(fh.0),
             _ => {}
         }
         reply.ok();
+        self.answer(|files| files.unclosed().close_unmapped());
     }
 
     fn readdir(
@@ -212,21 +254,23 @@ impl Filesystem for Files {
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
-        let Some(place) = Place::of(ino).filter(|place| self.kind(*place).is_some()) else {
-            return reply.error(Errno::ENOENT);
-        };
-        let dots = [(".".to_owned(), place), ("..".to_owned(), place)];
-        let entries = dots.into_iter().chain(self.children(place));
-        for (next, (name, place)) in (1..).zip(entries) {
-            if next <= offset {
-                continue;
+        self.answer(move |files| {
+            let Some(place) = Place::of(ino).filter(|place| files.kind(*place).is_some()) else {
+                return reply.error(Errno::ENOENT);
+            };
+            let dots = [(".".to_owned(), place), ("..".to_owned(), place)];
+            let entries = dots.into_iter().chain(files.children(place));
+            for (next, (name, place)) in (1..).zip(entries) {
+                if next <= offset {
+                    continue;
+                }
+                let kind = files.kind(place).map_or(FileType::RegularFile, |(k, ..)| k);
+                if reply.add(place.inode(), next, kind, name) {
+                    break;
+                }
             }
-            let kind = self.kind(place).map_or(FileType::RegularFile, |(k, ..)| k);
-            if reply.add(place.inode(), next, kind, name) {
-                break;
-            }
-        }
-        reply.ok();
+            reply.ok();
+        });
     }
 
     fn poll(
@@ -239,16 +283,18 @@ impl Filesystem for Files {
         flags: PollFlags,
         reply: ReplyPoll,
     ) {
-        let mut ready = READY;
-        if let Some(Place::Clients(_, ClientPlace::Interrupt(..))) = Place::of(ino) {
-            let notifier = flags
-                .contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY)
-                .then_some(ph);
-            if self.server().interrupts.poll(fh.0, notifier) {
-                ready |= PollEvents::POLLPRI | PollEvents::POLLERR;
+        self.answer(move |files| {
+            let mut ready = READY;
+            if let Some(Place::Clients(_, ClientPlace::Interrupt(..))) = Place::of(ino) {
+                let notifier = flags
+                    .contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY)
+                    .then_some(ph);
+                if files.server().interrupts.poll(fh.0, notifier) {
+                    ready |= PollEvents::POLLPRI | PollEvents::POLLERR;
+                }
             }
-        }
-        reply.poll(ready);
+            reply.poll(ready);
+        });
     }
 }
 
@@ -259,19 +305,16 @@ const READY: PollEvents = PollEvents::POLLIN
     .union(PollEvents::POLLWRNORM);
 
 impl Files {
-    fn command(&self, req: &Request, fh: FileHandle, data: &[u8], reply: ReplyWrite) {
+    fn command(&self, caller: Caller, fh: FileHandle, command: Vec<u8>, reply: ReplyWrite) {
         let Some(file) = self.server().file(fh.0) else {
             return reply.error(Errno::EBADF);
         };
         let call = Call {
             file,
-            caller: Caller::from(req),
-            command: data.to_vec(),
+            caller,
+            command,
         };
-        let server = Arc::clone(self.server());
-        // A reply that is dropped answers EIO.
-        self.workers
-            .run(Box::new(move || answer(call.execute(&server), reply)));
+        answer(call.execute(self.server()), reply);
     }
 }
 

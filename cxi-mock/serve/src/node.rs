@@ -11,7 +11,7 @@ use fuser::{Config, Session, SessionACL};
 
 use super::data_path;
 use super::error::{Doing, ServeError};
-use super::files::Files;
+use super::fuse::FileSystem;
 use super::mount::{self, DEVICES, Places, Stage};
 use super::namespaces::{Home, NamespaceKind, Namespaces};
 use super::network::Network;
@@ -179,7 +179,7 @@ fn links(function: &Function) -> [(String, String); 6] {
 
 fn answer(server: Arc<Server>, fuse: OwnedFd, home: Arc<Home>) -> Result<(), ServeError> {
     let start = || "start the file system".to_owned();
-    let files = Files::new(server);
+    let files = FileSystem::new(server);
     let session = Session::from_fd(files, fuse, SessionACL::All, Config::default()).doing(start)?;
     thread::Builder::new()
         .name("files".to_owned())

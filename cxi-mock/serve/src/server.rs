@@ -150,6 +150,7 @@ pub(crate) struct Server {
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
     /// Files without a descriptor, which may have a window mapped.
     closing: Mutex<Vec<Arc<OpenFile>>>,
+    closer: Mutex<()>,
     next_file: AtomicU64,
     ended: AtomicBool,
 }
@@ -201,6 +202,7 @@ impl Server {
             traps: Traps::new(common.doorbells),
             files: RwLock::default(),
             closing: Mutex::default(),
+            closer: Mutex::default(),
             next_file: AtomicU64::new(1),
             ended: AtomicBool::new(false),
         })
@@ -256,13 +258,13 @@ impl Server {
             .any(|file| file.inode == inode && file.backing.is_some())
     }
 
-    /// The last descriptor of a file is closed, and with it the file unless a window is mapped.
+    /// The last descriptor of a file is closed, and with it the file, by
+    /// [`close_unmapped`](Self::close_unmapped), unless a window is mapped.
     pub(crate) fn close(&self, handle: u64) {
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
         let closed = files.remove(&handle);
         drop(files);
         self.closing().extend(closed);
-        self.close_unmapped();
     }
 
     /// Closes files whose last descriptor is closed and whose last window is unmapped.
@@ -272,9 +274,14 @@ impl Server {
     /// lets go of the memory behind a window only after it asked for the release, but before
     /// `close(2)` returns.
     pub(crate) fn close_unmapped(&self) {
-        // The lock is held until they are closed, so that no caller goes on before.
-        let mut closing = self.closing();
-        for file in closing.extract_if(.., |file| !file.is_mapped()) {
+        // Held until they are closed, so that no caller goes on before. The list is not locked
+        // meanwhile: what a NIC does when a file is closed delays no other release.
+        let _closer = self.closer.lock().unwrap_or_else(PoisonError::into_inner);
+        let unmapped: Vec<_> = self
+            .closing()
+            .extract_if(.., |file| !file.is_mapped())
+            .collect();
+        for file in unmapped {
             self.interrupts.forget(file.function, file.client.number());
         }
     }

@@ -129,8 +129,8 @@ impl Saver {
         for (index, nic) in node.nics().iter().enumerate() {
             let saver = Arc::clone(self);
             let kept = nic.keep(move |snapshot| {
-                let saved = saver.change(number, |node| node.nics[index] = snapshot);
-                saved.map_err(|error| {
+                let written = saver.change(number, |node| node.nics[index] = snapshot);
+                written.map_err(|error| {
                     say(format_args!("{error}"));
                     Errno::EIO
                 })

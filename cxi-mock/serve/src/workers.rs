@@ -1,7 +1,5 @@
-//! Threads that execute commands.
-//!
-//! A write to the memory of a caller may block, even on the mock's own file system,
-//! so the thread that answers for the file system never writes there.
+//! Threads that answer for the file system: an answer may have to wait for a NIC, and a write to the
+//! memory of a caller may block.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,7 +40,7 @@ impl Workers {
         }
         let workers = self.clone();
         let started = thread::Builder::new()
-            .name("command".to_owned())
+            .name("answer".to_owned())
             .spawn(move || workers.work());
         if started.is_err() {
             self.state().jobs.pop_back();
