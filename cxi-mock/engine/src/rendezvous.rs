@@ -10,6 +10,17 @@ use crate::link::{Operation, Owner, Report};
 use crate::packet::Request;
 use crate::portal::{Entry, Header, Nic, PortalState, RendezvousGet};
 
+/// The match bits of the get of the rest.
+fn get_bits(request: &Request) -> u64 {
+    let [.., low, high] = request.match_bits.to_le_bytes();
+    let bits = RendezvousMatchBits {
+        rendezvous_id: request.rendezvous_id,
+        transaction_type: 0,
+        match_bits: u16::from_le_bytes([low, high]),
+    };
+    u64::from_le_bytes(bits.encode())
+}
+
 /// A rendezvous put that has found its buffer.
 #[derive(Clone, Copy, Debug)]
 struct Rest<'a> {
@@ -67,7 +78,8 @@ impl PortalState {
     fn get_rest(&self, rest: &Rest<'_>, nic: &mut Nic<'_>) {
         let request = rest.request;
         let pid = request.initiator.pid(nic.settings.pid_bits);
-        // Rule 10.7: If the NIC may not issue the get, RENDEZVOUS says so, and software does.
+        // Rule 10.7: If the NIC may not issue the get, RENDEZVOUS says so, with the match bits of the
+        // get that software issues.
         let issued = nic.settings.rendezvous_gets;
         let iova = rest.start.wrapping_add(rest.eager.into());
         let source = if request.is_offset_of_source() {
@@ -87,6 +99,11 @@ impl PortalState {
                 mlength: rest.eager,
                 remote_offset,
                 start: iova,
+                match_bits: if issued {
+                    request.match_bits
+                } else {
+                    get_bits(request)
+                },
                 ..describe(request, self.event(EventType::RENDEZVOUS, List::PRIORITY))
             };
             self.post(&event, nic.signals);
@@ -116,7 +133,8 @@ impl PortalState {
                 DmaFlags::EVENT_CT_BYTES,
                 flags.contains(TargetFlags::EVENT_CT_BYTES),
             ),
-            (DmaFlags::EVENT_SUCCESS_DISABLE, !rest.entry.reports(true)),
+            // Programs that suppress the events of successes still wait for this one.
+            (DmaFlags::EVENT_SUCCESS_DISABLE, !rest.entry.reports(false)),
         ] {
             report.set(flag, set);
         }
@@ -127,14 +145,9 @@ impl PortalState {
             rendezvous_id: request.rendezvous_id,
             buffer_id: rest.entry.buffer_id,
         };
-        let [.., low, high] = request.match_bits.to_le_bytes();
-        let match_bits = RendezvousMatchBits {
-            rendezvous_id: request.rendezvous_id,
-            transaction_type: 0,
-            match_bits: u16::from_le_bytes([low, high]),
-        };
         // Rule 10.4: The get goes to the rendezvous index of the source's PID with the put's ID and
-        // upper match bits, even for zero bytes; its REPLY goes to the target PtlTE's event queue.
+        // upper match bits, even for zero bytes, from any PID of this NIC; its REPLY goes to the
+        // target PtlTE's event queue.
         RendezvousGet {
             to: rest.from,
             operation: Operation {
@@ -159,8 +172,8 @@ impl PortalState {
                 index: u16::try_from(settings.rendezvous_index).unwrap_or(u16::MAX),
                 flags: DmaFlags::empty(),
                 small: false,
-                initiator: MatchId::default(),
-                match_bits: u64::from_le_bytes(match_bits.encode()),
+                initiator: MatchId::new(u32::MAX, settings.nid, settings.pid_bits),
+                match_bits: get_bits(request),
                 header_data: 0,
                 remote_offset,
                 // No more than was requested.

@@ -1,7 +1,9 @@
 //! 10: rendezvous.
 
 use cxi_engine::{PortalOptions, Settings};
-use cxi_hw::{DmaFlags, DmaOp, EventType, FullDma, List, ReturnCode, TargetCommand, TargetFlags};
+use cxi_hw::{
+    DmaFlags, DmaOp, EventType, FullDma, List, MatchId, ReturnCode, TargetCommand, TargetFlags,
+};
 
 use crate::rig::*;
 
@@ -157,6 +159,49 @@ fn rule_10_4_the_get_of_the_rest() {
     assert_eq!(reply.user_ptr, packed);
 }
 
+/// As programs have it that offer a message to one other NIC.
+#[test]
+fn rule_10_4_the_get_comes_from_any_pid_of_the_target() {
+    for (nid, code) in [
+        (NID, ReturnCode::OK),
+        (NID + 1, ReturnCode::ENTRY_NOT_FOUND),
+    ] {
+        let mut rig = Rig::on(cxi_engine::Fabric::new(), NID, Settings::default());
+        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        rig.portal(SOURCE, 255, PortalOptions::IS_MATCHING);
+        rig.append(&TargetCommand {
+            ptlte_index: SOURCE,
+            flags: TargetFlags::OP_GET | TargetFlags::EVENT_LINK_DISABLE,
+            match_id: MatchId::new(511, nid, 9),
+            match_bits: 0x1234 << 48 | 0x42,
+            ..entry(0x99, 0, (1 << 56) - 1)
+        });
+        rig.append(&receive(
+            TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
+        ));
+        rig.put(&rendezvous());
+        let events = rig.events(TARGET_EQ);
+        assert_eq!(events.last(), Some(&(EventType::REPLY, code)));
+    }
+}
+
+#[test]
+fn rule_10_4_the_end_of_the_get_is_reported() {
+    for (flag, reported) in [
+        (TargetFlags::EVENT_SUCCESS_DISABLE, true),
+        (TargetFlags::EVENT_COMM_DISABLE, false),
+    ] {
+        let mut rig = rig();
+        rig.append(&receive(
+            TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE | flag,
+        ));
+        rig.put(&rendezvous());
+        let reply = (EventType::REPLY, ReturnCode::OK);
+        assert_eq!(rig.events(TARGET_EQ).contains(&reply), reported, "{flag:?}");
+        assert!(received(&rig) == sent(&rig));
+    }
+}
+
 /// The rest is as long as the buffer has room, and may be nothing.
 #[test]
 fn rule_10_4_short_buffers() {
@@ -266,6 +311,7 @@ fn rule_10_7_software_gets_the_rest_if_the_nic_must_not() {
         (rest.event_type, rest.get_issued),
         (EventType::RENDEZVOUS, false)
     );
+    assert_eq!(rest.match_bits, 0x1234 << 48 | 0x42);
     assert_eq!(rig.events(TARGET_EQ), []);
 }
 
