@@ -230,6 +230,14 @@ fn faults_come_and_go() {
     assert!(error(&cycle()).contains("LNI_ALLOC: EIO"));
     node.order(&["clear-faults"]);
     refused(&node.ctl(&["fault", "LNI_ALLOC:EWHAT"]), "'EWHAT'");
+
+    // What the mock itself reads is no command: it finds no fault, and uses none up.
+    node.order(&["fault", "DEV_INFO_GET:EINVAL:times=1"]);
+    let address = "cat /sys/class/cxi/cxi0/device/properties/nic_addr";
+    assert_eq!(printed(&node.enter(&["sh", "-c", address])), "0x100");
+    let asks = || node.enter(&[CLIENT, "nid", "cxi0"]);
+    assert!(error(&asks()).contains("EINVAL"));
+    assert_eq!(printed(&asks()), "256");
 }
 
 #[test]

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use cxi_engine::{Observer, PortalSnapshot, Telemetry};
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::device::DevInfoUse;
 
 use crate::data_path::DataPath;
 use crate::{
@@ -135,6 +136,12 @@ impl Nic {
     #[must_use]
     pub fn hardware(&self) -> Hardware<'_> {
         Hardware::new(self)
+    }
+
+    /// What DEV_INFO_GET says, whatever faults there are.
+    #[must_use]
+    pub fn device_info(&self) -> DevInfoUse {
+        self.device().device_info(&self.config)
     }
 
     /// The faults of the NIC.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::super::tree::Tree;
-use super::info::{info, up_or_down};
+use super::network::up_or_down;
 use cxi_mock::Nic;
 
 /// Names of the counters of a Cassini 2.
@@ -53,7 +53,7 @@ fn port(tree: &mut Tree, nic: &Arc<Nic>) {
         let nic = Arc::clone(nic);
         tree.value(&format!("port/{name}"), move || {
             // The names that HPE's `cxi_stat` computes error rates by.
-            match info(&nic).link_speed / 1000 {
+            match nic.device_info().link_speed / 1000 {
                 400 => "CK_400G".to_owned(),
                 200 => "BS_200G".to_owned(),
                 speed => format!("CD_{speed}G"),
@@ -62,7 +62,9 @@ fn port(tree: &mut Tree, nic: &Arc<Nic>) {
     }
     for name in ["link", "0/link/state"] {
         let nic = Arc::clone(nic);
-        tree.value(&format!("port/{name}"), move || up_or_down(&info(&nic)));
+        tree.value(&format!("port/{name}"), move || {
+            up_or_down(&nic.device_info())
+        });
     }
 }
 

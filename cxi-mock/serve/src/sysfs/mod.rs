@@ -1,7 +1,6 @@
 //! What the directory of a NIC's PCI function holds.
 
 mod board;
-mod info;
 mod module;
 mod network;
 mod properties;

@@ -6,7 +6,6 @@ use cxi_ioctl::PciAddress;
 use cxi_ioctl::abi::device::DevInfoUse;
 
 use super::super::tree::Tree;
-use super::info::{info, up_or_down};
 use cxi_mock::Nic;
 
 /// Bytes of the largest packet.
@@ -31,7 +30,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
     tree.value(&path("addr_len"), || 6);
     let mut add = |file: &str, value: fn(&DevInfoUse) -> String| {
         let nic = Arc::clone(nic);
-        tree.value(&path(file), move || value(&info(&nic)));
+        tree.value(&path(file), move || value(&nic.device_info()));
     };
     add("address", |info| {
         mac_of(info).map(|byte| format!("{byte:02x}")).join(":")
@@ -50,6 +49,11 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
     }
 }
 
+/// The state of the link.
+pub(super) fn up_or_down(info: &DevInfoUse) -> &'static str {
+    if info.link_state == 0 { "down" } else { "up" }
+}
+
 /// The locally administered address that belongs to the NIC's address.
 fn mac_of(info: &DevInfoUse) -> [u8; 6] {
     let [_, high, middle, low] = info.nid.to_be_bytes();
@@ -58,7 +62,7 @@ fn mac_of(info: &DevInfoUse) -> [u8; 6] {
 
 /// The MAC address of a NIC's network device.
 pub(crate) fn mac_address(nic: &Arc<Nic>) -> [u8; 6] {
-    mac_of(&info(nic))
+    mac_of(&nic.device_info())
 }
 
 /// The network device's index, beyond those that the kernel gives to others.

@@ -6,7 +6,6 @@ use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoUse};
 use cxi_ioctl::{DriverRelease, Errno};
 
 use super::super::tree::Tree;
-use super::info::info;
 use cxi_mock::Nic;
 
 /// RGIDs that LNIs may have: one is the driver's.
@@ -15,7 +14,9 @@ const USER_RGIDS: usize = 255;
 pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
     let mut add = |name: &str, value: fn(&DevInfoUse) -> String| {
         let nic = Arc::clone(nic);
-        tree.value(&format!("properties/{name}"), move || value(&info(&nic)));
+        tree.value(&format!("properties/{name}"), move || {
+            value(&nic.device_info())
+        });
     };
     add("nic_addr", |info| format!("{:#x}", info.nid));
     add("pid_bits", |info| info.pid_bits.to_string());

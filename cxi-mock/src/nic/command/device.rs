@@ -61,7 +61,7 @@ impl Device {
     }
 
     /// DEV_INFO_GET.
-    pub(super) fn device_info(&self, config: &NicConfig) -> DevInfoUse {
+    pub(in crate::nic) fn device_info(&self, config: &NicConfig) -> DevInfoUse {
         let identity = &config.identity;
         let totals = self.services.totals().types;
         let mut info = DevInfoUse::new_zeroed();
