@@ -26,7 +26,7 @@ fn the_fourth_job_is_told_who_has_the_tle_pools_and_what_to_do() {
             number + 1
         ));
     }
-    prolog(&node, 4, &[]).refused(
+    prolog(&node, 4, "--mode=strict").refused(
         7,
         "error: cxi0-1: no TLE pool is left for the 8 TLEs of the job
   A NIC has 4 TLE pools. The default service has one even while it is disabled, so at most 3 \
@@ -58,7 +58,7 @@ The job has no service on any NIC.
              {holders}\n"
         )
     });
-    prolog(&node, 5, "--mode=scale-back").warns(&warnings.concat());
+    prolog(&node, 5, &[]).warns(&warnings.concat());
     epilog(&node, 1, &[]).done();
     prolog(&node, 6, &[]).done();
 }
@@ -94,7 +94,8 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     let first = ["job", "prolog", "--uid=1001", "--vni=1021"];
     node.cxi(&[first, ["-d", "cxi1", large[0], large[1]]].concat())
         .done();
-    let said = node.cxi(&["job", "plan", large[0], large[1], "--subtract=all"]);
+    let strict = ["--subtract=all", "--mode=strict"];
+    let said = node.cxi(&[["job", "plan"], large, strict].concat());
     said.mentions(7, "service 2 (uid 1001, VNI 1021): 1800 PTEs reserved");
     assert!(said.out.starts_with("cxi0:\n"), "{}", said.out);
 }

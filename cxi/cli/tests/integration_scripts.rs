@@ -125,9 +125,9 @@ fn slurm_says_what_was_cut() {
     let node = slurm_node(&site, "n2");
     node.mock.take_queues();
     node.run("prolog-slurmctld.sh", &[]).done();
-    assert_eq!(node.run("prolog.sh", &[]).code, 7, "strict");
-    let scale_back = [("CXI_MODE", "scale-back")];
-    assert_eq!(node.run("prolog.sh", &scale_back).code, 0);
+    let strict = [("CXI_MODE", "strict")];
+    assert_eq!(node.run("prolog.sh", &strict).code, 7);
+    assert_eq!(node.run("prolog.sh", &[]).code, 0);
     let told = "print slingshot: less than the job asks for of TXQs\n";
     let said = node.run("task-prolog.sh", &[]).done();
     assert!(said.ends_with(told), "{said}");

@@ -50,7 +50,7 @@ fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
 #[test]
 fn what_was_cut_reaches_the_user() {
     let cluster = Cluster::new("1024-1027");
-    let node = cluster.node_with("n1", "mode = \"scale-back\"\n");
+    let node = cluster.node("n1");
     node.mock.take_queues();
     cluster.reserve("1", "n1").done();
     let said = node.prolog("1");
@@ -60,8 +60,7 @@ fn what_was_cut_reaches_the_user() {
     assert_contains(&environment, "export SLINGSHOT_CXI_SCALED_BACK=TXQs\n");
     let list = node.cxi("job list").done();
     assert_contains(&list, "scaled back: TXQs");
-    // Strict is the default.
-    let strict = cluster.node("n2");
+    let strict = cluster.node_with("n2", "mode = \"strict\"\n");
     fs::copy(node.mock.file(), strict.mock.file()).unwrap();
     cluster.reserve("2", "n2").done();
     assert_eq!(strict.prolog("2").code, 7);
@@ -70,6 +69,21 @@ fn what_was_cut_reaches_the_user() {
         1,
         "nothing is left of it"
     );
+}
+
+#[test]
+fn more_jobs_than_le_pools_fit_a_node() {
+    let cluster = Cluster::new("1024-1099");
+    let node = cluster.node("n1");
+    for job in 1..=17 {
+        cluster.reserve(&job.to_string(), "n1").done();
+        let said = node.prolog(&job.to_string());
+        assert_eq!(said.code, 0, "{job}: {}", said.err);
+        let cut = said
+            .err
+            .contains("LEs wanted, 0 available: all 15 LE pools are taken");
+        assert_eq!(cut, job > 15, "{job}: {}", said.err);
+    }
 }
 
 /// How many VNIs a job gets, or the option for which it is refused.

@@ -3,6 +3,7 @@
 use super::describe;
 use super::limits::{NicUsage, ServiceUsage};
 use cxi::error::Result;
+use cxi::pools::LE_POOLS;
 use cxi::{Device, ResourceMap, Service, ServiceId, Usage};
 
 /// The services of a NIC at one moment, and what they use.
@@ -21,6 +22,8 @@ impl NicView {
         let entries = services.iter().map(|service| entry(service, &in_use));
         let mut usage = NicUsage::new(device.id(), totals, entries.collect());
         usage.le_pool_by_maximum = device.le_pool_by_maximum()?;
+        // Where the release is not known: with more of them than pools, only reservations hold one.
+        usage.le_pool_by_maximum &= usage.le_pool_holders().count() <= LE_POOLS;
         Ok(Self { services, usage })
     }
 

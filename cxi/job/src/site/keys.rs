@@ -48,7 +48,7 @@ keys! {
     /// How much of each resource a job gets for each unit of its size.
     POLICY: PolicyName = "job.policy", "CXI_POLICY", "hpe";
     /// What to do if not enough is available.
-    MODE: ModeName = "job.mode", "CXI_MODE", "strict";
+    MODE: ModeName = "job.mode", "CXI_MODE", "scale-back";
     /// The smallest size that a job is scaled back to.
     FLOOR: u32 = "job.floor", "CXI_FLOOR", "1";
     /// Whether jobs get TLEs unless they say otherwise.
