@@ -58,7 +58,7 @@ fn one_member_is_one_member_also_where_a_free_slot_would_open_the_service() {
             let device = crate::common::device(&nic, Credentials::user(uid, 1));
             cxi_ioctl::LniAllocForm::new()
                 .alloc(&**device.transport(), id.get())
-                .map_err(|error| error.errno())
+                .map_err(cxi_ioctl::CommandError::errno)
         };
         assert!(lni(1000).is_ok(), "{release}");
         assert_eq!(lni(1001), Err(cxi::Errno::EPERM), "{release}");
@@ -191,7 +191,7 @@ fn namespaces_are_the_only_member() {
                 let device = crate::common::device(&nic, caller);
                 cxi_ioctl::LniAllocForm::new()
                     .alloc(&**device.transport(), id.get())
-                    .map_err(|error| error.errno())
+                    .map_err(cxi_ioctl::CommandError::errno)
             };
             assert!(lni(4_026_532_000).is_ok());
             assert_eq!(lni(0), Err(cxi::Errno::EPERM));
