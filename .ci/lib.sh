@@ -71,9 +71,6 @@ counted() (
         # Tests that run as other users write here too.
         mkdir -p "$CARGO_TARGET_DIR/tmp" && chmod 1777 "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/tmp"
         . <(cargo llvm-cov show-env --sh 2>/dev/null)
-        # Process numbers come back, and what a killed process left cannot be merged with: a program
-        # would say so on stderr. Without %m it is overwritten.
-        export LLVM_PROFILE_FILE=${LLVM_PROFILE_FILE/-%2m/}
     fi
     "$@"
 )

@@ -21,8 +21,8 @@ tests_as() {
     tests "$1" env "$runner=$PWD/.ci/as $2 $3" cargo test --workspace --no-fail-fast --lib --bins --tests
 }
 
-# The command of the README that a new user runs first, as the tests have built it.
-main_job() { counted sh -c '"${CARGO_TARGET_DIR:-target}/debug/cxi-demo"'; }
+# The command of the README that a new user runs first.
+main_job() { counted cargo run --quiet --package cxi-demo; }
 
 # A response that the kernel side writes during write(2) must be seen by optimised code too.
 release_response() { cargo test --release --package cxi-tests --test response; }

@@ -132,18 +132,18 @@ fn who_calls_counts() {
 #[test]
 fn lists_and_responses_of_a_slow_nic() {
     need_node!();
-    let node = Served::start(&["--fault", "delay=10ms"]);
+    let node = Served::start(&["--fault", "delay=50ms"]);
     let time = |threads: &str, commands: &str| {
         let start = Instant::now();
         let storm = [CLIENT, "storm", DEVICE, "0", threads, commands];
         assert_eq!(printed(&node.enter(&storm)), "ok");
         start.elapsed()
     };
-    // As many slow commands by one thread and by eight, which overlap: enough that the start
-    // of the programs on a busy machine does not matter.
-    let (serial, parallel) = (time("1", "256"), time("8", "32"));
-    assert!(parallel * 2 < serial, "{parallel:?}, {serial:?}");
-}
+    // As many slow commands by one thread and by eight. Four of these share an open file, and where
+    // its windows can be mapped, the kernel lets them write one after another: half the time is the
+    // best.
+    let (serial, parallel) = (time("1", "64"), time("8", "8"));
+    assert!(parallel * 4 < serial * 3, "{parallel:?}, {serial:?}");
 
 #[test]
 fn commands_are_traced() {

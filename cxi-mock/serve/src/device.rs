@@ -63,15 +63,16 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
         Ok(backing) => backing,
         Err(error) => return reply.error(error.into()),
     };
-    let file = Arc::new(OpenFile {
+    let id = backing.as_ref().map(super::windows::Backing::id);
+    // Nothing of the file is held here when the program hears of it, which may close it at once.
+    let handle = FileHandle(server.keep(OpenFile {
         client,
         function: function.number,
         inode,
         backing,
-    });
-    let handle = FileHandle(server.keep(Arc::clone(&file)));
-    match &file.backing {
-        Some(backing) => reply.opened_passthrough(handle, FLAGS, backing.id()),
+    }));
+    match id {
+        Some(id) => reply.opened_passthrough(handle, FLAGS, &id),
         None => reply.opened(handle, FLAGS | FopenFlags::FOPEN_STREAM),
     }
 }

@@ -237,10 +237,10 @@ impl Server {
     }
 
     /// Keeps an open file; returns its handle.
-    pub(crate) fn keep(&self, file: Arc<OpenFile>) -> u64 {
+    pub(crate) fn keep(&self, file: OpenFile) -> u64 {
         let handle = self.next_file.fetch_add(1, Ordering::Relaxed);
         let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
-        files.insert(handle, file);
+        files.insert(handle, Arc::new(file));
         handle
     }
 

@@ -21,7 +21,7 @@ use cxi_mock::Client;
 /// The memory behind the windows of an open file, in the hands of the kernel.
 #[derive(Debug)]
 pub(crate) struct Backing {
-    id: BackingId,
+    id: Arc<BackingId>,
     probe: Probe,
 }
 
@@ -32,12 +32,12 @@ impl Backing {
         let memory = client.window_memory()?;
         Ok(Self {
             probe: Probe::new(&memory)?,
-            id: reply.open_backing(&*memory)?,
+            id: Arc::new(reply.open_backing(&*memory)?),
         })
     }
 
-    pub(crate) fn id(&self) -> &BackingId {
-        &self.id
+    pub(crate) fn id(&self) -> Arc<BackingId> {
+        Arc::clone(&self.id)
     }
 
     /// Whether a program has the file open, or has a window of it mapped.
