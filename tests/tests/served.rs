@@ -144,6 +144,7 @@ fn lists_and_responses_of_a_slow_nic() {
     // best.
     let (serial, parallel) = (time("1", "64"), time("8", "8"));
     assert!(parallel * 4 < serial * 3, "{parallel:?}, {serial:?}");
+}
 
 #[test]
 fn commands_are_traced() {
