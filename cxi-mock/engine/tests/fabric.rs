@@ -278,7 +278,7 @@ fn what_is_always_lost_is_given_up() {
 
 /// What comes back late reaches neither memory nor objects that have changed hands.
 #[test]
-fn late_answers_find_nobody() {
+fn late_answers_are_dropped() {
     let (fabric, mut here, mut there) = pair();
     let there_memory: Vec<u8> = vec![9; 4096];
     there.memory.put(BUFFER, &there_memory);
@@ -291,7 +291,7 @@ fn late_answers_find_nobody() {
     here.engine.remove_queue(TXQ);
     here.engine.remove_queue(7);
     here.engine.remove_region(1);
-    // Somebody else has the numbers now.
+    // Another one has the numbers now.
     here.add_tx(TXQ, false);
     here.add_tx(7, false);
     here.region_with(1, BUFFER, 4096, true, true);

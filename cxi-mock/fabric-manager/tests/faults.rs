@@ -64,7 +64,7 @@ fn silence_lasts_until_the_client_gives_up() {
 }
 
 #[test]
-fn nobody_listens_for_a_while() {
+fn no_server_listens_for_a_while() {
     let manager = MockFabricManager::start().unwrap();
     manager.set_listening(false).unwrap();
     assert_eq!(

@@ -10,7 +10,7 @@ use support::{reserve, send, tree};
 
 const TREES: &str = "POST /fabric/collectives/multicasts";
 
-/// A fabric manager, and what its switches were programmed with since somebody looked.
+/// A fabric manager, and what its switches were programmed with since the last look.
 struct Site {
     manager: MockFabricManager,
     seen: Arc<Mutex<Vec<String>>>,

@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_make_their_folders() {
+    fn paths_make_their_directories() {
         let mut tree = Tree::new();
         tree.value("properties/nid", || "0x100");
         tree.link("driver", "../driver");

@@ -117,7 +117,7 @@ fn a_nic_that_cannot_be_used_is_listed_with_the_reason() {
 }
 
 #[test]
-fn a_folder_that_cannot_be_read_is_an_error() {
+fn a_directory_that_cannot_be_read_is_an_error() {
     let tree = Tree::new();
     let class = tree.sys().join("class/cxi_user");
     fs::remove_dir(&class).unwrap();

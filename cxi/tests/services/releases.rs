@@ -136,7 +136,7 @@ fn exclusive_vnis_are_exclusive_or_an_error() {
                     text.contains("cannot promise that no other service gets VNI 50"),
                     "{text}"
                 );
-                // Somebody has it already: then that is what the error is about.
+                // It is taken already: then that is what the error is about.
                 let holder = services.create(&modest(50).build().unwrap()).unwrap();
                 let error = services.create(&spec).unwrap_err();
                 let ErrorKind::VniTaken(conflict) = error.kind() else {

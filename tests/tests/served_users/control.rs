@@ -12,7 +12,7 @@ use crate::node::{
 };
 
 #[test]
-fn nobody_enters_the_node_of_another_user() {
+fn the_node_of_another_user_cannot_be_entered() {
     need_node!(node::root("give a directory to another user"));
     let node = Served::start(&[]);
     chown(node.dir(), Some(1234), None).expect("the directory can be given away");

@@ -149,7 +149,7 @@ fn rule_5_5_only_reductions_go_to_multicast_trees() {
         rig.put(&command);
         assert_eq!(rig.event(EQ).code(), ReturnCode::INVALID_DFA_FORMAT);
     }
-    // It has left. Whether somebody is there nobody knows.
+    // It has left. Whether it arrives is not known.
     rig.put(&to_tree(put(49), reduction));
     let ack = rig.event(EQ).initiator();
     assert_eq!((ack.return_code, ack.mlength), (ReturnCode::OK, 49));

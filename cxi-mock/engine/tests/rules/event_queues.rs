@@ -143,7 +143,7 @@ fn rules_3_4_3_10_a_block_is_written_again_when_it_is_acknowledged() {
         assert_eq!(rig.event(5).initiator().user_ptr, number);
     }
     assert_eq!(rig.try_event(5), None);
-    // Lost events are reported once, until somebody takes note.
+    // Lost events are reported once, until they are acknowledged.
     let reader = rig.readers.get_mut(&5).unwrap();
     reader.state.event_drop_seq_no = true;
     reader.store(&mut rig.engine, 5);

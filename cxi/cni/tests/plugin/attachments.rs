@@ -209,7 +209,7 @@ fn two_interfaces_of_a_pod_are_two_attachments() {
 }
 
 #[test]
-fn records_of_an_earlier_boot_name_nobody() {
+fn records_of_an_earlier_boot_are_ignored() {
     let pod = pod!();
     let site = Site::new();
     site.add("one", &pod).unwrap();

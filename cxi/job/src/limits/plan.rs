@@ -372,7 +372,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_is_known_to_hold_is_not_there() {
+    fn what_has_no_known_holder_is_left_out() {
         let cut = Cut {
             device: DeviceId::new(1),
             resource: Resource::Cts,

@@ -10,7 +10,7 @@ use cxi_mock::MockNode;
 use crate::around::{Act, around, node_of};
 use crate::support::{allocate, devices, id, job, mock, node, pool, user_services, vni};
 
-/// Somebody destroys service 2, and another job gets its id.
+/// Service 2 is destroyed, and another job gets its id.
 fn taken_over(mock: &MockNode) -> Act {
     let (device, other) = (devices(mock).remove(0), node(mock));
     Box::new(move || {
