@@ -18,10 +18,10 @@ pub fn run(data: &[u8]) {
         if let Some(node) = told(MockNode::restore(&snapshot)) {
             restored(&node);
         }
-    } else if let Ok(config) = serde_json::from_slice::<NicConfig>(data) {
-        if let Some(nic) = told(Nic::new(config)) {
-            used(&nic);
-        }
+    } else if let Ok(config) = serde_json::from_slice::<NicConfig>(data)
+        && let Some(nic) = told(Nic::new(config))
+    {
+        used(&nic);
     }
 }
 
