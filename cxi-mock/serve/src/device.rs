@@ -14,6 +14,7 @@ use super::credentials;
 use super::memory;
 use super::server::{Function, OpenFile, Server};
 use super::trace::Noted;
+use super::windows::Backing;
 
 /// The size that the device shows as a file: writes never get there.
 pub(crate) const SIZE: u64 = 1 << 50;
@@ -63,7 +64,7 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
         Ok(backing) => backing,
         Err(error) => return reply.error(error.into()),
     };
-    let id = backing.as_ref().map(super::windows::Backing::id);
+    let id = backing.as_ref().map(Backing::id);
     // Nothing of the file is held here when the program hears of it, which may close it at once.
     let handle = FileHandle(server.keep(OpenFile {
         client,

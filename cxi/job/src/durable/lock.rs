@@ -19,9 +19,9 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
@@ -31,7 +31,7 @@ use cxi::kernel_file::open_regular_with;
 use cxi_ioctl::Errno;
 use nix::libc::O_NOFOLLOW;
 
-use super::{create_dir, directory_of, give};
+use super::{create_dir, directory_of, inherit};
 
 /// How long to wait for a lock by default.
 const WAIT: Duration = Duration::from_secs(60);
@@ -166,7 +166,7 @@ impl FileLock {
             // After a boot /run/cxi does not exist.
             create_dir(directory)?;
             let file = open(true)?;
-            give(&file, Some(fs::metadata(directory)?.uid()), None)?;
+            inherit(&file, directory)?;
             Ok(file)
         };
         // Another process may create it between the first two.

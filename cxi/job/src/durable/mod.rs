@@ -88,7 +88,6 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
         Owner::Set { .. } => None,
     };
     let directory = directory_of(path);
-    let keeper = fs::metadata(directory)?.uid();
     let mut builder = tempfile::Builder::new();
     let prefix = new_prefix(path);
     builder.prefix(&prefix).suffix(NEW);
@@ -101,11 +100,14 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
     match (&before, owner) {
         (Some(before), _) => own_like(new.as_file(), before)?,
         (None, Owner::Set { uid, mode }) => {
-            give(new.as_file(), Some(uid.unwrap_or(keeper)), None)?;
+            match uid {
+                Some(_) => give(new.as_file(), uid, None)?,
+                None => inherit(new.as_file(), directory)?,
+            }
             let mode = Permissions::from_mode(mode);
             new.as_file().set_permissions(mode)?;
         }
-        (None, Owner::Kept) => give(new.as_file(), Some(keeper), None)?,
+        (None, Owner::Kept) => inherit(new.as_file(), directory)?,
     }
     new.write_all(bytes)?;
     new.as_file().sync_all()?;
@@ -165,7 +167,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
                 .read(true)
                 .custom_flags(flags)
                 .open(path)?;
-            give(&new, Some(fs::metadata(parent)?.uid()), None)
+            inherit(&new, parent)
         }
     }
 }
@@ -202,6 +204,11 @@ fn abandoned(path: &Path) -> Vec<PathBuf> {
 fn own_like(file: &File, like: &Metadata) -> io::Result<()> {
     give(file, Some(like.uid()), Some(like.gid()))?;
     file.set_permissions(like.permissions())
+}
+
+/// Gives what was just created to the owner of its directory.
+fn inherit(new: &File, directory: &Path) -> io::Result<()> {
+    give(new, Some(fs::metadata(directory)?.uid()), None)
 }
 
 /// Gives a file to a user, so that its owner can read what root wrote.
