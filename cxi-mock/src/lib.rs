@@ -113,9 +113,9 @@ pub use fault_spec::{FaultSpec, InvalidFault};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::Identity;
-pub use nic::{Nic, Wake};
+pub use nic::{Inconsistency, Nic, NicSnapshot, SnapshotError, Wake};
 pub use node::MockNode;
-pub use snapshot::{Inconsistency, NicSnapshot, NodeSnapshot, SnapshotError};
+pub use snapshot::NodeSnapshot;
 pub use state::{
     AccessEntryState, EntryState, NicState, ObjectCounts, ProfileState, ResourceGroupState,
     ResourceState, RgidState, RxProfileState, TxProfileState,

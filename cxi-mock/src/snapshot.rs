@@ -1,17 +1,9 @@
-//! What outlives open files: services, profiles, pools, identifiers.
-//!
-//! A snapshot consists of the driver's own types, as they are when no file is open. It may come
-//! from outside: each number, limit and reference is checked before anything is made of it, so that
-//! a restored NIC is one that a driver could have.
+//! What outlives the open files of a node's NICs.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cxi_ioctl::Errno;
-
 use crate::data_path::Wire;
-use crate::nic::{Group, Pools, Profile, Rx, Tx};
-use crate::{LoadError, MockNode, Nic, NicConfig};
+use crate::{MockNode, Nic, NicSnapshot, SnapshotError};
 
 /// Format of the snapshots that this version writes and reads.
 const SNAPSHOT_VERSION: u32 = 1;
@@ -48,86 +40,6 @@ fn supported<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u32, D::Error>
             "the snapshot has format {found}: this version reads format {SNAPSHOT_VERSION}"
         ))),
     }
-}
-
-/// The persistent state of a NIC.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[non_exhaustive]
-pub struct NicSnapshot {
-    /// The NIC's configuration.
-    pub config: NicConfig,
-    /// By id.
-    pub(crate) services: BTreeMap<u32, Group>,
-    /// By id.
-    pub(crate) tx_profiles: BTreeMap<u32, Profile<Tx>>,
-    /// By id.
-    pub(crate) rx_profiles: BTreeMap<u32, Profile<Rx>>,
-    /// Pools that are taken, leaked ones included.
-    pub(crate) pools: Pools,
-}
-
-/// Why a snapshot cannot be restored.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SnapshotError {
-    /// The driver does not load with its configuration.
-    #[error("the snapshot's configuration is bad: {0}")]
-    Config(#[from] LoadError),
-    /// It contradicts itself.
-    #[error("the snapshot contradicts itself: {0}")]
-    Inconsistent(#[from] Inconsistency),
-}
-
-/// What is inconsistent in a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum Inconsistency {
-    /// The default service is missing.
-    #[error("service 1, the default service, is missing")]
-    NoDefaultService,
-    /// A number that is out of range, or occurs twice.
-    #[error("{what} {id} is out of range or in use twice")]
-    Number {
-        /// What it is the number of.
-        what: &'static str,
-        /// The number.
-        id: u32,
-    },
-    /// A service keeps a profile that does not exist.
-    #[error("service {service} keeps profile {profile}, which does not exist")]
-    NoProfile {
-        /// The service.
-        service: u32,
-        /// The profile.
-        profile: u32,
-    },
-    /// Reservations exceed what there is.
-    #[error("service {service} reserves more than the NIC has left, or its limits are invalid")]
-    Limits {
-        /// The service.
-        service: u32,
-    },
-    /// An access entry that the driver would refuse.
-    #[error("access entries of {what} {id}: {errno}")]
-    Access {
-        /// What the entries belong to.
-        what: &'static str,
-        /// Which one.
-        id: u32,
-        /// The driver's error.
-        errno: Errno,
-    },
-    /// VNIs of a profile are already taken.
-    #[error(
-        "profile {id} has VNI {vni}, which conflicts with another profile or does not start a block"
-    )]
-    Vni {
-        /// The profile.
-        id: u32,
-        /// Its VNI.
-        vni: u16,
-    },
 }
 
 impl MockNode {

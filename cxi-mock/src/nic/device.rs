@@ -20,9 +20,10 @@ use super::parts::registers::Registers;
 use super::parts::rgid::Rgids;
 use super::parts::services::Services;
 use super::parts::vnis::Vnis;
+use super::snapshot::NicSnapshot;
 use crate::data_path::DataPath;
 use crate::rules::Rules;
-use crate::{Hazard, HazardKind, ModuleParameters, NicConfig, NicSnapshot};
+use crate::{Hazard, HazardKind, ModuleParameters, NicConfig};
 
 /// The complete state of a NIC's driver. The commands (in `command`, by family) work on it; each
 /// part keeps its own fields consistent.

@@ -4,7 +4,9 @@ mod boot;
 pub(crate) mod command;
 pub(crate) mod device;
 mod dump;
+mod inconsistency;
 mod parts;
+mod snapshot;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,13 +17,11 @@ use cxi_ioctl::abi::device::DevInfoUse;
 
 use crate::data_path::DataPath;
 use crate::{
-    Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig, NicSnapshot,
-    NicState, SnapshotError,
+    Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig, NicState,
 };
 use device::{Device, Keeper};
-pub(crate) use parts::group::Group;
-pub(crate) use parts::pools::Pools;
-pub(crate) use parts::profile::{Profile, Rx, Tx};
+pub use inconsistency::Inconsistency;
+pub use snapshot::{NicSnapshot, SnapshotError};
 
 /// A mock NIC with its driver loaded.
 ///
@@ -52,8 +52,10 @@ impl Nic {
     /// The snapshot contradicts itself, or its configuration is bad.
     pub fn restore(snapshot: &NicSnapshot) -> Result<Arc<Self>, SnapshotError> {
         let mut device = Device::empty(&snapshot.config)?;
-        device.vnis.restore(snapshot)?;
-        device.services.restore(snapshot, &device.vnis)?;
+        let (tx, rx) = (&snapshot.tx_profiles, &snapshot.rx_profiles);
+        device.vnis.restore(tx, rx)?;
+        let (services, pools) = (&snapshot.services, &snapshot.pools);
+        device.services.restore(services, pools, &device.vnis)?;
         for (_, group) in device.services.iter() {
             device.wire_pools(group);
         }

@@ -9,8 +9,8 @@ use super::ids::Ids;
 use super::pid::PidTable;
 use super::table::Table;
 use crate::Credentials;
+use crate::nic::inconsistency::Inconsistency;
 use crate::rules::Rules;
-use crate::snapshot::Inconsistency;
 
 /// More than a driver could make: keeps a broken snapshot from asking for the memory.
 const MOST_PROFILES: u32 = 1 << 20;

@@ -1,5 +1,7 @@
 //! The services with their resource groups, and what is reserved for them.
 
+use std::collections::BTreeMap;
+
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{DEFAULT_SVC_ID, RSRC_LE, RSRC_TLE, RsrcLimits, SvcFailInfo};
 
@@ -9,8 +11,8 @@ use super::ids::Ids;
 use super::pools::Pools;
 use super::table::Table;
 use super::vnis::Vnis;
+use crate::nic::inconsistency::Inconsistency;
 use crate::rules::Rules;
-use crate::snapshot::{Inconsistency, NicSnapshot};
 use crate::state::ResourceState;
 
 /// More than a driver could make: keeps a broken snapshot from asking for the memory.
@@ -224,11 +226,12 @@ impl Services {
     /// leaked.
     pub(crate) fn restore(
         &mut self,
-        snapshot: &NicSnapshot,
+        snapshot: &BTreeMap<u32, Group>,
+        pools: &Pools,
         vnis: &Vnis,
     ) -> Result<(), Inconsistency> {
         let what = "service";
-        let mut groups: Vec<_> = snapshot.services.iter().collect();
+        let mut groups: Vec<_> = snapshot.iter().collect();
         groups.sort_by_key(|(_, group)| group.seq);
         for (&id, group) in groups {
             if !(DEFAULT_SVC_ID..MOST_SERVICES).contains(&id) {
@@ -252,9 +255,9 @@ impl Services {
         if self.groups.get(DEFAULT_SVC_ID).is_none() {
             return Err(Inconsistency::NoDefaultService);
         }
-        let ids = snapshot.services.keys().copied().collect();
+        let ids = snapshot.keys().copied().collect();
         self.ids = Ids::with_taken(DEFAULT_SVC_ID, LAST_ID, &ids);
-        self.pools.mark(&snapshot.pools);
+        self.pools.mark(pools);
         Ok(())
     }
 

@@ -12,8 +12,8 @@ use super::ids::Ids;
 use super::pid::PidTable;
 use super::profile::{Lookup, Profile, Profiles, Rx, Tx};
 use crate::Credentials;
+use crate::nic::inconsistency::Inconsistency;
 use crate::rules::Rules;
-use crate::snapshot::{Inconsistency, NicSnapshot};
 
 /// Slots of the VNI table.
 pub(crate) const VNI_SLOTS: u32 = 256;
@@ -68,10 +68,14 @@ impl Vnis {
     }
 
     /// The profiles of a snapshot.
-    pub(crate) fn restore(&mut self, snapshot: &NicSnapshot) -> Result<(), Inconsistency> {
+    pub(crate) fn restore(
+        &mut self,
+        tx: &BTreeMap<u32, Profile<Tx>>,
+        rx: &BTreeMap<u32, Profile<Rx>>,
+    ) -> Result<(), Inconsistency> {
         let exclusive = self.rules.exact_vnis_exclusive;
-        self.tx = Profiles::restore(&snapshot.tx_profiles, "TX profile", exclusive)?;
-        self.rx = Profiles::restore(&snapshot.rx_profiles, "RX profile", exclusive)?;
+        self.tx = Profiles::restore(tx, "TX profile", exclusive)?;
+        self.rx = Profiles::restore(rx, "RX profile", exclusive)?;
         let mut slots = BTreeSet::new();
         for id in self.rx.iter().filter_map(|(_, rx)| rx.extra.vni_slot) {
             if id >= VNI_SLOTS || !slots.insert(id) {
