@@ -2,10 +2,10 @@
 
 mod rig;
 
-use cxi_engine::{EventFlags, PortalOptions};
+use cxi_engine::EventFlags;
 use cxi_hw::{Class, CommandByte, CtOp, DmaOp, PtlteState, TargetOp};
 use proptest::prelude::*;
-use rig::{BUFFER, EQ, PORTAL, Rig, TARGET_EQ, TGQ, TRIGQ, TXQ, entry, overflow};
+use rig::*;
 
 /// Memory of another process, in the same NIC.
 const OTHER_RGID: u16 = 44;
@@ -21,11 +21,7 @@ fn rig() -> Rig {
     rig.add_eq(40, 64, EventFlags::empty());
     rig.add_ct(40);
     rig.rgid = rgid;
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
-    );
+    rig.portal(PORTAL, 0, FLOW);
     rig.append(&entry(1, 0, (1 << 56) - 1));
     rig.append(&overflow(2, BUFFER, 65_536));
     rig
@@ -125,9 +121,9 @@ proptest! {
             rig.readers[&EQ].word.0.store(word, std::sync::atomic::Ordering::Release);
             rig.engine.ring_event_queue(EQ);
             for doorbell in cxi_engine::CounterDoorbell::ALL {
-                rig.engine.ring_counter(rig::CT, doorbell, word);
+                rig.engine.ring_counter(CT, doorbell, word);
             }
-            rig.store(TXQ, &[&rig::put(1).encode()]);
+            rig.store(TXQ, &[&put(1).encode()]);
             run(&mut rig);
             rig.set_state(PORTAL, PtlteState(word.to_le_bytes()[0] & 7), 0xff_ffff);
         }

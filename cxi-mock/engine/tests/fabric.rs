@@ -5,9 +5,9 @@ mod rig;
 use cxi_engine::{Fabric, FabricFaults, PortalOptions, Settings};
 use cxi_hw::{
     AtomicOp, AtomicType, Class, CommandByte, DmaAtomic, DmaFlags, DmaOp, EventType, FullDma,
-    ReturnCode, TargetCommand, TargetFlags,
+    ReturnCode, TargetFlags,
 };
-use rig::{BUFFER, CT, EQ, LAC, Rig, TARGET_EQ, TXQ, With, WithOffset, entry, message, padded};
+use rig::*;
 
 const HERE: u32 = 0x10;
 const THERE: u32 = 0x20;
@@ -17,13 +17,9 @@ fn pair() -> (Fabric, Rig, Rig) {
     let fabric = Fabric::new();
     let here = Rig::on(fabric.clone(), HERE, Settings::default());
     let mut there = Rig::on(fabric.clone(), THERE, Settings::default());
-    there.portal(rig::PORTAL, 0, PortalOptions::IS_MATCHING);
+    there.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
     let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET | TargetFlags::EVENT_CT_COMM;
-    there.append(&TargetCommand {
-        flags,
-        ct: CT,
-        ..entry(1, BUFFER, 0x10_0000)
-    });
+    there.append(&entry(1, BUFFER, 0x10_0000).with_flags(flags).with_ct(CT));
     there.event(TARGET_EQ);
     (fabric, here, there)
 }
@@ -57,25 +53,25 @@ fn a_put_and_a_get_from_nic_to_nic() {
     assert_eq!(here.events(EQ), []);
     run(&fabric, &mut here, &mut there);
     assert_eq!(there.memory.bytes(BUFFER + 64, 17), b"across the fabric");
-    assert_eq!(there.events(TARGET_EQ), [(EventType::PUT, ReturnCode::OK)]);
-    assert_eq!(here.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(there.events(TARGET_EQ), [PUT]);
+    assert_eq!(here.events(EQ), [ACK]);
     there.memory.put(BUFFER, &[7; 3000]);
     here.store(TXQ, &[&to(DmaOp::GET, 3000).encode()]);
     run(&fabric, &mut here, &mut there);
     assert!(here.memory.bytes(BUFFER, 3000) == [7; 3000]);
-    assert_eq!(here.events(EQ), [(EventType::REPLY, ReturnCode::OK)]);
+    assert_eq!(here.events(EQ), [REPLY]);
 }
 
 #[test]
 fn a_rendezvous_from_nic_to_nic() {
     let (fabric, mut here, mut there) = pair();
     here.portal(5, 255, PortalOptions::IS_MATCHING);
-    here.append(&TargetCommand {
-        ptlte_index: 5,
-        flags: TargetFlags::OP_GET,
-        ignore_bits: u64::MAX,
-        ..entry(9, 0, (1 << 56) - 1)
-    });
+    here.append(
+        &entry(9, 0, (1 << 56) - 1)
+            .with_portal(5)
+            .with_flags(TargetFlags::OP_GET)
+            .with_ignore_bits(u64::MAX),
+    );
     there.append(
         &entry(2, BUFFER + 0x10_0000, 0x10_0000)
             .with_flags(TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL)
@@ -83,19 +79,17 @@ fn a_rendezvous_from_nic_to_nic() {
     );
     let data: Vec<u8> = (0..50_000_u32).map(|at| at.to_le_bytes()[1]).collect();
     here.memory.put(BUFFER, &data);
-    let command = FullDma {
-        flags: DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET,
-        remote_offset: BUFFER,
-        eager_length: 256,
-        rendezvous_id: 3,
-        match_bits: 4,
-        ..to(DmaOp::RENDEZVOUS_PUT, 50_000)
-    };
+    let command = to(DmaOp::RENDEZVOUS_PUT, 50_000)
+        .with_flags(DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET)
+        .with_offset(BUFFER)
+        .with_eager(256)
+        .with_rendezvous(3)
+        .with_match_bits(4);
     here.store(TXQ, &[&command.encode()]);
     run(&fabric, &mut here, &mut there);
     assert!(there.memory.bytes(BUFFER + 0x10_0000, 50_000) == data);
     let reply = there.events(TARGET_EQ).pop();
-    assert_eq!(reply, Some((EventType::REPLY, ReturnCode::OK)));
+    assert_eq!(reply, Some(REPLY));
 }
 
 #[test]
@@ -103,10 +97,7 @@ fn a_nic_that_is_gone_is_unreachable() {
     let (fabric, mut here, there) = pair();
     drop(there);
     here.put(&to(DmaOp::PUT, 1));
-    assert_eq!(
-        here.events(EQ),
-        [(EventType::ACK, ReturnCode::UNDELIVERABLE)]
-    );
+    assert_eq!(here.events(EQ), [ack(ReturnCode::UNDELIVERABLE)]);
     assert!(fabric.is_idle());
 }
 
@@ -118,14 +109,7 @@ fn another_process_is_out_of_reach() {
     here.profile(0, 77);
     here.add_tx(9, false);
     // Another's event queue and counter.
-    for command in [
-        to(DmaOp::PUT, 0),
-        FullDma {
-            eq: 0,
-            ct: CT,
-            ..to(DmaOp::PUT, 0)
-        },
-    ] {
+    for command in [to(DmaOp::PUT, 0), to(DmaOp::PUT, 0).with_eq(0).with_ct(CT)] {
         here.add_tx(9, false);
         here.submit(9, &[&command.encode()]);
         assert_eq!(
@@ -136,18 +120,8 @@ fn another_process_is_out_of_reach() {
     // Another's memory.
     here.add_tx(9, false);
     here.add_eq(50, 64, cxi_engine::EventFlags::empty());
-    here.submit(
-        9,
-        &[&FullDma {
-            eq: 50,
-            ..to(DmaOp::PUT, 8)
-        }
-        .encode()],
-    );
-    assert_eq!(
-        here.events(50),
-        [(EventType::ACK, ReturnCode::NO_TRANSLATION)]
-    );
+    here.submit(9, &[&to(DmaOp::PUT, 8).with_eq(50).encode()]);
+    assert_eq!(here.events(50), [ack(ReturnCode::NO_TRANSLATION)]);
 }
 
 #[test]
@@ -156,10 +130,7 @@ fn another_vni_is_another_world() {
     here.profile(0, 77);
     here.store(TXQ, &[&to(DmaOp::PUT, 8).encode()]);
     run(&fabric, &mut here, &mut there);
-    assert_eq!(
-        here.events(EQ),
-        [(EventType::ACK, ReturnCode::VNI_NOT_FOUND)]
-    );
+    assert_eq!(here.events(EQ), [ack(ReturnCode::VNI_NOT_FOUND)]);
     assert_eq!(there.events(TARGET_EQ), []);
 }
 
@@ -218,7 +189,7 @@ fn faults_are_mended() {
         });
         here.memory.put(BUFFER, &1_u64.to_le_bytes());
         for round in 0..ROUNDS {
-            here.store(TXQ, &[&padded(&add_one().encode(), 128)]);
+            here.store(TXQ, &[&add_one().encode()]);
             run(&fabric, &mut here, &mut there);
             assert_eq!(here.memory.word(BUFFER + 8), round, "{faults:?}");
         }
@@ -267,10 +238,7 @@ fn what_is_always_lost_is_given_up() {
         &[&to(DmaOp::PUT, 8).encode(), &to(DmaOp::PUT, 4).encode()],
     );
     run(&fabric, &mut here, &mut there);
-    assert_eq!(
-        here.events(EQ),
-        [(EventType::ACK, ReturnCode::UNDELIVERABLE); 2]
-    );
+    assert_eq!(here.events(EQ), [ack(ReturnCode::UNDELIVERABLE); 2]);
     // Each was sent 32 times.
     let counted = here.engine.telemetry();
     assert_eq!((counted.timeouts, counted.retries), (2 * 32, 2 * 31));
@@ -286,7 +254,7 @@ fn late_answers_are_dropped() {
     let fetch = add_one();
     here.add_tx(7, false);
     here.store(TXQ, &[&get.encode()]);
-    here.store(7, &[&padded(&fetch.encode(), 128)]);
+    here.store(7, &[&fetch.encode()]);
     here.engine.run_until_idle();
     here.engine.remove_queue(TXQ);
     here.engine.remove_queue(7);
@@ -359,10 +327,7 @@ fn an_operation_under_way_ends_when_its_target_dies() {
         fabric.tick();
         here.engine.run_until_idle();
     }
-    assert_eq!(
-        here.events(EQ),
-        [(EventType::ACK, ReturnCode::UNDELIVERABLE)]
-    );
+    assert_eq!(here.events(EQ), [ack(ReturnCode::UNDELIVERABLE)]);
 }
 
 /// A NIC that comes back counts its operations from the start, under an address whose answers

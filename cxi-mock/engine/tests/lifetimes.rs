@@ -9,12 +9,9 @@ use cxi_engine::{
     CounterDoorbell, EntryPool, EventBuffer, EventFlags, Fabric, FabricFaults, PortalOptions,
     Settings,
 };
-use cxi_hw::{CtOp, DmaFlags, DmaOp, FullDma, List, PtlteState, TargetCommand, TargetFlags};
+use cxi_hw::{CtOp, DmaFlags, DmaOp, List, PtlteState, TargetFlags};
 use proptest::prelude::*;
-use rig::{
-    BUFFER, BUFFER_LEN, CT, EQ, PORTAL, Rig, TARGET_EQ, TGQ, TRIGQ, TXQ, With, counter, entry,
-    message, overflow, padded, unlink,
-};
+use rig::*;
 
 /// NIC addresses.
 const NIDS: [u32; 2] = [0x10, 0x20];
@@ -88,18 +85,18 @@ fn make(rig: &mut Rig) {
     rig.add_eq(TARGET_EQ, 64, EventFlags::TARGET_LONG);
     rig.add_ct(CT);
     rig.region(1, BUFFER, BUFFER_LEN);
-    let options = PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL;
+    let options = FLOW;
     rig.portal_disabled(PORTAL, 0, options);
     rig.portal_disabled(SOURCE, 255, PortalOptions::IS_MATCHING);
     for portal in [PORTAL, SOURCE] {
         rig.set_state(portal, PtlteState::ENABLED, 0xff_ffff);
     }
-    rig.append(&TargetCommand {
-        ptlte_index: SOURCE,
-        flags: TargetFlags::OP_GET,
-        ignore_bits: u64::MAX,
-        ..entry(9, 0, (1 << 56) - 1)
-    });
+    rig.append(
+        &entry(9, 0, (1 << 56) - 1)
+            .with_portal(SOURCE)
+            .with_flags(TargetFlags::OP_GET)
+            .with_ignore_bits(u64::MAX),
+    );
 }
 
 fn change(rig: &mut Rig, act: &Act) {
@@ -127,16 +124,14 @@ fn change(rig: &mut Rig, act: &Act) {
 fn act_at(rig: &mut Rig, peer: u32, act: &Act) {
     match act {
         Act::Send(op, len, bits) => {
-            let command = FullDma {
-                flags: DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET,
-                remote_offset: if *op == DmaOp::RENDEZVOUS_PUT {
+            let command = message(*op, peer, BUFFER, *len)
+                .with_flags(DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET)
+                .with_offset(if *op == DmaOp::RENDEZVOUS_PUT {
                     BUFFER
                 } else {
                     0
-                },
-                eager_length: 64,
-                ..message(*op, peer, BUFFER, *len)
-            };
+                })
+                .with_eager(64);
             rig.store(TXQ, &[&command.with_match_bits(*bits).encode()]);
         }
         Act::Receive(bits, once) => {
@@ -146,11 +141,7 @@ fn act_at(rig: &mut Rig, peer: u32, act: &Act) {
                 | TargetFlags::EVENT_CT_COMM;
             flags.set(TargetFlags::USE_ONCE, *once);
             let receive = entry(5, BUFFER + 0x20_0000, u64::from(LONG));
-            let receive = TargetCommand {
-                flags,
-                restart_seq: true,
-                ..receive
-            };
+            let receive = receive.with_flags(flags).with_restart(true);
             rig.store(TGQ, &[&receive.with_match_bits(*bits).encode()]);
         }
         Act::Overflow => rig.store(TGQ, &[&overflow(6, BUFFER + 0x20_0000, 0x1c_0000).encode()]),
@@ -160,7 +151,7 @@ fn act_at(rig: &mut Rig, peer: u32, act: &Act) {
         }
         Act::State(state) => {
             let command = cxi_hw::SetState {
-                command: rig::target(cxi_hw::TargetOp::SETSTATE),
+                command: target(cxi_hw::TargetOp::SETSTATE),
                 ptlte_state: PtlteState(*state),
                 ptlte_index: PORTAL,
                 drop_count: 0xff_ffff,
@@ -171,9 +162,9 @@ fn act_at(rig: &mut Rig, peer: u32, act: &Act) {
         Act::Trigger(threshold) => {
             let mut command = counter(CtOp::TRIG_INC, CT);
             (command.trig_ct, command.threshold, command.ct_success) = (CT, *threshold, 1);
-            rig.store(TRIGQ, &[&padded(&command.encode(), 64)]);
+            rig.store(TRIGQ, &[&command.encode()]);
         }
-        Act::Cancel => rig.store(TRIGQ, &[&padded(&counter(CtOp::CANCEL, CT).encode(), 64)]),
+        Act::Cancel => rig.store(TRIGQ, &[&counter(CtOp::CANCEL, CT).encode()]),
         Act::Count => rig.engine.ring_counter(CT, CounterDoorbell::AddSuccess, 1),
         Act::Step(steps) => {
             for _ in 0..*steps {

@@ -3,9 +3,9 @@
 mod rig;
 
 use cxi_engine::PortalOptions;
-use cxi_hw::{EventType, FullDma, List, MatchId, ReturnCode, TargetCommand, TargetFlags, TargetOp};
+use cxi_hw::{EventType, List, MatchId, ReturnCode, TargetFlags, TargetOp};
 use proptest::prelude::*;
-use rig::{BUFFER, EQ, PORTAL, Rig, TARGET_EQ, With, entry, overflow, put, search, unlink};
+use rig::*;
 
 /// What a program does. Numbers are small, so that they meet.
 #[derive(Clone, Debug)]
@@ -247,7 +247,7 @@ impl Model {
 }
 
 fn sender(number: u32) -> MatchId {
-    MatchId::new(number, rig::NID, 9)
+    MatchId::new(number, NID, 9)
 }
 
 fn send(rig: &mut Rig, act: &Act) {
@@ -262,21 +262,19 @@ fn send(rig: &mut Rig, act: &Act) {
             let mut flags = command.flags;
             flags.set(TargetFlags::USE_ONCE, it.once);
             flags.set(TargetFlags::MANAGE_LOCAL, it.managed);
-            rig.append(&TargetCommand {
-                flags,
-                match_bits: it.bits,
-                ignore_bits: it.ignore,
-                match_id: it.from.map_or(MatchId::ANY, sender),
-                ..command
-            });
+            rig.append(
+                &command
+                    .with_flags(flags)
+                    .with_match_bits(it.bits)
+                    .with_ignore_bits(it.ignore)
+                    .with_match_id(it.from.map_or(MatchId::ANY, sender)),
+            );
         }
         // Each sender is a process with a queue of its own.
         Act::Put { bits, from, len } => {
-            let command = FullDma {
-                initiator: sender(*from),
-                ..put(*len)
-            }
-            .with_match_bits(*bits);
+            let command = put(*len)
+                .with_initiator(sender(*from))
+                .with_match_bits(*bits);
             let queue = 10 + u16::try_from(*from).unwrap();
             rig.submit(queue, &[&command.encode()]);
         }
@@ -292,10 +290,7 @@ fn send(rig: &mut Rig, act: &Act) {
             } else {
                 TargetOp::SEARCH
             };
-            let mut command = TargetCommand {
-                ignore_bits: *ignore,
-                ..search(op, 99, *bits)
-            };
+            let mut command = search(op, 99, *bits).with_ignore_bits(*ignore);
             command.flags.set(TargetFlags::USE_ONCE, *once);
             rig.append(&command);
         }

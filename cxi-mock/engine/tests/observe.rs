@@ -6,10 +6,9 @@ use std::sync::{Arc, Mutex};
 
 use cxi_engine::{ObservedOperation, Observer, PortalOptions};
 use cxi_hw::{
-    DmaOp, EventType, FullDma, InitiatorShort, List, MatchId, PtlteState, ReturnCode,
-    TargetCommand, TargetFlags,
+    DmaOp, EventType, InitiatorShort, List, MatchId, PtlteState, ReturnCode, TargetFlags,
 };
-use rig::{BUFFER, EQ, NID, PORTAL, Rig, TARGET_EQ, TXQ, VNI, entry, message, overflow, put};
+use rig::*;
 
 #[derive(Debug, Default)]
 struct Seen {
@@ -47,21 +46,12 @@ fn watched() -> (Rig, Arc<Mutex<Seen>>) {
 fn an_operation_is_seen_once_wherever_it_ends() {
     let (mut rig, seen) = watched();
     let pid = 5 << 23 | NID;
-    let command = FullDma {
-        initiator: MatchId(pid),
-        ..put(16)
-    };
+    let command = put(16).with_initiator(MatchId(pid));
     rig.store(TXQ, &[&command.encode()]);
     // Nobody at that index, nobody at that address, no such memory.
-    let missing = FullDma {
-        index_ext: 9,
-        ..command
-    };
+    let missing = command.with_index(9);
     let nowhere = message(DmaOp::GET, 0x99, BUFFER, 8);
-    let unmapped = FullDma {
-        local_addr: 1 << 50,
-        ..command
-    };
+    let unmapped = command.with_local_addr(1 << 50);
     for command in [missing, nowhere, unmapped] {
         rig.store(TXQ, &[&command.encode()]);
     }
@@ -109,16 +99,11 @@ fn events_are_seen_as_they_are_written_and_when_they_are_lost() {
 #[test]
 fn a_snapshot_shows_states_entries_and_unexpected_messages() {
     let (mut rig, _) = watched();
-    let managed = TargetCommand {
-        match_bits: 0,
-        ignore_bits: u64::MAX,
-        ..overflow(9, BUFFER + 0x1000, 0x800)
-    };
+    let managed = overflow(9, BUFFER + 0x1000, 0x800)
+        .with_match_bits(0)
+        .with_ignore_bits(u64::MAX);
     rig.append(&managed);
-    let unexpected = FullDma {
-        match_bits: 0xfe,
-        ..put(24)
-    };
+    let unexpected = put(24).with_match_bits(0xfe);
     rig.store(TXQ, &[&unexpected.encode()]);
     rig.engine.run_until_idle();
     let portals = rig.engine.portals();
@@ -149,10 +134,7 @@ fn telemetry_counts_events_by_type_and_requests_by_operation() {
     let (mut rig, _) = watched();
     let before = rig.engine.telemetry();
     let command = put(16);
-    let missing = FullDma {
-        index_ext: 9,
-        ..command
-    };
+    let missing = command.with_index(9);
     let get = message(DmaOp::GET, NID, BUFFER, 8);
     for command in [command, command, missing, get] {
         rig.store(TXQ, &[&command.encode()]);

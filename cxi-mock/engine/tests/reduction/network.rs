@@ -2,10 +2,10 @@
 
 use cxi_engine::{Fabric, FabricFaults, MulticastTree, PortalOptions, Settings};
 use cxi_hw::reduction::{ReductionPacket, Sequence};
-use cxi_hw::{DmaFlags, DmaOp, EventType, FabricAddress, IdcHeader, TargetCommand, TargetFlags};
+use cxi_hw::{DmaFlags, DmaOp, EventType, FabricAddress, IdcHeader, TargetFlags};
 
 use crate::participant::{Completion, Contribution, Leaf, Root, Sent};
-use crate::rig::{self, BUFFER, BUFFER_LEN, Rig, TARGET_EQ, TXQ};
+use crate::rig::{self, BUFFER, BUFFER_LEN, Rig, TARGET_EQ, TXQ, TargetWith};
 
 /// The tree.
 pub(crate) const TREE: u16 = 0x1234;
@@ -29,11 +29,13 @@ pub(crate) fn member(fabric: &Fabric, nid: u32) -> Rig {
     let mut nic = Rig::on(fabric.clone(), nid, Settings::default());
     nic.portal(rig::PORTAL, 0, PortalOptions::USE_LONG_EVENT);
     nic.engine.map_multicast(1, TREE.into(), rig::PORTAL);
-    nic.append(&TargetCommand {
-        flags: TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::EVENT_LINK_DISABLE,
-        min_free: 64,
-        ..rig::entry(1, BUFFER, BUFFER_LEN as u64)
-    });
+    nic.append(
+        &rig::entry(1, BUFFER, BUFFER_LEN as u64)
+            .with_flags(
+                TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::EVENT_LINK_DISABLE,
+            )
+            .with_min_free(64),
+    );
     let quiet = DmaFlags::EVENT_SEND_DISABLE | DmaFlags::EVENT_SUCCESS_DISABLE;
     let flags = DmaFlags::RESTRICTED | DmaFlags::REDUCTION | quiet;
     nic.submit(TXQ, &[&rig::c_state(flags).encode()]);

@@ -11,6 +11,33 @@ use cxi_hw::{
 
 use super::memory::{Memory, Ring, Word};
 
+/// Kind and code of an event.
+pub type What = (EventType, ReturnCode);
+
+pub const ACK: What = (EventType::ACK, ReturnCode::OK);
+pub const REPLY: What = (EventType::REPLY, ReturnCode::OK);
+pub const SEND: What = (EventType::SEND, ReturnCode::OK);
+pub const PUT: What = (EventType::PUT, ReturnCode::OK);
+pub const GET: What = (EventType::GET, ReturnCode::OK);
+pub const PUT_OVERFLOW: What = (EventType::PUT_OVERFLOW, ReturnCode::OK);
+pub const RENDEZVOUS: What = (EventType::RENDEZVOUS, ReturnCode::OK);
+pub const LINK: What = (EventType::LINK, ReturnCode::OK);
+pub const UNLINK: What = (EventType::UNLINK, ReturnCode::OK);
+pub const SEARCH: What = (EventType::SEARCH, ReturnCode::OK);
+
+pub const fn ack(code: ReturnCode) -> What {
+    (EventType::ACK, code)
+}
+
+pub const fn link(code: ReturnCode) -> What {
+    (EventType::LINK, code)
+}
+
+/// A command that stopped its queue.
+pub const fn failed(code: ReturnCode) -> What {
+    (EventType::COMMAND_FAILURE, code)
+}
+
 /// An event as it was in the ring.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Event(pub Vec<u8>);
@@ -22,6 +49,10 @@ impl Event {
 
     pub fn code(&self) -> ReturnCode {
         ReturnCode(self.0[self.0.len() - 1] & 63)
+    }
+
+    pub fn what(&self) -> What {
+        (self.kind(), self.code())
     }
 
     pub fn initiator(&self) -> InitiatorShort {

@@ -1,8 +1,9 @@
 //! Commands as programs write them.
 
 use cxi_hw::{
-    CState, Class, CommandByte, CtCommand, CtOp, DmaFlags, DmaOp, FabricAddress, FullDma,
-    IdcHeader, IdcMessage, List, MatchId, TargetCommand, TargetFlags, TargetOp,
+    CState, Class, CommandByte, CompareOp, CtCommand, CtOp, DmaAtomic, DmaFlags, DmaOp,
+    FabricAddress, FullDma, IdcHeader, IdcMessage, List, MatchId, TargetCommand, TargetFlags,
+    TargetOp,
 };
 
 use super::{BUFFER, EQ, LAC, NID, PORTAL};
@@ -150,52 +151,82 @@ pub fn overflow(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
     }
 }
 
-/// Commands with other match bits and flags.
-pub trait With: Sized {
-    type Flags;
-
-    #[must_use]
-    fn with_match_bits(self, match_bits: u64) -> Self;
-
-    #[must_use]
-    fn with_flags(self, flags: Self::Flags) -> Self;
-}
-
-impl With for TargetCommand {
-    type Flags = TargetFlags;
-
-    fn with_match_bits(self, match_bits: u64) -> Self {
-        Self { match_bits, ..self }
-    }
-
-    fn with_flags(self, flags: TargetFlags) -> Self {
-        Self { flags, ..self }
-    }
-}
-
-impl With for FullDma {
-    type Flags = DmaFlags;
-
-    fn with_match_bits(self, match_bits: u64) -> Self {
-        Self { match_bits, ..self }
-    }
-
-    fn with_flags(self, flags: DmaFlags) -> Self {
-        Self { flags, ..self }
-    }
-}
-
-/// Commands with another offset at the target.
-pub trait WithOffset {
-    #[must_use]
-    fn with_offset(self, remote_offset: u64) -> Self;
-}
-
-impl WithOffset for FullDma {
-    fn with_offset(self, remote_offset: u64) -> Self {
-        Self {
-            remote_offset,
-            ..self
+/// Setters, so that a test says only what is special about its command.
+macro_rules! setters {
+    ($($with:ident for $command:ty { $($set:ident $field:ident: $type:ty,)* })*) => {$(
+        pub trait $with: Sized {
+            $(#[must_use] fn $set(self, $field: $type) -> Self;)*
         }
+
+        impl $with for $command {
+            $(fn $set(self, $field: $type) -> Self { Self { $field, ..self } })*
+        }
+    )*};
+}
+
+setters! {
+    DmaWith for FullDma {
+        with_command command: CommandByte,
+        with_flags flags: DmaFlags,
+        with_lac lac: u8,
+        with_dfa dfa: FabricAddress,
+        with_index index_ext: u8,
+        with_offset remote_offset: u64,
+        with_local_addr local_addr: u64,
+        with_len request_len: u32,
+        with_eager eager_length: u32,
+        with_rendezvous rendezvous_id: u8,
+        with_ct ct: u16,
+        with_eq eq: u16,
+        with_initiator initiator: MatchId,
+        with_match_bits match_bits: u64,
+        with_header header_data: u64,
+        with_user_ptr user_ptr: u64,
     }
+    AtomicWith for DmaAtomic {
+        with_flags flags: DmaFlags,
+        with_offset remote_offset: u64,
+        with_read_addr local_read_addr: u64,
+        with_write_addr local_write_addr: u64,
+        with_cswap cswap_op: CompareOp,
+        with_second op2_word1: u64,
+        with_second_high op2_word2: u64,
+        with_ct ct: u16,
+    }
+    TargetWith for TargetCommand {
+        with_command command: CommandByte,
+        with_list ptl_list: List,
+        with_portal ptlte_index: u16,
+        with_flags flags: TargetFlags,
+        with_ct ct: u16,
+        with_restart restart_seq: bool,
+        with_length length: u64,
+        with_min_free min_free: u32,
+        with_match_id match_id: MatchId,
+        with_match_bits match_bits: u64,
+        with_ignore_bits ignore_bits: u64,
+    }
+    CtWith for CtCommand {
+        with_command command: CommandByte,
+        with_trig_ct trig_ct: u16,
+        with_threshold threshold: u64,
+        with_eq eq: u16,
+        with_success ct_success: u64,
+        with_failure ct_failure: u8,
+        sets_success set_ct_success: bool,
+        sets_failure set_ct_failure: bool,
+    }
+}
+
+impl FullDmaTo for FullDma {
+    fn to(self, nid: u32, pid: u32, index: u32) -> Self {
+        let (dfa, index_ext) = FabricAddress::unicast(nid, pid, index, 9);
+        self.with_dfa(dfa).with_index(index_ext)
+    }
+}
+
+/// Where a command goes.
+pub trait FullDmaTo {
+    #[must_use]
+    fn to(self, nid: u32, pid: u32, index: u32) -> Self;
 }

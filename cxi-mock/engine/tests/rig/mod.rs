@@ -20,8 +20,8 @@ use std::sync::Arc;
 
 use cxi_engine::{
     CommunicationProfile, Counter, CounterDoorbell, Engine, EntryPool, EventBuffer, EventFlags,
-    EventQueue, Fabric, Portal, PortalOptions, Region, Settings, TargetQueue, Thresholds,
-    TransmitQueue, UpdatePolicy, WriteBack,
+    EventQueue, Fabric, PoolLimits, Portal, PortalOptions, Region, Settings, TargetQueue,
+    Thresholds, TransmitQueue, UpdatePolicy, WriteBack,
 };
 use cxi_hw::{
     CtOp, CtWriteback, EqState, EventType, FullDma, PtlteState, ReturnCode, SetState,
@@ -42,11 +42,18 @@ pub const EQ: u16 = 1;
 pub const TARGET_EQ: u16 = 2;
 pub const PORTAL: u16 = 1;
 pub const CT: u16 = 1;
+/// Options of a PtlTE that matches with flow control.
+pub const FLOW: PortalOptions = PortalOptions::IS_MATCHING.union(PortalOptions::EN_FLOWCTRL);
 /// Memory of the process that the NIC may use.
 pub const BUFFER: u64 = 0x10_0000;
 pub const BUFFER_LEN: usize = 0x40_0000;
 /// Where a process keeps event rings and write-backs.
 const PRIVATE: u64 = 0x1000_0000;
+
+/// A pool of entries without a reservation.
+pub const fn up_to(max: u16) -> PoolLimits {
+    PoolLimits { reserved: 0, max }
+}
 
 /// A NIC and the process that uses it.
 pub struct Rig {
@@ -69,8 +76,13 @@ impl Rig {
 
     /// A NIC with a PtlTE that matches, without entries.
     pub fn matching() -> Self {
+        Self::with_portal(PortalOptions::IS_MATCHING)
+    }
+
+    /// A NIC with a PtlTE, without entries.
+    pub fn with_portal(options: PortalOptions) -> Self {
         let mut rig = Self::new();
-        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        rig.portal(PORTAL, 0, options);
         rig
     }
 
@@ -279,9 +291,16 @@ impl Rig {
     }
 
     /// All events of a queue, by kind and code.
-    pub fn events(&mut self, eq: u16) -> Vec<(EventType, ReturnCode)> {
-        std::iter::from_fn(|| self.try_event(eq).map(|event| (event.kind(), event.code())))
-            .collect()
+    pub fn events(&mut self, eq: u16) -> Vec<What> {
+        std::iter::from_fn(|| self.try_event(eq).map(|event| event.what())).collect()
+    }
+
+    pub fn kinds(&mut self, eq: u16) -> Vec<EventType> {
+        self.events(eq).into_iter().map(|event| event.0).collect()
+    }
+
+    pub fn codes(&mut self, eq: u16) -> Vec<ReturnCode> {
+        self.events(eq).into_iter().map(|event| event.1).collect()
     }
 
     pub fn set_state(&mut self, number: u16, state: PtlteState, drop_count: u32) {
@@ -313,7 +332,7 @@ impl Rig {
     pub fn count(&mut self, ct: u16, va: u64) -> (u64, u8) {
         self.memory.put(va, &[0; 8]);
         let command = counter(CtOp::GET, ct);
-        self.submit(TXQ, &[&padded(&command.encode(), 64)]);
+        self.submit(TXQ, &[&command.encode()]);
         self.written_back(va).unwrap()
     }
 

@@ -1,7 +1,7 @@
 //! 5: addresses and who sends.
 
 use cxi_engine::{PortalOptions, Settings};
-use cxi_hw::{DmaFlags, EventType, FabricAddress, FullDma, MatchId, ReturnCode, TargetCommand};
+use cxi_hw::{DmaFlags, EventType, FabricAddress, FullDma, MatchId, ReturnCode};
 
 use crate::rig::*;
 
@@ -13,11 +13,7 @@ fn rule_5_1_pid_and_index_of_an_address() {
         rig.engine.map_portal(1, pid, index, PORTAL);
         rig.append(&entry(7, BUFFER, 64));
         let (dfa, index_ext) = FabricAddress::unicast(NID, pid.into(), index.into(), 9);
-        rig.put(&FullDma {
-            dfa,
-            index_ext,
-            ..put(1)
-        });
+        rig.put(&put(1).with_dfa(dfa).with_index(index_ext));
         assert_eq!(rig.event(EQ).code(), ReturnCode::OK, "{pid} {index}");
     }
 }
@@ -36,14 +32,8 @@ fn rule_5_2_all_ones_are_wildcards() {
         (MatchId::new(5, NID + 1, 9), false),
         (MatchId::new(6, 0x7f_ffff, 9), false),
     ] {
-        rig.append(&TargetCommand {
-            match_id: id,
-            ..entry(7, BUFFER, 64)
-        });
-        rig.put(&FullDma {
-            initiator: sender,
-            ..put(1)
-        });
+        rig.append(&entry(7, BUFFER, 64).with_match_id(id));
+        rig.put(&put(1).with_initiator(sender));
         assert_eq!(rig.event(EQ).code() == ReturnCode::OK, matches, "{id:x?}");
         rig.append(&unlink(cxi_hw::List::PRIORITY, 7));
     }
@@ -52,25 +42,11 @@ fn rule_5_2_all_ones_are_wildcards() {
 /// A NIC address of all ones is a rank like others where ranks count.
 #[test]
 fn rule_5_2_ranks() {
-    let mut rig = Rig::new();
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::USE_LOGICAL,
-    );
-    rig.append(&TargetCommand {
-        match_id: MatchId::new(511, 0xf_ffff, 9),
-        ..entry(7, BUFFER, 64)
-    });
-    rig.put(&FullDma {
-        initiator: MatchId::new(5, 3, 9),
-        ..put(1)
-    });
+    let mut rig = Rig::with_portal(PortalOptions::IS_MATCHING | PortalOptions::USE_LOGICAL);
+    rig.append(&entry(7, BUFFER, 64).with_match_id(MatchId::new(511, 0xf_ffff, 9)));
+    rig.put(&put(1).with_initiator(MatchId::new(5, 3, 9)));
     assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
-    rig.put(&FullDma {
-        initiator: MatchId::new(5, 0xf_ffff, 9),
-        ..put(1)
-    });
+    rig.put(&put(1).with_initiator(MatchId::new(5, 0xf_ffff, 9)));
     assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
 }
 
@@ -92,11 +68,7 @@ fn rule_5_4_where_nobody_is() {
     rig.append(&entry(7, BUFFER, 64));
     let to = |nid, pid, index| {
         let (dfa, index_ext) = FabricAddress::unicast(nid, pid, index, 9);
-        FullDma {
-            dfa,
-            index_ext,
-            ..put(1)
-        }
+        put(1).with_dfa(dfa).with_index(index_ext)
     };
     for (command, code, at_target) in [
         (to(NID, 1, 0), ReturnCode::PTLTE_NOT_FOUND, true),
@@ -134,10 +106,10 @@ fn a_portal_is_found_by_vni_then_profile_then_pid() {
 fn rule_5_5_only_reductions_go_to_multicast_trees() {
     let mut rig = Rig::new();
     let reduction = DmaFlags::RESTRICTED | DmaFlags::REDUCTION;
-    let to_tree = |command: FullDma, flags| FullDma {
-        dfa: FabricAddress::multicast(7, 3),
-        flags: command.flags | flags,
-        ..command
+    let to_tree = |command: FullDma, flags| {
+        command
+            .with_dfa(FabricAddress::multicast(7, 3))
+            .with_flags(command.flags | flags)
     };
     for command in [
         to_tree(put(1), DmaFlags::empty()),

@@ -6,7 +6,7 @@ use cxi_hw::{CtCommand, CtOp, CtWriteback};
 use crate::rig::*;
 
 fn submit(rig: &mut Rig, command: &CtCommand) {
-    rig.submit(TRIGQ, &[&padded(&command.encode(), 64)]);
+    rig.submit(TRIGQ, &[&command.encode()]);
 }
 
 #[test]
@@ -49,32 +49,21 @@ fn rule_4_2_what_writes_back() {
     );
     let get = counter(CtOp::GET, CT);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &get)), Some((9, 1)));
-    let inc = CtCommand {
-        ct_success: 2,
-        ..counter(CtOp::INC, CT)
-    };
+    let inc = counter(CtOp::INC, CT).with_success(2);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &inc)), None);
-    let set = CtCommand {
-        ct_success: 100,
-        set_ct_success: true,
-        ..counter(CtOp::SET, CT)
-    };
+    let set = counter(CtOp::SET, CT).with_success(100).sets_success(true);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 1)));
-    let event = CtCommand {
-        trig_ct: CT,
-        threshold: 101,
-        ..counter(CtOp::TRIG_EVENT, 0)
-    };
+    let event = counter(CtOp::TRIG_EVENT, 0)
+        .with_trig_ct(CT)
+        .with_threshold(101);
     assert_eq!(
         written(&mut rig, &|rig| submit(rig, &event)),
         Some((100, 1))
     );
-    let set = CtCommand {
-        trig_ct: CT,
-        ct_failure: 7,
-        set_ct_failure: true,
-        ..counter(CtOp::TRIG_SET, CT)
-    };
+    let set = counter(CtOp::TRIG_SET, CT)
+        .with_trig_ct(CT)
+        .with_failure(7)
+        .sets_failure(true);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 7)));
 }
 
@@ -162,55 +151,33 @@ fn rule_4_7_set_and_inc_and_cancel() {
     rig.add_ct(2);
     submit(
         &mut rig,
-        &CtCommand {
-            ct_success: 5,
-            ct_failure: 6,
-            ..counter(CtOp::INC, CT)
-        },
+        &counter(CtOp::INC, CT).with_success(5).with_failure(6),
     );
     assert_eq!(rig.count(CT, wb), (5, 6));
     submit(
         &mut rig,
-        &CtCommand {
-            ct_success: 50,
-            ct_failure: 60,
-            set_ct_success: true,
-            ..counter(CtOp::SET, CT)
-        },
+        &counter(CtOp::SET, CT)
+            .with_success(50)
+            .with_failure(60)
+            .sets_success(true),
     );
     assert_eq!(rig.count(CT, wb), (50, 6));
     submit(
         &mut rig,
-        &CtCommand {
-            ct_success: 9,
-            ct_failure: 60,
-            set_ct_failure: true,
-            ..counter(CtOp::SET, CT)
-        },
+        &counter(CtOp::SET, CT)
+            .with_success(9)
+            .with_failure(60)
+            .sets_failure(true),
     );
     assert_eq!(rig.count(CT, wb), (50, 60));
     // The counter to cancel is `ct`, not `trig_ct`.
-    let waits = CtCommand {
-        trig_ct: CT,
-        threshold: 1 << 40,
-        ..counter(CtOp::TRIG_SET, 2)
-    };
+    let waits = counter(CtOp::TRIG_SET, 2)
+        .with_trig_ct(CT)
+        .with_threshold(1 << 40);
     submit(&mut rig, &waits);
-    submit(
-        &mut rig,
-        &CtCommand {
-            trig_ct: CT,
-            ..counter(CtOp::CANCEL, 2)
-        },
-    );
+    submit(&mut rig, &counter(CtOp::CANCEL, 2).with_trig_ct(CT));
     assert_eq!(rig.engine.commands_in_flight(TRIGQ), 1);
-    submit(
-        &mut rig,
-        &CtCommand {
-            trig_ct: 2,
-            ..counter(CtOp::CANCEL, CT)
-        },
-    );
+    submit(&mut rig, &counter(CtOp::CANCEL, CT).with_trig_ct(2));
     assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
 }
 

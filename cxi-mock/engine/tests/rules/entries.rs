@@ -5,15 +5,8 @@ use cxi_hw::{DmaOp, EventType, FullDma, List, ReturnCode, TargetCommand, TargetF
 
 use crate::rig::*;
 
-const LINK: (EventType, ReturnCode) = (EventType::LINK, ReturnCode::OK);
-const PUT: (EventType, ReturnCode) = (EventType::PUT, ReturnCode::OK);
-const UNLINK: (EventType, ReturnCode) = (EventType::UNLINK, ReturnCode::OK);
-
 fn with(command: TargetCommand, flags: TargetFlags) -> TargetCommand {
-    TargetCommand {
-        flags: command.flags | flags,
-        ..command
-    }
+    command.with_flags(command.flags | flags)
 }
 
 fn limit(rig: &mut Rig, max: u16) {
@@ -25,10 +18,7 @@ fn limit(rig: &mut Rig, max: u16) {
 fn rule_7_1_an_append_is_answered() {
     let mut rig = Rig::matching();
     for list in [List::PRIORITY, List::OVERFLOW, List::REQUEST] {
-        rig.append(&TargetCommand {
-            ptl_list: list,
-            ..entry(9, BUFFER, 64)
-        });
+        rig.append(&entry(9, BUFFER, 64).with_list(list));
         let event = rig.event(TARGET_EQ);
         assert_eq!(
             (event.kind(), event.code(), event.0.len()),
@@ -42,10 +32,7 @@ fn rule_7_1_an_append_is_answered() {
     }
     rig.append(&with(entry(9, BUFFER, 64), TargetFlags::EVENT_LINK_DISABLE));
     assert_eq!(rig.events(TARGET_EQ), []);
-    rig.append(&TargetCommand {
-        ptl_list: List::UNEXPECTED,
-        ..entry(9, BUFFER, 64)
-    });
+    rig.append(&entry(9, BUFFER, 64).with_list(List::UNEXPECTED));
     assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_INVALID_ARG);
 }
 
@@ -58,21 +45,12 @@ fn rule_7_2_no_space_closes_the_list() {
         rig.append(&quiet(id));
     }
     let failed = rig.event(TARGET_EQ);
-    assert_eq!(
-        (failed.kind(), failed.code()),
-        (EventType::LINK, ReturnCode::NO_SPACE)
-    );
+    assert_eq!(failed.what(), link(ReturnCode::NO_SPACE));
     assert_eq!(failed.long().buffer_id, 3);
     rig.append(&unlink(List::PRIORITY, 1));
     rig.append(&quiet(4));
-    assert_eq!(
-        rig.events(TARGET_EQ),
-        [UNLINK, (EventType::LINK, ReturnCode::NO_SPACE)]
-    );
-    rig.append(&TargetCommand {
-        restart_seq: true,
-        ..quiet(4)
-    });
+    assert_eq!(rig.events(TARGET_EQ), [UNLINK, link(ReturnCode::NO_SPACE)]);
+    rig.append(&quiet(4).with_restart(true));
     assert_eq!(rig.events(TARGET_EQ), []);
 }
 
@@ -87,7 +65,7 @@ fn rule_7_3_unexpected_messages_are_entries_of_the_pool() {
         rig.put(&put(1));
     }
     assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 4);
-    let codes: Vec<_> = rig.events(EQ).into_iter().map(|event| event.1).collect();
+    let codes = rig.codes(EQ);
     assert_eq!(codes[..3], [ReturnCode::OK; 3]);
     assert_eq!(codes[3], ReturnCode::NO_SPACE);
 }
@@ -104,7 +82,7 @@ fn rule_7_3_a_processing_element_has_so_many_entries() {
     for id in 1..=3 {
         rig.append(&entry(id, BUFFER, 64));
     }
-    let failed = (EventType::LINK, ReturnCode::NO_SPACE);
+    let failed = link(ReturnCode::NO_SPACE);
     assert_eq!(rig.events(TARGET_EQ), [LINK, LINK, failed]);
 }
 
@@ -126,10 +104,7 @@ fn rule_7_3_reservations() {
     let quiet = |id| with(entry(id, BUFFER, 64), TargetFlags::EVENT_LINK_DISABLE);
     rig.append(&quiet(1));
     rig.append(&quiet(2));
-    assert_eq!(
-        rig.events(TARGET_EQ),
-        [(EventType::LINK, ReturnCode::NO_SPACE)]
-    );
+    assert_eq!(rig.events(TARGET_EQ), [link(ReturnCode::NO_SPACE)]);
     assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 1);
 }
 
@@ -164,16 +139,13 @@ fn rule_7_5_unlink_by_list_and_buffer() {
     rig.append(&unlink(List::OVERFLOW, 5));
     let event = rig.event(TARGET_EQ);
     assert_eq!(
-        (event.kind(), event.code()),
+        event.what(),
         (EventType::UNLINK, ReturnCode::ENTRY_NOT_FOUND)
     );
     assert_eq!((event.long().buffer_id, event.0.len()), (5, 64));
     rig.append(&unlink(List::PRIORITY, 5));
     let event = rig.event(TARGET_EQ);
-    assert_eq!(
-        (event.kind(), event.code()),
-        (EventType::UNLINK, ReturnCode::OK)
-    );
+    assert_eq!(event.what(), UNLINK);
     assert!(!event.long().auto_unlinked);
     assert_eq!(event.long().buffer_id, 5);
 }
@@ -200,10 +172,7 @@ fn rule_7_6_use_once_unlinks_before_the_message_is_reported() {
 fn rule_7_6_min_free_unlinks_a_full_buffer() {
     let mut rig = Rig::matching();
     let managed = with(entry(5, BUFFER, 100), TargetFlags::MANAGE_LOCAL);
-    rig.append(&TargetCommand {
-        min_free: 40,
-        ..managed
-    });
+    rig.append(&managed.with_min_free(40));
     rig.event(TARGET_EQ);
     rig.put(&put(60));
     assert_eq!(rig.events(TARGET_EQ), [PUT]);
@@ -285,10 +254,7 @@ fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
     let mut rig = Rig::matching();
     let wb = rig.add_ct(CT);
     let flags = TargetFlags::OP_GET | TargetFlags::EVENT_CT_COMM;
-    rig.append(&TargetCommand {
-        ct: CT,
-        ..with(entry(5, BUFFER + 4096, 10), flags)
-    });
+    rig.append(&with(entry(5, BUFFER + 4096, 10), flags).with_ct(CT));
     rig.event(TARGET_EQ);
     rig.memory.put(BUFFER, &[1; 32]);
     for command in [
@@ -309,8 +275,7 @@ fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
 
 #[test]
 fn rule_7_11_portals_that_do_not_match_check_as_well() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
+    let mut rig = Rig::with_portal(PortalOptions::empty());
     rig.append(&entry(5, BUFFER, 10));
     rig.put(&put(11));
     assert_eq!(rig.event(EQ).code(), ReturnCode::OP_VIOLATION);
@@ -319,8 +284,7 @@ fn rule_7_11_portals_that_do_not_match_check_as_well() {
 #[test]
 fn rule_7_12_operations_have_to_be_allowed() {
     let code = |options: PortalOptions, flags: TargetFlags, command: &FullDma| {
-        let mut rig = Rig::new();
-        rig.portal(PORTAL, 0, options);
+        let mut rig = Rig::with_portal(options);
         rig.append(&entry(5, BUFFER, 64).with_flags(flags));
         rig.put(command);
         rig.event(EQ).code()

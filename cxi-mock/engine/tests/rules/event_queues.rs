@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use cxi_engine::{Effect, EventBuffer, EventFlags, PortalOptions, Thresholds};
-use cxi_hw::{
-    DmaFlags, EqStatus, EventSize, EventType, FullDma, PtlteState, ReturnCode, StateReason,
-};
+use cxi_hw::{DmaFlags, EqStatus, EventSize, EventType, PtlteState, ReturnCode, StateReason};
 
 use crate::quiet;
 use crate::rig::*;
@@ -24,11 +22,7 @@ fn rule_3_1_events_start_at_byte_64_and_wrap_to_there() {
     let mut rig = quiet();
     rig.add_eq(5, 64, EventFlags::empty());
     for round in 0..200_u32 {
-        rig.put(&FullDma {
-            eq: 5,
-            request_len: round % 8,
-            ..put(0)
-        });
+        rig.put(&put(0).with_eq(5).with_len(round % 8));
         assert_eq!(rig.event(5).initiator().mlength, round % 8);
     }
     assert_eq!(rig.memory.bytes(rig.readers[&5].va, 64), [0; 64]);
@@ -107,7 +101,7 @@ fn rule_3_3_the_last_bytes_come_last() {
             page: Box::new(memory::Word::default()),
         },
     );
-    rig.put(&FullDma { eq: 5, ..put(1) });
+    rig.put(&put(1).with_eq(5));
     let writes = watched.0.lock().unwrap().clone();
     let event = 0x8040;
     let [parts] = &writes[..] else {
@@ -127,11 +121,7 @@ fn rules_3_4_3_10_a_block_is_written_again_when_it_is_acknowledged() {
     let mut rig = quiet();
     rig.add_eq(5, 64, EventFlags::empty());
     let send = |rig: &mut Rig, user_ptr| {
-        rig.put(&FullDma {
-            eq: 5,
-            user_ptr,
-            ..put(1)
-        });
+        rig.put(&put(1).with_eq(5).with_user_ptr(user_ptr));
     };
     // 62 of 64 blocks hold events.
     for number in 0..63 {
@@ -170,7 +160,7 @@ fn rule_3_5_the_register_word_counts_as_it_is() {
 fn rule_3_6_events_of_a_queue_come_in_order() {
     let mut rig = quiet();
     for user_ptr in 0..50 {
-        rig.put(&FullDma { user_ptr, ..put(1) });
+        rig.put(&put(1).with_user_ptr(user_ptr));
     }
     for user_ptr in 0..50 {
         assert_eq!(rig.event(EQ).initiator().user_ptr, user_ptr);
@@ -181,7 +171,7 @@ fn rule_3_6_events_of_a_queue_come_in_order() {
 fn rule_3_7_long_events_by_flag() {
     let mut rig = quiet();
     rig.add_eq(5, 64, EventFlags::INITIATOR_LONG);
-    rig.put(&FullDma { eq: 5, ..put(9) });
+    rig.put(&put(9).with_eq(5));
     let ack = rig.event(5).0;
     let ack = cxi_hw::InitiatorLong::decode(ack.as_slice().try_into().unwrap());
     assert_eq!(
@@ -209,7 +199,7 @@ fn rule_3_8_fill_levels_write_the_status() {
         count: 2,
     };
     rig.add_eq_with(5, 64, EventFlags::empty(), thresholds, 0);
-    let send = |rig: &mut Rig| rig.put(&FullDma { eq: 5, ..put(1) });
+    let send = |rig: &mut Rig| rig.put(&put(1).with_eq(5));
     for _ in 0..30 {
         send(&mut rig);
     }
@@ -246,19 +236,15 @@ fn rules_3_9_3_10_a_full_queue_disables_a_portal_with_flow_control() {
         Thresholds::default(),
         10,
     );
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
-    );
+    rig.portal(PORTAL, 0, FLOW);
     rig.append(&entry(7, BUFFER, 64));
     rig.event(TARGET_EQ);
     for _ in 0..53 {
         rig.put(&put(1));
     }
     let acks = rig.events(EQ);
-    assert_eq!(acks[..52], [(EventType::ACK, ReturnCode::OK); 52]);
-    assert_eq!(acks[52..], [(EventType::ACK, ReturnCode::PT_DISABLED)]);
+    assert_eq!(acks[..52], [ACK; 52]);
+    assert_eq!(acks[52..], [ack(ReturnCode::PT_DISABLED)]);
     for _ in 0..52 {
         assert_eq!(rig.event(TARGET_EQ).kind(), EventType::PUT);
     }
@@ -285,13 +271,10 @@ fn rule_3_10_a_full_queue_refuses_without_flow_control() {
     let all_ok = rig.events(EQ).iter().all(|event| event.1 == ReturnCode::OK);
     assert!(all_ok);
     rig.put(&put(1));
-    assert_eq!(
-        rig.events(EQ),
-        [(EventType::ACK, ReturnCode::ENTRY_NOT_FOUND)]
-    );
+    assert_eq!(rig.events(EQ), [ack(ReturnCode::ENTRY_NOT_FOUND)]);
     rig.event(TARGET_EQ);
     rig.put(&put(1));
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.events(EQ), [ACK]);
 }
 
 #[test]

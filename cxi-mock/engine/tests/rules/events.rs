@@ -1,17 +1,13 @@
 //! 9: which event, where, how long.
 
 use cxi_engine::PortalOptions;
-use cxi_hw::{DmaFlags, DmaOp, EventType, FullDma, List, ReturnCode, TargetCommand, TargetFlags};
+use cxi_hw::{DmaFlags, DmaOp, EventType, FullDma, List, ReturnCode, TargetFlags};
 
 use crate::rig::*;
 
 fn append(rig: &mut Rig, flags: TargetFlags) {
     let flags = flags | TargetFlags::OP_PUT | TargetFlags::OP_GET;
-    rig.append(&TargetCommand {
-        flags,
-        ct: CT,
-        ..entry(1, BUFFER + 4096, 64)
-    });
+    rig.append(&entry(1, BUFFER + 4096, 64).with_flags(flags).with_ct(CT));
     rig.event(TARGET_EQ);
 }
 
@@ -20,20 +16,14 @@ fn rule_9_1_suppressed_events() {
     let mut rig = Rig::matching();
     append(&mut rig, TargetFlags::empty());
     let quiet = DmaFlags::EVENT_SUCCESS_DISABLE;
-    rig.put(&FullDma { eq: 0, ..put(1) });
+    rig.put(&put(1).with_eq(0));
     rig.put(&put(1).with_flags(quiet));
     assert_eq!(rig.events(EQ), []);
     rig.put(&put(65).with_flags(quiet));
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OP_VIOLATION)]);
+    assert_eq!(rig.events(EQ), [ack(ReturnCode::OP_VIOLATION)]);
     // SEND comes when the data has been read.
     rig.put(&put(1).with_flags(DmaFlags::empty()));
-    assert_eq!(
-        rig.events(EQ),
-        [
-            (EventType::SEND, ReturnCode::OK),
-            (EventType::ACK, ReturnCode::OK)
-        ]
-    );
+    assert_eq!(rig.events(EQ), [SEND, ACK]);
 }
 
 #[test]
@@ -44,11 +34,7 @@ fn rule_9_2_counting_at_the_initiator() {
     let mut counted = |flags: DmaFlags, command: FullDma| {
         let before = rig.count(CT, wb);
         let flags = flags | DmaFlags::EVENT_SUCCESS_DISABLE;
-        rig.put(&FullDma {
-            flags,
-            ct: CT,
-            ..command
-        });
+        rig.put(&command.with_flags(flags).with_ct(CT));
         let after = rig.count(CT, wb);
         (after.0 - before.0, after.1 - before.1)
     };
@@ -68,10 +54,7 @@ fn rule_9_2_counting_at_the_initiator() {
 fn rule_9_3_what_an_ack_says() {
     let mut rig = Rig::matching();
     rig.append(&overflow(2, BUFFER + 8192, 64));
-    rig.put(&FullDma {
-        user_ptr: 0x1234_5678_9abc,
-        ..put(8)
-    });
+    rig.put(&put(8).with_user_ptr(0x1234_5678_9abc));
     let ack = rig.event(EQ).initiator();
     assert_eq!((ack.user_ptr, ack.mlength), (0x1234_5678_9abc, 8));
     assert_eq!((ack.ptl_list, ack.tgt_error), (List::OVERFLOW, false));
@@ -109,12 +92,7 @@ fn rule_9_4_counting_at_the_target() {
 
 #[test]
 fn rule_9_5_what_a_long_event_says() {
-    let mut rig = Rig::new();
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::USE_LONG_EVENT,
-    );
+    let mut rig = Rig::with_portal(PortalOptions::IS_MATCHING | PortalOptions::USE_LONG_EVENT);
     let flags = TargetFlags::OP_PUT
         | TargetFlags::MANAGE_LOCAL
         | TargetFlags::USE_ONCE
@@ -125,12 +103,12 @@ fn rule_9_5_what_a_long_event_says() {
             .with_match_bits(0xabcd),
     );
     rig.event(TARGET_EQ);
-    rig.put(&FullDma {
-        header_data: 0x1111,
-        remote_offset: 0x2222,
-        match_bits: 0xabcd,
-        ..put(8)
-    });
+    rig.put(
+        &put(8)
+            .with_header(0x1111)
+            .with_offset(0x2222)
+            .with_match_bits(0xabcd),
+    );
     let event = rig.event(TARGET_EQ).long();
     assert_eq!(event.event_type, EventType::PUT);
     assert_eq!((event.header_data, event.match_bits), (0x1111, 0xabcd));
@@ -155,10 +133,7 @@ fn rule_9_6_entries_may_be_quiet() {
         assert_eq!(rig.events(TARGET_EQ).len(), put_events);
         // The memory behind the entry is gone.
         rig.engine.remove_region(1);
-        rig.put(&FullDma {
-            request_len: 0,
-            ..put(0)
-        });
+        rig.put(&put(0).with_len(0));
         assert_eq!(rig.events(TARGET_EQ).len(), put_events);
         rig.submit(
             TXQ,

@@ -26,12 +26,11 @@ mod triggered;
 
 use cxi_engine::PortalOptions;
 use cxi_hw::TargetFlags;
-use rig::{BUFFER, PORTAL, Rig, TARGET_EQ, With, entry};
+use rig::{BUFFER, Rig, TARGET_EQ, TargetWith, entry};
 
 /// A portal that takes restricted puts and says nothing, so that only the initiator reports.
 fn quiet() -> Rig {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
+    let mut rig = Rig::with_portal(PortalOptions::empty());
     rig.append(
         &entry(7, BUFFER + 4096, 4096)
             .with_flags(TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE),

@@ -1,7 +1,7 @@
 //! 15: memory.
 
 use cxi_engine::{Effect, EntryPool, PortalOptions};
-use cxi_hw::{DmaFlags, EventType, FullDma, ReturnCode, TargetFlags};
+use cxi_hw::{DmaFlags, FullDma, ReturnCode, TargetFlags};
 
 use crate::rig::*;
 
@@ -31,17 +31,9 @@ fn code(rig: &mut Rig, command: &FullDma) -> ReturnCode {
 #[test]
 fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
     let mut rig = rig();
-    let from = |local_addr| FullDma {
-        local_addr,
-        remote_offset: BUFFER,
-        ..put(8)
-    };
+    let from = |local_addr| put(8).with_local_addr(local_addr).with_offset(BUFFER);
     let to = |remote_offset| put(8).with_offset(remote_offset);
-    let into = |local_addr| FullDma {
-        local_addr,
-        remote_offset: BUFFER,
-        ..get(8)
-    };
+    let into = |local_addr| get(8).with_local_addr(local_addr).with_offset(BUFFER);
     let of = |remote_offset| get(8).with_offset(remote_offset);
     for (command, expected) in [
         (from(READ_ONLY), ReturnCode::OK),
@@ -56,30 +48,17 @@ fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
         (of(WRITE_ONLY), ReturnCode::PAGE_PERM_ERROR),
         // Several regions side by side.
         (
-            FullDma {
-                local_addr: WRITE_ONLY + 4000,
-                remote_offset: BUFFER,
-                ..get(200)
-            },
+            get(200)
+                .with_local_addr(WRITE_ONLY + 4000)
+                .with_offset(BUFFER),
             ReturnCode::OK,
         ),
         (
-            FullDma {
-                local_addr: BOTH + 4000,
-                remote_offset: BUFFER,
-                ..get(200)
-            },
+            get(200).with_local_addr(BOTH + 4000).with_offset(BUFFER),
             ReturnCode::NO_TRANSLATION,
         ),
         // Nothing needs nothing.
-        (
-            FullDma {
-                local_addr: 5,
-                remote_offset: 5,
-                ..put(0)
-            },
-            ReturnCode::OK,
-        ),
+        (put(0).with_local_addr(5).with_offset(5), ReturnCode::OK),
     ] {
         assert_eq!(code(&mut rig, &command), expected, "{command:x?}");
     }
@@ -88,21 +67,13 @@ fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
 #[test]
 fn rule_15_1_other_contexts_are_out_of_reach() {
     let mut rig = rig();
-    let lac = FullDma {
-        lac: LAC + 1,
-        remote_offset: BUFFER,
-        ..put(8)
-    };
+    let lac = put(8).with_lac(LAC + 1).with_offset(BUFFER);
     assert_eq!(code(&mut rig, &lac), ReturnCode::NO_TRANSLATION);
     // Another group's memory at the same addresses is another group's.
     rig.rgid = RGID + 1;
     rig.region_with(9, 0x9000_0000, 4096, true, true);
     rig.rgid = RGID;
-    let other = FullDma {
-        local_addr: 0x9000_0000,
-        remote_offset: BUFFER,
-        ..put(8)
-    };
+    let other = put(8).with_local_addr(0x9000_0000).with_offset(BUFFER);
     assert_eq!(code(&mut rig, &other), ReturnCode::NO_TRANSLATION);
 }
 
@@ -129,11 +100,7 @@ fn rule_15_4_memory_that_is_gone_is_an_error() {
     );
     let long = put(4096).with_offset(WRITE_ONLY);
     assert_eq!(code(&mut rig, &long), ReturnCode::SRC_ERROR);
-    let get = FullDma {
-        local_addr: BOTH,
-        remote_offset: BUFFER,
-        ..get(4096)
-    };
+    let get = get(4096).with_local_addr(BOTH).with_offset(BUFFER);
     assert_eq!(code(&mut rig, &get), ReturnCode::NO_TRANSLATION);
 }
 
@@ -167,16 +134,13 @@ fn long_copies_are_several_steps() {
     assert_eq!(rig.memory.bytes(there + 0x20_0000, 8), [0; 8]);
     rig.engine.run_until_idle();
     assert!(rig.memory.bytes(there, len) == data);
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.events(EQ), [ACK]);
     rig.memory.put(there, &vec![0; len]);
     rig.store(TXQ, &[&command.encode()]);
     assert!(rig.engine.step() && rig.engine.step() && rig.engine.step());
     rig.engine.remove_region(20);
     rig.engine.run_until_idle();
-    assert_eq!(
-        rig.events(EQ),
-        [(EventType::ACK, ReturnCode::NO_TRANSLATION)]
-    );
+    assert_eq!(rig.events(EQ), [ack(ReturnCode::NO_TRANSLATION)]);
     assert_eq!(rig.memory.bytes(there + 0x20_0000, 8), [0; 8]);
 }
 
@@ -186,17 +150,15 @@ fn a_portal_that_goes_during_a_copy() {
     let mut rig = rig();
     rig.store(
         TXQ,
-        &[&FullDma {
-            flags: DmaFlags::EVENT_SEND_DISABLE,
-            remote_offset: BUFFER + 0x20_0000,
-            ..put(0x20_0000)
-        }
-        .encode()],
+        &[&put(0x20_0000)
+            .with_flags(DmaFlags::EVENT_SEND_DISABLE)
+            .with_offset(BUFFER + 0x20_0000)
+            .encode()],
     );
     assert!(rig.engine.step() && rig.engine.step());
     rig.engine.remove_portal(PORTAL);
     rig.engine.run_until_idle();
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.events(EQ), [ACK]);
     assert_eq!(rig.events(TARGET_EQ), []);
 }
 
@@ -234,10 +196,7 @@ fn rule_15_4_a_long_copy_is_exact() {
         rig.append(
             &entry(1, remote, LONG.into()).with_flags(TargetFlags::OP_PUT | TargetFlags::OP_GET),
         );
-        rig.put(&FullDma {
-            local_addr: local,
-            ..command
-        });
+        rig.put(&command.with_local_addr(local));
         assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
         assert!(rig.memory.bytes(to, LONG as usize) == data, "get: {gets}");
         // Nothing before it or after it.

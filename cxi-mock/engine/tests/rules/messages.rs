@@ -2,17 +2,14 @@
 
 use cxi_engine::PortalOptions;
 use cxi_hw::{
-    DmaFlags, DmaOp, EventType, FullDma, List, MatchId, PtlteState, ReturnCode, StateReason,
-    TargetCommand, TargetFlags,
+    DmaFlags, DmaOp, EventType, List, MatchId, PtlteState, ReturnCode, StateReason, TargetCommand,
+    TargetFlags,
 };
 
 use crate::rig::*;
 
 fn request_list(buffer_id: u16) -> TargetCommand {
-    TargetCommand {
-        ptl_list: List::REQUEST,
-        ..overflow(buffer_id, BUFFER + 0x8000, 4096)
-    }
+    overflow(buffer_id, BUFFER + 0x8000, 4096).with_list(List::REQUEST)
 }
 
 #[test]
@@ -39,11 +36,11 @@ fn rule_8_1_the_order_of_lists() {
 #[test]
 fn rule_8_2_match_bits_and_ignore_bits() {
     let mut rig = Rig::matching();
-    rig.append(&TargetCommand {
-        match_bits: 0xff00,
-        ignore_bits: 0x00ff,
-        ..entry(1, BUFFER, 64)
-    });
+    rig.append(
+        &entry(1, BUFFER, 64)
+            .with_match_bits(0xff00)
+            .with_ignore_bits(0x00ff),
+    );
     for (bits, matches) in [
         (0xff00, true),
         (0xff77, true),
@@ -57,13 +54,12 @@ fn rule_8_2_match_bits_and_ignore_bits() {
 
 #[test]
 fn rule_8_2_portals_that_do_not_match_take_everything() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
-    rig.append(&TargetCommand {
-        match_bits: 9,
-        match_id: MatchId(0),
-        ..entry(1, BUFFER, 64)
-    });
+    let mut rig = Rig::with_portal(PortalOptions::empty());
+    rig.append(
+        &entry(1, BUFFER, 64)
+            .with_match_bits(9)
+            .with_match_id(MatchId(0)),
+    );
     rig.put(&put(1).with_match_bits(77));
     assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
 }
@@ -74,11 +70,7 @@ fn rule_8_3_a_message_that_was_asked_for() {
     rig.append(&entry(1, BUFFER + 4096, 64));
     rig.event(TARGET_EQ);
     rig.memory.put(BUFFER, b"payload");
-    rig.put(&FullDma {
-        header_data: 0x77,
-        remote_offset: 2,
-        ..put(7)
-    });
+    rig.put(&put(7).with_header(0x77).with_offset(2));
     assert_eq!(rig.memory.bytes(BUFFER + 4096, 10), b"\0\0payload\0");
     let event = rig.event(TARGET_EQ).short();
     assert_eq!(
@@ -121,18 +113,10 @@ fn rule_8_4_nothing_matches() {
     assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
     assert_eq!(rig.events(TARGET_EQ), []);
 
-    let mut rig = Rig::new();
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
-    );
+    let mut rig = Rig::with_portal(FLOW);
     rig.put(&put(1));
     rig.put(&put(1));
-    assert_eq!(
-        rig.events(EQ),
-        [(EventType::ACK, ReturnCode::PT_DISABLED); 2]
-    );
+    assert_eq!(rig.events(EQ), [ack(ReturnCode::PT_DISABLED); 2]);
     assert_eq!(
         rig.event(TARGET_EQ).state().reason,
         StateReason::FC_NO_MATCH
@@ -168,24 +152,20 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     for header_data in 1..=4 {
         rig.put(
-            &FullDma {
-                header_data,
-                remote_offset: 99,
-                ..put(10)
-            }
-            .with_match_bits(header_data % 2),
+            &put(10)
+                .with_header(header_data)
+                .with_offset(99)
+                .with_match_bits(header_data % 2),
         );
     }
     rig.events(TARGET_EQ);
     let flags = TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::EVENT_CT_OVERFLOW;
     rig.append(
-        &TargetCommand {
-            flags,
-            ct: CT,
-            min_free: 10,
-            ..entry(2, BUFFER, 25)
-        }
-        .with_match_bits(1),
+        &entry(2, BUFFER, 25)
+            .with_flags(flags)
+            .with_ct(CT)
+            .with_min_free(10)
+            .with_match_bits(1),
     );
     for (header_data, at, last) in [(1, 0, false), (3, 20, true)] {
         let event = rig.event(TARGET_EQ).long();
@@ -259,15 +239,11 @@ fn rule_8_9_restricted_puts_are_silent_at_the_target() {
         let wb = rig.add_ct(CT);
         rig.portal(PORTAL, 0, options);
         let flags = flags | TargetFlags::OP_PUT | TargetFlags::EVENT_CT_COMM;
-        rig.append(&TargetCommand {
-            flags,
-            ct: CT,
-            ..entry(1, BUFFER, 64)
-        });
+        rig.append(&entry(1, BUFFER, 64).with_flags(flags).with_ct(CT));
         rig.event(TARGET_EQ);
         let restricted = DmaFlags::RESTRICTED | DmaFlags::EVENT_SEND_DISABLE;
         rig.put(&put(8).with_flags(restricted));
-        assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+        assert_eq!(rig.events(EQ), [ACK]);
         assert_eq!(rig.events(TARGET_EQ).len(), events, "{options:?}");
         assert_eq!(rig.count(CT, wb).0, events as u64);
     }
@@ -275,26 +251,20 @@ fn rule_8_9_restricted_puts_are_silent_at_the_target() {
 
 #[test]
 fn rule_8_10_match_events() {
-    let mut rig = Rig::new();
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::EN_EVENT_MATCH,
-    );
+    let mut rig = Rig::with_portal(PortalOptions::IS_MATCHING | PortalOptions::EN_EVENT_MATCH);
     rig.append(&entry(1, BUFFER, 16));
     rig.event(TARGET_EQ);
     rig.put(&put(8));
     let event = rig.event(TARGET_EQ);
     assert_eq!((event.kind(), event.0.len()), (EventType::MATCH, 64));
-    assert_eq!(rig.events(TARGET_EQ), [(EventType::PUT, ReturnCode::OK)]);
+    assert_eq!(rig.events(TARGET_EQ), [PUT]);
     rig.put(&put(17));
     assert_eq!(rig.events(TARGET_EQ), []);
 }
 
 #[test]
 fn rule_8_11_flushes_and_restricted_packets_are_counted() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
+    let mut rig = Rig::with_portal(PortalOptions::empty());
     rig.append(&entry(1, BUFFER, 16));
     rig.put(&put(0).with_flags(DmaFlags::FLUSH));
     rig.put(&put(0).with_flags(DmaFlags::RESTRICTED));
@@ -320,8 +290,7 @@ fn rule_8_12_an_entry_that_is_unlinked_takes_nothing() {
 /// Remote offsets count as 0 where the portal says so.
 #[test]
 fn remote_offsets_can_be_cleared() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::CLR_REMOTE_OFFSET);
+    let mut rig = Rig::with_portal(PortalOptions::CLR_REMOTE_OFFSET);
     rig.append(&entry(1, BUFFER + 4096, 16));
     rig.memory.put(BUFFER, &[5; 4]);
     rig.put(&message(DmaOp::PUT, NID, BUFFER, 4).with_offset(1 << 40));

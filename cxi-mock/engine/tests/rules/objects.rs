@@ -13,15 +13,7 @@ fn rule_1_1_numbers() {
     rig.add_target(1535);
     rig.submit(1535, &[&entry(7, BUFFER, 64).encode()]);
     assert_eq!(rig.event(TARGET_EQ).kind(), EventType::LINK);
-    rig.submit(
-        1023,
-        &[&cxi_hw::FullDma {
-            eq: 0,
-            ct: 0,
-            ..put(1)
-        }
-        .encode()],
-    );
+    rig.submit(1023, &[&put(1).with_eq(0).with_ct(0).encode()]);
     assert_eq!(rig.event(TARGET_EQ).kind(), EventType::PUT);
     assert_eq!(rig.events(EQ), []);
 }
@@ -48,7 +40,7 @@ fn rule_1_2_profiles_apply_to_later_commands() {
     };
     rig.submit(TXQ, &[&select.encode()]);
     assert_eq!(vni(&mut rig), 9);
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 3]);
+    assert_eq!(rig.events(EQ), [ACK; 3]);
 }
 
 /// The triggered queue has LCID 0, for ever.
@@ -61,10 +53,7 @@ fn rule_1_2_a_triggered_queue_keeps_lcid_0() {
         lcid: 3,
     };
     rig.submit(TRIGQ, &[&select.encode()]);
-    assert_eq!(
-        rig.events(EQ),
-        [(EventType::COMMAND_FAILURE, ReturnCode::CMD_INVALID_ARG)]
-    );
+    assert_eq!(rig.events(EQ), [failed(ReturnCode::CMD_INVALID_ARG)]);
 }
 
 #[test]
@@ -85,11 +74,7 @@ fn rule_1_4_one_portal_under_several_indices() {
     rig.event(TARGET_EQ);
     for index in [117, 228] {
         let (dfa, index_ext) = cxi_hw::FabricAddress::unicast(NID, 0, index, 9);
-        rig.put(&cxi_hw::FullDma {
-            dfa,
-            index_ext,
-            ..put(1)
-        });
+        rig.put(&put(1).with_dfa(dfa).with_index(index_ext));
         assert_eq!(rig.event(TARGET_EQ).short().buffer_id, 7);
     }
 }
@@ -110,8 +95,7 @@ fn rule_1_5_a_freed_portal_drops_its_lists_without_events() {
 /// The traffic class travels with the profile; packets of the high rate type are counted apart.
 #[test]
 fn high_rate_puts_are_counted() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, PortalOptions::empty());
+    let mut rig = Rig::with_portal(PortalOptions::empty());
     rig.append(&entry(7, BUFFER, 64));
     let profile = CommunicationProfile {
         vni: VNI,

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use cxi_engine::{
     CommandPages, Counter, CounterDoorbell, CounterPages, Engine, EntryPool, MemoryFault,
-    PoolLimits, PortalOptions, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack,
+    PortalOptions, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack,
 };
-use cxi_hw::{CtCommand, CtOp, EventType, ReturnCode, TargetFlags};
+use cxi_hw::{CtOp, ReturnCode, TargetFlags};
 
 use crate::rig::*;
 
@@ -110,7 +110,7 @@ fn sees_in_order(look: fn(&mut Engine)) {
     look(&mut rig.engine);
     rig.engine.run_until_idle();
     // The receive was there before the message, and the count before its GET.
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.events(EQ), [ACK]);
     assert_eq!(rig.written_back(wb), Some((55, 0)));
 }
 
@@ -119,13 +119,11 @@ fn rule_12_2_a_trigger_may_hit_its_own_counter() {
     let mut rig = Rig::new();
     let wb = rig.add_ct(CT);
     for threshold in 1..=100 {
-        let command = CtCommand {
-            trig_ct: CT,
-            threshold,
-            ct_success: 1,
-            ..counter(CtOp::TRIG_INC, CT)
-        };
-        rig.submit(TRIGQ, &[&padded(&command.encode(), 64)]);
+        let command = counter(CtOp::TRIG_INC, CT)
+            .with_trig_ct(CT)
+            .with_threshold(threshold)
+            .with_success(1);
+        rig.submit(TRIGQ, &[&command.encode()]);
     }
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);
     assert_eq!(rig.count(CT, wb), (101, 0));
@@ -145,7 +143,7 @@ fn rule_12_4_a_freed_queue_executes_what_was_rung() {
     rig.append(&entry(1, BUFFER, 64));
     rig.store(TXQ, &[&put(1).encode(), &put(2).encode()]);
     rig.engine.remove_queue(TXQ);
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 2]);
+    assert_eq!(rig.events(EQ), [ACK; 2]);
     rig.engine.ring_queue(TXQ, 9);
     assert!(!rig.engine.run_until_idle());
 }
@@ -166,10 +164,7 @@ fn rule_12_4_a_freed_queue_that_was_not_rung_is_the_only_one_that_is_looked_at()
 #[test]
 fn rule_12_5_appends_cost_the_same_however_many_there_are() {
     let mut rig = Rig::new();
-    let limits = PoolLimits {
-        reserved: 0,
-        max: 15_724,
-    };
+    let limits = up_to(15_724);
     rig.engine.set_entry_pool(EntryPool::default(), limits);
     rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
     let quiet = TargetFlags::OP_PUT
@@ -183,12 +178,9 @@ fn rule_12_5_appends_cost_the_same_however_many_there_are() {
     }
     assert_eq!(rig.events(TARGET_EQ), []);
     rig.append(&receive);
-    assert_eq!(
-        rig.events(TARGET_EQ),
-        [(EventType::LINK, ReturnCode::NO_SPACE)]
-    );
+    assert_eq!(rig.events(TARGET_EQ), [link(ReturnCode::NO_SPACE)]);
     for _ in 0..15_724 {
-        rig.put(&cxi_hw::FullDma { eq: 0, ..put(1) });
+        rig.put(&put(1).with_eq(0));
     }
     assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 0);
 }

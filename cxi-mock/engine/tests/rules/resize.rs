@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use cxi_engine::{EventBuffer, EventFlags};
-use cxi_hw::{EqState, EventType, FullDma};
+use cxi_hw::{EqState, EventType};
 
 use crate::quiet;
 use crate::rig::*;
@@ -11,10 +11,7 @@ use crate::rig::*;
 #[test]
 fn rule_3_11_a_resize_switches_buffers() {
     let mut rig = quiet();
-    rig.put(&FullDma {
-        user_ptr: 1,
-        ..put(1)
-    });
+    rig.put(&put(1).with_user_ptr(1));
     let va = rig.private(8192);
     let buffer = EventBuffer {
         memory: Arc::clone(&rig.memory) as _,
@@ -22,10 +19,7 @@ fn rule_3_11_a_resize_switches_buffers() {
         len: 8192,
     };
     rig.engine.resize_event_queue(EQ, buffer);
-    rig.put(&FullDma {
-        user_ptr: 2,
-        ..put(1)
-    });
+    rig.put(&put(1).with_user_ptr(2));
     assert_eq!(rig.event(EQ).initiator().user_ptr, 1);
     let switch = rig.event(EQ);
     assert_eq!((switch.kind(), switch.0.len()), (EventType::EQ_SWITCH, 16));
@@ -40,7 +34,7 @@ fn rule_3_11_a_resize_switches_buffers() {
     assert_eq!(rig.event(EQ).initiator().user_ptr, 2);
     // 126 of them fit.
     for user_ptr in 0..126 {
-        rig.put(&FullDma { user_ptr, ..put(1) });
+        rig.put(&put(1).with_user_ptr(user_ptr));
     }
     assert_eq!(rig.events(EQ).len(), 126);
 }
@@ -51,7 +45,7 @@ fn rule_3_11_the_new_buffer_is_unread_until_the_client_says_so() {
     let mut rig = quiet();
     rig.add_eq(5, 64, EventFlags::empty());
     for _ in 0..40 {
-        rig.put(&FullDma { eq: 5, ..put(1) });
+        rig.put(&put(1).with_eq(5));
         rig.event(5);
     }
     let va = rig.private(4096);
@@ -62,11 +56,7 @@ fn rule_3_11_the_new_buffer_is_unread_until_the_client_says_so() {
     };
     rig.engine.resize_event_queue(5, buffer);
     for user_ptr in 0..63 {
-        rig.put(&FullDma {
-            eq: 5,
-            user_ptr,
-            ..put(1)
-        });
+        rig.put(&put(1).with_eq(5).with_user_ptr(user_ptr));
     }
     assert!(rig.memory.bytes(va + 62 * 64, 64)[14] != 0);
     assert_eq!(rig.memory.bytes(va + 63 * 64, 64), [0; 64]);
@@ -77,7 +67,7 @@ fn rule_3_11_the_switch_waits_for_room() {
     let mut rig = quiet();
     rig.add_eq(5, 64, EventFlags::empty());
     for _ in 0..62 {
-        rig.put(&FullDma { eq: 5, ..put(1) });
+        rig.put(&put(1).with_eq(5));
     }
     let va = rig.private(4096);
     let buffer = EventBuffer {
@@ -87,6 +77,6 @@ fn rule_3_11_the_switch_waits_for_room() {
     };
     rig.engine.resize_event_queue(5, buffer);
     assert_eq!(rig.event(5).kind(), EventType::ACK);
-    let kinds: Vec<_> = rig.events(5).into_iter().map(|event| event.0).collect();
+    let kinds = rig.kinds(5);
     assert_eq!(kinds.last(), Some(&EventType::EQ_SWITCH));
 }

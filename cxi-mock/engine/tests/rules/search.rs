@@ -1,7 +1,6 @@
 //! 11.1 to 11.4: search.
 
-use cxi_engine::PortalOptions;
-use cxi_hw::{EventType, FullDma, List, MatchId, ReturnCode, TargetCommand, TargetFlags, TargetOp};
+use cxi_hw::{EventType, List, MatchId, ReturnCode, TargetCommand, TargetFlags, TargetOp};
 
 use crate::rig::*;
 
@@ -11,11 +10,9 @@ fn waiting() -> Rig {
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     for header_data in 1..=4 {
         rig.put(
-            &FullDma {
-                header_data,
-                ..put(10)
-            }
-            .with_match_bits(header_data % 2),
+            &put(10)
+                .with_header(header_data)
+                .with_match_bits(header_data % 2),
         );
     }
     rig.events(TARGET_EQ);
@@ -23,10 +20,7 @@ fn waiting() -> Rig {
 }
 
 fn once(command: TargetCommand) -> TargetCommand {
-    TargetCommand {
-        flags: TargetFlags::USE_ONCE,
-        ..command
-    }
+    command.with_flags(TargetFlags::USE_ONCE)
 }
 
 #[test]
@@ -50,14 +44,11 @@ fn rule_11_1_a_search_reports_all_or_one() {
     let end = [(EventType::SEARCH, ReturnCode::NO_MATCH)];
     assert_eq!(rig.events(TARGET_EQ), end);
     rig.append(&once(search(TargetOp::SEARCH, 77, 1)));
-    assert_eq!(rig.events(TARGET_EQ), [(EventType::SEARCH, ReturnCode::OK)]);
+    assert_eq!(rig.events(TARGET_EQ), [SEARCH]);
     rig.append(&once(search(TargetOp::SEARCH, 77, 2)));
     assert_eq!(rig.events(TARGET_EQ), end);
     let other = MatchId::new(9, 9, 9);
-    rig.append(&TargetCommand {
-        match_id: other,
-        ..search(TargetOp::SEARCH, 77, 1)
-    });
+    rig.append(&search(TargetOp::SEARCH, 77, 1).with_match_id(other));
     assert_eq!(rig.events(TARGET_EQ), end);
     assert_eq!(rig.unexpected(), 4);
 }
@@ -74,10 +65,7 @@ fn rule_11_2_search_and_delete_takes_messages_off_the_list() {
     assert_eq!(rig.events(TARGET_EQ), []);
     rig.append(&search(TargetOp::SEARCH_AND_DELETE, 77, 1));
     let end = (EventType::SEARCH, ReturnCode::NO_MATCH);
-    assert_eq!(
-        rig.events(TARGET_EQ),
-        [(EventType::PUT_OVERFLOW, ReturnCode::OK), end]
-    );
+    assert_eq!(rig.events(TARGET_EQ), [PUT_OVERFLOW, end]);
     // Nothing there: a choice, as nobody knows.
     rig.append(&once(search(TargetOp::SEARCH_AND_DELETE, 77, 1)));
     assert_eq!(rig.events(TARGET_EQ), [end]);
@@ -97,11 +85,7 @@ fn rule_11_3_a_search_flushes_what_came_before() {
         ],
     );
     rig.engine.run_until_idle();
-    let kinds: Vec<_> = rig
-        .events(TARGET_EQ)
-        .into_iter()
-        .map(|event| event.0)
-        .collect();
+    let kinds = rig.kinds(TARGET_EQ);
     let expected = [
         EventType::PUT_OVERFLOW,
         EventType::PUT_OVERFLOW,
@@ -114,23 +98,12 @@ fn rule_11_3_a_search_flushes_what_came_before() {
 /// What software does to recover from a disabled portal.
 #[test]
 fn rule_11_4_recovery() {
-    let mut rig = Rig::new();
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
-    );
-    rig.append(&TargetCommand {
-        min_free: 40,
-        ..overflow(1, BUFFER + 4096, 64)
-    });
+    let mut rig = Rig::with_portal(FLOW);
+    rig.append(&overflow(1, BUFFER + 4096, 64).with_min_free(40));
     for header_data in 1..=4 {
-        rig.put(&FullDma {
-            header_data,
-            ..put(20)
-        });
+        rig.put(&put(20).with_header(header_data));
     }
-    let codes: Vec<_> = rig.events(EQ).into_iter().map(|event| event.1).collect();
+    let codes = rig.codes(EQ);
     assert_eq!(
         codes,
         [
@@ -143,30 +116,18 @@ fn rule_11_4_recovery() {
     rig.append(&search(TargetOp::SEARCH, 9, u64::MAX));
     let status = rig.engine.portal_status(PORTAL).unwrap();
     assert_eq!((status.unexpected.len(), status.drop_count), (2, 1));
-    let all = TargetCommand {
-        ignore_bits: u64::MAX,
-        ..search(TargetOp::SEARCH_AND_DELETE, 9, 0)
-    };
+    let all = search(TargetOp::SEARCH_AND_DELETE, 9, 0).with_ignore_bits(u64::MAX);
     rig.events(TARGET_EQ);
     rig.append(&all);
     assert_eq!(rig.events(TARGET_EQ).len(), 3);
     rig.append(&overflow(2, BUFFER + 8192, 4096));
-    rig.append(
-        &TargetCommand {
-            restart_seq: true,
-            ..entry(5, BUFFER, 64)
-        }
-        .with_match_bits(3),
-    );
+    rig.append(&entry(5, BUFFER, 64).with_restart(true).with_match_bits(3));
     rig.set_state(PORTAL, cxi_hw::PtlteState::ENABLED, 1);
     rig.events(TARGET_EQ);
     for header_data in 3..=4 {
-        rig.put(&FullDma {
-            header_data,
-            ..put(20)
-        });
+        rig.put(&put(20).with_header(header_data));
         assert_eq!(rig.event(TARGET_EQ).long().header_data, header_data);
     }
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK); 2]);
+    assert_eq!(rig.events(EQ), [ACK; 2]);
     rig.append(&unlink(List::PRIORITY, 5));
 }

@@ -1,28 +1,21 @@
 //! 11.5 to 11.7: lists that software manages.
 
-use cxi_engine::{EntryPool, PoolLimits, PortalOptions};
+use cxi_engine::{EntryPool, PortalOptions};
 use cxi_hw::{
-    DmaFlags, DmaOp, EventType, FullDma, List, PtlteState, ReturnCode, StateReason, TargetCommand,
-    TargetOp,
+    DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetCommand, TargetOp,
 };
 
 use crate::rig::*;
 
-const HYBRID: PortalOptions = PortalOptions::IS_MATCHING
-    .union(PortalOptions::EN_FLOWCTRL)
-    .union(PortalOptions::EN_SW_HW_ST_CHNG);
+const HYBRID: PortalOptions = FLOW.union(PortalOptions::EN_SW_HW_ST_CHNG);
 
 fn request_list(buffer_id: u16) -> TargetCommand {
-    TargetCommand {
-        ptl_list: List::REQUEST,
-        ..overflow(buffer_id, BUFFER + 0x8000, 4096)
-    }
+    overflow(buffer_id, BUFFER + 0x8000, 4096).with_list(List::REQUEST)
 }
 
 #[test]
 fn rule_11_5_software_takes_over() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, HYBRID);
+    let mut rig = Rig::with_portal(HYBRID);
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     rig.append(&request_list(2));
     rig.put(&put(5));
@@ -39,13 +32,7 @@ fn rule_11_5_software_takes_over() {
 #[test]
 fn rule_11_6_the_nic_hands_over_when_an_append_fails() {
     let mut rig = Rig::new();
-    rig.engine.set_entry_pool(
-        EntryPool::default(),
-        PoolLimits {
-            reserved: 0,
-            max: 1,
-        },
-    );
+    rig.engine.set_entry_pool(EntryPool::default(), up_to(1));
     rig.portal(PORTAL, 0, HYBRID);
     rig.append(&entry(1, BUFFER, 64));
     rig.event(TARGET_EQ);
@@ -56,7 +43,7 @@ fn rule_11_6_the_nic_hands_over_when_an_append_fails() {
         (PtlteState::SOFTWARE_MANAGED, StateReason::SM_APPEND_FAIL)
     );
     assert!(change.by_nic);
-    let refused = (EventType::LINK, ReturnCode::PTLTE_SW_MANAGED);
+    let refused = link(ReturnCode::PTLTE_SW_MANAGED);
     assert_eq!(rig.events(TARGET_EQ), [refused]);
     rig.append(&entry(3, BUFFER, 64));
     assert_eq!(rig.events(TARGET_EQ), [refused]);
@@ -65,13 +52,7 @@ fn rule_11_6_the_nic_hands_over_when_an_append_fails() {
 #[test]
 fn rule_11_6_the_nic_hands_over_when_a_header_does_not_fit() {
     let mut rig = Rig::new();
-    rig.engine.set_entry_pool(
-        EntryPool::default(),
-        PoolLimits {
-            reserved: 0,
-            max: 2,
-        },
-    );
+    rig.engine.set_entry_pool(EntryPool::default(), up_to(2));
     rig.portal(PORTAL, 0, HYBRID);
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     rig.append(&request_list(2));
@@ -92,18 +73,8 @@ fn rule_11_6_the_nic_hands_over_when_a_header_does_not_fit() {
 #[test]
 fn rules_6_2_11_6_without_the_option_it_disables() {
     let mut rig = Rig::new();
-    rig.engine.set_entry_pool(
-        EntryPool::default(),
-        PoolLimits {
-            reserved: 0,
-            max: 1,
-        },
-    );
-    rig.portal(
-        PORTAL,
-        0,
-        PortalOptions::IS_MATCHING | PortalOptions::EN_FLOWCTRL,
-    );
+    rig.engine.set_entry_pool(EntryPool::default(), up_to(1));
+    rig.portal(PORTAL, 0, FLOW);
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     rig.events(TARGET_EQ);
     rig.put(&put(5));
@@ -130,12 +101,10 @@ fn rule_11_7_the_headers_are_in_front_of_the_data() {
     rig.memory.put(BUFFER, b"payload");
     let offset = 0x0011_2233_4455_6677;
     rig.put(
-        &FullDma {
-            remote_offset: offset,
-            header_data: 0xd,
-            ..put(7)
-        }
-        .with_match_bits(0xb),
+        &put(7)
+            .with_offset(offset)
+            .with_header(0xd)
+            .with_match_bits(0xb),
     );
     let event = rig.event(TARGET_EQ).long();
     assert_eq!(
@@ -183,13 +152,13 @@ fn rule_11_7_small_messages_have_a_shorter_header() {
 #[test]
 fn rule_11_7_a_rendezvous_put_leaves_the_rest_to_software() {
     let mut rig = managed();
-    rig.put(&FullDma {
-        flags: DmaFlags::USE_OFFSET_FOR_GET,
-        remote_offset: BUFFER,
-        eager_length: 20,
-        rendezvous_id: 0x42,
-        ..message(DmaOp::RENDEZVOUS_PUT, NID, BUFFER, 1000)
-    });
+    rig.put(
+        &message(DmaOp::RENDEZVOUS_PUT, NID, BUFFER, 1000)
+            .with_flags(DmaFlags::USE_OFFSET_FOR_GET)
+            .with_offset(BUFFER)
+            .with_eager(20)
+            .with_rendezvous(0x42),
+    );
     let event = rig.event(TARGET_EQ).long();
     assert_eq!((event.mlength, event.rlength), (63 + 20, 1000));
     assert!(event.rendezvous);

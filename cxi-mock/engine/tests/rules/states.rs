@@ -1,11 +1,9 @@
 //! 6: states of portals.
 
-use cxi_engine::{NoTransition, PortalOptions, Settings};
+use cxi_engine::{NoTransition, Settings};
 use cxi_hw::{EventType, PtlteState, ReturnCode, SetState, StateReason, TargetCommand, TargetOp};
 
 use crate::rig::*;
-
-const FLOW: PortalOptions = PortalOptions::IS_MATCHING.union(PortalOptions::EN_FLOWCTRL);
 
 fn drops(rig: &Rig) -> u32 {
     rig.engine.portal_status(PORTAL).unwrap().drop_count
@@ -50,8 +48,7 @@ fn rule_6_1_every_set_state_is_answered() {
 
 #[test]
 fn rule_6_2_changes_by_the_nic_have_a_reason() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, FLOW);
+    let mut rig = Rig::with_portal(FLOW);
     rig.put(&put(1));
     let event = rig.event(TARGET_EQ);
     assert_eq!(
@@ -129,8 +126,7 @@ fn rule_6_4_the_first_drop_counts_from_cassini_2_on() {
 
 #[test]
 fn rule_6_5_the_transition_to_software() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, FLOW);
+    let mut rig = Rig::with_portal(FLOW);
     assert_eq!(
         rig.engine.transition_to_software(PORTAL, 0),
         Err(NoTransition::NotDisabled)
@@ -158,27 +154,17 @@ fn rule_6_5_the_transition_to_software() {
 
 #[test]
 fn rule_6_6_a_disabled_portal_keeps_its_lists() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, FLOW);
+    let mut rig = Rig::with_portal(FLOW);
     rig.append(&overflow(1, BUFFER, 4096));
     rig.put(&put(4).with_match_bits(5));
     rig.set_state(PORTAL, PtlteState::DISABLED, 0);
     rig.events(TARGET_EQ);
     rig.append(&search(TargetOp::SEARCH, 3, 5));
-    assert_eq!(
-        rig.events(TARGET_EQ)[0],
-        (EventType::SEARCH, ReturnCode::OK)
-    );
+    assert_eq!(rig.events(TARGET_EQ)[0], SEARCH);
     rig.append(&entry(2, BUFFER + 8192, 64).with_match_bits(5));
-    assert_eq!(
-        rig.events(TARGET_EQ),
-        [
-            (EventType::PUT_OVERFLOW, ReturnCode::OK),
-            (EventType::LINK, ReturnCode::OK)
-        ]
-    );
+    assert_eq!(rig.events(TARGET_EQ), [PUT_OVERFLOW, LINK]);
     rig.append(&unlink(cxi_hw::List::PRIORITY, 2));
-    assert_eq!(rig.events(TARGET_EQ), [(EventType::UNLINK, ReturnCode::OK)]);
+    assert_eq!(rig.events(TARGET_EQ), [UNLINK]);
     rig.set_state(PORTAL, PtlteState::ENABLED, 0xff_ffff);
     rig.put(&put(4));
     rig.event(TARGET_EQ);
@@ -187,15 +173,12 @@ fn rule_6_6_a_disabled_portal_keeps_its_lists() {
 
 #[test]
 fn rule_6_7_status_has_every_unexpected_message() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, FLOW);
+    let mut rig = Rig::with_portal(FLOW);
     rig.append(&overflow(1, BUFFER + 0x1000, 4096));
     rig.put(&put(4));
-    let rendezvous = cxi_hw::FullDma {
-        remote_offset: 0xabc0,
-        eager_length: 8,
-        ..message(cxi_hw::DmaOp::RENDEZVOUS_PUT, NID, BUFFER, 100)
-    };
+    let rendezvous = message(cxi_hw::DmaOp::RENDEZVOUS_PUT, NID, BUFFER, 100)
+        .with_offset(0xabc0)
+        .with_eager(8);
     rig.put(&rendezvous);
     rig.put(&put(4));
     let status = rig.engine.portal_status(PORTAL).unwrap();
@@ -211,8 +194,7 @@ fn rule_6_7_status_has_every_unexpected_message() {
 /// Commands reach portals of their own RGID alone.
 #[test]
 fn portals_of_others_are_out_of_reach() {
-    let mut rig = Rig::new();
-    rig.portal(PORTAL, 0, FLOW);
+    let mut rig = Rig::with_portal(FLOW);
     rig.rgid = RGID + 1;
     rig.add_target(1030);
     let append: TargetCommand = entry(1, BUFFER, 8);

@@ -1,25 +1,22 @@
 //! 14: triggered commands.
 
-use cxi_engine::{CounterDoorbell, EventFlags, PoolLimits};
-use cxi_hw::{Class, CommandByte, CtCommand, CtOp, EventType, FullDma, ReturnCode, TriggeredShort};
+use cxi_engine::{CounterDoorbell, EventFlags};
+use cxi_hw::{Class, CommandByte, CtCommand, CtOp, EventType, ReturnCode, TriggeredShort};
 
 use crate::quiet;
 use crate::rig::*;
 
 fn trig(op: CtOp, ct: u16, threshold: u64) -> CtCommand {
-    CtCommand {
-        trig_ct: CT,
-        threshold,
-        ..counter(op, ct)
-    }
+    counter(op, ct).with_trig_ct(CT).with_threshold(threshold)
 }
 
 /// A triggered DMA command.
 fn trig_dma(threshold: u64, dma: &[u8]) -> Vec<u8> {
-    let head = CtCommand {
-        command: CommandByte::new(Class::CT, 2, CtOp::TRIG_DMA.0),
-        ..trig(CtOp::TRIG_DMA, 0, threshold)
-    };
+    let head = trig(CtOp::TRIG_DMA, 0, threshold).with_command(CommandByte::new(
+        Class::CT,
+        2,
+        CtOp::TRIG_DMA.0,
+    ));
     padded(&[head.encode().as_slice(), dma].concat(), 128)
 }
 
@@ -30,10 +27,10 @@ fn rule_14_1_failures_count_as_well() {
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 2);
     assert_eq!(rig.events(EQ), []);
     rig.ring_counter(CT, CounterDoorbell::AddFailure, 1);
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.events(EQ), [ACK]);
     // The threshold has been reached: at once.
     rig.submit(TRIGQ, &[&trig_dma(3, &put(1).encode())]);
-    assert_eq!(rig.events(EQ), [(EventType::ACK, ReturnCode::OK)]);
+    assert_eq!(rig.events(EQ), [ACK]);
 }
 
 #[test]
@@ -44,7 +41,7 @@ fn rule_14_1_what_is_ready_fires_in_order_of_arrival() {
             TRIGQ,
             &[&trig_dma(
                 threshold,
-                &FullDma { user_ptr, ..put(1) }.encode(),
+                &put(1).with_user_ptr(user_ptr).encode(),
             )],
         );
     }
@@ -98,15 +95,9 @@ fn rule_14_2_triggered_commands_of_all_sizes() {
 fn rule_14_3_trig_event() {
     let mut rig = quiet();
     let wb = rig.add_ct(CT);
-    let event = CtCommand {
-        eq: EQ,
-        ..trig(CtOp::TRIG_EVENT, 0, 5)
-    };
+    let event = trig(CtOp::TRIG_EVENT, 0, 5).with_eq(EQ);
     let quiet = trig(CtOp::TRIG_EVENT, 0, 5);
-    rig.submit(
-        TRIGQ,
-        &[&padded(&event.encode(), 64), &padded(&quiet.encode(), 64)],
-    );
+    rig.submit(TRIGQ, &[&event.encode(), &quiet.encode()]);
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 6);
     assert_eq!(rig.written_back(wb), Some((6, 0)));
     let event = rig.event(EQ).0;
@@ -123,21 +114,12 @@ fn rule_14_3_trig_event() {
 fn rule_14_4_trig_set_and_trig_inc() {
     let mut rig = quiet();
     let wb = rig.add_ct(2);
-    let inc = CtCommand {
-        ct_success: 3,
-        ct_failure: 1,
-        ..trig(CtOp::TRIG_INC, 2, 1)
-    };
-    let set = CtCommand {
-        ct_success: 50,
-        ct_failure: 9,
-        set_ct_success: true,
-        ..trig(CtOp::TRIG_SET, 2, 2)
-    };
-    rig.submit(
-        TRIGQ,
-        &[&padded(&inc.encode(), 64), &padded(&set.encode(), 64)],
-    );
+    let inc = trig(CtOp::TRIG_INC, 2, 1).with_success(3).with_failure(1);
+    let set = trig(CtOp::TRIG_SET, 2, 2)
+        .with_success(50)
+        .with_failure(9)
+        .sets_success(true);
+    rig.submit(TRIGQ, &[&inc.encode(), &set.encode()]);
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);
     assert_eq!(rig.count(2, wb), (3, 1));
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);
@@ -147,13 +129,7 @@ fn rule_14_4_trig_set_and_trig_inc() {
 #[test]
 fn rule_14_5_waiting_commands_take_entries_of_a_pool() {
     let mut rig = quiet();
-    rig.engine.set_triggered_pool(
-        0,
-        PoolLimits {
-            reserved: 0,
-            max: 2,
-        },
-    );
+    rig.engine.set_triggered_pool(0, up_to(2));
     let command = padded(&trig(CtOp::TRIG_INC, CT, 9).encode(), 64);
     rig.submit(TRIGQ, &[&command, &command]);
     assert_eq!(
@@ -161,10 +137,7 @@ fn rule_14_5_waiting_commands_take_entries_of_a_pool() {
         (2, vec![])
     );
     rig.submit(TRIGQ, &[&command]);
-    assert_eq!(
-        rig.events(EQ),
-        [(EventType::COMMAND_FAILURE, ReturnCode::NO_SPACE)]
-    );
+    assert_eq!(rig.events(EQ), [failed(ReturnCode::NO_SPACE)]);
     rig.engine.remove_queue(TRIGQ);
     assert_eq!(rig.engine.triggered_in_use(0), 0);
 }
@@ -175,11 +148,8 @@ fn triggered_commands_elsewhere_are_refused() {
     let mut rig = quiet();
     rig.submit(TXQ, &[&trig_dma(1, &put(1).encode())]);
     assert_eq!(rig.event(EQ).code(), ReturnCode::ILLEGAL_OP);
-    let nowhere = CtCommand {
-        trig_ct: 77,
-        ..trig(CtOp::TRIG_INC, CT, 1)
-    };
-    rig.submit(TRIGQ, &[&padded(&nowhere.encode(), 64)]);
+    let nowhere = trig(CtOp::TRIG_INC, CT, 1).with_trig_ct(77);
+    rig.submit(TRIGQ, &[&nowhere.encode()]);
     assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_INVALID_ARG);
 }
 
@@ -191,14 +161,8 @@ fn what_belongs_to_others_is_refused() {
     let plain = plain.map(|op| counter(op, FOREIGN));
     let acts = [CtOp::TRIG_SET, CtOp::TRIG_INC].map(|op| trig(op, FOREIGN, 0));
     let all = [CtOp::TRIG_SET, CtOp::TRIG_INC, CtOp::TRIG_EVENT];
-    let waits = all.map(|op| CtCommand {
-        trig_ct: FOREIGN,
-        ..trig(op, CT, 0)
-    });
-    let posts = CtCommand {
-        eq: FOREIGN,
-        ..trig(CtOp::TRIG_EVENT, 0, 0)
-    };
+    let waits = all.map(|op| trig(op, CT, 0).with_trig_ct(FOREIGN));
+    let posts = trig(CtOp::TRIG_EVENT, 0, 0).with_eq(FOREIGN);
     let dma = CtCommand {
         trig_ct: FOREIGN,
         command: CommandByte::new(Class::CT, 2, CtOp::TRIG_DMA.0),
@@ -211,13 +175,9 @@ fn what_belongs_to_others_is_refused() {
         let wb = rig.add_ct(FOREIGN);
         rig.add_eq(FOREIGN, 8, EventFlags::empty());
         rig.rgid = RGID;
-        let command = CtCommand {
-            ct_failure: 1,
-            set_ct_failure: true,
-            ..command
-        };
-        rig.submit(TRIGQ, &[&padded(&command.encode(), 128)]);
-        let refused = [(EventType::COMMAND_FAILURE, ReturnCode::CMD_INVALID_ARG)];
+        let command = command.with_failure(1).sets_failure(true);
+        rig.submit(TRIGQ, &[&command.encode()]);
+        let refused = [failed(ReturnCode::CMD_INVALID_ARG)];
         assert_eq!(rig.events(EQ), refused, "{command:?}");
         assert_eq!(rig.written_back(wb), None, "{command:?}");
         assert_eq!(rig.events(FOREIGN), [], "{command:?}");
