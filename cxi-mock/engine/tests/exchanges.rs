@@ -9,12 +9,9 @@ mod rig;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-use cxi_engine::{
-    ClientMemory, CounterDoorbell, EntryPool, EventFlags, MemoryFault, Portal, PortalOptions,
-    Region,
-};
+use cxi_engine::{ClientMemory, CounterDoorbell, EventFlags, MemoryFault, PortalOptions};
 use cxi_hw::{CommandByte, EventType, TargetCommand, TargetOp};
-use rig::{LAC, RGID, Rig};
+use rig::{RGID, Rig};
 
 /// The PID of all ones and the address of the NIC.
 const ANY_PID_HERE: u32 = 511 << 23 | rig::NID;
@@ -164,28 +161,12 @@ fn set_up(name: &str, steps: &[Step]) -> (Rig, BTreeMap<u16, u64>) {
         .into_iter()
         .map(|ct| (ct, rig.add_ct(ct)))
         .collect();
-    rig.engine.add_region(
-        1,
-        Region {
-            rgid: RGID,
-            lac: LAC,
-            iova: 0,
-            len: 1 << 57,
-            va: 0,
-            readable: true,
-            writable: true,
-            memory: Arc::new(Everything::default()),
-        },
-    );
+    let region = rig::region(RGID, 0, 1 << 57, Arc::new(Everything::default()));
+    rig.engine.add_region(1, region);
     let eqs = event_queues(steps);
     for (number, options, indices) in portals(name) {
-        let portal = Portal {
-            rgid: RGID,
-            eq: eqs.get(&number).copied().unwrap_or(0),
-            options,
-            pool: EntryPool::default(),
-        };
-        rig.engine.add_portal(number, portal);
+        let eq = eqs.get(&number).copied().unwrap_or(0);
+        rig.portal_at(number, eq, options);
         for index in indices {
             rig.engine.map_portal(1, 0, *index, number);
         }
@@ -235,12 +216,7 @@ fn replay(name: &str, steps: &[Step]) {
                 unrecorded(name, &mut rig, command);
             }
             Step::Event(eq, expected) if expected[14] >> 2 == EventType::EQ_SWITCH.0 => {
-                let buffer = cxi_engine::EventBuffer {
-                    va: rig.private(4096),
-                    memory: Arc::clone(&rig.memory) as _,
-                    len: 4096,
-                };
-                rig.engine.resize_event_queue(*eq, buffer);
+                rig.resize(*eq, 64);
                 assert_eq!(rig.event(*eq).0, *expected, "{name}: step {number}");
             }
             Step::Event(eq, expected) => {

@@ -3,11 +3,8 @@
 
 mod rig;
 
-use std::sync::Arc;
-
 use cxi_engine::{
-    CounterDoorbell, EntryPool, EventBuffer, EventFlags, Fabric, FabricFaults, PortalOptions,
-    Settings,
+    CounterDoorbell, EntryPool, EventFlags, Fabric, FabricFaults, PortalOptions, Settings,
 };
 use cxi_hw::{CtOp, DmaFlags, DmaOp, List, PtlteState, TargetFlags};
 use proptest::prelude::*;
@@ -107,16 +104,7 @@ fn change(rig: &mut Rig, act: &Act) {
         Act::RemoveEvents(eq) => rig.engine.remove_event_queue(*eq),
         Act::RemoveCounter => rig.engine.remove_counter(CT),
         Act::Unmap => rig.memory.unmap(BUFFER),
-        Act::Resize => {
-            let va = rig.private(4096);
-            let memory = Arc::clone(&rig.memory) as _;
-            let buffer = EventBuffer {
-                memory,
-                va,
-                len: 4096,
-            };
-            rig.engine.resize_event_queue(EQ, buffer);
-        }
+        Act::Resize => drop(rig.resize(EQ, 64)),
         _ => make(rig),
     }
 }
@@ -150,13 +138,7 @@ fn act_at(rig: &mut Rig, peer: u32, act: &Act) {
             rig.store(TGQ, &[&unlink(*list, buffer).encode()]);
         }
         Act::State(state) => {
-            let command = cxi_hw::SetState {
-                command: target(cxi_hw::TargetOp::SETSTATE),
-                ptlte_state: PtlteState(*state),
-                ptlte_index: PORTAL,
-                drop_count: 0xff_ffff,
-                ..cxi_hw::SetState::default()
-            };
+            let command = set_state(PORTAL, PtlteState(*state), 0xff_ffff);
             rig.store(TGQ, &[&command.encode()]);
         }
         Act::Trigger(threshold) => {
@@ -178,20 +160,6 @@ fn act_at(rig: &mut Rig, peer: u32, act: &Act) {
         }
         _ => change(rig, act),
     }
-}
-
-fn settle(rigs: &mut [Rig; 2], fabric: &Fabric) {
-    for _ in 0..100_000 {
-        let worked = rigs.each_mut().map(|rig| rig.engine.run_until_idle());
-        if worked != [false; 2] || !fabric.waiting().is_empty() {
-            continue;
-        }
-        if fabric.is_idle() && !rigs.iter().any(|rig| rig.engine.awaits_answers()) {
-            return;
-        }
-        fabric.tick();
-    }
-    panic!("it never ends");
 }
 
 proptest! {
@@ -217,7 +185,7 @@ proptest! {
         for (at, act) in &acts {
             act_at(&mut rigs[*at], NIDS[1 - *at], act);
         }
-        settle(&mut rigs, &fabric);
+        settle(&fabric, &mut rigs);
         for rig in &mut rigs {
             for queue in [TXQ, TRIGQ, TGQ] {
                 rig.engine.remove_queue(queue);

@@ -70,10 +70,8 @@ fn an_operation_is_seen_once_wherever_it_ends() {
     let first = seen.operations[0];
     assert_eq!((first.from, first.to), ((NID, 5), (NID, 0, 0)));
     assert_eq!((first.vni, first.length, first.moved), (VNI, 16, 16));
-    assert_eq!(
-        (first.match_bits, first.list),
-        (command.match_bits, List::PRIORITY)
-    );
+    assert_eq!(first.match_bits, command.match_bits);
+    assert_eq!(first.list, List::PRIORITY);
     assert_eq!(seen.operations[1].to, (NID, 0, 9));
     assert_eq!(seen.operations[2].to.0, 0x99);
 }
@@ -122,10 +120,9 @@ fn a_snapshot_shows_states_entries_and_unexpected_messages() {
     let [message] = portal.unexpected.as_slice() else {
         panic!("{portal:?}");
     };
-    assert_eq!(
-        (message.match_bits, message.length, message.kept),
-        (0xfe, 24, 24)
-    );
+    assert_eq!(message.match_bits, 0xfe);
+    assert_eq!(message.length, 24);
+    assert_eq!(message.kept, 24);
     assert_eq!(message.start, BUFFER + 0x1000);
 }
 

@@ -1,9 +1,9 @@
 //! Commands as programs write them.
 
 use cxi_hw::{
-    CState, Class, CommandByte, CompareOp, CtCommand, CtOp, DmaAtomic, DmaFlags, DmaOp,
-    FabricAddress, FullDma, IdcHeader, IdcMessage, List, MatchId, TargetCommand, TargetFlags,
-    TargetOp,
+    AtomicOp, AtomicType, CState, Class, CommandByte, CompareOp, CtCommand, CtOp, DmaAtomic,
+    DmaFlags, DmaOp, FabricAddress, FullDma, IdcHeader, IdcMessage, List, MatchId, PtlteState,
+    SetState, TargetCommand, TargetFlags, TargetOp,
 };
 
 use super::{BUFFER, EQ, LAC, NID, PORTAL};
@@ -56,6 +56,16 @@ pub fn unlink(list: List, buffer_id: u16) -> TargetCommand {
     }
 }
 
+pub fn set_state(number: u16, state: PtlteState, drop_count: u32) -> SetState {
+    SetState {
+        command: target(TargetOp::SETSTATE),
+        ptlte_state: state,
+        ptlte_index: number,
+        drop_count,
+        ..SetState::default()
+    }
+}
+
 pub fn search(op: TargetOp, buffer_id: u16, match_bits: u64) -> TargetCommand {
     TargetCommand {
         command: target(op),
@@ -93,6 +103,30 @@ pub fn put(len: u32) -> FullDma {
 
 pub fn get(len: u32) -> FullDma {
     message(DmaOp::GET, NID, BUFFER, len)
+}
+
+/// Where the operand of an [`atomic`] is, and where its result goes.
+pub const OPERAND: u64 = BUFFER;
+pub const RESULT: u64 = BUFFER + 64;
+
+pub fn atomic(op: DmaOp, atomic_op: AtomicOp, atomic_type: AtomicType, size: u32) -> DmaAtomic {
+    let base = put(0);
+    DmaAtomic {
+        command: CommandByte::new(Class::DMA, 2, op.0),
+        index_ext: base.index_ext,
+        lac: LAC,
+        flags: DmaFlags::EVENT_SEND_DISABLE,
+        dfa: base.dfa,
+        local_read_addr: OPERAND,
+        request_len: size,
+        eq: EQ,
+        initiator: base.initiator,
+        local_write_addr: RESULT,
+        atomic_op,
+        atomic_type,
+        write_lac: LAC,
+        ..DmaAtomic::default()
+    }
 }
 
 /// An immediate command of the smallest size that holds head and payload.
@@ -184,6 +218,8 @@ setters! {
         with_user_ptr user_ptr: u64,
     }
     AtomicWith for DmaAtomic {
+        with_dfa dfa: FabricAddress,
+        with_initiator initiator: MatchId,
         with_flags flags: DmaFlags,
         with_offset remote_offset: u64,
         with_read_addr local_read_addr: u64,

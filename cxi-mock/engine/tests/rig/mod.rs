@@ -19,13 +19,14 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cxi_engine::{
-    CommunicationProfile, Counter, CounterDoorbell, Engine, EntryPool, EventBuffer, EventFlags,
-    EventQueue, Fabric, PoolLimits, Portal, PortalOptions, Region, Settings, TargetQueue,
-    Thresholds, TransmitQueue, UpdatePolicy, WriteBack,
+    ClientMemory, CommandPages, CommunicationProfile, Counter, CounterDoorbell, CounterPages,
+    Engine, EntryPool, EventBuffer, EventFlags, EventQueue, Fabric, PoolLimits, Portal,
+    PortalOptions, Region, Settings, TargetQueue, Thresholds, TransmitQueue, UpdatePolicy,
+    WriteBack,
 };
 use cxi_hw::{
-    CtOp, CtWriteback, EqState, EventType, FullDma, PtlteState, ReturnCode, SetState,
-    TargetCommand, TargetOp,
+    CqStatus, CtOp, CtWriteback, EqState, EventType, FullDma, PtlteState, ReturnCode,
+    TargetCommand, TargetFlags,
 };
 
 use memory::{Memory, Word};
@@ -42,6 +43,8 @@ pub const EQ: u16 = 1;
 pub const TARGET_EQ: u16 = 2;
 pub const PORTAL: u16 = 1;
 pub const CT: u16 = 1;
+/// Entries that take puts and gets.
+pub const PUTS_AND_GETS: TargetFlags = TargetFlags::OP_PUT.union(TargetFlags::OP_GET);
 /// Options of a PtlTE that matches with flow control.
 pub const FLOW: PortalOptions = PortalOptions::IS_MATCHING.union(PortalOptions::EN_FLOWCTRL);
 /// Memory of the process that the NIC may use.
@@ -50,9 +53,52 @@ pub const BUFFER_LEN: usize = 0x40_0000;
 /// Where a process keeps event rings and write-backs.
 const PRIVATE: u64 = 0x1000_0000;
 
+/// Runs NICs until nothing is on the way, with time passing if it must.
+pub fn settle(fabric: &Fabric, rigs: &mut [Rig; 2]) {
+    for _ in 0..100_000 {
+        let worked = rigs.each_mut().map(|rig| rig.engine.run_until_idle());
+        if worked != [false; 2] || !fabric.waiting().is_empty() {
+            continue;
+        }
+        if fabric.is_idle() && !rigs.iter().any(|rig| rig.engine.awaits_answers()) {
+            return;
+        }
+        fabric.tick();
+    }
+    panic!("it never ends");
+}
+
 /// A pool of entries without a reservation.
 pub const fn up_to(max: u16) -> PoolLimits {
     PoolLimits { reserved: 0, max }
+}
+
+/// An event queue that wakes nobody.
+pub fn event_queue(rgid: u16, buffer: EventBuffer) -> EventQueue {
+    EventQueue {
+        rgid,
+        buffer,
+        flags: EventFlags::empty(),
+        thresholds: Thresholds::default(),
+        reserved: 0,
+        event_wait: None,
+        status_wait: None,
+        page: Box::new(Word::default()),
+    }
+}
+
+/// Memory that the NIC may read and write at its own addresses.
+pub fn region(rgid: u16, va: u64, len: u64, memory: Arc<dyn ClientMemory>) -> Region {
+    Region {
+        rgid,
+        lac: LAC,
+        iova: va,
+        len,
+        va,
+        readable: true,
+        writable: true,
+        memory,
+    }
 }
 
 /// A NIC and the process that uses it.
@@ -74,6 +120,13 @@ impl Rig {
         Self::on(Fabric::new(), NID, Settings::default())
     }
 
+    /// A NIC with other settings, and with a PtlTE without entries.
+    pub fn with_settings(settings: Settings, options: PortalOptions) -> Self {
+        let mut rig = Self::on(Fabric::new(), NID, settings);
+        rig.portal(PORTAL, 0, options);
+        rig
+    }
+
     /// A NIC with a PtlTE that matches, without entries.
     pub fn matching() -> Self {
         Self::with_portal(PortalOptions::IS_MATCHING)
@@ -81,9 +134,7 @@ impl Rig {
 
     /// A NIC with a PtlTE, without entries.
     pub fn with_portal(options: PortalOptions) -> Self {
-        let mut rig = Self::new();
-        rig.portal(PORTAL, 0, options);
-        rig
+        Self::with_settings(Settings::default(), options)
     }
 
     pub fn on(fabric: Fabric, nid: u32, settings: Settings) -> Self {
@@ -132,6 +183,21 @@ impl Rig {
         self.add_eq_with(number, blocks, flags, thresholds, 0);
     }
 
+    /// How many entries the shared pool has.
+    pub fn limit_entries(&mut self, max: u16) {
+        self.engine.set_entry_pool(EntryPool::default(), up_to(max));
+    }
+
+    /// Another buffer for an event queue, and where it is.
+    pub fn resize(&mut self, number: u16, blocks: u64) -> u64 {
+        let len = blocks * 64;
+        let va = self.private(usize::try_from(len).unwrap());
+        let memory = Arc::clone(&self.memory) as _;
+        let buffer = EventBuffer { memory, va, len };
+        self.engine.resize_event_queue(number, buffer);
+        va
+    }
+
     pub fn add_eq_with(
         &mut self,
         number: u16,
@@ -143,23 +209,17 @@ impl Rig {
         let len = blocks * 64;
         let va = self.private(usize::try_from(len).unwrap());
         let word = Word::default();
-        self.engine.add_event_queue(
-            number,
-            EventQueue {
-                rgid: self.rgid,
-                buffer: EventBuffer {
-                    memory: Arc::clone(&self.memory) as _,
-                    va,
-                    len,
-                },
-                flags,
-                thresholds,
-                reserved,
-                event_wait: Some(number.into()),
-                status_wait: Some(1000 + u64::from(number)),
-                page: Box::new(word.clone()),
-            },
-        );
+        let memory = Arc::clone(&self.memory) as _;
+        let queue = EventQueue {
+            flags,
+            thresholds,
+            reserved,
+            event_wait: Some(number.into()),
+            status_wait: Some(1000 + u64::from(number)),
+            page: Box::new(word.clone()),
+            ..event_queue(self.rgid, EventBuffer { memory, va, len })
+        };
+        self.engine.add_event_queue(number, queue);
         let reader = Reader {
             memory: Arc::clone(&self.memory),
             va,
@@ -173,51 +233,56 @@ impl Rig {
 
     pub fn add_tx(&mut self, number: u16, triggered: bool) {
         let commands = Commands::new(256);
-        self.engine.add_transmit_queue(
-            number,
-            TransmitQueue {
-                rgid: self.rgid,
-                lcid: 0,
-                triggered,
-                eq: EQ,
-                count: 256,
-                policy: UpdatePolicy::Always,
-                pages: Box::new(commands.ring.clone()),
-                tle_pool: 0,
-            },
-        );
+        self.add_tx_at(number, triggered, commands.ring.clone());
         self.queues.insert(number, commands);
+    }
+
+    /// A transmit queue whose commands are elsewhere.
+    pub fn add_tx_at(&mut self, number: u16, triggered: bool, pages: impl CommandPages + 'static) {
+        let queue = TransmitQueue {
+            rgid: self.rgid,
+            lcid: 0,
+            triggered,
+            eq: EQ,
+            count: 256,
+            policy: UpdatePolicy::Always,
+            pages: Box::new(pages),
+            tle_pool: 0,
+        };
+        self.engine.add_transmit_queue(number, queue);
     }
 
     pub fn add_target(&mut self, number: u16) {
         let commands = Commands::new(256);
-        self.engine.add_target_queue(
-            number,
-            TargetQueue {
-                rgid: self.rgid,
-                eq: EQ,
-                count: 256,
-                policy: UpdatePolicy::WhenEmpty,
-                pages: Box::new(commands.ring.clone()),
-            },
-        );
+        self.add_target_at(number, commands.ring.clone());
         self.queues.insert(number, commands);
+    }
+
+    pub fn add_target_at(&mut self, number: u16, pages: impl CommandPages + 'static) {
+        let queue = TargetQueue {
+            rgid: self.rgid,
+            eq: EQ,
+            count: 256,
+            policy: UpdatePolicy::WhenEmpty,
+            pages: Box::new(pages),
+        };
+        self.engine.add_target_queue(number, queue);
     }
 
     /// Where the counter writes back to.
     pub fn add_ct(&mut self, number: u16) -> u64 {
+        self.add_ct_at(number, None)
+    }
+
+    pub fn add_ct_at(&mut self, number: u16, page: Option<Box<dyn CounterPages>>) -> u64 {
         let va = self.private(8);
-        self.engine.add_counter(
-            number,
-            Counter {
-                rgid: self.rgid,
-                write_back: Some(WriteBack {
-                    memory: Arc::clone(&self.memory) as _,
-                    va,
-                }),
-                page: None,
-            },
-        );
+        let memory = Arc::clone(&self.memory) as _;
+        let counter = Counter {
+            rgid: self.rgid,
+            write_back: Some(WriteBack { memory, va }),
+            page,
+        };
+        self.engine.add_counter(number, counter);
         va
     }
 
@@ -227,19 +292,12 @@ impl Rig {
     }
 
     pub fn region_with(&mut self, number: u32, va: u64, len: usize, read: bool, write: bool) {
-        self.engine.add_region(
-            number,
-            Region {
-                rgid: self.rgid,
-                lac: LAC,
-                iova: va,
-                len: len as u64,
-                va,
-                readable: read,
-                writable: write,
-                memory: Arc::clone(&self.memory) as _,
-            },
-        );
+        let region = Region {
+            readable: read,
+            writable: write,
+            ..region(self.rgid, va, len as u64, Arc::clone(&self.memory) as _)
+        };
+        self.engine.add_region(number, region);
     }
 
     /// A PtlTE that is mapped at PID 0 and enabled, its STATE_CHANGE taken.
@@ -250,16 +308,19 @@ impl Rig {
     }
 
     pub fn portal_disabled(&mut self, number: u16, index: u16, options: PortalOptions) {
-        self.engine.add_portal(
-            number,
-            Portal {
-                rgid: self.rgid,
-                eq: TARGET_EQ,
-                options,
-                pool: EntryPool::default(),
-            },
-        );
+        self.portal_at(number, TARGET_EQ, options);
         self.engine.map_portal(1, 0, index, number);
+    }
+
+    /// A PtlTE that is not mapped yet.
+    pub fn portal_at(&mut self, number: u16, eq: u16, options: PortalOptions) {
+        let portal = Portal {
+            rgid: self.rgid,
+            eq,
+            options,
+            pool: EntryPool::default(),
+        };
+        self.engine.add_portal(number, portal);
     }
 
     /// Writes commands and rings the doorbell.
@@ -277,6 +338,10 @@ impl Rig {
             ring.push(command);
         }
         self.engine.ring_queue(queue, ring.write_pointer());
+    }
+
+    pub fn status(&self, queue: u16) -> CqStatus {
+        self.queues[&queue].status()
     }
 
     pub fn event(&mut self, eq: u16) -> Event {
@@ -304,14 +369,7 @@ impl Rig {
     }
 
     pub fn set_state(&mut self, number: u16, state: PtlteState, drop_count: u32) {
-        let command = SetState {
-            command: target(TargetOp::SETSTATE),
-            ptlte_state: state,
-            ptlte_index: number,
-            drop_count,
-            ..SetState::default()
-        };
-        self.submit(TGQ, &[&command.encode()]);
+        self.submit(TGQ, &[&set_state(number, state, drop_count).encode()]);
     }
 
     /// Unexpected messages of [`PORTAL`].
@@ -322,6 +380,18 @@ impl Rig {
 
     pub fn append(&mut self, command: &TargetCommand) {
         self.submit(TGQ, &[&command.encode()]);
+    }
+
+    /// As [`append`](Self::append), of an entry that is linked.
+    pub fn link(&mut self, command: &TargetCommand) {
+        self.append(command);
+        assert_eq!(self.event(TARGET_EQ).what(), LINK);
+    }
+
+    /// The code of the one event that the initiator of a command gets next.
+    pub fn outcome(&mut self, command: &FullDma) -> ReturnCode {
+        self.put(command);
+        self.event(EQ).code()
     }
 
     pub fn put(&mut self, command: &FullDma) {

@@ -13,8 +13,11 @@ fn rule_5_1_pid_and_index_of_an_address() {
         rig.engine.map_portal(1, pid, index, PORTAL);
         rig.append(&entry(7, BUFFER, 64));
         let (dfa, index_ext) = FabricAddress::unicast(NID, pid.into(), index.into(), 9);
-        rig.put(&put(1).with_dfa(dfa).with_index(index_ext));
-        assert_eq!(rig.event(EQ).code(), ReturnCode::OK, "{pid} {index}");
+        assert_eq!(
+            rig.outcome(&put(1).with_dfa(dfa).with_index(index_ext)),
+            ReturnCode::OK,
+            "{pid} {index}"
+        );
     }
 }
 
@@ -33,8 +36,11 @@ fn rule_5_2_all_ones_are_wildcards() {
         (MatchId::new(6, 0x7f_ffff, 9), false),
     ] {
         rig.append(&entry(7, BUFFER, 64).with_match_id(id));
-        rig.put(&put(1).with_initiator(sender));
-        assert_eq!(rig.event(EQ).code() == ReturnCode::OK, matches, "{id:x?}");
+        assert_eq!(
+            rig.outcome(&put(1).with_initiator(sender)) == ReturnCode::OK,
+            matches,
+            "{id:x?}"
+        );
         rig.append(&unlink(cxi_hw::List::PRIORITY, 7));
     }
 }
@@ -44,10 +50,14 @@ fn rule_5_2_all_ones_are_wildcards() {
 fn rule_5_2_ranks() {
     let mut rig = Rig::with_portal(PortalOptions::IS_MATCHING | PortalOptions::USE_LOGICAL);
     rig.append(&entry(7, BUFFER, 64).with_match_id(MatchId::new(511, 0xf_ffff, 9)));
-    rig.put(&put(1).with_initiator(MatchId::new(5, 3, 9)));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
-    rig.put(&put(1).with_initiator(MatchId::new(5, 0xf_ffff, 9)));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+    assert_eq!(
+        rig.outcome(&put(1).with_initiator(MatchId::new(5, 3, 9))),
+        ReturnCode::ENTRY_NOT_FOUND
+    );
+    assert_eq!(
+        rig.outcome(&put(1).with_initiator(MatchId::new(5, 0xf_ffff, 9))),
+        ReturnCode::OK
+    );
 }
 
 #[test]
@@ -56,8 +66,7 @@ fn rule_5_3_the_vni_is_the_queues() {
     rig.engine.add_receive_profile(1, 1..=100);
     rig.profile(0, 42);
     rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-    rig.append(&entry(7, BUFFER, 64));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(7, BUFFER, 64));
     rig.put(&put(1));
     assert_eq!(rig.event(TARGET_EQ).short().vni, 42);
 }
@@ -81,12 +90,10 @@ fn rule_5_4_where_nobody_is() {
         assert_eq!(ack.tgt_error, at_target);
     }
     rig.profile(0, VNI + 1);
-    rig.put(&to(NID, 0, 0));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::VNI_NOT_FOUND);
+    assert_eq!(rig.outcome(&to(NID, 0, 0)), ReturnCode::VNI_NOT_FOUND);
     rig.engine.remove_receive_profile(1);
     rig.profile(0, VNI);
-    rig.put(&to(NID, 0, 0));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::VNI_NOT_FOUND);
+    assert_eq!(rig.outcome(&to(NID, 0, 0)), ReturnCode::VNI_NOT_FOUND);
 }
 
 /// A PID belongs to a receive profile with all its VNIs, and several may have the same VNI.
@@ -98,8 +105,7 @@ fn a_portal_is_found_by_vni_then_profile_then_pid() {
     rig.append(&entry(7, BUFFER, 64));
     rig.engine.unmap_portal(1, 0, 0);
     rig.engine.map_portal(2, 0, 0, PORTAL);
-    rig.put(&put(1));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+    assert_eq!(rig.outcome(&put(1)), ReturnCode::OK);
 }
 
 #[test]
@@ -118,8 +124,7 @@ fn rule_5_5_only_reductions_go_to_multicast_trees() {
         to_tree(get(1), reduction),
         to_tree(put(4096), reduction),
     ] {
-        rig.put(&command);
-        assert_eq!(rig.event(EQ).code(), ReturnCode::INVALID_DFA_FORMAT);
+        assert_eq!(rig.outcome(&command), ReturnCode::INVALID_DFA_FORMAT);
     }
     // It has left. Whether it arrives is not known.
     rig.put(&to_tree(put(49), reduction));
@@ -137,8 +142,9 @@ fn another_nic_address() {
         ..*rig.engine.settings()
     };
     rig.engine.set_settings(settings);
-    rig.put(&put(1));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::UNDELIVERABLE);
-    rig.put(&message(cxi_hw::DmaOp::PUT, 0x99, BUFFER, 1));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+    assert_eq!(rig.outcome(&put(1)), ReturnCode::UNDELIVERABLE);
+    assert_eq!(
+        rig.outcome(&message(cxi_hw::DmaOp::PUT, 0x99, BUFFER, 1)),
+        ReturnCode::OK
+    );
 }

@@ -7,36 +7,17 @@ use cxi_hw::{
 
 use crate::rig::*;
 
-const OPERAND: u64 = BUFFER;
-const RESULT: u64 = BUFFER + 64;
 const TARGET: u64 = BUFFER + 4096;
 
 fn rig() -> Rig {
     let mut rig = Rig::matching();
-    let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET;
-    rig.append(&entry(1, TARGET, 64).with_flags(flags));
-    rig.event(TARGET_EQ);
+    let flags = PUTS_AND_GETS;
+    rig.link(&entry(1, TARGET, 64).with_flags(flags));
     rig
 }
 
-fn atomic(op: DmaOp, atomic_op: AtomicOp, atomic_type: AtomicType, size: u32) -> DmaAtomic {
-    let base = put(0);
-    DmaAtomic {
-        command: CommandByte::new(Class::DMA, 2, op.0),
-        index_ext: base.index_ext,
-        lac: LAC,
-        flags: DmaFlags::EVENT_SEND_DISABLE,
-        dfa: base.dfa,
-        local_read_addr: OPERAND,
-        request_len: size,
-        eq: EQ,
-        initiator: base.initiator,
-        local_write_addr: RESULT,
-        atomic_op,
-        atomic_type,
-        write_lac: LAC,
-        ..DmaAtomic::default()
-    }
+fn fetching(op: AtomicOp, ty: AtomicType, size: u32) -> DmaAtomic {
+    atomic(DmaOp::FETCHING_ATOMIC, op, ty, size)
 }
 
 fn submit(rig: &mut Rig, command: &DmaAtomic) -> ReturnCode {
@@ -58,7 +39,7 @@ fn apply<const N: usize>(
     words[..N].copy_from_slice(&second);
     let (low, high) = words.split_at(8);
     let size = u32::try_from(N).unwrap();
-    let command = atomic(DmaOp::FETCHING_ATOMIC, op, ty, size)
+    let command = fetching(op, ty, size)
         .with_cswap(compare)
         .with_second(u64::from_le_bytes(low.try_into().unwrap()))
         .with_second_high(u64::from_le_bytes(high.try_into().unwrap()));
@@ -88,25 +69,16 @@ macro_rules! checks {
 
 #[test]
 fn rule_13_1_sizes_of_operands() {
-    for (ty, size) in [1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 16]
-        .into_iter()
-        .enumerate()
-    {
-        let ty = AtomicType(u8::try_from(ty).unwrap());
+    for (ty, size) in (0..).zip([1, 1, 2, 2, 4, 4, 8, 8, 4, 8, 8, 16, 16]) {
+        let ty = AtomicType(ty);
         let mut rig = rig();
-        assert_eq!(
-            submit(&mut rig, &atomic(DmaOp::ATOMIC, AtomicOp::SUM, ty, size)),
-            ReturnCode::OK,
-            "{ty}"
-        );
+        let right = atomic(DmaOp::ATOMIC, AtomicOp::SUM, ty, size);
+        assert_eq!(submit(&mut rig, &right), ReturnCode::OK, "{ty}");
         let event = rig.event(TARGET_EQ).short();
         assert_eq!((event.event_type, event.length), (EventType::ATOMIC, size));
         let wrong = atomic(DmaOp::ATOMIC, AtomicOp::SUM, ty, size + 1);
-        assert_eq!(
-            submit(&mut rig, &wrong),
-            ReturnCode::AMO_LENGTH_ERROR,
-            "{ty}"
-        );
+        let code = submit(&mut rig, &wrong);
+        assert_eq!(code, ReturnCode::AMO_LENGTH_ERROR, "{ty}");
     }
     let mut rig = rig();
     let none = atomic(DmaOp::ATOMIC, AtomicOp::SUM, AtomicType(13), 8);
@@ -160,12 +132,8 @@ fn rule_13_2_real_numbers() {
 fn rule_13_2_comparisons() {
     let swaps = |compare, value: i32, with: i32| {
         let what = (AtomicOp::CSWAP, compare, AtomicType::INT32_T);
-        let result = apply(
-            what,
-            value.to_le_bytes(),
-            99_i32.to_le_bytes(),
-            with.to_le_bytes(),
-        );
+        let [value, new, with] = [value, 99, with].map(i32::to_le_bytes);
+        let result = apply(what, value, new, with);
         i32::from_le_bytes(result.unwrap()) == 99
     };
     for (compare, less, equal, greater) in [
@@ -176,11 +144,7 @@ fn rule_13_2_comparisons() {
         (CompareOp::GE, false, true, true),
         (CompareOp::GT, false, false, true),
     ] {
-        let found = [
-            swaps(compare, 5, -4),
-            swaps(compare, 5, 5),
-            swaps(compare, 5, 6),
-        ];
+        let found = [-4, 5, 6].map(|with| swaps(compare, 5, with));
         assert_eq!(found, [less, equal, greater], "{compare}");
     }
 }
@@ -202,41 +166,30 @@ fn rule_13_3_complex_numbers() {
         )
     };
     let none = pair(0.0, 0.0);
-    assert_eq!(run(AtomicOp::SUM, CompareOp::EQ, none), Ok(pair(1.5, 2.25)));
-    assert_eq!(
-        run(AtomicOp::SWAP, CompareOp::EQ, none),
-        Ok(pair(0.5, 0.25))
-    );
-    assert_eq!(
-        run(AtomicOp::CSWAP, CompareOp::EQ, pair(1.0, 2.0)),
-        Ok(pair(0.5, 0.25))
-    );
-    assert_eq!(
-        run(AtomicOp::CSWAP, CompareOp::EQ, pair(1.0, 3.0)),
-        Ok(pair(1.0, 2.0))
-    );
-    assert_eq!(
-        run(AtomicOp::CSWAP, CompareOp::NE, pair(1.0, 3.0)),
-        Ok(pair(0.5, 0.25))
-    );
-    let invalid = Err(ReturnCode::AMO_INVAL_OP_ERROR);
-    for op in [
-        AtomicOp::MIN,
-        AtomicOp::MAX,
-        AtomicOp::LOR,
-        AtomicOp::BOR,
-        AtomicOp::AXOR,
-        AtomicOp(3),
-        AtomicOp(15),
+    let operand = pair(0.5, 0.25);
+    for (op, compare, second, result) in [
+        (AtomicOp::SUM, CompareOp::EQ, none, pair(1.5, 2.25)),
+        (AtomicOp::SWAP, CompareOp::EQ, none, operand),
+        (AtomicOp::CSWAP, CompareOp::EQ, pair(1.0, 2.0), operand),
+        (
+            AtomicOp::CSWAP,
+            CompareOp::EQ,
+            pair(1.0, 3.0),
+            pair(1.0, 2.0),
+        ),
+        (AtomicOp::CSWAP, CompareOp::NE, pair(1.0, 3.0), operand),
     ] {
+        assert_eq!(run(op, compare, second), Ok(result), "{op} {compare}");
+    }
+    let invalid = Err(ReturnCode::AMO_INVAL_OP_ERROR);
+    let not_complex = [AtomicOp::MIN, AtomicOp::MAX, AtomicOp::LOR, AtomicOp::BOR];
+    let unknown = [AtomicOp(3), AtomicOp(15)];
+    for op in [&not_complex[..], &[AtomicOp::AXOR], &unknown].concat() {
         assert_eq!(run(op, CompareOp::EQ, none), invalid, "{op}");
     }
     assert_eq!(run(AtomicOp::CSWAP, CompareOp::LE, none), invalid);
     let real = (AtomicOp::BXOR, CompareOp::EQ, AtomicType::DOUBLE_T);
-    assert_eq!(
-        apply(real, [0; 8], [0; 8], [0; 8]),
-        Err(ReturnCode::AMO_INVAL_OP_ERROR)
-    );
+    assert_eq!(apply(real, [0; 8], [0; 8], [0; 8]), invalid);
     let double = (AtomicOp::SUM, CompareOp::EQ, AtomicType::DOUBLE_COMPLEX_T);
     let mut one = [0; 16];
     one[8..].copy_from_slice(&1_f64.to_le_bytes());
@@ -250,12 +203,7 @@ fn rule_13_4_a_result_that_cannot_be_stored_is_an_error() {
     let mut rig = rig();
     let wb = rig.add_ct(CT);
     let flags = DmaFlags::EVENT_SUCCESS_DISABLE | DmaFlags::EVENT_CT_REPLY;
-    let base = atomic(
-        DmaOp::FETCHING_ATOMIC,
-        AtomicOp::SUM,
-        AtomicType::UINT64_T,
-        8,
-    );
+    let base = fetching(AtomicOp::SUM, AtomicType::UINT64_T, 8);
     let command = base.with_flags(flags).with_ct(CT).with_write_addr(0x10);
     assert_eq!(submit(&mut rig, &command), ReturnCode::NO_TRANSLATION);
     assert_eq!(rig.count(CT, wb), (0, 1));
@@ -291,19 +239,12 @@ fn rule_13_6_reads_and_writes() {
 fn rule_13_7_events_and_alignment() {
     let mut rig = rig();
     rig.add_eq(TARGET_EQ, 64, cxi_engine::EventFlags::TARGET_LONG);
-    let fetching = atomic(
-        DmaOp::FETCHING_ATOMIC,
-        AtomicOp::BXOR,
-        AtomicType::UINT16_T,
-        2,
-    );
+    let fetching = fetching(AtomicOp::BXOR, AtomicType::UINT16_T, 2);
     assert_eq!(submit(&mut rig, &fetching), ReturnCode::OK);
     let event = rig.event(TARGET_EQ).long();
     assert_eq!(event.event_type, EventType::FETCH_ATOMIC);
-    assert_eq!(
-        (event.atomic_op, event.atomic_type),
-        (AtomicOp::BXOR, AtomicType::UINT16_T)
-    );
+    assert_eq!(event.atomic_op, AtomicOp::BXOR);
+    assert_eq!(event.atomic_type, AtomicType::UINT16_T);
     let crooked = fetching.with_offset(3);
     assert_eq!(submit(&mut rig, &crooked), ReturnCode::AMO_ALIGN_ERROR);
 }
@@ -313,7 +254,7 @@ fn rule_7_12_fetching_atomics_read_and_write() {
     for (flags, plain, fetching) in [
         (TargetFlags::OP_PUT, true, false),
         (TargetFlags::OP_GET, false, false),
-        (TargetFlags::OP_PUT | TargetFlags::OP_GET, true, true),
+        (PUTS_AND_GETS, true, true),
     ] {
         let mut rig = Rig::matching();
         rig.append(&entry(1, TARGET, 64).with_flags(flags));

@@ -1,6 +1,6 @@
 //! 7: list entries.
 
-use cxi_engine::{EntryPool, Fabric, PoolLimits, PortalOptions, Settings};
+use cxi_engine::{EntryPool, PoolLimits, PortalOptions, Settings};
 use cxi_hw::{DmaOp, EventType, FullDma, List, ReturnCode, TargetCommand, TargetFlags};
 
 use crate::rig::*;
@@ -9,26 +9,17 @@ fn with(command: TargetCommand, flags: TargetFlags) -> TargetCommand {
     command.with_flags(command.flags | flags)
 }
 
-fn limit(rig: &mut Rig, max: u16) {
-    rig.engine
-        .set_entry_pool(EntryPool::default(), PoolLimits { reserved: 0, max });
-}
-
 #[test]
 fn rule_7_1_an_append_is_answered() {
     let mut rig = Rig::matching();
     for list in [List::PRIORITY, List::OVERFLOW, List::REQUEST] {
         rig.append(&entry(9, BUFFER, 64).with_list(list));
         let event = rig.event(TARGET_EQ);
-        assert_eq!(
-            (event.kind(), event.code(), event.0.len()),
-            (EventType::LINK, ReturnCode::OK, 64)
-        );
+        assert_eq!((event.what(), event.0.len()), (LINK, 64));
         let event = event.long();
-        assert_eq!(
-            (event.buffer_id, event.ptlte_index, event.ptl_list),
-            (9, PORTAL, list)
-        );
+        assert_eq!(event.buffer_id, 9);
+        assert_eq!(event.ptlte_index, PORTAL);
+        assert_eq!(event.ptl_list, list);
     }
     rig.append(&with(entry(9, BUFFER, 64), TargetFlags::EVENT_LINK_DISABLE));
     assert_eq!(rig.events(TARGET_EQ), []);
@@ -39,7 +30,7 @@ fn rule_7_1_an_append_is_answered() {
 #[test]
 fn rule_7_2_no_space_closes_the_list() {
     let mut rig = Rig::matching();
-    limit(&mut rig, 2);
+    rig.limit_entries(2);
     let quiet = |id| with(entry(id, BUFFER, 64), TargetFlags::EVENT_LINK_DISABLE);
     for id in 1..=3 {
         rig.append(&quiet(id));
@@ -57,7 +48,7 @@ fn rule_7_2_no_space_closes_the_list() {
 #[test]
 fn rule_7_3_unexpected_messages_are_entries_of_the_pool() {
     let mut rig = Rig::matching();
-    limit(&mut rig, 4);
+    rig.limit_entries(4);
     rig.append(&overflow(1, BUFFER, 4096));
     let linked = rig.event(TARGET_EQ).long();
     assert_eq!((linked.lpe_stat_1, linked.lpe_stat_2), (1, 4));
@@ -77,8 +68,7 @@ fn rule_7_3_a_processing_element_has_so_many_entries() {
         list_entries: 2,
         ..Settings::default()
     };
-    let mut rig = Rig::on(Fabric::new(), NID, settings);
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::with_settings(settings, PortalOptions::IS_MATCHING);
     for id in 1..=3 {
         rig.append(&entry(id, BUFFER, 64));
     }
@@ -131,11 +121,10 @@ fn rule_7_4_an_entry_that_is_used_up_at_once_is_never_linked() {
 #[test]
 fn rule_7_5_unlink_by_list_and_buffer() {
     let mut rig = Rig::matching();
-    rig.append(&with(
+    rig.link(&with(
         entry(5, BUFFER, 64),
         TargetFlags::EVENT_UNLINK_DISABLE,
     ));
-    rig.event(TARGET_EQ);
     rig.append(&unlink(List::OVERFLOW, 5));
     let event = rig.event(TARGET_EQ);
     assert_eq!(
@@ -153,8 +142,7 @@ fn rule_7_5_unlink_by_list_and_buffer() {
 #[test]
 fn rule_7_6_use_once_unlinks_before_the_message_is_reported() {
     let mut rig = Rig::matching();
-    rig.append(&with(entry(5, BUFFER, 64), TargetFlags::USE_ONCE));
-    rig.event(TARGET_EQ);
+    rig.link(&with(entry(5, BUFFER, 64), TargetFlags::USE_ONCE));
     rig.put(&put(1));
     let event = rig.event(TARGET_EQ);
     assert_eq!(event.kind(), EventType::UNLINK);
@@ -172,8 +160,7 @@ fn rule_7_6_use_once_unlinks_before_the_message_is_reported() {
 fn rule_7_6_min_free_unlinks_a_full_buffer() {
     let mut rig = Rig::matching();
     let managed = with(entry(5, BUFFER, 100), TargetFlags::MANAGE_LOCAL);
-    rig.append(&managed.with_min_free(40));
-    rig.event(TARGET_EQ);
+    rig.link(&managed.with_min_free(40));
     rig.put(&put(60));
     assert_eq!(rig.events(TARGET_EQ), [PUT]);
     rig.put(&put(1));
@@ -203,14 +190,20 @@ fn rule_7_8_an_entry_may_be_all_of_memory() {
     let mut rig = Rig::matching();
     rig.append(&entry(5, 0, (1 << 56) - 1).with_flags(TargetFlags::OP_GET));
     rig.memory.put(BUFFER + 512, &[9; 16]);
-    rig.put(&get(16).with_offset(BUFFER + 512));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+    assert_eq!(
+        rig.outcome(&get(16).with_offset(BUFFER + 512)),
+        ReturnCode::OK
+    );
     assert_eq!(rig.memory.bytes(BUFFER, 16), [9; 16]);
     // But not beyond it, and not where nothing is mapped.
-    rig.put(&get(16).with_offset((1 << 56) - 8));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OP_VIOLATION);
-    rig.put(&get(16).with_offset(8));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::NO_TRANSLATION);
+    assert_eq!(
+        rig.outcome(&get(16).with_offset((1 << 56) - 8)),
+        ReturnCode::OP_VIOLATION
+    );
+    assert_eq!(
+        rig.outcome(&get(16).with_offset(8)),
+        ReturnCode::NO_TRANSLATION
+    );
 }
 
 #[test]
@@ -236,11 +229,10 @@ fn rule_7_9_what_does_not_fit_goes_to_the_next_entry() {
 #[test]
 fn rule_7_10_a_managed_entry_truncates() {
     let mut rig = Rig::matching();
-    rig.append(&with(
+    rig.link(&with(
         entry(5, BUFFER + 4096, 10),
         TargetFlags::MANAGE_LOCAL,
     ));
-    rig.event(TARGET_EQ);
     for (len, moved) in [(8, 8), (8, 2), (8, 0)] {
         rig.put(&put(len));
         let ack = rig.event(EQ).initiator();
@@ -254,8 +246,7 @@ fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
     let mut rig = Rig::matching();
     let wb = rig.add_ct(CT);
     let flags = TargetFlags::OP_GET | TargetFlags::EVENT_CT_COMM;
-    rig.append(&with(entry(5, BUFFER + 4096, 10), flags).with_ct(CT));
-    rig.event(TARGET_EQ);
+    rig.link(&with(entry(5, BUFFER + 4096, 10), flags).with_ct(CT));
     rig.memory.put(BUFFER, &[1; 32]);
     for command in [
         put(11),
@@ -263,22 +254,19 @@ fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
         get(11),
         put(1).with_offset(11),
     ] {
-        rig.put(&command);
-        assert_eq!(rig.event(EQ).code(), ReturnCode::OP_VIOLATION);
+        assert_eq!(rig.outcome(&command), ReturnCode::OP_VIOLATION);
     }
     assert_eq!(rig.events(TARGET_EQ), []);
     assert_eq!(rig.memory.bytes(BUFFER + 4096, 32), [0; 32]);
     assert_eq!(rig.count(CT, wb), (0, 4));
-    rig.put(&put(5).with_offset(5));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+    assert_eq!(rig.outcome(&put(5).with_offset(5)), ReturnCode::OK);
 }
 
 #[test]
 fn rule_7_11_portals_that_do_not_match_check_as_well() {
     let mut rig = Rig::with_portal(PortalOptions::empty());
     rig.append(&entry(5, BUFFER, 10));
-    rig.put(&put(11));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OP_VIOLATION);
+    assert_eq!(rig.outcome(&put(11)), ReturnCode::OP_VIOLATION);
 }
 
 #[test]

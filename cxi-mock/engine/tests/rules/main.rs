@@ -26,23 +26,21 @@ mod triggered;
 
 use cxi_engine::PortalOptions;
 use cxi_hw::TargetFlags;
-use rig::{BUFFER, Rig, TARGET_EQ, TargetWith, entry};
+use rig::{BUFFER, Rig, TargetWith, entry};
 
 /// A portal that takes restricted puts and says nothing, so that only the initiator reports.
 fn quiet() -> Rig {
     let mut rig = Rig::with_portal(PortalOptions::empty());
-    rig.append(
+    rig.link(
         &entry(7, BUFFER + 4096, 4096)
             .with_flags(TargetFlags::OP_PUT | TargetFlags::EVENT_COMM_DISABLE),
     );
-    rig.event(TARGET_EQ);
     rig
 }
 
 /// A portal with an entry that takes everything.
 fn matching() -> Rig {
     let mut rig = Rig::matching();
-    rig.append(&entry(7, BUFFER + 4096, 4096));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(7, BUFFER + 4096, 4096));
     rig
 }

@@ -18,8 +18,7 @@ fn rig() -> Rig {
     rig.region_with(4, BOTH, 4096, true, true);
     rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
     let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET | TargetFlags::EVENT_COMM_DISABLE;
-    rig.append(&entry(1, 0, (1 << 56) - 1).with_flags(flags));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(1, 0, (1 << 56) - 1).with_flags(flags));
     rig
 }
 
@@ -196,8 +195,7 @@ fn rule_15_4_a_long_copy_is_exact() {
         rig.append(
             &entry(1, remote, LONG.into()).with_flags(TargetFlags::OP_PUT | TargetFlags::OP_GET),
         );
-        rig.put(&command.with_local_addr(local));
-        assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+        assert_eq!(rig.outcome(&command.with_local_addr(local)), ReturnCode::OK);
         assert!(rig.memory.bytes(to, LONG as usize) == data, "get: {gets}");
         // Nothing before it or after it.
         assert_eq!(rig.memory.bytes(to - 1, 1), [0]);

@@ -47,8 +47,11 @@ fn rule_8_2_match_bits_and_ignore_bits() {
         (0xfe00, false),
         (1 << 63 | 0xff00, false),
     ] {
-        rig.put(&put(1).with_match_bits(bits));
-        assert_eq!(rig.event(EQ).code() == ReturnCode::OK, matches, "{bits:x}");
+        assert_eq!(
+            rig.outcome(&put(1).with_match_bits(bits)) == ReturnCode::OK,
+            matches,
+            "{bits:x}"
+        );
     }
 }
 
@@ -60,41 +63,34 @@ fn rule_8_2_portals_that_do_not_match_take_everything() {
             .with_match_bits(9)
             .with_match_id(MatchId(0)),
     );
-    rig.put(&put(1).with_match_bits(77));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
+    assert_eq!(rig.outcome(&put(1).with_match_bits(77)), ReturnCode::OK);
 }
 
 #[test]
 fn rule_8_3_a_message_that_was_asked_for() {
     let mut rig = Rig::matching();
-    rig.append(&entry(1, BUFFER + 4096, 64));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(1, BUFFER + 4096, 64));
     rig.memory.put(BUFFER, b"payload");
     rig.put(&put(7).with_header(0x77).with_offset(2));
     assert_eq!(rig.memory.bytes(BUFFER + 4096, 10), b"\0\0payload\0");
     let event = rig.event(TARGET_EQ).short();
-    assert_eq!(
-        (event.event_type, event.ptl_list),
-        (EventType::PUT, List::PRIORITY)
-    );
+    assert_eq!(event.event_type, EventType::PUT);
+    assert_eq!(event.ptl_list, List::PRIORITY);
     assert_eq!((event.header_data, event.length), (0x77, 7));
 }
 
 #[test]
 fn rule_8_3_a_message_that_nobody_asked_for() {
     let mut rig = Rig::matching();
-    rig.append(&overflow(1, BUFFER + 4096, 64));
-    rig.event(TARGET_EQ);
+    rig.link(&overflow(1, BUFFER + 4096, 64));
     rig.memory.put(BUFFER, b"payload");
     rig.put(&put(7));
     rig.put(&put(0));
     assert_eq!(rig.memory.bytes(BUFFER + 4096, 8), b"payload\0");
     for (start, len) in [(BUFFER + 4096, 7), (BUFFER + 4096 + 7, 0)] {
         let event = rig.event(TARGET_EQ).long();
-        assert_eq!(
-            (event.event_type, event.ptl_list),
-            (EventType::PUT, List::OVERFLOW)
-        );
+        assert_eq!(event.event_type, EventType::PUT);
+        assert_eq!(event.ptl_list, List::OVERFLOW);
         assert_eq!((event.start, event.mlength), (start, len));
     }
     assert_eq!(rig.unexpected(), 2);
@@ -109,8 +105,7 @@ fn rule_8_3_a_message_that_nobody_asked_for() {
 #[test]
 fn rule_8_4_nothing_matches() {
     let mut rig = Rig::matching();
-    rig.put(&put(1));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::ENTRY_NOT_FOUND);
+    assert_eq!(rig.outcome(&put(1)), ReturnCode::ENTRY_NOT_FOUND);
     assert_eq!(rig.events(TARGET_EQ), []);
 
     let mut rig = Rig::with_portal(FLOW);
@@ -125,10 +120,8 @@ fn rule_8_4_nothing_matches() {
     rig.event(TARGET_EQ);
     rig.put(&put(1));
     let change = rig.event(TARGET_EQ).state();
-    assert_eq!(
-        (change.state, change.reason),
-        (PtlteState::DISABLED, StateReason::FC_REQUEST_FULL)
-    );
+    assert_eq!(change.state, PtlteState::DISABLED);
+    assert_eq!(change.reason, StateReason::FC_REQUEST_FULL);
     assert_eq!(rig.event(EQ).code(), ReturnCode::PT_DISABLED);
 }
 
@@ -139,8 +132,7 @@ fn rule_8_5_disabled_and_reset() {
     rig.append(&entry(1, BUFFER, 64));
     for (state, drops) in [(PtlteState::DISABLED, 1), (PtlteState::RESET, 0)] {
         rig.set_state(PORTAL, state, 0);
-        rig.put(&put(1));
-        assert_eq!(rig.event(EQ).code(), ReturnCode::PT_DISABLED);
+        assert_eq!(rig.outcome(&put(1)), ReturnCode::PT_DISABLED);
         assert_eq!(rig.engine.portal_status(PORTAL).unwrap().drop_count, drops);
     }
 }
@@ -169,10 +161,8 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
     );
     for (header_data, at, last) in [(1, 0, false), (3, 20, true)] {
         let event = rig.event(TARGET_EQ).long();
-        assert_eq!(
-            (event.event_type, event.ptl_list),
-            (EventType::PUT_OVERFLOW, List::PRIORITY)
-        );
+        assert_eq!(event.event_type, EventType::PUT_OVERFLOW);
+        assert_eq!(event.ptl_list, List::PRIORITY);
         assert_eq!((event.buffer_id, event.header_data), (2, header_data));
         assert_eq!((event.mlength, event.rlength), (10, 10));
         assert_eq!((event.start, event.remote_offset), (BUFFER + 4096 + at, 0));
@@ -192,8 +182,7 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
 #[test]
 fn rule_8_7_both_events_say_where_the_message_is() {
     let mut rig = Rig::matching();
-    rig.append(&overflow(1, BUFFER + 4096, 4096));
-    rig.event(TARGET_EQ);
+    rig.link(&overflow(1, BUFFER + 4096, 4096));
     rig.put(&put(10));
     rig.put(&put(10));
     let starts: Vec<_> = (0..2).map(|_| rig.event(TARGET_EQ).long().start).collect();
@@ -207,9 +196,8 @@ fn rule_8_7_both_events_say_where_the_message_is() {
 #[test]
 fn rule_8_8_gets_read_from_the_entry() {
     let mut rig = Rig::matching();
-    let flags = TargetFlags::OP_GET | TargetFlags::OP_PUT;
-    rig.append(&entry(1, BUFFER + 4096, 64).with_flags(flags));
-    rig.event(TARGET_EQ);
+    let flags = PUTS_AND_GETS;
+    rig.link(&entry(1, BUFFER + 4096, 64).with_flags(flags));
     rig.memory.put(BUFFER + 4096, b"0123456789");
     rig.put(&get(5).with_offset(3));
     assert_eq!(rig.memory.bytes(BUFFER, 6), b"34567\0");
@@ -239,8 +227,7 @@ fn rule_8_9_restricted_puts_are_silent_at_the_target() {
         let wb = rig.add_ct(CT);
         rig.portal(PORTAL, 0, options);
         let flags = flags | TargetFlags::OP_PUT | TargetFlags::EVENT_CT_COMM;
-        rig.append(&entry(1, BUFFER, 64).with_flags(flags).with_ct(CT));
-        rig.event(TARGET_EQ);
+        rig.link(&entry(1, BUFFER, 64).with_flags(flags).with_ct(CT));
         let restricted = DmaFlags::RESTRICTED | DmaFlags::EVENT_SEND_DISABLE;
         rig.put(&put(8).with_flags(restricted));
         assert_eq!(rig.events(EQ), [ACK]);
@@ -252,8 +239,7 @@ fn rule_8_9_restricted_puts_are_silent_at_the_target() {
 #[test]
 fn rule_8_10_match_events() {
     let mut rig = Rig::with_portal(PortalOptions::IS_MATCHING | PortalOptions::EN_EVENT_MATCH);
-    rig.append(&entry(1, BUFFER, 16));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(1, BUFFER, 16));
     rig.put(&put(8));
     let event = rig.event(TARGET_EQ);
     assert_eq!((event.kind(), event.0.len()), (EventType::MATCH, 64));
@@ -269,10 +255,8 @@ fn rule_8_11_flushes_and_restricted_packets_are_counted() {
     rig.put(&put(0).with_flags(DmaFlags::FLUSH));
     rig.put(&put(0).with_flags(DmaFlags::RESTRICTED));
     let telemetry = rig.engine.telemetry();
-    assert_eq!(
-        (telemetry.flush_requests, telemetry.restricted_packets),
-        (1, 1)
-    );
+    assert_eq!(telemetry.flush_requests, 1);
+    assert_eq!(telemetry.restricted_packets, 1);
     assert_eq!((telemetry.fast_path_hits, telemetry.requests), (2, 2));
 }
 

@@ -24,8 +24,7 @@ fn rule_1_2_profiles_apply_to_later_commands() {
     let mut rig = Rig::new();
     rig.engine.add_receive_profile(1, 1..=9);
     rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
-    rig.append(&entry(7, BUFFER, 64));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(7, BUFFER, 64));
     let vni = |rig: &mut Rig| {
         rig.put(&put(1));
         rig.event(TARGET_EQ).short().vni
@@ -70,8 +69,7 @@ fn rule_1_4_one_portal_under_several_indices() {
     let mut rig = Rig::new();
     rig.portal(PORTAL, 117, PortalOptions::IS_MATCHING);
     rig.engine.map_portal(1, 0, 228, PORTAL);
-    rig.append(&entry(7, BUFFER, 64));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(7, BUFFER, 64));
     for index in [117, 228] {
         let (dfa, index_ext) = cxi_hw::FabricAddress::unicast(NID, 0, index, 9);
         rig.put(&put(1).with_dfa(dfa).with_index(index_ext));

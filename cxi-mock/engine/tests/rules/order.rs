@@ -3,8 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use cxi_engine::{
-    CommandPages, Counter, CounterDoorbell, CounterPages, Engine, EntryPool, MemoryFault,
-    PortalOptions, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack,
+    CommandPages, CounterDoorbell, CounterPages, Engine, EntryPool, MemoryFault, PortalOptions,
 };
 use cxi_hw::{CtOp, ReturnCode, TargetFlags};
 
@@ -45,23 +44,10 @@ impl CounterPages for Shared {
 
 fn page() -> Shared {
     let page = Page {
-        ring: Mutex::new(vec![0; 64 * 64]),
+        ring: Mutex::new(vec![0; 256 * 64]),
         doorbell: Mutex::default(),
     };
     Shared(Arc::new(page))
-}
-
-fn transmit_queue(page: &Shared) -> TransmitQueue {
-    TransmitQueue {
-        rgid: RGID,
-        lcid: 0,
-        triggered: false,
-        eq: EQ,
-        count: 64,
-        policy: UpdatePolicy::Always,
-        pages: Box::new(page.clone()),
-        tle_pool: 0,
-    }
 }
 
 #[test]
@@ -75,29 +61,9 @@ fn rule_12_1_what_was_stored_before_is_seen_by_what_comes_after() {
 fn sees_in_order(look: fn(&mut Engine)) {
     let mut rig = Rig::matching();
     let (transmit, target, counter_page) = (page(), page(), page());
-    let wb = rig.private(8);
-    rig.engine.add_transmit_queue(3, transmit_queue(&transmit));
-    rig.engine.add_target_queue(
-        1030,
-        TargetQueue {
-            rgid: RGID,
-            eq: EQ,
-            count: 64,
-            policy: UpdatePolicy::Always,
-            pages: Box::new(target.clone()),
-        },
-    );
-    rig.engine.add_counter(
-        9,
-        Counter {
-            rgid: RGID,
-            write_back: Some(WriteBack {
-                memory: Arc::clone(&rig.memory) as _,
-                va: wb,
-            }),
-            page: Some(Box::new(counter_page.clone())),
-        },
-    );
+    rig.add_tx_at(3, false, transmit.clone());
+    rig.add_target_at(1030, target.clone());
+    let wb = rig.add_ct_at(9, Some(Box::new(counter_page.clone())));
     target.0.ring.lock().unwrap()[256..320].copy_from_slice(&entry(1, BUFFER, 64).encode());
     {
         let mut commands = transmit.0.ring.lock().unwrap();
@@ -153,8 +119,8 @@ fn rule_12_4_a_freed_queue_executes_what_was_rung() {
 fn rule_12_4_a_freed_queue_that_was_not_rung_is_the_only_one_that_is_looked_at() {
     let mut rig = Rig::new();
     let (freed, other) = (page(), page());
-    rig.engine.add_transmit_queue(3, transmit_queue(&freed));
-    rig.engine.add_transmit_queue(4, transmit_queue(&other));
+    rig.add_tx_at(3, false, freed.clone());
+    rig.add_tx_at(4, false, other.clone());
     *other.0.doorbell.lock().unwrap() = Some(5);
     rig.engine.remove_queue(3);
     assert_eq!(*other.0.doorbell.lock().unwrap(), Some(5));

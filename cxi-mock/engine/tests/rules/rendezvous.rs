@@ -10,6 +10,8 @@ use crate::rig::*;
 const SOURCE: u16 = 2;
 const LEN: u32 = 5000;
 const EAGER: u32 = 100;
+/// Used up without an event.
+const ONCE: TargetFlags = TargetFlags::USE_ONCE.union(TargetFlags::EVENT_UNLINK_DISABLE);
 
 /// A portal for messages and one where a NIC gets the rest.
 fn rig() -> Rig {
@@ -17,8 +19,7 @@ fn rig() -> Rig {
 }
 
 fn with(settings: Settings) -> Rig {
-    let mut rig = Rig::on(cxi_engine::Fabric::new(), NID, settings);
-    rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+    let mut rig = Rig::with_settings(settings, PortalOptions::IS_MATCHING);
     rig.portal(SOURCE, 255, PortalOptions::IS_MATCHING);
     rig.append(
         &entry(0x99, 0, (1 << 56) - 1)
@@ -64,8 +65,7 @@ fn received(rig: &Rig) -> Vec<u8> {
 #[test]
 fn rule_10_1_little_travels_at_once() {
     let mut rig = rig();
-    rig.append(&overflow(1, BUFFER + 0x20_0000, 8192));
-    rig.event(TARGET_EQ);
+    rig.link(&overflow(1, BUFFER + 0x20_0000, 8192));
     rig.put(&rendezvous());
     let event = rig.event(TARGET_EQ).long();
     assert_eq!((event.mlength, event.rlength), (EAGER, LEN));
@@ -83,15 +83,12 @@ fn rules_10_2_10_5_a_receive_that_was_there() {
     let unlinked = rig.event(TARGET_EQ);
     assert_eq!(unlinked.kind(), EventType::UNLINK);
     let put = rig.event(TARGET_EQ).long();
-    assert_eq!(
-        (put.event_type, put.ptl_list),
-        (EventType::PUT, List::PRIORITY)
-    );
+    assert_eq!(put.event_type, EventType::PUT);
+    assert_eq!(put.ptl_list, List::PRIORITY);
     assert!(put.rendezvous && put.auto_unlinked);
-    assert_eq!(
-        (put.mlength, put.rlength, put.start),
-        (EAGER, LEN, BUFFER + 0x10_0000)
-    );
+    assert_eq!(put.mlength, EAGER);
+    assert_eq!(put.rlength, LEN);
+    assert_eq!(put.start, BUFFER + 0x10_0000);
     let rest = rig.event(TARGET_EQ).long();
     assert_eq!(rest.event_type, EventType::RENDEZVOUS);
     assert!(rest.get_issued && rest.rendezvous);
@@ -106,9 +103,7 @@ fn rules_10_2_10_5_a_receive_that_was_there() {
 #[test]
 fn rule_10_3_the_initiator_gets_ack_and_get() {
     let mut rig = rig();
-    rig.append(&receive(
-        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
-    ));
+    rig.append(&receive(ONCE));
     rig.put(&rendezvous());
     let ack = rig.event(EQ).initiator();
     assert_eq!((ack.event_type, ack.return_code), ACK);
@@ -126,9 +121,7 @@ fn rule_10_3_the_initiator_gets_ack_and_get() {
 #[test]
 fn rule_10_4_the_get_of_the_rest() {
     let mut rig = rig();
-    rig.append(&receive(
-        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
-    ));
+    rig.append(&receive(ONCE));
     rig.put(&rendezvous());
     rig.event(TARGET_EQ);
     rig.event(TARGET_EQ);
@@ -138,10 +131,8 @@ fn rule_10_4_the_get_of_the_rest() {
     assert_eq!(get.match_bits, 0x1234 << 48 | 0x42);
     assert_eq!(get.length, LEN - EAGER);
     let reply = rig.event(TARGET_EQ).initiator();
-    assert_eq!(
-        (reply.event_type, reply.rendezvous),
-        (EventType::REPLY, true)
-    );
+    assert_eq!(reply.event_type, EventType::REPLY);
+    assert!(reply.rendezvous);
     assert_eq!(reply.mlength, LEN - EAGER);
     let packed = u64::from(NID) | u64::from(PORTAL) << 29 | 0x42 << 40 | 5 << 48;
     assert_eq!(reply.user_ptr, packed);
@@ -154,8 +145,7 @@ fn rule_10_4_the_get_comes_from_any_pid_of_the_target() {
         (NID, ReturnCode::OK),
         (NID + 1, ReturnCode::ENTRY_NOT_FOUND),
     ] {
-        let mut rig = Rig::on(cxi_engine::Fabric::new(), NID, Settings::default());
-        rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
+        let mut rig = Rig::matching();
         rig.portal(SOURCE, 255, PortalOptions::IS_MATCHING);
         rig.append(
             &entry(0x99, 0, (1 << 56) - 1)
@@ -164,9 +154,7 @@ fn rule_10_4_the_get_comes_from_any_pid_of_the_target() {
                 .with_match_id(MatchId::new(511, nid, 9))
                 .with_match_bits(0x1234 << 48 | 0x42),
         );
-        rig.append(&receive(
-            TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
-        ));
+        rig.append(&receive(ONCE));
         rig.put(&rendezvous());
         let events = rig.events(TARGET_EQ);
         assert_eq!(events.last(), Some(&(EventType::REPLY, code)));
@@ -180,9 +168,7 @@ fn rule_10_4_the_end_of_the_get_is_reported() {
         (TargetFlags::EVENT_COMM_DISABLE, false),
     ] {
         let mut rig = rig();
-        rig.append(&receive(
-            TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE | flag,
-        ));
+        rig.append(&receive(ONCE | flag));
         rig.put(&rendezvous());
         let reply = (EventType::REPLY, ReturnCode::OK);
         assert_eq!(rig.events(TARGET_EQ).contains(&reply), reported, "{flag:?}");
@@ -212,9 +198,7 @@ fn rule_10_4_a_get_that_finds_nothing_fails() {
     let mut rig = rig();
     rig.append(&unlink(List::PRIORITY, 0x99).with_portal(SOURCE));
     rig.event(TARGET_EQ);
-    rig.append(&receive(
-        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
-    ));
+    rig.append(&receive(ONCE));
     rig.put(&rendezvous());
     let events = rig.events(TARGET_EQ);
     assert_eq!(
@@ -262,10 +246,8 @@ fn rule_10_6_a_receive_that_comes_later() {
     assert_eq!(claimed.event_type, EventType::PUT_OVERFLOW);
     assert_eq!((claimed.rendezvous_id, claimed.rendezvous), (0x42, true));
     let rest = rig.event(TARGET_EQ).long();
-    assert_eq!(
-        (rest.event_type, rest.buffer_id),
-        (EventType::RENDEZVOUS, 5)
-    );
+    assert_eq!(rest.event_type, EventType::RENDEZVOUS);
+    assert_eq!(rest.buffer_id, 5);
     assert_eq!(rig.event(TARGET_EQ).kind(), EventType::GET);
     assert_eq!(rig.event(TARGET_EQ).kind(), EventType::REPLY);
     // Software copies the beginning.
@@ -280,16 +262,12 @@ fn rule_10_7_software_gets_the_rest_if_the_nic_must_not() {
         rendezvous_gets: false,
         ..Settings::default()
     });
-    rig.append(&receive(
-        TargetFlags::USE_ONCE | TargetFlags::EVENT_UNLINK_DISABLE,
-    ));
+    rig.append(&receive(ONCE));
     rig.put(&rendezvous());
     rig.event(TARGET_EQ);
     let rest = rig.event(TARGET_EQ).long();
-    assert_eq!(
-        (rest.event_type, rest.get_issued),
-        (EventType::RENDEZVOUS, false)
-    );
+    assert_eq!(rest.event_type, EventType::RENDEZVOUS);
+    assert!(!rest.get_issued);
     assert_eq!(rest.match_bits, 0x1234 << 48 | 0x42);
     assert_eq!(rig.events(TARGET_EQ), []);
 }
@@ -309,21 +287,18 @@ fn rule_10_8_the_source_of_a_deleted_message_is_in_the_status() {
 fn rule_10_9_a_rendezvous_of_plain_puts() {
     let mut rig = rig();
     let flags = TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL;
-    rig.append(&overflow(1, BUFFER + 0x20_0000, 1).with_flags(flags));
-    rig.event(TARGET_EQ);
+    rig.link(&overflow(1, BUFFER + 0x20_0000, 1).with_flags(flags));
     rig.put(&put(2048));
     let event = rig.event(TARGET_EQ).long();
-    assert_eq!(
-        (event.mlength, event.rlength, event.return_code),
-        (1, 2048, ReturnCode::OK)
-    );
+    assert_eq!(event.mlength, 1);
+    assert_eq!(event.rlength, 2048);
+    assert_eq!(event.return_code, ReturnCode::OK);
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
     rig.append(&entry(5, BUFFER + 4096, 2048).with_flags(flags));
     let event = rig.event(TARGET_EQ).long();
-    assert_eq!(
-        (event.event_type, event.mlength, event.rlength),
-        (EventType::PUT_OVERFLOW, 1, 2048)
-    );
+    assert_eq!(event.event_type, EventType::PUT_OVERFLOW);
+    assert_eq!(event.mlength, 1);
+    assert_eq!(event.rlength, 2048);
 }
 
 /// The end of the get of a PtlTE that has gone is not reported to the one that has its number now.

@@ -1,8 +1,6 @@
 //! 3.11: another buffer for an event queue.
 
-use std::sync::Arc;
-
-use cxi_engine::{EventBuffer, EventFlags};
+use cxi_engine::EventFlags;
 use cxi_hw::{EqState, EventType};
 
 use crate::quiet;
@@ -12,13 +10,7 @@ use crate::rig::*;
 fn rule_3_11_a_resize_switches_buffers() {
     let mut rig = quiet();
     rig.put(&put(1).with_user_ptr(1));
-    let va = rig.private(8192);
-    let buffer = EventBuffer {
-        memory: Arc::clone(&rig.memory) as _,
-        va,
-        len: 8192,
-    };
-    rig.engine.resize_event_queue(EQ, buffer);
+    let va = rig.resize(EQ, 128);
     rig.put(&put(1).with_user_ptr(2));
     assert_eq!(rig.event(EQ).initiator().user_ptr, 1);
     let switch = rig.event(EQ);
@@ -48,13 +40,7 @@ fn rule_3_11_the_new_buffer_is_unread_until_the_client_says_so() {
         rig.put(&put(1).with_eq(5));
         rig.event(5);
     }
-    let va = rig.private(4096);
-    let buffer = EventBuffer {
-        memory: Arc::clone(&rig.memory) as _,
-        va,
-        len: 4096,
-    };
-    rig.engine.resize_event_queue(5, buffer);
+    let va = rig.resize(5, 64);
     for user_ptr in 0..63 {
         rig.put(&put(1).with_eq(5).with_user_ptr(user_ptr));
     }
@@ -69,13 +55,7 @@ fn rule_3_11_the_switch_waits_for_room() {
     for _ in 0..62 {
         rig.put(&put(1).with_eq(5));
     }
-    let va = rig.private(4096);
-    let buffer = EventBuffer {
-        memory: Arc::clone(&rig.memory) as _,
-        va,
-        len: 4096,
-    };
-    rig.engine.resize_event_queue(5, buffer);
+    let _va = rig.resize(5, 64);
     assert_eq!(rig.event(5).kind(), EventType::ACK);
     let kinds = rig.kinds(5);
     assert_eq!(kinds.last(), Some(&EventType::EQ_SWITCH));

@@ -29,16 +29,12 @@ fn rule_11_1_a_search_reports_all_or_one() {
     rig.append(&search(TargetOp::SEARCH, 77, 1));
     for header_data in [1, 3] {
         let event = rig.event(TARGET_EQ);
-        assert_eq!(
-            (event.kind(), event.code(), event.0.len()),
-            (EventType::SEARCH, ReturnCode::OK, 64)
-        );
+        assert_eq!((event.what(), event.0.len()), (SEARCH, 64));
         let event = event.long();
         assert_eq!((event.buffer_id, event.header_data), (77, header_data));
-        assert_eq!(
-            (event.mlength, event.rlength, event.match_bits),
-            (10, 10, 1)
-        );
+        assert_eq!(event.mlength, 10);
+        assert_eq!(event.rlength, 10);
+        assert_eq!(event.match_bits, 1);
         assert_eq!(event.start, BUFFER + 4096 + (header_data - 1) * 10);
     }
     let end = [(EventType::SEARCH, ReturnCode::NO_MATCH)];
@@ -58,10 +54,8 @@ fn rule_11_2_search_and_delete_takes_messages_off_the_list() {
     let mut rig = waiting();
     rig.append(&once(search(TargetOp::SEARCH_AND_DELETE, 77, 1)));
     let event = rig.event(TARGET_EQ).long();
-    assert_eq!(
-        (event.event_type, event.header_data),
-        (EventType::PUT_OVERFLOW, 1)
-    );
+    assert_eq!(event.event_type, EventType::PUT_OVERFLOW);
+    assert_eq!(event.header_data, 1);
     assert_eq!(rig.events(TARGET_EQ), []);
     rig.append(&search(TargetOp::SEARCH_AND_DELETE, 77, 1));
     let end = (EventType::SEARCH, ReturnCode::NO_MATCH);

@@ -1,6 +1,6 @@
 //! 11.5 to 11.7: lists that software manages.
 
-use cxi_engine::{EntryPool, PortalOptions};
+use cxi_engine::PortalOptions;
 use cxi_hw::{
     DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetCommand, TargetOp,
 };
@@ -32,16 +32,13 @@ fn rule_11_5_software_takes_over() {
 #[test]
 fn rule_11_6_the_nic_hands_over_when_an_append_fails() {
     let mut rig = Rig::new();
-    rig.engine.set_entry_pool(EntryPool::default(), up_to(1));
+    rig.limit_entries(1);
     rig.portal(PORTAL, 0, HYBRID);
-    rig.append(&entry(1, BUFFER, 64));
-    rig.event(TARGET_EQ);
+    rig.link(&entry(1, BUFFER, 64));
     rig.append(&entry(2, BUFFER, 64));
     let change = rig.event(TARGET_EQ).state();
-    assert_eq!(
-        (change.state, change.reason),
-        (PtlteState::SOFTWARE_MANAGED, StateReason::SM_APPEND_FAIL)
-    );
+    assert_eq!(change.state, PtlteState::SOFTWARE_MANAGED);
+    assert_eq!(change.reason, StateReason::SM_APPEND_FAIL);
     assert!(change.by_nic);
     let refused = link(ReturnCode::PTLTE_SW_MANAGED);
     assert_eq!(rig.events(TARGET_EQ), [refused]);
@@ -52,20 +49,15 @@ fn rule_11_6_the_nic_hands_over_when_an_append_fails() {
 #[test]
 fn rule_11_6_the_nic_hands_over_when_a_header_does_not_fit() {
     let mut rig = Rig::new();
-    rig.engine.set_entry_pool(EntryPool::default(), up_to(2));
+    rig.limit_entries(2);
     rig.portal(PORTAL, 0, HYBRID);
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     rig.append(&request_list(2));
     rig.events(TARGET_EQ);
     rig.put(&put(5));
     let change = rig.event(TARGET_EQ).state();
-    assert_eq!(
-        (change.state, change.reason),
-        (
-            PtlteState::SOFTWARE_MANAGED,
-            StateReason::SM_UNEXPECTED_FAIL
-        )
-    );
+    assert_eq!(change.state, PtlteState::SOFTWARE_MANAGED);
+    assert_eq!(change.reason, StateReason::SM_UNEXPECTED_FAIL);
     assert_eq!(rig.event(TARGET_EQ).long().ptl_list, List::REQUEST);
     assert_eq!(rig.event(EQ).code(), ReturnCode::OK);
 }
@@ -73,16 +65,14 @@ fn rule_11_6_the_nic_hands_over_when_a_header_does_not_fit() {
 #[test]
 fn rules_6_2_11_6_without_the_option_it_disables() {
     let mut rig = Rig::new();
-    rig.engine.set_entry_pool(EntryPool::default(), up_to(1));
+    rig.limit_entries(1);
     rig.portal(PORTAL, 0, FLOW);
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     rig.events(TARGET_EQ);
     rig.put(&put(5));
     let change = rig.event(TARGET_EQ).state();
-    assert_eq!(
-        (change.state, change.reason),
-        (PtlteState::DISABLED, StateReason::FC_UNEXPECTED_FAIL)
-    );
+    assert_eq!(change.state, PtlteState::DISABLED);
+    assert_eq!(change.reason, StateReason::FC_UNEXPECTED_FAIL);
     assert_eq!(rig.event(EQ).code(), ReturnCode::PT_DISABLED);
 }
 
@@ -107,10 +97,8 @@ fn rule_11_7_the_headers_are_in_front_of_the_data() {
             .with_match_bits(0xb),
     );
     let event = rig.event(TARGET_EQ).long();
-    assert_eq!(
-        (event.event_type, event.ptl_list),
-        (EventType::PUT, List::REQUEST)
-    );
+    assert_eq!(event.event_type, EventType::PUT);
+    assert_eq!(event.ptl_list, List::REQUEST);
     assert_eq!((event.mlength, event.rlength), (63 + 7, 7));
     assert_eq!((event.start, event.header_data), (BUFFER + 0x8000, 0xd));
     let bytes = rig.memory.bytes(BUFFER + 0x8000, 70);

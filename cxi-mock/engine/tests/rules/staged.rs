@@ -2,9 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use cxi_engine::{
-    ClientMemory, EventBuffer, EventFlags, EventQueue, MemoryFault, Region, Thresholds,
-};
+use cxi_engine::{ClientMemory, EventBuffer, MemoryFault};
 use cxi_hw::ReturnCode;
 
 use crate::rig::*;
@@ -34,36 +32,15 @@ impl ClientMemory for Noted {
 /// Stores of a message into memory of `to`, whose events go to `events`, and how it ended.
 fn stores(to: &Arc<Noted>, events: &Arc<Noted>) -> (Vec<Vec<u64>>, ReturnCode) {
     let mut rig = Rig::matching();
-    rig.engine.add_event_queue(
-        TARGET_EQ,
-        EventQueue {
-            rgid: RGID,
-            buffer: EventBuffer {
-                memory: Arc::clone(events) as _,
-                va: EVENTS,
-                len: 4096,
-            },
-            flags: EventFlags::empty(),
-            thresholds: Thresholds::default(),
-            reserved: 0,
-            event_wait: None,
-            status_wait: None,
-            page: Box::new(memory::Word::default()),
-        },
-    );
-    rig.engine.add_region(
-        2,
-        Region {
-            rgid: RGID,
-            lac: LAC,
-            iova: MESSAGE,
-            len: 4096,
-            va: MESSAGE,
-            readable: true,
-            writable: true,
-            memory: Arc::clone(to) as _,
-        },
-    );
+    let buffer = EventBuffer {
+        memory: Arc::clone(events) as _,
+        va: EVENTS,
+        len: 4096,
+    };
+    rig.engine
+        .add_event_queue(TARGET_EQ, event_queue(RGID, buffer));
+    let region = region(RGID, MESSAGE, 4096, Arc::clone(to) as _);
+    rig.engine.add_region(2, region);
     rig.append(&entry(1, MESSAGE, 64));
     to.0.lock().unwrap().clear();
     rig.put(&put(8));

@@ -5,14 +5,23 @@ use cxi_hw::{EventType, PtlteState, ReturnCode, SetState, StateReason, TargetCom
 
 use crate::rig::*;
 
+fn disabled() -> Rig {
+    let mut rig = Rig::new();
+    rig.portal_disabled(PORTAL, 0, FLOW);
+    rig
+}
+
+fn hand_over(rig: &mut Rig, portal: u16, drops: u32) -> Result<(), NoTransition> {
+    rig.engine.transition_to_software(portal, drops)
+}
+
 fn drops(rig: &Rig) -> u32 {
     rig.engine.portal_status(PORTAL).unwrap().drop_count
 }
 
 #[test]
 fn rule_6_1_every_set_state_is_answered() {
-    let mut rig = Rig::new();
-    rig.portal_disabled(PORTAL, 0, FLOW);
+    let mut rig = disabled();
     for state in [
         PtlteState::ENABLED,
         PtlteState::ENABLED,
@@ -22,23 +31,16 @@ fn rule_6_1_every_set_state_is_answered() {
     ] {
         rig.set_state(PORTAL, state, 0);
         let event = rig.event(TARGET_EQ);
-        assert_eq!(
-            (event.kind(), event.code(), event.0.len()),
-            (EventType::STATE_CHANGE, ReturnCode::OK, 64)
-        );
+        assert_eq!(event.what(), (EventType::STATE_CHANGE, ReturnCode::OK));
+        assert_eq!(event.0.len(), 64);
         let change = event.state();
         assert_eq!((change.state, change.by_nic), (state, false));
-        assert_eq!(
-            (event.long().ptlte_index, event.long().buffer_id),
-            (PORTAL, 0)
-        );
+        assert_eq!(event.long().ptlte_index, PORTAL);
+        assert_eq!(event.long().buffer_id, 0);
     }
     let command = SetState {
-        command: target(TargetOp::SETSTATE),
-        ptlte_state: PtlteState::ENABLED,
-        ptlte_index: PORTAL,
         current_addr: 0x1234_5678,
-        ..SetState::default()
+        ..set_state(PORTAL, PtlteState::ENABLED, 0)
     };
     rig.submit(TGQ, &[&command.encode()]);
     assert_eq!(rig.event(TARGET_EQ).long().start, 0x1234_5678);
@@ -51,37 +53,29 @@ fn rule_6_2_changes_by_the_nic_have_a_reason() {
     let mut rig = Rig::with_portal(FLOW);
     rig.put(&put(1));
     let event = rig.event(TARGET_EQ);
-    assert_eq!(
-        (event.kind(), event.code(), event.0.len()),
-        (EventType::STATE_CHANGE, ReturnCode::OK, 64)
-    );
+    assert_eq!(event.what(), (EventType::STATE_CHANGE, ReturnCode::OK));
+    assert_eq!(event.0.len(), 64);
     let change = event.state();
-    assert_eq!(
-        (change.state, change.reason, change.by_nic),
-        (PtlteState::DISABLED, StateReason::FC_NO_MATCH, true)
-    );
+    assert_eq!(change.state, PtlteState::DISABLED);
+    assert_eq!(change.reason, StateReason::FC_NO_MATCH);
+    assert!(change.by_nic);
 }
 
 #[test]
 fn rule_6_3_drops_have_to_be_known_to_enable() {
-    let mut rig = Rig::new();
-    rig.portal_disabled(PORTAL, 0, FLOW);
+    let mut rig = disabled();
     for _ in 0..3 {
         rig.put(&put(1));
     }
     assert_eq!(drops(&rig), 3);
     rig.set_state(PORTAL, PtlteState::ENABLED, 2);
     let event = rig.event(TARGET_EQ);
-    assert_eq!(
-        (event.code(), event.state().state),
-        (ReturnCode::NO_MATCH, PtlteState::DISABLED)
-    );
+    assert_eq!(event.code(), ReturnCode::NO_MATCH);
+    assert_eq!(event.state().state, PtlteState::DISABLED);
     rig.set_state(PORTAL, PtlteState::ENABLED, 3);
     let event = rig.event(TARGET_EQ);
-    assert_eq!(
-        (event.code(), event.state().state),
-        (ReturnCode::OK, PtlteState::ENABLED)
-    );
+    assert_eq!(event.code(), ReturnCode::OK);
+    assert_eq!(event.state().state, PtlteState::ENABLED);
     assert_eq!(drops(&rig), 0);
     rig.set_state(PORTAL, PtlteState::DISABLED, 0);
     rig.put(&put(1));
@@ -97,10 +91,8 @@ fn rule_6_3_drops_have_to_be_known_to_enable() {
 /// unknown.
 #[test]
 fn rule_6_3_gets_do_not_count_as_drops() {
-    let mut rig = Rig::new();
-    rig.portal_disabled(PORTAL, 0, FLOW);
-    rig.put(&get(1));
-    assert_eq!(rig.event(EQ).code(), ReturnCode::PT_DISABLED);
+    let mut rig = disabled();
+    assert_eq!(rig.outcome(&get(1)), ReturnCode::PT_DISABLED);
     assert_eq!(drops(&rig), 0);
 }
 
@@ -111,8 +103,7 @@ fn rule_6_4_the_first_drop_counts_from_cassini_2_on() {
             counts_first_drop: counts,
             ..Settings::default()
         };
-        let mut rig = Rig::on(cxi_engine::Fabric::new(), NID, settings);
-        rig.portal(PORTAL, 0, FLOW);
+        let mut rig = Rig::with_settings(settings, FLOW);
         rig.put(&put(1));
         assert_eq!(drops(&rig), u32::from(counts));
         rig.put(&put(1));
@@ -128,27 +119,19 @@ fn rule_6_4_the_first_drop_counts_from_cassini_2_on() {
 fn rule_6_5_the_transition_to_software() {
     let mut rig = Rig::with_portal(FLOW);
     assert_eq!(
-        rig.engine.transition_to_software(PORTAL, 0),
+        hand_over(&mut rig, PORTAL, 0),
         Err(NoTransition::NotDisabled)
     );
-    assert_eq!(
-        rig.engine.transition_to_software(99, 0),
-        Err(NoTransition::NotDisabled)
-    );
+    assert_eq!(hand_over(&mut rig, 99, 0), Err(NoTransition::NotDisabled));
     rig.set_state(PORTAL, PtlteState::DISABLED, 0);
     rig.put(&put(1));
     rig.events(TARGET_EQ);
-    assert_eq!(
-        rig.engine.transition_to_software(PORTAL, 0),
-        Err(NoTransition::Drops)
-    );
-    assert_eq!(rig.engine.transition_to_software(PORTAL, 1), Ok(()));
-    assert_eq!(rig.engine.transition_to_software(PORTAL, 77), Ok(()));
+    assert_eq!(hand_over(&mut rig, PORTAL, 0), Err(NoTransition::Drops));
+    assert_eq!(hand_over(&mut rig, PORTAL, 1), Ok(()));
+    assert_eq!(hand_over(&mut rig, PORTAL, 77), Ok(()));
     let status = rig.engine.portal_status(PORTAL).unwrap();
-    assert_eq!(
-        (status.state, status.drop_count),
-        (PtlteState::SOFTWARE_MANAGED.0, 0)
-    );
+    assert_eq!(status.state, PtlteState::SOFTWARE_MANAGED.0);
+    assert_eq!(status.drop_count, 0);
     assert_eq!(rig.events(TARGET_EQ), []);
 }
 
@@ -200,9 +183,6 @@ fn portals_of_others_are_out_of_reach() {
     let append: TargetCommand = entry(1, BUFFER, 8);
     rig.submit(1030, &[&append.encode()]);
     rig.rgid = RGID;
-    assert_eq!(
-        rig.queues[&1030].status().return_code,
-        ReturnCode::CMD_INVALID_ARG
-    );
+    assert_eq!(rig.status(1030).return_code, ReturnCode::CMD_INVALID_ARG);
     assert_eq!(rig.events(TARGET_EQ), []);
 }
