@@ -58,6 +58,17 @@ macro_rules! checked_integers {
     )*};
 }
 
+/// Invalid values convert to an error, so that `?` works on them wherever a device is used.
+macro_rules! from_invalid {
+    ($($invalid:ty),* $(,)?) => {$(
+        impl From<$invalid> for $crate::Error {
+            fn from(error: $invalid) -> Self {
+                Self::invalid($crate::ErrorKind::InvalidValue(Box::new(error)))
+            }
+        }
+    )*};
+}
+
 /// Implements a list with a field `slots` of optional entries, those that are set coming first.
 macro_rules! slots {
     ($list:ident of $entry:ident, $invalid:ident, separated by $separator:literal) => {
@@ -77,19 +88,19 @@ macro_rules! slots {
             }
 
             /// How many entries there are.
-            #[must_use = "the options are returned, not changed"]
+            #[must_use]
             pub fn len(&self) -> usize {
                 self.iter().count()
             }
 
             /// Whether there is no entry.
-            #[must_use = "the options are returned, not changed"]
+            #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
             /// Whether this is one of the entries.
-            #[must_use = "the options are returned, not changed"]
+            #[must_use]
             pub fn contains(&self, entry: $entry) -> bool {
                 self.iter().any(|other| other == entry)
             }

@@ -228,17 +228,6 @@ impl From<InvalidSpec> for Error {
     }
 }
 
-/// Invalid values convert to an error, so that `?` works on them wherever a device is used.
-macro_rules! from_invalid {
-    ($($invalid:ty),* $(,)?) => {$(
-        impl From<$invalid> for Error {
-            fn from(error: $invalid) -> Self {
-                Self::invalid(ErrorKind::InvalidValue(Box::new(error)))
-            }
-        }
-    )*};
-}
-
 from_invalid!(
     crate::InvalidDeviceId,
     crate::InvalidLimit,
@@ -251,7 +240,6 @@ from_invalid!(
     crate::InvalidVni,
     crate::InvalidVniList,
     crate::InvalidVniRange,
-    crate::lni::InvalidPid,
 );
 
 impl From<Error> for io::Error {

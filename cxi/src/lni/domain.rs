@@ -44,6 +44,8 @@ checked_integers!(Pid, InvalidPid, |number| {
     valid.map(Pid).ok_or(InvalidPid(number))
 });
 
+from_invalid!(InvalidPid);
+
 impl From<Pid> for u16 {
     fn from(pid: Pid) -> Self {
         pid.get()

@@ -14,7 +14,6 @@ use super::memory::MdInner;
 use super::object::{Object, Window, closable, device_memory};
 use super::wait::WaitInner;
 use super::{Lni, LniInner, MapOptions, Md, WaitObject};
-use crate::driver::Quirks;
 use crate::error::{ErrorKind, Result};
 use crate::{Device, Resource};
 
@@ -141,28 +140,6 @@ impl Drop for EventQueueInner {
 struct Buffers {
     current: Arc<MdInner>,
     next: Option<Arc<MdInner>>,
-}
-
-/// Whether an LNI has freed an event queue with a wait object, for events and for status.
-///
-/// The LNI reuses the numbers of freed event queues, and the callback stays with the number. Locked
-/// while event queues are allocated and freed, so that it is accurate when the driver looks.
-#[derive(Debug, Default)]
-pub(super) struct Callbacks([bool; 2]);
-
-impl Callbacks {
-    /// Refuses an event queue without a wait object if a freed one may have had one.
-    pub(super) fn check(&self, device: &Device, waiting: [bool; 2]) -> Result<()> {
-        let [events, status] = self.0;
-        if (events && !waiting[0]) || (status && !waiting[1]) {
-            device.guard(Quirks::REUSED_EVENT_QUEUE, EqAllocCmd::OPCODE)?;
-        }
-        Ok(())
-    }
-
-    pub(super) fn freed(&mut self, waiting: [bool; 2]) {
-        self.0 = [self.0[0] || waiting[0], self.0[1] || waiting[1]];
-    }
 }
 
 impl Lni {

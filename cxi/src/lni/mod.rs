@@ -46,12 +46,13 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use cxi_ioctl::abi::device::InboundWaitCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
-use cxi_ioctl::{CommandError, LniForm, Opcode, SafeCommand};
+use cxi_ioctl::abi::queue::EqAllocCmd;
+use cxi_ioctl::{Command, CommandError, LniForm, Opcode, SafeCommand};
 
+use crate::driver::Quirks;
 use crate::error::{Error, Result};
 use crate::explain::Attempt;
 use crate::{Device, Resource, ServiceId, Vni, VniAccess};
-use event_queue::Callbacks;
 use object::{Object, closable};
 use shared_profile::SharedProfiles;
 
@@ -94,6 +95,28 @@ pub(crate) struct LniInner {
     vnis: OnceLock<VniAccess>,
     callbacks: Mutex<Callbacks>,
     profiles: SharedProfiles,
+}
+
+/// Whether an LNI has freed an event queue with a wait object, for events and for status.
+///
+/// The LNI reuses the numbers of freed event queues, and the callback stays with the number. Locked
+/// while event queues are allocated and freed, so that it is accurate when the driver looks.
+#[derive(Debug, Default)]
+struct Callbacks([bool; 2]);
+
+impl Callbacks {
+    /// Refuses an event queue without a wait object if a freed one may have had one.
+    fn check(&self, device: &Device, waiting: [bool; 2]) -> Result<()> {
+        let [events, status] = self.0;
+        if (events && !waiting[0]) || (status && !waiting[1]) {
+            device.guard(Quirks::REUSED_EVENT_QUEUE, EqAllocCmd::OPCODE)?;
+        }
+        Ok(())
+    }
+
+    fn freed(&mut self, waiting: [bool; 2]) {
+        self.0 = [self.0[0] || waiting[0], self.0[1] || waiting[1]];
+    }
 }
 
 impl LniInner {
