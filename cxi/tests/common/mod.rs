@@ -1,6 +1,7 @@
 //! A mock NIC and devices of several callers on it.
 #![allow(dead_code, reason = "every test target uses its part")]
 
+use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 use cxi::{
@@ -79,6 +80,18 @@ pub(crate) fn for_each_release(check: impl Fn(DriverRelease, &Arc<Nic>)) {
         let nic = nic(release);
         check(release, &nic);
         assert_eq!(nic.hazards(), [], "{release}");
+    }
+}
+
+/// Checks that a call fails with this text; returns the error.
+#[track_caller]
+pub(crate) fn says<T: Debug, E: Display>(result: Result<T, E>, text: impl AsRef<str>) -> E {
+    match result {
+        Ok(made) => panic!("{made:?}: expected {}", text.as_ref()),
+        Err(error) => {
+            assert_eq!(error.to_string(), text.as_ref());
+            error
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;
 
-use crate::common::{modest, nic, root, vni};
+use crate::common::{modest, nic, root, says, vni};
 use cxi::lni;
 use cxi::{
     CassiniVersion, Clock, Device, DeviceId, Driver, DriverRelease, Errno, Error, Host, Limit,
@@ -79,13 +79,9 @@ fn a_specification_says_what_was_asked_for() {
         (true, true, 3)
     );
     let nothing = ServiceSpec::builder().unrestricted_vnis();
-    assert_eq!(
-        nothing
-            .exclusive_vnis(true)
-            .build()
-            .unwrap_err()
-            .to_string(),
-        "exclusive VNIs are asked for, but none are named"
+    says(
+        nothing.exclusive_vnis(true).build(),
+        "exclusive VNIs are asked for, but none are named",
     );
     for access in [
         VniAccess::Unrestricted,
@@ -187,8 +183,7 @@ fn wrong_values_become_errors_by_question_mark() {
             .limits(Limits::none().with(Resource::Acs, limit));
         Ok(spec.build()?)
     }
-    let error = made().unwrap_err();
-    assert_eq!(error.to_string(), "invalid VNI 65536: expected 1 to 65535");
+    let error = says(made(), "invalid VNI 65536: expected 1 to 65535");
     assert_eq!(error.errno(), Errno::EINVAL);
     let cause = std::error::Error::source(&error).unwrap();
     assert!(cause.downcast_ref::<cxi::InvalidVni>().is_some());

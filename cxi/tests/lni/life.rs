@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{FROM_13_1, all, lni_with, modest, nic, root, user, vni};
+use crate::common::{FROM_13_1, all, lni_with, modest, nic, root, says, user, vni};
 use cxi::driver::Quirks;
 use cxi::lni::{
     EthernetClass, EventQueueOptions, LcidChoice, LeList, Pid, ProfileOptions, PtOptions, PteState,
@@ -55,9 +55,9 @@ fn profiles_say_what_they_miss() {
         let device = user(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
         let asked = device.alloc_lni(service).unwrap();
         let error = asked.alloc_cp(vni(77), TrafficClass::BestEffort);
-        assert_eq!(
-            error.unwrap_err().to_string(),
-            "cxi0: CP_ALLOC: no enabled service has this VNI (ENOENT)"
+        says(
+            error,
+            "cxi0: CP_ALLOC: no enabled service has this VNI (ENOENT)",
         );
         let ethernet = |priority| {
             let options = ProfileOptions::ethernet(EthernetClass::Shared, priority);
@@ -81,12 +81,12 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
         let (service, lni) = lni_with(&nic, 1024, all(100));
         let options =
             ProfileOptions::new(vni(1024), TrafficClass::BestEffort).lcid(LcidChoice::Triggered);
-        assert_eq!(
-            lni.alloc_cp_with(&options).unwrap_err().to_string(),
+        says(
+            lni.alloc_cp_with(&options),
             format!(
                 "cxi0: TRIG_CP_ALLOC: a choice of LCID is not known to this driver ({release}): \
                  it needs SHS 13.1 or later"
-            )
+            ),
         );
         let error = lni.reserve_pids(vni(1024), None, 4).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Quirk { .. }));
@@ -121,25 +121,18 @@ fn pids_are_reserved_and_used_once() {
     let highest = Some(Pid::new(507).unwrap());
     let block = lni.reserve_pids(vni(1024), highest, 4).unwrap();
     assert_eq!((block.first.get(), block.count), (507, 4));
-    assert_eq!(
-        lni.reserve_pids(vni(1024), None, 0)
-            .unwrap_err()
-            .to_string(),
-        "cxi0: DOMAIN_RESERVE: 0 PIDs to reserve: expected 1 to 511"
+    says(
+        lni.reserve_pids(vni(1024), None, 0),
+        "cxi0: DOMAIN_RESERVE: 0 PIDs to reserve: expected 1 to 511",
     );
-    assert_eq!(
-        lni.reserve_pids(vni(1024), None, 512)
-            .unwrap_err()
-            .to_string(),
-        "cxi0: DOMAIN_RESERVE: 512 PIDs to reserve: expected 1 to 511"
+    says(
+        lni.reserve_pids(vni(1024), None, 512),
+        "cxi0: DOMAIN_RESERVE: 512 PIDs to reserve: expected 1 to 511",
     );
-    assert_eq!(
-        Pid::new(511).unwrap_err().to_string(),
-        "invalid PID 511: expected 0 to 510"
-    );
-    assert_eq!(
-        lni.alloc_domain(vni(77), None).unwrap_err().to_string(),
-        "cxi0: DOMAIN_ALLOC: no enabled service has this VNI (ENOENT)"
+    says(Pid::new(511), "invalid PID 511: expected 0 to 510");
+    says(
+        lni.alloc_domain(vni(77), None),
+        "cxi0: DOMAIN_ALLOC: no enabled service has this VNI (ENOENT)",
     );
 }
 
@@ -157,10 +150,10 @@ fn exclusive_profiles_move_to_another_vni() {
     let lni = user(&nic).alloc_lni(id).unwrap();
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     profile.modify(vni(1030)).unwrap();
-    assert_eq!(
-        profile.modify(vni(99)).unwrap_err().to_string(),
+    says(
+        profile.modify(vni(99)),
         "cxi0: CP_MODIFY: the profile is not of a service with exclusive communication profiles, \
-         or the caller may not use the VNI (EINVAL)"
+         or the caller may not use the VNI (EINVAL)",
     );
 }
 
@@ -181,21 +174,18 @@ fn queues_are_checked_before_they_are_asked_for() {
     );
     lni.alloc_txq(&triggered, &TxqOptions::new(64).triggered())
         .unwrap();
-    let error = lni.alloc_txq(&plain, &TxqOptions::new(65_537)).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cxi0: CQ_ALLOC: a queue of 65537 commands: expected at most 65536"
+    let error = says(
+        lni.alloc_txq(&plain, &TxqOptions::new(65_537)),
+        "cxi0: CQ_ALLOC: a queue of 65537 commands: expected at most 65536",
     );
     assert_eq!(error.errno(), Errno::E2BIG);
     assert_eq!(
         text(lni.alloc_txq(&plain, &TxqOptions::new(64).ethernet())),
         "cxi0: CQ_ALLOC: not permitted: Ethernet takes CAP_NET_RAW"
     );
-    assert_eq!(
-        lni.alloc_tgq(&TgqOptions::new(64).credit_thresholds(4))
-            .unwrap_err()
-            .to_string(),
-        "cxi0: CQ_ALLOC: credit threshold set 4: expected 0 to 3"
+    says(
+        lni.alloc_tgq(&TgqOptions::new(64).credit_thresholds(4)),
+        "cxi0: CQ_ALLOC: credit threshold set 4: expected 0 to 3",
     );
     let queue = lni.alloc_txq(&plain, &TxqOptions::new(65)).unwrap();
     assert_eq!((queue.slots(), queue.ack_counter().unwrap()), (128, 0));
@@ -209,19 +199,14 @@ fn queues_are_checked_before_they_are_asked_for() {
 fn event_queues_are_checked_and_resized() {
     let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
-    assert_eq!(
-        lni.alloc_eq(&EventQueueOptions::new(0))
-            .unwrap_err()
-            .to_string(),
-        "cxi0: EQ_ALLOC: an event queue of 0 bytes: expected room for at least one event"
+    says(
+        lni.alloc_eq(&EventQueueOptions::new(0)),
+        "cxi0: EQ_ALLOC: an event queue of 0 bytes: expected room for at least one event",
     );
-    let error = lni
-        .alloc_eq(&EventQueueOptions::new(4096).reserved_slots(64))
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
+    says(
+        lni.alloc_eq(&EventQueueOptions::new(4096).reserved_slots(64)),
         "cxi0: EQ_ALLOC: a fill level is above 100 or below 0 percent, or there are more than \
-         four, or no fewer slots are reserved than the queue has, or more than 16383 (EINVAL)"
+         four, or no fewer slots are reserved than the queue has, or more than 16383 (EINVAL)",
     );
     let falling = StatusThresholds {
         base: 95,
@@ -249,9 +234,9 @@ fn event_queues_are_checked_and_resized() {
     );
     events.complete_resize().unwrap();
     assert_eq!(events.memory().address(), larger.address());
-    assert_eq!(
-        events.complete_resize().unwrap_err().to_string(),
-        "cxi0: EQ_RESIZE_COMPLETE: no resize is in progress: resize first (EINVAL)"
+    says(
+        events.complete_resize(),
+        "cxi0: EQ_RESIZE_COMPLETE: no resize is in progress: resize first (EINVAL)",
     );
     events.registers().unwrap();
     events.close().unwrap();
@@ -264,31 +249,25 @@ fn portal_entries_are_mapped_and_asked() {
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
     let [_unmapped, domain] = [(); 2].map(|()| lni.alloc_domain(vni(1024), None).unwrap());
     let mapping = pte.map(&domain, 255).unwrap();
-    assert_eq!(
-        pte.map(&domain, 256).unwrap_err().to_string(),
-        "cxi0: PTE_MAP: offset 256: expected 0 to 255"
+    says(
+        pte.map(&domain, 256),
+        "cxi0: PTE_MAP: offset 256: expected 0 to 255",
     );
     pte.map(&domain, 255).unwrap().close().unwrap();
     let multicast = pte.map_multicast(&domain, (1 << 18) - 1).unwrap();
-    assert_eq!(
-        pte.map_multicast(&domain, 7).unwrap_err().to_string(),
+    says(
+        pte.map_multicast(&domain, 7),
         "cxi0: PTE_MAP: the entry has a multicast address, or the domain belongs to another LNI \
-         (EINVAL)"
+         (EINVAL)",
     );
     let other = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
-    assert_eq!(
-        other
-            .map_multicast(&domain, (1 << 18) - 1)
-            .unwrap_err()
-            .to_string(),
-        "cxi0: PTE_MAP: multicast address 262143 is taken (ENOSPC)"
+    says(
+        other.map_multicast(&domain, (1 << 18) - 1),
+        "cxi0: PTE_MAP: multicast address 262143 is taken (ENOSPC)",
     );
-    assert_eq!(
-        other
-            .map_multicast(&domain, 1 << 18)
-            .unwrap_err()
-            .to_string(),
-        "cxi0: PTE_MAP: offset 262144: expected 0 to 262143"
+    says(
+        other.map_multicast(&domain, 1 << 18),
+        "cxi0: PTE_MAP: offset 262144: expected 0 to 262143",
     );
     multicast.close().unwrap();
     let refused = domain.close().unwrap_err();
@@ -300,17 +279,16 @@ fn portal_entries_are_mapped_and_asked() {
     let status = pte.status(4).unwrap();
     assert_eq!(status.state, PteState::Disabled);
     assert_eq!((status.les_max, status.unexpected), (16384, 0));
-    assert_eq!(
-        pte.transition_to_software(1).unwrap_err().to_string(),
+    says(
+        pte.transition_to_software(1),
         "cxi0: PTE_TRANSITION_SM: the PtlTE has dropped another number of messages: read it again \
-         (EAGAIN)"
+         (EAGAIN)",
     );
     pte.transition_to_software(0).unwrap();
     assert_eq!(pte.status(0).unwrap().state, PteState::SoftwareManaged);
-    let error = lni.alloc_pte(PtOptions::ETHERNET, None).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cxi0: PTE_ALLOC: not permitted: Ethernet takes CAP_NET_RAW"
+    says(
+        lni.alloc_pte(PtOptions::ETHERNET, None),
+        "cxi0: PTE_ALLOC: not permitted: Ethernet takes CAP_NET_RAW",
     );
 }
 

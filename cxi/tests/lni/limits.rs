@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{ALL, all, lni_with, modest, nic, root, user, vni};
+use crate::common::{ALL, all, lni_with, modest, nic, root, says, user, vni};
 use cxi::lni::{
     EventQueueOptions, Lni, MapFlags, MapOptions, NotClosed, PtOptions, TgqOptions, TxqOptions,
 };
@@ -137,12 +137,11 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
     limits[Resource::Cts] = Limit::at_most(32);
     let (sharing, second) = lni_with(&nic, 1025, limits);
     let taken: Vec<_> = (0..32).map(|_| second.alloc_ct().unwrap()).collect();
-    let error = first.alloc_ct().unwrap_err();
-    assert_eq!(
-        error.to_string(),
+    says(
+        first.alloc_ct(),
         format!(
             "cxi0: CT_ALLOC: the NIC has no CTs left: service {reserving} has 0 of at most 8 in use"
-        )
+        ),
     );
     let have = root(&nic).availability().unwrap().resources[Resource::Cts];
     assert_eq!(
@@ -154,12 +153,11 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
     drop(taken);
     let memory = Arc::new(DeviceMemory::new(4096).unwrap());
     let md = second.map_memory(&memory, &MapOptions::new()).unwrap();
-    let error = first.map_memory(&memory, &MapOptions::new()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
+    says(
+        first.map_memory(&memory, &MapOptions::new()),
         format!(
             "cxi0: ATU_MAP: the NIC has no ACs left: service {reserving} has 0 of at most 1 in use"
-        )
+        ),
     );
     drop((md, second));
     first.alloc_ct().unwrap();
@@ -179,34 +177,31 @@ fn address_contexts_are_counted_by_kind_and_rgid() {
     assert_eq!((md.lac(), again.lac()), (0, 0));
     assert_eq!(md.len(), 1 << 16);
     let other = pinned.flags(MapFlags::READ | MapFlags::WRITE);
-    let error = lni.map_memory(&memory, &other).unwrap_err();
-    assert_eq!(
-        error.to_string(),
+    says(
+        lni.map_memory(&memory, &other),
         format!(
             "cxi0: ATU_MAP: service {service} has no ACs left: 1 of at most 1 are in use, or kept \
              for its LNIs"
-        )
+        ),
     );
-    assert_eq!(
-        md.update(0..4096).unwrap_err().to_string(),
-        "cxi0: ATU_UPDATE_MD: the memory is pinned: its pages are always there"
+    says(
+        md.update(0..4096),
+        "cxi0: ATU_UPDATE_MD: the memory is pinned: its pages are always there",
     );
-    assert_eq!(
-        md.update(4096..1 << 17).unwrap_err().to_string(),
+    says(
+        md.update(4096..1 << 17),
         "cxi0: ATU_UPDATE_MD: bytes 4096 to 131072: expected a part of the 65536 that are \
-         registered"
+         registered",
     );
-    assert_eq!(
-        lni.map_memory(&memory, &pinned.flags(MapFlags::ATS))
-            .unwrap_err()
-            .to_string(),
+    says(
+        lni.map_memory(&memory, &pinned.flags(MapFlags::ATS)),
         "cxi0: ATU_MAP: MapFlags(ATS): expected flags of MapFlags::CONFINED, the others let the \
-         NIC reach more than the memory"
+         NIC reach more than the memory",
     );
     let paging = pinned.flags(MapFlags::PIN | MapFlags::FAULT);
-    assert_eq!(
-        lni.map_memory(&memory, &paging).unwrap_err().to_string(),
-        "cxi0: ATU_MAP: the flags or page sizes contradict each other (EINVAL)"
+    says(
+        lni.map_memory(&memory, &paging),
+        "cxi0: ATU_MAP: the flags or page sizes contradict each other (EINVAL)",
     );
 }
 
@@ -228,10 +223,9 @@ fn pages_that_are_not_pinned_are_faulted_in() {
     let device = Device::from(Arc::new(file));
     let lni = device.alloc_lni(service).unwrap();
     let unpinned = MapOptions::new().flags(MapFlags::READ);
-    let error = lni.map_memory(&memory, &unpinned).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cxi0: ATU_MAP: this is a virtual function: the memory must be pinned (EOPNOTSUPP)"
+    says(
+        lni.map_memory(&memory, &unpinned),
+        "cxi0: ATU_MAP: this is a virtual function: the memory must be pinned (EOPNOTSUPP)",
     );
     lni.map_memory(&memory, &on_demand).unwrap();
 }
@@ -335,30 +329,28 @@ fn who_may_allocate_an_lni() {
         let spec = modest(1024).member(Member::Uid(7)).build().unwrap();
         let id = services.create(&spec).unwrap();
         let device = user(&nic);
-        let error = device.alloc_lni(id).unwrap_err();
-        assert_eq!(
-            error.to_string(),
+        says(
+            device.alloc_lni(id),
             format!(
                 "cxi0: LNI_ALLOC: not permitted: the caller's effective uid, effective gid and \
                  network namespace are not members of service {id}"
-            )
+            ),
         );
         services.set_enabled(id, false).unwrap();
-        assert_eq!(
-            device.alloc_lni(id).unwrap_err().to_string(),
-            format!("cxi0: LNI_ALLOC: service {id} is disabled")
+        says(
+            device.alloc_lni(id),
+            format!("cxi0: LNI_ALLOC: service {id} is disabled"),
         );
-        let error = device.alloc_lni(ServiceId::DEFAULT).unwrap_err();
-        assert_eq!(
-            error.to_string(),
+        let error = says(
+            device.alloc_lni(ServiceId::DEFAULT),
             "cxi0: LNI_ALLOC: service 1 is disabled: the default service is, unless the \
-             administrator enables it; use a service of your own"
+             administrator enables it; use a service of your own",
         );
         assert_eq!(error.errno(), Errno::EKEYREVOKED);
         let unknown = ServiceId::new(99).unwrap();
-        assert_eq!(
-            device.alloc_lni(unknown).unwrap_err().to_string(),
-            "cxi0: LNI_ALLOC: there is no service 99"
+        says(
+            device.alloc_lni(unknown),
+            "cxi0: LNI_ALLOC: there is no service 99",
         );
     }
 }
@@ -369,9 +361,9 @@ fn a_removed_nic_does_not_make_handles_panic() {
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     nic.faults().unplug();
-    assert_eq!(
-        lni.alloc_ct().unwrap_err().to_string(),
-        "cxi0: CT_ALLOC: the device has been removed"
+    says(
+        lni.alloc_ct(),
+        "cxi0: CT_ALLOC: the device has been removed",
     );
     let refused = counter.close().unwrap_err();
     assert_eq!(refused.error.errno(), Errno::EIO);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{FROM_13_1, modest, nic, range, root};
+use crate::common::{FROM_13_1, modest, nic, range, root, says};
 use cxi::{Device, DriverRelease, Errno, Error, ErrorKind, ServiceId};
 use cxi_ioctl::{Mapping, Opcode, Request, Transport};
 use cxi_mock::{Credentials, InProcess};
@@ -67,10 +67,10 @@ fn a_range_is_refused_where_it_cannot_be() {
     }
     let services = root(&nic(DriverRelease::Shs13_0)).services();
     let error = services.set_vni_range(ServiceId::DEFAULT, range("64-127"));
-    assert_eq!(
-        error.unwrap_err().to_string(),
+    says(
+        error,
         "cxi0: SVC_SET_VNI_RANGE: a range of VNIs is not known to this driver (shs-13.0): it needs \
-         SHS 13.1 or later"
+         SHS 13.1 or later",
     );
 }
 

@@ -1,6 +1,6 @@
 //! What goes wrong with services, as text.
 
-use crate::common::{ALL, modest, nic, root, user, vni, with};
+use crate::common::{ALL, modest, nic, root, says, user, vni, with};
 use cxi::{Device, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses};
 use cxi_ioctl::{DriverRelease, Errno, Faulty, Opcode};
 use cxi_mock::Fault;
@@ -47,7 +47,7 @@ fn specifications_are_checked_before_anything_is_sent() {
         ),
         (modest(7).counter_pool(4), "counter pool 4: expected 0 to 3"),
     ] {
-        assert_eq!(builder.build().unwrap_err().to_string(), message);
+        says(builder.build(), message);
     }
 }
 
@@ -55,12 +55,9 @@ fn specifications_are_checked_before_anything_is_sent() {
 fn limits_are_checked_against_the_device() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let services = root(&nic).services();
-    let error = services
-        .create(&with(5, Resource::Txqs, 0, 2048))
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cxi0: SVC_ALLOC: at most 2048 TXQs asked for: the device has 1024"
+    let error = says(
+        services.create(&with(5, Resource::Txqs, 0, 2048)),
+        "cxi0: SVC_ALLOC: at most 2048 TXQs asked for: the device has 1024",
     );
     assert_eq!(error.errno(), Errno::EINVAL);
     assert!(matches!(error.kind(), ErrorKind::InvalidSpec(_)));
@@ -72,11 +69,10 @@ fn without_the_capability_services_are_read_only() {
         let nic = nic(release);
         let id = root(&nic).services().create(&modest(5).build().unwrap());
         let services = user(&nic).services();
-        let error = services.create(&modest(6).build().unwrap()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
+        let error = says(
+            services.create(&modest(6).build().unwrap()),
             "cxi0: SVC_ALLOC: not permitted: it takes CAP_SYS_ADMIN in the initial user \
-             namespace, and a physical function"
+             namespace, and a physical function",
         );
         assert_eq!(
             std::io::Error::from(error).kind(),
@@ -135,13 +131,9 @@ fn ids_that_do_not_exist_are_named() {
 #[test]
 fn the_default_service_stays() {
     let nic = nic(DriverRelease::Main);
-    let error = root(&nic)
-        .services()
-        .destroy(ServiceId::DEFAULT)
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled"
+    says(
+        root(&nic).services().destroy(ServiceId::DEFAULT),
+        "cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled",
     );
 }
 
@@ -151,16 +143,16 @@ fn updates_that_would_break_a_service_are_refused() {
     let services = root(&nic).services();
     let id = services.create(&modest(5).build().unwrap()).unwrap();
     let unlimited = ServiceSpec::builder().vni(vni(5)).build().unwrap();
-    assert_eq!(
-        services.update(id, &unlimited).unwrap_err().to_string(),
+    says(
+        services.update(id, &unlimited),
         "cxi0: SVC_UPDATE: service 2 has limits and the specification has none: that cannot be \
-         changed"
+         changed",
     );
     let two = modest(5).vni(vni(6)).build().unwrap();
-    assert_eq!(
-        services.update(id, &two).unwrap_err().to_string(),
+    says(
+        services.update(id, &two),
         "cxi0: SVC_UPDATE: service 2 has VNIs 5 and the specification 5,6: their number and kind \
-         cannot be changed"
+         cannot be changed",
     );
     services
         .update(id, &modest(5).enabled(false).build().unwrap())
@@ -225,13 +217,12 @@ fn old_drivers_are_told_from_new_ones() {
                 "14.0.0",
             ),
         ] {
-            let error = services.create(&builder.build().unwrap()).unwrap_err();
-            assert_eq!(
-                error.to_string(),
+            says(
+                services.create(&builder.build().unwrap()),
                 format!(
                     "cxi0: SVC_ALLOC: {what} is not known to this driver ({release}): it needs \
                      SHS {needs} or later"
-                )
+                ),
             );
         }
         assert_eq!(services.list().unwrap(), before);
@@ -240,11 +231,10 @@ fn old_drivers_are_told_from_new_ones() {
     let services = root(&nic).services();
     let before = services.list().unwrap();
     let spec = modest(5).member(Member::NetNs(7)).build().unwrap();
-    let error = services.create(&spec).unwrap_err();
-    assert_eq!(
-        error.to_string(),
+    says(
+        services.create(&spec),
         "cxi0: SVC_ALLOC: a network namespace as member is not known to this driver (shs-13.1): \
-         it needs SHS 14.0.0 or later"
+         it needs SHS 14.0.0 or later",
     );
     assert_eq!(services.list().unwrap(), before);
 }
@@ -259,18 +249,14 @@ fn taken_vnis_are_named_with_their_holder() {
         let nic = nic(release);
         let services = root(&nic).services();
         let first = services.create(&modest(1024).build().unwrap()).unwrap();
-        let error = services
-            .create(&modest(7).vni(vni(1024)).build().unwrap())
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("cxi0: SVC_ALLOC: VNI 1024 is taken by service {first}")
+        let error = says(
+            services.create(&modest(7).vni(vni(1024)).build().unwrap()),
+            format!("cxi0: SVC_ALLOC: VNI 1024 is taken by service {first}"),
         );
         assert_eq!(error.errno(), Errno::EEXIST);
-        let error = services.create(&modest(10).build().unwrap()).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cxi0: SVC_ALLOC: VNI 10 is taken by service 1"
+        says(
+            services.create(&modest(10).build().unwrap()),
+            "cxi0: SVC_ALLOC: VNI 10 is taken by service 1",
         );
     }
     let nic = nic(DriverRelease::Main);
@@ -280,10 +266,9 @@ fn taken_vnis_are_named_with_their_holder() {
         .build()
         .unwrap();
     services.create(&range).unwrap();
-    let error = services.create(&modest(1030).build().unwrap()).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cxi0: SVC_ALLOC: VNI 1030 is taken: service 2 has VNIs 1024-1039"
+    says(
+        services.create(&modest(1030).build().unwrap()),
+        "cxi0: SVC_ALLOC: VNI 1030 is taken: service 2 has VNIs 1024-1039",
     );
 }
 
@@ -299,12 +284,11 @@ fn an_undo_that_fails_names_what_is_left() {
         .vni_range("64-127".parse().unwrap())
         .build()
         .unwrap();
-    let error = services.create(&spec).unwrap_err();
-    assert_eq!(
-        error.to_string(),
+    let error = says(
+        services.create(&spec),
         "cxi0: SVC_ENABLE: the driver refused with ENOMEM (Cannot allocate memory); service 2 is \
          left behind, because destroying it failed too: not permitted: it takes CAP_SYS_ADMIN in \
-         the initial user namespace, and a physical function"
+         the initial user namespace, and a physical function",
     );
     let leftover = error.leftover().unwrap();
     services.destroy(leftover.service).unwrap();
@@ -315,10 +299,9 @@ fn a_removed_nic_says_so() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     nic.faults().unplug();
-    let error = services.list().unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cxi0: SVC_LIST_GET: the device has been removed"
+    let error = says(
+        services.list(),
+        "cxi0: SVC_LIST_GET: the device has been removed",
     );
     assert_eq!(error.errno(), Errno::EIO);
 }

@@ -1,6 +1,6 @@
 //! Services through the safe API, on every driver release the mock models.
 
-use crate::common::{ALL, FROM_13_1, modest, nic, root, user, vni, with};
+use crate::common::{ALL, FROM_13_1, modest, nic, root, says, user, vni, with};
 use cxi::driver::Quirks;
 use cxi::lni::{EventQueueOptions, PtOptions, TxqOptions};
 use cxi::{
@@ -38,8 +38,7 @@ fn what_was_made_is_read_back() {
         assert_eq!(ServiceSpec::try_from(&service), Ok(spec), "{release}");
 
         services.destroy(id).unwrap();
-        let error = services.get(id).unwrap_err();
-        assert_eq!(error.to_string(), "cxi0: SVC_GET: there is no service 2");
+        says(services.get(id), "cxi0: SVC_GET: there is no service 2");
     }
 }
 
@@ -103,12 +102,9 @@ fn ranges_are_set_and_enabled() {
         );
         assert_eq!(services.vni_range(ServiceId::DEFAULT).unwrap(), None);
 
-        let error = services
-            .set_vni_range(id, "2048-2063".parse().unwrap())
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cxi0: SVC_SET_VNI_RANGE: service 2 has VNI range 1024-1039 already: it takes no other"
+        says(
+            services.set_vni_range(id, "2048-2063".parse().unwrap()),
+            "cxi0: SVC_SET_VNI_RANGE: service 2 has VNI range 1024-1039 already: it takes no other",
         );
 
         // Disabled and enabled again, and updated, the range stays.
@@ -148,12 +144,11 @@ fn a_range_that_fails_leaves_nothing() {
             .vni_range("1024-1039".parse().unwrap())
             .build()
             .unwrap();
-        let error = services.create(&spec).unwrap_err();
-        assert_eq!(
-            error.to_string(),
+        let error = says(
+            services.create(&spec),
             format!(
                 "cxi0: SVC_SET_VNI_RANGE: VNIs 1024-1039 are taken: service {holder} has VNI 1030"
-            )
+            ),
         );
         assert!(error.leftover().is_none());
         assert_eq!(services.list().unwrap(), before.0, "{release}");
@@ -262,9 +257,9 @@ fn sharing_of_rgids_is_set_and_read() {
         insisting.set_lnis_per_rgid(id, eight).unwrap();
         assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 8);
         let unknown = ServiceId::new(99).unwrap();
-        assert_eq!(
-            services.lnis_per_rgid(unknown).unwrap_err().to_string(),
-            "cxi0: SVC_GET_LPR: there is no service 99"
+        says(
+            services.lnis_per_rgid(unknown),
+            "cxi0: SVC_GET_LPR: there is no service 99",
         );
     }
 }
@@ -283,13 +278,9 @@ fn a_specification_says_how_rgids_and_profiles_are_shared() {
         assert!(services.exclusive_cp(id).unwrap());
         assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 8);
     }
-    assert_eq!(
-        modest(5)
-            .exclusive_cp(true)
-            .build()
-            .unwrap_err()
-            .to_string(),
-        "exclusive CPs are asked for, which only a service with a VNI range has"
+    says(
+        modest(5).exclusive_cp(true).build(),
+        "exclusive CPs are asked for, which only a service with a VNI range has",
     );
     // Where sharing may crash the kernel nothing is made.
     let nic = nic(DriverRelease::Shs13_0);

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use crate::common::{modest, nic, range, root, user, with};
+use crate::common::{modest, nic, range, root, says, user, with};
 use cxi::{
     Device, DeviceId, Error, ErrorKind, Limit, LnisPerRgid, Member, Resource, Result, ServiceId,
     ServiceSpec, Services,
@@ -69,12 +69,12 @@ fn every_change_takes_the_capability() {
     let (nic, id) = two_services();
     let services = user(&nic).services();
     for (command, change) in CHANGES {
-        assert_eq!(
-            change(&services, id).unwrap_err().to_string(),
+        says(
+            change(&services, id),
             format!(
                 "cxi0: {command}: not permitted: it takes CAP_SYS_ADMIN in the initial user \
                  namespace, and a physical function"
-            )
+            ),
         );
     }
 }
@@ -89,12 +89,12 @@ fn on_a_virtual_function_every_change_says_so() {
     let file = nic.open_vf(0).unwrap().transport(Credentials::root());
     let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), sysfs.path());
     for (command, change) in CHANGES {
-        assert_eq!(
-            change(&device.services(), id).unwrap_err().to_string(),
+        says(
+            change(&device.services(), id),
             format!(
                 "cxi0: {command}: not permitted: this is a virtual function; services are changed \
                  on the physical one"
-            )
+            ),
         );
     }
 }
@@ -106,10 +106,9 @@ fn a_busy_service_is_named() {
     let _lni = user(&nic).alloc_lni(id).unwrap();
     for (command, change) in CHANGES {
         if ["SVC_UPDATE", "SVC_ENABLE", "SVC_SET_LPR", "SVC_DESTROY"].contains(&command) {
-            let error = change(&services, id).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                format!("cxi0: {command}: service 2 is still in use")
+            let error = says(
+                change(&services, id),
+                format!("cxi0: {command}: service 2 is still in use"),
             );
             assert!(error.is_busy());
         }
@@ -155,16 +154,15 @@ fn a_namespace_that_a_service_does_not_take() {
     let services = root(&nic).services();
     let other = modest(71).member(Member::NetNs(77)).build().unwrap();
     let other = services.create(&other).unwrap();
-    assert_eq!(
-        services.set_netns(other, 78).unwrap_err().to_string(),
-        "cxi0: SVC_SET_NETNS: service 4 is enabled: it is still in use"
+    says(
+        services.set_netns(other, 78),
+        "cxi0: SVC_SET_NETNS: service 4 is enabled: it is still in use",
     );
     services.set_enabled(id, false).unwrap();
-    let error = services.set_netns(id, 77).unwrap_err();
-    assert_eq!(
-        error.to_string(),
+    says(
+        services.set_netns(id, 77),
         "cxi0: SVC_SET_NETNS: the service has a uid or gid or this namespace as a member, or is \
-         open to everyone (EEXIST)"
+         open to everyone (EEXIST)",
     );
     let error = refused(&nic, Opcode::SVC_SET_NETNS, Errno::ENODATA, || {
         services.set_netns(id, 77)
@@ -237,10 +235,9 @@ fn a_range_that_overlaps_is_not_sent() {
         ("130-130", "VNI 130 is taken: service 3 has VNIs 128-255"),
         ("128-255", "VNIs 128-255 are taken by service 3"),
     ] {
-        let error = services.set_vni_range(second, range(wanted)).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            format!("cxi0: SVC_SET_VNI_RANGE: {text}")
+        let error = says(
+            services.set_vni_range(second, range(wanted)),
+            format!("cxi0: SVC_SET_VNI_RANGE: {text}"),
         );
         assert!(matches!(error.kind(), ErrorKind::VniTaken(_)));
         // The driver would have lost track of the service.
