@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use cxi::{
     Device, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
-    ServiceSpecBuilder, Vni,
+    ServiceSpecBuilder, Services, Vni,
 };
 use cxi_ioctl::DriverRelease;
 use cxi_mock::{Credentials, Nic, NicConfig};
@@ -38,6 +38,17 @@ pub(crate) fn modest(number: u16) -> ServiceSpecBuilder {
     ServiceSpec::builder()
         .vni(vni(number))
         .limits(Limits::default())
+}
+
+/// As [`modest`], on a block of VNIs.
+pub(crate) fn modest_range(text: &str) -> ServiceSpecBuilder {
+    ServiceSpec::builder()
+        .vni_range(range(text))
+        .limits(Limits::default())
+}
+
+pub(crate) fn create(services: &Services, spec: ServiceSpecBuilder) -> ServiceId {
+    services.create(&spec.build().unwrap()).unwrap()
 }
 
 /// As [`modest`], with one limit.

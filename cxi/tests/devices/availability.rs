@@ -1,6 +1,6 @@
 //! What a NIC has left, on every driver release the mock models.
 
-use crate::common::{ALL, modest, nic, root, says, with};
+use crate::common::{ALL, create, modest, nic, root, says, with};
 use cxi::Resource;
 use cxi_ioctl::DriverRelease;
 
@@ -16,7 +16,7 @@ fn pools_that_are_left_are_counted() {
         };
         // The default service has a TLE pool, and no LE pool of those for others.
         assert_eq!(pools(), (15, 3), "{release}");
-        services.create(&modest(5).build().unwrap()).unwrap();
+        create(&services, modest(5));
         services.create(&with(6, Resource::Tles, 0, 1)).unwrap();
         assert_eq!(pools(), (15, 2), "{release}");
         services.create(&with(7, Resource::Les, 1, 1)).unwrap();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{ALL, all, lni_with, modest, nic, root, says, user, vni};
+use crate::common::{ALL, all, create, lni_with, modest, nic, root, says, user, vni};
 use cxi::lni::{
     EventQueueOptions, Lni, MapFlags, MapOptions, NotClosed, PtOptions, TgqOptions, TxqOptions,
 };
@@ -326,8 +326,7 @@ fn who_may_allocate_an_lni() {
     for release in ALL {
         let nic = nic(release);
         let services = root(&nic).services();
-        let spec = modest(1024).member(Member::Uid(7)).build().unwrap();
-        let id = services.create(&spec).unwrap();
+        let id = create(&services, modest(1024).member(Member::Uid(7)));
         let device = user(&nic);
         says(
             device.alloc_lni(id),

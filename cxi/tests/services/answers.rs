@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{FROM_13_1, modest, nic, range, root, says};
+use crate::common::{FROM_13_1, create, modest, nic, range, root, says};
 use cxi::{Device, DriverRelease, Errno, Error, ErrorKind, ServiceId};
 use cxi_ioctl::{Mapping, Opcode, Request, Transport};
 use cxi_mock::{Credentials, InProcess};
@@ -54,7 +54,7 @@ fn a_range_is_refused_where_it_cannot_be() {
     for release in FROM_13_1 {
         let nic = nic(release);
         let services = root(&nic).services();
-        let listed = services.create(&modest(5).build().unwrap()).unwrap();
+        let listed = create(&services, modest(5));
         assert_eq!(
             said(services.set_vni_range(listed, range("64-127"))),
             (
@@ -116,8 +116,7 @@ fn a_range_that_is_none_is_not_passed_on() {
 fn a_namespace_of_all_ones_is_not_sent() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    let spec = modest(5).enabled(false).build().unwrap();
-    let id = services.create(&spec).unwrap();
+    let id = create(&services, modest(5).enabled(false));
     let (errno, text) = said(services.set_netns(id, u32::MAX));
     assert_eq!(errno, Errno::EINVAL);
     assert!(text.starts_with("cxi0: SVC_SET_NETNS: "), "{text}");

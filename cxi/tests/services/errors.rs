@@ -1,6 +1,6 @@
 //! What goes wrong with services, as text.
 
-use crate::common::{ALL, modest, nic, root, says, user, vni, with};
+use crate::common::{ALL, create, modest, nic, root, says, user, vni, with};
 use cxi::{Device, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses};
 use cxi_ioctl::{DriverRelease, Errno, Faulty, Opcode};
 use cxi_mock::Fault;
@@ -141,7 +141,7 @@ fn the_default_service_stays() {
 fn updates_that_would_break_a_service_are_refused() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    let id = services.create(&modest(5).build().unwrap()).unwrap();
+    let id = create(&services, modest(5));
     let unlimited = ServiceSpec::builder().vni(vni(5)).build().unwrap();
     says(
         services.update(id, &unlimited),
@@ -248,7 +248,7 @@ fn taken_vnis_are_named_with_their_holder() {
     ] {
         let nic = nic(release);
         let services = root(&nic).services();
-        let first = services.create(&modest(1024).build().unwrap()).unwrap();
+        let first = create(&services, modest(1024));
         let error = says(
             services.create(&modest(7).vni(vni(1024)).build().unwrap()),
             format!("cxi0: SVC_ALLOC: VNI 1024 is taken by service {first}"),

@@ -3,7 +3,7 @@
 use cxi::driver::Quirks;
 use cxi::{ErrorKind, Limits, ServiceSpec, TrafficClass};
 
-use crate::common::{FROM_13_1, modest, nic, root, says};
+use crate::common::{FROM_13_1, create, modest, nic, root, says};
 
 #[test]
 fn exclusive_profiles_belong_to_ranges() {
@@ -26,7 +26,7 @@ fn exclusive_profiles_belong_to_ranges() {
             services.set_exclusive_cp(id, false),
             "cxi0: SVC_SET_EXCLUSIVE_CP: service 2 is enabled: it is still in use",
         );
-        let list = services.create(&modest(5).build().unwrap()).unwrap();
+        let list = create(&services, modest(5));
         assert!(!services.exclusive_cp(list).unwrap());
         says(
             services.set_exclusive_cp(list, true),
@@ -48,7 +48,7 @@ fn exclusive_profiles_are_not_switched_later() {
             .vni_range("1024-1039".parse().unwrap())
             .limits(Limits::all_of(&root(&nic).info().unwrap()));
         let id = services.create(&spec.build().unwrap()).unwrap();
-        let foreign = services.create(&modest(5).build().unwrap()).unwrap();
+        let foreign = create(&services, modest(5));
         let lni = root(&nic).alloc_lni(foreign).unwrap();
         let class = TrafficClass::BestEffort;
         let profile = lni.alloc_cp("1024".parse().unwrap(), class).unwrap();

@@ -1,6 +1,6 @@
 //! Services and devices as JSON.
 
-use crate::common::{modest, nic, root};
+use crate::common::{create, modest, nic, root};
 use cxi::{
     DeviceId, DriverRelease, Limit, Limits, Member, Resource, ServiceId, ServiceSpec,
     TrafficClasses, Vni, VniRange,
@@ -184,9 +184,7 @@ fn services_and_usage_have_stable_names() {
     let nic = nic(DriverRelease::Main);
     let device = root(&nic);
     let services = device.services();
-    let id = services
-        .create(&modest(1024).member(Member::Uid(7)).build().unwrap())
-        .unwrap();
+    let id = create(&services, modest(1024).member(Member::Uid(7)));
     let service = serde_json::to_value(services.get(id).unwrap()).unwrap();
     let none = |name: &str| json!({"name": name, "max": 0, "res": 0});
     let names = ["PTEs", "TXQs", "TGQs", "EQs", "CTs", "LEs", "TLEs", "ACs"];

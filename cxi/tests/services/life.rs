@@ -1,6 +1,6 @@
 //! Services through the safe API, on every driver release the mock models.
 
-use crate::common::{ALL, FROM_13_1, modest, nic, root, says, user, vni, with};
+use crate::common::{ALL, FROM_13_1, create, modest, nic, root, says, user, vni, with};
 use cxi::driver::Quirks;
 use cxi::lni::{EventQueueOptions, PtOptions, TxqOptions};
 use cxi::{
@@ -138,7 +138,7 @@ fn a_range_that_fails_leaves_nothing() {
     for release in FROM_13_1 {
         let nic = nic(release);
         let services = root(&nic).services();
-        let holder = services.create(&modest(1030).build().unwrap()).unwrap();
+        let holder = create(&services, modest(1030));
         let before = (services.list().unwrap(), nic.state());
         let spec = ServiceSpec::builder()
             .vni_range("1024-1039".parse().unwrap())
@@ -201,9 +201,7 @@ fn disabled_services_are_made_disabled() {
     for release in ALL {
         let nic = nic(release);
         let services = root(&nic).services();
-        let id = services
-            .create(&modest(5).enabled(false).build().unwrap())
-            .unwrap();
+        let id = create(&services, modest(5).enabled(false));
         assert!(!services.get(id).unwrap().is_enabled(), "{release}");
         services.set_enabled(id, true).unwrap();
         assert!(services.get(id).unwrap().is_enabled(), "{release}");
@@ -246,7 +244,7 @@ fn sharing_of_rgids_is_set_and_read() {
     for release in ALL {
         let nic = nic(release);
         let services = root(&nic).services();
-        let id = services.create(&modest(5).build().unwrap()).unwrap();
+        let id = create(&services, modest(5));
         assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 1);
         // Up to 13.0 the kernel may crash on it, and it is sent only to who insists.
         let hazard = Quirks::SHARED_RGID;

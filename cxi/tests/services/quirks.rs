@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::common::{ALL, for_each_release, modest, nic, range, root, user, vni};
+use crate::common::{
+    ALL, create, for_each_release, modest, modest_range, nic, range, root, user, vni,
+};
 use cxi::driver::Quirks;
 use cxi::{
     Device, DriverRelease, ErrorKind, Limit, Limits, LnisPerRgid, Resource, ServiceId, ServiceSpec,
@@ -17,7 +19,7 @@ use cxi_mock::{Fault, Nic};
 fn pids_are_not_reserved_where_a_refusal_does_harm() {
     for_each_release(|release, nic| {
         let services = root(nic).services();
-        let id = services.create(&modest(70).build().unwrap()).unwrap();
+        let id = create(&services, modest(70));
         let (first, second) = (user(nic), user(nic));
         let first = first.alloc_lni(id).unwrap();
         let reserved = first.reserve_pids(vni(70), None, 500);
@@ -43,10 +45,7 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
     });
     // Who insists gets it.
     let nic = nic(DriverRelease::Shs13_0);
-    let id = root(&nic)
-        .services()
-        .create(&modest(70).build().unwrap())
-        .unwrap();
+    let id = create(&root(&nic).services(), modest(70));
     let insisting = user(&nic).allow_quirks(Quirks::REFUSED_RESERVE);
     let lni = insisting.alloc_lni(id).unwrap();
     lni.reserve_pids(vni(70), None, 500).unwrap();
@@ -59,7 +58,7 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
 fn rgids_are_not_shared_where_that_crashes_the_kernel() {
     for_each_release(|release, nic| {
         let services = root(nic).services();
-        let id = services.create(&modest(71).build().unwrap()).unwrap();
+        let id = create(&services, modest(71));
         services
             .set_lnis_per_rgid(id, LnisPerRgid::new(1).unwrap())
             .unwrap();
@@ -68,7 +67,7 @@ fn rgids_are_not_shared_where_that_crashes_the_kernel() {
         let device = user(nic);
         // A hole below a shared RGID is what it takes.
         let first = device.alloc_lni(id).unwrap();
-        let other = services.create(&modest(72).build().unwrap()).unwrap();
+        let other = create(&services, modest(72));
         let second = device.alloc_lni(other).unwrap();
         let third = device.alloc_lni(id).unwrap();
         first.close().unwrap();
@@ -117,9 +116,7 @@ fn only_a_service_that_would_leak_is_not_sent() {
     let nic = nic(DriverRelease::Shs12_0);
     let services = root(&nic).services();
     for number in 0..4 {
-        services
-            .create(&modest(100 + number).build().unwrap())
-            .unwrap();
+        create(&services, modest(100 + number));
     }
     let tles = Limit::exactly(2048 - 512 - 8);
     let most = modest(200)
@@ -152,13 +149,13 @@ fn uid_0_gets_no_profile_that_is_used_after_it_is_freed() {
     for_each_release(|release, nic| {
         let device = root(nic);
         let services = device.services();
-        let id = services.create(&modest(80).build().unwrap()).unwrap();
+        let id = create(&services, modest(80));
         let lni = device.alloc_lni(id).unwrap();
         let error = lni.alloc_cp(vni(4242), TrafficClass::BestEffort);
         let errno = error.unwrap_err().errno();
         assert!([Errno::ENOENT, Errno::EINVAL].contains(&errno), "{release}");
         // That of another enabled service is fine, except where the LNI's service decides.
-        services.create(&modest(81).build().unwrap()).unwrap();
+        create(&services, modest(81));
         let other = lni.alloc_cp(vni(81), TrafficClass::BestEffort);
         assert_eq!(other.is_ok(), release > DriverRelease::Shs12_0, "{release}");
         drop(other);
@@ -183,10 +180,7 @@ fn an_unrestricted_service_lends_what_it_lists() {
     command.svc_desc.vnis[0] = 90;
     execute(&file, &command).unwrap();
     let device = root(&nic);
-    let id = device
-        .services()
-        .create(&modest(81).build().unwrap())
-        .unwrap();
+    let id = create(&device.services(), modest(81));
     let lni = device.alloc_lni(id).unwrap();
     let class = TrafficClass::BestEffort;
     drop(lni.alloc_cp(vni(90), class).unwrap());
@@ -199,10 +193,7 @@ fn an_unrestricted_service_lends_what_it_lists() {
 fn who_insists_on_a_profile_of_uid_0_gets_it() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let device = root(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
-    let id = device
-        .services()
-        .create(&modest(80).build().unwrap())
-        .unwrap();
+    let id = create(&device.services(), modest(80));
     let lni = device.alloc_lni(id).unwrap();
     let profile = lni.alloc_cp(vni(4242), TrafficClass::BestEffort).unwrap();
     profile.close().unwrap();
@@ -217,14 +208,10 @@ fn a_range_that_only_a_domain_is_in_the_way_of_stays_alone() {
         }
         let device = root(nic);
         let services = device.services();
-        let id = services.create(&modest(200).build().unwrap()).unwrap();
+        let id = create(&services, modest(200));
         let lni = device.alloc_lni(id).unwrap();
         let _domain = lni.alloc_domain(vni(70), None).unwrap();
-        let spec = ServiceSpec::builder()
-            .vni_range(range("64-127"))
-            .limits(Limits::default())
-            .build()
-            .unwrap();
+        let spec = modest_range("64-127").build().unwrap();
         let error = services.create(&spec).unwrap_err();
         assert_eq!(error.errno(), Errno::EEXIST, "{release}");
         let left = error.leftover().expect("the service stays");
@@ -240,13 +227,9 @@ fn a_range_that_a_service_is_in_the_way_of_leaves_nothing() {
             return;
         }
         let services = root(nic).services();
-        services.create(&modest(70).build().unwrap()).unwrap();
+        create(&services, modest(70));
         let before = nic.state();
-        let spec = ServiceSpec::builder()
-            .vni_range(range("64-127"))
-            .limits(Limits::default())
-            .build()
-            .unwrap();
+        let spec = modest_range("64-127").build().unwrap();
         let error = services.create(&spec).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::VniTaken(_)), "{release}");
         assert!(error.leftover().is_none());
@@ -261,11 +244,7 @@ fn a_second_range_is_not_sent() {
             return;
         }
         let services = root(nic).services();
-        let spec = ServiceSpec::builder()
-            .vni_range(range("64-127"))
-            .limits(Limits::default())
-            .build()
-            .unwrap();
+        let spec = modest_range("64-127").build().unwrap();
         let id = services.create(&spec).unwrap();
         for second in ["64-127", "64-65", "1024-1025"] {
             let error = services.set_vni_range(id, range(second)).unwrap_err();
@@ -337,10 +316,7 @@ fn the_mock_would_notice() {
     // The hazard that the guards keep away, sent past them.
     let nic = nic(DriverRelease::Main);
     let device = root(&nic);
-    let id = device
-        .services()
-        .create(&modest(80).build().unwrap())
-        .unwrap();
+    let id = create(&device.services(), modest(80));
     let lni = device.alloc_lni(id).unwrap();
     let command = CpAllocCmd {
         lni: lni.id(),

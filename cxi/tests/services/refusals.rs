@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use crate::common::{modest, nic, range, root, says, user, with};
+use crate::common::{create, modest, nic, range, root, says, user, with};
 use cxi::{
     Device, DeviceId, Error, ErrorKind, Limit, LnisPerRgid, Member, Resource, Result, ServiceId,
     ServiceSpec, Services,
@@ -227,7 +227,7 @@ fn a_range_that_overlaps_is_not_sent() {
         let spec = spec.limits([Limit::NONE; 8].into()).build().unwrap();
         services.create(&spec).unwrap()
     };
-    services.create(&modest(70).build().unwrap()).unwrap();
+    create(&services, modest(70));
     let (first, second) = (waiting(), waiting());
     services.set_vni_range(first, range("128-255")).unwrap();
     for (wanted, text) in [

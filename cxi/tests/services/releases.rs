@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{device, for_each_release, modest, range, root, says, user, vni, with};
+use crate::common::{create, device, for_each_release, modest, range, root, says, user, vni, with};
 use cxi::driver::Quirks;
 use cxi::{
     DriverRelease, ErrorKind, Member, Resource, ServiceId, ServiceSpec, TrafficClass, VniAccess,
@@ -54,9 +54,7 @@ fn a_member_of_another_service_gets_no_profile_on_the_vni() {
         let services = root(nic).services();
         let theirs = modest(30).member(Member::Uid(1)).build().unwrap();
         services.create(&theirs).unwrap();
-        let mine = services
-            .create(&modest(31).member(Member::Uid(1000)).build().unwrap())
-            .unwrap();
+        let mine = create(&services, modest(31).member(Member::Uid(1000)));
         let lni = user(nic).alloc_lni(mine).unwrap();
         let refused = lni.alloc_cp(vni(30), TrafficClass::BestEffort);
         assert!(refused.is_err(), "{release}");
@@ -137,7 +135,7 @@ fn exclusive_vnis_are_exclusive_or_an_error() {
                     "{text}"
                 );
                 // It is taken already: then that is what the error is about.
-                let holder = services.create(&modest(50).build().unwrap()).unwrap();
+                let holder = create(&services, modest(50));
                 let error = services.create(&spec).unwrap_err();
                 let ErrorKind::VniTaken(conflict) = error.kind() else {
                     panic!("{error}");
@@ -239,9 +237,7 @@ fn a_block_of_one_vni_is_as_exclusive_as_a_single_one() {
 fn disabled_is_disabled() {
     for_each_release(|release, nic| {
         let services = root(nic).services();
-        let id = services
-            .create(&modest(60).enabled(false).build().unwrap())
-            .unwrap();
+        let id = create(&services, modest(60).enabled(false));
         let caller = || Credentials::user(1000, 1000);
         assert_eq!(lni(nic, caller(), id), Err(Errno::EKEYREVOKED), "{release}");
         services.set_enabled(id, true).unwrap();

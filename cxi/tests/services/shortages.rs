@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{ALL, modest, nic, root, says, vni, with};
+use crate::common::{ALL, create, modest, nic, root, says, vni, with};
 use cxi::error::Shortage;
 use cxi::{Error, ErrorKind, Limit, Limits, Resource, ResourceMap, ServiceSpec};
 use cxi_ioctl::{DriverRelease, Errno};
@@ -44,9 +44,7 @@ fn only_the_first_short_resource_is_named() {
         let nic = nic(release);
         let services = root(&nic).services();
         let most = Limits::from([Limit::exactly(400); 8]);
-        services
-            .create(&modest(100).limits(most).build().unwrap())
-            .unwrap();
+        create(&services, modest(100).limits(most));
         // TGQs, EQs, CTs and ACs are short: TGQs come first. PTEs and TXQs are not.
         let wanted = [100, 100, 400, 2000, 2000, 1, 8, 1000].map(Limit::exactly);
         let error = services
@@ -109,7 +107,7 @@ fn tle_pools_run_out() {
                 "{release}"
             );
         }
-        services.create(&modest(202).build().unwrap()).unwrap();
+        create(&services, modest(202));
     }
 }
 
@@ -222,9 +220,7 @@ fn full_vni_table(release: DriverRelease, spec: &dyn Fn(u16) -> ServiceSpec) -> 
     let services = root(&nic).services();
     services.set_enabled(cxi::ServiceId::DEFAULT, true).unwrap();
     for number in 0..254 {
-        services
-            .create(&modest(100 + number).build().unwrap())
-            .unwrap();
+        create(&services, modest(100 + number));
     }
     services.create(&spec(999)).unwrap_err()
 }
@@ -260,9 +256,7 @@ fn enabling_finds_the_table_of_vnis_full_too() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     for number in 0..256 {
-        services
-            .create(&modest(100 + number).build().unwrap())
-            .unwrap();
+        create(&services, modest(100 + number));
     }
     says(
         services.set_enabled(cxi::ServiceId::DEFAULT, true),

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::common::{modest, nic, root, says, user};
+use crate::common::{create, modest, nic, root, says, user};
 use cxi::{Backoff, Clock};
 use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_mock::Fault;
@@ -30,7 +30,7 @@ impl Clock for Dial {
 fn a_busy_service_is_destroyed_when_it_is_idle() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    let id = services.create(&modest(5).build().unwrap()).unwrap();
+    let id = create(&services, modest(5));
     nic.faults()
         .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(4));
     let clock = Dial::default();
@@ -45,7 +45,7 @@ fn a_busy_service_is_destroyed_when_it_is_idle() {
 fn waiting_for_a_busy_service_ends_at_the_deadline() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    let id = services.create(&modest(5).build().unwrap()).unwrap();
+    let id = create(&services, modest(5));
     let holder = user(&nic);
     let form = cxi_ioctl::LniAllocForm::new();
     form.alloc(&**holder.transport(), id.get()).unwrap();
