@@ -102,35 +102,7 @@ impl<'a> Atomic<'a> {
         }
     }
 
-    /// Stores `new` if `expected` compares to the value at the target as `how` says, with
-    /// `expected` on the left.
-    pub fn compare_and_swap<T: Into<Operand>>(
-        how: CompareOp,
-        expected: T,
-        new: T,
-        to: Target,
-    ) -> Self {
-        Self {
-            second: Some((how, expected.into())),
-            ..Self::new(AtomicOp::CSWAP, new, to)
-        }
-    }
-
-    /// Stores those bits of `new` that are set in `mask`.
-    pub fn masked_swap<T: Into<Operand>>(mask: T, new: T, to: Target) -> Self {
-        Self {
-            second: Some((CompareOp::EQ, mask.into())),
-            ..Self::new(AtomicOp::AXOR, new, to)
-        }
-    }
-
-    /// Copies the previous value to the start of a slice.
-    pub const fn fetch(mut self, into: Slice<'a>) -> Self {
-        self.fetch = Some(into);
-        self
-    }
-
-    options!(offset report);
+    options!(offset operands report);
 }
 
 /// What an atomic has in addition to its first operand: whether it fetches, how it compares, and the
@@ -228,24 +200,7 @@ impl<'a> DmaAtomic<'a> {
         }
     }
 
-    /// For [`AtomicOp::CSWAP`]: what the value at the target is compared with, on the left.
-    pub fn compare(mut self, how: CompareOp, expected: impl Into<Operand>) -> Self {
-        self.second = Some((how, expected.into()));
-        self
-    }
-
-    /// For [`AtomicOp::AXOR`]: the bits that are stored.
-    pub fn mask(self, mask: impl Into<Operand>) -> Self {
-        self.compare(CompareOp::EQ, mask)
-    }
-
-    /// Copies the previous value to the start of a slice.
-    pub const fn fetch(mut self, into: Slice<'a>) -> Self {
-        self.fetch = Some(into);
-        self
-    }
-
-    options!(offset match_bits header_data report);
+    options!(offset match_bits header_data operands report);
 }
 
 impl Post<Transmit> for DmaAtomic<'_> {

@@ -39,6 +39,25 @@ macro_rules! options {
             self
         }
     };
+    (@ operands) => {
+        /// For [`AtomicOp::CSWAP`](crate::AtomicOp::CSWAP): what the value at the target is compared
+        /// with, on the left.
+        pub fn compare(mut self, how: crate::CompareOp, expected: impl Into<crate::Operand>) -> Self {
+            self.second = Some((how, expected.into()));
+            self
+        }
+
+        /// For [`AtomicOp::AXOR`](crate::AtomicOp::AXOR): the bits that are stored.
+        pub fn mask(self, mask: impl Into<crate::Operand>) -> Self {
+            self.compare(crate::CompareOp::EQ, mask)
+        }
+
+        /// Copies the previous value to the start of a slice.
+        pub const fn fetch(mut self, into: crate::Slice<'a>) -> Self {
+            self.fetch = Some(into);
+            self
+        }
+    };
     (@ selection) => {
         /// Only messages with these match bits. All bits count, unless
         /// [`ignore`](Self::ignore) follows.

@@ -49,25 +49,12 @@ enum Handle {
 }
 
 impl Handle {
-    fn commands(&self) -> cxi::Result<&Mapping> {
-        match self {
-            Self::Txq(queue) => queue.commands(),
-            Self::Tgq(queue) => queue.commands(),
-        }
-    }
-
-    fn launch(&self) -> cxi::Result<&Mapping> {
-        match self {
-            Self::Txq(queue) => queue.write_pointer(),
-            Self::Tgq(queue) => queue.write_pointer(),
-        }
-    }
-
-    fn units(&self) -> u32 {
-        match self {
-            Self::Txq(queue) => queue.slots(),
-            Self::Tgq(queue) => queue.slots(),
-        }
+    /// The command slots and the page of the write pointer.
+    fn windows(&self) -> cxi::Result<(&Mapping, &Mapping)> {
+        Ok(match self {
+            Self::Txq(queue) => (queue.commands()?, queue.write_pointer()?),
+            Self::Tgq(queue) => (queue.commands()?, queue.write_pointer()?),
+        })
     }
 }
 
@@ -87,7 +74,8 @@ impl TransmitQueue {
             initiator: Address::new(info, domain).match_id(info.pid_bits),
             state: CState::default(),
         };
-        Self::with(kind, Handle::Txq(queue), NOOP, info)
+        let units = queue.slots();
+        Self::with(kind, Handle::Txq(queue), units, NOOP, info)
     }
 }
 
@@ -102,7 +90,8 @@ impl TriggeredQueue {
         let kind = Triggered {
             initiator: Address::new(info, domain).match_id(info.pid_bits),
         };
-        Self::with(kind, Handle::Txq(queue), COUNTER_NOOP, info)
+        let units = queue.slots();
+        Self::with(kind, Handle::Txq(queue), units, COUNTER_NOOP, info)
     }
 }
 
@@ -113,14 +102,20 @@ impl TargetQueue {
     ///
     /// The windows of the queue cannot be mapped.
     pub fn new(queue: Tgq, info: &DeviceInfo) -> Result<Self> {
-        Self::with(Target(()), Handle::Tgq(queue), NOOP, info)
+        let units = queue.slots();
+        Self::with(Target(()), Handle::Tgq(queue), units, NOOP, info)
     }
 }
 
 impl<K> Queue<K> {
-    fn with(kind: K, handle: Handle, filler: CommandByte, info: &DeviceInfo) -> Result<Self> {
-        handle.launch()?;
-        let ring = Ring::new(handle.commands()?, handle.units(), filler)?;
+    fn with(
+        kind: K,
+        handle: Handle,
+        units: u32,
+        filler: CommandByte,
+        info: &DeviceInfo,
+    ) -> Result<Self> {
+        let ring = Ring::new(handle.windows()?.0, units, filler)?;
         Ok(Self {
             kind,
             handle,
@@ -162,17 +157,17 @@ impl<K> Queue<K> {
     ///
     /// [`Error::Stopped`](crate::Error::Stopped) if the NIC has refused a command.
     pub fn is_idle(&mut self) -> Result<bool> {
-        self.ring.is_idle(self.handle.commands()?)
+        self.ring.is_idle(self.handle.windows()?.0)
     }
 
     /// Writes a command of whole slots.
     pub(crate) fn write(&mut self, command: &[u8]) -> Result<()> {
-        self.ring.push(self.handle.commands()?, command)
+        self.ring.push(self.handle.windows()?.0, command)
     }
 
     fn ring(&mut self) -> Result<()> {
-        self.ring
-            .ring(self.handle.commands()?, self.handle.launch()?)
+        let (commands, launch) = self.handle.windows()?;
+        self.ring.ring(commands, launch)
     }
 }
 

@@ -145,15 +145,9 @@ impl CountingEvent {
                 .unwrap_or_else(PoisonError::into_inner),
         )
     }
-
-    fn object(&self) -> &Object<CtFreeCmd> {
-        &self.object
-    }
 }
 
-closable!(
-    CountingEvent,
-    "CT_FREE",
-    "cxil_destroy_ct",
-    "EBUSY while something uses it."
-);
+closable! {
+    /// EBUSY while something uses it.
+    CountingEvent.object by CT_FREE ("cxil_destroy_ct")
+}

@@ -80,7 +80,7 @@ pub struct PidBlock {
 /// A domain: a (VNI, PID) pair of this NIC, unique on the device.
 #[derive(Debug)]
 pub struct Domain {
-    inner: Arc<DomainInner>,
+    pub(super) inner: Arc<DomainInner>,
 }
 
 #[derive(Debug)]
@@ -207,19 +207,9 @@ impl Domain {
     pub fn pid(&self) -> u32 {
         self.inner.pid
     }
-
-    fn object(&self) -> &Object<DomainFreeCmd> {
-        &self.inner.object
-    }
-
-    pub(super) fn inner(&self) -> &Arc<DomainInner> {
-        &self.inner
-    }
 }
 
-closable!(
-    Domain,
-    "DOMAIN_FREE",
-    "cxil_destroy_domain",
-    "EBUSY while a PtlTE is mapped into it."
-);
+closable! {
+    /// EBUSY while a PtlTE is mapped into it.
+    Domain.inner.object by DOMAIN_FREE ("cxil_destroy_domain")
+}

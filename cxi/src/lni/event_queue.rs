@@ -99,7 +99,7 @@ impl<'a> EventQueueOptions<'a> {
 /// An event queue with its memory.
 #[derive(Debug)]
 pub struct EventQueue {
-    inner: Arc<EventQueueInner>,
+    pub(super) inner: Arc<EventQueueInner>,
 }
 
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl Lni {
             return Err(self.device().invalid(EqAllocCmd::OPCODE, text));
         }
         for wait in options.event_wait.iter().chain(&options.status_wait) {
-            let other = wait.inner().device();
+            let other = wait.inner.device();
             self.inner
                 .check_same_file(other, "wait object", EqAllocCmd::OPCODE)?;
         }
@@ -210,9 +210,9 @@ impl Lni {
                 object: Object::new(self.device(), EqFreeCmd::of(response.eq)),
                 lni: Arc::clone(&self.inner),
                 registers: Window::new(response.csr),
-                waits: waits.map(|wait| wait.map(|wait| Arc::clone(wait.inner()))),
+                waits: waits.map(|wait| wait.map(|wait| Arc::clone(&wait.inner))),
                 buffers: Mutex::new(Buffers {
-                    current: Arc::clone(md.inner()),
+                    current: Arc::clone(&md.inner),
                     next: None,
                 }),
             }),
@@ -280,7 +280,7 @@ impl EventQueue {
         };
         eq_resize(lni.device().transport(), &memory, &command)
             .map_err(|error| self.inner.lni.refused(error, None))?;
-        buffers.next = Some(Arc::clone(md.inner()));
+        buffers.next = Some(Arc::clone(&md.inner));
         Ok(memory)
     }
 
@@ -321,19 +321,9 @@ impl EventQueue {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-
-    fn object(&self) -> &EventQueueInner {
-        &self.inner
-    }
-
-    pub(super) fn inner(&self) -> &Arc<EventQueueInner> {
-        &self.inner
-    }
 }
 
-closable!(
-    EventQueue,
-    "EQ_FREE",
-    "cxil_destroy_evtq",
-    "EBUSY while a queue or PtlTE reports to it."
-);
+closable! {
+    /// EBUSY while a queue or PtlTE reports to it.
+    EventQueue.inner by EQ_FREE ("cxil_destroy_evtq")
+}

@@ -56,7 +56,7 @@ impl MapOptions {
 /// The memory stays allocated until the NIC can no longer reach it.
 #[derive(Debug)]
 pub struct Md {
-    inner: Arc<MdInner>,
+    pub(super) inner: Arc<MdInner>,
 }
 
 #[derive(Debug)]
@@ -209,19 +209,9 @@ impl Md {
         atu_update_md(device.transport(), memory, part, &command)
             .map_err(|error| self.inner.lni.refused(error, None))
     }
-
-    pub(super) fn inner(&self) -> &Arc<MdInner> {
-        &self.inner
-    }
-
-    fn object(&self) -> &Object<AtuUnmapCmd> {
-        &self.inner.object
-    }
 }
 
-closable!(
-    Md,
-    "ATU_UNMAP",
-    "cxil_unmap",
-    "EBUSY while an event queue uses the memory."
-);
+closable! {
+    /// EBUSY while an event queue uses the memory.
+    Md.inner.object by ATU_UNMAP ("cxil_unmap")
+}

@@ -230,15 +230,9 @@ impl Lni {
     pub fn device(&self) -> &Device {
         self.inner.device()
     }
-
-    fn object(&self) -> &Object<LniFreeCmd> {
-        &self.inner.object
-    }
 }
 
-closable!(
-    Lni,
-    "LNI_FREE",
-    "cxil_destroy_lni",
-    "EBUSY while an object of the LNI is left."
-);
+closable! {
+    /// EBUSY while an object of the LNI is left.
+    Lni.inner.object by LNI_FREE ("cxil_destroy_lni")
+}

@@ -117,26 +117,24 @@ fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
     Error::new(kind, errno).on(device.id())
 }
 
-/// Adds `close` to a handle type.
+/// Adds `close` to a handle: the path to its [`Object`], the command, the function of libcxi.
 macro_rules! closable {
-    ($handle:ident, $opcode:literal, $alias:literal, $busy:literal) => {
+    ($(#[$errors:meta])* $handle:ident.$($object:ident).+ by $opcode:ident ($alias:literal)) => {
         impl $handle {
-            #[doc = concat!("Frees it in the driver (", $opcode, ") and reports errors.")]
+            #[doc = concat!("Frees it in the driver (", stringify!($opcode), ") and reports errors.")]
             ///
             /// Dropping the handle does the same and ignores errors.
             ///
             /// # Errors
-            #[doc = $busy]
+            ///
+            $(#[$errors])*
             /// EIO when the device is gone. The error contains the handle.
             #[doc(alias = $alias)]
             pub fn close(self) -> Result<(), $crate::error::NotClosed<Self>> {
-                match self.object().free() {
-                    Ok(()) => Ok(()),
-                    Err(error) => Err($crate::error::NotClosed {
-                        handle: self,
-                        error,
-                    }),
-                }
+                self.$($object).+.free().map_err(|error| $crate::error::NotClosed {
+                    handle: self,
+                    error,
+                })
             }
         }
     };

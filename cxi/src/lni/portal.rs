@@ -139,7 +139,7 @@ impl Lni {
     #[doc(alias = "cxil_alloc_pte")]
     pub fn alloc_pte(&self, options: PtOptions, events: Option<&EventQueue>) -> Result<Pte> {
         if let Some(events) = events {
-            let other = events.inner().device();
+            let other = events.inner.device();
             self.inner
                 .check_same_file(other, "event queue", PteAllocCmd::OPCODE)?;
         }
@@ -157,7 +157,7 @@ impl Lni {
         Ok(Pte {
             inner: Arc::new(PteInner {
                 object: Object::new(self.device(), PteFreeCmd::of(response.pte_number)),
-                _events: events.map(|events| Arc::clone(events.inner())),
+                _events: events.map(|events| Arc::clone(&events.inner)),
                 lni: Arc::clone(&self.inner),
             }),
         })
@@ -199,7 +199,7 @@ impl Pte {
         let device = self.inner.object.device();
         self.inner
             .lni
-            .check_same_file(domain.inner().device(), "domain", OPCODE)?;
+            .check_same_file(domain.inner.device(), "domain", OPCODE)?;
         let end = if multicast {
             MULTICAST_ADDRESSES
         } else {
@@ -211,7 +211,7 @@ impl Pte {
         }
         let command = PteMapCmd {
             pte_number: self.id(),
-            domain_hndl: domain.inner().handle(),
+            domain_hndl: domain.inner.handle(),
             pid_offset: offset,
             is_multicast: multicast.into(),
             ..PteMapCmd::new()
@@ -233,7 +233,7 @@ impl Pte {
         Ok(PteMapping {
             object: Object::new(self.inner.object.device(), unmap),
             _pte: Arc::clone(&self.inner),
-            _domain: Arc::clone(domain.inner()),
+            _domain: Arc::clone(&domain.inner),
         })
     }
 
@@ -298,10 +298,6 @@ impl Pte {
             ))
         })
     }
-
-    fn object(&self) -> &Object<PteFreeCmd> {
-        &self.inner.object
-    }
 }
 
 impl PteMapping {
@@ -310,21 +306,13 @@ impl PteMapping {
     pub fn index(&self) -> u32 {
         self.object.command().pte_index
     }
-
-    fn object(&self) -> &Object<PteUnmapCmd> {
-        &self.object
-    }
 }
 
-closable!(
-    Pte,
-    "PTE_FREE",
-    "cxil_destroy_pte",
-    "EBUSY while it is mapped."
-);
-closable!(
-    PteMapping,
-    "PTE_UNMAP",
-    "cxil_unmap_pte",
-    "EINVAL when the driver does not know the mapping."
-);
+closable! {
+    /// EBUSY while it is mapped.
+    Pte.inner.object by PTE_FREE ("cxil_destroy_pte")
+}
+closable! {
+    /// EINVAL when the driver does not know the mapping.
+    PteMapping.object by PTE_UNMAP ("cxil_unmap_pte")
+}

@@ -109,7 +109,7 @@ impl ProfileOptions {
 /// Transmit queues refer to it by its LCID. Several profiles of one RGID may share an LCID.
 #[derive(Debug)]
 pub struct CommunicationProfile {
-    inner: ProfileUse,
+    pub(super) inner: ProfileUse,
 }
 
 impl Lni {
@@ -287,19 +287,9 @@ impl CommunicationProfile {
             })
         })
     }
-
-    fn object(&self) -> &ProfileUse {
-        &self.inner
-    }
-
-    pub(super) fn inner(&self) -> &ProfileUse {
-        &self.inner
-    }
 }
 
-closable!(
-    CommunicationProfile,
-    "CP_FREE",
-    "cxil_destroy_cp",
-    "EBUSY while something uses it. As long as the LNI has another handle of it, nothing is sent."
-);
+closable! {
+    /// EBUSY while something uses it. As long as the LNI has another handle of it, nothing is sent.
+    CommunicationProfile.inner by CP_FREE ("cxil_destroy_cp")
+}

@@ -145,11 +145,11 @@ impl Queue {
             return Err(device.error(kind, Errno::E2BIG, OPCODE));
         }
         if let Some(events) = events {
-            let other = events.inner().device();
+            let other = events.inner.device();
             lni.inner.check_same_file(other, "event queue", OPCODE)?;
         }
         if let Some(profile) = profile {
-            let other = profile.inner().lni().device();
+            let other = profile.inner.lni().device();
             lni.inner.check_same_file(other, "profile", OPCODE)?;
         }
         let response = lni.inner.send(
@@ -166,8 +166,8 @@ impl Queue {
             slots: response.count,
             commands: Window::new(response.cmds),
             write_pointer: Window::new(response.wp_addr),
-            _events: events.map(|events| Arc::clone(events.inner())),
-            _profile: profile.map(|profile| profile.inner().for_queue()),
+            _events: events.map(|events| Arc::clone(&events.inner)),
+            _profile: profile.map(|profile| profile.inner.for_queue()),
             _lni: Arc::clone(&lni.inner),
         }))
     }
@@ -279,7 +279,7 @@ macro_rules! command_queue {
             #[doc(alias = "number")]
             #[must_use]
             pub fn id(&self) -> u32 {
-                self.object().command().cq
+                self.queue.object.command().cq
             }
 
             /// How many commands fit.
@@ -296,7 +296,7 @@ macro_rules! command_queue {
             pub fn commands(&self) -> Result<&Mapping> {
                 self.queue
                     .commands
-                    .get(self.object().device(), "command slots")
+                    .get(self.queue.object.device(), "command slots")
             }
 
             /// The write pointer, which notifies the NIC of new commands; mapped at first use.
@@ -307,7 +307,7 @@ macro_rules! command_queue {
             pub fn write_pointer(&self) -> Result<&Mapping> {
                 self.queue
                     .write_pointer
-                    .get(self.object().device(), "write pointer")
+                    .get(self.queue.object.device(), "write pointer")
             }
 
             /// How many commands of the queue have not been acknowledged yet (CQ_ACK_COUNTER).
@@ -318,23 +318,18 @@ macro_rules! command_queue {
             #[doc(alias = "cxil_cmdq_ack_counter")]
             pub fn ack_counter(&self) -> Result<u32> {
                 let response = self
-                    .object()
+                    .queue
+                    .object
                     .device()
                     .call(&CqAckCounterCmd::of(self.id()), |_| None)?;
                 Ok(response.ack_counter)
             }
-
-            fn object(&self) -> &Object<CqFreeCmd> {
-                &self.queue.object
-            }
         }
 
-        closable!(
-            $queue,
-            "CQ_FREE",
-            "cxil_destroy_cmdq",
-            "EBUSY while something uses it."
-        );
+        closable! {
+            /// EBUSY while something uses it.
+            $queue.queue.object by CQ_FREE ("cxil_destroy_cmdq")
+        }
     };
 }
 

@@ -19,7 +19,7 @@ use crate::error::Result;
 /// A wait object: lets a thread sleep until an event queue reports something new.
 #[derive(Debug)]
 pub struct WaitObject {
-    inner: Arc<WaitInner>,
+    pub(super) inner: Arc<WaitInner>,
 }
 
 #[derive(Debug)]
@@ -103,22 +103,12 @@ impl WaitObject {
         interrupt.rearm()?;
         Ok(interrupt)
     }
-
-    pub(super) fn inner(&self) -> &Arc<WaitInner> {
-        &self.inner
-    }
-
-    fn object(&self) -> &Object<WaitFreeCmd> {
-        &self.inner.object
-    }
 }
 
-closable!(
-    WaitObject,
-    "WAIT_FREE",
-    "cxil_destroy_wait_obj",
-    "EBUSY while an event queue wakes it up."
-);
+closable! {
+    /// EBUSY while an event queue wakes it up.
+    WaitObject.inner.object by WAIT_FREE ("cxil_destroy_wait_obj")
+}
 
 /// The file of a wait object; can also be used with `poll(2)` for POLLPRI.
 #[derive(Debug)]

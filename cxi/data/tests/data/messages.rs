@@ -128,20 +128,14 @@ fn atomics_change_what_is_there_and_fetch_what_was() {
     let report = Report::event(&scene.one.events, 1);
     there.write(0, &40_u64.to_le_bytes()).unwrap();
     let into = here.slice(0..8).unwrap();
+    let swap = |new: u64| Atomic::new(AtomicOp::CSWAP, new, to).fetch(into);
+    let masked = Atomic::new(AtomicOp::AXOR, 0xff_u64, to).mask(0xf0_u64);
     let cases: [(Atomic<'_>, u64, u64); 5] = [
         (Atomic::new(AtomicOp::SUM, 2_u64, to), 0, 42),
         (Atomic::new(AtomicOp::SUM, 1_u64, to).fetch(into), 42, 43),
-        (
-            Atomic::compare_and_swap(CompareOp::EQ, 43_u64, 5, to).fetch(into),
-            43,
-            5,
-        ),
-        (
-            Atomic::compare_and_swap(CompareOp::EQ, 43_u64, 9, to).fetch(into),
-            5,
-            5,
-        ),
-        (Atomic::masked_swap(0xf0_u64, 0xff, to).fetch(into), 5, 0xf5),
+        (swap(5).compare(CompareOp::EQ, 43_u64), 43, 5),
+        (swap(9).compare(CompareOp::EQ, 43_u64), 5, 5),
+        (masked.fetch(into), 5, 0xf5),
     ];
     for (atomic, fetched, left) in cases {
         scene.post(&atomic.report(report));
@@ -157,7 +151,9 @@ fn atomics_change_what_is_there_and_fetch_what_was() {
     let sum = Atomic::new(AtomicOp::SUM, 2.25_f64, to).offset(8);
     scene.post(&sum);
     there.write(16, &5_u128.to_le_bytes()).unwrap();
-    let swap = Atomic::compare_and_swap(CompareOp::EQ, 5, 1_u128 << 100, to).offset(16);
+    let swap = Atomic::new(AtomicOp::CSWAP, 1_u128 << 100, to)
+        .compare(CompareOp::EQ, 5_u128)
+        .offset(16);
     scene.post(&swap);
     scene.run();
     assert_eq!(word(&there, 8), 3.75_f64.to_bits());
