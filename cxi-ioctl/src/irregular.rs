@@ -22,14 +22,7 @@ const FIRST_ERROR: u32 = 0xFFFF_F001;
 ///
 /// EINVAL for an unknown service; otherwise as [`execute`].
 pub fn svc_get_lpr(transport: &dyn Transport, svc_id: u32) -> Result<u32, CommandError> {
-    let value = execute(
-        transport,
-        &SvcGetLprCmd {
-            svc_id,
-            ..SvcGetLprCmd::new()
-        },
-    )?
-    .value;
+    let value = execute(transport, &SvcGetLprCmd::of(svc_id))?.value;
     if value < FIRST_ERROR {
         return Ok(value);
     }

@@ -180,12 +180,13 @@ macro_rules! abi {
 
 /// Makes request structs into commands: opcode, response, and where the buffers' addresses go.
 ///
-/// `of` names the field of those that have only one. `#[unchecked]` marks those that contain an address of the caller's, or open a way to one.
+/// `of` names the fields that a caller fills in, where they are few. `#[unchecked]` marks those that
+/// contain an address of the caller's, or open a way to one.
 macro_rules! commands {
     ($(
         $(#[$unchecked:ident])?
         $name:ident: $opcode:ident -> $response:ty
-            $(, of $object:ident)?
+            $(, of ($($field:ident: $type:ty),+))?
             $(, response at $response_at:literal)?
             $(, list at $list_at:literal)?
             $(, list in response at $list_in_response_at:literal)?;
@@ -201,11 +202,11 @@ macro_rules! commands {
             }
 
             $(
-                /// The command about this object; it has no other field.
+                /// The command with these fields. The transport fills in addresses; the rest is 0.
                 #[must_use]
-                pub fn of($object: u32) -> Self {
+                pub fn of($($field: $type),+) -> Self {
                     Self {
-                        $object,
+                        $($field,)+
                         ..Self::new()
                     }
                 }

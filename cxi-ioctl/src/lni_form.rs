@@ -124,42 +124,16 @@ pub fn eq_adjust_reserved_fc(
     value: i32,
 ) -> Result<i32, CommandError> {
     let response = match form {
-        LniForm::Long => execute(
-            transport,
-            &EqAdjustReservedFcCmd {
-                eq_hndl,
-                value,
-                ..EqAdjustReservedFcCmd::new()
-            },
-        ),
-        LniForm::Short => execute(
-            transport,
-            &EqAdjustReservedFcCmdV1 {
-                eq_hndl,
-                value,
-                ..EqAdjustReservedFcCmdV1::new()
-            },
-        ),
+        LniForm::Long => execute(transport, &EqAdjustReservedFcCmd::of(eq_hndl, value)),
+        LniForm::Short => execute(transport, &EqAdjustReservedFcCmdV1::of(eq_hndl, value)),
     };
     Ok(response?.reserved_fc)
 }
 
 fn alloc(transport: &dyn Transport, form: LniForm, svc_id: u32) -> Result<u32, CommandError> {
     let response = match form {
-        LniForm::Long => execute(
-            transport,
-            &LniAllocCmd {
-                svc_id,
-                ..LniAllocCmd::new()
-            },
-        ),
-        LniForm::Short => execute(
-            transport,
-            &LniAllocCmdV1 {
-                svc_id,
-                ..LniAllocCmdV1::new()
-            },
-        ),
+        LniForm::Long => execute(transport, &LniAllocCmd::of(svc_id)),
+        LniForm::Short => execute(transport, &LniAllocCmdV1::of(svc_id)),
     };
     Ok(response?.lni)
 }

@@ -89,23 +89,13 @@ fn a_pipe_without_reader_is_an_error_and_no_signal() {
 #[test]
 fn a_command_goes_out_whole_with_its_exact_length_and_addresses() {
     let (mut reader, device) = piped();
-    execute(
-        &device,
-        &SvcDestroyCmd {
-            svc_id: 9,
-            ..SvcDestroyCmd::new()
-        },
-    )
-    .unwrap();
+    execute(&device, &SvcDestroyCmd::of(9)).unwrap();
     let command: SvcDestroyCmd = received(&mut reader);
     assert_eq!((command.op, command.svc_id), (29, 9));
 
     let mut response = [0_u8; 80];
     let address = response.as_ptr().addr() as u64;
-    let command = SvcGetCmd {
-        svc_id: 4,
-        ..SvcGetCmd::new()
-    };
+    let command = SvcGetCmd::of(4);
     device
         .submit(request(
             command.as_bytes(),

@@ -53,10 +53,7 @@ impl Transport for Driver {
 }
 
 fn destroy(svc_id: u32) -> SvcDestroyCmd {
-    SvcDestroyCmd {
-        svc_id,
-        ..SvcDestroyCmd::new()
-    }
+    SvcDestroyCmd::of(svc_id)
 }
 
 fn ids(transport: &dyn Transport) -> Result<Vec<u32>, CommandError> {

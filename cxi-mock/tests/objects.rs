@@ -327,14 +327,7 @@ fn logical_address_contexts_hold_their_lni() {
     assert_eq!(free(lni + 1, 3), Err(Errno::EINVAL));
     assert_eq!(free(lni, 3), Ok(()));
     assert_eq!(alloc(lni), Ok(3));
-    send(
-        &root,
-        &AtuUnmapCmd {
-            id: 1,
-            ..AtuUnmapCmd::new()
-        },
-    )
-    .unwrap();
+    send(&root, &AtuUnmapCmd::of(1)).unwrap();
     // Any number drops a reference, even one that was never allocated.
     for lac in [1, 2, 3, 9, 9, 9, 9] {
         assert_eq!(send(&root, &free_lni).unwrap_err(), Errno::EBUSY);

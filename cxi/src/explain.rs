@@ -17,10 +17,7 @@
 //! use cxi::explain::Attempt;
 //! use cxi_ioctl::abi::service::SvcDestroyCmd;
 //!
-//! let command = SvcDestroyCmd {
-//!     svc_id: 77,
-//!     ..SvcDestroyCmd::new()
-//! };
+//! let command = SvcDestroyCmd::of(77);
 //! let refusal = cxi_ioctl::execute(device.transport(), &command).unwrap_err();
 //! let error = device.explain(&Attempt::OnService(ServiceId::new(77)?), refusal);
 //! assert_eq!(

@@ -94,9 +94,9 @@ abi! {
 }
 
 commands! {
-    #[unchecked] CtAllocCmd: CT_ALLOC -> CtAllocResp, response at 8;
-    CtFreeCmd: CT_FREE -> (), of ctn;
-    #[unchecked] CtWbUpdateCmd: CT_WB_UPDATE -> ();
+    #[unchecked] CtAllocCmd: CT_ALLOC -> CtAllocResp, of (lni: u32), response at 8;
+    CtFreeCmd: CT_FREE -> (), of (ctn: u32);
+    #[unchecked] CtWbUpdateCmd: CT_WB_UPDATE -> (), of (ctn: u32);
 }
 
 #[cfg(test)]

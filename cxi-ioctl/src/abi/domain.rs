@@ -78,5 +78,5 @@ abi! {
 commands! {
     DomainReserveCmd: DOMAIN_RESERVE -> DomainReserveResp, response at 8;
     DomainAllocCmd: DOMAIN_ALLOC -> DomainAllocResp, response at 8;
-    DomainFreeCmd: DOMAIN_FREE -> (), of domain;
+    DomainFreeCmd: DOMAIN_FREE -> (), of (domain: u32);
 }

@@ -58,7 +58,7 @@ abi! {
 }
 
 commands! {
-    LniAllocCmd: LNI_ALLOC -> LniAllocResp, response at 8;
-    LniAllocCmdV1: LNI_ALLOC -> LniAllocResp, response at 8;
-    LniFreeCmd: LNI_FREE -> (), of lni;
+    LniAllocCmd: LNI_ALLOC -> LniAllocResp, of (svc_id: u32), response at 8;
+    LniAllocCmdV1: LNI_ALLOC -> LniAllocResp, of (svc_id: u32), response at 8;
+    LniFreeCmd: LNI_FREE -> (), of (lni: u32);
 }

@@ -150,6 +150,6 @@ abi! {
 
 commands! {
     #[unchecked] AtuMapCmd: ATU_MAP -> AtuMapResp, response at 8;
-    AtuUnmapCmd: ATU_UNMAP -> (), of id;
+    AtuUnmapCmd: ATU_UNMAP -> (), of (id: u32);
     #[unchecked] AtuUpdateMdCmd: ATU_UPDATE_MD -> ();
 }

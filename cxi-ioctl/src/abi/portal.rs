@@ -195,10 +195,10 @@ abi! {
 
 commands! {
     PteAllocCmd: PTE_ALLOC -> PteAllocResp, response at 8;
-    PteFreeCmd: PTE_FREE -> (), of pte_number;
+    PteFreeCmd: PTE_FREE -> (), of (pte_number: u32);
     PteMapCmd: PTE_MAP -> PteMapResp, response at 8;
-    PteUnmapCmd: PTE_UNMAP -> (), of pte_index;
+    PteUnmapCmd: PTE_UNMAP -> (), of (pte_index: u32);
     PteLeInvalidateCmd: PTE_LE_INVALIDATE -> ();
     PteStatusCmd: PTE_STATUS -> PteStatus, response at 8, list in response at 16;
-    PteTransitionSmCmd: PTE_TRANSITION_SM -> ();
+    PteTransitionSmCmd: PTE_TRANSITION_SM -> (), of (pte_index: u32, drop_count: u32);
 }

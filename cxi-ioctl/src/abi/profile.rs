@@ -120,6 +120,6 @@ abi! {
 commands! {
     CpAllocCmd: CP_ALLOC -> CpAllocResp, response at 8;
     TrigCpAllocCmd: TRIG_CP_ALLOC -> CpAllocResp, response at 8;
-    CpFreeCmd: CP_FREE -> (), of cp_hndl;
-    CpModifyCmd: CP_MODIFY -> ();
+    CpFreeCmd: CP_FREE -> (), of (cp_hndl: u32);
+    CpModifyCmd: CP_MODIFY -> (), of (cp_hndl: u32, vni: u32);
 }

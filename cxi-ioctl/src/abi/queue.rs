@@ -283,12 +283,14 @@ abi! {
 commands! {
     CqAllocCmd: CQ_ALLOC -> CqAllocResp, response at 8;
     #[unchecked] CqAllocBufCmd: CQ_ALLOC_BUF -> CqAllocResp, response at 8;
-    CqFreeCmd: CQ_FREE -> (), of cq;
-    CqAckCounterCmd: CQ_ACK_COUNTER -> CqAckCounterResp, of cq, response at 8;
+    CqFreeCmd: CQ_FREE -> (), of (cq: u32);
+    CqAckCounterCmd: CQ_ACK_COUNTER -> CqAckCounterResp, of (cq: u32), response at 8;
     #[unchecked] EqAllocCmd: EQ_ALLOC -> EqAllocResp, response at 8;
-    EqFreeCmd: EQ_FREE -> (), of eq;
-    #[unchecked] EqResizeCmd: EQ_RESIZE -> ();
-    EqResizeCompleteCmd: EQ_RESIZE_COMPLETE -> (), of eq_hndl;
-    EqAdjustReservedFcCmd: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp, response at 8;
-    EqAdjustReservedFcCmdV1: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp, response at 16;
+    EqFreeCmd: EQ_FREE -> (), of (eq: u32);
+    #[unchecked] EqResizeCmd: EQ_RESIZE -> (), of (eq_hndl: u32, queue_md: u32);
+    EqResizeCompleteCmd: EQ_RESIZE_COMPLETE -> (), of (eq_hndl: u32);
+    EqAdjustReservedFcCmd: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp,
+        of (eq_hndl: u32, value: i32), response at 8;
+    EqAdjustReservedFcCmdV1: EQ_ADJUST_RESERVED_FC -> EqAdjustReservedFcResp,
+        of (eq_hndl: u32, value: i32), response at 16;
 }

@@ -402,20 +402,20 @@ abi! {
 }
 
 commands! {
-    SvcAllocCmd: SVC_ALLOC -> SvcAllocResp, response at 8;
-    SvcDestroyCmd: SVC_DESTROY -> (), of svc_id;
-    SvcUpdateCmd: SVC_UPDATE -> SvcUpdateResp, response at 8;
-    SvcGetCmd: SVC_GET -> SvcDesc, of svc_id, response at 8;
+    SvcAllocCmd: SVC_ALLOC -> SvcAllocResp, of (svc_desc: SvcDesc), response at 8;
+    SvcDestroyCmd: SVC_DESTROY -> (), of (svc_id: u32);
+    SvcUpdateCmd: SVC_UPDATE -> SvcUpdateResp, of (svc_desc: SvcDesc), response at 8;
+    SvcGetCmd: SVC_GET -> SvcDesc, of (svc_id: u32), response at 8;
     SvcListGetCmd: SVC_LIST_GET -> SvcListGetResp, response at 8, list at 24;
-    SvcRsrcGetCmd: SVC_RSRC_GET -> RsrcUse, of svc_id, response at 8;
+    SvcRsrcGetCmd: SVC_RSRC_GET -> RsrcUse, of (svc_id: u32), response at 8;
     SvcRsrcListGetCmd: SVC_RSRC_LIST_GET -> SvcRsrcListGetResp, response at 8, list at 24;
-    SvcEnableCmd: SVC_ENABLE -> ();
-    SvcGetLprCmd: SVC_GET_LPR -> SvcGetValueResp, of svc_id, response at 8;
-    SvcSetLprCmd: SVC_SET_LPR -> ();
-    SvcSetExclusiveCpCmd: SVC_SET_EXCLUSIVE_CP -> ();
-    SvcGetExclusiveCpCmd: SVC_GET_EXCLUSIVE_CP -> SvcGetExclusiveCpResp, of svc_id, response at 8;
-    SvcGetVniRangeCmd: SVC_GET_VNI_RANGE -> SvcGetVniRangeResp, of svc_id, response at 8;
-    SvcSetVniRangeCmd: SVC_SET_VNI_RANGE -> ();
-    SvcSetNetnsCmd: SVC_SET_NETNS -> ();
-    SvcGetNetnsCmd: SVC_GET_NETNS -> SvcGetValueResp, of svc_id, response at 8;
+    SvcEnableCmd: SVC_ENABLE -> (), of (svc_id: u32, enable: u8);
+    SvcGetLprCmd: SVC_GET_LPR -> SvcGetValueResp, of (svc_id: u32), response at 8;
+    SvcSetLprCmd: SVC_SET_LPR -> (), of (svc_id: u32, lnis_per_rgid: u32);
+    SvcSetExclusiveCpCmd: SVC_SET_EXCLUSIVE_CP -> (), of (svc_id: u32, exclusive_cp: u8);
+    SvcGetExclusiveCpCmd: SVC_GET_EXCLUSIVE_CP -> SvcGetExclusiveCpResp, of (svc_id: u32), response at 8;
+    SvcGetVniRangeCmd: SVC_GET_VNI_RANGE -> SvcGetVniRangeResp, of (svc_id: u32), response at 8;
+    SvcSetVniRangeCmd: SVC_SET_VNI_RANGE -> (), of (svc_id: u32, vni_min: u32, vni_max: u32);
+    SvcSetNetnsCmd: SVC_SET_NETNS -> (), of (svc_id: u32, netns: u32);
+    SvcGetNetnsCmd: SVC_GET_NETNS -> SvcGetValueResp, of (svc_id: u32), response at 8;
 }

@@ -41,6 +41,6 @@ abi! {
 }
 
 commands! {
-    WaitAllocCmd: WAIT_ALLOC -> WaitAllocResp, of lni, response at 8;
-    WaitFreeCmd: WAIT_FREE -> (), of wait;
+    WaitAllocCmd: WAIT_ALLOC -> WaitAllocResp, of (lni: u32), response at 8;
+    WaitFreeCmd: WAIT_FREE -> (), of (wait: u32);
 }

@@ -166,10 +166,7 @@ pub struct Strike {
 /// // /dev/null takes every command that has no response.
 /// let device = Faulty::new(CharDev::open("/dev/null")?);
 /// device.inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
-/// let destroy = SvcDestroyCmd {
-///     svc_id: 7,
-///     ..SvcDestroyCmd::new()
-/// };
+/// let destroy = SvcDestroyCmd::of(7);
 /// assert_eq!(
 ///     execute(&device, &destroy).unwrap_err().errno(),
 ///     Errno::EBUSY

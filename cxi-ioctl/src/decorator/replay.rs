@@ -25,10 +25,7 @@ use crate::{Errno, Mapping, Opcode, Request, Transport};
 /// "
 /// .parse()?;
 /// let device = Replay::new(recording);
-/// let destroy = SvcDestroyCmd {
-///     svc_id: 7,
-///     ..SvcDestroyCmd::new()
-/// };
+/// let destroy = SvcDestroyCmd::of(7);
 /// assert_eq!(
 ///     execute(&device, &destroy).unwrap_err().errno(),
 ///     Errno::EBUSY

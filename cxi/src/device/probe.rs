@@ -53,14 +53,7 @@ fn evidence(device: &Device) -> Result<Evidence> {
         default_classes: default_classes(device)?,
         le_usage_not_applicable: le_usage(device)?,
         exclusive_cp: answer(device, &SvcGetExclusiveCpCmd::of(SERVICE))?,
-        set_netns: answer(
-            device,
-            &SvcSetNetnsCmd {
-                svc_id: SERVICE,
-                netns: NO_NAMESPACE,
-                ..SvcSetNetnsCmd::new()
-            },
-        )?,
+        set_netns: answer(device, &SvcSetNetnsCmd::of(SERVICE, NO_NAMESPACE))?,
         lni_form: device.lni_form().known(),
         parameters: directory.and_then(parameters),
         ats_enabled: directory.and_then(NicDirectory::ats_enabled),

@@ -69,10 +69,7 @@ impl Lni {
     pub fn alloc_ct(&self) -> Result<CountingEvent> {
         let device = self.device();
         let memory = Arc::new(device_memory(device, size_of::<u64>())?);
-        let command = CtAllocCmd {
-            lni: self.id(),
-            ..CtAllocCmd::new()
-        };
+        let command = CtAllocCmd::of(self.id());
         let response = ct_alloc(device.transport(), &memory, &command)
             .map_err(|error| self.inner.refused(error, Some(Resource::Cts)))?;
         Ok(CountingEvent {
@@ -127,10 +124,7 @@ impl CountingEvent {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let device = self.object.device();
-        let command = CtWbUpdateCmd {
-            ctn: self.id(),
-            ..CtWbUpdateCmd::new()
-        };
+        let command = CtWbUpdateCmd::of(self.id());
         ct_wb_update(device.transport(), memory, &command)
             .map_err(|error| device.refused(error, |_| None))?;
         *current = Arc::clone(memory);

@@ -273,11 +273,7 @@ impl EventQueue {
         };
         let md = lni.register(len)?;
         let memory = md.memory();
-        let command = EqResizeCmd {
-            eq_hndl: self.id(),
-            queue_md: md.id(),
-            ..EqResizeCmd::new()
-        };
+        let command = EqResizeCmd::of(self.id(), md.id());
         eq_resize(lni.device().transport(), &memory, &command)
             .map_err(|error| self.inner.lni.refused(error, None))?;
         buffers.next = Some(Arc::clone(&md.inner));

@@ -287,11 +287,7 @@ impl Pte {
     /// EAGAIN if it has dropped a different number, EINVAL if the PtlTE is gone.
     #[doc(alias = "cxil_pte_transition_sm")]
     pub fn transition_to_software(&self, drop_count: u32) -> Result<()> {
-        let command = PteTransitionSmCmd {
-            pte_index: self.id(),
-            drop_count,
-            ..PteTransitionSmCmd::new()
-        };
+        let command = PteTransitionSmCmd::of(self.id(), drop_count);
         self.inner.object.device().call(&command, |errno| {
             (errno == Errno::EAGAIN).then_some(ErrorKind::Refused(
                 "the PtlTE has dropped another number of messages: read it again (EAGAIN)".into(),

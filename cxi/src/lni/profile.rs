@@ -273,11 +273,7 @@ impl CommunicationProfile {
         let device = self.inner.lni().device();
         device.needs(Capabilities::CP_MODIFY, CpModifyCmd::OPCODE)?;
         self.inner.modify(vni.into(), |cp_hndl| {
-            let command = CpModifyCmd {
-                cp_hndl,
-                vni: vni.into(),
-                ..CpModifyCmd::new()
-            };
+            let command = CpModifyCmd::of(cp_hndl, vni.into());
             device.call(&command, |errno| {
                 (errno == Errno::EINVAL).then_some(ErrorKind::Refused(
                     "the profile is not of a service with exclusive communication profiles, or \

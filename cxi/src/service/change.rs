@@ -102,11 +102,7 @@ impl Services {
         self.device
             .needs(Capabilities::SERVICE_ENABLE, Opcode::SVC_ENABLE)?;
         self.check_vni_count(id, Opcode::SVC_ENABLE)?;
-        let command = SvcEnableCmd {
-            svc_id: id.get(),
-            enable: enabled.into(),
-            ..SvcEnableCmd::new()
-        };
+        let command = SvcEnableCmd::of(id.get(), enabled.into());
         self.device.attempt(Attempt::OnService(id), &command)
     }
 
@@ -133,10 +129,7 @@ impl Services {
 
     fn send_update(&self, id: ServiceId, mut desc: cxi_ioctl::abi::service::SvcDesc) -> Result<()> {
         desc.svc_id = id.get();
-        let command = SvcUpdateCmd {
-            svc_desc: desc,
-            ..SvcUpdateCmd::new()
-        };
+        let command = SvcUpdateCmd::of(desc);
         self.device
             .attempt(Attempt::OnService(id), &command)
             .map(drop)

@@ -170,10 +170,7 @@ impl Services {
             // namespace. SVC_SET_NETNS makes the real one.
             *slot = cxi_ioctl::abi::service::SvcMember { id: 0, kind: 0 };
         }
-        let command = SvcAllocCmd {
-            svc_desc,
-            ..SvcAllocCmd::new()
-        };
+        let command = SvcAllocCmd::of(svc_desc);
         match execute_explained(self.device.transport(), &command) {
             Ok(response) => {
                 numbered(response.svc_id).map_err(|error| error.during(OPCODE).on(self.device.id()))

@@ -51,11 +51,7 @@ impl Services {
             self.device
                 .guard(Quirks::SHARED_RGID, SvcSetLprCmd::OPCODE)?;
         }
-        let command = SvcSetLprCmd {
-            svc_id: id.get(),
-            lnis_per_rgid: count.get(),
-            ..SvcSetLprCmd::new()
-        };
+        let command = SvcSetLprCmd::of(id.get(), count.get());
         self.device.attempt(Attempt::OnService(id), &command)
     }
 
@@ -111,11 +107,7 @@ impl Services {
 
     /// Sets it for a service that no process can have used yet, or where the quirk is allowed.
     pub(super) fn write_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
-        let command = SvcSetExclusiveCpCmd {
-            svc_id: id.get(),
-            exclusive_cp: exclusive.into(),
-            ..SvcSetExclusiveCpCmd::new()
-        };
+        let command = SvcSetExclusiveCpCmd::of(id.get(), exclusive.into());
         self.device.attempt(Attempt::OnService(id), &command)
     }
 
@@ -185,12 +177,7 @@ impl Services {
     }
 
     pub(super) fn write_vni_range(&self, id: ServiceId, range: VniRange) -> Result<()> {
-        let command = SvcSetVniRangeCmd {
-            svc_id: id.get(),
-            vni_min: range.first().into(),
-            vni_max: range.last().into(),
-            ..SvcSetVniRangeCmd::new()
-        };
+        let command = SvcSetVniRangeCmd::of(id.get(), range.first().into(), range.last().into());
         self.device
             .attempt(Attempt::SetVniRange(id, range), &command)
     }
@@ -277,11 +264,7 @@ impl Services {
             return Err(self.device.invalid(OPCODE, error.to_string()));
         }
         self.device.needs(Capabilities::NETNS, OPCODE)?;
-        let command = SvcSetNetnsCmd {
-            svc_id: id.get(),
-            netns: inode,
-            ..SvcSetNetnsCmd::new()
-        };
+        let command = SvcSetNetnsCmd::of(id.get(), inode);
         self.device.attempt(Attempt::OnService(id), &command)
     }
 

@@ -123,11 +123,7 @@ extern "C" fn cxil_destroy_cp(cp: Handle<Cp>) -> c_int {
 extern "C" fn cxil_modify_cp(lni: Handle<Lni>, cp: Handle<Cp>, vni: u32) -> c_int {
     status(|| {
         let lni = lni.get()?;
-        let command = CpModifyCmd {
-            cp_hndl: cp.get()?.number,
-            vni,
-            ..CpModifyCmd::new()
-        };
+        let command = CpModifyCmd::of(cp.get()?.number, vni);
         send(&lni.dev, &command)
     })
 }

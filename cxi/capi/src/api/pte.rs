@@ -109,11 +109,7 @@ extern "C" fn cxil_pte_status(pte: Handle<Pte>, pte_state: Out<PteStatus>) -> c_
 extern "C" fn cxil_pte_transition_sm(pte: Handle<Pte>, drop_count: u32) -> c_int {
     status(|| {
         let pte = pte.get()?;
-        let command = PteTransitionSmCmd {
-            pte_index: pte.number.get(),
-            drop_count,
-            ..PteTransitionSmCmd::new()
-        };
+        let command = PteTransitionSmCmd::of(pte.number.get(), drop_count);
         send(&pte.dev, &command)
     })
 }

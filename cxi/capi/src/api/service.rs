@@ -29,10 +29,7 @@ extern "C" fn cxil_alloc_svc(
 ) -> c_int {
     status(|| {
         let dev = dev.get()?;
-        let command = SvcAllocCmd {
-            svc_desc: desc.get()?,
-            ..SvcAllocCmd::new()
-        };
+        let command = SvcAllocCmd::of(desc.get()?);
         send_explained(dev, &command)?
             .map(|response| response.svc_id.cast_signed())
             .map_err(|refusal| {
@@ -55,10 +52,7 @@ extern "C" fn cxil_update_svc(
     status(|| {
         let dev = dev.get()?;
         let svc_desc = desc.get()?;
-        let command = SvcUpdateCmd {
-            svc_desc,
-            ..SvcUpdateCmd::new()
-        };
+        let command = SvcUpdateCmd::of(svc_desc);
         let Err(refusal) = send_explained(dev, &command)? else {
             return Ok(0);
         };
@@ -140,11 +134,7 @@ fn change<C: Command>(dev: &Handle<Dev>, svc_id: u32, command: &C) -> Result<C::
 #[unsafe(no_mangle)]
 extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32) -> c_int {
     status(|| {
-        let command = SvcSetLprCmd {
-            svc_id,
-            lnis_per_rgid,
-            ..SvcSetLprCmd::new()
-        };
+        let command = SvcSetLprCmd::of(svc_id, lnis_per_rgid);
         send_about(dev.get()?, svc_id, &command)
     })
 }
@@ -161,11 +151,7 @@ extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn cxil_svc_enable(dev: Handle<Dev>, svc_id: u32, enable: u8) -> c_int {
     status(|| {
-        let command = SvcEnableCmd {
-            svc_id,
-            enable: u8::from(enable != 0),
-            ..SvcEnableCmd::new()
-        };
+        let command = SvcEnableCmd::of(svc_id, u8::from(enable != 0));
         change(&dev, svc_id, &command)
     })
 }
@@ -173,11 +159,7 @@ extern "C" fn cxil_svc_enable(dev: Handle<Dev>, svc_id: u32, enable: u8) -> c_in
 #[unsafe(no_mangle)]
 extern "C" fn cxil_svc_set_exclusive_cp(dev: Handle<Dev>, svc_id: u32, exclusive: u8) -> c_int {
     status(|| {
-        let command = SvcSetExclusiveCpCmd {
-            svc_id,
-            exclusive_cp: u8::from(exclusive != 0),
-            ..SvcSetExclusiveCpCmd::new()
-        };
+        let command = SvcSetExclusiveCpCmd::of(svc_id, u8::from(exclusive != 0));
         change(&dev, svc_id, &command)
     })
 }
@@ -205,12 +187,7 @@ extern "C" fn cxil_svc_set_vni_range(
     vni_max: u16,
 ) -> c_int {
     status(|| {
-        let command = SvcSetVniRangeCmd {
-            svc_id,
-            vni_min: vni_min.into(),
-            vni_max: vni_max.into(),
-            ..SvcSetVniRangeCmd::new()
-        };
+        let command = SvcSetVniRangeCmd::of(svc_id, vni_min.into(), vni_max.into());
         change(&dev, svc_id, &command)
     })
 }
@@ -235,11 +212,7 @@ extern "C" fn cxil_svc_get_vni_range(
 #[unsafe(no_mangle)]
 extern "C" fn cxil_svc_set_netns(dev: Handle<Dev>, svc_id: u32, netns: u32) -> c_int {
     status(|| {
-        let command = SvcSetNetnsCmd {
-            svc_id,
-            netns,
-            ..SvcSetNetnsCmd::new()
-        };
+        let command = SvcSetNetnsCmd::of(svc_id, netns);
         change(&dev, svc_id, &command)
     })
 }
