@@ -2,10 +2,9 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::mem::ManuallyDrop;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, FromArgMatches as _};
+use clap::Parser as _;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
@@ -13,8 +12,8 @@ use crate::job::cli::JobCommand;
 use crate::node::reading;
 use crate::output::{self, Report};
 use crate::{
-    audit, cdi, collectives, devices, explain, generate, integration, job, metrics, service,
-    settings, top, vni,
+    audit, cdi, collectives, deferred, devices, explain, generate, integration, job, metrics,
+    service, settings, top, vni,
 };
 
 /// Runs the command line.
@@ -38,20 +37,22 @@ pub fn run() -> ExitCode {
 }
 
 fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    // To free it takes a tenth of a short command's time.
-    let mut command = ManuallyDrop::new(Cli::command());
-    let mut matches = command.try_get_matches_from_mut(arguments)?;
-    Cli::from_arg_matches_mut(&mut matches).map_err(|error| error.format(&mut command))
+    // Help and version need all of it.
+    let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
+    if arguments.iter().skip(1).all(is_option) {
+        return Cli::try_parse_from(arguments);
+    }
+    deferred::named(arguments).map_or_else(|| Cli::try_parse_from(arguments), Ok)
 }
 
 fn execute(cli: &mut Cli) -> Result<Report, Failure> {
     // Only `job run` starts this command, and it has already read the settings; those of a mock node are
     // not this machine's.
     let is_become = |command: &JobCommand| matches!(command, JobCommand::Become { .. });
-    if !matches!(&cli.command, Command::Job(command) if is_become(command)) {
+    if !matches!(&*cli.command, Command::Job(command) if is_become(command)) {
         cli.common.complete()?;
     }
-    match &cli.command {
+    match &*cli.command {
         Command::Devices(arguments) => reading(&cli.common, |node| devices::run(arguments, node)),
         Command::Service(command) => service::run(command, &cli.common),
         Command::Job(command) => job::run(command, &cli.common),

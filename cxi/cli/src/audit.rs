@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::args::{RangeArg, duration, number};
 use crate::exit::{Exit, Failure};
 use crate::files::{self, OBSERVATION, StateFile};
-use crate::job::JobNode;
+use crate::job::node::JobNode;
 use crate::node::Intent;
 use crate::options::Common;
 use crate::output::{Report, merge, nic_names};

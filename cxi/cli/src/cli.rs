@@ -36,7 +36,7 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) common: Common,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Deferred<Command>,
 }
 
 #[derive(Debug, Subcommand)]

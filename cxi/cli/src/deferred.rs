@@ -1,6 +1,9 @@
 //! Parts of the command line that are defined when they are needed.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
+use std::iter::once;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
 
 use clap::builder::Resettable;
@@ -13,6 +16,41 @@ pub(crate) struct Deferred<T>(T);
 
 thread_local! {
     static AT_ONCE: Cell<bool> = const { Cell::new(false) };
+    static WORDS: RefCell<Vec<OsString>> = const { RefCell::new(Vec::new()) };
+}
+
+/// Parses with the subcommands that the arguments could name, and without help: clap copies the options
+/// of every command into each subcommand, which takes longer than most commands do. What this accepts is
+/// what the whole command line accepts; an error says nothing, because it does not know the others.
+pub(crate) fn named<C: CommandFactory + FromArgMatches>(arguments: &[OsString]) -> Option<C> {
+    WORDS.set(arguments.to_vec());
+    // To free it takes a tenth of a short command's time.
+    let mut command = ManuallyDrop::new(
+        C::command()
+            .disable_help_subcommand(true)
+            .disable_help_flag(true)
+            .disable_version_flag(true),
+    );
+    let matches = command.try_get_matches_from_mut(arguments);
+    WORDS.take();
+    C::from_arg_matches_mut(&mut matches.ok()?).ok()
+}
+
+/// The subcommands that could be named; all if there are no arguments.
+fn subcommands<T: Subcommand>(command: Command) -> Command {
+    WORDS.with_borrow(|words| {
+        if words.is_empty() {
+            return T::augment_subcommands(command);
+        }
+        let is_named = |command: &&Command| {
+            let mut names = once(command.get_name()).chain(command.get_all_aliases());
+            names.any(|name| words.iter().any(|word| word == name))
+        };
+        let all = ManuallyDrop::new(T::augment_subcommands(Command::default()));
+        command
+            .subcommand_required(true)
+            .subcommands(all.get_subcommands().filter(is_named).cloned())
+    })
 }
 
 /// The whole command line at once, as completion scripts need it: clap copies the commands for `help`
@@ -69,7 +107,7 @@ impl<T: Subcommand> Subcommand for Deferred<T> {
         if AT_ONCE.get() {
             return T::augment_subcommands(command);
         }
-        command.defer(T::augment_subcommands)
+        command.defer(subcommands::<T>)
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {

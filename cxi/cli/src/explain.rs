@@ -11,7 +11,7 @@ use crate::options::Common;
 use crate::output::{Report, merge, nic_names};
 use crate::service::change::specification;
 use crate::service::cli::CreateArgs;
-use crate::service::{Found, amount, vnis, who};
+use crate::service::found::{Found, amount, vnis, who};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExplainCommand {

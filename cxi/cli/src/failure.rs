@@ -11,7 +11,7 @@ use cxi_job::site::SiteError;
 use cxi_job::{ErrorCode, InvalidJobRequest};
 
 use crate::exit::{Exit, Failure};
-use crate::job::left;
+use crate::job::epilog::left;
 use crate::output::{merge, nic_names};
 use crate::settings::ALL;
 

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi::kernel_file::read_bounded;
-use cxi_job::JobId;
 use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_job::site::store::Format;
-use serde::Serialize;
+use cxi_job::{Grant, JobId};
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Failure};
 
@@ -33,6 +33,8 @@ pub(crate) const OBSERVATION: Format = Format {
 
 /// Far more than the state of a full node, or the jobs of a cluster.
 pub(crate) const LONGEST: u64 = 64 << 20;
+/// Far more than a grant for all NICs of a node takes.
+const LONGEST_GRANT: u64 = 1 << 24;
 /// How long to wait for another `cxi` that changes a state file.
 const WAIT: Duration = Duration::from_secs(60);
 
@@ -71,6 +73,25 @@ pub(crate) fn jobs<C: FromIterator<JobId>>(path: &Path) -> Result<C, Failure> {
             job.map_err(|error| Failure::bad_input(format!("{name}: line {number}: {error}")))
         })
         .collect()
+}
+
+/// Parses what `cxi --json job prolog` printed.
+pub(crate) fn grant(path: &Path) -> Result<Grant, Failure> {
+    let Input { name, text } = read(path, LONGEST_GRANT)?;
+    parse_grant(&name, &text)
+}
+
+pub(crate) fn parse_grant(name: &str, text: &str) -> Result<Grant, Failure> {
+    #[derive(Deserialize)]
+    struct Printed {
+        grant: Grant,
+    }
+    serde_json::from_str::<Printed>(text)
+        .map(|printed| printed.grant)
+        .map_err(|error| {
+            Failure::bad_input(format!("{name}: not a grant: {error}"))
+                .hint("Expected what cxi --json job prolog printed.")
+        })
 }
 
 /// Reads text of at most `longest` bytes.

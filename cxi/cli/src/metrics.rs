@@ -12,12 +12,14 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 use crate::files;
-use crate::job::{Job, JobNode, has_no_nic, left_over, of_controller, of_node};
-use crate::node::Intent;
+use crate::job::epilog::left_over;
+use crate::job::list::{Job, of_controller, of_node};
+use crate::job::node::JobNode;
+use crate::node::{Intent, has_no_nic};
 use crate::options::Common;
 use crate::output::Report;
+use crate::service::found::who;
 use crate::service::show::measure;
-use crate::service::who;
 use crate::settings;
 use crate::vni::cli::PoolArgs;
 

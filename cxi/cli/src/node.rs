@@ -4,14 +4,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Host};
-use cxi_job::ProcFs;
+use cxi_job::{NodeName, ProcFs};
 use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::args::NicChoice;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, MOCK_NODE, StateFile};
 use crate::options::Common;
-use crate::output::Report;
+use crate::output::{Report, nic_names};
 
 const DEFAULT_MOCK_NICS: u8 = 2;
 
@@ -73,7 +73,7 @@ impl Node {
             },
             Some(path) => Mock::open(path, common, intent)?,
         };
-        inject(&mock.node, &common.mock_fault);
+        inject(&mock.node, &common.mock_fault)?;
         let nics = (0..).map(DeviceId::new).zip(mock.node.nics());
         let there: Vec<_> = nics
             .filter(|(_, nic)| !nic.faults().is_unplugged())
@@ -280,14 +280,25 @@ pub(crate) fn no_stray_option(common: &Common) -> Result<(), Failure> {
 }
 
 /// Makes the NICs of a mock node fail as requested.
-fn inject(node: &MockNode, faults: &[FaultSpec]) {
+fn inject(node: &MockNode, faults: &[FaultSpec]) -> Result<(), Failure> {
+    let there: Vec<_> = (0..).map(DeviceId::new).take(node.nics().len()).collect();
     for fault in faults {
+        if let Some(device) = fault
+            .device()
+            .filter(|nic| usize::from(*nic) >= there.len())
+        {
+            let there = nic_names(&there);
+            return Err(Failure::bad_input(format!(
+                "a fault is for cxi{device}, but the mock node has {there}"
+            )));
+        }
         for (number, nic) in (0..).zip(node.nics()) {
             if fault.concerns(number) {
                 fault.inject(nic);
             }
         }
     }
+    Ok(())
 }
 
 /// The NICs to work on; `None` for all.
@@ -296,6 +307,21 @@ pub(crate) fn named(common: &Common) -> Option<&[DeviceId]> {
         Some(NicChoice::These(ids)) => Some(ids),
         Some(NicChoice::All) | None => None,
     }
+}
+
+/// The host name of this machine.
+pub(crate) fn this_node() -> Result<NodeName, Failure> {
+    let name = nix::unistd::gethostname().map_err(|errno| {
+        Failure::failed(format!("cannot get the name of this machine: {errno}"))
+    })?;
+    NodeName::new(&name.to_string_lossy())
+        .map_err(|error| Failure::bad_input(error.to_string()).hint("Name the node with --node."))
+}
+
+/// Whether this node has no NIC at all.
+pub(crate) fn has_no_nic(common: &Common) -> bool {
+    let ids = Host::system().device_ids();
+    common.mock.is_none() && ids.is_ok_and(|ids| ids.is_empty())
 }
 
 pub(crate) fn no_such_nic(missing: DeviceId, there: &[DeviceId]) -> Failure {

@@ -13,7 +13,7 @@ use cxi_mock::NodeSnapshot;
 use crate::cli::Cli;
 use crate::exit::Failure;
 use crate::files::{self, MOCK_NODE, OBSERVATION};
-use crate::{job, spec_file};
+use crate::spec_file;
 
 /// The name of a file in messages.
 const NAME: &str = "FILE";
@@ -42,7 +42,7 @@ pub fn print_specification(spec: &ServiceSpec) -> Result<String, String> {
 ///
 /// What is wrong, with line and column.
 pub fn grant(text: &str) -> Result<Grant, String> {
-    job::parse_grant(NAME, text).map_err(message)
+    files::parse_grant(NAME, text).map_err(message)
 }
 
 /// Files that store state between calls.

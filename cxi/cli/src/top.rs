@@ -11,12 +11,12 @@ use serde::Serialize;
 
 use crate::args::duration;
 use crate::exit::Failure;
-use crate::job::records;
+use crate::job::list::records;
 use crate::node::{Node, reading};
 use crate::options::Common;
 use crate::output::{Columns, Report, nic_names};
+use crate::service::found::who;
 use crate::service::show::measure;
-use crate::service::who;
 use crate::vni::cli::PoolArgs;
 
 /// Moves to the upper left corner and clears the screen.
@@ -148,7 +148,7 @@ fn table(users: &[User]) -> Columns {
             format!("{:.1}%", user.share),
             job.to_owned(),
             user.members.clone(),
-            user.vnis.to_string().replace(',', ", "),
+            user.vnis.to_string(),
             nic_names(&user.devices),
         ];
         row.extend(user.in_use.iter().map(|(_, count)| count.to_string()));

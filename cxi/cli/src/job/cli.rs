@@ -5,19 +5,19 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use cxi::{Host, LnisPerRgid, TrafficClass, Vni};
+use cxi::{LnisPerRgid, TrafficClass, Vni};
 use cxi_job::limits::{Multiplier, Subtract};
 use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
 use cxi_job::{FileLock, Filter, IdSet, JobId, NodeName, StepId, TenantName};
 
-use super::env::read_grant;
 use crate::args::{AccessArgs, LimitArg, duration, lnis_per_rgid, number, once_each, word};
 use crate::exit::Failure;
+use crate::files;
+use crate::node::{has_no_nic, this_node};
 use crate::options::Common;
 use crate::output::Report;
 use crate::settings::{self, ModeName, PolicyName, Settings};
 use crate::vni::cli::PoolArgs;
-use crate::vni::this_node;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -263,7 +263,7 @@ impl WhichArgs {
     /// Selects a job's services.
     pub(crate) fn filter(&self) -> Result<Filter, Failure> {
         if let Some(path) = &self.grant {
-            return Ok(Filter::for_grant(&read_grant(path)?));
+            return Ok(Filter::for_grant(&files::grant(path)?));
         }
         let Access {
             members,
@@ -427,12 +427,6 @@ impl NicsOptional {
         (self.nics_optional && has_no_nic(common))
             .then(|| Report::new("Nothing to do: this node has no NIC\n", &()))
     }
-}
-
-/// Whether this node has no NIC at all.
-pub(crate) fn has_no_nic(common: &Common) -> bool {
-    let ids = Host::system().device_ids();
-    common.mock.is_none() && ids.is_ok_and(|ids| ids.is_empty())
 }
 
 #[derive(Debug, Args)]

@@ -1,11 +1,12 @@
 //! `cxi job`: what a prolog, an epilog and a housekeeping script need.
 
 pub(crate) mod cli;
+pub(crate) mod epilog;
+pub(crate) mod list;
+pub(crate) mod node;
+
 mod controller;
 mod env;
-mod epilog;
-mod list;
-mod node;
 mod plan;
 mod prolog;
 mod run;
@@ -14,12 +15,6 @@ use crate::exit::Failure;
 use crate::options::Common;
 use crate::output::Report;
 use cli::JobCommand;
-
-pub(crate) use cli::has_no_nic;
-pub(crate) use env::parse_grant;
-pub(crate) use epilog::{left, left_over};
-pub(crate) use list::{Job, of_controller, of_node, records};
-pub(crate) use node::JobNode;
 
 pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failure> {
     match command {

@@ -8,9 +8,8 @@ use cxi_job::{Node as Nics, NodeName};
 
 use super::cli::LockArgs;
 use crate::exit::Failure;
-use crate::node::{Intent, Node, named, no_device, no_stray_option};
+use crate::node::{Intent, Node, named, no_device, no_stray_option, this_node};
 use crate::options::Common;
-use crate::vni::this_node;
 
 /// The NICs that a command for jobs works on: all, unless --device is given.
 pub(crate) struct JobNode {

@@ -16,7 +16,7 @@ use crate::exit::Failure;
 use crate::node::Intent;
 use crate::options::Common;
 use crate::output::{Report, merge, nic_names};
-use crate::service::vnis;
+use crate::service::found::vnis;
 
 #[derive(Serialize)]
 struct Granted<'a> {

@@ -6,8 +6,8 @@ use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
 use serde::Serialize;
 
-use super::cli::{CreateArgs, SpecArgs, UpdateArgs};
-use super::{Found, all, no_service, summary};
+use super::cli::{CreateArgs, DestroyArgs, SpecArgs, UpdateArgs};
+use super::found::{Found, all, no_service, summary};
 use crate::args::{NetNsArg, once_each};
 use crate::audit;
 use crate::exit::{Exit, Failure};
@@ -120,12 +120,8 @@ fn undo(mut failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
     ))
 }
 
-pub(super) fn update(
-    node: &Node,
-    ids: &[ServiceId],
-    changes: &UpdateArgs,
-) -> Result<Report, Failure> {
-    for_each(node, ids, "Updated", |device, id| {
+pub(super) fn update(node: &Node, changes: &UpdateArgs) -> Result<Report, Failure> {
+    for_each(node, &changes.services.ids, "Updated", |device, id| {
         if changes.force {
             let device = device.clone().allow_quirks(Quirks::SWITCHED_EXCLUSIVE_CP);
             return apply(&device.services(), id, changes);
@@ -171,8 +167,9 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     applied.and(switched)
 }
 
-pub(super) fn destroy(node: &Node, ids: &[ServiceId], wait: u32) -> Result<Report, Failure> {
-    let report = for_each(node, ids, "Destroyed", |device, id| {
+pub(super) fn destroy(node: &Node, arguments: &DestroyArgs) -> Result<Report, Failure> {
+    let wait = arguments.wait;
+    let report = for_each(node, &arguments.services.ids, "Destroyed", |device, id| {
         if wait == 0 {
             return device.services().destroy(id);
         }

@@ -6,6 +6,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use cxi::{LnisPerRgid, ServiceId, TrafficClass, VniRange};
 
 use crate::args::{AccessArgs, LimitArg, NetNsArg, lnis_per_rgid, number};
+use crate::deferred::Deferred;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServiceCommand {
@@ -13,51 +14,52 @@ pub(crate) enum ServiceCommand {
     #[command(visible_alias = "ls")]
     List,
     /// Show services in full
-    Show {
-        /// Service IDs [default: all]
-        #[arg(value_name = "ID")]
-        ids: Vec<ServiceId>,
-        /// Also show the resources of their NICs
-        #[arg(short, long)]
-        verbose: bool,
-        /// Print a specification for `create --from`
-        #[arg(long, conflicts_with = "json")]
-        yaml: bool,
-    },
+    Show(Deferred<ShowArgs>),
     /// Create a service (needs CAP_SYS_ADMIN)
     ///
     /// If one of several NICs refuses, the service is created on none of them.
-    Create(Box<CreateArgs>),
+    Create(Box<Deferred<CreateArgs>>),
     /// Change a service without destroying it (needs CAP_SYS_ADMIN)
     ///
     /// A service that has an LNI cannot be changed. Members, listed VNIs, traffic classes and limits
     /// can never be changed, because no driver applies such a change. A service that has to be
     /// disabled for the change is enabled again afterwards.
-    Update {
-        #[command(flatten)]
-        services: ServicesArgs,
-        #[command(flatten)]
-        changes: UpdateArgs,
-    },
+    Update(Deferred<UpdateArgs>),
     /// Remove services (needs CAP_SYS_ADMIN)
     #[command(visible_alias = "delete")]
-    Destroy {
-        #[command(flatten)]
-        services: ServicesArgs,
-        /// Wait up to this many seconds for the services to become idle
-        #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
-        wait: u32,
-    },
+    Destroy(Deferred<DestroyArgs>),
     /// Enable services (needs CAP_SYS_ADMIN)
-    Enable(ServicesArgs),
+    Enable(Deferred<ServicesArgs>),
     /// Disable services without removing them (needs CAP_SYS_ADMIN)
-    Disable(ServicesArgs),
+    Disable(Deferred<ServicesArgs>),
     /// Show how much of each resource services have in use and reserved, and their maximum
     Usage {
         /// Service IDs [default: all]
         #[arg(value_name = "ID")]
         ids: Vec<ServiceId>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShowArgs {
+    /// Service IDs [default: all]
+    #[arg(value_name = "ID")]
+    pub(crate) ids: Vec<ServiceId>,
+    /// Also show the resources of their NICs
+    #[arg(short, long)]
+    pub(crate) verbose: bool,
+    /// Print a specification for `create --from`
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) yaml: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DestroyArgs {
+    #[command(flatten)]
+    pub(crate) services: ServicesArgs,
+    /// Wait up to this many seconds for the services to become idle
+    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
+    pub(crate) wait: u32,
 }
 
 /// Existing services. Without --device, those of all NICs that have them, if they are the same there.
@@ -82,6 +84,8 @@ pub(crate) struct CreateArgs {
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("changes").required(true).multiple(true)))]
 pub(crate) struct UpdateArgs {
+    #[command(flatten)]
+    pub(crate) services: ServicesArgs,
     /// LNIs that may share an RGID, 0 to 8
     #[arg(long, value_name = "N", value_parser = lnis_per_rgid, group = "changes")]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,

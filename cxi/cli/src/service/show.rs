@@ -3,7 +3,7 @@
 use cxi::{Device, DeviceId, LnisPerRgid, ResourceMap, ServiceId};
 use serde::Serialize;
 
-use super::{Found, all, chosen, classes, limits, state, summary, who};
+use super::found::{Found, all, chosen, classes, limits, state, summary, who};
 use crate::devices;
 use crate::exit::Failure;
 use crate::node::Node;
@@ -53,7 +53,7 @@ fn table(found: &[(DeviceId, Found)]) -> Columns {
             service.id().to_string(),
             state(service),
             who(&found),
-            service.vnis().to_string().replace(',', ", "),
+            service.vnis().to_string(),
             classes(service),
             limits(service),
         ]);
@@ -109,10 +109,7 @@ fn describe(devices: &str, details: &Details) -> String {
     table.row(["NICs", devices]);
     table.row(["State".to_owned(), state(service)]);
     table.row(["Who".to_owned(), who(found)]);
-    table.row([
-        "VNIs".to_owned(),
-        service.vnis().to_string().replace(',', ", "),
-    ]);
+    table.row(["VNIs".to_owned(), service.vnis().to_string()]);
     table.row(["Traffic classes".to_owned(), classes(service)]);
     if let Some(count) = details.lnis_per_rgid {
         table.row(["LNIs per RGID".to_owned(), count.to_string()]);

@@ -1,7 +1,7 @@
 //! `cxi vni`: a pool of VNIs stored in a file.
 
 pub(crate) mod cli;
-mod file;
+pub(crate) mod file;
 
 use std::num::NonZeroU16;
 use std::time::Duration;
@@ -16,12 +16,12 @@ use serde::Serialize;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
-use crate::node::reading;
+use crate::node::{reading, this_node};
 use crate::options::Common;
 use crate::output::{Columns, Report};
+use crate::service::found::all;
 use cli::{ConfigArgs, VniArgs, VniCommand};
-
-pub(crate) use file::PoolFile;
+use file::PoolFile;
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
     let file = &arguments.pool.file(&common.settings)?;
@@ -231,7 +231,7 @@ fn reconcile(
         // The NICs are queried first, so that the pool's state is newer than what they show.
         None => reading(common, |nics| {
             let mut seen = IdSet::new();
-            for (_, listed) in crate::service::all(nics.devices())? {
+            for (_, listed) in all(nics.devices())? {
                 seen.extend(listed.service.vnis().iter().map(Vni::get));
             }
             compare(file, &node, &seen)
@@ -281,15 +281,6 @@ fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Fai
         "outside": result.outside,
     });
     Ok(Report::new(text, &json))
-}
-
-/// The host name of this machine.
-pub(crate) fn this_node() -> Result<NodeName, Failure> {
-    let name = nix::unistd::gethostname().map_err(|errno| {
-        Failure::failed(format!("cannot get the name of this machine: {errno}"))
-    })?;
-    NodeName::new(&name.to_string_lossy())
-        .map_err(|error| Failure::bad_input(error.to_string()).hint("Name the node with --node."))
 }
 
 #[derive(Serialize)]
