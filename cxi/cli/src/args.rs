@@ -5,8 +5,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use clap::Args;
-use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use cxi::{DeviceId, Limit, LnisPerRgid, Member, Resource, Vni, VniRange};
+use cxi_ioctl::DriverRelease;
 use cxi_job::settings::Value;
 use cxi_job::site::Access;
 use cxi_job::{IdSet, TenantName};
@@ -233,6 +234,15 @@ pub(crate) fn word<T: Value + Clone + Send + Sync + 'static>(
     words: &'static [&'static str],
 ) -> impl TypedValueParser<Value = T> {
     PossibleValuesParser::new(words).try_map(|word| T::parse(&word))
+}
+
+/// A release of the driver, with or without `shs-`.
+pub(crate) fn release() -> impl TypedValueParser<Value = DriverRelease> {
+    let names = DriverRelease::ALL.map(|release| {
+        let name = PossibleValue::new(release.name());
+        name.aliases(release.name().strip_prefix("shs-"))
+    });
+    PossibleValuesParser::new(names).try_map(|name| name.parse::<DriverRelease>())
 }
 
 /// A number of LNIs.

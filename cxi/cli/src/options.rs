@@ -12,7 +12,7 @@ use cxi_job::settings::Directories;
 use cxi_mock::FaultSpec;
 use tempfile::TempDir;
 
-use crate::args::NicChoice;
+use crate::args::{NicChoice, release};
 use crate::exit::{Exit, Failure};
 use crate::output::log::{self, LogFormat};
 use crate::output::nic_names;
@@ -58,9 +58,8 @@ pub(crate) struct Common {
     /// Number of NICs of a new mock node [default: 2]
     #[arg(long, global = true, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=16))]
     pub(crate) mock_nics: Option<u8>,
-    /// Driver of a new mock node: shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1 or main
-    /// [default: shs-14.0.1]
-    #[arg(long, global = true, value_name = "RELEASE")]
+    /// Driver of a new mock node [default: shs-14.0.1]
+    #[arg(long, global = true, value_name = "RELEASE", value_parser = release())]
     pub(crate) mock_release: Option<DriverRelease>,
     /// Make the mock node fail, such as SVC_DESTROY:EBUSY:times=3, cxi1:EIO:after=100,
     /// SVC_ALLOC:short=TXQ:96 or cxi1:unplug; the environment variable CXI_MOCK_FAULT can also

@@ -40,8 +40,8 @@ fn options_are_checked() {
         ),
         (
             "--mock --mock-release=15 devices",
-            "invalid value '15' for '--mock-release <RELEASE>': unknown driver release '15': \
-             expected one of shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main",
+            "invalid value '15' for '--mock-release <RELEASE>'\n  [possible values: shs-12.0, \
+             shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main]",
         ),
         (
             "--mock --mock-nics=0 devices",

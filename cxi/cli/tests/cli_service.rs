@@ -12,15 +12,15 @@ const JOB: &str = "service create --uid=1000 --vni=1024,1025 \
 fn a_service_lives_from_call_to_call() {
     let node = MockNode::new();
     node.cxi(JOB)
-        .prints("Created service 2 on cxi0-1: for uid 1000, VNIs 1024, 1025, enabled\n");
+        .prints("Created service 2 on cxi0-1: for uid 1000, VNIs 1024,1025, enabled\n");
     node.cxi("service list").prints("\
-NICs    Service  State     Who       VNIs        Traffic classes           Limits
-cxi0-1        1  disabled  everyone  1, 10       all                       512 TLEs reserved
-cxi0-1        2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
+NICs    Service  State     Who       VNIs       Traffic classes          Limits
+cxi0-1        1  disabled  everyone  1,10       all                      512 TLEs reserved
+cxi0-1        2  enabled   uid 1000  1024,1025  low-latency,best-effort  24 PTEs, 16 TXQs, 8 TLEs reserved
 ");
     node.cxi("service usage 2").prints(
         "\
-Service 2 on cxi0-1: uid 1000, VNIs 1024, 1025, enabled
+Service 2 on cxi0-1: uid 1000, VNIs 1024,1025, enabled
   Resource  In use  Reserved  Max
   PTEs           0        24  128  ======..........................
   TXQs           0        16   64  ========........................
@@ -33,10 +33,10 @@ Service 2 on cxi0-1: uid 1000, VNIs 1024, 1025, enabled
     node.cxi("service disable 2 -d cxi1")
         .prints("Disabled service 2 on cxi1\n");
     node.cxi("service list").prints("\
-NICs    Service  State     Who       VNIs        Traffic classes           Limits
-cxi0-1        1  disabled  everyone  1, 10       all                       512 TLEs reserved
-cxi0          2  enabled   uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
-cxi1          2  disabled  uid 1000  1024, 1025  LOW_LATENCY, BEST_EFFORT  24 PTEs, 16 TXQs, 8 TLEs reserved
+NICs    Service  State     Who       VNIs       Traffic classes          Limits
+cxi0-1        1  disabled  everyone  1,10       all                      512 TLEs reserved
+cxi0          2  enabled   uid 1000  1024,1025  low-latency,best-effort  24 PTEs, 16 TXQs, 8 TLEs reserved
+cxi1          2  disabled  uid 1000  1024,1025  low-latency,best-effort  24 PTEs, 16 TXQs, 8 TLEs reserved
 ");
     node.cxi("service enable 2 -d cxi1")
         .prints("Enabled service 2 on cxi1\n");
@@ -137,6 +137,10 @@ fn a_mock_runs_short_and_loses_a_nic_on_request() {
     assert_eq!(devices["devices"].as_array().map(Vec::len), Some(1));
     node.cxi(&format!("{unplugged} service list -d cxi1"))
         .failed(3, "error: cxi1: no such NIC; this node has cxi0\n");
+    node.cxi("--mock-fault=cxi7:unplug devices").refused(
+        2,
+        "error: a fault is for cxi7, but the mock node has cxi0-1",
+    );
     node.cxi("--mock-fault=unplug devices")
         .refused(3, "error: the mock node has no NIC: all are unplugged");
 }

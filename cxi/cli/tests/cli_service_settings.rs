@@ -54,7 +54,7 @@ fn everything_about_all_services_is_shown() {
         "State            enabled\n",
         "Who              uid 1000\n",
         "VNIs             64-127\n",
-        "Traffic classes  LOW_LATENCY\n",
+        "Traffic classes  low-latency\n",
         "LNIs per RGID    2\n",
         "Exclusive CPs    yes\n",
         "Service 2 on cxi0: uid 1000, VNIs 64-127, enabled\n",

@@ -217,7 +217,7 @@ fn flux_prolog_task_epilog_housekeeping() {
     let run = |script, fault| flux_run(&site, &mock, script, &[], fault);
     let uid = geteuid();
     run("prolog.sh", "").prints(&format!(
-        "Created service 2 on cxi0-1: for uid {uid}, VNIs 1024, 1025\n"
+        "Created service 2 on cxi0-1: for uid {uid}, VNIs 1024,1025\n"
     ));
     let task = ["sh", "-c", "echo $SLINGSHOT_VNIS $SLINGSHOT_SVC_IDS"];
     let said = flux_run(&site, &mock, "with-slingshot.sh", &task, "");

@@ -51,7 +51,7 @@ enum Message<'a> {
 }
 
 #[derive(Serialize)]
-struct Entry<'a> {
+struct Line<'a> {
     #[serde(flatten)]
     stamp: Option<Stamp>,
     #[serde(flatten)]
@@ -91,8 +91,7 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
         Priority::Warning => ("warning", WARNING),
     };
     let json = |stamp| {
-        let entry = Entry { stamp, message };
-        serde_json::to_string(&entry).unwrap_or_else(|_| text.to_string())
+        serde_json::to_string(&Line { stamp, message }).unwrap_or_else(|_| text.to_string())
     };
     let priority = priority as u8;
     let line = match CHOSEN.get() {

@@ -95,16 +95,17 @@ pub(crate) enum VniCommand {
         /// The job
         #[arg(required_unless_present = "stray")]
         job: Option<JobId>,
-        /// On this node
+        /// This node has destroyed the job's services
         #[arg(long, value_name = "NODE", group = "who")]
         node: Option<NodeName>,
-        /// On all its nodes
+        /// All nodes of the job have destroyed its services
         #[arg(long, group = "who")]
         all: bool,
-        /// On the operator's responsibility, for example because one of its nodes was replaced
+        /// Assume so, at your own risk, for example because a node was replaced
         #[arg(long, group = "who")]
         operator: bool,
-        /// On the operator's responsibility: this VNI, which no job has, is no longer in any service
+        /// Instead of a job, free a VNI that no job has but a node has shown, at your own risk: no
+        /// service may still have it
         #[arg(long, value_name = "VNI", group = "who", conflicts_with = "job")]
         stray: Option<Vni>,
     },
