@@ -122,144 +122,56 @@ pub(crate) struct Rules {
 
 impl Rules {
     pub(crate) fn of(release: DriverRelease) -> Self {
-        match release {
-            DriverRelease::Shs12_0 => Self::shs_12_0(),
-            DriverRelease::Shs13_0 => Self::shs_13_0(),
-            DriverRelease::Shs13_1 => Self::shs_13_1(),
-            DriverRelease::Shs14_0_0 => Self::shs_14_0_0(),
-            DriverRelease::Shs14_0_1 => Self::shs_14_0_1(),
-            DriverRelease::Main => Self::main(),
-        }
-    }
-
-    fn main() -> Self {
+        use DriverRelease::{Main, Shs12_0, Shs13_0, Shs13_1, Shs14_0_0, Shs14_0_1};
+        let since = |first| release >= first;
+        let until = |last| release <= last;
         Self {
-            release: DriverRelease::Main,
-            longest_command: None,
-            lni_alloc_long: true,
-            eq_adjust_behind: true,
-            properties_nid_configured: true,
-            vf_relay: true,
-            has_profiles: true,
-            exact_vnis_exclusive: false,
-            range_to_come: true,
-            empty_vni_list: true,
-            disabled_profiles_off: true,
-            ignore_slot_admits: false,
-            member_check: MemberCheck::IdAndTwice,
-            members_before_vnis: true,
-            supplementary_groups: false,
-            netns_members: true,
-            not_admitted_is_eperm: true,
-            private_rx_for_all: false,
-            cp_reuse_by_kind: true,
-            failed_reserve_corrupts: false,
-            last_pid_not_any: true,
-            le_pool_for_max: false,
-            pool_flags: true,
-            refusal_leaks_le_pools: false,
-            le_usage_shown: true,
-            tle_usage_without_pool: TleUsageWithoutPool::NotApplicable,
-            no_pool: 0,
-            lists_by_id: true,
-            rgids_count_up: false,
-            rgid_parameters: true,
-            default_tcs_shown: true,
-            group_names: true,
-            group_references: 1,
-            wrap_is_overflow: true,
-            table_mode_first: true,
-            ats_after_charge: false,
-            huge_shift_for_all: false,
-            undelivered_md_is_success: false,
-        }
-    }
-
-    fn shs_14_0_1() -> Self {
-        Self {
-            release: DriverRelease::Shs14_0_1,
-            longest_command: Some(112),
-            lni_alloc_long: false,
-            eq_adjust_behind: false,
-            vf_relay: false,
-            le_usage_shown: false,
-            tle_usage_without_pool: TleUsageWithoutPool::DefaultPool,
-            lists_by_id: false,
-            wrap_is_overflow: false,
-            table_mode_first: false,
-            ats_after_charge: true,
-            huge_shift_for_all: true,
-            undelivered_md_is_success: true,
-            ..Self::main()
-        }
-    }
-
-    fn shs_14_0_0() -> Self {
-        Self {
-            release: DriverRelease::Shs14_0_0,
-            exact_vnis_exclusive: true,
-            le_pool_for_max: true,
-            tle_usage_without_pool: TleUsageWithoutPool::Zero,
-            no_pool: -1,
-            ..Self::shs_14_0_1()
-        }
-    }
-
-    fn shs_13_1() -> Self {
-        Self {
-            release: DriverRelease::Shs13_1,
-            netns_members: false,
-            ..Self::shs_14_0_0()
-        }
-    }
-
-    fn shs_13_0() -> Self {
-        Self {
-            release: DriverRelease::Shs13_0,
-            properties_nid_configured: false,
-            range_to_come: false,
-            empty_vni_list: false,
-            disabled_profiles_off: false,
-            ignore_slot_admits: true,
-            member_check: MemberCheck::Id,
-            members_before_vnis: false,
-            not_admitted_is_eperm: false,
-            private_rx_for_all: true,
-            cp_reuse_by_kind: false,
-            failed_reserve_corrupts: true,
-            pool_flags: false,
-            rgids_count_up: true,
-            rgid_parameters: false,
-            group_names: false,
-            ..Self::shs_13_1()
-        }
-    }
-
-    fn shs_12_0() -> Self {
-        Self {
-            release: DriverRelease::Shs12_0,
-            // Without profiles and access entries their rules do not matter.
-            has_profiles: false,
-            member_check: MemberCheck::None,
-            supplementary_groups: true,
-            failed_reserve_corrupts: false,
-            last_pid_not_any: false,
-            refusal_leaks_le_pools: true,
-            default_tcs_shown: false,
-            group_references: 2,
-            ..Self::shs_13_0()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_are_those_of_the_release() {
-        for release in DriverRelease::ALL {
-            assert_eq!(Rules::of(release).release, release);
+            release,
+            longest_command: until(Shs14_0_1).then_some(112),
+            lni_alloc_long: since(Main),
+            eq_adjust_behind: since(Main),
+            properties_nid_configured: since(Shs13_1),
+            vf_relay: since(Main),
+            has_profiles: since(Shs13_0),
+            exact_vnis_exclusive: until(Shs14_0_0),
+            range_to_come: since(Shs13_1),
+            empty_vni_list: since(Shs13_1),
+            disabled_profiles_off: since(Shs13_1),
+            ignore_slot_admits: until(Shs13_0),
+            member_check: match release {
+                Shs12_0 => MemberCheck::None,
+                Shs13_0 => MemberCheck::Id,
+                _ => MemberCheck::IdAndTwice,
+            },
+            members_before_vnis: since(Shs13_1),
+            supplementary_groups: until(Shs12_0),
+            netns_members: since(Shs14_0_0),
+            not_admitted_is_eperm: since(Shs13_1),
+            private_rx_for_all: until(Shs13_0),
+            cp_reuse_by_kind: since(Shs13_1),
+            failed_reserve_corrupts: release == Shs13_0,
+            last_pid_not_any: since(Shs13_0),
+            le_pool_for_max: until(Shs14_0_0),
+            pool_flags: since(Shs13_1),
+            refusal_leaks_le_pools: until(Shs12_0),
+            le_usage_shown: since(Main),
+            tle_usage_without_pool: match release {
+                Main => TleUsageWithoutPool::NotApplicable,
+                Shs14_0_1 => TleUsageWithoutPool::DefaultPool,
+                _ => TleUsageWithoutPool::Zero,
+            },
+            no_pool: if until(Shs14_0_0) { -1 } else { 0 },
+            lists_by_id: since(Main),
+            rgids_count_up: until(Shs13_0),
+            rgid_parameters: since(Shs13_1),
+            default_tcs_shown: since(Shs13_0),
+            group_names: since(Shs13_1),
+            group_references: if until(Shs12_0) { 2 } else { 1 },
+            wrap_is_overflow: since(Main),
+            table_mode_first: since(Main),
+            ats_after_charge: until(Shs14_0_1),
+            huge_shift_for_all: until(Shs14_0_1),
+            undelivered_md_is_success: until(Shs14_0_1),
         }
     }
 }

@@ -1,40 +1,17 @@
 //! PIDs of a VNI: which are in use or reserved.
 
-/// Room for the widest PID space.
-const WORDS: usize = 8;
+use std::collections::BTreeSet;
+
 /// PIDs that a table has room for.
 pub(crate) const TABLE_PIDS: u32 = 512;
 
 /// The PIDs of one receive profile, or of one VNI.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PidTable {
-    taken: [u64; WORDS],
-    reserved: Vec<Reserved>,
-}
-
-/// PIDs that only one LNI may use, until a domain of it uses them up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Reserved {
-    lni: u32,
-    left: [u64; WORDS],
-}
-
-impl Reserved {
-    fn pids(&self) -> impl Iterator<Item = u32> + use<> {
-        let left = self.left;
-        (0..TABLE_PIDS).filter(move |pid| has(&left, *pid))
-    }
-}
-
-fn has(words: &[u64; WORDS], pid: u32) -> bool {
-    let word = words.get((pid / 64) as usize);
-    word.is_some_and(|word| word >> (pid % 64) & 1 == 1)
-}
-
-fn set(words: &mut [u64; WORDS], pid: u32, to: bool) {
-    if let Some(word) = words.get_mut((pid / 64) as usize) {
-        *word = *word & !(1 << (pid % 64)) | u64::from(to) << (pid % 64);
-    }
+    /// In use or reserved.
+    taken: BTreeSet<u32>,
+    /// PIDs that only one LNI may use, until a domain of it uses them up.
+    reserved: Vec<(u32, BTreeSet<u32>)>,
 }
 
 /// What a domain took of a reservation.
@@ -51,77 +28,60 @@ pub(crate) enum Used {
 impl PidTable {
     /// Whether the PID is in use or reserved; one that does not exist is.
     pub(crate) fn is_taken(&self, pid: u32) -> bool {
-        pid >= TABLE_PIDS || has(&self.taken, pid)
+        pid >= TABLE_PIDS || self.taken.contains(&pid)
+    }
+
+    fn reservation(&self, pid: u32, lni: u32) -> Option<usize> {
+        let mut runs = self.reserved.iter();
+        runs.position(|(of, left)| *of == lni && left.contains(&pid))
     }
 
     /// Whether the PID is reserved for that LNI.
     pub(crate) fn is_reserved_for(&self, pid: u32, lni: u32) -> bool {
-        let mut runs = self.reserved.iter();
-        runs.any(|run| run.lni == lni && has(&run.left, pid))
+        self.reservation(pid, lni).is_some()
     }
 
     /// Takes a PID, out of the LNI's reservation if it has one.
     pub(crate) fn take(&mut self, pid: u32, lni: u32) -> Used {
-        set(&mut self.taken, pid, true);
-        let reserves = |run: &Reserved| run.lni == lni && has(&run.left, pid);
-        let Some(index) = self.reserved.iter().position(reserves) else {
+        self.taken.insert(pid);
+        let Some(index) = self.reservation(pid, lni) else {
             return Used::Nothing;
         };
-        let run = &mut self.reserved[index];
-        set(&mut run.left, pid, false);
-        if run.left == [0; WORDS] {
-            self.reserved.remove(index);
-            return Used::Last;
+        let (_, left) = &mut self.reserved[index];
+        left.remove(&pid);
+        if !left.is_empty() {
+            return Used::Pid;
         }
-        Used::Pid
+        self.reserved.remove(index);
+        Used::Last
     }
 
     pub(crate) fn give(&mut self, pid: u32) {
-        set(&mut self.taken, pid, false);
+        self.taken.remove(&pid);
     }
 
     /// The first run of free PIDs at or above `from` and below `end`.
     pub(crate) fn free_run(&self, from: u32, count: u32, end: u32) -> Option<u32> {
-        let mut start = self.free_from(from);
-        while start.checked_add(count)? <= end {
-            match (start..start + count).rev().find(|pid| self.is_taken(*pid)) {
-                None => return Some(start),
-                Some(taken) => start = self.free_from(taken + 1),
+        let mut start = from;
+        for taken in self.taken.range(from..) {
+            if *taken >= start.checked_add(count)? {
+                break;
             }
+            start = taken + 1;
         }
-        None
-    }
-
-    /// The first PID at or above `from` that is not taken; a word of the table at a time.
-    fn free_from(&self, from: u32) -> u32 {
-        let mut pid = from;
-        while let Some(word) = self.taken.get((pid / 64) as usize) {
-            let taken = (word >> (pid % 64)).trailing_ones();
-            if pid % 64 + taken < 64 {
-                return pid + taken;
-            }
-            pid = (pid / 64 + 1) * 64;
-        }
-        pid
+        (start.checked_add(count)? <= end).then_some(start)
     }
 
     pub(crate) fn reserve(&mut self, lni: u32, first: u32, count: u32) {
-        let mut left = [0; WORDS];
-        for pid in first..first + count {
-            set(&mut self.taken, pid, true);
-            set(&mut left, pid, true);
-        }
-        self.reserved.push(Reserved { lni, left });
+        let run = first..first + count;
+        self.taken.extend(run.clone());
+        self.reserved.push((lni, run.collect()));
     }
 
     /// Ends the reservations of an LNI.
     pub(crate) fn release(&mut self, lni: u32) {
-        let (ended, kept) = std::mem::take(&mut self.reserved)
-            .into_iter()
-            .partition::<Vec<_>, _>(|run| run.lni == lni);
-        self.reserved = kept;
-        for pid in ended.iter().flat_map(Reserved::pids) {
-            self.give(pid);
+        for (_, left) in self.reserved.extract_if(.., |(of, _)| *of == lni) {
+            self.taken.retain(|pid| !left.contains(pid));
         }
     }
 }
@@ -141,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn whole_words_are_stepped_over() {
+    fn long_runs_are_stepped_over() {
         let mut pids = PidTable::default();
         for pid in 0..130 {
             pids.take(pid, 1);
