@@ -52,13 +52,12 @@ impl<'a> Hardware<'a> {
         index: u32,
         commands: u32,
     ) -> Result<(), NoSuchPlace> {
-        if !range.contains(&index) {
-            return Err(NoSuchPlace {
-                what,
-                index,
-                expected,
-            });
-        }
+        let no_such_place = NoSuchPlace {
+            what,
+            index,
+            expected,
+        };
+        range.contains(&index).then_some(()).ok_or(no_such_place)?;
         let in_flight = &mut self.nic.device().registers.in_flight;
         in_flight.insert(index, commands);
         in_flight.retain(|_, commands| *commands > 0);

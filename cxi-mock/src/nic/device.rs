@@ -4,14 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::memory::Mminfo;
 
 use super::parts::cps::Cps;
 use super::parts::domains::Domains;
 use super::parts::files::Files;
 use super::parts::group::Group;
 use super::parts::ids::Ids;
-use super::parts::kinds::{Ct, Descriptor};
 use super::parts::lnis::Lnis;
+use super::parts::mapping::Descriptor;
 use super::parts::objects::Objects;
 use super::parts::pid::PidTable;
 use super::parts::portals::Portals;
@@ -41,7 +42,8 @@ pub(crate) struct Device {
     pub(super) domains: Domains,
     pub(super) cqs: Cqs,
     pub(super) eqs: Eqs,
-    pub(super) cts: Objects<Ct>,
+    /// Counters, each with the window of its doorbell.
+    pub(super) cts: Objects<Mminfo>,
     pub(super) portals: Portals,
     pub(super) mds: Objects<Descriptor>,
     /// Numbers of address contexts.

@@ -2,6 +2,7 @@
 
 use super::device::Device;
 use super::parts::group::Group;
+use super::parts::ids::count;
 use super::parts::profile::{Profile, Profiles};
 use crate::rules::Rules;
 use crate::state::{
@@ -26,7 +27,7 @@ impl Device {
             tx_profiles: profile_states(self.vnis.tx(), |tx| TxProfileState {
                 exclusive_cp: tx.exclusive_cp,
                 tcs: tx.tcs,
-                cps: u32::try_from(tx.cps.len()).unwrap_or(u32::MAX),
+                cps: count(tx.cps.len()),
             }),
             rgids: self.dump_rgids(),
             lni_cleanups_pending,
@@ -48,7 +49,7 @@ impl Device {
                 lnis: rgid.setting,
                 refcount: rgid.lnis,
                 lacs: rgid.lacs.count_ones(),
-                lcids: rgid.lcids.iter().flatten().fold(0, |count, _| count + 1),
+                lcids: count(rgid.lcids.iter().flatten().count()),
             })
             .collect()
     }

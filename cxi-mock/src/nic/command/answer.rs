@@ -21,12 +21,12 @@ pub(super) struct Answer {
     /// What the caller left in the response buffer, for the command that reads it.
     left: Option<Result<[u8; size_of::<PteStatus>()], Errno>>,
     /// What the memory is that the command pins, and whether it is in one piece.
-    backing: Backing,
-    is_contiguous: bool,
+    pub(super) backing: Backing,
+    pub(super) is_contiguous: bool,
     /// Handle of the object that was made.
-    made: Option<u32>,
-    response: Option<Vec<u8>>,
-    list: Option<Vec<u8>>,
+    pub(super) made: Option<u32>,
+    pub(super) response: Option<Vec<u8>>,
+    pub(super) list: Option<Vec<u8>>,
 }
 
 impl Answer {
@@ -50,26 +50,6 @@ impl Answer {
             response: None,
             list: None,
         }
-    }
-
-    pub(super) fn backing(&self) -> Backing {
-        self.backing
-    }
-
-    pub(super) fn is_contiguous(&self) -> bool {
-        self.is_contiguous
-    }
-
-    pub(super) fn made(&mut self, handle: u32) {
-        self.made = Some(handle);
-    }
-
-    pub(super) fn respond(&mut self, response: &[u8]) {
-        self.response = Some(response.to_vec());
-    }
-
-    pub(super) fn write_list(&mut self, list: &[u8]) {
-        self.list = Some(list.to_vec());
     }
 
     /// What the caller left in the response buffer.

@@ -13,9 +13,8 @@ use super::{Call, Caller};
 use crate::data_path::{Commands, Doorbell, NewQueue, PAGE, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
-use crate::nic::parts::kinds::Cq;
 use crate::nic::parts::lnis::{FreedCq, Lni};
-use crate::nic::parts::queues::FIRST_TGQ;
+use crate::nic::parts::queues::{Cq, FIRST_TGQ};
 
 const MAX_THRESHOLD_ID: u32 = 3;
 const MIN_COMMANDS: u32 = 64;

@@ -12,7 +12,6 @@ use super::{Call, Caller};
 use crate::data_path::{Doorbell, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
-use crate::nic::parts::kinds::Ct;
 use crate::nic::parts::lnis::Lni;
 
 /// Write-backs are eight bytes.
@@ -64,7 +63,7 @@ impl Device {
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         let doorbell = windows.alloc_doorbell(caller.traps_stores, false)?;
         self.services.charge(svc, Slot::Ct)?;
-        let id = self.cts.add((caller.file, lni), Ct { doorbell })?;
+        let id = self.cts.add((caller.file, lni), doorbell)?;
         self.lnis.live.hold(lni);
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         match windows.map_doorbell(doorbell, Doorbell::Counter(id)) {
@@ -84,19 +83,11 @@ impl Device {
     pub(super) fn ct_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let ct = self.cts.take(file, id)?;
         self.data_path.remove_counter(id);
-        self.files.get_mut(file)?.windows.free(ct.doorbell);
+        self.files.get_mut(file)?.windows.free(*ct);
         self.lnis.live.release(ct.lni);
         if let Some(lni) = self.lnis.live.get_mut(ct.lni) {
             lni.dead_cts.push(id);
         }
         Ok(())
-    }
-
-    /// Gives back what an LNI holds of counters.
-    pub(super) fn end_cts(&mut self, lni: &Lni) {
-        for id in &lni.dead_cts {
-            self.cts.give_number(*id);
-            self.services.refund(lni.svc, Slot::Ct);
-        }
     }
 }

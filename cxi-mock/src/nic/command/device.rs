@@ -121,7 +121,7 @@ impl Device {
         }
         // Older releases leave out the word with `nid_configured`.
         let (nid, rest) = info.as_bytes().split_at(4);
-        call.memory.respond(&[nid, &rest[4..]].concat());
+        call.memory.response = Some([nid, &rest[4..]].concat());
         Ok(())
     }
 

@@ -9,7 +9,7 @@ use super::profile::valid_vni;
 use super::{Call, Caller};
 use crate::HazardKind;
 use crate::nic::device::Device;
-use crate::nic::parts::kinds::Domain;
+use crate::nic::parts::domains::Domain;
 use crate::nic::parts::lnis::Lni;
 use crate::nic::parts::pid::Used;
 use crate::nic::parts::vnis::PidsOf;

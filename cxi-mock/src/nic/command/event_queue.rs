@@ -17,8 +17,8 @@ use super::{Call, Caller};
 use crate::data_path::{EventPage, PAGE, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
-use crate::nic::parts::kinds::{Buffer, Eq};
-use crate::nic::parts::lnis::{FreeEq, Lni};
+use crate::nic::parts::lnis::FreeEq;
+use crate::nic::parts::queues::{Buffer, Eq};
 use crate::{Backing, HazardKind};
 
 /// Bytes of the smallest slot of an event buffer.
@@ -327,22 +327,14 @@ impl Device {
         engine.set_reserved_slots(small(id), reserved);
         i32::try_from(reserved).map_err(|_| Errno::EINVAL)
     }
-
-    /// Gives back what an LNI holds of event queues.
-    pub(super) fn end_eqs(&mut self, lni: &Lni) {
-        for free in &lni.free_eqs {
-            self.eqs.queues.give_number(free.id);
-            self.services.refund(lni.svc, Slot::Eq);
-        }
-    }
 }
 
 /// EFAULT for a buffer that cannot be pinned, EINVAL for pages that do not follow each other.
 fn check_pages(memory: &Answer) -> Result<(), Errno> {
-    if memory.backing() == Backing::Missing {
+    if memory.backing == Backing::Missing {
         return Err(Errno::EFAULT);
     }
-    memory.is_contiguous().then_some(()).ok_or(Errno::EINVAL)
+    memory.is_contiguous.then_some(()).ok_or(Errno::EINVAL)
 }
 
 /// EINVAL for fill levels that do not fit into a queue: they go down from the base.

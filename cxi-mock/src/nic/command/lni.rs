@@ -8,8 +8,9 @@ use cxi_ioctl::{Errno, Opcode};
 use super::{Call, Caller};
 use crate::HazardKind;
 use crate::nic::device::Device;
+use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::descriptor;
-use crate::nic::parts::lnis::Lni;
+use crate::nic::parts::lnis::{FreeEq, Lni};
 use crate::nic::parts::objects::Object;
 use crate::rules::MemberCheck;
 
@@ -97,10 +98,23 @@ impl Device {
         if !lni.freed_cqs.is_empty() {
             return Some((id, lni));
         }
-        self.end_eqs(&lni);
-        self.end_ptes(&lni);
-        self.end_cts(&lni);
-        self.end_acs(&lni);
+        for FreeEq { id, .. } in lni.free_eqs {
+            self.eqs.queues.give_number(id);
+            self.services.refund(lni.svc, Slot::Eq);
+        }
+        for id in lni.free_ptes {
+            self.portals.ptes.give_number(id);
+            self.services.refund(lni.svc, Slot::Pte);
+        }
+        for id in lni.dead_cts {
+            self.cts.give_number(id);
+            self.services.refund(lni.svc, Slot::Ct);
+        }
+        for ac in lni.acs {
+            self.acs.free(ac.id);
+            self.rgids.give_lac(lni.rgid, ac.lac);
+            self.services.refund(lni.svc, Slot::Ac);
+        }
         self.rgids.leave(lni.rgid);
         if let Ok(group) = self.services.get_mut(lni.svc) {
             group.lnis = group.lnis.saturating_sub(1);

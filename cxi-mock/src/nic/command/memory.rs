@@ -12,15 +12,14 @@ use crate::Backing;
 use crate::data_path::{PAGE, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
-use crate::nic::parts::kinds::Descriptor;
 use crate::nic::parts::lnis::{AddressContext, Lni};
-use crate::nic::parts::mapping::{Mapping, USER_SPACE, is_huge};
+use crate::nic::parts::mapping::{Descriptor, Mapping, USER_SPACE, is_huge};
 
 impl Device {
     pub(super) fn memory_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
         match call.opcode {
             Opcode::ATU_MAP => {
-                let md = self.atu_map(&call.caller, &call.command()?, call.memory.backing())?;
+                let md = self.atu_map(&call.caller, &call.command()?, call.memory.backing)?;
                 let mut response = AtuMapResp::new_zeroed();
                 (response.id, response.md) = (md.id, md);
                 call.made(md.id, &response)
@@ -174,14 +173,5 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         self.check_in_md(file, id, va, len)
-    }
-
-    /// Gives back what an LNI holds of address contexts.
-    pub(super) fn end_acs(&mut self, lni: &Lni) {
-        for ac in &lni.acs {
-            self.acs.free(ac.id);
-            self.rgids.give_lac(lni.rgid, ac.lac);
-            self.services.refund(lni.svc, Slot::Ac);
-        }
     }
 }

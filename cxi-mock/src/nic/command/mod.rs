@@ -62,14 +62,14 @@ impl Call<'_> {
         handle: u32,
         response: &T,
     ) -> Result<(), Errno> {
-        self.memory.made(handle);
+        self.memory.made = Some(handle);
         self.respond(response)
     }
 
     /// Keeps the response until the handler is done.
     #[expect(clippy::unnecessary_wraps, reason = "the last step of most handlers")]
     pub(super) fn respond<T: IntoBytes + Immutable>(&mut self, response: &T) -> Result<(), Errno> {
-        self.memory.respond(response.as_bytes());
+        self.memory.response = Some(response.as_bytes().to_vec());
         Ok(())
     }
 }

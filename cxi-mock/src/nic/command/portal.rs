@@ -13,9 +13,9 @@ use super::{Call, Caller};
 use crate::data_path::{ELEMENTS, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
-use crate::nic::parts::kinds::{Pte, PteMap};
 use crate::nic::parts::lnis::Lni;
 use crate::nic::parts::pools::LePools;
+use crate::nic::parts::portals::{Pte, PteMap};
 
 /// Offsets that a multicast address can have.
 const MULTICAST_OFFSETS: u32 = 1 << 18;
@@ -28,13 +28,7 @@ impl Device {
         let file = call.caller.file;
         match call.opcode {
             Opcode::PTE_ALLOC => {
-                let PteAllocCmd {
-                    lni_hndl,
-                    evtq_hndl,
-                    opts,
-                    ..
-                } = call.command()?;
-                let pte_number = self.pte_alloc(&call.caller, lni_hndl, evtq_hndl, opts.bits)?;
+                let pte_number = self.pte_alloc(&call.caller, &call.command()?)?;
                 call.made(pte_number, &PteAllocResp { pte_number })
             }
             Opcode::PTE_MAP => {
@@ -60,7 +54,7 @@ impl Device {
                     |status: &mut PteStatus| call.memory.read_response(status.as_mut_bytes());
                 let (status, offsets) = self.pte_status(file, command.pte_index, read)?;
                 if status.ule_offsets != 0 && !offsets.is_empty() {
-                    call.memory.write_list(offsets.as_bytes());
+                    call.memory.list = Some(offsets.as_bytes().to_vec());
                 }
                 call.respond(&status)
             }
@@ -73,18 +67,13 @@ impl Device {
     }
 
     /// The number: the oldest that the LNI holds, or a new one.
-    fn pte_alloc(
-        &mut self,
-        caller: &Caller<'_>,
-        lni: u32,
-        eq: u32,
-        options: u64,
-    ) -> Result<u32, Errno> {
+    fn pte_alloc(&mut self, caller: &Caller<'_>, command: &PteAllocCmd) -> Result<u32, Errno> {
+        let (lni, eq) = (command.lni_hndl, command.evtq_hndl);
         let Lni { svc, rgid, .. } = **self.lni_of(caller.file, lni)?;
         if eq != 0 {
             self.eqs.queues.of(caller.file, eq)?;
         }
-        let options = PtOptions::from_bits_truncate(options);
+        let options = PtOptions::from_bits_truncate(command.opts.bits);
         if options.contains(PtOptions::ETHERNET) && !caller.credentials.net_raw {
             return Err(Errno::EPERM);
         }
@@ -241,13 +230,5 @@ impl Device {
         status.ule_count = u16::try_from(offsets.len()).unwrap_or(u16::MAX);
         offsets.truncate(room);
         Ok((status, offsets))
-    }
-
-    /// Gives back what an LNI holds of portal table entries.
-    pub(super) fn end_ptes(&mut self, lni: &Lni) {
-        for id in &lni.free_ptes {
-            self.portals.ptes.give_number(*id);
-            self.services.refund(lni.svc, Slot::Pte);
-        }
     }
 }

@@ -14,7 +14,7 @@ use crate::data_path::small;
 use crate::nic::device::Device;
 use crate::nic::parts::cps::Cp;
 use crate::nic::parts::descriptor;
-use crate::nic::parts::kinds::CpHandle;
+use crate::nic::parts::files::CpHandle;
 use crate::nic::parts::profile::{Lookup, Traffic};
 use crate::nic::parts::rgid::{LCIDS, Lcid};
 
@@ -63,21 +63,11 @@ impl Device {
     pub(super) fn profile_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
         match call.opcode {
             Opcode::CP_ALLOC => {
-                let CpAllocCmd {
-                    lni,
-                    vni,
-                    tc,
-                    tc_type,
-                    ..
-                } = call.command()?;
-                let request = TrigCpAllocCmd {
-                    lni,
-                    vni,
-                    tc,
-                    tc_type,
-                    cp_type: LCID_ANY,
-                    ..TrigCpAllocCmd::new()
-                };
+                let command: CpAllocCmd = call.command()?;
+                let mut request = TrigCpAllocCmd::new();
+                (request.lni, request.vni) = (command.lni, command.vni);
+                (request.tc, request.tc_type) = (command.tc, command.tc_type);
+                request.cp_type = LCID_ANY;
                 self.cp_alloc(call, &request)
             }
             Opcode::TRIG_CP_ALLOC => self.cp_alloc(call, &call.command()?),

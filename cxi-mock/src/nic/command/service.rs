@@ -1,12 +1,12 @@
 //! The commands for services.
 
 use cxi_ioctl::abi::service::{
-    DEFAULT_SVC_ID, RSRC_AC, RSRC_COUNT, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE,
-    RSRC_TXQ, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd, SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFailInfo,
-    SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd,
-    SvcGetValueResp, SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcListGetCmd, SvcListGetResp,
-    SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcRsrcListGetResp, SvcSetExclusiveCpCmd, SvcSetLprCmd,
-    SvcSetNetnsCmd, SvcSetVniRangeCmd, SvcUpdateCmd, SvcUpdateResp,
+    DEFAULT_SVC_ID, RSRC_COUNT, RSRC_LE, RSRC_TLE, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd,
+    SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd,
+    SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp, SvcGetVniRangeCmd,
+    SvcGetVniRangeResp, SvcListGetCmd, SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd,
+    SvcRsrcListGetResp, SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd,
+    SvcUpdateCmd, SvcUpdateResp,
 };
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
@@ -19,6 +19,7 @@ use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::descriptor;
 use crate::nic::parts::group::{Group, Held, ProfilePair, flags};
 use crate::nic::parts::profile::{Profile, Tx};
+use crate::nic::parts::vnis::Refused;
 use crate::rules::TleUsageWithoutPool;
 
 /// Stands for a number that makes no sense.
@@ -66,14 +67,14 @@ impl Device {
             Opcode::SVC_LIST_GET => {
                 let count = self.services.count();
                 if call.command::<SvcListGetCmd>()?.count >= count {
-                    call.memory.write_list(self.svc_list().as_bytes());
+                    call.memory.list = Some(self.svc_list().as_bytes().to_vec());
                 }
                 call.respond(&SvcListGetResp { count })
             }
             Opcode::SVC_RSRC_LIST_GET => {
                 let count = self.services.count();
                 if call.command::<SvcRsrcListGetCmd>()?.count >= count {
-                    call.memory.write_list(self.svc_usage_list().as_bytes());
+                    call.memory.list = Some(self.svc_usage_list().as_bytes().to_vec());
                 }
                 call.respond(&SvcRsrcListGetResp { count })
             }
@@ -121,7 +122,7 @@ impl Device {
         id: u32,
         desc: &SvcDesc,
         info: &mut SvcFailInfo,
-    ) -> Result<Box<Group>, Errno> {
+    ) -> Result<Group, Errno> {
         // Releases differ in what they find first: bad members, or VNIs that are taken.
         let mut access = descriptor::access(desc, &self.rules);
         if self.rules.members_before_vnis {
@@ -141,7 +142,7 @@ impl Device {
         info: &mut SvcFailInfo,
         access: AccessList,
         profiles: [ProfilePair; SVC_MAX_VNIS],
-    ) -> Result<Box<Group>, Errno> {
+    ) -> Result<Group, Errno> {
         let limits = descriptor::effective_limits(desc, &self.services.totals());
         let mut reserved = self.services.reserve(id, &limits, &self.rules, info)?;
         let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
@@ -157,7 +158,7 @@ impl Device {
         let mut desc = *desc;
         desc.svc_id = id;
         desc.limits = limits;
-        let mut group = Box::new(Group {
+        let mut group = Group {
             seq: 0,
             desc,
             access,
@@ -171,7 +172,7 @@ impl Device {
             cntr_pool_id: u32::from(desc.flags >> 6),
             lnis: 0,
             profiles,
-        });
+        };
         group.set_enabled(enable);
         self.wire_pools(&group);
         Ok(group)
@@ -349,36 +350,32 @@ impl Device {
         let mut pair = group.profiles[0];
         let members = descriptor::profile_access(&desc, &self.rules);
         let access = members.clone().unwrap_or_default();
-        let result = match self.vnis.add_tx(first, ignore, &desc, access.clone()) {
-            Err(errno) => {
+        let result = match self.vnis.add_pair(first, ignore, &desc, &access) {
+            Ok(new) => {
+                pair = new;
+                members.map(drop).inspect_err(|_| {
+                    self.vnis.drop_creators([pair]);
+                    (pair.tx, pair.rx) = (Held::Dangling, Held::Dangling);
+                })
+            }
+            Err(Refused::Rx(errno)) => {
+                (pair.tx, pair.rx) = (Held::Dangling, Held::None);
+                Err(errno)
+            }
+            Err(Refused::Tx(errno)) => {
                 pair.tx = Held::None;
                 if let Some(rx) = pair.rx.id() {
                     self.vnis.drop_rx_creator(rx);
                     // The driver keeps the pointer, and the profile may live on by its users.
-                    pair.rx = match self.vnis.rx().get(rx) {
-                        Some(_) => Held::GivenUp(rx),
-                        None => Held::Dangling,
+                    let lives = self.vnis.rx().get(rx).is_some();
+                    pair.rx = if lives {
+                        Held::GivenUp(rx)
+                    } else {
+                        Held::Dangling
                     };
                 }
                 Err(errno)
             }
-            Ok(tx) => match self.vnis.add_rx(first, ignore, access) {
-                Err(errno) => {
-                    self.vnis.remove_tx(tx);
-                    pair.tx = Held::Dangling;
-                    pair.rx = Held::None;
-                    Err(errno)
-                }
-                Ok(rx) => {
-                    pair.tx = Held::Profile(tx);
-                    pair.rx = Held::Profile(rx);
-                    members.map(drop).inspect_err(|_| {
-                        self.vnis.drop_creators([pair]);
-                        pair.tx = Held::Dangling;
-                        pair.rx = Held::Dangling;
-                    })
-                }
-            },
         };
         let group = self.services.get_mut(id)?;
         group.profiles[0] = pair;
@@ -476,17 +473,11 @@ impl Device {
 
     fn usage(&self, svc_id: u32, group: &Group) -> RsrcUse {
         let mut in_use = [0; RSRC_COUNT];
-        for (resource, slot) in [
-            (RSRC_PTE, Slot::Pte),
-            (RSRC_TXQ, Slot::Txq),
-            (RSRC_TGQ, Slot::Tgq),
-            (RSRC_EQ, Slot::Eq),
-            (RSRC_CT, Slot::Ct),
-            (RSRC_AC, Slot::Ac),
-        ] {
-            in_use[resource] =
-                u16::try_from(group.reserved.entries.in_use(slot)).unwrap_or(u16::MAX);
+        for slot in Slot::all() {
+            let count = group.reserved.entries.in_use(slot);
+            in_use[slot.resource()] = u16::try_from(count).unwrap_or(u16::MAX);
         }
+        // The driver does not count these two: it asks the hardware.
         in_use[RSRC_LE] = self.les_in_use(group);
         in_use[RSRC_TLE] = self.tles_in_use(group);
         RsrcUse {

@@ -32,48 +32,31 @@ pub(crate) enum Slot {
 const SLOTS: usize = 11;
 
 impl Slot {
-    pub(crate) const ALL: [Self; SLOTS] = [
-        Self::Pte,
-        Self::Txq,
-        Self::Tgq,
-        Self::Eq,
-        Self::Ct,
-        Self::Le0,
-        Self::Le1,
-        Self::Le2,
-        Self::Le3,
-        Self::Tle,
-        Self::Ac,
+    /// With the index into the arrays of the kernel interface, and the name.
+    const TABLE: [(Self, usize, &'static str); SLOTS] = [
+        (Self::Pte, RSRC_PTE, "ptes"),
+        (Self::Txq, RSRC_TXQ, "txqs"),
+        (Self::Tgq, RSRC_TGQ, "tgqs"),
+        (Self::Eq, RSRC_EQ, "eqs"),
+        (Self::Ct, RSRC_CT, "cts"),
+        (Self::Le0, RSRC_LE, "le0"),
+        (Self::Le1, RSRC_LE, "le1"),
+        (Self::Le2, RSRC_LE, "le2"),
+        (Self::Le3, RSRC_LE, "le3"),
+        (Self::Tle, RSRC_TLE, "tles"),
+        (Self::Ac, RSRC_AC, "acs"),
     ];
 
-    /// Index into the arrays of the kernel interface.
-    pub(crate) const fn resource(self) -> usize {
-        match self {
-            Self::Pte => RSRC_PTE,
-            Self::Txq => RSRC_TXQ,
-            Self::Tgq => RSRC_TGQ,
-            Self::Eq => RSRC_EQ,
-            Self::Ct => RSRC_CT,
-            Self::Le0 | Self::Le1 | Self::Le2 | Self::Le3 => RSRC_LE,
-            Self::Tle => RSRC_TLE,
-            Self::Ac => RSRC_AC,
-        }
+    pub(crate) fn all() -> impl Iterator<Item = Self> {
+        Self::TABLE.into_iter().map(|(slot, ..)| slot)
     }
 
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Pte => "ptes",
-            Self::Txq => "txqs",
-            Self::Tgq => "tgqs",
-            Self::Eq => "eqs",
-            Self::Ct => "cts",
-            Self::Le0 => "le0",
-            Self::Le1 => "le1",
-            Self::Le2 => "le2",
-            Self::Le3 => "le3",
-            Self::Tle => "tles",
-            Self::Ac => "acs",
-        }
+    pub(crate) const fn resource(self) -> usize {
+        Self::TABLE[self as usize].1
+    }
+
+    const fn name(self) -> &'static str {
+        Self::TABLE[self as usize].2
     }
 }
 
@@ -91,8 +74,7 @@ impl Entries {
     }
 
     pub(crate) fn states(&self) -> impl Iterator<Item = (&'static str, EntryState)> {
-        let slots = Slot::ALL.into_iter();
-        slots.filter_map(|slot| Some((slot.name(), *self.get(slot)?)))
+        Slot::all().filter_map(|slot| Some((slot.name(), *self.get(slot)?)))
     }
 }
 
@@ -116,8 +98,8 @@ pub(crate) struct Accounting {
 impl Accounting {
     /// Nothing reserved, nothing in use, of these totals.
     pub(crate) fn new(limits: RsrcLimits) -> Self {
-        let totals = Slot::ALL.map(|slot| {
-            let max = limits.types[slot.resource()].max.into();
+        let totals = Slot::TABLE.map(|(_, resource, _)| {
+            let max = limits.types[resource].max.into();
             ResourceState {
                 max,
                 shared: max,
@@ -136,7 +118,7 @@ impl Accounting {
     /// is short. The driver does not check TLEs here: their pools are exhausted first.
     pub(crate) fn available(&self, limits: &RsrcLimits) -> ([u16; RSRC_COUNT], Result<(), Errno>) {
         let mut available = [0; RSRC_COUNT];
-        for slot in Slot::ALL {
+        for slot in Slot::all() {
             let resource = slot.resource();
             let limit = limits.types[resource];
             if slot == Slot::Tle || (limit.max == 0 && limit.res == 0) {
@@ -175,7 +157,7 @@ impl Accounting {
 
     /// Gives back all reservations of a group.
     pub(crate) fn release(&mut self, entries: &mut Entries) {
-        for slot in Slot::ALL {
+        for slot in Slot::all() {
             if let Some(entry) = entries.0[slot as usize].take() {
                 let total = &mut self.totals[slot as usize];
                 total.reserved -= entry.res;
@@ -224,7 +206,7 @@ impl Accounting {
     }
 
     pub(crate) fn states(&self) -> impl Iterator<Item = (&'static str, ResourceState)> {
-        Slot::ALL.into_iter().map(Slot::name).zip(self.totals)
+        Slot::all().map(Slot::name).zip(self.totals)
     }
 }
 

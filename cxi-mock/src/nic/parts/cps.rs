@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use cxi_ioctl::Errno;
 
-use super::ids::Ids;
+use super::ids::{Ids, count};
 use super::profile::Traffic;
-use super::table::Table;
 use super::vnis::Vnis;
 use crate::HazardKind;
 
@@ -26,7 +25,7 @@ pub(crate) struct Cp {
 #[derive(Clone, Debug)]
 pub(crate) struct Cps {
     ids: Ids,
-    table: Table<Cp>,
+    table: BTreeMap<u32, Cp>,
     /// Entries that others may share, where there are no profiles.
     shared: BTreeMap<Traffic, u32>,
 }
@@ -35,21 +34,21 @@ impl Cps {
     pub(crate) fn new() -> Self {
         Self {
             ids: Ids::new(1, CP_TABLE),
-            table: Table::default(),
+            table: BTreeMap::new(),
             shared: BTreeMap::new(),
         }
     }
 
     pub(crate) fn used(&self) -> u32 {
-        self.table.count()
+        count(self.table.len())
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Cp> {
-        self.table.get(id)
+        self.table.get(&id)
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Cp> {
-        self.table.get_mut(id)
+        self.table.get_mut(&id)
     }
 
     /// The entries of a profile that others may share.
@@ -76,7 +75,7 @@ impl Cps {
             return Ok(None);
         };
         // One that was freed and left in the list (see `leave`) may be another's by now.
-        match self.table.get(id) {
+        match self.table.get(&id) {
             Some(cp) if (cp.tx, cp.traffic) == (tx, traffic) => Ok(Some(id)),
             _ => Err(HazardKind::FreedCpUsed {
                 vni: traffic.vni.into(),
@@ -93,14 +92,14 @@ impl Cps {
         found: Option<u32>,
     ) -> Result<u32, Errno> {
         if let Some(id) = found
-            && let Some(cp) = self.table.get_mut(id)
+            && let Some(cp) = self.table.get_mut(&id)
         {
             cp.lcids += 1;
             return Ok(id);
         }
         let id = self.ids.alloc().ok_or(Errno::ENOSPC)?;
         let lcids = 1;
-        self.table.put(id, Cp { tx, traffic, lcids });
+        self.table.insert(id, Cp { tx, traffic, lcids });
         if !vnis.is_exclusive(tx) {
             self.shared(vnis, tx).insert(traffic, id);
         }
@@ -111,12 +110,12 @@ impl Cps {
     /// whether the profile is exclusive now, not whether it was when the entry was made: an entry
     /// that was shared then stays in the list, although it is freed.
     pub(crate) fn leave(&mut self, vnis: &mut Vnis, id: u32) -> Option<HazardKind> {
-        let cp = self.table.get_mut(id)?;
+        let cp = self.table.get_mut(&id)?;
         cp.lcids = cp.lcids.saturating_sub(1);
         if cp.lcids > 0 {
             return None;
         }
-        let Cp { tx, traffic, .. } = self.table.remove(id)?;
+        let Cp { tx, traffic, .. } = self.table.remove(&id)?;
         self.ids.free(id);
         let exclusive = vnis.is_exclusive(tx);
         let shared = self.shared(vnis, tx);

@@ -4,10 +4,17 @@ use std::collections::BTreeMap;
 
 use cxi_ioctl::Errno;
 
-use super::kinds::Domain;
 use super::objects::{Object, Objects};
 use super::vnis::PidsOf;
 use crate::data_path::pid_granule;
+
+/// A domain; PtlTEs that are mapped into it are its users.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Domain {
+    pub(crate) vni: u16,
+    pub(crate) pid: u32,
+    pub(crate) pids: PidsOf,
+}
 
 /// All domains.
 #[derive(Clone, Debug)]

@@ -6,9 +6,7 @@ use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
 
 use super::ids::Ids;
-use super::kinds::CpHandle;
 use super::objects::Objects;
-use super::table::Table;
 use crate::data_path::Windows;
 
 /// An open file. Handles of communication profiles and wait objects have numbers of its own; other
@@ -26,11 +24,19 @@ pub(crate) struct File {
     pub(crate) windows: Windows,
 }
 
+/// A handle of a communication profile.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CpHandle {
+    pub(crate) tx: Option<u32>,
+    /// RGID and LCID; `None`: nothing was registered.
+    pub(crate) place: Option<(u32, usize)>,
+}
+
 /// All open files.
 #[derive(Debug)]
 pub(crate) struct Files {
     ids: Ids,
-    open: Table<File>,
+    open: BTreeMap<u32, File>,
     /// Virtual functions for which the physical one has a client.
     relays: BTreeSet<u32>,
     /// Numbers of each function's files.
@@ -41,7 +47,7 @@ impl Files {
     pub(crate) fn new() -> Self {
         Self {
             ids: Ids::new(1, u32::MAX),
-            open: Table::default(),
+            open: BTreeMap::new(),
             relays: BTreeSet::new(),
             numbers: BTreeMap::new(),
         }
@@ -61,12 +67,12 @@ impl Files {
             csrs: None,
             windows: Windows::new(id),
         };
-        self.open.put(id, file);
+        self.open.insert(id, file);
         Ok(id)
     }
 
     pub(crate) fn remove(&mut self, id: u32) {
-        let Some(file) = self.open.remove(id) else {
+        let Some(file) = self.open.remove(&id) else {
             return;
         };
         self.ids.free(id);
@@ -77,17 +83,17 @@ impl Files {
 
     /// EIO for a file that is closed, which no caller can have.
     pub(crate) fn get(&self, id: u32) -> Result<&File, Errno> {
-        self.open.get(id).ok_or(Errno::EIO)
+        self.open.get(&id).ok_or(Errno::EIO)
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Result<&mut File, Errno> {
-        self.open.get_mut(id).ok_or(Errno::EIO)
+        self.open.get_mut(&id).ok_or(Errno::EIO)
     }
 
     /// A command of a virtual function's file goes to the physical function, which makes a client
     /// for that function when it gets the first one.
     pub(crate) fn relay(&mut self, id: u32) {
-        let function = self.open.get(id).and_then(|file| file.virtual_function);
+        let function = self.open.get(&id).and_then(|file| file.virtual_function);
         if function.is_some_and(|function| self.relays.insert(function)) {
             let numbers = self.numbers.entry(None);
             numbers.or_insert_with(|| Ids::new(1, u32::MAX)).alloc();
@@ -96,24 +102,24 @@ impl Files {
 
     /// Whether a file is one of a virtual function.
     pub(crate) fn is_virtual(&self, id: u32) -> bool {
-        let file = self.open.get(id);
+        let file = self.open.get(&id);
         file.is_some_and(|file| file.virtual_function.is_some())
     }
 
     pub(crate) fn all(&self) -> Vec<u32> {
-        self.open.iter().map(|(id, _)| id).collect()
+        self.open.keys().copied().collect()
     }
 
     /// The numbers of a function's files.
     pub(crate) fn of_function(&self, virtual_function: Option<u32>) -> Vec<u32> {
-        let files = self.open.iter().map(|(_, file)| file);
+        let files = self.open.values();
         let of_function = files.filter(|file| file.virtual_function == virtual_function);
         of_function.map(|file| file.number).collect()
     }
 
     /// The file with a number among those of a function.
     pub(crate) fn numbered(&self, virtual_function: Option<u32>, number: u32) -> Option<&File> {
-        let mut files = self.open.iter().map(|(_, file)| file);
+        let mut files = self.open.values();
         files.find(|file| (file.virtual_function, file.number) == (virtual_function, number))
     }
 }

@@ -68,9 +68,13 @@ impl Ids {
 
     /// Numbers in use.
     pub(crate) fn used(&self) -> u32 {
-        let freed = u32::try_from(self.freed.len()).unwrap_or(u32::MAX);
-        (self.next - self.first).saturating_sub(freed)
+        (self.next - self.first).saturating_sub(count(self.freed.len()))
     }
+}
+
+/// A count as the driver reports it.
+pub(crate) fn count(of: usize) -> u32 {
+    u32::try_from(of).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]

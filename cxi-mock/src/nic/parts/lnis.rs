@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use super::ids::count;
 use super::mapping::Kind;
 use super::objects::Objects;
 use super::vnis::PidsOf;
@@ -80,7 +81,7 @@ impl Lnis {
 
     /// LNIs that exist, and of these those that wait for their cleanup.
     pub(crate) fn count(&self) -> (u32, u32) {
-        let ending = u32::try_from(self.ending.len()).unwrap_or(u32::MAX);
+        let ending = count(self.ending.len());
         (self.live.count() + ending, ending)
     }
 }

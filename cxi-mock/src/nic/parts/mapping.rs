@@ -1,7 +1,7 @@
-//! What a mapping asks of an address context: flags, page sizes, hints.
+//! Memory descriptors, and what a mapping asks of an address context: flags, page sizes, hints.
 
 use cxi_ioctl::Errno;
-use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags, MdHints};
+use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags, Md, MdHints};
 
 use crate::Credentials;
 use crate::data_path::PAGE;
@@ -44,6 +44,15 @@ pub(crate) struct Kind {
     pub(crate) page_shift: u8,
     pub(crate) huge_shift: u8,
     ptg_mode: u8,
+}
+
+/// A memory descriptor; event queues in it are its users.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Descriptor {
+    pub(crate) md: Md,
+    pub(crate) pinned: bool,
+    /// It has the sizes of pages of 1 GiB.
+    pub(crate) huge: bool,
 }
 
 /// What ATU_MAP asks for, as far as it makes sense.

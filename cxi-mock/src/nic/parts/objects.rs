@@ -1,11 +1,11 @@
 //! Objects that commands make.
 
+use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 
 use cxi_ioctl::Errno;
 
-use super::ids::Ids;
-use super::table::Table;
+use super::ids::{Ids, count};
 
 /// An object of an open file, and of an LNI unless it is one.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl<T> DerefMut for Object<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Objects<T> {
     ids: Ids,
-    table: Table<Object<T>>,
+    table: BTreeMap<u32, Object<T>>,
 }
 
 impl<T> Objects<T> {
@@ -49,7 +49,7 @@ impl<T> Objects<T> {
     pub(crate) fn new(first: u32, end: u32) -> Self {
         Self {
             ids: Ids::new(first, end),
-            table: Table::default(),
+            table: BTreeMap::new(),
         }
     }
 
@@ -75,7 +75,7 @@ impl<T> Objects<T> {
             users: 0,
             what,
         };
-        self.table.put(id, object);
+        self.table.insert(id, object);
     }
 
     /// As [`put`](Self::put), under a new number.
@@ -86,41 +86,41 @@ impl<T> Objects<T> {
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Object<T>> {
-        self.table.get(id)
+        self.table.get(&id)
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Object<T>> {
-        self.table.get_mut(id)
+        self.table.get_mut(&id)
     }
 
     /// The object of a handle; EINVAL if it does not belong to the file.
     pub(crate) fn of(&self, file: u32, id: u32) -> Result<&Object<T>, Errno> {
-        let object = self.table.get(id).filter(|object| object.file == file);
+        let object = self.table.get(&id).filter(|object| object.file == file);
         object.ok_or(Errno::EINVAL)
     }
 
     pub(crate) fn of_mut(&mut self, file: u32, id: u32) -> Result<&mut Object<T>, Errno> {
-        let object = self.table.get_mut(id).filter(|object| object.file == file);
+        let object = self.table.get_mut(&id).filter(|object| object.file == file);
         object.ok_or(Errno::EINVAL)
     }
 
     /// Counts one more user of an object. Most commands use 0 for none, and no object has that
     /// number.
     pub(crate) fn hold(&mut self, id: u32) {
-        if let Some(object) = self.table.get_mut(id) {
+        if let Some(object) = self.table.get_mut(&id) {
             object.users += 1;
         }
     }
 
     pub(crate) fn release(&mut self, id: u32) {
-        if let Some(object) = self.table.get_mut(id) {
+        if let Some(object) = self.table.get_mut(&id) {
             object.users = object.users.saturating_sub(1);
         }
     }
 
     /// Forgets all users of an object that is about to go with its file.
     pub(crate) fn abandon(&mut self, id: u32) {
-        if let Some(object) = self.table.get_mut(id) {
+        if let Some(object) = self.table.get_mut(&id) {
             object.users = 0;
         }
     }
@@ -131,7 +131,7 @@ impl<T> Objects<T> {
         if self.of(file, id)?.users > 0 {
             return Err(Errno::EBUSY);
         }
-        self.table.remove(id).ok_or(Errno::EINVAL)
+        self.table.remove(&id).ok_or(Errno::EINVAL)
     }
 
     /// As [`take`](Self::take), with the number.
@@ -148,12 +148,12 @@ impl<T> Objects<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Object<T>)> {
-        self.table.iter()
+        self.table.iter().map(|(id, object)| (*id, object))
     }
 
     /// Objects that exist.
     pub(crate) fn count(&self) -> u32 {
-        self.table.count()
+        count(self.table.len())
     }
 
     /// Numbers that are taken.

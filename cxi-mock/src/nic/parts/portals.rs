@@ -4,11 +4,33 @@ use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
 
-use super::kinds::{Pte, PteMap};
 use super::objects::{Object, Objects};
 
 /// Counters for entries whose lists are not matched and not checked for space.
 const LIST_COUNTERS: u32 = 256;
+
+/// A portal table entry; mappings are its users.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pte {
+    pub(crate) eq: u32,
+    /// Its multicast address.
+    pub(crate) multicast: Option<u32>,
+    /// It has a counter for lists without matching.
+    pub(crate) counted: bool,
+    /// It receives Ethernet frames.
+    pub(crate) ethernet: bool,
+    /// Its processing element.
+    pub(crate) element: u8,
+}
+
+/// A mapping of a portal table entry into a domain, or to a multicast address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PteMap {
+    pub(crate) pte: u32,
+    pub(crate) domain: u32,
+    pub(crate) offset: u32,
+    pub(crate) multicast: bool,
+}
 
 /// All portal table entries.
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use cxi_ioctl::Errno;
 use super::access::{Access, AccessList};
 use super::ids::Ids;
 use super::pid::PidTable;
-use super::table::Table;
 use crate::Credentials;
 use crate::nic::inconsistency::Inconsistency;
 use crate::rules::Rules;
@@ -90,6 +89,16 @@ pub(crate) struct Tx {
     pub(crate) cps: BTreeMap<Traffic, u32>,
 }
 
+impl Tx {
+    pub(crate) fn new(tcs: [bool; 5]) -> Self {
+        Self {
+            tcs,
+            exclusive_cp: false,
+            cps: BTreeMap::new(),
+        }
+    }
+}
+
 /// What only an RX profile has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -115,7 +124,7 @@ pub(crate) enum Lookup {
 #[derive(Clone, Debug)]
 pub(crate) struct Profiles<X> {
     ids: Ids,
-    table: Table<Profile<X>>,
+    table: BTreeMap<u32, Profile<X>>,
     /// VNI and id of profiles for exactly one VNI.
     exact: BTreeSet<(u16, u32)>,
     /// First VNI to last VNI and id of ranges. Ranges overlap with nothing.
@@ -128,7 +137,7 @@ impl<X> Profiles<X> {
     pub(crate) fn new(exclusive: bool) -> Self {
         Self {
             ids: Ids::new(1, u32::MAX),
-            table: Table::default(),
+            table: BTreeMap::new(),
             exact: BTreeSet::new(),
             ranges: BTreeMap::new(),
             exclusive,
@@ -193,7 +202,7 @@ impl<X> Profiles<X> {
         } else {
             self.ranges.insert(profile.vni, (profile.last(), id));
         }
-        self.table.put(id, profile);
+        self.table.insert(id, profile);
     }
 
     /// Whether VNIs from `first` to `last` conflict with a profile, enabled or not.
@@ -213,16 +222,16 @@ impl<X> Profiles<X> {
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Profile<X>> {
-        self.table.get(id)
+        self.table.get(&id)
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Option<&mut Profile<X>> {
-        self.table.get_mut(id)
+        self.table.get_mut(&id)
     }
 
     /// Takes a profile out.
     pub(crate) fn remove(&mut self, id: u32) -> Option<Profile<X>> {
-        let profile = self.table.remove(id)?;
+        let profile = self.table.remove(&id)?;
         if profile.ignore == 0 {
             self.exact.remove(&(profile.vni, id));
         } else {
@@ -286,7 +295,7 @@ impl<X> Profiles<X> {
 
     /// All profiles by id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Profile<X>)> {
-        self.table.iter()
+        self.table.iter().map(|(id, profile)| (*id, profile))
     }
 }
 

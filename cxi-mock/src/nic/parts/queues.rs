@@ -1,13 +1,21 @@
 //! Command queues and event queues.
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::memory::Mminfo;
 
-use super::kinds::{Cq, Eq};
 use super::objects::Objects;
 use crate::Totals;
 
 /// Number of the first target queue.
 pub(crate) const FIRST_TGQ: u32 = 1024;
+
+/// A command queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Cq {
+    pub(crate) eq: u32,
+    pub(crate) cmds: Mminfo,
+    pub(crate) wp_addr: Mminfo,
+}
 
 /// All command queues; a number says whether it is a transmit or a target queue.
 #[derive(Debug)]
@@ -55,6 +63,33 @@ impl Cqs {
     pub(crate) fn used(&self) -> (u32, u32) {
         (self.txqs.used(), self.tgqs.used())
     }
+}
+
+/// An event queue; command queues and portal table entries are its users.
+#[derive(Clone, Debug)]
+pub(crate) struct Eq {
+    pub(crate) buffer: Buffer,
+    pub(crate) waits: [u32; 2],
+    /// Whether the driver has a callback for events and for status, which it keeps when the number
+    /// is used again.
+    pub(crate) callbacks: [bool; 2],
+    pub(crate) csr: Mminfo,
+    pub(crate) slots: u64,
+    pub(crate) reserved: u64,
+    /// Buffer and slots of a resize that is not complete.
+    pub(crate) resize: Option<(Buffer, u64)>,
+    /// Memory descriptors that a resize named although it did not need one: the driver releases
+    /// them with the queue.
+    pub(crate) held_mds: Vec<u32>,
+}
+
+/// Where events go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Buffer {
+    /// A memory descriptor.
+    Md(u32),
+    /// An address that is not translated; `queue_md` is ignored.
+    Passthrough,
 }
 
 /// All event queues.

@@ -7,9 +7,8 @@ use cxi_ioctl::abi::service::{DEFAULT_SVC_ID, RSRC_LE, RSRC_TLE, RsrcLimits, Svc
 
 use super::accounting::{Accounting, Reservation, Slot};
 use super::group::Group;
-use super::ids::Ids;
+use super::ids::{Ids, count};
 use super::pools::Pools;
-use super::table::Table;
 use super::vnis::Vnis;
 use crate::nic::inconsistency::Inconsistency;
 use crate::rules::Rules;
@@ -24,7 +23,7 @@ const LAST_ID: u32 = i32::MAX.unsigned_abs();
 #[derive(Clone, Debug)]
 pub(crate) struct Services {
     ids: Ids,
-    groups: Table<Box<Group>>,
+    groups: BTreeMap<u32, Group>,
     next_seq: u64,
     accounting: Accounting,
     pools: Pools,
@@ -35,7 +34,7 @@ impl Services {
     pub(crate) fn new(totals: RsrcLimits) -> Self {
         Self {
             ids: Ids::new(DEFAULT_SVC_ID, LAST_ID),
-            groups: Table::default(),
+            groups: BTreeMap::new(),
             next_seq: 0,
             accounting: Accounting::new(totals),
             pools: Pools::default(),
@@ -48,7 +47,7 @@ impl Services {
     }
 
     pub(crate) fn count(&self) -> u32 {
-        self.groups.count()
+        count(self.groups.len())
     }
 
     /// The id of the next service; ENOSPC when all are taken.
@@ -57,37 +56,31 @@ impl Services {
     }
 
     /// Adds a service as the youngest under the [next](Self::next_id) id.
-    pub(crate) fn add(&mut self, group: Box<Group>) {
+    pub(crate) fn add(&mut self, group: Group) {
         if let Some(id) = self.ids.alloc() {
             self.put(id, group);
         }
     }
 
-    fn put(&mut self, id: u32, mut group: Box<Group>) {
+    fn put(&mut self, id: u32, mut group: Group) {
         group.seq = self.next_seq;
         self.next_seq += 1;
-        self.groups.put(id, group);
+        self.groups.insert(id, group);
     }
 
-    pub(crate) fn remove(&mut self, id: u32) -> Option<Box<Group>> {
-        let group = self.groups.remove(id)?;
+    pub(crate) fn remove(&mut self, id: u32) -> Option<Group> {
+        let group = self.groups.remove(&id)?;
         self.ids.free(id);
         Some(group)
     }
 
     /// EINVAL for an unknown service.
     pub(crate) fn get(&self, id: u32) -> Result<&Group, Errno> {
-        self.groups
-            .get(id)
-            .map(|group| &**group)
-            .ok_or(Errno::EINVAL)
+        self.groups.get(&id).ok_or(Errno::EINVAL)
     }
 
     pub(crate) fn get_mut(&mut self, id: u32) -> Result<&mut Group, Errno> {
-        self.groups
-            .get_mut(id)
-            .map(|group| &mut **group)
-            .ok_or(Errno::EINVAL)
+        self.groups.get_mut(&id).ok_or(Errno::EINVAL)
     }
 
     /// As [`get`](Self::get); EBUSY while the service has LNIs.
@@ -101,7 +94,7 @@ impl Services {
 
     /// All services by id.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Group)> {
-        self.groups.iter().map(|(id, group)| (id, &**group))
+        self.groups.iter().map(|(id, group)| (*id, group))
     }
 
     /// All services in the order that lists have: by id, or oldest first.
@@ -124,7 +117,7 @@ impl Services {
 
     /// Charges a unit to a service.
     pub(crate) fn charge(&mut self, svc: u32, slot: Slot) -> Result<(), Errno> {
-        let group = self.groups.get_mut(svc).ok_or(Errno::EINVAL)?;
+        let group = self.groups.get_mut(&svc).ok_or(Errno::EINVAL)?;
         if !group.is_enabled() {
             return Err(Errno::EKEYREVOKED);
         }
@@ -133,7 +126,7 @@ impl Services {
 
     /// Gives a unit back.
     pub(crate) fn refund(&mut self, svc: u32, slot: Slot) {
-        if let Some(group) = self.groups.get_mut(svc) {
+        if let Some(group) = self.groups.get_mut(&svc) {
             self.accounting.refund(&mut group.reserved.entries, slot);
         }
     }
@@ -150,7 +143,7 @@ impl Services {
         info.rsrc_avail = available;
         fits?;
         let mut reservation = Reservation::default();
-        for slot in Slot::ALL {
+        for slot in Slot::all() {
             if let Err(errno) = self.reserve_slot(id, slot, limits, &mut reservation, rules, info) {
                 // The driver of SHS 12.0 forgets LE pools that it took without a reservation when
                 // it is TLEs that are short.
@@ -247,12 +240,12 @@ impl Services {
                     return Err(Inconsistency::NoProfile { service, profile });
                 }
             }
-            let mut group = Box::new(group.without_users());
+            let mut group = group.without_users();
             group.desc.svc_id = id;
             self.claim(id, &mut group)?;
             self.put(id, group);
         }
-        if self.groups.get(DEFAULT_SVC_ID).is_none() {
+        if !self.groups.contains_key(&DEFAULT_SVC_ID) {
             return Err(Inconsistency::NoDefaultService);
         }
         let ids = snapshot.keys().copied().collect();
@@ -265,7 +258,7 @@ impl Services {
     fn claim(&mut self, service: u32, group: &mut Group) -> Result<(), Inconsistency> {
         let (limits, reserved) = (&group.desc.limits, &mut group.reserved);
         let refused = Inconsistency::Limits { service };
-        for slot in Slot::ALL {
+        for slot in Slot::all() {
             let limit = limits.types[slot.resource()];
             let left_out = (limit.max == 0 && limit.res == 0)
                 || (slot.resource() == RSRC_LE && reserved.le_pools.is_none());

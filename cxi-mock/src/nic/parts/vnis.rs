@@ -37,6 +37,20 @@ impl PidsOf {
     }
 }
 
+/// Which of a pair of profiles was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refused {
+    Tx(Errno),
+    Rx(Errno),
+}
+
+impl Refused {
+    fn errno(self) -> Errno {
+        let (Self::Tx(errno) | Self::Rx(errno)) = self;
+        errno
+    }
+}
+
 /// The PIDs of a VNI that is in use, where there are no profiles.
 #[derive(Clone, Debug)]
 struct VniPids {
@@ -130,7 +144,8 @@ impl Vnis {
         let mut pairs = [ProfilePair::default(); SVC_MAX_VNIS];
         let vnis = desc.vnis.iter().take(desc.num_vld_vnis.into());
         for (index, vni) in vnis.enumerate() {
-            let made = self.claim_one(*vni, desc, access).and_then(|pair| {
+            let made = self.add_pair(*vni, 0, desc, access);
+            let made = made.map_err(Refused::errno).and_then(|pair| {
                 pairs[index] = pair;
                 // Where profiles do not go along with their service, they are enabled at once.
                 if self.rules.disabled_profiles_off {
@@ -148,49 +163,22 @@ impl Vnis {
     }
 
     /// Makes a TX and an RX profile, or neither.
-    fn claim_one(
+    pub(crate) fn add_pair(
         &mut self,
         vni: u16,
+        ignore: u16,
         desc: &SvcDesc,
         access: &AccessList,
-    ) -> Result<ProfilePair, Errno> {
-        let tx = self.add_tx(vni, 0, desc, access.clone())?;
-        let rx = self.add_rx(vni, 0, access.clone());
-        let rx = rx.inspect_err(|_| self.remove_tx(tx))?;
+    ) -> Result<ProfilePair, Refused> {
+        let tx = Tx::new(descriptor::traffic_classes(desc));
+        let tx = Profile::of_service(vni, ignore, access.clone(), tx);
+        let tx = self.tx.add(tx).map_err(Refused::Tx)?;
+        let rx = Profile::of_service(vni, ignore, access.clone(), Rx::default());
+        let rx = self.rx.add(rx).inspect_err(|_| drop(self.tx.remove(tx)));
         Ok(ProfilePair {
             tx: Held::Profile(tx),
-            rx: Held::Profile(rx),
+            rx: Held::Profile(rx.map_err(Refused::Rx)?),
         })
-    }
-
-    pub(crate) fn add_tx(
-        &mut self,
-        vni: u16,
-        ignore: u16,
-        desc: &SvcDesc,
-        access: AccessList,
-    ) -> Result<u32, Errno> {
-        let tx = Tx {
-            tcs: descriptor::traffic_classes(desc),
-            exclusive_cp: false,
-            cps: BTreeMap::new(),
-        };
-        let profile = Profile::of_service(vni, ignore, access, tx);
-        self.tx.add(profile)
-    }
-
-    pub(crate) fn add_rx(
-        &mut self,
-        vni: u16,
-        ignore: u16,
-        access: AccessList,
-    ) -> Result<u32, Errno> {
-        let profile = Profile::of_service(vni, ignore, access, Rx::default());
-        self.rx.add(profile)
-    }
-
-    pub(crate) fn remove_tx(&mut self, id: u32) {
-        self.tx.remove(id);
     }
 
     /// Enables the profiles of a VNI; ENOSPC if the VNI table is full. The TX profile stays enabled
@@ -265,14 +253,9 @@ impl Vnis {
             Lookup::Refused => return Err(Errno::EPERM),
             Lookup::Unknown if caller.uid != 0 => return Err(Errno::ENOENT),
             Lookup::Unknown => {
-                let tx = Tx {
-                    // The last class is not for such profiles.
-                    tcs: [true, true, true, true, false],
-                    exclusive_cp: false,
-                    cps: BTreeMap::new(),
-                };
-                let profile = Profile::private(vni, 0, tx);
-                self.tx.add(profile)?
+                // The last class is not for such profiles.
+                let tx = Tx::new([true, true, true, true, false]);
+                self.tx.add(Profile::private(vni, 0, tx))?
             }
         };
         if !self.tx.get(id).is_some_and(|tx| tx.extra.tcs[tc]) {
