@@ -48,6 +48,17 @@ pub enum Report {
     },
 }
 
+impl Report {
+    /// Commands in flight in a queue; target queues are numbered from 1024 on.
+    pub fn in_flight(index: u32, value: u32) -> Self {
+        if index < 1024 {
+            Self::TxqInFlight { index, value }
+        } else {
+            Self::TgqInFlight { index, value }
+        }
+    }
+}
+
 /// Why a driver was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadFailure {

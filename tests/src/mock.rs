@@ -53,23 +53,28 @@ impl Device for InProcess {
     }
 
     fn report(&self, report: Report) -> Result<(), String> {
-        let hardware = self.0.hardware();
-        match report {
-            Report::TxqInFlight { index, value } => hardware.set_txq_in_flight(index, value),
-            Report::TgqInFlight { index, value } => hardware.set_tgq_in_flight(index, value),
-            Report::TlesInUse { pool, value } => hardware.set_tles_in_use(pool, value),
-            Report::LesAllocated {
-                element,
-                pool,
-                value,
-            } => hardware.set_les_allocated(element, pool, value),
-        }
-        .map_err(|error| error.to_string())
+        report_of(&self.0, report)
     }
 
     fn state(&self) -> Result<Value, String> {
         serde_json::to_value(self.0.state()).map_err(|error| error.to_string())
     }
+}
+
+/// Has the hardware of a NIC report something.
+pub(crate) fn report_of(nic: &Nic, report: Report) -> Result<(), String> {
+    let hardware = nic.hardware();
+    match report {
+        Report::TxqInFlight { index, value } => hardware.set_txq_in_flight(index, value),
+        Report::TgqInFlight { index, value } => hardware.set_tgq_in_flight(index, value),
+        Report::TlesInUse { pool, value } => hardware.set_tles_in_use(pool, value),
+        Report::LesAllocated {
+            element,
+            pool,
+            value,
+        } => hardware.set_les_allocated(element, pool, value),
+    }
+    .map_err(|error| error.to_string())
 }
 
 /// Sets the module parameters of a scenario.

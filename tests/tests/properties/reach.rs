@@ -7,6 +7,7 @@ use proptest::test_runner::TestRunner;
 use proptest_state_machine::ReferenceStateMachine;
 
 use crate::LENGTH;
+use cxi_ioctl::Errno;
 use cxi_tests::sequence::model::{Answer, Model};
 use cxi_tests::sequence::operation::{Command, Operation};
 
@@ -96,8 +97,8 @@ fn kinds(before: &Model, operation: &Operation, after: &Model) -> Vec<String> {
     match operation {
         Operation::Command { command, .. } => {
             kinds.push(describe(command, &after.answer));
-            if let Command::AtuMap { .. } = command
-                && matches!(after.answer, Answer::Failed(cxi_ioctl::Errno::ENOSPC))
+            if let Command::AtuMap(_) = command
+                && matches!(after.answer, Answer::Failed(Errno::ENOSPC))
                 && after
                     .lnis
                     .values()
@@ -175,23 +176,16 @@ fn describe(command: &Command, answer: &Answer) -> String {
     // CP_ALLOC and TRIG_CP_ALLOC follow the same rules.
     let name = name.map(|name| name.trim_start_matches("Trig"));
     let result = match answer {
-        Answer::Failed(errno) | Answer::Updated(Err(errno)) => errno.to_string(),
-        Answer::Allocated {
-            result: Err(errno),
-            info,
-            ..
-        } => {
-            let why = match (
-                errno.to_string().as_str(),
-                info.no_le_pools,
-                info.no_tle_pools,
-            ) {
-                ("ENOSPC", true, _) => "+le-pools",
-                ("ENOSPC", _, true) => "+tle-pools",
-                ("ENOSPC", ..) => "+short",
-                _ => "",
-            };
-            format!("{errno}{why}")
+        Answer::Allocated(Err(Errno::ENOSPC), response) => {
+            let info = response.fail_info;
+            match (info.no_le_pools, info.no_tle_pools) {
+                (1, _) => "ENOSPC+le-pools".to_owned(),
+                (_, 1) => "ENOSPC+tle-pools".to_owned(),
+                _ => "ENOSPC+short".to_owned(),
+            }
+        }
+        Answer::Failed(errno) | Answer::Updated(Err(errno)) | Answer::Allocated(Err(errno), _) => {
+            errno.to_string()
         }
         _ => "ok".to_owned(),
     };

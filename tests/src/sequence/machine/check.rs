@@ -9,7 +9,6 @@ use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 use super::Machine;
 use super::send::write;
 use crate::sequence::model::{Model, Service, TOTALS};
-use crate::sequence::operation::Descriptor;
 
 /// How the driver's accounting names the types; LEs are counted by each processing element.
 const NAMES: [&[&str]; 8] = [
@@ -60,7 +59,9 @@ impl Machine {
         let state = self.nic.state();
         for (kind, names) in NAMES.iter().enumerate() {
             let services = || reference.services.values();
-            let reserved: u16 = services().map(|service| service.held.limits[kind].1).sum();
+            let reserved: u16 = services()
+                .map(|service| service.held.limits[kind].res)
+                .sum();
             assert_eq!(reserved, reference.device.reserved[kind]);
             let in_use: u16 = services().map(|service| service.in_use[kind]).sum();
             for name in *names {
@@ -127,9 +128,8 @@ impl Machine {
             command.count = count;
             command
         });
-        let expected: Vec<Descriptor> = in_order.iter().map(|service| shown(service)).collect();
-        let got: Vec<Descriptor> = services.iter().map(Descriptor::from_abi).collect();
-        assert_eq!(got, expected);
+        let expected: Vec<_> = in_order.iter().map(|service| service.shown()).collect();
+        assert_eq!(services, expected);
         let usage: Vec<RsrcUse> = list(&self.observer, in_order.len(), |count| {
             let mut command = SvcRsrcListGetCmd::new();
             command.count = count;
@@ -189,13 +189,6 @@ fn unique(numbers: &[u32]) -> BTreeSet<u32> {
     let unique: BTreeSet<u32> = numbers.iter().copied().collect();
     assert_eq!(unique.len(), numbers.len(), "twice the same in {numbers:?}");
     unique
-}
-
-fn shown(service: &Service) -> Descriptor {
-    Descriptor {
-        enable: service.enabled,
-        ..service.descriptor.clone()
-    }
 }
 
 /// Asks for as many entries as there should be, and gets exactly those.

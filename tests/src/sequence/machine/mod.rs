@@ -7,12 +7,15 @@ mod send;
 use std::sync::Arc;
 
 use cxi_ioctl::DriverRelease;
+use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcEnableCmd};
 use cxi_mock::{Client, Nic, NicConfig};
 use proptest_state_machine::StateMachineTest;
 
 use check::Snapshot;
 use send::send;
 
+use crate::device::Report;
+use crate::mock::report_of;
 use crate::sequence::model::{Answer, DEFAULT_SERVICE, FILES, FILL_LIMIT, Model};
 use crate::sequence::operation::{Caller, Command, Operation};
 
@@ -74,24 +77,17 @@ impl StateMachineTest for Machine {
     /// Everything is closed, everything that can be destroyed is: the device is as it was.
     fn teardown(mut machine: Self, reference: Model) {
         machine.files = [const { None }; FILES];
-        let hardware = machine.nic.hardware();
         for queue in &reference.in_flight {
-            if *queue < 1024 {
-                hardware.set_txq_in_flight(*queue, 0).unwrap();
-            } else {
-                hardware.set_tgq_in_flight(*queue, 0).unwrap();
-            }
+            report_of(&machine.nic, Report::in_flight(*queue, 0)).unwrap();
         }
         machine.nic.tick();
         for svc_id in reference.services.keys() {
             let command = if *svc_id == DEFAULT_SERVICE {
-                let enable = false;
-                Command::SvcEnable {
-                    svc_id: *svc_id,
-                    enable,
-                }
+                let mut disable = SvcEnableCmd::new();
+                disable.svc_id = *svc_id;
+                Command::SvcEnable(disable)
             } else {
-                Command::SvcDestroy { svc_id: *svc_id }
+                Command::SvcDestroy(SvcDestroyCmd::of(*svc_id))
             };
             let answer = send(&machine.observer, machine.release, Caller::ROOT, &command);
             assert_eq!(answer, Answer::Ok, "{command:?}");
@@ -103,7 +99,6 @@ impl StateMachineTest for Machine {
 
 impl Machine {
     fn perform(&mut self, operation: &Operation) -> Answer {
-        let hardware = self.nic.hardware();
         match operation {
             Operation::Open { file } => self.files[*file] = Some(self.nic.open().unwrap()),
             Operation::Close { file } => self.files[*file] = None,
@@ -124,18 +119,7 @@ impl Machine {
                 return fill(client, self.release, *caller, command);
             }
             Operation::Tick => return Answer::Ran(self.nic.tick()),
-            Operation::InFlight { queue, commands } => {
-                let set = if *queue < 1024 {
-                    hardware.set_txq_in_flight(*queue, *commands)
-                } else {
-                    hardware.set_tgq_in_flight(*queue, *commands)
-                };
-                set.unwrap();
-            }
-            Operation::TlesInUse { pool, tles } => hardware.set_tles_in_use(*pool, *tles).unwrap(),
-            Operation::LesInUse { element, pool, les } => {
-                hardware.set_les_allocated(*element, *pool, *les).unwrap();
-            }
+            Operation::Report(report) => report_of(&self.nic, *report).unwrap(),
         }
         Answer::Ok
     }
@@ -153,7 +137,7 @@ fn fill(client: &Client, release: DriverRelease, caller: Caller, command: &Comma
 fn failed(answer: &Answer) -> bool {
     match answer {
         Answer::Failed(_) | Answer::Filled(0, _) => true,
-        Answer::Allocated { result, .. } | Answer::Updated(result) => result.is_err(),
+        Answer::Allocated(result, _) | Answer::Updated(result) => result.is_err(),
         Answer::Ok | Answer::Values(_) | Answer::Filled(..) | Answer::Ran(_) => false,
     }
 }

@@ -6,7 +6,7 @@ use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{Client, Credentials};
 use zerocopy::FromBytes;
 
-use crate::sequence::model::{Answer, FailInfo};
+use crate::sequence::model::Answer;
 use crate::sequence::operation::{Caller, Command};
 
 /// Writes a command; the whole of it is taken if it is done.
@@ -33,21 +33,10 @@ pub(super) fn send(
     credentials.netns = caller.netns;
     let (result, buffers) = write(client, &credentials, &command.request(release));
     match (command, buffers.response) {
-        (Command::SvcAlloc { .. }, Some(bytes)) => {
-            let response = SvcAllocResp::read_from_bytes(&bytes).unwrap();
-            assert_eq!(response.fail_info.no_cntr_pools, 0);
-            let info = FailInfo {
-                rsrc_avail: response.fail_info.rsrc_avail,
-                no_le_pools: response.fail_info.no_le_pools != 0,
-                no_tle_pools: response.fail_info.no_tle_pools != 0,
-            };
-            Answer::Allocated {
-                svc_id: response.svc_id,
-                result,
-                info,
-            }
+        (Command::SvcAlloc(_), Some(bytes)) => {
+            Answer::Allocated(result, SvcAllocResp::read_from_bytes(&bytes).unwrap())
         }
-        (Command::SvcUpdate { .. }, Some(bytes)) => {
+        (Command::SvcUpdate(_), Some(bytes)) => {
             assert_eq!(bytes, [0; 20]);
             Answer::Updated(result)
         }

@@ -1,6 +1,8 @@
 //! What services hold back of the NIC and what they use of it.
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::service::{Limits, SvcFailInfo};
+use zerocopy::FromZeros;
 
 use super::{Model, Service};
 
@@ -21,19 +23,11 @@ const NOT_APPLICABLE: u16 = 0xFFFF;
 /// Smallest TLE reservation of a service that has one.
 const LEAST_TLES: u16 = 8;
 
-/// Why SVC_ALLOC failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FailInfo {
-    pub rsrc_avail: [u16; 8],
-    pub no_le_pools: bool,
-    pub no_tle_pools: bool,
-}
-
 /// What one service holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
-    /// `(max, res)` per resource type, as adjusted.
-    pub limits: [(u16, u16); 8],
+    /// Per resource type, as adjusted.
+    pub limits: [Limits; 8],
     pub le_pool: Option<u32>,
     pub tle_pool: Option<u32>,
 }
@@ -52,8 +46,8 @@ impl Reservations {
     /// The device as loaded: the default service has TLEs and pool 0 of both kinds.
     pub fn loaded() -> (Self, Reservation) {
         let mut device = Self::default();
-        let mut limits = TOTALS.map(|total| (total, 0));
-        limits[TLE] = (512, 512);
+        let mut limits = everything();
+        limits[TLE] = exactly(512);
         device.reserved[TLE] = 512;
         device.le_pools[0] = true;
         device.tle_pools[0] = true;
@@ -66,46 +60,44 @@ impl Reservations {
     }
 
     /// Takes what a new service asks for; `None` is a service without limits.
-    pub fn take(&mut self, asked: Option<[(u16, u16); 8]>) -> Result<Reservation, FailInfo> {
-        let mut limits = asked.unwrap_or_else(|| {
-            let mut all = TOTALS.map(|total| (total, 0));
-            all[TLE] = (LEAST_TLES, LEAST_TLES);
-            all
-        });
-        let mut info = FailInfo::default();
-        for (kind, (max, res)) in limits.iter_mut().enumerate() {
-            if (*max, *res) == (0, 0) {
+    pub fn take(&mut self, asked: Option<[Limits; 8]>) -> Result<Reservation, SvcFailInfo> {
+        let mut limits = asked.unwrap_or_else(everything);
+        if asked.is_none() {
+            limits[TLE] = exactly(LEAST_TLES);
+        }
+        let mut info = SvcFailInfo::new_zeroed();
+        for (kind, limit) in limits.iter_mut().enumerate() {
+            if (limit.max, limit.res) == (0, 0) {
                 continue;
             }
             if kind == TLE {
-                *res = LEAST_TLES.max(*res);
-                *max = *res;
+                *limit = exactly(LEAST_TLES.max(limit.res));
                 continue;
             }
             info.rsrc_avail[kind] = TOTALS[kind] - self.reserved[kind];
-            if *res > info.rsrc_avail[kind] {
+            if limit.res > info.rsrc_avail[kind] {
                 return Err(info);
             }
         }
-        let le_pool = if limits[LE].1 > 0 {
+        let le_pool = if limits[LE].res > 0 {
             let free = lowest_pool(&self.le_pools);
-            info.no_le_pools = free.is_none();
+            info.no_le_pools = free.is_none().into();
             Some(free.ok_or(info)?)
         } else {
             None
         };
-        let tle_pool = if limits[TLE].1 > 0 {
-            if limits[TLE].1 > TOTALS[TLE] - self.reserved[TLE] {
+        let tle_pool = if limits[TLE].res > 0 {
+            if limits[TLE].res > TOTALS[TLE] - self.reserved[TLE] {
                 return Err(info);
             }
             let free = lowest_pool(&self.tle_pools);
-            info.no_tle_pools = free.is_none();
+            info.no_tle_pools = free.is_none().into();
             Some(free.ok_or(info)?)
         } else {
             None
         };
-        for (total, (_, res)) in self.reserved.iter_mut().zip(limits) {
-            *total += res;
+        for (total, limit) in self.reserved.iter_mut().zip(limits) {
+            *total += limit.res;
         }
         self.mark(le_pool, tle_pool, true);
         Ok(Reservation {
@@ -117,8 +109,8 @@ impl Reservations {
 
     /// Gives everything back.
     pub fn give_back(&mut self, held: &Reservation) {
-        for (total, (_, res)) in self.reserved.iter_mut().zip(held.limits) {
-            *total -= res;
+        for (total, limit) in self.reserved.iter_mut().zip(held.limits) {
+            *total -= limit.res;
         }
         self.mark(held.le_pool, held.tle_pool, false);
     }
@@ -137,6 +129,18 @@ impl Reservations {
     }
 }
 
+/// All of the device, and nothing reserved.
+fn everything() -> [Limits; 8] {
+    TOTALS.map(|max| Limits { max, res: 0 })
+}
+
+fn exactly(units: u16) -> Limits {
+    Limits {
+        max: units,
+        res: units,
+    }
+}
+
 fn lowest_pool(pools: &[bool]) -> Option<u32> {
     let index = pools.iter().position(|used| !used)?;
     u32::try_from(index).ok()
@@ -146,7 +150,7 @@ impl Model {
     /// Takes one unit for the service of an LNI.
     pub(super) fn charge(&mut self, svc_id: u32, kind: usize) -> Result<(), Errno> {
         let service = self.services.get_mut(&svc_id).ok_or(Errno::EINVAL)?;
-        let (max, res) = service.held.limits[kind];
+        let Limits { max, res } = service.held.limits[kind];
         if (max, res) == (0, 0) {
             return Err(Errno::EBADR);
         }
@@ -167,7 +171,7 @@ impl Model {
         let Some(service) = self.services.get_mut(&svc_id) else {
             panic!("service {svc_id} is gone, and has units in use");
         };
-        if service.in_use[kind] > service.held.limits[kind].1 {
+        if service.in_use[kind] > service.held.limits[kind].res {
             self.device.shared_use[kind] -= 1;
         }
         service.in_use[kind] -= 1;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::profile::CpModifyCmd;
 
 use super::file::handles;
 use super::profile::vni;
@@ -59,7 +60,7 @@ impl Model {
         }
         let vni = vni(asked.vni)?;
         let profile = self.tx.find_or_create(vni, caller)?;
-        let allowed = self.tx.get(profile).tcs[tc as usize] && PAIRS.contains(&asked.class);
+        let allowed = self.tx.get(profile).tcs[tc as usize] != 0 && PAIRS.contains(&asked.class);
         let lcid = if allowed {
             self.lcid(rgid, vni, profile, asked)
         } else {
@@ -159,15 +160,10 @@ impl Model {
         self.tx.release(cp.profile);
     }
 
-    pub(super) fn cp_modify(
-        &mut self,
-        file: usize,
-        caller: Caller,
-        handle: u32,
-        number: u32,
-    ) -> Values {
-        let cp = *self.cps.get(&(file, handle)).ok_or(Errno::EINVAL)?;
-        let vni = vni(number)?;
+    pub(super) fn cp_modify(&mut self, file: usize, caller: Caller, asked: &CpModifyCmd) -> Values {
+        let cp = self.cps.get(&(file, asked.cp_hndl));
+        let cp = *cp.ok_or(Errno::EINVAL)?;
+        let vni = vni(asked.vni)?;
         let usable = self.tx.find(vni, caller).is_ok();
         if !usable || !self.tx.get(cp.profile).exclusive {
             return Err(Errno::EINVAL);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainReserveCmd};
 
 use super::file::owned;
 use super::profile::vni;
@@ -27,18 +28,17 @@ impl Model {
         &mut self,
         file: usize,
         caller: Caller,
-        lni: u32,
-        number: u32,
-        pid: u32,
+        asked: &DomainAllocCmd,
     ) -> Values {
+        let lni = asked.lni;
         self.lni(file, lni)?;
-        if pid > PID_ANY {
+        if asked.pid > PID_ANY {
             return Err(Errno::EINVAL);
         }
-        let vni = vni(number)?;
+        let vni = vni(asked.vni)?;
         let profile = self.rx.find_or_create(vni, caller)?;
         let pid = self
-            .choose_pid(profile, lni, vni, pid)
+            .choose_pid(profile, lni, vni, asked.pid)
             .inspect_err(|_| self.rx.sweep(profile))?;
         self.rx.hold(profile);
         let table = self.rx.get_mut(profile);
@@ -63,7 +63,7 @@ impl Model {
             pid,
         };
         self.domains.insert(id, domain);
-        Ok(vec![id, number, pid])
+        Ok(vec![id, asked.vni, pid])
     }
 
     fn choose_pid(&self, profile: u32, lni: u32, vni: u16, pid: u32) -> Result<u32, Errno> {
@@ -126,16 +126,14 @@ impl Model {
         &mut self,
         file: usize,
         caller: Caller,
-        lni: u32,
-        number: u32,
-        pid: u32,
-        count: u32,
+        asked: &DomainReserveCmd,
     ) -> Values {
+        let (lni, pid, count) = (asked.lni, asked.pid, asked.count);
         self.lni(file, lni)?;
         if pid > PID_ANY || count == 0 || count > PID_ANY {
             return Err(Errno::EINVAL);
         }
-        let found = self.rx.find(vni(number)?, caller);
+        let found = self.rx.find(vni(asked.vni)?, caller);
         let profile = found.map_err(|_| Errno::EINVAL)?;
         let taken = self.taken_pids(profile);
         let first = if pid == PID_ANY { 0 } else { pid };

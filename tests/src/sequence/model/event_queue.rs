@@ -1,11 +1,12 @@
 //! Event queues: a freed one stays with its LNI, for the next.
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::queue::{EqAllocCmd, EqResizeCmd};
 
 use super::accounting::EQ;
 use super::file::owned;
 use super::{Model, Values};
-use crate::sequence::operation::{Caller, EventQueueRequest};
+use crate::sequence::operation::Caller;
 
 pub const PCT: u64 = 128;
 pub const PASSTHROUGH: u64 = 2;
@@ -40,33 +41,30 @@ pub struct SpareEq {
 }
 
 impl Model {
-    pub(super) fn eq_alloc(
-        &mut self,
-        file: usize,
-        caller: Caller,
-        asked: &EventQueueRequest,
-    ) -> Values {
+    pub(super) fn eq_alloc(&mut self, file: usize, caller: Caller, asked: &EqAllocCmd) -> Values {
         let svc_id = self.lni(file, asked.lni)?.svc_id;
-        let passthrough = asked.flags & PASSTHROUGH != 0;
-        let md = if passthrough { 0 } else { asked.md };
+        let attr = &asked.attr;
+        let passthrough = attr.flags & PASSTHROUGH != 0;
+        let md = if passthrough { 0 } else { asked.queue_md };
         let waits = [asked.event_wait, asked.status_wait];
         let known = |wait: &u32| *wait == 0 || self.waits.contains_key(&(file, *wait));
         if !waits.iter().all(known) {
             return Err(Errno::EINVAL);
         }
-        self.check_buffer(file, passthrough, md, asked.queue, asked.len)?;
-        let (base, delta, count) = asked.thresholds;
+        self.check_buffer(file, passthrough, md, (attr.queue, attr.queue_len))?;
+        let (base, delta) = (attr.status_thresh_base, attr.status_thresh_delta);
+        let count = attr.status_thresh_count;
         let levels = (1..count).map(|level| level * delta);
         let impossible = count > 4 || base > 100 || delta > 100;
         if count > 0 && (impossible || levels.max().is_some_and(|below| below > base)) {
             return Err(Errno::EINVAL);
         }
-        let pct = asked.flags & PCT != 0;
+        let pct = attr.flags & PCT != 0;
         if pct && !caller.admin {
             return Err(Errno::EPERM);
         }
-        let slots = asked.len / SLOT;
-        let reserved = u64::from(asked.reserved_slots);
+        let slots = attr.queue_len / SLOT;
+        let reserved = u64::from(attr.reserved_slots);
         if reserved >= slots || reserved > MOST_RESERVED {
             return Err(Errno::EINVAL);
         }
@@ -103,8 +101,7 @@ impl Model {
         file: usize,
         passthrough: bool,
         md: u32,
-        queue: u64,
-        len: u64,
+        (queue, len): (u64, u64),
     ) -> Result<(), Errno> {
         let aligned = queue.is_multiple_of(PAGE) && len.is_multiple_of(PAGE);
         let end = queue.checked_add(len);
@@ -123,25 +120,20 @@ impl Model {
             .ok_or(Errno::EINVAL)
     }
 
-    pub(super) fn eq_resize(
-        &mut self,
-        file: usize,
-        number: u32,
-        md: u32,
-        queue: u64,
-        len: u64,
-    ) -> Values {
+    pub(super) fn eq_resize(&mut self, file: usize, asked: &EqResizeCmd) -> Values {
+        let (number, md) = (asked.eq_hndl, asked.queue_md);
+        let place = (asked.queue, asked.queue_len);
         let eq = owned(&self.eqs, file, number)?;
         let passthrough = eq.md == 0;
         let named = self.mds.get(&md).is_some_and(|md| md.file == file);
         let held = (passthrough && named).then_some(md);
         let md = if passthrough { 0 } else { md };
-        self.check_buffer(file, passthrough, md, queue, len)?;
+        self.check_buffer(file, passthrough, md, place)?;
         let lac = |md| self.mds.get(&md).map(|md: &super::Md| md.lac);
         if eq.next.is_some() || lac(md) != lac(eq.md) {
             return Err(Errno::EINVAL);
         }
-        self.own_eq_mut(file, number)?.next = Some((md, len / SLOT));
+        self.own_eq_mut(file, number)?.next = Some((md, place.1 / SLOT));
         self.held_mds.extend(held.map(|md| (number, md)));
         Ok(vec![])
     }

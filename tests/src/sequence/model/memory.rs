@@ -1,5 +1,6 @@
 //! Memory registrations and the address contexts behind them.
 
+use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::{DriverRelease, Errno};
 
 use super::accounting::AC;
@@ -37,14 +38,8 @@ pub struct Md {
 }
 
 impl Model {
-    pub(super) fn atu_map(
-        &mut self,
-        file: usize,
-        lni: u32,
-        va: u64,
-        len: u64,
-        flags: u32,
-    ) -> Values {
+    pub(super) fn atu_map(&mut self, file: usize, asked: &AtuMapCmd) -> Values {
+        let (lni, va, len, flags) = (asked.lni, asked.va, asked.len, asked.flags);
         let owner = self.lni(file, lni)?;
         let (svc_id, rgid) = (owner.svc_id, owner.rgid);
         if len == 0 {
@@ -129,10 +124,10 @@ impl Model {
         Ok(vec![])
     }
 
-    pub(super) fn atu_update(&self, file: usize, id: u32, va: u64, len: u64, flags: u32) -> Values {
-        let md = owned(&self.mds, file, id)?;
-        let inside = va >= md.va && va + len <= md.va + md.len;
-        if md.pinned || flags & FAULT == 0 || !inside {
+    pub(super) fn atu_update(&self, file: usize, asked: &AtuUpdateMdCmd) -> Values {
+        let md = owned(&self.mds, file, asked.id)?;
+        let inside = asked.va >= md.va && asked.va + asked.len <= md.va + md.len;
+        if md.pinned || asked.flags & FAULT == 0 || !inside {
             return Err(Errno::EINVAL);
         }
         Ok(vec![])

@@ -18,11 +18,13 @@ mod wait;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cxi_ioctl::abi::service::SvcAllocResp;
 use cxi_ioctl::{DriverRelease, Errno};
 
+use crate::device::Report;
 use crate::sequence::operation::{Caller, Command, Operation};
 
-pub use accounting::{AC, FailInfo, LE, Reservations, TLE, TOTALS};
+pub use accounting::{AC, LE, Reservations, TLE, TOTALS};
 pub use communication::{Cp, Lcid};
 pub use counter::Counter;
 pub use domain::{Domain, PID_ANY};
@@ -32,7 +34,7 @@ pub use lni::Lni;
 pub use memory::{Md, kind};
 pub use numbers::Numbers;
 pub use portal::{ETHERNET_PTE, MATCHING, Mapped, Pte, SPACE_CHECK};
-pub use profile::{Access, Profile, Profiles, access, vni as valid_vni};
+pub use profile::{Access, Profile, Profiles, access, has, vni as valid_vni};
 pub use queue::Queue;
 pub use service::{DEFAULT_SERVICE, Service, classes};
 
@@ -47,11 +49,8 @@ pub const FILL_LIMIT: u32 = 2100;
 pub enum Answer {
     Ok,
     Failed(Errno),
-    Allocated {
-        svc_id: u32,
-        result: Result<(), Errno>,
-        info: FailInfo,
-    },
+    /// With the response, which says what is short.
+    Allocated(Result<(), Errno>, SvcAllocResp),
     Updated(Result<(), Errno>),
     /// The numbers of a response that are fixed.
     Values(Vec<u32>),
@@ -179,23 +178,27 @@ impl Model {
                 self.clean_up();
                 Answer::Ran(pending)
             }
-            Operation::InFlight { queue, commands } => {
-                if *commands == 0 {
-                    self.in_flight.remove(queue);
-                } else {
-                    self.in_flight.insert(*queue);
-                }
-                Answer::Ok
-            }
-            Operation::TlesInUse { pool, tles } => {
-                self.tles_in_use[*pool as usize] = *tles;
-                Answer::Ok
-            }
-            Operation::LesInUse { element, pool, les } => {
-                self.les_in_use[*element as usize][*pool as usize] = *les;
+            Operation::Report(report) => {
+                self.count(*report);
                 Answer::Ok
             }
         };
+    }
+
+    /// The hardware counts something.
+    fn count(&mut self, report: Report) {
+        match report {
+            Report::TxqInFlight { index, value } | Report::TgqInFlight { index, value } => {
+                self.in_flight.remove(&index);
+                self.in_flight.extend((value > 0).then_some(index));
+            }
+            Report::TlesInUse { pool, value } => self.tles_in_use[pool as usize] = value,
+            Report::LesAllocated {
+                element,
+                pool,
+                value,
+            } => self.les_in_use[element as usize][pool as usize] = value,
+        }
     }
 
     fn fill(&mut self, file: usize, caller: Caller, command: &Command) -> Answer {
@@ -211,70 +214,46 @@ impl Model {
         if command.needs_admin() && !caller.admin {
             return Answer::Failed(Errno::EPERM);
         }
-        let values = match command.clone() {
-            Command::SvcAlloc { new } => return self.svc_alloc(&new),
-            Command::SvcUpdate { new } => return Answer::Updated(self.update(&new)),
-            Command::SvcDestroy { svc_id } => self.destroy(svc_id),
-            Command::SvcEnable { svc_id, enable } => self.enable(svc_id, enable),
-            Command::SvcSetLpr {
-                svc_id,
-                lnis_per_rgid,
-            } => self.set_lpr(svc_id, lnis_per_rgid),
-            Command::SvcSetVniRange { svc_id, min, max } => self.set_range(svc_id, min, max),
-            Command::SvcSetExclusiveCp { svc_id, exclusive } => {
-                self.set_exclusive_cp(svc_id, exclusive)
+        let values = match command {
+            Command::SvcAlloc(it) => return self.svc_alloc(&it.svc_desc),
+            Command::SvcUpdate(it) => return Answer::Updated(self.update(&it.svc_desc)),
+            Command::SvcDestroy(it) => self.destroy(it.svc_id),
+            Command::SvcEnable(it) => self.enable(it.svc_id, it.enable != 0),
+            Command::SvcSetLpr(it) => self.set_lpr(it.svc_id, it.lnis_per_rgid),
+            Command::SvcSetVniRange(it) => self.set_range(it),
+            Command::SvcSetExclusiveCp(it) => {
+                self.set_exclusive_cp(it.svc_id, it.exclusive_cp != 0)
             }
-            Command::LniAlloc { svc_id } => self.lni_alloc(file, caller, svc_id),
-            Command::LniFree { lni } => self.lni_free(file, lni),
-            Command::CpAlloc { asked } | Command::TrigCpAlloc { asked } => {
-                self.cp_alloc(file, caller, &asked)
+            Command::LniAlloc(it) => self.lni_alloc(file, caller, it.svc_id),
+            Command::LniFree(it) => self.lni_free(file, it.lni),
+            Command::CpAlloc(_) | Command::TrigCpAlloc(_) => {
+                self.cp_alloc(file, caller, &command.profile().unwrap())
             }
-            Command::CpFree { cp } => self.cp_free(file, cp),
-            Command::CpModify { cp, vni } => self.cp_modify(file, caller, cp, vni),
-            Command::DomainReserve {
-                lni,
-                vni,
-                pid,
-                count,
-            } => self.domain_reserve(file, caller, lni, vni, pid, count),
-            Command::DomainAlloc { lni, vni, pid } => {
-                self.domain_alloc(file, caller, lni, vni, pid)
-            }
-            Command::DomainFree { domain } => self.domain_free(file, domain),
-            Command::CqAlloc { asked } => self.cq_alloc(file, caller, &asked),
-            Command::CqFree { cq } => self.cq_free(file, cq),
-            Command::EqAlloc { asked } => self.eq_alloc(file, caller, &asked),
-            Command::EqFree { eq } => self.eq_free(file, eq),
-            Command::EqResize { eq, md, queue, len } => self.eq_resize(file, eq, md, queue, len),
-            Command::EqResizeComplete { eq } => self.eq_resize_complete(file, eq),
-            Command::EqAdjust { eq, change } => self.eq_adjust(file, eq, change),
-            Command::PteAlloc { lni, eq, options } => {
-                self.pte_alloc(file, caller, lni, eq, options)
-            }
-            Command::PteFree { pte } => self.pte_free(file, pte),
-            Command::PteMap {
-                pte,
-                domain,
-                offset,
-                multicast,
-            } => self.pte_map(file, pte, domain, offset, multicast),
-            Command::PteUnmap { index } => self.pte_unmap(file, index),
-            Command::PteTransition { pte, drop_count } => {
-                self.pte_transition(file, pte, drop_count)
-            }
-            Command::CtAlloc { lni, writeback } => self.ct_alloc(file, lni, writeback),
-            Command::CtFree { ct } => self.ct_free(file, ct),
-            Command::CtUpdate { ct, writeback } => self.ct_update(file, ct, writeback),
-            Command::AtuMap {
-                lni,
-                va,
-                len,
-                flags,
-            } => self.atu_map(file, lni, va, len, flags),
-            Command::AtuUnmap { md } => self.atu_unmap(file, md),
-            Command::AtuUpdate { md, va, len, flags } => self.atu_update(file, md, va, len, flags),
-            Command::WaitAlloc { lni } => self.wait_alloc(file, lni),
-            Command::WaitFree { wait } => self.wait_free(file, wait),
+            Command::CpFree(it) => self.cp_free(file, it.cp_hndl),
+            Command::CpModify(it) => self.cp_modify(file, caller, it),
+            Command::DomainReserve(it) => self.domain_reserve(file, caller, it),
+            Command::DomainAlloc(it) => self.domain_alloc(file, caller, it),
+            Command::DomainFree(it) => self.domain_free(file, it.domain),
+            Command::CqAlloc(it) => self.cq_alloc(file, caller, it),
+            Command::CqFree(it) => self.cq_free(file, it.cq),
+            Command::EqAlloc(it) => self.eq_alloc(file, caller, it),
+            Command::EqFree(it) => self.eq_free(file, it.eq),
+            Command::EqResize(it) => self.eq_resize(file, it),
+            Command::EqResizeComplete(it) => self.eq_resize_complete(file, it.eq_hndl),
+            Command::EqAdjust(it) => self.eq_adjust(file, it.eq_hndl, it.value),
+            Command::PteAlloc(it) => self.pte_alloc(file, caller, it),
+            Command::PteFree(it) => self.pte_free(file, it.pte_number),
+            Command::PteMap(it) => self.pte_map(file, it),
+            Command::PteUnmap(it) => self.pte_unmap(file, it.pte_index),
+            Command::PteTransition(it) => self.pte_transition(file, it.pte_index, it.drop_count),
+            Command::CtAlloc(it) => self.ct_alloc(file, it.lni, it.wb),
+            Command::CtFree(it) => self.ct_free(file, it.ctn),
+            Command::CtUpdate(it) => self.ct_update(file, it.ctn, it.wb),
+            Command::AtuMap(it) => self.atu_map(file, it),
+            Command::AtuUnmap(it) => self.atu_unmap(file, it.id),
+            Command::AtuUpdate(it) => self.atu_update(file, it),
+            Command::WaitAlloc(it) => self.wait_alloc(file, it.lni),
+            Command::WaitFree(it) => self.wait_free(file, it.wait),
         };
         match values {
             Ok(values) if values.is_empty() => Answer::Ok,

@@ -1,6 +1,7 @@
 //! Portal table entries and where domains have them.
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::portal::{PteAllocCmd, PteMapCmd};
 
 use super::accounting::PTE;
 use super::file::owned;
@@ -38,14 +39,8 @@ pub struct Mapped {
 }
 
 impl Model {
-    pub(super) fn pte_alloc(
-        &mut self,
-        file: usize,
-        caller: Caller,
-        lni: u32,
-        eq: u32,
-        options: u64,
-    ) -> Values {
+    pub(super) fn pte_alloc(&mut self, file: usize, caller: Caller, asked: &PteAllocCmd) -> Values {
+        let (lni, eq, options) = (asked.lni_hndl, asked.evtq_hndl, asked.opts.bits);
         let svc_id = self.lni(file, lni)?.svc_id;
         self.own_eq(file, eq)?;
         if options & ETHERNET_PTE != 0 && !caller.admin {
@@ -102,14 +97,9 @@ impl Model {
         self.lni_mut(pte.lni).spare_ptes.push_back(number);
     }
 
-    pub(super) fn pte_map(
-        &mut self,
-        file: usize,
-        number: u32,
-        domain: u32,
-        offset: u32,
-        multicast: bool,
-    ) -> Values {
+    pub(super) fn pte_map(&mut self, file: usize, asked: &PteMapCmd) -> Values {
+        let (number, domain) = (asked.pte_number, asked.domain_hndl);
+        let (offset, multicast) = (asked.pid_offset, asked.is_multicast != 0);
         let pte = owned(&self.ptes, file, number)?;
         let found = owned(&self.domains, file, domain);
         let same_lni = found.is_ok_and(|found| found.lni == pte.lni);

@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::service::{SvcDesc, SvcFlags, SvcMember};
 
 use super::lowest_free;
-use crate::sequence::operation::{Caller, Descriptor, Member};
+use crate::sequence::operation::Caller;
 
 const IGNORE: u32 = 0;
 const UID: u32 = 1;
@@ -15,7 +16,7 @@ const GID: u32 = 2;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     Open,
-    Members(Vec<Member>),
+    Members(Vec<SvcMember>),
 }
 
 impl Access {
@@ -31,13 +32,18 @@ impl Access {
     }
 }
 
+/// Whether a descriptor has a flag.
+pub fn has(descriptor: &SvcDesc, flag: SvcFlags) -> bool {
+    descriptor.flags & flag.bits() != 0
+}
+
 /// Who may use a service with these members.
-pub fn access(asked: &Descriptor) -> Result<Access, Errno> {
-    if !asked.restricted_members {
+pub fn access(asked: &SvcDesc) -> Result<Access, Errno> {
+    if !has(asked, SvcFlags::RESTRICTED_MEMBERS) {
         return Ok(Access::Open);
     }
     let members = asked.members.iter().filter(|member| member.kind != IGNORE);
-    let members: Vec<Member> = members.copied().collect();
+    let members: Vec<SvcMember> = members.copied().collect();
     if matches!(members.as_slice(), [first, second] if first == second) {
         return Err(Errno::EEXIST);
     }
@@ -56,7 +62,7 @@ pub struct Profile {
     /// CPs, or domains and reservations, that hold it.
     pub users: u32,
     /// Traffic classes (TX).
-    pub tcs: [bool; 5],
+    pub tcs: [u8; 5],
     /// Each CP has a table entry of its own (TX).
     pub exclusive: bool,
     /// PIDs taken by domains (RX).
@@ -66,7 +72,7 @@ pub struct Profile {
 }
 
 impl Profile {
-    pub fn new(low: u16, high: u16, access: Access, tcs: [bool; 5]) -> Self {
+    pub fn new(low: u16, high: u16, access: Access, tcs: [u8; 5]) -> Self {
         Self {
             low,
             high,
@@ -127,8 +133,8 @@ impl Profiles {
                 if self.conflict(vni, vni) {
                     return Err(Errno::EEXIST);
                 }
-                let access = Access::Members(vec![Member { kind: UID, id: 0 }]);
-                let tcs = [true, true, true, true, false];
+                let access = Access::Members(vec![SvcMember { kind: UID, id: 0 }]);
+                let tcs = [1, 1, 1, 1, 0];
                 let profile = Profile {
                     enabled: true,
                     has_creator: false,

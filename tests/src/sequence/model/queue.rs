@@ -1,11 +1,12 @@
 //! Command queues: freed ones hold number and unit until they are finalized.
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::queue::CqAllocCmd;
 
 use super::accounting::{TGQ, TXQ};
 use super::file::owned;
 use super::{Model, Values};
-use crate::sequence::operation::{Caller, QueueRequest};
+use crate::sequence::operation::Caller;
 
 pub const TRANSMIT: u32 = 2;
 pub const ETHERNET: u32 = 4;
@@ -25,25 +26,26 @@ pub struct Queue {
 }
 
 impl Model {
-    pub(super) fn cq_alloc(&mut self, file: usize, caller: Caller, asked: &QueueRequest) -> Values {
+    pub(super) fn cq_alloc(&mut self, file: usize, caller: Caller, asked: &CqAllocCmd) -> Values {
+        let opts = &asked.opts;
         let lni = self.lni(file, asked.lni)?;
         let (svc_id, rgid) = (lni.svc_id, lni.rgid);
         self.own_eq(file, asked.eq)?;
-        let transmit = asked.flags & TRANSMIT != 0;
-        if asked.policy > LAST_POLICY || !transmit && asked.threshold > LAST_THRESHOLD {
+        let transmit = opts.flags & TRANSMIT != 0;
+        if opts.policy > LAST_POLICY || !transmit && opts.lpe_cdt_thresh_id > LAST_THRESHOLD {
             return Err(Errno::EINVAL);
         }
-        if asked.count > LARGEST {
+        if opts.count > LARGEST {
             return Err(Errno::E2BIG);
         }
         if transmit {
-            let triggered = asked.flags & WITH_TRIGGER != 0;
-            let has_lcid = self.lcids.contains_key(&(rgid, asked.lcid));
-            if triggered && asked.lcid != 0 || !has_lcid {
+            let triggered = opts.flags & WITH_TRIGGER != 0;
+            let has_lcid = self.lcids.contains_key(&(rgid, opts.lcid));
+            if triggered && opts.lcid != 0 || !has_lcid {
                 return Err(Errno::EINVAL);
             }
         }
-        if asked.flags & ETHERNET != 0 && !caller.admin {
+        if opts.flags & ETHERNET != 0 && !caller.admin {
             return Err(Errno::EPERM);
         }
         let kind = if transmit { TXQ } else { TGQ };
@@ -66,7 +68,7 @@ impl Model {
             eq: asked.eq,
         };
         self.queues.insert(number, queue);
-        let count = asked.count.max(SMALLEST).next_power_of_two();
+        let count = opts.count.max(SMALLEST).next_power_of_two();
         Ok(vec![number, count])
     }
 

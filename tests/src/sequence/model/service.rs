@@ -1,23 +1,26 @@
 //! Services.
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::abi::service::{
+    RsrcLimits, SvcAllocResp, SvcDesc, SvcFailInfo, SvcFlags, SvcSetVniRangeCmd,
+};
+use zerocopy::FromZeros;
 
-use super::accounting::{FailInfo, Reservation, TOTALS};
-use super::profile::{Profile, vni};
+use super::accounting::{Reservation, TOTALS};
+use super::profile::{Profile, has, vni};
 use super::{Access, Answer, Model, Values, access, lowest_free};
-use crate::sequence::operation::Descriptor;
 
 pub const DEFAULT_SERVICE: u32 = 1;
 const MEMBER_KINDS: u32 = 4;
-const ALL_CLASSES: [bool; 5] = [true; 5];
+const ALL_CLASSES: [u8; 5] = [1; 5];
 
 #[derive(Clone, Debug)]
 pub struct Service {
-    pub descriptor: Descriptor,
+    pub descriptor: SvcDesc,
     pub enabled: bool,
     pub access: Access,
     /// Traffic classes, as allocated.
-    pub tcs: [bool; 5],
+    pub tcs: [u8; 5],
     /// Its profiles: TX and RX of each VNI, or of its range.
     pub profiles: Vec<(u32, u32)>,
     pub lnis_per_rgid: u32,
@@ -29,21 +32,35 @@ pub struct Service {
 impl Service {
     /// It has a range of VNIs.
     pub fn has_range(&self) -> bool {
-        !self.descriptor.restricted_vnis && !self.profiles.is_empty()
+        !self.restricts_vnis() && !self.profiles.is_empty()
+    }
+
+    pub fn restricts_vnis(&self) -> bool {
+        has(&self.descriptor, SvcFlags::RESTRICTED_VNIS)
+    }
+
+    /// Its descriptor as a driver shows it.
+    pub fn shown(&self) -> SvcDesc {
+        let mut shown = self.descriptor;
+        shown.flags &= !SvcFlags::ENABLE.bits();
+        if self.enabled {
+            shown.flags |= SvcFlags::ENABLE.bits();
+        }
+        shown
     }
 }
 
 impl Model {
     pub(super) fn add_default_service(&mut self, held: Reservation) {
-        let descriptor = Descriptor {
-            restricted_vnis: true,
-            resource_limits: true,
+        let flags = SvcFlags::RESTRICTED_VNIS | SvcFlags::RESOURCE_LIMITS;
+        let descriptor = SvcDesc {
+            flags: flags.bits(),
             num_vld_vnis: 2,
             vnis: [1, 10, 0, 0],
-            tcs: [true, true, true, true, false],
-            limits: held.limits,
+            tcs: [1, 1, 1, 1, 0],
+            limits: RsrcLimits { types: held.limits },
             svc_id: DEFAULT_SERVICE,
-            ..Descriptor::default()
+            ..SvcDesc::new_zeroed()
         };
         let profiles = [1, 10].map(|vni| self.add_profiles(vni, vni, &Access::Open, ALL_CLASSES));
         let service = Service {
@@ -59,26 +76,27 @@ impl Model {
         self.services.insert(DEFAULT_SERVICE, service);
     }
 
-    pub(super) fn svc_alloc(&mut self, asked: &Descriptor) -> Answer {
-        match self.try_svc_alloc(asked) {
-            Ok(svc_id) => Answer::Allocated {
-                svc_id,
-                result: Ok(()),
-                info: FailInfo::default(),
-            },
-            Err((errno, info)) => Answer::Allocated {
-                svc_id: 0,
-                result: Err(errno),
-                info,
-            },
-        }
+    pub(super) fn svc_alloc(&mut self, asked: &SvcDesc) -> Answer {
+        let mut response = SvcAllocResp::new_zeroed();
+        let result = match self.try_svc_alloc(asked) {
+            Ok(svc_id) => {
+                response.svc_id = svc_id;
+                Ok(())
+            }
+            Err((errno, info)) => {
+                response.fail_info = info;
+                Err(errno)
+            }
+        };
+        Answer::Allocated(result, response)
     }
 
-    fn try_svc_alloc(&mut self, asked: &Descriptor) -> Result<u32, (Errno, FailInfo)> {
-        let plain = |errno| (errno, FailInfo::default());
+    fn try_svc_alloc(&mut self, asked: &SvcDesc) -> Result<u32, (Errno, SvcFailInfo)> {
+        let plain = |errno| (errno, SvcFailInfo::new_zeroed());
         validate(asked).map_err(plain)?;
         let access = access(asked).map_err(plain)?;
-        let vnis = if asked.restricted_vnis {
+        let restricted = has(asked, SvcFlags::RESTRICTED_VNIS);
+        let vnis = if restricted {
             &asked.vnis[..usize::from(asked.num_vld_vnis)]
         } else {
             &[]
@@ -87,7 +105,7 @@ impl Model {
         if vnis.iter().any(|vni| conflict(*vni)) {
             return Err(plain(Errno::EEXIST));
         }
-        let limits = asked.resource_limits.then_some(asked.limits);
+        let limits = has(asked, SvcFlags::RESOURCE_LIMITS).then_some(asked.limits.types);
         let held = self
             .device
             .take(limits)
@@ -98,9 +116,11 @@ impl Model {
             .iter()
             .map(|vni| self.add_profiles(*vni, *vni, &access, tcs))
             .collect();
-        let mut descriptor = asked.clone();
-        descriptor.svc_id = svc_id;
-        descriptor.limits = held.limits;
+        let descriptor = SvcDesc {
+            svc_id,
+            limits: RsrcLimits { types: held.limits },
+            ..*asked
+        };
         let service = Service {
             descriptor,
             enabled: false,
@@ -113,13 +133,13 @@ impl Model {
         };
         self.services.insert(svc_id, service);
         self.order.push(svc_id);
-        if asked.restricted_vnis {
+        if restricted {
             self.switch(svc_id, true);
         }
         Ok(svc_id)
     }
 
-    fn add_profiles(&mut self, low: u16, high: u16, access: &Access, tcs: [bool; 5]) -> (u32, u32) {
+    fn add_profiles(&mut self, low: u16, high: u16, access: &Access, tcs: [u8; 5]) -> (u32, u32) {
         let profile = Profile::new(low, high, access.clone(), tcs);
         (self.tx.add(profile.clone()), self.rx.add(profile))
     }
@@ -136,20 +156,21 @@ impl Model {
         }
     }
 
-    pub(super) fn update(&mut self, asked: &Descriptor) -> Result<(), Errno> {
+    pub(super) fn update(&mut self, asked: &SvcDesc) -> Result<(), Errno> {
         validate(asked)?;
         let service = self.idle(asked.svc_id)?;
-        if service.descriptor.resource_limits != asked.resource_limits {
+        let limited = SvcFlags::RESOURCE_LIMITS;
+        if has(&service.descriptor, limited) != has(asked, limited) {
             return Err(Errno::EINVAL);
         }
-        self.enable(asked.svc_id, asked.enable)?;
+        self.enable(asked.svc_id, has(asked, SvcFlags::ENABLE))?;
         let service = self.service(asked.svc_id)?;
         let stored = &mut service.descriptor;
-        *stored = Descriptor {
+        let system = SvcFlags::IS_SYSTEM_SVC.bits();
+        *stored = SvcDesc {
+            flags: asked.flags & !system | stored.flags & system,
             limits: stored.limits,
-            is_system_svc: stored.is_system_svc,
-            svc_id: stored.svc_id,
-            ..asked.clone()
+            ..*asked
         };
         Ok(())
     }
@@ -191,9 +212,10 @@ impl Model {
         Ok(vec![])
     }
 
-    pub(super) fn set_range(&mut self, svc_id: u32, min: u32, max: u32) -> Values {
+    pub(super) fn set_range(&mut self, asked: &SvcSetVniRangeCmd) -> Values {
+        let (svc_id, min, max) = (asked.svc_id, asked.vni_min, asked.vni_max);
         let service = self.service(svc_id)?;
-        if service.descriptor.restricted_vnis {
+        if service.restricts_vnis() {
             return Err(Errno::EINVAL);
         }
         let (low, high) = (vni(min)?, vni(max)?);
@@ -214,7 +236,7 @@ impl Model {
 
     pub(super) fn set_exclusive_cp(&mut self, svc_id: u32, exclusive: bool) -> Values {
         let service = self.service(svc_id)?;
-        if service.descriptor.restricted_vnis {
+        if service.restricts_vnis() {
             return Err(Errno::EINVAL);
         }
         let (tx, _) = *service.profiles.first().ok_or(Errno::EINVAL)?;
@@ -239,15 +261,15 @@ impl Model {
 }
 
 /// The traffic classes that a service allows.
-pub fn classes(descriptor: &Descriptor) -> [bool; 5] {
-    if descriptor.restricted_tcs {
+pub fn classes(descriptor: &SvcDesc) -> [u8; 5] {
+    if has(descriptor, SvcFlags::RESTRICTED_TCS) {
         descriptor.tcs
     } else {
         ALL_CLASSES
     }
 }
 
-fn validate(asked: &Descriptor) -> Result<(), Errno> {
+fn validate(asked: &SvcDesc) -> Result<(), Errno> {
     let count = usize::from(asked.num_vld_vnis);
     let vnis = asked.vnis.get(..count);
     let vnis_ok = vnis.is_some_and(|vnis| vnis.iter().all(|vni| *vni > 0));
@@ -257,11 +279,12 @@ fn validate(asked: &Descriptor) -> Result<(), Errno> {
         .all(|member| member.kind < MEMBER_KINDS);
     let limits_ok = asked
         .limits
+        .types
         .iter()
         .zip(TOTALS)
-        .all(|((max, res), total)| res <= max && *max <= total);
-    let wrong = asked.restricted_vnis && !vnis_ok
-        || asked.restricted_members && !members_ok
-        || asked.resource_limits && !limits_ok;
+        .all(|(limit, total)| limit.res <= limit.max && limit.max <= total);
+    let wrong = has(asked, SvcFlags::RESTRICTED_VNIS) && !vnis_ok
+        || has(asked, SvcFlags::RESTRICTED_MEMBERS) && !members_ok
+        || has(asked, SvcFlags::RESOURCE_LIMITS) && !limits_ok;
     if wrong { Err(Errno::EINVAL) } else { Ok(()) }
 }

@@ -1,6 +1,8 @@
 //! Where the driver's behaviour is not defined, or not known.
 
-use crate::sequence::model::{Model, PASSTHROUGH, PCT, PID_ANY, access, classes, valid_vni};
+use cxi_ioctl::abi::service::{SvcFlags, SvcSetVniRangeCmd};
+
+use crate::sequence::model::{Model, PASSTHROUGH, PCT, PID_ANY, access, classes, has, valid_vni};
 use crate::sequence::operation::{Caller, Command, CpRequest};
 
 /// First class for Ethernet, and the last priority of one.
@@ -9,36 +11,34 @@ const LAST_PCP: u32 = 7;
 
 pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Command) -> bool {
     match command {
-        Command::SvcSetVniRange { svc_id, min, max } => range(state, *svc_id, *min, *max),
+        Command::SvcSetVniRange(it) => range(state, it),
         // An update of the VNIs makes the driver believe in profiles that are not there.
-        Command::SvcUpdate { new } => state.services.get(&new.svc_id).is_none_or(|service| {
-            let stored = &service.descriptor;
-            stored.restricted_vnis == new.restricted_vnis && stored.num_vld_vnis == new.num_vld_vnis
-        }),
-        // What becomes of the table entries of CPs that others hold is not known.
-        Command::SvcSetExclusiveCp { svc_id, .. } => {
-            state.services.get(svc_id).is_none_or(|service| {
-                let tx = service.profiles.first();
-                tx.is_none_or(|(tx, _)| state.tx.get(*tx).users == 0)
+        Command::SvcUpdate(it) => {
+            let new = &it.svc_desc;
+            state.services.get(&new.svc_id).is_none_or(|service| {
+                service.restricts_vnis() == has(new, SvcFlags::RESTRICTED_VNIS)
+                    && service.descriptor.num_vld_vnis == new.num_vld_vnis
             })
         }
-        Command::CpAlloc { asked } | Command::TrigCpAlloc { asked } => {
+        // What becomes of the table entries of CPs that others hold is not known.
+        Command::SvcSetExclusiveCp(it) => state.services.get(&it.svc_id).is_none_or(|service| {
+            let tx = service.profiles.first();
+            tx.is_none_or(|(tx, _)| state.tx.get(*tx).users == 0)
+        }),
+        Command::CpAlloc(_) | Command::TrigCpAlloc(_) => {
+            let asked = command.profile().unwrap();
             let ethernet = asked.class.0 >= ETHERNET_CLASS && asked.vni <= LAST_PCP;
-            !(ethernet && caller.admin) && shares_profile(state, caller, asked)
+            !(ethernet && caller.admin) && shares_profile(state, caller, &asked)
         }
-        Command::CpModify { cp, vni } => state.cps.get(&(file, *cp)).is_none_or(|cp| {
-            let found = valid_vni(*vni).and_then(|vni| state.tx.find(vni, caller));
+        Command::CpModify(it) => state.cps.get(&(file, it.cp_hndl)).is_none_or(|cp| {
+            let found = valid_vni(it.vni).and_then(|vni| state.tx.find(vni, caller));
             found.is_err() || found == Ok(cp.profile)
         }),
-        Command::DomainAlloc { vni, pid, .. } => {
-            *pid != PID_ANY || !any_pid_collides(state, caller, *vni)
-        }
-        Command::CqAlloc { asked } => {
-            of_lni(state, asked.lni, asked.eq) && !freed_queues_matter(state)
-        }
-        Command::PteAlloc { lni, eq, .. } => of_lni(state, *lni, *eq),
-        Command::EqAlloc { asked } => {
-            let md = state.mds.get(&asked.md);
+        Command::DomainAlloc(it) => it.pid != PID_ANY || !any_pid_collides(state, caller, it.vni),
+        Command::CqAlloc(it) => of_lni(state, it.lni, it.eq) && !freed_queues_matter(state),
+        Command::PteAlloc(it) => of_lni(state, it.lni_hndl, it.evtq_hndl),
+        Command::EqAlloc(asked) => {
+            let md = state.mds.get(&asked.queue_md);
             let waits = [asked.event_wait, asked.status_wait];
             let own = |wait: &u32| {
                 let lni = state.waits.get(&(file, *wait));
@@ -47,7 +47,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
             let spares = state.lnis.get(&asked.lni).map(|lni| &lni.spare_eqs);
             // Which place a reused one gets back to is not known.
             let many = spares.is_some_and(|spares| spares.len() > 1);
-            let second_pct = asked.flags & PCT != 0 && state.has_pct();
+            let second_pct = asked.attr.flags & PCT != 0 && state.has_pct();
             // The driver calls back for the one that had the number before.
             let oldest = spares.and_then(|spares| spares.front());
             let calls_back = oldest.is_some_and(|spare| {
@@ -55,16 +55,16 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
                     .into_iter()
                     .any(|wait| spare.callbacks[wait] && waits[wait] == 0)
             });
-            let ignored = asked.flags & PASSTHROUGH != 0;
+            let ignored = asked.attr.flags & PASSTHROUGH != 0;
             (ignored || md.is_none_or(|md| md.lni == asked.lni))
                 && waits.iter().all(own)
                 && !(second_pct && many)
                 && !calls_back
         }
-        Command::EqResize { eq, md, .. } => {
-            let lni = |md: &u32| state.mds.get(md).map(|md| md.lni);
-            let eq = state.eqs.get(eq);
-            eq.is_none_or(|eq| eq.md == 0 || lni(md).is_none_or(|lni| lni == eq.lni))
+        Command::EqResize(it) => {
+            let lni = state.mds.get(&it.queue_md).map(|md| md.lni);
+            let eq = state.eqs.get(&it.eq_hndl);
+            eq.is_none_or(|eq| eq.md == 0 || lni.is_none_or(|lni| lni == eq.lni))
         }
         _ => true,
     }
@@ -74,7 +74,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
 pub(super) fn filling(state: &Model, command: &Command) -> bool {
     let freed = state.lnis.values().any(|lni| !lni.freed_queues.is_empty());
     match command {
-        Command::CqAlloc { asked } => state.lnis.contains_key(&asked.lni) && !freed,
+        Command::CqAlloc(it) => state.lnis.contains_key(&it.lni) && !freed,
         _ => false,
     }
 }
@@ -82,11 +82,11 @@ pub(super) fn filling(state: &Model, command: &Command) -> bool {
 /// A second range for a service leaks the first, or leaves a dangling pointer; so does one that
 /// only an RX profile stands in the way of. Whether a range that is set after an update has the
 /// members and classes from before is not known.
-fn range(state: &Model, svc_id: u32, min: u32, max: u32) -> bool {
-    let Some(service) = state.services.get(&svc_id) else {
+fn range(state: &Model, asked: &SvcSetVniRangeCmd) -> bool {
+    let Some(service) = state.services.get(&asked.svc_id) else {
         return true;
     };
-    let rx_only = match (valid_vni(min), valid_vni(max)) {
+    let rx_only = match (valid_vni(asked.vni_min), valid_vni(asked.vni_max)) {
         (Ok(low), Ok(high)) => state.rx.conflict(low, high) && !state.tx.conflict(low, high),
         _ => false,
     };

@@ -12,6 +12,7 @@ use proptest::sample::select;
 use proptest::strategy::Union;
 use proptest_state_machine::ReferenceStateMachine;
 
+use crate::device::Report;
 use crate::sequence::model::{FILES, Model};
 use crate::sequence::operation::{Caller, Command, Operation};
 
@@ -91,10 +92,7 @@ impl ReferenceStateMachine for Model {
             Operation::Fill { file, command, .. } => {
                 state.open[*file].is_some() && defined::filling(state, command)
             }
-            Operation::Tick
-            | Operation::InFlight { .. }
-            | Operation::TlesInUse { .. }
-            | Operation::LesInUse { .. } => true,
+            Operation::Tick | Operation::Report(_) => true,
         }
     }
 
@@ -139,10 +137,14 @@ fn filled(file: usize, command: BoxedStrategy<Command>) -> BoxedStrategy<Operati
 }
 
 fn hardware_counts() -> BoxedStrategy<Operation> {
-    let tles = (0_u32..4, 0_u16..600).prop_map(|(pool, tles)| Operation::TlesInUse { pool, tles });
-    let les = (0_u32..4, 0_u32..16, 0_u16..600)
-        .prop_map(|(element, pool, les)| Operation::LesInUse { element, pool, les });
-    prop_oneof![tles, les].boxed()
+    let tles = (0_u32..4, 0_u16..600).prop_map(|(pool, value)| Report::TlesInUse { pool, value });
+    let les = (0_u32..4, 0_u32..16, 0_u16..600);
+    let les = les.prop_map(|(element, pool, value)| Report::LesAllocated {
+        element,
+        pool,
+        value,
+    });
+    prop_oneof![tles, les].prop_map(Operation::Report).boxed()
 }
 
 /// One of those that are there, seldom a strange one.

@@ -4,8 +4,9 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::strategy::Union;
 
+use crate::device::Report;
 use crate::sequence::model::{ETHERNET_PTE, MATCHING, Model, SPACE_CHECK, handles, kind, of_file};
-use crate::sequence::operation::{Command, CpRequest, Operation, QueueRequest};
+use crate::sequence::operation::{Command, CqAllocCmd, Operation, PtAllocOpts, command};
 
 use super::pick;
 use super::queue::{event_queues, optional_eq, queues};
@@ -31,8 +32,8 @@ pub(super) fn lni_command(state: &Model, file: usize) -> BoxedStrategy<Command> 
         pick(state.lnis.keys().copied().collect(), &[0, 300]),
     ];
     prop_oneof![
-        3 => service.prop_map(|svc_id| Command::LniAlloc { svc_id }),
-        1 => free.prop_map(|lni| Command::LniFree { lni }),
+        3 => service.prop_map(|svc_id| command!(LniAlloc(LniAllocCmd { svc_id }))),
+        1 => free.prop_map(|lni| command!(LniFree(LniFreeCmd { lni }))),
     ]
     .boxed()
 }
@@ -80,19 +81,26 @@ fn communication(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedS
     let cps = handles(&state.cps, file);
     let cp = pick(cps.clone(), &[0, 99]);
     let asked = (lni.clone(), vni.clone(), class, kind);
-    let asked = asked.prop_map(|(lni, vni, class, kind)| CpRequest {
-        lni,
-        vni,
-        class,
-        kind,
+    let asked = asked.prop_map(|(lni, vni, (tc, tc_type), kind)| match kind {
+        None => command!(CpAlloc(CpAllocCmd {
+            lni,
+            vni,
+            tc,
+            tc_type
+        })),
+        Some(cp_type) => command!(TrigCpAlloc(TrigCpAllocCmd {
+            lni,
+            vni,
+            tc,
+            tc_type,
+            cp_type
+        })),
     });
     prop_oneof![
-        6 => asked.prop_map(|asked| match asked.kind {
-            None => Command::CpAlloc { asked },
-            Some(_) => Command::TrigCpAlloc { asked },
-        }),
-        taken(&cps, 3) => cp.clone().prop_map(|cp| Command::CpFree { cp }),
-        taken(&cps, 2) => (cp, vni).prop_map(|(cp, vni)| Command::CpModify { cp, vni }),
+        6 => asked,
+        taken(&cps, 3) => cp.clone().prop_map(|cp_hndl| command!(CpFree(CpFreeCmd { cp_hndl }))),
+        taken(&cps, 2) => (cp, vni)
+            .prop_map(|(cp_hndl, vni)| command!(CpModify(CpModifyCmd { cp_hndl, vni }))),
     ]
     .boxed()
 }
@@ -120,14 +128,11 @@ fn domains(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
     let reserve = (lni.clone(), vni.clone(), reserved, count);
     prop_oneof![
         5 => (lni.clone(), vni, pid())
-            .prop_map(|(lni, vni, pid)| Command::DomainAlloc { lni, vni, pid }),
-        2 => reserve.prop_map(|(lni, vni, pid, count)| Command::DomainReserve {
-            lni,
-            vni,
-            pid,
-            count,
+            .prop_map(|(lni, vni, pid)| command!(DomainAlloc(DomainAllocCmd { lni, vni, pid }))),
+        2 => reserve.prop_map(|(lni, vni, pid, count)| {
+            command!(DomainReserve(DomainReserveCmd { lni, vni, pid, count }))
         }),
-        taken(&own, 3) => domain.prop_map(|domain| Command::DomainFree { domain }),
+        taken(&own, 3) => domain.prop_map(|domain| command!(DomainFree(DomainFreeCmd { domain }))),
     ]
     .boxed()
 }
@@ -169,14 +174,21 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
     let maps = of_file(&state.mappings, file);
     let index = pick(maps.clone(), &[0, 1, 99]);
     prop_oneof![
-        6 => alloc.prop_map(|(lni, eq, options)| Command::PteAlloc { lni, eq, options }),
-        taken(&ptes, 4) => pte.clone().prop_map(|pte| Command::PteFree { pte }),
-        taken(&ptes, 1) => (pte, select(vec![0, 0, 1]))
-            .prop_map(|(pte, drop_count)| Command::PteTransition { pte, drop_count }),
-        weight => (pair, offset).prop_map(|((pte, domain), (offset, multicast))| {
-            Command::PteMap { pte, domain, offset, multicast }
+        6 => alloc.prop_map(|(lni_hndl, evtq_hndl, bits)| {
+            let opts = PtAllocOpts { bits };
+            command!(PteAlloc(PteAllocCmd { lni_hndl, evtq_hndl, opts }))
         }),
-        taken(&maps, 3) => index.prop_map(|index| Command::PteUnmap { index }),
+        taken(&ptes, 4) => pte
+            .clone()
+            .prop_map(|pte_number| command!(PteFree(PteFreeCmd { pte_number }))),
+        taken(&ptes, 1) => (pte, select(vec![0, 0, 1])).prop_map(|(pte_index, drop_count)| {
+            command!(PteTransition(PteTransitionSmCmd { pte_index, drop_count }))
+        }),
+        weight => (pair, offset).prop_map(|((pte_number, domain_hndl), (pid_offset, multicast))| {
+            let is_multicast = u8::from(multicast);
+            command!(PteMap(PteMapCmd { pte_number, domain_hndl, pid_offset, is_multicast }))
+        }),
+        taken(&maps, 3) => index.prop_map(|pte_index| command!(PteUnmap(PteUnmapCmd { pte_index }))),
     ]
     .boxed()
 }
@@ -187,10 +199,10 @@ fn counters(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrate
     let ct = pick(own.clone(), &[0, 1, 99]);
     prop_oneof![
         6 => (lni.clone(), writeback)
-            .prop_map(|(lni, writeback)| Command::CtAlloc { lni, writeback }),
-        taken(&own, 5) => ct.clone().prop_map(|ct| Command::CtFree { ct }),
+            .prop_map(|(lni, wb)| command!(CtAlloc(CtAllocCmd { lni, wb }))),
+        taken(&own, 5) => ct.clone().prop_map(|ctn| command!(CtFree(CtFreeCmd { ctn }))),
         taken(&own, 1) => (ct, select(vec![0, 4, 4096]))
-            .prop_map(|(ct, writeback)| Command::CtUpdate { ct, writeback }),
+            .prop_map(|(ctn, wb)| command!(CtUpdate(CtWbUpdateCmd { ctn, wb }))),
     ]
     .boxed()
 }
@@ -225,12 +237,13 @@ fn memory(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy
     let md = pick(own.clone(), &[0, 1, 99]);
     let part = (select(PLACES.to_vec()), select(vec![0, 1, 4096, 1 << 20]));
     let update = (md.clone(), part, select(vec![16, 16, 17, 0]));
-    let update = update.prop_map(|(md, (va, len), flags)| (md, va, len, flags));
     prop_oneof![
-        6 => map.prop_map(|((lni, flags), va, len)| Command::AtuMap { lni, va, len, flags }),
-        taken(&own, 2) => md.clone().prop_map(|md| Command::AtuUnmap { md }),
-        taken(&own, 1) => update.prop_map(|(md, va, len, flags)| {
-            Command::AtuUpdate { md, va, len, flags }
+        6 => map.prop_map(|((lni, flags), va, len)| {
+            command!(AtuMap(AtuMapCmd { lni, va, len, flags }))
+        }),
+        taken(&own, 2) => md.clone().prop_map(|id| command!(AtuUnmap(AtuUnmapCmd { id }))),
+        taken(&own, 1) => update.prop_map(|(id, (va, len), flags)| {
+            command!(AtuUpdate(AtuUpdateMdCmd { id, va, len, flags }))
         }),
     ]
     .boxed()
@@ -240,8 +253,8 @@ fn waits(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<
     let own = handles(&state.waits, file);
     let wait = pick(own.clone(), &[0, 99]);
     prop_oneof![
-        5 => lni.clone().prop_map(|lni| Command::WaitAlloc { lni }),
-        taken(&own, 2) => wait.prop_map(|wait| Command::WaitFree { wait }),
+        5 => lni.clone().prop_map(|lni| command!(WaitAlloc(WaitAllocCmd { lni }))),
+        taken(&own, 2) => wait.prop_map(|wait| command!(WaitFree(WaitFreeCmd { wait }))),
     ]
     .boxed()
 }
@@ -252,13 +265,12 @@ pub(super) fn filling(state: &Model, file: usize) -> Option<BoxedStrategy<Comman
     if lnis.is_empty() {
         return None;
     }
-    let target = |lni| QueueRequest {
-        lni,
-        count: 64,
-        ..QueueRequest::default()
+    let target = |lni| {
+        let mut queue = CqAllocCmd::new();
+        (queue.lni, queue.opts.count) = (lni, 64);
+        Command::CqAlloc(queue)
     };
-    let alloc = select(lnis).prop_map(move |lni| Command::CqAlloc { asked: target(lni) });
-    Some(alloc.boxed())
+    Some(select(lnis).prop_map(target).boxed())
 }
 
 /// Commands of a queue that there is, in flight or done.
@@ -276,7 +288,7 @@ pub(super) fn in_flight(state: &Model) -> Option<BoxedStrategy<Operation>> {
         prop_oneof![3 => (select(in_flight), Just(0)), 1 => begun].boxed()
     };
     Some(
-        some.prop_map(|(queue, commands)| Operation::InFlight { queue, commands })
+        some.prop_map(|(queue, commands)| Operation::Report(Report::in_flight(queue, commands)))
             .boxed(),
     )
 }

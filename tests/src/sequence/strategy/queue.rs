@@ -2,9 +2,10 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use zerocopy::FromZeros;
 
 use crate::sequence::model::{Model, of_file};
-use crate::sequence::operation::{Command, EventQueueRequest, QueueRequest};
+use crate::sequence::operation::{Command, CqAllocOpts, EqAttr, command};
 
 use super::object::{PLACES, taken};
 use super::pick;
@@ -39,22 +40,21 @@ pub(super) fn queues(
     let rare = |strange: u32| prop_oneof![20 => 0_u32..4, 1 => Just(strange)];
     let fields = (end, eq, count, rare(4), rare(4));
     let alloc = fields.prop_map(|((lni, lcid, flags), eq, count, policy, threshold)| {
-        let asked = QueueRequest {
-            lni,
-            eq,
+        let opts = CqAllocOpts {
             count,
             policy,
             flags,
             lcid,
-            threshold,
+            lpe_cdt_thresh_id: threshold,
+            stat_cnt_pool: 0,
         };
-        Command::CqAlloc { asked }
+        command!(CqAlloc(CqAllocCmd { lni, eq, opts }))
     });
     let own = of_file(&state.queues, file);
     let cq = pick(own.clone(), &[0, 1024, 99]);
     prop_oneof![
         6 => alloc,
-        taken(&own, 5) => cq.prop_map(|cq| Command::CqFree { cq }),
+        taken(&own, 5) => cq.prop_map(|cq| command!(CqFree(CqFreeCmd { cq }))),
     ]
     .boxed()
 }
@@ -101,19 +101,25 @@ pub(super) fn event_queues(
         thresholds,
     );
     let alloc = fields.prop_map(
-        |((lni, md, va), waits, shift, len, flags, reserved_slots, thresholds)| {
-            let asked = EventQueueRequest {
-                lni,
-                md,
-                event_wait: waits.0,
-                status_wait: waits.1,
+        |((lni, queue_md, va), waits, shift, queue_len, flags, reserved_slots, thresholds)| {
+            let attr = EqAttr {
                 queue: va + shift,
-                len,
+                queue_len,
                 flags,
                 reserved_slots,
-                thresholds,
+                status_thresh_base: thresholds.0,
+                status_thresh_delta: thresholds.1,
+                status_thresh_count: thresholds.2,
+                ..EqAttr::new_zeroed()
             };
-            Command::EqAlloc { asked }
+            let (event_wait, status_wait) = waits;
+            command!(EqAlloc(EqAllocCmd {
+                lni,
+                queue_md,
+                event_wait,
+                status_wait,
+                attr
+            }))
         },
     );
     let own = of_file(&state.eqs, file);
@@ -122,12 +128,16 @@ pub(super) fn event_queues(
     let change = prop_oneof![6 => -40..40, 1 => select(vec![16_383, -16_384])];
     prop_oneof![
         6 => alloc,
-        taken(&own, 2) => resize
-            .prop_map(|(eq, (_, md, queue), len)| Command::EqResize { eq, md, queue, len }),
-        taken(&own, 2) => eq.clone().prop_map(|eq| Command::EqResizeComplete { eq }),
-        taken(&own, 2) => (eq.clone(), change)
-            .prop_map(|(eq, change)| Command::EqAdjust { eq, change }),
-        taken(&own, 5) => eq.prop_map(|eq| Command::EqFree { eq }),
+        taken(&own, 2) => resize.prop_map(|(eq_hndl, (_, queue_md, queue), queue_len)| {
+            command!(EqResize(EqResizeCmd { eq_hndl, queue_md, queue, queue_len }))
+        }),
+        taken(&own, 2) => eq
+            .clone()
+            .prop_map(|eq_hndl| command!(EqResizeComplete(EqResizeCompleteCmd { eq_hndl }))),
+        taken(&own, 2) => (eq.clone(), change).prop_map(|(eq_hndl, value)| {
+            command!(EqAdjust(EqAdjustReservedFcCmd { eq_hndl, value }))
+        }),
+        taken(&own, 5) => eq.prop_map(|eq| command!(EqFree(EqFreeCmd { eq }))),
     ]
     .boxed()
 }

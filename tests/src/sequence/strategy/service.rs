@@ -2,9 +2,12 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use zerocopy::FromZeros;
 
 use crate::sequence::model::{AC, LE, Model, Service, TLE, TOTALS};
-use crate::sequence::operation::{Command, Descriptor, Member};
+use crate::sequence::operation::{
+    Command, Limits, RsrcLimits, SvcDesc, SvcFlags, SvcMember, command,
+};
 
 use super::pick;
 
@@ -12,7 +15,7 @@ use super::pick;
 pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
     let service = pick(state.services.keys().copied().collect(), &[0, 99]);
     let unrestricted = state.services.values();
-    let unrestricted = unrestricted.filter(|service| !service.descriptor.restricted_vnis);
+    let unrestricted = unrestricted.filter(|service| !service.restricts_vnis());
     let (ranged, rangeless): (Vec<_>, Vec<_>) =
         unrestricted.partition(|service| service.has_range());
     let ids = |services: Vec<&Service>| -> Vec<u32> {
@@ -30,67 +33,70 @@ pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
     let switched = prop_oneof![2 => disabled, 2 => service.clone()];
     let counts = state.clone();
     prop_oneof![
-        6 => descriptor().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
-        8 => usable().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
-        2 => unrestricted_service().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
-        8 => pool_taker().prop_map(|new| Command::SvcAlloc { new: Box::new(new) }),
+        6 => descriptor().prop_map(alloc),
+        8 => usable().prop_map(alloc),
+        2 => unrestricted_service().prop_map(alloc),
+        8 => pool_taker().prop_map(alloc),
         2 => (service.clone(), descriptor()).prop_map(move |(svc_id, new)| {
-            Command::SvcUpdate { new: Box::new(keep_vnis(&counts, svc_id, new)) }
+            let svc_desc = keep_vnis(&counts, svc_id, new);
+            command!(SvcUpdate(SvcUpdateCmd { svc_desc }))
         }),
-        3 => service.clone().prop_map(|svc_id| Command::SvcDestroy { svc_id }),
-        4 => (switched, prop::bool::weighted(0.7))
-            .prop_map(|(svc_id, enable)| Command::SvcEnable { svc_id, enable }),
+        3 => service.clone().prop_map(|svc_id| command!(SvcDestroy(SvcDestroyCmd { svc_id }))),
+        4 => (switched, prop::bool::weighted(0.7)).prop_map(|(svc_id, enable)| {
+            let enable = u8::from(enable);
+            command!(SvcEnable(SvcEnableCmd { svc_id, enable }))
+        }),
         4 => (shared, prop_oneof![4 => 2_u32..6, 1 => 0_u32..10])
-            .prop_map(|(svc_id, lnis_per_rgid)| Command::SvcSetLpr { svc_id, lnis_per_rgid }),
-        3 => (rangeless, range()).prop_map(|(svc_id, (min, max))| {
-            Command::SvcSetVniRange { svc_id, min, max }
+            .prop_map(|(svc_id, lnis_per_rgid)| {
+                command!(SvcSetLpr(SvcSetLprCmd { svc_id, lnis_per_rgid }))
+            }),
+        3 => (rangeless, range()).prop_map(|(svc_id, (vni_min, vni_max))| {
+            command!(SvcSetVniRange(SvcSetVniRangeCmd { svc_id, vni_min, vni_max }))
         }),
         3 => (exclusive, prop::bool::weighted(0.8)).prop_map(|(svc_id, exclusive)| {
-            Command::SvcSetExclusiveCp { svc_id, exclusive }
+            let exclusive_cp = u8::from(exclusive);
+            command!(SvcSetExclusiveCp(SvcSetExclusiveCpCmd { svc_id, exclusive_cp }))
         }),
     ]
     .boxed()
 }
 
 /// A service for every user on one of few VNIs, with a little of everything.
-fn usable() -> impl Strategy<Value = Descriptor> {
+fn usable() -> impl Strategy<Value = SvcDesc> {
     let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| match kind {
         LE | TLE => Just((0, 0)).boxed(),
         AC => (3_u16..30, 0_u16..3).boxed(),
         _ => prop_oneof![6 => (2_u16..7, 0_u16..3), 1 => Just((0, 0))].boxed(),
     });
-    (1_u16..20, limits).prop_map(|(vni, limits)| Descriptor {
-        restricted_vnis: true,
-        resource_limits: true,
+    (1_u16..20, limits).prop_map(|(vni, limits)| SvcDesc {
         num_vld_vnis: 2,
         vnis: [vni, vni + 20, 0, 0],
-        limits,
-        ..Descriptor::default()
+        ..limited(limits)
     })
 }
 
 /// A service that waits for a range of VNIs.
-fn unrestricted_service() -> impl Strategy<Value = Descriptor> {
-    usable().prop_map(|new| Descriptor {
-        restricted_vnis: false,
+fn unrestricted_service() -> impl Strategy<Value = SvcDesc> {
+    usable().prop_map(|new| SvcDesc {
+        flags: new.flags & !RESTRICTED_VNIS,
         num_vld_vnis: 0,
         ..new
     })
 }
 
 /// A descriptor for an update: VNIs as they are.
-fn keep_vnis(state: &Model, svc_id: u32, mut new: Descriptor) -> Descriptor {
+fn keep_vnis(state: &Model, svc_id: u32, mut new: SvcDesc) -> SvcDesc {
     new.svc_id = svc_id;
     if let Some(service) = state.services.get(&svc_id) {
         let stored = &service.descriptor;
-        new.restricted_vnis = stored.restricted_vnis;
+        new.flags = new.flags & !RESTRICTED_VNIS | stored.flags & RESTRICTED_VNIS;
         new.num_vld_vnis = stored.num_vld_vnis;
         new.vnis = stored.vnis;
     }
     new
 }
 
-fn descriptor() -> impl Strategy<Value = Descriptor> {
+fn descriptor() -> impl Strategy<Value = SvcDesc> {
     let flags = (
         prop::bool::weighted(0.5),
         prop::bool::weighted(0.7),
@@ -109,36 +115,52 @@ fn descriptor() -> impl Strategy<Value = Descriptor> {
         [member(), member()],
     );
     (flags, 0_u8..4, lists, limits, 0_u32..4).prop_map(|(flags, pool, lists, limits, svc_id)| {
-        let (count, vnis, tcs, members) = lists;
-        Descriptor {
-            restricted_members: flags.0,
-            restricted_vnis: flags.1,
-            restricted_tcs: flags.2,
-            resource_limits: flags.3,
-            enable: flags.4,
-            is_system_svc: flags.5,
-            cntr_pool_id: pool,
-            num_vld_vnis: count,
+        let (num_vld_vnis, vnis, tcs, members) = lists;
+        let flags: [bool; 6] = flags.into();
+        let flags = flags
+            .iter()
+            .rev()
+            .fold(pool, |bits, flag| bits << 1 | u8::from(*flag));
+        SvcDesc {
+            flags,
+            num_vld_vnis,
             vnis,
-            tcs,
+            tcs: tcs.map(u8::from),
             members,
-            limits,
+            limits: of_types(limits),
             svc_id,
+            ..SvcDesc::new_zeroed()
         }
     })
 }
 
 /// A service that wants little but an LE pool: enough of them use the pools up.
-fn pool_taker() -> impl Strategy<Value = Descriptor> {
+fn pool_taker() -> impl Strategy<Value = SvcDesc> {
     (1_u16..4).prop_map(|res| {
-        let mut new = Descriptor {
-            restricted_vnis: true,
-            resource_limits: true,
-            ..Descriptor::default()
-        };
-        new.limits[LE] = (res, res);
-        new
+        let mut limits = [(0, 0); 8];
+        limits[LE] = (res, res);
+        limited(limits)
     })
+}
+
+fn alloc(svc_desc: SvcDesc) -> Command {
+    command!(SvcAlloc(SvcAllocCmd { svc_desc }))
+}
+
+const RESTRICTED_VNIS: u8 = SvcFlags::RESTRICTED_VNIS.bits();
+
+/// A service for listed VNIs, with `max` and `res` of each type.
+pub(super) fn limited(limits: [(u16, u16); 8]) -> SvcDesc {
+    SvcDesc {
+        flags: RESTRICTED_VNIS | SvcFlags::RESOURCE_LIMITS.bits(),
+        limits: of_types(limits),
+        ..SvcDesc::new_zeroed()
+    }
+}
+
+fn of_types(limits: [(u16, u16); 8]) -> RsrcLimits {
+    let types = limits.map(|(max, res)| Limits { max, res });
+    RsrcLimits { types }
 }
 
 /// Limits of one type: mostly nothing or little, sometimes so much that others get none. A
@@ -163,11 +185,11 @@ fn limit(kind: usize) -> impl Strategy<Value = (u16, u16)> {
 }
 
 /// NET_NS is left out: the driver takes its id from the slot before.
-fn member() -> BoxedStrategy<Member> {
+fn member() -> BoxedStrategy<SvcMember> {
     let known = [(0, 0), (1, 0), (1, 1000), (1, 1001), (2, 100), (2, 7)];
     let known = select(known.to_vec());
     prop_oneof![30 => known, 1 => (4_u32..9, Just(3))]
-        .prop_map(|(kind, id)| Member { kind, id })
+        .prop_map(|(kind, id)| SvcMember { kind, id })
         .boxed()
 }
 

@@ -1,7 +1,10 @@
 //! What sequences start from: what random steps seldom come to by themselves.
 
 use crate::sequence::model::{AC, LE};
-use crate::sequence::operation::{Caller, Command, Descriptor, Operation};
+use crate::sequence::operation::{Caller, Command, Operation, SvcDesc, command};
+use zerocopy::FromZeros;
+
+use super::service::limited;
 
 /// The steps of each start; the first has none.
 pub(super) fn all() -> Vec<Vec<Operation>> {
@@ -22,68 +25,60 @@ fn steps(commands: impl IntoIterator<Item = Command>) -> Vec<Operation> {
 /// A range of VNIs whose CPs have table entries of their own, and an LNI.
 fn exclusive_range() -> Vec<Operation> {
     let svc_id = 2;
+    let (vni_min, vni_max) = (64, 71);
     steps([
-        Command::SvcAlloc {
-            new: Box::default(),
-        },
-        Command::SvcSetVniRange {
+        command!(SvcAlloc(SvcAllocCmd {
+            svc_desc: SvcDesc::new_zeroed()
+        })),
+        command!(SvcSetVniRange(SvcSetVniRangeCmd {
             svc_id,
-            min: 64,
-            max: 71,
-        },
-        Command::SvcSetExclusiveCp {
+            vni_min,
+            vni_max
+        })),
+        command!(SvcSetExclusiveCp(SvcSetExclusiveCpCmd {
             svc_id,
-            exclusive: true,
-        },
-        Command::SvcEnable {
-            svc_id,
-            enable: true,
-        },
-        Command::LniAlloc { svc_id },
+            exclusive_cp: 1
+        })),
+        command!(SvcEnable(SvcEnableCmd { svc_id, enable: 1 })),
+        command!(LniAlloc(LniAllocCmd { svc_id })),
     ])
 }
 
 /// Three LNIs that share an RGID, with most of its address contexts in use.
 fn shared_rgid() -> Vec<Operation> {
     let svc_id = 2;
-    let mut descriptor = Descriptor {
-        restricted_vnis: true,
-        resource_limits: true,
+    let mut limits = [(20, 2); 8];
+    limits[AC] = (40, 2);
+    let svc_desc = SvcDesc {
         num_vld_vnis: 1,
         vnis: [30, 0, 0, 0],
-        limits: [(20, 2); 8],
-        ..Descriptor::default()
+        ..limited(limits)
     };
-    descriptor.limits[AC] = (40, 2);
     let begin = [
-        Command::SvcAlloc {
-            new: Box::new(descriptor),
-        },
-        Command::SvcSetLpr {
+        command!(SvcAlloc(SvcAllocCmd { svc_desc })),
+        command!(SvcSetLpr(SvcSetLprCmd {
             svc_id,
-            lnis_per_rgid: 3,
-        },
+            lnis_per_rgid: 3
+        })),
     ];
-    let lnis = (0..3).map(|_| Command::LniAlloc { svc_id });
+    let lnis = (0..3).map(|_| command!(LniAlloc(LniAllocCmd { svc_id })));
     let mappings = [(1, 0), (1, 1), (1, 32), (2, 0), (2, 1), (2, 33)];
-    let mappings = mappings.map(|(lni, flags)| Command::AtuMap {
-        lni,
-        va: 1 << 20,
-        len: 4096,
-        flags,
+    let (va, len) = (1 << 20, 4096);
+    let mappings = mappings.map(|(lni, flags)| {
+        command!(AtuMap(AtuMapCmd {
+            lni,
+            va,
+            len,
+            flags
+        }))
     });
     steps(begin.into_iter().chain(lnis).chain(mappings))
 }
 
 /// Services that leave one LE pool.
 fn few_le_pools() -> Vec<Operation> {
-    let mut descriptor = Descriptor {
-        restricted_vnis: true,
-        resource_limits: true,
-        ..Descriptor::default()
-    };
-    descriptor.limits[LE] = (4, 2);
-    steps((0..14).map(|_| Command::SvcAlloc {
-        new: Box::new(descriptor.clone()),
-    }))
+    let mut limits = [(0, 0); 8];
+    limits[LE] = (4, 2);
+    let svc_desc = limited(limits);
+    steps((0..14).map(|_| command!(SvcAlloc(SvcAllocCmd { svc_desc }))))
 }
