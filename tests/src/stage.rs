@@ -9,6 +9,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use cxi::{
     Device, DeviceId, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
@@ -49,6 +50,7 @@ impl fmt::Debug for Stage {
 
 pub const DEVICE: DeviceId = DeviceId::new(0);
 pub const UID: u32 = 0;
+const IDLE: Duration = Duration::from_secs(10);
 
 pub fn vni(number: u16) -> Vni {
     Vni::new(number).unwrap()
@@ -73,11 +75,17 @@ pub fn spec() -> ServiceSpecBuilder {
 }
 
 impl Stage {
-    /// A stage with an open file that goes wrong once `arm` was called.
+    /// A stage with an open file of a mock that goes wrong once `arm` was called.
     pub fn new(nic: &Arc<Nic>, file: Arc<dyn Transport>, arm: impl Fn() + 'static) -> Self {
+        let upkeep = Device::with_transport(DEVICE, Arc::new(nic.root().unwrap()));
+        Self::on(Device::with_transport(DEVICE, file), upkeep, arm)
+    }
+
+    /// A stage with two open files, of which the first goes wrong once `arm` was called.
+    pub fn on(device: Device, upkeep: Device, arm: impl Fn() + 'static) -> Self {
         Self {
-            device: Device::with_transport(DEVICE, file),
-            upkeep: Device::with_transport(DEVICE, Arc::new(nic.root().unwrap())),
+            device,
+            upkeep,
             arm: Box::new(arm),
             made: RefCell::default(),
         }
@@ -152,7 +160,8 @@ impl Stage {
         let services = self.existing();
         drop((self.device, self.arm));
         for id in services {
-            self.upkeep.services().destroy(id).unwrap();
+            // A served file is closed a little later.
+            self.upkeep.services().destroy_when_idle(id, IDLE).unwrap();
         }
     }
 }

@@ -1,50 +1,29 @@
-//! One suite for the safe library, on every transport: in the same process, on a served node, and
-//! on a NIC if `CXI_TEST_DEVICE` names one.
+//! The calls of the safe library, on a served node as in the same process.
 
 mod node;
 
-use std::sync::Arc;
+use cxi::{Device, DriverRelease};
+use cxi_mock::{Nic, NicConfig};
+use cxi_tests::calls;
 
-use cxi::{Device, DeviceId};
-use cxi_ioctl::DriverRelease;
-use cxi_mock::{Credentials, Nic, NicConfig};
-use cxi_tests::library::{CHECKS, run_all};
 use node::{CLIENT, printed, run};
 
 #[test]
-fn in_the_same_process() {
-    for release in DriverRelease::ALL {
-        let nic = Nic::new(NicConfig::new().release(release)).expect("a NIC");
-        let open = || {
-            let file = nic.open().expect("a NIC that is there");
-            let transport = Arc::new(file.transport(Credentials::root()));
-            Ok(Device::from(transport))
-        };
-        let checks = run_all(&open).unwrap_or_else(|wrong| panic!("{release}: {wrong}"));
-        assert_eq!(checks, CHECKS.len());
-    }
-}
-
-#[test]
-fn on_a_served_node() {
+fn a_served_node_answers_as_the_same_process() {
     need_node!();
     for release in DriverRelease::ALL {
-        let output = run(&["--release", release.name(), "--", CLIENT, "library", "cxi0"]);
-        assert_eq!(
-            printed(&output),
-            format!("{} checks", CHECKS.len()),
-            "{release}"
-        );
+        let nic = Nic::new(NicConfig::new().release(release)).expect("a NIC");
+        let open = || Device::from(nic.root().expect("a NIC that is there"));
+        let mut expected = calls::said(release, &open);
+        let name = release.name();
+        let output = run(&["--release", name, "--", CLIENT, "calls", "cxi0", name]);
+        let mut said: Vec<String> = printed(&output).lines().map(str::to_owned).collect();
+        // Only a served NIC has a sysfs, which describes it and is evidence of its release.
+        let by_sysfs = ["Device::info: ", "Device::driver: "];
+        for said in [&mut expected, &mut said] {
+            said.retain(|line| !by_sysfs.iter().any(|call| line.starts_with(call)));
+        }
+        assert!(said.len() > 30, "{said:?}");
+        assert_eq!(said, expected, "{name}");
     }
-}
-
-#[test]
-#[ignore = "needs a NIC: CXI_TEST_DEVICE=cxi0 cargo test -p cxi-tests --test library -- --ignored"]
-fn on_hardware() {
-    let device =
-        std::env::var("CXI_TEST_DEVICE").expect("CXI_TEST_DEVICE names a NIC, such as cxi0");
-    let id: DeviceId = device
-        .parse()
-        .expect("CXI_TEST_DEVICE names a NIC, such as cxi0");
-    run_all(&|| Device::open(id)).unwrap_or_else(|wrong| panic!("{id}: {wrong}"));
 }

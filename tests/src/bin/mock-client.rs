@@ -25,7 +25,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client map DEVICE
        mock-client doorbell DEVICE TIMES
        mock-client survive DEVICE UNPLUG ARGUMENT...
-       mock-client library cxiN
+       mock-client calls cxiN RELEASE
        mock-client wait cxiN WAKE ARGUMENT...
        mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS [BYTES]
        mock-client allreduce cxiN TREE RANK SIZE ROUNDS
@@ -77,21 +77,19 @@ fn act(arguments: &[String]) -> Result<String, Problem> {
             });
             act(&arguments[1..])
         }
-        ["library", device] => {
-            let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
-            let checks = cxi_tests::library::run_all(&|| cxi::Device::open(id))?;
-            Ok(format!("{checks} checks"))
+        ["calls", device, release] => {
+            let release = release.parse().map_err(said)?;
+            let open = || open(device).expect("a NIC that is there");
+            Ok(cxi_tests::calls::said(release, &open).join("\n"))
         }
         ["wait", device, wake, arguments @ ..] => {
-            let id: cxi::DeviceId = device.parse().map_err(|error| format!("{error}"))?;
-            let mut waker = || {
+            let waker = || {
                 let mut command = Command::new(wake);
                 command.args(arguments);
                 command
             };
-            cxi_tests::library::wait::sleeps_until_woken(&|| cxi::Device::open(id), &mut waker)
-                .map_err(|error| error.to_string())?;
-            Ok("ok".to_owned())
+            let slept = cxi_tests::wait::sleeps_until_woken(&open(device)?, &waker);
+            slept.map(|()| "ok".to_owned()).map_err(said)
         }
         ["nid", device] => Ok(open(device)?.info().map_err(said)?.nid.to_string()),
         ["exchange", device, pid, nid, peer, rounds, bytes @ ..] => {

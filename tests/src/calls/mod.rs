@@ -7,7 +7,7 @@ mod lni;
 mod objects;
 mod services;
 
-use cxi::DriverRelease;
+use cxi::{Device, DriverRelease};
 use cxi_ioctl::Opcode;
 
 use crate::stage::{Stage, Value};
@@ -55,6 +55,22 @@ impl Call {
         self.takes_for_an_answer = opcodes;
         self
     }
+}
+
+/// What each call says that a release can do, on a NIC without services that `open` opens.
+///
+/// # Panics
+///
+/// A call fails.
+pub fn said(release: DriverRelease, open: &dyn Fn() -> Device) -> Vec<String> {
+    let possible = all().filter(|call| (call.possible)(release));
+    let said = possible.map(|call| {
+        let stage = Stage::on(open(), open(), || ());
+        let value = (call.act)(&stage).unwrap_or_else(|error| panic!("{}: {error}", call.name));
+        stage.end();
+        format!("{}: {}", call.name, value.text)
+    });
+    said.collect()
 }
 
 /// All of them.

@@ -1,0 +1,44 @@
+//! Wait objects through the safe library, on a node that has a sysfs.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use cxi::{Device, ServiceSpec, Vni};
+
+use crate::process::Problem;
+
+/// Longer than anything takes; a test that waits for it fails.
+const LONG: Duration = Duration::from_secs(20);
+
+/// Sleeps on a wait object until `wake CLIENT WAIT` sends its interrupt.
+///
+/// # Errors
+///
+/// The library's.
+///
+/// # Panics
+///
+/// An interrupt does not come, or too early, or what is freed stays.
+pub fn sleeps_until_woken(device: &Device, wake: &dyn Fn() -> Command) -> Result<(), Problem> {
+    let spec = ServiceSpec::builder().vni(Vni::new(64_040)?).build()?;
+    let service = device.services().create_scoped(&spec)?;
+    let lni = device.alloc_lni(service.id())?;
+    let wait = lni.alloc_wait()?;
+    let sysfs = Path::new("/sys");
+    let path = wait.path(sysfs);
+    let client = path.components().rev().nth(3).expect("a client");
+    let interrupt = wait.open(sysfs)?;
+    assert!(!interrupt.wait(Some(Duration::ZERO))?, "it comes too early");
+    for _ in 0..2 {
+        let mut waker = wake();
+        let waker = waker.arg(client).arg(wait.id().to_string()).spawn();
+        assert!(interrupt.wait(Some(LONG))?, "it does not come");
+        let sent = waker.and_then(|mut waker| waker.wait());
+        assert!(sent.is_ok_and(|status| status.success()), "it is not sent");
+        assert!(!interrupt.wait(Some(Duration::ZERO))?, "it is not armed");
+    }
+    drop(wait);
+    assert!(!path.exists(), "its directory is left");
+    Ok(())
+}
