@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use lzma_rust2::{XzOptions, XzReader, XzWriter};
+use lzma_rust2::XzReader;
 
 /// The project's own copy.
 const PACKED: &[u8] = include_bytes!("../conformance/scenarios.tar.xz");
@@ -44,30 +44,6 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<File>, String> {
         files.push(File { path, json });
     }
     Ok(files)
-}
-
-/// Packs a collection. The same files give the same bytes.
-///
-/// # Errors
-///
-/// A path that an archive cannot hold.
-pub fn pack(files: &[File]) -> Result<Vec<u8>, String> {
-    let text = |error: std::io::Error| error.to_string();
-    let mut files: Vec<_> = files.iter().collect();
-    // Files of one name are nearly alike across drivers: next to each other they compress best.
-    files.sort_by_key(|file| (file.path.rsplit('/').next(), &file.path));
-    let mut options = XzOptions::with_preset(9);
-    options.lzma_options.nice_len = 273;
-    let writer = XzWriter::new(Vec::new(), options).map_err(text)?;
-    let mut tar = tar::Builder::new(writer);
-    for file in files {
-        let mut header = tar::Header::new_ustar();
-        header.set_size(file.json.len().try_into().map_err(|_| "file too long")?);
-        header.set_mode(0o644);
-        tar.append_data(&mut header, &file.path, file.json.as_slice())
-            .map_err(text)?;
-    }
-    tar.into_inner().map_err(text)?.finish().map_err(text)
 }
 
 /// Reads all `*.json` below a directory, by path.

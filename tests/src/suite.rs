@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::archive::File;
 use crate::device::Device;
-use crate::report::{Failure, Outcome};
+use crate::report::Failure;
 use crate::run::run;
 use crate::scenario::Scenario;
 
@@ -49,21 +49,20 @@ pub fn run_all<D: Device>(files: &[File]) -> Summary {
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by(|(left, _), (right, _)| left.cmp(right));
-    for (path, outcome) in outcomes {
-        match outcome {
-            Outcome::Passed => summary.passed += 1,
-            Outcome::Failed(failures) => summary.failed.push((path, failures)),
+    for (path, failures) in outcomes {
+        if failures.is_empty() {
+            summary.passed += 1;
+        } else {
+            summary.failed.push((path, failures));
         }
     }
     summary
 }
 
-fn run_file<D: Device>(file: &File) -> Outcome {
+fn run_file<D: Device>(file: &File) -> Vec<Failure> {
     let scenario = match Scenario::parse(&file.json) {
         Ok(scenario) => scenario,
-        Err(reason) => {
-            return Outcome::Failed(vec![Failure::whole("file", "a scenario", reason)]);
-        }
+        Err(reason) => return vec![Failure::whole("file", "a scenario", reason)],
     };
     catch_unwind(AssertUnwindSafe(|| run::<D>(&scenario))).unwrap_or_else(|panic| {
         let text = panic
@@ -71,6 +70,6 @@ fn run_file<D: Device>(file: &File) -> Outcome {
             .map(String::as_str)
             .or_else(|| panic.downcast_ref::<&str>().copied())
             .unwrap_or("a panic without a text");
-        Outcome::Failed(vec![Failure::whole("device", "no panic", text)])
+        vec![Failure::whole("device", "no panic", text)]
     })
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use cxi_tests::client::{self, Problem};
 use cxi_tests::on_node::OnNode;
-use cxi_tests::report::Outcome;
 use cxi_tests::run::run;
 use cxi_tests::scenario::Scenario;
 use cxi_tests::{allreduce, roam, targets, traffic, windows};
@@ -133,13 +132,12 @@ fn act(arguments: &[String]) -> Result<String, Problem> {
 fn replay() -> Result<String, Problem> {
     let mut json = Vec::new();
     std::io::stdin().read_to_end(&mut json).map_err(said)?;
-    match run::<OnNode>(&Scenario::parse(&json)?) {
-        Outcome::Passed => Ok("ok".to_owned()),
-        Outcome::Failed(failures) => {
-            let failures: Vec<_> = failures.iter().map(ToString::to_string).collect();
-            Err(failures.join("\n"))
-        }
+    let failures = run::<OnNode>(&Scenario::parse(&json)?);
+    if failures.is_empty() {
+        return Ok("ok".to_owned());
     }
+    let failures: Vec<_> = failures.iter().map(ToString::to_string).collect();
+    Err(failures.join("\n"))
 }
 
 fn open(device: &str) -> Result<cxi::Device, Problem> {
