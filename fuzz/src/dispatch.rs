@@ -5,8 +5,11 @@ use cxi_ioctl::{DriverRelease, Errno, Opcode, RequestLen};
 use cxi_mock::{CallerMemory, Client, Credentials, Nic, NicConfig};
 use zerocopy::IntoBytes;
 
+use cxi_tests::device::Report;
+use cxi_tests::sequence::operation::{self, Operation};
+
 use crate::input::Input;
-use crate::scenarios;
+use crate::sequence;
 
 /// Files that are open at once.
 const FILES: usize = 8;
@@ -18,12 +21,11 @@ const GIDS: [u32; 4] = [0, 100, 1000, 65534];
 
 /// Who makes a call, in one byte.
 #[derive(Clone, Copy, Debug)]
-pub struct Caller(u8);
+struct Caller(u8);
 
 impl Caller {
-    /// The one that is most like these credentials.
-    #[must_use]
-    pub fn like(who: &Credentials) -> Self {
+    /// The one that is most like a caller of the model.
+    fn like(who: &operation::Caller) -> Self {
         let index = |table: [u32; 4], id: u32| {
             let index = table.iter().position(|known| *known == id);
             u8::try_from(index.unwrap_or(1)).unwrap_or(1)
@@ -32,8 +34,8 @@ impl Caller {
         Self(
             index(UIDS, who.uid)
                 | index(GIDS, who.gid) << 2
-                | u8::from(who.sys_admin) << 4
-                | u8::from(who.net_raw) << 5
+                | u8::from(who.admin) << 4
+                | u8::from(who.admin) << 5
                 | u8::from(other_netns) << 6,
         )
     }
@@ -50,7 +52,7 @@ impl Caller {
 
 /// What a sequence is made of.
 #[derive(Debug)]
-pub enum Step<'a> {
+enum Step<'a> {
     /// A file is opened.
     Open {
         /// Of the virtual function.
@@ -82,7 +84,7 @@ pub enum Step<'a> {
 }
 
 /// Begins a sequence.
-pub fn header(release: DriverRelease, input: &mut Vec<u8>) {
+fn header(release: DriverRelease, input: &mut Vec<u8>) {
     let index = DriverRelease::ALL
         .iter()
         .position(|known| *known == release);
@@ -91,7 +93,7 @@ pub fn header(release: DriverRelease, input: &mut Vec<u8>) {
 
 impl Step<'_> {
     /// Adds it to an input.
-    pub fn write(&self, input: &mut Vec<u8>) {
+    fn write(&self, input: &mut Vec<u8>) {
         let low = |number: u32| u8::try_from(number & 0xFF).unwrap_or(0);
         match self {
             Self::Open { virtual_function } => input.push(u8::from(*virtual_function)),
@@ -287,12 +289,63 @@ fn check(nic: &Nic) {
     }
 }
 
-/// What the recorded scenarios do, and every command there is, without anything in it.
+/// What the sequences of the model do, and every command there is, without anything in it.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    let mut seeds = scenarios::sequences();
+    let choices = sequence::seeds();
+    let releases = DriverRelease::ALL.iter().cycle();
+    let modeled = choices.iter().zip(releases);
+    let mut seeds: Vec<_> = modeled
+        .map(|(it, release)| of_model(it, *release))
+        .collect();
     seeds.extend(DriverRelease::ALL.map(every_command));
     seeds
+}
+
+/// A sequence of the model, sent to a release.
+fn of_model(choices: &[u8], release: DriverRelease) -> Vec<u8> {
+    let mut input = Vec::new();
+    header(release, &mut input);
+    // The number of the file that is in a slot of the model.
+    let (mut files, mut opened) = ([0; FILES], 0);
+    for step in sequence::steps(choices) {
+        let command;
+        let step = match &step {
+            Operation::Open { file } => {
+                files[*file] = opened;
+                opened += 1;
+                Step::Open {
+                    virtual_function: false,
+                }
+            }
+            Operation::Close { file } => Step::Close { file: files[*file] },
+            Operation::Command {
+                file,
+                caller,
+                command: it,
+            }
+            | Operation::Fill {
+                file,
+                caller,
+                command: it,
+            } => {
+                command = it.request(release);
+                Step::Command {
+                    file: files[*file],
+                    caller: Caller::like(caller),
+                    command: &command,
+                }
+            }
+            Operation::Report(Report::TxqInFlight { index, value }) => Step::InFlight {
+                index: *index,
+                value: *value,
+            },
+            Operation::Tick => Step::Tick,
+            Operation::Report(_) => continue,
+        };
+        step.write(&mut input);
+    }
+    input
 }
 
 fn every_command(release: DriverRelease) -> Vec<u8> {
@@ -302,7 +355,7 @@ fn every_command(release: DriverRelease) -> Vec<u8> {
         Step::Open { virtual_function }.write(&mut input);
     }
     Step::InFlight { index: 1, value: 1 }.write(&mut input);
-    let caller = Caller::like(&Credentials::root());
+    let caller = Caller::like(&operation::Caller::ROOT);
     for info in Opcode::all() {
         for file in [0, 1] {
             let command = &info.opcode.number().to_le_bytes();

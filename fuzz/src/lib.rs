@@ -10,7 +10,6 @@ pub mod file;
 pub mod input;
 pub mod mutate;
 pub mod response;
-pub mod scenarios;
 pub mod sequence;
 pub mod snapshot;
 pub mod specification;

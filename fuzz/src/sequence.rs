@@ -5,6 +5,7 @@
 
 use cxi_tests::sequence::machine::Machine;
 use cxi_tests::sequence::model::Model;
+use cxi_tests::sequence::operation::Operation;
 use proptest::strategy::{Strategy, ValueTree};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest};
@@ -46,6 +47,21 @@ pub fn run(data: &[u8]) {
         Machine::check_invariants(&machine, &model);
     }
     Machine::teardown(machine, model);
+}
+
+/// The steps of a sequence, with those that it starts from.
+pub(crate) fn steps(choices: &[u8]) -> Vec<Operation> {
+    let mut input = Input(choices);
+    let mut model = draw(&Model::init_state(), input.u32());
+    let mut steps = model.start.clone();
+    while !input.is_empty() {
+        let step = draw(&Model::transitions(&model), input.u32());
+        if Model::preconditions(&model, &step) {
+            model.apply(&step);
+            steps.push(step);
+        }
+    }
+    steps
 }
 
 /// Random choices, as those that the tests start from.

@@ -62,36 +62,31 @@ fn used(nic: &Arc<Nic>) {
 }
 
 /// Nodes as they start, and with services; setups.
+///
+/// # Panics
+///
+/// When the mock cannot make them.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
-    let config = |release| NicConfig::new().release(release);
-    let nodes = DriverRelease::ALL.into_iter().filter_map(|release| {
-        let node = MockNode::with_nics(1, &config(release)).ok()?;
-        if let Some(nic) = node.nic(0) {
-            populate(nic);
-        }
-        serde_json::to_vec(&node.snapshot()).ok()
+    let seeds = DriverRelease::ALL.into_iter().flat_map(|release| {
+        let config = NicConfig::new().release(release);
+        let node = MockNode::with_nics(1, &config).expect("a node");
+        populate(&node.nics()[0]);
+        let node = serde_json::to_vec(&node.snapshot());
+        [node, serde_json::to_vec(&config.virtual_functions(2))]
     });
-    let setups = DriverRelease::ALL
-        .into_iter()
-        .filter_map(|release| serde_json::to_vec(&config(release).virtual_functions(2)).ok());
-    nodes.chain(setups).collect()
+    seeds.map(|seed| seed.expect("JSON")).collect()
 }
 
 fn populate(nic: &Arc<Nic>) {
-    let Ok(file) = nic.root() else { return };
+    let file = nic.root().expect("a NIC that is there");
     let services = Device::from(file).services();
     let builder = || ServiceSpec::builder().member(Member::Gid(100));
     let list = (1024..1027).filter_map(|vni| Vni::new(vni).ok());
-    let limits = cxi::Limits::default();
-    let specs = [
-        builder().vnis(list).limits(limits).build(),
-        "64-71".parse().map_or_else(
-            |_| builder().unrestricted_vnis().build(),
-            |range| builder().vni_range(range).build(),
-        ),
-    ];
-    for spec in specs.into_iter().flatten() {
-        let _ = services.create(&spec);
+    let listed = builder().vnis(list).limits(cxi::Limits::default());
+    let ranged = builder().vni_range("64-71".parse().expect("a range"));
+    for spec in [listed, ranged] {
+        // Old releases have no ranges.
+        let _ = services.create(&spec.build().expect("a specification"));
     }
 }

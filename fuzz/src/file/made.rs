@@ -9,7 +9,8 @@ use cxi_job::explain::Inquiry;
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
 use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 use cxi_job::{
-    Filter, IdSet, JobLimits, JobRequest, NicPolicy, Node, ProcFs, ReleaseOptions, VniPool,
+    Filter, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, ProcFs, ReleaseOptions,
+    VniPool,
 };
 use cxi_mock::{MockNode, NicConfig};
 use serde::Serialize;
@@ -20,22 +21,15 @@ fn json<T: Serialize>(value: &T) -> String {
 
 /// Hands out every kind of file, with the byte that says what it is read as.
 pub(super) fn all(add: &mut impl FnMut(u8, String)) {
-    let Ok(mock) = MockNode::with_nics(2, &NicConfig::new()) else {
-        return;
-    };
-    let devices: Vec<Device> = mock
-        .nics()
-        .iter()
-        .zip(0..)
-        .filter_map(|(nic, number)| {
-            let file = Arc::new(nic.root().ok()?);
-            Some(Device::with_transport(DeviceId::new(number), file))
-        })
-        .collect();
+    let mock = MockNode::with_nics(2, &NicConfig::new()).expect("a node");
+    let nics = mock.nics().iter().zip(0..);
+    let devices = nics.map(|(nic, number)| {
+        let file = Arc::new(nic.root().expect("a NIC that is there"));
+        Device::with_transport(DeviceId::new(number), file)
+    });
+    let devices: Vec<Device> = devices.collect();
     job(&Node::from_devices(devices.clone()), add);
-    for device in devices.iter().take(1) {
-        nic(device, add);
-    }
+    nic(&devices[0], add);
     pool(add);
     add(6, kept("cxi mock node", "node", &mock.snapshot()));
 }
@@ -52,13 +46,10 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
         Mode::BestEffort,
     );
     add(12, json(&(&limits, NicPolicy::AnyUsable(1))));
-    let request = Vni::new(4034).ok().and_then(|vni| {
-        let builder = JobRequest::builder().uid(1000).vni(vni);
-        builder.limits(limits).build().ok()
-    });
-    let Some(grant) = request.and_then(|request| node.allocate(&request).ok()) else {
-        return;
-    };
+    let request = JobRequest::builder().uid(1000).limits(limits);
+    let request = request.vni(Vni::new(4034).expect("a VNI")).build();
+    let grant = node.allocate(&request.expect("a request"));
+    let grant = grant.expect("room for a job");
     add(2, format!("{{\"grant\":{}}}", json(&grant)));
     add(3, json(&grant));
     let options = ReleaseOptions::once();
@@ -79,22 +70,17 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
 }
 
 fn nic(device: &Device, add: &mut impl FnMut(u8, String)) {
-    if let Ok(info) = device.info() {
-        add(13, json(&info));
-    }
-    let usage = device.services().usage(cxi::ServiceId::DEFAULT);
-    if let (Ok(usage), Ok(left)) = (usage, device.availability()) {
-        let reading = "{\"value\":5,\"time\":{\"secs\":7,\"nanos\":9}}";
-        add(14, format!("[{},{},{reading}]", json(&usage), json(&left)));
-    }
-    let missing = cxi::ServiceId::new(77).map(|id| device.services().get(id));
-    if let Ok(Err(error)) = missing {
-        let inquiry = Inquiry::new(&error).proc(ProcFs::with_root("/nonexistent"));
-        add(18, json(&inquiry.explain()));
-    }
-    let Ok(usage) = NicUsage::read(device) else {
-        return;
-    };
+    let services = device.services();
+    add(13, json(&device.info().expect("info")));
+    let usage = services.usage(cxi::ServiceId::DEFAULT).expect("usage");
+    let left = device.availability().expect("what is left");
+    let reading = "{\"value\":5,\"time\":{\"secs\":7,\"nanos\":9}}";
+    add(14, format!("[{},{},{reading}]", json(&usage), json(&left)));
+    let missing = cxi::ServiceId::new(77).expect("an id");
+    let error = services.get(missing).expect_err("there is none");
+    let inquiry = Inquiry::new(&error).proc(ProcFs::with_root("/nonexistent"));
+    add(18, json(&inquiry.explain()));
+    let usage = NicUsage::read(device).expect("usage");
     for mode in [Mode::Strict, Mode::BestEffort] {
         let (policy, size) = (LimitPolicy::slurm(), Multiplier::Depth(4));
         if let Ok(plan) = plan(&policy, size, &usage, mode) {
@@ -106,58 +92,34 @@ fn nic(device: &Device, add: &mut impl FnMut(u8, String)) {
 
 fn pool(add: &mut impl FnMut(u8, String)) {
     let now = Timestamp::from_millis(1_700_000_000_000);
-    let Ok(vnis) = "1024-2047".parse::<IdSet>() else {
-        return;
-    };
-    let mut config = PoolConfig::new(vnis);
-    if let (Ok(blue), Ok(part)) = ("blue".parse(), "1024-1151".parse()) {
-        config = config.tenant(blue, part);
-    }
-    let Ok(mut pool) = VniPool::new(config) else {
-        return;
-    };
-    let mut log = String::new();
-    let mut note = |event: Option<cxi_job::pool::Event>| {
-        if let Some(event) = event {
-            add(9, json(&event));
-            log += &json(&event);
-            log.push('\n');
-        }
-    };
+    let config = PoolConfig::new("1024-2047".parse().expect("a set"));
+    let part = "1024-1151".parse().expect("a set");
+    let config = config.tenant("blue".parse().expect("a name"), part);
+    let mut pool = VniPool::new(config).expect("a pool");
+    let node: NodeName = "node-1".parse().expect("a name");
+    let mut events = Vec::new();
     for (name, request) in [
         ("1", VniRequest::vnis(2)),
         ("2", VniRequest::block(16)),
         ("3", VniRequest::vnis(1)),
     ] {
-        let Ok(job) = name.parse() else { continue };
-        note(
-            pool.reserve(&job, &request, now)
-                .ok()
-                .and_then(|reserved| reserved.event),
-        );
-        if name != "3"
-            && let Ok(node) = "node-1".parse()
-        {
-            note(
-                pool.release(&job, std::slice::from_ref(&node), now)
-                    .ok()
-                    .and_then(|released| released.event),
-            );
-            if name == "2" {
-                note(
-                    pool.confirm(&job, &node, now)
-                        .ok()
-                        .and_then(|confirmed| confirmed.event),
-                );
-            }
+        let job: JobId = name.parse().expect("a name");
+        let reserved = pool.reserve(&job, &request, now).expect("room");
+        events.extend(reserved.event);
+        if name != "3" {
+            let released = pool.release(&job, std::slice::from_ref(&node), now);
+            events.extend(released.expect("a job").event);
+        }
+        if name == "2" {
+            events.extend(pool.confirm(&job, &node, now).expect("a job").event);
         }
     }
-    add(4, log);
-    add(8, json(&pool.snapshot()));
-    if let (Ok(saved), Ok(config)) = (pool.save(now), pool.record_config(now)) {
-        add(
-            5,
-            format!("{}\n{}\n", json(&saved.event), json(&config.event)),
-        );
+    for event in &events {
+        add(9, json(event));
     }
+    add(4, events.iter().map(|event| json(event) + "\n").collect());
+    add(8, json(&pool.snapshot()));
+    let saved = pool.save(now).expect("a pool").event;
+    let config = pool.record_config(now).expect("a pool").event;
+    add(5, format!("{}\n{}\n", json(&saved), json(&config)));
 }
