@@ -8,7 +8,6 @@ use std::fs;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use certificates::Authority;
 use cxi_fabric_manager::MockFabricManager;
 use cxi_job::JobId;
 use cxi_job::collectives::Certificate;
@@ -16,7 +15,6 @@ use cxi_job::fabric::{
     Credentials, FabricError, FabricManager, Http, HttpError, Identity, Patience, Problem,
 };
 use front::Front;
-use rustls::ServerConfig;
 use tempfile::TempDir;
 
 /// A mock behind a front that shows a certificate, and a client that verifies.
@@ -27,16 +25,14 @@ struct Site {
 }
 
 impl Site {
-    fn new(authority: &Authority, names: &[&str], years: (i32, i32)) -> Self {
-        Self::behind(authority, authority.server(names, years, false))
-    }
-
-    fn behind(authority: &Authority, server: Arc<ServerConfig>) -> Self {
+    /// Behind a server that shows this certificate, and may want to see one.
+    fn new(server: &str, mutual: bool) -> Self {
         let mock = MockFabricManager::start().unwrap();
-        let front = Front::start(mock.address(), server);
+        let front = Front::start(mock.address(), certificates::server(server, mutual));
         let files = TempDir::new().unwrap();
         fs::write(files.path().join("passwd"), "mock-password").unwrap();
-        fs::write(files.path().join("ca.pem"), authority.pem()).unwrap();
+        let authority = certificates::text("authority.pem");
+        fs::write(files.path().join("ca.pem"), authority).unwrap();
         Self { mock, front, files }
     }
 
@@ -84,17 +80,18 @@ impl Site {
     }
 }
 
-const NOW: (i32, i32) = (2020, 2120);
-
 #[test]
 fn w11_a_server_that_the_authority_vouches_for_is_trusted() {
-    let authority = Authority::new("authority");
-    let site = Site::new(&authority, &["localhost"], NOW);
+    let site = Site::new("localhost", false);
     assert!(site.reserve(site.path("ca.pem")).unwrap());
     // A directory as OpenSSL has it: by hash.
     let directory = site.files.path().join("ca");
     fs::create_dir(&directory).unwrap();
-    fs::write(directory.join("0a1b2c3d.0"), authority.pem()).unwrap();
+    fs::write(
+        directory.join("0a1b2c3d.0"),
+        certificates::text("authority.pem"),
+    )
+    .unwrap();
     assert!(site.reserve(site.path("ca")).unwrap());
     assert!(site.reserve(Certificate::Unverified).unwrap());
     site.mock.assert_quiet();
@@ -102,17 +99,13 @@ fn w11_a_server_that_the_authority_vouches_for_is_trusted() {
 
 #[test]
 fn w11_another_authority_host_or_time_is_not() {
-    let authority = Authority::new("authority");
-    let site = Site::new(&authority, &["localhost"], NOW);
-    fs::write(
-        site.files.path().join("ca.pem"),
-        Authority::new("another").pem(),
-    )
-    .unwrap();
+    let site = Site::new("localhost", false);
+    let another = certificates::text("another.pem");
+    fs::write(site.files.path().join("ca.pem"), another).unwrap();
     site.distrusted(site.path("ca.pem"), "UnknownIssuer");
-    let site = Site::new(&authority, &["other.example"], NOW);
+    let site = Site::new("elsewhere", false);
     site.distrusted(site.path("ca.pem"), "other.example");
-    let site = Site::new(&authority, &["localhost"], (2020, 2021));
+    let site = Site::new("expired", false);
     site.distrusted(site.path("ca.pem"), "expired");
     assert!(site.reserve(Certificate::Unverified).unwrap());
 }
@@ -120,29 +113,20 @@ fn w11_another_authority_host_or_time_is_not() {
 /// mTLS: a server that wants to know who asks.
 #[test]
 fn w11_a_client_shows_who_it_is() {
-    let authority = Authority::new("authority");
-    let server = authority.server(&["localhost"], NOW, true);
-    let site = Site::behind(&authority, server);
+    let site = Site::new("localhost", true);
     let certificate = site.path("ca.pem");
-    let identity = |of: &Authority, name: &str| {
-        let [shown, key] = of.client();
-        let path = |kind: &str| site.files.path().join(format!("{name}.{kind}"));
-        fs::write(path("pem"), shown).unwrap();
-        fs::write(path("key"), key).unwrap();
-        Identity {
-            certificate: path("pem"),
-            key: path("key"),
-        }
+    let identity = |name: &str| Identity {
+        certificate: certificates::path(&format!("{name}.pem")),
+        key: certificates::path(&format!("{name}.key")),
     };
-    let own = identity(&authority, "own");
+    let own = identity("client");
     let over = |identity: &Identity| Http::with_identity(&certificate, identity);
     assert!(
         site.reserve_over(over(&own).unwrap(), certificate.clone())
             .unwrap()
     );
     let before = site.mock.journal().len();
-    let stranger = identity(&Authority::new("another"), "stranger");
-    let stranger = over(&stranger).unwrap();
+    let stranger = over(&identity("stranger")).unwrap();
     assert!(site.reserve_over(stranger, certificate.clone()).is_err());
     assert!(site.reserve(certificate.clone()).is_err());
     assert_eq!(site.mock.journal().len(), before);
@@ -153,7 +137,7 @@ fn w11_a_client_shows_who_it_is() {
     };
     let error = over(&swapped).unwrap_err().to_string();
     assert!(
-        error.ends_with("own.key: no certificate in PEM form"),
+        error.ends_with("client.key: no certificate in PEM form"),
         "{error}"
     );
     let no_key = Identity {
@@ -162,7 +146,7 @@ fn w11_a_client_shows_who_it_is() {
     };
     let error = over(&no_key).unwrap_err().to_string();
     assert!(
-        error.ends_with("own.pem: no private key in PEM form"),
+        error.ends_with("client.pem: no private key in PEM form"),
         "{error}"
     );
 }
