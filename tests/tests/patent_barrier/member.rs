@@ -24,12 +24,8 @@ pub(crate) enum Message {
     Done(u8),
 }
 
-/// Who gets a message.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum To {
-    Parent,
-    Child(usize),
-}
+/// What a member sends, and to which child; to its parent if to none.
+pub(crate) type Sent = Vec<(Option<usize>, Message)>;
 
 /// A member. Children of a local root are its processes.
 #[derive(Clone, Debug)]
@@ -38,8 +34,6 @@ pub(crate) struct Member {
     pub(crate) transaction: u8,
     pub(crate) arrived: BTreeSet<usize>,
     pub(crate) failed: bool,
-    /// Every state it was in.
-    pub(crate) trace: Vec<State>,
     children: Vec<usize>,
     is_root: bool,
     /// `Status` of the present transaction counts as `Full`, which this model adds to the text.
@@ -58,34 +52,25 @@ impl Member {
             transaction: 0,
             arrived: BTreeSet::new(),
             failed: false,
-            trace: vec![State::Idle],
             children,
             is_root,
             status_counts,
         }
     }
 
-    /// A child's message.
-    pub(crate) fn hear_child(&mut self, child: usize, message: Message) -> Vec<(To, Message)> {
-        let (transaction, counts) = match message {
-            Message::Full(transaction) => (transaction, true),
-            Message::Status(transaction) => (transaction, self.status_counts),
-            Message::Exit(_) | Message::Done(_) => return self.fail(),
-        };
+    /// A child's message of a transaction: it is full, or it waits.
+    pub(crate) fn hear_child(&mut self, child: usize, transaction: u8, full: bool) -> Sent {
         match ahead(self.transaction, transaction) {
-            0 if counts => self.arrive(child),
+            0 if full || self.status_counts => self.arrive(child),
             0 => Vec::new(),
             // The child has missed that the last one is over.
-            3 => vec![(To::Child(child), Message::Done(transaction))],
+            3 => vec![(Some(child), Message::Done(transaction))],
             _ => self.fail(),
         }
     }
 
-    /// The parent's message.
-    pub(crate) fn hear_parent(&mut self, message: Message) -> Vec<(To, Message)> {
-        let (Message::Exit(transaction) | Message::Done(transaction)) = message else {
-            return self.fail();
-        };
+    /// The parent's message: a transaction is over.
+    pub(crate) fn hear_parent(&mut self, transaction: u8) -> Sent {
         match (ahead(self.transaction, transaction), self.state) {
             (0, State::Full) => self.exit(),
             // Late, or twice.
@@ -95,16 +80,16 @@ impl Member {
     }
 
     /// The timer of a member that waits.
-    pub(crate) fn ask(&self) -> Vec<(To, Message)> {
+    pub(crate) fn ask(&self) -> Sent {
         if self.state == State::Full && !self.is_root && !self.failed {
-            vec![(To::Parent, Message::Status(self.transaction))]
+            vec![(None, Message::Status(self.transaction))]
         } else {
             Vec::new()
         }
     }
 
     /// A child is full, or a process of a local root enters.
-    pub(crate) fn arrive(&mut self, child: usize) -> Vec<(To, Message)> {
+    pub(crate) fn arrive(&mut self, child: usize) -> Sent {
         if !self.arrived.insert(child) {
             return Vec::new();
         }
@@ -118,28 +103,29 @@ impl Member {
         if self.is_root {
             self.exit()
         } else {
-            vec![(To::Parent, Message::Full(self.transaction))]
+            vec![(None, Message::Full(self.transaction))]
         }
     }
 
-    fn exit(&mut self) -> Vec<(To, Message)> {
+    fn exit(&mut self) -> Sent {
         self.go(State::Exiting);
         let over = self.transaction;
         self.transaction = (over + 1) % 4;
         self.arrived.clear();
         self.go(State::Idle);
-        let down = |child: &usize| (To::Child(*child), Message::Exit(over));
+        let down = |child: &usize| (Some(*child), Message::Exit(over));
         self.children.iter().map(down).collect()
     }
 
     /// Once failed, always failed.
-    fn fail(&mut self) -> Vec<(To, Message)> {
+    fn fail(&mut self) -> Sent {
         self.failed = true;
         Vec::new()
     }
 
     fn go(&mut self, state: State) {
+        let turn = (self.state as u8 + 1) % 4;
+        assert_eq!(state as u8, turn, "2: the states come in turn");
         self.state = state;
-        self.trace.push(state);
     }
 }

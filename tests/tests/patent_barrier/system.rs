@@ -1,6 +1,6 @@
 //! A tree of members, and what travels between them.
 
-use crate::member::{Member, Message, State, To};
+use crate::member::{Member, Message, Sent, State};
 
 /// A message on its way, with what no member sees: the operation that it is of.
 #[derive(Clone, Copy, Debug)]
@@ -96,14 +96,11 @@ impl System {
         if self.left[travelling.to] >= travelling.operation + self.life {
             return;
         }
-        let Travelling {
-            from, to, message, ..
-        } = travelling;
-        if self.parents[to] == Some(from) {
-            self.act(to, |member| member.hear_parent(message));
-        } else {
-            self.act(to, |member| member.hear_child(from, message));
-        }
+        self.act(travelling.to, |member| match travelling.message {
+            Message::Exit(it) | Message::Done(it) => member.hear_parent(it),
+            Message::Full(it) => member.hear_child(travelling.from, it, true),
+            Message::Status(it) => member.hear_child(travelling.from, it, false),
+        });
     }
 
     /// Delivers all that travels, and what that brings about.
@@ -121,38 +118,29 @@ impl System {
         assert_eq!(self.travelling.len() + 1, before, "there is one to lose");
     }
 
-    fn act(&mut self, number: usize, act: impl FnOnce(&mut Member) -> Vec<(To, Message)>) {
+    fn act(&mut self, number: usize, act: impl FnOnce(&mut Member) -> Sent) {
         let member = &mut self.members[number];
-        let before = member.trace.len();
-        let operation = self.left[number];
+        let (transaction, operation) = (member.transaction, self.left[number]);
         let sent = act(member);
-        let exits = member.trace[before..]
-            .iter()
-            .filter(|state| **state == State::Exiting);
-        self.left[number] += exits.count();
-        for (to, message) in sent {
-            let to = match to {
-                To::Parent => self.parents[number],
-                // Processes are told at once.
-                To::Child(_) if self.is_leaf(number) => None,
-                To::Child(child) => Some(child),
+        self.left[number] += usize::from(member.transaction != transaction);
+        for (child, message) in sent {
+            // Processes are told at once.
+            let child = child.filter(|_| !self.is_leaf(number));
+            let parent = self.parents[number];
+            let upward = matches!(message, Message::Full(_) | Message::Status(_));
+            let Some(to) = (if upward { parent } else { child }) else {
+                continue;
             };
             // An answer to a child that is behind is of the child's operation.
-            let operation = if matches!(message, Message::Done(_)) {
-                operation.saturating_sub(1)
-            } else {
-                operation
+            let late = usize::from(matches!(message, Message::Done(_)));
+            let travelling = Travelling {
+                from: number,
+                to,
+                message,
+                operation: operation.saturating_sub(late),
             };
-            if let Some(to) = to {
-                let travelling = Travelling {
-                    from: number,
-                    to,
-                    message,
-                    operation,
-                };
-                self.travelling.push(travelling);
-                self.sent.push(travelling);
-            }
+            self.travelling.push(travelling);
+            self.sent.push(travelling);
         }
     }
 }
