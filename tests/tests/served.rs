@@ -5,25 +5,8 @@ mod node;
 use std::process::Command;
 use std::time::Instant;
 
+use cxi_ioctl::DriverRelease;
 use node::{CLIENT, DEVICE, Directory, Served, printed, run, script, skip};
-
-const RELEASES: [&str; 6] = [
-    "shs-12.0",
-    "shs-13.0",
-    "shs-13.1",
-    "shs-14.0.0",
-    "shs-14.0.1",
-    "main",
-];
-
-#[test]
-fn the_real_transport() {
-    need_node!();
-    for release in RELEASES {
-        let output = run(&["--release", release, "--", CLIENT, "cycle", DEVICE]);
-        assert_eq!(printed(&output), "ok", "{release}");
-    }
-}
 
 #[test]
 fn a_c_program() {
@@ -45,7 +28,7 @@ fn a_c_program() {
             }
             Ok(output) => assert!(output.status.success(), "{output:?}"),
         }
-        for release in RELEASES {
+        for release in DriverRelease::ALL.map(DriverRelease::name) {
             let length = if release == "main" { "24" } else { "16" };
             let output = run(&["--release", release, "--", &program, DEVICE, length]);
             assert_eq!(printed(&output), "ok", "{name}, {release}");
@@ -61,17 +44,6 @@ fn a_python_program() {
         let output = run(&["--release", release, "--", "python3", program, DEVICE]);
         assert_eq!(printed(&output), "ok", "{release}");
     }
-}
-
-#[test]
-fn wait_objects_wake_who_polls_them() {
-    need_node!(node::has("python3"));
-    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/python/wait.py");
-    let node = Served::start(&[]);
-    let wake = [node::SERVER, "ctl", "wake"];
-    let mut command = vec!["python3", program, DEVICE];
-    command.extend(wake);
-    assert_eq!(printed(&node.enter(&command)), "ok");
 }
 
 #[test]

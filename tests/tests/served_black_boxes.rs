@@ -41,6 +41,14 @@ const TOOLS: [(&str, &str); 8] = [
     ("cxi_send_lat", "-n 20"),
     ("cxi_atomic_lat", "-n 20"),
 ];
+/// Programs of libcxi, with arguments for which they have nothing to complain about.
+const QUIET: [(&str, &[&str]); 4] = [
+    ("cxi_stat", &["-a"]),
+    ("cxi_stat", &["-m"]),
+    ("cxi_service", &["list", "-v"]),
+    ("cxi_device_list", &[]),
+];
+
 /// The port that they listen on, as the kernel lists it.
 const TOOLS_PORT: &str = "C02A";
 
@@ -106,6 +114,20 @@ fn tests_of_libcxi_pass() {
     assert!(said.contains("Tested: "), "{said}");
     assert!(!said.contains("Tested: 0"), "{said}");
     judge([("libcxi_test".to_owned(), output)]);
+}
+
+#[test]
+fn programs_of_libcxi_find_all_that_they_read() {
+    need_node!();
+    let Some((directory, node)) = set_up("CXI_TEST_LIBCXI_BIN") else {
+        return;
+    };
+    judge(QUIET.map(|(name, arguments)| {
+        let mut command = node.command(&["timeout", "60"]);
+        let output = command.arg(directory.join(name)).args(arguments).run();
+        assert!(output.stderr.is_empty(), "{name} {arguments:?}: {output:?}");
+        (format!("{name} {}", arguments.join(" ")), output)
+    }));
 }
 
 #[test]

@@ -9,12 +9,6 @@ use serde_json::{Value, json};
 /// All users may use the default service.
 const OPEN: [&str; 2] = ["--set", "disable_default_svc=0"];
 
-/// Lines of JSON.
-fn lines(text: &str) -> Vec<Value> {
-    let line = |line| serde_json::from_str(line).expect("a line is JSON");
-    text.lines().map(line).collect()
-}
-
 /// Operation, length, list and result of each packet, by what they end with.
 fn ends(packets: &[Value]) -> Vec<Value> {
     let end = |packet: &Value| {
@@ -127,15 +121,17 @@ fn packets_are_shown_as_they_end() {
     let directory = Directory::new();
     let dir = directory.join("node");
     // There is traffic as long as packets are shown.
-    let text = script(
-        &["--dir", &dir, OPEN[0], OPEN[1]],
-        r#""$SERVER" ctl packets --count 30 --json > "$CXI_MOCK_DIR/packets" &
-           looks=$!
-           while kill -0 $looks 2> /dev/null; do "$CLIENT" packets cxi0 > /dev/null; done
-           wait $looks
-           cat "$CXI_MOCK_DIR/packets""#,
-    );
-    let packets = lines(&text);
+    let shown = |options: &str| {
+        let file = directory.join("packets");
+        let show = format!(
+            "\"$SERVER\" ctl packets {options} > {file} & looks=$!
+             while kill -0 $looks 2> /dev/null; do \"$CLIENT\" packets cxi0 > /dev/null; done
+             wait $looks"
+        );
+        script(&["--dir", &dir, OPEN[0], OPEN[1]], &show);
+        file
+    };
+    let packets = node::json_lines(&shown("--count 30 --json"));
     assert_eq!(packets.len(), 30);
     let ends = ends(&packets);
     let expected = expected();
@@ -147,13 +143,7 @@ fn packets_are_shown_as_they_end() {
     for (at, end) in ends.iter().enumerate() {
         assert_eq!(*end, expected[(start + at) % 3], "{at}");
     }
-    let text = script(
-        &["--dir", &dir, OPEN[0], OPEN[1]],
-        r#""$SERVER" ctl packets --count 3 > "$CXI_MOCK_DIR/packets" &
-           looks=$!
-           while kill -0 $looks 2> /dev/null; do "$CLIENT" packets cxi0 > /dev/null; done
-           cat "$CXI_MOCK_DIR/packets""#,
-    );
+    let text = std::fs::read_to_string(shown("--count 3")).expect("text");
     assert_eq!(text.lines().count(), 3, "{text}");
     assert!(text.contains(" cxi0 VNI 10 PUT "), "{text}");
     assert!(text.contains("match 0x5, 100 of 100 bytes: OK"), "{text}");

@@ -6,6 +6,8 @@ use std::process::{Command, Output};
 
 use node::{CLIENT, DEVICE, SERVER, printed, run, skip};
 
+const BECOME: &str = "become an ordinary user, whom all other tests are about here";
+
 /// Runs the server as an ordinary user, in a mount namespace in which `/dev/fuse` has that mode
 /// and all users can read the programs.
 fn as_user(mode: &str, script: &str) -> Option<Output> {
@@ -29,9 +31,7 @@ fn as_user(mode: &str, script: &str) -> Option<Output> {
 
 #[test]
 fn an_ordinary_user_is_root_inside() {
-    need_node!(node::root(
-        "become an ordinary user, whom all other tests are about here"
-    ));
+    need_node!(node::root(BECOME));
     let script = format!(
         "/mnt/server run --nics 2 --network -- sh -euc 'id -u; grep -c hsn /proc/net/dev; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
          /mnt/client windows {DEVICE}; \
@@ -49,9 +49,7 @@ fn an_ordinary_user_is_root_inside() {
 
 #[test]
 fn an_ordinary_user_has_a_cluster() {
-    need_node!(node::root(
-        "become an ordinary user, whom all other tests are about here"
-    ));
+    need_node!(node::root(BECOME));
     let script = format!(
         "/mnt/server cluster --nodes 2 --network run -- \
          sh -euc 'echo $(hostname) $(id -u) $(grep -c eth0 /proc/net/dev); \
@@ -83,9 +81,7 @@ fn an_ordinary_user_has_a_cluster() {
 
 #[test]
 fn an_ordinary_user_may_stay_one() {
-    need_node!(node::root(
-        "become an ordinary user, whom all other tests are about here"
-    ));
+    need_node!(node::root(BECOME));
     let script = format!(
         "/mnt/server run --as-user -- sh -uc 'id -u; /mnt/client count {DEVICE}; \
          /mnt/client allocate {DEVICE} 55 54321 2>&1' || true; \

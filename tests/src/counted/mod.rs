@@ -80,14 +80,14 @@ pub fn act(arguments: &[String]) -> Result<(), String> {
     };
     let mut scene = place.scene()?;
     for operation in OPERATIONS {
-        drop(operation.run(&mut scene)?);
+        operation.run(&mut scene)?;
     }
     trace::wait_for_parent()?;
     for operation in OPERATIONS {
         trace::mark();
-        let kept = operation.run(&mut scene);
+        let done = operation.run(&mut scene);
         trace::mark();
-        drop(kept?);
+        done?;
     }
     Ok(())
 }

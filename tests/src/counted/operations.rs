@@ -1,11 +1,10 @@
 //! The calls that are counted, and what each costs.
 
-use cxi::{Device, TrafficClass};
+use cxi::TrafficClass;
 
 use super::Scene;
 
-/// What a call returned that is to be dropped after the count.
-type Kept = Result<Option<Device>, Box<dyn std::error::Error>>;
+type Done = Result<(), Box<dyn std::error::Error>>;
 
 /// A call of the safe library.
 #[derive(Clone, Copy, Debug)]
@@ -16,16 +15,16 @@ pub struct Operation {
     pub system_calls: usize,
     /// Whether it allocates on the heap then.
     pub allocates: bool,
-    run: fn(&mut Scene) -> Kept,
+    run: fn(&mut Scene) -> Done,
 }
 
 impl Operation {
-    /// Makes the call; what it returns is to be dropped after the count.
+    /// Makes the call.
     ///
     /// # Errors
     ///
     /// The library's.
-    pub fn run(&self, scene: &mut Scene) -> Result<Option<Device>, String> {
+    pub fn run(&self, scene: &mut Scene) -> Result<(), String> {
         (self.run)(scene).map_err(|error| format!("{}: {error}", self.name))
     }
 }
@@ -34,95 +33,97 @@ impl Operation {
 pub const OPERATIONS: &[Operation] = &[
     // open
     operation("Device::open", 1, true, |scene| {
-        Ok(Some(scene.host.open(scene.device.id())?))
+        // Not dropped before the end of the count.
+        scene.opened.push(scene.host.open(scene.device.id())?);
+        Ok(())
     }),
     // one directory opened, looked at, read to its end and closed; all of /dev is not read
     operation("Host::device_ids", 5, true, |scene| {
         scene.host.device_ids()?;
-        Ok(None)
+        Ok(())
     }),
     // two commands, two links, whether there are two files, and two files opened, read and closed
     operation("Device::info", 12, true, |scene| {
         scene.device.info()?;
-        Ok(None)
+        Ok(())
     }),
     operation("Device::totals", 0, false, |scene| {
         scene.device.totals()?;
-        Ok(None)
+        Ok(())
     }),
     operation("Services::create", 1, false, |scene| {
         scene.service = Some(scene.device.services().create(&scene.spec)?);
-        Ok(None)
+        Ok(())
     }),
     operation("Services::list", 1, true, |scene| {
         scene.device.services().list()?;
-        Ok(None)
+        Ok(())
     }),
     operation("Services::list_into", 1, false, |scene| {
         let services = scene.device.services();
         services.list_into(&mut scene.buffer)?;
-        Ok(None)
+        Ok(())
     }),
     operation("Services::usage_all", 1, true, |scene| {
         scene.device.services().usage_all()?;
-        Ok(None)
+        Ok(())
     }),
     operation("Services::get", 1, false, |scene| {
         let service = made(scene.service)?;
         scene.device.services().get(service)?;
-        Ok(None)
+        Ok(())
     }),
     operation("Services::usage", 1, false, |scene| {
         let service = made(scene.service)?;
         scene.device.services().usage(service)?;
-        Ok(None)
+        Ok(())
     }),
     // A service that the driver cannot take without damage is not touched: it is read first.
     operation("Services::set_enabled", 2, false, |scene| {
         let service = made(scene.service)?;
         scene.device.services().set_enabled(service, true)?;
-        Ok(None)
+        Ok(())
     }),
     operation("Services::update", 2, false, |scene| {
         let service = made(scene.service)?;
         scene.device.services().update(service, &scene.spec)?;
-        Ok(None)
+        Ok(())
     }),
     operation("Device::alloc_lni", 1, true, |scene| {
         scene.lni = Some(scene.device.alloc_lni(made(scene.service)?)?);
-        Ok(None)
+        Ok(())
     }),
     // The first profile of an LNI: whether its service has the VNI is looked at before.
     operation("Lni::alloc_cp", 2, true, |scene| {
         let lni = made(scene.lni.as_ref())?;
         scene.profile = Some(lni.alloc_cp(scene.vni, TrafficClass::BestEffort)?);
-        Ok(None)
+        Ok(())
     }),
     operation("CommunicationProfile::close", 1, false, |scene| {
         made(scene.profile.take())?.close()?;
-        Ok(None)
+        Ok(())
     }),
     operation("Lni::close", 1, false, |scene| {
         made(scene.lni.take())?.close()?;
-        Ok(None)
+        Ok(())
     }),
     // The data path: neither asks the kernel.
     operation("TransmitQueue::post", 0, false, |scene| {
         scene.run(true);
         made(scene.messages.as_mut())?.post()?;
-        Ok(None)
+        Ok(())
     }),
     operation("Events::drain", 0, false, |scene| {
         made(scene.messages.as_mut())?.complete()?;
         scene.run(false);
-        Ok(None)
+        Ok(())
     }),
     operation("Services::destroy", 2, false, |scene| {
         scene
             .device
             .services()
             .destroy(made(scene.service.take())?)?;
-        Ok(None)
+        Ok(())
     }),
 ];
 
@@ -130,7 +131,7 @@ const fn operation(
     name: &'static str,
     system_calls: usize,
     allocates: bool,
-    run: fn(&mut Scene) -> Kept,
+    run: fn(&mut Scene) -> Done,
 ) -> Operation {
     Operation {
         name,

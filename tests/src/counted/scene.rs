@@ -17,6 +17,7 @@ use super::messages::{Messages, Running};
 pub struct Scene {
     pub(super) host: Host,
     pub(super) device: Device,
+    pub(super) opened: Vec<Device>,
     pub(super) spec: ServiceSpec,
     pub(super) vni: Vni,
     pub(super) buffer: ServiceBuffer,
@@ -69,6 +70,7 @@ impl Scene {
         let scene = Self {
             host,
             device,
+            opened: Vec::new(),
             spec: spec.build().map_err(|error| error.to_string())?,
             vni,
             buffer: ServiceBuffer::new(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use allocation_counter::measure;
 use cxi_ioctl::layout::CommandLayout;
 use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{
@@ -46,6 +47,13 @@ fn lengths(right: usize) -> impl Iterator<Item = usize> {
 fn check<C: Command>(layout: &CommandLayout, command: &C) {
     let (opcode, right) = (C::OPCODE, size_of::<C::Response>());
     assert_eq!((opcode, right), (layout.opcode, layout.response_len));
+    let mut answered = false;
+    let allocations = measure(|| {
+        // SAFETY: no address is followed.
+        answered = unsafe { execute_unchecked(&Writes(right, Ok(())), command) }.is_ok();
+    });
+    let allocations = allocations.count_total;
+    assert_eq!((answered, allocations), (true, 0), "{opcode} allocates");
     for len in lengths(right) {
         // SAFETY: no address is followed.
         let result = unsafe { execute_unchecked(&Writes(len, Ok(())), command) }

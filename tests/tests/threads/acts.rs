@@ -7,7 +7,7 @@ use cxi::lni::{
     EventQueueOptions, LeList, MapFlags, MapOptions, PtOptions, TgqOptions, TxqOptions,
 };
 use cxi::{
-    Device, DeviceMemory, Error, ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource,
+    Device, DeviceMemory, Error, ErrorKind, Limit, Limits, Lni, LnisPerRgid, Member, Resource,
     ResourceMap, ServiceBuffer, ServiceId, ServiceSpec, ServiceSpecBuilder, TrafficClass, Vni,
     VniRange,
 };
@@ -15,12 +15,12 @@ use cxi_job::{AuditOptions, Filter, JobLimits, JobRequest, Node, ReleaseOptions,
 
 use crate::Place;
 
-pub(crate) struct Act {
-    pub(crate) name: &'static str,
-    pub(crate) run: fn(&Place) -> cxi::Result<()>,
-    /// What other threads may be the reason of.
-    pub(crate) may_meet: fn(&Error) -> bool,
-}
+/// A name, what a thread does, and what other threads may be the reason of.
+pub(crate) struct Act(
+    pub(crate) &'static str,
+    pub(crate) fn(&Place) -> cxi::Result<()>,
+    pub(crate) fn(&Error) -> bool,
+);
 
 /// Nothing that other threads do is in the way.
 const NOTHING: fn(&Error) -> bool = |_| false;
@@ -29,29 +29,17 @@ const NOTHING: fn(&Error) -> bool = |_| false;
 const READERS: fn(&Error) -> bool = Error::is_busy;
 
 pub(crate) const ACTS: &[Act] = &[
-    act("services", services, READERS),
-    act("ranges", ranges, READERS),
-    act("scarce services", scarce, NOTHING),
-    act("one VNI for all", contended, taken),
-    act("questions", questions, gone),
-    act("queues", queues, READERS),
-    act("targets", targets, READERS),
-    act("memory", memory, READERS),
-    act("a file that ends", ending, NOTHING),
-    act("a tree on a shared file", shared_tree, READERS),
+    Act("services", services, READERS),
+    Act("ranges", ranges, READERS),
+    Act("scarce services", scarce, NOTHING),
+    Act("one VNI for all", contended, taken),
+    Act("questions", questions, gone),
+    Act("queues", queues, READERS),
+    Act("targets", targets, READERS),
+    Act("memory", memory, READERS),
+    Act("a file that ends", ending, NOTHING),
+    Act("a tree on a shared file", shared_tree, READERS),
 ];
-
-const fn act(
-    name: &'static str,
-    run: fn(&Place) -> cxi::Result<()>,
-    may_meet: fn(&Error) -> bool,
-) -> Act {
-    Act {
-        name,
-        run,
-        may_meet,
-    }
-}
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -125,6 +113,17 @@ fn with_service(
     // Others may be reading its usage.
     services.destroy_when_idle(id, PATIENCE).unwrap();
     result
+}
+
+/// An LNI of such a service.
+fn with_lni(
+    device: &Device,
+    vni: Vni,
+    act: impl FnOnce(Lni, ServiceId) -> cxi::Result<()>,
+) -> cxi::Result<()> {
+    with_service(device, spec(some()).vni(vni), |id| {
+        act(device.alloc_lni(id)?, id)
+    })
 }
 
 /// A change that readers of the usage may be in the way of.
@@ -223,9 +222,7 @@ fn questions(place: &Place) -> cxi::Result<()> {
 }
 
 fn queues(place: &Place) -> cxi::Result<()> {
-    let device = place.device();
-    with_service(device, spec(some()).vni(place.vni(3)), |id| {
-        let lni = device.alloc_lni(id)?;
+    with_lni(place.device(), place.vni(3), |lni, _| {
         let profile = lni.alloc_cp(place.vni(3), TrafficClass::BestEffort)?;
         let wait = lni.alloc_wait()?;
         let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))?;
@@ -249,9 +246,7 @@ fn queues(place: &Place) -> cxi::Result<()> {
 }
 
 fn targets(place: &Place) -> cxi::Result<()> {
-    let device = place.device();
-    with_service(device, spec(some()).vni(place.vni(4)), |id| {
-        let lni = device.alloc_lni(id)?;
+    with_lni(place.device(), place.vni(4), |lni, _| {
         let block = lni.reserve_pids(place.vni(4), None, 4)?;
         let domain = lni.alloc_domain(place.vni(4), Some(block.first))?;
         let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None)?;
@@ -264,9 +259,7 @@ fn targets(place: &Place) -> cxi::Result<()> {
 }
 
 fn memory(place: &Place) -> cxi::Result<()> {
-    let device = place.device();
-    with_service(device, spec(some()).vni(place.vni(5)), |id| {
-        let lni = device.alloc_lni(id)?;
+    with_lni(place.device(), place.vni(5), |lni, _| {
         let buffer = Arc::new(DeviceMemory::new(8192).unwrap());
         let on_demand = MapOptions::new().flags(MapFlags::READ | MapFlags::WRITE);
         let first = lni.map_memory(&buffer, &on_demand)?;
@@ -283,10 +276,9 @@ fn memory(place: &Place) -> cxi::Result<()> {
 /// Handles that outlive everything: the end of the file frees what they stand for.
 fn ending(place: &Place) -> cxi::Result<()> {
     let device = place.device();
-    with_service(device, spec(some()).vni(place.vni(6)), |id| {
-        let lni = place.own[0].alloc_lni(ServiceId::DEFAULT);
-        assert!(lni.is_err(), "the default service is disabled");
-        let lni = device.alloc_lni(id)?;
+    let default = device.alloc_lni(ServiceId::DEFAULT);
+    assert!(default.is_err(), "the default service is disabled");
+    with_lni(device, place.vni(6), |lni, id| {
         let tgq = lni.alloc_tgq(&TgqOptions::new(64))?;
         drop(lni);
         assert_eq!(device.services().usage(id)?.in_use(Resource::Tgqs), 1);
@@ -297,9 +289,7 @@ fn ending(place: &Place) -> cxi::Result<()> {
 
 /// As [`targets`], on a file that all threads use.
 fn shared_tree(place: &Place) -> cxi::Result<()> {
-    let device = place.shared();
-    with_service(device, spec(some()).vni(place.vni(7)), |id| {
-        let lni = device.alloc_lni(id)?;
+    with_lni(place.shared(), place.vni(7), |lni, _| {
         let domain = lni.alloc_domain(place.vni(7), None)?;
         let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None)?;
         let _mapping = pte.map(&domain, 9)?;
