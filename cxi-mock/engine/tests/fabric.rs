@@ -2,7 +2,7 @@
 
 mod rig;
 
-use cxi_engine::{Fabric, FabricFaults, PortalOptions, Settings};
+use cxi_engine::{CounterDoorbell, Fabric, FabricFaults, PortalOptions, Settings};
 use cxi_hw::{
     AtomicOp, AtomicType, DmaAtomic, DmaFlags, DmaOp, EventType, FullDma, ReturnCode, TargetFlags,
 };
@@ -272,6 +272,23 @@ fn late_answers_are_dropped() {
     assert!(pair.here().memory.bytes(BUFFER, 4096) == [0; 4096]);
     assert_eq!(pair.here().events(EQ), []);
     assert_eq!(pair.here().engine.commands_in_flight(TXQ), 0);
+}
+
+/// The answer to a triggered command counts for its own queue alone.
+#[test]
+fn late_answers_to_triggered_commands_are_dropped() {
+    let mut pair = Pair::new();
+    let command = trig_dma(1, &to(DmaOp::PUT, 8).encode());
+    pair.here().store(TRIGQ, &[&command]);
+    pair.here().ring_counter(CT, CounterDoorbell::AddSuccess, 1);
+    assert_eq!(pair.here().engine.commands_in_flight(TRIGQ), 1);
+    // The queue that has the number now has a command of its own in flight.
+    pair.here().add_tx(TRIGQ, true);
+    pair.here().submit(TRIGQ, &[&trig_dma(9, &put(1).encode())]);
+    pair.run();
+    assert_eq!(pair.there().events(TARGET_EQ), [PUT]);
+    assert_eq!(pair.here().events(EQ), []);
+    assert_eq!(pair.here().engine.commands_in_flight(TRIGQ), 1);
 }
 
 #[test]

@@ -6,7 +6,7 @@ use cxi_hw::{
     SetState, TargetCommand, TargetFlags, TargetOp,
 };
 
-use super::{BUFFER, EQ, LAC, NID, PORTAL};
+use super::{BUFFER, CT, EQ, LAC, NID, PORTAL};
 
 pub fn target(op: TargetOp) -> CommandByte {
     CommandByte::new(Class::CQ, 1, op.0)
@@ -22,6 +22,21 @@ pub fn counter(op: CtOp, ct: u16) -> CtCommand {
         ct,
         ..CtCommand::default()
     }
+}
+
+/// A command that waits for [`CT`].
+pub fn trig(op: CtOp, ct: u16, threshold: u64) -> CtCommand {
+    counter(op, ct).with_trig_ct(CT).with_threshold(threshold)
+}
+
+/// A triggered DMA command.
+pub fn trig_dma(threshold: u64, dma: &[u8]) -> Vec<u8> {
+    let head = trig(CtOp::TRIG_DMA, 0, threshold).with_command(CommandByte::new(
+        Class::CT,
+        2,
+        CtOp::TRIG_DMA.0,
+    ));
+    padded(&[head.encode().as_slice(), dma].concat(), 128)
 }
 
 pub fn padded(command: &[u8], bytes: usize) -> Vec<u8> {

@@ -50,14 +50,19 @@ fn rule_4_2_what_writes_back() {
     assert_eq!(written(&mut rig, &|rig| submit(rig, &get)), Some((9, 1)));
     let inc = counter(CtOp::INC, CT).with_success(2);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &inc)), None);
+    let failure = counter(CtOp::INC, CT).with_failure(1);
+    assert_eq!(
+        written(&mut rig, &|rig| submit(rig, &failure)),
+        Some((11, 2))
+    );
     let set = counter(CtOp::SET, CT).with_success(100).sets_success(true);
-    assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 1)));
+    assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 2)));
     let event = counter(CtOp::TRIG_EVENT, 0)
         .with_trig_ct(CT)
         .with_threshold(101);
     assert_eq!(
         written(&mut rig, &|rig| submit(rig, &event)),
-        Some((100, 1))
+        Some((100, 2))
     );
     let set = counter(CtOp::TRIG_SET, CT)
         .with_trig_ct(CT)

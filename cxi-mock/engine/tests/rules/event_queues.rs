@@ -17,6 +17,12 @@ fn status(rig: &Rig, eq: u16) -> EqStatus {
     )
 }
 
+fn mask(rig: &mut Rig, masked: bool) {
+    let reader = rig.readers.get_mut(&EQ).unwrap();
+    reader.state.event_int_disable = masked;
+    reader.store(&mut rig.engine, EQ);
+}
+
 #[test]
 fn rule_3_1_events_start_at_byte_64_and_wrap_to_there() {
     let mut rig = quiet();
@@ -136,9 +142,7 @@ fn rules_3_4_3_10_a_block_is_written_again_when_it_is_acknowledged() {
 fn rule_3_5_the_register_word_counts_as_it_is() {
     let mut rig = quiet();
     rig.put(&put(1));
-    let reader = rig.readers.get_mut(&EQ).unwrap();
-    reader.state.event_int_disable = true;
-    reader.store(&mut rig.engine, EQ);
+    mask(&mut rig, true);
     rig.engine.take_effects();
     rig.put(&put(1));
     assert_eq!(rig.engine.take_effects(), []);
@@ -266,16 +270,20 @@ fn rule_3_12_events_wake_unless_masked() {
     rig.put(&put(1));
     assert_eq!(rig.engine.take_effects(), [Effect::Wake(EQ.into())]);
     assert_eq!(rig.engine.take_effects(), []);
-    let reader = rig.readers.get_mut(&EQ).unwrap();
-    reader.state.event_int_disable = true;
-    reader.store(&mut rig.engine, EQ);
+    mask(&mut rig, true);
     rig.put(&put(1));
     assert_eq!(rig.engine.take_effects(), []);
+    assert!(rig.engine.awaits_registers());
     // Unmasked while there is something to read.
-    let reader = rig.readers.get_mut(&EQ).unwrap();
-    reader.state.event_int_disable = false;
-    reader.store(&mut rig.engine, EQ);
+    mask(&mut rig, false);
     assert_eq!(rig.engine.take_effects(), [Effect::Wake(EQ.into())]);
+    // Unmasked while there is not.
+    assert_eq!(rig.events(EQ), [ACK; 2]);
+    rig.engine.take_effects();
+    mask(&mut rig, true);
+    assert!(!rig.engine.awaits_registers());
+    mask(&mut rig, false);
+    assert_eq!(rig.engine.take_effects(), []);
 }
 
 /// Successful events may be suppressed, and lost queues hurt nobody.

@@ -301,6 +301,20 @@ fn rule_10_9_a_rendezvous_of_plain_puts() {
     assert_eq!(event.rlength, 2048);
 }
 
+/// The rest of a message whose first bytes had nowhere to go stays where it is.
+#[test]
+fn a_put_that_fails_starts_no_get() {
+    let mut rig = rig();
+    rig.append(&receive(ONCE));
+    rig.engine.remove_region(1);
+    rig.region_with(2, BUFFER, 0x10_0000, true, true);
+    rig.put(&rendezvous());
+    assert_eq!(rig.events(EQ), [ack(ReturnCode::NO_TRANSLATION)]);
+    let put = (EventType::PUT, ReturnCode::NO_TRANSLATION);
+    assert_eq!(rig.events(TARGET_EQ), [put]);
+    assert_eq!(rig.engine.telemetry().elements[0].offloaded, 0);
+}
+
 /// The end of the get of a PtlTE that has gone is not reported to the one that has its number now.
 #[test]
 fn a_freed_portal_hears_nothing_of_its_get() {

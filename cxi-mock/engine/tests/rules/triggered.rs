@@ -6,20 +6,6 @@ use cxi_hw::{Class, CommandByte, CtCommand, CtOp, EventType, ReturnCode, Trigger
 use crate::quiet;
 use crate::rig::*;
 
-fn trig(op: CtOp, ct: u16, threshold: u64) -> CtCommand {
-    counter(op, ct).with_trig_ct(CT).with_threshold(threshold)
-}
-
-/// A triggered DMA command.
-fn trig_dma(threshold: u64, dma: &[u8]) -> Vec<u8> {
-    let head = trig(CtOp::TRIG_DMA, 0, threshold).with_command(CommandByte::new(
-        Class::CT,
-        2,
-        CtOp::TRIG_DMA.0,
-    ));
-    padded(&[head.encode().as_slice(), dma].concat(), 128)
-}
-
 #[test]
 fn rule_14_1_failures_count_as_well() {
     let mut rig = quiet();
@@ -170,6 +156,21 @@ fn what_belongs_to_others_is_refused() {
         assert_eq!(rig.events(FOREIGN), [], "{command:?}");
         assert_eq!(rig.engine.triggered_in_use(0), 0, "{command:?}");
     }
+}
+
+/// What was due when its queue went does not run, although another queue has the number by then.
+#[test]
+fn a_freed_queue_forgets_what_was_due() {
+    let mut rig = quiet();
+    let wb = rig.add_ct(2);
+    let increment = |threshold| trig(CtOp::TRIG_INC, 2, threshold).with_success(1).encode();
+    rig.submit(TRIGQ, &[&increment(5)]);
+    rig.engine.ring_counter(CT, CounterDoorbell::AddSuccess, 5);
+    rig.add_tx(TRIGQ, true);
+    rig.submit(TRIGQ, &[&increment(9)]);
+    assert_eq!(rig.count(2, wb), (0, 0));
+    assert_eq!(rig.engine.commands_in_flight(TRIGQ), 1);
+    assert_eq!(rig.engine.triggered_in_use(0), 1);
 }
 
 /// A counter that goes takes with it what waited for it.
