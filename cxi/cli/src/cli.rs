@@ -10,7 +10,7 @@ use crate::collectives::cli::CollectivesCommand;
 use crate::deferred::Deferred;
 use crate::devices::DevicesArgs;
 use crate::exit::EXIT_CODES;
-use crate::explain::ExplainCommand;
+use crate::explain::ExplainArgs;
 use crate::integration::IntegrationCommand;
 use crate::job::cli::JobCommand;
 use crate::metrics::MetricsArgs;
@@ -51,8 +51,7 @@ pub(crate) enum Command {
     #[command(subcommand)]
     Job(Deferred<Box<JobCommand>>),
     /// Explain why something does not work, who is in the way, and what to do
-    #[command(subcommand)]
-    Explain(Deferred<ExplainCommand>),
+    Explain(Deferred<ExplainArgs>),
     /// Find problems with the services of this node before a job does
     Audit(Deferred<AuditArgs>),
     /// Manage a pool of VNIs: which job has which, and when each may be reused

@@ -1,10 +1,11 @@
 //! `cxi explain`.
 
-use clap::Subcommand;
+use clap::{Args, Subcommand};
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 use cxi_job::explain::{Explanation, Inquiry};
 use serde::Serialize;
 
+use crate::errnos;
 use crate::exit::Failure;
 use crate::node::{Node, changing, reading};
 use crate::options::Common;
@@ -13,8 +14,18 @@ use crate::service::change::specification;
 use crate::service::cli::CreateArgs;
 use crate::service::found::{Found, amount, vnis, who};
 
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+pub(crate) struct ExplainArgs {
+    /// An errno such as ENOSPC, or a message that names one
+    #[arg(required = true, value_name = "TEXT")]
+    text: Vec<String>,
+    #[command(subcommand)]
+    command: Option<ExplainCommand>,
+}
+
 #[derive(Debug, Subcommand)]
-pub(crate) enum ExplainCommand {
+enum ExplainCommand {
     /// Why a service cannot be created: tries to, and destroys it again (needs CAP_SYS_ADMIN)
     Create(Box<CreateArgs>),
     /// Why you cannot use a service: allocates an LNI, and frees it again
@@ -41,7 +52,10 @@ struct OnNic {
     explanation: Option<Explanation>,
 }
 
-pub(crate) fn run(command: &ExplainCommand, common: &Common) -> Result<Report, Failure> {
+pub(crate) fn run(arguments: &ExplainArgs, common: &Common) -> Result<Report, Failure> {
+    let Some(command) = &arguments.command else {
+        return errnos::explain(&arguments.text);
+    };
     match command {
         ExplainCommand::Create(arguments) => {
             let spec = specification(arguments)?;

@@ -3,13 +3,16 @@
 use std::fs;
 use std::path::Path;
 
+use clap::builder::Resettable;
 use clap_complete::Shell;
 use clap_mangen::Man;
+use roff::{Roff, bold, roman};
 use serde_json::json;
 
 use crate::cli::Cli;
 use crate::deferred;
-use crate::exit::Failure;
+use crate::examples;
+use crate::exit::{EXIT_CODES, Failure};
 use crate::output::Report;
 
 pub(crate) fn completions(shell: Shell) -> Report {
@@ -27,12 +30,42 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
             directory.display()
         )));
     }
-    let mut command = deferred::whole::<Cli>().disable_help_subcommand(true);
+    // The exit codes have a section of their own.
+    let whole = deferred::whole::<Cli>().disable_help_subcommand(true);
+    let mut command = whole.after_help(Resettable::Reset);
     command.build();
     let mut written = Vec::new();
     write_pages(&command, directory, &mut written)?;
     let text: String = written.iter().map(|page| format!("{page}\n")).collect();
     Ok(Report::of(text, "written", &written))
+}
+
+/// What clap does not know: exit codes and examples.
+fn sections(command: &str) -> Roff {
+    let mut roff = Roff::new();
+    roff.control("SH", ["EXIT STATUS"]);
+    for line in EXIT_CODES.lines().skip(1) {
+        match line.trim_start().split_once("  ") {
+            Some((code, meaning)) => {
+                roff.control("TP", [])
+                    .text([bold(code)])
+                    .text([roman(meaning)]);
+            }
+            None => {
+                roff.control("PP", []).text([roman(line)]);
+            }
+        }
+    }
+    let examples = examples::of(command.trim_start_matches("cxi "));
+    if !examples.is_empty() {
+        roff.control("SH", ["EXAMPLES"]);
+    }
+    for (purpose, line) in examples {
+        roff.control("TP", [])
+            .text([roman(*purpose)])
+            .text([bold(*line)]);
+    }
+    roff
 }
 
 /// One page for the command and one for each subcommand, such as `cxi-service-create.1`.
@@ -46,6 +79,8 @@ fn write_pages(
     let cannot = |error: std::io::Error| Failure::unwritten(&path, &error);
     let mut text = Vec::new();
     page.render(&mut text).map_err(cannot)?;
+    let name = command.get_bin_name().unwrap_or_default();
+    sections(name).to_writer(&mut text).map_err(cannot)?;
     fs::write(&path, text).map_err(cannot)?;
     written.push(path.display().to_string());
     for below in command

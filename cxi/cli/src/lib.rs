@@ -16,6 +16,8 @@ mod cli;
 mod collectives;
 mod deferred;
 mod devices;
+mod errnos;
+mod examples;
 mod exit;
 mod explain;
 mod failure;

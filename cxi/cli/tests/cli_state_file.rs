@@ -199,7 +199,14 @@ fn manual_pages_and_completions_are_written() {
     let written = cxi(&["man", &path]).done();
     assert_contains(&written, "cxi-service-create.1");
     let page = fs::read_to_string(directory.path().join("cxi-service-create.1")).unwrap();
-    assert_contains(&page, "vni\\-range");
+    for part in [
+        "vni\\-range",
+        ".SH \"EXIT STATUS\"",
+        ".SH EXAMPLES",
+        "cxi service create \\-\\-from",
+    ] {
+        assert_contains(&page, part);
+    }
     let script = cxi("completions bash").done();
     assert_contains(&script, "complete -F _cxi");
     // Of commands that are defined only when they are named, too.

@@ -1,0 +1,108 @@
+//! Examples of each command, for its manual page.
+
+/// A command, and examples of it: what for, and the command line.
+type Examples = (&'static str, &'static [(&'static str, &'static str)]);
+
+#[rustfmt::skip]
+const EXAMPLES: &[Examples] = &[
+    ("devices", &[
+        ("What the NICs have left", "cxi devices"),
+        ("The rate of codewords, measured for ten seconds", "cxi devices --rates=10s"),
+    ]),
+    ("service list", &[
+        ("With all columns, however wide", "cxi service list -o wide"),
+        ("For a spreadsheet", "cxi service list -o csv"),
+    ]),
+    ("service show", &[
+        ("A service as a specification that can be changed and created again", "cxi service show 2 -d cxi0 --yaml"),
+    ]),
+    ("service create", &[
+        ("For a user, with limits", "cxi service create --uid root --vni 1024 --limit txqs=16:64,tgqs=8:64"),
+        ("From a file", "cxi service create --from service.yaml"),
+    ]),
+    ("service update", &[("Let four LNIs share an RGID", "cxi service update 2 --lnis-per-rgid 4")]),
+    ("service destroy", &[("Wait for processes to end", "cxi service destroy 2 3 --wait 10")]),
+    ("service enable", &[("On one NIC", "cxi service enable 2 -d cxi0")]),
+    ("service disable", &[("On all NICs that have it", "cxi service disable 2")]),
+    ("service usage", &[("Of one service", "cxi service usage 2")]),
+    ("job plan", &[("How many jobs of 16 cores fit", "cxi job plan --cores 16")]),
+    ("job prolog", &[("In a prolog", "cxi job prolog --job 17 --cores 16")]),
+    ("job epilog", &[("In an epilog, waiting for processes that end", "cxi job epilog --job 17 --retry-busy 1m")]),
+    ("job clean", &[("What would be destroyed", "cxi job clean --dry-run")]),
+    ("job env", &[("Into the environment of a shell", "eval \"$(cxi job env --job 17)\"")]),
+    ("job reserve", &[("On the controller", "cxi job reserve 17 --uid root --nodes n[1-4]")]),
+    ("job release", &[("When the job has ended", "cxi job release 17")]),
+    ("job sweep", &[("From a timer", "cxi job sweep -- squeue --noheader --format=%A")]),
+    ("job confirm", &[("For a node that was reinstalled", "cxi job confirm 17 --node n3")]),
+    ("job list", &[("Jobs that wait for nodes", "cxi job list --controller")]),
+    ("job run", &[("A program on two cores", "cxi job run --cores 2 -- ./program")]),
+    ("explain", &[("What an errno means", "cxi explain ENOSPC")]),
+    ("explain create", &[("Who is in the way", "cxi explain create --vni 1024 --limit tles=8:8")]),
+    ("explain open", &[("As the user who cannot", "cxi explain open 2")]),
+    ("explain busy", &[("Before destroying it", "cxi explain busy 2")]),
+    ("audit", &[("With the VNIs of the scheduler", "cxi audit --vni-pool 1024-65535")]),
+    ("vni configure", &[("Make a pool", "cxi vni configure 1024-65535 --rest 30s")]),
+    ("vni reserve", &[("Two VNIs", "cxi vni reserve 17 --count 2")]),
+    ("vni cancel", &[("The job did not start", "cxi vni cancel 17")]),
+    ("vni release", &[("The job has ended", "cxi vni release 17 --nodes n1,n2")]),
+    ("vni confirm", &[("A node's epilog is done", "cxi vni confirm 17 --node n1")]),
+    ("vni show", &[("One job", "cxi vni show 17")]),
+    ("vni reconcile", &[("This machine", "cxi vni reconcile")]),
+    ("collectives reserve", &[("Into the environment of a shell", "eval \"$(cxi collectives reserve 17 --limit 4)\"")]),
+    ("collectives step-end", &[("With the session token from the environment", "cxi collectives step-end 0")]),
+    ("collectives release", &[("The job has ended", "cxi collectives release 17")]),
+    ("collectives sweep", &[("After a crash", "cxi collectives sweep --live-from jobs")]),
+    ("collectives preflight", &[("In the environment of a step", "cxi collectives preflight")]),
+    ("metrics", &[("For node_exporter", "cxi metrics --output /var/lib/node_exporter/cxi.prom")]),
+    ("top", &[("Once, for a script", "cxi top --once")]),
+    ("cdi", &[("For all container runtimes of the machine", "cxi cdi --output")]),
+    ("config check", &[("Of another file", "cxi config check --config ./cxi.toml")]),
+    ("integration install", &[("Into a directory to look at", "cxi integration install slurm --prefix ./slurm")]),
+    ("completions", &[("For this shell", "source <(cxi completions bash)")]),
+    ("man", &[("For this user", "cxi man ~/.local/share/man/man1")]),
+];
+
+/// The examples of a command, such as `service list`.
+pub(crate) fn of(command: &str) -> &'static [(&'static str, &'static str)] {
+    let found = EXAMPLES.iter().find(|(name, _)| *name == command);
+    found.map_or(&[], |(_, examples)| examples)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::Cli;
+    use crate::deferred;
+
+    fn leaves(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+        let mut below = command
+            .get_subcommands()
+            .filter(|below| !below.is_hide_set())
+            .peekable();
+        if below.peek().is_none() {
+            all.push(path.trim_start().to_owned());
+        }
+        below.for_each(|below| leaves(below, &format!("{path} {}", below.get_name()), all));
+    }
+
+    #[test]
+    fn each_command_has_examples_that_are_command_lines_of_it() {
+        let mut commands = Vec::new();
+        leaves(&deferred::whole::<Cli>(), "", &mut commands);
+        assert!(commands.len() > 30, "{commands:?}");
+        for command in &commands {
+            assert!(!of(command).is_empty(), "{command}");
+        }
+        for (command, examples) in EXAMPLES {
+            for (_, line) in *examples {
+                let own = line
+                    .split_once("cxi ")
+                    .map(|(_, own)| own.trim_end_matches([')', '"']));
+                let own = own.filter(|own| own.starts_with(command)).expect(line);
+                let words = std::iter::once("cxi").chain(own.split_whitespace());
+                let parsed = crate::read::command_line(words.map(Into::into));
+                assert_eq!(parsed, Ok(()), "{line}");
+            }
+        }
+    }
+}
