@@ -24,8 +24,9 @@ pub fn run() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error, &arguments),
     };
+    let chosen = cli.common.choose_forms();
     let as_json = cli.common.json;
-    let report = cli.common.choose_log().and_then(|()| execute(&mut cli));
+    let report = chosen.and_then(|()| execute(&mut cli));
     match report.and_then(|report| report.print(as_json)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

@@ -11,6 +11,7 @@ use cxi_ioctl::DriverRelease;
 use cxi_job::settings::Value;
 use cxi_job::site::Access;
 use cxi_job::{IdSet, TenantName};
+use nix::unistd::{Group, User};
 
 use crate::exit::Failure;
 
@@ -105,11 +106,11 @@ pub(crate) fn once_each(limits: &[LimitArg]) -> Result<BTreeMap<Resource, Limit>
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Members and VNIs")]
 pub(crate) struct AccessArgs {
-    /// User who may use the services
-    #[arg(long, value_name = "UID", value_parser = number)]
+    /// User who may use the services, by name or number
+    #[arg(long, value_name = "USER", value_parser = user)]
     uid: Vec<u32>,
-    /// Group that may use them
-    #[arg(long, value_name = "GID", value_parser = number)]
+    /// Group that may use them, by name or number
+    #[arg(long, value_name = "GROUP", value_parser = group)]
     gid: Vec<u32>,
     /// Network namespace that may use them: inode number or a file such as /proc/1/ns/net
     #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]
@@ -202,18 +203,19 @@ impl FromStr for RangeArg {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let parts = text.split_once('=').and_then(|(owner, vnis)| {
-            let (kind, id) = owner.split_once(':')?;
-            let id = id.parse().ok()?;
-            let owner = match kind {
-                "uid" => Member::Uid(id),
-                "gid" => Member::Gid(id),
-                _ => return None,
-            };
-            Some((owner, vnis))
+            let (kind, name) = owner.split_once(':')?;
+            Some((kind, name, vnis))
         });
-        let (owner, vnis) = parts.ok_or_else(|| {
-            format!("invalid range '{text}': expected uid:ID=VNIS or gid:ID=VNIS, such as gid:500=2048-4095")
-        })?;
+        let (owner, vnis) = match parts {
+            Some(("uid", name, vnis)) => (Member::Uid(user(name)?), vnis),
+            Some(("gid", name, vnis)) => (Member::Gid(group(name)?), vnis),
+            _ => {
+                return Err(format!(
+                    "invalid range '{text}': expected uid:USER=VNIS or gid:GROUP=VNIS, such as \
+                     gid:500=2048-4095"
+                ));
+            }
+        };
         let vnis = vnis.parse().map_err(|error| format!("'{vnis}': {error}"))?;
         Ok(Self { owner, vnis })
     }
@@ -222,6 +224,38 @@ impl FromStr for RangeArg {
 /// A duration such as `5m`, `30s` or `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Value::parse(text)
+}
+
+/// A user by name or number.
+pub(crate) fn user(text: &str) -> Result<u32, String> {
+    let find = || Ok(User::from_name(text)?.map(|user| user.uid.as_raw()));
+    id_of("user", text, find)
+}
+
+/// A group by name or number.
+pub(crate) fn group(text: &str) -> Result<u32, String> {
+    let find = || Ok(Group::from_name(text)?.map(|group| group.gid.as_raw()));
+    id_of("group", text, find)
+}
+
+fn id_of(
+    kind: &str,
+    text: &str,
+    find: impl FnOnce() -> nix::Result<Option<u32>>,
+) -> Result<u32, String> {
+    if let Ok(id) = text.parse() {
+        return Ok(id);
+    }
+    match find() {
+        Ok(Some(id)) => Ok(id),
+        Ok(None) => Err(format!(
+            "this machine has no {kind} '{text}': expected a name or a number"
+        )),
+        Err(errno) => Err(format!(
+            "{kind} '{text}' cannot be looked up: {}",
+            errno.desc()
+        )),
+    }
 }
 
 /// An unsigned number.
@@ -309,6 +343,22 @@ mod tests {
             ),
         ] {
             assert_eq!(bad.parse::<LimitArg>().unwrap_err(), message);
+        }
+    }
+
+    #[test]
+    fn users_and_groups_have_names_and_numbers() {
+        assert_eq!((user("root"), group("root")), (Ok(0), Ok(0)));
+        assert_eq!((user("1000"), group("0")), (Ok(1000), Ok(0)));
+        assert_eq!(
+            group("no such").unwrap_err(),
+            "this machine has no group 'no such': expected a name or a number"
+        );
+        let range: RangeArg = "uid:root=64-127".parse().unwrap();
+        assert_eq!(range.owner, Member::Uid(0));
+        for bad in ["gid:=1", "uid:4294967296=1"] {
+            let error = bad.parse::<RangeArg>().unwrap_err();
+            assert!(error.starts_with("this machine has no "), "{error}");
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use cxi::driver::{Capabilities, DetectedRelease, Driver};
-use cxi::{Availability, CounterReading, Device, DeviceId, DeviceInfo, Hardware, Platform};
+use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
 use serde::Serialize;
 
 use crate::args::duration;
@@ -215,7 +215,7 @@ fn address(info: &DeviceInfo) -> String {
     }
 }
 
-fn link(info: &DeviceInfo) -> String {
+pub(crate) fn link(info: &DeviceInfo) -> String {
     if info.link_up {
         format!("up, {} Gbit/s", info.link_speed / 1000)
     } else {
@@ -336,16 +336,20 @@ fn codewords(devices: &[Device], time: Duration) -> Result<Vec<Codewords<f64>>, 
         .collect())
 }
 
-fn read(device: &Device) -> cxi::Result<Codewords<CounterReading>> {
+fn read(device: &Device) -> cxi::Result<Codewords<Counted>> {
+    let read = |name| -> cxi::Result<Counted> {
+        let reading = device.telemetry(name)?;
+        Ok((reading.value, reading.time))
+    };
     Ok(Codewords {
-        good: device.telemetry("hni_pcs_good_cw")?,
-        corrected: device.telemetry("hni_pcs_corrected_cw")?,
-        uncorrected: device.telemetry("hni_pcs_uncorrected_cw")?,
+        good: read("hni_pcs_good_cw")?,
+        corrected: read("hni_pcs_corrected_cw")?,
+        uncorrected: read("hni_pcs_uncorrected_cw")?,
     })
 }
 
 impl Codewords<f64> {
-    fn rates((before, after): (Codewords<CounterReading>, Codewords<CounterReading>)) -> Self {
+    fn rates((before, after): (Codewords<Counted>, Codewords<Counted>)) -> Self {
         Self {
             good: rate(before.good, after.good),
             corrected: rate(before.corrected, after.corrected),
@@ -354,12 +358,15 @@ impl Codewords<f64> {
     }
 }
 
+/// What a counter holds, and when it was read.
+pub(crate) type Counted = (u64, Duration);
+
 /// The counters wrap around; the hardware says when each was read. Two readings of the same moment
 /// say nothing.
 #[allow(clippy::cast_precision_loss, reason = "a rate need not be exact")]
-fn rate(before: CounterReading, after: CounterReading) -> f64 {
-    let time = after.time.saturating_sub(before.time).as_secs_f64();
-    let count = after.value.wrapping_sub(before.value) as f64;
+pub(crate) fn rate((before, start): Counted, (after, end): Counted) -> f64 {
+    let time = end.saturating_sub(start).as_secs_f64();
+    let count = after.wrapping_sub(before) as f64;
     if time > 0.0 { count / time } else { 0.0 }
 }
 

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum as _};
+use anstream::ColorChoice;
+use clap::{Args, ValueEnum};
 use cxi::Host;
 use cxi_ioctl::DriverRelease;
 use cxi_job::settings::Directories;
@@ -15,7 +16,7 @@ use tempfile::TempDir;
 use crate::args::{NicChoice, release};
 use crate::exit::{Exit, Failure};
 use crate::output::log::{self, LogFormat};
-use crate::output::nic_names;
+use crate::output::{Format, nic_names};
 use crate::settings::{self, Settings};
 
 /// Options of every command.
@@ -28,6 +29,21 @@ pub(crate) struct Common {
     /// Print JSON; errors too, one object per line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
+    /// Form of the result [default: table]
+    #[arg(
+        short = 'o',
+        long,
+        global = true,
+        value_name = "FORMAT",
+        conflicts_with = "json"
+    )]
+    format: Option<Format>,
+    /// Print neither warnings nor progress
+    #[arg(short, long, global = true)]
+    quiet: bool,
+    /// Colors on standard output and standard error [default: auto]
+    #[arg(long, global = true, value_name = "WHEN")]
+    color: Option<Color>,
     /// Form of messages on standard error; the environment variable CXI_LOG_FORMAT can also name it
     /// [default: text, or objects without a time with --json]
     #[arg(long, global = true, value_name = "FORMAT")]
@@ -68,9 +84,32 @@ pub(crate) struct Common {
     pub(crate) mock_fault: Vec<FaultSpec>,
 }
 
+/// When to print colors.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Color {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    Always,
+    Never,
+}
+
 impl Common {
-    /// Chooses the form of messages.
-    pub(crate) fn choose_log(&self) -> Result<(), Failure> {
+    /// Chooses the form of results and messages.
+    pub(crate) fn choose_forms(&mut self) -> Result<(), Failure> {
+        self.json |= self.format == Some(Format::Json);
+        if self.json {
+            Format::Json.choose();
+        } else if let Some(format) = self.format {
+            format.choose();
+        }
+        if self.quiet {
+            log::be_quiet();
+        }
+        match self.color {
+            Some(Color::Always) => ColorChoice::Always.write_global(),
+            Some(Color::Never) => ColorChoice::Never.write_global(),
+            Some(Color::Auto) | None => {}
+        }
         let format = match (self.log_format, variable(LOG_FORMAT)) {
             (None, Some(word)) => Some(parse_format(&word)?),
             (option, _) => option,

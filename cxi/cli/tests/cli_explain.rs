@@ -87,7 +87,7 @@ fn an_audit_compares_owners() {
         assert!(said.out.contains(part), "{part}: {}", said.out);
     }
     let said = node.cxi("audit --range=slurm=1-2");
-    assert_contains(&said.err, "expected uid:ID=VNIS");
+    assert_contains(&said.err, "expected uid:USER=VNIS");
 }
 
 #[test]

@@ -3,13 +3,14 @@
 mod common;
 
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::Stdio;
 
 use common::cluster::Cluster;
 use common::{MockNode, assert_contains, command};
-use nix::pty::openpty;
+use nix::pty::{Winsize, openpty};
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use serde_json::Value;
 
 /// A node with a job of user 1000 that a pool knows as 4711.
@@ -180,30 +181,46 @@ fn who_uses_most_stands_first() {
     assert_eq!(users.len(), 1, "disabled services use nothing");
 }
 
+/// Ends by a key or a signal, gives the terminal back, and leaves nothing.
 #[test]
-fn a_terminal_is_shown_it_again_and_again() {
-    let (node, pool) = node_with_a_job();
-    let terminal = openpty(None, None).unwrap();
-    let mock = format!("--mock={}", node.file().display());
-    let mut top = command(&[&mock, "top", &pool, "--interval=10ms"])
-        .stdin(Stdio::null())
-        .stdout(terminal.slave)
-        .spawn()
-        .unwrap();
-    let mut screen = File::from(terminal.master);
-    let mut text = Vec::new();
-    let clear = b"\x1b[H\x1b[2J";
-    while text
-        .windows(clear.len())
-        .filter(|bytes| bytes == clear)
-        .count()
-        < 3
-    {
-        let mut bytes = [0; 4096];
-        let count = screen.read(&mut bytes).unwrap();
-        text.extend(&bytes[..count]);
+fn a_terminal_is_shown_it_until_a_key_or_a_signal() {
+    let (_node, pool) = node_with_a_job();
+    for end in ["q", "SIGTERM"] {
+        let scratch = tempfile::tempdir().unwrap();
+        let size = Winsize {
+            ws_row: 24,
+            ws_col: 80,
+            ws_xpixel: 0,
+            ws_ypixel: 0,
+        };
+        let terminal = openpty(Some(&size), None).unwrap();
+        let mut top = command(&["--mock", "top", &pool, "--interval=10ms"])
+            .env("TMPDIR", scratch.path())
+            .stdin(terminal.slave.try_clone().unwrap())
+            .stdout(terminal.slave)
+            .spawn()
+            .unwrap();
+        let mut screen = File::from(terminal.master);
+        let mut text = Vec::new();
+        let seen = |text: &[u8], part: &str| String::from_utf8_lossy(text).matches(part).count();
+        while seen(&text, "cxi top  ") < 3 {
+            let mut bytes = [0; 4096];
+            let count = screen.read(&mut bytes).unwrap();
+            text.extend(&bytes[..count]);
+        }
+        assert!(fs::read_dir(scratch.path()).unwrap().next().is_some());
+        match end {
+            "q" => screen.write_all(b"q").unwrap(),
+            _ => kill(Pid::from_raw(top.id().try_into().unwrap()), Signal::SIGTERM).unwrap(),
+        }
+        // The end of the terminal reads as an error.
+        while let Ok(count) = screen.read(&mut [0; 4096]) {
+            assert!(count > 0);
+        }
+        assert_eq!(top.wait().unwrap().code(), Some(0), "{end}");
+        assert!(
+            fs::read_dir(scratch.path()).unwrap().next().is_none(),
+            "{end}"
+        );
     }
-    top.kill().unwrap();
-    top.wait().unwrap();
-    assert!(String::from_utf8_lossy(&text).contains("4711"));
 }

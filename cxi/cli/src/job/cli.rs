@@ -10,7 +10,9 @@ use cxi_job::limits::{Multiplier, Subtract};
 use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
 use cxi_job::{FileLock, Filter, IdSet, JobId, NodeName, StepId, TenantName};
 
-use crate::args::{AccessArgs, LimitArg, duration, lnis_per_rgid, number, once_each, word};
+use crate::args::{
+    AccessArgs, LimitArg, duration, group, lnis_per_rgid, number, once_each, user, word,
+};
 use crate::exit::Failure;
 use crate::files;
 use crate::node::{has_no_nic, this_node};
@@ -368,10 +370,10 @@ impl LockArgs {
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// User to run the program as, who may use the services [default: you]
-    #[arg(long, value_name = "UID", value_parser = number)]
+    #[arg(long, value_name = "USER", value_parser = user)]
     pub(crate) uid: Option<u32>,
     /// Group to run the program as [default: the user's]
-    #[arg(long, value_name = "GID", value_parser = number)]
+    #[arg(long, value_name = "GROUP", value_parser = group)]
     pub(crate) gid: Option<u32>,
     /// VNIs, at most 4 [default: the first from 1024 on that no service of this node has]
     #[arg(
@@ -437,7 +439,7 @@ pub(crate) struct ReserveArgs {
     #[arg(long, value_name = "JOB")]
     pub(crate) component: Option<JobId>,
     /// Its user
-    #[arg(long, value_name = "UID", value_parser = number)]
+    #[arg(long, value_name = "USER", value_parser = user)]
     pub(crate) uid: u32,
     /// Its nodes, such as n[1-4]
     #[arg(long, value_name = "NODES")]

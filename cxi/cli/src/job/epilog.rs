@@ -17,7 +17,7 @@ use super::node::{Here, JobNode};
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::Report;
+use crate::output::{Report, log};
 use crate::settings;
 
 pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Failure> {
@@ -245,7 +245,7 @@ impl Progress {
     /// Prints nothing if standard error is not a terminal.
     fn new(json: bool) -> Self {
         Self {
-            shown: !json && io::stderr().is_terminal(),
+            shown: !json && !log::is_quiet() && io::stderr().is_terminal(),
             line: Mutex::new(false),
         }
     }

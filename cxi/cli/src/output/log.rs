@@ -3,6 +3,7 @@
 use std::fmt::Display;
 use std::io::Write as _;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use anstyle::{AnsiColor, Style};
@@ -75,7 +76,7 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
 
 /// Prints warnings as failures are printed.
 pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
-    for message in warnings {
+    for message in warnings.iter().filter(|_| !is_quiet()) {
         print(
             &Message::Warning { message },
             message,
@@ -83,6 +84,18 @@ pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
             as_json,
         );
     }
+}
+
+/// Prints no warnings.
+static QUIET: AtomicBool = AtomicBool::new(false);
+
+/// Leaves out warnings and progress from now on.
+pub(crate) fn be_quiet() {
+    QUIET.store(true, Ordering::Relaxed);
+}
+
+pub(crate) fn is_quiet() -> bool {
+    QUIET.load(Ordering::Relaxed)
 }
 
 fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json: bool) {

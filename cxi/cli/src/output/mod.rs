@@ -1,12 +1,15 @@
 //! What commands print.
 
+mod csv;
 pub(crate) mod log;
 mod text;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, Write};
+use std::sync::OnceLock;
 
+use clap::ValueEnum;
 use serde::{Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
@@ -14,11 +17,58 @@ pub(crate) use log::print_failures;
 use log::print_warnings;
 pub(crate) use text::{Columns, HEADING, Palette, merge, nic_names};
 
-/// The output of a command, for people and for programs.
+/// The form of what commands print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Tables that fit the terminal
+    Table,
+    /// Tables with all columns
+    Wide,
+    /// As --json
+    Json,
+    /// The same as YAML
+    Yaml,
+    /// The list in it as comma-separated values
+    Csv,
+}
+
+static FORMAT: OnceLock<Format> = OnceLock::new();
+
+impl Format {
+    /// Chooses the form for this process.
+    pub(crate) fn choose(self) {
+        // Chosen once, at the start.
+        let _ = FORMAT.set(self);
+    }
+
+    pub(crate) fn chosen() -> Self {
+        FORMAT.get().copied().unwrap_or(Self::Table)
+    }
+
+    /// Whether it is for people.
+    pub(crate) fn is_text(self) -> bool {
+        matches!(self, Self::Table | Self::Wide)
+    }
+
+    fn write(self, text: String, value: &impl Serialize) -> Result<String, Failure> {
+        let written = match self {
+            Self::Table | Self::Wide => return Ok(text),
+            Self::Json => serde_json::to_string_pretty(value)
+                .map(|json| json + "\n")
+                .map_err(|error| error.to_string()),
+            Self::Yaml => serde_saphyr::to_string(value).map_err(|error| error.to_string()),
+            Self::Csv => serde_json::to_value(value)
+                .map(|value| csv::rows(&value))
+                .map_err(|error| error.to_string()),
+        };
+        written.map_err(|error| Failure::failed(format!("cannot write the result: {error}")))
+    }
+}
+
+/// The output of a command, for people or for programs.
 #[derive(Debug)]
 pub(crate) struct Report {
-    text: String,
-    json: Result<String, Failure>,
+    text: Result<String, Failure>,
     failures: Vec<Failure>,
     warnings: Vec<String>,
     /// The exit code, unless it is 0 and something failed.
@@ -46,12 +96,9 @@ impl fmt::Debug for Undo {
 
 impl Report {
     pub(crate) fn new(text: impl Into<String>, json: &impl Serialize) -> Self {
-        let json = serde_json::to_string_pretty(json)
-            .map(|json| json + "\n")
-            .map_err(|error| Failure::failed(format!("cannot write JSON: {error}")));
         Self {
-            json,
-            ..Self::verbatim(text)
+            text: Format::chosen().write(text.into(), json),
+            ..Self::verbatim(String::new())
         }
     }
 
@@ -60,12 +107,10 @@ impl Report {
         Self::new(text, &Member(name, value))
     }
 
-    /// Text that is the same with and without `--json`, such as a generated file.
+    /// Text that is the same in every form, such as a generated file.
     pub(crate) fn verbatim(text: impl Into<String>) -> Self {
-        let text = text.into();
         Self {
-            json: Ok(text.clone()),
-            text,
+            text: Ok(text.into()),
             failures: Vec::new(),
             warnings: Vec::new(),
             code: None,
@@ -130,7 +175,9 @@ impl Report {
 
     /// Puts this in front of the text for people.
     pub(crate) fn before(mut self, text: &str) -> Self {
-        self.text.insert_str(0, text);
+        if let (true, Ok(after)) = (Format::chosen().is_text(), &mut self.text) {
+            after.insert_str(0, text);
+        }
         self
     }
 
@@ -141,8 +188,7 @@ impl Report {
 
     /// Prints all of it; returns the exit code.
     pub(crate) fn print(self, as_json: bool) -> Result<u8, Failure> {
-        let text = if as_json { self.json } else { Ok(self.text) };
-        if let Err(failure) = text.and_then(|text| write_out(&text)) {
+        if let Err(failure) = self.text.and_then(|text| write_out(&text)) {
             let Some(Undo(undo)) = self.undo else {
                 return Err(failure);
             };

@@ -2,12 +2,31 @@
 
 use std::env;
 use std::fmt::Write as _;
+use std::io;
 
 use anstyle::Style;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use cxi::DeviceId;
+use terminal_size::terminal_size_of;
+
+use super::Format;
 
 pub(crate) const HEADING: Style = Style::new().bold();
+
+/// Stands for the columns that a narrow terminal has no room for.
+const CUT: &str = "  ...";
+
+/// How wide tables may be: the variable COLUMNS, or else the width of the terminal; `None` for any
+/// width.
+fn terminal_width() -> Option<usize> {
+    if Format::chosen() != Format::Table {
+        return None;
+    }
+    let named = env::var("COLUMNS").ok();
+    named
+        .and_then(|columns| columns.parse().ok())
+        .or_else(|| Some(terminal_size_of(io::stdout())?.0.0.into()))
+}
 
 /// A table without lines: a heading and rows, with two spaces between columns.
 pub(crate) struct Columns {
@@ -39,15 +58,44 @@ impl Columns {
     }
 
     /// The table, with each line indented by `indent` spaces.
-    pub(crate) fn render(mut self, indent: usize) -> String {
+    ///
+    /// If that is wider than the terminal, the last columns are left out, and the heading says so. Two
+    /// columns stay: a name says nothing without its value.
+    pub(crate) fn render(self, indent: usize) -> String {
+        self.render_within(indent, terminal_width())
+    }
+
+    /// As [`render`](Self::render), for a terminal of this width.
+    pub(crate) fn render_within(mut self, indent: usize, width: Option<usize>) -> String {
         for column in self.table.column_iter_mut() {
             column.set_padding((0, 2));
+        }
+        let mut cut = "";
+        if let Some(width) = width {
+            for last in (2..self.table.column_count()).rev() {
+                let widest = self
+                    .table
+                    .lines()
+                    .map(|line| line.trim_end().chars().count())
+                    .max();
+                if indent + widest.unwrap_or_default() + cut.len() <= width {
+                    break;
+                }
+                if let Some(column) = self.table.column_mut(last) {
+                    column.set_constraint(ColumnConstraint::Hidden);
+                    cut = CUT;
+                }
+            }
         }
         let mut text = String::new();
         for (number, line) in self.table.lines().enumerate() {
             let line = line.trim_end();
-            let style = if number == 0 { HEADING } else { Style::new() };
-            let _ = writeln!(text, "{:indent$}{style}{line}{style:#}", "");
+            let (style, cut) = if number == 0 {
+                (HEADING, cut)
+            } else {
+                (Style::new(), "")
+            };
+            let _ = writeln!(text, "{:indent$}{style}{line}{style:#}{cut}", "");
         }
         text
     }

@@ -1,30 +1,31 @@
 //! `cxi top`: live resource usage by job.
 
+mod screen;
+
+use std::cmp::Ordering;
 use std::io::{self, IsTerminal as _};
-use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use cxi::{DeviceId, Resource, ResourceMap, Vni, VniAccess};
+use cxi::{Device, DeviceId, Resource, ResourceLevel, ResourceMap, Vni, VniAccess};
 use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
 use crate::args::duration;
+use crate::devices::{self, Counted};
 use crate::exit::Failure;
 use crate::job::list::records;
-use crate::node::{Node, reading};
+use crate::node::{Intent, Node, reading};
 use crate::options::Common;
-use crate::output::{Columns, Report, nic_names};
+use crate::output::{Columns, Format, Report, nic_names};
 use crate::service::found::who;
 use crate::service::show::measure;
 use crate::vni::cli::PoolArgs;
-
-/// Moves to the upper left corner and clears the screen.
-const CLEAR: &str = "\x1b[H\x1b[2J";
+use screen::View;
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Print the table once, as is done where standard output is not a terminal
+    /// Print it once, as is done without a terminal
     #[arg(long)]
     once: bool,
     /// How often to refresh
@@ -34,8 +35,35 @@ pub(crate) struct TopArgs {
     pool: PoolArgs,
 }
 
-/// Services for the same members and VNIs, on one NIC or several: a job, mostly.
+/// What a node has in use at a moment.
 #[derive(Serialize)]
+struct Usage {
+    nics: Vec<NicUsage>,
+    users: Vec<User>,
+}
+
+#[derive(Serialize)]
+struct NicUsage {
+    device: DeviceId,
+    link_up: bool,
+    #[serde(skip)]
+    link: String,
+    resources: ResourceMap<ResourceLevel>,
+    /// By [`RATES`]; `None` where the NIC does not count.
+    #[serde(skip)]
+    counters: [Option<Counted>; RATES.len()],
+}
+
+/// What is shown by the second: the heading, and the counters that make it.
+const RATES: [(&str, &[&str]); 4] = [
+    ("Commands/s", &["cq_success_tx_cntr"]),
+    ("Bytes/s", &["hni_sts_tx_ok_octets", "hni_sts_rx_ok_octets"]),
+    ("Errors/s", &["cq_fail_tx_cntr", "pct_spt_timeouts"]),
+    ("Retries/s", &["pct_retry_srb_requests"]),
+];
+
+/// Services for the same members and VNIs, on one NIC or several: a job, mostly.
+#[derive(Clone, Serialize)]
 struct User {
     /// The job that has the VNIs, if a record of this node or the pool of this machine says so.
     job: Option<JobId>,
@@ -49,22 +77,57 @@ struct User {
 }
 
 pub(crate) fn run(arguments: &TopArgs, common: &Common) -> Result<Report, Failure> {
-    let again = io::stdout().is_terminal() && !arguments.once && !common.json;
-    let look = || reading(common, |node| of_node(arguments, node, common));
-    if !again {
-        return look();
+    let terminals = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !terminals || arguments.once || !Format::chosen().is_text() {
+        return reading(common, |node| {
+            let usage = Usage::of(node, &arguments.pool, common)?;
+            let users: Vec<&User> = usage.users.iter().collect();
+            Ok(Report::new(table(&users).render(0), &usage))
+        });
     }
-    loop {
-        look()?.before(CLEAR).print(false)?;
-        thread::sleep(arguments.interval.max(Duration::from_millis(10)));
+    let look = || {
+        let node = Node::open(common, Intent::Read)?;
+        Usage::of(&node, &arguments.pool, common)
+    };
+    screen::show(View::new(arguments.interval), look)?;
+    Ok(Report::verbatim(""))
+}
+
+impl Usage {
+    fn of(node: &Node, pool: &PoolArgs, common: &Common) -> Result<Self, Failure> {
+        let mut users = users(node)?;
+        name_jobs(&mut users, pool, common)?;
+        users.sort_by(by_share);
+        let nics = node.devices().iter().map(NicUsage::of);
+        let nics = nics.collect::<cxi::Result<_>>()?;
+        Ok(Self { nics, users })
     }
 }
 
-fn of_node(arguments: &TopArgs, node: &Node, common: &Common) -> Result<Report, Failure> {
-    let mut users = users(node)?;
-    name_jobs(&mut users, &arguments.pool, common)?;
-    users.sort_by(|one, other| other.share.total_cmp(&one.share));
-    Ok(Report::of(table(&users).render(0), "users", &users))
+/// The largest first.
+fn by_share(one: &User, other: &User) -> Ordering {
+    other.share.total_cmp(&one.share)
+}
+
+impl NicUsage {
+    fn of(device: &Device) -> cxi::Result<Self> {
+        let info = device.info()?;
+        let sum = |names: &[&str]| {
+            names
+                .iter()
+                .try_fold((0, Duration::ZERO), |(sum, _): Counted, name| {
+                    let reading = device.telemetry(name).ok()?;
+                    Some((reading.value.wrapping_add(sum), reading.time))
+                })
+        };
+        Ok(Self {
+            device: device.id(),
+            link_up: info.link_up,
+            link: devices::link(&info),
+            resources: device.availability()?.resources,
+            counters: RATES.map(|(_, names)| sum(names)),
+        })
+    }
 }
 
 /// Who could use something, in order of the NICs and services.
@@ -136,7 +199,7 @@ fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(),
     Ok(())
 }
 
-fn table(users: &[User]) -> Columns {
+fn table(users: &[&User]) -> Columns {
     let resources = Resource::ALL.map(|resource| resource.to_string());
     let mut headings = vec!["Share", "Job", "Who", "VNIs", "NICs"];
     headings.extend(resources.iter().map(String::as_str));

@@ -1,0 +1,453 @@
+//! The screen of `cxi top`, and its keys.
+
+use std::fmt::Write as _;
+use std::io::{self, Write as _};
+use std::mem;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::terminal::{
+    self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
+    enable_raw_mode,
+};
+use crossterm::{cursor, execute, queue};
+use cxi::{DeviceId, Resource};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::flag;
+
+use super::{NicUsage, RATES, Usage, User, by_share, table};
+use crate::devices::rate;
+use crate::exit::Failure;
+use crate::node::this_node;
+use crate::output::{Columns, HEADING};
+
+const DOWN: Style = AnsiColor::Red.on_default();
+/// A user that has most of a resource.
+const FULL: Style = AnsiColor::Yellow.on_default();
+const FULL_SHARE: f64 = 90.0;
+const KEYS: &str = "q quit  s sort  f filter  n NIC  p pause";
+/// How long a signal may go unnoticed.
+const SIGNALS: Duration = Duration::from_millis(100);
+/// Smaller screens show users instead of the resources, and of the keys.
+const ROOM_FOR_RESOURCES: usize = 16;
+const ROOM_FOR_KEYS: usize = 10;
+
+/// What the user chose to see.
+pub(super) struct View {
+    interval: Duration,
+    host: String,
+    /// By share; by job; then by each resource.
+    sort: usize,
+    nic: Option<DeviceId>,
+    filter: String,
+    is_typing: bool,
+    is_paused: bool,
+}
+
+impl View {
+    pub(super) fn new(interval: Duration) -> Self {
+        Self {
+            interval: interval.max(Duration::from_millis(10)),
+            host: this_node().map_or_else(|_| "this node".to_owned(), |name| name.to_string()),
+            sort: 0,
+            nic: None,
+            filter: String::new(),
+            is_typing: false,
+            is_paused: false,
+        }
+    }
+
+    /// What a key does. Returns whether to continue.
+    fn press(&mut self, key: KeyEvent, nics: &[NicUsage]) -> bool {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        match key.code {
+            KeyCode::Char('c') if control => return false,
+            KeyCode::Char(letter) if self.is_typing => self.filter.push(letter),
+            KeyCode::Backspace if self.is_typing => drop(self.filter.pop()),
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc if self.is_typing || !self.filter.is_empty() => {
+                self.filter.clear();
+                self.is_typing = false;
+            }
+            KeyCode::Char('q') | KeyCode::Esc => return false,
+            KeyCode::Char('s') => self.sort = (self.sort + 1) % (2 + Resource::ALL.len()),
+            KeyCode::Char('f' | '/') => self.is_typing = true,
+            KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
+            KeyCode::Char('n') => {
+                let next = nics.iter().map(|nic| nic.device);
+                self.nic = match self.nic {
+                    None => next.min(),
+                    Some(now) => next.filter(|nic| *nic > now).min(),
+                };
+            }
+            _ => {}
+        }
+        true
+    }
+
+    /// The users to show, in order.
+    fn users<'a>(&self, usage: &'a Usage) -> Vec<&'a User> {
+        let is_shown = |user: &&User| {
+            let job = user.job.as_ref().map_or("", |job| job.as_str());
+            let has = |text: &str| text.contains(&self.filter);
+            self.nic.is_none_or(|nic| user.devices.contains(&nic))
+                && (has(job) || has(&user.members) || has(&user.vnis.to_string()))
+        };
+        let mut users: Vec<&User> = usage.users.iter().filter(is_shown).collect();
+        users.sort_by(|one, other| match self.resource() {
+            Some(resource) => other.in_use[resource].cmp(&one.in_use[resource]),
+            None if self.sort == 1 => one.job.cmp(&other.job),
+            None => by_share(one, other),
+        });
+        users
+    }
+
+    fn resource(&self) -> Option<Resource> {
+        let index = self.sort.checked_sub(2)?;
+        Resource::ALL.get(index).copied()
+    }
+
+    fn title(&self, at: SystemTime) -> String {
+        let time = humantime::format_rfc3339_seconds(at);
+        let every = humantime::format_duration(self.interval);
+        let by = match (self.sort, self.resource()) {
+            (_, Some(resource)) => resource.to_string(),
+            (1, None) => "job".to_owned(),
+            _ => "share".to_owned(),
+        };
+        let mut title = format!("cxi top  {}  {time}  every {every}  by {by}", self.host);
+        if let Some(nic) = self.nic {
+            let _ = write!(title, "  {nic}");
+        }
+        if self.is_typing || !self.filter.is_empty() {
+            let caret = if self.is_typing { "_" } else { "" };
+            let _ = write!(title, "  filter: {}{caret}", self.filter);
+        }
+        if self.is_paused {
+            title += "  paused";
+        }
+        title
+    }
+
+    /// The lines of a screen of this size. Rates need an earlier look.
+    fn lines(
+        &self,
+        usage: &Usage,
+        before: Option<&Usage>,
+        at: SystemTime,
+        (width, height): (usize, usize),
+    ) -> Vec<String> {
+        let is_shown = |nic: &&NicUsage| self.nic.is_none_or(|only| only == nic.device);
+        let nics: Vec<&NicUsage> = usage.nics.iter().filter(is_shown).collect();
+        let title: String = self.title(at).chars().take(width).collect();
+        let mut lines = vec![format!("{HEADING}{title}{HEADING:#}")];
+        let styled = |text: String, styles: Vec<Style>| -> Vec<String> {
+            let styles = std::iter::once(Style::new()).chain(styles);
+            let rows = text.lines().zip(styles);
+            rows.map(|(row, style)| format!("{style}{row}{style:#}"))
+                .collect()
+        };
+        let colors = nics
+            .iter()
+            .map(|nic| if nic.link_up { Style::new() } else { DOWN });
+        let rows = rates(&nics, before).render_within(0, Some(width));
+        lines.extend(styled(rows, colors.collect()));
+        if height >= ROOM_FOR_RESOURCES + nics.len() {
+            lines.push(String::new());
+            lines.extend(
+                resources(&nics)
+                    .render_within(0, Some(width))
+                    .lines()
+                    .map(str::to_owned),
+            );
+            lines.push(String::new());
+        }
+        let users = self.users(usage);
+        let full = users.iter().map(|user| {
+            if user.share >= FULL_SHARE {
+                FULL
+            } else {
+                Style::new()
+            }
+        });
+        lines.extend(styled(
+            table(&users).render_within(0, Some(width)),
+            full.collect(),
+        ));
+        let keys = usize::from(height >= ROOM_FOR_KEYS);
+        lines.truncate(height.saturating_sub(keys).max(1));
+        if keys == 1 {
+            lines.resize(height - 1, String::new());
+            lines.push(KEYS.chars().take(width).collect());
+        }
+        lines
+    }
+}
+
+fn rates(nics: &[&NicUsage], before: Option<&Usage>) -> Columns {
+    let mut headings = vec!["NIC", "Link"];
+    headings.extend(RATES.map(|(heading, _)| heading));
+    let mut table = Columns::new(&headings).right(&[2, 3, 4, 5]);
+    for nic in nics {
+        let earlier =
+            before.and_then(|usage| usage.nics.iter().find(|old| old.device == nic.device));
+        let mut row = vec![nic.device.to_string(), nic.link.clone()];
+        row.extend(nic.counters.iter().enumerate().map(|(index, now)| {
+            let pair = earlier.and_then(|nic| nic.counters[index]).zip(*now);
+            pair.map_or_else(
+                || "-".to_owned(),
+                |(before, now)| magnitude(rate(before, now)),
+            )
+        }));
+        table.row(row);
+    }
+    table
+}
+
+/// A rate in four characters or five, such as `12.3M`.
+fn magnitude(rate: f64) -> String {
+    let units = [("G", 1e9), ("M", 1e6), ("k", 1e3)];
+    match units.into_iter().find(|(_, unit)| rate >= *unit) {
+        Some((letter, unit)) => format!("{:.1}{letter}", rate / unit),
+        None => format!("{rate:.0}"),
+    }
+}
+
+/// Over all NICs that are shown.
+fn resources(nics: &[&NicUsage]) -> Columns {
+    let names = Resource::ALL.map(|resource| resource.to_string());
+    let mut headings = vec!["All NICs"];
+    headings.extend(names.iter().map(String::as_str));
+    let numbers: Vec<usize> = (1..headings.len()).collect();
+    let mut table = Columns::new(&headings).right(&numbers);
+    for name in ["In use", "Reserved", "Free"] {
+        let mut row = vec![name.to_owned()];
+        row.extend(Resource::ALL.map(|resource| {
+            let amounts = nics.iter().map(|nic| {
+                let level = &nic.resources[resource];
+                match name {
+                    "In use" => u32::from(level.in_use),
+                    "Reserved" => u32::from(level.reserved),
+                    _ => u32::from(level.reservable),
+                }
+            });
+            amounts.sum::<u32>().to_string()
+        }));
+        table.row(row);
+    }
+    table
+}
+
+/// The terminal as this program needs it, which gets it back at the end.
+struct Terminal;
+
+impl Terminal {
+    fn enter() -> io::Result<Self> {
+        enable_raw_mode()?;
+        let terminal = Self;
+        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+        Ok(terminal)
+    }
+
+    fn draw(lines: &[String]) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        let colored = AutoStream::choice(&out) != ColorChoice::Never;
+        queue!(out, cursor::MoveTo(0, 0))?;
+        for (number, line) in lines.iter().enumerate() {
+            let plain = anstream::adapter::strip_str(line).to_string();
+            write!(out, "{}", if colored { line } else { &plain })?;
+            queue!(out, Clear(ClearType::UntilNewLine))?;
+            if number + 1 < lines.len() {
+                // The terminal is raw.
+                out.write_all(b"\r\n")?;
+            }
+        }
+        queue!(out, Clear(ClearType::FromCursorDown))?;
+        out.flush()
+    }
+}
+
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        // If the terminal is gone, nothing is left to restore.
+        let _ = execute!(io::stdout(), cursor::Show, LeaveAlternateScreen);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// Shows what `look` sees until a key or a signal ends it.
+pub(super) fn show(
+    mut view: View,
+    look: impl Fn() -> Result<Usage, Failure>,
+) -> Result<(), Failure> {
+    let failed = |error: io::Error| Failure::failed(format!("cannot use the terminal: {error}"));
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGTERM, SIGHUP, SIGINT] {
+        flag::register(signal, Arc::clone(&ended)).map_err(failed)?;
+    }
+    let mut usage = look()?;
+    let (mut before, mut at) = (None, SystemTime::now());
+    let mut due = Instant::now() + view.interval;
+    let _terminal = Terminal::enter().map_err(failed)?;
+    while !ended.load(Ordering::Relaxed) {
+        let size = match terminal::size().map_err(failed)? {
+            // A terminal that does not know.
+            (0, _) | (_, 0) => (80, 24),
+            (width, height) => (width.into(), height.into()),
+        };
+        Terminal::draw(&view.lines(&usage, before.as_ref(), at, size)).map_err(failed)?;
+        loop {
+            let wait = due.saturating_duration_since(Instant::now()).min(SIGNALS);
+            let wait = if view.is_paused { SIGNALS } else { wait };
+            if event::poll(wait).map_err(failed)? {
+                match event::read().map_err(failed)? {
+                    Event::Key(key)
+                        if key.kind == KeyEventKind::Press && !view.press(key, &usage.nics) =>
+                    {
+                        return Ok(());
+                    }
+                    _ => {}
+                }
+                break;
+            }
+            if ended.load(Ordering::Relaxed) {
+                break;
+            }
+            if !view.is_paused && Instant::now() >= due {
+                before = Some(mem::replace(&mut usage, look()?));
+                at = SystemTime::now();
+                due = Instant::now() + view.interval;
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use cxi::{ResourceMap, Vni, VniAccess, VniList};
+    use cxi_job::JobId;
+
+    use super::*;
+
+    fn user(job: &str, nic: u32, txqs: u32, share: f64) -> User {
+        let mut in_use = ResourceMap::default();
+        in_use[Resource::Txqs] = txqs;
+        User {
+            job: Some(JobId::new(job).unwrap()),
+            members: format!("uid {job}"),
+            vnis: VniAccess::List(VniList::try_from(vec![Vni::new(1024).unwrap()]).unwrap()),
+            devices: vec![DeviceId::new(nic)],
+            in_use,
+            share,
+        }
+    }
+
+    fn nic(number: u32, count: u64, second: u64) -> NicUsage {
+        let reading = (count, Duration::from_secs(second));
+        NicUsage {
+            device: DeviceId::new(number),
+            link_up: number == 0,
+            link: "up, 200 Gbit/s".to_owned(),
+            resources: ResourceMap::default(),
+            counters: [Some(reading), Some(reading), None, None],
+        }
+    }
+
+    fn usage(count: u64, second: u64) -> Usage {
+        Usage {
+            nics: vec![nic(0, count, second), nic(1, 0, second)],
+            users: vec![user("7", 0, 3, 95.0), user("8", 1, 9, 1.0)],
+        }
+    }
+
+    fn plain(view: &View, size: (usize, usize)) -> Vec<String> {
+        let lines = view.lines(
+            &usage(4_000_000, 12),
+            Some(&usage(0, 10)),
+            SystemTime::UNIX_EPOCH,
+            size,
+        );
+        lines
+            .iter()
+            .map(|line| anstream::adapter::strip_str(line).to_string())
+            .collect()
+    }
+
+    fn view() -> View {
+        let mut view = View::new(Duration::from_secs(2));
+        view.host = "n1".to_owned();
+        view
+    }
+
+    #[test]
+    fn a_small_screen_is_not_exceeded_and_shows_the_first_user() {
+        for size in [(60, 8), (80, 24), (160, 50), (1, 1), (20, 3)] {
+            let lines = plain(&view(), size);
+            assert!(lines.len() <= size.1, "{size:?}: {lines:?}");
+        }
+        let lines = plain(&view(), (60, 8));
+        assert_eq!(
+            lines[0],
+            "cxi top  n1  1970-01-01T00:00:00Z  every 2s  by share"
+        );
+        assert_eq!(
+            lines[2],
+            "cxi0  up, 200 Gbit/s        2.0M     2.0M         -"
+        );
+        assert!(
+            lines[5].contains("95.0%") && lines[5].contains("uid 7"),
+            "{lines:?}"
+        );
+        let large = plain(&view(), (80, 24));
+        assert_eq!(large.last().unwrap(), KEYS);
+        assert!(
+            large.iter().any(|line| line.starts_with("Reserved")),
+            "{large:?}"
+        );
+    }
+
+    #[test]
+    fn keys_sort_filter_choose_and_end() {
+        let now = usage(0, 0);
+        let mut view = view();
+        let jobs = |view: &View| -> String {
+            let users = view.users(&now).into_iter();
+            users
+                .map(|user| user.job.as_ref().unwrap().as_str())
+                .collect()
+        };
+        for (typed, shown, title) in [
+            ("", "78", "by share"),
+            ("sss", "87", "by TXQs"),
+            ("n", "7", "cxi0"),
+            ("n", "8", "cxi1"),
+            ("n", "87", "by TXQs"),
+            ("fqid 8", "", "filter: qid 8_"),
+            ("\u{1b}", "87", "by TXQs"),
+            ("/uid 8\n", "8", "filter: uid 8"),
+            ("p", "8", "paused"),
+        ] {
+            for letter in typed.chars() {
+                let code = match letter {
+                    '\n' => KeyCode::Enter,
+                    '\u{1b}' => KeyCode::Esc,
+                    letter => KeyCode::Char(letter),
+                };
+                assert!(view.press(code.into(), &now.nics), "{typed}");
+            }
+            assert_eq!(jobs(&view), shown, "{typed}");
+            let is = view.title(SystemTime::UNIX_EPOCH);
+            assert!(is.ends_with(title), "{is}");
+        }
+        view.press(KeyCode::Esc.into(), &now.nics);
+        assert!(!view.press(KeyCode::Char('q').into(), &now.nics));
+        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+        assert!(!view.press(control_c, &now.nics));
+    }
+}

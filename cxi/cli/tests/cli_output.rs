@@ -1,0 +1,112 @@
+//! Forms of results and messages: tables that fit, CSV, YAML, colors, and less of them.
+
+mod common;
+
+use common::{MockNode, assert_contains, command, cxi};
+
+/// A node with a service that a table has to show in full.
+fn node() -> MockNode {
+    let node = MockNode::new();
+    node.cxi("service create --uid=root --vni=1024 --tc=best-effort --limit=txqs=1:2")
+        .done();
+    node
+}
+
+fn list(node: &MockNode, options: &str, columns: &str) -> String {
+    let mock = format!("--mock={}", node.file().display());
+    let mut command = command(&format!("{mock} service list {options}"));
+    let output = command.env("COLUMNS", columns).output().unwrap();
+    common::Said::from(output).done()
+}
+
+#[test]
+fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
+    let node = node();
+    let wide = list(&node, "-o wide", "40");
+    assert_contains(&wide, "Limits\n");
+    assert_eq!(
+        wide,
+        list(&node, "", ""),
+        "without a terminal nothing is cut"
+    );
+    for (columns, heading) in [
+        (
+            "70",
+            "NICs    Service  State     Who       VNIs  Traffic classes  ...",
+        ),
+        ("50", "NICs    Service  State     Who       VNIs  ..."),
+        ("20", "NICs    Service  ..."),
+        ("5", "NICs    Service  ..."),
+    ] {
+        let cut = list(&node, "", columns);
+        assert_eq!(cut.lines().next().unwrap(), heading, "{columns}");
+    }
+}
+
+#[test]
+fn results_are_csv_and_yaml_on_request() {
+    let node = node();
+    let csv = list(&node, "-o csv", "40");
+    let heading = csv.lines().next().unwrap();
+    assert!(
+        heading.starts_with("cntr_pool_id,device,enable,id,"),
+        "{heading}"
+    );
+    let row = csv
+        .lines()
+        .find(|line| line.contains("BEST_EFFORT"))
+        .unwrap();
+    assert!(row.starts_with("0,cxi0,true,2,"), "{row}");
+    assert_eq!(csv.lines().count(), 5);
+    let yaml = list(&node, "--format=yaml", "");
+    let json: serde_json::Value = serde_json::from_str(&list(&node, "-o json", "")).unwrap();
+    assert_eq!(json, node.cxi("--json service list").json());
+    let read: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
+    assert_eq!(read, json);
+    // Errors are JSON too, and a generated file is the same in every form.
+    let said = node.cxi("service show 9 -o json");
+    assert!(said.err.starts_with("{\"error\":"), "{}", said.err);
+    assert_eq!(
+        node.cxi("service show 2 --yaml -o csv").done(),
+        node.cxi("service show 2 --yaml").done()
+    );
+}
+
+#[test]
+fn colors_and_warnings_are_as_chosen() {
+    let node = node();
+    let colored = node.cxi("service list --color=always").done();
+    assert!(colored.starts_with("\u{1b}[1mNICs"), "{colored}");
+    assert!(
+        !node
+            .cxi("service list --color never")
+            .done()
+            .contains('\u{1b}')
+    );
+    let create = "service create --uid=7 --vni=1024";
+    assert_contains(&node.cxi(create).err, "warning: ");
+    assert_eq!(node.cxi(&format!("-q {create}")).err, "");
+    let failed = node.cxi("-q service show 99").err;
+    assert!(failed.starts_with("error: "), "{failed}");
+}
+
+#[test]
+fn an_errno_is_explained_with_commands() {
+    cxi("explain ENOSPC").prints(
+        "ENOSPC (28): Not enough of a resource is left: on the NIC for what the service reserves, or in the \
+         service for what a process allocates. TLE pools (three for services) and RGIDs run out too.\n  \
+         cxi devices\n  cxi service usage\n  cxi job plan --cores N\n  \
+         cxi explain create --vni VNI --limit txqs=16:64\n",
+    );
+    let pasted = cxi(&[
+        "explain",
+        "error: cxi0: SVC_DESTROY: the driver refused with ebusy (Device or resource busy)",
+        "--json",
+    ]);
+    assert_eq!(pasted.json()["errnos"][0]["number"], 16);
+    cxi("explain opne 3").failed(
+        5,
+        "error: 'opne 3' names no errno of the driver: expected one of EPERM,",
+    );
+    cxi("explain").failed(2, "");
+}
