@@ -1,5 +1,7 @@
 //! The command line.
 
+use std::env;
+use std::ffi::OsString;
 use std::iter;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,7 +9,8 @@ use std::sync::Arc;
 
 use clap::{Args, Parser, Subcommand};
 
-use super::cluster::ClusterArguments;
+use super::agent;
+use super::cluster::{ClusterArguments, MpiArguments};
 use super::control::Connection;
 use super::control::Control;
 use super::error::{ServeError, print, say};
@@ -51,6 +54,8 @@ enum Command {
     },
     /// Serve several nodes on one fabric until SIGTERM, or run a program on each of them
     Cluster(ClusterArguments),
+    /// Run an MPI launcher on a cluster, as a job of a scheduler
+    Mpi(MpiArguments),
     /// Run a program on a node that is served
     Enter {
         #[command(flatten)]
@@ -86,6 +91,20 @@ enum Command {
         #[command(flatten)]
         program: Program,
     },
+    /// Run a command on another node of the cluster, as ssh does
+    ///
+    /// On a node, where launchers find it as `ssh`, too. The command goes through a shell there,
+    /// with this environment and directory. Options of ssh have no effect, except -n.
+    Rsh {
+        /// Options, the node, and the command
+        #[arg(
+            value_name = "HOST COMMAND",
+            required = true,
+            trailing_var_arg = true,
+            allow_hyphen_values = true
+        )]
+        words: Vec<OsString>,
+    },
     /// Be process 1 of a node
     #[command(hide = true)]
     Init,
@@ -103,8 +122,14 @@ struct ServedNode {
 
 /// Runs the command.
 pub(crate) fn main() -> ExitCode {
-    let arguments = Arguments::parse();
-    match run(arguments.command) {
+    let mut words = env::args_os();
+    let name = words.next().map(PathBuf::from).unwrap_or_default();
+    let done = match name.file_name() {
+        // On the nodes of a job it has this name, too.
+        Some(name) if name == "ssh" => agent::ssh(&words.collect::<Vec<_>>()),
+        _ => run(Arguments::parse().command),
+    };
+    match done {
         Ok(status) => ExitCode::from(status),
         Err(error) => {
             say(format_args!("{error}"));
@@ -125,6 +150,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
                 program: &program.program,
                 variables,
                 place: None,
+                label: None,
             };
             let status = launch::run(&[launch], &signals, None)?;
             running.end();
@@ -139,6 +165,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             Ok(0)
         }
         Command::Cluster(arguments) => arguments.run(),
+        Command::Mpi(arguments) => arguments.run(),
         Command::Enter {
             node: ServedNode { dir, node },
             outlive,
@@ -155,6 +182,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
                     .chain(node)
                     .collect(),
                 place: Some(Arc::new(place)),
+                label: None,
             };
             if outlive {
                 return launch::outlive(&launch);
@@ -182,6 +210,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             program,
         } => launch::guard(parent, more, &program.program),
         Command::Start { program } => launch::start(&program.program),
-        Command::Init => launch::init(),
+        Command::Rsh { words } => agent::ssh(&words),
+        Command::Init => agent::init(),
     }
 }

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -172,6 +172,9 @@ pub(crate) trait Served: Send + Sync {
     /// The namespaces of a node.
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String>;
 
+    /// A socket to process 1 of a node, which starts programs.
+    fn shell(&self, node: Option<&str>) -> Result<OwnedFd, String>;
+
     /// Starts a job that ends when the returned value is dropped, if jobs need anything here.
     fn start_job(&self) -> Result<Option<Box<dyn Job>>, String>;
 
@@ -194,6 +197,13 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
                 node,
                 order: Order::Namespaces,
             }) => hand_over(connection, served.namespaces(node.as_deref())),
+            Ok(Request {
+                node,
+                order: Order::Shell,
+            }) => match served.shell(node.as_deref()) {
+                Ok(shell) => send(connection, &Ok(Value::Null), &[shell.as_fd()]),
+                Err(error) => send(connection, &Err(error), &[]),
+            },
             Ok(Request {
                 node,
                 order: Order::Packets { .. },
@@ -316,6 +326,13 @@ impl Connection {
         namespaces.ok_or_else(|| {
             ServeError::Input("the node did not hand over its namespaces".to_owned())
         })
+    }
+
+    /// A socket to process 1 of a node.
+    pub(crate) fn shell(&self, node: &str) -> Result<OwnedFd, ServeError> {
+        let (_, fds) = self.exchange(Some(node), Order::Shell)?;
+        let shell = fds.into_iter().next();
+        shell.ok_or_else(|| ServeError::Input("the node did not hand over a socket".to_owned()))
     }
 
     fn exchange(

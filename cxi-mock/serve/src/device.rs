@@ -1,13 +1,14 @@
 //! The character device: what `open`, `write` and `close` of `/dev/cxiN` do.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
 
-use cxi_ioctl::{DriverRelease, Effect, Errno, Object, Opcode};
+use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
@@ -71,6 +72,7 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
         function: function.number,
         inode,
         backing,
+        misunderstood: AtomicBool::new(false),
     }));
     match id {
         Some(id) => reply.opened_passthrough(handle, FLAGS, &id),
@@ -119,7 +121,10 @@ impl Call {
     fn submit(&self, server: &Arc<Server>) -> Result<usize, Errno> {
         let Caller { pid, uid, gid } = self.caller;
         let opcode = self.opcode();
-        let release = self.file.client.nic().config().release;
+        if opcode == Opcode::LNI_ALLOC {
+            self.settle_release(server);
+        }
+        let release = self.file.client.nic().release();
         if release >= DriverRelease::Main && self.command.len() < HEADER {
             memory::check_written_from(pid, HEADER)?;
         }
@@ -136,6 +141,20 @@ impl Call {
         self.file
             .client
             .write(&credentials, &self.command, &mut buffers)
+    }
+
+    /// Under `--release auto` the driver is the one that the program's library is written for,
+    /// which the length of this command tells. Otherwise the file remembers that they differ.
+    fn settle_release(&self, server: &Server) {
+        let nic = self.file.client.nic();
+        let form = match self.command.len() {
+            24 => LniForm::Long,
+            16 => LniForm::Short,
+            _ => return,
+        };
+        let fits = LniForm::for_release(nic.release()) == form
+            || (server.release_follows && nic.follow(form));
+        self.file.misunderstood.store(!fits, Ordering::Relaxed);
     }
 
     /// A command that is too short for an opcode counts as one with an unused number.

@@ -5,17 +5,16 @@
 //! are killed, even at once, the one that is left ends the program and all its descendants.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::Command;
 use std::sync::{Arc, mpsc};
-use std::thread;
+use std::thread::{self, JoinHandle};
 
 use clap::Args;
 use nix::errno::Errno;
-use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::prctl::{set_child_subreaper, set_pdeathsig};
 use nix::sys::signal::{SigSet, Signal, kill};
@@ -26,7 +25,6 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::children;
 use super::error::{Doing, ServeError, say};
 use super::namespaces::Namespaces;
-use super::privileges::mount_refused;
 
 /// Exit status of a program that was killed with its node.
 const EXIT_KILLED: u8 = 137;
@@ -34,9 +32,6 @@ const EXIT_KILLED: u8 = 137;
 const EXIT_CANNOT_RUN: u8 = 126;
 /// Exit status when there is no such program.
 const EXIT_NOT_FOUND: u8 = 127;
-
-/// What process 1 of a node says when programs can run there.
-pub(crate) const READY: &[u8] = b"ready\n";
 
 /// This program, even if its file has been replaced or hidden.
 pub(crate) const SELF: &str = "/proc/self/exe";
@@ -66,6 +61,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) variables: Vec<(String, OsString)>,
     /// The node that it runs on; none for where this process is.
     pub(crate) place: Option<Arc<Namespaces>>,
+    /// What to print before each line of its output.
+    pub(crate) label: Option<String>,
 }
 
 impl Launch<'_> {
@@ -85,9 +82,10 @@ pub(crate) fn run(
     signals: &Signals,
     lifeline: Option<&UnixStream>,
 ) -> Result<u8, ServeError> {
+    let mut copies = Vec::new();
     let mut guards = launches
         .iter()
-        .map(start_guard)
+        .map(|launch| start_guard(launch, &mut copies))
         .collect::<Result<Vec<_>, _>>()?;
     let mut status = 0;
     while !guards.is_empty() {
@@ -120,11 +118,43 @@ pub(crate) fn run(
         }
     }
     children::kill_all();
+    for copy in copies {
+        let _ = copy.join();
+    }
     Ok(status)
 }
 
+/// Prints a label before each line of what a program prints.
+fn label(
+    command: &mut Command,
+    label: &str,
+    copies: &mut Vec<JoinHandle<()>>,
+) -> Result<(), ServeError> {
+    let what = || "print labels".to_owned();
+    let (output, writes) = io::pipe().doing(what)?;
+    let (errors, writes_errors) = io::pipe().doing(what)?;
+    command.stdout(writes).stderr(writes_errors);
+    let prefix = format!("[{label}] ");
+    let of_errors = prefix.clone();
+    copies.push(thread::spawn(move || copy(&prefix, output, io::stdout())));
+    copies.push(thread::spawn(move || {
+        copy(&of_errors, errors, io::stderr());
+    }));
+    Ok(())
+}
+
+fn copy(prefix: &str, from: impl io::Read, mut to: impl Write) {
+    let mut from = BufReader::new(from);
+    let mut line = Vec::new();
+    while matches!(from.read_until(b'\n', &mut line), Ok(length) if length > 0) {
+        // In one piece, as others print too.
+        let _ = to.write_all(&[prefix.as_bytes(), &line].concat());
+        line.clear();
+    }
+}
+
 /// Starts the guard of a program.
-fn start_guard(launch: &Launch<'_>) -> Result<Pid, ServeError> {
+fn start_guard(launch: &Launch<'_>, copies: &mut Vec<JoinHandle<()>>) -> Result<Pid, ServeError> {
     // A parent in another PID namespace is not visible.
     let parent = match &launch.place {
         Some(place) if place.has_pids() => Pid::from_raw(0),
@@ -132,12 +162,17 @@ fn start_guard(launch: &Launch<'_>) -> Result<Pid, ServeError> {
     };
     let mut command = guarding(parent, 1, launch.program);
     command.envs(launch.variables());
+    if let Some(text) = &launch.label {
+        label(&mut command, text, copies)?;
+    }
     let Some(place) = launch.place.clone() else {
         return spawn(&mut command);
     };
     let (sender, started) = mpsc::sync_channel(1);
     let start = move || {
         let guard = place.join().and_then(|()| spawn(&mut command));
+        // With it, this process's end of what the program prints to.
+        drop(command);
         let _ = sender.send(guard);
         // The guard would end with the thread that started it.
         loop {
@@ -252,6 +287,7 @@ pub(crate) fn start(program: &[OsString]) -> Result<u8, ServeError> {
         program,
         variables: Vec::new(),
         place: None,
+        label: None,
     }))
 }
 
@@ -274,24 +310,6 @@ fn cannot_run(name: &OsStr, error: &io::Error) -> u8 {
         io::ErrorKind::NotFound => EXIT_NOT_FOUND,
         _ => EXIT_CANNOT_RUN,
     }
-}
-
-/// Process 1 of a node with PID namespace: makes its `/proc`, says that the node is ready, and
-/// reaps orphans until the server closes the input, or is gone. Then the kernel ends all processes
-/// of the node.
-pub(crate) fn init() -> Result<u8, ServeError> {
-    let signals = Signals::take()?;
-    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
-    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)
-        .map_err(|errno| mount_refused("a /proc of the node's own", errno))?;
-    let (input, mut output) = (io::stdin(), io::stdout());
-    let said = output.write_all(READY).and_then(|()| output.flush());
-    said.doing(|| "say that the node is ready".to_owned())?;
-    while let Wakeup::Signals = wait(&signals, Some(input.as_fd()))? {
-        while signals.next().is_some() {}
-        children::reap();
-    }
-    Ok(0)
 }
 
 enum Wakeup {
@@ -319,7 +337,7 @@ fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Wakeup, S
 }
 
 /// This command again, for a program.
-fn this(arguments: &[&str], program: &[OsString]) -> Command {
+pub(crate) fn this(arguments: &[&str], program: &[OsString]) -> Command {
     let mut command = Command::new(SELF);
     command.arg0("cxi-mock").args(arguments);
     command.arg("--").args(program);

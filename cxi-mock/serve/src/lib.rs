@@ -9,6 +9,7 @@
 )]
 
 mod addresses;
+mod agent;
 mod children;
 mod cli;
 mod cluster;

@@ -92,7 +92,7 @@ impl Node {
             .filter(|kind| *kind != NamespaceKind::Net || network.is_some())
             .collect();
         let node = Self {
-            watch: Watch::start(Arc::clone(&server), capture)?,
+            watch: Watch::start(Arc::clone(&server), capture, common.traffic.clone())?,
             server,
             places,
             network,

@@ -22,6 +22,9 @@ pub(crate) enum Order {
     /// Hand over the namespaces.
     #[command(skip)]
     Namespaces,
+    /// Hand over a socket to process 1.
+    #[command(skip)]
+    Shell,
     /// Announce a job that runs until the connection ends; answers its variables.
     #[command(skip)]
     Job,

@@ -1,5 +1,6 @@
 //! Executes the orders that a node gets through its socket.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -20,6 +21,11 @@ impl Served for Node {
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String> {
         only_node(node)?;
         Ok(Arc::clone(Node::namespaces(self)))
+    }
+
+    fn shell(&self, node: Option<&str>) -> Result<OwnedFd, String> {
+        only_node(node)?;
+        Err("this is one node: start several with cxi-mock cluster".to_owned())
     }
 
     fn start_job(&self) -> Result<Option<Box<dyn Job>>, String> {
@@ -45,7 +51,7 @@ impl Node {
     pub(crate) fn execute_order(&self, order: &Order) -> Result<Value, String> {
         match order {
             // The socket answers these.
-            Order::Namespaces | Order::Packets { .. } | Order::Job => {}
+            Order::Namespaces | Order::Shell | Order::Packets { .. } | Order::Job => {}
             Order::State => return self.state(),
             Order::Cluster(_) => {
                 return Err("this is one node: start several with cxi-mock cluster".to_owned());

@@ -10,7 +10,7 @@ use fuser::{INodeNo, ReplyOpen};
 use cxi_ioctl::{Errno, PciAddress};
 
 use super::credentials::Authority;
-use super::error::ServeError;
+use super::error::{ServeError, say};
 use super::interrupts::Interrupts;
 use super::namespaces::Home;
 use super::setup::{Doorbells, NicArguments};
@@ -18,6 +18,7 @@ use super::sysfs;
 use super::trace::Trace;
 use super::trap::Traps;
 use super::tree::Tree;
+use super::watch::Traffic;
 use super::windows::Backing;
 use cxi_mock::{Client, Nic};
 
@@ -100,6 +101,22 @@ pub(crate) struct OpenFile {
     pub(crate) inode: INodeNo,
     /// What programs map, if they can.
     pub(crate) backing: Option<Backing>,
+    /// Its last LNI_ALLOC was one of another release.
+    pub(crate) misunderstood: AtomicBool,
+}
+
+impl Drop for OpenFile {
+    /// Not at the command: this project's libraries try both forms.
+    fn drop(&mut self) {
+        if self.misunderstood.load(Ordering::Relaxed) {
+            say(format_args!(
+                "a program's libcxi and the driver of cxi{} are of different releases (LNI_ALLOC \
+                 has another length), so it got no LNI: the driver is {}; try --release auto",
+                self.function,
+                self.client.nic().release()
+            ));
+        }
+    }
 }
 
 impl OpenFile {
@@ -114,6 +131,10 @@ pub(crate) struct Common {
     /// Where capabilities count.
     pub(crate) authority: Authority,
     pub(crate) doorbells: Doorbells,
+    /// The driver is of the release that programs are written for.
+    pub(crate) release_follows: bool,
+    /// What NICs have received.
+    pub(crate) traffic: Traffic,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
     /// Where threads look at processes.
@@ -126,6 +147,8 @@ impl Common {
         Ok(Self {
             authority: arguments.authority(),
             doorbells: arguments.doorbells,
+            release_follows: arguments.release_follows(),
+            traffic: Traffic::default(),
             cleanup: !arguments.manual_cleanup,
             home: Home::here()?,
         })
@@ -141,6 +164,8 @@ pub(crate) struct Server {
     pub(crate) module: Tree,
     /// Where capabilities count.
     pub(crate) authority: Authority,
+    /// The driver is of the release that programs are written for.
+    pub(crate) release_follows: bool,
     /// Where commands are recorded.
     pub(crate) trace: Option<Trace>,
     /// What wait objects report to programs that poll them.
@@ -197,6 +222,7 @@ impl Server {
             functions,
             module: sysfs::describe_module(nics),
             authority: common.authority,
+            release_follows: common.release_follows,
             trace,
             interrupts: Interrupts::default(),
             traps: Traps::new(common.doorbells),

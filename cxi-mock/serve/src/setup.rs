@@ -2,10 +2,11 @@
 //! they name.
 
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
 use cxi::{Device, DeviceId, ServiceSpec};
-use cxi_ioctl::DriverRelease;
+use cxi_ioctl::{DriverRelease, UnknownRelease};
 use cxi_mock::{Credentials, MockNode, ModuleParameters, NicConfig};
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
@@ -161,6 +162,29 @@ pub(crate) enum Doorbells {
     Poll,
 }
 
+/// Which release the driver is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Release {
+    /// The one that programs are written for.
+    Auto,
+    /// This one.
+    Is(DriverRelease),
+}
+
+impl FromStr for Release {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            name => name
+                .parse()
+                .map(Self::Is)
+                .map_err(|error: UnknownRelease| format!("{error}, or auto")),
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct NicArguments {
     /// Number of NICs of a node [default: 1, or as in the configuration]
@@ -177,9 +201,10 @@ pub(crate) struct NicArguments {
     /// --from`, with --- between them
     #[arg(long, value_name = "FILE")]
     pub(crate) preset: Option<PathBuf>,
-    /// Driver release
+    /// Driver release, or auto: shs-14.0.1 until a program allocates an LNI, then the one that its
+    /// libcxi is written for [default: auto, or as in the configuration]
     #[arg(long, value_name = "RELEASE")]
-    pub(crate) release: Option<DriverRelease>,
+    pub(crate) release: Option<Release>,
     /// Inject a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
@@ -226,8 +251,16 @@ impl NicArguments {
     pub(crate) fn says_what(&self) -> bool {
         self.nics.is_some()
             || self.config.is_some()
-            || self.release.is_some()
+            || matches!(self.release, Some(Release::Is(_)))
             || !self.set.is_empty()
+    }
+
+    /// Whether the release is the one that programs are written for.
+    pub(crate) fn release_follows(&self) -> bool {
+        match self.release {
+            Some(release) => release == Release::Auto,
+            None => self.config.is_none(),
+        }
     }
 
     /// Where capabilities count.
@@ -240,7 +273,7 @@ impl NicArguments {
     }
 
     fn adjust(&self, config: &mut NicConfig) -> Result<(), ServeError> {
-        if let Some(release) = self.release {
+        if let Some(Release::Is(release)) = self.release {
             config.release = release;
         }
         self.set

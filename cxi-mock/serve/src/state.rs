@@ -27,7 +27,7 @@ impl Node {
                 Ok(json!({
                     "device": function.device_name(),
                     "pci_address": function.address.to_string(),
-                    "release": nic.config().release.name(),
+                    "release": nic.release().name(),
                     "plugged": !nic.faults().is_unplugged(),
                     "link_up": nic.hardware().is_link_up(),
                     "windows": windows,

@@ -12,10 +12,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cxi_engine::{Observer, PortalSnapshot, Telemetry};
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::device::DevInfoUse;
+use cxi_ioctl::{DriverRelease, Errno, LniForm};
 
 use crate::data_path::DataPath;
+use crate::rules::Rules;
 use crate::{
     Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig, NicState,
 };
@@ -75,6 +76,35 @@ impl Nic {
     #[must_use]
     pub fn config(&self) -> &NicConfig {
         &self.config
+    }
+
+    /// The release of the driver: that of the configuration, unless [`follow`](Self::follow) has
+    /// changed it.
+    #[must_use]
+    pub fn release(&self) -> DriverRelease {
+        self.device().rules.release
+    }
+
+    /// Goes on as the driver whose LNI_ALLOC has this form, SHS 14.0.1 or the development branch,
+    /// and keeps its services. Returns whether the form is understood now: it is not if the driver
+    /// is older, or if there are LNIs, which the other driver would not know.
+    pub fn follow(&self, form: LniForm) -> bool {
+        let mut device = self.device();
+        let other = match form {
+            LniForm::Long => DriverRelease::Main,
+            _ => DriverRelease::Shs14_0_1,
+        };
+        let release = device.rules.release;
+        if LniForm::for_release(release) == form {
+            return true;
+        }
+        let idle = device.lnis.live.count() == 0 && device.lnis.ending.is_empty();
+        // These two keep services, profiles and numbers alike, so the records stay valid.
+        let alike = release >= DriverRelease::Shs14_0_1 && idle;
+        if alike {
+            device.rules = Rules::of(other);
+        }
+        alike
     }
 
     /// Opens the physical function.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::{Cluster, MOST_NODES};
+use super::{Cluster, MOST_NODES, mpi};
 use crate::control::Connection;
 use crate::control::{Control, Served as _};
 use crate::error::{ServeError, say};
@@ -23,8 +23,9 @@ const RANK_VARIABLE: &str = "CXI_MOCK_RANK";
 /// How many were started together.
 const RANKS_VARIABLE: &str = "CXI_MOCK_RANKS";
 
+/// What a cluster is.
 #[derive(Debug, Args)]
-pub(crate) struct ClusterArguments {
+pub(crate) struct ClusterOptions {
     /// Number of nodes [default: 2, or as in the configuration]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=i64::from(MOST_NODES)))]
     pub(super) nodes: Option<u16>,
@@ -42,6 +43,12 @@ pub(crate) struct ClusterArguments {
         reason = "an option whose value is optional, to clap"
     )]
     pub(super) fabric_manager: Option<Option<PathBuf>>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ClusterArguments {
+    #[command(flatten)]
+    options: ClusterOptions,
     /// Directory for `run`, `enter` and `ctl`; programs find it in CXI_MOCK_DIR
     #[arg(long, value_name = "DIR", env = DIR_VARIABLE, global = true)]
     dir: Option<PathBuf>,
@@ -60,6 +67,9 @@ enum ClusterCommand {
         /// Only on these nodes, such as n1,n3
         #[arg(long, value_name = "NODES", value_delimiter = ',')]
         on: Vec<String>,
+        /// Print the number of the process before each line
+        #[arg(long)]
+        label: bool,
         #[command(flatten)]
         program: Program,
     },
@@ -69,21 +79,14 @@ impl ClusterArguments {
     pub(crate) fn run(self) -> Result<u8, ServeError> {
         match &self.command {
             None => self.serve(),
-            Some(ClusterCommand::Run { on, program }) => match &self.dir {
-                Some(dir) if !self.makes_one() => run_there(dir, on, program),
-                _ => self.run_here(on, program),
-            },
+            Some(ClusterCommand::Run { on, label, program }) => {
+                mpi::warn_of_ranks_alone(&program.program);
+                match &self.dir {
+                    Some(dir) if !self.options.makes_one() => run_there(dir, on, *label, program),
+                    _ => self.run_here(on, *label, program),
+                }
+            }
         }
-    }
-
-    /// Whether anything is said of a cluster to make.
-    fn makes_one(&self) -> bool {
-        self.says_what() || self.files.any() || self.fabric_manager.is_some() || self.as_user
-    }
-
-    /// Whether anything says what the nodes are.
-    pub(super) fn says_what(&self) -> bool {
-        self.nodes.is_some() || self.nics.says_what()
     }
 
     fn serve(&self) -> Result<u8, ServeError> {
@@ -96,7 +99,7 @@ impl ClusterArguments {
         })?;
         let signals = Signals::take()?;
         let control = Control::open(dir)?;
-        let cluster = Cluster::start(self)?;
+        let cluster = Cluster::start(&self.options)?;
         let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
         launch::until_ended(&signals)?;
         cluster.end();
@@ -104,12 +107,12 @@ impl ClusterArguments {
     }
 
     /// Runs a program on a cluster that exists for as long as the program runs.
-    fn run_here(&self, on: &[String], program: &Program) -> Result<u8, ServeError> {
+    fn run_here(&self, on: &[String], label: bool, program: &Program) -> Result<u8, ServeError> {
         let signals = Signals::take()?;
         launch::adopt_orphans()?;
         let control = self.dir.as_deref().map(Control::open).transpose()?;
         let dir = control.as_ref().map(|control| control.variable().1);
-        let cluster = Cluster::start(self)?;
+        let cluster = Cluster::start(&self.options)?;
         let place = |node: &str| cluster.namespaces(Some(node)).map_err(ServeError::Input);
         let places = places(on, cluster.nodes_up(), place)?;
         let serve = |control: Control| control.serve(Arc::<Cluster>::clone(&cluster));
@@ -119,15 +122,27 @@ impl ClusterArguments {
             None
         });
         let job_variables = job.as_ref().map(|job| job.variables()).unwrap_or_default();
-        let launches = launches(&places, program, dir, job_variables);
+        let launches = launches(&places, label, program, dir, job_variables);
         let status = launch::run(&launches, &signals, None)?;
         cluster.end();
         Ok(status)
     }
 }
 
+impl ClusterOptions {
+    /// Whether anything is said of a cluster to make.
+    fn makes_one(&self) -> bool {
+        self.says_what() || self.files.any() || self.fabric_manager.is_some() || self.as_user
+    }
+
+    /// Whether anything says what the nodes are.
+    pub(super) fn says_what(&self) -> bool {
+        self.nodes.is_some() || self.nics.says_what()
+    }
+}
+
 /// Runs a program on a cluster that is served.
-fn run_there(dir: &Path, on: &[String], program: &Program) -> Result<u8, ServeError> {
+fn run_there(dir: &Path, on: &[String], label: bool, program: &Program) -> Result<u8, ServeError> {
     let connection = Connection::open(dir)?;
     let up = connection.send(None, Order::Cluster(ClusterOrder::Nodes))?;
     let up: Vec<String> = serde_json::from_value(up).unwrap_or_default();
@@ -144,7 +159,13 @@ fn run_there(dir: &Path, on: &[String], program: &Program) -> Result<u8, ServeEr
         Value::Null
     });
     let job_variables: Vec<Variable> = serde_json::from_value(job).unwrap_or_default();
-    let launches = launches(&places, program, Some(dir.into_os_string()), &job_variables);
+    let launches = launches(
+        &places,
+        label,
+        program,
+        Some(dir.into_os_string()),
+        &job_variables,
+    );
     launch::run(&launches, &signals, Some(connection.lifeline()))
 }
 
@@ -170,6 +191,7 @@ fn places(
 
 fn launches<'a>(
     places: &[(String, Arc<Namespaces>)],
+    label: bool,
     program: &'a Program,
     dir: Option<OsString>,
     of_job: &[Variable],
@@ -190,6 +212,7 @@ fn launches<'a>(
         .chain(of_job.clone())
         .collect(),
         place: Some(Arc::clone(place)),
+        label: label.then(|| rank.to_string()),
     };
     places.iter().enumerate().map(launch).collect()
 }

@@ -1,6 +1,8 @@
 //! A node of a cluster while it runs.
 
 use std::io::{self, BufRead, BufReader};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -12,11 +14,14 @@ use nix::unistd::Pid;
 use rustix::thread::{
     CapabilitySet, capabilities, configure_capability_in_ambient_set, set_capabilities,
 };
+use serde_json::Value;
 
 use super::Cluster;
 use super::names;
+use crate::agent::READY;
+use crate::control::send;
 use crate::error::{Doing, ServeError};
-use crate::launch::{READY, SELF};
+use crate::launch::SELF;
 use crate::namespaces::{NamespaceKind, Namespaces, separate_node};
 use crate::network::Network;
 use crate::node::{Node, NodeSetup};
@@ -47,6 +52,13 @@ impl Member {
             node: Arc::new(node),
             init,
         })
+    }
+
+    /// A socket to its process 1, which starts programs.
+    pub(super) fn shell(&self) -> io::Result<OwnedFd> {
+        let (shell, theirs) = UnixStream::pair()?;
+        send(&self.init.input, &Ok(Value::Null), &[theirs.as_fd()])?;
+        Ok(shell.into())
     }
 
     /// The number of its process 1.
@@ -87,25 +99,31 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
 
 /// Process 1 of a node.
 #[derive(Debug)]
-struct Init(Child);
+struct Init {
+    process: Child,
+    /// Its standard input: it ends when this is closed.
+    input: UnixStream,
+}
 
 impl Init {
     /// Starts it in a PID namespace of its own and waits until it is ready.
     fn start() -> Result<Self, ServeError> {
         unshare(CloneFlags::CLONE_NEWPID).doing(|| "make a PID namespace".to_owned())?;
         keep_mounting().doing(|| "let process 1 of a node mount /proc".to_owned())?;
-        let mut child = Command::new(SELF)
+        let what = || "start process 1 of a node".to_owned();
+        let (input, theirs) = UnixStream::pair().doing(what)?;
+        let mut process = Command::new(SELF)
             .arg0("cxi-mock")
             .arg("init")
-            .stdin(Stdio::piped())
+            .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .spawn()
-            .doing(|| "start process 1 of a node".to_owned())?;
+            .doing(what)?;
         let mut said = Vec::new();
-        if let Some(output) = child.stdout.take() {
+        if let Some(output) = process.stdout.take() {
             let _ = BufReader::new(output).read_until(b'\n', &mut said);
         }
-        let init = Self(child);
+        let init = Self { process, input };
         if said == READY {
             return Ok(init);
         }
@@ -116,7 +134,7 @@ impl Init {
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.0.id()).unwrap_or_default())
+        Pid::from_raw(i32::try_from(self.process.id()).unwrap_or_default())
     }
 }
 
@@ -132,7 +150,7 @@ fn keep_mounting() -> io::Result<()> {
 impl Drop for Init {
     fn drop(&mut self) {
         // The kernel ends all processes of the node before this one is gone.
-        let _ = self.0.kill();
-        let _ = self.0.wait();
+        let _ = self.process.kill();
+        let _ = self.process.wait();
     }
 }

@@ -4,6 +4,7 @@ mod args;
 mod lan;
 mod manager;
 mod member;
+mod mpi;
 mod names;
 mod orders;
 
@@ -14,6 +15,7 @@ use cxi_ioctl::abi::device::PLATFORM_Z1;
 use cxi_mock::{ClusterError, MockCluster, NicConfig};
 
 pub(crate) use args::ClusterArguments;
+pub(crate) use mpi::MpiArguments;
 
 use super::data_path;
 use super::error::{Doing, ServeError};
@@ -22,6 +24,7 @@ use super::server::Common;
 use super::setup::{Records, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
 use super::{privileges, setup};
+use args::ClusterOptions;
 use lan::Lan;
 use manager::Manager;
 use member::Member;
@@ -44,7 +47,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Makes and boots the nodes.
-    pub(super) fn start(arguments: &ClusterArguments) -> Result<Arc<Self>, ServeError> {
+    pub(super) fn start(arguments: &ClusterOptions) -> Result<Arc<Self>, ServeError> {
         let (nics, files) = (&arguments.nics, &arguments.files);
         let state = files.state()?;
         let restored = state.as_ref().map(StateFile::read_cluster).transpose()?;
@@ -143,7 +146,7 @@ impl Cluster {
     }
 }
 
-impl ClusterArguments {
+impl ClusterOptions {
     /// The nodes: those that a file holds, or new ones.
     fn model(&self, restored: Option<MockCluster>) -> Result<MockCluster, ServeError> {
         let Some(restored) = restored else {

@@ -1,5 +1,6 @@
 //! Executes the orders that a cluster gets through its socket.
 
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use cxi_mock::FabricFaults;
@@ -34,6 +35,13 @@ impl Served for Cluster {
         let member = self.member(self.number(node)?);
         let member = member.as_ref().ok_or_else(|| down(node))?;
         Ok(Arc::clone(&member.namespaces))
+    }
+
+    fn shell(&self, node: Option<&str>) -> Result<OwnedFd, String> {
+        let node = node.ok_or_else(|| self.which_node())?;
+        let member = self.member(self.number(node)?);
+        let member = member.as_ref().ok_or_else(|| down(node))?;
+        member.shell().map_err(|error| format!("{node}: {error}"))
     }
 
     fn start_job(&self) -> Result<Option<Box<dyn Job>>, String> {

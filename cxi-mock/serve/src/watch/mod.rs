@@ -7,6 +7,7 @@
 mod event;
 mod packet;
 mod tap;
+mod traffic;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -20,6 +21,7 @@ use super::server::Server;
 use super::trace::{Timed, Trace};
 pub(crate) use packet::Packet;
 use tap::{Inbox, Outbox, Seen, Tap, bounded};
+pub(crate) use traffic::{Moved, Traffic};
 
 /// Packets that are kept for clients that watch.
 const KEPT: usize = 4096;
@@ -40,6 +42,7 @@ struct Wanted {
 pub(crate) struct Watch {
     shared: Arc<Shared>,
     channel: Outbox,
+    traffic: Traffic,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -66,6 +69,7 @@ impl Watch {
     pub(crate) fn start(
         server: Arc<Server>,
         capture: Option<Trace>,
+        traffic: Traffic,
     ) -> Result<Arc<Self>, ServeError> {
         let (channel, seen) = bounded();
         let shared = Arc::new(Shared {
@@ -83,19 +87,20 @@ impl Watch {
         let watch = Arc::new(Self {
             shared,
             channel,
+            traffic,
             thread: Mutex::new(Some(thread)),
         });
-        watch.set_up(watch.shared.wanted(&watch.shared.recent()));
+        watch.set_up(Some(watch.shared.wanted(&watch.shared.recent())));
         Ok(watch)
     }
 
-    /// Puts observers into all NICs, or takes them out.
-    fn set_up(&self, wanted: Wanted) {
+    /// Puts observers into all NICs, or takes them out. Traffic is counted in any case.
+    fn set_up(&self, wanted: Option<Wanted>) {
         let functions = self.shared.server.functions.iter();
         for function in functions.filter(|function| function.vf.is_none()) {
-            let tap = (wanted != Wanted::default()).then(|| {
-                let device = function.device_name();
-                Box::new(Tap::new(&device, wanted, self.channel.clone())) as _
+            let tap = wanted.map(|wanted| {
+                let (device, traffic) = (function.device_name(), self.traffic.clone());
+                Box::new(Tap::new(&device, wanted, self.channel.clone(), traffic)) as _
             });
             function.nic.set_observer(tap);
         }
@@ -105,7 +110,7 @@ impl Watch {
     pub(crate) fn watcher(self: &Arc<Self>) -> Watcher {
         let mut recent = self.shared.recent();
         recent.watchers += 1;
-        self.set_up(self.shared.wanted(&recent));
+        self.set_up(Some(self.shared.wanted(&recent)));
         Watcher {
             next: recent.next,
             watch: Arc::clone(self),
@@ -114,7 +119,7 @@ impl Watch {
 
     /// Ends once everything that was seen is written.
     pub(crate) fn finish(&self) {
-        self.set_up(Wanted::default());
+        self.set_up(None);
         let thread = self.thread.lock();
         let thread = thread.unwrap_or_else(PoisonError::into_inner).take();
         if let Some(thread) = thread {
@@ -230,6 +235,6 @@ impl Drop for Watcher {
         if recent.watchers == 0 {
             recent.kept.clear();
         }
-        self.watch.set_up(shared.wanted(&recent));
+        self.watch.set_up(Some(shared.wanted(&recent)));
     }
 }

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use cxi_mock::{ObservedOperation, Observer};
 
-use super::Wanted;
+use super::{Traffic, Wanted};
 
 /// Bytes of the longest event.
 const LONGEST: usize = 64;
@@ -39,15 +39,17 @@ pub(super) struct Tap {
     device: Arc<str>,
     wanted: Wanted,
     channel: Outbox,
+    traffic: Traffic,
     lost: u64,
 }
 
 impl Tap {
-    pub(super) fn new(device: &str, wanted: Wanted, channel: Outbox) -> Self {
+    pub(super) fn new(device: &str, wanted: Wanted, channel: Outbox, traffic: Traffic) -> Self {
         Self {
             device: device.into(),
             wanted,
             channel,
+            traffic,
             lost: 0,
         }
     }
@@ -64,6 +66,7 @@ impl Tap {
 
 impl Observer for Tap {
     fn operation(&mut self, operation: &ObservedOperation) {
+        self.traffic.count(operation);
         if self.wanted.operations {
             let device = Arc::clone(&self.device);
             self.send(Seen::Operation(Instant::now(), device, *operation));

@@ -1,0 +1,205 @@
+//! Starting programs on another node of a cluster, as `ssh` does: `cxi-mock rsh HOST COMMAND`.
+//!
+//! A process of one node cannot enter the PID namespace of another, so process 1 of each node
+//! starts what it is asked to. The server connects the two: it hands one end of a socket to
+//! `cxi-mock rsh` and the other to that process. Over it goes a session, with standard input,
+//! output and error, and back comes the exit status.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use nix::mount::{MsFlags, mount};
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::children;
+use super::control::{Connection, receive, send};
+use super::error::{Doing, ServeError, say};
+use super::launch::{DIR_VARIABLE, NODE_VARIABLE, Signals, this};
+use super::privileges::mount_refused;
+
+/// What process 1 of a node says when programs can run there.
+pub(crate) const READY: &[u8] = b"ready\n";
+/// The status of `ssh` where the other side fails.
+const EXIT_LOST: u8 = 255;
+/// Options of `ssh` that have a value.
+const WITH_VALUE: &str = "BbcDEeFIiJLlmOoPpQRSWw";
+
+/// What to run.
+#[derive(Debug, Serialize, Deserialize)]
+struct Session {
+    program: Vec<OsString>,
+    variables: Vec<(OsString, OsString)>,
+    directory: PathBuf,
+}
+
+/// `ssh [OPTION...] [USER@]HOST [COMMAND...]`, whose options have no effect except `-n`.
+pub(crate) fn ssh(words: &[OsString]) -> Result<u8, ServeError> {
+    run(words).or_else(|error| {
+        say(format_args!("{error}"));
+        Ok(EXIT_LOST)
+    })
+}
+
+fn run(words: &[OsString]) -> Result<u8, ServeError> {
+    let (mut words, mut without_input) = (words.iter(), false);
+    let host = loop {
+        let word = words.next().and_then(|word| word.to_str()).ok_or_else(|| {
+            ServeError::Input("no node: expected a host, such as n2, and a command".to_owned())
+        })?;
+        let Some(letters) = word.strip_prefix('-') else {
+            break word.rsplit('@').next().unwrap_or(word);
+        };
+        without_input |= letters.contains('n');
+        // A value may be attached to its letter.
+        if letters.len() == 1 && WITH_VALUE.contains(letters) {
+            words.next();
+        }
+    };
+    let command: Vec<&OsStr> = words.map(OsString::as_os_str).collect();
+    let program = if command.is_empty() {
+        vec!["sh".into()]
+    } else {
+        // The words reach a shell as one line, so quotes have to be doubled, as with ssh.
+        vec!["sh".into(), "-c".into(), command.join(OsStr::new(" "))]
+    };
+    let dir = env::var_os(DIR_VARIABLE).ok_or_else(|| {
+        ServeError::Input(format!(
+            "{DIR_VARIABLE} is not set: run this on a node of a cluster that has a --dir"
+        ))
+    })?;
+    let variables = env::vars_os().filter(|(name, _)| name != NODE_VARIABLE);
+    let session = Session {
+        program,
+        variables: variables
+            .chain([(NODE_VARIABLE.into(), host.into())])
+            .collect(),
+        directory: env::current_dir().unwrap_or_else(|_| "/".into()),
+    };
+    let what = || format!("start a program on {host}");
+    let stream = UnixStream::from(Connection::open(dir.as_ref())?.shell(host)?);
+    let nothing = File::open("/dev/null").doing(what)?;
+    let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
+    let stdin = if without_input {
+        nothing.as_fd()
+    } else {
+        stdin.as_fd()
+    };
+    let session = serde_json::to_value(session).doing(what)?;
+    let fds = [stdin, stdout.as_fd(), stderr.as_fd()];
+    send(&stream, &Ok(session), &fds).doing(what)?;
+    match receive(&stream) {
+        Ok((status, _)) => {
+            let status = status.map_err(ServeError::Input)?;
+            let status = status.as_u64().and_then(|status| status.try_into().ok());
+            Ok(status.unwrap_or(EXIT_LOST))
+        }
+        // The node is gone.
+        Err(_) => Ok(EXIT_LOST),
+    }
+}
+
+/// A session at process 1 of a node: the socket, and the program once it runs.
+type Open = (UnixStream, Option<Pid>);
+
+/// Process 1 of a node with PID namespace: makes its `/proc`, says that the node is ready, starts
+/// what it is asked to, and reaps orphans until the server closes the input, or is gone. Then the
+/// kernel ends all processes of the node.
+pub(crate) fn init() -> Result<u8, ServeError> {
+    let signals = Signals::take()?;
+    let flags = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
+    mount(Some("proc"), "/proc", Some("proc"), flags, None::<&str>)
+        .map_err(|errno| mount_refused("a /proc of the node's own", errno))?;
+    give_up_mounting().doing(|| "give up a capability".to_owned())?;
+    let server = io::stdin().as_fd().try_clone_to_owned();
+    let server = UnixStream::from(server.doing(|| "keep the server's socket".to_owned())?);
+    let mut output = io::stdout();
+    let said = output.write_all(READY).and_then(|()| output.flush());
+    said.doing(|| "say that the node is ready".to_owned())?;
+    let mut sessions: Vec<Open> = Vec::new();
+    loop {
+        let fixed = [signals.as_fd(), server.as_fd()];
+        let opened = sessions.iter().map(|(stream, _)| stream.as_fd());
+        let fds = fixed.into_iter().chain(opened);
+        let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
+        // An interrupted wait looks like one in which nothing happened.
+        let _ = poll(&mut fds, PollTimeout::NONE);
+        let ready: Vec<_> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
+        let (fixed, ready) = ready.split_at(2);
+        let mut at = ready.iter().copied();
+        sessions.retain_mut(|session| !at.next().unwrap_or(false) || go_on(session));
+        while signals.next().is_some() {}
+        for (ended, status) in children::reap() {
+            sessions.retain(|(stream, pid)| {
+                let over = *pid == Some(ended);
+                if over {
+                    let _ = send(stream, &Ok(json!(status)), &[]);
+                }
+                !over
+            });
+        }
+        if fixed[1] {
+            let Ok((_, fds)) = receive(&server) else {
+                return Ok(0);
+            };
+            sessions.extend(fds.into_iter().map(|fd| (UnixStream::from(fd), None)));
+        }
+    }
+}
+
+/// Starts the program of a session, or ends it if `rsh` is gone. Returns whether the session stays.
+fn go_on((stream, pid): &mut Open) -> bool {
+    if let Some(pid) = pid {
+        let _ = killpg(*pid, Signal::SIGHUP);
+        return false;
+    }
+    match receive(stream).and_then(|(session, fds)| start(session, fds)) {
+        Ok(child) => {
+            *pid = Some(child);
+            true
+        }
+        Err(error) => {
+            let _ = send(
+                stream,
+                &Err(format!("cannot run the command: {error}")),
+                &[],
+            );
+            false
+        }
+    }
+}
+
+fn start(session: Result<Value, String>, fds: Vec<OwnedFd>) -> io::Result<Pid> {
+    let session = session.map_err(io::Error::other)?;
+    let session: Session = serde_json::from_value(session)?;
+    let mut fds = fds.into_iter().map(Stdio::from);
+    let mut next = || fds.next().unwrap_or_else(Stdio::null);
+    let mut command = this(&["start"], &session.program);
+    command.env_clear().envs(session.variables);
+    command.stdin(next()).stdout(next()).stderr(next());
+    // Ended as a whole, when `rsh` ends.
+    command.process_group(0);
+    if session.directory.is_dir() {
+        command.current_dir(session.directory);
+    }
+    let child = command.spawn()?;
+    Ok(Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()))
+}
+
+/// Programs get no capability from process 1 that their user does not have.
+fn give_up_mounting() -> io::Result<()> {
+    let mut sets = capabilities(None)?;
+    sets.inheritable -= CapabilitySet::SYS_ADMIN;
+    Ok(set_capabilities(None, sets)?)
+}

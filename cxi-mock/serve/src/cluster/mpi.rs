@@ -1,0 +1,388 @@
+//! An MPI program on a cluster, as a job: `cxi-mock mpi`.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::Arc;
+
+use clap::Args;
+use cxi::Vni;
+use cxi_job::{JobRequest, Node};
+use cxi_mock::Credentials;
+use nix::unistd::geteuid;
+
+use super::Cluster;
+use super::args::ClusterOptions;
+use crate::control::{Control, Served as _};
+use crate::error::{Doing, ServeError, say};
+use crate::input;
+use crate::launch::{self, Launch, NODE_VARIABLE, Program, Signals};
+use crate::watch::Moved;
+
+/// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
+const VNIS: [u16; 2] = [1024, 1025];
+/// Where libraries are, besides what the environment says.
+const LIBRARIES: [&str; 5] = [
+    "/usr/local/lib",
+    "/usr/local/lib64",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib",
+];
+/// What a libfabric with the cxi provider names.
+const PROVIDER_NEEDS: &str = "libcxi.so";
+
+/// Starts a launcher. MPICH as built for PyPI has an hwloc that finds no PCI devices, and aborts
+/// when libfabric names one. It takes what another hwloc found, if one is installed.
+const LAUNCH: &str = r#"
+if [ -z "$HWLOC_XMLFILE" ] && lstopo-no-graphics --of xml -f "$0/topology.xml" > "$0/lstopo.log" 2>&1; then
+    export HWLOC_XMLFILE="$0/topology.xml" HWLOC_THISSYSTEM=1
+fi
+exec "$@""#;
+
+#[derive(Debug, Args)]
+pub(crate) struct MpiArguments {
+    #[command(flatten)]
+    options: ClusterOptions,
+    /// Directory for `enter` and `ctl` while the job runs; programs find it in CXI_MOCK_DIR
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+    /// Have the launcher print the rank before each line
+    #[arg(long)]
+    label: bool,
+    /// The launcher, such as mpiexec, and its arguments; it runs on n1
+    #[command(flatten)]
+    program: Program,
+}
+
+impl MpiArguments {
+    pub(crate) fn run(self) -> Result<u8, ServeError> {
+        let signals = Signals::take()?;
+        launch::adopt_orphans()?;
+        let own = env::temp_dir().join(format!("cxi-mock-{}", process::id()));
+        let dir = self.dir.clone().unwrap_or_else(|| own.clone());
+        let control = Control::open(&dir)?;
+        let _removed = self.dir.is_none().then(|| Temporary(own));
+        let in_nodes = control.variable();
+        let dir = PathBuf::from(&in_nodes.1);
+        let cluster = Cluster::start(&self.options)?;
+        let nodes = cluster.nodes_up();
+        let mut variables = vec![in_nodes, (NODE_VARIABLE.to_owned(), "n1".into())];
+        variables.extend(cluster.allocate_job()?);
+        variables.extend(launchers(&dir, &nodes)?);
+        let mut program = self.program.program.clone();
+        let launcher = program.first().and_then(|name| find(name));
+        variables.extend(libraries(&dir, launcher.as_deref())?);
+        if self.label {
+            label(&mut program, launcher.as_deref())?;
+        }
+        program.splice(
+            0..0,
+            [
+                "sh".into(),
+                "-c".into(),
+                LAUNCH.into(),
+                dir.into_os_string(),
+            ],
+        );
+        let place = cluster.namespaces(Some("n1")).map_err(ServeError::Input)?;
+        let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
+        let launch = Launch {
+            program: &program,
+            variables,
+            place: Some(place),
+            label: None,
+        };
+        let status = launch::run(&[launch], &signals, None)?;
+        cluster.end();
+        cluster.say_what_moved();
+        Ok(status)
+    }
+}
+
+/// A directory that is removed in the end.
+struct Temporary(PathBuf);
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+impl Cluster {
+    /// Does on every node what a scheduler's prolog does. Returns the job's environment, that of n1.
+    fn allocate_job(&self) -> Result<Vec<(String, OsString)>, ServeError> {
+        let refused = |error: &dyn std::fmt::Display| ServeError::Input(format!("no job: {error}"));
+        let vnis = VNIS.into_iter().filter_map(|vni| Vni::new(vni).ok());
+        // Programs have this user's number on the nodes.
+        let request = JobRequest::builder().uid(geteuid().as_raw()).vnis(vnis);
+        let request = request.build().map_err(|error| refused(&error))?;
+        let mut environment = Vec::new();
+        for number in (0..self.members.len()).rev() {
+            let Some(node) = self.model.node(number) else {
+                continue;
+            };
+            let devices = node.devices(&Credentials::root());
+            let node = Node::from_transports(devices.map_err(|error| refused(&error))?);
+            let grant = node.allocate(&request).map_err(|error| refused(&error))?;
+            environment = grant.env().map_err(|error| refused(&error))?.vars();
+        }
+        let environment = environment.into_iter();
+        Ok(environment
+            .map(|(name, value)| (name.to_owned(), value.into()))
+            .collect())
+    }
+
+    /// Says which NICs received messages, so that a test that tested nothing is noticed.
+    fn say_what_moved(&self) {
+        let nodes: Vec<_> = (0..self.members.len())
+            .filter_map(|number| Some(self.model.node(number)?.addresses()))
+            .collect();
+        let mut nics = vec![Moved::default(); nodes.iter().map(Vec::len).max().unwrap_or(0)];
+        for ((_, to), moved) in &*self.common.traffic.moved() {
+            let position = |nics: &Vec<u32>| nics.iter().position(|nid| nid == to);
+            if let Some(nic) = nodes.iter().find_map(position) {
+                nics[nic].messages += moved.messages;
+                nics[nic].bytes += moved.bytes;
+            }
+        }
+        let one = |(nic, moved): (usize, &Moved)| match moved.messages {
+            0 => format!("cxi{nic}: nothing"),
+            messages => format!(
+                "cxi{nic}: {} messages, {}",
+                grouped(messages),
+                bytes(moved.bytes)
+            ),
+        };
+        let each: Vec<_> = nics.iter().enumerate().map(one).collect();
+        say(format_args!("{}", each.join("; ")));
+        if nics.iter().all(|moved| moved.messages == 0) {
+            say(format_args!(
+                "WARNING: no NIC was used, so nothing of Slingshot was tested. Processes on one \
+                 node use shared memory: take more --nodes. Else the library chose another network: \
+                 FI_LOG_LEVEL=info shows why"
+            ));
+        }
+    }
+}
+
+/// A number with a comma before every three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn bytes(number: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
+    match units.into_iter().find(|(unit, _)| number >= *unit) {
+        Some((unit, name)) => format!("{}.{} {name}", number / unit, number % unit * 10 / unit),
+        None => format!("{number} B"),
+    }
+}
+
+/// What launchers and libraries have to know to use the nodes. What the user has set stays.
+fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<(String, OsString)>, ServeError> {
+    let what = || format!("prepare the job in {}", dir.display());
+    let bin = dir.join("bin");
+    fs::create_dir_all(&bin).doing(what)?;
+    let this = env::current_exe().doing(what)?;
+    for name in ["ssh", "cxi-mock"] {
+        let _ = fs::remove_file(bin.join(name));
+        symlink(&this, bin.join(name)).doing(what)?;
+    }
+    let hosts = dir.join("hosts");
+    fs::write(&hosts, nodes.join("\n") + "\n").doing(what)?;
+    let (ssh, names) = (bin.join("ssh"), nodes.join(" "));
+    let (ssh, hosts, names) = (ssh.as_os_str(), hosts.as_os_str(), OsStr::new(&names));
+    let text = OsStr::new;
+    let all = [
+        ("FI_PROVIDER", text("cxi")),
+        // MPICH, and what has its launcher.
+        ("MPIR_CVAR_CH4_NETMOD", text("ofi")),
+        ("HYDRA_LAUNCHER", text("ssh")),
+        ("HYDRA_LAUNCHER_EXEC", ssh),
+        ("HYDRA_HOST_FILE", hosts),
+        // Open MPI 5, and what differs before. Root has to say that it means it.
+        ("OMPI_MCA_pml", text("cm")),
+        ("OMPI_MCA_mtl", text("ofi")),
+        ("OMPI_ALLOW_RUN_AS_ROOT", text("1")),
+        ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", text("1")),
+        ("PRTE_ALLOW_RUN_AS_ROOT", text("1")),
+        ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", text("1")),
+        ("PRTE_MCA_plm_ssh_agent", ssh),
+        ("PRTE_MCA_prte_default_hostfile", hosts),
+        (
+            "PRTE_MCA_rmaps_default_mapping_policy",
+            text("node:OVERSUBSCRIBE"),
+        ),
+        ("OMPI_MCA_plm_rsh_agent", ssh),
+        ("OMPI_MCA_orte_default_hostfile", hosts),
+        ("OMPI_MCA_rmaps_base_oversubscribe", text("1")),
+        // Intel MPI, which comes with a libfabric of its own.
+        ("I_MPI_OFI_LIBRARY_INTERNAL", text("0")),
+        ("I_MPI_OFI_PROVIDER", text("cxi")),
+        ("I_MPI_HYDRA_BOOTSTRAP", text("ssh")),
+        ("I_MPI_HYDRA_BOOTSTRAP_EXEC", ssh),
+        ("I_MPI_HYDRA_HOST_FILE", hosts),
+        ("I_MPI_PERHOST", text("1")),
+        // GASNet.
+        ("GASNET_SPAWNFN", text("S")),
+        ("GASNET_SSH_CMD", ssh),
+        ("GASNET_SSH_SERVERS", names),
+    ];
+    let unset = all
+        .into_iter()
+        .filter(|(name, _)| env::var_os(name).is_none());
+    let mut variables: Vec<_> = unset
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect();
+    variables.push(("PATH".to_owned(), before("PATH", &bin)));
+    Ok(variables)
+}
+
+/// A list of directories in the environment, behind another one.
+fn before(name: &str, first: &Path) -> OsString {
+    let rest = env::var_os(name).unwrap_or_default();
+    let rest = env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty());
+    env::join_paths([first.to_owned()].into_iter().chain(rest)).unwrap_or_else(|_| first.into())
+}
+
+/// Says which libfabric the launcher's programs use, and whether it has the provider. Where its
+/// libcxi is missing, that of this project takes its place, if it is near this program.
+fn libraries(
+    dir: &Path,
+    launcher: Option<&Path>,
+) -> Result<Option<(String, OsString)>, ServeError> {
+    let paths = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let mut places: Vec<PathBuf> = env::split_paths(&paths).collect();
+    // The libraries that come with an MPI are one or two levels below its own directory.
+    let lib = launcher.and_then(|file| Some(file.parent()?.parent()?.join("lib")));
+    places.extend(lib.iter().cloned());
+    places.extend(lib.iter().flat_map(|lib| directories(lib)));
+    places.extend(LIBRARIES.map(PathBuf::from));
+    let library = |name: &str| {
+        let files = places.iter().map(|place| place.join(name));
+        files.into_iter().find(|file| file.is_file())
+    };
+    let Some(libfabric) = library("libfabric.so.1") else {
+        return Ok(None);
+    };
+    if !contains(&libfabric, PROVIDER_NEEDS) {
+        say(format_args!(
+            "{} has no cxi provider, so programs that use it do not use the NICs: name the directory \
+             of a libfabric with the provider in LD_LIBRARY_PATH",
+            libfabric.display()
+        ));
+        return Ok(None);
+    }
+    if let Some(libcxi) = library("libcxi.so.1") {
+        say(format_args!(
+            "{}, {}",
+            libfabric.display(),
+            libcxi.display()
+        ));
+        return Ok(None);
+    }
+    let this = env::current_exe().unwrap_or_default();
+    let near = ["libcxi.so.1", "../lib/libcxi.so.1", "libcxi.so"];
+    let mut near = near.iter().map(|name| this.with_file_name(name));
+    let Some(ours) = near.find(|file| file.is_file()) else {
+        say(format_args!(
+            "{} needs libcxi.so.1, and there is none: build this project's with cargo build -p \
+             cxi-capi, or name the directory of another in LD_LIBRARY_PATH",
+            libfabric.display()
+        ));
+        return Ok(None);
+    };
+    let what = || "use this project's libcxi".to_owned();
+    let lib = dir.join("lib");
+    fs::create_dir_all(&lib).doing(what)?;
+    let _ = fs::remove_file(lib.join("libcxi.so.1"));
+    symlink(&ours, lib.join("libcxi.so.1")).doing(what)?;
+    say(format_args!("{}, {}", libfabric.display(), ours.display()));
+    Ok(Some((
+        "LD_LIBRARY_PATH".to_owned(),
+        before("LD_LIBRARY_PATH", &lib),
+    )))
+}
+
+fn directories(path: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(path).into_iter().flatten().flatten();
+    let paths = entries.map(|entry| entry.path());
+    paths.filter(|path| path.is_dir()).collect()
+}
+
+/// Adds the option of the launcher's family by which it prints ranks.
+fn label(program: &mut Vec<OsString>, launcher: Option<&Path>) -> Result<(), ServeError> {
+    let families: [(&str, &[&str]); 3] = [
+        ("HYDRA_LAUNCHER", &["-l"]),
+        ("prte", &["--output", "tag"]),
+        ("orte", &["--tag-output"]),
+    ];
+    let mut families = families.into_iter();
+    let family = families.find(|(word, _)| launcher.is_some_and(|file| contains(file, word)));
+    let (_, options) = family.ok_or_else(|| {
+        ServeError::Input(
+            "--label: this is no launcher of MPICH, Intel MPI or Open MPI: expected its option \
+             among its arguments"
+                .to_owned(),
+        )
+    })?;
+    program.splice(1..1, options.iter().map(OsString::from));
+    Ok(())
+}
+
+/// Says that processes without a launcher are jobs of one rank each.
+pub(super) fn warn_of_ranks_alone(program: &[OsString]) {
+    let file = program.first().and_then(|name| find(name));
+    if file.is_some_and(|file| contains(&file, "libmpi")) {
+        say(format_args!(
+            "this is an MPI program: without a launcher each process is a job of one rank. One job \
+             on all nodes: cxi-mock mpi -- mpiexec -n RANKS PROGRAM"
+        ));
+    }
+}
+
+/// The file of a program, as the shell finds it.
+fn find(name: &OsStr) -> Option<PathBuf> {
+    let runs = |file: &PathBuf| {
+        let metadata = fs::metadata(file);
+        metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+    };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let mut files = if name.as_encoded_bytes().contains(&b'/') {
+        vec![PathBuf::from(name)]
+    } else {
+        env::split_paths(&path).map(|dir| dir.join(name)).collect()
+    }
+    .into_iter();
+    fs::canonicalize(files.find(runs)?).ok()
+}
+
+fn contains(file: &Path, word: &str) -> bool {
+    let text = input::read(file).unwrap_or_default();
+    text.windows(word.len()).any(|part| part == word.as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_easy_to_read() {
+        let numbers = [0, 999, 1204, 3_100_000].map(grouped);
+        assert_eq!(numbers, ["0", "999", "1,204", "3,100,000"]);
+        let amounts = [999, 1000, 3_160_000, 2_000_000_000].map(bytes);
+        assert_eq!(amounts, ["999 B", "1.0 kB", "3.1 MB", "2.0 GB"]);
+    }
+}

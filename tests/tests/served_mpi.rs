@@ -1,0 +1,215 @@
+//! `cxi-mock mpi`: a cluster on which a launcher starts processes as on one with a scheduler.
+
+mod node;
+
+use std::env;
+use std::fs;
+use std::process::Output;
+
+use node::{
+    CLIENT, Directory, Run, Served, eventually, kill, printed, refused, server, skip, with_argument,
+};
+
+/// Runs a shell script as the launcher.
+fn mpi(options: &[&str], script: &str) -> Output {
+    server(["mpi"])
+        .args(options)
+        .args(["--", "sh", "-euc", script])
+        .env("CLIENT", CLIENT)
+        .run()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn a_launcher_finds_a_job_on_every_node() {
+    need_node!();
+    let script = "hostname; echo $SLINGSHOT_VNIS $SLINGSHOT_DEVICES $SLINGSHOT_SVC_IDS; \
+                  for node in $(cat $HYDRA_HOST_FILE); do ssh $node 'cxi-mock ctl state'; done | \
+                  grep -c '\"svc_count\": 2'; echo $CXI_MOCK_DIR; exit 3";
+    let output = mpi(&["--nodes", "3", "--nics", "2"], script);
+    assert_eq!(output.status.code(), Some(3), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[..3], ["n1", "1024,1025 cxi0,cxi1 2,2", "6"]);
+    assert!(!fs::exists(lines[3]).unwrap(), "{} is left", lines[3]);
+    let said = errors(&output);
+    assert!(said.contains("cxi0: nothing; cxi1: nothing"), "{said}");
+    assert!(said.contains("WARNING: no NIC was used"), "{said}");
+}
+
+#[test]
+fn what_the_user_has_set_stays() {
+    need_node!();
+    let script = "echo $FI_PROVIDER $HYDRA_LAUNCHER";
+    let output = server(["mpi", "--", "sh", "-c", script])
+        .env("FI_PROVIDER", "tcp")
+        .run();
+    assert_eq!(printed(&output).trim(), "tcp ssh");
+}
+
+#[test]
+fn it_ends_with_what_has_moved() {
+    need_node!(node::windows());
+    let script = "nid() { ssh $1 $CLIENT nid cxi1; }; one=$(nid n1); two=$(nid n2); \
+                  ssh n2 $CLIENT exchange cxi1 4 $one 3 50 & $CLIENT exchange cxi1 3 $two 4 50; wait";
+    let open = ["--set", "disable_default_svc=0", "--nics", "2"];
+    let output = mpi(&open, script);
+    assert_eq!(printed(&output), "ok\nok");
+    let said = errors(&output);
+    // Each sends 50 messages of 512 bytes, and the first ones may find nobody.
+    assert!(
+        said.contains("cxi0: nothing; cxi1: 100 messages, 51.2 kB"),
+        "{said}"
+    );
+    assert!(!said.contains("WARNING"), "{said}");
+}
+
+#[test]
+fn ssh_starts_programs_on_other_nodes() {
+    need_node!();
+    let script = r"
+        ssh n2 'echo $CXI_MOCK_NODE on $(hostname)'
+        ssh -x -o StrictHostKeyChecking=no -p22 -l me me@n2 exit 7 || echo $?
+        echo through | ssh n2 cat
+        echo left | { ssh -n n2 cat; cat; }
+        cd /usr; VARIABLE=value ssh n2 'pwd; echo $VARIABLE; echo to stderr >&2' 2> /dev/null
+        ssh n2 'kill -KILL $$' || echo $?
+        cxi-mock rsh n2 hostname
+        ssh n2 ssh n1 hostname
+        ssh n9 true || echo $?";
+    let output = mpi(&["--nodes", "2"], script);
+    let expected = [
+        "n2 on n2", "7", "through", "left", "/usr", "value", "137", "n2", "n1", "255",
+    ];
+    assert_eq!(printed(&output).lines().collect::<Vec<_>>(), expected);
+    assert!(errors(&output).contains("no node n9: expected n1 to n2"));
+}
+
+#[test]
+fn what_ssh_started_ends_with_it() {
+    need_node!();
+    let word = format!("5{}", std::process::id());
+    let cluster = Served::cluster(&["--nodes", "2"]);
+    let dir = cluster.dir();
+    let start = || {
+        let mut ssh = server(["rsh", "n2", &format!("echo ready; sleep {word}; true")]);
+        let mut ssh = ssh.env("CXI_MOCK_DIR", &dir).start();
+        node::wait_ready(&mut ssh);
+        ssh
+    };
+    let mut killed = start();
+    kill("KILL", killed.id());
+    killed.wait().expect("it ends");
+    eventually("a program is left", || with_argument(&word).is_empty());
+    let mut lost = start();
+    cluster.order(&["--node", "n2", "kill"]);
+    assert_eq!(lost.wait().expect("it ends").code(), Some(255));
+    let alone = server(["rsh", "n2", "true"])
+        .env_remove("CXI_MOCK_DIR")
+        .run();
+    assert!(errors(&alone).contains("CXI_MOCK_DIR is not set"));
+}
+
+/// Without privileges, programs that `ssh` starts have none either.
+#[test]
+fn ssh_gives_nobody_a_capability() {
+    need_node!(!node::is_root() || skip_as_root());
+    let script = "ssh n2 'id -u; grep CapEff /proc/self/status'; grep CapEff /proc/self/status";
+    let output = printed(&mpi(&["--as-user"], script));
+    let lines: Vec<_> = output.lines().collect();
+    assert_eq!(lines[1], lines[2]);
+    assert!(lines[1].ends_with("0000000000000000"), "{output}");
+}
+
+fn skip_as_root() -> bool {
+    skip("root has all capabilities on a node");
+    false
+}
+
+#[test]
+fn lines_have_labels_on_request() {
+    need_node!();
+    let script = "echo out $CXI_MOCK_RANK; echo error >&2; printf 'no end'";
+    let run = [
+        "cluster", "--nodes", "2", "run", "--label", "--", "sh", "-c",
+    ];
+    let output = server(run).arg(script).run();
+    let text = printed(&output);
+    for line in ["[0] out 0\n", "[1] out 1\n", "[0] no end"] {
+        assert!(text.contains(line), "{text}");
+    }
+    assert!(errors(&output).contains("[1] error\n"), "{output:?}");
+    let output = mpi(&["--label"], "true");
+    refused(&output, "no launcher of MPICH, Intel MPI or Open MPI");
+}
+
+/// As long as a library says which release it is written for, the driver is of that one.
+#[test]
+fn the_driver_is_of_the_release_that_programs_are_written_for() {
+    need_node!(node::has("python3"));
+    // LNI_ALLOC of both kinds, for the service after the default one.
+    let lnis = r"
+import ctypes, os, struct, sys
+answer = ctypes.create_string_buffer(8)
+at = ctypes.addressof(answer)
+short, long = struct.pack('=IIQ', 1, 2, at), struct.pack('=IIQII', 1, 0, at, 2, 0)
+def alloc(file, command):
+    try: return 'ok' if os.write(file, command) else 'nothing'
+    except OSError as error: return error.strerror
+";
+    let run = |options: &[&str], then: &str| {
+        let program = format!("{lnis}{then}");
+        let allocate = format!("{CLIENT} allocate /dev/cxi0 55 0 > /dev/null; exec \"$@\"");
+        let mut run = server(["run"]);
+        run.args(options);
+        run.args(["--", "sh", "-c", &allocate, "sh", "python3", "-c", &program]);
+        run.run()
+    };
+    let first_long = "file = os.open('/dev/cxi0', os.O_RDWR)\n\
+                      print(alloc(file, long), alloc(file, short))\n\
+                      os.close(file)\n\
+                      print(alloc(os.open('/dev/cxi0', os.O_RDWR), short))";
+    for auto in [&[] as &[&str], &["--release", "auto"]] {
+        let output = run(auto, first_long);
+        assert_eq!(printed(&output), "ok Invalid argument\nok");
+        assert!(errors(&output).contains("the driver is main"), "{output:?}");
+    }
+    let fixed = run(
+        &["--release", "shs-14.0.1"],
+        "print(alloc(os.open('/dev/cxi0', 2), long))",
+    );
+    assert_eq!(printed(&fixed), "Invalid argument");
+    assert!(
+        errors(&fixed).contains("the driver is shs-14.0.1"),
+        "{fixed:?}"
+    );
+    // What tries both forms has understood the driver.
+    let both = "file = os.open('/dev/cxi0', 2); print(alloc(file, long), alloc(file, short))";
+    let both = run(&["--release", "shs-13.0"], both);
+    assert_eq!(printed(&both), "Invalid argument ok");
+    assert!(!errors(&both).contains("different releases"), "{both:?}");
+    let unknown = server(["run", "--release", "shs-99", "--", "true"]).run();
+    assert!(errors(&unknown).contains("main, or auto"), "{unknown:?}");
+}
+
+/// A launcher and a program of an MPI, with arguments, such as
+/// `/opt/mpich/bin/mpiexec -n 4 ./allreduce`. It has to use the NICs of two nodes.
+#[test]
+fn an_mpi_program_uses_the_nics() {
+    need_node!(node::windows());
+    let Ok(command) = env::var("CXI_TEST_MPI") else {
+        return skip("CXI_TEST_MPI names no launcher and program of an MPI");
+    };
+    let directory = Directory::new();
+    let dir = directory.join("job");
+    for nics in ["1", "2"] {
+        let options = ["mpi", "--nodes", "2", "--nics", nics, "--dir", &dir, "--"];
+        let output = server(options).args(command.split_whitespace()).run();
+        printed(&output);
+        let said = errors(&output);
+        assert!(said.contains(" messages, "), "{said}");
+    }
+}
