@@ -122,6 +122,7 @@ impl Node {
 
     /// Waits until all that was watched is written.
     pub(crate) fn end(&self) {
+        self.server.close_all();
         self.watch.finish();
     }
 

@@ -239,6 +239,14 @@ impl Server {
         self.ended.store(true, Ordering::Relaxed);
     }
 
+    /// Closes all files, after the last program: the kernel may not have reported it yet.
+    pub(crate) fn close_all(&self) {
+        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let files = std::mem::take(&mut *files);
+        let closing = std::mem::take(&mut *self.closing());
+        drop((files, closing));
+    }
+
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
     }

@@ -293,17 +293,18 @@ fn libraries(
         ));
         return Ok(None);
     }
+    // Where both are installed under one prefix.
     let this = env::current_exe().unwrap_or_default();
-    let near = ["libcxi.so.1", "../lib/libcxi.so.1", "libcxi.so"];
-    let mut near = near.iter().map(|name| this.with_file_name(name));
-    let Some(ours) = near.find(|file| file.is_file()) else {
+    let ours = this.with_file_name("../lib/libcxi.so.1");
+    if !ours.is_file() {
         say(format_args!(
-            "{} needs libcxi.so.1, and there is none: build this project's with cargo build -p \
-             cxi-capi, or name the directory of another in LD_LIBRARY_PATH",
-            libfabric.display()
+            "{} needs libcxi.so.1, and there is none: name its directory in LD_LIBRARY_PATH, or \
+             install this project's, {}",
+            libfabric.display(),
+            ours.display()
         ));
         return Ok(None);
-    };
+    }
     let what = || "use this project's libcxi".to_owned();
     let lib = dir.join("lib");
     fs::create_dir_all(&lib).doing(what)?;
