@@ -47,6 +47,30 @@ fn virtual_functions_are_smaller() {
     );
 }
 
+/// MPI libraries choose the NIC that hwloc shows near a process.
+#[test]
+fn nics_are_near_the_numa_nodes_of_their_topology() {
+    need_node!();
+    let places = "for nic in 0 1 2 3; do \
+                      cd -P /sys/class/net/hsn$nic/device; node=$(cat numa_node); \
+                      cmp local_cpulist /sys/devices/system/node/node$node/cpulist; \
+                      echo ${PWD%/*} $node; done";
+    for (topology, nodes) in [("ex235a", [3, 1, 0, 2]), ("ex254n", [0, 1, 2, 3])] {
+        let expected = nodes.map(|node| format!("/sys/devices/pci-cxi-mock {node}"));
+        assert_eq!(
+            script(&["--topology", topology], places),
+            expected.join("\n")
+        );
+    }
+    let hwloc = "command -v lstopo-no-graphics > /dev/null || exit 0; \
+                 lstopo-no-graphics --of console --whole-io | \
+                 awk '/PCI/ { function_ = $2 } /hsn/ { print $2, function_ }' | sort";
+    let found = script(&["--topology", "ex235a"], hwloc);
+    let below = (0..4).map(|nic| format!("\"hsn{nic}\" 4{}:00.0", nic + 1));
+    let below = below.collect::<Vec<_>>().join("\n");
+    assert!(found.is_empty() || found == below, "{found}");
+}
+
 #[test]
 fn a_network_device_for_libfabric() {
     need_node!();
@@ -203,9 +227,9 @@ fn a_nic_is_unplugged_and_plugged() {
     assert_eq!(devices(), "/dev/cxi1 /sys/class/cxi_user/cxi1");
     assert!(error(&node.enter(&[CLIENT, "count", DEVICE])).contains("No such file"));
     printed(&node.enter(&[CLIENT, "cycle", "/dev/cxi1"]));
-    let gone = "ls -d /sys/devices/cxi-mock/* /sys/class/net/hsn0 2>/dev/null || true";
+    let gone = "ls -d /sys/devices/pci-cxi-mock/* /sys/class/net/hsn0 2>/dev/null || true";
     let left = printed(&node.enter(&["sh", "-c", gone]));
-    assert_eq!(left, "/sys/devices/cxi-mock/0000:42:00.0");
+    assert_eq!(left, "/sys/devices/pci-cxi-mock/0000:42:00.0");
 
     node.order(&["plug", "0"]);
     assert_eq!(devices(), all);

@@ -41,6 +41,7 @@ mod setup;
 mod state;
 mod state_file;
 mod sysfs;
+mod topology;
 mod trace;
 mod trap;
 mod tree;

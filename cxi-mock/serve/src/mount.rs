@@ -17,7 +17,10 @@ use super::error::{Doing, ServeError};
 use super::privileges::mount_refused;
 
 /// Where the mock's file system is mounted: the PCI functions of the NICs stand in it.
-pub(crate) const DEVICES: &str = "/sys/devices/cxi-mock";
+///
+/// hwloc takes the directory before a function's for a bus only if its name starts with `pci`, and
+/// network devices below any other for those of the whole machine.
+pub(crate) const DEVICES: &str = "/sys/devices/pci-cxi-mock";
 
 /// Whether the mock's file system is mounted where this process looks.
 pub(crate) fn is_mock() -> bool {
@@ -29,7 +32,7 @@ pub(crate) fn is_mock() -> bool {
 /// The parts of sysfs that get something added, and the directories that must be there.
 const SYSFS: [(&str, &[&str]); 4] = [
     ("class", &["cxi", "cxi_user", "net"]),
-    ("devices", &["cxi-mock"]),
+    ("devices", &["pci-cxi-mock"]),
     ("bus", &["pci/devices", "pci/drivers/cxi_ss1"]),
     ("module", &["cxi_ss1"]),
 ];
@@ -80,8 +83,14 @@ impl Drop for Stage {
     }
 }
 
-/// Makes room in sysfs: overlays with the new directories on top of the real ones.
-pub(crate) fn extend_sysfs(stage: &Stage) -> Result<(), ServeError> {
+/// Makes room in sysfs: overlays with the new directories, and with files by their path below
+/// `/sys`, on top of the real ones.
+pub(crate) fn extend_sysfs(stage: &Stage, files: &[(String, String)]) -> Result<(), ServeError> {
+    for (path, text) in files {
+        let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
+        let file = stage.directory(&format!("sys/{directory}"))?.join(name);
+        fs::write(&file, text).doing(|| format!("write {}", file.display()))?;
+    }
     for (part, directories) in SYSFS {
         let target = Path::new("/sys").join(part);
         if !target.is_dir() {

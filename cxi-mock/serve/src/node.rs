@@ -19,6 +19,7 @@ use super::privileges;
 use super::server::{Common, Function, Server};
 use super::setup::Records;
 use super::sysfs::network_device;
+use super::topology::Topology;
 use super::watch::Watch;
 
 /// How often the driver tries again to free LNIs whose queues were busy.
@@ -70,7 +71,8 @@ impl Node {
         if !credentials.is_empty() {
             mount::prepare_credentials(&stage, &credentials)?;
         }
-        mount::extend_sysfs(&stage)?;
+        let numa_nodes = common.topology.map(Topology::files);
+        mount::extend_sysfs(&stage, &numa_nodes.unwrap_or_default())?;
         mount::mount_fuse(&fuse)?;
         // Before anything is bound from the file system: the kernel asks it, and waits.
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
@@ -164,7 +166,7 @@ impl Drop for Node {
 fn links(function: &Function) -> [(String, String); 6] {
     let (name, net) = (function.device_name(), network_device(function.number));
     let address = function.address;
-    let up = |levels: usize| "../".repeat(levels) + &format!("devices/cxi-mock/{address}");
+    let up = |levels: usize| "../".repeat(levels) + &format!("devices/pci-cxi-mock/{address}");
     [
         (format!("/sys/class/cxi/{name}"), up(2) + "/cxi/" + &name),
         (

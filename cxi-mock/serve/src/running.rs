@@ -91,7 +91,7 @@ impl NodeArguments {
 
     fn fresh_node(&self) -> Result<MockNode, ServeError> {
         let node = match self.nics.setup(NicConfig::new())? {
-            Setup::Alike(config) => MockNode::with_nics(self.nics.nics.unwrap_or(1), &config),
+            Setup::Alike(config) => MockNode::with_nics(self.nics.count(), &config),
             Setup::Each(configs) => MockNode::new(configs),
             Setup::Nodes(_) => {
                 return Err(ServeError::Input(

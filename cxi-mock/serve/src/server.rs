@@ -15,6 +15,7 @@ use super::interrupts::Interrupts;
 use super::namespaces::Home;
 use super::setup::{Doorbells, NicArguments};
 use super::sysfs;
+use super::topology::{Locality, Topology};
 use super::trace::Trace;
 use super::trap::Traps;
 use super::tree::Tree;
@@ -135,6 +136,8 @@ pub(crate) struct Common {
     pub(crate) release_follows: bool,
     /// What NICs have received.
     pub(crate) traffic: Traffic,
+    /// Where NICs are.
+    pub(crate) topology: Option<Topology>,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
     /// Where threads look at processes.
@@ -149,6 +152,7 @@ impl Common {
             doorbells: arguments.doorbells,
             release_follows: arguments.release_follows(),
             traffic: Traffic::default(),
+            topology: arguments.topology,
             cleanup: !arguments.manual_cleanup,
             home: Home::here()?,
         })
@@ -187,20 +191,23 @@ impl Server {
         common: &Common,
         trace: Option<Trace>,
     ) -> Result<Self, ServeError> {
-        let physical = nics.iter().map(|nic| (nic, None));
-        let virtuals = nics.iter().flat_map(|nic| {
-            (0..nic.config().virtual_functions).map(move |function| (nic, Some(function)))
+        let locality = |nic| Locality::of(common.topology, nic);
+        let localities: Vec<_> = (0..nics.len()).map(locality).collect();
+        let located = || nics.iter().zip(&localities);
+        let physical = located().map(|nic| (nic, None));
+        let virtuals = located().flat_map(|nic| {
+            (0..nic.0.config().virtual_functions).map(move |function| (nic, Some(function)))
         });
         let functions: Vec<_> = (0..)
             .zip(physical.chain(virtuals))
-            .map(|(number, (nic, virtual_function))| {
+            .map(|(number, ((nic, locality), virtual_function))| {
                 let address = sysfs::address_of(nic, virtual_function);
                 Function {
                     number,
                     nic: Arc::clone(nic),
                     vf: virtual_function,
                     address,
-                    tree: sysfs::describe(nic, number, virtual_function, address),
+                    tree: sysfs::describe(nic, number, (virtual_function, address), locality),
                     windows: Mutex::default(),
                 }
             })

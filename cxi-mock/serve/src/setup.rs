@@ -16,6 +16,7 @@ use super::error::ServeError;
 use super::input;
 use super::state_file::StateFile;
 use super::sysfs::switch;
+use super::topology::{self, Topology};
 use super::trace::Trace;
 
 /// What a configuration file says.
@@ -187,7 +188,7 @@ impl FromStr for Release {
 
 #[derive(Debug, Args)]
 pub(crate) struct NicArguments {
-    /// Number of NICs of a node [default: 1, or as in the configuration]
+    /// Number of NICs of a node [default: 1, or as in the configuration or the topology]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
     pub(crate) nics: Option<u8>,
     /// Configuration as JSON: an object for NICs that are alike, or a list of objects; of a
@@ -208,6 +209,9 @@ pub(crate) struct NicArguments {
     /// Inject a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     #[arg(long, value_name = "FAULT")]
     pub(crate) fault: Vec<String>,
+    /// Place the NICs as on a blade: near NUMA nodes, which are shown if the machine has fewer
+    #[arg(long, value_enum)]
+    pub(crate) topology: Option<Topology>,
     /// How a NIC notices a store to a doorbell
     #[arg(long, value_enum, default_value_t)]
     pub(crate) doorbells: Doorbells,
@@ -247,11 +251,18 @@ impl NicArguments {
         Ok(setup)
     }
 
+    /// NICs of a node whose configuration does not list them.
+    pub(crate) fn count(&self) -> u8 {
+        let of_topology = self.topology.map(|_| topology::NICS);
+        self.nics.or(of_topology).unwrap_or(1)
+    }
+
     /// Whether anything says what the NICs are.
     pub(crate) fn says_what(&self) -> bool {
         self.nics.is_some()
             || self.config.is_some()
             || matches!(self.release, Some(Release::Is(_)))
+            || self.topology.is_some()
             || !self.set.is_empty()
     }
 

@@ -173,8 +173,7 @@ impl ClusterOptions {
         let refused = |error: ClusterError| ServeError::Input(error.to_string());
         match nics.setup(self.base())? {
             Setup::Alike(config) => {
-                MockCluster::with_nics(nodes.unwrap_or(2), nics.nics.unwrap_or(1), &config)
-                    .map_err(refused)
+                MockCluster::with_nics(nodes.unwrap_or(2), nics.count(), &config).map_err(refused)
             }
             Setup::Nodes(_) if nodes.is_some() => Err(ServeError::Input(
                 "the configuration lists its nodes: leave out --nodes".to_owned(),

@@ -5,7 +5,6 @@ mod module;
 mod network;
 mod properties;
 
-use std::fs;
 use std::sync::Arc;
 
 use cxi_ioctl::PciAddress;
@@ -14,6 +13,7 @@ pub(crate) use module::describe as describe_module;
 pub(crate) use network::{MTU, mac_address, network_device, network_index};
 pub(crate) use properties::switch;
 
+use super::topology::Locality;
 use super::tree::{Item, Tree};
 use cxi_mock::Nic;
 
@@ -26,11 +26,16 @@ const VIRTUAL_REGISTERS: u64 = 64 << 20;
 pub(crate) fn describe(
     nic: &Arc<Nic>,
     number: u16,
-    virtual_function: Option<u32>,
-    address: PciAddress,
+    (virtual_function, address): (Option<u32>, PciAddress),
+    locality: &Locality,
 ) -> Tree {
     let mut tree = Tree::new();
     pci(&mut tree, nic, virtual_function, address);
+    let Locality { numa_node, .. } = *locality;
+    tree.value("numa_node", move || numa_node);
+    let (list, mask) = locality.cpus();
+    tree.text("local_cpulist", move || list.clone());
+    tree.text("local_cpus", move || mask.clone());
     properties::describe(&mut tree, nic, virtual_function);
     if virtual_function.is_none() {
         board::describe(&mut tree, nic, number);
@@ -51,9 +56,6 @@ fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: 
     let revision = identity.device_rev;
     tree.value("revision", move || format!("{revision:#04x}"));
     tree.value("enable", || 1);
-    tree.value("numa_node", || 0);
-    let cpus = local_cpus();
-    tree.text("local_cpulist", move || cpus.clone());
     for name in ["current_link_speed", "max_link_speed"] {
         tree.value(name, || "32.0 GT/s PCIe");
     }
@@ -82,13 +84,6 @@ fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: 
             tree.link(&format!("virtfn{function}"), format!("../{address}"));
         }
     }
-}
-
-/// The processors of the NIC's NUMA node.
-fn local_cpus() -> String {
-    fs::read_to_string("/sys/devices/system/node/node0/cpulist")
-        .or_else(|_| fs::read_to_string("/sys/devices/system/cpu/online"))
-        .unwrap_or_else(|_| "0\n".to_owned())
 }
 
 fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
