@@ -16,10 +16,10 @@ use cxi_ioctl::abi::queue::{
     EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1, EqAllocCmd, EqFreeCmd, EqResizeCmd,
     EqResizeCompleteCmd,
 };
-use cxi_ioctl::abi::service::RSRC_LE;
+use cxi_ioctl::abi::service::{RSRC_AC, RSRC_LE};
 use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{DriverRelease, Errno, pte_status};
-use cxi_mock::{Credentials, HazardKind, InProcess};
+use cxi_mock::{Backing, CallerMemory, Credentials, HazardKind, InProcess};
 
 /// An open file with an LNI of a service for VNI 5.
 fn with_lni(release: DriverRelease) -> (InProcess, u32) {
@@ -268,6 +268,49 @@ fn memory_flags_and_updates() {
     assert_eq!(update(4096, 8193), Err(Errno::EINVAL));
     assert_eq!(update(4096, 0), Ok(()));
     assert_eq!(update(u64::MAX, 2), Err(Errno::EINVAL));
+}
+
+/// A caller without memory behind any address.
+struct Nowhere;
+
+impl CallerMemory for Nowhere {
+    fn respond(&mut self, _: &[u8]) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn read_response(&mut self, _: &mut [u8]) -> Result<(), Errno> {
+        Err(Errno::EFAULT)
+    }
+
+    fn write_list(&mut self, _: &[u8]) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    fn backing(&self, _: u64, _: u64) -> Backing {
+        Backing::Missing
+    }
+}
+
+#[test]
+fn memory_that_cannot_be_pinned_leaves_its_address_context() {
+    let nic = nic(DriverRelease::Main);
+    let root = root(&nic);
+    let mut without = desc(&[50]);
+    without.limits.types[RSRC_AC].max = 0;
+    let without = alloc(&root, without).unwrap();
+    let pin = |svc| {
+        let mut command = AtuMapCmd::new();
+        command.lni = lni(&root, svc).unwrap();
+        (command.va, command.len) = (4096, 4096);
+        command.flags = (MapFlags::PIN | MapFlags::READ).bits();
+        let client = root.client();
+        client.write(root.caller(), command.as_bytes(), &mut Nowhere)
+    };
+    let with = alloc(&root, desc(&[51])).unwrap();
+    assert_eq!(pin(with), Err(Errno::EFAULT));
+    assert_eq!(nic.state().stats.ac, 1);
+    assert_eq!(pin(without), Err(Errno::EBADR));
+    assert_eq!(nic.state().stats.ac, 1);
 }
 
 #[test]

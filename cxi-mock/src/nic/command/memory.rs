@@ -49,14 +49,18 @@ impl Device {
         if is_virtual && !pinned && !alloc_only {
             return Err(Errno::EOPNOTSUPP);
         }
-        if va >= USER_SPACE || (pinned && backing == Backing::Missing) {
+        if va >= USER_SPACE {
             return Err(Errno::EFAULT);
         }
-        let writes = mapping.flags.contains(MapFlags::WRITE);
-        if pinned && writes && backing == Backing::ReadOnly {
-            return Err(Errno::EINVAL);
-        }
+        // The driver pins after it has charged for the address context, which stays with the LNI
+        // even if that fails: a lack of credit wins over bad memory.
         let lac = self.address_context(lni, &mapping)?;
+        let writes = mapping.flags.contains(MapFlags::WRITE);
+        match backing {
+            Backing::Missing if pinned => return Err(Errno::EFAULT),
+            Backing::ReadOnly if pinned && writes => return Err(Errno::EINVAL),
+            _ => {}
+        }
         let page = mapping.page.max(PAGE);
         let start = va - va % page;
         let mut md = Md::new_zeroed();
