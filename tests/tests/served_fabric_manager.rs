@@ -4,12 +4,11 @@ mod node;
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
-use std::sync::Arc;
 use std::time::Duration;
 
 use cxi_job::StepId;
 use cxi_job::collectives::{Certificate, CollectivesEnv};
-use cxi_job::fabric::{Http, Session, TreeRequest};
+use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Patience, end_inherited_step};
 use node::{CLIENT, Directory, Run, Served, eventually, kill, printed, server};
 use serde_json::{Value, json};
 
@@ -145,9 +144,6 @@ fn a_tree_adds_up_what_nodes_send() {
     let cluster = Served::cluster(&options);
     let nodes = ["n1", "n2", "n3", "n4"];
     let addresses = nodes.map(|node| printed(&cluster.on(node, &[CLIENT, "nid", "cxi0"])));
-    let nics = addresses
-        .each_ref()
-        .map(|nid| nid.parse().expect("a number"));
     // What libfabric does with the environment of `cluster run`.
     let reserve = [CXI, "collectives", "reserve", "7", "--limit", "1", "--json"];
     let reserved: Value =
@@ -155,18 +151,28 @@ fn a_tree_adds_up_what_nodes_send() {
     let get = |name: &str| Some(reserved["environment"][name].as_str()?.into());
     let step = StepId::new("0").unwrap();
     let inherited = CollectivesEnv::inherit(get, step.clone()).unwrap().unwrap();
-    let http = Arc::new(Http::new(&Certificate::Unverified).unwrap());
-    let session = Session::new(inherited.reservation().clone(), http);
-    let tree = session
-        .create_tree(&TreeRequest {
-            step: &step,
-            nics: &nics,
-            vni: cxi::Vni::new(10).unwrap(),
-            timeout: Duration::from_secs(20),
-        })
-        .unwrap();
-    assert_eq!(tree.root, nics[0]);
-    let id = tree.id.to_string();
+    let reservation = inherited.reservation();
+    let macs = addresses.each_ref().map(|nid| {
+        let nid: u32 = nid.parse().expect("a number");
+        let [_, high, middle, low] = nid.to_be_bytes();
+        format!("{high:X}:{middle:02X}:{low:02X}")
+    });
+    let body = json!({
+        "macs": macs,
+        "vni": 10,
+        "timeout": 20_000_000,
+        "jobID": reservation.id().as_str(),
+        "jobStepID": step.as_str(),
+    });
+    let (body, bearer) = (body.to_string(), format!("Bearer {}", reservation.token()));
+    let request = HttpRequest::post(reservation.url(), Some(&bearer), &body);
+    let (http, timeout) = (
+        Http::new(&Certificate::Unverified).unwrap(),
+        Duration::from_secs(20),
+    );
+    let made = http.send(&request, timeout).expect("an answer");
+    let made: Value = serde_json::from_slice(&made.body).expect("JSON");
+    let id = made["mcastID"].to_string();
     // The root comes last.
     let start = |rank: usize| {
         let place = [&id, &rank.to_string(), "4", "50"];
@@ -185,5 +191,6 @@ fn a_tree_adds_up_what_nodes_send() {
         assert!(process.wait().unwrap().success());
         assert_eq!(text.trim(), "50 sums");
     }
-    assert!(session.delete_tree(tree.id).unwrap());
+    let patience = Patience::default();
+    assert!(end_inherited_step(reservation, &step, &http, &patience).unwrap());
 }

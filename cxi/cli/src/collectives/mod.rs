@@ -5,10 +5,9 @@ pub(crate) mod cli;
 use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
-use std::sync::Arc;
 
 use cxi_job::collectives::{CLEAR, CollectivesEnv, preflight};
-use cxi_job::fabric::{FabricManager, Session};
+use cxi_job::fabric::{FabricManager, end_inherited_step};
 use cxi_job::site::Warning;
 use cxi_job::{JobId, StepId};
 use serde_json::json;
@@ -89,8 +88,8 @@ fn end_step(
         };
         let options = options.or(settings)?;
         let transport = options.transport()?;
-        let session = Session::new(inherited.reservation().clone(), Arc::new(transport));
-        session.patience(options.patience()).end_step(step)
+        let reservation = inherited.reservation();
+        end_inherited_step(reservation, step, &transport, &options.patience())
     };
     let text = format!("Ended step {step}\n");
     let nothing = "Nothing to do: the job has no reservation\n";

@@ -68,19 +68,6 @@ pub(super) struct Call<'a> {
     pub(super) also: &'a [u16],
 }
 
-impl<'a> Call<'a> {
-    /// Deletes what may already be gone, in which case the answer is 404.
-    pub(super) const fn delete(action: &'a str, url: &'a str) -> Self {
-        Self {
-            action,
-            method: Method::Delete,
-            url,
-            body: None,
-            also: &[404],
-        }
-    }
-}
-
 /// Where the value of `Authorization` comes from.
 pub(super) trait Authority {
     /// The value.

@@ -12,8 +12,8 @@ use super::{ClusterName, Credentials, FabricError, Problem, escaped};
 use crate::collectives::{Certificate, CollectivesEnv, Reservation};
 use crate::{JobId, StepId};
 
-pub(super) const JOBS: &str = "/fabric/collectives/jobs";
-pub(super) const MULTICASTS: &str = "/fabric/collectives/multicasts";
+const JOBS: &str = "/fabric/collectives/jobs";
+const MULTICASTS: &str = "/fabric/collectives/multicasts";
 
 /// A token is replaced this long before it expires, or a tenth of its lifetime if that is less.
 const EARLY: Duration = Duration::from_secs(30);
@@ -24,8 +24,8 @@ pub struct FabricManager {
     base: String,
     cluster: ClusterName,
     certificate: Certificate,
-    pub(super) transport: Arc<dyn HttpTransport>,
-    pub(super) patience: Patience,
+    transport: Arc<dyn HttpTransport>,
+    patience: Patience,
     door: Door,
 }
 
@@ -148,8 +148,7 @@ impl FabricManager {
     pub fn end_step(&self, job: &JobId, step: &StepId) -> Result<bool, FabricError> {
         let action = format!("end step {step} of job {job}");
         let url = self.url(&action, job)?;
-        let answer = self.call(&end_step(&action, &url, step))?;
-        Ok(answer.status != 404)
+        end_step(&action, &url, step, |call| self.call(call))
     }
 
     /// Releases a job's reservation, with all its trees. Returns whether there was one.
@@ -159,11 +158,17 @@ impl FabricManager {
     pub fn release(&self, job: &JobId) -> Result<bool, FabricError> {
         let action = format!("release the reservation of job {job}");
         let url = self.url(&action, job)?;
-        let answer = self.call(&Call::delete(&action, &url))?;
+        let answer = self.call(&Call {
+            action: &action,
+            method: Method::Delete,
+            url: &url,
+            body: None,
+            also: &[404],
+        })?;
         Ok(answer.status != 404)
     }
 
-    pub(super) fn list(&self, action: &str) -> Result<Vec<String>, FabricError> {
+    fn list(&self, action: &str) -> Result<Vec<String>, FabricError> {
         let url = format!("{}{JOBS}/", self.base);
         let answer = self.call(&Call {
             action,
@@ -237,15 +242,58 @@ impl FabricManager {
     }
 }
 
-/// The request that ends a step.
-pub(super) fn end_step<'a>(action: &'a str, url: &'a str, step: &StepId) -> Call<'a> {
-    Call {
+/// Ends a step of a job from inside it: for a sub-instance, or a job that inherited a reservation,
+/// which has the session token and no credentials. Returns whether the reservation exists.
+///
+/// # Errors
+/// [`FabricError`]; a fabric manager may allow this only for the workload manager.
+pub fn end_inherited_step(
+    reservation: &Reservation,
+    step: &StepId,
+    transport: &dyn HttpTransport,
+    patience: &Patience,
+) -> Result<bool, FabricError> {
+    let action = format!("end step {step} of {}", reservation.id());
+    let multicasts = reservation.url().trim_end_matches('/');
+    let base = multicasts.strip_suffix(MULTICASTS).ok_or_else(|| {
+        let message =
+            format!("fabric manager address {multicasts:?}: expected {MULTICASTS} at its end");
+        FabricError::new(&action, Problem::Name(message))
+    })?;
+    let url = format!("{base}{JOBS}/{}", escaped(reservation.id().as_str()));
+    let bearer = Bearer(reservation.token());
+    end_step(&action, &url, step, |call| {
+        call.make(transport, &bearer, patience)
+    })
+}
+
+/// A session token, which does not change.
+struct Bearer<'a>(&'a str);
+
+impl Authority for Bearer<'_> {
+    fn authorization(&self, _timeout: Duration) -> Result<String, Problem> {
+        Ok(format!("Bearer {}", self.0))
+    }
+
+    fn forget(&self) -> bool {
+        false
+    }
+}
+
+fn end_step(
+    action: &str,
+    url: &str,
+    step: &StepId,
+    call: impl FnOnce(&Call<'_>) -> Result<HttpAnswer, FabricError>,
+) -> Result<bool, FabricError> {
+    let answer = call(&Call {
         action,
         method: Method::Patch,
         url,
         body: Some(json!({ "jobSteps": { step.as_str(): null } })),
         also: &[404],
-    }
+    })?;
+    Ok(answer.status != 404)
 }
 
 /// Credentials, and the token that was issued for them.
@@ -342,18 +390,6 @@ pub struct Swept {
     pub others: usize,
 }
 
-/// The reservations that a restarted scheduler finds.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Recovered {
-    /// Jobs whose reservation is as before.
-    pub same: Vec<JobId>,
-    /// Jobs whose reservation has another token now, which their processes do not have.
-    pub renewed: Vec<(JobId, Reservation)>,
-    /// Jobs whose reservation has disappeared.
-    pub missing: Vec<JobId>,
-}
-
 impl FabricManager {
     /// Releases the reservations of jobs of this cluster that have ended. `lives` is called after
     /// the list was read, so that a job that starts in the meantime loses nothing.
@@ -374,25 +410,6 @@ impl FabricManager {
             }
         }
         Ok(swept)
-    }
-
-    /// Compares the reservations that a scheduler has recorded with those of the fabric manager.
-    /// Call [`sweep`](Self::sweep) afterwards.
-    ///
-    /// # Errors
-    /// [`FabricError`]: one of them cannot be looked up.
-    pub fn recover(&self, kept: &[(JobId, Reservation)]) -> Result<Recovered, FabricError> {
-        let mut recovered = Recovered::default();
-        for (job, reservation) in kept {
-            match self.find(job)? {
-                None => recovered.missing.push(job.clone()),
-                Some(found) if found.reservation.token() == reservation.token() => {
-                    recovered.same.push(job.clone());
-                }
-                Some(found) => recovered.renewed.push((job.clone(), found.reservation)),
-            }
-        }
-        Ok(recovered)
     }
 
     fn job_of(&self, link: &str) -> Option<JobId> {

@@ -37,7 +37,6 @@ mod error;
 #[cfg(feature = "fabric-manager")]
 mod http;
 mod manager;
-mod session;
 mod transport;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -49,8 +48,7 @@ pub use error::{FabricError, Problem};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
 pub use http::{Http, Identity};
-pub use manager::{FabricManager, Recovered, ReservationInfo, Swept};
-pub use session::{Session, Tree, TreeRequest};
+pub use manager::{FabricManager, ReservationInfo, Swept, end_inherited_step};
 pub use transport::{HttpAnswer, HttpError, HttpRequest, HttpTransport, LONGEST_ANSWER, Method};
 
 /// Characters with a meaning in paths and forms.

@@ -4,18 +4,11 @@ use std::time::Duration;
 
 use cxi_fabric_manager::{Config, Endpoint, Fault};
 use cxi_job::collectives::CollectivesEnv;
-use cxi_job::fabric::{ClusterName, ClusterNameError, Credentials, FabricManager, TreeRequest};
+use cxi_job::fabric::{
+    ClusterName, ClusterNameError, Credentials, FabricManager, end_inherited_step,
+};
 
-use super::support::{Site, http, job, session, step};
-
-fn tree<'a>(of: &'a cxi_job::StepId, nics: &'a [u32]) -> TreeRequest<'a> {
-    TreeRequest {
-        step: of,
-        nics,
-        vni: cxi::Vni::new(1024).unwrap(),
-        timeout: Duration::from_secs(20),
-    }
-}
+use super::support::{PATIENCE, Site, http, job, step, tree};
 
 #[test]
 fn a_job_reserves_makes_trees_and_releases() {
@@ -41,19 +34,13 @@ fn a_job_reserves_makes_trees_and_releases() {
     let inner = CollectivesEnv::inherit(|name| Some(get(name)?.into()), step("1"))
         .unwrap()
         .unwrap();
-    let session = session(inner.reservation().clone());
-    let made = session
-        .create_tree(&tree(&step("0"), &[0x14433, 0x14434]))
-        .unwrap();
-    assert_eq!((made.id, made.root), (1, 0x14433));
-    let second = session
-        .create_tree(&tree(inner.step(), &[0x14433, 0x14434]))
-        .unwrap();
-    assert_eq!((second.id, second.root), (2, 0x14434));
-    assert!(session.delete_tree(made.id).unwrap());
-    assert!(!session.delete_tree(made.id).unwrap());
+    let reservation = inner.reservation();
+    assert_eq!(tree(reservation, "0"), "00:00:00:01:44:33");
+    assert_eq!(tree(reservation, "1"), "00:00:00:01:44:34");
     // A process with the token cleans up after its own step, the workload manager after any step.
-    assert!(session.end_step(inner.step()).unwrap());
+    let end = |step| end_inherited_step(reservation, step, &*http(), &PATIENCE);
+    assert!(end(inner.step()).unwrap());
+    assert_eq!(site.mock.state().roots.len(), 1);
     assert!(client.end_step(&job("17"), &step("0")).unwrap());
     assert!(site.mock.state().roots.is_empty());
 
@@ -63,6 +50,7 @@ fn a_job_reserves_makes_trees_and_releases() {
     assert!(client.release(&job("17")).unwrap());
     assert!(!client.release(&job("17")).unwrap());
     assert!(!client.end_step(&job("17"), &step("0")).unwrap());
+    assert!(end(inner.step()).is_err());
     assert_eq!(client.find(&job("17")).unwrap(), None);
     site.mock.assert_quiet();
 }

@@ -110,34 +110,13 @@ fn malformed_links_are_left_alone() {
 fn a_restart_finds_what_is_there() {
     let site = Site::new();
     let client = site.client();
-    let kept: Vec<_> = ["1", "2"]
-        .map(|name| {
-            (
-                job(name),
-                client.reserve(&job(name), 1).unwrap().reservation,
-            )
-        })
-        .into();
-    assert_eq!(client.recover(&kept).unwrap().same, [job("1"), job("2")]);
+    let kept = client.reserve(&job("1"), 1).unwrap().reservation;
+    let found = || client.find(&job("1")).unwrap().map(|it| it.reservation);
+    assert_eq!(found(), Some(kept.clone()));
     site.mock.restart(Forget::Tokens);
-    let recovered = client.recover(&kept).unwrap();
-    let renewed: Vec<_> = recovered
-        .renewed
-        .iter()
-        .map(|(job, _)| job.clone())
-        .collect();
-    assert_eq!(
-        (renewed, recovered.same.len()),
-        (vec![job("1"), job("2")], 0)
-    );
-    client.release(&job("1")).unwrap();
-    let recovered = client.recover(&recovered.renewed).unwrap();
-    assert_eq!(
-        (recovered.missing, recovered.same),
-        (vec![job("1")], vec![job("2")])
-    );
+    assert_ne!(found().unwrap().token(), kept.token());
     site.mock.restart(Forget::Everything);
-    assert_eq!(client.recover(&kept).unwrap().missing, [job("1"), job("2")]);
+    assert_eq!(found(), None);
 }
 
 /// A lost answer does not make a second reservation.

@@ -9,10 +9,10 @@ use std::time::Duration;
 
 use cxi_fabric_manager::{Endpoint, Fault};
 use cxi_job::fabric::{
-    Credentials, HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience, Session,
+    Credentials, HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience, end_inherited_step,
 };
 
-use crate::support::{PATIENCE, Site, client, http, job};
+use crate::support::{PATIENCE, Site, client, http, job, step};
 
 /// Notes what goes through, and how it is printed. What fails does so for ever.
 struct Spy {
@@ -107,8 +107,9 @@ fn nothing_that_is_printed_has_a_secret() {
         let reserved = client.reserve(&job("1"), 1).unwrap();
         spy.print(&reserved);
         spy.print(&client);
-        let session = Session::new(reserved.reservation, transport).patience(PATIENCE);
-        spy.print(&session);
+        let reservation = &reserved.reservation;
+        let ended = end_inherited_step(reservation, &step("0"), &*transport, &PATIENCE);
+        spy.print(&ended);
         site.mock.inject(Fault::status(401).on(Endpoint::GetJob));
         let error = client.find(&job("1")).unwrap_err();
         spy.print(error.to_string());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use cxi_fabric_manager as mock;
 use cxi_job::collectives::{Certificate, Reservation};
-use cxi_job::fabric::{Credentials, FabricManager, Http, HttpTransport, Patience, Session};
+use cxi_job::fabric::{Credentials, FabricManager, Http, HttpRequest, HttpTransport, Patience};
 use cxi_job::{JobId, StepId};
 use tempfile::TempDir;
 
@@ -76,8 +76,20 @@ pub(crate) fn http() -> Arc<dyn HttpTransport> {
     Arc::new(Http::new(&Certificate::Unverified).unwrap())
 }
 
-pub(crate) fn session(reservation: Reservation) -> Session {
-    Session::new(reservation, http()).patience(PATIENCE)
+/// Makes a tree as libfabric does, of two NICs; returns its root.
+pub(crate) fn tree(reservation: &Reservation, step: &str) -> String {
+    let body = serde_json::json!({
+        "macs": ["1:44:33", "1:44:34"],
+        "vni": 1024,
+        "timeout": 20_000_000,
+        "jobID": reservation.id().as_str(),
+        "jobStepID": step,
+    });
+    let (body, bearer) = (body.to_string(), format!("Bearer {}", reservation.token()));
+    let request = HttpRequest::post(reservation.url(), Some(&bearer), &body);
+    let answer = http().send(&request, PATIENCE.attempt).unwrap();
+    let made: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    made["hwRoot"].as_str().unwrap().to_owned()
 }
 
 pub(crate) fn job(name: &str) -> JobId {

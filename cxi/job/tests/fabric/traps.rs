@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use cxi_fabric_manager::api::Body;
 use cxi_fabric_manager::{Config, Delivery, Effect, Endpoint, Fault};
-use cxi_job::fabric::{FabricError, Http, Patience, TreeRequest};
+use cxi_job::fabric::{FabricError, Http, Patience};
 use serde_json::json;
 
-use super::support::{PATIENCE, Site, job, session, step};
+use super::support::{PATIENCE, Site, job};
 
 /// More than the deadline by what a busy machine needs.
 const LATEST: Duration = Duration::from_secs(4);
@@ -134,83 +134,6 @@ fn lists_without_links_are_rejected() {
 }
 
 #[test]
-fn answers_that_libfabric_misreads_are_named() {
-    let site = Site::new();
-    let reserved = site.client().reserve(&job("1"), 9).unwrap();
-    let session = session(reserved.reservation);
-    let step = step("0");
-    let make = || {
-        session.create_tree(&TreeRequest {
-            step: &step,
-            nics: &[0x14433],
-            vni: cxi::Vni::new(1).unwrap(),
-            timeout: Duration::from_secs(1),
-        })
-    };
-    let octets = "expected six octets, the first two 00";
-    let id = "expected a number from 0 to 8191";
-    let set = |member: &str, value| Effect::Set {
-        member: member.to_owned(),
-        value,
-    };
-    let cases = [
-        (
-            Effect::ThreeOctetRoot,
-            format!("has hwRoot \"1:44:33\": {octets}"),
-        ),
-        (
-            Effect::LocalRoot,
-            format!("has hwRoot \"02:00:00:01:44:33\": {octets}"),
-        ),
-        (
-            set("hwRoot", json!("00:00:00:09:99:99")),
-            "has hwRoot \"00:00:00:09:99:99\", which is not one of the NICs".to_owned(),
-        ),
-        (
-            set("hwRoot", json!("é:é")),
-            format!("has hwRoot \"é:é\": {octets}"),
-        ),
-        (
-            Effect::Remove {
-                member: "hwRoot".to_owned(),
-            },
-            "has no string \"hwRoot\"".to_owned(),
-        ),
-    ];
-    for (effect, what) in cases {
-        site.mock
-            .inject(Fault::new(effect).on(Endpoint::CreateTree).times(1));
-        let error = in_time(make);
-        assert_eq!(
-            error,
-            format!("cannot make a multicast tree for alpha-1: the answer {what}")
-        );
-        // libfabric leaves such trees behind.
-        assert!(site.mock.state().roots.is_empty());
-    }
-    for (value, shown) in [
-        (json!("7"), "\"7\""),
-        (json!(-1), "-1"),
-        (json!(8192), "8192"),
-    ] {
-        site.mock.inject(
-            Fault::new(set("mcastID", value))
-                .on(Endpoint::CreateTree)
-                .times(1),
-        );
-        let error = in_time(make);
-        assert!(
-            error.ends_with(&format!("has mcastID {shown}: {id}")),
-            "{error}"
-        );
-        assert!(session.end_step(&step).unwrap());
-    }
-    let short = Fault::answer(507, Body::Message("01: quota".to_owned()));
-    site.mock.inject(short.on(Endpoint::CreateTree).times(1));
-    assert!(in_time(make).ends_with("the answer is 507: 01: quota"));
-}
-
-#[test]
 fn odd_answers_are_taken_as_they_are_meant() {
     let mut config = Config::default();
     config.settings.released_is_204 = true;
@@ -224,12 +147,6 @@ fn odd_answers_are_taken_as_they_are_meant() {
     );
     let reserved = client.reserve(&job("1"), 1).unwrap();
     assert!(!reserved.found);
-    site.mock.inject(
-        Fault::answer(204, Body::Empty)
-            .on(Endpoint::DeleteTree)
-            .times(1),
-    );
-    assert!(session(reserved.reservation).delete_tree(1).unwrap());
     assert!(client.release(&job("1")).unwrap());
     site.mock.assert_quiet();
 }

@@ -8,8 +8,7 @@ use cxi_fabric_manager::{Config, Forget};
 use cxi_job::JobId;
 use cxi_job::collectives::{Certificate, Reservation};
 use cxi_job::fabric::{
-    Credentials, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport, Method,
-    Patience, Session,
+    Credentials, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport, Method, Patience,
 };
 use tempfile::TempDir;
 
@@ -93,10 +92,41 @@ impl Site {
         client.unwrap().patience(ONCE)
     }
 
-    /// A process of a job.
-    pub(super) fn session(&self, reservation: &Reservation) -> Session {
-        let server = Arc::<Lossy>::clone(&self.server);
-        Session::new(reservation.clone(), server).patience(ONCE)
+    /// A process of a job makes a tree, as libfabric does; `None` if that fails.
+    pub(super) fn make_tree(&self, of: &Reservation, nics: &[u32], vni: cxi::Vni) -> Option<u64> {
+        let nics = nics.iter().map(|nic| {
+            let [_, high, middle, low] = nic.to_be_bytes();
+            format!("{high:X}:{middle:02X}:{low:02X}")
+        });
+        let body = serde_json::json!({
+            "macs": nics.collect::<Vec<_>>(),
+            "vni": vni.get(),
+            "timeout": 20_000_000,
+            "jobID": of.id().as_str(),
+            "jobStepID": super::step().as_str(),
+        });
+        let made = self.ask(Method::Post, of, of.url(), Some(&body.to_string()))?;
+        let made: serde_json::Value = serde_json::from_slice(&made.body).unwrap();
+        made["mcastID"].as_u64()
+    }
+
+    /// It deletes one.
+    pub(super) fn delete_tree(&self, of: &Reservation, id: u64) {
+        let _ = self.ask(Method::Delete, of, &format!("{}/{id}", of.url()), None);
+    }
+
+    fn ask(
+        &self,
+        method: Method,
+        of: &Reservation,
+        url: &str,
+        body: Option<&str>,
+    ) -> Option<HttpAnswer> {
+        let bearer = format!("Bearer {}", of.token());
+        let mut request = HttpRequest::post(url, Some(&bearer), body.unwrap_or_default());
+        (request.method, request.body) = (method, body);
+        let answer = self.server.send(&request, Duration::ZERO).ok()?;
+        matches!(answer.status, 200..=299).then_some(answer)
     }
 
     pub(super) fn restart(&self, forget: Forget) {

@@ -1,8 +1,5 @@
 //! What the controller and the processes of jobs do at the fabric manager.
 
-use std::time::Duration;
-
-use cxi_job::fabric::TreeRequest;
 use cxi_job::{JobId, NodeName};
 
 use super::{FABRIC_MANAGER, Job, Scene, step};
@@ -22,20 +19,13 @@ impl Scene {
         }
         let id = with[self.roll(with.len())].clone();
         let job = &self.jobs[&id];
-        let session = self.site.session(job.reservation.as_ref().unwrap());
+        let reservation = job.reservation.clone().unwrap();
         let nodes = job.nodes.iter().filter_map(|at| self.cluster.node(*at));
         let nics: Vec<u32> = nodes.flat_map(|node| node.addresses()).collect();
-        let made = session.create_tree(&TreeRequest {
-            step: &step(),
-            nics: &nics,
-            vni: job.vni,
-            timeout: Duration::from_secs(20),
-        });
-        self.trees += u32::from(made.is_ok());
+        let made = self.site.make_tree(&reservation, &nics, job.vni);
+        self.trees += u32::from(made.is_some());
         match (made, self.roll(4)) {
-            (Ok(tree), 0) => {
-                let _ = session.delete_tree(tree.id);
-            }
+            (Some(tree), 0) => self.site.delete_tree(&reservation, tree),
             (_, 1) => {
                 let _ = self.client.end_step(&id, &step());
             }
@@ -52,13 +42,8 @@ impl Scene {
         job.reserved = false;
         if let Some(reservation) = job.reservation.take() {
             // A process that has not been killed yet.
-            let late = self.site.session(&reservation).create_tree(&TreeRequest {
-                step: &step(),
-                nics: &[0x101],
-                vni: job.vni,
-                timeout: Duration::from_secs(1),
-            });
-            assert!(late.is_err(), "{late:?}");
+            let late = self.site.make_tree(&reservation, &[0x101], job.vni);
+            assert_eq!(late, None);
         }
         self.confirm(id, &NodeName::new(FABRIC_MANAGER).unwrap());
     }
@@ -67,13 +52,12 @@ impl Scene {
     pub(super) fn recover(&mut self) {
         self.client = self.site.client();
         let living = self.jobs.iter().filter(|(_, job)| !job.ended);
-        let kept = living.filter_map(|(id, job)| Some((id.clone(), job.reservation.clone()?)));
-        let kept: Vec<_> = kept.collect();
-        if let Ok(found) = self.client.recover(&kept) {
-            let count = found.same.len() + found.renewed.len() + found.missing.len();
-            assert_eq!(count, kept.len());
-            for (id, reservation) in found.renewed {
-                self.jobs.get_mut(&id).unwrap().reservation = Some(reservation);
+        let reserved = living.filter(|(_, job)| job.reservation.is_some());
+        let reserved: Vec<JobId> = reserved.map(|(id, _)| id.clone()).collect();
+        for id in reserved {
+            // After a restart of the fabric manager it may have another token.
+            if let Ok(Some(found)) = self.client.find(&id) {
+                self.jobs.get_mut(&id).unwrap().reservation = Some(found.reservation);
             }
         }
         if let Ok(swept) = self.client.sweep(|job| self.jobs.contains_key(job)) {
