@@ -299,7 +299,7 @@ impl Decisions {
             .components
             .values()
             .flat_map(|component| component.nodes.names());
-        let nodes: BTreeSet<String> = nodes.collect();
+        let nodes: BTreeSet<String> = nodes.cloned().collect();
         Ok(nodes.difference(&there).cloned().collect())
     }
 

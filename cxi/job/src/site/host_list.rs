@@ -1,11 +1,12 @@
 //! Lists of nodes as Slurm and Flux write them: `n[1-3,7],login1`.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
 /// Far more than the largest machines have: a list from outside must not exhaust memory.
 const MOST: usize = 1 << 20;
-/// Digits of a number in brackets: all such numbers are a `u32`.
+/// Digits of a number in brackets: no node has more.
 const LONGEST_NUMBER: usize = 9;
 
 /// A list of nodes, in order.
@@ -21,123 +22,47 @@ const LONGEST_NUMBER: usize = 9;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostList {
     text: String,
-    patterns: Vec<Vec<Part>>,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
-    Text(String),
-    Numbers(Vec<Numbers>),
-}
-
-/// `first` to `last`, with at least `width` digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Numbers {
-    first: u32,
-    last: u32,
-    width: usize,
-}
-
-impl Numbers {
-    const fn count(&self) -> usize {
-        (self.last - self.first) as usize + 1
-    }
+    names: Vec<String>,
+    /// The first position of each name: every node looks for itself in the list of every job.
+    positions: HashMap<String, usize>,
 }
 
 impl HostList {
+    fn new(text: String, names: Vec<String>) -> Self {
+        let mut positions = HashMap::with_capacity(names.len());
+        for (position, name) in names.iter().enumerate() {
+            positions.entry(name.clone()).or_insert(position);
+        }
+        Self {
+            text,
+            names,
+            positions,
+        }
+    }
+
     /// All names, in order.
     #[must_use]
-    pub fn names(&self) -> Vec<String> {
-        self.patterns
-            .iter()
-            .flat_map(|parts| expand(parts))
-            .collect()
+    pub fn names(&self) -> &[String] {
+        &self.names
     }
 
     /// The position of a node in the list, from 0.
     #[must_use]
     pub fn position(&self, node: &str) -> Option<usize> {
-        let mut before = 0;
-        self.patterns.iter().find_map(|parts| {
-            let place = place_in(parts, node).map(|place| before + place);
-            before += count(parts);
-            place
-        })
+        self.positions.get(node).copied()
     }
 
     /// Whether a node is in the list.
     #[must_use]
     pub fn contains(&self, node: &str) -> bool {
-        self.position(node).is_some()
+        self.positions.contains_key(node)
     }
 
     /// Both lists.
     pub(super) fn and(&self, other: &Self) -> Self {
-        Self {
-            text: format!("{},{}", self.text, other.text),
-            patterns: [&self.patterns[..], &other.patterns].concat(),
-        }
+        let text = format!("{},{}", self.text, other.text);
+        Self::new(text, [&self.names[..], &other.names].concat())
     }
-}
-
-fn expand(parts: &[Part]) -> Vec<String> {
-    parts
-        .iter()
-        .fold(vec![String::new()], |names, part| match part {
-            Part::Text(text) => names.into_iter().map(|name| name + text).collect(),
-            Part::Numbers(ranges) => {
-                let of_name = |name: String| {
-                    let numbers = ranges.iter().flat_map(|range| {
-                        let width = range.width;
-                        (range.first..=range.last).map(move |number| format!("{number:0width$}"))
-                    });
-                    numbers
-                        .map(move |number| format!("{name}{number}"))
-                        .collect::<Vec<_>>()
-                };
-                names.into_iter().flat_map(of_name).collect()
-            }
-        })
-}
-
-/// The first position of a name among those of a pattern.
-fn place_in(parts: &[Part], name: &str) -> Option<usize> {
-    let Some((part, rest)) = parts.split_first() else {
-        return name.is_empty().then_some(0);
-    };
-    match part {
-        Part::Text(text) => place_in(rest, name.strip_prefix(text.as_str())?),
-        Part::Numbers(ranges) => {
-            // The number ends anywhere in the digits where another number follows: n[1-11][1-11].
-            let digits = name.bytes().take_while(u8::is_ascii_digit).count();
-            let places = (1..=digits.min(LONGEST_NUMBER)).filter_map(|length| {
-                let (number, behind) = name.split_at(length);
-                Some(place_of(number, ranges)? * count(rest) + place_in(rest, behind)?)
-            });
-            places.min()
-        }
-    }
-}
-
-/// The first position of a number among those of ranges.
-fn place_of(number: &str, ranges: &[Numbers]) -> Option<usize> {
-    let value = number.parse().ok()?;
-    let mut before = 0;
-    ranges.iter().find_map(|range| {
-        let width = range.width;
-        let is_here =
-            (range.first..=range.last).contains(&value) && format!("{value:0width$}") == number;
-        let place = is_here.then(|| before + (value - range.first) as usize);
-        before += range.count();
-        place
-    })
-}
-
-fn count(parts: &[Part]) -> usize {
-    parts.iter().fold(1, |product: usize, part| match part {
-        Part::Text(_) => product,
-        Part::Numbers(ranges) => product.saturating_mul(ranges.iter().map(Numbers::count).sum()),
-    })
 }
 
 impl FromStr for HostList {
@@ -149,64 +74,69 @@ impl FromStr for HostList {
                 "invalid list of nodes '{text}': {what}: expected a list such as n[1-3,7],login1"
             )
         };
-        let (mut patterns, mut parts, mut name) = (Vec::new(), Vec::new(), String::new());
-        let mut rest = text.chars();
-        while let Some(letter) = rest.next() {
-            match letter {
-                '[' => {
-                    if !name.is_empty() {
-                        parts.push(Part::Text(std::mem::take(&mut name)));
-                    }
-                    let (inside, after) = rest
-                        .as_str()
-                        .split_once(']')
-                        .ok_or_else(|| wrong("a bracket is not closed"))?;
-                    let ranges: Option<Vec<_>> = inside.split(',').map(numbers).collect();
-                    let ranges = ranges.ok_or_else(|| wrong(&format!("[{inside}]")))?;
-                    parts.push(Part::Numbers(ranges));
-                    rest = after.chars();
-                }
-                ',' => end_of_name(&mut patterns, &mut parts, &mut name).map_err(wrong)?,
-                ']' => return Err(wrong("a bracket is not opened")),
-                letter if letter.is_whitespace() || letter.is_control() => {
+        let too_many = || wrong(&format!("more than {MOST} nodes"));
+        let (mut names, mut rest) = (Vec::new(), text);
+        loop {
+            // One entry: what is before each bracket, with each number inside.
+            let mut entry = vec![String::new()];
+            loop {
+                let end = rest.find(['[', ',', ']']).unwrap_or(rest.len());
+                let (before, after) = rest.split_at(end);
+                if before.contains(|letter: char| letter.is_whitespace() || letter.is_control()) {
                     return Err(wrong("it has a space"));
                 }
-                letter => name.push(letter),
+                for name in &mut entry {
+                    name.push_str(before);
+                }
+                rest = after;
+                let Some(inside) = rest.strip_prefix('[') else {
+                    break;
+                };
+                let (inside, after) = inside
+                    .split_once(']')
+                    .ok_or_else(|| wrong("a bracket is not closed"))?;
+                let bad = || wrong(&format!("[{inside}]"));
+                let ranges: Option<Vec<_>> = inside.split(',').map(numbers).collect();
+                let ranges = ranges.ok_or_else(bad)?;
+                // Counted first: the list comes from outside.
+                let count = ranges.iter().map(|(range, _)| range.len()).sum::<usize>();
+                if entry.len().saturating_mul(count) > MOST {
+                    return Err(too_many());
+                }
+                let numbers = ranges.into_iter().flat_map(|(range, width)| {
+                    range.map(move |number| format!("{number:0width$}"))
+                });
+                let numbers: Vec<String> = numbers.collect();
+                let product = entry.iter();
+                entry = product
+                    .flat_map(|name| numbers.iter().map(move |number| format!("{name}{number}")))
+                    .collect();
+                rest = after;
+            }
+            if rest.starts_with(']') {
+                return Err(wrong("a bracket is not opened"));
+            }
+            if entry.iter().any(String::is_empty) {
+                return Err(wrong("a name is empty"));
+            }
+            names.append(&mut entry);
+            if names.len() > MOST {
+                return Err(too_many());
+            }
+            match rest.strip_prefix(',') {
+                Some(after) => rest = after,
+                None => return Ok(Self::new(text.to_owned(), names)),
             }
         }
-        end_of_name(&mut patterns, &mut parts, &mut name).map_err(wrong)?;
-        let nodes = patterns
-            .iter()
-            .map(|parts| count(parts))
-            .fold(0, usize::saturating_add);
-        if nodes > MOST {
-            return Err(wrong(&format!("more than {MOST} nodes")));
-        }
-        let text = text.to_owned();
-        Ok(Self { text, patterns })
     }
 }
 
-fn end_of_name(
-    patterns: &mut Vec<Vec<Part>>,
-    parts: &mut Vec<Part>,
-    name: &mut String,
-) -> Result<(), &'static str> {
-    if !name.is_empty() {
-        parts.push(Part::Text(std::mem::take(name)));
-    }
-    if parts.is_empty() {
-        return Err("a name is empty");
-    }
-    patterns.push(std::mem::take(parts));
-    Ok(())
-}
-
-fn numbers(range: &str) -> Option<Numbers> {
+/// A number or a range of them, and how many digits they have at least.
+fn numbers(range: &str) -> Option<(std::ops::Range<usize>, usize)> {
     let (first, last) = range.split_once('-').unwrap_or((range, range));
     let number = |text: &str| {
         let digits = text.len() <= LONGEST_NUMBER && text.bytes().all(|byte| byte.is_ascii_digit());
-        digits.then(|| text.parse::<u32>().ok()).flatten()
+        digits.then(|| text.parse::<usize>().ok()).flatten()
     };
     let width = if first.starts_with('0') {
         first.len()
@@ -214,7 +144,7 @@ fn numbers(range: &str) -> Option<Numbers> {
         0
     };
     let (first, last) = (number(first)?, number(last)?);
-    (first <= last).then_some(Numbers { first, last, width })
+    (first <= last).then_some((first..last + 1, width))
 }
 
 impl fmt::Display for HostList {
@@ -290,7 +220,7 @@ mod tests {
         ] {
             let list: HostList = list.parse().unwrap();
             let names = list.names();
-            for name in &names {
+            for name in names {
                 let first = names.iter().position(|other| other == name);
                 assert_eq!(list.position(name), first, "{name} in {list}");
             }
@@ -302,8 +232,8 @@ mod tests {
     }
 
     #[test]
-    fn searching_does_not_expand_the_list() {
-        // Expanding for each search would make 10^10 names.
+    fn searching_does_not_go_through_the_list() {
+        // That would take 10^10 comparisons.
         let large: HostList = "n[1-100000]".parse().unwrap();
         for (position, name) in large.names().iter().enumerate() {
             assert_eq!(large.position(name), Some(position));
