@@ -25,7 +25,7 @@ pub trait PoolStore: fmt::Debug {
 /// A change of a pool.
 pub type Act<'a> = dyn FnMut(&mut VniPool, Timestamp) -> Result<Changed, SiteError> + 'a;
 
-impl<L: EventLog + fmt::Debug> PoolStore for Mutex<SharedPool<L>> {
+impl<L: EventLog> PoolStore for Mutex<SharedPool<L>> {
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
         let mut pool = self.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = pool.change(Timestamp::now(), |pool, now| act(pool, now));

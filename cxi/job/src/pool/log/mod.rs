@@ -6,7 +6,8 @@
 //! that they lead.
 //!
 //! [`EventLog`] is the interface of a store: two functions. [`MemoryLog`] is one for tests, `FileLog`
-//! (feature `file-log`) one for processes on one machine, and [`check`] tests another one.
+//! (feature `file-log`) one for processes on one machine, and `check` (feature `testing`) tests
+//! another one.
 //! [`SharedPool`] is a pool on such a log.
 //!
 //! A log does not grow without bound: every 5,000 changes a [`SharedPool`] appends the whole pool, and
@@ -15,17 +16,22 @@
 //! Allocations never expire. A store with leases must not attach events to one: when a controller
 //! dies, services with its VNIs continue to exist on the nodes.
 
-mod conformance;
 #[cfg(feature = "file-log")]
 mod file;
 mod memory;
 mod shared;
+#[cfg(feature = "testing")]
+mod tests;
 
-pub use conformance::check;
 #[cfg(feature = "file-log")]
 pub use file::FileLog;
 pub use memory::MemoryLog;
 pub use shared::{ChangeError, SharedPool};
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub use tests::check;
+
+use std::fmt;
 
 use super::{Change, Event};
 
@@ -66,7 +72,7 @@ impl Record {
 ///
 /// With a record that [is a beginning](Record::is_beginning), or at any time later, a log may remove
 /// those before it.
-pub trait EventLog {
+pub trait EventLog: fmt::Debug {
     /// Returns all records whose events have a number above `after`, in order; those before the last
     /// beginning may be missing. What an append has reported as done is among them.
     ///
@@ -80,6 +86,16 @@ pub trait EventLog {
     /// # Errors
     /// [`AppendError`].
     fn append(&mut self, record: &Record) -> Result<(), AppendError>;
+}
+
+impl<L: EventLog + ?Sized> EventLog for Box<L> {
+    fn load(&mut self, after: u64) -> Result<Vec<Record>, LogError> {
+        (**self).load(after)
+    }
+
+    fn append(&mut self, record: &Record) -> Result<(), AppendError> {
+        (**self).append(record)
+    }
 }
 
 /// Why a log cannot be read.

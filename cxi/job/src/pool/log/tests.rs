@@ -116,6 +116,7 @@ enum Lost {
 }
 
 /// A log that reports an unknown outcome for every second append.
+#[derive(Debug)]
 struct Lossy<L> {
     log: L,
     lost: Lost,
