@@ -210,7 +210,7 @@ impl From<AppendError> for Failure {
         let failure = Self::failed(error.to_string());
         failure.hint(match error {
             AppendError::Failed(_) => "The pool is unchanged.",
-            _ => "Controllers of a scheduler lead this pool: change it through them.",
+            _ => "Another controller leads this pool. On the one that leads: cxi vni lead.",
         })
     }
 }

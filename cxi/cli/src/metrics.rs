@@ -175,11 +175,11 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
 
 /// Nothing where no pool is.
 fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
-    let file = arguments.file(&common.settings)?;
-    if !file.path.exists() {
+    let store = arguments.store(&common.settings)?;
+    if !store.is_here() {
         return Ok(Vec::new());
     }
-    let pool = file.look()?;
+    let pool = store.look()?;
     let counts = pool.metrics(Timestamp::now());
     let mut vnis = Family::new("cxi_vni_pool_vnis", "VNIs of the pool, by state.");
     for (state, number) in [

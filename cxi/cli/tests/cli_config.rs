@@ -67,16 +67,18 @@ fn check_says_what_is_used_and_where_it_comes_from() {
 #[test]
 fn a_wrong_file_is_refused_with_its_line() {
     let node = MockNode::new();
-    let names = "  Expected one of node.lock, wait, node.records, node.retry-busy, pool.file, \
-                 pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
+    let names = "  Expected one of node.lock, wait, node.records, node.retry-busy, \
+                 pool.store, pool.file, pool.epoch, pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
                  controller.job-vni, job.policy, job.mode, \
                  job.floor, job.tles, job.traffic-classes, \
                  job.nic-distribution-count, collectives.trees, collectives.min-nodes, \
-                 collectives.required, \
+                 collectives.required, collectives.wait, \
                  fabric-manager.url, fabric-manager.cluster, fabric-manager.auth, \
                  fabric-manager.auth-dir, fabric-manager.certificate, \
                  fabric-manager.client-certificate, fabric-manager.client-key, \
-                 fabric-manager.deadline.";
+                 fabric-manager.deadline, etcd.endpoints, etcd.prefix, etcd.user, \
+                 etcd.password-file, etcd.certificate, etcd.client-certificate, etcd.client-key, \
+                 etcd.timeout.";
     let cases = [
         ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n{names}")),
         ("[node]\n\nvnis = 4\n", format!("line 3: there is no setting node.vnis\n{names}")),

@@ -217,6 +217,13 @@ fn a_sweep_ends_what_the_scheduler_no_longer_knows() {
         assert_contains(&said.err, &format!("error: sh: {why}"));
         assert_contains(&said.err, "Nothing was released.");
     }
+    // It is bounded, also where the command has left the pipe to another process.
+    for command in ["exec sleep 60", "sleep 9 2> /dev/null & exit 0"] {
+        let sweep = ["job", "sweep", "--wait=1s", "--", "sh", "-c", command];
+        let said = cluster.cxi(&sweep);
+        assert_eq!(said.code, 1, "{command}: {}", said.err);
+        assert_contains(&said.err, "error: sh: no list of jobs within 1s");
+    }
     // A job that starts while the scheduler answers is not in its answer, and stays.
     let late = format!(
         "{} job reserve 4 --uid=1000 --nodes=n1 > /dev/null; echo 2 9",

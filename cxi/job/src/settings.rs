@@ -62,6 +62,16 @@ impl Value for String {
     }
 }
 
+impl Value for Vec<String> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').map(str::trim);
+        Ok(parts
+            .filter(|part| !part.is_empty())
+            .map(str::to_owned)
+            .collect())
+    }
+}
+
 impl Value for bool {
     fn parse(text: &str) -> Result<Self, String> {
         text.parse()

@@ -129,10 +129,12 @@ struct Token {
     token: String,
 }
 
-/// An etcd server.
+/// The members of etcd, one of which is asked until it does not answer.
 pub(crate) struct Gateway {
     transport: Box<dyn HttpTransport>,
-    url: String,
+    urls: Vec<String>,
+    /// How many have not answered.
+    failed: usize,
     user: Option<User>,
     token: Option<String>,
     pub(crate) patience: Patience,
@@ -140,18 +142,19 @@ pub(crate) struct Gateway {
 
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let url = &self.url;
         f.debug_struct("Gateway")
-            .field("url", url)
+            .field("urls", &self.urls)
             .finish_non_exhaustive()
     }
 }
 
 impl Gateway {
-    pub(crate) fn new(transport: impl HttpTransport + 'static, url: &str) -> Self {
+    pub(crate) fn new(transport: impl HttpTransport + 'static, urls: &[impl AsRef<str>]) -> Self {
+        let urls = urls.iter().map(|url| url.as_ref().trim_end_matches('/'));
         Self {
             transport: Box::new(transport),
-            url: url.trim_end_matches('/').to_owned(),
+            urls: urls.map(str::to_owned).collect(),
+            failed: 0,
             user: None,
             token: None,
             patience: Patience::default(),
@@ -204,6 +207,12 @@ impl Gateway {
         Ok(outcome.succeeded)
     }
 
+    /// The member that is asked now.
+    fn url(&self) -> String {
+        let url = self.urls.get(self.failed % self.urls.len().max(1));
+        url.cloned().unwrap_or_default()
+    }
+
     /// Sends a request as the user, with a new token if the current one has expired.
     fn ask<T: DeserializeOwned>(
         &mut self,
@@ -230,23 +239,23 @@ impl Gateway {
     }
 
     fn post(
-        &self,
+        &mut self,
         what: &str,
         body: &serde_json::Value,
         timeout: Duration,
     ) -> Result<HttpAnswer, GatewayError> {
-        let url = || self.url.clone();
+        let url = self.url();
         if !["http://", "https://"]
             .iter()
-            .any(|scheme| self.url.starts_with(scheme))
+            .any(|scheme| url.starts_with(scheme))
         {
-            return Err(GatewayError::Url { url: url() });
+            return Err(GatewayError::Url { url });
         }
-        let (place, body) = (format!("{}/v3/{what}", self.url), body.to_string());
+        let (place, body) = (format!("{url}/v3/{what}"), body.to_string());
         let request = HttpRequest::post(&place, self.token.as_deref(), &body);
-        let answer = self.transport.send(&request, timeout);
-        answer.map_err(|error| {
-            let (url, reason) = (url(), error.to_string());
+        self.transport.send(&request, timeout).map_err(|error| {
+            self.failed += 1;
+            let reason = error.to_string();
             match error {
                 HttpError::Untrusted(_) => GatewayError::Refused { url, reason },
                 _ => GatewayError::Lost { url, reason },
@@ -254,8 +263,12 @@ impl Gateway {
         })
     }
 
-    fn read<T: DeserializeOwned>(&self, what: &str, of: &HttpAnswer) -> Result<T, GatewayError> {
-        let url = self.url.clone();
+    fn read<T: DeserializeOwned>(
+        &mut self,
+        what: &str,
+        of: &HttpAnswer,
+    ) -> Result<T, GatewayError> {
+        let url = self.url();
         if of.status == 200 {
             return serde_json::from_slice(&of.body).map_err(|error| {
                 let reason = error.to_string();
@@ -266,9 +279,11 @@ impl Gateway {
         let said = said.as_ref().and_then(|it| it.get("error")?.as_str());
         let status = of.status;
         let reason = format!("{what}: status {status}: {}", said.unwrap_or("no reason"));
-        Err(match status {
-            400..500 => GatewayError::Refused { url, reason },
-            _ => GatewayError::Lost { url, reason },
-        })
+        if (400..500).contains(&status) {
+            return Err(GatewayError::Refused { url, reason });
+        }
+        // Such as a member that has lost the others.
+        self.failed += 1;
+        Err(GatewayError::Lost { url, reason })
     }
 }

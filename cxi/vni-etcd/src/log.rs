@@ -22,13 +22,20 @@ pub struct EtcdLog {
 }
 
 impl EtcdLog {
-    /// A log of the server at `url`, such as `https://etcd.example:2379`, in keys that begin with
-    /// `prefix`. Nothing is sent yet. The transport decides how the server is verified, and which
-    /// certificate it is shown.
+    /// A log in an etcd with members at these URLs, such as `https://etcd1.example:2379`, in keys that
+    /// begin with `prefix`. Nothing is sent yet. The transport decides how a member is verified, and
+    /// which certificate it is shown.
+    ///
+    /// The first member that answers is asked until it does not. One of several is enough, as long as
+    /// most of the members reach each other.
     #[must_use]
-    pub fn new(transport: impl HttpTransport + 'static, url: &str, prefix: &str) -> Self {
+    pub fn new(
+        transport: impl HttpTransport + 'static,
+        endpoints: &[impl AsRef<str>],
+        prefix: &str,
+    ) -> Self {
         Self {
-            gateway: Gateway::new(transport, url),
+            gateway: Gateway::new(transport, endpoints),
             prefix: prefix.trim_end_matches('/').to_owned(),
         }
     }

@@ -1,5 +1,6 @@
-//! Controllers as processes on one etcd: when one is killed, stopped or loses its network, another one
-//! takes over. No VNI is ever in two jobs, and none is lost.
+//! Controllers as processes on an etcd of three members: when one is killed, stopped or loses its
+//! network, another one takes over, and meanwhile members are killed. No VNI is ever in two jobs, and
+//! none is lost.
 
 mod proxy;
 mod server;
@@ -22,7 +23,7 @@ use nix::unistd::Pid;
 use proxy::Proxy;
 use server::{Etcd, at, config, http};
 
-/// Makes this binary a controller: where etcd is, its epoch, and the job it begins with.
+/// Makes this binary a controller: where the members of etcd are, its epoch, and the job it begins with.
 const ORDER: &str = "CXI_TEST_CONTROLLER";
 /// How long a controller may say nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -31,12 +32,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const PIECES: u32 = 30;
 const DEPOSED: &str = "deposed";
 
-fn log(url: &str) -> EtcdLog {
+fn log(urls: &[impl AsRef<str>]) -> EtcdLog {
     let patience = Patience {
+        attempt: Duration::from_secs(2),
         pause: Duration::from_millis(5),
         ..Patience::default()
     };
-    EtcdLog::new(http(), url, "/pool/").patience(patience)
+    EtcdLog::new(http(), urls, "/pool/").patience(patience)
 }
 
 fn job(number: usize) -> JobId {
@@ -49,17 +51,18 @@ fn job(number: usize) -> JobId {
 #[ignore = "a process of the other test"]
 fn controller() {
     let Ok(order) = env::var(ORDER) else { return };
-    let [url, epoch, first] = order.split(' ').collect::<Vec<_>>()[..] else {
+    let [urls, epoch, first] = order.split(' ').collect::<Vec<_>>()[..] else {
         panic!("{order}");
     };
     let epoch: u64 = epoch.parse().unwrap();
+    let urls: Vec<&str> = urls.split(',').collect();
     // Not forever, in case its test was killed.
     let again = (0..100_000).map(|_| sleep(Duration::from_millis(5)));
     let mut pool = again
         .clone()
         .find_map(|()| {
             let writer = format!("controller/{epoch}");
-            SharedPool::open(log(url), config(), writer, epoch, at(epoch)).ok()
+            SharedPool::open(log(&urls), config(), writer, epoch, at(epoch)).ok()
         })
         .expect("etcd");
     for number in first.parse().unwrap().. {
@@ -86,15 +89,17 @@ fn controller() {
 struct Controller {
     process: Child,
     said: Receiver<String>,
-    network: Proxy,
+    networks: Vec<Proxy>,
 }
 
 impl Controller {
-    fn start(etcd: &Etcd, epoch: u64, first: usize) -> Self {
-        let network = Proxy::start(etcd.address(), PIECES);
+    fn start(etcd: &[Etcd], epoch: u64, first: usize) -> Self {
+        let networks = etcd.iter().map(|one| Proxy::start(one.address(), PIECES));
+        let networks: Vec<Proxy> = networks.collect();
+        let urls: Vec<String> = networks.iter().map(Proxy::url).collect();
         let mut process = Command::new(env::current_exe().unwrap())
             .args(["controller", "--exact", "--ignored", "--nocapture"])
-            .env(ORDER, format!("{} {epoch} {first}", network.url()))
+            .env(ORDER, format!("{} {epoch} {first}", urls.join(",")))
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -109,8 +114,12 @@ impl Controller {
         Self {
             process,
             said,
-            network,
+            networks,
         }
+    }
+
+    fn set_down(&self, down: bool) {
+        self.networks.iter().for_each(|one| one.set_down(down));
     }
 
     fn signal(&self, signal: Signal) {
@@ -174,31 +183,49 @@ impl Random {
 
 #[test]
 fn no_vni_is_in_two_jobs_and_none_is_lost() {
-    let Some(etcd) = Etcd::start() else { return };
+    let Some(mut etcd) = Etcd::members(3, "http", &[]) else {
+        return;
+    };
     let start = Instant::now();
     let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
     let wanted = if full { 10_000 } else { 300 };
     let (mut random, mut told) = (Random(15), Told::default());
     let (mut epoch, mut cuts, mut deposed, mut killed) = (0, 0, 0, 0);
+    let (mut down, mut members_killed) = (None, 0);
+    let mut longest = Duration::ZERO;
     // Stopped, or without a network.
     let mut away: Vec<Controller> = Vec::new();
     while told.0.len() < wanted {
         epoch += 1;
         let leader = Controller::start(&etcd, epoch, told.0.len());
         let until = told.0.len() + 1 + random.below(wanted / 12);
+        if let Some(member) = down.take() {
+            let member: &mut Etcd = &mut etcd[member];
+            member.restart();
+        }
+        let kill_at = told.0.len() + 1 + (until - told.0.len()) / 2;
         while told.0.len() < until {
+            let before = Instant::now();
             told.hear(&leader.line().expect("the only leader ended"));
+            longest = longest.max(before.elapsed());
+            // Two of three are enough.
+            if told.0.len() >= kill_at && down.is_none() {
+                let member = random.below(etcd.len());
+                etcd[member].kill();
+                down = Some(member);
+                members_killed += 1;
+            }
         }
         // Another controller has written: one that comes back must not continue.
         if random.below(2) == 0
             && let Some(back) = away.pop()
         {
-            back.network.set_down(false);
+            back.set_down(false);
             back.signal(Signal::SIGCONT);
             assert!(told.hear_rest(&back), "a leader that was deposed goes on");
             deposed += 1;
         }
-        cuts += leader.network.cuts();
+        cuts += leader.networks.iter().map(Proxy::cuts).sum::<u32>();
         match epoch % 3 {
             0 => {
                 leader.signal(Signal::SIGKILL);
@@ -210,7 +237,7 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
                 away.push(leader);
             }
             _ => {
-                leader.network.set_down(true);
+                leader.set_down(true);
                 away.push(leader);
             }
         }
@@ -220,11 +247,13 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
         told.hear_rest(leader);
     }
     assert!(
-        cuts > 10 && epoch > 5 && deposed > 1,
-        "nothing went wrong: {cuts} cuts, {epoch} leaders, {deposed} deposed"
+        cuts > 10 && epoch > 5 && deposed > 1 && members_killed > 5,
+        "nothing went wrong: {cuts} cuts, {epoch} leaders, {deposed} deposed, {members_killed} members killed"
     );
 
-    let records = log(&etcd.url()).load(0).unwrap();
+    let records = log(&etcd.iter().map(Etcd::url).collect::<Vec<_>>())
+        .load(0)
+        .unwrap();
     let events: Vec<_> = records.into_iter().map(|it| it.event).collect();
     // It refuses a VNI that a job has.
     let pool = VniPool::replay(config(), &events).unwrap();
@@ -237,7 +266,8 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
     if full {
         let (jobs, time) = (told.0.len(), start.elapsed());
         let said = format!(
-            "{jobs} jobs, {epoch} leaders, {killed} killed, {deposed} deposed, {cuts} cuts, {time:?}"
+            "{jobs} jobs, {epoch} leaders, {killed} killed, {deposed} deposed, {members_killed} members \
+             killed, {cuts} cuts, {time:?}; longest pause {longest:?}"
         );
         writeln!(stderr(), "{said}").unwrap();
     }

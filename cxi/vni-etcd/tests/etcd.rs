@@ -23,7 +23,7 @@ use tempfile::TempDir;
 #[test]
 fn it_conforms() {
     let Some(etcd) = Etcd::start() else { return };
-    check(|number| EtcdLog::new(http(), &etcd.url(), &format!("/pool{number}/"))).unwrap();
+    check(|number| EtcdLog::new(http(), &[etcd.url()], &format!("/pool{number}/"))).unwrap();
 }
 
 /// Both sides show a certificate; without one, or with an unknown one, nothing is returned.
@@ -45,15 +45,17 @@ fn it_conforms_over_tls() {
     };
     check(|number| {
         let http = Http::with_identity(&ours, &identity).unwrap();
-        EtcdLog::new(http, &url, &format!("/pool{number}/"))
+        EtcdLog::new(http, &[&url], &format!("/pool{number}/"))
     })
     .unwrap();
     let anonymous = Http::new(&ours).unwrap();
-    assert!(EtcdLog::new(anonymous, &url, "/pool/").load(0).is_err());
+    assert!(EtcdLog::new(anonymous, &[&url], "/pool/").load(0).is_err());
     let other = certificate().unwrap();
     let other = other.path().join("cert.pem").display().to_string();
     let stranger = Http::with_identity(&Certificate::Path(other), &identity).unwrap();
-    let text = EtcdLog::new(stranger, &url, "/pool/").load(0).unwrap_err();
+    let text = EtcdLog::new(stranger, &[&url], "/pool/")
+        .load(0)
+        .unwrap_err();
     assert!(
         text.to_string().contains("invalid peer certificate"),
         "{text}"
@@ -100,7 +102,7 @@ fn it_logs_in() {
         );
     }
     order("enable", "{}");
-    let log = || EtcdLog::new(http(), &etcd.url(), "/pool/");
+    let log = || EtcdLog::new(http(), &[etcd.url()], "/pool/");
     let refused = |mut log: EtcdLog, why: &str| {
         let text = log.load(0).unwrap_err().to_string();
         assert!(text.contains("refused: ") && text.contains(why), "{text}");
@@ -116,7 +118,7 @@ fn it_logs_in() {
 #[test]
 fn a_long_log_is_read_whole() {
     let Some(etcd) = Etcd::start() else { return };
-    let mut log = EtcdLog::new(http(), &etcd.url(), "/long/");
+    let mut log = EtcdLog::new(http(), &[etcd.url()], "/long/");
     let change = Change::Reconfigured { config: config() };
     let records: Vec<_> = (1..=1005)
         .map(|sequence| Record {
@@ -136,7 +138,7 @@ fn a_long_log_is_read_whole() {
         pause: Duration::from_millis(1),
         ..Patience::default()
     };
-    let mut far = EtcdLog::new(http(), &network.url(), "/long/").patience(patience);
+    let mut far = EtcdLog::new(http(), &[network.url()], "/long/").patience(patience);
     assert_eq!(far.load(0).unwrap(), records);
     assert!(network.cuts() > 3, "{} cuts", network.cuts());
 }
@@ -145,7 +147,7 @@ fn a_long_log_is_read_whole() {
 #[test]
 fn a_saved_pool_replaces_the_events_before_it() {
     let Some(etcd) = Etcd::start() else { return };
-    let log = || EtcdLog::new(http(), &etcd.url(), "/pool/");
+    let log = || EtcdLog::new(http(), &[etcd.url()], "/pool/");
     let mut pool = SharedPool::open(log(), config(), "one", 1, at(0)).unwrap();
     let other = SharedPool::open(log(), config(), "two", 2, at(0)).unwrap();
     let late = pool.save(at(1)).unwrap_err();
@@ -162,7 +164,7 @@ fn a_saved_pool_replaces_the_events_before_it() {
 #[test]
 fn pools_of_ten_thousand_jobs_can_be_saved() {
     let Some(etcd) = Etcd::start() else { return };
-    let mut log = EtcdLog::new(http(), &etcd.url(), "/large/");
+    let mut log = EtcdLog::new(http(), &[etcd.url()], "/large/");
     let mut save = |jobs: u16| {
         let mut pool = VniPool::new(config()).unwrap();
         for number in 0..jobs {
@@ -222,7 +224,7 @@ fn a_log_that_is_not_in_order_is_an_error() {
             write!(&stream, "{head} {length}\r\n\r\n{page}").unwrap();
         }
     });
-    let error = EtcdLog::new(http(), &url, "/pool").load(0).unwrap_err();
+    let error = EtcdLog::new(http(), &[url], "/pool").load(0).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cannot read the log of the pool: /pool: change 1 comes behind change 1"
@@ -237,7 +239,7 @@ fn a_server_that_is_not_there_is_an_error_with_its_address() {
         ..Patience::default()
     };
     for url in ["http://127.0.0.1:9", "https://127.0.0.1:9", "nonsense"] {
-        let log = EtcdLog::new(http(), url, "/x").patience(patience);
+        let log = EtcdLog::new(http(), &[url], "/x").patience(patience);
         let error = SharedPool::open(log, config(), "one", 0, at(0));
         let text = error.unwrap_err().to_string();
         assert!(text.contains(&format!("etcd at {url} ")), "{text}");

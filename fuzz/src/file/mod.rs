@@ -90,7 +90,7 @@ fn pool_file(bytes: &[u8]) {
     let path = directory.path().join("pool");
     std::fs::write(&path, bytes).expect("a file");
     let now = Timestamp::from_millis(u64::MAX / 2);
-    let open = || SharedPool::open_existing(FileLog::new(&path), "");
+    let open = || SharedPool::open_existing(FileLog::new(&path), "", 0);
     let Some(Some(mut pool)) = told(open()) else {
         return;
     };

@@ -2,6 +2,9 @@
 
 use std::ffi::OsString;
 use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cxi::Vni;
 use cxi_job::site::{Controller, Done, ManagerOptions, ReserveRequest, Site};
@@ -17,24 +20,31 @@ use crate::settings;
 use crate::vni::cli::PoolArgs;
 
 pub(super) fn controller(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
-    let pool = pool.file(&common.settings)?;
+    let pool = pool.store(&common.settings)?;
     let wait = pool.wait;
     let controller = Site::open(common.settings.clone())?.controller(pool)?;
     Ok(controller.lock_wait(wait))
 }
 
-/// With the fabric manager, if the site wants hardware collectives.
-fn with_manager(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
+/// With the fabric manager, if the site wants hardware collectives. The start of a job waits for it
+/// no longer than for `deadline`.
+fn with_manager(
+    pool: &PoolArgs,
+    common: &Common,
+    deadline: Option<Duration>,
+) -> Result<Controller<'static>, Failure> {
     let controller = controller(pool, common)?;
     if common.settings.get(&settings::COLLECTIVES_TREES)? == 0 {
         return Ok(controller);
     }
-    let options = ManagerOptions::of(&common.settings)?;
+    let mut options = ManagerOptions::of(&common.settings)?;
+    options.deadline = options.deadline.min(deadline.unwrap_or(options.deadline));
     Ok(controller.fabric_manager(options.open()))
 }
 
 pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report, Failure> {
-    let mut controller = with_manager(&arguments.pool, common)?;
+    let wait = common.settings.get(&settings::COLLECTIVES_WAIT)?;
+    let mut controller = with_manager(&arguments.pool, common, Some(wait))?;
     if let Some(wait) = arguments.vni_wait {
         controller = controller.vni_wait(wait);
     }
@@ -54,7 +64,7 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
 }
 
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {
-    let controller = with_manager(&arguments.pool, common)?;
+    let controller = with_manager(&arguments.pool, common, None)?;
     let done = controller.release(&arguments.job, arguments.component.as_ref())?;
     Ok(released(&done))
 }
@@ -64,7 +74,8 @@ pub(super) fn sweep(
     pool: &PoolArgs,
     common: &Common,
 ) -> Result<Report, Failure> {
-    let done = with_manager(pool, common)?.sweep(|| listed_by(live))?;
+    let wait = pool.wait(&common.settings)?;
+    let done = with_manager(pool, common, None)?.sweep(|| listed_by(live, wait))?;
     Ok(released(&done))
 }
 
@@ -80,8 +91,8 @@ fn released(done: &Done<Vec<JobId>>) -> Report {
         .with_warnings(warnings)
 }
 
-/// The jobs that a command of the scheduler prints.
-fn listed_by(command: &[OsString]) -> Result<Vec<JobId>, Failure> {
+/// The jobs that a command of the scheduler prints, in this time.
+fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure> {
     let (program, arguments) = command.split_first().expect("clap requires one");
     let name = program.display();
     let failed = |why: String| {
@@ -94,9 +105,30 @@ fn listed_by(command: &[OsString]) -> Result<Vec<JobId>, Failure> {
         .spawn()
         .map_err(|error| failed(error.to_string()))?;
     let stdout = child.stdout.take().expect("it is piped");
-    // Dropping the pipe ends a command that prints without end.
-    let text = files::bounded(stdout, files::LONGEST);
-    let status = child.wait().map_err(|error| failed(error.to_string()))?;
+    let deadline = Instant::now() + wait;
+    let (sender, text) = mpsc::channel();
+    // Not here: what the command has started may keep the pipe open. Dropping the pipe ends a command
+    // that prints without end.
+    thread::spawn(move || sender.send(files::bounded(stdout, files::LONGEST)));
+    let text = text.recv_timeout(wait).ok();
+    let status = loop {
+        match child
+            .try_wait()
+            .map_err(|error| failed(error.to_string()))?
+        {
+            Some(status) if text.is_some() => break status,
+            None if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let wait = humantime::format_duration(wait);
+                return Err(failed(format!(
+                    "no list of jobs within {wait}: --wait or the setting wait says how long to wait"
+                )));
+            }
+        }
+    };
+    let text = text.expect("it is there");
     let text = text.map_err(|error| failed(error.to_string()))?;
     if !status.success() {
         return Err(failed(format!("ended with {status}")));

@@ -181,9 +181,9 @@ fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(),
     let mut jobs: Vec<(JobId, IdSet)> = records
         .map(|record| (record.job.clone(), record.vni_set()))
         .collect();
-    let file = pool.file(&common.settings)?;
-    if file.path.exists() {
-        let pool = file.look()?;
+    let store = pool.store(&common.settings)?;
+    if store.is_here() {
+        let pool = store.look()?;
         jobs.extend(pool.jobs().map(|(job, held)| {
             let vnis = held.vnis.iter().map(Vni::get).collect();
             (job.clone(), vnis)

@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 
-use super::file::PoolFile;
+use super::store::Store;
 use crate::args::{TenantArg, duration};
 use crate::exit::Failure;
 use crate::settings::{self, Settings};
@@ -24,7 +24,8 @@ pub(crate) struct VniArgs {
 /// Where the pool is.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PoolArgs {
-    /// File that stores the pool, a line of JSON for each change [default: setting pool.file]
+    /// File that stores the pool, a line of JSON for each change [default: where the setting
+    /// pool.store says]
     #[arg(long, global = true, value_name = "FILE")]
     pool: Option<PathBuf>,
     /// How long to wait for other commands that use the pool; they take turns in the order of
@@ -34,11 +35,16 @@ pub(crate) struct PoolArgs {
 }
 
 impl PoolArgs {
-    pub(crate) fn file(&self, settings: &Settings) -> Result<PoolFile, Failure> {
-        Ok(PoolFile {
-            path: settings.or(self.pool.clone(), &settings::POOL_FILE)?,
-            wait: settings.or(self.wait, &settings::WAIT)?,
-        })
+    pub(crate) fn wait(&self, settings: &Settings) -> Result<Duration, Failure> {
+        Ok(settings.or(self.wait, &settings::WAIT)?)
+    }
+
+    pub(crate) fn store(&self, settings: &Settings) -> Result<Store, Failure> {
+        let wait = self.wait(settings)?;
+        match &self.pool {
+            Some(path) => Ok(Store::file(path.clone(), wait)),
+            None => Store::open_settings(settings, wait),
+        }
     }
 }
 
@@ -70,6 +76,10 @@ pub(crate) enum VniCommand {
         #[arg(long, value_name = "STEP")]
         step: Option<StepId>,
     },
+    /// Take the lead of a pool in etcd: this controller may change it, and those before it no longer
+    ///
+    /// Exit code 8: the pool is in a file, and has one controller.
+    Lead,
     /// Take back the VNIs of a job that did not start; they are free immediately
     ///
     /// Only for a job that no node knows of. Release a job that may have services instead.

@@ -1,7 +1,7 @@
-//! `cxi vni`: a pool of VNIs stored in a file.
+//! `cxi vni`: a pool of VNIs in a file or in etcd.
 
 pub(crate) mod cli;
-pub(crate) mod file;
+pub(crate) mod store;
 
 use std::num::NonZeroU16;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::options::Common;
 use crate::output::{Columns, Report};
 use crate::service::found::all;
 use cli::{ConfigArgs, VniArgs, VniCommand};
-use file::PoolFile;
+use store::Store;
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
-    let file = &arguments.pool.file(&common.settings)?;
+    let store = &arguments.pool.store(&common.settings)?;
     match &arguments.command {
-        VniCommand::Configure(config) => configure(file, config),
+        VniCommand::Configure(config) => configure(store, config),
         VniCommand::Reserve {
             job,
             count,
@@ -36,20 +36,21 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
             step,
         } => {
             let wanted = request(*count, *block, *for_steps, tenant.clone());
-            reserve(file, job, step.as_ref(), &wanted)
+            reserve(store, job, step.as_ref(), &wanted)
         }
-        VniCommand::Cancel { job } => cancel(file, job),
-        VniCommand::Release { job, nodes, step } => release(file, job, nodes, step.as_ref()),
+        VniCommand::Lead => lead(store),
+        VniCommand::Cancel { job } => cancel(store, job),
+        VniCommand::Release { job, nodes, step } => release(store, job, nodes, step.as_ref()),
         VniCommand::Confirm {
             job,
             node,
             stray,
             operator,
             ..
-        } => confirm(file, job.as_ref(), node.as_ref(), *stray, *operator),
-        VniCommand::Show { job } => show(file, job.as_ref()),
+        } => confirm(store, job.as_ref(), node.as_ref(), *stray, *operator),
+        VniCommand::Show { job } => show(store, job.as_ref()),
         VniCommand::Reconcile { node, seen } => {
-            reconcile(file, common, node.as_ref(), seen.as_ref())
+            reconcile(store, common, node.as_ref(), seen.as_ref())
         }
     }
 }
@@ -64,12 +65,12 @@ fn changed(text: String, event: Option<&Event>) -> Report {
     Report::new(text, &Logged { event }).nothing_to_do_if(event.is_none())
 }
 
-fn configure(file: &PoolFile, config: &ConfigArgs) -> Result<Report, Failure> {
+fn configure(store: &Store, config: &ConfigArgs) -> Result<Report, Failure> {
     let config = of_arguments(config);
     // An unusable configuration leaves no file behind.
     let mut new = VniPool::new(config.clone())?;
     let at = Timestamp::now();
-    let (mut pool, made) = file.open_or_new(config.clone(), at)?;
+    let (mut pool, made) = store.open_or_new(config.clone(), at)?;
     let event = if made {
         new.record_config(at)?.event
     } else {
@@ -84,7 +85,7 @@ fn configure(file: &PoolFile, config: &ConfigArgs) -> Result<Report, Failure> {
     };
     let text = format!(
         "{what} the pool {}: {} VNIs, {} of them free\n",
-        file.path.display(),
+        store.name(),
         metrics.total,
         metrics.free
     );
@@ -126,12 +127,12 @@ fn request(
 }
 
 fn reserve(
-    file: &PoolFile,
+    store: &Store,
     job: &JobId,
     step: Option<&StepId>,
     request: &VniRequest,
 ) -> Result<Report, Failure> {
-    let mut pool = file.open()?;
+    let mut pool = store.open()?;
     let reserved = pool.change(Timestamp::now(), |pool, now| match step {
         Some(step) => pool.share(job, step, request, now),
         None => pool.reserve(job, request, now),
@@ -151,20 +152,29 @@ fn reserve(
     Ok(Report::new(text + "\n", &json))
 }
 
-fn cancel(file: &PoolFile, job: &JobId) -> Result<Report, Failure> {
-    let mut pool = file.open()?;
+fn lead(store: &Store) -> Result<Report, Failure> {
+    let epoch = store.lead()?;
+    let text = match epoch {
+        Some(epoch) => format!("This controller leads {}: epoch {epoch}\n", store.name()),
+        None => "Nothing to do: a pool in a file has one controller\n".to_owned(),
+    };
+    Ok(Report::of(text, "epoch", &epoch).nothing_to_do_if(epoch.is_none()))
+}
+
+fn cancel(store: &Store, job: &JobId) -> Result<Report, Failure> {
+    let mut pool = store.open()?;
     let cancelled = pool.change(Timestamp::now(), |pool, now| pool.cancel(job, now))?;
     let text = format!("Job {job} no longer has VNIs: they may be used again\n");
     Ok(changed(text, cancelled.event.as_ref()))
 }
 
 fn release(
-    file: &PoolFile,
+    store: &Store,
     job: &JobId,
     nodes: &[NodeName],
     step: Option<&StepId>,
 ) -> Result<Report, Failure> {
-    let mut pool = file.open()?;
+    let mut pool = store.open()?;
     let released = pool.change(Timestamp::now(), |pool, now| match step {
         Some(step) => pool.leave(job, step, nodes, now),
         None => pool.release(job, nodes, now),
@@ -174,13 +184,13 @@ fn release(
 }
 
 fn confirm(
-    file: &PoolFile,
+    store: &Store,
     job: Option<&JobId>,
     node: Option<&NodeName>,
     stray: Option<Vni>,
     operator: bool,
 ) -> Result<Report, Failure> {
-    let mut pool = file.open()?;
+    let mut pool = store.open()?;
     let confirmed = pool.change(Timestamp::now(), |pool, now| match (job, node, stray) {
         (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
         (Some(job), Some(node), None) => pool.confirm(job, node, now),
@@ -217,7 +227,7 @@ fn free_again(pool: &VniPool) -> String {
 }
 
 fn reconcile(
-    file: &PoolFile,
+    store: &Store,
     common: &Common,
     node: Option<&NodeName>,
     seen: Option<&IdSet>,
@@ -227,20 +237,20 @@ fn reconcile(
         None => this_node()?,
     };
     match seen {
-        Some(seen) => compare(file, &node, seen),
+        Some(seen) => compare(store, &node, seen),
         // The NICs are queried first, so that the pool's state is newer than what they show.
         None => reading(common, |nics| {
             let mut seen = IdSet::new();
             for (_, listed) in all(nics.devices())? {
                 seen.extend(listed.service.vnis().iter().map(Vni::get));
             }
-            compare(file, &node, &seen)
+            compare(store, &node, &seen)
         }),
     }
 }
 
-fn compare(file: &PoolFile, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
-    let mut pool = file.open()?;
+fn compare(store: &Store, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
+    let mut pool = store.open()?;
     let compared = pool.change::<_, PoolError>(Timestamp::now(), |pool, now| {
         Ok(pool.reconcile(node, seen, now))
     });
@@ -297,8 +307,8 @@ struct StrayVni<'a> {
     stray: &'a Stray,
 }
 
-fn show(file: &PoolFile, job: Option<&JobId>) -> Result<Report, Failure> {
-    let pool = file.look()?;
+fn show(store: &Store, job: Option<&JobId>) -> Result<Report, Failure> {
+    let pool = store.look()?;
     let at = Timestamp::now();
     let mut jobs: Vec<(&JobId, &Holding)> = pool
         .jobs()

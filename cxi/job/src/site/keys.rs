@@ -33,8 +33,12 @@ keys! {
     NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "{run}/jobs";
     /// How long an epilog tries to destroy busy services.
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
+    /// Where the pool is.
+    POOL_STORE: StoreName = "pool.store", "CXI_VNI_STORE", "file";
     /// The pool's file.
     POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "{lib}/vni-pool.json";
+    /// Where a controller records under which epoch it leads a pool in etcd.
+    POOL_EPOCH: PathBuf = "pool.epoch", "CXI_VNI_EPOCH", "{lib}/vni-epoch";
     /// The VNIs that the scheduler assigns.
     POOL_VNIS: IdSet = "pool.vnis", "CXI_VNIS", "1024-65535";
     /// Where the controller records its decision for each job, for the nodes to read.
@@ -63,6 +67,8 @@ keys! {
     COLLECTIVES_MIN_NODES: u32 = "collectives.min-nodes", "CXI_COLLECTIVES_MIN_NODES", "2";
     /// Whether a job fails if it cannot have multicast trees.
     COLLECTIVES_REQUIRED: bool = "collectives.required", "CXI_COLLECTIVES_REQUIRED", "false";
+    /// How long the start of a job waits for the fabric manager.
+    COLLECTIVES_WAIT: Duration = "collectives.wait", "CXI_COLLECTIVES_WAIT", "5s";
     /// The address of the fabric manager.
     FABRIC_URL: Option<String> = "fabric-manager.url", "CXI_FABRIC_MANAGER", "";
     /// The prefix of this cluster's reservations.
@@ -79,6 +85,22 @@ keys! {
     FABRIC_KEY: Option<PathBuf> = "fabric-manager.client-key", "CXI_FABRIC_MANAGER_CLIENT_KEY", "";
     /// How long a request to the fabric manager is tried.
     FABRIC_DEADLINE: Duration = "fabric-manager.deadline", "CXI_FABRIC_MANAGER_DEADLINE", "20s";
+    /// The addresses of etcd's members, which are tried in turn.
+    ETCD_ENDPOINTS: Vec<String> = "etcd.endpoints", "CXI_ETCD_ENDPOINTS", "";
+    /// What the names of the pool's keys begin with.
+    ETCD_PREFIX: String = "etcd.prefix", "CXI_ETCD_PREFIX", "cxi/vni";
+    /// The user of etcd, where it has authentication enabled.
+    ETCD_USER: Option<String> = "etcd.user", "CXI_ETCD_USER", "";
+    /// The file with the password of that user.
+    ETCD_PASSWORD: Option<PathBuf> = "etcd.password-file", "CXI_ETCD_PASSWORD_FILE", "";
+    /// How the certificates of etcd's members are verified.
+    ETCD_CERTIFICATE: Certificate = "etcd.certificate", "CXI_ETCD_CERTIFICATE", "system";
+    /// The certificate that is presented to them.
+    ETCD_IDENTITY: Option<PathBuf> = "etcd.client-certificate", "CXI_ETCD_CLIENT_CERTIFICATE", "";
+    /// The key of that certificate.
+    ETCD_KEY: Option<PathBuf> = "etcd.client-key", "CXI_ETCD_CLIENT_KEY", "";
+    /// How long a member may take to answer before the next one is asked.
+    ETCD_TIMEOUT: Duration = "etcd.timeout", "CXI_ETCD_TIMEOUT", "2s";
 }
 
 macro_rules! words {
@@ -107,6 +129,16 @@ macro_rules! words {
             }
         }
     };
+}
+
+words! {
+    /// Where the pool is.
+    StoreName {
+        /// In a file, of one controller.
+        File = "file",
+        /// In etcd, for controllers that fail over.
+        Etcd = "etcd",
+    }
 }
 
 words! {

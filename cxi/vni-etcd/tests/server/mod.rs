@@ -38,6 +38,7 @@ pub(crate) fn skip<T>(why: &str) -> Option<T> {
 
 #[derive(Debug)]
 pub(crate) struct Etcd {
+    command: Command,
     process: Child,
     address: SocketAddr,
     scheme: &'static str,
@@ -51,42 +52,71 @@ impl Etcd {
     }
 
     pub(crate) fn with(scheme: &'static str, options: &[&str]) -> Option<Self> {
+        Self::members(1, scheme, options)?.pop()
+    }
+
+    /// Starts several, of one cluster.
+    pub(crate) fn members(
+        count: usize,
+        scheme: &'static str,
+        options: &[&str],
+    ) -> Option<Vec<Self>> {
         let free = || {
-            TcpListener::bind("127.0.0.1:0")
-                .unwrap()
-                .local_addr()
-                .unwrap()
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.local_addr().unwrap()
         };
-        let (address, peers) = (free(), free());
-        let data = tempfile::tempdir().unwrap();
-        let process = Command::new("etcd")
-            .args(["--name", "test", "--data-dir"])
-            .arg(data.path())
-            .args(["--listen-client-urls", &format!("{scheme}://{address}")])
-            .args(["--advertise-client-urls", &format!("{scheme}://{address}")])
-            .args(options)
-            .args(["--listen-peer-urls", &format!("http://{peers}")])
-            .args(["--initial-advertise-peer-urls", &format!("http://{peers}")])
-            .args(["--initial-cluster", &format!("test=http://{peers}")])
-            .env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH)
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn();
-        let Ok(process) = process else {
+        let peers: Vec<String> = (0..count).map(|_| format!("http://{}", free())).collect();
+        let names = (0..count).map(|member| format!("m{member}={}", peers[member]));
+        let cluster = names.collect::<Vec<_>>().join(",");
+        let started = peers.iter().enumerate().map(|(member, peer)| {
+            let (address, data) = (free(), tempfile::tempdir().unwrap());
+            let url = format!("{scheme}://{address}");
+            let mut command = Command::new("etcd");
+            command
+                .args(["--name", &format!("m{member}"), "--data-dir"])
+                .arg(data.path())
+                .args(["--listen-client-urls", &url])
+                .args(["--advertise-client-urls", &url])
+                .args(options)
+                .args(["--listen-peer-urls", peer])
+                .args(["--initial-advertise-peer-urls", peer])
+                .args(["--initial-cluster", &cluster])
+                .env("ETCD_UNSUPPORTED_ARCH", std::env::consts::ARCH)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null());
+            let process = command.spawn().ok()?;
+            Some(Self {
+                command,
+                process,
+                address,
+                scheme,
+                _data: data,
+            })
+        });
+        let started: Option<Vec<Self>> = started.collect();
+        let Some(started) = started else {
             return skip("there is no etcd (apt-get install etcd-server)");
         };
-        let etcd = Self {
-            process,
-            address,
-            scheme,
-            _data: data,
-        };
+        started.iter().for_each(Self::wait);
+        Some(started)
+    }
+
+    fn wait(&self) {
         let deadline = Instant::now() + Duration::from_secs(60);
-        while TcpStream::connect(address).is_err() {
+        while TcpStream::connect(self.address).is_err() {
             assert!(Instant::now() < deadline, "etcd does not listen");
             sleep(Duration::from_millis(20));
         }
-        Some(etcd)
+    }
+
+    pub(crate) fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+
+    /// Starts it again after it was killed.
+    pub(crate) fn restart(&mut self) {
+        self.process = self.command.spawn().unwrap();
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -100,7 +130,6 @@ impl Etcd {
 
 impl Drop for Etcd {
     fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+        self.kill();
     }
 }

@@ -104,13 +104,15 @@ impl<L: EventLog> SharedPool<L> {
         Ok(shared)
     }
 
-    /// Opens the pool of a log that has one; `None` if the log is empty. There are no leaders.
+    /// Opens the pool of a log that has one; `None` if the log is empty. Nothing is logged: with an
+    /// epoch below that of the latest leader, each change is refused.
     ///
     /// # Errors
     /// [`ChangeError::Load`] or [`ChangeError::Replay`].
     pub fn open_existing(
         mut log: L,
         writer: impl Into<String>,
+        epoch: u64,
     ) -> Result<Option<Self>, ChangeError<PoolError>> {
         let records = log.load(0)?;
         let Some(first) = records.first() else {
@@ -120,7 +122,7 @@ impl<L: EventLog> SharedPool<L> {
             let wrong = "it does not begin with the configuration of a pool";
             return Err(LogError(wrong.into()).into());
         };
-        Self::follow(log, &records, config, writer.into(), 0).map(Some)
+        Self::follow(log, &records, config, writer.into(), epoch).map(Some)
     }
 
     /// A pool with what a log has; `config` is the one before its first record.
@@ -182,34 +184,62 @@ impl<L: EventLog> SharedPool<L> {
                 let epoch = self.seen.0;
                 return Err(ChangeError::Append(AppendError::Deposed { epoch }));
             }
-            let mut next = self.pool.clone();
-            let Changed { result, event } =
-                act(&mut next, now.max(self.seen.1)).map_err(ChangeError::Refused)?;
-            let Some(event) = event else {
-                return Ok(Changed { result, event });
-            };
-            let record = Record {
-                epoch: self.epoch,
-                writer: self.writer.clone(),
-                event,
-            };
-            match self.append(&record) {
-                Ok(()) => {
-                    let event = record.event;
-                    self.seen = (self.epoch, event.at.max(self.seen.1));
-                    self.pool = next;
-                    if self.pool.sequence().is_multiple_of(SAVE_EACH) {
-                        // If that fails, the log is longer until the next time.
-                        let _ = self.save(now);
-                    }
-                    let event = Some(event);
-                    return Ok(Changed { result, event });
-                }
-                Err(AppendError::Moved) => {}
-                Err(error) => return Err(ChangeError::Append(error)),
+            if let Some(changed) = self.attempt(now, &mut act)? {
+                return Ok(changed);
             }
         }
         Err(ChangeError::Contended)
+    }
+
+    /// Takes the lead: the next epoch is this pool's, and earlier leaders can no longer write. Returns
+    /// that epoch, for further processes of the same leader.
+    ///
+    /// # Errors
+    /// [`ChangeError`]. Nothing has changed, except perhaps with [`AppendError::Unknown`].
+    pub fn lead(&mut self, now: Timestamp) -> Result<u64, ChangeError<PoolError>> {
+        for _ in 0..ATTEMPTS {
+            self.catch_up()?;
+            // Not before: two that take the lead at the same time must not get the same epoch.
+            self.epoch = self.seen.0.saturating_add(1);
+            let mut record = |pool: &mut VniPool, now| pool.record_config(now);
+            if self.attempt(now, &mut record)?.is_some() {
+                return Ok(self.epoch);
+            }
+        }
+        Err(ChangeError::Contended)
+    }
+
+    /// Makes a change of the log as it was when it was read; `None` if it has moved since.
+    fn attempt<T, E>(
+        &mut self,
+        now: Timestamp,
+        act: &mut impl FnMut(&mut VniPool, Timestamp) -> Result<Changed<T>, E>,
+    ) -> Result<Option<Changed<T>>, ChangeError<E>> {
+        let mut next = self.pool.clone();
+        let Changed { result, event } =
+            act(&mut next, now.max(self.seen.1)).map_err(ChangeError::Refused)?;
+        let Some(event) = event else {
+            return Ok(Some(Changed { result, event }));
+        };
+        let record = Record {
+            epoch: self.epoch,
+            writer: self.writer.clone(),
+            event,
+        };
+        match self.append(&record) {
+            Ok(()) => {}
+            Err(AppendError::Moved) => return Ok(None),
+            Err(error) => return Err(ChangeError::Append(error)),
+        }
+        let event = record.event;
+        self.seen = (self.epoch, event.at.max(self.seen.1));
+        self.pool = next;
+        if self.pool.sequence().is_multiple_of(SAVE_EACH) {
+            // If that fails, the log is longer until the next time.
+            let _ = self.save(now);
+        }
+        let event = Some(event);
+        Ok(Some(Changed { result, event }))
     }
 
     /// Reserves VNIs for a job; see [`VniPool::reserve`].

@@ -101,6 +101,23 @@ fn a_new_leader_ends_the_old_one_before_it_changes_anything() {
 }
 
 #[test]
+fn each_leader_has_an_epoch_of_its_own() {
+    let log = MemoryLog::new();
+    let mut one = SharedPool::open(log.clone(), config(), "one", 0, at(0)).unwrap();
+    let open = |epoch| SharedPool::open_existing(log.clone(), "two", epoch).unwrap();
+    let mut two = open(0).unwrap();
+    assert_eq!((one.lead(at(1)).unwrap(), two.lead(at(2)).unwrap()), (1, 2));
+    let job = JobId::new("1").unwrap();
+    let late = one.reserve(&job, &VniRequest::vnis(1), at(3));
+    assert!(late.unwrap_err().is_deposed());
+    // Another process of the leader.
+    let vnis = open(2).unwrap().reserve(&job, &VniRequest::vnis(1), at(3));
+    assert_eq!(vnis.unwrap().to_string(), "VNI 1024");
+    assert_eq!(one.lead(at(4)).unwrap(), 3);
+    assert!(one.pool().job(&job).is_some());
+}
+
+#[test]
 fn a_refusal_leaves_no_trace() {
     let mut log = MemoryLog::new();
     let mut pool = SharedPool::open(log.clone(), config(), "one", 0, at(0)).unwrap();
@@ -197,7 +214,7 @@ fn a_log_in_a_file_begins_anew_with_the_pool() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("log");
     let open = || cxi_job::pool::log::FileLog::new(&path);
-    assert!(SharedPool::open_existing(open(), "").unwrap().is_none());
+    assert!(SharedPool::open_existing(open(), "", 0).unwrap().is_none());
     assert!(!path.exists());
     let mut pool = SharedPool::open(open(), config(), "one", 0, at(0)).unwrap();
     change(&mut pool, 300);
@@ -211,13 +228,17 @@ fn a_log_in_a_file_begins_anew_with_the_pool() {
     assert_eq!(open().load(302).unwrap(), records[1..]);
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text.lines().count(), 2);
-    let again = SharedPool::open_existing(open(), "two").unwrap().unwrap();
+    let again = SharedPool::open_existing(open(), "two", 0)
+        .unwrap()
+        .unwrap();
     assert_eq!(again.pool(), pool.pool());
     // The target of a link is replaced, not the link.
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     let linked = cxi_job::pool::log::FileLog::new(&link);
-    let mut linked = SharedPool::open_existing(linked, "three").unwrap().unwrap();
+    let mut linked = SharedPool::open_existing(linked, "three", 0)
+        .unwrap()
+        .unwrap();
     linked.save(at(2)).unwrap();
     assert_eq!(open().load(0).unwrap().len(), 1);
 }
@@ -231,7 +252,9 @@ fn a_process_that_keeps_the_lock_is_alone() {
     let open = || cxi_job::pool::log::FileLog::new(&path).wait(Duration::from_millis(1));
     let locked = open().locked().unwrap();
     let mut alone = SharedPool::open(locked, config(), "alone", 0, at(0)).unwrap();
-    let mut other = SharedPool::open_existing(open(), "other").unwrap().unwrap();
+    let mut other = SharedPool::open_existing(open(), "other", 0)
+        .unwrap()
+        .unwrap();
     let job = JobId::new("1").unwrap();
     let error = other
         .reserve(&job, &VniRequest::vnis(1), at(1))
