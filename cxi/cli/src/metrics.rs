@@ -58,7 +58,7 @@ fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Fail
         .iter()
         .filter_map(|nic| nic.device().cloned())
         .collect();
-    let mut families = vec![nics(&node)];
+    let mut families = nics(&node)?;
     families.extend(resources(&devices)?);
     families.extend(services(&devices)?);
     families.push(findings(&node, common)?);
@@ -66,16 +66,58 @@ fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Fail
     Ok(families)
 }
 
-fn nics(node: &Node) -> Family {
+/// Counters of the hardware that show traffic, and a link or a fabric with problems.
+const COUNTERS: [&str; 16] = [
+    "hni_sts_tx_ok_octets",
+    "hni_sts_rx_ok_octets",
+    "hni_sts_tx_bad_octets",
+    "hni_sts_rx_bad_octets",
+    "hni_pcs_good_cw",
+    "hni_pcs_corrected_cw",
+    "hni_pcs_uncorrected_cw",
+    "hni_llr_tx_replay_event",
+    "hni_llr_rx_replay_event",
+    "pct_retry_srb_requests",
+    "pct_sct_timeouts",
+    "pct_spt_timeouts",
+    "pct_no_tct_nacks",
+    "pct_trs_rsp_nack_drops",
+    "lpe_net_match_overflow_0",
+    "atu_pcie_err_poisoned",
+];
+
+fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
     let mut usable = Family::new("cxi_nic_usable", "Whether jobs can use the NIC.");
+    let mut link = Family::new("cxi_nic_link_up", "Whether the link is up.");
+    let mut counters = Family::new(
+        "cxi_nic_counter_total",
+        "A counter of the hardware, by its name.",
+    );
+    counters.kind = Kind::Counter;
     for nic in node.nics() {
-        usable.add([("device", nic.id().to_string())], nic.is_usable());
+        let id = nic.id().to_string();
+        usable.add([("device", id.clone())], nic.is_usable());
+        if let Some(info) = nic.info() {
+            link.add([("device", id.clone())], info.link_up);
+        }
+        // Only those that this driver has: a NIC without sysfs has none.
+        let device = nic.device();
+        let names = device.and_then(|device| device.telemetry_counters().ok());
+        let names = names.unwrap_or_default();
+        for counter in COUNTERS {
+            if let Some(device) = device
+                && names.iter().any(|name| name == counter)
+            {
+                let labels = [("device", id.clone()), ("counter", counter.to_owned())];
+                counters.add(labels, device.telemetry(counter)?.value);
+            }
+        }
     }
-    usable
+    Ok(vec![usable, link, counters])
 }
 
 fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
-    let mut total = Family::new("cxi_resource_total", "Total amount of the resource.");
+    let mut total = Family::new("cxi_resource_capacity", "Total amount of the resource.");
     let mut reserved = Family::new(
         "cxi_resource_reserved",
         "Amount that services have reserved.",
@@ -242,9 +284,9 @@ fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
     );
     for job in jobs {
         let id = job.id.to_string();
-        cut.add([("job", id.clone())], count(job.scaled_back.len()));
+        cut.add([("cxi_job", id.clone())], count(job.scaled_back.len()));
         let labels = [
-            ("job", id),
+            ("cxi_job", id),
             ("state", job.state.to_owned()),
             ("vnis", job.vnis),
         ];
@@ -280,10 +322,12 @@ fn decided(common: &Common) -> Result<Vec<Family>, Failure> {
     Ok(vec![by_state, missing])
 }
 
-/// Gauges of one name.
+/// Numbers of one name.
 #[derive(Serialize)]
 struct Family {
     name: &'static str,
+    #[serde(rename = "type")]
+    kind: Kind,
     help: &'static str,
     samples: Vec<Sample>,
 }
@@ -291,13 +335,21 @@ struct Family {
 #[derive(Serialize)]
 struct Sample {
     labels: BTreeMap<&'static str, String>,
-    value: u32,
+    value: u64,
+}
+
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Kind {
+    Gauge,
+    Counter,
 }
 
 impl Family {
     fn new(name: &'static str, help: &'static str) -> Self {
         Self {
             name,
+            kind: Kind::Gauge,
             help,
             samples: Vec::new(),
         }
@@ -306,7 +358,7 @@ impl Family {
     fn add(
         &mut self,
         labels: impl IntoIterator<Item = (&'static str, String)>,
-        value: impl Into<u32>,
+        value: impl Into<u64>,
     ) {
         self.samples.push(Sample {
             labels: labels.into_iter().collect(),
@@ -319,10 +371,15 @@ impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
             name,
+            kind,
             help,
             samples,
         } = self;
-        writeln!(f, "# HELP {name} {help}\n# TYPE {name} gauge")?;
+        let kind = match kind {
+            Kind::Gauge => "gauge",
+            Kind::Counter => "counter",
+        };
+        writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")?;
         for Sample { labels, value } in samples {
             let labels: Vec<_> = labels
                 .iter()

@@ -5,6 +5,7 @@ mod common;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use common::cluster::Cluster;
 use common::{MockNode, assert_contains, command};
@@ -40,8 +41,9 @@ fn numbers_say_what_the_other_commands_say() {
     let text = node.cxi(&["metrics", &pool]).done();
     let wanted = [
         ("cxi_nic_usable{device=\"cxi0\"}", 1),
+        ("cxi_nic_link_up{device=\"cxi0\"}", 1),
         (
-            "cxi_resource_total{device=\"cxi1\",resource=\"txqs\"}",
+            "cxi_resource_capacity{device=\"cxi1\",resource=\"txqs\"}",
             1024,
         ),
         (
@@ -84,6 +86,51 @@ fn numbers_say_what_the_other_commands_say() {
     assert!(!without.contains("cxi_vni_pool"));
 }
 
+/// Names and labels are as Prometheus wants them, by its own program.
+#[test]
+fn prometheus_accepts_the_metrics() {
+    let (node, pool) = node_with_a_job();
+    let text = node.cxi(&["metrics", &pool]).done();
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped());
+    let Ok(mut promtool) = promtool
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+    else {
+        return common::skip("there is no promtool (apt-get install prometheus)");
+    };
+    let mut stdin = promtool.stdin.take().unwrap();
+    std::io::Write::write_all(&mut stdin, text.as_bytes()).unwrap();
+    drop(stdin);
+    let output = promtool.wait_with_output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&said)
+    );
+}
+
+/// A dashboard asks for what there is.
+#[test]
+fn the_dashboard_shows_metrics_that_there_are() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("integration/grafana.json");
+    let dashboard: Value = serde_json::from_str(&fs::read_to_string(file).unwrap()).unwrap();
+    let source = fs::read_to_string("src/metrics.rs").unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    assert!(panels.len() > 5);
+    for panel in panels {
+        for target in panel["targets"].as_array().unwrap() {
+            let query = target["expr"].as_str().unwrap();
+            let words = query.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+            for name in words.filter(|word| word.starts_with("cxi_") || word.starts_with("hni_")) {
+                assert!(source.contains(&format!("\"{name}\"")), "{name} in {query}");
+            }
+        }
+    }
+}
+
 #[track_caller]
 fn has(text: &str, wanted: &[(&str, u32)]) {
     let samples = samples(text);
@@ -115,8 +162,11 @@ fn jobs_are_counted_where_their_records_are() {
         &[
             ("cxi_jobs{state=\"running\"}", 2),
             ("cxi_jobs{state=\"ended\"}", 0),
-            ("cxi_job_info{job=\"1\",state=\"running\",vnis=\"1024\"}", 1),
-            ("cxi_job_scaled_back{job=\"2\"}", 0),
+            (
+                "cxi_job_info{cxi_job=\"1\",state=\"running\",vnis=\"1024\"}",
+                1,
+            ),
+            ("cxi_job_scaled_back{cxi_job=\"2\"}", 0),
             ("cxi_services_left{device=\"cxi1\"}", 0),
         ],
     );
