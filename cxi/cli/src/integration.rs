@@ -47,9 +47,11 @@ const SLURM: &[Template] = templates![
     "slurm/prolog.sh",
     "slurm/epilog.sh",
     "slurm/task-prolog.sh",
+    "slurm/task-epilog.sh",
     "slurm/prolog-slurmctld.sh",
     "slurm/epilog-slurmctld.sh",
     "slurm/sweep.sh",
+    "slurm/primary.sh",
     "slurm/health-check.sh",
     "slurm/slurm.conf",
     "slurm/cxi.toml",
@@ -73,7 +75,7 @@ const FLUX: &[Template] = templates![
 /// The paths in the templates, which are replaced.
 const PREFIX: &str = "/etc/cxi";
 const THIS: &str = "/usr/bin/cxi";
-const PROGRAMS: [&str; 3] = ["scontrol", "squeue", "flux"];
+const PROGRAMS: [&str; 4] = ["scontrol", "scancel", "squeue", "flux"];
 
 pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Report, Failure> {
     #[derive(Serialize)]

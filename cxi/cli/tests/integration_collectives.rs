@@ -4,12 +4,15 @@ mod common;
 
 use std::fs;
 use std::io::Write as _;
+use std::time::{Duration, Instant};
 
 use common::assert_contains;
 use common::fabric_manager::MockManager;
 use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
-use cxi_fabric_manager::{Endpoint, Fault};
+use cxi_fabric_manager::{Delivery, Endpoint, Fault};
+use cxi_job::collectives::Certificate;
+use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
 
 /// A site whose jobs of two nodes and more have collectives, with more settings.
 fn site(mock: &MockManager, more: &str) -> Site {
@@ -50,6 +53,74 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
     node.run("epilog.sh", &[]).done();
     node.run("epilog-slurmctld.sh", &[]).done();
     mock.manager.assert_quiet();
+}
+
+/// Makes a tree as libfabric does, with a task's environment.
+fn make_tree(environment: &str, step: &str) {
+    let get = |name: &str| {
+        let start = format!("export FI_CXI_COLL_{name}=");
+        let mut values = environment
+            .lines()
+            .filter_map(|line| line.strip_prefix(&start));
+        values.next().unwrap().to_owned()
+    };
+    let body = serde_json::json!({
+        "macs": ["1:44:33", "1:44:34"],
+        "vni": 1024,
+        "timeout": 20_000_000,
+        "jobID": get("JOB_ID"),
+        "jobStepID": step,
+    });
+    let (url, body) = (get("FABRIC_MGR_URL"), body.to_string());
+    let bearer = format!("Bearer {}", get("MCAST_TOKEN"));
+    let request = HttpRequest::post(&url, Some(&bearer), &body);
+    let http = Http::new(&Certificate::Unverified).unwrap();
+    let made = http.send(&request, Duration::from_secs(5)).unwrap();
+    assert_eq!(made.status, 200);
+}
+
+#[test]
+fn the_trees_of_a_step_are_freed_when_it_has_ended() {
+    let mock = MockManager::new();
+    let site = site(&mock, "");
+    let node = slurm_node(&site, "n1");
+    node.run("prolog-slurmctld.sh", &[]).done();
+    node.run("prolog.sh", &[]).done();
+    let trees = || mock.manager.state().roots.len();
+    for step in ["0", "1"] {
+        let environment = node
+            .run("task-prolog.sh", &[("SLURM_STEP_ID", step)])
+            .done();
+        make_tree(&environment, step);
+    }
+    let end = |step, task| {
+        let variables = [("SLURM_STEP_ID", step), ("SLURM_PROCID", task)];
+        node.run("task-epilog.sh", &variables).done();
+    };
+    end("0", "1");
+    assert_eq!(trees(), 2);
+    end("0", "0");
+    assert_eq!(trees(), 1);
+    end("1", "0");
+    assert_eq!(trees(), 0);
+    // A job without a reservation, or without a record, has none to free.
+    node.run("task-epilog.sh", &[("SLURM_JOB_ID", "4712")])
+        .done();
+}
+
+#[test]
+fn a_fabric_manager_that_is_silent_delays_the_start_of_a_job_by_a_set_time() {
+    let mock = MockManager::new();
+    let site = site(&mock, "wait = \"200ms\"\n");
+    mock.manager.inject(Fault::from(Delivery::Silence));
+    let start = Instant::now();
+    let node = slurm_node(&site, "n1");
+    node.run("prolog-slurmctld.sh", &[]).done();
+    assert!(start.elapsed() < Duration::from_secs(10), "{start:?}");
+    let updates = fs::read_to_string(site.path("updates")).unwrap();
+    assert_contains(&updates, "without hardware collectives: ");
+    assert_contains(&updates, ": gave up after 200ms: no ");
+    node.run("prolog.sh", &[]).done();
 }
 
 #[test]

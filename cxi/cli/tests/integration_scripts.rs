@@ -126,7 +126,27 @@ fn slurm_says_what_was_cut() {
     node.mock.take_queues();
     node.run("prolog-slurmctld.sh", &[]).done();
     let strict = [("CXI_MODE", "strict")];
-    assert_eq!(node.run("prolog.sh", &strict).code, 7);
+    // The node stays in use, and the job waits or ends.
+    for (job, done) in [
+        ("Requeue=1 Restarts=0 BatchFlag=1", "requeue 4711"),
+        ("Requeue=1 Restarts=10 BatchFlag=1", "requeuehold 4711"),
+        ("Requeue=0 Restarts=0 BatchFlag=1", "cancel 4711"),
+        ("Requeue=1 Restarts=0 BatchFlag=0", "cancel 4711"),
+    ] {
+        fs::write(site.path("job"), format!("{job} ExitCode=0:0")).unwrap();
+        let _ = fs::remove_file(site.path("updates"));
+        assert_eq!(node.run("prolog.sh", &strict).code, 0);
+        let updates = fs::read_to_string(site.path("updates")).unwrap();
+        let why =
+            "JobId=4711 AdminComment=slingshot: n2: error: cxi0-1: SVC_ALLOC: not enough TXQs";
+        assert!(updates.starts_with(why), "{updates}");
+        assert!(updates.ends_with(&format!("{done}\n")), "{updates}");
+    }
+    // Any other failure is the node's.
+    let removed = [("CXI_MOCK_FAULT", "SVC_ALLOC:EIO")];
+    assert_eq!(node.run("prolog.sh", &removed).code, 3);
+    let updates = fs::read_to_string(site.path("updates")).unwrap();
+    assert!(updates.ends_with("NodeName=n2 State=DRAIN\n"), "{updates}");
     assert_eq!(node.run("prolog.sh", &[]).code, 0);
     let told = "print slingshot: less than the job asks for of TXQs\n";
     let said = node.run("task-prolog.sh", &[]).done();

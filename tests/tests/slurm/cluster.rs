@@ -55,7 +55,12 @@ impl Cluster {
     /// A cluster with these VNIs, the distribution's Slurm and our scripts; none where there cannot
     /// be one.
     pub(crate) fn start(vnis: &str) -> Option<Self> {
-        Self::start_with(vnis, Slurm::new(None))
+        Self::start_on("4 8", vnis)
+    }
+
+    /// The same with nodes of so many CPUs.
+    pub(crate) fn start_on(cpus: &str, vnis: &str) -> Option<Self> {
+        Self::start_with(cpus, vnis, Slurm::new(None))
     }
 
     /// A cluster with a site's Slurm, and its plugin in the place of our scripts.
@@ -66,10 +71,10 @@ impl Cluster {
             ));
             return None;
         };
-        Self::start_with(vnis, Slurm::new(Some(prefix)))
+        Self::start_with("4 8", vnis, Slurm::new(Some(prefix)))
     }
 
-    fn start_with(vnis: &str, slurm: Slurm) -> Option<Self> {
+    fn start_with(cpus: &str, vnis: &str, slurm: Slurm) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             skip("Slurm's daemons run as root");
             return None;
@@ -95,6 +100,7 @@ impl Cluster {
             .envs([
                 ("CXI", CXI),
                 ("CXI_MOCK_SERVER", SERVER),
+                ("CXI_SLURM_CPUS", cpus),
                 ("CXI_SLURM_VNIS", vnis),
             ])
             .env("CXI_SLURM_PORT", free_ports().to_string())
@@ -190,6 +196,11 @@ impl Cluster {
     pub(crate) fn nodes(&self) -> String {
         self.printed("sinfo", &["--noheader", "--Node", "--format=%N:%t"])
             .replace('\n', " ")
+    }
+
+    /// Why nodes are drained.
+    pub(crate) fn reasons(&self) -> String {
+        self.printed("sinfo", &["--noheader", "--list-reasons", "--format=%E"])
     }
 
     pub(crate) fn is_idle(&self) -> bool {

@@ -12,7 +12,7 @@ use std::fs;
 use std::time::Duration;
 
 use cluster::{CXI, Cluster};
-use node::eventually;
+use node::{eventually, full};
 
 /// Lines of a job's output that say what it was told of Slingshot.
 fn told(output: &str) -> Vec<&str> {
@@ -150,6 +150,11 @@ fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
         return;
     };
     cluster.drain_with_a_busy_service();
+    let reasons = cluster.reasons();
+    assert!(
+        reasons.contains("slingshot: error: cxi0: service 2"),
+        "{reasons}"
+    );
     assert_eq!(
         (
             cluster.services("n1"),
@@ -165,6 +170,86 @@ fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
     assert_eq!((cluster.services("n2"), cluster.free()), (0, 1));
     cluster.printed("scontrol", &["update", "NodeName=n2", "State=RESUME"]);
     cluster.printed("srun", &["-N2", "true"]);
+}
+
+/// Services that reserve LEs have 15 pools on a NIC: further jobs reserve none.
+#[test]
+fn more_jobs_run_on_a_node_than_its_nic_has_pools_for() {
+    let (cpus, count, at_once) = if full() {
+        ("32 32 32 32", 200, 120)
+    } else {
+        ("20", 20, 20)
+    };
+    let Some(cluster) = Cluster::start_on(cpus, "1024-1279") else {
+        return;
+    };
+    let script = "until [ -e $DIR/go ]; do sleep 0.5; done; echo less=$SLINGSHOT_CXI_SCALED_BACK";
+    let jobs: Vec<String> = (0..count)
+        .map(|_| cluster.batch(&["-n1"], script))
+        .collect();
+    let running = ["--noheader", "--states=RUNNING", "--format=%A"];
+    eventually("they run at the same time", || {
+        cluster.printed("squeue", &running).lines().count() >= at_once
+    });
+    fs::write(cluster.directory.join("go"), "").unwrap();
+    let less = jobs.iter().filter(|job| {
+        let output = cluster.ended(job);
+        let state = cluster.state(job);
+        assert!(state.contains(" Restarts=0 "), "{state}");
+        assert!(state.contains("JobState=COMPLETED "), "{state}");
+        output.contains("less=LEs")
+    });
+    assert!(less.count() >= at_once / 20 * 5);
+    eventually("no node is drained", || {
+        cluster
+            .nodes()
+            .split(' ')
+            .all(|node| node.is_empty() || node.ends_with(":idle"))
+    });
+}
+
+#[test]
+fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
+    let Some(cluster) = Cluster::start_on("8", "1024-1031") else {
+        return;
+    };
+    // [job] is its last table.
+    let settings = cluster.directory.join("cxi/cxi.toml");
+    let strict = fs::read_to_string(&settings).unwrap() + "mode = \"strict\"\n";
+    fs::write(&settings, strict).unwrap();
+    let tles = ["-n1", "--network=def_tles=1"];
+    let jobs = [(); 3].map(|()| cluster.batch(&tles, "sleep 60"));
+    eventually("the TLE pools are taken", || cluster.services("n1") == 3);
+    let short = "slingshot: n1: error: cxi0: no TLE pool is left";
+    let fourth = cluster.batch(&tles, "env");
+    eventually("the fourth waits, and says why", || {
+        let state = cluster.state(&fourth);
+        state.contains("JobState=PENDING ") && state.contains(short)
+    });
+    // What cannot be requeued ends.
+    let told = cluster.run("srun", &[&tles[..], &["true"]].concat());
+    assert!(!told.status.success());
+    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    assert!(told.contains(short), "{told}");
+    assert!(!cluster.nodes().contains("drain"), "{}", cluster.nodes());
+    for job in &jobs {
+        cluster.printed("scancel", &[job]);
+    }
+    eventually("the pools are free", || cluster.services("n1") == 0);
+    // Slurm starts a requeued job two or three minutes later, when its nodes have forgotten the first
+    // attempt.
+    if full() {
+        std::thread::sleep(Duration::from_secs(150));
+        let output = cluster.ended(&fourth);
+        assert!(output.contains("SLINGSHOT_VNIS="), "{output}");
+    }
+    // Any other failure is the node's.
+    cluster.control("n1", &["fault", "SVC_ALLOC:EIO"]);
+    cluster.batch(&["-n1"], "true");
+    eventually("the node is drained, and says why", || {
+        let reasons = cluster.reasons();
+        reasons.contains("slingshot: n1: error: cxi0: SVC_ALLOC")
+    });
 }
 
 #[test]

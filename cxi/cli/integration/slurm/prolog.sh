@@ -1,11 +1,41 @@
 #!/bin/sh
 # Prolog= of slurm.conf, with PrologFlags=Alloc: the job's services on every NIC of this node, with the VNIs that the
-# controller decided.
+# controller decided. If other jobs have what it needs, the job waits or ends, and the node stays in use. Any other
+# failure drains the node. scontrol show job, or sinfo -R, says why.
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
+scontrol=/usr/bin/scontrol
+scancel=/usr/bin/scancel
 
 # The components of a heterogeneous job are one job, that of their leader.
-"$cxi" job prolog --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" --component "$SLURM_JOB_ID" \
-    --cpus-per-node "$SLURM_JOB_CPUS_PER_NODE" --nodes "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" \
-    --node "$SLURMD_NODENAME"
+leader=${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}
+code=0
+{
+    why=$("$cxi" job prolog --job "$leader" --component "$SLURM_JOB_ID" \
+        --cpus-per-node "$SLURM_JOB_CPUS_PER_NODE" --nodes "${SLURM_JOB_NODELIST:-$SLURM_NODELIST}" \
+        --node "$SLURMD_NODENAME" 2>&1 >&3) || code=$?
+} 3>&1
+[ -z "$why" ] || printf '%s\n' "$why" >&2
+# slurmd's log has the rest: who holds it, and what to do.
+why="slingshot: $SLURMD_NODENAME: $(printf '%s\n' "$why" | sed 1q)"
+case $code in
+0) ;;
+4 | 7) # busy, or not enough: no fault of the node
+    job=$("$scontrol" show job --oneliner "$leader")
+    "$scontrol" update "JobId=$leader" "AdminComment=$why"
+    case $job in
+    *" Requeue=1 Restarts="?" BatchFlag=1 "*) "$scontrol" requeue "$leader" ;;
+    # It may never fit: it waits for somebody who looks at it.
+    *" Requeue=1 "*" BatchFlag=1 "*) "$scontrol" requeuehold "$leader" ;;
+    *)
+        "$scontrol" notify "$leader" "$why" || true
+        "$scancel" "$leader"
+        ;;
+    esac
+    ;;
+*)
+    "$scontrol" update "NodeName=$SLURMD_NODENAME" State=DRAIN "Reason=$why" || true
+    exit "$code"
+    ;;
+esac

@@ -23,11 +23,18 @@ pub(crate) fn site_of_slurm() -> Site {
     site.program(
         "scontrol",
         &format!(
-            "#!/bin/sh\ncase \"$1 $2\" in\nshow\\ config) echo \"SlurmUser = $(id -un)($(id -u))\" ;;\nshow\\ hostnames) printf 'n1\\nn2\\n' ;;\nshow*) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x Network=$(cat {path}/network) \
-             Command=/bin/x\" ;;\nupdate*) echo \"$2 $3\" >> {path}/updates ;;\nuhold*) echo \"$*\" >> {path}/updates ;;\nesac\n"
+            "#!/bin/sh\ncase \"$1 $2\" in\nshow\\ config) echo \"SlurmUser = $(id -un)($(id -u))\" ;;\nshow\\ hostnames) printf 'n1\\nn2\\n' ;;\nshow*) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x $(cat {path}/job) Network=$(cat {path}/network) \
+             Command=/bin/x\" ;;\nupdate*) echo \"$2 $3\" >> {path}/updates ;;\n*) echo \"$*\" >> {path}/updates ;;\nesac\n"
         ),
     );
     site.program("squeue", "#!/bin/sh\necho 4712\n");
+    let cancel = format!("#!/bin/sh\necho cancel \"$1\" >> {path}/updates\n");
+    site.program("scancel", &cancel);
+    fs::write(
+        site.path("job"),
+        "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0",
+    )
+    .unwrap();
     fs::write(site.path("network"), "(null)").unwrap();
     site.install();
     site.cxi("vni configure 1024-1025").done();

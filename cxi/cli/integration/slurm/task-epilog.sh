@@ -1,0 +1,13 @@
+#!/bin/sh
+# TaskEpilog= of slurm.conf, as the user: when the first task of a step has ended, frees the multicast trees that the
+# step's processes left, so that the job's next step has them. Slurm ends this after five seconds.
+set -eu
+cxi=/usr/bin/cxi
+export CXI_CONFIG=/etc/cxi/cxi.toml
+
+[ "$SLURM_PROCID" = 0 ] || exit 0
+# What the task prolog has set, the task has, and not this script.
+step=${SLURM_STEP_ID:-0}
+environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" --step "$step" 2> /dev/null) || exit 0
+eval "$environment"
+[ -z "${FI_CXI_COLL_JOB_ID:-}" ] || "$cxi" collectives step-end "$step" --deadline 4s > /dev/null || true
