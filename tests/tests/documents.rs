@@ -1,4 +1,4 @@
-//! The shell commands of the documents: each block `sh` runs in a directory of its own, on a mock
+//! The documents: their links, and their shell commands. Each block `sh` runs in a directory of its own, on a mock
 //! node. One marked `root` runs only as root; one marked `no_run` is left to its reader, and the
 //! text before it says why.
 
@@ -55,7 +55,7 @@ fn blocks(document: &Path) -> Vec<Block> {
 fn documents() -> Vec<PathBuf> {
     let root = fs::canonicalize(ROOT).expect("the repository");
     let mut found = vec![root.join("README.md")];
-    for directory in ["docs", "docs/integration"] {
+    for directory in ["docs", "docs/guide", "docs/integration"] {
         let entries = fs::read_dir(root.join(directory)).expect("documents");
         let paths = entries.map(|entry| entry.expect("an entry").path());
         found.extend(paths.filter(|path| path.extension().is_some_and(|it| it == "md")));
@@ -115,6 +115,100 @@ impl Block {
         let said = String::from_utf8_lossy(&output.stderr);
         Err(format!("{}: {}\n{said}", self.at, output.status))
     }
+}
+
+/// Where this repository is published, as links from the book to what is not in it.
+const PUBLISHED: [&str; 2] = [
+    "https://github.com/cxi-rs/cxi/tree/main/",
+    "https://github.com/cxi-rs/cxi/blob/main/",
+];
+
+/// The text of a document without its code.
+fn prose(document: &Path) -> String {
+    let text = fs::read_to_string(document).expect("a document");
+    let outside = text.split("\n```").step_by(2);
+    outside.collect::<Vec<_>>().join("\n")
+}
+
+/// What headings are called in links.
+fn anchors(document: &Path) -> Vec<String> {
+    let text = prose(document);
+    let headings = text.lines().filter(|line| line.starts_with('#'));
+    let anchor = |heading: &str| {
+        let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
+        let name = heading.trim_start_matches('#').trim().to_lowercase();
+        name.chars()
+            .filter(kept)
+            .collect::<String>()
+            .replace(' ', "-")
+    };
+    headings.map(anchor).collect()
+}
+
+/// Why a link of a document leads nowhere.
+fn is_broken(document: &Path, link: &str) -> Option<&'static str> {
+    let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
+    let published = PUBLISHED.iter().find_map(|start| path.strip_prefix(start));
+    let target = match published {
+        Some(path) => Path::new(ROOT).join(path),
+        None if path.contains("://") => return None,
+        None if path.is_empty() => document.to_owned(),
+        None => document.with_file_name(path),
+    };
+    if !target.exists() {
+        return Some("there is no such file");
+    }
+    let known = anchor.is_empty() || target.is_dir() || anchors(&target).contains(&anchor.into());
+    (!known).then_some("there is no such heading")
+}
+
+#[test]
+fn links_of_the_documents_lead_somewhere() {
+    let root = Path::new(ROOT);
+    let mut all = documents();
+    all.extend(["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(|name| root.join(name)));
+    let mut broken = Vec::new();
+    for document in &all {
+        let text = prose(document);
+        let links = text.split("](").skip(1);
+        for link in links.filter_map(|rest| rest.split(')').next()) {
+            if let Some(why) = is_broken(document, link) {
+                broken.push(format!("{}: {link}: {why}", document.display()));
+            }
+        }
+    }
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn every_page_is_in_the_summary_of_the_book() {
+    let docs = fs::canonicalize(ROOT).expect("the repository").join("docs");
+    let summary = prose(&docs.join("SUMMARY.md"));
+    for document in documents() {
+        if let Ok(page) = document.strip_prefix(&docs) {
+            let link = format!("]({})", page.display());
+            let known = page.ends_with("SUMMARY.md") || summary.contains(&link);
+            assert!(known, "docs/SUMMARY.md does not list {}", page.display());
+        }
+    }
+}
+
+#[test]
+fn the_picture_of_the_readme_is_what_the_demo_prints() {
+    let demo = Path::new(SERVER).with_file_name("cxi-demo");
+    if !demo.exists() {
+        return skip("cxi-demo is not built");
+    }
+    let docs = Path::new(ROOT).join("docs");
+    let mut record = Command::new(docs.join("record"));
+    let recorded = record.arg(OF_THE_REPOSITORY[0].0).arg(demo).output();
+    let recorded = recorded.expect("docs/record runs");
+    let picture = fs::read(docs.join("demo.svg")).expect("a picture");
+    assert!(
+        recorded.stdout == picture,
+        "docs/record '{}' target/debug/cxi-demo > docs/demo.svg",
+        OF_THE_REPOSITORY[0].0
+    );
 }
 
 #[test]
