@@ -117,11 +117,8 @@ impl Block {
     }
 }
 
-/// Where this repository is published, as links from the book to what is not in it.
-const PUBLISHED: [&str; 2] = [
-    "https://github.com/cxi-rs/cxi/tree/main/",
-    "https://github.com/cxi-rs/cxi/blob/main/",
-];
+/// Where this repository is published, for links from the book to what is not in it.
+const PUBLISHED: &str = "https://github.com/cxi-rs/cxi/tree/main/";
 
 /// The text of a document without its code.
 fn prose(document: &Path) -> String {
@@ -148,8 +145,7 @@ fn anchors(document: &Path) -> Vec<String> {
 /// Why a link of a document leads nowhere.
 fn is_broken(document: &Path, link: &str) -> Option<&'static str> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
-    let published = PUBLISHED.iter().find_map(|start| path.strip_prefix(start));
-    let target = match published {
+    let target = match path.strip_prefix(PUBLISHED) {
         Some(path) => Path::new(ROOT).join(path),
         None if path.contains("://") => return None,
         None if path.is_empty() => document.to_owned(),

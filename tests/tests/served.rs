@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use cxi_ioctl::DriverRelease;
-use node::{CLIENT, DEVICE, Directory, Served, printed, run, script, skip};
+use node::{CLIENT, DEVICE, Directory, Served, printed, run, skip};
 
 #[test]
 fn a_c_program() {
@@ -52,16 +52,6 @@ fn the_library_sleeps_on_wait_objects() {
     let node = Served::start(&[]);
     let output = node.enter(&[CLIENT, "wait", "cxi0", node::SERVER, "ctl", "wake"]);
     assert_eq!(printed(&output), "ok");
-}
-
-#[test]
-fn several_nics() {
-    need_node!();
-    let text = script(
-        &["--nics", "3"],
-        "echo /dev/cxi*; for n in 0 1 2; do $CLIENT cycle /dev/cxi$n; done",
-    );
-    assert_eq!(text, "/dev/cxi0 /dev/cxi1 /dev/cxi2\nok\nok\nok");
 }
 
 #[test]
