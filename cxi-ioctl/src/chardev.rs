@@ -13,7 +13,10 @@ use crate::{Errno, Mapping, Request, Transport};
 const MIN_READABLE: usize = 16;
 
 /// The longest command with a fixed layout.
-const COMMAND_ROOM: usize = 128;
+const COMMAND_ROOM: usize = 96;
+
+/// Room for most commands, which are short: no more than this is cleared for them.
+const SHORT_ROOM: usize = 32;
 
 /// An open character device of the CXI driver.
 ///
@@ -72,7 +75,7 @@ impl AsFd for CharDev {
 
 impl Transport for CharDev {
     /// One `write(2)`. A partial write is EIO, and a command longer than any with a fixed layout
-    /// (128 bytes) is EINVAL. EINTR and EAGAIN are not retried.
+    /// (96 bytes) is EINVAL. EINTR and EAGAIN are not retried.
     ///
     /// The write goes through libc's function. Being opaque to the compiler, that must be assumed
     /// to read and write all memory whose address was exposed. An inlined system call that promises
@@ -84,9 +87,30 @@ impl Transport for CharDev {
         clippy::inline_always,
         reason = "with the layout of a command known, a tenth of this is left"
     )]
-    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        let mut room = [0; COMMAND_ROOM];
-        const { assert!(COMMAND_ROOM >= MIN_READABLE) };
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        if request.command().len() <= SHORT_ROOM {
+            self.write::<SHORT_ROOM>(request)
+        } else {
+            self.write::<COMMAND_ROOM>(request)
+        }
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        Mapping::from_file(&self.file, offset, len)
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.file.as_fd())
+    }
+}
+
+impl CharDev {
+    /// Writes a command from a copy of it with the addresses of its buffers.
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as for `submit`")]
+    fn write<const ROOM: usize>(&self, mut request: Request<'_>) -> Result<(), Errno> {
+        let mut room = [0; ROOM];
+        const { assert!(ROOM >= MIN_READABLE) };
         let command = request.command();
         let bytes = room.get_mut(..command.len()).ok_or(Errno::EINVAL)?;
         bytes.copy_from_slice(command);
@@ -114,14 +138,6 @@ impl Transport for CharDev {
         } else {
             Err(Errno::EIO)
         }
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        Mapping::from_file(&self.file, offset, len)
-    }
-
-    fn file(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.file.as_fd())
     }
 }
 

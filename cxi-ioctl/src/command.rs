@@ -255,11 +255,10 @@ impl<R: FromBytes + IntoBytes + Immutable> Room<R> {
             return true;
         }
         let bytes = self.as_bytes();
-        let (headroom, canaries) = (bytes[end..].as_chunks(), CANARIES[end..].as_chunks());
-        let words = headroom.0.iter().zip(canaries.0);
-        let word = |bytes: &[u8; 8]| u64::from_ne_bytes(*bytes);
-        let changes = words.fold(0, |all, (now, canary)| all | (word(now) ^ word(canary)));
-        bytes[tail..end] != CANARIES[tail..end] && changes == 0
+        // Compared in parts of a length that the compiler compares in place.
+        let (headroom, canaries) = (bytes[end..].as_chunks::<32>(), CANARIES[end..].as_chunks());
+        let mut parts = headroom.0.iter().zip(canaries.0);
+        bytes[tail..end] != CANARIES[tail..end] && parts.all(|(now, canary)| now == canary)
     }
 }
 
@@ -337,25 +336,37 @@ pub(crate) unsafe fn submit<C: Command>(
     // and for other addresses.
     let result = unsafe { send(transport, command, buffer, list, memory) };
 
-    let is_whole = room.is_whole();
-    if result.is_ok() && is_whole {
+    if result.is_ok() && room.is_whole() {
         return Ok(room.response);
     }
-    let opcode = C::OPCODE;
-    Err(match result {
+    Err(refusal(C::OPCODE, result, (expected > 0).then_some(&room)))
+}
+
+/// What is wrong with a command that has failed, or with its response if it has one.
+#[cold]
+#[inline(never)]
+fn refusal<R: FromBytes + IntoBytes + Immutable>(
+    opcode: Opcode,
+    result: Result<(), Errno>,
+    room: Option<&Room<R>>,
+) -> Refusal<R> {
+    match result {
         Ok(()) => Refusal {
             error: CommandError::AbiMismatch {
                 opcode,
-                expected,
-                written: written(room.as_bytes()),
+                expected: Room::<R>::LEN,
+                written: room.map_or(0, |room| written(room.as_bytes())),
             },
             response: None,
         },
         Err(errno) => Refusal {
             error: CommandError::Refused { opcode, errno },
-            response: (is_whole && expected > 0).then_some(room.response),
+            response: room
+                .filter(|room| room.is_whole())
+                .and_then(|room| R::read_from_prefix(room.as_bytes()).ok())
+                .map(|(response, _)| response),
         },
-    })
+    }
 }
 
 #[cfg(test)]

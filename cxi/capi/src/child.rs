@@ -34,6 +34,7 @@ block!(Lni, b"clni", id: u32);
 
 impl Lni {
     /// Sends a command that allocates something below the LNI; `resource` is what it uses up.
+    #[inline]
     pub(crate) fn send<C: Command>(
         &self,
         command: &C,

@@ -51,7 +51,9 @@ impl Dev {
 
     /// The descriptor, until the device is closed.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
-        let fd = self.fd.load(Ordering::Acquire);
+        // No memory is published with the number: a stronger order would only keep the compiler
+        // from filling in a command where it is sent from.
+        let fd = self.fd.load(Ordering::Relaxed);
         (fd != CLOSED).then_some(fd)
     }
 
@@ -60,7 +62,7 @@ impl Dev {
         self.tag.clear();
         // Nothing could be done about an error.
         let _ = self.registers.unmap();
-        let fd = self.fd.swap(CLOSED, Ordering::AcqRel);
+        let fd = self.fd.swap(CLOSED, Ordering::Relaxed);
         if fd != CLOSED {
             // SAFETY: the block owned the descriptor, and has just given it up.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });

@@ -6,23 +6,24 @@ use std::cell::Cell;
 use std::ffi::c_char;
 use std::io::Write as _;
 
-use crate::failure::Failure;
+use crate::failure::{Details, Failure};
 
 /// Room for a line, with its NUL.
 const ROOM: usize = 512;
 
 thread_local! {
-    /// What failed last in this thread, until a program asks why. Nothing here needs a destructor,
-    /// which would keep the library from being unloaded.
-    static LAST: Cell<Option<Failure>> = const { Cell::new(None) };
+    /// The last call of this thread that failed, until a program asks why. Nothing here needs a
+    /// destructor, which would keep the library from being unloaded.
+    static LAST: Cell<Option<(Failure, Option<Details>)>> = const { Cell::new(None) };
     static TEXT: Cell<[u8; ROOM]> = const { Cell::new([0; ROOM]) };
 }
 
 /// Remembers a failure; prints its cause if the environment asks for that.
-pub(crate) fn failed(failure: &Failure) {
-    LAST.set(Some(*failure));
+pub(crate) fn failed(failure: Failure) {
+    let details = failure.details();
+    LAST.set(Some((failure, details)));
     if std::env::var_os("CXI_EXPLAIN").is_some_and(|value| value == "1") {
-        let explanation = failure.explain();
+        let explanation = failure.explain(details);
         if !explanation.is_answer {
             print(&explanation.text);
         }
@@ -37,9 +38,9 @@ pub(crate) fn print(text: &str) {
 /// Why the last call of this thread that failed did so; empty if none has. It is valid until the
 /// next one is asked for.
 pub(crate) fn last() -> *const c_char {
-    if let Some(failure) = LAST.take() {
+    if let Some((failure, details)) = LAST.take() {
         let mut text = [0; ROOM];
-        let line = failure.explain().text;
+        let line = failure.explain(details).text;
         for (byte, from) in text.iter_mut().zip(line.bytes().take(ROOM - 1)) {
             *byte = from;
         }

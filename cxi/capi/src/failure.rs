@@ -1,5 +1,6 @@
 //! Why a call has no result.
 
+use std::cell::Cell;
 use std::io;
 
 use cxi::explain::{Attempt, Facts, explain};
@@ -8,8 +9,10 @@ use cxi_ioctl::CommandError;
 
 use crate::sysfs::Attribute;
 
-/// C gets the errno; the rest is for the explanation. Nothing of it is on the heap, so that it can
-/// be kept without a destructor, which would keep the library from being unloaded.
+/// Why a call failed.
+///
+/// C gets the errno; the rest is for the explanation. It is small, because every function passes a
+/// place for it to those that it calls; what few ever ask for is in [`DETAILS`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: Errno,
@@ -23,6 +26,13 @@ enum Cause {
     Argument,
     /// The system: memory, a file.
     System,
+    /// What [`DETAILS`] says. Such a failure is returned before the thread can have another one.
+    Detailed,
+}
+
+/// What failed, where the errno and an argument are not all.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Details {
     /// Opening the NIC of that number.
     Open { device: u32 },
     /// A file in sysfs, whose content or absence was not as expected.
@@ -33,6 +43,12 @@ enum Cause {
         error: CommandError,
         attempt: Attempt,
     },
+}
+
+thread_local! {
+    /// Of the last failure in this thread that has any. Nothing of it is on the heap: a destructor
+    /// would keep the library from being unloaded.
+    static DETAILS: Cell<Option<Details>> = const { Cell::new(None) };
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -46,40 +62,46 @@ impl Failure {
         }
     }
 
-    pub(crate) fn open(device: u32, error: &io::Error) -> Self {
-        Self {
-            errno: Errno::from_io(error),
-            cause: Cause::Open { device },
-        }
-    }
-
-    pub(crate) const fn sysfs(attribute: Attribute, errno: Errno) -> Self {
+    #[cold]
+    fn detailed(errno: Errno, details: Details) -> Self {
+        DETAILS.set(Some(details));
         Self {
             errno,
-            cause: Cause::Sysfs(attribute),
+            cause: Cause::Detailed,
         }
     }
 
-    pub(crate) const fn command(device: u32, error: CommandError) -> Self {
-        Self {
-            errno: error.errno(),
-            cause: Cause::Command {
-                device,
-                error,
-                attempt: Attempt::Other,
-            },
-        }
+    pub(crate) fn open(device: u32, error: &io::Error) -> Self {
+        Self::detailed(Errno::from_io(error), Details::Open { device })
+    }
+
+    pub(crate) fn sysfs(attribute: Attribute, errno: Errno) -> Self {
+        Self::detailed(errno, Details::Sysfs(attribute))
+    }
+
+    #[cold]
+    pub(crate) fn command(device: u32, error: CommandError, attempt: Attempt) -> Self {
+        let details = Details::Command {
+            device,
+            error,
+            attempt,
+        };
+        Self::detailed(error.errno(), details)
     }
 
     /// Adds what a command that failed was to do; leaves other failures alone.
-    pub(crate) fn during(mut self, what: Attempt) -> Self {
-        if let Cause::Command { attempt, .. } = &mut self.cause {
+    #[cold]
+    pub(crate) fn during(self, what: Attempt) -> Self {
+        let mut details = self.details();
+        if let Some(Details::Command { attempt, .. }) = &mut details {
             *attempt = what;
+            DETAILS.set(details);
         }
         self
     }
 
     /// As [`during`](Self::during), for a command about a service.
+    #[cold]
     pub(crate) fn about(self, service: u32) -> Self {
         match ServiceId::new(service) {
             Ok(service) => self.during(Attempt::OnService(service)),
@@ -87,25 +109,38 @@ impl Failure {
         }
     }
 
+    /// What the thread knows of it, as long as it has no other failure.
+    pub(crate) fn details(self) -> Option<Details> {
+        matches!(self.cause, Cause::Detailed)
+            .then(|| DETAILS.get())
+            .flatten()
+    }
+
     /// Why, in the words of the crate `cxi`. Queries the NIC that refused a command.
-    pub(crate) fn explain(&self) -> Explanation {
-        let error = match self.cause {
-            Cause::Argument => {
-                let text = "invalid argument: NULL, 0, or something that is not, or no longer, a \
-                            handle";
-                return Explanation::failure(text.to_owned());
+    pub(crate) fn explain(self, details: Option<Details>) -> Explanation {
+        let error = match details {
+            None => {
+                let text = match self.cause {
+                    Cause::Argument => "invalid argument: NULL, 0, or something that is not, or \
+                                        no longer, a handle"
+                        .to_owned(),
+                    _ => io::Error::from(self.errno).to_string(),
+                };
+                return Explanation {
+                    text,
+                    is_answer: false,
+                };
             }
-            Cause::System => return Explanation::failure(io::Error::from(self.errno).to_string()),
-            Cause::Open { device } => {
+            Some(Details::Open { device }) => {
                 let (path, error) = (format!("/dev/cxi{device}").into(), self.errno.into());
                 Error::new(ErrorKind::Open { path, error }, self.errno).on(DeviceId::new(device))
             }
-            Cause::Sysfs(attribute) => attribute.explain(self.errno),
-            Cause::Command {
+            Some(Details::Sysfs(attribute)) => attribute.explain(self.errno),
+            Some(Details::Command {
                 device,
                 error,
                 attempt,
-            } => {
+            }) => {
                 let id = DeviceId::new(device);
                 match cxi::Device::open(id) {
                     Ok(device) => device.explain(&attempt, error),
@@ -126,15 +161,6 @@ pub(crate) struct Explanation {
     pub(crate) text: String,
     /// Whether the failure is how the driver says "none".
     pub(crate) is_answer: bool,
-}
-
-impl Explanation {
-    fn failure(text: String) -> Self {
-        Self {
-            text,
-            is_answer: false,
-        }
-    }
 }
 
 /// Whether a query about a service that exists found that it has none of what was asked for. HPE's

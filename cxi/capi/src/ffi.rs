@@ -8,6 +8,7 @@
 
 use std::ffi::{c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::NonNull;
 
 use cxi_ioctl::Errno;
 use zerocopy::FromBytes;
@@ -35,50 +36,67 @@ impl Success for c_int {
 /// Runs the body of an entry point that reports by a number: a negative errno, or not negative.
 ///
 /// A panic would be a bug; it must not reach C, where nothing can catch it.
+#[inline]
 pub(crate) fn status<T: Success>(body: impl FnOnce() -> Result<T>) -> c_int {
-    match guarded(Err(Errno::EIO.into()), body) {
-        Ok(value) => value.number(),
-        Err(failure) => {
-            guarded((), || explain::failed(&failure));
-            -failure.errno.raw()
-        }
-    }
+    let number = || body().map_or_else(failed, Success::number);
+    catch_unwind(AssertUnwindSafe(number)).unwrap_or_else(|_| failed(Errno::EIO.into()))
+}
+
+#[cold]
+fn failed(failure: Failure) -> c_int {
+    guarded((), || explain::failed(failure));
+    -failure.errno.raw()
 }
 
 /// Runs the body of any other entry point.
+#[inline]
 pub(crate) fn guarded<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
     catch_unwind(AssertUnwindSafe(body)).unwrap_or(otherwise)
+}
+
+/// Something that the caller passes in by address, or NULL.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct In<T>(Option<Given<T>>);
+
+impl<T: FromBytes> In<T> {
+    /// EINVAL for NULL.
+    #[inline]
+    pub(crate) fn required(self) -> Result<Given<T>> {
+        self.0.ok_or_else(Failure::argument)
+    }
+
+    /// A copy of it; EINVAL for NULL.
+    pub(crate) fn get(self) -> Result<T> {
+        self.required().map(|given| given.get())
+    }
+
+    /// A copy of it, unless it is NULL.
+    pub(crate) fn optional(self) -> Option<T> {
+        self.0.map(|given| given.get())
+    }
+
+    /// The first `count` of an array; EINVAL for NULL.
+    pub(crate) fn array(self, count: usize) -> Result<Vec<T>> {
+        let first = self.required()?.0;
+        // SAFETY: the caller says how many there are, and lets them be read; see `Given::get`.
+        let at = |index| unsafe { first.as_ptr().wrapping_add(index).read_unaligned() };
+        Ok((0..count).map(at).collect())
+    }
 }
 
 /// Something that the caller passes in by address.
 #[derive(Debug)]
 #[repr(transparent)]
-pub(crate) struct In<T>(*const T);
+pub(crate) struct Given<T>(NonNull<T>);
 
-impl<T: FromBytes> In<T> {
-    /// A copy of it; EINVAL for NULL.
-    pub(crate) fn get(&self) -> Result<T> {
-        self.optional().ok_or_else(Failure::argument)
-    }
-
-    /// A copy of it, unless it is NULL.
-    pub(crate) fn optional(&self) -> Option<T> {
-        if self.0.is_null() {
-            return None;
-        }
+impl<T: FromBytes> Given<T> {
+    /// A copy of it.
+    #[inline]
+    pub(crate) fn get(&self) -> T {
         // SAFETY: not NULL, so it points to a `T` that the caller lets be read; any bytes are a
         // `T`. Nothing is assumed about its alignment.
-        Some(unsafe { self.0.read_unaligned() })
-    }
-
-    /// The first `count` of an array; EINVAL for NULL.
-    pub(crate) fn array(&self, count: usize) -> Result<Vec<T>> {
-        if self.0.is_null() {
-            return Err(Failure::argument());
-        }
-        // SAFETY: the caller says how many there are, and lets them be read; see `optional`.
-        let at = |index| unsafe { self.0.wrapping_add(index).read_unaligned() };
-        Ok((0..count).map(at).collect())
+        unsafe { self.0.read_unaligned() }
     }
 }
 
@@ -114,7 +132,7 @@ impl<T> Out<T> {
 impl<T: FromBytes> Out<T> {
     /// The value before the call: some results are inputs too.
     pub(crate) fn current(&self) -> Option<T> {
-        In(self.0.cast_const()).optional()
+        In(NonNull::new(self.0).map(Given)).optional()
     }
 }
 

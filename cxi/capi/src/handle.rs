@@ -94,6 +94,7 @@ pub(crate) struct Handle<T: Block>(*mut T::Public);
 
 impl<T: Block> Handle<T> {
     /// The block; EINVAL for NULL and for what is not, or no longer, a handle of this kind.
+    #[inline]
     pub(crate) fn get(&self) -> Result<&T> {
         // SAFETY: `find` gives the address of a live block, which is freed by `free` only, and
         // that takes the handle. What C changes in it is behind cells.
@@ -110,6 +111,7 @@ impl<T: Block> Handle<T> {
 
     /// Ends the handle and gives its memory back, if `release` frees the object in the driver:
     /// otherwise the handle stays valid.
+    #[inline]
     pub(crate) fn end(self, release: impl FnOnce(&T) -> Result<()>) -> Result<()> {
         let block = self.find()?;
         // SAFETY: as in `get`.
@@ -118,20 +120,19 @@ impl<T: Block> Handle<T> {
         Ok(())
     }
 
+    #[inline]
     #[allow(
         clippy::cast_ptr_alignment,
-        reason = "the alignment of the block is checked"
+        reason = "nothing is assumed about alignment until the tag is seen"
     )]
     fn find(&self) -> Result<NonNull<T>> {
-        let block = self.0.cast::<u8>().wrapping_sub(T::PUBLIC);
-        if self.0.is_null() || !block.cast::<T>().is_aligned() {
-            return Err(Failure::argument());
-        }
+        let public = NonNull::new(self.0).ok_or_else(Failure::argument)?;
+        let block = public.as_ptr().cast::<u8>().wrapping_sub(T::PUBLIC);
         let tag = block.wrapping_add(T::TAG).cast::<u32>();
-        // SAFETY: C passes nothing but handles that it was given, so this is inside a block, and
-        // aligned as that is. If the block has ended, the caller has broken the contract, and this
-        // read is the best that can be done about it.
-        if unsafe { tag.read_volatile() } != T::KIND {
+        // SAFETY: C passes nothing but handles that it was given, so this is inside a block. If the
+        // block has ended, or the handle is of another kind and with that its tag elsewhere, the
+        // caller has broken the contract, and this read is the best that can be done about it.
+        if unsafe { tag.read_unaligned() } != T::KIND {
             return Err(Failure::argument());
         }
         NonNull::new(block.cast()).ok_or_else(Failure::argument)
@@ -139,6 +140,7 @@ impl<T: Block> Handle<T> {
 }
 
 /// Frees a block whose handle C has given back.
+#[inline]
 fn free<T: Block>(block: NonNull<T>) {
     let tag = block.as_ptr().cast::<u8>().wrapping_add(T::TAG).cast();
     // SAFETY: the block is alive, so `tag` points to its tag; see `Block`.
@@ -160,6 +162,7 @@ pub(crate) struct Room<T: Block> {
 
 impl<T: Block> Room<T> {
     /// EINVAL if there is no place for the handle.
+    #[inline]
     pub(crate) fn new(handle: Out<*mut T::Public>) -> Result<Self> {
         // malloc's blocks are aligned for everything up to this.
         const { assert!(align_of::<T>() <= 16) };
@@ -170,6 +173,7 @@ impl<T: Block> Room<T> {
     }
 
     /// Makes the block and gives C its handle.
+    #[inline]
     pub(crate) fn fill(self, value: T) {
         let block = self.memory.into_raw::<T>();
         // SAFETY: the block is as large as a `T`, aligned, and not shared with C yet.

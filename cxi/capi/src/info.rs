@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use cxi::explain::Attempt;
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::device::{
     CASSINI_1_0, CASSINI_1_1, CASSINI_2, CASSINI_2_0, DevInfoGetCmd, DevInfoUse,
@@ -112,85 +113,98 @@ impl DevInfo {
             Ok(answer) => info.fill(&answer),
             Err(CommandError::Refused { .. }) => info.fill_from_sysfs()?,
             // Not a NIC: it takes any bytes, and answers nothing.
-            Err(error) => return Err(Failure::command(number, error)),
+            Err(error) => return Err(Failure::command(number, error, Attempt::Other)),
         }
         Ok(info)
     }
 
+    /// The answer of DEV_INFO_GET.
     fn fill(&mut self, answer: &DevInfoUse) {
-        self.nid = answer.nid;
-        self.pid_bits = answer.pid_bits;
-        self.pid_count = answer.pid_count;
-        self.pid_granule = answer.pid_granule;
-        self.min_free_shift = answer.min_free_shift;
-        self.rdzv_get_idx = answer.rdzv_get_idx;
-        self.vendor_id = answer.vendor_id;
-        self.device_id = answer.device_id;
-        self.device_rev = answer.device_rev;
-        self.device_proto = answer.device_proto;
-        self.device_platform = answer.device_platform;
-        self.pct_eq = answer.pct_eq;
-        self.uc_nic = answer.uc_nic;
-        self.link_mtu = answer.link_mtu;
-        self.link_speed = answer.link_speed;
-        self.link_state = answer.link_state;
-        self.num_ptes = answer.num_ptes;
-        self.num_txqs = answer.num_txqs;
-        self.num_tgqs = answer.num_tgqs;
-        self.num_eqs = answer.num_eqs;
-        self.num_cts = answer.num_cts;
-        self.num_acs = answer.num_acs;
-        self.num_tles = answer.num_tles;
-        self.num_les = answer.num_les;
-        self.cassini_version = answer.cassini_version;
-        self.system_type_identifier = answer.system_type_identifier;
+        self.fill_numbers(answer);
         let fru = answer.fru_description.split(|byte| *byte == 0).next();
         copy(&mut self.fru_description, fru.unwrap_or_default());
     }
 
-    /// The answer of DEV_INFO_GET, for a driver that does not know that command.
-    #[allow(clippy::cast_possible_truncation, reason = "scanf's conversions cut")]
+    /// The same for a driver that does not know that command.
     fn fill_from_sysfs(&mut self) -> Result<()> {
-        let number = self.dev_id;
-        let read = |name, base| Attribute::user(number, PROPERTIES, name).number(base);
-        let of_pci = |name| Attribute::user(number, "device", name).number(16);
-        self.nid = read("nid", 16)? as u32;
-        self.pid_bits = read("pid_bits", 10)? as u32;
-        self.pid_count = read("pid_count", 10)? as u32;
-        self.pid_granule = read("pid_granule", 10)? as u32;
-        self.min_free_shift = read("min_free_shift", 10)? as u32;
-        self.rdzv_get_idx = read("rdzv_get_idx", 10)? as u32;
-        self.vendor_id = of_pci("vendor")? as u32;
-        self.device_id = of_pci("device")? as u32;
-        self.cassini_version = cassini_version(number)?;
-        self.system_type_identifier = match read("system_type_identifier", 10) {
-            Ok(system) => system as u32,
-            Err(_) if self.cassini_version & CASSINI_2 != 0 => SYSTEM_ONLY_CASSINI_2,
-            Err(_) => SYSTEM_ONLY_CASSINI_1,
-        };
-        self.device_rev = read("rev", 10)? as u32;
-        self.device_proto = read("proto", 10)? as u32;
-        self.device_platform = read("platform", 10)? as u32;
-        self.uc_nic = read("uc_nic", 0)? as i32;
-        self.pct_eq = read("pct_eq", 0)? as u32;
-        self.link_mtu = u64::from(read("hpc_mtu", 10)? as u32);
-        self.link_speed = read("speed", 10)?;
-        self.link_state = read("link", 10)? as u8;
-        self.num_ptes = read("num_ptes", 10)? as u16;
-        self.num_txqs = read("num_txqs", 10)? as u16;
-        self.num_tgqs = read("num_tgqs", 10)? as u16;
-        self.num_eqs = read("num_eqs", 10)? as u16;
-        self.num_cts = read("num_cts", 10)? as u16;
-        self.num_acs = read("num_acs", 10)? as u16;
-        self.num_tles = read("num_tles", 10)? as u16;
-        self.num_les = read("num_les", 10)? as u16;
-        let description = Attribute::user(number, "device/fru", "description");
+        self.read_numbers()?;
+        let description = Attribute::user(self.dev_id, "device/fru", "description");
         let mut page = [0; PAGE];
         let line = sysfs::read(&description.path(), &mut page).unwrap_or(b"Not Available");
         let line = line.split(|byte| *byte == b'\n').next();
         copy(&mut self.fru_description, line.unwrap_or_default());
         Ok(())
     }
+}
+
+/// The numbers that the driver answers with, each with how it is read from sysfs, in libcxi's
+/// order.
+macro_rules! numbers {
+    ($($field:ident: $read:expr,)*) => {
+        impl DevInfo {
+            fn fill_numbers(&mut self, answer: &DevInfoUse) {
+                $(self.$field = answer.$field;)*
+            }
+
+            fn read_numbers(&mut self) -> Result<()> {
+                // scanf's conversions cut.
+                $(self.$field = u64::from($read(self)?) as _;)*
+                Ok(())
+            }
+        }
+    };
+}
+
+numbers! {
+    nid: property("nid", 16),
+    pid_bits: property("pid_bits", 10),
+    pid_count: property("pid_count", 10),
+    pid_granule: property("pid_granule", 10),
+    min_free_shift: property("min_free_shift", 10),
+    rdzv_get_idx: property("rdzv_get_idx", 10),
+    vendor_id: number_in("device", "vendor", 16),
+    device_id: number_in("device", "device", 16),
+    cassini_version: cassini_version,
+    system_type_identifier: system_type,
+    device_rev: property("rev", 10),
+    device_proto: property("proto", 10),
+    device_platform: property("platform", 10),
+    uc_nic: property("uc_nic", 0),
+    pct_eq: property("pct_eq", 0),
+    link_mtu: |nic: &DevInfo| property("hpc_mtu", 10)(nic).map(|mtu| mtu as u32),
+    link_speed: property("speed", 10),
+    link_state: property("link", 10),
+    num_ptes: property("num_ptes", 10),
+    num_txqs: property("num_txqs", 10),
+    num_tgqs: property("num_tgqs", 10),
+    num_eqs: property("num_eqs", 10),
+    num_cts: property("num_cts", 10),
+    num_acs: property("num_acs", 10),
+    num_tles: property("num_tles", 10),
+    num_les: property("num_les", 10),
+}
+
+fn property(name: &'static str, base: u32) -> impl Fn(&DevInfo) -> Result<u64> {
+    number_in(PROPERTIES, name, base)
+}
+
+fn number_in(
+    directory: &'static str,
+    name: &'static str,
+    base: u32,
+) -> impl Fn(&DevInfo) -> Result<u64> {
+    move |nic| Attribute::user(nic.dev_id, directory, name).number(base)
+}
+
+/// Older drivers do not show it: then it is that of the NIC.
+#[allow(clippy::unnecessary_wraps, reason = "as what cannot be missing")]
+fn system_type(nic: &DevInfo) -> Result<u64> {
+    let of_nic = if nic.cassini_version & CASSINI_2 != 0 {
+        SYSTEM_ONLY_CASSINI_2
+    } else {
+        SYSTEM_ONLY_CASSINI_1
+    };
+    Ok(property("system_type_identifier", 10)(nic).unwrap_or(of_nic.into()))
 }
 
 /// Copies a text, cut so that a NUL follows it.
@@ -209,10 +223,10 @@ fn pci_address(name: &[u8]) -> Option<[u64; 4]> {
     Some([domain, bus, slot, function])
 }
 
-fn cassini_version(number: u32) -> Result<u32> {
+fn cassini_version(nic: &DevInfo) -> Result<u32> {
     let file = Attribute {
         expected: "1.0, 1.1 or 2.0",
-        ..Attribute::user(number, PROPERTIES, "cassini_version")
+        ..Attribute::user(nic.dev_id, PROPERTIES, "cassini_version")
     };
     let mut page = [0; PAGE];
     let text = sysfs::read(&file.path(), &mut page).map_err(|error| file.unread(&error))?;

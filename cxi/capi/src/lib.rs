@@ -9,10 +9,6 @@
     clippy::cast_possible_wrap,
     reason = "fields of the C API are narrower than what they hold, and cut it"
 )]
-#![allow(
-    clippy::result_large_err,
-    reason = "what explains a failure is kept without a heap, as few ever ask"
-)]
 
 mod api;
 mod child;

@@ -8,6 +8,7 @@
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd};
 
+use cxi::explain::Attempt;
 use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
 use cxi_ioctl::{
     CharDev, Command, CommandError, Errno, ListCommand, LniForm, Pointers, Refusal, Request,
@@ -24,7 +25,12 @@ const HEADROOM: usize = 64;
 /// Sends a command and returns the answer.
 #[inline]
 pub(crate) fn send<C: Command>(dev: &Dev, command: &C) -> Result<C::Response> {
-    send_explained(dev, command)?.map_err(|refusal| Failure::command(dev.number, refusal.error))
+    send_explained(&*descriptor(dev)?, command).map_err(|refusal| refused(dev, refusal.error))
+}
+
+#[cold]
+fn refused(dev: &Dev, error: CommandError) -> Failure {
+    Failure::command(dev.number, error, Attempt::Other)
 }
 
 /// As [`send`], for a command about a service.
@@ -36,14 +42,13 @@ pub(crate) fn send_about<C: Command>(dev: &Dev, service: u32, command: &C) -> Re
 /// Sends a command whose answer says why it was refused.
 #[inline]
 pub(crate) fn send_explained<C: Command>(
-    dev: &Dev,
+    device: &CharDev,
     command: &C,
-) -> Result<std::result::Result<C::Response, Refusal<C::Response>>> {
-    let device = descriptor(dev)?;
+) -> std::result::Result<C::Response, Refusal<C::Response>> {
     // SAFETY: the addresses in commands are those that C has passed for this, and the C API leaves
     // it to the caller to keep what is there until the handle is destroyed. Registers are mapped
     // for C alone.
-    Ok(unsafe { execute_unchecked(&*device, command) })
+    unsafe { execute_unchecked(device, command) }
 }
 
 /// Sends a command that fills a list, which has room for more than it asks for; how many elements
@@ -100,7 +105,7 @@ fn submit(dev: &Dev, request: Request<'_>) -> Result<()> {
     let opcode = request.opcode();
     descriptor(dev)?
         .submit(request)
-        .map_err(|errno| Failure::command(dev.number, CommandError::Refused { opcode, errno }))
+        .map_err(|errno| refused(dev, CommandError::Refused { opcode, errno }))
 }
 
 /// Allocates an LNI, in the form that the driver understands.
@@ -122,12 +127,12 @@ fn with<R>(
     dev: &Dev,
     command: impl FnOnce(&CharDev) -> std::result::Result<R, CommandError>,
 ) -> Result<R> {
-    command(&*descriptor(dev)?).map_err(|error| Failure::command(dev.number, error))
+    command(&*descriptor(dev)?).map_err(|error| refused(dev, error))
 }
 
 /// The open file of a device; EBADF once it is closed.
 #[inline]
-fn descriptor(dev: &Dev) -> Result<ManuallyDrop<CharDev>> {
+pub(crate) fn descriptor(dev: &Dev) -> Result<ManuallyDrop<CharDev>> {
     let fd = dev.descriptor().ok_or(Errno::EBADF)?;
     // SAFETY: the number is that of a descriptor which the block owns, and which stays open until
     // `cxil_close_device`; it is not closed here. Closing it in another thread meanwhile breaks

@@ -39,11 +39,11 @@ impl Attribute {
     }
 
     pub(crate) fn path(&self) -> PathBuf {
-        let class = Path::new("/sys/class").join(self.class);
-        let nic = class.join(format!("cxi{}", self.device));
-        let path = nic.join(self.directory).join(self.name);
-        // Joining an empty name leaves a slash at the end.
-        path.components().collect()
+        let nic = format!("/sys/class/{}/cxi{}", self.class, self.device);
+        let parts = [nic.as_str(), self.directory, self.name].into_iter();
+        // In one piece: opening a NIC takes several.
+        let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+        parts.join("/").into()
     }
 
     /// A number of that base: the system's error, or EINVAL if there is none.

@@ -2,8 +2,8 @@
  *
  * libcxi: services, devices and telemetry of Cassini NICs.
  *
- * The header of cxi-capi, for job schedulers and tools: 22 of the 73 functions of the library, with
- * the layouts that all releases share. Programs with queues and events use HPE's header, whose
+ * The header of cxi-capi: the functions that job schedulers and tools call, with the layouts that all
+ * releases share. Programs with queues and events use HPE's header, whose
  * inline functions are the data path.
  */
 #ifndef LIBCXI_H

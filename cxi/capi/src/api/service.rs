@@ -16,7 +16,7 @@ use crate::device::Dev;
 use crate::failure::{Failure, Result};
 use crate::ffi::{Fresh, In, Out, Owned, status};
 use crate::handle::Handle;
-use crate::send::{send_about, send_explained, send_list};
+use crate::send::{descriptor, send_about, send_explained, send_list};
 
 /// The head of a list: the number of its elements.
 const LIST_HEADER: usize = 4;
@@ -29,16 +29,21 @@ extern "C" fn cxil_alloc_svc(
 ) -> c_int {
     status(|| {
         let dev = dev.get()?;
-        let command = SvcAllocCmd::of(desc.get()?);
-        send_explained(dev, &command)?
+        let desc = desc.required()?;
+        // Before the command is filled in: an atomic access between that and sending it would keep
+        // the compiler from copying what C has passed only once.
+        let device = descriptor(dev)?;
+        let command = SvcAllocCmd::of(desc.get());
+        send_explained(&device, &command)
             .map(|response| response.svc_id.cast_signed())
             .map_err(|refusal| {
                 let said = refusal.response.map(|response| response.fail_info);
                 fail_info.set(said.unwrap_or_else(SvcFailInfo::new_zeroed));
-                Failure::command(dev.number, refusal.error).during(Attempt::Create {
-                    desc: command.svc_desc,
+                let attempt = Attempt::Create {
+                    desc: desc.get(),
                     fail_info: said,
-                })
+                };
+                Failure::command(dev.number, refusal.error, attempt)
             })
     })
 }
@@ -53,14 +58,15 @@ extern "C" fn cxil_update_svc(
         let dev = dev.get()?;
         let svc_desc = desc.get()?;
         let command = SvcUpdateCmd::of(svc_desc);
-        let Err(refusal) = send_explained(dev, &command)? else {
+        let Err(refusal) = send_explained(&*descriptor(dev)?, &command) else {
             return Ok(0);
         };
         let response = refusal.response;
         fail_info.set(response.map_or_else(SvcFailInfo::new_zeroed, |response| {
             behind_id(response.fail_info)
         }));
-        Err(Failure::command(dev.number, refusal.error).about(svc_desc.svc_id))
+        let failure = Failure::command(dev.number, refusal.error, Attempt::Other);
+        Err(failure.about(svc_desc.svc_id))
     })
 }
 

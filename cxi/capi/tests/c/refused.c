@@ -7,6 +7,10 @@
 
 struct cxi_cp_head { unsigned int vni, tc, tc_type, lcid; };
 struct cq_opts { unsigned int count, policy, stat_cnt_pool, flags, lcid, lpe_cdt_thresh_id; };
+/* The attributes of an event queue, as far as they are used here. */
+struct eq_attr { void *queue; unsigned long queue_len, flags, rest[3]; };
+#define EQ_PASSTHROUGH 2
+int cxil_alloc_evtq(void *lni, void *md, const struct eq_attr *attr, void *event_wait, void *status_wait, void **eq);
 int cxil_alloc_lni(struct cxil_dev *dev, void **lni, unsigned int svc_id);
 int cxil_alloc_ct(void *lni, void *wb, void **ct);
 int cxil_alloc_pte(void *lni, void *eq, void *opts, void **pte);
@@ -81,6 +85,18 @@ int main(int argc, char **argv)
 			else if (!strcmp(what, "domain")) rc = cxil_alloc_domain(lni, 100, 7, &second);
 			else rc = cxil_alloc_cmdq(lni, NULL, &queue, &first);
 		}
+	} else if (!strcmp(what, "empty")) {
+		static struct eq_attr attr;
+		static unsigned char byte;
+		void *eq;
+		attr.queue = &byte;
+		attr.flags = EQ_PASSTHROUGH;
+		struct cxil_dev *virtual;
+		int svc;
+		desc.limits.acs.max = desc.limits.eqs.max = 1;
+		svc = cxil_alloc_svc(dev, &desc, &fail);
+		if (svc < 0 || cxil_open_device(1, &virtual) || cxil_alloc_lni(virtual, &lni, svc)) return 4;
+		rc = cxil_alloc_evtq(lni, NULL, &attr, NULL, NULL, &eq);
 	} else if (!strcmp(what, "device")) {
 		struct cxil_dev *none;
 		rc = cxil_open_device(7, &none);

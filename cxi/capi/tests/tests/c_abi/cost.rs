@@ -12,6 +12,9 @@ use crate::need_bench;
 const THEIRS: usize = 38;
 /// Of this library.
 const OURS: usize = 13;
+/// What is called repeatedly, and how many instructions a call of this library may take: as many as
+/// it took when the limit was set, plus a twentieth.
+const PER_CALL: [(&str, u64); 3] = [("list", 610), ("map", 580), ("service", 155)];
 /// Names the directory of HPE's library.
 const LIBRARY: &str = "CXI_TEST_LIBCXI_LIB";
 
@@ -42,33 +45,40 @@ fn a_counter_is_opened_read_and_closed() {
 #[test]
 fn a_life_takes_no_more_than_a_tenth_more_instructions() {
     let bench = need_bench!();
-    if cfg!(debug_assertions) {
-        return skip("the library is not optimised here; cargo test --release counts");
-    }
-    let (Some(life), Some(theirs)) = (Life::under(bench, "valgrind"), theirs()) else {
+    let (Some(life), Some(theirs)) = (Life::counted(bench), theirs()) else {
         return;
     };
-    let count = |library: &Path| -> u64 {
-        let text = life.report(library, "life", |file| {
-            let counted = "--tool=callgrind --toggle-collect=life -q --callgrind-out-file=";
-            format!("{counted}{file}")
-                .split(' ')
-                .map(str::to_owned)
-                .collect()
-        });
-        let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
-        total
-            .expect("a total")
-            .trim()
-            .parse()
-            .expect("a number of instructions")
-    };
+    let count = |library: &Path| life.instructions(library, &["life"], "life");
     let (ours, theirs) = (count(bench.libraries()), count(&theirs));
     assert!(ours > 1000, "{ours} instructions: the life was not counted");
     assert!(
         ours * 10 <= theirs * 11,
         "{ours} here, {theirs} in HPE's library"
     );
+}
+
+#[test]
+fn a_call_takes_no_more_than_half_as_many_instructions_again() {
+    let bench = need_bench!();
+    let Some(life) = Life::counted(bench) else {
+        return;
+    };
+    let theirs = theirs();
+    for (what, limit) in PER_CALL {
+        // The first calls also pay for the heap.
+        let count = |library: &Path| -> u64 {
+            let calls = |count| life.instructions(library, &[what, count], &format!("call_{what}"));
+            (calls("110") - calls("10")) / 100
+        };
+        let ours = count(bench.libraries());
+        assert!(ours > 50, "{what}: {ours} instructions were not counted");
+        assert!(ours <= limit, "{what}: {ours} instructions");
+        if let Some(theirs) = &theirs {
+            let theirs = count(theirs);
+            let both = format!("{what}: {ours} here, {theirs} in HPE's library");
+            assert!(ours * 2 <= theirs * 3, "{both}");
+        }
+    }
 }
 
 /// Where HPE's library is; says so if it was not named.
@@ -105,9 +115,35 @@ impl<'a> Life<'a> {
         })
     }
 
+    /// For [`instructions`](Self::instructions).
+    fn counted(bench: &'a Bench) -> Option<Self> {
+        if cfg!(debug_assertions) {
+            skip("the library is not optimised here; cargo test --release counts");
+            return None;
+        }
+        Self::under(bench, "valgrind")
+    }
+
+    /// The instructions in a function and what that calls.
+    fn instructions(&self, library: &Path, what: &[&str], function: &str) -> u64 {
+        let counted = ["--tool=callgrind", "-q"].map(str::to_owned);
+        let text = self.report(library, what, |file| {
+            let options = [
+                format!("--toggle-collect={function}"),
+                format!("--callgrind-out-file={file}"),
+            ];
+            counted.iter().cloned().chain(options).collect()
+        });
+        let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
+        let total = total.expect("a total").trim();
+        total.parse().expect("a number of instructions")
+    }
+
     /// The system calls between two of getppid.
     fn system_calls(&self, library: &Path, what: &str) -> Vec<String> {
-        let text = self.report(library, what, |file| vec!["-o".to_owned(), file.to_owned()]);
+        let text = self.report(library, &[what], |file| {
+            vec!["-o".to_owned(), file.to_owned()]
+        });
         let mut parts = text.split("getppid()");
         // Behind the first mark the rest of its line is left.
         let calls = parts.nth(1).expect("a mark").lines().skip(1);
@@ -120,12 +156,18 @@ impl<'a> Life<'a> {
     }
 
     /// What the tool writes to the file that is in its options.
-    fn report(&self, library: &Path, what: &str, options: impl Fn(&str) -> Vec<String>) -> String {
+    fn report(
+        &self,
+        library: &Path,
+        what: &[&str],
+        options: impl Fn(&str) -> Vec<String>,
+    ) -> String {
         let file = self.bench.place(self.tool).display().to_string();
         let options = options(&file);
         let mut command = vec!["--release", "main", "--", self.tool];
         command.extend(options.iter().map(String::as_str));
-        command.extend([self.program.as_str(), what]);
+        command.push(&self.program);
+        command.extend(what);
         let place = library.display().to_string();
         let environment = [("LD_LIBRARY_PATH", place.as_str()), ("LD_BIND_NOW", "1")];
         assert_eq!(printed(&served(&command, &environment)), "ok");

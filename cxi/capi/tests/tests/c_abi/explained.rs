@@ -1,5 +1,6 @@
 //! Why a call failed, in the words of the crate `cxi`.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -16,7 +17,12 @@ fn program(bench: &Bench) -> PathBuf {
 /// environment asks for it.
 fn refused(bench: &Bench, release: &str, what: &str) -> (String, String) {
     let program = program(bench).display().to_string();
-    let arguments = ["--release", release, "--", &program, what];
+    // The NICs have a virtual function each.
+    let config = bench.place(&format!("{what}.json"));
+    fs::write(&config, r#"{"virtual_functions": 1}"#).expect("a file");
+    let config = config.display().to_string();
+    let node = ["--release", release, "--config", &config];
+    let arguments = [&node[..], &["--", &program, what]].concat();
     let output = served(&arguments, &[]);
     let text = printed(&output);
     let (first, second) = text.split_once('\n').expect("two lines");
@@ -93,6 +99,18 @@ fn other_refusals_have_their_reasons_too() {
         said("null"),
         "-22 invalid argument: NULL, 0, or something that is not, or no longer, a handle"
     );
+}
+
+/// A driver of the development branch reads past the end of its array for such a queue: it must not
+/// get the command. What the driver refuses is explained with the name of the command.
+#[test]
+fn an_empty_event_queue_of_a_virtual_function_is_not_sent() {
+    let bench = need_bench!();
+    if !(can_serve() && can_map()) {
+        return;
+    }
+    let text = said(bench, "main", "empty");
+    assert!(text.starts_with("-22 invalid argument"), "{text}");
 }
 
 #[test]
