@@ -73,6 +73,45 @@ int cxi_job_prolog(const cxi_job_node *node, const char *job, char **granted);
 int cxi_job_epilog(const cxi_job_node *node, const char *job, uint64_t deadline_ms,
 		   char **report);
 
+/* The variables of a step of a recorded job. `step`:
+ *   {"place": {...},                                   as for cxi_job_prolog
+ *    "step": "0"}                                      default: every step
+ * `variables` becomes {"set": {"NAME": "VALUE"}, "clear": ["NAME"]}: those of `clear` are removed first.
+ * With hardware collectives they name the step's, and its token. Queries no NIC, and needs no
+ * privilege other than the job's user's. */
+int cxi_job_step(const char *step, char **variables);
+
+/* The pool of VNIs of the site's controller, in the file of the setting pool.file. `options` is NULL or
+ *   {"settings": "/etc/cxi/cxi.toml", "vnis": "1024-65535", "rest_ms": 30000}
+ * where "vnis" makes the pool, or changes what it consists of and how long a VNI rests before it is
+ * used again (default: not at all). `report`, if not NULL, becomes
+ *   {"total": 64512, "free": 64510, "reserved": 1, "draining": 1, "resting": 0}
+ * -ENOENT: there is no pool. -EOPNOTSUPP, here and from the controller's functions below: the setting
+ * pool.store says that it is not in a file. */
+int cxi_job_pool(const char *options, char **report);
+
+/* The controller decides what a job gets, once for all its nodes: VNIs from the pool and, if the
+ * settings say so, trees for hardware collectives from the fabric manager. `job`:
+ *   {"settings": "/etc/cxi/cxi.toml", "job": "4711", "component": "4712",
+ *    "uid": 1000, "nodes": "n[1-2]",
+ *    "network": "job_vni",                             the user's options, as of Slurm's --network
+ *    "tenant": "physics"}
+ * Waits for VNIs as long as the setting controller.wait says. Repeating it returns the same decision.
+ * `decision` becomes {"decision": {"job": "4711", "vnis": [1024], ...}, "warnings": [...]}.
+ * Then cxi_job_prolog without VNIs gives each node what was decided. */
+int cxi_job_reserve(const char *job, char **decision);
+
+/* The controller ends a job: its VNIs return to the pool when all of its nodes have confirmed.
+ * `ending`:
+ *   {"settings": ..., "job": "4711", "component": "4712"}, or
+ *   {"settings": ..., "live": ["4711"]}                all jobs but those that the scheduler knows
+ * and `report`, if not NULL, becomes {"ended": ["4711"], "warnings": [...]}. */
+int cxi_job_end(const char *ending, char **report);
+
+/* Confirms to the controller for a node that is gone for good that a job has left nothing on it; nodes do
+ * that themselves in cxi_job_epilog. `place` is that of cxi_job_prolog. */
+int cxi_job_confirm(const char *place);
+
 /* Destroys what ended jobs left behind; needs CAP_SYS_ADMIN. `policy`:
  *   {"pool": "1024-65535", "live": "1024,1030", "live_from": "/run/cxi", "dry_run": false}
  * Destroys services with a VNI of the scheduler's pool, unless it is the VNI of a live job. "live" lists

@@ -11,12 +11,14 @@ use std::time::Duration;
 
 use cxi::Host;
 use cxi_ioctl::Errno;
+use cxi_job::site::SiteError;
 use cxi_job::{
     AuditOptions, CleanPolicy, FileLock, Filter, Grant, Node, ReleaseOptions, ReleaseReport,
     ReleaseStatus,
 };
 use serde::Serialize;
 
+use crate::controller::{self, PoolFile};
 use crate::failure::{self, Failure, Result};
 use crate::ffi::{Handle, Out, Text, status};
 use crate::{json, nodes};
@@ -152,6 +154,76 @@ pub(crate) extern "C" fn cxi_job_epilog(
         let release = here.epilog(&place.job, place.component.as_ref(), &until(deadline_ms))?;
         report.set_text(&json::write(&release)?)?;
         done(&release)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_step(step: Text, variables: Out<*mut c_char>) -> c_int {
+    status(|| {
+        let variables = variables.required("variables")?;
+        let step: json::Step = json::read("step", step.required("step")?)?;
+        let site = step.place.site()?;
+        let here = site.node(step.place.node.clone())?;
+        let found = here.environment(&step.place.job, step.id()?.as_ref())?;
+        variables.set_text(&json::write(&json::Variables {
+            set: found.set.into_iter().collect(),
+            clear: found.clear,
+        })?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_pool(options: Text, report: Out<*mut c_char>) -> c_int {
+    status(|| {
+        let options = options.optional("options")?.unwrap_or("{}");
+        let options: json::Pool = json::read("options", options)?;
+        let pool = PoolFile::of(&controller::site(options.settings.as_deref())?)?;
+        if let Some(vnis) = options.vnis {
+            pool.configure(vnis, Duration::from_millis(options.rest_ms))?;
+        }
+        report.set_text(&json::write(&pool.counts()?)?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_reserve(job: Text, decision: Out<*mut c_char>) -> c_int {
+    status(|| {
+        let decision = decision.required("decision")?;
+        let job: json::Reserve = json::read("job", job.required("job")?)?;
+        let site = controller::site(job.settings.as_deref())?;
+        let done = controller::open(&site)?.reserve(&job.request())?;
+        decision.set_text(&json::write(&json::Reserved {
+            decision: done.result,
+            warnings: done.warnings.iter().map(ToString::to_string).collect(),
+        })?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_end(ending: Text, report: Out<*mut c_char>) -> c_int {
+    status(|| {
+        let ending: json::Ending = json::read("ending", ending.required("ending")?)?;
+        let site = controller::site(ending.settings())?;
+        let controller = controller::open(&site)?;
+        let done = match ending {
+            json::Ending::Job { job, component, .. } => {
+                controller.release(&job, component.as_ref())?
+            }
+            json::Ending::Live { live, .. } => controller.sweep(|| Ok::<_, SiteError>(live))?,
+        };
+        report.set_text(&json::write(&json::Ended {
+            ended: done.result,
+            warnings: done.warnings.iter().map(ToString::to_string).collect(),
+        })?)
+    })
+}
+
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_confirm(place: Text) -> c_int {
+    status(|| {
+        let place: json::Place = json::read("place", place.required("place")?)?;
+        let site = place.site()?;
+        Ok(controller::open(&site)?.confirm(&place.job, &place.node)?)
     })
 }
 

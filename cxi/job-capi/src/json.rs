@@ -1,21 +1,26 @@
 //! Arguments as JSON.
 
+use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniRange};
 use cxi_ioctl::Errno;
 use cxi_job::limits::{Mode, Multiplier};
-use cxi_job::settings::Settings;
 use cxi_job::site::keys::{ModeName, PolicyName};
-use cxi_job::site::{Access, ComputeNode, JobShape, Site, StartingJob};
+use cxi_job::site::{
+    Access, ComputeNode, Decision, HostList, JobShape, NetworkOptions, ReserveRequest, Site,
+    StartingJob,
+};
 use cxi_job::{
-    Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, live_vnis,
+    Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, StepId,
+    TenantName, live_vnis,
 };
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
+use crate::controller;
 use crate::failure::{Failure, Result};
 
 pub(crate) fn read<T: DeserializeOwned>(what: &str, text: &str) -> Result<T> {
@@ -94,16 +99,14 @@ impl Request {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Place {
     settings: Option<PathBuf>,
-    node: NodeName,
+    pub(crate) node: NodeName,
     pub(crate) job: JobId,
     pub(crate) component: Option<JobId>,
 }
 
 impl Place {
     pub(crate) fn site(&self) -> Result<Site> {
-        let settings = Settings::load(self.settings.as_deref());
-        let settings = settings.map_err(|error| Failure::invalid("settings", &error))?;
-        Ok(Site::open(settings)?)
+        controller::site(self.settings.as_deref())
     }
 
     pub(crate) fn node<'a>(&self, site: &'a Site, nics: &'a Node) -> Result<ComputeNode<'a>> {
@@ -214,6 +217,100 @@ impl Clean {
         let recorded = self.live_from.as_deref().map(live_vnis).transpose()?;
         Ok(self.live.union(&recorded.unwrap_or_default()))
     }
+}
+
+/// The pool of a site; with VNIs, what it is to consist of.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Pool {
+    pub(crate) settings: Option<PathBuf>,
+    pub(crate) vnis: Option<IdSet>,
+    #[serde(default)]
+    pub(crate) rest_ms: u64,
+}
+
+/// A job for which the controller decides.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reserve {
+    pub(crate) settings: Option<PathBuf>,
+    job: JobId,
+    component: Option<JobId>,
+    uid: u32,
+    nodes: HostList,
+    #[serde(default)]
+    network: NetworkOptions,
+    tenant: Option<TenantName>,
+}
+
+impl Reserve {
+    pub(crate) fn request(self) -> ReserveRequest {
+        ReserveRequest {
+            job: self.job,
+            component: self.component,
+            uid: self.uid,
+            nodes: self.nodes,
+            network: self.network,
+            tenant: self.tenant,
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct Reserved {
+    pub(crate) decision: Decision,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// What ends for the controller: a job, or all that are not live.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields, untagged)]
+pub(crate) enum Ending {
+    Job {
+        settings: Option<PathBuf>,
+        job: JobId,
+        component: Option<JobId>,
+    },
+    Live {
+        settings: Option<PathBuf>,
+        live: Vec<JobId>,
+    },
+}
+
+impl Ending {
+    pub(crate) fn settings(&self) -> Option<&Path> {
+        let (Self::Job { settings, .. } | Self::Live { settings, .. }) = self;
+        settings.as_deref()
+    }
+}
+
+#[derive(Serialize)]
+pub(crate) struct Ended {
+    pub(crate) ended: Vec<JobId>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A step of a job on a node.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Step {
+    pub(crate) place: Place,
+    step: Option<String>,
+}
+
+impl Step {
+    pub(crate) fn id(&self) -> Result<Option<StepId>> {
+        let step = self.step.as_deref().map(str::parse);
+        step.transpose()
+            .map_err(|error| Failure::invalid("step", &error))
+    }
+}
+
+/// The variables of a step, and those that it must not inherit.
+#[derive(Serialize)]
+pub(crate) struct Variables {
+    pub(crate) set: BTreeMap<&'static str, String>,
+    pub(crate) clear: Vec<&'static str>,
 }
 
 #[derive(Default, Deserialize)]

@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod api;
+mod controller;
 mod failure;
 mod ffi;
 mod json;

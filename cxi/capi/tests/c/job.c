@@ -156,6 +156,7 @@ static void recorded(void)
 	file = fopen(path, "w");
 	assert(file);
 	fprintf(file, "wait = \"0s\"\n[node]\nrecords = \"%s/jobs\"\n", place);
+	fprintf(file, "[pool]\nfile = \"%s/pool.json\"\n", place);
 	fprintf(file, "[controller]\nrecords = \"%s/decisions\"\n", place);
 	assert(!fclose(file));
 	snprintf(job, sizeof job, "{\"settings\": \"%s\", \"node\": \"n1\", \"job\": \"7\"}", path);
@@ -189,6 +190,32 @@ static void recorded(void)
 	has(text, "\"services\":[]");
 }
 
+/* What the controller is asked that it cannot do. */
+static void controller(void)
+{
+	char site[4300], job[4400], *text = NULL;
+
+	snprintf(site, sizeof site, "{\"settings\": \"%s/cxi.toml\"}", place);
+	assert(cxi_job_pool(site, NULL) == -ENOENT);
+	says("there is no pool of VNIs");
+	assert(cxi_job_pool("{\"vni\": \"7\"}", &text) == -EINVAL && !text);
+	assert(cxi_job_reserve(NULL, &text) == -EINVAL);
+	assert(cxi_job_reserve("{}", &text) == -EINVAL);
+	snprintf(job, sizeof job, "{\"settings\": \"%s/cxi.toml\", \"job\": \"8\"", place);
+	snprintf(site, sizeof site, "%s, \"uid\": 7, \"nodes\": \"n[1-2]\"}", job);
+	assert(cxi_job_reserve(site, NULL) == -EINVAL);
+	assert(cxi_job_reserve(site, &text) == -EIO && !text);
+	says("there is no pool of VNIs");
+	assert(cxi_job_end(NULL, NULL) == -EINVAL);
+	assert(cxi_job_end("{}", NULL) == -EINVAL);
+	snprintf(site, sizeof site, "%s, \"node\": \"n1\"}", job);
+	assert(cxi_job_confirm(NULL) == -EINVAL);
+	assert(cxi_job_confirm(site) < 0);
+	snprintf(job, sizeof job, "{\"place\": %s, \"step\": \"0\"}", site);
+	assert(cxi_job_step(job, NULL) == -EINVAL);
+	assert(cxi_job_step(job, &text) < 0 && !text);
+}
+
 static void *worker(void *arg)
 {
 	char request[64], *grant;
@@ -217,6 +244,7 @@ int main(int argc, char **argv)
 	all_or_none();
 	life();
 	recorded();
+	controller();
 	for (int i = 0; i < 2; i++)
 		assert(!pthread_create(&threads[i], NULL, worker, &numbers[i]));
 	for (int i = 0; i < 2; i++)

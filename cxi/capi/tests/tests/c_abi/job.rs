@@ -197,3 +197,35 @@ fn the_examples_take_a_job_through_its_life() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.starts_with("prolog of job 8: "), "{said}");
 }
+
+#[test]
+fn a_program_in_python_takes_a_job_through_a_site() {
+    let bench = need_bench!();
+    if Command::new("python3").arg("--version").output().is_err() {
+        return skip("there is no python3");
+    }
+    if !can_serve() {
+        return;
+    }
+    let example = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../job-capi/examples/site.py"
+    );
+    let lines = fs::read_to_string(example).expect("an example");
+    assert!(lines.lines().count() <= 80);
+    let directory = tempfile::tempdir().expect("a directory");
+    let place = directory.path().display().to_string();
+    let libraries = bench.libraries().display().to_string();
+    let run = ["--nics", "2", "--", "python3", example, &place];
+    let text = printed(&served(&run, &[("LD_LIBRARY_PATH", &libraries)]));
+    assert_eq!(
+        text,
+        "reserved: [1024]\n\
+         services on: cxi0 cxi1\n\
+         environment: 1024\n\
+         ended: 4711\n\
+         services: destroyed destroyed\n\
+         draining: 1\n\
+         free: 16"
+    );
+}
