@@ -60,7 +60,12 @@ impl Cluster {
 
     /// The same with nodes of so many CPUs.
     pub(crate) fn start_on(cpus: &str, vnis: &str) -> Option<Self> {
-        Self::start_with(cpus, vnis, Slurm::new(None))
+        Self::start_with(cpus, vnis, "", Slurm::new(None))
+    }
+
+    /// The same with the pool in an etcd, at URLs with commas between.
+    pub(crate) fn start_with_etcd(vnis: &str, etcd: &str) -> Option<Self> {
+        Self::start_with("4 8", vnis, etcd, Slurm::new(None))
     }
 
     /// A cluster with a site's Slurm, and its plugin in the place of our scripts.
@@ -71,10 +76,10 @@ impl Cluster {
             ));
             return None;
         };
-        Self::start_with("4 8", vnis, Slurm::new(Some(prefix)))
+        Self::start_with("4 8", vnis, "", Slurm::new(Some(prefix)))
     }
 
-    fn start_with(cpus: &str, vnis: &str, slurm: Slurm) -> Option<Self> {
+    fn start_with(cpus: &str, vnis: &str, etcd: &str, slurm: Slurm) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             skip("Slurm's daemons run as root");
             return None;
@@ -101,6 +106,7 @@ impl Cluster {
                 ("CXI", CXI),
                 ("CXI_MOCK_SERVER", SERVER),
                 ("CXI_SLURM_CPUS", cpus),
+                ("CXI_SLURM_ETCD", etcd),
                 ("CXI_SLURM_VNIS", vnis),
             ])
             .env("CXI_SLURM_PORT", free_ports().to_string())

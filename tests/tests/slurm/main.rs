@@ -7,6 +7,8 @@ mod kills;
 #[path = "../node/mod.rs"]
 mod node;
 mod plugin;
+#[path = "../../../cxi/vni-etcd/tests/server/mod.rs"]
+mod server;
 
 use std::fs;
 use std::time::Duration;
@@ -250,6 +252,32 @@ fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
         let reasons = cluster.reasons();
         reasons.contains("slingshot: n1: error: cxi0: SVC_ALLOC")
     });
+}
+
+/// The scripts are the same; of the members, one does not answer.
+#[test]
+fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
+    let Some(etcd) = server::Etcd::start() else {
+        return;
+    };
+    let urls = format!("http://127.0.0.1:9,{}", etcd.url());
+    let Some(cluster) = Cluster::start_with_etcd("1024-1025", &urls) else {
+        return;
+    };
+    let epoch = || fs::read_to_string(cluster.directory.join("state/vni-epoch"));
+    eventually("the first one leads", || {
+        epoch().is_ok_and(|epoch| epoch == "1\n")
+    });
+    let environment = cluster.printed("srun", &["-N2", "-n2", "env"]);
+    assert_eq!(tasks_with_1024(&environment), 2, "{environment}");
+    let pid = fs::read_to_string(cluster.directory.join("pids/slurmctld")).unwrap();
+    cluster.printed("kill", &["-9", pid.trim()]);
+    cluster.start_daemon("slurmctld", &[]);
+    eventually("the next one leads", || {
+        epoch().is_ok_and(|epoch| epoch == "2\n")
+    });
+    eventually("the VNI is free", || cluster.free() == 2);
+    cluster.printed("srun", &["-N1", "true"]);
 }
 
 #[test]
