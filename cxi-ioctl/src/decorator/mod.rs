@@ -1,6 +1,7 @@
 //! Transports around other transports: tracing, injecting faults, recording, replaying.
 
 mod fault;
+mod mask;
 mod observe;
 mod recording;
 mod replay;
