@@ -6,6 +6,7 @@
 
 use std::collections::BTreeSet;
 use std::error::Error;
+use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -76,6 +77,30 @@ pub fn device() -> Result<Device> {
 /// The mock does not start.
 pub fn mock() -> Result<Device> {
     Ok(Device::from(Nic::new(NicConfig::new())?.root()?))
+}
+
+/// Takes `--device cxi0` from the command line, which criterion would refuse, by starting this
+/// program again with the variable.
+///
+/// # Panics
+///
+/// There is no name after `--device`, or this program cannot be started.
+pub fn take_option() {
+    let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
+    let Some(at) = arguments.iter().position(|argument| argument == "--device") else {
+        return;
+    };
+    assert!(
+        at + 1 < arguments.len(),
+        "--device: expected a NIC, such as cxi0"
+    );
+    let device = arguments.drain(at..at + 2).next_back();
+    let mut again = Command::new(std::env::current_exe().expect("this program"));
+    let error = again
+        .args(arguments)
+        .envs(device.map(|device| (VARIABLE, device)))
+        .exec();
+    panic!("this program cannot be started again: {error}");
 }
 
 /// Starts this program as the keeper of a NIC: a process that waits for the end of this one and then

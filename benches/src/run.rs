@@ -16,6 +16,7 @@ const MISSING: i32 = 77;
 #[must_use]
 pub fn criterion() -> Criterion {
     nic::keep_if_asked();
+    nic::take_option();
     Criterion::default()
         .sample_size(30)
         .warm_up_time(Duration::from_millis(200))
@@ -52,6 +53,7 @@ pub fn skip(series: impl fmt::Display, why: impl fmt::Display) {
 /// The server is not there.
 #[must_use]
 pub fn on_a_node(series: &str, server: &str, options: &[&str], part: (&str, &str)) -> ExitCode {
+    nic::take_option();
     if nic::only_on_a_mock(series) {
         return ExitCode::SUCCESS;
     }
