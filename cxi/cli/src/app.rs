@@ -13,7 +13,7 @@ use crate::node::reading;
 use crate::output::{self, Report};
 use crate::{
     audit, cdi, collectives, deferred, devices, explain, generate, integration, job, metrics,
-    service, settings, top, vni,
+    selftest, service, settings, top, vni,
 };
 
 /// Runs the command line.
@@ -59,6 +59,7 @@ fn execute(cli: &mut Cli) -> Result<Report, Failure> {
         Command::Job(command) => job::run(command, &cli.common),
         Command::Explain(command) => explain::run(command, &cli.common),
         Command::Audit(arguments) => audit::run(arguments, &cli.common),
+        Command::Selftest(arguments) => selftest::run(arguments, &cli.common),
         Command::Vni(arguments) => vni::run(arguments, &cli.common),
         Command::Collectives(command) => collectives::run(command, &cli.common.settings),
         Command::Metrics(arguments) => metrics::run(arguments, &cli.common),

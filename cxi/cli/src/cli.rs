@@ -15,6 +15,7 @@ use crate::integration::IntegrationCommand;
 use crate::job::cli::JobCommand;
 use crate::metrics::MetricsArgs;
 use crate::options::Common;
+use crate::selftest::SelftestArgs;
 use crate::service::cli::ServiceCommand;
 use crate::settings::ConfigCommand;
 use crate::top::TopArgs;
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Explain(Deferred<ExplainArgs>),
     /// Find problems with the services of this node before a job does
     Audit(Deferred<AuditArgs>),
+    /// Find out whether NICs and their driver behave as this program expects, and record how
+    Selftest(Deferred<SelftestArgs>),
     /// Manage a pool of VNIs: which job has which, and when each may be reused
     Vni(Deferred<VniArgs>),
     /// Reserve multicast trees for hardware collectives at the fabric manager

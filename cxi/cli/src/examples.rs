@@ -41,6 +41,10 @@ const EXAMPLES: &[Examples] = &[
     ("explain open", &[("As the user who cannot", "cxi explain open 2")]),
     ("explain busy", &[("Before destroying it", "cxi explain busy 2")]),
     ("audit", &[("With the VNIs of the scheduler", "cxi audit --vni-pool 1024-65535")]),
+    ("selftest", &[
+        ("What the NICs answer, changing nothing", "cxi selftest"),
+        ("Use each NIC as well, and write a report to send", "cxi selftest --write --report selftest.json"),
+    ]),
     ("vni configure", &[("Make a pool", "cxi vni configure 1024-65535 --rest 30s")]),
     ("vni reserve", &[("Two VNIs", "cxi vni reserve 17 --count 2")]),
     ("vni cancel", &[("The job did not start", "cxi vni cancel 17")]),

@@ -30,6 +30,7 @@ mod node;
 mod options;
 mod output;
 pub mod read;
+mod selftest;
 mod service;
 mod settings;
 mod spec_file;

@@ -141,6 +141,11 @@ impl Node {
         &self.devices
     }
 
+    /// The NICs of a mock node; none on a real one.
+    pub(crate) fn mock_nics(&self) -> &[Arc<Nic>] {
+        self.mock.as_ref().map_or(&[], |mock| mock.node.nics())
+    }
+
     /// Whether the command line names the NICs.
     pub(crate) fn are_named(&self) -> bool {
         self.named

@@ -1,0 +1,186 @@
+//! The report of `cxi selftest`: everything that was asked and answered.
+
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+use cxi::{Device, DeviceId, DriverRelease, Host};
+use cxi_ioctl::{Errno, Mapping, Record, Recording, Request, Transport};
+use cxi_job::site::store::Format;
+use serde::{Deserialize, Serialize};
+
+use super::steps::{Step, Steps};
+use crate::exit::Failure;
+
+pub(crate) const FORMAT: Format = Format {
+    name: "report",
+    format: "cxi selftest",
+    holds: "what NICs answered to cxi selftest",
+    member: "record",
+};
+
+/// What a node answered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Tested {
+    /// Version of this program.
+    cxi: String,
+    kernel: String,
+    pub(crate) nics: Vec<TestOfNic>,
+}
+
+impl Tested {
+    pub(crate) fn new(nics: Vec<TestOfNic>) -> Self {
+        let kernel = cxi::kernel_file::read(Path::new("/proc/sys/kernel/osrelease"));
+        Self {
+            cxi: env!("CARGO_PKG_VERSION").to_owned(),
+            kernel: kernel.unwrap_or_default().trim().to_owned(),
+            nics,
+        }
+    }
+
+    /// Without what identifies the site.
+    pub(crate) fn masked(mut self) -> Self {
+        let parts = self.nics.iter_mut();
+        let parts = parts.flat_map(|nic| std::iter::once(&mut nic.read).chain(&mut nic.write));
+        for part in parts {
+            // What this program recorded, it can read.
+            if let Ok(recording) = part.recording() {
+                part.recording = lines(&recording.masked());
+            }
+        }
+        self
+    }
+}
+
+/// What a NIC answered.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct TestOfNic {
+    pub(crate) device: DeviceId,
+    /// What the driver behaves like.
+    pub(crate) driver: String,
+    /// The release of the mock that it was compared with.
+    #[serde(with = "release")]
+    pub(crate) mock: DriverRelease,
+    pub(crate) as_root: bool,
+    pub(crate) read: Part,
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub(crate) write: Option<Part>,
+}
+
+mod release {
+    use cxi::DriverRelease;
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde passes")]
+    pub(super) fn serialize<S: Serializer>(
+        release: &DriverRelease,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(release.name())
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<DriverRelease, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}
+
+/// The answers, and the commands behind them.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Part {
+    pub(crate) steps: Vec<Step>,
+    /// The text of a recording, line by line.
+    recording: Vec<String>,
+    /// How long each of its commands and mappings took.
+    microseconds: Vec<u64>,
+}
+
+impl Part {
+    pub(crate) fn recording(&self) -> Result<Recording, Failure> {
+        let text = self.recording.join("\n");
+        text.parse()
+            .map_err(|error| Failure::bad_input(format!("the recording: {error}")))
+    }
+}
+
+fn lines(recording: &Recording) -> Vec<String> {
+    recording.to_string().lines().map(str::to_owned).collect()
+}
+
+/// A NIC that keeps what it is asked.
+pub(crate) struct Watched {
+    pub(crate) device: Device,
+    record: Arc<Record<Arc<Timed>>>,
+    timed: Arc<Timed>,
+}
+
+impl Watched {
+    pub(crate) fn new(device: &Device, has_sysfs: bool) -> Self {
+        let timed = Arc::new(Timed {
+            inner: Arc::clone(device.transport()),
+            microseconds: Mutex::default(),
+        });
+        let record = Arc::new(Record::new(Arc::clone(&timed)));
+        let (id, transport) = (device.id(), Arc::clone(&record));
+        let device = if has_sysfs {
+            Device::with_sysfs(id, transport, Host::system().sysfs())
+        } else {
+            Device::with_transport(id, transport)
+        };
+        Self {
+            device,
+            record,
+            timed,
+        }
+    }
+
+    /// Everything since the last call.
+    pub(crate) fn part(&self, steps: Steps) -> Part {
+        Part {
+            steps: steps.0,
+            recording: lines(&self.record.take()),
+            microseconds: std::mem::take(&mut self.timed.lock()),
+        }
+    }
+}
+
+/// A transport that measures how long each answer takes.
+#[derive(Debug)]
+struct Timed {
+    inner: Arc<dyn Transport>,
+    microseconds: Mutex<Vec<u64>>,
+}
+
+impl Timed {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
+        self.microseconds
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn time<T>(&self, work: impl FnOnce() -> T) -> T {
+        let start = Instant::now();
+        let result = work();
+        let took = u64::try_from(start.elapsed().as_micros()).unwrap_or(u64::MAX);
+        self.lock().push(took);
+        result
+    }
+}
+
+impl Transport for Timed {
+    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
+        self.time(|| self.inner.submit(request))
+    }
+
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        self.time(|| self.inner.map(offset, len))
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.file()
+    }
+}

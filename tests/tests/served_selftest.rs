@@ -1,0 +1,63 @@
+//! `cxi selftest` on a served node, which it takes for a real one.
+
+mod node;
+
+use cxi_ioctl::DriverRelease;
+use node::{Directory, printed, run};
+
+const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
+
+#[test]
+fn each_release_answers_as_expected_in_the_report_too() {
+    need_node!();
+    for release in DriverRelease::ALL {
+        let directory = Directory::new();
+        let report = directory.join("report");
+        let node = ["--release", release.name(), "--", CXI];
+        let arguments = ["selftest", "--write", "--yes", "--report", &report];
+        let text = printed(&run(&[&node[..], &arguments].concat()));
+        let expected = format!("cxi0 (driver {release}): ");
+        assert!(text.starts_with(&expected), "{text}");
+        assert!(text.contains(" answers are as expected; "), "{text}");
+        assert!(text.contains("telemetry: "), "{text}");
+        let replayed = std::process::Command::new(CXI)
+            .args(["selftest", "--replay", &report])
+            .output();
+        let text = printed(&replayed.expect("it runs"));
+        assert!(text.contains(" answers are as expected; "), "{text}");
+    }
+}
+
+#[test]
+fn a_difference_is_found() {
+    need_node!();
+    let node = ["--fault", "SVC_RSRC_GET:EACCES:after=1", "--", CXI];
+    let output = run(&[&node[..], &["selftest"]].concat());
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(9), "{text}");
+    assert!(
+        text.contains("SVC_RSRC_GET of no service: expected "),
+        "{text}"
+    );
+}
+
+/// Killed while the NIC is slow, with its service there.
+#[test]
+fn one_that_is_killed_leaves_nothing() {
+    need_node!();
+    for signal in ["KILL", "TERM"] {
+        let text = node::script(
+            &["--nics", "1", "--fault", "CT_ALLOC:delay=300ms"],
+            &format!(
+                "count() {{ {CXI} --json service list | grep -c restricted_members; }}\n\
+                 test $(count) = 1\n\
+                 {CXI} selftest --write --yes >&2 &\n\
+                 until test $(count) = 2; do :; done\n\
+                 kill -{signal} $!\n\
+                 wait $! || echo killed\n\
+                 until test $(count) = 1; do sleep 0.02; done; echo clean"
+            ),
+        );
+        assert_eq!(text, "killed\nclean", "{signal}");
+    }
+}
