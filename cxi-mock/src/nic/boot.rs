@@ -26,7 +26,7 @@ use crate::rules::Rules;
 use crate::{LoadError, NicConfig, Totals};
 
 /// Virtual functions that a NIC can have.
-const MAX_VIRTUAL_FUNCTIONS: u32 = 64;
+const VIRTUAL_FUNCTIONS: (u32, u32) = (0, 64);
 /// The QoS profiles that are modelled.
 const QOS_PROFILES: std::ops::RangeInclusive<u32> = 1..=2;
 
@@ -108,14 +108,9 @@ impl Device {
         let tles = params.default_svc_num_tles.max(MIN_POOL_TLES.into());
         let total = desc.limits.types[RSRC_TLE].max;
         let tles = u16::try_from(tles).ok().filter(|tles| *tles <= total);
-        let tles = tles.ok_or(LoadError::TooManyTles {
-            asked: params.default_svc_num_tles,
-            total,
-        })?;
-        desc.limits.types[RSRC_TLE] = Limits {
-            max: tles,
-            res: tles,
-        };
+        let asked = params.default_svc_num_tles;
+        let res = tles.ok_or(LoadError::TooManyTles { asked, total })?;
+        desc.limits.types[RSRC_TLE] = Limits { max: res, res };
         Ok(desc)
     }
 
@@ -162,20 +157,11 @@ fn check(config: &NicConfig) -> Result<(), LoadError> {
     let totals = of_each(&config.totals).into_iter();
     let totals =
         totals.map(|(what, _, value, bounds, expected)| (what, u32::from(value), bounds, expected));
-    let functions = (0, MAX_VIRTUAL_FUNCTIONS);
+    let (functions, pid_bits) = (config.virtual_functions, config.params.pid_bits);
+    let widths = (1, TABLE_PIDS.ilog2());
     let others = [
-        (
-            "virtual_functions",
-            config.virtual_functions,
-            functions,
-            "0 to 64",
-        ),
-        (
-            "pid_bits",
-            config.params.pid_bits,
-            (1, TABLE_PIDS.ilog2()),
-            "1 to 9",
-        ),
+        ("virtual_functions", functions, VIRTUAL_FUNCTIONS, "0 to 64"),
+        ("pid_bits", pid_bits, widths, "1 to 9"),
     ];
     for (what, value, (least, most), expected) in totals.chain(others) {
         if !(least..=most).contains(&value) {

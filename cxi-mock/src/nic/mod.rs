@@ -31,6 +31,8 @@ pub use snapshot::{NicSnapshot, SnapshotError};
 pub struct Nic {
     config: NicConfig,
     faults: Faults,
+    /// Locked before the data path, by commands that change both: what the data path does must
+    /// never ask for the device.
     device: Mutex<Device>,
     data_path: Arc<DataPath>,
 }

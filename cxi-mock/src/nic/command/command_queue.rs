@@ -16,7 +16,10 @@ use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::{FreedCq, Lni};
 use crate::nic::parts::queues::{Cq, FIRST_TGQ};
 
+/// A target queue names one of four thresholds of credits.
 const MAX_THRESHOLD_ID: u32 = 3;
+/// Smaller queues are made this large, and all are rounded up to a power of two: the hardware has
+/// the logarithm alone.
 const MIN_COMMANDS: u32 = 64;
 const MAX_COMMANDS: u32 = 65536;
 const COMMAND_BYTES: u64 = 64;

@@ -27,7 +27,8 @@ const NOT_APPLICABLE: u16 = u16::MAX;
 /// Most LNIs that may share an RGID.
 const MAX_LNIS_PER_RGID: u32 = 8;
 
-/// The flags that SVC_UPDATE stores, in addition to `enable`, and the counter pool.
+/// The flags that SVC_UPDATE stores, in addition to `enable`, and the two bits of the counter pool.
+/// Limits and `is_system_svc` stay as they were when the service was made.
 const UPDATED: u8 = SvcFlags::RESTRICTED_MEMBERS.bits()
     | SvcFlags::RESTRICTED_VNIS.bits()
     | SvcFlags::RESTRICTED_TCS.bits()
@@ -169,6 +170,7 @@ impl Device {
                 1
             },
             system,
+            // The two highest bits. The driver stores the number, and uses it for nothing.
             cntr_pool_id: u32::from(desc.flags >> 6),
             lnis: 0,
             profiles,
@@ -263,6 +265,7 @@ impl Device {
 
     /// SVC_UPDATE: only enabling has an effect where profiles are the authority.
     fn svc_update(&mut self, desc: &SvcDesc) -> Result<(), Errno> {
+        // In this order, a bad descriptor is EINVAL even while LNIs would make the service EBUSY.
         descriptor::check(desc, &self.services.totals(), &self.rules)?;
         let id = desc.svc_id;
         let group = self.services.idle(id)?;
@@ -398,6 +401,7 @@ impl Device {
         if lnis > MAX_LNIS_PER_RGID {
             return Err(Errno::EINVAL);
         }
+        // Without sharing the driver answers before it looks for the service, even if there is none.
         if self.rules.rgid_parameters && !self.params.enable_rgid_sharing {
             return Ok(());
         }

@@ -205,20 +205,17 @@ impl<X> Profiles<X> {
         self.table.insert(id, profile);
     }
 
+    /// The last range that has some of the VNIs.
+    fn range_up_to(&self, first: u16, last: u16) -> Option<u32> {
+        let (_, (end, id)) = self.ranges.range(..=last).next_back()?;
+        (*end >= first).then_some(*id)
+    }
+
     /// Whether VNIs from `first` to `last` conflict with a profile, enabled or not.
     pub(crate) fn conflicts(&self, first: u16, last: u16) -> bool {
-        let range = self
-            .ranges
-            .range(..=last)
-            .next_back()
-            .is_some_and(|(_, (end, _))| *end >= first);
-        let exact = || {
-            self.exact
-                .range((first, 0)..=(last, u32::MAX))
-                .next()
-                .is_some()
-        };
-        range || ((first != last || self.exclusive) && exact())
+        let mut exact = self.exact.range((first, 0)..=(last, u32::MAX));
+        self.range_up_to(first, last).is_some()
+            || ((first != last || self.exclusive) && exact.next().is_some())
     }
 
     pub(crate) fn get(&self, id: u32) -> Option<&Profile<X>> {
@@ -264,17 +261,9 @@ impl<X> Profiles<X> {
 
     /// Profiles that have a VNI, by ascending id.
     fn candidates(&self, vni: u16) -> impl Iterator<Item = (u32, &Profile<X>)> {
-        let range = self
-            .ranges
-            .range(..=vni)
-            .next_back()
-            .filter(|(_, (last, _))| *last >= vni)
-            .map(|(_, (_, id))| *id);
         let exact = self.exact.range((vni, 0)..=(vni, u32::MAX));
-        exact
-            .map(|(_, id)| *id)
-            .chain(range)
-            .filter_map(|id| Some((id, self.get(id)?)))
+        let ids = exact.map(|(_, id)| *id).chain(self.range_up_to(vni, vni));
+        ids.filter_map(|id| Some((id, self.get(id)?)))
     }
 
     /// Finds the profile by which a caller may use a VNI.

@@ -47,11 +47,8 @@ impl Cqs {
 
     /// EINVAL if the file has no such queue.
     pub(crate) fn check(&self, file: u32, id: u32) -> Result<(), Errno> {
-        let queues = if id < FIRST_TGQ {
-            &self.txqs
-        } else {
-            &self.tgqs
-        };
+        let transmit = id < FIRST_TGQ;
+        let queues = if transmit { &self.txqs } else { &self.tgqs };
         queues.of(file, id).map(drop)
     }
 

@@ -77,11 +77,8 @@ impl Rgids {
         needs_lac: bool,
     ) -> Result<Joined, Errno> {
         let (rgid, wrong) = self.find_or_make(svc, lnis_per_rgid)?;
-        let lac = if needs_lac {
-            Some(self.take_lac(rgid).ok_or(Errno::ENOSPC)?)
-        } else {
-            None
-        };
+        let lac = needs_lac.then(|| self.take_lac(rgid).ok_or(Errno::ENOSPC));
+        let lac = lac.transpose()?;
         if let Some(entry) = self.used.get_mut(&rgid) {
             entry.lnis += 1;
         }
@@ -108,14 +105,8 @@ impl Rgids {
             self.ids.alloc()
         };
         let rgid = rgid.ok_or(Errno::ENOSPC)?;
-        self.used.insert(
-            rgid,
-            Rgid {
-                svc,
-                setting,
-                ..Rgid::default()
-            },
-        );
+        let new = self.used.entry(rgid).or_default();
+        (new.svc, new.setting) = (svc, setting);
         Ok((rgid, None))
     }
 
