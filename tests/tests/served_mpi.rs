@@ -68,6 +68,30 @@ fn it_ends_with_what_has_moved() {
 }
 
 #[test]
+fn a_graph_shows_who_has_sent_to_whom() {
+    need_node!(node::windows());
+    let script = "one=$($CLIENT nid cxi0); two=$(ssh n2 $CLIENT nid cxi0); \
+                  { ssh n2 $CLIENT exchange cxi0 4 $one 3 50 & $CLIENT exchange cxi0 3 $two 4 50; \
+                  wait; } > /dev/null; cxi-mock ctl --node n2 link down; cxi-mock ctl graph";
+    let output = mpi(&["--set", "disable_default_svc=0"], script);
+    let graph = printed(&output);
+    for line in [
+        "n1_cxi0 [label=\"cxi0\\n0x100\"];",
+        "n1_cxi0 -> fabric [dir=none, style=solid];",
+        "n2_cxi0 -> fabric [dir=none, style=dotted, label=\"link down\"];",
+        "n1_cxi0 -> n2_cxi0 [color=blue, label=\"50 messages, 25.6 kB\"];",
+        "n2_cxi0 -> n1_cxi0 [color=blue, label=\"50 messages, 25.6 kB\"];",
+    ] {
+        assert!(graph.contains(line), "{line}\n{graph}");
+    }
+    let lines = graph.lines();
+    assert_eq!(
+        (lines.clone().next(), lines.last()),
+        (Some("digraph fabric {"), Some("}"))
+    );
+}
+
+#[test]
 fn ssh_starts_programs_on_other_nodes() {
     need_node!();
     let script = r"

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io::{self, Write};
 
+use serde_json::Value;
+
 /// Exit status of a launcher that failed itself, as `timeout(1)` and `docker run` have it.
 pub(crate) const EXIT_FAILED: u8 = 125;
 /// Exit status where the machine cannot serve the mock: test drivers read it as "skipped".
@@ -71,6 +73,9 @@ pub(crate) fn say(message: fmt::Arguments<'_>) {
 }
 
 /// Prints, unless the reader is gone.
-pub(crate) fn print(answer: &serde_json::Value) {
-    let _ = writeln!(io::stdout(), "{answer:#}");
+pub(crate) fn print(answer: &Value) {
+    let _ = match answer {
+        Value::String(text) => writeln!(io::stdout(), "{text}"),
+        other => writeln!(io::stdout(), "{other:#}"),
+    };
 }

@@ -96,6 +96,8 @@ pub(crate) enum ClusterOrder {
     /// Name the nodes that run.
     #[command(skip)]
     Nodes,
+    /// Print the nodes, their links, and who has sent how much to whom, for Graphviz
+    Graph,
     /// Kill a node: its programs are killed, and its NICs disappear
     Kill,
     /// Boot a node, after killing it if it is running: its services are gone, and ids start again

@@ -1,6 +1,7 @@
 //! Several nodes on one fabric, each in namespaces of its own: `cxi-mock cluster`.
 
 mod args;
+mod graph;
 mod lan;
 mod manager;
 mod member;

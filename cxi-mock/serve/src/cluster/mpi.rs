@@ -149,14 +149,7 @@ impl Cluster {
                 nics[nic].bytes += moved.bytes;
             }
         }
-        let one = |(nic, moved): (usize, &Moved)| match moved.messages {
-            0 => format!("cxi{nic}: nothing"),
-            messages => format!(
-                "cxi{nic}: {} messages, {}",
-                grouped(messages),
-                bytes(moved.bytes)
-            ),
-        };
+        let one = |(nic, moved)| format!("cxi{nic}: {moved}");
         let each: Vec<_> = nics.iter().enumerate().map(one).collect();
         say(format_args!("{}", each.join("; ")));
         if nics.iter().all(|moved| moved.messages == 0) {
@@ -166,27 +159,6 @@ impl Cluster {
                  FI_LOG_LEVEL=info shows why"
             ));
         }
-    }
-}
-
-/// A number with a comma before every three digits.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (at, digit) in digits.char_indices() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-fn bytes(number: u64) -> String {
-    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
-    match units.into_iter().find(|(unit, _)| number >= *unit) {
-        Some((unit, name)) => format!("{}.{} {name}", number / unit, number % unit * 10 / unit),
-        None => format!("{number} B"),
     }
 }
 
@@ -373,17 +345,4 @@ fn find(name: &OsStr) -> Option<PathBuf> {
 fn contains(file: &Path, word: &str) -> bool {
     let text = input::read(file).unwrap_or_default();
     text.windows(word.len()).any(|part| part == word.as_bytes())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_are_easy_to_read() {
-        let numbers = [0, 999, 1204, 3_100_000].map(grouped);
-        assert_eq!(numbers, ["0", "999", "1,204", "3,100,000"]);
-        let amounts = [999, 1000, 3_160_000, 2_000_000_000].map(bytes);
-        assert_eq!(amounts, ["999 B", "1.0 kB", "3.1 MB", "2.0 GB"]);
-    }
 }

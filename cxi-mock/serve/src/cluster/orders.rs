@@ -59,6 +59,10 @@ impl Cluster {
         let fabric = self.model.fabric();
         match order {
             ClusterOrder::Nodes => return Ok(self.nodes_up().into()),
+            ClusterOrder::Graph => {
+                let graph = self.graph().map_err(|error| error.to_string())?;
+                return Ok(graph.into());
+            }
             ClusterOrder::Kill => {
                 let killed = self.kill(self.one(node)?);
                 killed.map_err(|error| error.to_string())?;

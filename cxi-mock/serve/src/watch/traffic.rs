@@ -1,6 +1,7 @@
 //! What has moved between NICs.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cxi_hw::ReturnCode;
@@ -11,6 +12,36 @@ use cxi_mock::ObservedOperation;
 pub(crate) struct Moved {
     pub(crate) messages: u64,
     pub(crate) bytes: u64,
+}
+
+impl fmt::Display for Moved {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.messages {
+            0 => f.write_str("nothing"),
+            messages => write!(f, "{} messages, {}", grouped(messages), bytes(self.bytes)),
+        }
+    }
+}
+
+/// A number with a comma before every three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn bytes(number: u64) -> String {
+    let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1000, "kB")];
+    match units.into_iter().find(|(unit, _)| number >= *unit) {
+        Some((unit, name)) => format!("{}.{} {name}", number / unit, number % unit * 10 / unit),
+        None => format!("{number} B"),
+    }
 }
 
 /// What has moved, by the addresses of the initiator's NIC and the target's. Clones count together.
@@ -29,5 +60,18 @@ impl Traffic {
 
     pub(crate) fn moved(&self) -> MutexGuard<'_, BTreeMap<(u32, u32), Moved>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_easy_to_read() {
+        let numbers = [0, 999, 1204, 3_100_000].map(grouped);
+        assert_eq!(numbers, ["0", "999", "1,204", "3,100,000"]);
+        let amounts = [999, 1000, 3_160_000, 2_000_000_000].map(bytes);
+        assert_eq!(amounts, ["999 B", "1.0 kB", "3.1 MB", "2.0 GB"]);
     }
 }
