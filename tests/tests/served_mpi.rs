@@ -101,12 +101,13 @@ fn ssh_starts_programs_on_other_nodes() {
         echo left | { ssh -n n2 cat; cat; }
         cd /usr; VARIABLE=value ssh n2 'pwd; echo $VARIABLE; echo to stderr >&2' 2> /dev/null
         ssh n2 'kill -KILL $$' || echo $?
+        touch $TMPDIR/mine; ssh n2 'ls $TMPDIR; test $TMPDIR -ef '$TMPDIR || echo another
         cxi-mock rsh n2 hostname
         ssh n2 ssh n1 hostname
         ssh n9 true || echo $?";
     let output = mpi(&["--nodes", "2"], script);
     let expected = [
-        "n2 on n2", "7", "through", "left", "/usr", "value", "137", "n2", "n1", "255",
+        "n2 on n2", "7", "through", "left", "/usr", "value", "137", "another", "n2", "n1", "255",
     ];
     assert_eq!(printed(&output).lines().collect::<Vec<_>>(), expected);
     assert!(errors(&output).contains("no node n9: expected n1 to n2"));

@@ -7,12 +7,12 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use nix::mount::{MsFlags, mount};
@@ -79,12 +79,16 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
             "{DIR_VARIABLE} is not set: run this on a node of a cluster that has a --dir"
         ))
     })?;
-    let variables = env::vars_os().filter(|(name, _)| name != NODE_VARIABLE);
+    let own = [
+        (NODE_VARIABLE, host.into()),
+        ("TMPDIR", temporary(dir.as_ref(), host)?),
+    ];
+    let own = own.map(|(name, value)| (OsString::from(name), value));
+    let inherited = env::vars_os().filter(|(name, _)| own.iter().all(|(known, _)| known != name));
+    let variables = inherited.chain(own.clone()).collect();
     let session = Session {
         program,
-        variables: variables
-            .chain([(NODE_VARIABLE.into(), host.into())])
-            .collect(),
+        variables,
         directory: env::current_dir().unwrap_or_else(|_| "/".into()),
     };
     let what = || format!("start a program on {host}");
@@ -108,6 +112,14 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
         // The node is gone.
         Err(_) => Ok(EXIT_LOST),
     }
+}
+
+/// A directory for a node's temporary files. Daemons name theirs in `/tmp`, which nodes share, by
+/// their process number, which is the same on each node.
+pub(crate) fn temporary(dir: &Path, node: &str) -> Result<OsString, ServeError> {
+    let path = dir.join("tmp").join(node);
+    fs::create_dir_all(&path).doing(|| format!("make the directory {}", path.display()))?;
+    Ok(path.into_os_string())
 }
 
 /// A session at process 1 of a node: the socket, and the program once it runs.

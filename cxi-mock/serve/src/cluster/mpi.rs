@@ -16,6 +16,7 @@ use nix::unistd::geteuid;
 
 use super::Cluster;
 use super::args::ClusterOptions;
+use crate::agent;
 use crate::control::{Control, Served as _};
 use crate::error::{Doing, ServeError, say};
 use crate::input;
@@ -70,7 +71,11 @@ impl MpiArguments {
         let dir = PathBuf::from(&in_nodes.1);
         let cluster = Cluster::start(&self.options)?;
         let nodes = cluster.nodes_up();
-        let mut variables = vec![in_nodes, (NODE_VARIABLE.to_owned(), "n1".into())];
+        let mut variables = vec![
+            in_nodes,
+            (NODE_VARIABLE.to_owned(), "n1".into()),
+            ("TMPDIR".to_owned(), agent::temporary(&dir, "n1")?),
+        ];
         variables.extend(cluster.allocate_job()?);
         variables.extend(launchers(&dir, &nodes)?);
         let mut program = self.program.program.clone();
