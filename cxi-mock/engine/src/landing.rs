@@ -97,25 +97,26 @@ pub(crate) fn describe(request: &Request, event: TargetLong) -> TargetLong {
 }
 
 impl Portals {
-    /// Reports how a request has ended: an event, then a counter. Without memory for bytes that are
-    /// stored with the event, neither.
+    /// Reports how a request has ended: an event, then a counter. Returns the number of the event
+    /// queue.
     pub(crate) fn report(
         &mut self,
         landing: &Landing,
         code: ReturnCode,
         settings: &Settings,
         signals: &mut Signals,
-    ) -> Result<(), ReturnCode> {
+    ) -> u16 {
         let current = (landing.number, landing.generation);
         if let Some((portal, mut nic)) = self.open_current(current, settings, signals) {
-            return portal.report(landing, code, &mut nic);
+            portal.report(landing, code, &mut nic);
+            return portal.config.eq;
         }
         // The PtlTE has gone while the data moved: its entries are back already, except the one that
         // was taken for the header.
         if landing.keeps_header() {
             self.pools.give(landing.pool, 1);
         }
-        Ok(signals.flush()?)
+        0
     }
 
     /// Goes on with a rendezvous put whose first bytes have come.
@@ -135,12 +136,7 @@ impl Portals {
 }
 
 impl PortalState {
-    fn report(
-        &mut self,
-        landing: &Landing,
-        code: ReturnCode,
-        nic: &mut Nic<'_>,
-    ) -> Result<(), ReturnCode> {
+    fn report(&mut self, landing: &Landing, code: ReturnCode, nic: &mut Nic<'_>) {
         let success = code == ReturnCode::OK;
         let entry = &landing.entry;
         if landing.keeps_header() {
@@ -159,9 +155,8 @@ impl PortalState {
         if !suppress && entry.reports(success) {
             self.post_target(landing, landing.event_type(), code, nic.signals);
         }
-        nic.signals.flush()?;
         if suppress {
-            return Ok(());
+            return;
         }
         // A rendezvous counts when the rest has come.
         if !success {
@@ -169,7 +164,6 @@ impl PortalState {
         } else if !landing.has_rest() && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
             entry.count_success(landing.mlength, nic.signals);
         }
-        Ok(())
     }
 
     /// Adds an unexpected message to the list.

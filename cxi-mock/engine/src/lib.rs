@@ -7,6 +7,7 @@ mod command_queue;
 mod counter;
 mod counter_names;
 mod directory;
+mod dma;
 mod engine;
 mod event_queue;
 mod fabric;
@@ -33,6 +34,7 @@ mod transfer;
 mod translation;
 
 pub use cxi_hw::CounterDoorbell;
+pub use dma::{Dma, Release};
 pub use engine::Engine;
 pub use fabric::{Fabric, FabricFaults, MulticastTree};
 pub use object::{
