@@ -7,7 +7,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap_complete::Shell;
 
 use super::agent;
 use super::cluster::{ClusterArguments, MpiArguments};
@@ -15,6 +16,7 @@ use super::control::Connection;
 use super::control::Control;
 use super::error::{ServeError, print, say};
 use super::fabric_manager::{self, FabricManagerArguments};
+use super::generate;
 use super::launch::Signals;
 use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program};
 use super::order::Order;
@@ -75,6 +77,17 @@ enum Command {
     },
     /// Serve a mock fabric manager until SIGTERM; prints its URLs, as JSON
     FabricManager(FabricManagerArguments),
+    /// Print a completion script
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Write manual pages to a directory
+    Man {
+        /// An existing directory
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Watch over a program and end everything that it started
     #[command(hide = true)]
     Guard {
@@ -204,6 +217,14 @@ fn run(command: Command) -> Result<u8, ServeError> {
             Ok(0)
         }
         Command::FabricManager(arguments) => fabric_manager::run(&arguments),
+        Command::Completions { shell } => {
+            generate::completions(Arguments::command(), shell);
+            Ok(0)
+        }
+        Command::Man { directory } => {
+            generate::man(Arguments::command(), &directory)?;
+            Ok(0)
+        }
         Command::Guard {
             parent,
             more,
@@ -212,5 +233,34 @@ fn run(command: Command) -> Result<u8, ServeError> {
         Command::Start { program } => launch::start(&program.program),
         Command::Rsh { words } => agent::ssh(&words),
         Command::Init => agent::init(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn manual_pages_are_written_for_what_users_call() {
+        let directory = tempfile::tempdir().expect("a directory");
+        generate::man(Arguments::command(), directory.path()).expect("pages");
+        let page = |name: &str| std::fs::read_to_string(directory.path().join(name));
+        let main = page("cxi-mock.1").expect("the page of the command");
+        for part in [
+            ".SH NAME",
+            ".SH EXIT STATUS",
+            ".SH EXAMPLES",
+            "cxi\\-mock\\-cluster(1)",
+        ] {
+            assert!(main.contains(part), "{part} in {main}");
+        }
+        assert!(page("cxi-mock-ctl-fault.1").is_ok());
+        assert!(page("cxi-mock-guard.1").is_err(), "it is hidden");
+        let nowhere = generate::man(Arguments::command(), "/nowhere".as_ref()).unwrap_err();
+        let message = nowhere.to_string();
+        assert!(
+            message.starts_with("cannot write manual pages to /nowhere: "),
+            "{message}"
+        );
     }
 }

@@ -21,6 +21,7 @@ mod error;
 mod fabric_manager;
 mod files;
 mod fuse;
+mod generate;
 mod input;
 mod interrupts;
 mod launch;

@@ -1,0 +1,31 @@
+//! Manual pages and completion scripts, generated from the definition of the command line.
+
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use clap::Command;
+use clap_complete::Shell;
+
+use super::error::{Doing as _, ServeError};
+
+/// What clap does not know of the command.
+const SECTIONS: &str = include_str!("sections.roff");
+
+/// Writes a page for the command and for each of its subcommands.
+pub(crate) fn man(command: Command, directory: &Path) -> Result<(), ServeError> {
+    let write = || {
+        clap_mangen::generate_to(command, directory)?;
+        let page = directory.join("cxi-mock.1");
+        let mut page = OpenOptions::new().append(true).open(page)?;
+        page.write_all(SECTIONS.as_bytes())
+    };
+    write().doing(|| format!("write manual pages to {}", directory.display()))
+}
+
+pub(crate) fn completions(mut command: Command, shell: Shell) {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, "cxi-mock", &mut script);
+    // If standard output is closed, there is no reader.
+    let _ = io::stdout().write_all(&script);
+}
