@@ -37,7 +37,8 @@ pub fn run() -> ExitCode {
     }
 }
 
-fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
+/// Parses a command line, which starts with the name of the program.
+pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     // Help and version need all of it.
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     if arguments.iter().skip(1).all(is_option) {

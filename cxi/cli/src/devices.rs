@@ -18,7 +18,7 @@ const BAR_WIDTH: usize = 32;
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
-    /// Also show details of card, firmware, link and PCI Express
+    /// Also show details of card, firmware, link, PCI Express and driver
     #[arg(short, long)]
     verbose: bool,
     /// Measure how many codewords the links receive, for 4s or the time given
@@ -91,7 +91,7 @@ pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failur
         .iter()
         .map(|entry| (entry.info.device, entry.release.clone()));
     for (ids, release) in merge(drivers) {
-        text += &limits_of_driver(&nic_names(&ids), &release);
+        text += &limits_of_driver(&nic_names(&ids), &release, arguments.verbose);
     }
     Ok(Report::of(text, "devices", &devices))
 }
@@ -166,7 +166,7 @@ impl DriverRelease {
     }
 }
 
-fn limits_of_driver(nics: &str, release: &DriverRelease) -> String {
+fn limits_of_driver(nics: &str, release: &DriverRelease, verbose: bool) -> String {
     let mut text = format!(
         "\n{HEADING}Driver of {nics}{HEADING:#}: behaves like {}\n",
         release.guess
@@ -174,7 +174,7 @@ fn limits_of_driver(nics: &str, release: &DriverRelease) -> String {
     for lack in &release.lacks {
         text += &format!("  lacks: {lack}\n");
     }
-    for hazard in &release.hazards {
+    for hazard in release.hazards.iter().filter(|_| verbose) {
         text += &format!("  avoided: {hazard}\n");
     }
     text

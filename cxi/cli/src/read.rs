@@ -4,13 +4,12 @@
 
 use std::ffi::OsString;
 
-use clap::Parser as _;
 use cxi::ServiceSpec;
 use cxi_job::Grant;
 use cxi_job::audit::Observation;
 use cxi_mock::NodeSnapshot;
 
-use crate::cli::Cli;
+use crate::app;
 use crate::exit::Failure;
 use crate::files::{self, MOCK_NODE, OBSERVATION};
 use crate::spec_file;
@@ -95,7 +94,8 @@ impl Kept {
 ///
 /// Help, the version, or what is wrong.
 pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
-    Cli::try_parse_from(arguments)
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    app::parse(&arguments)
         .map(drop)
         .map_err(|error| error.to_string())
 }

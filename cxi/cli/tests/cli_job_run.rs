@@ -139,7 +139,7 @@ fn what_a_killed_run_leaves_is_cleaned_up() {
 }
 
 #[test]
-fn a_terminal_shows_what_is_waited_for() {
+fn a_terminal_and_a_log_show_what_is_waited_for() {
     let node = MockNode::new();
     let prolog = ["job", "prolog", "--uid=1001", "--vni=1021", "--cores=8"];
     node.cxi(&prolog).done();
@@ -157,12 +157,23 @@ fn a_terminal_shows_what_is_waited_for() {
     let mut seen = Vec::new();
     let _ = fs::File::from(terminal.master).read_to_end(&mut seen);
     let seen = without_hidden(&String::from_utf8(seen).unwrap());
-    let waiting = "\r\x1b[K\x1b[?7lWaiting: cxi1: service 2 (uid 1001, VNI 1021) is still in use; \
-                   no process that can be seen has the NIC open; 1 s left\x1b[?7h";
+    let waiting = "Waiting: cxi1: service 2 (uid 1001, VNI 1021) is still in use; no process that can be \
+                   seen has the NIC open; 1 s left";
     assert!(seen.contains(waiting), "{seen:?}");
-    let (before, after) = seen.rsplit_once("\r\x1b[K").unwrap();
+    // A terminal of 80 columns takes two lines for it.
+    let (before, after) = seen.rsplit_once("\r\x1b[1A\x1b[J").unwrap();
     assert!(before.contains("Waiting") && !after.contains("Waiting"));
     assert!(after.contains("still in use after"), "{seen:?}");
+    let epilog = ["job", "epilog", "--uid=1001", "--retry-busy=1200ms"];
+    let said = node.cxi(&[&[busy], &epilog[..]].concat());
+    assert_eq!(
+        said.err.matches("Waiting: cxi1: ").count(),
+        1,
+        "{}",
+        said.err
+    );
+    let quiet = node.cxi(&[&[busy, "-q"], &epilog[..]].concat());
+    assert!(!quiet.err.contains("Waiting"), "{}", quiet.err);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `cxi job epilog` and `clean`.
 
 use std::io::{self, IsTerminal as _, Write as _};
+use std::mem;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use cxi_job::release::{Outcome, Released, Waiting};
 use cxi_job::site::{Cleaned, Cleaning};
 use cxi_job::{NodeName, ReleaseOptions, ReleaseReport, ReleaseStatus};
 use serde::Serialize;
+use terminal_size::terminal_size_of;
 
 use super::cli::{CleanArgs, EpilogArgs};
 use super::node::{Here, JobNode};
@@ -56,7 +58,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     Ok(report(text, &json, &release, retry))
 }
 
-/// Releases for at most this long, and shows at a terminal what is waited for.
+/// Releases for at most this long, and shows what is waited for.
 pub(super) fn until<T>(
     retry: Duration,
     common: &Common,
@@ -230,40 +232,70 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     }
 }
 
-/// Text wider than the terminal is cut, because only one line can be overwritten.
-const NO_WRAP: &str = "\x1b[?7l";
-const WRAP: &str = "\x1b[?7h";
+/// How often a log gets a line, after the first second.
+const LOGGED: Duration = Duration::from_secs(30);
 
-/// One line on standard error that is overwritten.
+/// What is waited for, on standard error: lines of a terminal that are overwritten, or now and then a
+/// line for a log.
 struct Progress {
-    shown: bool,
-    /// Whether there is a line to erase.
-    line: Mutex<bool>,
+    to: Target,
+    /// How many lines of the terminal to erase, or when the log gets its next line.
+    state: Mutex<(usize, Duration)>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Target {
+    Nothing,
+    Terminal,
+    Log,
 }
 
 impl Progress {
-    /// Prints nothing if standard error is not a terminal.
     fn new(json: bool) -> Self {
+        let to = if json || log::is_quiet() {
+            Target::Nothing
+        } else if io::stderr().is_terminal() {
+            Target::Terminal
+        } else {
+            Target::Log
+        };
         Self {
-            shown: !json && !log::is_quiet() && io::stderr().is_terminal(),
-            line: Mutex::new(false),
+            to,
+            state: Mutex::new((0, Duration::from_secs(1))),
         }
     }
 
     fn tell(&self, waiting: &Waiting) {
-        if self.shown {
-            // If standard error is closed, there is no way to report that.
-            let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-            let _ = write!(io::stderr(), "\r\x1b[K{NO_WRAP}Waiting: {waiting}{WRAP}");
-            *line = true;
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (lines, due) = &mut *state;
+        let text = format!("Waiting: {waiting}");
+        // If standard error is closed, there is no way to report that.
+        match self.to {
+            Target::Terminal => {
+                let width = terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0.max(1));
+                let _ = write!(io::stderr(), "{}{text}", erased(*lines));
+                *lines = text.chars().count().div_ceil(width.into());
+            }
+            Target::Log if waiting.waited >= *due => {
+                let _ = writeln!(io::stderr(), "{text}");
+                *due = waiting.waited + LOGGED;
+            }
+            Target::Log | Target::Nothing => {}
         }
     }
 
-    /// Erases the line.
+    /// Erases what the terminal shows.
     fn end(&self) {
-        let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
-        if std::mem::take(&mut *line) {
-            let _ = write!(io::stderr(), "\r\x1b[K");
-        }
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let _ = write!(io::stderr(), "{}", erased(mem::take(&mut state.0)));
+    }
+}
+
+/// Erases the last lines of a terminal.
+fn erased(lines: usize) -> String {
+    match lines {
+        0 => String::new(),
+        1 => "\r\x1b[J".to_owned(),
+        lines => format!("\r\x1b[{}A\x1b[J", lines - 1),
     }
 }
