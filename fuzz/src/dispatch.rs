@@ -14,6 +14,9 @@ use crate::sequence;
 /// Files that are open at once.
 const FILES: usize = 8;
 
+/// No step is added to a longer sequence.
+const LONGEST: usize = 4096;
+
 /// Network namespaces: that of the machine and another.
 const NETNS: [u32; 2] = [4_026_531_840, 4_026_532_000];
 const UIDS: [u32; 4] = [0, 1000, 1001, 65534];
@@ -107,26 +110,12 @@ impl Step<'_> {
                 caller,
                 command,
             } => {
-                let end = command.iter().rposition(|byte| *byte != 0);
-                let stored = &command[..end.map_or(0, |last| last + 1)];
-                let opcode = command
-                    .first_chunk()
-                    .map(|bytes| u32::from_le_bytes(*bytes));
-                let short = stored
-                    .len()
-                    .checked_sub(4)
-                    .and_then(|len| u8::try_from(len).ok());
-                if let (Some(opcode @ 0..=255), Some(len)) = (opcode, short) {
-                    input.extend([5, *file, caller.0, low(opcode), len]);
-                    input.extend(&stored[4..]);
-                } else {
-                    input.extend([6, *file, caller.0]);
-                    for len in [command.len(), stored.len()] {
-                        let len = u16::try_from(len).unwrap_or(u16::MAX);
-                        input.extend(len.to_le_bytes());
-                    }
-                    input.extend(stored);
-                }
+                // Of the length that the release wants: zeros at the end need not be stored.
+                let end = command[4..].iter().rposition(|byte| *byte != 0);
+                let rest = &command[4..][..end.map_or(0, |last| last + 1)];
+                let len = u8::try_from(rest.len()).expect("a short command");
+                input.extend([5, *file, caller.0, command[0], len]);
+                input.extend(rest);
             }
         }
     }
@@ -309,6 +298,9 @@ fn of_model(choices: &[u8], release: DriverRelease) -> Vec<u8> {
     // The number of the file that is in a slot of the model.
     let (mut files, mut opened) = ([0; FILES], 0);
     for step in sequence::steps(choices) {
+        if input.len() > LONGEST {
+            break;
+        }
         let command;
         let step = match &step {
             Operation::Open { file } => {
