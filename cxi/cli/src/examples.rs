@@ -51,6 +51,7 @@ const EXAMPLES: &[Examples] = &[
     ("vni release", &[("The job has ended", "cxi vni release 17 --nodes n1,n2")]),
     ("vni confirm", &[("A node's epilog is done", "cxi vni confirm 17 --node n1")]),
     ("vni show", &[("One job", "cxi vni show 17")]),
+    ("vni lead", &[("When controllers fail over", "cxi vni lead")]),
     ("vni reconcile", &[("This machine", "cxi vni reconcile")]),
     ("collectives reserve", &[("Into the environment of a shell", "eval \"$(cxi collectives reserve 17 --limit 4)\"")]),
     ("collectives step-end", &[("With the session token from the environment", "cxi collectives step-end 0")]),
