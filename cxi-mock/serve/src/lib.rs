@@ -44,6 +44,7 @@ mod state_file;
 mod sysfs;
 mod topology;
 mod trace;
+mod traffic;
 mod trap;
 mod tree;
 mod watch;

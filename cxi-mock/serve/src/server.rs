@@ -17,9 +17,9 @@ use super::setup::{Doorbells, NicArguments};
 use super::sysfs;
 use super::topology::{Locality, Topology};
 use super::trace::Trace;
+use super::traffic::Traffic;
 use super::trap::Traps;
 use super::tree::Tree;
-use super::watch::Traffic;
 use super::windows::Backing;
 use cxi_mock::{Client, Nic};
 

@@ -21,7 +21,7 @@ use crate::control::{Control, Served as _};
 use crate::error::{Doing, ServeError, say};
 use crate::input;
 use crate::launch::{self, Launch, NODE_VARIABLE, Program, Signals};
-use crate::watch::Moved;
+use crate::traffic::Moved;
 
 /// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
 const VNIS: [u16; 2] = [1024, 1025];

@@ -7,7 +7,6 @@
 mod event;
 mod packet;
 mod tap;
-mod traffic;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,9 +18,9 @@ use serde_json::{Value, json};
 use super::error::{Doing, ServeError};
 use super::server::Server;
 use super::trace::{Timed, Trace};
+use super::traffic::Traffic;
 pub(crate) use packet::Packet;
 use tap::{Inbox, Outbox, Seen, Tap, bounded};
-pub(crate) use traffic::{Moved, Traffic};
 
 /// Packets that are kept for clients that watch.
 const KEPT: usize = 4096;

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use cxi_mock::{ObservedOperation, Observer};
 
-use super::{Traffic, Wanted};
+use super::super::traffic::Traffic;
+use super::Wanted;
 
 /// Bytes of the longest event.
 const LONGEST: usize = 64;
