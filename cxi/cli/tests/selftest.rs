@@ -89,6 +89,10 @@ fn a_difference_is_found_wherever_it_is() {
             "SVC_ALLOC:ENOSPC",
             "creating a service: expected done, found",
         ),
+        (
+            "SVC_DESTROY:EIO",
+            "destroying it: expected done, found SVC_DESTROY",
+        ),
     ] {
         let fault = ["--mock", "--mock-nics=1", "--mock-fault", fault];
         let said = cxi(&[&fault[..], &["selftest", "--write"]].concat());
@@ -99,6 +103,27 @@ fn a_difference_is_found_wherever_it_is() {
         );
         assert_contains(&said.out, finding);
     }
+}
+
+#[test]
+fn a_nic_that_fails_leaves_the_report_of_the_others() {
+    let node = MockNode::new();
+    let path = node.write("report", "an older report");
+    let selftest = |fault: &str| {
+        let mock = ["--mock", "--mock-nics=2", "--mock-fault", fault];
+        cxi(&[&mock[..], &["selftest", "--write", "--report", &path]].concat())
+    };
+    let said = selftest("SVC_ALLOC:EPERM");
+    said.failed(6, "error: cxi0: SVC_ALLOC: ");
+    assert_contains(&said.err, "error: cxi1: SVC_ALLOC: ");
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "an older report");
+    let said = selftest("cxi1:SVC_ALLOC:EPERM");
+    said.failed(6, "error: cxi1: SVC_ALLOC: ");
+    assert!(said.out.starts_with("cxi0 (driver "), "{said:?}");
+    assert_contains(
+        &replay(&path).done(),
+        " answers are as expected; compared with",
+    );
 }
 
 #[test]

@@ -35,8 +35,8 @@ use write::{Own, write};
 #[allow(clippy::struct_excessive_bools, reason = "each is an option")]
 pub(crate) struct SelftestArgs {
     /// Also use each NIC: with a service of its own for this user, on a VNI that no other service
-    /// has, and with nothing reserved. All of it is gone at the end, even if this is killed (needs
-    /// CAP_SYS_ADMIN)
+    /// has, and with nothing reserved. Everything is removed at the end, even if this command
+    /// is killed (needs CAP_SYS_ADMIN)
     #[arg(long, conflicts_with = "replay")]
     write: bool,
     /// Do not ask before --write
@@ -90,15 +90,19 @@ fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
         Some(own) if !node.is_mock() => Some(Keeper::start(node, own)?),
         _ => None,
     };
-    let nics = working(node.mock_nics(), || {
-        let devices = node.devices().iter();
-        devices
-            .map(|device| test_nic(device, node, own))
-            .collect::<Result<_, Failure>>()
+    let (mut nics, mut failures) = (Vec::new(), Vec::new());
+    working(node.mock_nics(), || {
+        for device in node.devices() {
+            match test_nic(device, node, own) {
+                Ok(nic) => nics.push(nic),
+                Err(failure) => failures.push(failure),
+            }
+        }
     });
     drop(keeper);
-    let tested = Tested::new(nics?);
-    if let Some(path) = &arguments.report {
+    let tested = Tested::new(nics);
+    // If no NIC could be tested, an earlier report is left as it is.
+    if let (Some(path), false) = (&arguments.report, tested.nics.is_empty()) {
         let tested = if arguments.unmasked {
             tested.clone()
         } else {
@@ -106,7 +110,7 @@ fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
         };
         files::replace(path, &files::print(file::FORMAT, &tested)?)?;
     }
-    Ok(report(&tested))
+    Ok(report(&tested).with_failures(failures))
 }
 
 fn own(node: &Node, vni: Vni) -> Own {

@@ -75,7 +75,7 @@ pub(crate) fn refusal(error: &cxi::Error) -> String {
     }
 }
 
-fn answer<T: Display>(result: cxi::Result<T>) -> String {
+pub(crate) fn answer<T: Display>(result: cxi::Result<T>) -> String {
     result.map_or_else(|error| refusal(&error), |value| value.to_string())
 }
 
