@@ -44,6 +44,22 @@ fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
 }
 
 #[test]
+fn csv_has_the_rows_of_the_table() {
+    let node = node();
+    let users = node.cxi("top --once -o csv").done();
+    assert!(users.starts_with("devices,in_use."), "{users}");
+    assert_contains(&users, "uid 0,");
+    let orphans = "job clean --vni-pool=1024-1027 --none-live --dry-run -o csv";
+    let orphans = node.cxi(orphans).done();
+    assert!(orphans.starts_with("device,"), "{orphans}");
+    assert_eq!(orphans.lines().count(), 3, "{orphans}");
+    let services = node.cxi("job epilog --uid=root --vni=1024 -o csv").done();
+    let row = services.lines().nth(1).unwrap();
+    assert!(row.starts_with("cxi0,"), "{services}");
+    assert_eq!(services.lines().count(), 3, "{services}");
+}
+
+#[test]
 fn results_are_csv_and_yaml_on_request() {
     let node = node();
     let csv = list(&node, "-o csv", "40");

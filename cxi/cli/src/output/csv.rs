@@ -2,18 +2,21 @@
 
 use serde_json::Value;
 
+/// What the tables of commands show whose results have several lists.
+const SHOWN: [&str; 3] = ["services", "users", "orphans"];
+
 /// The list that a result consists of, one line each, after the names of the fields; those of nested
 /// objects are joined by dots. A result without a list is one line.
 pub(super) fn rows(result: &Value) -> String {
-    let is_list = |value: &&Value| {
-        value
-            .as_array()
-            .is_some_and(|all| all.iter().all(Value::is_object))
-    };
-    let list = result
-        .as_object()
-        .and_then(|members| members.values().find(is_list))
-        .unwrap_or(result);
+    let members = result.as_object().into_iter().flatten();
+    let lists = members.filter_map(|(name, value)| {
+        let list = value.as_array()?;
+        let is_list = list.iter().all(Value::is_object);
+        is_list.then_some(((!SHOWN.contains(&name.as_str()), list.is_empty()), value))
+    });
+    let list = lists
+        .min_by_key(|(order, _)| *order)
+        .map_or(result, |(_, list)| list);
     let rows: Vec<Vec<(String, String)>> = match list {
         Value::Array(rows) => rows.iter().map(fields).collect(),
         one => vec![fields(one)],
@@ -85,6 +88,12 @@ mod tests {
             ),
             (json!({"job": "7", "vnis": [1024]}), "job,vnis\n7,1024\n"),
             (json!({"list": []}), "\n"),
+            (json!({"empty": [], "list": [{"a": 1}]}), "a\n1\n"),
+            (json!({"kept": [{"a": 1}], "orphans": []}), "\n"),
+            (
+                json!({"nics": [{"a": 1}], "services": [{"b": 2}]}),
+                "b\n2\n",
+            ),
             (json!([{"type": "uid"}]), "type\nuid\n"),
             (json!(null), "value\n\n"),
         ] {
