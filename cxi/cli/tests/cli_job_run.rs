@@ -172,6 +172,18 @@ fn a_terminal_and_a_log_show_what_is_waited_for() {
         "{}",
         said.err
     );
+    for (format, line) in [
+        (
+            "json",
+            r#","priority":6,"identifier":"cxi","info":{"message":"Waiting: cxi1: "#,
+        ),
+        ("journal", "<6>cxi: info: Waiting: cxi1: "),
+    ] {
+        let format = format!("--log-format={format}");
+        let said = node.cxi(&[&[busy, format.as_str()], &epilog[..]].concat());
+        let first = said.err.lines().next().unwrap();
+        assert!(first.contains(line), "{first}");
+    }
     let quiet = node.cxi(&[&[busy, "-q"], &epilog[..]].concat());
     assert!(!quiet.err.contains("Waiting"), "{}", quiet.err);
 }

@@ -254,7 +254,7 @@ impl Progress {
     fn new(json: bool) -> Self {
         let to = if json || log::is_quiet() {
             Target::Nothing
-        } else if io::stderr().is_terminal() {
+        } else if log::is_text() && io::stderr().is_terminal() {
             Target::Terminal
         } else {
             Target::Log
@@ -277,7 +277,7 @@ impl Progress {
                 *lines = text.chars().count().div_ceil(width.into());
             }
             Target::Log if waiting.waited >= *due => {
-                let _ = writeln!(io::stderr(), "{text}");
+                log::print_info(&text);
                 *due = waiting.waited + LOGGED;
             }
             Target::Log | Target::Nothing => {}

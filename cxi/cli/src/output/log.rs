@@ -42,6 +42,7 @@ pub(crate) fn choose(format: LogFormat) {
 enum Priority {
     Error = 3,
     Warning = 4,
+    Info = 6,
 }
 
 #[derive(Serialize)]
@@ -49,6 +50,7 @@ enum Priority {
 enum Message<'a> {
     Error(&'a Failure),
     Warning { message: &'a str },
+    Info { message: &'a str },
 }
 
 #[derive(Serialize)]
@@ -86,6 +88,16 @@ pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
     }
 }
 
+/// Prints what a command does meanwhile.
+pub(crate) fn print_info(message: &str) {
+    print(&Message::Info { message }, &message, Priority::Info, false);
+}
+
+/// Whether messages are for people.
+pub(crate) fn is_text() -> bool {
+    matches!(CHOSEN.get(), None | Some(LogFormat::Text))
+}
+
 /// Prints no warnings.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
@@ -102,6 +114,7 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
     let (name, style) = match priority {
         Priority::Error => ("error", ERROR),
         Priority::Warning => ("warning", WARNING),
+        Priority::Info => ("info", Style::new()),
     };
     let json = |stamp| {
         serde_json::to_string(&Line { stamp, message }).unwrap_or_else(|_| text.to_string())
