@@ -5,7 +5,7 @@ mod common;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use common::cluster::Cluster;
 use common::{MockNode, assert_contains, command};
@@ -231,33 +231,59 @@ fn who_uses_most_stands_first() {
     assert_eq!(users.len(), 1, "disabled services use nothing");
 }
 
+/// `cxi top` on a terminal of its own.
+fn top(mock: &str, pool: &str, scratch: &Path) -> (Child, File) {
+    let size = Winsize {
+        ws_row: 24,
+        ws_col: 160,
+        ws_xpixel: 0,
+        ws_ypixel: 0,
+    };
+    let terminal = openpty(Some(&size), None).unwrap();
+    let top = command(&[mock, "top", pool, "--interval=10ms"])
+        .env("TMPDIR", scratch)
+        .stdin(terminal.slave.try_clone().unwrap())
+        .stdout(terminal.slave)
+        .spawn()
+        .unwrap();
+    (top, File::from(terminal.master))
+}
+
+/// Reads until a text has been shown this many times from now on.
+fn until_seen(screen: &mut File, part: &str, times: usize) {
+    let mut text = Vec::new();
+    while String::from_utf8_lossy(&text).matches(part).count() < times {
+        let mut bytes = [0; 4096];
+        let count = screen.read(&mut bytes).unwrap();
+        text.extend(&bytes[..count]);
+    }
+}
+
+#[test]
+fn the_last_picture_stays_while_nothing_can_be_read() {
+    let (node, pool) = node_with_a_job();
+    let mock = format!("--mock={}", node.file().display());
+    let (mut top, mut screen) = top(&mock, &pool, node.directory());
+    let readable = fs::read(node.file()).unwrap();
+    until_seen(&mut screen, "Z  every ", 2);
+    fs::write(node.file(), "unreadable").unwrap();
+    until_seen(&mut screen, "Z  error: ", 1);
+    until_seen(&mut screen, "uid 1000", 2);
+    fs::write(node.file(), readable).unwrap();
+    until_seen(&mut screen, "Z  every ", 2);
+    screen.write_all(b"q").unwrap();
+    while screen.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
+    assert_eq!(top.wait().unwrap().code(), Some(0));
+}
+
 /// Ends by a key or a signal, gives the terminal back, and leaves nothing.
 #[test]
 fn a_terminal_is_shown_it_until_a_key_or_a_signal() {
     let (_node, pool) = node_with_a_job();
     for end in ["q", "SIGTERM"] {
         let scratch = tempfile::tempdir().unwrap();
-        let size = Winsize {
-            ws_row: 24,
-            ws_col: 80,
-            ws_xpixel: 0,
-            ws_ypixel: 0,
-        };
-        let terminal = openpty(Some(&size), None).unwrap();
-        let mut top = command(&["--mock", "top", &pool, "--interval=10ms"])
-            .env("TMPDIR", scratch.path())
-            .stdin(terminal.slave.try_clone().unwrap())
-            .stdout(terminal.slave)
-            .spawn()
-            .unwrap();
-        let mut screen = File::from(terminal.master);
-        let mut text = Vec::new();
-        let seen = |text: &[u8], part: &str| String::from_utf8_lossy(text).matches(part).count();
-        while seen(&text, "cxi top  ") < 3 {
-            let mut bytes = [0; 4096];
-            let count = screen.read(&mut bytes).unwrap();
-            text.extend(&bytes[..count]);
-        }
+        let (mut top, mut screen) = top("--mock", &pool, scratch.path());
+        until_seen(&mut screen, "cxi top  ", 3);
         assert!(fs::read_dir(scratch.path()).unwrap().next().is_some());
         match end {
             "q" => screen.write_all(b"q").unwrap(),

@@ -46,6 +46,8 @@ pub(super) struct View {
     filter: String,
     is_typing: bool,
     is_paused: bool,
+    /// Why the last look failed.
+    failure: Option<String>,
 }
 
 impl View {
@@ -58,6 +60,7 @@ impl View {
             filter: String::new(),
             is_typing: false,
             is_paused: false,
+            failure: None,
         }
     }
 
@@ -119,7 +122,12 @@ impl View {
             (1, None) => "job".to_owned(),
             _ => "share".to_owned(),
         };
-        let mut title = format!("cxi top  {}  {time}  every {every}  by {by}", self.host);
+        let mut title = format!("cxi top  {}  {time}", self.host);
+        // Before what the user chose, so that a narrow screen shows it.
+        if let Some(failure) = &self.failure {
+            let _ = write!(title, "  error: {failure}");
+        }
+        let _ = write!(title, "  every {every}  by {by}");
         if let Some(nic) = self.nic {
             let _ = write!(title, "  {nic}");
         }
@@ -318,8 +326,15 @@ pub(super) fn show(
                 break;
             }
             if !view.is_paused && Instant::now() >= due {
-                before = Some(mem::replace(&mut usage, look()?));
-                at = SystemTime::now();
+                match look() {
+                    Ok(now) => {
+                        let earlier = mem::replace(&mut usage, now);
+                        // A NIC that was away may count from 0 again.
+                        before = view.failure.take().is_none().then_some(earlier);
+                        at = SystemTime::now();
+                    }
+                    Err(failure) => view.failure = Some(failure.message().replace('\n', " ")),
+                }
                 due = Instant::now() + view.interval;
                 break;
             }
