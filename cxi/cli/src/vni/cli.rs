@@ -76,7 +76,7 @@ pub(crate) enum VniCommand {
         #[arg(long, value_name = "STEP")]
         step: Option<StepId>,
     },
-    /// Take the lead of a pool in etcd: this controller may change it, and those before it no longer
+    /// Take over a pool in etcd: from now on only this controller may change it
     ///
     /// Exit code 8: the pool is in a file, and has one controller.
     Lead,
