@@ -35,8 +35,8 @@ impl LniForm {
 /// LNI_ALLOC in the form that the driver behind a transport understands.
 ///
 /// The driver has no version to query. A request of the wrong length is EINVAL and has no effect,
-/// so the longer form is tried first, and the shorter one on EINVAL; the first success settles the
-/// form. An error does not: EINVAL also means an unknown service, and other errors may come from
+/// so the shorter form is tried first, which all releases so far understand, and the longer one on
+/// EINVAL; the first success settles the form. An error does not: EINVAL also means an unknown service, and other errors may come from
 /// anything between the caller and the driver. Keep one of these for each device.
 ///
 /// ```no_run
@@ -91,10 +91,10 @@ impl LniAllocForm {
     ) -> Result<(u32, LniForm), CommandError> {
         // Asked once: another thread may find it out meanwhile.
         let known = self.known();
-        let first = known.unwrap_or(LniForm::Long);
+        let first = known.unwrap_or(LniForm::Short);
         let (lni, form) = match alloc(transport, first, svc_id) {
             Err(error) if error.errno() == Errno::EINVAL && known.is_none() => {
-                (alloc(transport, LniForm::Short, svc_id)?, LniForm::Short)
+                (alloc(transport, LniForm::Long, svc_id)?, LniForm::Long)
             }
             result => (result?, first),
         };
@@ -203,8 +203,8 @@ mod tests {
     #[test]
     fn the_form_is_found_at_the_first_success_and_kept() {
         for (form, first, then) in [
-            (LniForm::Long, vec![24], vec![24]),
-            (LniForm::Short, vec![24, 16], vec![16]),
+            (LniForm::Long, vec![16, 24], vec![24]),
+            (LniForm::Short, vec![16], vec![16]),
         ] {
             let driver = Driver::new(form);
             let lnis = LniAllocForm::new();
@@ -224,7 +224,7 @@ mod tests {
             let lnis = LniAllocForm::new();
             let error = lnis.alloc(&driver, 6).unwrap_err();
             assert_eq!(error.errno(), Errno::EINVAL);
-            assert_eq!((driver.lengths(), lnis.known()), (vec![24, 16], None));
+            assert_eq!((driver.lengths(), lnis.known()), (vec![16, 24], None));
             assert_eq!(lnis.alloc(&driver, 5), Ok((9, form)));
             assert_eq!(lnis.known(), Some(form));
         }
@@ -237,7 +237,7 @@ mod tests {
         *driver.error.lock().unwrap() = Some(Errno::ENOSPC);
         let error = lnis.alloc(&driver, 5).unwrap_err();
         assert_eq!(error.errno(), Errno::ENOSPC);
-        assert_eq!((driver.lengths(), lnis.known()), (vec![24], None));
+        assert_eq!((driver.lengths(), lnis.known()), (vec![16], None));
         *driver.error.lock().unwrap() = None;
         assert_eq!(lnis.alloc(&driver, 5), Ok((9, LniForm::Short)));
         assert_eq!(lnis.known(), Some(LniForm::Short));

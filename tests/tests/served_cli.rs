@@ -53,7 +53,7 @@ fn a_list_of_one_nic_opens_asks_closes_and_prints() {
     // Whether standard output is a terminal matters for the width of the table and for colors.
     assert_eq!(
         calls,
-        ["openat", "write", "close", "ioctl", "ioctl", "write"]
+        ["openat", "write", "ioctl", "close", "ioctl", "write"]
     );
 }
 

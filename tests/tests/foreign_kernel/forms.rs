@@ -23,8 +23,8 @@ fn each_release_gets_the_forms_that_it_knows() {
     for release in DriverRelease::ALL {
         let run = run_named(release, "Device::alloc_lni", Plan::Fine);
         let expected = match LniForm::for_release(release) {
-            LniForm::Long => vec![(24, Ok(()))],
-            _ => vec![(24, Err(Errno::EINVAL)), (16, Ok(()))],
+            LniForm::Long => vec![(16, Err(Errno::EINVAL)), (24, Ok(()))],
+            _ => vec![(16, Ok(()))],
         };
         assert_eq!(sent(&run, Opcode::LNI_ALLOC), expected, "{release}");
 
@@ -58,7 +58,7 @@ fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_serv
             .iter()
             .map(|(len, _)| *len)
             .collect();
-        assert_eq!(lengths, [24, 16]);
+        assert_eq!(lengths, [16, 24]);
         let error = run.result.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Refused(_)), "{error}");
         assert_eq!(

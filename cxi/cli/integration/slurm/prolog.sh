@@ -18,19 +18,29 @@ code=0
 } 3>&1
 [ -z "$why" ] || printf '%s\n' "$why" >&2
 # slurmd's log has the rest: who holds it, and what to do.
-why="slingshot: $SLURMD_NODENAME: $(printf '%s\n' "$why" | sed 1q)"
+why="slingshot: $SLURMD_NODENAME: $(printf '%s\n' "$why" | sed -e '/^warning: /d' -e q)"
+
+# Whether another node of the job has ended or requeued it already.
+is_over() {
+    case $("$scontrol" show job --oneliner "$leader" 2> /dev/null) in
+    *" JobState=RUNNING "* | *" JobState=CONFIGURING "*) return 1 ;;
+    *" JobState="*) ;;
+    *) return 1 ;;
+    esac
+}
+
 case $code in
 0) ;;
 4 | 7) # busy, or not enough: no fault of the node
     job=$("$scontrol" show job --oneliner "$leader")
-    "$scontrol" update "JobId=$leader" "AdminComment=$why"
+    "$scontrol" update "JobId=$leader" "AdminComment=$why" || true
     case $job in
-    *" Requeue=1 Restarts="?" BatchFlag=1 "*) "$scontrol" requeue "$leader" ;;
+    *" Requeue=1 Restarts="?" BatchFlag=1 "*) "$scontrol" requeue "$leader" || is_over ;;
     # It may never fit: it waits for somebody who looks at it.
-    *" Requeue=1 "*" BatchFlag=1 "*) "$scontrol" requeuehold "$leader" ;;
+    *" Requeue=1 "*" BatchFlag=1 "*) "$scontrol" requeuehold "$leader" || is_over ;;
     *)
         "$scontrol" notify "$leader" "$why" || true
-        "$scancel" "$leader"
+        "$scancel" "$leader" || is_over
         ;;
     esac
     ;;
