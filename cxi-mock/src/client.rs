@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cxi_ioctl::{Errno, Mapping, Request, Transport};
 
-use crate::data_path::{NOT_RUNG, OwnMemory, Reach};
+use crate::data_path::{NOT_RUNG, OwnMemory};
 use crate::nic::command;
 use crate::{ClientMemory, Credentials, Nic};
 
@@ -145,13 +145,12 @@ impl Client {
     /// at it: eight bytes, or `None` for what is not known. The NIC executes what it rings.
     /// Low-latency windows are rung by any store, others by eight bytes. Returns the word that was
     /// there before, which stands for a doorbell that was not rung, or `None` if nothing was rung.
-    /// Wake-ups are for the caller to take. Memory of processes of other users than this one is
-    /// left to [`Nic::step`], as its accesses may take their time.
+    /// Wake-ups are for the caller to take.
     ///
     /// If stores to the doorbells of target queues follow each other closely and cause no events,
     /// these are in front of the end of the memory until [`Nic::tend_doorbells`] moves it back.
     #[must_use]
-    pub fn store(&self, user: u32, offset: u64, value: Option<u64>) -> Option<u64> {
+    pub fn store(&self, offset: u64, value: Option<u64>) -> Option<u64> {
         let mut device = self.nic.device();
         let windows = &mut device.files.get_mut(self.file).ok()?.windows;
         let path = self.nic.data_path();
@@ -167,7 +166,7 @@ impl Client {
             path.opened(self.file, memory, &queues);
         }
         drop(device);
-        path.run(Reach::User(user));
+        path.run();
         rang.then_some(NOT_RUNG)
     }
 
@@ -194,8 +193,6 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        let queues = self.nic.device().queues_of(self.file);
-        self.nic.data_path().finish_queues(&queues);
         self.nic.device().close(self.file);
     }
 }

@@ -2,10 +2,9 @@
 
 use cxi_hw::{DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
 
-use crate::entry::Entry;
 use crate::landing::{Landing, keeps_header};
 use crate::packet::{ReplyTo, Request};
-use crate::portal::{Nic, PortalState, Portals};
+use crate::portal::{Entry, Nic, PortalState, Portals};
 use crate::signals::Signals;
 use crate::{PortalOptions, Settings, atomic, request_header};
 

@@ -8,12 +8,10 @@ use cxi_hw::{
     launch_page,
 };
 
-use crate::dma::{Access, Dmas, Then};
 use crate::link::Owner;
 use crate::signals::Signals;
 use crate::table::Table;
-use crate::translation::Scatter;
-use crate::{CommandPages, MemoryFault, UpdatePolicy};
+use crate::{CommandPages, UpdatePolicy};
 
 /// Slots that may be read before the pointer is written back, under the lazy policy: a program
 /// looks at the pointer when fewer than 16 of its slots seem free.
@@ -50,8 +48,6 @@ pub(crate) struct Queue {
     unreported: u32,
     policy: UpdatePolicy,
     pages: Box<dyn CommandPages>,
-    /// What was read of a ring in memory of the client, from the read pointer on.
-    ahead: Option<Result<Vec<u8>, MemoryFault>>,
     stopped: bool,
     /// A command has not ended.
     busy: bool,
@@ -100,7 +96,6 @@ impl Queue {
             unreported: 0,
             policy,
             pages,
-            ahead: None,
             stopped: false,
             busy: false,
             pending: 0,
@@ -127,7 +122,10 @@ impl Queue {
         // stops.
         let gone = |_| (CommandByte(0), ReturnCode::PCIE_UNSUCCESS_CMPL);
         let mut bytes = [0; MAX_BYTES];
-        self.read_ring(0, &mut bytes[..SLOT_BYTES]).map_err(gone)?;
+        let offset = self.read as usize * SLOT_BYTES;
+        self.pages
+            .read(offset, &mut bytes[..SLOT_BYTES])
+            .map_err(gone)?;
         let byte = CommandByte(bytes[0]);
         let slots = if byte.0 == 0 { 1 } else { byte.slots() };
         let end = if self.write > self.read {
@@ -143,39 +141,13 @@ impl Queue {
         }
         let rest = SLOT_BYTES..slots * SLOT_BYTES;
         if !rest.is_empty() {
-            self.read_ring(SLOT_BYTES, &mut bytes[rest]).map_err(gone)?;
+            let offset = offset + SLOT_BYTES;
+            self.pages.read(offset, &mut bytes[rest]).map_err(gone)?;
         }
         Ok(Fetched { byte, bytes })
     }
 
-    /// Copies commands from an offset behind the read pointer.
-    fn read_ring(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
-        match &self.ahead {
-            None => self
-                .pages
-                .read(self.read as usize * SLOT_BYTES + offset, into),
-            Some(ahead) => {
-                let ahead = ahead.as_ref().map_err(|fault| *fault)?;
-                let from = ahead.get(offset..offset + into.len());
-                into.copy_from_slice(from.ok_or(MemoryFault)?);
-                Ok(())
-            }
-        }
-    }
-
-    /// The access that reads the next command, if it lies in memory of the client.
-    fn to_read(&self, dmas: &mut Dmas) -> Option<Access> {
-        let unread = self.ahead.is_none() && self.has_commands();
-        let (memory, va) = self.pages.ring().filter(|_| unread)?;
-        let ring = Scatter::of(memory, va, u64::from(self.slots) * SLOT_BYTES as u64);
-        let offset = u64::from(self.read) * SLOT_BYTES as u64;
-        // Up to the end of the ring, as more may be rung meanwhile.
-        let len = ((self.slots - self.read) as usize * SLOT_BYTES).min(MAX_BYTES);
-        Some(Access::Read(ring, offset, dmas.buffer(len)))
-    }
-
-    fn advance(&mut self, slots: u32, dmas: &mut Dmas) {
-        self.ahead = None;
+    fn advance(&mut self, slots: u32) {
         self.read += slots;
         if self.read >= self.slots {
             // Rule 2.1: The ring wraps to the first slot after the status area.
@@ -190,36 +162,30 @@ impl Queue {
         };
         if due {
             self.unreported = 0;
-            let status = CqStatus {
+            self.write_status(CqStatus {
                 return_code: ReturnCode::OK,
                 ..CqStatus::default()
-            };
-            self.write_status(status, dmas);
+            });
         }
     }
 
-    fn write_status(&self, status: CqStatus, dmas: &mut Dmas) {
+    fn write_status(&self, status: CqStatus) {
         let status = CqStatus {
             rd_ptr: self.unit(),
             ..status
         };
-        let bytes = status.encode();
-        match self.pages.ring() {
-            Some((memory, va)) => dmas.store(memory, self.rgid, &[(va, &bytes)]),
-            None => self.pages.write_status(u64::from_le_bytes(bytes)),
-        }
+        self.pages.write_status(u64::from_le_bytes(status.encode()));
     }
 
     /// Stops for good at a command that cannot be executed.
-    fn stop(&mut self, byte: CommandByte, code: ReturnCode, dmas: &mut Dmas) {
+    fn stop(&mut self, byte: CommandByte, code: ReturnCode) {
         self.stopped = true;
-        let status = CqStatus {
+        self.write_status(CqStatus {
             fail_command: byte,
             return_code: code,
             fail_loc_32: !self.read.is_multiple_of(UNIT_SLOTS),
             ..CqStatus::default()
-        };
-        self.write_status(status, dmas);
+        });
     }
 }
 
@@ -246,11 +212,8 @@ impl Queues {
     }
 
     /// Forgets a queue. Gives back its generation if commands of it have not ended.
-    pub(crate) fn remove(&mut self, number: u16, dmas: &mut Dmas) -> Option<u64> {
+    pub(crate) fn remove(&mut self, number: u16) -> Option<u64> {
         let queue = self.table.remove(number)?;
-        if let Some((memory, _)) = queue.pages.ring() {
-            dmas.release(memory);
-        }
         (queue.pending > 0).then_some(queue.generation)
     }
 
@@ -320,38 +283,10 @@ impl Queues {
         Some((queue, queue.rgid, queue.generation))
     }
 
-    /// Starts to read the next command of a queue, if its ring lies in memory of the client.
-    /// Returns whether that is so.
-    pub(crate) fn read_ahead(&mut self, number: u16, dmas: &mut Dmas) -> bool {
-        let Some(queue) = self.table.get_mut(number) else {
-            return false;
-        };
-        let Some(access) = queue.to_read(dmas) else {
-            return false;
-        };
-        queue.busy = true;
-        dmas.start(access, Then::Commands(number, queue.generation));
-        true
-    }
-
-    /// The next command of a queue has been read.
-    pub(crate) fn was_read(
-        &mut self,
-        (number, generation): (u16, u64),
-        bytes: Result<Vec<u8>, MemoryFault>,
-    ) {
-        let queue = self.table.get_mut(number);
-        if let Some(queue) = queue.filter(|queue| queue.generation == generation) {
-            queue.ahead = Some(bytes);
-            queue.busy = false;
-            self.list(number);
-        }
-    }
-
     /// Goes on behind a command.
-    pub(crate) fn advance(&mut self, number: u16, slots: u32, dmas: &mut Dmas) {
+    pub(crate) fn advance(&mut self, number: u16, slots: u32) {
         if let Some(queue) = self.table.get_mut(number) {
-            queue.advance(slots, dmas);
+            queue.advance(slots);
         }
     }
 
@@ -476,7 +411,7 @@ impl Queues {
         };
         // Rule 2.13: A command that cannot be executed stops its queue; the status word gives the
         // reason before the event does.
-        queue.stop(byte, code, &mut signals.dmas);
+        queue.stop(byte, code);
         signals.post(queue.eq, &event.encode());
     }
 }

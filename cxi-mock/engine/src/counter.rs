@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use cxi_hw::{CtCommand, CtOp, CtWriteback};
 
-use crate::dma::Dmas;
-use crate::{Counter, CounterDoorbell, WriteBack};
+use crate::{Counter, CounterDoorbell, Effect, WriteBack};
 
 /// Successes have 48 bits.
 const SUCCESS_MASK: u64 = (1 << 48) - 1;
@@ -55,7 +54,7 @@ impl Count {
     }
 
     /// Counts.
-    pub(crate) fn add(&mut self, success: u64, failure: u64, dmas: &mut Dmas) {
+    pub(crate) fn add(&mut self, success: u64, failure: u64, effects: &mut Vec<Effect>) {
         // Rule 4.8: Successes wrap at 48 bits; failures stop at 127, so that a failure is never
         // lost.
         self.success = self.success.wrapping_add(success) & SUCCESS_MASK;
@@ -63,28 +62,33 @@ impl Count {
         // Rule 4.2: Resets, sets and failures write back; successes do not, as each would cost a
         // store.
         if failure > 0 {
-            self.write_back(dmas);
+            self.write_back(effects);
         }
     }
 
     /// A store to a doorbell.
-    pub(crate) fn ring(&mut self, doorbell: CounterDoorbell, value: u64, dmas: &mut Dmas) {
+    pub(crate) fn ring(
+        &mut self,
+        doorbell: CounterDoorbell,
+        value: u64,
+        effects: &mut Vec<Effect>,
+    ) {
         // Rule 4.3: Two doorbells add the stored value; the other two reset to 0 whatever is
         // stored.
         match doorbell {
             // Rule 4.4: Each store to a doorbell counts, even if the value is the same.
-            CounterDoorbell::AddSuccess => return self.add(value & SUCCESS_MASK, 0, dmas),
+            CounterDoorbell::AddSuccess => return self.add(value & SUCCESS_MASK, 0, effects),
             CounterDoorbell::AddFailure => {
                 self.failure = (self.failure + (value & MAX_FAILURE)).min(MAX_FAILURE);
             }
             CounterDoorbell::ResetSuccess => self.success = 0,
             CounterDoorbell::ResetFailure => self.failure = 0,
         }
-        self.write_back(dmas);
+        self.write_back(effects);
     }
 
     /// SET and TRIG_SET.
-    pub(crate) fn set(&mut self, command: &CtCommand, dmas: &mut Dmas) {
+    pub(crate) fn set(&mut self, command: &CtCommand, effects: &mut Vec<Effect>) {
         // Rule 14.4: TRIG_SET and SET change only the flagged parts.
         if command.set_ct_success {
             self.success = command.ct_success;
@@ -92,10 +96,10 @@ impl Count {
         if command.set_ct_failure {
             self.failure = command.ct_failure.into();
         }
-        self.write_back(dmas);
+        self.write_back(effects);
     }
 
-    pub(crate) fn write_back(&self, dmas: &mut Dmas) {
+    pub(crate) fn write_back(&self, effects: &mut Vec<Effect>) {
         let Some(WriteBack { memory, va }) = &self.config.write_back else {
             return;
         };
@@ -107,7 +111,9 @@ impl Count {
             ct_failure: self.failure.to_le_bytes()[0],
             ct_writeback: true,
         };
-        dmas.store(memory, self.config.rgid, &[(*va, &word.encode())]);
+        if memory.write(&[(*va, &word.encode())]).is_err() {
+            Effect::fault(effects, self.config.rgid, *va);
+        }
     }
 
     /// Lets a command wait for its threshold.

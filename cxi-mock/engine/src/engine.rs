@@ -10,11 +10,12 @@ use crate::directory::Place;
 use crate::link::Link;
 use crate::portal::{PortalState, Portals};
 use crate::signals::Signals;
+use crate::transfer::Transfers;
 use crate::translation::Translation;
 use crate::{
-    ClientMemory, CommunicationProfile, Counter, CounterDoorbell, Dma, Effect, EntryPool,
-    EventBuffer, EventQueue, Fabric, NoTransition, Observer, PoolLimits, Portal, PortalSnapshot,
-    PortalStatus, Region, Release, Settings, TargetQueue, Telemetry, TransmitQueue, WriteBack,
+    CommunicationProfile, Counter, CounterDoorbell, Effect, EntryPool, EventBuffer, EventQueue,
+    Fabric, NoTransition, Observer, PoolLimits, Portal, PortalSnapshot, PortalStatus, Region,
+    Settings, TargetQueue, Telemetry, TransmitQueue, WriteBack,
 };
 
 /// The data path of a NIC.
@@ -30,6 +31,7 @@ pub struct Engine {
     pub(crate) translation: Translation,
     pub(crate) link: Link,
     pub(crate) portals: Portals,
+    pub(crate) transfers: Transfers,
     pub(crate) signals: Signals,
 }
 
@@ -44,6 +46,7 @@ impl Engine {
             translation: Translation::default(),
             link: Link::new(fabric, settings.nid),
             portals: Portals::new(&settings),
+            transfers: Transfers::default(),
             signals: Signals::new(&settings),
         }
     }
@@ -168,9 +171,9 @@ impl Engine {
         self.queues.add(number, queue);
     }
 
-    /// Executes what was rung on a queue, as far as memory answers at once. Returns whether all of it
-    /// has ended.
-    pub fn finish_queue(&mut self, number: u16) -> bool {
+    /// CQ_FREE: executes what was rung, then forgets the queue with the triggered commands that
+    /// still wait. What has not been answered by then is no longer reported.
+    pub fn remove_queue(&mut self, number: u16) {
         // Rule 12.4: Freeing a queue first executes what was rung on it and, if anything was, what
         // was rung before on others.
         if let Some(value) = self.queues.take_doorbell(number) {
@@ -178,14 +181,7 @@ impl Engine {
             self.poll();
         }
         while self.queues.has_work(number) && self.step() {}
-        !self.queues.has_work(number)
-    }
-
-    /// CQ_FREE: [finishes](Self::finish_queue) a queue, then forgets it with the triggered commands
-    /// that still wait. What has not been answered by then is no longer reported.
-    pub fn remove_queue(&mut self, number: u16) {
-        self.finish_queue(number);
-        if let Some(generation) = self.queues.remove(number, &mut self.signals.dmas) {
+        if let Some(generation) = self.queues.remove(number) {
             self.signals.cancel_of_queue(number, generation);
         }
     }
@@ -322,60 +318,18 @@ impl Engine {
 
     /// ATU_UNMAP.
     pub fn remove_region(&mut self, number: u32) {
-        if let Some(memory) = self.translation.remove(number) {
-            self.signals.dmas.release(&memory);
-        }
-    }
-
-    /// Takes the next access to memory of processes whose [owner](crate::ClientMemory::owner) is
-    /// known, if it is one that the caller may execute. Of each process there is one at a time.
-    pub fn take_dma(&mut self, may: impl FnMut(&dyn ClientMemory) -> bool) -> Option<Dma> {
-        self.signals.dmas.take(may)
-    }
-
-    /// An access has been executed; [`step`](Self::step) goes on with what it was for.
-    pub fn complete_dma(&mut self, dma: Dma) {
-        self.signals.dmas.complete(dma);
-    }
-
-    /// Whether [`take_dma`](Self::take_dma) would find one.
-    #[must_use]
-    pub fn has_dma(&self) -> bool {
-        self.signals.dmas.any_waits()
-    }
-
-    /// Whether accesses have not ended.
-    #[must_use]
-    pub fn has_accesses(&self) -> bool {
-        self.signals.dmas.any()
-    }
-
-    /// Accesses that had begun to memory that has been taken from the NIC since the last call. The
-    /// process may use the memory again when they have [ended](Self::is_settled).
-    pub fn take_releases(&mut self) -> Vec<Release> {
-        self.signals.dmas.take_releases()
-    }
-
-    /// Whether the accesses of a release have ended.
-    #[must_use]
-    pub fn is_settled(&self, release: &Release) -> bool {
-        self.signals.dmas.is_settled(release)
-    }
-
-    /// Lets the accesses of a release fail if they have not ended: their process does not answer.
-    pub fn abandon(&mut self, release: &Release) {
-        self.signals.dmas.abandon(release);
+        self.translation.remove(number);
     }
 
     /// What the front end has to do, oldest first; do it without holding a lock on the engine.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        self.signals.dmas.take_effects()
+        self.signals.take_effects()
     }
 
     /// Whether the front end has something to do.
     #[must_use]
     pub fn has_effects(&self) -> bool {
-        self.signals.dmas.has_effects()
+        self.signals.has_effects()
     }
 
     /// Events that were written so far.

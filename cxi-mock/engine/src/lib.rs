@@ -7,9 +7,7 @@ mod command_queue;
 mod counter;
 mod counter_names;
 mod directory;
-mod dma;
 mod engine;
-mod entry;
 mod event_queue;
 mod fabric;
 mod landing;
@@ -21,7 +19,6 @@ mod pools;
 mod portal;
 pub mod reduction;
 mod rendezvous;
-mod report;
 mod request_header;
 mod run;
 mod seam;
@@ -36,7 +33,6 @@ mod transfer;
 mod translation;
 
 pub use cxi_hw::CounterDoorbell;
-pub use dma::{Dma, Release};
 pub use engine::Engine;
 pub use fabric::{Fabric, FabricFaults, MulticastTree};
 pub use object::{

@@ -166,8 +166,8 @@ pub(crate) struct Link {
     /// Packets of this NIC to itself.
     inbox: VecDeque<Packet>,
     flights: Flights,
-    /// The last request of each slot of each initiator and its answer, while packets may come twice.
-    answers: BTreeMap<(u32, u32), (ReplyTo, Option<Reply>)>,
+    /// The last answer to each slot of each initiator, while packets may come twice.
+    answers: BTreeMap<(u32, u32), (ReplyTo, Reply)>,
     /// The number of the last packet to a multicast tree.
     multicasts: u32,
 }
@@ -269,47 +269,54 @@ impl Link {
     }
 
     /// The operation that an answer is for; `None` if nothing waits for it.
-    pub(crate) fn answered(&mut self, place: ReplyTo) -> Option<Operation> {
+    pub(crate) fn answered(&mut self, answer: &Packet) -> Option<Operation> {
         // Otherwise the answer is for a NIC that had the address before.
-        (place.incarnation == self.incarnation)
-            .then(|| self.flights.take(place.slot, place.sequence))?
+        (answer.incarnation == self.incarnation)
+            .then(|| self.flights.take(answer.slot, answer.sequence))?
     }
 
-    /// Whether a request is new. One that came before is answered again if it has been answered.
-    pub(crate) fn admit(&mut self, back: ReplyTo, telemetry: &mut Telemetry) -> bool {
-        if let Some((last, reply)) = self.answers.get(&(back.nid, back.slot)).copied() {
-            // Incarnations of an address and sequences of a slot only grow.
-            let incarnation = back.incarnation.wrapping_sub(last.incarnation);
-            let sequence = back.sequence.wrapping_sub(last.sequence);
-            let age = (incarnation.cast_signed(), sequence.cast_signed());
-            if age == (0, 0)
-                && let Some(reply) = reply
-            {
-                telemetry.repetitions += 1;
-                self.send_reply(back, reply);
-            }
-            if age <= (0, 0) {
-                return false;
-            }
+    /// Where the answer to a request goes; `None` for one that came before, which is answered again.
+    pub(crate) fn admit(
+        &mut self,
+        packet: &Packet,
+        awaited: bool,
+        telemetry: &mut Telemetry,
+    ) -> Option<ReplyTo> {
+        let back = ReplyTo {
+            nid: packet.from,
+            incarnation: packet.incarnation,
+            slot: packet.slot,
+            sequence: packet.sequence,
+            awaited,
+        };
+        (!self.answer_again(back, telemetry)).then_some(back)
+    }
+
+    /// Answers a request that came before with the same answer. Returns whether it came before.
+    fn answer_again(&mut self, back: ReplyTo, telemetry: &mut Telemetry) -> bool {
+        let Some((last, reply)) = self.answers.get(&(back.nid, back.slot)).copied() else {
+            return false;
+        };
+        // Incarnations of an address and sequences of a slot only grow.
+        let incarnation = back.incarnation.wrapping_sub(last.incarnation);
+        let sequence = back.sequence.wrapping_sub(last.sequence);
+        let age = (incarnation.cast_signed(), sequence.cast_signed());
+        if age == (0, 0) {
+            telemetry.repetitions += 1;
+            self.send_reply(back, reply);
         }
-        self.note(back, None);
-        true
+        age <= (0, 0)
     }
 
     /// Answers a request.
     pub(crate) fn reply(&mut self, back: ReplyTo, reply: Reply) {
-        self.note(back, Some(reply));
-        self.send_reply(back, reply);
-    }
-
-    /// Notes how a request was answered, while it may come again.
-    fn note(&mut self, back: ReplyTo, reply: Option<Reply>) {
         let key = (back.nid, back.slot);
         if self.fabric.is_faulty() {
             self.answers.insert(key, (back, reply));
         } else if !self.answers.is_empty() {
             self.answers.remove(&key);
         }
+        self.send_reply(back, reply);
     }
 
     fn send_reply(&mut self, back: ReplyTo, reply: Reply) {

@@ -8,7 +8,6 @@ use cxi_hw::{
 };
 
 use crate::directory::Directory;
-use crate::entry::Entry;
 use crate::link::Operation;
 use crate::packet::Request;
 use crate::pools::Pools;
@@ -95,6 +94,105 @@ impl Labelled for Key {
 
     fn label(&self) -> Label {
         (self.match_bits, self.id)
+    }
+}
+
+/// A list entry (LE).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry {
+    pub(crate) start: u64,
+    pub(crate) length: u64,
+    pub(crate) min_free: u32,
+    pub(crate) buffer_id: u16,
+    pub(crate) ct: u16,
+    pub(crate) lac: u8,
+    pub(crate) flags: TargetFlags,
+    /// Where the next message goes, if the entry is managed locally.
+    pub(crate) offset: u64,
+}
+
+impl Entry {
+    pub(crate) fn new(command: &TargetCommand) -> Self {
+        Self {
+            start: command.start,
+            length: command.length,
+            min_free: command.min_free,
+            buffer_id: command.buffer_id,
+            ct: command.ct,
+            lac: command.lac,
+            flags: command.flags,
+            offset: 0,
+        }
+    }
+
+    pub(crate) fn managed(&self) -> bool {
+        self.flags.contains(TargetFlags::MANAGE_LOCAL)
+    }
+
+    /// Bytes left behind an offset: its own if it is managed locally.
+    pub(crate) fn room(&self, remote_offset: u64) -> u64 {
+        let offset = if self.managed() {
+            self.offset
+        } else {
+            remote_offset
+        };
+        self.length.saturating_sub(offset)
+    }
+
+    /// Whether bytes fit, as far as that decides about a match.
+    pub(crate) fn fits(&self, remote_offset: u64, len: u64) -> bool {
+        // Rule 7.9: An entry with NO_TRUNCATE does not match a message that does not fit.
+        !self.flags.contains(TargetFlags::NO_TRUNCATE) || len <= self.room(remote_offset)
+    }
+
+    /// Takes bytes of an entry that is managed locally. Says whether it is used up.
+    pub(crate) fn consume(&mut self, len: u64) -> bool {
+        if self.managed() {
+            // Rule 7.7: A locally managed entry has its own offset, which advances by the bytes
+            // used; a rendezvous put on the priority list uses its whole length.
+            self.offset += len;
+            if self.length.saturating_sub(self.offset) < self.min_free.into() {
+                return true;
+            }
+        }
+        self.used_once()
+    }
+
+    pub(crate) fn used_once(&self) -> bool {
+        self.flags.contains(TargetFlags::USE_ONCE)
+    }
+
+    /// Where a message goes: at the entry's own offset if it is managed locally.
+    pub(crate) fn address(&self, remote_offset: u64) -> u64 {
+        let offset = if self.managed() {
+            self.offset
+        } else {
+            remote_offset
+        };
+        // Rule 7.8: An access starts at the entry's start plus an offset; nothing is added to the
+        // length, which may cover all of memory.
+        self.start.wrapping_add(offset)
+    }
+
+    /// Whether an event is wanted, by success or failure.
+    pub(crate) fn reports(&self, success: bool) -> bool {
+        // Rule 9.6: An entry can suppress all communication events, or those of successes.
+        let mut suppress = TargetFlags::EVENT_COMM_DISABLE;
+        suppress.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
+        !self.flags.intersects(suppress)
+    }
+
+    pub(crate) fn count_success(&self, bytes: u32, signals: &mut Signals) {
+        // Rule 9.4: A list entry's counter counts successes, by one or by bytes, and failures.
+        let by_bytes = self.flags.contains(TargetFlags::EVENT_CT_BYTES);
+        let amount = if by_bytes { bytes.into() } else { 1 };
+        signals.count(self.ct, amount, 0);
+    }
+
+    pub(crate) fn count_failure(&self, signals: &mut Signals) {
+        if self.flags.contains(TargetFlags::EVENT_CT_COMM) {
+            signals.count(self.ct, 0, 1);
+        }
     }
 }
 

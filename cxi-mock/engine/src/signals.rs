@@ -7,15 +7,15 @@ use cxi_hw::{
 };
 
 use crate::counter::{Count, Triggered};
-use crate::dma::{After, Dmas};
-use crate::event_queue::Events;
+use crate::event_queue::{Events, Staged};
 use crate::link::Report;
 use crate::packet::Reply;
 use crate::pools::Store;
 use crate::table::Table;
+use crate::translation::Segment;
 use crate::{
-    Counter, CounterDoorbell, EventBuffer, EventFlags, EventQueue, ObservedOperation, Observer,
-    PoolLimits, Settings, Telemetry, WriteBack,
+    Counter, CounterDoorbell, Effect, EventBuffer, EventFlags, EventQueue, MemoryFault,
+    ObservedOperation, Observer, PoolLimits, Settings, Telemetry, WriteBack,
 };
 
 /// How the NIC reports to clients.
@@ -23,7 +23,8 @@ use crate::{
 pub(crate) struct Signals {
     events: Table<Events>,
     counters: Table<Count>,
-    pub(crate) dmas: Dmas,
+    effects: Vec<Effect>,
+    staged: Option<Staged>,
     observer: Option<Box<dyn Observer>>,
     pub(crate) telemetry: Telemetry,
     /// Entries for triggered commands.
@@ -46,13 +47,22 @@ impl Signals {
         Self {
             events: Table::default(),
             counters: Table::default(),
-            dmas: Dmas::default(),
+            effects: Vec::new(),
+            staged: None,
             observer: None,
             telemetry: Telemetry::default(),
             triggers: Store::new(settings.triggered_entries),
             fired: VecDeque::new(),
             arrivals: 0,
         }
+    }
+
+    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
+        std::mem::take(&mut self.effects)
+    }
+
+    pub(crate) fn has_effects(&self) -> bool {
+        !self.effects.is_empty()
     }
 
     pub(crate) fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
@@ -74,14 +84,12 @@ impl Signals {
     }
 
     pub(crate) fn remove_events(&mut self, number: u16) {
-        if let Some(events) = self.events.remove(number) {
-            self.dmas.release(events.memory());
-        }
+        self.events.remove(number);
     }
 
     pub(crate) fn resize_events(&mut self, number: u16, buffer: EventBuffer) {
         if let Some(events) = self.events.get_mut(number) {
-            events.resize(buffer, &mut self.dmas);
+            events.resize(buffer, &mut self.effects);
         }
     }
 
@@ -94,14 +102,14 @@ impl Signals {
     /// The client has stored a register word.
     pub(crate) fn ring_events(&mut self, number: u16) {
         if let Some(events) = self.events.get_mut(number) {
-            events.rung(&mut self.dmas);
+            events.rung(&mut self.effects);
         }
     }
 
     /// Looks at all register words.
     pub(crate) fn poll_events(&mut self) {
         for (_, events) in self.events.iter_mut() {
-            events.polled(&mut self.dmas);
+            events.polled(&mut self.effects);
         }
     }
 
@@ -128,12 +136,15 @@ impl Signals {
         self.events.get(eq).is_some_and(|it| it.has(flag))
     }
 
-    /// Writes an event; to no queue if the number is 0 or the queue is gone.
+    /// Writes an event, with the bytes that wait for it; to no queue if the number is 0 or the queue
+    /// is gone. If there is no memory for the bytes, they still wait, and there is no event.
     pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
         let Some(events) = self.events.get_mut(eq) else {
             return;
         };
-        let stored = events.post(event, &mut self.dmas);
+        let Ok(stored) = events.post(event, &mut self.staged, &mut self.effects) else {
+            return;
+        };
         if stored {
             self.telemetry.events.add(event_type(event).0);
         }
@@ -142,12 +153,15 @@ impl Signals {
         }
     }
 
-    /// Does something after the events of a queue are in its memory; gives it back if they are.
-    pub(crate) fn after_events(&mut self, eq: u16, after: After) -> Option<After> {
-        match self.events.get(eq) {
-            Some(events) => self.dmas.after_stores(events.memory(), after),
-            None => Some(after),
-        }
+    /// Lets bytes for the start of a segment wait for the next event, or for
+    /// [`flush`](Self::flush).
+    pub(crate) fn stage(&mut self, segment: &Segment, from: &[u8]) {
+        self.staged = Some(Staged::new(segment, from));
+    }
+
+    /// Stores bytes that still wait.
+    pub(crate) fn flush(&mut self) -> Result<(), MemoryFault> {
+        self.staged.take().map_or(Ok(()), |staged| staged.write())
     }
 
     /// SEND, and its counter.
@@ -252,17 +266,13 @@ impl Signals {
     /// Removes a counter. What waited for it never runs.
     pub(crate) fn remove_counter(&mut self, number: u16) -> Vec<Triggered> {
         let cancelled = self.cancel(number);
-        self.set_write_back(number, None);
         self.counters.remove(number);
         cancelled
     }
 
     pub(crate) fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
-        let Some(counter) = self.counters.get_mut(number) else {
-            return;
-        };
-        if let Some(old) = std::mem::replace(&mut counter.config.write_back, write_back) {
-            self.dmas.release(&old.memory);
+        if let Some(counter) = self.counters.get_mut(number) {
+            counter.config.write_back = write_back;
         }
     }
 
@@ -274,9 +284,9 @@ impl Signals {
 
     /// Changes a counter, and fires what waited for that; does nothing for number 0 or a counter
     /// that is gone.
-    fn change(&mut self, ct: u16, change: impl FnOnce(&mut Count, &mut Dmas)) {
+    fn change(&mut self, ct: u16, change: impl FnOnce(&mut Count, &mut Vec<Effect>)) {
         if let Some(counter) = self.counters.get_mut(ct) {
-            change(counter, &mut self.dmas);
+            change(counter, &mut self.effects);
             // Rule 12.2: Commands that fire are queued rather than run at once, as a command may
             // change the counter that fired it.
             self.fired.extend(counter.take_reached());
@@ -285,16 +295,16 @@ impl Signals {
 
     /// Counts successes or failures.
     pub(crate) fn count(&mut self, ct: u16, success: u64, failure: u64) {
-        self.change(ct, |counter, dmas| {
-            counter.add(success, failure, dmas);
+        self.change(ct, |counter, effects| {
+            counter.add(success, failure, effects);
         });
     }
 
     /// A store to a doorbell.
     pub(crate) fn ring_counter(&mut self, ct: u16, doorbell: CounterDoorbell, value: u64) {
         self.telemetry.doorbells += u64::from(self.counters.get(ct).is_some());
-        self.change(ct, |counter, dmas| {
-            counter.ring(doorbell, value, dmas);
+        self.change(ct, |counter, effects| {
+            counter.ring(doorbell, value, effects);
         });
     }
 
@@ -319,7 +329,7 @@ impl Signals {
 
     /// SET and TRIG_SET.
     pub(crate) fn set(&mut self, command: &CtCommand) {
-        self.change(command.ct, |counter, dmas| counter.set(command, dmas));
+        self.change(command.ct, |counter, effects| counter.set(command, effects));
     }
 
     /// INC and TRIG_INC.
@@ -330,7 +340,7 @@ impl Signals {
     /// GET and TRIG_EVENT.
     pub(crate) fn write_back(&mut self, ct: u16) {
         if let Some(counter) = self.counters.get(ct) {
-            counter.write_back(&mut self.dmas);
+            counter.write_back(&mut self.effects);
         }
     }
 

@@ -6,9 +6,8 @@ use cxi_hw::{
 };
 
 use crate::arrival::offset;
-use crate::entry::Entry;
 use crate::landing::describe;
-use crate::portal::{Header, Key, Nic, PortalState, Portals};
+use crate::portal::{Entry, Header, Key, Nic, PortalState, Portals};
 use crate::signals::Signals;
 use crate::{PortalOptions, Settings};
 

@@ -31,17 +31,17 @@ impl Access {
 
 /// Contiguous memory of a process.
 #[derive(Clone, Debug)]
-struct Segment {
-    memory: Arc<dyn ClientMemory>,
-    va: u64,
-    len: u64,
+pub(crate) struct Segment {
+    pub(crate) memory: Arc<dyn ClientMemory>,
+    pub(crate) va: u64,
+    pub(crate) len: u64,
     /// Whether the region still exists.
     live: Arc<AtomicBool>,
 }
 
 impl Segment {
     /// The memory, while the region exists: packets outlive it.
-    fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
+    pub(crate) fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
         if self.live.load(Ordering::Acquire) {
             Ok(&*self.memory)
         } else {
@@ -111,27 +111,8 @@ impl Scatter {
     }
 
     /// The only segment, unless there are several.
-    fn single(&self) -> Option<&Segment> {
+    pub(crate) fn single(&self) -> Option<&Segment> {
         self.first.as_ref().filter(|_| self.rest.is_empty())
-    }
-
-    /// Memory that no region has to cover.
-    pub(crate) fn of(memory: &Arc<dyn ClientMemory>, va: u64, len: u64) -> Self {
-        let segment = Segment {
-            memory: Arc::clone(memory),
-            va,
-            len,
-            live: Arc::new(AtomicBool::new(true)),
-        };
-        Self {
-            first: Some(segment),
-            rest: Vec::new(),
-        }
-    }
-
-    /// Whose memory it starts in; `None` for no bytes.
-    pub(crate) fn memory(&self) -> Option<&Arc<dyn ClientMemory>> {
-        self.first.as_ref().map(|segment| &segment.memory)
     }
 }
 
@@ -182,10 +163,9 @@ impl Regions {
         self.class(region.len).insert(key, Known { region, live });
     }
 
-    fn remove(&mut self, len: u64, key: Key) -> Option<Arc<dyn ClientMemory>> {
-        let known = self.class(len).remove(&key);
+    fn remove(&mut self, len: u64, key: Key) {
+        self.class(len).remove(&key);
         self.0.retain(|(_, class)| !class.is_empty());
-        known.map(|known| Arc::clone(&known.region.memory))
     }
 
     /// A region with the permission that has all addresses from `at` to `end`; without such a
@@ -231,15 +211,15 @@ impl Translation {
         self.contexts.entry(context).or_default().add(key, region);
     }
 
-    /// Forgets a region. Gives back whose memory it was.
-    pub(crate) fn remove(&mut self, number: u32) -> Option<Arc<dyn ClientMemory>> {
-        let (context, len, key) = self.places.remove(&number)?;
-        let regions = self.contexts.get_mut(&context)?;
-        let removed = regions.remove(len, key);
-        if regions.0.is_empty() {
-            self.contexts.remove(&context);
+    pub(crate) fn remove(&mut self, number: u32) {
+        if let Some((context, len, key)) = self.places.remove(&number)
+            && let Some(regions) = self.contexts.get_mut(&context)
+        {
+            regions.remove(len, key);
+            if regions.0.is_empty() {
+                self.contexts.remove(&context);
+            }
         }
-        removed
     }
 
     /// The memory behind addresses, which regions have to cover without a gap. No bytes need no

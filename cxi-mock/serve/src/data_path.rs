@@ -6,7 +6,6 @@
 
 use std::io;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -28,98 +27,19 @@ const PARKED: Duration = Duration::from_secs(60);
 /// A tick of the fabric's time: after two seconds a NIC gives up what is not answered.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Looks at whether a thread waits for a process.
-const WATCH: Duration = Duration::from_millis(20);
-
 /// Starts the threads of a server's NICs.
 pub(crate) fn start(server: &Arc<Server>, home: &Arc<Home>) -> io::Result<()> {
     for function in server.functions.iter().filter(|it| it.vf.is_none()) {
-        let runner = Runner {
-            server: Arc::clone(server),
-            home: Arc::clone(home),
-            nic: Arc::clone(&function.nic),
-            number: function.number,
-            runs: Arc::default(),
-        };
-        runner.start(0)?;
+        let (server, home) = (Arc::clone(server), Arc::clone(home));
+        let nic = Arc::clone(&function.nic);
+        thread::Builder::new()
+            .name(format!("nic{}", function.number))
+            .spawn(move || {
+                let _ = home.enter();
+                run(&server, &nic);
+            })?;
     }
     Ok(())
-}
-
-/// What runs a NIC: a thread, and another one that takes its place when it waits for memory of a
-/// process that does not answer.
-#[derive(Clone)]
-struct Runner {
-    server: Arc<Server>,
-    home: Arc<Home>,
-    nic: Arc<Nic>,
-    number: u16,
-    /// Which of the threads runs the NIC.
-    runs: Arc<AtomicU64>,
-}
-
-impl Runner {
-    /// Starts a thread that runs the NIC, and one that watches it.
-    fn start(&self, thread: u64) -> io::Result<()> {
-        let spawn = |name: &str, run: fn(&Self, u64)| {
-            let runner = self.clone();
-            thread::Builder::new()
-                .name(format!("{name}{}", self.number))
-                .spawn(move || {
-                    let _ = runner.home.enter();
-                    run(&runner, thread);
-                })
-                .map(drop)
-        };
-        spawn("nic", Self::run)?;
-        spawn("watch", Self::watch)
-    }
-
-    fn watch(&self, thread: u64) {
-        while !self.server.has_ended() {
-            self.nic.wait_while_idle();
-            let access = self.nic.access_under_way();
-            thread::sleep(WATCH);
-            if access.is_some() && access == self.nic.access_under_way() {
-                self.runs.store(thread + 1, Ordering::Relaxed);
-                // Without one, the NIC goes on when the process answers or has ended.
-                if self.start(thread + 1).is_ok() {
-                    return;
-                }
-                self.runs.store(thread, Ordering::Relaxed);
-            }
-        }
-    }
-
-    fn run(&self, thread: u64) {
-        let (server, nic) = (&self.server, &self.nic);
-        let mut idle = 0_u32;
-        let mut pause = PAUSE.0;
-        while !server.has_ended() && self.runs.load(Ordering::Relaxed) == thread {
-            if nic.step() {
-                (idle, pause) = (0, PAUSE.0);
-                server.wake_all();
-                continue;
-            }
-            idle = idle.saturating_add(1);
-            if idle < SPIN && nic.is_polled() {
-                std::hint::spin_loop();
-            } else if idle < YIELD && nic.is_polled() {
-                thread::yield_now();
-            } else {
-                // Events that commands of the control plane have caused.
-                server.wake_all();
-                if nic.wait_for_work(PARKED) {
-                    (idle, pause) = (0, PAUSE.0);
-                } else if nic.tend_doorbells() {
-                    thread::sleep(LOOK);
-                } else {
-                    thread::sleep(pause);
-                    pause = PAUSE.1.min(pause * 2);
-                }
-            }
-        }
-    }
 }
 
 /// Starts the thread that lets the time of a fabric pass while an answer may be lost.
@@ -141,4 +61,33 @@ pub(crate) fn start_clock(clock: Clock) -> io::Result<()> {
             }
         })?;
     Ok(())
+}
+
+fn run(server: &Server, nic: &Nic) {
+    let mut idle = 0_u32;
+    let mut pause = PAUSE.0;
+    while !server.has_ended() {
+        if nic.step() {
+            (idle, pause) = (0, PAUSE.0);
+            server.wake_all();
+            continue;
+        }
+        idle = idle.saturating_add(1);
+        if idle < SPIN && nic.is_polled() {
+            std::hint::spin_loop();
+        } else if idle < YIELD && nic.is_polled() {
+            thread::yield_now();
+        } else {
+            // Events that commands of the control plane have caused.
+            server.wake_all();
+            if nic.wait_for_work(PARKED) {
+                (idle, pause) = (0, PAUSE.0);
+            } else if nic.tend_doorbells() {
+                thread::sleep(LOOK);
+            } else {
+                thread::sleep(pause);
+                pause = PAUSE.1.min(pause * 2);
+            }
+        }
+    }
 }

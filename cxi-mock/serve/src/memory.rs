@@ -31,10 +31,7 @@ type Program = (Pid, [u8; 16]);
 /// descriptor of `/proc/PID/mem` belongs to the address space instead: when that is gone, it reads
 /// and writes nothing.
 #[derive(Debug)]
-pub(crate) struct ProcessMemory {
-    file: Option<File>,
-    owner: u32,
-}
+pub(crate) struct ProcessMemory(Option<File>);
 
 /// What is in use: one object for each program, as the order of what goes there is the object's.
 static IN_USE: Mutex<BTreeMap<Program, Weak<ProcessMemory>>> = Mutex::new(BTreeMap::new());
@@ -43,9 +40,8 @@ impl ProcessMemory {
     /// The memory of a thread that waits for an answer, so that its process cannot execute another
     /// program meanwhile.
     pub(crate) fn of(thread: Pid) -> Arc<Self> {
-        let owner = procfs::user_of(thread).unwrap_or_default();
         let Some(program) = program_of(thread) else {
-            return Arc::new(Self { file: None, owner });
+            return Arc::new(Self(None));
         };
         let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = in_use.get(&program).and_then(Weak::upgrade) {
@@ -53,15 +49,14 @@ impl ProcessMemory {
         }
         let mut options = File::options();
         let file = options.read(true).write(true);
-        let file = file.open(format!("/proc/{thread}/mem")).ok();
-        let memory = Arc::new(Self { file, owner });
+        let memory = Arc::new(Self(file.open(format!("/proc/{thread}/mem")).ok()));
         in_use.retain(|_, memory| memory.strong_count() > 0);
         in_use.insert(program, Arc::downgrade(&memory));
         memory
     }
 
     fn file(&self) -> Result<&File, MemoryFault> {
-        self.file.as_ref().ok_or(MemoryFault)
+        self.0.as_ref().ok_or(MemoryFault)
     }
 }
 
@@ -81,10 +76,6 @@ fn program_of(thread: Pid) -> Option<Program> {
 }
 
 impl ClientMemory for ProcessMemory {
-    fn owner(&self) -> Option<u32> {
-        Some(self.owner)
-    }
-
     fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
         self.file()?
             .read_exact_at(into, va)

@@ -10,11 +10,10 @@ mod window_memory;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use cxi_engine::{ClientMemory, CounterDoorbell, Dma, Effect, Engine, Release, Settings};
+use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
 pub(crate) use memory::OwnMemory;
 pub(crate) use pages::{Commands, EventPage, NOT_RUNG};
@@ -46,10 +45,6 @@ pub(crate) const fn rendezvous_index(pid_bits: u32) -> u32 {
 
 /// Pieces of work that the engine is held for: a command of the control plane waits no longer.
 const TURN: usize = 64;
-/// How long memory that is taken from the NIC is waited for: many times what an access takes.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The same for the commands of queues that are freed, as closing files wait for one another.
-const FINISH: Duration = Duration::from_millis(100);
 /// The first chip of the second generation, as device information has it.
 const CASSINI_2: u32 = 32;
 
@@ -59,29 +54,6 @@ pub(crate) struct DataPath {
     state: Mutex<State>,
     /// There may be something to look at.
     busy: Condvar,
-    /// Accesses to memory of processes have ended.
-    accessed: Condvar,
-    /// The access that [`step`](Self::step) executes, or 0.
-    under_way: AtomicU64,
-}
-
-/// Whose memory a thread accesses: one that must not wait for a process leaves it to others.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Reach {
-    Nobody,
-    /// Processes of a user, who may stop them in any case.
-    User(u32),
-    Everybody,
-}
-
-impl Reach {
-    fn has(self, memory: &dyn ClientMemory) -> bool {
-        match self {
-            Self::Nobody => false,
-            Self::User(user) => memory.owner() == Some(user),
-            Self::Everybody => true,
-        }
-    }
 }
 
 #[derive(Debug)]
@@ -96,10 +68,6 @@ pub(crate) struct State {
     gates: BTreeMap<u32, Gate>,
     /// A thread waits for work.
     asleep: bool,
-    /// Threads that wait for accesses to end.
-    settling: u32,
-    /// What closed files have left, and since when.
-    left: Vec<(Instant, Release)>,
 }
 
 impl DataPath {
@@ -124,14 +92,10 @@ impl DataPath {
             polled: BTreeSet::new(),
             gates: BTreeMap::new(),
             asleep: false,
-            settling: 0,
-            left: Vec::new(),
         };
         let path = Arc::new(Self {
             state: Mutex::new(state),
             busy: Condvar::new(),
-            accessed: Condvar::new(),
-            under_way: AtomicU64::new(0),
         });
         path.state().show_link();
         wire.add(&path);
@@ -194,13 +158,13 @@ impl DataPath {
         let mut state = self.lock();
         state.poll_doorbells(true);
         state.engine.poll();
-        self.run_step(state, Reach::Everybody)
+        Self::run_step(state)
     }
 
     /// The same after a doorbell that was trapped, whose wake-ups the caller takes. What else is
-    /// left is for the thread that waits for work, as is access to memory out of reach.
-    pub(crate) fn run(&self, reach: Reach) {
-        self.run_step(self.state(), reach);
+    /// left is for the thread that waits for work.
+    pub(crate) fn run(&self) {
+        Self::run_step(self.state());
         let mut state = self.lock();
         if state.asleep && state.has_steps() {
             self.wake(&mut state);
@@ -247,143 +211,21 @@ impl DataPath {
         true
     }
 
-    fn run_step<'a>(&'a self, state: MutexGuard<'a, State>, reach: Reach) -> bool {
-        let (state, mut worked) = self.run_locked(state, reach);
+    fn run_step(mut state: MutexGuard<'_, State>) -> bool {
+        let mut worked = state.run_batch();
         let wire = Arc::clone(&state.wire);
         let waits = state.engine.awaits_answers() || wire.fabric().needs_time();
         drop(state);
         if waits {
             wire.expect_answers();
         }
-        // Threads that watch over a NIC's accesses look at those of this NIC alone.
-        worked |= wire.run(match reach {
-            Reach::Everybody => Reach::Nobody,
-            reach => reach,
-        });
+        worked |= wire.run();
         worked
     }
 
     /// Does some of the pending work.
-    fn run_batch(&self, reach: Reach) -> bool {
-        self.run_locked(self.state(), reach).1
-    }
-
-    fn run_locked<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        reach: Reach,
-    ) -> (MutexGuard<'a, State>, bool) {
-        let mut steps = 0;
-        while steps < TURN {
-            // Before steps, so that what has begun ends first.
-            if let Some(dma) = state.engine.take_dma(|memory| reach.has(memory)) {
-                drop(state);
-                state = self.access(dma, reach);
-            } else if !state.engine.step() {
-                break;
-            }
-            steps += 1;
-        }
-        (state, steps > 0)
-    }
-
-    /// Executes an access, without the lock as it may block.
-    fn access(&self, mut dma: Dma, reach: Reach) -> MutexGuard<'_, State> {
-        let number = dma.number();
-        let is_watched = matches!(reach, Reach::Everybody);
-        if is_watched {
-            self.under_way.store(number, Ordering::Relaxed);
-        }
-        dma.run();
-        if is_watched {
-            // Otherwise another thread has taken this one's place.
-            let relaxed = Ordering::Relaxed;
-            let _ = self.under_way.compare_exchange(number, 0, relaxed, relaxed);
-        }
-        let mut state = self.state();
-        state.engine.complete_dma(dma);
-        if state.settling > 0 {
-            self.accessed.notify_all();
-        }
-        state
-    }
-
-    /// The number of the access to a process's memory that [`step`](Self::step) executes.
-    pub(crate) fn access_under_way(&self) -> Option<u64> {
-        Some(self.under_way.load(Ordering::Relaxed)).filter(|number| *number != 0)
-    }
-
-    /// Waits while the thread that waits for work has none.
-    pub(crate) fn wait_while_asleep(&self) {
-        let state = self.lock();
-        let waited = self.busy.wait_while(state, |state| state.asleep);
-        drop(waited.unwrap_or_else(PoisonError::into_inner));
-    }
-
-    /// Waits until memory that was taken from the NIC is accessed no longer. A process that does
-    /// not answer by then gets no more accesses.
-    pub(crate) fn settle(&self, releases: &[Release]) {
-        let end = Instant::now() + PATIENCE;
-        for release in releases {
-            let mut state = self.wait_until(end, |engine| engine.is_settled(release));
-            state.engine.abandon(release);
-            self.wake(&mut state);
-        }
-    }
-
-    /// Executes what was rung on queues, as far as memory answers in time.
-    pub(crate) fn finish_queues(&self, ids: &[u32]) {
-        let end = Instant::now() + FINISH;
-        for number in ids.iter().filter_map(|id| u16::try_from(*id).ok()) {
-            drop(self.wait_until(end, |engine| {
-                engine.finish_queue(number) || !engine.has_accesses()
-            }));
-        }
-    }
-
-    /// Lets accesses to memory end that files have left which were closed.
-    pub(crate) fn leave_releases(&self) {
-        let mut state = self.lock();
-        let now = Instant::now();
-        let releases = state.engine.take_releases();
-        let left = releases.into_iter().map(|release| (now, release));
-        state.left.extend(left);
-    }
-
-    /// Gives up accesses that closed files have left, if their processes do not answer.
-    pub(crate) fn abandon_left(&self) {
-        let mut state = self.lock();
-        let State { engine, left, .. } = &mut *state;
-        left.retain(|(since, release)| {
-            let waits = !engine.is_settled(release) && since.elapsed() < PATIENCE;
-            if !waits {
-                engine.abandon(release);
-            }
-            waits
-        });
-        if state.has_steps() {
-            self.wake(&mut state);
-        }
-    }
-
-    /// Waits for accesses to end until something is the case, but not beyond a time.
-    fn wait_until(
-        &self,
-        end: Instant,
-        mut ready: impl FnMut(&mut Engine) -> bool,
-    ) -> MutexGuard<'_, State> {
-        let mut state = self.lock();
-        while !ready(&mut state.engine)
-            && let Some(left) = end.checked_duration_since(Instant::now())
-        {
-            // It executes them.
-            self.wake(&mut state);
-            state.settling += 1;
-            let waited = self.accessed.wait_timeout(state, left);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
-            state.settling -= 1;
-        }
-        state
+    fn run_batch(&self) -> bool {
+        self.state().run_batch()
     }
 
     /// The address of the NIC.
@@ -403,7 +245,7 @@ impl DataPath {
         if waits {
             state.asleep = true;
             let waited = self.busy.wait_timeout(state, most);
-            waited.unwrap_or_else(PoisonError::into_inner).0.asleep = false;
+            drop(waited.unwrap_or_else(PoisonError::into_inner));
         }
         waits
     }
@@ -435,8 +277,15 @@ impl State {
         !self.polled.is_empty()
             || self.has_open()
             || self.engine.has_work()
-            || self.engine.has_dma()
             || self.engine.awaits_registers()
+    }
+
+    fn run_batch(&mut self) -> bool {
+        let mut steps = 0;
+        while steps < TURN && self.engine.step() {
+            steps += 1;
+        }
+        steps > 0
     }
 
     /// Tells the fabric whether the NIC has a link.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cxi_engine::Fabric;
 
-use super::{DataPath, Reach};
+use super::DataPath;
 
 /// A fabric and the NICs on it.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Wire {
     }
 
     /// Lets NICs that have packets take them. Returns whether any did.
-    pub(super) fn run(&self, reach: Reach) -> bool {
+    pub(super) fn run(&self) -> bool {
         let mut worked = false;
         loop {
             let waiting = self.fabric.waiting();
@@ -50,7 +50,7 @@ impl Wire {
             let ends = self.ends();
             let addressed = ends.iter().filter(|end| waiting.contains(&end.nid()));
             let serve = |any, end: &Arc<DataPath>| {
-                let served = end.run_batch(reach);
+                let served = end.run_batch();
                 end.leave_rest();
                 served | any
             };
@@ -65,9 +65,9 @@ impl Wire {
     pub(crate) fn tick(&self) {
         self.fabric.tick();
         for end in self.ends() {
-            end.run_batch(Reach::Nobody);
+            end.run_batch();
         }
-        self.run(Reach::Nobody);
+        self.run();
         for end in self.ends() {
             end.leave_rest();
         }

@@ -185,10 +185,8 @@ impl Nic {
     }
 
     /// Runs the cleanup of freed LNIs whose queues were busy, which a driver does every second
-    /// while there are any, and gives up memory of processes that were closed a second ago and do
-    /// not answer. Returns whether the cleanup was scheduled.
+    /// while there are any. Returns whether it was scheduled.
     pub fn tick(&self) -> bool {
-        self.data_path.abandon_left();
         self.device().tick()
     }
 
@@ -318,19 +316,6 @@ impl Nic {
     /// all other work.
     pub fn tend_doorbells(&self) -> bool {
         self.data_path.tend_doorbells()
-    }
-
-    /// The number of the access to the memory of a process that [`step`](Self::step) executes at the
-    /// moment. If it is the same for long, the process does not answer, and another thread should
-    /// call [`step`](Self::step).
-    #[must_use]
-    pub fn access_under_way(&self) -> Option<u64> {
-        self.data_path.access_under_way()
-    }
-
-    /// Waits while a thread is in [`wait_for_work`](Self::wait_for_work).
-    pub fn wait_while_idle(&self) {
-        self.data_path.wait_while_asleep();
     }
 
     /// Whether there are queues or counters whose doorbells only [`step`](Self::step) sees.

@@ -86,12 +86,6 @@ pub(crate) fn write(
     let process = handed_over(command, memory);
     let mut device = nic.device();
     let (opcode, handler) = admit(&device.rules, command)?;
-    if handler.effect == Effect::Frees(Object::CommandQueue) {
-        let id = u32::read_from_prefix(&command[4..]).map_or(0, |(id, _)| id);
-        drop(device);
-        nic.data_path.finish_queues(&[id]);
-        device = nic.device();
-    }
     let is_virtual = device.files.is_virtual(file);
     let kernel;
     let mut credentials = caller;
@@ -142,14 +136,7 @@ pub(crate) fn write(
         device.roll_back(before);
         return Err(errno);
     }
-    let takes_memory = process.is_some() || matches!(handler.effect, Effect::Frees(_));
-    let releases = if takes_memory {
-        nic.data_path.state().engine.take_releases()
-    } else {
-        Vec::new()
-    };
     drop(device);
-    nic.data_path.settle(&releases);
     if let Err(errno) = answer.deliver(memory) {
         nic.device().undo(opcode, file, &answer, errno)?;
     }
@@ -223,11 +210,6 @@ impl Device {
         }
     }
 
-    /// The command queues of a file.
-    pub(crate) fn queues_of(&self, file: u32) -> Vec<u32> {
-        self.cqs.of_file(file)
-    }
-
     /// Closes a file: everything that it holds goes, users before what they use, so that nothing is
     /// found in use.
     pub(crate) fn close(&mut self, id: u32) {
@@ -261,7 +243,6 @@ impl Device {
             }
         }
         self.data_path.forget_doorbells(id);
-        self.data_path.leave_releases();
         self.files.remove(id);
     }
 }
