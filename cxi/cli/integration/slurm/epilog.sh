@@ -15,7 +15,7 @@ code=0
 case $code in
 0 | 8) ;; # all gone, or there was none
 *)
-    why="slingshot: $(printf '%s\n' "$why" | sed -e '/^Waiting: /d' -e '/^warning: /d' -e q)"
+    why="slingshot: $(printf '%s\n' "$why" | sed -e '/^info: /d' -e '/^warning: /d' -e q)"
     "$scontrol" update "NodeName=$SLURMD_NODENAME" State=DRAIN "Reason=$why" || true
     exit "$code"
     ;;
