@@ -104,7 +104,8 @@ fn ssh_starts_programs_on_other_nodes() {
         touch $TMPDIR/mine; ssh n2 'ls $TMPDIR; test $TMPDIR -ef '$TMPDIR || echo another
         cxi-mock rsh n2 hostname
         ssh n2 ssh n1 hostname
-        ssh n9 true || echo $?";
+        ssh n9 true || echo $?
+        ssh ../../n9 true || echo $?; ls $CXI_MOCK_DIR/tmp";
     let output = mpi(&["--nodes", "2"], script);
     let expected = [
         "n2 on n2", "7", "through", "left", "/usr", "value", "137", "another", "n2", "n1", "255",
@@ -133,6 +134,7 @@ fn what_ssh_started_ends_with_it() {
     cluster.order(&["--node", "n2", "kill"]);
     assert_eq!(lost.wait().expect("it ends").code(), Some(255));
     let alone = server(["rsh", "n2", "true"])
+        "255", "n1", "n2",
         .env_remove("CXI_MOCK_DIR")
         .run();
     assert!(errors(&alone).contains("CXI_MOCK_DIR is not set"));

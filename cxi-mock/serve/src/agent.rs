@@ -53,21 +53,10 @@ pub(crate) fn ssh(words: &[OsString]) -> Result<u8, ServeError> {
 }
 
 fn run(words: &[OsString]) -> Result<u8, ServeError> {
-    let (mut words, mut without_input) = (words.iter(), false);
-    let host = loop {
-        let word = words.next().and_then(|word| word.to_str()).ok_or_else(|| {
-            ServeError::Input("no node: expected a host, such as n2, and a command".to_owned())
-        })?;
-        let Some(letters) = word.strip_prefix('-') else {
-            break word.rsplit('@').next().unwrap_or(word);
-        };
-        without_input |= letters.contains('n');
-        // A value may be attached to its letter.
-        if letters.len() == 1 && WITH_VALUE.contains(letters) {
-            words.next();
-        }
-    };
-    let command: Vec<&OsStr> = words.map(OsString::as_os_str).collect();
+    let (host, words, without_input) = parse(words).ok_or_else(|| {
+        ServeError::Input("no node: expected a host, such as n2, and a command".to_owned())
+    })?;
+    let command: Vec<&OsStr> = words.iter().map(OsString::as_os_str).collect();
     let program = if command.is_empty() {
         vec!["sh".into()]
     } else {
@@ -79,6 +68,8 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
             "{DIR_VARIABLE} is not set: run this on a node of a cluster that has a --dir"
         ))
     })?;
+    // Asks for the node first: nothing is made for one that does not exist.
+    let stream = UnixStream::from(Connection::open(dir.as_ref())?.shell(host)?);
     let own = [
         (NODE_VARIABLE, host.into()),
         ("TMPDIR", temporary(dir.as_ref(), host)?),
@@ -92,7 +83,6 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
         directory: env::current_dir().unwrap_or_else(|_| "/".into()),
     };
     let what = || format!("start a program on {host}");
-    let stream = UnixStream::from(Connection::open(dir.as_ref())?.shell(host)?);
     let nothing = File::open("/dev/null").doing(what)?;
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let stdin = if without_input {
@@ -111,6 +101,28 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
         }
         // The node is gone.
         Err(_) => Ok(EXIT_LOST),
+    }
+}
+
+/// The host, the command, and whether the command has no input.
+fn parse(words: &[OsString]) -> Option<(&str, &[OsString], bool)> {
+    let (mut words, mut without_input) = (words.iter(), false);
+    loop {
+        let word = words.next()?.to_str()?;
+        let Some(letters) = word.strip_prefix('-') else {
+            let host = word.rsplit('@').next().unwrap_or(word);
+            return Some((host, words.as_slice(), without_input));
+        };
+        for (at, letter) in letters.char_indices() {
+            without_input |= letter == 'n';
+            if WITH_VALUE.contains(letter) {
+                // Its value is the rest of the word, or the next word if there is no rest.
+                if at + letter.len_utf8() == letters.len() {
+                    words.next();
+                }
+                break;
+            }
+        }
     }
 }
 
@@ -214,4 +226,34 @@ fn give_up_mounting() -> io::Result<()> {
     let mut sets = capabilities(None)?;
     sets.inheritable -= CapabilitySet::SYS_ADMIN;
     Ok(set_capabilities(None, sets)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_have_values_as_in_ssh() {
+        for (line, expected) in [
+            ("n2", Some(("n2", "", false))),
+            ("me@n2 cat -n", Some(("n2", "cat -n", false))),
+            ("-n n2 cat", Some(("n2", "cat", true))),
+            ("-xn n2 cat", Some(("n2", "cat", true))),
+            ("-np 22 n2 cat", Some(("n2", "cat", true))),
+            ("-xp 22 n2 cat", Some(("n2", "cat", false))),
+            ("-p22 -l ann n2 cat", Some(("n2", "cat", false))),
+            ("-lann n2", Some(("n2", "", false))),
+            ("-oStrictHostKeyChecking=no n2", Some(("n2", "", false))),
+            ("-o StrictHostKeyChecking=no n2", Some(("n2", "", false))),
+            ("-np 22", None),
+            ("", None),
+        ] {
+            let words: Vec<OsString> = line.split_whitespace().map(OsString::from).collect();
+            let parsed = parse(&words).map(|(host, command, without_input)| {
+                (host, command.join(OsStr::new(" ")), without_input)
+            });
+            let expected = expected.map(|(host, command, no)| (host, command.into(), no));
+            assert_eq!(parsed, expected, "{line}");
+        }
+    }
 }
