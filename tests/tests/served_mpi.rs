@@ -51,10 +51,35 @@ fn what_the_user_has_set_stays() {
 }
 
 #[test]
+fn a_job_leaves_nothing_and_the_users_files_alone() {
+    need_node!();
+    let directory = Directory::new();
+    let (dir, state) = (directory.join("."), directory.join("state.json"));
+    let hosts = directory.write("hosts", "the user's");
+    let script = format!("grep -q 1025 {state}; dirname $HYDRA_HOST_FILE; cat $HYDRA_HOST_FILE");
+    let output = mpi(&["--dir", &dir, "--state", &state], &script);
+    let text = printed(&output);
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines[1..], ["n1", "n2"]);
+    assert!(!fs::exists(lines[0]).unwrap(), "{} is left", lines[0]);
+    assert_eq!(fs::read_to_string(hosts).unwrap(), "the user's");
+    assert!(!fs::exists(directory.join("bin")).unwrap());
+    assert!(!fs::read_to_string(state).unwrap().contains("1025"));
+}
+
+#[test]
+fn a_job_has_what_hardware_collectives_need() {
+    need_node!();
+    let output = mpi(&["--fabric-manager"], "echo $FI_CXI_COLL_JOB_ID");
+    assert_eq!(printed(&output).trim(), "mock-1");
+}
+
+#[test]
 fn it_ends_with_what_has_moved() {
     need_node!(node::windows());
     let script = "nid() { ssh $1 $CLIENT nid cxi1; }; one=$(nid n1); two=$(nid n2); \
-                  ssh n2 $CLIENT exchange cxi1 4 $one 3 50 & $CLIENT exchange cxi1 3 $two 4 50; wait";
+                  ssh n2 $CLIENT exchange cxi1 4 $one 3 50 & $CLIENT exchange cxi1 3 $two 4 50; wait; \
+                  cxi-mock ctl --node n2 kill";
     let open = ["--set", "disable_default_svc=0", "--nics", "2"];
     let output = mpi(&open, script);
     assert_eq!(printed(&output), "ok\nok");
@@ -109,6 +134,7 @@ fn ssh_starts_programs_on_other_nodes() {
     let output = mpi(&["--nodes", "2"], script);
     let expected = [
         "n2 on n2", "7", "through", "left", "/usr", "value", "137", "another", "n2", "n1", "255",
+        "255", "n1", "n2",
     ];
     assert_eq!(printed(&output).lines().collect::<Vec<_>>(), expected);
     assert!(errors(&output).contains("no node n9: expected n1 to n2"));
@@ -134,7 +160,6 @@ fn what_ssh_started_ends_with_it() {
     cluster.order(&["--node", "n2", "kill"]);
     assert_eq!(lost.wait().expect("it ends").code(), Some(255));
     let alone = server(["rsh", "n2", "true"])
-        "255", "n1", "n2",
         .env_remove("CXI_MOCK_DIR")
         .run();
     assert!(errors(&alone).contains("CXI_MOCK_DIR is not set"));

@@ -2,15 +2,17 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, DirBuilder};
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args;
 use cxi::Vni;
-use cxi_job::{JobRequest, Node};
+use cxi_job::{Filter, Grant, JobRequest, Node, ReleaseOptions};
 use cxi_mock::Credentials;
 use nix::unistd::geteuid;
 
@@ -25,6 +27,9 @@ use crate::traffic::Moved;
 
 /// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
 const VNIS: [u16; 2] = [1024, 1025];
+/// How long the job's services may be in use after its programs were killed: files of a dead process
+/// are closed a little later.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// Where libraries are, besides what the environment says.
 const LIBRARIES: [&str; 5] = [
     "/usr/local/lib",
@@ -63,24 +68,23 @@ impl MpiArguments {
     pub(crate) fn run(self) -> Result<u8, ServeError> {
         let signals = Signals::take()?;
         launch::adopt_orphans()?;
-        let own = env::temp_dir().join(format!("cxi-mock-{}", process::id()));
-        let dir = self.dir.clone().unwrap_or_else(|| own.clone());
-        let control = Control::open(&dir)?;
-        let _removed = self.dir.is_none().then(|| Temporary(own));
+        let own = Temporary::new()?;
+        let control = Control::open(self.dir.as_deref().unwrap_or(&own.0))?;
         let in_nodes = control.variable();
-        let dir = PathBuf::from(&in_nodes.1);
+        let temporary = agent::temporary(in_nodes.1.as_ref(), "n1")?;
         let cluster = Cluster::start(&self.options)?;
         let nodes = cluster.nodes_up();
         let mut variables = vec![
             in_nodes,
             (NODE_VARIABLE.to_owned(), "n1".into()),
-            ("TMPDIR".to_owned(), agent::temporary(&dir, "n1")?),
+            ("TMPDIR".to_owned(), temporary),
         ];
-        variables.extend(cluster.allocate_job()?);
-        variables.extend(launchers(&dir, &nodes)?);
+        let mut job = Allocated(Vec::new());
+        variables.extend(cluster.allocate_job(&mut job)?);
+        variables.extend(launchers(&own.0, &nodes)?);
         let mut program = self.program.program.clone();
         let launcher = program.first().and_then(|name| find(name));
-        variables.extend(libraries(&dir, launcher.as_deref())?);
+        variables.extend(libraries(&own.0, launcher.as_deref())?);
         if self.label {
             label(&mut program, launcher.as_deref())?;
         }
@@ -90,11 +94,20 @@ impl MpiArguments {
                 "sh".into(),
                 "-c".into(),
                 LAUNCH.into(),
-                dir.into_os_string(),
+                own.0.clone().into_os_string(),
             ],
         );
         let place = cluster.namespaces(Some("n1")).map_err(ServeError::Input)?;
         let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
+        let collectives = cluster.start_job().unwrap_or_else(|error| {
+            say(format_args!(
+                "the programs run without hardware collectives: {error}"
+            ));
+            None
+        });
+        let of_collectives = collectives.iter().flat_map(|job| job.variables());
+        let of_collectives = of_collectives.cloned();
+        variables.extend(of_collectives.map(|(name, value)| (name, value.into())));
         let launch = Launch {
             program: &program,
             variables,
@@ -102,14 +115,31 @@ impl MpiArguments {
             label: None,
         };
         let status = launch::run(&[launch], &signals, None)?;
+        drop(job);
         cluster.end();
         cluster.say_what_moved();
         Ok(status)
     }
 }
 
-/// A directory that is removed in the end.
+/// A new directory, which is removed in the end.
 struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new() -> Result<Self, ServeError> {
+        let what = || "make a temporary directory".to_owned();
+        let (process, mut number) = (process::id(), 0_u32);
+        loop {
+            let path = env::temp_dir().join(format!("cxi-mock-{process}-{number}"));
+            let path = std::path::absolute(path).doing(what)?;
+            // Never one that exists: other users can foresee the name and put a link there.
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
+                made => return made.map(|()| Self(path)).doing(what),
+            }
+        }
+    }
+}
 
 impl Drop for Temporary {
     fn drop(&mut self) {
@@ -117,9 +147,25 @@ impl Drop for Temporary {
     }
 }
 
+/// What a job has on each node, until this is dropped, as in a scheduler's epilog. A `--state` would
+/// keep it for the next job.
+struct Allocated(Vec<(Node, Grant)>);
+
+impl Drop for Allocated {
+    fn drop(&mut self) {
+        for (node, grant) in &self.0 {
+            // NICs that are gone have lost their services.
+            let report = node.release(&Filter::for_grant(grant), &ReleaseOptions::until(PATIENCE));
+            for left in report.left() {
+                say(format_args!("{left}"));
+            }
+        }
+    }
+}
+
 impl Cluster {
     /// Does on every node what a scheduler's prolog does. Returns the job's environment, that of n1.
-    fn allocate_job(&self) -> Result<Vec<(String, OsString)>, ServeError> {
+    fn allocate_job(&self, job: &mut Allocated) -> Result<Vec<(String, OsString)>, ServeError> {
         let refused = |error: &dyn std::fmt::Display| ServeError::Input(format!("no job: {error}"));
         let vnis = VNIS.into_iter().filter_map(|vni| Vni::new(vni).ok());
         // Programs have this user's number on the nodes.
@@ -133,7 +179,9 @@ impl Cluster {
             let devices = node.devices(&Credentials::root());
             let node = Node::from_transports(devices.map_err(|error| refused(&error))?);
             let grant = node.allocate(&request).map_err(|error| refused(&error))?;
-            environment = grant.env().map_err(|error| refused(&error))?.vars();
+            let of_node = grant.env();
+            job.0.push((node, grant));
+            environment = of_node.map_err(|error| refused(&error))?.vars();
         }
         let environment = environment.into_iter();
         Ok(environment
@@ -160,8 +208,8 @@ impl Cluster {
         if nics.iter().all(|moved| moved.messages == 0) {
             say(format_args!(
                 "WARNING: no NIC was used, so nothing of Slingshot was tested. Processes on one \
-                 node use shared memory: take more --nodes. Else the library chose another network: \
-                 FI_LOG_LEVEL=info shows why"
+                 node use shared memory: use more --nodes. Otherwise, the library chose another \
+                 network: FI_LOG_LEVEL=info shows why"
             ));
         }
     }
