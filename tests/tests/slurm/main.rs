@@ -272,6 +272,10 @@ fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
     assert_eq!(tasks_with_1024(&environment), 2, "{environment}");
     let pid = fs::read_to_string(cluster.directory.join("pids/slurmctld")).unwrap();
     cluster.printed("kill", &["-9", pid.trim()]);
+    // Its port is free only then.
+    eventually("the first one has ended", || {
+        fs::read_link(format!("/proc/{}/exe", pid.trim())).is_err()
+    });
     cluster.start_daemon("slurmctld", &[]);
     eventually("the next one leads", || {
         epoch().is_ok_and(|epoch| epoch == "2\n")
