@@ -221,13 +221,13 @@ def alloc(file, command):
         run.run()
     };
     let first_long = "file = os.open('/dev/cxi0', os.O_RDWR)\n\
-                      print(alloc(file, long), alloc(file, short))\n\
+                      print(alloc(file, long), alloc(os.open('/dev/cxi0', os.O_RDWR), short))\n\
                       os.close(file)\n\
                       print(alloc(os.open('/dev/cxi0', os.O_RDWR), short))";
     for auto in [&[] as &[&str], &["--release", "auto"]] {
         let output = run(auto, first_long);
         assert_eq!(printed(&output), "ok Invalid argument\nok");
-        assert!(errors(&output).contains("the driver is main"), "{output:?}");
+        assert!(errors(&output).contains("different releases"), "{output:?}");
     }
     let fixed = run(
         &["--release", "shs-14.0.1"],
@@ -238,11 +238,20 @@ def alloc(file, command):
         errors(&fixed).contains("the driver is shs-14.0.1"),
         "{fixed:?}"
     );
-    // What tries both forms has understood the driver.
+    // What tries both forms has understood the driver, which stays.
     let both = "file = os.open('/dev/cxi0', 2); print(alloc(file, long), alloc(file, short))";
     let both = run(&["--release", "shs-13.0"], both);
     assert_eq!(printed(&both), "Invalid argument ok");
     assert!(!errors(&both).contains("different releases"), "{both:?}");
+    let short_first = "file = os.open('/dev/cxi0', 2)\n\
+                       no_service = struct.pack('=IIQ', 1, 77, at)\n\
+                       print(alloc(file, no_service), alloc(file, long), alloc(file, short))";
+    let short_first = run(&[], short_first);
+    assert_eq!(
+        printed(&short_first),
+        "Invalid argument Invalid argument ok"
+    );
+    assert_eq!(errors(&short_first), "");
     let unknown = server(["run", "--release", "shs-99", "--", "true"]).run();
     assert!(errors(&unknown).contains("main, or auto"), "{unknown:?}");
 }

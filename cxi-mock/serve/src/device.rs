@@ -1,7 +1,7 @@
 //! The character device: what `open`, `write` and `close` of `/dev/cxiN` do.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
 use std::time::Instant;
 
@@ -13,7 +13,7 @@ use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
 use super::addresses::RemoteBuffers;
 use super::credentials;
 use super::memory;
-use super::server::{Function, OpenFile, Server};
+use super::server::{Function, LNI_FORM_DIFFERS, LNI_FORM_FITS, OpenFile, Server};
 use super::trace::Noted;
 use super::windows::Backing;
 
@@ -72,7 +72,7 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
         function: function.number,
         inode,
         backing,
-        misunderstood: AtomicBool::new(false),
+        lni_forms: AtomicU8::new(0),
     }));
     match id {
         Some(id) => reply.opened_passthrough(handle, FLAGS, &id),
@@ -144,7 +144,8 @@ impl Call {
     }
 
     /// Under `--release auto` the driver is the one that the program's library is written for,
-    /// which the length of this command tells. Otherwise the file remembers that they differ.
+    /// which the length of this command tells. Otherwise the file remembers that they differ, unless
+    /// the program knows both forms, as with this project's libraries.
     fn settle_release(&self, server: &Server) {
         let nic = self.file.client.nic();
         let form = match self.command.len() {
@@ -152,9 +153,15 @@ impl Call {
             16 => LniForm::Short,
             _ => return,
         };
+        let knows_other = self.file.lni_forms.load(Ordering::Relaxed) == LNI_FORM_FITS;
         let fits = LniForm::for_release(nic.release()) == form
-            || (server.release_follows && nic.follow(form));
-        self.file.misunderstood.store(!fits, Ordering::Relaxed);
+            || (server.release_follows && !knows_other && nic.follow(form));
+        let seen = if fits {
+            LNI_FORM_FITS
+        } else {
+            LNI_FORM_DIFFERS
+        };
+        self.file.lni_forms.fetch_max(seen, Ordering::Relaxed);
     }
 
     /// A command that is too short for an opcode counts as one with an unused number.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fuser::{INodeNo, ReplyOpen};
@@ -102,14 +102,19 @@ pub(crate) struct OpenFile {
     pub(crate) inode: INodeNo,
     /// What programs map, if they can.
     pub(crate) backing: Option<Backing>,
-    /// Its last LNI_ALLOC was one of another release.
-    pub(crate) misunderstood: AtomicBool,
+    /// Whether an LNI_ALLOC was in the driver's form (`LNI_FORM_FITS`), or all were those of another
+    /// release (`LNI_FORM_DIFFERS`).
+    pub(crate) lni_forms: AtomicU8,
 }
+
+pub(crate) const LNI_FORM_DIFFERS: u8 = 1;
+/// More than the other: one success counts.
+pub(crate) const LNI_FORM_FITS: u8 = 2;
 
 impl Drop for OpenFile {
     /// Not at the command: this project's libraries try both forms.
     fn drop(&mut self) {
-        if self.misunderstood.load(Ordering::Relaxed) {
+        if self.lni_forms.load(Ordering::Relaxed) == LNI_FORM_DIFFERS {
             say(format_args!(
                 "a program's libcxi and the driver of cxi{} are of different releases (LNI_ALLOC \
                  has another length), so it got no LNI: the driver is {}; try --release auto",
