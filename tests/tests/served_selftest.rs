@@ -9,7 +9,7 @@ const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
 #[test]
 fn each_release_answers_as_expected_in_the_report_too() {
-    need_node!();
+    need_node!(node::windows());
     for release in DriverRelease::ALL {
         let directory = Directory::new();
         let report = directory.join("report");

@@ -270,6 +270,8 @@ fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
     });
     let environment = cluster.printed("srun", &["-N2", "-n2", "env"]);
     assert_eq!(tasks_with_1024(&environment), 2, "{environment}");
+    // Slurm itself may take minutes to hear the end of a job that it had not saved when it was killed.
+    eventually("the VNI is free", || cluster.free() == 2);
     let pid = fs::read_to_string(cluster.directory.join("pids/slurmctld")).unwrap();
     cluster.printed("kill", &["-9", pid.trim()]);
     // Its port is free only then.
@@ -280,8 +282,9 @@ fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
     eventually("the next one leads", || {
         epoch().is_ok_and(|epoch| epoch == "2\n")
     });
-    eventually("the VNI is free", || cluster.free() == 2);
-    cluster.printed("srun", &["-N1", "true"]);
+    let environment = cluster.printed("srun", &["-N1", "env"]);
+    assert!(environment.contains("SLINGSHOT_VNIS=102"), "{environment}");
+    eventually("its VNI is free", || cluster.free() == 2);
 }
 
 #[test]
