@@ -25,7 +25,7 @@ tests_as() {
 main_job() { counted cargo run --quiet --package cxi-demo; }
 
 # A response that the kernel side writes during write(2) must be seen by optimised code too.
-release_response() { cargo test --release --package cxi-tests --test response; }
+release_response() { cargo test --release --package cxi-ioctl --test response; }
 
 # libcxi.so.1 and libcxi_job.so.0 as a user installs them.
 c_library() {

@@ -3,13 +3,12 @@
 use std::io::IoSlice;
 use std::path::PathBuf;
 
-use cxi_tests::fuse_file;
 use fuser::BackgroundSession;
 use nix::sys::uio::{RemoteIoVec, process_vm_writev};
 use nix::unistd::Pid;
 use tempfile::TempDir;
 
-use crate::driver;
+use crate::{driver, fuse_file};
 
 const NAME: &str = "cxi0";
 

@@ -13,6 +13,9 @@
 
 mod driver;
 mod fuse;
+#[allow(unreachable_pub, reason = "another package shares it")]
+#[path = "../../../tests/src/fuse_file.rs"]
+mod fuse_file;
 mod pipe;
 
 use cxi_ioctl::abi::device::DevInfoGetCmd;
