@@ -191,14 +191,7 @@ fn all_nics_are_meant_unless_some_are_named() {
 
 #[test]
 fn every_release_has_services() {
-    for release in [
-        "shs-12.0",
-        "shs-13.0",
-        "shs-13.1",
-        "shs-14.0.0",
-        "shs-14.0.1",
-        "main",
-    ] {
+    for release in cxi::DriverRelease::ALL {
         let node = MockNode::new();
         let option = format!("--mock-release={release}");
         node.cxi(&[&option, "service", "create", "--uid=5", "--vni=77"])

@@ -3,15 +3,7 @@
 mod common;
 
 use common::{MockNode, Said, assert_contains, cxi};
-
-const RELEASES: [&str; 6] = [
-    "shs-12.0",
-    "shs-13.0",
-    "shs-13.1",
-    "shs-14.0.0",
-    "shs-14.0.1",
-    "main",
-];
+use cxi::DriverRelease;
 
 fn replay(path: &str) -> Said {
     cxi(&["selftest", "--replay", path])
@@ -20,7 +12,7 @@ fn replay(path: &str) -> Said {
 #[test]
 fn each_release_answers_as_its_mock() {
     let node = MockNode::new();
-    for release in RELEASES {
+    for release in DriverRelease::ALL.map(DriverRelease::name) {
         let path = node.write("report", "an older report");
         let mock = ["--mock", "--mock-nics=1", "--mock-release", release];
         let arguments = ["selftest", "--write", "--report", &path];

@@ -4,6 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
+use cxi_ioctl::DriverRelease;
+
 use crate::compiled::{Bench, can_map, can_serve, can_unshare, printed, served};
 use crate::need_bench;
 
@@ -49,14 +51,7 @@ fn a_service_is_refused_for_what_is_short() {
     if !can_serve() {
         return;
     }
-    for release in [
-        "shs-12.0",
-        "shs-13.0",
-        "shs-13.1",
-        "shs-14.0.0",
-        "shs-14.0.1",
-        "main",
-    ] {
+    for release in DriverRelease::ALL.map(DriverRelease::name) {
         assert_eq!(
             said(bench, release, "short"),
             "-28 cxi0: SVC_ALLOC: not enough TXQs: 900 requested, 124 available",

@@ -1,16 +1,9 @@
 //! A whole life on served nodes: one library, six drivers.
 
+use cxi_ioctl::DriverRelease;
+
 use crate::compiled::{can_map, can_serve, printed, served};
 use crate::need_bench;
-
-const RELEASES: [&str; 6] = [
-    "shs-12.0",
-    "shs-13.0",
-    "shs-13.1",
-    "shs-14.0.0",
-    "shs-14.0.1",
-    "main",
-];
 
 /// What is refused, on every driver: services that are not there, what is in use, an event queue
 /// that has no room for a resize; and the namespace of a service that has none.
@@ -38,8 +31,8 @@ fn one_library_lives_on_six_drivers() {
     }
     let driver = bench.compile("driver.c", &["-ldl"]).display().to_string();
     let library = bench.library.shared().display().to_string();
-    for release in RELEASES {
-        let run = ["--release", release, "--", &driver, &library, "live"];
+    for release in DriverRelease::ALL {
+        let run = ["--release", release.name(), "--", &driver, &library, "live"];
         let text = printed(&served(&run, &[]));
         let mut steps = 0;
         for (function, result) in text.lines().filter_map(|line| line.split_once(' ')) {
@@ -56,9 +49,6 @@ fn one_library_lives_on_six_drivers() {
         assert!(text.ends_with("\nend"), "{release}: {text}");
         assert_eq!(steps, STEPS, "{release}: {text}");
         let enabled = text.contains("cxil_svc_enable                    0");
-        assert_eq!(
-            enabled,
-            !release.starts_with("shs-12") && release != "shs-13.0"
-        );
+        assert_eq!(enabled, release >= DriverRelease::Shs13_1);
     }
 }
