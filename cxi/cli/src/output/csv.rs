@@ -6,7 +6,7 @@ use serde_json::Value;
 const SHOWN: [&str; 3] = ["services", "users", "orphans"];
 
 /// The list that a result consists of, one line each, after the names of the fields; those of nested
-/// objects are joined by dots. A result without a list is one line.
+/// objects are joined by dots. A result without a list is one line, an empty list is nothing.
 pub(super) fn rows(result: &Value) -> String {
     let members = result.as_object().into_iter().flatten();
     let lists = members.filter_map(|(name, value)| {
@@ -37,6 +37,8 @@ pub(super) fn rows(result: &Value) -> String {
         .map(|row| names.iter().map(|name| value(row, name)).collect());
     let lines = std::iter::once(heading).chain(rows);
     lines
+        // An empty list has no names either.
+        .filter(|_| !names.is_empty())
         .map(|cells: Vec<String>| cells.join(",") + "\n")
         .collect()
 }
@@ -87,9 +89,9 @@ mod tests {
                 "a.x,a.y,b\n1,\"1,2\",\n,,\"say \"\"hi\"\"\"\n",
             ),
             (json!({"job": "7", "vnis": [1024]}), "job,vnis\n7,1024\n"),
-            (json!({"list": []}), "\n"),
+            (json!({"list": []}), ""),
             (json!({"empty": [], "list": [{"a": 1}]}), "a\n1\n"),
-            (json!({"kept": [{"a": 1}], "orphans": []}), "\n"),
+            (json!({"kept": [{"a": 1}], "orphans": []}), ""),
             (
                 json!({"nics": [{"a": 1}], "services": [{"b": 2}]}),
                 "b\n2\n",
