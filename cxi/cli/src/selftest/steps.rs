@@ -1,6 +1,6 @@
 //! What `cxi selftest` asks without changing anything, and what was answered.
 
-use std::fmt::Display;
+use std::fmt::{Debug, Display};
 
 use cxi::driver::Answer;
 use cxi::{Device, Errno, ErrorKind, ServiceId};
@@ -54,6 +54,12 @@ impl Steps {
     /// An answer that is the site's own.
     pub(crate) fn note(&mut self, name: &str, answer: impl Display) {
         self.add(name, answer.to_string(), None, false);
+    }
+
+    /// As [`compare`](Self::compare), for a command about a service that does not exist.
+    fn of_none<T: Debug>(&mut self, command: &str, result: cxi::Result<T>) {
+        let said = answer(result.map(|value| format!("{value:?}")));
+        self.compare(&format!("{command} of no service"), said);
     }
 
     /// Takes what is expected from the steps of a mock; returns how many differ.
@@ -140,40 +146,13 @@ fn properties(device: &Device, steps: &mut Steps) -> cxi::Result<()> {
 /// Commands about a service that does not exist.
 fn refusals(device: &Device, steps: &mut Steps) -> cxi::Result<()> {
     let (services, none) = (device.services(), ServiceId::new(NO_SERVICE)?);
-    let debug = |value| format!("{value:?}");
-    for (name, said) in [
-        ("SVC_GET", answer(services.get(none))),
-        (
-            "SVC_RSRC_GET",
-            answer(services.usage(none).map(|usage| usage.tle_pool)),
-        ),
-        ("SVC_GET_LPR", answer(services.lnis_per_rgid(none))),
-        (
-            "SVC_GET_VNI_RANGE",
-            answer(
-                services
-                    .vni_range(none)
-                    .map(|range| range.map(|it| it.to_string()))
-                    .map(debug),
-            ),
-        ),
-        ("SVC_GET_EXCLUSIVE_CP", answer(services.exclusive_cp(none))),
-        (
-            "SVC_GET_NETNS",
-            answer(
-                services
-                    .netns(none)
-                    .map(|id| id.map(|id| id.to_string()))
-                    .map(debug),
-            ),
-        ),
-        (
-            "LNI_ALLOC",
-            answer(device.alloc_lni(none).map(|lni| lni.id())),
-        ),
-    ] {
-        steps.compare(&format!("{name} of no service"), said);
-    }
+    steps.of_none("SVC_GET", services.get(none));
+    steps.of_none("SVC_RSRC_GET", services.usage(none));
+    steps.of_none("SVC_GET_LPR", services.lnis_per_rgid(none));
+    steps.of_none("SVC_GET_VNI_RANGE", services.vni_range(none));
+    steps.of_none("SVC_GET_EXCLUSIVE_CP", services.exclusive_cp(none));
+    steps.of_none("SVC_GET_NETNS", services.netns(none));
+    steps.of_none("LNI_ALLOC", device.alloc_lni(none).map(|lni| lni.id()));
     Ok(())
 }
 
