@@ -162,15 +162,7 @@ impl From<FabricError> for Failure {
 
 impl From<ReserveError> for Failure {
     fn from(error: ReserveError) -> Self {
-        let exit = match error {
-            ReserveError::Count { .. }
-            | ReserveError::BlockSize { .. }
-            | ReserveError::UnknownTenant { .. } => Exit::BadInput,
-            ReserveError::Short(_) => Exit::NotEnough,
-            ReserveError::Draining { .. } => Exit::Busy,
-            _ => Exit::Failed,
-        };
-        let failure = Self::new(exit, error.to_string());
+        let failure = Self::new(error.code().into(), error.to_string());
         match error {
             ReserveError::Short(short) if short.draining > 0 => failure.hint(
                 "cxi vni show lists the draining jobs, and the nodes that have not confirmed.",
@@ -182,14 +174,7 @@ impl From<ReserveError> for Failure {
 
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
-        let exit = match error {
-            PoolError::UnknownJob { .. }
-            | PoolError::UnknownStep { .. }
-            | PoolError::NotStray { .. } => Exit::NotFound,
-            PoolError::Config(_) => Exit::BadInput,
-            _ => Exit::Failed,
-        };
-        let failure = Self::new(exit, error.to_string());
+        let failure = Self::new(error.code().into(), error.to_string());
         match error {
             PoolError::NotReleased { job } => failure.hint(format!(
                 "End its use first: cxi vni release {job} --nodes …"
