@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use cxi::Vni;
 use cxi_job::site::NetworkOptions;
-use cxi_job::{Filter, Grant, IdSet, JobRequest};
+use cxi_job::{Filter, Grant, JobRequest};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::{Gid, Pid, Uid, User, getegid, geteuid, initgroups, setgid, setgroups, setuid};
 use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGQUIT, SIGTERM};
@@ -22,6 +22,7 @@ use super::node::JobNode;
 use crate::exit::{Exit, Failure};
 use crate::options::Common;
 use crate::output::{Report, print_failures};
+use crate::service::found::unnamed_vni;
 
 /// How often to check on a program that was asked to end.
 const POLL: Duration = Duration::from_millis(10);
@@ -90,14 +91,9 @@ fn services_on(
 
 /// A VNI that no service of this node has.
 fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
-    let services = node.nics.services(|_, _| true);
-    let services = services?;
-    let mut used = IdSet::new();
-    for (_, service) in services {
-        used.extend(service.vnis().iter().map(Vni::get));
-    }
-    let unused = (1024..=u16::MAX).find(|vni| !used.contains(*vni));
-    unused.and_then(|vni| Vni::new(vni).ok()).ok_or_else(|| {
+    let found = node.nics.services(|_, _| true)?;
+    let services = found.iter().map(|(_, service)| service);
+    unnamed_vni(1024..=u16::MAX, services).ok_or_else(|| {
         Failure::new(
             Exit::NotEnough,
             "no VNI for the program: services of this node use all from 1024 on",

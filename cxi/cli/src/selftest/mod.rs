@@ -5,7 +5,6 @@ mod file;
 mod steps;
 mod write;
 
-use std::collections::BTreeSet;
 use std::env;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
@@ -27,6 +26,7 @@ use crate::files;
 use crate::node::{Node, reading};
 use crate::options::Common;
 use crate::output::{Report, nic_names};
+use crate::service::found::{all, unnamed_vni};
 use file::{Part, TestOfNic, Tested, Watched};
 use steps::{Steps, read};
 use write::{Own, write};
@@ -125,20 +125,9 @@ fn own(node: &Node, vni: Vni) -> Own {
 
 /// The highest VNI that no service names, on any of the NICs.
 fn free_vni(node: &Node) -> Result<Vni, Failure> {
-    let mut named = BTreeSet::new();
-    for device in node.devices() {
-        let services = device.services().list()?;
-        named.extend(
-            services
-                .iter()
-                .flat_map(|service| service.vnis().iter().collect::<Vec<_>>()),
-        );
-    }
-    let mut all = (1..=u16::MAX)
-        .rev()
-        .filter_map(|number| Vni::new(number).ok());
-    let free = all.find(|vni| !named.contains(vni));
-    free.ok_or_else(|| {
+    let found = all(node.devices())?;
+    let services = found.iter().map(|(_, found)| &found.service);
+    unnamed_vni((1..=u16::MAX).rev(), services).ok_or_else(|| {
         Failure::new(
             Exit::NotEnough,
             "services have all VNIs: name one with --vni",

@@ -1,6 +1,7 @@
 //! The services of NICs, and their description in words.
 
-use cxi::{Device, DeviceId, Member, Resource, Service, ServiceId, VniAccess};
+use cxi::{Device, DeviceId, Member, Resource, Service, ServiceId, Vni, VniAccess};
+use cxi_job::IdSet;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
@@ -60,6 +61,25 @@ pub(super) fn chosen(
     }
     found.retain(|(_, found)| ids.contains(&found.service.id()));
     Ok(found)
+}
+
+/// The VNIs that services name.
+pub(crate) fn named_vnis<'a>(services: impl IntoIterator<Item = &'a Service>) -> IdSet {
+    let mut named = IdSet::new();
+    for service in services {
+        named.extend(service.vnis().iter().map(Vni::get));
+    }
+    named
+}
+
+/// The first of these VNIs that no service names.
+pub(crate) fn unnamed_vni<'a>(
+    vnis: impl IntoIterator<Item = u16>,
+    services: impl IntoIterator<Item = &'a Service>,
+) -> Option<Vni> {
+    let named = named_vnis(services);
+    let mut free = vnis.into_iter().filter(|vni| !named.contains(*vni));
+    Vni::new(free.next()?).ok()
 }
 
 pub(super) fn no_service(id: ServiceId, devices: &[Device]) -> Failure {

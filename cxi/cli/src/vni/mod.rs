@@ -19,7 +19,7 @@ use crate::exit::{Exit, Failure};
 use crate::node::{reading, this_node};
 use crate::options::Common;
 use crate::output::{Columns, Report};
-use crate::service::found::all;
+use crate::service::found::{all, named_vnis};
 use cli::{ConfigArgs, VniArgs, VniCommand};
 use store::Store;
 
@@ -240,10 +240,8 @@ fn reconcile(
         Some(seen) => compare(store, &node, seen),
         // The NICs are queried first, so that the pool's state is newer than what they show.
         None => reading(common, |nics| {
-            let mut seen = IdSet::new();
-            for (_, listed) in all(nics.devices())? {
-                seen.extend(listed.service.vnis().iter().map(Vni::get));
-            }
+            let found = all(nics.devices())?;
+            let seen = named_vnis(found.iter().map(|(_, found)| &found.service));
             compare(store, &node, &seen)
         }),
     }
