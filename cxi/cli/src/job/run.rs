@@ -35,12 +35,12 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
     let uid = arguments.uid.unwrap_or_else(|| geteuid().as_raw());
     let (grant, node) = services_on(arguments, uid, common)?;
     let ended = match asked_to_end(&mut signals) {
-        Some(signal) => Ok(Ended::code(128 + signal)),
+        Some(signal) => Ok(exit_code(128 + signal)),
         None => program(arguments, uid, &grant, &mut signals, common.json),
     };
     let left = services_off(&grant, node, arguments, common);
     let code = match ended {
-        Ok(Ended { code }) => code,
+        Ok(code) => code,
         Err(failure) => {
             // First why it did not run, then what is left.
             print_failures(&left, common.json);
@@ -52,21 +52,13 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
         .ending_with(code))
 }
 
-struct Ended {
-    code: u8,
+fn exit_code(code: i32) -> u8 {
+    u8::try_from(code).unwrap_or(u8::MAX)
 }
 
-impl Ended {
-    fn code(code: i32) -> Self {
-        Self {
-            code: u8::try_from(code).unwrap_or(u8::MAX),
-        }
-    }
-
-    fn of(status: ExitStatus) -> Self {
-        let by_signal = status.signal().map(|signal| 128 + signal);
-        Self::code(status.code().or(by_signal).unwrap_or(1))
-    }
+fn exit_code_of(status: ExitStatus) -> u8 {
+    let by_signal = status.signal().map(|signal| 128 + signal);
+    exit_code(status.code().or(by_signal).unwrap_or(1))
 }
 
 fn services_on(
@@ -112,7 +104,7 @@ fn program(
     grant: &Grant,
     signals: &mut Signals,
     json: bool,
-) -> Result<Ended, Failure> {
+) -> Result<u8, Failure> {
     let environment = grant
         .env()
         .map_err(|error| Failure::failed(error.to_string()))?;
@@ -143,7 +135,7 @@ fn program(
     let watched = Watched { child, own_group };
     watched
         .wait(signals, arguments.grace)
-        .map(Ended::of)
+        .map(exit_code_of)
         .map_err(|error| Failure::failed(format!("cannot wait for the program: {error}")))
 }
 
