@@ -1,6 +1,7 @@
 //! Files that a command reads or replaces, and files that preserve state between calls, such as that of
 //! a mock node.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -37,6 +38,13 @@ pub(crate) const LONGEST: u64 = 64 << 20;
 const LONGEST_GRANT: u64 = 1 << 24;
 /// How long to wait for another `cxi` that changes a state file.
 const WAIT: Duration = Duration::from_secs(60);
+
+/// The path of this program.
+pub(crate) fn this_program() -> Result<PathBuf, Failure> {
+    env::current_exe().map_err(|error| {
+        Failure::failed(format!("cannot find the path of this program: {error}"))
+    })
+}
 
 /// A file that was read, with its name for messages.
 pub(crate) struct Input {

@@ -11,6 +11,7 @@ use clap::{Subcommand, ValueEnum};
 use serde::Serialize;
 
 use crate::exit::Failure;
+use crate::files::this_program;
 use crate::options::Common;
 use crate::output::Report;
 
@@ -87,12 +88,9 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
     let prefix = common.machine_path("--prefix", prefix.as_ref(), PREFIX)?;
     let prefix =
         std::path::absolute(&prefix).map_err(|error| Failure::unwritten(&prefix, &error))?;
-    let this = env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot find the path of this program: {error}"))
-    })?;
     let mut paths = vec![
         (PREFIX.to_owned(), plain(&prefix)?),
-        (THIS.to_owned(), plain(&this)?),
+        (THIS.to_owned(), plain(&this_program()?)?),
     ];
     for program in PROGRAMS {
         if let Some(found) = in_path(program) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use cxi_job::site::{NetworkOptions, StartingJob};
-use cxi_job::{Grant, JobRequest, Node};
+use cxi_job::{Grant, JobId, JobRequest, Node};
 use serde::Serialize;
 
 use super::cli::{LockArgs, PrologArgs, SizeArgs};
@@ -28,8 +28,8 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     if let Some(nothing) = arguments.record.optional.without_nics(common) {
         return Ok(nothing);
     }
-    if arguments.record.job.is_some() && !arguments.dry_run {
-        return recorded(arguments, common);
+    if let (Some(job), false) = (&arguments.record.job, arguments.dry_run) {
+        return recorded(job, arguments, common);
     }
     // Errors in the request are reported before NICs are looked for.
     let shape = arguments.size.shape(&arguments.service)?;
@@ -55,12 +55,9 @@ fn unrecorded(request: &JobRequest, lock: &LockArgs, common: &Common) -> Result<
     }))
 }
 
-fn recorded(arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
-    let Some(job) = arguments.record.job.clone() else {
-        return Err(Failure::bad_input("no job"));
-    };
+fn recorded(job: &JobId, arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
     let starting = StartingJob {
-        job,
+        job: job.clone(),
         component: arguments.record.component.clone(),
         access: arguments.who.undecided(),
         shape: arguments.size.shape(&arguments.service)?,
@@ -140,12 +137,9 @@ fn report(grant: &Grant, nics: &Node) -> Result<Report, Failure> {
             problems.join("; ")
         )
     });
-    let environment = grant
-        .env()
-        .map_err(|error| Failure::failed(error.to_string()))?;
     let json = Granted {
         grant,
-        environment: environment.vars().into_iter().collect(),
+        environment: grant.env()?.vars().into_iter().collect(),
     };
     let made = grant.services.iter();
     let made: Vec<_> = made.map(|entry| (entry.device, entry.service)).collect();

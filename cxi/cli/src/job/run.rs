@@ -1,6 +1,5 @@
 //! `cxi job run`: makes services, runs a program, destroys the services.
 
-use std::env;
 use std::ffi::{CString, OsString};
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
@@ -20,6 +19,7 @@ use super::cli::RunArgs;
 use super::epilog;
 use super::node::JobNode;
 use crate::exit::{Exit, Failure};
+use crate::files::this_program;
 use crate::options::Common;
 use crate::output::{Report, print_failures};
 use crate::service::found::unnamed_vni;
@@ -105,13 +105,8 @@ fn program(
     signals: &mut Signals,
     json: bool,
 ) -> Result<u8, Failure> {
-    let environment = grant
-        .env()
-        .map_err(|error| Failure::failed(error.to_string()))?;
-    let this = env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot find the path of this program: {error}"))
-    })?;
-    let mut command = Command::new(this);
+    let environment = grant.env()?;
+    let mut command = Command::new(this_program()?);
     command
         .args(json.then_some("--json"))
         .args(["job", "become", "--uid"])
