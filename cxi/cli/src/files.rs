@@ -41,9 +41,8 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// The path of this program.
 pub(crate) fn this_program() -> Result<PathBuf, Failure> {
-    env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot find the path of this program: {error}"))
-    })
+    env::current_exe()
+        .map_err(|error| Failure::failed(format!("cannot find the path of this program: {error}")))
 }
 
 /// A file that was read, with its name for messages.

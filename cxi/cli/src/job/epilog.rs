@@ -5,7 +5,7 @@ use std::mem;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cxi::{DeviceId, ServiceId};
+use cxi::DeviceId;
 use cxi_ioctl::Errno;
 use cxi_job::clean::{OrphanReason, Verdict};
 use cxi_job::release::{Outcome, Released, Waiting};
@@ -20,6 +20,7 @@ use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
 use crate::output::{Report, log};
+use crate::service::found::by_id;
 use crate::settings;
 
 pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Failure> {
@@ -136,11 +137,6 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
 }
 
 fn would_destroy(found: &[(DeviceId, cxi::Service)]) -> Report {
-    #[derive(Serialize)]
-    struct One {
-        device: DeviceId,
-        service: ServiceId,
-    }
     let mut text: String = found
         .iter()
         .map(|(device, service)| format!("Would destroy service {} on {device}\n", service.id()))
@@ -148,12 +144,9 @@ fn would_destroy(found: &[(DeviceId, cxi::Service)]) -> Report {
     if found.is_empty() {
         text += NOTHING;
     }
-    let found = found.iter().map(|(device, service)| One {
-        device: *device,
-        service: service.id(),
-    });
-    let found: Vec<_> = found.collect();
-    Report::of(text, "would_destroy", &found).nothing_to_do_if(found.is_empty())
+    let found = found.iter();
+    let found: Vec<_> = found.map(|(nic, service)| (*nic, service.id())).collect();
+    by_id(text, "would_destroy", &found).nothing_to_do_if(found.is_empty())
 }
 
 #[derive(Serialize)]

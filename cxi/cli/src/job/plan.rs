@@ -1,6 +1,6 @@
 //! `cxi job plan`.
 
-use cxi::{DeviceId, Limits};
+use cxi::Limits;
 use cxi_job::JobLimits;
 use cxi_job::explain::Explanation;
 use cxi_job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
@@ -17,17 +17,8 @@ use crate::output::{Report, merge, nic_names};
 use crate::settings::Settings;
 
 #[derive(Serialize)]
-struct NicPlan {
-    device: DeviceId,
-    #[serde(flatten)]
-    plan: One,
-}
-
-#[derive(PartialEq, Serialize)]
 struct One {
     limits: Limits,
-    #[serde(skip)]
-    cut: Vec<String>,
     cuts: Vec<Cut>,
     /// How many such jobs fit; null if there is no limit.
     fits: Option<u32>,
@@ -79,17 +70,14 @@ pub(super) fn of_node(
             }
         }
     }
-    let plans: Vec<(DeviceId, One)> = plans;
     let mut text = String::new();
-    let plain = plans.iter().map(|(device, plan)| (*device, plan));
-    for (devices, plan) in merge(plain) {
-        text += &format!("{}:\n{}", nic_names(&devices), plan_text(plan));
+    let texts = plans
+        .iter()
+        .map(|(device, plan)| (*device, plan_text(plan)));
+    for (devices, plan) in merge(texts) {
+        text += &format!("{}:\n{plan}", nic_names(&devices));
     }
-    let plans = plans.into_iter();
-    let plans: Vec<_> = plans
-        .map(|(device, plan)| NicPlan { device, plan })
-        .collect();
-    Ok(Report::of(text, "plans", &plans).with_failures(failures))
+    Ok(Report::by_device(text, "plans", &plans).with_failures(failures))
 }
 
 fn one(usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
@@ -98,7 +86,6 @@ fn one(usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
     } = forecast(usage, &limits);
     One {
         limits,
-        cut: cuts.iter().map(Cut::text).collect(),
         cuts,
         fits,
         first_out: first_out.map(|out| match out {
@@ -120,8 +107,8 @@ fn plan_text(plan: &One) -> String {
         ]);
     }
     let mut text = table.render(2);
-    for cut in &plan.cut {
-        text += &format!("  Less than the policy says: {cut}\n");
+    for cut in &plan.cuts {
+        text += &format!("  Less than the policy says: {}\n", cut.text());
     }
     text += &match (plan.fits, &plan.first_out) {
         (None, _) => "  Any number of such jobs fit: nothing is reserved\n".to_owned(),

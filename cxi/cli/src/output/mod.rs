@@ -10,6 +10,7 @@ use std::io::{self, Write};
 use std::sync::OnceLock;
 
 use clap::ValueEnum;
+use cxi::DeviceId;
 use serde::{Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
@@ -105,6 +106,23 @@ impl Report {
     /// As JSON, an object with one member.
     pub(crate) fn of(text: impl Into<String>, name: &str, value: &impl Serialize) -> Self {
         Self::new(text, &Member(name, value))
+    }
+
+    /// As JSON, a list of values that NICs have, each with the name of its NIC.
+    pub(crate) fn by_device<T: Serialize>(
+        text: impl Into<String>,
+        name: &str,
+        values: &[(DeviceId, T)],
+    ) -> Self {
+        #[derive(Serialize)]
+        struct OnDevice<'a, T> {
+            device: DeviceId,
+            #[serde(flatten)]
+            value: &'a T,
+        }
+        let values = values.iter();
+        let values = values.map(|&(device, ref value)| OnDevice { device, value });
+        Self::of(text, name, &values.collect::<Vec<_>>())
     }
 
     /// Text that is the same in every form, such as a generated file.

@@ -4,23 +4,15 @@ use std::time::Duration;
 
 use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
-use serde::Serialize;
 
 use super::cli::{CreateArgs, DestroyArgs, SpecArgs, UpdateArgs};
-use super::found::{Found, all, no_service, summary};
+use super::found::{Found, all, by_id, no_service, summary};
 use crate::args::{NetNsArg, once_each};
 use crate::audit;
 use crate::exit::{Exit, Failure};
 use crate::node::Node;
 use crate::output::{Report, merge, nic_names};
 use crate::spec_file;
-
-/// A service that a command made, changed or destroyed.
-#[derive(Clone, Copy, Serialize)]
-struct Changed {
-    device: DeviceId,
-    service: ServiceId,
-}
 
 /// The request of the command line.
 pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failure> {
@@ -78,9 +70,9 @@ pub(super) fn create(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure>
             Err(error) => return Err(undo(error.into(), &made)),
         }
     }
-    let ids = made.iter().map(|(device, id)| (device.id(), *id));
+    let ids: Vec<_> = made.iter().map(|(nic, id)| (nic.id(), *id)).collect();
     let mut text = String::new();
-    for (devices, id) in merge(ids.clone()) {
+    for (devices, id) in merge(ids.iter().copied()) {
         text += &format!("Created service {id} on {}", nic_names(&devices));
         let first = made.iter().find(|(_, other)| *other == id);
         if let Some((device, id)) = first
@@ -90,12 +82,8 @@ pub(super) fn create(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure>
         }
         text.push('\n');
     }
-    let created = ids
-        .clone()
-        .map(|(device, service)| Changed { device, service });
     let nics = cxi_job::Node::from_devices(node.devices().iter().cloned());
-    Ok(Report::of(text, "created", &created.collect::<Vec<_>>())
-        .with_warnings(audit::shared_vnis(&nics, &ids.collect::<Vec<_>>())))
+    Ok(by_id(text, "created", &ids).with_warnings(audit::shared_vnis(&nics, &ids)))
 }
 
 /// Destroys what was made before a failure, the last first, and reports what is left.
@@ -220,20 +208,16 @@ fn for_each(
         });
         for device in devices {
             match change(device, service) {
-                Ok(()) => changed.push(Changed {
-                    device: device.id(),
-                    service,
-                }),
+                Ok(()) => changed.push((device.id(), service)),
                 Err(error) => failures.push(error.into()),
             }
         }
     }
-    let merged = merge(changed.iter().map(|it| (it.device, it.service)));
-    let text: String = merged
+    let text: String = merge(changed.iter().copied())
         .iter()
         .map(|(devices, service)| format!("{done} service {service} on {}\n", nic_names(devices)))
         .collect();
-    Ok(Report::of(text, &done.to_lowercase(), &changed).with_failures(failures))
+    Ok(by_id(text, &done.to_lowercase(), &changed).with_failures(failures))
 }
 
 /// The NICs with a service of this id. Each NIC numbers its services on its own, so the id may be

@@ -5,7 +5,7 @@ use cxi_job::IdSet;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
-use crate::output::nic_names;
+use crate::output::{Report, nic_names};
 
 /// A service of a NIC, and the namespace whose processes may use it even if a list does not show
 /// that.
@@ -61,6 +61,17 @@ pub(super) fn chosen(
     }
     found.retain(|(_, found)| ids.contains(&found.service.id()));
     Ok(found)
+}
+
+/// Reports services; as JSON by NIC and id.
+pub(crate) fn by_id(text: String, name: &str, services: &[(DeviceId, ServiceId)]) -> Report {
+    #[derive(Serialize)]
+    struct Id {
+        service: ServiceId,
+    }
+    let services = services.iter();
+    let services = services.map(|&(device, service)| (device, Id { service }));
+    Report::by_device(text, name, &services.collect::<Vec<_>>())
 }
 
 /// The VNIs that services name.

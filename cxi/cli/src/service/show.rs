@@ -12,26 +12,13 @@ use crate::spec_file;
 
 const BAR_WIDTH: usize = 32;
 
-/// Something of a NIC, as `--json` shows it.
-#[derive(Serialize)]
-struct OnDevice<'a, T> {
-    device: DeviceId,
-    #[serde(flatten)]
-    value: &'a T,
-}
-
-/// Services for people, and one by one for programs.
-fn report<T: Serialize>(text: String, services: &[(DeviceId, T)]) -> Report {
-    let services = services.iter().map(|(device, value)| OnDevice {
-        device: *device,
-        value,
-    });
-    Report::of(text, "services", &services.collect::<Vec<_>>())
-}
-
 pub(crate) fn list(node: &Node) -> Result<Report, Failure> {
     let found = all(node.devices())?;
-    Ok(report(table(&found).render(0), &found))
+    Ok(Report::by_device(
+        table(&found).render(0),
+        "services",
+        &found,
+    ))
 }
 
 /// One line for services that are the same on several NICs.
@@ -88,7 +75,7 @@ pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Repor
         text.push('\n');
     }
     text += &bars(&measure(node.devices(), ids)?, Palette::of_locale());
-    Ok(report(text, &services))
+    Ok(Report::by_device(text, "services", &services))
 }
 
 /// Settings that an older driver does not know are omitted.
@@ -175,11 +162,7 @@ pub(crate) struct Measured {
 pub(super) fn usage(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
     let measured = measure(node.devices(), ids)?;
     let text = bars(&measured, Palette::of_locale());
-    let usage = measured.iter().map(|(device, value)| OnDevice {
-        device: *device,
-        value,
-    });
-    Ok(Report::of(text, "usage", &usage.collect::<Vec<_>>()))
+    Ok(Report::by_device(text, "usage", &measured))
 }
 
 /// Reads the usage of the services of these ids, or of all.
