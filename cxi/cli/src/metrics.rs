@@ -93,7 +93,7 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
         "cxi_nic_counter_total",
         "A counter of the hardware, by its name.",
     );
-    counters.kind = Kind::Counter;
+    counters.kind = "counter";
     for nic in node.nics() {
         let id = nic.id().to_string();
         usable.add([("device", id.clone())], nic.is_usable());
@@ -147,8 +147,7 @@ fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
             in_use.add(labels(), level.in_use);
         }
         for (pool, left) in [("le", le_pools), ("tle", tle_pools)] {
-            let labels = [("device", id.clone()), ("pool", pool.to_owned())];
-            pools.add(labels, count(left));
+            pools.add([("device", id.clone()), ("pool", pool.to_owned())], left);
         }
     }
     Ok(vec![total, reserved, reservable, in_use, pools])
@@ -231,16 +230,16 @@ fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
         ("resting", counts.resting),
         ("outside", counts.outside),
     ] {
-        vnis.add([("state", state.to_owned())], count(number));
+        vnis.add([("state", state.to_owned())], number);
     }
     let mut holders = Family::new("cxi_vni_pool_jobs", "Jobs that have VNIs of the pool.");
-    holders.add([], count(pool.jobs().count()));
+    holders.add([], pool.jobs().count());
     let mut oldest = Family::new(
         "cxi_vni_pool_oldest_draining_seconds",
         "How long the oldest draining job has been draining.",
     );
     let seconds = counts.oldest_draining.map_or(0, |(_, age)| age.as_secs());
-    oldest.add([], u32::try_from(seconds).unwrap_or(u32::MAX));
+    oldest.add([], seconds);
     let mut families = vec![vnis, holders, oldest];
     if common
         .settings
@@ -250,10 +249,6 @@ fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
         families.extend(decided(common)?);
     }
     Ok(families)
-}
-
-fn count(number: usize) -> u32 {
-    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
 fn label(resource: Resource) -> String {
@@ -267,7 +262,7 @@ fn by_state(name: &'static str, help: &'static str, jobs: &[Job]) -> Family {
     let mut family = Family::new(name, help);
     for state in STATES {
         let jobs = jobs.iter().filter(|job| job.state == state);
-        family.add([("state", state.to_owned())], count(jobs.count()));
+        family.add([("state", state.to_owned())], jobs.count());
     }
     family
 }
@@ -284,7 +279,7 @@ fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
     );
     for job in jobs {
         let id = job.id.to_string();
-        cut.add([("cxi_job", id.clone())], count(job.scaled_back.len()));
+        cut.add([("cxi_job", id.clone())], job.scaled_back.len());
         let labels = [
             ("cxi_job", id),
             ("state", job.state.to_owned()),
@@ -303,7 +298,7 @@ fn left(devices: &[Device], name: Option<&NodeName>, common: &Common) -> Result<
     for device in devices {
         let here = left.iter().filter(|verdict| verdict.device == device.id());
         let labels = [("device", device.id().to_string())];
-        family.add(labels, count(here.count()));
+        family.add(labels, here.count());
     }
     Ok(family)
 }
@@ -318,7 +313,7 @@ fn decided(common: &Common) -> Result<Vec<Family>, Failure> {
         "Nodes that have not confirmed the end of a job, over all jobs.",
     );
     let nodes = jobs.iter().map(|job| job.waits_for.len());
-    missing.add([], count(nodes.sum()));
+    missing.add([], nodes.sum::<usize>());
     Ok(vec![by_state, missing])
 }
 
@@ -327,7 +322,7 @@ fn decided(common: &Common) -> Result<Vec<Family>, Failure> {
 struct Family {
     name: &'static str,
     #[serde(rename = "type")]
-    kind: Kind,
+    kind: &'static str,
     help: &'static str,
     samples: Vec<Sample>,
 }
@@ -338,18 +333,11 @@ struct Sample {
     value: u64,
 }
 
-#[derive(Clone, Copy, Serialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Gauge,
-    Counter,
-}
-
 impl Family {
     fn new(name: &'static str, help: &'static str) -> Self {
         Self {
             name,
-            kind: Kind::Gauge,
+            kind: "gauge",
             help,
             samples: Vec::new(),
         }
@@ -358,11 +346,11 @@ impl Family {
     fn add(
         &mut self,
         labels: impl IntoIterator<Item = (&'static str, String)>,
-        value: impl Into<u64>,
+        value: impl TryInto<u64>,
     ) {
         self.samples.push(Sample {
             labels: labels.into_iter().collect(),
-            value: value.into(),
+            value: value.try_into().unwrap_or(u64::MAX),
         });
     }
 }
@@ -375,10 +363,6 @@ impl fmt::Display for Family {
             help,
             samples,
         } = self;
-        let kind = match kind {
-            Kind::Gauge => "gauge",
-            Kind::Counter => "counter",
-        };
         writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")?;
         for Sample { labels, value } in samples {
             let labels: Vec<_> = labels
