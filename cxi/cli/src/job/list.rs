@@ -2,16 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use cxi_job::JobId;
 use cxi_job::site::JobRecord;
+use cxi_job::{Grant, JobId};
 use serde::Serialize;
 
 use super::controller::controller;
 use super::node::Here;
 use crate::exit::Failure;
 use crate::options::Common;
-use crate::output::Columns;
-use crate::output::Report;
+use crate::output::{Columns, Report};
 use crate::vni::cli::PoolArgs;
 
 /// A job that is running or has ended; nothing is known of one that is clean.
@@ -25,8 +24,8 @@ pub(crate) struct Job {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) waits_for: Vec<String>,
     /// Where the job has less than its size asks for.
-    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) scaled_back: BTreeSet<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) scaled_back: Vec<String>,
 }
 
 pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> {
@@ -39,7 +38,7 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
     for job in &jobs {
         let more = match (job.waits_for.is_empty(), job.scaled_back.is_empty()) {
             (false, _) => format!("waits for {}", job.waits_for.join(",")),
-            (true, false) => format!("scaled back: {}", join(&job.scaled_back)),
+            (true, false) => format!("scaled back: {}", job.scaled_back.join(",")),
             (true, true) => String::new(),
         };
         let vnis = if job.vnis.is_empty() { "-" } else { &job.vnis };
@@ -56,17 +55,17 @@ pub(crate) fn records(common: &Common) -> Result<Vec<JobRecord>, Failure> {
 }
 
 pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
-    let jobs = records(common)?.into_iter().map(|record| Job {
-        state: state(record.running.is_empty()),
-        vnis: record.vni_set().to_string(),
-        waits_for: Vec::new(),
-        scaled_back: record
-            .grant
-            .iter()
-            .flat_map(cxi_job::Grant::cuts)
-            .map(|cut| cut.resource.to_string())
-            .collect(),
-        id: record.job,
+    let jobs = records(common)?.into_iter().map(|record| {
+        let cuts = record.grant.iter().flat_map(Grant::cuts);
+        // Each once, however many NICs lack it.
+        let names: BTreeSet<_> = cuts.map(|cut| cut.resource.to_string()).collect();
+        Job {
+            state: state(record.running.is_empty()),
+            vnis: record.vni_set().to_string(),
+            waits_for: Vec::new(),
+            scaled_back: names.into_iter().collect(),
+            id: record.job,
+        }
     });
     Ok(jobs.collect())
 }
@@ -79,7 +78,7 @@ pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
             state: state(decision.ended()),
             vnis: vnis.join(","),
             waits_for,
-            scaled_back: BTreeSet::new(),
+            scaled_back: Vec::new(),
             id: decision.job,
         }
     });
@@ -88,12 +87,4 @@ pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
 
 fn state(ended: bool) -> &'static str {
     if ended { "ended" } else { "running" }
-}
-
-fn join(words: &BTreeSet<String>) -> String {
-    words
-        .iter()
-        .map(String::as_str)
-        .collect::<Vec<_>>()
-        .join(",")
 }

@@ -12,8 +12,7 @@ use super::node::JobNode;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::Columns;
-use crate::output::{Report, merge, nic_names};
+use crate::output::{Columns, Report, merge, nic_names};
 use crate::settings::Settings;
 
 #[derive(Serialize)]
