@@ -12,9 +12,7 @@ use serde::Serialize;
 use crate::args::duration;
 use crate::exit::Failure;
 use crate::node::Node;
-use crate::output::{Columns, HEADING, Palette, Report, merge, nic_names};
-
-const BAR_WIDTH: usize = 32;
+use crate::output::{BAR_WIDTH, Columns, HEADING, Palette, Report, merge, nic_names, or_dash};
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
@@ -221,10 +219,6 @@ pub(crate) fn link(info: &DeviceInfo) -> String {
     } else {
         "down".to_owned()
     }
-}
-
-fn or_dash<T: ToString>(value: Option<&T>) -> String {
-    value.map_or_else(|| "-".to_owned(), T::to_string)
 }
 
 fn resources(availability: &Availability, palette: Palette) -> String {

@@ -14,7 +14,7 @@ use cxi_mock::FaultSpec;
 use tempfile::TempDir;
 
 use crate::args::{NicChoice, release};
-use crate::exit::{Exit, Failure};
+use crate::exit::Failure;
 use crate::output::log::{self, LogFormat};
 use crate::output::{Format, nic_names};
 use crate::settings::{self, Settings};
@@ -134,10 +134,9 @@ impl Common {
             Some(None) => {
                 let scratch = tempfile::Builder::new().prefix("cxi-mock-").tempdir();
                 let scratch = scratch.map_err(|error| {
-                    Failure::new(
-                        Exit::Failed,
-                        format!("cannot create a directory for the mock node's records: {error}"),
-                    )
+                    Failure::failed(format!(
+                        "cannot create a directory for the mock node's records: {error}"
+                    ))
                 })?;
                 let path = scratch.path().to_owned();
                 self.scratch = Some(Arc::new(scratch));

@@ -16,7 +16,7 @@ use serde::{Serialize, Serializer};
 use crate::exit::{Exit, Failure};
 pub(crate) use log::print_failures;
 use log::print_warnings;
-pub(crate) use text::{Columns, HEADING, Palette, merge, nic_names};
+pub(crate) use text::{BAR_WIDTH, Columns, HEADING, Palette, merge, nic_names, or_dash};
 
 /// The form of what commands print.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -13,6 +13,9 @@ use super::Format;
 
 pub(crate) const HEADING: Style = Style::new().bold();
 
+/// How wide bars are.
+pub(crate) const BAR_WIDTH: usize = 32;
+
 /// Stands for the columns that a narrow terminal has no room for.
 const CUT: &str = "  ...";
 
@@ -165,6 +168,11 @@ impl Palette {
             .chain(run(self.rest, rest))
             .collect()
     }
+}
+
+/// A value for a table; a dash if there is none.
+pub(crate) fn or_dash(value: Option<impl ToString>) -> String {
+    value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
 /// Groups equal values, with the NICs that have them, in order of first appearance.

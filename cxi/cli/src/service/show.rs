@@ -7,10 +7,8 @@ use super::found::{Found, all, chosen, classes, limits, state, summary, who};
 use crate::devices;
 use crate::exit::Failure;
 use crate::node::Node;
-use crate::output::{Columns, HEADING, Palette, Report, merge, nic_names};
+use crate::output::{BAR_WIDTH, Columns, HEADING, Palette, Report, merge, nic_names, or_dash};
 use crate::spec_file;
-
-const BAR_WIDTH: usize = 32;
 
 pub(crate) fn list(node: &Node) -> Result<Report, Failure> {
     let found = all(node.devices())?;
@@ -224,9 +222,7 @@ fn block(resources: &ResourceMap<Amounts>, palette: Palette) -> String {
         }
         table.row([
             resource.to_string(),
-            amounts
-                .in_use
-                .map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            or_dash(amounts.in_use),
             amounts.reserved.to_string(),
             amounts.max.to_string(),
             palette.bar(

@@ -17,7 +17,7 @@ use crate::exit::Failure;
 use crate::job::list::records;
 use crate::node::{Intent, Node, reading};
 use crate::options::Common;
-use crate::output::{Columns, Format, Report, nic_names};
+use crate::output::{Columns, Format, Report, nic_names, or_dash};
 use crate::service::found::who;
 use crate::service::show::measure;
 use crate::vni::cli::PoolArgs;
@@ -206,10 +206,9 @@ fn table(users: &[&User]) -> Columns {
     let numbers: Vec<usize> = (5..headings.len()).chain([0]).collect();
     let mut table = Columns::new(&headings).right(&numbers);
     for user in users {
-        let job = user.job.as_ref().map_or("-", JobId::as_str);
         let mut row = vec![
             format!("{:.1}%", user.share),
-            job.to_owned(),
+            or_dash(user.job.as_ref()),
             user.members.clone(),
             user.vnis.to_string(),
             nic_names(&user.devices),

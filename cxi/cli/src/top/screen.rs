@@ -23,7 +23,7 @@ use super::{NicUsage, RATES, Usage, User, by_share, table};
 use crate::devices::rate;
 use crate::exit::Failure;
 use crate::node::this_node;
-use crate::output::{Columns, HEADING};
+use crate::output::{Columns, HEADING, or_dash};
 
 const DOWN: Style = AnsiColor::Red.on_default();
 /// A user that has most of a resource.
@@ -206,10 +206,7 @@ fn rates(nics: &[&NicUsage], before: Option<&Usage>) -> Columns {
         let mut row = vec![nic.device.to_string(), nic.link.clone()];
         row.extend(nic.counters.iter().enumerate().map(|(index, now)| {
             let pair = earlier.and_then(|nic| nic.counters[index]).zip(*now);
-            pair.map_or_else(
-                || "-".to_owned(),
-                |(before, now)| magnitude(rate(before, now)),
-            )
+            or_dash(pair.map(|(before, now)| magnitude(rate(before, now))))
         }));
         table.row(row);
     }

@@ -18,7 +18,7 @@ use serde_json::json;
 use crate::exit::{Exit, Failure};
 use crate::node::{reading, this_node};
 use crate::options::Common;
-use crate::output::{Columns, Report};
+use crate::output::{Columns, Report, or_dash};
 use crate::service::found::{all, named_vnis};
 use cli::{ConfigArgs, VniArgs, VniCommand};
 use store::Store;
@@ -328,11 +328,10 @@ fn show(store: &Store, job: Option<&JobId>) -> Result<Report, Failure> {
     if !jobs.is_empty() {
         let mut table = Columns::new(&["JOB", "VNIS", "TENANT", "SINCE", "STATE"]);
         for (id, held) in &jobs {
-            let tenant = held.tenant.as_ref().map_or("-", |tenant| tenant.as_str());
             table.row([
                 id.to_string(),
                 vnis(held),
-                tenant.to_owned(),
+                or_dash(held.tenant.as_ref()),
                 age(at.since(held.reserved_at)),
                 phase(&held.phase),
             ]);
