@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use clap::Args;
-use cxi::driver::{Capabilities, DetectedRelease, Driver};
+use cxi::driver::{Capabilities, Driver};
 use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
 use serde::Serialize;
 
@@ -41,13 +41,13 @@ struct Entry {
     #[serde(skip_serializing_if = "Option::is_none")]
     hardware: Option<Hardware>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    codewords_per_second: Option<Codewords<f64>>,
+    codewords_per_second: Option<Codewords>,
 }
 
 /// The release whose behavior the driver shows, for people and programs.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct DriverRelease {
-    /// Such as `shs-14.0.1`, or `shs-13.1 to shs-14.0.0`, or `unknown`.
+    /// Such as `shs-14.0.1`, or `shs-13.1 to main`, or `unknown`.
     guess: String,
     /// What it may not support.
     lacks: Vec<&'static str>,
@@ -56,12 +56,17 @@ struct DriverRelease {
 }
 
 pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failure> {
-    let mut devices = Vec::new();
-    for device in node.devices() {
-        let mut entry = ask(device)?;
-        entry.hardware = arguments.verbose.then(|| device.hardware());
-        devices.push(entry);
-    }
+    let ask = |device: &Device| -> cxi::Result<Entry> {
+        Ok(Entry {
+            info: device.info()?,
+            availability: device.availability()?,
+            release: DriverRelease::of(device.driver()?),
+            hardware: arguments.verbose.then(|| device.hardware()),
+            codewords_per_second: None,
+        })
+    };
+    let devices = node.devices().iter().map(ask);
+    let mut devices = devices.collect::<cxi::Result<Vec<_>>>()?;
     if let Some(time) = arguments.rates {
         let rates = codewords(node.devices(), time)?;
         for (entry, rates) in devices.iter_mut().zip(rates) {
@@ -115,16 +120,6 @@ fn all_resources(levels: impl IntoIterator<Item = (DeviceId, Availability)>) -> 
     text
 }
 
-fn ask(device: &Device) -> cxi::Result<Entry> {
-    Ok(Entry {
-        info: device.info()?,
-        availability: device.availability()?,
-        release: DriverRelease::of(device.driver()?),
-        hardware: None,
-        codewords_per_second: None,
-    })
-}
-
 /// Capabilities whose absence users of services notice.
 const NOTICED: [(Capabilities, &str); 7] = [
     (Capabilities::VNI_RANGES, "VNI ranges"),
@@ -145,21 +140,13 @@ const NOTICED: [(Capabilities, &str); 7] = [
 impl DriverRelease {
     fn of(driver: &Driver) -> Self {
         Self {
-            guess: match driver.detected_release() {
-                DetectedRelease::Release(release) => release.to_string(),
-                DetectedRelease::Between { oldest, newest } => format!("{oldest} to {newest}"),
-                _ => "unknown".to_owned(),
-            },
+            guess: driver.to_string(),
             lacks: NOTICED
                 .into_iter()
                 .filter(|(capability, _)| !driver.can(*capability))
                 .map(|(_, words)| words)
                 .collect(),
-            hazards: driver
-                .quirks()
-                .iter()
-                .map(|hazard| hazard.to_string())
-                .collect(),
+            hazards: driver.quirks().iter().map(|it| it.to_string()).collect(),
         }
     }
 }
@@ -309,51 +296,46 @@ fn errors(counts: &BTreeMap<String, u64>) -> String {
     }
 }
 
-/// A value for each kind of codeword.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-struct Codewords<T> {
-    good: T,
-    corrected: T,
-    uncorrected: T,
+/// How many of each kind of codeword.
+#[derive(Serialize)]
+struct Codewords {
+    good: f64,
+    corrected: f64,
+    uncorrected: f64,
 }
 
 /// Codewords a second, NIC by NIC, from two readings with a pause between.
-fn codewords(devices: &[Device], time: Duration) -> Result<Vec<Codewords<f64>>, Failure> {
+fn codewords(devices: &[Device], time: Duration) -> Result<Vec<Codewords>, Failure> {
     let all = || devices.iter().map(read).collect::<cxi::Result<Vec<_>>>();
     let before = all()?;
     thread::sleep(time);
     let after = all()?;
-    Ok(before
-        .into_iter()
-        .zip(after)
-        .map(Codewords::rates)
-        .collect())
-}
-
-fn read(device: &Device) -> cxi::Result<Codewords<Counted>> {
-    let read = |name| -> cxi::Result<Counted> {
-        let reading = device.telemetry(name)?;
-        Ok((reading.value, reading.time))
-    };
-    Ok(Codewords {
-        good: read("hni_pcs_good_cw")?,
-        corrected: read("hni_pcs_corrected_cw")?,
-        uncorrected: read("hni_pcs_uncorrected_cw")?,
-    })
-}
-
-impl Codewords<f64> {
-    fn rates((before, after): (Codewords<Counted>, Codewords<Counted>)) -> Self {
-        Self {
-            good: rate(before.good, after.good),
-            corrected: rate(before.corrected, after.corrected),
-            uncorrected: rate(before.uncorrected, after.uncorrected),
+    let rates = before.iter().zip(&after).map(|(before, after)| {
+        let [good, corrected, uncorrected] = [0, 1, 2].map(|kind| rate(before[kind], after[kind]));
+        Codewords {
+            good,
+            corrected,
+            uncorrected,
         }
-    }
+    });
+    Ok(rates.collect())
+}
+
+fn read(device: &Device) -> cxi::Result<[Counted; 3]> {
+    Ok([
+        counted(device, "hni_pcs_good_cw")?,
+        counted(device, "hni_pcs_corrected_cw")?,
+        counted(device, "hni_pcs_uncorrected_cw")?,
+    ])
 }
 
 /// What a counter holds, and when it was read.
 pub(crate) type Counted = (u64, Duration);
+
+pub(crate) fn counted(device: &Device, counter: &str) -> cxi::Result<Counted> {
+    let reading = device.telemetry(counter)?;
+    Ok((reading.value, reading.time))
+}
 
 /// The counters wrap around; the hardware says when each was read. Two readings of the same moment
 /// say nothing.

@@ -12,7 +12,7 @@ use cxi_job::{IdSet, JobId};
 use serde::Serialize;
 
 use crate::args::duration;
-use crate::devices::{self, Counted};
+use crate::devices::{self, Counted, counted};
 use crate::exit::Failure;
 use crate::job::list::records;
 use crate::node::{Intent, Node, reading};
@@ -116,8 +116,8 @@ impl NicUsage {
             names
                 .iter()
                 .try_fold((0, Duration::ZERO), |(sum, _): Counted, name| {
-                    let reading = device.telemetry(name).ok()?;
-                    Some((reading.value.wrapping_add(sum), reading.time))
+                    let (value, time) = counted(device, name).ok()?;
+                    Some((value.wrapping_add(sum), time))
                 })
         };
         Ok(Self {
