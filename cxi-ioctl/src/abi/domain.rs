@@ -76,7 +76,8 @@ abi! {
 }
 
 commands! {
-    DomainReserveCmd: DOMAIN_RESERVE -> DomainReserveResp, response at 8;
-    DomainAllocCmd: DOMAIN_ALLOC -> DomainAllocResp, response at 8;
+    DomainReserveCmd: DOMAIN_RESERVE -> DomainReserveResp,
+        of (lni: u32, vni: u32, pid: u32, count: u32), response at 8;
+    DomainAllocCmd: DOMAIN_ALLOC -> DomainAllocResp, of (lni: u32, vni: u32, pid: u32), response at 8;
     DomainFreeCmd: DOMAIN_FREE -> (), of (domain: u32);
 }

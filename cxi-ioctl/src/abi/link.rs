@@ -74,7 +74,7 @@ abi! {
 }
 
 commands! {
-    SbusOpCmd: SBUS_OP -> SbusOpResp, response at 8;
+    SbusOpCmd: SBUS_OP -> SbusOpResp, of (params: SbusOpParams), response at 8;
     SbusOpResetCmd: SBUS_OP_RESET -> ();
     SerdesOpCmd: SERDES_OP -> SerdesOpResp, response at 8;
 }

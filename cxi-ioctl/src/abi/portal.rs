@@ -194,11 +194,13 @@ abi! {
 }
 
 commands! {
-    PteAllocCmd: PTE_ALLOC -> PteAllocResp, response at 8;
+    PteAllocCmd: PTE_ALLOC -> PteAllocResp,
+        of (lni_hndl: u32, evtq_hndl: u32, opts: PtAllocOpts), response at 8;
     PteFreeCmd: PTE_FREE -> (), of (pte_number: u32);
-    PteMapCmd: PTE_MAP -> PteMapResp, response at 8;
+    PteMapCmd: PTE_MAP -> PteMapResp,
+        of (pte_number: u32, domain_hndl: u32, pid_offset: u32, is_multicast: u8), response at 8;
     PteUnmapCmd: PTE_UNMAP -> (), of (pte_index: u32);
-    PteLeInvalidateCmd: PTE_LE_INVALIDATE -> ();
+    PteLeInvalidateCmd: PTE_LE_INVALIDATE -> (), of (pte_index: u32, buffer_id: u32, list: u32);
     PteStatusCmd: PTE_STATUS -> PteStatus, response at 8, list in response at 16;
     PteTransitionSmCmd: PTE_TRANSITION_SM -> (), of (pte_index: u32, drop_count: u32);
 }

@@ -118,8 +118,10 @@ abi! {
 }
 
 commands! {
-    CpAllocCmd: CP_ALLOC -> CpAllocResp, response at 8;
-    TrigCpAllocCmd: TRIG_CP_ALLOC -> CpAllocResp, response at 8;
+    CpAllocCmd: CP_ALLOC -> CpAllocResp,
+        of (lni: u32, vni: u32, tc: u32, tc_type: u32), response at 8;
+    TrigCpAllocCmd: TRIG_CP_ALLOC -> CpAllocResp,
+        of (lni: u32, vni: u32, tc: u32, tc_type: u32, cp_type: u32), response at 8;
     CpFreeCmd: CP_FREE -> (), of (cp_hndl: u32);
     CpModifyCmd: CP_MODIFY -> (), of (cp_hndl: u32, vni: u32);
 }

@@ -281,8 +281,9 @@ abi! {
 }
 
 commands! {
-    CqAllocCmd: CQ_ALLOC -> CqAllocResp, response at 8;
-    #[unchecked] CqAllocBufCmd: CQ_ALLOC_BUF -> CqAllocResp, response at 8;
+    CqAllocCmd: CQ_ALLOC -> CqAllocResp, of (lni: u32, eq: u32, opts: CqAllocOpts), response at 8;
+    #[unchecked] CqAllocBufCmd: CQ_ALLOC_BUF -> CqAllocResp,
+        of (lni: u32, eq: u32, opts: CqAllocOptsBuf), response at 8;
     CqFreeCmd: CQ_FREE -> (), of (cq: u32);
     CqAckCounterCmd: CQ_ACK_COUNTER -> CqAckCounterResp, of (cq: u32), response at 8;
     #[unchecked] EqAllocCmd: EQ_ALLOC -> EqAllocResp, response at 8;

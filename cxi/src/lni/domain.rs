@@ -138,12 +138,7 @@ impl Lni {
     /// request); ENOENT and EPERM as for [`Lni::alloc_cp`].
     #[doc(alias = "cxil_alloc_domain")]
     pub fn alloc_domain(&self, vni: Vni, pid: Option<Pid>) -> Result<Domain> {
-        let command = DomainAllocCmd {
-            lni: self.id(),
-            vni: vni.into(),
-            pid: number(pid),
-            ..DomainAllocCmd::new()
-        };
+        let command = DomainAllocCmd::of(self.id(), vni.into(), number(pid));
         let attempt = self.inner.on_vni(vni);
         let response = self.device().attempt(attempt, &command)?;
         Ok(Domain {
@@ -177,16 +172,8 @@ impl Lni {
             return Err(device.invalid(OPCODE, text));
         }
         device.guard(Quirks::REFUSED_RESERVE, OPCODE)?;
-        let response = self.inner.send(
-            &DomainReserveCmd {
-                lni: self.id(),
-                vni: vni.into(),
-                pid: number(first),
-                count: count.into(),
-                ..DomainReserveCmd::new()
-            },
-            None,
-        )?;
+        let command = DomainReserveCmd::of(self.id(), vni.into(), number(first), count.into());
+        let response = self.inner.send(&command, None)?;
         let last = response.pid.checked_add(u32::from(count) - 1);
         match (Pid::new(response.pid), last.map(Pid::new)) {
             (Ok(first), Some(Ok(_))) => Ok(PidBlock { vni, first, count }),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::{Command, Errno, Opcode, SafeCommand, pte_status};
+use cxi_ioctl::{Command, Errno, Opcode, pte_status};
 
 pub use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::abi::portal::{
@@ -143,17 +143,10 @@ impl Lni {
             self.inner
                 .check_same_file(other, "event queue", PteAllocCmd::OPCODE)?;
         }
-        let response = self.inner.send(
-            &PteAllocCmd {
-                lni_hndl: self.id(),
-                evtq_hndl: events.map_or(0, EventQueue::id),
-                opts: PtAllocOpts {
-                    bits: options.bits(),
-                },
-                ..PteAllocCmd::new()
-            },
-            Some(Resource::Ptes),
-        )?;
+        let bits = options.bits();
+        let events_id = events.map_or(0, EventQueue::id);
+        let command = PteAllocCmd::of(self.id(), events_id, PtAllocOpts { bits });
+        let response = self.inner.send(&command, Some(Resource::Ptes))?;
         Ok(Pte {
             inner: Arc::new(PteInner {
                 object: Object::new(self.device(), PteFreeCmd::of(response.pte_number)),
@@ -209,13 +202,7 @@ impl Pte {
             let text = format!("offset {offset}: expected 0 to {}", end.saturating_sub(1));
             return Err(device.invalid(OPCODE, text));
         }
-        let command = PteMapCmd {
-            pte_number: self.id(),
-            domain_hndl: domain.inner.handle(),
-            pid_offset: offset,
-            is_multicast: multicast.into(),
-            ..PteMapCmd::new()
-        };
+        let command = PteMapCmd::of(self.id(), domain.inner.handle(), offset, multicast.into());
         let response = device.call(&command, |errno| match errno {
             Errno::EINVAL if multicast => Some(ErrorKind::Refused(
                 "the entry has a multicast address, or the domain belongs to another LNI (EINVAL)"
@@ -244,12 +231,8 @@ impl Pte {
     /// EINVAL when the PtlTE is gone.
     #[doc(alias = "cxil_invalidate_pte_le")]
     pub fn invalidate(&self, list: LeList, buffer_id: u32) -> Result<()> {
-        self.call(&PteLeInvalidateCmd {
-            pte_index: self.id(),
-            buffer_id,
-            list: list as u32,
-            ..PteLeInvalidateCmd::new()
-        })
+        let command = PteLeInvalidateCmd::of(self.id(), buffer_id, list as u32);
+        self.inner.object.device().call(&command, |_| None)
     }
 
     /// Returns its status, with the offsets of at most `offsets` unexpected list entries
@@ -272,10 +255,6 @@ impl Pte {
             unexpected: status.ule_count,
             unexpected_offsets,
         })
-    }
-
-    fn call<C: SafeCommand>(&self, command: &C) -> Result<C::Response> {
-        self.inner.object.device().call(command, |_| None)
     }
 
     /// Moves the PtlTE to software-managed mode if it has dropped as many messages as

@@ -174,25 +174,12 @@ impl Lni {
             if !options.ethernet {
                 check_vni(&self.inner, options.vni)?;
             }
+            let (vni, tc) = (options.vni, options.class);
             let Some(choice) = options.lcid else {
-                let command = CpAllocCmd {
-                    lni,
-                    vni: options.vni,
-                    tc: options.class,
-                    tc_type,
-                    ..CpAllocCmd::new()
-                };
-                return device.attempt(attempt, &command);
+                return device.attempt(attempt, &CpAllocCmd::of(lni, vni, tc, tc_type));
             };
             device.needs(Capabilities::TRIGGERED_CPS, TrigCpAllocCmd::OPCODE)?;
-            let command = TrigCpAllocCmd {
-                lni,
-                vni: options.vni,
-                tc: options.class,
-                tc_type,
-                cp_type: choice as u32,
-                ..TrigCpAllocCmd::new()
-            };
+            let command = TrigCpAllocCmd::of(lni, vni, tc, tc_type, choice as u32);
             device.attempt(attempt, &command)
         })?;
         Ok(CommunicationProfile { inner })
@@ -205,10 +192,7 @@ impl Lni {
 /// freed, the kernel uses memory that it has freed before.
 fn check_vni(lni: &LniInner, vni: u32) -> Result<()> {
     let device = lni.device();
-    let Ok(vni) = u16::try_from(vni)
-        .map_err(drop)
-        .and_then(|vni| Vni::new(vni).map_err(drop))
-    else {
+    let Ok(vni) = Vni::try_from(vni) else {
         return Ok(());
     };
     if own_vnis(lni).is_some_and(|vnis| vnis.contains(vni))
@@ -217,14 +201,11 @@ fn check_vni(lni: &LniInner, vni: u32) -> Result<()> {
         return Ok(());
     }
     // There the driver checks only the LNI's own service, which may allow every VNI.
-    if device
-        .driver()?
-        .detected_release()
-        .may_be(DriverRelease::Shs12_0)
-    {
+    let driver = device.driver()?;
+    if driver.detected_release().may_be(DriverRelease::Shs12_0) {
         return Ok(());
     }
-    let disabled_off = device.driver()?.can(Capabilities::DISABLED_VNIS_OFF);
+    let disabled_off = driver.can(Capabilities::DISABLED_VNIS_OFF);
     let reachable = |service: &Service| {
         let listed = match service.vnis() {
             VniAccess::Unrestricted => service.listed_vnis().contains(vni),

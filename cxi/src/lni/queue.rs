@@ -152,15 +152,8 @@ impl Queue {
             let other = profile.inner.lni().device();
             lni.inner.check_same_file(other, "profile", OPCODE)?;
         }
-        let response = lni.inner.send(
-            &CqAllocCmd {
-                lni: lni.id(),
-                eq: events.map_or(0, EventQueue::id),
-                opts,
-                ..CqAllocCmd::new()
-            },
-            Some(resource),
-        )?;
+        let command = CqAllocCmd::of(lni.id(), events.map_or(0, EventQueue::id), opts);
+        let response = lni.inner.send(&command, Some(resource))?;
         Ok(Box::new(Self {
             object: Object::new(device, CqFreeCmd::of(response.cq)),
             slots: response.count,

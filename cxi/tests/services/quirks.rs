@@ -318,12 +318,7 @@ fn the_mock_would_notice() {
     let device = root(&nic);
     let id = create(&device.services(), modest(80));
     let lni = device.alloc_lni(id).unwrap();
-    let command = CpAllocCmd {
-        lni: lni.id(),
-        vni: 4242,
-        tc: 1,
-        ..CpAllocCmd::new()
-    };
+    let command = CpAllocCmd::of(lni.id(), 4242, 1, 0);
     execute(&**device.transport(), &command).unwrap();
     drop((lni, device));
     assert_eq!(nic.hazards().len(), 1);

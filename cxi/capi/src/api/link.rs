@@ -16,14 +16,6 @@ const DELAYS: [u32; 7] = [3, 4, 5, 10, 20, 50, 100];
 /// Milliseconds between polls, by the bits above those.
 const INTERVALS: [u32; 4] = [1, 10, 100, 1000];
 
-/// Where the answer to an SBUS operation goes. A caller may leave out what it does not need, as
-/// with C libcxi when the operation is refused.
-struct Answer {
-    data: Out<u32>,
-    result_code: Out<u8>,
-    overrun: Out<u8>,
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cxil_sbus_op(
     dev: Handle<Dev>,
@@ -32,12 +24,7 @@ extern "C" fn cxil_sbus_op(
     result_code: Out<u8>,
     overrun: Out<u8>,
 ) -> c_int {
-    let answer = Answer {
-        data,
-        result_code,
-        overrun,
-    };
-    status(|| sbus_op(&dev, params.get()?, answer))
+    status(|| sbus_op(&dev, params.get()?, data, result_code, overrun))
 }
 
 #[unsafe(no_mangle)]
@@ -55,11 +42,6 @@ extern "C" fn cxil_sbus_op_compat(
     timeout: c_int,
     flags: u32,
 ) -> c_int {
-    let answer = Answer {
-        data,
-        result_code,
-        overrun,
-    };
     status(|| {
         let params = SbusOpParams {
             req_data,
@@ -71,7 +53,7 @@ extern "C" fn cxil_sbus_op_compat(
             poll_interval: lowest(&INTERVALS, flags >> DELAYS.len())?,
             ..SbusOpParams::new_zeroed()
         };
-        sbus_op(&dev, params, answer)
+        sbus_op(&dev, params, data, result_code, overrun)
     })
 }
 
@@ -81,16 +63,19 @@ fn lowest(values: &[u32], flags: u32) -> Result<u32> {
     values.get(bit).copied().ok_or_else(Failure::argument)
 }
 
-fn sbus_op(dev: &Handle<Dev>, params: SbusOpParams, answer: Answer) -> Result<()> {
-    let dev = dev.get()?;
-    let command = SbusOpCmd {
-        params,
-        ..SbusOpCmd::new()
-    };
-    let response = send(dev, &command)?;
-    answer.data.set(response.rsp_data);
-    answer.result_code.set(response.result_code);
-    answer.overrun.set(response.overrun);
+/// A caller may leave out what it does not need of the answer, as with C libcxi when the operation is
+/// refused.
+fn sbus_op(
+    dev: &Handle<Dev>,
+    params: SbusOpParams,
+    data: Out<u32>,
+    result_code: Out<u8>,
+    overrun: Out<u8>,
+) -> Result<()> {
+    let response = send(dev.get()?, &SbusOpCmd::of(params))?;
+    data.set(response.rsp_data);
+    result_code.set(response.result_code);
+    overrun.set(response.overrun);
     Ok(())
 }
 

@@ -39,13 +39,7 @@ extern "C" fn cxil_destroy_lni(lni: Handle<Lni>) -> c_int {
 extern "C" fn cxil_reserve_domain(lni: Handle<Lni>, vni: u32, pid: u32, count: u32) -> c_int {
     status(|| {
         let lni = lni.get()?;
-        let command = DomainReserveCmd {
-            lni: lni.id.get(),
-            vni,
-            pid,
-            count,
-            ..DomainReserveCmd::new()
-        };
+        let command = DomainReserveCmd::of(lni.id.get(), vni, pid, count);
         Ok(lni.send(&command, None)?.pid.cast_signed())
     })
 }
@@ -60,12 +54,7 @@ extern "C" fn cxil_alloc_domain(
     status(|| {
         let lni = lni.get()?;
         let domain = Room::new(domain)?;
-        let command = DomainAllocCmd {
-            lni: lni.id.get(),
-            vni,
-            pid,
-            ..DomainAllocCmd::new()
-        };
+        let command = DomainAllocCmd::of(lni.id.get(), vni, pid);
         let response =
             send(&lni.dev, &command).map_err(|failure| lni.on_vni(failure, vni, false))?;
         domain.fill(Domain {

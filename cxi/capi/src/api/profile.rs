@@ -55,14 +55,7 @@ fn alloc(
 ) -> Result<()> {
     let lni = lni.get()?;
     let cp = Room::new(cp)?;
-    let command = TrigCpAllocCmd {
-        lni: lni.id.get(),
-        vni,
-        tc,
-        tc_type,
-        cp_type,
-        ..TrigCpAllocCmd::new()
-    };
+    let command = TrigCpAllocCmd::of(lni.id.get(), vni, tc, tc_type, cp_type);
     let response = send_alloc(&lni.dev, &command)
         .map_err(|failure| lni.on_vni(failure, vni, tc >= ETHERNET))?;
     cp.fill(Cp {
@@ -99,13 +92,7 @@ fn send_alloc(dev: &Dev, command: &TrigCpAllocCmd) -> Result<CpAllocResp> {
             }
         }
     }
-    let plain = CpAllocCmd {
-        lni: command.lni,
-        vni: command.vni,
-        tc: command.tc,
-        tc_type: command.tc_type,
-        ..CpAllocCmd::new()
-    };
+    let plain = CpAllocCmd::of(command.lni, command.vni, command.tc, command.tc_type);
     let result = send(dev, &plain);
     if result.is_ok() {
         dev.profiles.store(PLAIN, Ordering::Relaxed);

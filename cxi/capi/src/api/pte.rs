@@ -25,12 +25,8 @@ extern "C" fn cxil_alloc_pte(
         let lni = lni.get()?;
         let opts = opts.get()?;
         let pte = Room::new(pte)?;
-        let command = PteAllocCmd {
-            lni_hndl: lni.id.get(),
-            evtq_hndl: evtq.optional()?.map_or(0, |evtq| evtq.number),
-            opts,
-            ..PteAllocCmd::new()
-        };
+        let evtq = evtq.optional()?.map_or(0, |evtq| evtq.number);
+        let command = PteAllocCmd::of(lni.id.get(), evtq, opts);
         let response = lni.send(&command, Some(Resource::Ptes))?;
         pte.fill(Pte {
             number: Shared::new(response.pte_number),
@@ -58,13 +54,8 @@ extern "C" fn cxil_map_pte(
         let pte = pte.get()?;
         let domain = domain.get()?;
         let pte_map = Room::new(pte_map)?;
-        let command = PteMapCmd {
-            pte_number: pte.number.get(),
-            domain_hndl: domain.number,
-            pid_offset,
-            is_multicast: u8::from(is_multicast != 0),
-            ..PteMapCmd::new()
-        };
+        let is_multicast = u8::from(is_multicast != 0);
+        let command = PteMapCmd::of(pte.number.get(), domain.number, pid_offset, is_multicast);
         let response = send(&pte.dev, &command)?;
         pte_map.fill(PteMap {
             nothing: Shared::new(()),
@@ -85,12 +76,7 @@ extern "C" fn cxil_unmap_pte(pte_map: Handle<PteMap>) -> c_int {
 extern "C" fn cxil_invalidate_pte_le(pte: Handle<Pte>, buffer_id: u32, list: u32) -> c_int {
     status(|| {
         let pte = pte.get()?;
-        let command = PteLeInvalidateCmd {
-            pte_index: pte.number.get(),
-            buffer_id,
-            list,
-            ..PteLeInvalidateCmd::new()
-        };
+        let command = PteLeInvalidateCmd::of(pte.number.get(), buffer_id, list);
         send(&pte.dev, &command)
     })
 }

@@ -71,23 +71,14 @@ fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
         Resource::Tgqs
     };
     if opts.buf == 0 && lni.dev.lnis.known() == Some(LniForm::Short) {
-        let command = CqAllocCmd {
-            lni: lni.id.get(),
-            eq,
-            opts: opts.opts,
-            ..CqAllocCmd::new()
-        };
+        let command = CqAllocCmd::of(lni.id.get(), eq, opts.opts);
         return lni.send(&command, Some(resource));
     }
-    let command = CqAllocBufCmd {
-        lni: lni.id.get(),
-        eq,
-        opts: CqAllocOptsBuf {
-            is_host_mem: u8::from(opts.is_host_mem != 0),
-            ..opts
-        },
-        ..CqAllocBufCmd::new()
+    let opts = CqAllocOptsBuf {
+        is_host_mem: u8::from(opts.is_host_mem != 0),
+        ..opts
     };
+    let command = CqAllocBufCmd::of(lni.id.get(), eq, opts);
     lni.send(&command, Some(resource))
 }
 
