@@ -1,4 +1,4 @@
-//! Something that happens between a look at a NIC and an act on it.
+//! Something that happens around a command, or instead of it.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -10,61 +10,70 @@ use cxi_mock::{InProcess, MockNode};
 
 use crate::support::{cxi, open};
 
-pub(crate) type Act = Box<dyn FnOnce() + Send>;
-
-/// Does something once, around a command.
-pub(crate) struct Around {
-    inner: InProcess,
-    opcode: Opcode,
-    pub(crate) before: Mutex<Option<Act>>,
-    pub(crate) after: Mutex<Option<Act>>,
-    pub(crate) answer: Option<Errno>,
+/// A file whose commands pass through a function.
+struct Through<F> {
+    file: InProcess,
+    submit: F,
 }
 
-impl fmt::Debug for Around {
+impl<F> fmt::Debug for Through<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Around")
+        self.file.fmt(f)
     }
 }
 
-impl Transport for Around {
+impl<F> Transport for Through<F>
+where
+    F: Fn(&InProcess, Request<'_>) -> Result<(), Errno> + Send + Sync,
+{
     fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        if request.opcode() != self.opcode {
-            return self.inner.submit(request);
-        }
-        let act = |act: &Mutex<Option<Act>>| {
-            let act = act.lock().unwrap().take();
-            let some = act.is_some();
-            if let Some(act) = act {
-                act();
-            }
-            some
-        };
-        if act(&self.before)
-            && let Some(errno) = self.answer
-        {
-            return Err(errno);
-        }
-        let result = self.inner.submit(request);
-        act(&self.after);
-        result
+        (self.submit)(&self.file, request)
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.inner.map(offset, len)
+        self.file.map(offset, len)
     }
 }
 
-pub(crate) fn around(mock: &MockNode, opcode: Opcode) -> Around {
-    Around {
-        inner: open(&mock.nics()[0]),
-        opcode,
-        before: Mutex::default(),
-        after: Mutex::default(),
-        answer: None,
-    }
+/// A node with the NICs of a mock, all commands of which pass through a function.
+pub(crate) fn through<F>(mock: &MockNode, submit: F) -> Node
+where
+    F: Fn(&InProcess, Request<'_>) -> Result<(), Errno> + Clone + Send + Sync + 'static,
+{
+    let nics = mock.nics().iter().zip(0..);
+    Node::from_devices(nics.map(|(nic, number)| {
+        let (file, submit) = (open(nic), submit.clone());
+        Device::with_transport(cxi(number), Arc::new(Through { file, submit }))
+    }))
 }
 
-pub(crate) fn node_of(transport: Around) -> Node {
-    Node::from_devices([Device::with_transport(cxi(0), Arc::new(transport))])
+/// Does something once before a command, which then fails if there is an errno for it.
+pub(crate) fn before(
+    mock: &MockNode,
+    opcode: Opcode,
+    act: impl FnOnce() + Send + 'static,
+    answer: Option<Errno>,
+) -> Node {
+    let act = Arc::new(Mutex::new(Some(act)));
+    through(mock, move |file, request| {
+        let mine = request.opcode() == opcode;
+        let Some(act) = mine.then(|| act.lock().unwrap().take()).flatten() else {
+            return file.submit(request);
+        };
+        act();
+        answer.map_or_else(|| file.submit(request), Err)
+    })
+}
+
+/// Does something once after a command.
+pub(crate) fn after(mock: &MockNode, opcode: Opcode, act: impl FnOnce() + Send + 'static) -> Node {
+    let act = Arc::new(Mutex::new(Some(act)));
+    through(mock, move |file, request| {
+        let mine = request.opcode() == opcode;
+        let result = file.submit(request);
+        if let Some(act) = mine.then(|| act.lock().unwrap().take()).flatten() {
+            act();
+        }
+        result
+    })
 }

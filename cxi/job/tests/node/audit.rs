@@ -11,7 +11,9 @@ use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, JobLimits, NicPolicy, SlingshotEnv};
 use cxi_mock::{MockNode, NicConfig};
 
-use crate::support::{allocate, cxi, devices, faulty, id, job, mock, node, planned, vni};
+use crate::support::{
+    allocate, cxi, devices, faulty, id, job, like, mock, node, planned, texts, vni,
+};
 
 fn found(audit: &Audit) -> Vec<(Code, u32, Option<u32>)> {
     let findings = audit.findings.iter();
@@ -67,18 +69,14 @@ fn services_that_are_not_as_they_should_be() {
             (Code::OutsidePool, 0, Some(5)),
         ]
     );
-    let texts: Vec<String> = audit.findings.iter().map(ToString::to_string).collect();
+    let texts = texts(&audit.findings);
     assert_eq!(
         texts[0],
         "error: cxi0: service 2 (everybody, VNI 1024) is open to everybody on the node: restrict it \
          to the uid, gid or network namespace of a job"
     );
-    assert!(texts[2].contains("is for uid 4444, which the node does not know"));
-    assert!(
-        texts[3].contains("VNIs outside the scheduler's pool: 7,9;"),
-        "{}",
-        texts[3]
-    );
+    like(&texts[2], "*is for uid 4444, which the node does not know*");
+    like(&texts[3], "*VNIs outside the scheduler's pool: 7,9;*");
     assert_eq!(audit.worst(), Some(Severity::Error));
 }
 
@@ -101,12 +99,9 @@ fn jobs_of_different_users_share_no_vni() {
     allocate(&node(&mock), other);
     let audit = node(&mock).audit(&AuditOptions::new());
     let shared = audit.findings.iter();
-    let shared: Vec<String> = shared
-        .filter(|finding| finding.code == Code::SharedVni)
-        .map(ToString::to_string)
-        .collect();
+    let shared = shared.filter(|finding| finding.code == Code::SharedVni);
     assert_eq!(
-        shared,
+        texts(shared),
         [
             "error: cxi0: service 3 (uid 1001, VNIs 1025,1026) and service 2 (uid 1000, VNIs \
           1024,1025) share VNI 1025: their processes can communicate with each other; give each \
@@ -133,17 +128,17 @@ fn owners_stay_within_their_ranges_and_ranges_do_not_overlap() {
     let audit = node.audit(&apart);
     assert_eq!(found(&audit), [(Code::OutsideRange, 0, Some(3))]);
     let text = audit.findings[0].to_string();
-    assert!(
-        text.ends_with("outside the range of uid 1000: 3000; expected 1024-2047"),
-        "{text}"
+    like(
+        &text,
+        "*outside the range of uid 1000: 3000; expected 1024-2047",
     );
     let again = range(apart, 1000, "2900-3000");
     let audit = node.audit(&again);
     assert_eq!(found(&audit), [(Code::RangesOverlap, 0, None)]);
     let text = audit.findings[0].to_string();
-    assert!(
-        text.contains("uid 2000 and uid 1000 are both configured to use VNIs 2900-3000:"),
-        "{text}"
+    like(
+        &text,
+        "*uid 2000 and uid 1000 are both configured to use VNIs 2900-3000:*",
     );
 }
 
@@ -184,11 +179,7 @@ fn idle_since_an_earlier_audit() {
     drop((counter, lni));
     let third = audit(70, &second.observation);
     assert_eq!(found(&third), [(Code::Idle, 0, Some(2))]);
-    assert!(
-        third.findings[0]
-            .text
-            .contains("has nothing in use for 70 min")
-    );
+    like(&third.findings[0].text, "*has nothing in use for 70 min*");
     // Its id for another job starts anew; the other one was in use meanwhile.
     user.services().destroy(id(2)).unwrap();
     allocate(&node, job(0, 1099).limits(no_tles()));
@@ -228,9 +219,9 @@ fn how_many_more_jobs_fit() {
     }
     let unlimited = AuditOptions::new().room_for(JobLimits::Unlimited, 0);
     let text = node.audit(&unlimited).findings[0].to_string();
-    assert!(
-        text.starts_with("error: cxi0: no more such job fits: of 4 TLE pools 4"),
-        "{text}"
+    like(
+        &text,
+        "error: cxi0: no more such job fits: of 4 TLE pools 4*",
     );
 }
 
@@ -257,15 +248,13 @@ fn nics_that_disagree() {
             (Code::ServicesDiffer, 1, Some(2)),
         ]
     );
-    assert!(
-        audit.findings[0]
-            .text
-            .starts_with("nothing like service 3 (uid 1001, VNI 1025) of cxi0")
+    like(
+        &audit.findings[0].text,
+        "nothing like service 3 (uid 1001, VNI 1025) of cxi0*",
     );
-    assert!(
-        audit.findings[3]
-            .text
-            .ends_with("and differ: whether it is enabled")
+    like(
+        &audit.findings[3].text,
+        "*and differ: whether it is enabled",
     );
 }
 
@@ -293,12 +282,7 @@ fn an_environment_against_its_node() {
         .unwrap();
     let env = node.allocate(&request).unwrap().env().unwrap();
     assert_eq!(env.check(&node, &[Member::Gid(5), Member::Uid(1000)]), []);
-    let texts = |env: &SlingshotEnv, who: &[Member]| -> Vec<String> {
-        env.check(&node, who)
-            .iter()
-            .map(ToString::to_string)
-            .collect()
-    };
+    let texts = |env: &SlingshotEnv, who: &[Member]| texts(env.check(&node, who));
     let classes = TrafficClasses::LOW_LATENCY | TrafficClasses::DEDICATED_ACCESS;
     let wrong = SlingshotEnv::new(
         [vni(4034), vni(9)],
@@ -359,9 +343,9 @@ fn how_few_is_few() {
     let node = node(&mock);
     let best_effort = AuditOptions::default().room_for(planned(16, Mode::BestEffort), 100);
     let text = node.audit(&best_effort).findings[0].to_string();
-    assert!(
-        text.starts_with("warning: cxi0: 3 more such jobs fit: of 4 TLE pools 1 are taken by"),
-        "{text}"
+    like(
+        &text,
+        "warning: cxi0: 3 more such jobs fit: of 4 TLE pools 1 are taken by*",
     );
     let shown = format!("{best_effort:?}");
     assert!(shown.contains("few: 100"), "{shown}");
@@ -374,11 +358,9 @@ fn how_few_is_few() {
         allocate(&node, request);
     }
     let text = node.audit(&AuditOptions::new().room_for(les, 5)).findings[0].to_string();
-    assert!(
-        text.starts_with(
-            "warning: cxi0: two more such jobs fit: of 15 LE pools 13 are taken by service 2 (uid \
-             1000, VNI 1030), service 3 "
-        ),
-        "{text}"
+    like(
+        &text,
+        "warning: cxi0: two more such jobs fit: of 15 LE pools 13 are taken by service 2 (uid \
+             1000, VNI 1030), service 3 *",
     );
 }

@@ -8,7 +8,7 @@ use cxi_job::clean::{KeepReason, OrphanReason};
 use cxi_job::{JobRequest, Node, ReleaseOptions, ReleaseStatus};
 
 use crate::support::{
-    FakeClock, allocate, devices, id, job, mock, mortal, node, pool, user_services, vni,
+    FakeClock, allocate, devices, id, job, mock, mortal, node, pool, texts, user_services, vni,
 };
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -38,7 +38,7 @@ fn clean_spares_what_is_not_an_orphan() {
     assert!(dry.release.is_none());
     let clean = node.clean(&policy, &ReleaseOptions::once()).unwrap();
     assert_eq!(clean.orphans, dry.orphans);
-    let lines: Vec<String> = clean.orphans.iter().map(ToString::to_string).collect();
+    let lines = texts(&clean.orphans);
     assert_eq!(
         lines,
         [0, 1].map(|nic| format!(

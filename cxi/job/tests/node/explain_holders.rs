@@ -1,13 +1,11 @@
 //! Who holds what ran out, as an administrator reads it.
 
-use std::sync::Arc;
-
-use cxi::{Device, Limit, Limits, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder, VniRange};
+use cxi::{
+    Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder, VniRange,
+};
 use cxi_job::explain::{Explanation, Inquiry};
-use cxi_job::limits::Mode;
-use cxi_mock::{Credentials, MockNode};
 
-use crate::support::{cxi, devices, job, mock, node, planned, vni};
+use crate::support::{devices, like, mock, of_user, texts, vni};
 
 fn modest() -> ServiceSpecBuilder {
     ServiceSpec::builder().limits(Limits::default())
@@ -18,17 +16,7 @@ fn create(device: &Device, spec: ServiceSpecBuilder) -> ServiceId {
 }
 
 fn holders(explanation: &Explanation) -> Vec<String> {
-    explanation
-        .holders
-        .iter()
-        .map(ToString::to_string)
-        .collect()
-}
-
-fn user(mock: &MockNode) -> Device {
-    let file = mock.nics()[0].open().unwrap();
-    let file = file.transport(Credentials::user(1000, 1000));
-    Device::with_transport(cxi(0), Arc::new(file))
+    texts(&explanation.holders)
 }
 
 #[test]
@@ -66,36 +54,23 @@ fn places_in_the_table_of_vnis() {
 fn what_processes_have_of_a_limit() {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
-    let limits = modest().limits(Limits::none().with(Resource::Cts, Limit::at_most(1)));
-    let full = create(&device, limits.clone().vni(vni(1024)));
-    create(&device, limits.vni(vni(1025)));
-    let user = user(&mock);
-    let lni = user.alloc_lni(full).unwrap();
-    let _counter = lni.alloc_ct().unwrap();
+    let limits = Limits::none().with(Resource::Cts, Limit::at_most(2));
+    let limited = || modest().member(Member::Uid(1000)).limits(limits);
+    let full = create(&device, limited().vni(vni(1024)));
+    create(&device, limited().vni(vni(1025)));
+    let lni = of_user(&mock, 1000).alloc_lni(full).unwrap();
+    let _counters = [lni.alloc_ct().unwrap(), lni.alloc_ct().unwrap()];
     let error = lni.alloc_ct().unwrap_err();
     let explanation = Inquiry::new(&error).device(&device).explain();
-    assert_eq!(
-        holders(&explanation),
-        ["service 2 (everybody, VNI 1024): 1 CTs in use"]
-    );
-}
-
-#[test]
-fn le_pools_that_a_plan_finds_taken() {
-    let mock = mock(1);
-    let device = devices(&mock).remove(0);
-    for number in 0..15 {
-        let les = modest().limits(Limits::none().with(Resource::Les, Limit::exactly(1)));
-        create(&device, les.vni(vni(2000 + number)));
-    }
-    let request = job(1000, 1024).limits(planned(16, Mode::Strict));
-    let error = node(&mock).allocate(&request.build().unwrap()).unwrap_err();
-    let explanation = &error.failures()[0].explanations[0];
-    assert_eq!(
-        explanation.problem,
-        "no LE pool is left for the 256 LEs of the job"
-    );
-    assert_eq!(explanation.holders.len(), 15);
+    let holder = "service 2 (uid 1000, VNI 1024): 2 CTs in use";
+    assert_eq!(holders(&explanation), [holder]);
+    let advice = "Let the job's processes use fewer CTs.";
+    assert_eq!(explanation.advice[0], advice);
+    let pids = lni.reserve_pids(vni(1024), None, 511);
+    let error = lni.reserve_pids(vni(1024), None, 511).unwrap_err();
+    drop(pids);
+    let explanation = Inquiry::new(&error).device(&device).explain();
+    like(&explanation, "*End other processes of the service*");
 }
 
 #[test]

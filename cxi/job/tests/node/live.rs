@@ -10,22 +10,21 @@ use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::release::Outcome;
 use cxi_job::{IdSet, ReleaseOptions};
 
-use crate::around::{around, node_of};
+use crate::around::before;
 use crate::support::{allocate, faulty, job, mock, node, pool, user_services};
 
 #[test]
 fn live_jobs_are_read_after_services_are_listed() {
     let mock = mock(1);
     let records: Arc<Mutex<IdSet>> = Arc::default();
-    let mut transport = around(&mock, Opcode::SVC_LIST_GET);
     let (starting, recorded) = (node(&mock), Arc::clone(&records));
     // A job starts while services are about to be listed: first its record, then its service.
-    transport.before = Mutex::new(Some(Box::new(move || {
+    let start = move || {
         recorded.lock().unwrap().insert(1024);
         allocate(&starting, job(1000, 1024));
-    })));
+    };
     let live = || Ok(records.lock().unwrap().clone());
-    let clean = node_of(transport)
+    let clean = before(&mock, Opcode::SVC_LIST_GET, start, None)
         .clean(&pool().live(&live), &ReleaseOptions::once())
         .unwrap();
     assert_eq!(clean.orphans, []);

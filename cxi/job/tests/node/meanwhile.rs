@@ -1,54 +1,26 @@
 //! A service that appears while one is being made: the job's own, or another's.
 
-use std::sync::Arc;
-use std::sync::Mutex;
-
-use cxi::{Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder};
-use cxi_ioctl::{DriverRelease, Errno, Fault, Mapping, Opcode, Request, Transport};
+use cxi::{Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder};
+use cxi_ioctl::{DriverRelease, Errno, Fault, Opcode};
 use cxi_job::allocate::LeftBehindReason;
 use cxi_job::limits::{CutReason, Mode};
-use cxi_job::{AllocateError, Grant, JobLimits, JobRequest, Node};
-use cxi_mock::{InProcess, MockNode, NicConfig};
+use cxi_job::{AllocateError, Grant, JobLimits, JobRequest};
+use cxi_mock::{MockNode, NicConfig};
 
-use crate::around::{around, node_of};
+use crate::around::before;
 use crate::support::{
-    allocate, cxi, devices, faulty, ids, job, mock, open, planned, refuse, user_services, vni,
+    allocate, devices, faulty, ids, job, mock, planned, refuse, user_services, vni,
 };
-
-/// Makes another service at the moment of SVC_ALLOC, whose answer gets lost.
-#[derive(Debug)]
-struct Meanwhile {
-    inner: InProcess,
-    other: Device,
-    spec: Mutex<Option<ServiceSpec>>,
-}
-
-impl Transport for Meanwhile {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        if request.opcode() == Opcode::SVC_ALLOC {
-            if let Some(spec) = self.spec.lock().unwrap().take() {
-                self.other.services().create(&spec).unwrap();
-            }
-            return Err(Errno::EFAULT);
-        }
-        self.inner.submit(request)
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.inner.map(offset, len)
-    }
-}
 
 /// What an allocation that fails leaves: the services that exist, and what it says of them.
 fn outcome(request: &JobRequest, other: ServiceSpecBuilder) -> (usize, Vec<(ServiceId, bool)>) {
     let mock = mock(1);
-    let transport = Meanwhile {
-        inner: open(&mock.nics()[0]),
-        other: devices(&mock).remove(0),
-        spec: Mutex::new(Some(other.build().unwrap())),
-    };
-    let device = Device::with_transport(cxi(0), Arc::new(transport));
-    let error = Node::from_devices([device]).allocate(request).unwrap_err();
+    let device = devices(&mock).remove(0);
+    let spec = other.build().unwrap();
+    let create = move || _ = device.services().create(&spec).unwrap();
+    // The other service is made at the moment of an SVC_ALLOC whose answer is lost.
+    let node = before(&mock, Opcode::SVC_ALLOC, create, Some(Errno::EFAULT));
+    let error = node.allocate(request).unwrap_err();
     let named = error.left().iter().map(|left| {
         let unclear = matches!(left.reason, LeftBehindReason::Unclear);
         (left.service.unwrap(), unclear)
@@ -184,16 +156,15 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
 fn taken_meanwhile(cores: u32, resource: Resource, services: u16, each: u16) -> Grant {
     let mock = mock(1);
     let other = devices(&mock).remove(0);
-    let mut transport = around(&mock, Opcode::SVC_ALLOC);
     let limits = Limits::none().with(resource, Limit::exactly(each));
-    transport.before = Mutex::new(Some(Box::new(move || {
+    let take = move || {
         for number in 0..services {
             let spec = like(UID).vni(vni(100 + number)).limits(limits);
             other.services().create(&spec.build().unwrap()).unwrap();
         }
-    })));
+    };
     let request = job(1000, 1024).limits(planned(cores, Mode::ScaleBack { floor: 1 }));
-    allocate(&node_of(transport), request)
+    allocate(&before(&mock, Opcode::SVC_ALLOC, take, None), request)
 }
 
 /// Pools are all or nothing, whatever the floor.

@@ -9,7 +9,7 @@ use cxi_ioctl::{Errno, Fault, Faulty};
 use cxi_job::{IdSet, NicProblem, Node};
 use cxi_mock::{MockNode, NicConfig};
 
-use crate::support::{cxi, open};
+use crate::support::{cxi, like, open};
 
 fn set(text: &str) -> IdSet {
     text.parse().unwrap()
@@ -128,12 +128,8 @@ fn a_node_is_found_by_its_files() {
         .map(|nic| format!("{}: {}", nic.id(), nic.problems()[0]))
         .collect();
     assert_eq!(problems.len(), 2);
-    assert!(
-        problems[0].starts_with("cxi1: cannot open "),
-        "{problems:?}"
-    );
-    assert!(problems[0].ends_with("there is no such device"));
-    assert!(problems[1].starts_with("cxi10: "));
+    like(&problems[0], "cxi1: cannot open *there is no such device");
+    like(&problems[1], "cxi10: *");
 }
 
 #[test]
@@ -144,13 +140,7 @@ fn problems_of_a_nic_are_said_in_words() {
         NicProblem::NoRetryHandler,
     ];
     let said = said.map(|problem| problem.to_string());
-    assert!(
-        said[0].starts_with("it is a virtual function: "),
-        "{said:?}"
-    );
+    like(&said[0], "it is a virtual function: *");
     assert_eq!(said[1], "its link is down");
-    assert!(
-        said[2].starts_with("no retry handler (cxi_rh) runs"),
-        "{said:?}"
-    );
+    like(&said[2], "no retry handler (cxi_rh) runs*");
 }

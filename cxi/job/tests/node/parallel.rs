@@ -3,62 +3,32 @@
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use cxi::Device;
-use cxi_ioctl::{Errno, Mapping, Opcode, Request, Transport};
+use cxi_ioctl::{Errno, Opcode, Transport};
 use cxi_job::{Filter, Node, ReleaseOptions, ReleaseStatus};
-use cxi_mock::InProcess;
+use cxi_mock::MockNode;
 
-use crate::support::{cxi, job, mock, open, user_services, vni};
+use crate::around::through;
+use crate::support::{job, mock, user_services, vni};
 
 const NICS: usize = 8;
 
-/// Lets a command through when all NICs have got one.
-#[derive(Debug, Default)]
-struct Meeting {
-    arrived: Mutex<usize>,
-    all_here: Condvar,
-}
-
-#[derive(Debug)]
-struct Meets {
-    inner: InProcess,
-    at: Opcode,
-    meeting: Arc<Meeting>,
-}
-
-impl Transport for Meets {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        if request.opcode() == self.at {
-            let mut arrived = self.meeting.arrived.lock().unwrap();
+/// A node that lets a command through when all NICs have got one.
+fn meeting(mock: &MockNode, at: Opcode) -> Node {
+    let meeting = Arc::new((Mutex::new(0), Condvar::new()));
+    through(mock, move |file, request| {
+        if request.opcode() == at {
+            let (arrived, all_here) = &*meeting;
+            let mut arrived = arrived.lock().unwrap();
             *arrived += 1;
-            self.meeting.all_here.notify_all();
+            all_here.notify_all();
             let patience = Duration::from_secs(30);
-            let met = &self.meeting.all_here;
-            let wait = met.wait_timeout_while(arrived, patience, |arrived| *arrived < NICS);
-            let timed_out = wait.unwrap().1.timed_out();
-            if timed_out {
+            let wait = all_here.wait_timeout_while(arrived, patience, |arrived| *arrived < NICS);
+            if wait.unwrap().1.timed_out() {
                 return Err(Errno::ETIMEDOUT);
             }
         }
-        self.inner.submit(request)
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.inner.map(offset, len)
-    }
-}
-
-fn meeting(mock: &cxi_mock::MockNode, at: Opcode) -> Node {
-    let meeting = Arc::new(Meeting::default());
-    let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
-        let transport = Meets {
-            inner: open(nic),
-            at,
-            meeting: Arc::clone(&meeting),
-        };
-        Device::with_transport(cxi(number), Arc::new(transport))
-    });
-    Node::from_devices(devices)
+        file.submit(request)
+    })
 }
 
 #[test]

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use cxi::{Device, Member, ServiceSpec, VniRange};
 use cxi_ioctl::{Errno, Fault, Opcode};
-use cxi_job::proc::ProcFs;
 use cxi_job::release::{Outcome, Waiting};
 use cxi_job::{Filter, JobRequest, NicPolicy, ReleaseOptions, ReleaseStatus};
 
 use crate::support::{
-    FakeClock, FaultyFile, allocate, cxi, devices, faulty, id, ids, job, mock, node, user_services,
-    vni,
+    FakeClock, FaultyFile, add_process, allocate, cxi, devices, empty_proc, faulty, id, ids, job,
+    like, mock, node, user_services, vni,
 };
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -127,26 +126,15 @@ fn busy_for_ever() {
     allocate(&node, job(1000, 1024));
     allocate(&node, job(1000, 1024).adopt(false));
     busy(&faults[0], u64::MAX);
-    let proc = tempfile::tempdir().unwrap();
-    let process = proc.path().join("4711");
-    std::fs::create_dir_all(process.join("fd")).unwrap();
-    let dev = proc.path().join("dev");
-    std::fs::create_dir(&dev).unwrap();
-    std::fs::write(dev.join("cxi0"), "").unwrap();
-    std::os::unix::fs::symlink(dev.join("cxi0"), process.join("fd/5")).unwrap();
-    std::fs::write(
-        process.join("status"),
-        "Name:\ta.out\nUid:\t1000\t1000\t1000\t1000\n",
-    )
-    .unwrap();
-
+    let (root, proc) = empty_proc();
+    add_process(root.path(), 4711, "a.out", 1000);
     let clock = FakeClock::default();
     let told: Mutex<Vec<Waiting>> = Mutex::default();
     let progress = |waiting: &Waiting| told.lock().unwrap().push(waiting.clone());
     let options = ReleaseOptions::until(MINUTES)
         .clock(&clock)
         .progress(&progress);
-    let node = node.with_proc(ProcFs::with_root(proc.path()).dev(dev));
+    let node = node.with_proc(proc);
     let release = node.release(&Filter::vnis([vni(1024)]), &options);
     assert_eq!(release.status(), ReleaseStatus::StillBusy);
     // Those of the other NIC are gone anyway.
@@ -246,7 +234,7 @@ fn a_nic_that_disappears_while_it_is_waited_for() {
             assert_eq!(release.status(), ReleaseStatus::Done, "{k}: {release}");
         } else {
             assert_eq!(release.status(), ReleaseStatus::Failed, "{k}: {release}");
-            assert!(release.to_string().contains("the device has been removed"));
+            like(&release, "*the device has been removed*");
         }
     }
 }

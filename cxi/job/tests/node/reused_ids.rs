@@ -1,23 +1,21 @@
 //! An id that was another service's a moment ago: what has it now stays.
 
-use std::sync::Mutex;
-
 use cxi_ioctl::{Errno, Opcode};
 use cxi_job::release::Outcome;
 use cxi_job::{Filter, ReleaseOptions};
 use cxi_mock::MockNode;
 
-use crate::around::{Act, around, node_of};
+use crate::around::{after, before};
 use crate::support::{allocate, devices, id, job, mock, node, pool, user_services, vni};
 
 /// Service 2 is destroyed, and another job gets its id.
-fn taken_over(mock: &MockNode) -> Act {
+fn taken_over(mock: &MockNode) -> impl FnOnce() + Send + use<> {
     let (device, other) = (devices(mock).remove(0), node(mock));
-    Box::new(move || {
+    move || {
         device.services().destroy(id(2)).unwrap();
         let grant = allocate(&other, job(2000, 2000));
         assert_eq!(grant.services[0].service, id(2));
-    })
+    }
 }
 
 #[test]
@@ -26,9 +24,7 @@ fn an_id_that_is_another_jobs_after_the_list_is_left_alone() {
     for clean in [false, true] {
         let mock = mock(1);
         allocate(&node(&mock), job(1000, 1024));
-        let mut transport = around(&mock, Opcode::SVC_LIST_GET);
-        transport.after = Mutex::new(Some(taken_over(&mock)));
-        let node = node_of(transport);
+        let node = after(&mock, Opcode::SVC_LIST_GET, taken_over(&mock));
         let once = ReleaseOptions::once();
         let release = if clean {
             node.clean(&policy, &once).unwrap().release.unwrap()
@@ -46,10 +42,9 @@ fn an_id_that_is_another_jobs_after_the_list_is_left_alone() {
 fn an_id_that_is_another_jobs_after_a_failure_means_that_the_service_is_gone() {
     let mock = mock(1);
     allocate(&node(&mock), job(1000, 1024));
-    let mut transport = around(&mock, Opcode::SVC_DESTROY);
-    transport.before = Mutex::new(Some(taken_over(&mock)));
-    transport.answer = Some(Errno::ENOMEM);
-    let release = node_of(transport).release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());
+    let refused = Some(Errno::ENOMEM);
+    let node = before(&mock, Opcode::SVC_DESTROY, taken_over(&mock), refused);
+    let release = node.release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());
     assert_eq!(release.services[0].outcome, Outcome::AlreadyGone);
     assert_eq!(user_services(&mock).len(), 1);
 }

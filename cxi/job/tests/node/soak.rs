@@ -15,7 +15,7 @@ use cxi_job::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{FileLock, Filter, IdSet, JobId, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::MockNode;
 
-use crate::support::{Dice, cxi, faulty, mock, mortal, node, pool, user_services};
+use crate::support::{Dice, cxi, faulty, lock, mock, mortal, node, pool, user_services};
 
 const NICS: u8 = 4;
 const WORKERS: u64 = 9;
@@ -204,10 +204,10 @@ fn config() -> PoolConfig {
 #[test]
 fn live_jobs_lose_nothing_and_nothing_is_left() {
     let seconds = env::var("CXI_SOAK_SECONDS").map_or(2, |text| text.parse().unwrap());
-    let directory = tempfile::tempdir().unwrap();
+    let (_directory, lock) = lock();
     let scene = Scene {
         mock: mock(NICS),
-        lock: FileLock::new(directory.path().join("node.lock")),
+        lock,
         books: Mutex::new(Books {
             pool: VniPool::new(config()).unwrap(),
             log: Vec::new(),

@@ -1,14 +1,22 @@
 //! Nodes of mock NICs whose commands can be made to fail.
 
-use std::sync::Arc;
-use std::sync::Mutex;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use cxi::{Clock, Device, DeviceId, Service, ServiceId, Vni};
-use cxi_ioctl::{Errno, Faulty, Mapping, Request, Transport};
+use cxi_ioctl::{Errno, Faulty, Transport};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
-use cxi_job::{AllocateError, CleanPolicy, Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
+use cxi_job::proc::ProcFs;
+use cxi_job::{
+    AllocateError, CleanPolicy, FileLock, Grant, JobLimits, JobRequest, JobRequestBuilder, Node,
+};
 use cxi_mock::{Credentials, InProcess, MockNode, Nic, NicConfig};
+use tempfile::TempDir;
+
+use crate::around::through;
 
 pub(crate) const ROOT: Credentials = Credentials::root();
 
@@ -35,6 +43,67 @@ pub(crate) fn pool() -> CleanPolicy<'static> {
 
 pub(crate) fn open(nic: &Arc<Nic>) -> InProcess {
     nic.open().unwrap().transport(ROOT)
+}
+
+/// The first NIC in the hands of a user.
+pub(crate) fn of_user(mock: &MockNode, uid: u32) -> Device {
+    let file = mock.nics()[0].open().unwrap();
+    Device::from(Arc::new(file.transport(Credentials::user(uid, 6))))
+}
+
+/// A virtual function of the first NIC, cxi1, and the sysfs that says so.
+pub(crate) fn virtual_function() -> (MockNode, TempDir, Device) {
+    let mock = MockNode::with_nics(1, &NicConfig::new().virtual_functions(1)).unwrap();
+    let sysfs = tempfile::tempdir().unwrap();
+    let directory = sysfs.path().join("class/cxi_user/cxi1/device");
+    fs::create_dir_all(&directory).unwrap();
+    symlink("../pf", directory.join("physfn")).unwrap();
+    let file = mock.nics()[0].open_vf(0).unwrap().transport(ROOT);
+    let device = Device::with_sysfs(cxi(1), Arc::new(file), sysfs.path());
+    (mock, sysfs, device)
+}
+
+/// A lock of a node, as long as its directory exists.
+pub(crate) fn lock() -> (TempDir, FileLock) {
+    let directory = tempfile::tempdir().unwrap();
+    let lock = FileLock::new(directory.path().join("node.lock"));
+    (directory, lock)
+}
+
+/// A process in `/proc` that has the first NIC open.
+pub(crate) fn add_process(proc: &Path, pid: u32, name: &str, uid: u32) {
+    let directory = proc.join(pid.to_string());
+    fs::create_dir_all(directory.join("fd")).unwrap();
+    symlink(proc.join("dev/cxi0"), directory.join("fd/9")).unwrap();
+    let status = format!("Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
+    fs::write(directory.join("status"), status).unwrap();
+}
+
+/// A `/proc` without processes, next to the devices of a node with one NIC.
+pub(crate) fn empty_proc() -> (TempDir, ProcFs) {
+    let root = tempfile::tempdir().unwrap();
+    let dev = root.path().join("dev");
+    fs::create_dir(&dev).unwrap();
+    fs::write(dev.join("cxi0"), "").unwrap();
+    let proc = ProcFs::with_root(root.path()).dev(dev);
+    (root, proc)
+}
+
+/// Checks a text against a pattern, in which `*` stands for anything.
+#[track_caller]
+pub(crate) fn like(text: &impl ToString, pattern: &str) {
+    let text = text.to_string();
+    let (first, rest) = pattern.split_once('*').unwrap();
+    let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
+    let inside = text
+        .strip_prefix(first)
+        .and_then(|text| text.strip_suffix(last));
+    let is_like = inside.is_some_and(|inside| inside.contains(middle));
+    assert!(is_like, "expected {pattern}, got {text}");
+}
+
+pub(crate) fn texts<T: ToString>(items: impl IntoIterator<Item = T>) -> Vec<String> {
+    items.into_iter().map(|item| item.to_string()).collect()
 }
 
 /// The NICs of a mock node as a scheduler has them.
@@ -149,44 +218,19 @@ pub(crate) struct Life {
     left: Mutex<u64>,
 }
 
-#[derive(Debug)]
-struct Mortal {
-    inner: InProcess,
-    life: Arc<Life>,
-}
-
-impl Transport for Mortal {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        // Commands of several NICs one after the other: only whole commands go through.
-        let mut left = self.life.left.lock().unwrap();
-        match left.checked_sub(1) {
-            None => Err(Errno::EIO),
-            Some(after) => {
-                *left = after;
-                self.inner.submit(request)
-            }
-        }
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.inner.map(offset, len)
-    }
-}
-
 /// A node that is used by a process that dies after this many commands, not counting those that open
 /// the node.
 pub(crate) fn mortal(mock: &MockNode, commands: u64) -> (Node, Arc<Life>) {
     let life = Arc::new(Life {
         left: Mutex::new(u64::MAX),
     });
-    let devices = mock.nics().iter().zip(0..).map(|(nic, number)| {
-        let transport = Mortal {
-            inner: open(nic),
-            life: Arc::clone(&life),
-        };
-        Device::with_transport(cxi(number), Arc::new(transport))
+    let of_process = Arc::clone(&life);
+    let node = through(mock, move |file, request| {
+        // Commands of several NICs one after the other: only whole commands go through.
+        let mut left = of_process.left.lock().unwrap();
+        *left = left.checked_sub(1).ok_or(Errno::EIO)?;
+        file.submit(request)
     });
-    let node = Node::from_devices(devices);
     *life.left.lock().unwrap() = commands;
     (node, life)
 }

@@ -4,11 +4,11 @@ use std::thread;
 use std::time::Duration;
 
 use cxi::{Device, Member, ServiceSpec};
+use cxi_job::ReleaseOptions;
 use cxi_job::clean::{KeepReason, OrphanReason};
-use cxi_job::{FileLock, ReleaseOptions};
 use cxi_mock::MockNode;
 
-use crate::support::{FakeClock, devices, id, mock, node, pool, user_services, vni};
+use crate::support::{FakeClock, devices, id, lock, mock, node, pool, user_services, vni};
 
 fn unfinished(mock: &MockNode) -> Device {
     let device = devices(mock).remove(0);
@@ -21,8 +21,7 @@ fn unfinished(mock: &MockNode) -> Device {
 
 #[test]
 fn a_slow_prolog_with_a_range_keeps_its_service() {
-    let directory = tempfile::tempdir().unwrap();
-    let lock = FileLock::new(directory.path().join("node.lock"));
+    let (_directory, lock) = lock();
     let mock = mock(1);
     let slow = unfinished(&mock);
     let held = lock.acquire().unwrap();
@@ -54,8 +53,7 @@ fn without_a_lock_an_unfinished_service_may_be_on_its_way() {
     assert_eq!(clean.orphans, []);
     assert_eq!(clean.kept[1].reason, KeepReason::Unfinished);
 
-    let directory = tempfile::tempdir().unwrap();
-    let lock = FileLock::new(directory.path().join("node.lock"));
+    let (_directory, lock) = lock();
     let clock = FakeClock::default();
     let options = ReleaseOptions::once().clock(&clock);
     let clean = node(&mock).with_lock(lock).clean(&pool(), &options);
@@ -64,28 +62,26 @@ fn without_a_lock_an_unfinished_service_may_be_on_its_way() {
 }
 
 #[test]
-fn an_enabled_service_with_all_vnis_is_left_alone() {
-    let mock = mock(1);
-    let device = unfinished(&mock);
-    device.services().set_enabled(id(2), true).unwrap();
-    let policy = pool().unfinished(Some(Duration::ZERO));
-    let clean = node(&mock).clean(&policy, &ReleaseOptions::once()).unwrap();
-    assert_eq!(clean.orphans, []);
-    assert_eq!(clean.kept[1].reason, KeepReason::OutsidePool);
-    assert_eq!(user_services(&mock).len(), 1);
-}
-
-#[test]
-fn a_disabled_service_with_vnis_outside_the_pool_is_left_alone() {
-    let mock = mock(1);
-    let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni(9));
-    let services = devices(&mock)[0].services();
-    services
-        .create(&spec.enabled(false).build().unwrap())
-        .unwrap();
-    let policy = pool().unfinished(Some(Duration::ZERO));
-    let clean = node(&mock).clean(&policy, &ReleaseOptions::once()).unwrap();
-    assert_eq!(clean.orphans, []);
-    assert_eq!(clean.kept[1].reason, KeepReason::OutsidePool);
-    assert_eq!(user_services(&mock).len(), 1);
+fn what_no_prolog_makes_is_left_alone() {
+    let user = ServiceSpec::builder().member(Member::Uid(1000));
+    for (what, spec) in [
+        ("enabled with all VNIs", user.clone().unrestricted_vnis()),
+        (
+            "disabled with a VNI outside the pool",
+            user.vni(vni(9)).enabled(false),
+        ),
+    ] {
+        let mock = mock(1);
+        let services = devices(&mock)[0].services();
+        let spec = spec.build().unwrap();
+        let service = services.create(&spec).unwrap();
+        // The driver does not enable one without VNIs itself.
+        services.set_enabled(service, spec.is_enabled()).unwrap();
+        let policy = pool().unfinished(Some(Duration::ZERO));
+        let clean = node(&mock).clean(&policy, &ReleaseOptions::once());
+        let clean = clean.unwrap();
+        assert_eq!(clean.orphans, [], "{what}");
+        assert_eq!(clean.kept[1].reason, KeepReason::OutsidePool, "{what}");
+        assert_eq!(user_services(&mock).len(), 1, "{what}");
+    }
 }
