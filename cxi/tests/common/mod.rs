@@ -1,15 +1,15 @@
 //! A mock NIC and devices of several callers on it.
 #![allow(dead_code, reason = "every test target uses its part")]
 
-use std::fmt::{Debug, Display};
+use std::fmt::{self, Debug, Display};
 use std::sync::Arc;
 
 use cxi::{
-    Device, Limit, Limits, Lni, Member, Resource, ResourceMap, ServiceId, ServiceSpec,
+    Device, Limit, Limits, Lni, Member, Resource, ResourceMap, Result, ServiceId, ServiceSpec,
     ServiceSpecBuilder, Services, Vni,
 };
-use cxi_ioctl::DriverRelease;
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_ioctl::{DriverRelease, Errno, Mapping, Opcode, Request, Transport};
+use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
 
 pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()
@@ -27,6 +27,56 @@ pub(crate) fn root(nic: &Arc<Nic>) -> Device {
 
 pub(crate) fn user(nic: &Arc<Nic>) -> Device {
     device(nic, Credentials::user(1000, 1000))
+}
+
+/// A file whose commands pass through a function.
+struct Through<F> {
+    file: InProcess,
+    submit: F,
+}
+
+impl<F> Debug for Through<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.file.fmt(f)
+    }
+}
+
+impl<F> Transport for Through<F>
+where
+    F: Fn(&InProcess, Request<'_>) -> std::result::Result<(), Errno> + Send + Sync,
+{
+    fn submit(&self, request: Request<'_>) -> std::result::Result<(), Errno> {
+        (self.submit)(&self.file, request)
+    }
+
+    fn map(&self, offset: u64, len: usize) -> std::result::Result<Mapping, Errno> {
+        self.file.map(offset, len)
+    }
+}
+
+/// The device of root, all commands of which pass through a function.
+pub(crate) fn through<F>(nic: &Arc<Nic>, submit: F) -> Device
+where
+    F: Fn(&InProcess, Request<'_>) -> std::result::Result<(), Errno> + Send + Sync + 'static,
+{
+    let file = nic.root().unwrap();
+    Device::from(Arc::new(Through { file, submit }))
+}
+
+/// What a command is answered with; `None` as the NIC does.
+pub(crate) type Answers = fn(Opcode) -> Option<std::result::Result<Vec<u8>, Errno>>;
+
+/// A NIC that answers some commands in its own way.
+pub(crate) fn answering(release: DriverRelease, answers: Answers) -> Device {
+    through(&nic(release), move |file, mut request| {
+        let Some(answer) = answers(request.opcode()) else {
+            return file.submit(request);
+        };
+        let bytes = answer?;
+        let room = request.response().get_mut(..bytes.len());
+        room.ok_or(Errno::EFAULT)?.copy_from_slice(&bytes);
+        Ok(())
+    })
 }
 
 pub(crate) fn vni(number: u16) -> Vni {
@@ -47,16 +97,18 @@ pub(crate) fn modest_range(text: &str) -> ServiceSpecBuilder {
         .limits(Limits::default())
 }
 
+pub(crate) fn ask(services: &Services, spec: ServiceSpecBuilder) -> Result<ServiceId> {
+    services.create(&spec.build().unwrap())
+}
+
 pub(crate) fn create(services: &Services, spec: ServiceSpecBuilder) -> ServiceId {
-    services.create(&spec.build().unwrap()).unwrap()
+    ask(services, spec).unwrap()
 }
 
 /// As [`modest`], with one limit.
-pub(crate) fn with(number: u16, resource: Resource, reserved: u16, max: u16) -> ServiceSpec {
-    modest(number)
-        .limits(Limits::none().with(resource, Limit::new(reserved, max).unwrap()))
-        .build()
-        .unwrap()
+pub(crate) fn with(number: u16, resource: Resource, reserved: u16, max: u16) -> ServiceSpecBuilder {
+    let limit = Limit::new(reserved, max).unwrap();
+    modest(number).limits(Limits::none().with(resource, limit))
 }
 
 pub(crate) const ALL: [DriverRelease; 6] = DriverRelease::ALL;
@@ -67,14 +119,23 @@ pub(crate) const FROM_13_1: [DriverRelease; 4] = [
     DriverRelease::Main,
 ];
 
+/// An LNI of a new service on a VNI, for whoever has the device.
+pub(crate) fn lni_of(device: &Device, number: u16) -> Lni {
+    let service = create(&device.services(), modest(number).limits(all(100)));
+    device.alloc_lni(service).unwrap()
+}
+
+/// An LNI of a service with exclusive profiles and VNIs 512 to 519.
+pub(crate) fn exclusive_lni(device: &Device) -> Lni {
+    let spec = modest_range("512-519").limits(all(100)).exclusive_cp(true);
+    let service = create(&device.services(), spec);
+    device.alloc_lni(service).unwrap()
+}
+
 /// A service with these limits on a VNI, and an LNI of it that a user has.
 pub(crate) fn lni_with(nic: &Arc<Nic>, number: u16, limits: Limits) -> (ServiceId, Lni) {
-    let spec = modest(number)
-        .member(Member::Uid(1000))
-        .limits(limits)
-        .build()
-        .unwrap();
-    let service = root(nic).services().create(&spec).unwrap();
+    let spec = modest(number).member(Member::Uid(1000)).limits(limits);
+    let service = create(&root(nic).services(), spec);
     (service, user(nic).alloc_lni(service).unwrap())
 }
 
@@ -86,9 +147,11 @@ pub(crate) fn all(max: u16) -> Limits {
 }
 
 /// Runs a check on each release; afterwards no kernel may have come to harm.
+#[expect(clippy::print_stdout, reason = "shown where a check fails")]
 pub(crate) fn for_each_release(check: impl Fn(DriverRelease, &Arc<Nic>)) {
     for release in ALL {
         let nic = nic(release);
+        println!("{release}");
         check(release, &nic);
         assert_eq!(nic.hazards(), [], "{release}");
     }
@@ -96,7 +159,10 @@ pub(crate) fn for_each_release(check: impl Fn(DriverRelease, &Arc<Nic>)) {
 
 /// Checks that a call fails with this text; returns the error.
 #[track_caller]
-pub(crate) fn says<T: Debug, E: Display>(result: Result<T, E>, text: impl AsRef<str>) -> E {
+pub(crate) fn says<T: Debug, E: Display>(
+    result: std::result::Result<T, E>,
+    text: impl AsRef<str>,
+) -> E {
     match result {
         Ok(made) => panic!("{made:?}: expected {}", text.as_ref()),
         Err(error) => {
@@ -104,6 +170,12 @@ pub(crate) fn says<T: Debug, E: Display>(result: Result<T, E>, text: impl AsRef<
             error
         }
     }
+}
+
+/// As [`says`], with an errno.
+#[track_caller]
+pub(crate) fn refused<T: Debug>(result: Result<T>, errno: Errno, text: &str) {
+    assert_eq!(says(result, text).errno(), errno);
 }
 
 pub(crate) fn range(text: &str) -> cxi::VniRange {

@@ -1,6 +1,6 @@
 //! What a NIC has left, on every driver release the mock models.
 
-use crate::common::{ALL, create, modest, nic, root, says, with};
+use crate::common::{ALL, ask, create, modest, nic, root, says, with};
 use cxi::Resource;
 use cxi_ioctl::DriverRelease;
 
@@ -17,12 +17,12 @@ fn pools_that_are_left_are_counted() {
         // The default service has a TLE pool, and no LE pool of those for others.
         assert_eq!(pools(), (15, 3), "{release}");
         create(&services, modest(5));
-        services.create(&with(6, Resource::Tles, 0, 1)).unwrap();
+        create(&services, with(6, Resource::Tles, 0, 1));
         assert_eq!(pools(), (15, 2), "{release}");
-        services.create(&with(7, Resource::Les, 1, 1)).unwrap();
+        create(&services, with(7, Resource::Les, 1, 1));
         assert_eq!(pools(), (14, 2), "{release}");
         // A maximum takes one too up to 14.0.0, and without sysfs 14.0.1 may be that old.
-        services.create(&with(8, Resource::Les, 0, 1)).unwrap();
+        create(&services, with(8, Resource::Les, 0, 1));
         let left = if release == DriverRelease::Main {
             14
         } else {
@@ -31,10 +31,10 @@ fn pools_that_are_left_are_counted() {
         assert_eq!(pools(), (left, 2), "{release}");
         for number in 0..left {
             let number = 100 + u16::try_from(number).unwrap();
-            services.create(&with(number, Resource::Les, 1, 1)).unwrap();
+            create(&services, with(number, Resource::Les, 1, 1));
         }
         assert_eq!(pools(), (0, 2), "{release}");
-        let one_more = services.create(&with(200, Resource::Les, 1, 1));
+        let one_more = ask(&services, with(200, Resource::Les, 1, 1));
         assert_eq!(
             one_more.is_ok(),
             release == DriverRelease::Shs14_0_1,
@@ -49,8 +49,8 @@ fn availability_is_the_drivers_arithmetic() {
         let nic = nic(release);
         let device = root(&nic);
         let services = device.services();
-        let id = services.create(&with(5, Resource::Txqs, 100, 200)).unwrap();
-        services.create(&with(6, Resource::Tles, 1, 1)).unwrap();
+        let id = create(&services, with(5, Resource::Txqs, 100, 200));
+        create(&services, with(6, Resource::Tles, 1, 1));
         let have = device.availability().unwrap();
         let txqs = have.resources[Resource::Txqs];
         assert_eq!(
@@ -64,11 +64,9 @@ fn availability_is_the_drivers_arithmetic() {
         // What can be reserved fits, and one more does not.
         services.destroy(id).unwrap();
         let have = device.availability().unwrap().resources[Resource::Txqs].reservable;
-        services
-            .create(&with(7, Resource::Txqs, have, have))
-            .unwrap();
+        create(&services, with(7, Resource::Txqs, have, have));
         says(
-            services.create(&with(8, Resource::Txqs, 1, 1)),
+            ask(&services, with(8, Resource::Txqs, 1, 1)),
             "cxi0: SVC_ALLOC: not enough TXQs: 1 requested, 0 available",
         );
         drop(state);

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{ALL, device, nic, root, user};
+use crate::common::{ALL, Answers, answering, create, device, nic, root, through, user};
 use cxi::driver::{Capabilities, DetectedRelease, Quirks};
 use cxi::{Device, DeviceId, DriverRelease};
-use cxi_ioctl::{Errno, Mapping, Opcode, Record, Request, Transport};
+use cxi_ioctl::{Errno, Opcode, Record};
 use cxi_mock::{Credentials, Nic, NicConfig};
 
 const CALLERS: [Credentials; 2] = [Credentials::root(), Credentials::user(1000, 1000)];
@@ -103,9 +103,7 @@ fn neither_what_is_on_the_nic_nor_the_parameters_matter() {
             for caller in CALLERS {
                 let nic = Nic::new(config.clone()).unwrap();
                 let services = root(&nic).services();
-                let id = services
-                    .create(&crate::common::modest(77).build().unwrap())
-                    .unwrap();
+                let id = create(&services, crate::common::modest(77));
                 let _lni = root(&nic).alloc_lni(id).unwrap();
                 let device = device(&nic, caller);
                 assert_eq!(
@@ -191,42 +189,8 @@ fn on_a_virtual_function_nothing_wrong_is_said() {
     }
 }
 
-/// A driver that answers some commands in its own way.
-#[derive(Debug)]
-struct Strange<T> {
-    inner: T,
-    answers: fn(Opcode) -> Option<Result<Vec<u8>, Errno>>,
-}
-
-impl<T: Transport> Transport for Strange<T> {
-    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        match (self.answers)(request.opcode()) {
-            Some(Ok(bytes)) => {
-                let room = request.response().get_mut(..bytes.len());
-                room.ok_or(Errno::EFAULT)?.copy_from_slice(&bytes);
-                Ok(())
-            }
-            Some(Err(errno)) => Err(errno),
-            None => self.inner.submit(request),
-        }
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.inner.map(offset, len)
-    }
-}
-
-fn strange(
-    release: DriverRelease,
-    answers: fn(Opcode) -> Option<Result<Vec<u8>, Errno>>,
-) -> Device {
-    let inner = nic(release).root().unwrap();
-    Device::from(Arc::new(Strange { inner, answers }))
-}
-
 #[test]
 fn an_unknown_driver_gets_no_promise() {
-    type Answers = fn(Opcode) -> Option<Result<Vec<u8>, Errno>>;
     let strangers: [(&str, Answers); 8] = [
         ("longer properties", |opcode| {
             (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(vec![7; 96]))
@@ -251,7 +215,7 @@ fn an_unknown_driver_gets_no_promise() {
     ];
     for (what, answers) in strangers {
         for release in ALL {
-            let device = strange(release, answers);
+            let device = answering(release, answers);
             let driver = device.driver().unwrap();
             assert_eq!(
                 driver.detected_release(),
@@ -271,7 +235,7 @@ fn an_unknown_driver_gets_no_promise() {
 
 #[test]
 fn a_newer_driver_keeps_what_it_proves() {
-    let device = strange(DriverRelease::Main, |opcode| {
+    let device = answering(DriverRelease::Main, |opcode| {
         (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(vec![7; 88]))
     });
     let driver = device.driver().unwrap();
@@ -286,20 +250,11 @@ fn a_newer_driver_keeps_what_it_proves() {
 fn garbage_of_any_length_does_not_panic() {
     for len in 0..200 {
         for byte in [0, 0x5A, 0xFF] {
-            #[derive(Debug)]
-            struct Garbage(usize, u8);
-            impl Transport for Garbage {
-                fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-                    let len = self.0.min(request.response().len());
-                    request.response()[..len].fill(self.1);
-                    Ok(())
-                }
-
-                fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-                    Err(Errno::ENODEV)
-                }
-            }
-            let device = Device::from(Arc::new(Garbage(len, byte)));
+            let device = through(&nic(DriverRelease::Main), move |_, mut request| {
+                let len = len.min(request.response().len());
+                request.response()[..len].fill(byte);
+                Ok(())
+            });
             assert_eq!(
                 device.driver().unwrap().detected_release(),
                 DetectedRelease::Unknown

@@ -3,7 +3,7 @@
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;
 
-use crate::common::{modest, nic, root, says, vni};
+use crate::common::{create, modest, nic, range, root, says, vni};
 use cxi::lni;
 use cxi::{
     CassiniVersion, Clock, Device, DeviceId, Driver, DriverRelease, Errno, Error, Host, Limit,
@@ -86,7 +86,7 @@ fn a_specification_says_what_was_asked_for() {
     for access in [
         VniAccess::Unrestricted,
         plain.vnis(),
-        VniAccess::Range("64-127".parse().unwrap()),
+        VniAccess::Range(range("64-127")),
     ] {
         let spec = ServiceSpec::builder().vni_access(access).build().unwrap();
         assert_eq!(spec.vnis(), access);
@@ -124,8 +124,7 @@ fn debug_forms_are_short() {
 fn a_service_shows_what_it_is_and_no_padding() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    let spec = modest(1024).member(Member::Uid(1000)).build().unwrap();
-    let id = services.create(&spec).unwrap();
+    let id = create(&services, modest(1024).member(Member::Uid(1000)));
     let shown = format!("{:?}", services.get(id).unwrap());
     for part in [
         "id: ServiceId(2)",
@@ -206,7 +205,7 @@ fn a_service_is_shown_in_one_line() {
     let services = root(&nic).services();
     let spec = ServiceSpec::builder()
         .member(Member::Uid(1000))
-        .vni_range("1024-1039".parse().unwrap())
+        .vni_range(range("1024-1039"))
         .traffic_classes(TrafficClasses::LOW_LATENCY)
         .enabled(false);
     services.create(&spec.build().unwrap()).unwrap();

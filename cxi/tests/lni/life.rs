@@ -2,27 +2,25 @@
 
 use std::sync::Arc;
 
-use crate::common::{FROM_13_1, all, lni_with, modest, nic, root, says, user, vni};
+use crate::common::{
+    FROM_13_1, all, create, exclusive_lni, lni_with, modest, nic, root, says, user, vni,
+};
 use cxi::driver::Quirks;
 use cxi::lni::{
     EthernetClass, EventQueueOptions, LcidChoice, LeList, Pid, ProfileOptions, PtOptions, PteState,
     StatusThresholds, TgqOptions, TxqOptions,
 };
-use cxi::{
-    DeviceMemory, DriverRelease, Errno, ErrorKind, Member, Result, ServiceSpec, TrafficClass,
-};
+use cxi::{DeviceMemory, DriverRelease, Errno, ErrorKind, Member, Result, TrafficClass};
 
 #[test]
 fn profiles_say_what_they_miss() {
     for release in FROM_13_1 {
         let nic = nic(release);
-        let spec = modest(1024)
-            .traffic_classes(cxi::TrafficClasses::BEST_EFFORT)
-            .build()
-            .unwrap();
-        let service = root(&nic).services().create(&spec).unwrap();
-        let other = modest(2048).member(Member::Uid(7)).build().unwrap();
-        root(&nic).services().create(&other).unwrap();
+        let service = create(
+            &root(&nic).services(),
+            modest(1024).traffic_classes(cxi::TrafficClasses::BEST_EFFORT),
+        );
+        create(&root(&nic).services(), modest(2048).member(Member::Uid(7)));
         let lni = user(&nic).alloc_lni(service).unwrap();
         let profile = |number, class| {
             lni.alloc_cp(vni(number), class)
@@ -139,17 +137,9 @@ fn pids_are_reserved_and_used_once() {
 #[test]
 fn exclusive_profiles_move_to_another_vni() {
     let nic = nic(DriverRelease::Main);
-    let services = root(&nic).services();
-    let spec = ServiceSpec::builder()
-        .vni_range("1024-1039".parse().unwrap())
-        .limits(all(10))
-        .exclusive_cp(true)
-        .build()
-        .unwrap();
-    let id = services.create(&spec).unwrap();
-    let lni = user(&nic).alloc_lni(id).unwrap();
-    let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
-    profile.modify(vni(1030)).unwrap();
+    let lni = exclusive_lni(&root(&nic));
+    let profile = lni.alloc_cp(vni(512), TrafficClass::BestEffort).unwrap();
+    profile.modify(vni(513)).unwrap();
     says(
         profile.modify(vni(99)),
         "cxi0: CP_MODIFY: the profile is not of a service with exclusive communication profiles, \

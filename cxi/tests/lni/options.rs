@@ -6,28 +6,26 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{all, lni_with, modest, nic, range, says, vni};
+use crate::common::{all, exclusive_lni, lni_of, lni_with, nic, says, through, vni};
 use cxi::lni::{
     EventQueueFlags, EventQueueOptions, LcidChoice, LeList, Lni, MapFlags, MapOptions, Pid,
     ProfileOptions, PtOptions, PteState, StatusThresholds, TgqOptions, TrafficClassType,
     TxqOptions, UpdatePolicy,
 };
-use cxi::{Device, DeviceMemory, DriverRelease, ServiceSpec, TrafficClass};
+use cxi::{Device, DeviceMemory, DriverRelease, TrafficClass};
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::abi::portal::{PteAllocCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus};
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpFreeCmd, CpModifyCmd, TrigCpAllocCmd};
 use cxi_ioctl::abi::queue::{CqAllocCmd, EqAllocCmd};
 use cxi_ioctl::zerocopy::FromBytes;
-use cxi_ioctl::{Command, Errno, Exchange, Mapping, Opcode, Record, Request, Transport};
+use cxi_ioctl::{Command, Errno, Exchange, Mapping, Opcode, Record, Transport};
 use cxi_mock::{InProcess, Nic};
 
 /// An LNI whose commands are kept.
 fn recorded(nic: &Arc<Nic>) -> (Lni, Arc<Record<InProcess>>) {
     let record = Arc::new(Record::new(nic.root().unwrap()));
     let device = Device::from(Arc::clone(&record));
-    let spec = modest(1024).limits(all(100)).build().unwrap();
-    let service = device.services().create(&spec).unwrap();
-    (device.alloc_lni(service).unwrap(), record)
+    (lni_of(&device, 1024), record)
 }
 
 /// The last command of a kind that was sent.
@@ -148,10 +146,7 @@ fn profiles_are_asked_for_as_described() {
 #[test]
 fn the_profile_that_is_moved_is_the_one_that_was_named() {
     let (lni, record) = recorded(&nic(DriverRelease::Main));
-    let spec = ServiceSpec::builder().vni_range(range("512-519"));
-    let spec = spec.limits(all(100)).exclusive_cp(true).build().unwrap();
-    let service = lni.device().services().create(&spec).unwrap();
-    let lni = lni.device().alloc_lni(service).unwrap();
+    let lni = exclusive_lni(lni.device());
     let classes = [TrafficClass::BestEffort, TrafficClass::LowLatency];
     let [_other, moved] = classes.map(|class| lni.alloc_cp(vni(512), class).unwrap());
     moved.modify(vni(513)).unwrap();
@@ -277,27 +272,6 @@ fn lists_and_mappings_of_a_portal_entry_are_told_apart() {
     assert_ne!(single.index(), multicast.index());
 }
 
-/// A NIC whose portal table entries are in a state of the test's choice.
-#[derive(Debug)]
-struct InState(InProcess, u8);
-
-impl Transport for InState {
-    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        self.0.submit(request.reborrow())?;
-        if request.opcode() != Opcode::PTE_STATUS {
-            return Ok(());
-        }
-        let status = PteStatus::mut_from_prefix(request.response());
-        let (status, _) = status.map_err(|_| Errno::EFAULT)?;
-        status.state = self.1;
-        Ok(())
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.0.map(offset, len)
-    }
-}
-
 #[test]
 fn states_of_a_portal_entry_have_names() {
     for (number, state) in [
@@ -308,13 +282,15 @@ fn states_of_a_portal_entry_have_names() {
         (4, PteState::Ethernet),
         (9, PteState::Unknown(9)),
     ] {
-        let nic = nic(DriverRelease::Main);
-        let file = nic.root().unwrap();
-        let transport = Arc::new(InState(file, number));
-        let device = Device::from(transport);
-        let spec = modest(1024).limits(all(100)).build().unwrap();
-        let service = device.services().create(&spec).unwrap();
-        let lni = device.alloc_lni(service).unwrap();
+        let device = through(&nic(DriverRelease::Main), move |file, mut request| {
+            file.submit(request.reborrow())?;
+            if request.opcode() == Opcode::PTE_STATUS {
+                let status = PteStatus::mut_from_prefix(request.response());
+                status.map_err(|_| Errno::EFAULT)?.0.state = number;
+            }
+            Ok(())
+        });
+        let lni = lni_of(&device, 1024);
         let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
         assert_eq!(pte.status(0).unwrap().state, state);
     }

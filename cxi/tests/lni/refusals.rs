@@ -4,7 +4,9 @@ mod exhausted;
 
 use std::sync::Arc;
 
-use crate::common::{FROM_13_1, all, lni_with, modest, nic, range, root, user, vni};
+use crate::common::{
+    FROM_13_1, all, create, lni_of, lni_with, modest, nic, range, refused, root, user, vni,
+};
 use cxi::driver::Quirks;
 use cxi::lni::{
     EthernetClass, EventQueueFlags, EventQueueOptions, LcidChoice, Lni, MapFlags, MapOptions, Pid,
@@ -17,22 +19,12 @@ use cxi::{
 use cxi_ioctl::{Fault, Faulty, Opcode};
 use cxi_mock::{InProcess, Nic, NicConfig};
 
-/// An LNI of root, who may do everything.
-fn root_lni(nic: &Arc<Nic>, number: u16) -> Lni {
-    let device = root(nic);
-    let spec = modest(number).limits(all(100)).build().unwrap();
-    let service = device.services().create(&spec).unwrap();
-    device.alloc_lni(service).unwrap()
-}
-
 /// An LNI of a device whose commands can be made to fail.
 fn faulty_lni(nic: &Arc<Nic>) -> (Lni, Arc<Faulty<InProcess>>) {
     let file = nic.root().unwrap();
     let fault = Arc::new(Faulty::new(file));
     let device = Device::from(Arc::clone(&fault));
-    let spec = modest(1024).limits(all(100)).build().unwrap();
-    let service = device.services().create(&spec).unwrap();
-    (device.alloc_lni(service).unwrap(), fault)
+    (lni_of(&device, 1024), fault)
 }
 
 #[track_caller]
@@ -44,17 +36,15 @@ fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> (Errno, String) {
 #[test]
 fn classes_and_types_that_the_nic_does_not_have_are_said() {
     let nic = nic(DriverRelease::Main);
-    let lni = root_lni(&nic, 1024);
+    let lni = lni_of(&root(&nic), 1024);
     let ethernet = |class| lni.alloc_cp_with(&ProfileOptions::ethernet(class, 3));
     for class in [EthernetClass::Tc1, EthernetClass::Shared] {
         ethernet(class).unwrap();
     }
-    assert_eq!(
-        said(ethernet(EthernetClass::Tc2)),
-        (
-            Errno::EINVAL,
-            "cxi0: CP_ALLOC: the NIC has no such Ethernet class and type (EINVAL)".to_owned()
-        )
+    refused(
+        ethernet(EthernetClass::Tc2),
+        Errno::EINVAL,
+        "cxi0: CP_ALLOC: the NIC has no such Ethernet class and type (EINVAL)",
     );
     let of_type = |class, class_type| {
         let options = ProfileOptions::new(vni(1024), class).class_type(class_type);
@@ -97,21 +87,17 @@ fn the_range_of_a_service_that_was_never_enabled_is_out_of_reach() {
     // Uid 0 gets a profile of its own where no service admits it, unless a range is in the way.
     for release in FROM_13_1 {
         let nic = nic(release);
-        let service = root_lni(&nic, 7).service();
+        let service = lni_of(&root(&nic), 7).service();
         let device = root(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
         let spec = ServiceSpec::builder().vni_range(range("1024-1039"));
         let spec = spec.limits(all(0)).enabled(false).build().unwrap();
         device.services().create(&spec).unwrap();
         let lni = device.alloc_lni(service).unwrap();
-        assert_eq!(
-            said(lni.alloc_cp(vni(1030), TrafficClass::LowLatency)),
-            (
-                Errno::EEXIST,
-                "cxi0: CP_ALLOC: the VNI belongs to a service that is disabled or does not admit \
-                 the caller (EEXIST)"
-                    .to_owned()
-            ),
-            "{release}"
+        refused(
+            lni.alloc_cp(vni(1030), TrafficClass::LowLatency),
+            Errno::EEXIST,
+            "cxi0: CP_ALLOC: the VNI belongs to a service that is disabled or does not admit \
+                 the caller (EEXIST)",
         );
     }
 }
@@ -122,13 +108,10 @@ fn a_queue_needs_a_profile_of_its_rgid() {
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let other = lni.device().alloc_lni(service).unwrap();
     let profile = other.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
-    assert_eq!(
-        said(lni.alloc_txq(&profile, &TxqOptions::new(64))),
-        (
-            Errno::EINVAL,
-            "cxi0: CQ_ALLOC: the RGID has no communication profile with this LCID (EINVAL)"
-                .to_owned()
-        )
+    refused(
+        lni.alloc_txq(&profile, &TxqOptions::new(64)),
+        Errno::EINVAL,
+        "cxi0: CQ_ALLOC: the RGID has no communication profile with this LCID (EINVAL)",
     );
     other.alloc_txq(&profile, &TxqOptions::new(64)).unwrap();
 }
@@ -137,16 +120,12 @@ fn a_queue_needs_a_profile_of_its_rgid() {
 fn a_domain_on_a_vni_of_others_is_not_permitted() {
     let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
-    let spec = modest(2048).member(Member::Uid(7)).build().unwrap();
-    root(&nic).services().create(&spec).unwrap();
-    assert_eq!(
-        said(lni.alloc_domain(vni(2048), None)),
-        (
-            Errno::EPERM,
-            "cxi0: DOMAIN_ALLOC: not permitted: the services that have this VNI do not have the \
-             caller as a member"
-                .to_owned()
-        )
+    create(&root(&nic).services(), modest(2048).member(Member::Uid(7)));
+    refused(
+        lni.alloc_domain(vni(2048), None),
+        Errno::EPERM,
+        "cxi0: DOMAIN_ALLOC: not permitted: the services that have this VNI do not have the \
+             caller as a member",
     );
 }
 
@@ -157,12 +136,10 @@ fn a_domain_of_another_lni_is_no_target() {
     let other = lni.device().alloc_lni(service).unwrap();
     let domain = other.alloc_domain(vni(1024), None).unwrap();
     let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
-    assert_eq!(
-        said(pte.map(&domain, 0)),
-        (
-            Errno::EINVAL,
-            "cxi0: PTE_MAP: the domain belongs to another LNI (EINVAL)".to_owned()
-        )
+    refused(
+        pte.map(&domain, 0),
+        Errno::EINVAL,
+        "cxi0: PTE_MAP: the domain belongs to another LNI (EINVAL)",
     );
 }
 
@@ -292,10 +269,7 @@ fn a_window_that_cannot_be_mapped_is_said() {
     let nic = nic(DriverRelease::Main);
     let file = nic.root().unwrap();
     let device = Device::from(Arc::new(Unmappable(file)));
-    let spec = modest(1024).limits(all(100)).build().unwrap();
-    let lni = device
-        .alloc_lni(device.services().create(&spec).unwrap())
-        .unwrap();
+    let lni = lni_of(&device, 1024);
     let queue = lni.alloc_tgq(&TgqOptions::new(64)).unwrap();
     let error = queue.commands().unwrap_err();
     assert_eq!(error.errno(), Errno::EAGAIN);

@@ -1,9 +1,9 @@
 //! What the driver would mix up with what an LNI had before is not asked for.
 
-use crate::common::{all, lni_with, nic, range, root, user, vni};
+use crate::common::{all, exclusive_lni, lni_with, nic, root, user, vni};
 use cxi::driver::Quirks;
 use cxi::lni::{EventQueueOptions, LcidChoice, Lni, ProfileOptions, TxqOptions};
-use cxi::{DriverRelease, ErrorKind, ServiceId, ServiceSpec, TrafficClass};
+use cxi::{DriverRelease, ErrorKind, ServiceId, TrafficClass};
 use cxi_mock::{HazardKind, Nic};
 
 fn quirk_of<T>(result: cxi::Result<T>) -> Option<Quirks> {
@@ -139,12 +139,7 @@ fn lcids_that_are_not_shared_can_be_had_both() {
 #[test]
 fn a_profile_that_is_moved_is_not_found_under_its_old_vni() {
     let nic = nic(DriverRelease::Main);
-    let (_, _lni) = lni_with(&nic, 1024, all(100));
-    let services = root(&nic).services();
-    let spec = ServiceSpec::builder().vni_range(range("512-519"));
-    let spec = spec.limits(all(100)).exclusive_cp(true).build().unwrap();
-    let service = services.create(&spec).unwrap();
-    let lni = user(&nic).alloc_lni(service).unwrap();
+    let lni = exclusive_lni(&root(&nic));
     let class = TrafficClass::BestEffort;
     let moved = lni.alloc_cp(vni(512), class).unwrap();
     moved.modify(vni(513)).unwrap();

@@ -1,53 +1,8 @@
 //! What is said of answers of the driver that are rare, and what is refused before it is asked.
 
-use std::sync::Arc;
-
-use crate::common::{FROM_13_1, create, modest, nic, range, root, says};
-use cxi::{Device, DriverRelease, Errno, Error, ErrorKind, ServiceId};
-use cxi_ioctl::{Mapping, Opcode, Request, Transport};
-use cxi_mock::{Credentials, InProcess};
-
-/// A NIC that answers some commands with bytes of the test's choice.
-#[derive(Debug)]
-struct Answers {
-    inner: InProcess,
-    opcode: Opcode,
-    bytes: &'static [u8],
-}
-
-impl Transport for Answers {
-    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        if request.opcode() != self.opcode {
-            return self.inner.submit(request);
-        }
-        let room = request.response().get_mut(..self.bytes.len());
-        room.ok_or(Errno::EFAULT)?.copy_from_slice(self.bytes);
-        Ok(())
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.inner.map(offset, len)
-    }
-}
-
-fn answering(opcode: Opcode, bytes: &'static [u8]) -> Device {
-    let inner = nic(DriverRelease::Main)
-        .open()
-        .unwrap()
-        .transport(Credentials::root());
-    let transport = Answers {
-        inner,
-        opcode,
-        bytes,
-    };
-    Device::from(Arc::new(transport))
-}
-
-#[track_caller]
-fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> (Errno, String) {
-    let error = result.unwrap_err();
-    (error.errno(), error.to_string())
-}
+use crate::common::{FROM_13_1, answering, ask, create, modest, nic, range, refused, root, says};
+use cxi::{DriverRelease, Errno, ErrorKind, ServiceId};
+use cxi_ioctl::Opcode;
 
 #[test]
 fn a_range_is_refused_where_it_cannot_be() {
@@ -55,14 +10,10 @@ fn a_range_is_refused_where_it_cannot_be() {
         let nic = nic(release);
         let services = root(&nic).services();
         let listed = create(&services, modest(5));
-        assert_eq!(
-            said(services.set_vni_range(listed, range("64-127"))),
-            (
-                Errno::EINVAL,
-                "cxi0: SVC_SET_VNI_RANGE: service 2 lists its VNIs (5): it takes no range"
-                    .to_owned()
-            ),
-            "{release}"
+        refused(
+            services.set_vni_range(listed, range("64-127")),
+            Errno::EINVAL,
+            "cxi0: SVC_SET_VNI_RANGE: service 2 lists its VNIs (5): it takes no range",
         );
     }
     let services = root(&nic(DriverRelease::Shs13_0)).services();
@@ -76,12 +27,13 @@ fn a_range_is_refused_where_it_cannot_be() {
 
 #[test]
 fn a_service_with_id_0_is_none() {
-    let device = answering(Opcode::SVC_ALLOC, &[0; 24]);
-    let (errno, text) = said(device.services().create(&modest(5).build().unwrap()));
-    assert_eq!(errno, Errno::EPROTO);
-    assert_eq!(
-        text,
-        "cxi0: SVC_ALLOC: the driver's answer holds a service with id 0"
+    let device = answering(DriverRelease::Main, |opcode| {
+        (opcode == Opcode::SVC_ALLOC).then(|| Ok(vec![0; 24]))
+    });
+    refused(
+        ask(&device.services(), modest(5)),
+        Errno::EPROTO,
+        "cxi0: SVC_ALLOC: the driver's answer holds a service with id 0",
     );
 }
 
@@ -103,9 +55,12 @@ fn exclusive_profiles_are_unknown_to_old_drivers() {
 
 #[test]
 fn a_range_that_is_none_is_not_passed_on() {
-    let device = answering(Opcode::SVC_GET_VNI_RANGE, &[5, 0, 0, 0, 9, 0, 0, 0]);
-    let (errno, text) = said(device.services().vni_range(ServiceId::DEFAULT));
-    assert_eq!(errno, Errno::EPROTO, "{text}");
+    let device = answering(DriverRelease::Main, |opcode| {
+        (opcode == Opcode::SVC_GET_VNI_RANGE).then(|| Ok(vec![5, 0, 0, 0, 9, 0, 0, 0]))
+    });
+    let error = device.services().vni_range(ServiceId::DEFAULT).unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.errno(), Errno::EPROTO, "{text}");
     assert!(
         text.starts_with("cxi0: SVC_GET_VNI_RANGE: the driver answers with an invalid range: "),
         "{text}"
@@ -117,8 +72,9 @@ fn a_namespace_of_all_ones_is_not_sent() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let id = create(&services, modest(5).enabled(false));
-    let (errno, text) = said(services.set_netns(id, u32::MAX));
-    assert_eq!(errno, Errno::EINVAL);
+    let error = services.set_netns(id, u32::MAX).unwrap_err();
+    let text = error.to_string();
+    assert_eq!(error.errno(), Errno::EINVAL);
     assert!(text.starts_with("cxi0: SVC_SET_NETNS: "), "{text}");
     assert_eq!(services.netns(id).unwrap(), None);
 }

@@ -1,6 +1,6 @@
 //! What goes wrong with services, as text.
 
-use crate::common::{ALL, create, modest, nic, root, says, user, vni, with};
+use crate::common::{ALL, ask, create, modest, nic, range, refused, root, says, user, vni, with};
 use cxi::{Device, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses};
 use cxi_ioctl::{DriverRelease, Errno, Faulty, Opcode};
 use cxi_mock::Fault;
@@ -22,7 +22,7 @@ fn specifications_are_checked_before_anything_is_sent() {
             "VNI 7 is listed twice: name each VNI once",
         ),
         (
-            spec().vni(vni(7)).vni_range("8-15".parse().unwrap()),
+            spec().vni(vni(7)).vni_range(range("8-15")),
             "both 8-15 as VNI range and VNIs are named: a service has one or the other",
         ),
         (
@@ -56,7 +56,7 @@ fn limits_are_checked_against_the_device() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let services = root(&nic).services();
     let error = says(
-        services.create(&with(5, Resource::Txqs, 0, 2048)),
+        ask(&services, with(5, Resource::Txqs, 0, 2048)),
         "cxi0: SVC_ALLOC: at most 2048 TXQs asked for: the device has 1024",
     );
     assert_eq!(error.errno(), Errno::EINVAL);
@@ -67,10 +67,10 @@ fn limits_are_checked_against_the_device() {
 fn without_the_capability_services_are_read_only() {
     for release in ALL {
         let nic = nic(release);
-        let id = root(&nic).services().create(&modest(5).build().unwrap());
+        let id = ask(&root(&nic).services(), modest(5));
         let services = user(&nic).services();
         let error = says(
-            services.create(&modest(6).build().unwrap()),
+            ask(&services, modest(6)),
             "cxi0: SVC_ALLOC: not permitted: it takes CAP_SYS_ADMIN in the initial user \
              namespace, and a physical function",
         );
@@ -95,9 +95,7 @@ fn ids_that_do_not_exist_are_named() {
         (services.update(id, &spec).unwrap_err(), "SVC_GET"),
         (services.set_enabled(id, true).unwrap_err(), "SVC_ENABLE"),
         (
-            services
-                .set_vni_range(id, "8-15".parse().unwrap())
-                .unwrap_err(),
+            services.set_vni_range(id, range("8-15")).unwrap_err(),
             "SVC_SET_VNI_RANGE",
         ),
         (services.vni_range(id).unwrap_err(), "SVC_GET_VNI_RANGE"),
@@ -166,7 +164,7 @@ fn updates_that_would_only_be_noted_are_refused() {
         let nic = nic(release);
         let services = root(&nic).services();
         let spec = || modest(5).member(Member::Uid(1000));
-        let id = services.create(&spec().build().unwrap()).unwrap();
+        let id = create(&services, spec());
         let before = services.get(id).unwrap();
         for (other, what) in [
             (modest(5).member(Member::Uid(1001)), "members"),
@@ -202,7 +200,7 @@ fn old_drivers_are_told_from_new_ones() {
         let services = root(&nic).services();
         let before = services.list().unwrap();
         let spec = ServiceSpec::builder;
-        let range = "8-15".parse().unwrap();
+        let range = range("8-15");
         for (builder, what, needs) in [
             (spec().vni_range(range), "a range of VNIs", "13.1"),
             (spec().vnis([]), "a service without any VNI", "13.1"),
@@ -250,24 +248,23 @@ fn taken_vnis_are_named_with_their_holder() {
         let services = root(&nic).services();
         let first = create(&services, modest(1024));
         let error = says(
-            services.create(&modest(7).vni(vni(1024)).build().unwrap()),
+            ask(&services, modest(7).vni(vni(1024))),
             format!("cxi0: SVC_ALLOC: VNI 1024 is taken by service {first}"),
         );
         assert_eq!(error.errno(), Errno::EEXIST);
         says(
-            services.create(&modest(10).build().unwrap()),
+            ask(&services, modest(10)),
             "cxi0: SVC_ALLOC: VNI 10 is taken by service 1",
         );
     }
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    let range = ServiceSpec::builder()
-        .vni_range("1024-1039".parse().unwrap())
-        .build()
-        .unwrap();
-    services.create(&range).unwrap();
+    create(
+        &services,
+        ServiceSpec::builder().vni_range(range("1024-1039")),
+    );
     says(
-        services.create(&modest(1030).build().unwrap()),
+        ask(&services, modest(1030)),
         "cxi0: SVC_ALLOC: VNI 1030 is taken: service 2 has VNIs 1024-1039",
     );
 }
@@ -281,7 +278,7 @@ fn an_undo_that_fails_names_what_is_left() {
     nic.faults()
         .inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).once());
     let spec = ServiceSpec::builder()
-        .vni_range("64-127".parse().unwrap())
+        .vni_range(range("64-127"))
         .build()
         .unwrap();
     let error = says(
@@ -316,25 +313,22 @@ fn unlimited_and_limited_differ() {
 
 #[test]
 fn an_injected_shortage_says_what_is_short() {
-    let wanted = with(5, Resource::Txqs, 128, 128);
-    let said = |device: Device| {
-        let error = device.services().create(&wanted).unwrap_err();
-        assert_eq!(error.errno(), Errno::ENOSPC);
-        error.to_string()
+    let wanted = || with(5, Resource::Txqs, 128, 128);
+    let is_short = |device: Device| {
+        let text = "cxi0: SVC_ALLOC: not enough TXQs: 128 requested, 96 available";
+        refused(ask(&device.services(), wanted()), Errno::ENOSPC, text);
     };
-    let text = "cxi0: SVC_ALLOC: not enough TXQs: 128 requested, 96 available";
     let mock = nic(DriverRelease::Main);
     let file = Faulty::new(mock.root().unwrap());
     file.inject(Fault::shortage(Resource::Txqs, 96));
-    assert_eq!(said(Device::from(file)), text);
+    is_short(Device::from(file));
     mock.faults()
         .inject(Fault::shortage(Resource::Txqs, 96).once());
-    assert_eq!(said(root(&mock)), text);
-    assert!(root(&mock).services().create(&wanted).is_ok());
+    is_short(root(&mock));
+    create(&root(&mock).services(), wanted());
 
     // What fits is made.
     mock.faults().inject(Fault::shortage(Resource::Txqs, 96));
-    let fits = with(5, Resource::Txqs, 96, 128);
-    assert!(root(&mock).services().create(&fits).is_ok());
-    assert_eq!(said(root(&mock)), text);
+    create(&root(&mock).services(), with(5, Resource::Txqs, 96, 128));
+    is_short(root(&mock));
 }

@@ -3,7 +3,7 @@
 use cxi::driver::Quirks;
 use cxi::{ErrorKind, Limits, ServiceSpec, TrafficClass};
 
-use crate::common::{FROM_13_1, create, modest, nic, root, says};
+use crate::common::{FROM_13_1, create, modest, nic, range, root, says};
 
 #[test]
 fn exclusive_profiles_belong_to_ranges() {
@@ -11,7 +11,7 @@ fn exclusive_profiles_belong_to_ranges() {
         let nic = nic(release);
         let services = root(&nic).services();
         let range = ServiceSpec::builder()
-            .vni_range("1024-1039".parse().unwrap())
+            .vni_range(range("1024-1039"))
             .enabled(false)
             .build()
             .unwrap();
@@ -32,8 +32,7 @@ fn exclusive_profiles_belong_to_ranges() {
             services.set_exclusive_cp(list, true),
             "cxi0: SVC_SET_EXCLUSIVE_CP: only a service with a VNI range has exclusive CPs (EINVAL)",
         );
-        let unrestricted = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
-        let bare = services.create(&unrestricted).unwrap();
+        let bare = create(&services, ServiceSpec::builder().unrestricted_vnis());
         assert!(!services.exclusive_cp(bare).unwrap());
     }
 }
@@ -45,7 +44,7 @@ fn exclusive_profiles_are_not_switched_later() {
         let nic = nic(release);
         let services = root(&nic).services();
         let spec = ServiceSpec::builder()
-            .vni_range("1024-1039".parse().unwrap())
+            .vni_range(range("1024-1039"))
             .limits(Limits::all_of(&root(&nic).info().unwrap()));
         let id = services.create(&spec.build().unwrap()).unwrap();
         let foreign = create(&services, modest(5));

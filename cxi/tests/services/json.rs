@@ -1,6 +1,6 @@
 //! Services and devices as JSON.
 
-use crate::common::{create, modest, nic, root};
+use crate::common::{create, modest, nic, range, root};
 use cxi::{
     DeviceId, DriverRelease, Limit, Limits, Member, Resource, ServiceId, ServiceSpec,
     TrafficClasses, Vni, VniRange,
@@ -78,7 +78,7 @@ fn specifications_have_the_form_of_hpe_templates() {
 fn every_kind_of_vnis_survives() {
     let builder = ServiceSpec::builder;
     for spec in [
-        builder().vni_range("1024-1039".parse().unwrap()),
+        builder().vni_range(range("1024-1039")),
         builder().unrestricted_vnis(),
         builder().vnis([]),
         builder().vnis([]).members([]),

@@ -1,11 +1,11 @@
 //! Services through the safe API, on every driver release the mock models.
 
-use crate::common::{ALL, FROM_13_1, create, modest, nic, root, says, user, vni, with};
+use crate::common::{ALL, FROM_13_1, create, modest, nic, range, root, says, user, vni, with};
 use cxi::driver::Quirks;
 use cxi::lni::{EventQueueOptions, PtOptions, TxqOptions};
 use cxi::{
     ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
-    TrafficClass, TrafficClasses, VniAccess, VniRange,
+    TrafficClass, TrafficClasses, VniAccess,
 };
 use cxi_ioctl::DriverRelease;
 use cxi_mock::Credentials;
@@ -84,7 +84,7 @@ fn ranges_are_set_and_enabled() {
     for release in FROM_13_1 {
         let nic = nic(release);
         let services = root(&nic).services();
-        let range: VniRange = "1024-1039".parse().unwrap();
+        let range = range("1024-1039");
         let spec = ServiceSpec::builder()
             .vni_range(range)
             .limits([Limit::NONE; 8].into())
@@ -122,12 +122,11 @@ fn ranges_are_set_and_enabled() {
 fn a_service_without_vnis_waits_for_its_range() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let services = root(&nic).services();
-    let spec = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
-    let id = services.create(&spec).unwrap();
+    let id = create(&services, ServiceSpec::builder().unrestricted_vnis());
     assert!(!services.get(id).unwrap().is_enabled());
     assert_eq!(services.vni_range(id).unwrap(), None);
     assert_eq!(services.get(id).unwrap().vnis(), VniAccess::Unrestricted);
-    let range = "64-127".parse().unwrap();
+    let range = range("64-127");
     services.set_vni_range(id, range).unwrap();
     services.set_enabled(id, true).unwrap();
     assert_eq!(services.get(id).unwrap().vnis(), VniAccess::Range(range));
@@ -141,7 +140,7 @@ fn a_range_that_fails_leaves_nothing() {
         let holder = create(&services, modest(1030));
         let before = (services.list().unwrap(), nic.state());
         let spec = ServiceSpec::builder()
-            .vni_range("1024-1039".parse().unwrap())
+            .vni_range(range("1024-1039"))
             .build()
             .unwrap();
         let error = says(
@@ -162,14 +161,14 @@ fn namespaces_are_the_only_member() {
         DriverRelease::Shs14_0_1,
         DriverRelease::Main,
     ] {
-        for range in [false, true] {
+        for is_range in [false, true] {
             let nic = nic(release);
             let services = root(&nic).services();
             let builder = ServiceSpec::builder()
                 .member(Member::NetNs(4_026_532_000))
                 .limits([Limit::NONE; 8].into());
-            let builder = if range {
-                builder.vni_range("1024-1027".parse().unwrap())
+            let builder = if is_range {
+                builder.vni_range(range("1024-1027"))
             } else {
                 builder.vni(vni(1024))
             };
@@ -217,9 +216,7 @@ fn lists_and_usage_name_every_service() {
         let nic = nic(release);
         let services = root(&nic).services();
         for number in 0..40 {
-            services
-                .create(&with(100 + number, Resource::Txqs, 1, 2))
-                .unwrap();
+            create(&services, with(100 + number, Resource::Txqs, 1, 2));
         }
         let mut buffer = ServiceBuffer::new();
         services.list_into(&mut buffer).unwrap();
@@ -268,7 +265,7 @@ fn a_specification_says_how_rgids_and_profiles_are_shared() {
         let nic = nic(release);
         let services = root(&nic).services();
         let spec = ServiceSpec::builder()
-            .vni_range("1024-1039".parse().unwrap())
+            .vni_range(range("1024-1039"))
             .lnis_per_rgid(LnisPerRgid::new(8).unwrap())
             .exclusive_cp(true);
         let id = services.create(&spec.build().unwrap()).unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::common::{
-    ALL, create, for_each_release, modest, modest_range, nic, range, root, user, vni,
+    ALL, ask, create, for_each_release, modest, modest_range, nic, range, root, user, vni,
 };
 use cxi::driver::Quirks;
 use cxi::{
@@ -119,11 +119,10 @@ fn only_a_service_that_would_leak_is_not_sent() {
         create(&services, modest(100 + number));
     }
     let tles = Limit::exactly(2048 - 512 - 8);
-    let most = modest(200)
-        .limits(Limits::none().with(Resource::Tles, tles))
-        .build()
-        .unwrap();
-    services.create(&most).unwrap();
+    create(
+        &services,
+        modest(200).limits(Limits::none().with(Resource::Tles, tles)),
+    );
     nic.faults()
         .inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
     for (les, tles, sent) in [
@@ -160,8 +159,7 @@ fn uid_0_gets_no_profile_that_is_used_after_it_is_freed() {
         assert_eq!(other.is_ok(), release > DriverRelease::Shs12_0, "{release}");
         drop(other);
         // That of a disabled one is as if it were not there, or its profile is not the caller's.
-        let spec = modest(82).enabled(false).build().unwrap();
-        services.create(&spec).unwrap();
+        create(&services, modest(82).enabled(false));
         let disabled = lni.alloc_cp(vni(82), TrafficClass::BestEffort);
         assert_eq!(
             disabled.is_ok(),
@@ -211,8 +209,7 @@ fn a_range_that_only_a_domain_is_in_the_way_of_stays_alone() {
         let id = create(&services, modest(200));
         let lni = device.alloc_lni(id).unwrap();
         let _domain = lni.alloc_domain(vni(70), None).unwrap();
-        let spec = modest_range("64-127").build().unwrap();
-        let error = services.create(&spec).unwrap_err();
+        let error = ask(&services, modest_range("64-127")).unwrap_err();
         assert_eq!(error.errno(), Errno::EEXIST, "{release}");
         let left = error.leftover().expect("the service stays");
         assert!(matches!(left.error.kind(), ErrorKind::Quirk { .. }));
@@ -229,8 +226,7 @@ fn a_range_that_a_service_is_in_the_way_of_leaves_nothing() {
         let services = root(nic).services();
         create(&services, modest(70));
         let before = nic.state();
-        let spec = modest_range("64-127").build().unwrap();
-        let error = services.create(&spec).unwrap_err();
+        let error = ask(&services, modest_range("64-127")).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::VniTaken(_)), "{release}");
         assert!(error.leftover().is_none());
         assert_eq!(nic.state(), before, "{release}");

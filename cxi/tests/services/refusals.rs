@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::sync::Arc;
 
-use crate::common::{create, modest, nic, range, root, says, user, with};
+use crate::common::{ask, create, modest, nic, range, root, says, user, with};
 use cxi::{
     Device, DeviceId, Error, ErrorKind, Limit, LnisPerRgid, Member, Resource, Result, ServiceId,
     ServiceSpec, Services,
@@ -31,10 +31,10 @@ type Change = fn(&Services, ServiceId) -> Result<()>;
 /// Calls that change service 2, and the command each fails with.
 const CHANGES: [(&str, Change); 8] = [
     ("SVC_ALLOC", |services, _| {
-        services.create(&modest(9).build().unwrap()).map(drop)
+        ask(services, modest(9)).map(drop)
     }),
     ("SVC_UPDATE", |services, id| {
-        services.update(id, &with(5, Resource::Txqs, 0, 1))
+        services.update(id, &with(5, Resource::Txqs, 0, 1).build().unwrap())
     }),
     ("SVC_ENABLE", |services, id| services.set_enabled(id, false)),
     ("SVC_SET_LPR", |services, id| {
@@ -58,9 +58,8 @@ fn two_services() -> (Arc<Nic>, ServiceId) {
         .virtual_functions(1);
     let nic = Nic::new(config).unwrap();
     let services = root(&nic).services();
-    let id = services.create(&with(5, Resource::Txqs, 0, 1)).unwrap();
-    let waiting = ServiceSpec::builder().unrestricted_vnis().build().unwrap();
-    services.create(&waiting).unwrap();
+    let id = create(&services, with(5, Resource::Txqs, 0, 1));
+    create(&services, ServiceSpec::builder().unrestricted_vnis());
     (nic, id)
 }
 
@@ -120,7 +119,7 @@ fn an_einval_that_nothing_explains() {
     let (nic, id) = two_services();
     let services = root(&nic).services();
     let error = refused(&nic, Opcode::SVC_ALLOC, Errno::EINVAL, || {
-        services.create(&modest(9).build().unwrap())
+        ask(&services, modest(9))
     });
     assert_eq!(
         error.to_string(),

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use crate::common::{create, device, for_each_release, modest, range, root, says, user, vni, with};
+use crate::common::{
+    ask, create, device, for_each_release, modest, range, root, says, user, vni, with,
+};
 use cxi::driver::Quirks;
 use cxi::{
     DriverRelease, ErrorKind, Member, Resource, ServiceId, ServiceSpec, TrafficClass, VniAccess,
@@ -52,8 +54,7 @@ fn members_alone_get_in() {
 fn a_member_of_another_service_gets_no_profile_on_the_vni() {
     for_each_release(|release, nic| {
         let services = root(nic).services();
-        let theirs = modest(30).member(Member::Uid(1)).build().unwrap();
-        services.create(&theirs).unwrap();
+        create(&services, modest(30).member(Member::Uid(1)));
         let mine = create(&services, modest(31).member(Member::Uid(1000)));
         let lni = user(nic).alloc_lni(mine).unwrap();
         let refused = lni.alloc_cp(vni(30), TrafficClass::BestEffort);
@@ -120,7 +121,7 @@ fn exclusive_vnis_are_exclusive_or_an_error() {
         let spec = modest(50).exclusive_vnis(true).build().unwrap();
         match services.create(&spec) {
             Ok(_) => {
-                let second = services.create(&modest(50).build().unwrap()).unwrap_err();
+                let second = ask(&services, modest(50)).unwrap_err();
                 assert!(matches!(second.kind(), ErrorKind::VniTaken(_)), "{release}");
             }
             Err(error) => {
@@ -163,9 +164,7 @@ fn a_block_of_vnis_is_always_exclusive() {
         }
         services.create(&spec).unwrap();
         for taken in [64, 65] {
-            let error = services
-                .create(&modest(taken).build().unwrap())
-                .unwrap_err();
+            let error = ask(&services, modest(taken)).unwrap_err();
             assert!(matches!(error.kind(), ErrorKind::VniTaken(_)), "{release}");
         }
     });
@@ -249,7 +248,7 @@ fn disabled_is_disabled() {
 fn limits_are_kept_on_every_release() {
     for_each_release(|release, nic| {
         let services = root(nic).services();
-        let spec = with(90, Resource::Txqs, 4, 8);
+        let spec = with(90, Resource::Txqs, 4, 8).build().unwrap();
         let id = services.create(&spec).unwrap();
         let read = services.get(id).unwrap();
         assert_eq!(ServiceSpec::try_from(&read), Ok(spec), "{release}");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::common::{ALL, create, modest, nic, root, says, vni, with};
+use crate::common::{ALL, ask, create, for_each_release, modest, nic, root, says, vni, with};
 use cxi::error::Shortage;
 use cxi::{Error, ErrorKind, Limit, Limits, Resource, ResourceMap, ServiceSpec};
 use cxi_ioctl::{DriverRelease, Errno};
@@ -18,38 +18,31 @@ fn shortage(error: &Error) -> &Shortage {
 
 #[test]
 fn each_resource_is_named_when_it_is_the_one() {
-    for release in ALL {
-        for resource in Resource::ALL {
-            let nic = nic(release);
-            let device = root(&nic);
+    for resource in Resource::ALL {
+        for_each_release(|_, nic| {
+            let device = root(nic);
             let services = device.services();
-            let total = device.totals().unwrap()[resource];
             // Everything that can be reserved but five.
             let reservable = device.availability().unwrap().resources[resource].reservable;
             let most = reservable - 5;
-            services.create(&with(100, resource, most, most)).unwrap();
-            let error = services.create(&with(101, resource, 9, 9)).unwrap_err();
-            assert_eq!(
-                error.to_string(),
+            create(&services, with(100, resource, most, most));
+            says(
+                ask(&services, with(101, resource, 9, 9)),
                 format!("cxi0: SVC_ALLOC: not enough {resource}: 9 requested, 5 available"),
-                "{release}, total {total}"
             );
-        }
+        });
     }
 }
 
 #[test]
 fn only_the_first_short_resource_is_named() {
-    for release in ALL {
-        let nic = nic(release);
-        let services = root(&nic).services();
+    for_each_release(|release, nic| {
+        let services = root(nic).services();
         let most = Limits::from([Limit::exactly(400); 8]);
         create(&services, modest(100).limits(most));
         // TGQs, EQs, CTs and ACs are short: TGQs come first. PTEs and TXQs are not.
         let wanted = [100, 100, 400, 2000, 2000, 1, 8, 1000].map(Limit::exactly);
-        let error = services
-            .create(&modest(101).limits(wanted.into()).build().unwrap())
-            .unwrap_err();
+        let error = ask(&services, modest(101).limits(wanted.into())).unwrap_err();
         assert_eq!(
             shortage(&error),
             &Shortage::Reservation {
@@ -59,159 +52,86 @@ fn only_the_first_short_resource_is_named() {
             },
             "{release}"
         );
+    });
+}
+
+#[test]
+fn what_runs_out_is_named() {
+    let (ptes, les, tles) = (Resource::Ptes, Resource::Les, Resource::Tles);
+    // What services have, each in turn, and what is asked for then.
+    for (taken, (resource, units), text) in [
+        (
+            vec![(ptes, 2048, 2048)],
+            (ptes, 7),
+            "not enough PTEs: 7 requested, 0 available",
+        ),
+        // The driver reserves at least 8 TLEs, and reserves no more than that for the second.
+        (
+            vec![(tles, 1500, 1500), (tles, 0, 37)],
+            (tles, 100),
+            "not enough TLEs: 100 requested, 28 available",
+        ),
+        (
+            vec![(tles, 1530, 1530)],
+            (tles, 1),
+            "not enough TLEs: 8 requested, 6 available",
+        ),
+        (
+            vec![(tles, 8, 8); 3],
+            (tles, 1),
+            "no TLE pool is left: 4 services, the default service among them, have one each; a \
+             service limited to 0 TLEs needs none",
+        ),
+        (
+            vec![(les, 1, 1); 15],
+            (les, 1),
+            "no LE pool is left: 15 services have one each; from SHS 14.0.1 on a service that \
+             reserves no LEs needs none",
+        ),
+    ] {
+        for_each_release(|_, nic| {
+            let services = root(nic).services();
+            for (number, (resource, reserved, max)) in (100..).zip(&taken) {
+                create(&services, with(number, *resource, *reserved, *max));
+            }
+            let error = ask(&services, with(200, resource, units, units));
+            says(error, format!("cxi0: SVC_ALLOC: {text}"));
+            create(&services, modest(201));
+            // What has no TLEs needs no pool of them.
+            if resource == tles {
+                create(&services, with(202, les, 0, 1));
+            }
+        });
     }
 }
 
 #[test]
-fn nothing_left_at_all_is_named_too() {
-    for release in ALL {
-        let nic = nic(release);
-        let services = root(&nic).services();
-        services
-            .create(&with(100, Resource::Ptes, 2048, 2048))
-            .unwrap();
-        let error = services
-            .create(&with(101, Resource::Ptes, 7, 7))
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cxi0: SVC_ALLOC: not enough PTEs: 7 requested, 0 available",
-            "{release}"
-        );
-    }
-}
-
-#[test]
-fn tle_pools_run_out() {
-    for release in ALL {
-        let nic = nic(release);
-        let services = root(&nic).services();
+fn a_service_without_limits_wants_a_tle_pool() {
+    for_each_release(|_, nic| {
+        let services = root(nic).services();
         for number in 0..3 {
-            services
-                .create(&with(100 + number, Resource::Tles, 8, 8))
-                .unwrap();
+            create(&services, with(100 + number, Resource::Tles, 8, 8));
         }
-        let mut errors = vec![
-            services
-                .create(&with(200, Resource::Tles, 1, 1))
-                .unwrap_err(),
-        ];
-        // Without limits a pool is wanted as well.
-        let unlimited = ServiceSpec::builder().vni(vni(201)).build().unwrap();
-        errors.push(services.create(&unlimited).unwrap_err());
-        for error in errors {
-            assert_eq!(
-                error.to_string(),
-                "cxi0: SVC_ALLOC: no TLE pool is left: 4 services, the default service among \
-                 them, have one each; a service limited to 0 TLEs needs none",
-                "{release}"
-            );
-        }
-        create(&services, modest(202));
-    }
-}
-
-#[test]
-fn le_pools_run_out() {
-    for release in ALL {
-        let nic = nic(release);
-        let services = root(&nic).services();
-        for number in 0..15 {
-            services
-                .create(&with(100 + number, Resource::Les, 1, 1))
-                .unwrap();
-        }
-        let error = services
-            .create(&with(200, Resource::Les, 1, 1))
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cxi0: SVC_ALLOC: no LE pool is left: 15 services have one each; from SHS 14.0.1 on a \
-             service that reserves no LEs needs none",
-            "{release}"
-        );
-    }
+        let unlimited = ask(&services, ServiceSpec::builder().vni(vni(201)));
+        assert_eq!(shortage(&unlimited.unwrap_err()), &Shortage::TlePools);
+    });
 }
 
 #[test]
 fn le_pools_come_before_tle_pools() {
-    for release in ALL {
-        let nic = nic(release);
-        let services = root(&nic).services();
+    for_each_release(|_, nic| {
+        let services = root(nic).services();
+        let with = |number, tles| {
+            let les = Limits::none().with(Resource::Les, Limit::exactly(1));
+            modest(number).limits(les.with(Resource::Tles, Limit::exactly(tles)))
+        };
         for number in 0..15 {
             let tles = if number < 3 { 8 } else { 0 };
-            let spec = modest(100 + number)
-                .limits(
-                    Limits::none()
-                        .with(Resource::Les, Limit::exactly(1))
-                        .with(Resource::Tles, Limit::exactly(tles)),
-                )
-                .build()
-                .unwrap();
-            services.create(&spec).unwrap();
+            create(&services, with(100 + number, tles));
         }
-        let both = modest(200)
-            .limits(
-                Limits::none()
-                    .with(Resource::Les, Limit::exactly(1))
-                    .with(Resource::Tles, Limit::exactly(8)),
-            )
-            .build()
-            .unwrap();
-        let error = services.create(&both).unwrap_err();
-        assert_eq!(shortage(&error), &Shortage::LePools, "{release}");
-    }
-}
-
-#[test]
-fn tles_themselves_run_out_without_a_number_of_the_drivers() {
-    for release in ALL {
-        let nic = nic(release);
-        let services = root(&nic).services();
-        services
-            .create(&with(100, Resource::Tles, 1500, 1500))
-            .unwrap();
-        let spec = modest(101)
-            .limits(
-                Limits::none()
-                    .with(Resource::Ptes, Limit::exactly(10))
-                    .with(Resource::Tles, Limit::at_most(37))
-                    .with(Resource::Acs, Limit::exactly(10)),
-            )
-            .build()
-            .unwrap();
-        // The driver reserves at least 8, and reserves no more than that here.
-        services.create(&spec).unwrap();
-        let error = services
-            .create(&with(102, Resource::Tles, 100, 100))
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cxi0: SVC_ALLOC: not enough TLEs: 100 requested, 28 available",
-            "{release}"
-        );
-    }
-}
-
-#[test]
-fn fewer_tles_than_the_driver_reserves_are_asked_for() {
-    for release in ALL {
-        let nic = nic(release);
-        let services = root(&nic).services();
-        services
-            .create(&with(100, Resource::Tles, 1530, 1530))
-            .unwrap();
-        let error = services
-            .create(&with(101, Resource::Tles, 1, 1))
-            .unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "cxi0: SVC_ALLOC: not enough TLEs: 8 requested, 6 available",
-            "{release}"
-        );
-        // None are wanted, so none are missing.
-        services.create(&with(102, Resource::Les, 0, 1)).unwrap();
-    }
+        let error = ask(&services, with(200, 8)).unwrap_err();
+        assert_eq!(shortage(&error), &Shortage::LePools);
+    });
 }
 
 /// Fills the table of VNIs and asks for one more.

@@ -9,12 +9,10 @@ fn the_256th_rgid_is_refused() {
     let others: Vec<_> = (1..255)
         .map(|_| user(&nic).alloc_lni(service).unwrap())
         .collect();
-    assert_eq!(
-        said(user(&nic).alloc_lni(service)),
-        (
-            Errno::ENOSPC,
-            "cxi0: LNI_ALLOC: all 255 RGIDs of the NIC are in use".to_owned()
-        )
+    refused(
+        user(&nic).alloc_lni(service),
+        Errno::ENOSPC,
+        "cxi0: LNI_ALLOC: all 255 RGIDs of the NIC are in use",
     );
     drop(others);
     user(&nic).alloc_lni(service).unwrap();
@@ -33,15 +31,11 @@ fn communication_profiles_run_out() {
         let first = triggered(TrafficClass::BestEffort).unwrap();
         assert_eq!(first.lcid(), 0);
         // There is one LCID for triggered commands, and it has another class.
-        assert_eq!(
-            said(triggered(TrafficClass::LowLatency)),
-            (
-                Errno::ENOSPC,
-                "cxi0: TRIG_CP_ALLOC: the NIC's 255 communication profiles are in use, or the \
-                 LCIDs of the RGID that will do"
-                    .to_owned()
-            ),
-            "{release}"
+        refused(
+            triggered(TrafficClass::LowLatency),
+            Errno::ENOSPC,
+            "cxi0: TRIG_CP_ALLOC: the NIC's 255 communication profiles are in use, or the \
+                 LCIDs of the RGID that will do",
         );
         let any = ProfileOptions::new(vni(1024), TrafficClass::LowLatency).lcid(LcidChoice::Any);
         assert_eq!(lni.alloc_cp_with(&any).unwrap().lcid(), 1);
@@ -53,22 +47,17 @@ fn there_is_one_queue_for_the_retry_handler() {
     let nic = nic(DriverRelease::Main);
     let options = EventQueueOptions::new(4096).flags(EventQueueFlags::RETRY_HANDLER);
     let (_, lni) = lni_with(&nic, 1024, all(100));
-    assert_eq!(
-        said(lni.alloc_eq(&options)),
-        (
-            Errno::EPERM,
-            "cxi0: EQ_ALLOC: not permitted: the retry handler's queue takes CAP_SYS_ADMIN"
-                .to_owned()
-        )
+    refused(
+        lni.alloc_eq(&options),
+        Errno::EPERM,
+        "cxi0: EQ_ALLOC: not permitted: the retry handler's queue takes CAP_SYS_ADMIN",
     );
-    let lni = root_lni(&nic, 1025);
+    let lni = lni_of(&root(&nic), 1025);
     let events = lni.alloc_eq(&options).unwrap();
-    assert_eq!(
-        said(lni.alloc_eq(&options)),
-        (
-            Errno::EEXIST,
-            "cxi0: EQ_ALLOC: the device already has a retry handler's queue".to_owned()
-        )
+    refused(
+        lni.alloc_eq(&options),
+        Errno::EEXIST,
+        "cxi0: EQ_ALLOC: the device already has a retry handler's queue",
     );
     events.close().unwrap();
     lni.alloc_eq(&options).unwrap();
@@ -84,28 +73,20 @@ fn pids_of_a_vni_run_out() {
     .unwrap();
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let block = lni.reserve_pids(vni(1024), None, 250).unwrap();
-    assert_eq!(
-        said(lni.reserve_pids(vni(1024), None, 6)),
-        (
-            Errno::ENOSPC,
-            "cxi0: DOMAIN_RESERVE: this VNI has no free run of that many PIDs".to_owned()
-        )
+    refused(
+        lni.reserve_pids(vni(1024), None, 6),
+        Errno::ENOSPC,
+        "cxi0: DOMAIN_RESERVE: this VNI has no free run of that many PIDs",
     );
-    assert_eq!(
-        said(lni.reserve_pids(vni(1024), Some(block.first), 1)),
-        (
-            Errno::EEXIST,
-            "cxi0: DOMAIN_RESERVE: there is no free run of that many PIDs from there on (EEXIST)"
-                .to_owned()
-        )
+    refused(
+        lni.reserve_pids(vni(1024), Some(block.first), 1),
+        Errno::EEXIST,
+        "cxi0: DOMAIN_RESERVE: there is no free run of that many PIDs from there on (EEXIST)",
     );
-    assert_eq!(
-        said(lni.reserve_pids(vni(77), None, 1)),
-        (
-            Errno::EINVAL,
-            "cxi0: DOMAIN_RESERVE: no enabled service that admits the caller has this VNI (EINVAL)"
-                .to_owned()
-        )
+    refused(
+        lni.reserve_pids(vni(77), None, 1),
+        Errno::EINVAL,
+        "cxi0: DOMAIN_RESERVE: no enabled service that admits the caller has this VNI (EINVAL)",
     );
     let domain = lni.alloc_domain(vni(1024), Some(Pid::new(254).unwrap()));
     assert_eq!(domain.unwrap().pid(), 254);
@@ -115,12 +96,10 @@ fn pids_of_a_vni_run_out() {
     drop(rest);
     let rest: Vec<_> = std::iter::from_fn(|| lni.alloc_domain(vni(1024), None).ok()).collect();
     assert!((4..=5).contains(&rest.len()), "{}", rest.len());
-    assert_eq!(
-        said(lni.alloc_domain(vni(1024), None)),
-        (
-            Errno::ENOSPC,
-            "cxi0: DOMAIN_ALLOC: no PID of this VNI is free".to_owned()
-        )
+    refused(
+        lni.alloc_domain(vni(1024), None),
+        Errno::ENOSPC,
+        "cxi0: DOMAIN_ALLOC: no PID of this VNI is free",
     );
 }
 
