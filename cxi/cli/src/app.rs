@@ -11,6 +11,8 @@ use crate::exit::Failure;
 use crate::job::cli::JobCommand;
 use crate::node::reading;
 use crate::output::{self, Report};
+use crate::service::cli::ServiceCommand;
+use crate::vni::cli::VniCommand;
 use crate::{
     audit, cdi, collectives, deferred, devices, explain, generate, integration, job, metrics,
     selftest, service, settings, top, vni,
@@ -26,8 +28,8 @@ pub fn run() -> ExitCode {
     };
     let chosen = cli.common.choose_forms();
     let as_json = cli.common.json;
-    let report = chosen.and_then(|()| execute(&mut cli));
-    match report.and_then(|report| report.print(as_json)) {
+    let ended = chosen.and_then(|()| execute(&mut cli));
+    match ended {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let code = failure.kind() as u8;
@@ -47,13 +49,45 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     deferred::named(arguments).map_or_else(|| Cli::try_parse_from(arguments), Ok)
 }
 
-fn execute(cli: &mut Cli) -> Result<Report, Failure> {
+fn execute(cli: &mut Cli) -> Result<u8, Failure> {
     // Only `job run` starts this command, and it has already read the settings; those of a mock node are
     // not this machine's.
     let is_become = |command: &JobCommand| matches!(command, JobCommand::Become { .. });
     if !matches!(&*cli.command, Command::Job(command) if is_become(command)) {
         cli.common.complete()?;
     }
+    let as_json = cli.common.json;
+    match cli.common.watch {
+        None => report(cli)?.print(as_json),
+        Some(every) if shows(&cli.command) => output::repeat(every, as_json, || report(cli)),
+        Some(_) => Err(Failure::bad_input(
+            "--watch repeats devices, service list, show and usage, job list and plan, vni show, \
+             audit, explain busy and explain job",
+        )),
+    }
+}
+
+/// Whether a command only shows something that changes.
+fn shows(command: &Command) -> bool {
+    match command {
+        Command::Devices(_) | Command::Audit(_) => true,
+        Command::Service(command) => matches!(
+            **command,
+            ServiceCommand::List | ServiceCommand::Show(_) | ServiceCommand::Usage { .. }
+        ),
+        Command::Job(command) => {
+            matches!(
+                ***command,
+                JobCommand::List { .. } | JobCommand::Plan { .. }
+            )
+        }
+        Command::Vni(arguments) => matches!(arguments.command, VniCommand::Show { .. }),
+        Command::Explain(arguments) => arguments.only_looks(),
+        _ => false,
+    }
+}
+
+fn report(cli: &Cli) -> Result<Report, Failure> {
     match &*cli.command {
         Command::Devices(arguments) => reading(&cli.common, |node| devices::run(arguments, node)),
         Command::Service(command) => service::run(command, &cli.common),

@@ -12,6 +12,7 @@ const EXAMPLES: &[Examples] = &[
     ("service list", &[
         ("With all columns, however wide", "cxi service list -o wide"),
         ("For a spreadsheet", "cxi service list -o csv"),
+        ("Again every five seconds", "cxi service list --watch=5s"),
     ]),
     ("service show", &[
         ("A service as a specification that can be changed and created again", "cxi service show 2 -d cxi0 --yaml"),
@@ -39,6 +40,7 @@ const EXAMPLES: &[Examples] = &[
     ("explain", &[("What an errno means", "cxi explain ENOSPC")]),
     ("explain create", &[("Who is in the way", "cxi explain create --vni 1024 --limit tles=8:8")]),
     ("explain open", &[("As the user who cannot", "cxi explain open 2")]),
+    ("explain job", &[("Why it still has VNIs", "cxi explain job 17")]),
     ("explain busy", &[("Before destroying it", "cxi explain busy 2")]),
     ("audit", &[("With the VNIs of the scheduler", "cxi audit --vni-pool 1024-65535")]),
     ("selftest", &[

@@ -2,11 +2,13 @@
 
 use clap::{Args, Subcommand};
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
+use cxi_job::JobId;
 use cxi_job::explain::{Explanation, Inquiry};
 use serde::Serialize;
 
 use crate::errnos;
 use crate::exit::Failure;
+use crate::job;
 use crate::node::{Node, changing, reading};
 use crate::options::Common;
 use crate::output::{Report, merge, nic_names};
@@ -40,6 +42,25 @@ enum ExplainCommand {
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
+    /// Where a job is in its life, on this node and on the controller, and what ends it. Changes
+    /// nothing
+    Job {
+        /// The job
+        job: JobId,
+    },
+}
+
+impl ExplainArgs {
+    /// Whether it changes nothing, so that it can be repeated.
+    pub(crate) fn only_looks(&self) -> bool {
+        let looks = |command| {
+            matches!(
+                command,
+                &ExplainCommand::Busy { .. } | &ExplainCommand::Job { .. }
+            )
+        };
+        self.command.as_ref().is_some_and(looks)
+    }
 }
 
 #[derive(Serialize)]
@@ -69,6 +90,7 @@ pub(crate) fn run(arguments: &ExplainArgs, common: &Common) -> Result<Report, Fa
         ExplainCommand::Busy { id } => reading(common, |node| {
             Ok(each(node, |device| busy(node, device, *id)))
         }),
+        ExplainCommand::Job { job } => job::explain::run(job, common),
     }
 }
 
@@ -162,16 +184,16 @@ fn open(node: &Node, device: &Device, id: ServiceId) -> Answer {
 }
 
 fn busy(node: &Node, device: &Device, id: ServiceId) -> Answer {
+    in_use(node, device, id).map_or_else(
+        |error| Answer::refused(error, node, |why| why.device(device).service(id).explain()),
+        Answer::Free,
+    )
+}
+
+/// Who may use a service, and who uses how much.
+pub(crate) fn in_use(node: &Node, device: &Device, id: ServiceId) -> cxi::Result<String> {
     let services = device.services();
-    let asked = services
-        .get(id)
-        .and_then(|service| Ok((service, services.usage(id)?)));
-    let (service, usage) = match asked {
-        Ok(asked) => asked,
-        Err(error) => {
-            return Answer::refused(error, node, |why| why.device(device).service(id).explain());
-        }
-    };
+    let (service, usage) = (services.get(id)?, services.usage(id)?);
     let used: Vec<String> = usage
         .reported
         .iter()
@@ -186,7 +208,7 @@ fn busy(node: &Node, device: &Device, id: ServiceId) -> Answer {
         format!("in use: {}", used.join(", "))
     };
     let users = node.proc().users_of(device.id());
-    Answer::Free(format!(
+    Ok(format!(
         "service {id} (for {}, {}): {used}; {}",
         who(&Found::new(device, service)),
         vnis(service.vnis()),

@@ -4,6 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anstream::ColorChoice;
 use clap::{Args, ValueEnum};
@@ -13,7 +14,7 @@ use cxi_job::settings::Directories;
 use cxi_mock::FaultSpec;
 use tempfile::TempDir;
 
-use crate::args::{NicChoice, release};
+use crate::args::{NicChoice, duration, release};
 use crate::exit::Failure;
 use crate::output::log::{self, LogFormat};
 use crate::output::{Format, nic_names};
@@ -41,6 +42,17 @@ pub(crate) struct Common {
     /// Print neither warnings nor progress
     #[arg(short, long, global = true)]
     quiet: bool,
+    /// Repeat a command that shows something, every 2s or TIME, until Ctrl-C
+    #[arg(
+        long,
+        global = true,
+        value_name = "TIME",
+        value_parser = duration,
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "2s"
+    )]
+    pub(crate) watch: Option<Duration>,
     /// Colors on standard output and standard error [default: auto]
     #[arg(long, global = true, value_name = "WHEN")]
     color: Option<Color>,

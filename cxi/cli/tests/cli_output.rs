@@ -2,6 +2,8 @@
 
 mod common;
 
+use std::io::{BufRead, BufReader};
+
 use common::{MockNode, assert_contains, command, cxi};
 
 /// A node with a service that a table has to show in full.
@@ -125,4 +127,26 @@ fn an_errno_is_explained_with_commands() {
         "error: 'opne 3' names no errno of the driver: expected one of EPERM,",
     );
     cxi("explain").failed(2, "");
+}
+
+#[test]
+fn a_watched_list_is_printed_again_until_its_reader_goes() {
+    let node = node();
+    let mock = format!("--mock={}", node.file().display());
+    let mut watching = command(&format!("{mock} service list --watch=20ms"))
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    for _ in 0..3 {
+        let heading = |line: &Result<String, _>| line.as_ref().unwrap().starts_with("NICs ");
+        assert!(lines.any(|line| heading(&line)));
+    }
+    drop(lines);
+    assert!(watching.wait().unwrap().success());
+    node.cxi("service disable 2 --watch")
+        .failed(2, "error: --watch repeats devices, service list, ");
+    // What does not work is not tried again.
+    node.cxi("-d cxi9 devices --watch")
+        .failed(3, "error: cxi9: no such NIC");
 }

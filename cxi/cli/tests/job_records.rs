@@ -290,3 +290,29 @@ fn a_scheduler_with_vnis_of_its_own_needs_the_record_only() {
     assert_eq!(node.services(), 0);
     assert_eq!(node.cxi("job list").done().lines().count(), 1);
 }
+
+#[test]
+fn where_a_job_is_in_its_life_is_explained_with_the_command_that_ends_it() {
+    let cluster = Cluster::new("1024");
+    let (one, two) = (cluster.node("n1"), cluster.node("n2"));
+    let unknown = one.cxi("explain job 7");
+    unknown.failed(5, "error: job 7 has no record here");
+    cluster.reserve("7", "n[1-2]").done();
+    one.prolog("7").done();
+    one.cxi("explain job 7").prints(
+        "Job 7 on this node: running, VNIs 1024\nJob 7 on the controller: running, VNIs 1024\n\
+         cxi0-1: service 2 (for uid 1000, VNI 1024): none of its resources are in use; no process that can \
+         be seen has the NIC open\n",
+    );
+    cluster.cxi("job release 7").done();
+    let ended = one.cxi("explain job 7").done();
+    assert_contains(&ended, "What to do:\n  cxi job epilog --job 7   (");
+    one.epilog("7").done();
+    // Neither has a record of it now; the second node never began.
+    two.cxi("explain job 7").prints(
+        "Job 7 on the controller: ended, VNIs 1024, waits for n2\nWhat to do:\n  cxi job confirm 7 --node n2   \
+         (if n2 was reinstalled or is gone)\n",
+    );
+    let next = &two.cxi("--json explain job 7").json()["next"];
+    assert_eq!(next.as_array().unwrap().len(), 1);
+}

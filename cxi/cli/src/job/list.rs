@@ -28,6 +28,48 @@ pub(crate) struct Job {
     pub(crate) scaled_back: Vec<String>,
 }
 
+impl Job {
+    pub(super) fn of_node(record: JobRecord) -> Self {
+        let cuts = record.grant.iter().flat_map(Grant::cuts);
+        // Each once, however many NICs lack it.
+        let names: BTreeSet<_> = cuts.map(|cut| cut.resource.to_string()).collect();
+        Self {
+            state: state(record.running.is_empty()),
+            vnis: record.vni_set().to_string(),
+            waits_for: Vec::new(),
+            scaled_back: names.into_iter().collect(),
+            id: record.job,
+        }
+    }
+
+    pub(super) fn has_ended(&self) -> bool {
+        self.state == ENDED
+    }
+
+    fn vnis(&self) -> &str {
+        if self.vnis.is_empty() {
+            "-"
+        } else {
+            &self.vnis
+        }
+    }
+
+    fn remark(&self) -> String {
+        match (self.waits_for.is_empty(), self.scaled_back.is_empty()) {
+            (false, _) => format!("waits for {}", self.waits_for.join(",")),
+            (true, false) => format!("scaled back: {}", self.scaled_back.join(",")),
+            (true, true) => String::new(),
+        }
+    }
+
+    /// The same as the row of the list.
+    pub(super) fn words(&self) -> String {
+        let remark = self.remark();
+        let comma = if remark.is_empty() { "" } else { ", " };
+        format!("{}, VNIs {}{comma}{remark}", self.state, self.vnis())
+    }
+}
+
 pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> {
     let jobs = if controller {
         of_controller(common)?
@@ -36,13 +78,7 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
     };
     let mut table = Columns::new(&["JOB", "STATE", "VNIS", ""]);
     for job in &jobs {
-        let more = match (job.waits_for.is_empty(), job.scaled_back.is_empty()) {
-            (false, _) => format!("waits for {}", job.waits_for.join(",")),
-            (true, false) => format!("scaled back: {}", job.scaled_back.join(",")),
-            (true, true) => String::new(),
-        };
-        let vnis = if job.vnis.is_empty() { "-" } else { &job.vnis };
-        table.row([job.id.as_str(), job.state, vnis, &more]);
+        table.row([job.id.as_str(), job.state, job.vnis(), &job.remark()]);
     }
     Ok(Report::of(table.render(0), "jobs", &jobs))
 }
@@ -55,18 +91,7 @@ pub(crate) fn records(common: &Common) -> Result<Vec<JobRecord>, Failure> {
 }
 
 pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
-    let jobs = records(common)?.into_iter().map(|record| {
-        let cuts = record.grant.iter().flat_map(Grant::cuts);
-        // Each once, however many NICs lack it.
-        let names: BTreeSet<_> = cuts.map(|cut| cut.resource.to_string()).collect();
-        Job {
-            state: state(record.running.is_empty()),
-            vnis: record.vni_set().to_string(),
-            waits_for: Vec::new(),
-            scaled_back: names.into_iter().collect(),
-            id: record.job,
-        }
-    });
+    let jobs = records(common)?.into_iter().map(Job::of_node);
     Ok(jobs.collect())
 }
 
@@ -85,6 +110,8 @@ pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
     Ok(jobs.collect())
 }
 
+const ENDED: &str = "ended";
+
 fn state(ended: bool) -> &'static str {
-    if ended { "ended" } else { "running" }
+    if ended { ENDED } else { "running" }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod cli;
 pub(crate) mod epilog;
+pub(crate) mod explain;
 pub(crate) mod list;
 pub(crate) mod node;
 

@@ -6,10 +6,15 @@ mod text;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
+use std::thread;
+use std::time::Duration;
 
 use clap::ValueEnum;
+use crossterm::cursor::MoveTo;
+use crossterm::execute;
+use crossterm::terminal::{Clear, ClearType};
 use cxi::DeviceId;
 use serde::{Serialize, Serializer};
 
@@ -206,34 +211,72 @@ impl Report {
 
     /// Prints all of it; returns the exit code.
     pub(crate) fn print(self, as_json: bool) -> Result<u8, Failure> {
-        if let Err(failure) = self.text.and_then(|text| write_out(&text)) {
-            let Some(Undo(undo)) = self.undo else {
-                return Err(failure);
-            };
-            let left = undo();
-            print_failures(&left, as_json);
-            return Err(if left.is_empty() {
-                failure.hint("What the command had created was destroyed again.")
-            } else {
-                failure
-            });
-        }
+        self.put(as_json).map(|(code, _)| code)
+    }
+
+    /// Also returns whether it has a reader.
+    fn put(self, as_json: bool) -> Result<(u8, bool), Failure> {
+        let is_read = match self.text.and_then(|text| write_out(&text)) {
+            Ok(is_read) => is_read,
+            Err(failure) => {
+                let Some(Undo(undo)) = self.undo else {
+                    return Err(failure);
+                };
+                let left = undo();
+                print_failures(&left, as_json);
+                return Err(if left.is_empty() {
+                    failure.hint("What the command had created was destroyed again.")
+                } else {
+                    failure
+                });
+            }
+        };
         print_warnings(&self.warnings, as_json);
         print_failures(&self.failures, as_json);
         let failed = self.failures.first().map(|failure| failure.kind() as u8);
         let code = self.code.filter(|code| *code != 0);
-        Ok(code.or(failed).unwrap_or(0))
+        Ok((code.or(failed).unwrap_or(0), is_read))
     }
 }
 
-/// Writes to standard output. A reader that has gone, such as `head`, is not a failure.
-fn write_out(text: &str) -> Result<(), Failure> {
+/// Writes to standard output; returns whether it has a reader. That one has gone, such as `head`, is
+/// not a failure.
+fn write_out(text: &str) -> Result<bool, Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(Failure::failed(format!(
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failure::failed(format!(
             "cannot write to standard output: {error}"
         ))),
-        _ => Ok(()),
+    }
+}
+
+/// Prints what a command shows until a signal ends it, or nothing reads it any more. On a terminal, each
+/// report takes the place of the one before.
+pub(crate) fn repeat(
+    every: Duration,
+    as_json: bool,
+    show: impl Fn() -> Result<Report, Failure>,
+) -> Result<u8, Failure> {
+    // What never worked is not repeated.
+    let mut shown = Ok(show()?);
+    loop {
+        if io::stdout().is_terminal() {
+            let clear = execute!(io::stdout(), Clear(ClearType::All), MoveTo(0, 0));
+            clear.map_err(|error| Failure::failed(format!("cannot use the terminal: {error}")))?;
+        }
+        match shown.map(|report| report.put(as_json)) {
+            Ok(put) => {
+                let (code, is_read) = put?;
+                if !is_read {
+                    return Ok(code);
+                }
+            }
+            Err(failure) => print_failures(&[failure], as_json),
+        }
+        thread::sleep(every);
+        shown = show();
     }
 }
 
