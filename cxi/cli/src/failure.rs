@@ -5,12 +5,14 @@ use cxi_job::allocate::AllocateError;
 use cxi_job::environment::EnvironmentError;
 use cxi_job::fabric::{FabricError, HttpError, Problem};
 use cxi_job::pool::log::{AppendError, ChangeError};
-use cxi_job::pool::{PoolConfigError, PoolError, ReserveError};
+use cxi_job::pool::{PoolError, ReserveError};
 use cxi_job::settings::SettingsError;
 use cxi_job::site::SiteError;
 use cxi_job::{ErrorCode, InvalidJobRequest};
+use cxi_vni_etcd::{PoolPlace, SitePoolError};
 
 use crate::exit::{Exit, Failure};
+use crate::files::of_lock;
 use crate::job::epilog::left;
 use crate::output::{merge, nic_names};
 use crate::settings::ALL;
@@ -52,9 +54,13 @@ impl From<SiteError> for Failure {
         let plain = |error: &SiteError| Self::new(error.code().into(), error.to_string());
         match error {
             // This command's own, which the library passed on.
-            SiteError::Nics(error) | SiteError::PoolStore(error) => match error.downcast::<Self>() {
+            SiteError::Nics(error) => match error.downcast::<Self>() {
                 Ok(failure) => *failure,
                 Err(error) => Self::failed(error.to_string()),
+            },
+            SiteError::PoolStore { code, source, .. } => match source.downcast::<SitePoolError>() {
+                Ok(error) => (*error).into(),
+                Err(error) => Self::new(code.into(), error.to_string()),
             },
             SiteError::Setting(error) => error.into(),
             SiteError::Nic(error) => error.into(),
@@ -82,6 +88,32 @@ impl From<SiteError> for Failure {
             ),
             SiteError::Live(_) => plain(&error).hint("Nothing was destroyed."),
             _ => plain(&error),
+        }
+    }
+}
+
+impl From<SitePoolError> for Failure {
+    fn from(error: SitePoolError) -> Self {
+        const OTHER: &str = "--pool FILE or CXI_VNI_POOL names another";
+        let failure = Self::new(error.code().into(), error.to_string());
+        match error {
+            SitePoolError::Setting(error) => error.into(),
+            SitePoolError::Pool(error) => error.into(),
+            SitePoolError::Locked(error) => of_lock("pool file", &error),
+            SitePoolError::Log(_, ChangeError::Append(error)) => error.into(),
+            SitePoolError::Log(PoolPlace::File(_), ChangeError::Load(_)) => {
+                failure.hint(format!("The file was left as it is. {OTHER} one."))
+            }
+            SitePoolError::Missing(place) => {
+                // Not the code for a missing job.
+                let failure = Self::bad_input(failure.message())
+                    .hint("Make one, such as: cxi vni configure 1024-65535");
+                match place {
+                    PoolPlace::File(_) => failure.hint(format!("{OTHER} file.")),
+                    _ => failure,
+                }
+            }
+            _ => failure,
         }
     }
 }
@@ -181,12 +213,6 @@ impl From<PoolError> for Failure {
             )),
             _ => failure,
         }
-    }
-}
-
-impl From<PoolConfigError> for Failure {
-    fn from(error: PoolConfigError) -> Self {
-        Self::bad_input(error.to_string())
     }
 }
 

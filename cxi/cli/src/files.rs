@@ -140,7 +140,7 @@ impl StateFile {
         let path = real_path(format, path)?;
         replaceable(format, &path)?;
         let lock = durable::lock(&path, WAIT);
-        let lock = lock.map_err(|error| of_lock(&path, format.name, &error))?;
+        let lock = lock.map_err(|error| of_lock(format.name, &error))?;
         // The file may have been replaced during the wait.
         replaceable(format, &path)?;
         Ok(Self {
@@ -173,13 +173,14 @@ pub(crate) fn print<T: Serialize>(format: Format, kept: &T) -> Result<String, Fa
 }
 
 /// Why a file that other commands change could not be locked.
-pub(crate) fn of_lock(path: &Path, name: &str, error: &LockError) -> Failure {
+pub(crate) fn of_lock(name: &str, error: &LockError) -> Failure {
     match error {
-        LockError::Busy { waited, .. } => Failure::new(
+        LockError::Busy { path, waited } => Failure::new(
             Exit::Busy,
             format!(
                 "{}: another cxi has been using the {name} for {}",
-                path.display(),
+                // Without the .lock.
+                path.with_extension("").display(),
                 humantime::format_duration(*waited)
             ),
         ),

@@ -216,7 +216,7 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
 
 /// Nothing where no pool is.
 fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
-    let store = arguments.store(&common.settings)?;
+    let store = arguments.open(&common.settings)?;
     if !store.is_here() {
         return Ok(Vec::new());
     }

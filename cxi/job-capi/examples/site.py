@@ -2,7 +2,8 @@
 """A job's life at a site, by libcxi_job.so.0 alone: site.py DIRECTORY
 
 Needs a node with NICs (cxi-mock run -- python3 site.py DIRECTORY) and CAP_SYS_ADMIN. It plays the
-controller and the node n1 of a job on two nodes; n2 fails before its prolog.
+controller and the node n1 of a job on two nodes; n2 fails before its prolog. The pool is a file, or
+with CXI_VNI_STORE=etcd in the etcd of CXI_ETCD_ENDPOINTS.
 """
 
 import ctypes

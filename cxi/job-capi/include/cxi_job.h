@@ -81,13 +81,14 @@ int cxi_job_epilog(const cxi_job_node *node, const char *job, uint64_t deadline_
  * privilege other than the job's user's. */
 int cxi_job_step(const char *step, char **variables);
 
-/* The pool of VNIs of the site's controller, in the file of the setting pool.file. `options` is NULL or
+/* The pool of VNIs of the site's controller, in a file or in etcd as the settings say. `options` is
+ * NULL or
  *   {"settings": "/etc/cxi/cxi.toml", "vnis": "1024-65535", "rest_ms": 30000}
  * where "vnis" makes the pool, or changes what it consists of and how long a VNI rests before it is
  * used again (default: not at all). `report`, if not NULL, becomes
  *   {"total": 64512, "free": 64510, "reserved": 1, "draining": 1, "resting": 0}
- * -ENOENT: there is no pool. -EOPNOTSUPP, here and from the controller's functions below: the setting
- * pool.store says that it is not in a file. */
+ * -ENOENT, here and from the controller's functions below: there is no pool. With a pool in etcd these
+ * change it as the machine's `cxi vni lead` allows: -EIO after another machine has taken the lead. */
 int cxi_job_pool(const char *options, char **report);
 
 /* The controller decides what a job gets, once for all its nodes: VNIs from the pool and, if the

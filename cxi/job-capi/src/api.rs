@@ -11,14 +11,16 @@ use std::time::Duration;
 
 use cxi::Host;
 use cxi_ioctl::Errno;
+use cxi_job::pool::PoolConfig;
 use cxi_job::site::SiteError;
 use cxi_job::{
     AuditOptions, CleanPolicy, FileLock, Filter, Grant, Node, ReleaseOptions, ReleaseReport,
     ReleaseStatus,
 };
+use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
-use crate::controller::{self, PoolFile};
+use crate::controller::{self, Counts};
 use crate::failure::{self, Failure, Result};
 use crate::ffi::{Handle, Out, Text, status};
 use crate::{json, nodes};
@@ -177,11 +179,13 @@ pub(crate) extern "C" fn cxi_job_pool(options: Text, report: Out<*mut c_char>) -
     status(|| {
         let options = options.optional("options")?.unwrap_or("{}");
         let options: json::Pool = json::read("options", options)?;
-        let pool = PoolFile::of(&controller::site(options.settings.as_deref())?)?;
+        let site = controller::site(options.settings.as_deref())?;
+        let pool = SitePool::of(site.settings())?;
         if let Some(vnis) = options.vnis {
-            pool.configure(vnis, Duration::from_millis(options.rest_ms))?;
+            let rest = Duration::from_millis(options.rest_ms);
+            pool.configure(&PoolConfig::new(vnis).rest(rest))?;
         }
-        report.set_text(&json::write(&pool.counts()?)?)
+        report.set_text(&json::write(&Counts::of(&pool)?)?)
     })
 }
 

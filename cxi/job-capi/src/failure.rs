@@ -7,6 +7,7 @@ use cxi::DeviceId;
 use cxi_ioctl::Errno;
 use cxi_job::site::SiteError;
 use cxi_job::{AllocateError, Explanation};
+use cxi_vni_etcd::SitePoolError;
 use serde::Serialize;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
@@ -79,6 +80,12 @@ impl From<SiteError> for Failure {
             }
             error => Self::new(error.errno(), error.to_string()),
         }
+    }
+}
+
+impl From<SitePoolError> for Failure {
+    fn from(error: SitePoolError) -> Self {
+        Self::new(error.errno(), error.to_string())
     }
 }
 

@@ -1,12 +1,20 @@
 //! A site with many nodes, and one whose processes are killed.
 #![cfg(feature = "site")]
 
+use std::convert::Infallible;
 use std::fs;
 use std::path::Path;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
+use cxi::Errno;
+use cxi_job::collectives::Certificate;
 use cxi_job::durable::FileLock;
+use cxi_job::fabric::{
+    Credentials as Secrets, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport,
+    Method,
+};
 use cxi_job::limits::Multiplier;
 use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
@@ -21,10 +29,14 @@ use tempfile::TempDir;
 type Pool = Mutex<SharedPool<MemoryLog>>;
 
 fn site(directory: &Path) -> Site {
+    site_with(directory, "")
+}
+
+fn site_with(directory: &Path, more: &str) -> Site {
     let (place, file) = (directory.display(), directory.join("cxi.toml"));
     let text = format!(
         "wait = \"0s\"\n[node]\nrecords = \"{place}/jobs\"\n[controller]\nrecords = \
-         \"{place}/decisions\"\nwait = \"0s\"\n"
+         \"{place}/decisions\"\nwait = \"0s\"\n{more}"
     );
     fs::write(&file, text).unwrap();
     Site::open(Settings::load(Some(&file)).unwrap()).unwrap()
@@ -153,10 +165,10 @@ fn a_controller_that_another_one_replaced_says_so() {
     let first = Mutex::new(lead(1));
     let _second = lead(2);
     let error = reserve(&site(directory.path()), &first, 1, "n[1-2]").unwrap_err();
-    let SiteError::PoolStore(error) = error else {
+    let SiteError::PoolStore { source, .. } = error else {
         panic!("{error}");
     };
-    let error: &ChangeError<SiteError> = error.downcast_ref().unwrap();
+    let error: &ChangeError<Infallible> = source.downcast_ref().unwrap();
     assert!(error.is_deposed(), "{error}");
 }
 
@@ -190,6 +202,46 @@ fn the_files_of_a_mock_node_are_next_to_its_state() {
     assert!(files.join("jobs/1.json").exists());
 }
 
+/// A fabric manager that has a reservation for every job, and notes how long it may take.
+#[derive(Debug, Default)]
+struct Asked(Mutex<Vec<(Method, Duration)>>);
+
+impl HttpTransport for Asked {
+    fn send(&self, request: &HttpRequest<'_>, may: Duration) -> Result<HttpAnswer, HttpError> {
+        self.0.lock().unwrap().push((request.method, may));
+        let body = br#"{"sessionToken": "secret", "mcastLimit": 4}"#.to_vec();
+        Ok(HttpAnswer { status: 200, body })
+    }
+}
+
+#[test]
+fn the_start_of_a_job_waits_for_the_fabric_manager_as_long_as_is_set_and_its_end_longer() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let collectives = "[collectives]\ntrees = 4\nwait = \"200ms\"\n";
+    let site = site_with(directory.path(), collectives);
+    fs::write(directory.path().join("passwd"), "secret").unwrap();
+    let asked = Arc::new(Asked::default());
+    let manager = FabricManager::new(
+        "https://fm.example",
+        "alpha".parse().unwrap(),
+        Secrets::basic(Some(directory.path())),
+        asked.clone(),
+        Certificate::System,
+    );
+    let controller = site.controller(&pool).unwrap().fabric_manager(manager);
+    let request = ReserveRequest::new(job(1), 1000, "n[1-2]".parse().unwrap());
+    let done = controller.reserve(&request).unwrap();
+    assert!(done.result.collectives && done.warnings.is_empty());
+    let done = controller.release(&job(1), None).unwrap();
+    assert!(done.warnings.is_empty());
+    let asked = asked.0.lock().unwrap();
+    let [(Method::Get, start), (Method::Delete, end)] = asked[..] else {
+        panic!("{asked:?}");
+    };
+    assert!(start <= Duration::from_millis(200), "{start:?}");
+    assert!(end > Duration::from_secs(4), "{end:?}");
+}
+
 /// A pool whose process is killed before each change, or after it.
 #[derive(Debug)]
 struct Killed<'a> {
@@ -202,7 +254,11 @@ impl PoolStore for Killed<'_> {
         if self.after {
             self.pool.change(act)?;
         }
-        Err(SiteError::PoolStore("killed".into()))
+        Err(SiteError::PoolStore {
+            code: ErrorCode::Failed,
+            errno: Errno::EIO,
+            source: "killed".into(),
+        })
     }
 }
 

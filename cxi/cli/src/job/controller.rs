@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::Vni;
-use cxi_job::site::{Controller, Done, ManagerOptions, ReserveRequest, Site};
+use cxi_job::site::{Controller, Done, ReserveRequest, Site};
 use cxi_job::{JobId, NodeName};
 use serde_json::json;
 
@@ -16,35 +16,21 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::options::Common;
 use crate::output::Report;
-use crate::settings;
 use crate::vni::cli::PoolArgs;
 
 pub(super) fn controller(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
-    let pool = pool.store(&common.settings)?;
-    let wait = pool.wait;
-    let controller = Site::open(common.settings.clone())?.controller(pool)?;
+    let wait = pool.wait(&common.settings)?;
+    let site = Site::open(common.settings.clone())?;
+    let controller = site.controller(pool.open(&common.settings)?)?;
     Ok(controller.lock_wait(wait))
 }
 
-/// With the fabric manager, if the site wants hardware collectives. The start of a job waits for it
-/// no longer than for `deadline`.
-fn with_manager(
-    pool: &PoolArgs,
-    common: &Common,
-    deadline: Option<Duration>,
-) -> Result<Controller<'static>, Failure> {
-    let controller = controller(pool, common)?;
-    if common.settings.get(&settings::COLLECTIVES_TREES)? == 0 {
-        return Ok(controller);
-    }
-    let mut options = ManagerOptions::of(&common.settings)?;
-    options.deadline = options.deadline.min(deadline.unwrap_or(options.deadline));
-    Ok(controller.fabric_manager(options.open()))
+fn with_manager(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
+    Ok(controller(pool, common)?.fabric_manager_of(&common.settings)?)
 }
 
 pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report, Failure> {
-    let wait = common.settings.get(&settings::COLLECTIVES_WAIT)?;
-    let mut controller = with_manager(&arguments.pool, common, Some(wait))?;
+    let mut controller = with_manager(&arguments.pool, common)?;
     if let Some(wait) = arguments.vni_wait {
         controller = controller.vni_wait(wait);
     }
@@ -64,7 +50,7 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
 }
 
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {
-    let controller = with_manager(&arguments.pool, common, None)?;
+    let controller = with_manager(&arguments.pool, common)?;
     let done = controller.release(&arguments.job, arguments.component.as_ref())?;
     Ok(released(&done))
 }
@@ -75,7 +61,7 @@ pub(super) fn sweep(
     common: &Common,
 ) -> Result<Report, Failure> {
     let wait = pool.wait(&common.settings)?;
-    let done = with_manager(pool, common, None)?.sweep(|| listed_by(live, wait))?;
+    let done = with_manager(pool, common)?.sweep(|| listed_by(live, wait))?;
     Ok(released(&done))
 }
 

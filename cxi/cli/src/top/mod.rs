@@ -181,7 +181,7 @@ fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(),
     let mut jobs: Vec<(JobId, IdSet)> = records
         .map(|record| (record.job.clone(), record.vni_set()))
         .collect();
-    let store = pool.store(&common.settings)?;
+    let store = pool.open(&common.settings)?;
     if store.is_here() {
         let pool = store.look()?;
         jobs.extend(pool.jobs().map(|(job, held)| {

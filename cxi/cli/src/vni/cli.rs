@@ -7,8 +7,8 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_vni_etcd::SitePool;
 
-use super::store::Store;
 use crate::args::{TenantArg, duration};
 use crate::exit::Failure;
 use crate::settings::{self, Settings};
@@ -39,12 +39,12 @@ impl PoolArgs {
         Ok(settings.or(self.wait, &settings::WAIT)?)
     }
 
-    pub(crate) fn store(&self, settings: &Settings) -> Result<Store, Failure> {
-        let wait = self.wait(settings)?;
-        match &self.pool {
-            Some(path) => Ok(Store::file(path.clone(), wait)),
-            None => Store::open_settings(settings, wait),
-        }
+    pub(crate) fn open(&self, settings: &Settings) -> Result<SitePool, Failure> {
+        let pool = match &self.pool {
+            Some(path) => SitePool::in_file(path),
+            None => SitePool::of(settings)?,
+        };
+        Ok(pool.wait(self.wait(settings)?))
     }
 }
 

@@ -1,7 +1,6 @@
 //! `cxi vni`: a pool of VNIs in a file or in etcd.
 
 pub(crate) mod cli;
-pub(crate) mod store;
 
 use std::num::NonZeroU16;
 use std::time::Duration;
@@ -12,6 +11,7 @@ use cxi_job::pool::{
     VniPool, VniRequest,
 };
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 use serde_json::json;
 
@@ -21,10 +21,9 @@ use crate::options::Common;
 use crate::output::{Columns, Report, or_dash};
 use crate::service::found::{all, named_vnis};
 use cli::{ConfigArgs, VniArgs, VniCommand};
-use store::Store;
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
-    let store = &arguments.pool.store(&common.settings)?;
+    let store = &arguments.pool.open(&common.settings)?;
     match &arguments.command {
         VniCommand::Configure(config) => configure(store, config),
         VniCommand::Reserve {
@@ -65,27 +64,18 @@ fn changed(text: String, event: Option<&Event>) -> Report {
     Report::new(text, &Logged { event }).nothing_to_do_if(event.is_none())
 }
 
-fn configure(store: &Store, config: &ConfigArgs) -> Result<Report, Failure> {
-    let config = of_arguments(config);
-    // An unusable configuration leaves no file behind.
-    let mut new = VniPool::new(config.clone())?;
-    let at = Timestamp::now();
-    let (mut pool, made) = store.open_or_new(config.clone(), at)?;
-    let event = if made {
-        new.record_config(at)?.event
-    } else {
-        let changed = pool.change(at, |pool, at| pool.reconfigure(config.clone(), at));
-        changed?.event
-    };
-    let metrics = pool.pool().metrics(at);
-    let what = match (made, &event) {
+fn configure(store: &SitePool, config: &ConfigArgs) -> Result<Report, Failure> {
+    let configured = store.configure(&of_arguments(config))?;
+    let metrics = configured.pool.metrics(Timestamp::now());
+    let event = configured.event.as_ref();
+    let what = match (configured.made, event) {
         (true, _) => "Made",
         (false, Some(_)) => "Changed",
         (false, None) => "Left as it was:",
     };
     let text = format!(
         "{what} the pool {}: {} VNIs, {} of them free\n",
-        store.name(),
+        store.place(),
         metrics.total,
         metrics.free
     );
@@ -95,7 +85,7 @@ fn configure(store: &Store, config: &ConfigArgs) -> Result<Report, Failure> {
             metrics.outside
         )
     });
-    Ok(changed(text, event.as_ref()).with_warnings(outside))
+    Ok(changed(text, event).with_warnings(outside))
 }
 
 fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
@@ -127,7 +117,7 @@ fn request(
 }
 
 fn reserve(
-    store: &Store,
+    store: &SitePool,
     job: &JobId,
     step: Option<&StepId>,
     request: &VniRequest,
@@ -152,16 +142,16 @@ fn reserve(
     Ok(Report::new(text + "\n", &json))
 }
 
-fn lead(store: &Store) -> Result<Report, Failure> {
+fn lead(store: &SitePool) -> Result<Report, Failure> {
     let epoch = store.lead()?;
     let text = match epoch {
-        Some(epoch) => format!("This controller leads {}: epoch {epoch}\n", store.name()),
+        Some(epoch) => format!("This controller leads {}: epoch {epoch}\n", store.place()),
         None => "Nothing to do: a pool in a file has one controller\n".to_owned(),
     };
     Ok(Report::of(text, "epoch", &epoch).nothing_to_do_if(epoch.is_none()))
 }
 
-fn cancel(store: &Store, job: &JobId) -> Result<Report, Failure> {
+fn cancel(store: &SitePool, job: &JobId) -> Result<Report, Failure> {
     let mut pool = store.open()?;
     let cancelled = pool.change(Timestamp::now(), |pool, now| pool.cancel(job, now))?;
     let text = format!("Job {job} no longer has VNIs: they may be used again\n");
@@ -169,7 +159,7 @@ fn cancel(store: &Store, job: &JobId) -> Result<Report, Failure> {
 }
 
 fn release(
-    store: &Store,
+    store: &SitePool,
     job: &JobId,
     nodes: &[NodeName],
     step: Option<&StepId>,
@@ -184,7 +174,7 @@ fn release(
 }
 
 fn confirm(
-    store: &Store,
+    store: &SitePool,
     job: Option<&JobId>,
     node: Option<&NodeName>,
     stray: Option<Vni>,
@@ -227,7 +217,7 @@ fn free_again(pool: &VniPool) -> String {
 }
 
 fn reconcile(
-    store: &Store,
+    store: &SitePool,
     common: &Common,
     node: Option<&NodeName>,
     seen: Option<&IdSet>,
@@ -247,7 +237,7 @@ fn reconcile(
     }
 }
 
-fn compare(store: &Store, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
+fn compare(store: &SitePool, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
     let mut pool = store.open()?;
     let compared = pool.change::<_, PoolError>(Timestamp::now(), |pool, now| {
         Ok(pool.reconcile(node, seen, now))
@@ -305,7 +295,7 @@ struct StrayVni<'a> {
     stray: &'a Stray,
 }
 
-fn show(store: &Store, job: Option<&JobId>) -> Result<Report, Failure> {
+fn show(store: &SitePool, job: Option<&JobId>) -> Result<Report, Failure> {
     let pool = store.look()?;
     let at = Timestamp::now();
     let mut jobs: Vec<(&JobId, &Holding)> = pool

@@ -34,6 +34,16 @@ impl Default for Patience {
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 impl Patience {
+    /// With at most this much time for an attempt, and for all of them together.
+    #[must_use]
+    pub fn within(self, deadline: Duration) -> Self {
+        Self {
+            attempt: self.attempt.min(deadline),
+            deadline: self.deadline.min(deadline),
+            ..self
+        }
+    }
+
     /// Tries until an attempt, which gets its timeout, succeeds or fails for good, or until the
     /// deadline.
     ///

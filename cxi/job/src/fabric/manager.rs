@@ -18,15 +18,15 @@ const MULTICASTS: &str = "/fabric/collectives/multicasts";
 /// A token is replaced this long before it expires, or a tenth of its lifetime if that is less.
 const EARLY: Duration = Duration::from_secs(30);
 
-/// The fabric manager, for a workload manager.
-#[derive(Debug)]
+/// The fabric manager, for a workload manager. Clones share their token.
+#[derive(Clone, Debug)]
 pub struct FabricManager {
     base: String,
     cluster: ClusterName,
     certificate: Certificate,
     transport: Arc<dyn HttpTransport>,
     patience: Patience,
-    door: Door,
+    door: Arc<Door>,
 }
 
 /// A job's reservation in the fabric manager.
@@ -59,11 +59,11 @@ impl FabricManager {
             base: url.trim_end_matches('/').to_owned(),
             cluster,
             certificate,
-            door: Door {
+            door: Arc::new(Door {
                 credentials,
                 transport: Arc::clone(&transport),
                 token: Mutex::default(),
-            },
+            }),
             transport,
             patience: Patience::default(),
         })
@@ -73,6 +73,13 @@ impl FabricManager {
     #[must_use]
     pub const fn patience(mut self, patience: Patience) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Spends at most this much time on a request.
+    #[must_use]
+    pub fn within(mut self, deadline: Duration) -> Self {
+        self.patience = self.patience.within(deadline);
         self
     }
 
@@ -238,7 +245,7 @@ impl FabricManager {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<HttpAnswer, FabricError> {
-        call.make(&*self.transport, &self.door, &self.patience)
+        call.make(&*self.transport, &*self.door, &self.patience)
     }
 }
 

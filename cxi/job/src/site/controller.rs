@@ -39,6 +39,8 @@ pub struct Controller<'a> {
     trees: u32,
     min_nodes: u32,
     collectives_required: bool,
+    /// How long the start of a job waits for an answer of the fabric manager.
+    collectives_wait: Duration,
     /// Or why it cannot be asked; `None` for a site without hardware collectives.
     manager: Option<Result<FabricManager, FabricError>>,
     clock: Arc<dyn Clock>,
@@ -123,6 +125,7 @@ impl<'a> Controller<'a> {
             trees: settings.get(&keys::COLLECTIVES_TREES)?,
             min_nodes: settings.get(&keys::COLLECTIVES_MIN_NODES)?,
             collectives_required: settings.get(&keys::COLLECTIVES_REQUIRED)?,
+            collectives_wait: settings.get(&keys::COLLECTIVES_WAIT)?,
             manager: None,
             clock: Arc::new(SystemClock::new()),
         })
@@ -489,7 +492,12 @@ impl<'a> Controller<'a> {
         let (true, Some(manager)) = (decision.collectives, self.manager()) else {
             return Ok(None);
         };
-        let error = match manager.and_then(|manager| manager.reserve(job, self.trees)) {
+        // Only a job that starts is in a hurry: what ends may take as long as the manager's own limit.
+        let reserved = manager.and_then(|manager| {
+            let manager = manager.clone().within(self.collectives_wait);
+            manager.reserve(job, self.trees)
+        });
+        let error = match reserved {
             Ok(info) => {
                 let env = CollectivesEnv::new(info.reservation, StepId::every())
                     .addresses_per_job(info.limit.unwrap_or(self.trees))

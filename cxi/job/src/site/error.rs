@@ -33,8 +33,15 @@ pub enum SiteError {
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The pool of VNIs cannot be read or written.
-    #[error(transparent)]
-    PoolStore(Box<dyn Error + Send + Sync>),
+    #[error("{source}")]
+    PoolStore {
+        /// What kind of failure it is.
+        code: ErrorCode,
+        /// The failure as an errno.
+        errno: Errno,
+        /// The store's error.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// The pool has no VNIs for the job.
     #[error(transparent)]
     Reserve(#[from] ReserveError),
@@ -158,17 +165,17 @@ impl SiteError {
             Self::Left(report) => report.code().unwrap_or(ErrorCode::Failed),
             Self::Fabric(error) => error.code(),
             Self::Unfinished { error, .. } => error.code(),
-            Self::Locked(_) | Self::PoolStore(_) | Self::Environment(_) | Self::Live(_) => {
-                ErrorCode::Failed
-            }
+            Self::PoolStore { code, .. } => *code,
+            Self::Locked(_) | Self::Environment(_) | Self::Live(_) => ErrorCode::Failed,
         }
     }
 
-    /// The failure as an errno: that of the NIC or the lock, or else the one that fits its kind.
+    /// The failure as an errno: that of the NIC, the lock or the store, or else the one that fits its kind.
     #[must_use]
     pub fn errno(&self) -> Errno {
         match self {
             Self::Locked(error) => error.errno(),
+            Self::PoolStore { errno, .. } => *errno,
             Self::Nic(error) => error.errno(),
             Self::Allocate(error) => error.errno(),
             Self::Unfinished { error, .. } => error.errno(),

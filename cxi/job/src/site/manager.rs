@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::Controller;
 use super::keys::{self, Auth};
 use crate::collectives::Certificate;
 use crate::fabric::{
@@ -100,11 +101,25 @@ impl ManagerOptions {
     #[must_use]
     pub fn patience(&self) -> Patience {
         let usual = Patience::default();
-        Patience {
-            attempt: usual.attempt.min(self.deadline),
-            deadline: self.deadline,
-            ..usual
+        let deadline = self.deadline;
+        Patience { deadline, ..usual }.within(deadline)
+    }
+}
+
+impl Controller<'_> {
+    /// Takes the fabric manager of the settings, if they want hardware collectives: if
+    /// `collectives.trees` is not 0.
+    ///
+    /// # Errors
+    ///
+    /// A setting is invalid. A fabric manager that cannot be used is a warning of the operation that
+    /// needs it.
+    pub fn fabric_manager_of(self, settings: &Settings) -> Result<Self, SettingsError> {
+        if settings.get(&keys::COLLECTIVES_TREES)? == 0 {
+            return Ok(self);
         }
+        let options = ManagerOptions::of(settings)?;
+        Ok(self.fabric_manager(options.open()))
     }
 }
 

@@ -6,11 +6,12 @@ use std::sync::{Mutex, PoisonError};
 use cxi::Vni;
 
 use super::SiteError;
-use crate::pool::log::{ChangeError, EventLog, SharedPool};
+use crate::pool::log::{EventLog, SharedPool};
 use crate::pool::{Changed, Timestamp, VniPool, VniRequest};
-use crate::{JobId, StepId};
+use crate::{ErrorCode, JobId, StepId};
 
-/// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, or a store of one's own.
+/// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, the `SitePool` of the crate
+/// `cxi-vni-etcd`, which the settings describe, or a store of one's own.
 pub trait PoolStore: fmt::Debug {
     /// Makes a change: `act` gets the pool as it is, and the time, and changes it. When this returns,
     /// the event is durable. `act` may be called again if another process was faster.
@@ -18,7 +19,7 @@ pub trait PoolStore: fmt::Debug {
     /// # Errors
     ///
     /// That of `act`, or [`SiteError::PoolStore`]; that of a [`SharedPool`] has a
-    /// [`ChangeError<SiteError>`](ChangeError). Nothing has changed.
+    /// [`ChangeError<Infallible>`](crate::pool::log::ChangeError). Nothing has changed.
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError>;
 }
 
@@ -29,9 +30,13 @@ impl<L: EventLog> PoolStore for Mutex<SharedPool<L>> {
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
         let mut pool = self.lock().unwrap_or_else(PoisonError::into_inner);
         let changed = pool.change(Timestamp::now(), |pool, now| act(pool, now));
-        changed.map(drop).map_err(|error| match error {
-            ChangeError::Refused(error) => error,
-            error => SiteError::PoolStore(Box::new(error)),
+        changed.map(drop).map_err(|error| {
+            let store = |error| SiteError::PoolStore {
+                code: ErrorCode::Failed,
+                errno: ErrorCode::Failed.errno(),
+                source: Box::new(error),
+            };
+            error.into_refusal().unwrap_or_else(store)
         })
     }
 }

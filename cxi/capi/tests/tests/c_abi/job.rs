@@ -6,9 +6,13 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use cxi_capi_build::{LIBCXI_JOB, compiler};
+use etcd::Etcd;
 
 use crate::compiled::{Bench, can_serve, printed, served, skip};
 use crate::need_bench;
+
+#[path = "../../../../vni-etcd/tests/server/mod.rs"]
+mod etcd;
 
 /// What the types of the entry points are in C.
 const TYPES: [(&str, &str); 8] = [
@@ -217,15 +221,25 @@ fn a_program_in_python_takes_a_job_through_a_site() {
     let place = directory.path().display().to_string();
     let libraries = bench.libraries().display().to_string();
     let run = ["--nics", "2", "--", "python3", example, &place];
-    let text = printed(&served(&run, &[("LD_LIBRARY_PATH", &libraries)]));
-    assert_eq!(
-        text,
-        "reserved: [1024]\n\
-         services on: cxi0 cxi1\n\
-         environment: 1024\n\
-         ended: 4711\n\
-         services: destroyed destroyed\n\
-         draining: 1\n\
-         free: 16"
-    );
+    let told = "reserved: [1024]\n\
+                services on: cxi0 cxi1\n\
+                environment: 1024\n\
+                ended: 4711\n\
+                services: destroyed destroyed\n\
+                draining: 1\n\
+                free: 16";
+    let path = ("LD_LIBRARY_PATH", &*libraries);
+    assert_eq!(printed(&served(&run, &[path])), told);
+    // With the pool in etcd.
+    let Some(etcd) = Etcd::start() else { return };
+    let spool = tempfile::tempdir().expect("a directory");
+    let place = spool.path().display().to_string();
+    let run = ["--nics", "2", "--", "python3", example, &place];
+    let in_etcd = [
+        path,
+        ("CXI_VNI_STORE", "etcd"),
+        ("CXI_ETCD_ENDPOINTS", &etcd.url()),
+    ];
+    assert_eq!(printed(&served(&run, &in_etcd)), told);
+    assert!(!spool.path().join("pool.json").exists());
 }

@@ -1,5 +1,7 @@
 //! A pool on a shared log.
 
+use std::convert::Infallible;
+
 use super::{AppendError, EventLog, LogError, Record};
 use crate::pool::{
     Allotment, Changed, PoolConfig, PoolError, ReplayError, ReserveError, Timestamp, VniPool,
@@ -71,6 +73,20 @@ impl<E> ChangeError<E> {
     #[must_use]
     pub const fn is_deposed(&self) -> bool {
         matches!(self, Self::Append(AppendError::Deposed { .. }))
+    }
+
+    /// What the pool refuses, or else what is wrong with the log.
+    ///
+    /// # Errors
+    /// The error, which is none of the pool.
+    pub fn into_refusal(self) -> Result<E, ChangeError<Infallible>> {
+        match self {
+            Self::Refused(error) => Ok(error),
+            Self::Load(error) => Err(ChangeError::Load(error)),
+            Self::Replay(error) => Err(ChangeError::Replay(error)),
+            Self::Append(error) => Err(ChangeError::Append(error)),
+            Self::Contended => Err(ChangeError::Contended),
+        }
     }
 }
 
