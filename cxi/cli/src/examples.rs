@@ -7,6 +7,7 @@ type Examples = (&'static str, &'static [(&'static str, &'static str)]);
 const EXAMPLES: &[Examples] = &[
     ("devices", &[
         ("What the NICs have left", "cxi devices"),
+        ("Which commands the driver gets for that", "cxi devices --trace"),
         ("The rate of codewords, measured for ten seconds", "cxi devices --rates=10s"),
     ]),
     ("service list", &[

@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Host};
+use cxi_ioctl::Trace;
 use cxi_job::{NodeName, ProcFs};
 use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
 
@@ -11,7 +12,7 @@ use crate::args::NicChoice;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, MOCK_NODE, StateFile};
 use crate::options::Common;
-use crate::output::{Report, nic_names};
+use crate::output::{Report, log, nic_names};
 
 const DEFAULT_MOCK_NICS: u8 = 2;
 
@@ -38,6 +39,15 @@ struct Mock {
     save_to: Option<StateFile>,
 }
 
+/// The same NIC, whose commands are printed.
+fn traced(device: &Device) -> Device {
+    let id = device.id();
+    let transport = Arc::clone(device.transport());
+    device.behind(Trace::new(transport, move |exchange| {
+        log::print_debug(&format!("{id}: {exchange}"));
+    }))
+}
+
 /// Runs a command that only reads.
 pub(crate) fn reading(
     common: &Common,
@@ -62,6 +72,14 @@ pub(crate) fn changing(
 impl Node {
     /// Opens the NICs that the options name.
     pub(crate) fn open(common: &Common, intent: Intent) -> Result<Self, Failure> {
+        let mut node = Self::open_untraced(common, intent)?;
+        if common.is_traced() {
+            node.devices = node.devices.iter().map(traced).collect();
+        }
+        Ok(node)
+    }
+
+    fn open_untraced(common: &Common, intent: Intent) -> Result<Self, Failure> {
         no_stray_option(common)?;
         let Some(file) = &common.mock else {
             return Self::open_real(common, intent);

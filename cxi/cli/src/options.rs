@@ -22,6 +22,7 @@ use crate::settings::{self, Settings};
 
 /// Options of every command.
 #[derive(Clone, Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an option")]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Common {
     /// NICs to work on: cxi0, cxi0-3, a list of these, or all [default: all]
@@ -53,6 +54,9 @@ pub(crate) struct Common {
         default_missing_value = "2s"
     )]
     pub(crate) watch: Option<Duration>,
+    /// Print each command that is sent to a NIC, and its answer, on standard error, as with RUST_LOG=debug
+    #[arg(long, global = true)]
+    trace: bool,
     /// Colors on standard output and standard error [default: auto]
     #[arg(long, global = true, value_name = "WHEN")]
     color: Option<Color>,
@@ -181,6 +185,16 @@ impl Common {
             );
             log::print_warnings(&[warning], self.json);
         }
+    }
+
+    /// Whether commands to NICs are printed.
+    pub(crate) fn is_traced(&self) -> bool {
+        let asks = |word: &str| {
+            let level = word.strip_prefix("cxi_ioctl=").unwrap_or(word);
+            matches!(level, "debug" | "trace")
+        };
+        let logged = variable("RUST_LOG").unwrap_or_default();
+        self.trace || logged.to_string_lossy().split(',').any(asks)
     }
 
     /// The file or directory of this machine that an option names, or else the usual one. A command

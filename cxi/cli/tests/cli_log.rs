@@ -54,3 +54,23 @@ fn people_get_text_and_programs_objects_unless_told_otherwise() {
         "error: CXI_LOG_FORMAT: invalid value 'xml': expected text, json or journal",
     );
 }
+
+#[test]
+fn commands_to_the_nics_are_printed_on_request() {
+    let line = "debug: cxi1: SVC_LIST_GET 32 bytes: ok";
+    for options in [&[][..], &["--trace"]] {
+        let said = run(options, "");
+        assert_eq!(said.err.contains(line), !options.is_empty(), "{}", said.err);
+    }
+    let list = ["--mock", "--mock-nics=2", "service", "list"];
+    for (level, is_traced) in [
+        ("info", false),
+        ("warn,cxi_ioctl=debug", true),
+        ("trace", true),
+    ] {
+        let said = Said::from(command(&list).env("RUST_LOG", level).output().unwrap());
+        assert_eq!(said.code, 0);
+        let traced = said.err.contains("debug: cxi1: SVC_LIST_GET ");
+        assert_eq!(traced, is_traced, "{level}: {}", said.err);
+    }
+}

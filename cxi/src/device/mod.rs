@@ -82,6 +82,16 @@ impl Device {
         Self::new(id, Arc::new(transport), None)
     }
 
+    /// The same NIC behind another transport, such as a `Trace` or `Record` of `cxi-ioctl` around
+    /// [its own](Self::transport).
+    #[must_use]
+    pub fn behind(&self, transport: impl Transport + 'static) -> Self {
+        Self {
+            accepted: self.accepted,
+            ..Self::new(self.id(), Arc::new(transport), self.open.directory.clone())
+        }
+    }
+
     /// As [`with_transport`](Self::with_transport), with a sysfs tree (`/sys`) for what the driver
     /// does not answer.
     #[must_use]

@@ -14,6 +14,7 @@ use crate::exit::Failure;
 
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+const DEBUG: Style = Style::new().dimmed();
 /// The name of this program for syslog and the journal.
 const IDENTIFIER: &str = "cxi";
 
@@ -43,6 +44,7 @@ enum Priority {
     Error = 3,
     Warning = 4,
     Info = 6,
+    Debug = 7,
 }
 
 #[derive(Serialize)]
@@ -51,6 +53,7 @@ enum Message<'a> {
     Error(&'a Failure),
     Warning { message: &'a str },
     Info { message: &'a str },
+    Debug { message: &'a str },
 }
 
 #[derive(Serialize)]
@@ -93,6 +96,16 @@ pub(crate) fn print_info(message: &str) {
     print(&Message::Info { message }, &message, Priority::Info, false);
 }
 
+/// Prints what was sent to a NIC.
+pub(crate) fn print_debug(message: &str) {
+    print(
+        &Message::Debug { message },
+        &message,
+        Priority::Debug,
+        false,
+    );
+}
+
 /// Whether messages are for people.
 pub(crate) fn is_text() -> bool {
     matches!(CHOSEN.get(), None | Some(LogFormat::Text))
@@ -115,6 +128,7 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
         Priority::Error => ("error", ERROR),
         Priority::Warning => ("warning", WARNING),
         Priority::Info => ("info", Style::new()),
+        Priority::Debug => ("debug", DEBUG),
     };
     let json = |stamp| {
         serde_json::to_string(&Line { stamp, message }).unwrap_or_else(|_| text.to_string())

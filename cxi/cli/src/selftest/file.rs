@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
-use cxi::{Device, DeviceId, DriverRelease, Host};
+use cxi::{Device, DeviceId, DriverRelease};
 use cxi_ioctl::{Errno, Mapping, Record, Recording, Request, Transport};
 use cxi_job::site::store::Format;
 use serde::{Deserialize, Serialize};
@@ -119,18 +119,13 @@ pub(crate) struct Watched {
 }
 
 impl Watched {
-    pub(crate) fn new(device: &Device, has_sysfs: bool) -> Self {
+    pub(crate) fn new(device: &Device) -> Self {
         let timed = Arc::new(Timed {
             inner: Arc::clone(device.transport()),
             microseconds: Mutex::default(),
         });
         let record = Arc::new(Record::new(Arc::clone(&timed)));
-        let (id, transport) = (device.id(), Arc::clone(&record));
-        let device = if has_sysfs {
-            Device::with_sysfs(id, transport, Host::system().sysfs())
-        } else {
-            Device::with_transport(id, transport)
-        };
+        let device = device.behind(Arc::clone(&record));
         Self {
             device,
             record,
