@@ -169,7 +169,8 @@ fn run_there(dir: &Path, on: &[String], label: bool, program: &Program) -> Resul
     launch::run(&launches, &signals, Some(connection.lifeline()))
 }
 
-fn without_collectives(why: &dyn fmt::Display) {
+/// Says that the fabric manager refused a job. Its programs run, as on a machine without one.
+pub(super) fn without_collectives(why: &dyn fmt::Display) {
     say(format_args!(
         "the programs run without hardware collectives: {why}"
     ));

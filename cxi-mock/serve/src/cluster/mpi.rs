@@ -17,7 +17,7 @@ use cxi_mock::Credentials;
 use nix::unistd::geteuid;
 
 use super::Cluster;
-use super::args::ClusterOptions;
+use super::args::{ClusterOptions, without_collectives};
 use crate::agent;
 use crate::control::{Control, Served as _};
 use crate::error::{Doing, ServeError, say};
@@ -100,9 +100,7 @@ impl MpiArguments {
         let place = cluster.namespaces(Some("n1")).map_err(ServeError::Input)?;
         let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
         let collectives = cluster.start_job().unwrap_or_else(|error| {
-            say(format_args!(
-                "the programs run without hardware collectives: {error}"
-            ));
+            without_collectives(&error);
             None
         });
         let of_collectives = collectives.iter().flat_map(|job| job.variables());
