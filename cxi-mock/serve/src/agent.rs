@@ -27,6 +27,7 @@ use super::children;
 use super::control::{Connection, receive, send};
 use super::error::{Doing, ServeError, say};
 use super::launch::{DIR_VARIABLE, NODE_VARIABLE, Signals, this};
+use super::namespaces::{Variable, variables};
 use super::privileges::mount_refused;
 
 /// What process 1 of a node says when programs can run there.
@@ -40,7 +41,7 @@ const WITH_VALUE: &str = "BbcDEeFIiJLlmOoPpQRSWw";
 #[derive(Debug, Serialize, Deserialize)]
 struct Session {
     program: Vec<OsString>,
-    variables: Vec<(OsString, OsString)>,
+    variables: Vec<Variable>,
     directory: PathBuf,
 }
 
@@ -70,16 +71,14 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
     })?;
     // Asks for the node first: nothing is made for one that does not exist.
     let stream = UnixStream::from(Connection::open(dir.as_ref())?.shell(host)?);
-    let own = [
+    // The last of two with one name counts.
+    let own = variables([
         (NODE_VARIABLE, host.into()),
         ("TMPDIR", temporary(dir.as_ref(), host)?),
-    ];
-    let own = own.map(|(name, value)| (OsString::from(name), value));
-    let inherited = env::vars_os().filter(|(name, _)| own.iter().all(|(known, _)| known != name));
-    let variables = inherited.chain(own.clone()).collect();
+    ]);
     let session = Session {
         program,
-        variables,
+        variables: env::vars_os().chain(own).collect(),
         directory: env::current_dir().unwrap_or_else(|_| "/".into()),
     };
     let what = || format!("start a program on {host}");

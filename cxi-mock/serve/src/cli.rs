@@ -19,6 +19,7 @@ use super::fabric_manager::{self, FabricManagerArguments};
 use super::generate;
 use super::launch::Signals;
 use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program};
+use super::namespaces::variables;
 use super::order::Order;
 use super::packets;
 use super::running::NodeArguments;
@@ -188,12 +189,10 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let place = connection.namespaces(node.as_deref())?;
             place.join_user()?;
             let dir = std::path::absolute(&dir).unwrap_or(dir).into_os_string();
-            let node = node.map(|node| (NODE_VARIABLE.to_owned(), node.into()));
+            let node = node.map(|node| (NODE_VARIABLE, node.into()));
             let launch = Launch {
                 program: &program.program,
-                variables: iter::once((DIR_VARIABLE.to_owned(), dir))
-                    .chain(node)
-                    .collect(),
+                variables: variables(iter::once((DIR_VARIABLE, dir)).chain(node)),
                 place: Some(Arc::new(place)),
                 label: None,
             };

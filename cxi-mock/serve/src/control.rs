@@ -2,7 +2,6 @@
 //! `ctl` and `enter`, and the answers between them. An order is a line of JSON, and so is an
 //! answer, which may come with descriptors.
 
-use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -85,8 +84,8 @@ impl Control {
     }
 
     /// The variable in which programs find the directory.
-    pub(crate) fn variable(&self) -> (String, OsString) {
-        (DIR_VARIABLE.to_owned(), self.dir().as_os_str().to_owned())
+    pub(crate) fn variable(&self) -> Variable {
+        (DIR_VARIABLE.into(), self.dir().into())
     }
 
     /// Starts to answer.

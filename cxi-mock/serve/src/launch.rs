@@ -24,7 +24,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use super::children;
 use super::error::{Doing, ServeError, say};
-use super::namespaces::Namespaces;
+use super::namespaces::{Namespaces, Variable};
 
 /// Exit status of a program that was killed with its node.
 const EXIT_KILLED: u8 = 137;
@@ -58,7 +58,7 @@ pub(crate) struct Program {
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a [OsString],
     /// Variables in addition to those of this process.
-    pub(crate) variables: Vec<(String, OsString)>,
+    pub(crate) variables: Vec<Variable>,
     /// The node that it runs on; none for where this process is.
     pub(crate) place: Option<Arc<Namespaces>>,
     /// What to print before each line of its output.
@@ -69,9 +69,8 @@ impl Launch<'_> {
     /// Variables in addition to those of this process: those of the place, then its own.
     fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         let place = self.place.iter().flat_map(|place| place.variables());
-        let place = place.map(|(name, value)| (name.as_ref(), value.as_ref()));
-        let own = self.variables.iter();
-        place.chain(own.map(|(name, value)| (name.as_ref(), value.as_os_str())))
+        let all = place.chain(&self.variables);
+        all.map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 }
 

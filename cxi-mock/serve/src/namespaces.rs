@@ -1,5 +1,6 @@
 //! A private view of the file system for the mock and its programs.
 
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
@@ -135,7 +136,17 @@ pub(crate) struct Namespaces {
 }
 
 /// The name and value of an environment variable.
-pub(crate) type Variable = (String, String);
+pub(crate) type Variable = (OsString, OsString);
+
+/// Environment variables with those names.
+pub(crate) fn variables<V: Into<OsString>>(
+    values: impl IntoIterator<Item = (&'static str, V)>,
+) -> Vec<Variable> {
+    let values = values.into_iter();
+    values
+        .map(|(name, value)| (name.into(), value.into()))
+        .collect()
+}
 
 /// What is sent with the descriptors when they are handed over.
 #[derive(Debug, Serialize, Deserialize)]

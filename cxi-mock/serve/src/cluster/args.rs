@@ -14,7 +14,7 @@ use crate::control::{Control, Served as _};
 use crate::error::{ServeError, say};
 use crate::launch::Signals;
 use crate::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program};
-use crate::namespaces::{Namespaces, Variable};
+use crate::namespaces::{Namespaces, Variable, variables};
 use crate::order::{ClusterOrder, Order};
 use crate::setup::{FileArguments, NicArguments};
 
@@ -197,20 +197,17 @@ fn launches<'a>(
     dir: Option<OsString>,
     of_job: &[Variable],
 ) -> Vec<Launch<'a>> {
-    let of_job = of_job.iter().cloned();
-    let of_job = of_job.map(|(name, value)| (name, value.into()));
-    let dir = dir.map(|dir| (DIR_VARIABLE.to_owned(), dir));
+    let dir = dir.map(|dir| (DIR_VARIABLE.into(), dir));
     let launch = |(rank, (node, place)): (usize, &(String, Arc<Namespaces>))| Launch {
         program: &program.program,
-        variables: [
-            (NODE_VARIABLE, node.into()),
-            (RANK_VARIABLE, rank.to_string().into()),
-            (RANKS_VARIABLE, places.len().to_string().into()),
-        ]
-        .map(|(name, value)| (name.to_owned(), value))
+        variables: variables([
+            (NODE_VARIABLE, node.clone()),
+            (RANK_VARIABLE, rank.to_string()),
+            (RANKS_VARIABLE, places.len().to_string()),
+        ])
         .into_iter()
         .chain(dir.clone())
-        .chain(of_job.clone())
+        .chain(of_job.iter().cloned())
         .collect(),
         place: Some(Arc::clone(place)),
         label: label.then(|| rank.to_string()),

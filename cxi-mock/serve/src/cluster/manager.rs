@@ -17,7 +17,7 @@ use crate::control::Job;
 use crate::error::ServeError;
 use crate::fabric_manager::{read, serve, urls};
 use crate::mount::CREDENTIALS;
-use crate::namespaces::Variable;
+use crate::namespaces::{Variable, variables};
 use crate::trace::merge;
 
 /// The prefix of this cluster's reservations.
@@ -82,14 +82,11 @@ impl Manager {
 
     /// What programs on nodes find in their environment, for `cxi collectives`.
     pub(super) fn variables(&self) -> Vec<Variable> {
-        let variable = |(name, value): (&str, String)| (name.to_owned(), value);
-        [
+        variables([
             ("CXI_FABRIC_MANAGER", self.server.url()),
             ("CXI_FABRIC_CREDENTIALS", CREDENTIALS.to_owned()),
             ("CXI_CLUSTER", CLUSTER.to_owned()),
-        ]
-        .map(variable)
-        .to_vec()
+        ])
     }
 
     /// What workload managers have of it, by file.
@@ -138,11 +135,8 @@ impl ReservedJob {
         let url = self.manager.server.multicasts_url();
         let reservation = Reservation::new(name, token, &url, Certificate::System).map_err(said)?;
         let env = CollectivesEnv::new(reservation, step);
-        let variables = env.min_nodes(1).addresses_per_job(TREES).vars();
-        let variables = variables.into_iter();
-        Ok(variables
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect())
+        let env = env.min_nodes(1).addresses_per_job(TREES);
+        Ok(variables(env.vars()))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::env;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::fs::{self, DirBuilder};
 use std::io::ErrorKind;
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
@@ -23,6 +24,7 @@ use crate::control::{Control, Served as _};
 use crate::error::{Doing, ServeError, say};
 use crate::input;
 use crate::launch::{self, Launch, NODE_VARIABLE, Program, Signals};
+use crate::namespaces::{Variable, variables};
 use crate::traffic::Moved;
 
 /// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
@@ -76,8 +78,8 @@ impl MpiArguments {
         let nodes = cluster.nodes_up();
         let mut variables = vec![
             in_nodes,
-            (NODE_VARIABLE.to_owned(), "n1".into()),
-            ("TMPDIR".to_owned(), temporary),
+            (NODE_VARIABLE.into(), "n1".into()),
+            ("TMPDIR".into(), temporary),
         ];
         let mut job = Allocated(Vec::new());
         variables.extend(cluster.allocate_job(&mut job)?);
@@ -104,8 +106,7 @@ impl MpiArguments {
             None
         });
         let of_collectives = collectives.iter().flat_map(|job| job.variables());
-        let of_collectives = of_collectives.cloned();
-        variables.extend(of_collectives.map(|(name, value)| (name, value.into())));
+        variables.extend(of_collectives.cloned());
         let launch = Launch {
             program: &program,
             variables,
@@ -163,28 +164,24 @@ impl Drop for Allocated {
 
 impl Cluster {
     /// Does on every node what a scheduler's prolog does. Returns the job's environment, that of n1.
-    fn allocate_job(&self, job: &mut Allocated) -> Result<Vec<(String, OsString)>, ServeError> {
-        let refused = |error: &dyn std::fmt::Display| ServeError::Input(format!("no job: {error}"));
+    fn allocate_job(&self, job: &mut Allocated) -> Result<Vec<Variable>, ServeError> {
         let vnis = VNIS.into_iter().filter_map(|vni| Vni::new(vni).ok());
         // Programs have this user's number on the nodes.
         let request = JobRequest::builder().uid(geteuid().as_raw()).vnis(vnis);
-        let request = request.build().map_err(|error| refused(&error))?;
+        let request = request.build().map_err(no_job)?;
         let mut environment = Vec::new();
         for number in (0..self.members.len()).rev() {
             let Some(node) = self.model.node(number) else {
                 continue;
             };
             let devices = node.devices(&Credentials::root());
-            let node = Node::from_transports(devices.map_err(|error| refused(&error))?);
-            let grant = node.allocate(&request).map_err(|error| refused(&error))?;
+            let node = Node::from_transports(devices.map_err(no_job)?);
+            let grant = node.allocate(&request).map_err(no_job)?;
             let of_node = grant.env();
             job.0.push((node, grant));
-            environment = of_node.map_err(|error| refused(&error))?.vars();
+            environment = of_node.map_err(no_job)?.vars();
         }
-        let environment = environment.into_iter();
-        Ok(environment
-            .map(|(name, value)| (name.to_owned(), value.into()))
-            .collect())
+        Ok(variables(environment))
     }
 
     /// Says which NICs received messages, so that a test that tested nothing is noticed.
@@ -213,8 +210,12 @@ impl Cluster {
     }
 }
 
+fn no_job(error: impl fmt::Display) -> ServeError {
+    ServeError::Input(format!("no job: {error}"))
+}
+
 /// What launchers and libraries have to know to use the nodes. What the user has set stays.
-fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<(String, OsString)>, ServeError> {
+fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> {
     let what = || format!("prepare the job in {}", dir.display());
     let bin = dir.join("bin");
     fs::create_dir_all(&bin).doing(what)?;
@@ -266,10 +267,8 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<(String, OsString)>, Se
     let unset = all
         .into_iter()
         .filter(|(name, _)| env::var_os(name).is_none());
-    let mut variables: Vec<_> = unset
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect();
-    variables.push(("PATH".to_owned(), before("PATH", &bin)));
+    let mut variables = variables(unset);
+    variables.push(("PATH".into(), before("PATH", &bin)));
     Ok(variables)
 }
 
@@ -282,10 +281,7 @@ fn before(name: &str, first: &Path) -> OsString {
 
 /// Says which libfabric the launcher's programs use, and whether it has the provider. Where its
 /// libcxi is missing, that of this project takes its place, if it is near this program.
-fn libraries(
-    dir: &Path,
-    launcher: Option<&Path>,
-) -> Result<Option<(String, OsString)>, ServeError> {
+fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, ServeError> {
     let paths = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = env::split_paths(&paths).collect();
     // The libraries that come with an MPI are one or two levels below its own directory.
@@ -335,7 +331,7 @@ fn libraries(
     symlink(&ours, lib.join("libcxi.so.1")).doing(what)?;
     say(format_args!("{}, {}", libfabric.display(), ours.display()));
     Ok(Some((
-        "LD_LIBRARY_PATH".to_owned(),
+        "LD_LIBRARY_PATH".into(),
         before("LD_LIBRARY_PATH", &lib),
     )))
 }
