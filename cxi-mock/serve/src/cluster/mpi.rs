@@ -3,11 +3,10 @@
 use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
-use std::fs::{self, DirBuilder};
-use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt, symlink};
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use cxi::Vni;
 use cxi_job::{Filter, Grant, JobRequest, Node, ReleaseOptions};
 use cxi_mock::Credentials;
 use nix::unistd::geteuid;
+use tempfile::{Builder, TempDir};
 
 use super::Cluster;
 use super::args::{ClusterOptions, without_collectives};
@@ -70,8 +70,8 @@ impl MpiArguments {
     pub(crate) fn run(self) -> Result<u8, ServeError> {
         let signals = Signals::take()?;
         launch::adopt_orphans()?;
-        let own = Temporary::new()?;
-        let control = Control::open(self.dir.as_deref().unwrap_or(&own.0))?;
+        let own = new_directory().doing(|| "make a temporary directory".to_owned())?;
+        let control = Control::open(self.dir.as_deref().unwrap_or(own.path()))?;
         let in_nodes = control.variable();
         let temporary = agent::temporary(in_nodes.1.as_ref(), "n1")?;
         let cluster = Cluster::start(&self.options)?;
@@ -83,21 +83,16 @@ impl MpiArguments {
         ];
         let mut job = Allocated(Vec::new());
         variables.extend(cluster.allocate_job(&mut job)?);
-        variables.extend(launchers(&own.0, &nodes)?);
+        variables.extend(launchers(own.path(), &nodes)?);
         let mut program = self.program.program.clone();
         let launcher = program.first().and_then(|name| find(name));
-        variables.extend(libraries(&own.0, launcher.as_deref())?);
+        variables.extend(libraries(own.path(), launcher.as_deref())?);
         if self.label {
             label(&mut program, launcher.as_deref())?;
         }
         program.splice(
             0..0,
-            [
-                "sh".into(),
-                "-c".into(),
-                LAUNCH.into(),
-                own.0.clone().into_os_string(),
-            ],
+            ["sh".into(), "-c".into(), LAUNCH.into(), own.path().into()],
         );
         let place = cluster.namespaces(Some("n1")).map_err(ServeError::Input)?;
         let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
@@ -121,29 +116,12 @@ impl MpiArguments {
     }
 }
 
-/// A new directory, which is removed in the end.
-struct Temporary(PathBuf);
-
-impl Temporary {
-    fn new() -> Result<Self, ServeError> {
-        let what = || "make a temporary directory".to_owned();
-        let (process, mut number) = (process::id(), 0_u32);
-        loop {
-            let path = env::temp_dir().join(format!("cxi-mock-{process}-{number}"));
-            let path = std::path::absolute(path).doing(what)?;
-            // Never one that exists: other users can foresee the name and put a link there.
-            match DirBuilder::new().mode(0o700).create(&path) {
-                Err(error) if error.kind() == ErrorKind::AlreadyExists => number += 1,
-                made => return made.map(|()| Self(path)).doing(what),
-            }
-        }
-    }
-}
-
-impl Drop for Temporary {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+/// A new directory, for this user alone, which is removed when this is dropped.
+fn new_directory() -> io::Result<TempDir> {
+    let parent = std::path::absolute(env::temp_dir())?;
+    let mut directory = Builder::new();
+    directory.permissions(Permissions::from_mode(0o700));
+    directory.prefix("cxi-mock-").tempdir_in(parent)
 }
 
 /// What a job has on each node, until this is dropped, as in a scheduler's epilog. A `--state` would
