@@ -192,37 +192,27 @@ fn answer_all(served: &dyn Served, connection: &UnixStream) {
             _ => return,
         }
         let sent = match serde_json::from_str(&line) {
-            Ok(Request {
-                node,
-                order: Order::Namespaces,
-            }) => hand_over(connection, served.namespaces(node.as_deref())),
-            Ok(Request {
-                node,
-                order: Order::Shell,
-            }) => match served.shell(node.as_deref()) {
-                Ok(shell) => send(connection, &Ok(Value::Null), &[shell.as_fd()]),
-                Err(error) => send(connection, &Err(error), &[]),
-            },
-            Ok(Request {
-                node,
-                order: Order::Packets { .. },
-            }) => send(
-                connection,
-                &news(served, node.as_deref(), &mut watcher),
-                &[],
-            ),
-            Ok(Request {
-                order: Order::Job, ..
-            }) => {
-                let started = served.start_job();
-                let variables = started.map(|started| {
-                    job = started;
-                    json!(job.as_ref().map(|job| job.variables()).unwrap_or_default())
-                });
-                send(connection, &variables, &[])
-            }
             Ok(Request { node, order }) => {
-                send(connection, &served.execute(node.as_deref(), &order), &[])
+                let node = node.as_deref();
+                match order {
+                    Order::Namespaces => hand_over(connection, served.namespaces(node)),
+                    Order::Shell => match served.shell(node) {
+                        Ok(shell) => send(connection, &Ok(Value::Null), &[shell.as_fd()]),
+                        Err(error) => send(connection, &Err(error), &[]),
+                    },
+                    Order::Packets { .. } => {
+                        send(connection, &news(served, node, &mut watcher), &[])
+                    }
+                    Order::Job => {
+                        let started = served.start_job();
+                        let variables = started.map(|started| {
+                            job = started;
+                            json!(job.as_ref().map(|job| job.variables()).unwrap_or_default())
+                        });
+                        send(connection, &variables, &[])
+                    }
+                    order => send(connection, &served.execute(node, &order), &[]),
+                }
             }
             Err(error) => send(connection, &Err(format!("invalid order: {error}")), &[]),
         };
