@@ -1,6 +1,6 @@
 //! The two commands whose request differs between driver generations.
 
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::OnceLock;
 
 use crate::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use crate::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
@@ -36,8 +36,9 @@ impl LniForm {
 ///
 /// The driver has no version to query. A request of the wrong length is EINVAL and has no effect,
 /// so the shorter form is tried first, which all releases so far understand, and the longer one on
-/// EINVAL; the first success settles the form. An error does not: EINVAL also means an unknown service, and other errors may come from
-/// anything between the caller and the driver. Keep one of these for each device.
+/// EINVAL; the first success settles the form. An error does not: EINVAL also means an unknown
+/// service, and other errors may come from anything between the caller and the driver. Keep one of
+/// these for each device.
 ///
 /// ```no_run
 /// use cxi_ioctl::{CharDev, LniAllocForm, LniForm};
@@ -52,29 +53,22 @@ impl LniForm {
 /// ```
 #[derive(Debug, Default)]
 pub struct LniAllocForm {
-    settled: AtomicU8,
+    settled: OnceLock<LniForm>,
 }
-
-const SHORT: u8 = 1;
-const LONG: u8 = 2;
 
 impl LniAllocForm {
     /// Creates one with the form still unknown.
     #[must_use]
     pub const fn new() -> Self {
         Self {
-            settled: AtomicU8::new(0),
+            settled: OnceLock::new(),
         }
     }
 
     /// The form, if an LNI has been allocated.
     #[must_use]
     pub fn known(&self) -> Option<LniForm> {
-        match self.settled.load(Ordering::Relaxed) {
-            SHORT => Some(LniForm::Short),
-            LONG => Some(LniForm::Long),
-            _ => None,
-        }
+        self.settled.get().copied()
     }
 
     /// Allocates an LNI of a service (LNI_ALLOC, `cxil_alloc_lni`); returns its handle, and the
@@ -98,11 +92,7 @@ impl LniAllocForm {
             }
             result => (result?, first),
         };
-        let settled = match form {
-            LniForm::Short => SHORT,
-            LniForm::Long => LONG,
-        };
-        self.settled.store(settled, Ordering::Relaxed);
+        let _ = self.settled.set(form);
         Ok((lni, form))
     }
 }
