@@ -29,6 +29,7 @@ use super::error::{Doing, ServeError, say};
 use super::launch::{DIR_VARIABLE, NODE_VARIABLE, Signals, this};
 use super::namespaces::{Variable, variables};
 use super::privileges::mount_refused;
+use super::procfs;
 
 /// What process 1 of a node says when programs can run there.
 pub(crate) const READY: &[u8] = b"ready\n";
@@ -217,7 +218,7 @@ fn start(session: Result<Value, String>, fds: Vec<OwnedFd>) -> io::Result<Pid> {
         command.current_dir(session.directory);
     }
     let child = command.spawn()?;
-    Ok(Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()))
+    Ok(procfs::pid(child.id()))
 }
 
 /// Programs get no capability from process 1 that their user does not have.

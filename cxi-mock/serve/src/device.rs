@@ -8,11 +8,13 @@ use std::time::Instant;
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
 
+use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
 use super::memory;
+use super::procfs;
 use super::server::{Function, LNI_FORM_DIFFERS, LNI_FORM_FITS, OpenFile, Server};
 use super::trace::Noted;
 use super::windows::Backing;
@@ -39,7 +41,7 @@ pub(crate) struct Caller {
 impl From<&Request> for Caller {
     fn from(request: &Request) -> Self {
         Self {
-            pid: Pid::from_raw(i32::try_from(request.pid()).unwrap_or_default()),
+            pid: procfs::pid(request.pid()),
             uid: request.uid(),
             gid: request.gid(),
         }
@@ -147,10 +149,12 @@ impl Call {
     /// which the length of this command tells. Otherwise the file remembers that they differ, unless
     /// the program knows both forms, as with this project's libraries.
     fn settle_release(&self, server: &Server) {
+        const LONG: usize = size_of::<LniAllocCmd>();
+        const SHORT: usize = size_of::<LniAllocCmdV1>();
         let nic = self.file.client.nic();
         let form = match self.command.len() {
-            24 => LniForm::Long,
-            16 => LniForm::Short,
+            LONG => LniForm::Long,
+            SHORT => LniForm::Short,
             _ => return,
         };
         let knows_other = self.file.lni_forms.load(Ordering::Relaxed) == LNI_FORM_FITS;

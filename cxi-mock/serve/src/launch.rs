@@ -25,6 +25,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use super::children;
 use super::error::{Doing, ServeError, say};
 use super::namespaces::{Namespaces, Variable};
+use super::procfs;
 
 /// Exit status of a program that was killed with its node.
 const EXIT_KILLED: u8 = 137;
@@ -353,7 +354,7 @@ fn spawn(command: &mut Command) -> Result<Pid, ServeError> {
     let child = command
         .spawn()
         .doing(|| "start what watches over the program".to_owned())?;
-    Ok(Pid::from_raw(i32::try_from(child.id()).unwrap_or_default()))
+    Ok(procfs::pid(child.id()))
 }
 
 /// Signals that are meant for the program when they arrive at its launcher.

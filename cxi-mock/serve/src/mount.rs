@@ -2,10 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::{io, thread};
 
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
@@ -14,6 +14,7 @@ use nix::sys::stat::Mode;
 use nix::unistd::{getegid, geteuid};
 
 use super::error::{Doing, ServeError};
+use super::namespaces::in_thread;
 use super::privileges::mount_refused;
 
 /// Where the mock's file system is mounted: the PCI functions of the NICs stand in it.
@@ -331,7 +332,6 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, ServeError> {
 pub(crate) fn without_descriptors(
     act: impl FnOnce() -> Result<(), ServeError> + Send,
 ) -> Result<(), ServeError> {
-    let what = || "give up the descriptors of a thread".to_owned();
     let close_all = || {
         unshare(CloneFlags::CLONE_FILES)?;
         for fd in descriptors()? {
@@ -339,13 +339,9 @@ pub(crate) fn without_descriptors(
         }
         io::Result::Ok(())
     };
-    thread::scope(|scope| {
-        let thread = scope.spawn(|| {
-            close_all().doing(what)?;
-            act()
-        });
-        let done = thread.join();
-        done.unwrap_or_else(|_| Err(io::Error::other("the thread panicked")).doing(what))
+    in_thread(|| {
+        close_all().doing(|| "give up the descriptors of a thread".to_owned())?;
+        act()
     })
 }
 

@@ -5,6 +5,7 @@ use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::sync::Arc;
+use std::thread;
 
 use nix::mount::MsFlags;
 use nix::sched::{CloneFlags, setns, unshare};
@@ -133,6 +134,15 @@ pub(crate) struct Namespaces {
     variables: Vec<Variable>,
     /// Another process serves the node.
     foreign: bool,
+}
+
+/// Does something in a thread of its own, which may enter other namespaces or give up descriptors.
+/// Namespaces that it makes stay as long as something refers to them.
+pub(crate) fn in_thread<T: Send>(
+    act: impl FnOnce() -> Result<T, ServeError> + Send,
+) -> Result<T, ServeError> {
+    let done = thread::scope(|scope| scope.spawn(act).join());
+    done.unwrap_or_else(|_| Err(ServeError::Input("a thread panicked".to_owned())))
 }
 
 /// The name and value of an environment variable.

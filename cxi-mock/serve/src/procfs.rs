@@ -12,6 +12,11 @@ const PAGE: usize = 4096;
 /// More than the lines up to `Gid`: a name of 64 bytes at most, and numbers.
 const HEAD: usize = 1024;
 
+/// The number of a process or thread.
+pub(crate) fn pid(number: u32) -> Pid {
+    Pid::from_raw(i32::try_from(number).unwrap_or_default())
+}
+
 /// The text of a file of a thread; `None` if the thread has ended.
 pub(crate) fn text(thread: Pid, file: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(PAGE);

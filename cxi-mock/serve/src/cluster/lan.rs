@@ -2,10 +2,8 @@
 //! node.
 
 use std::fs::File;
-use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsRawFd;
-use std::thread;
 
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
 use netlink_packet_route::link::{InfoKind, LinkAttribute, LinkInfo};
@@ -14,6 +12,7 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 use super::names;
 use crate::error::{Doing, ServeError};
+use crate::namespaces::in_thread;
 use crate::network::{Netlink, Network, link, refused};
 
 /// Index of the bridge; the ports of the nodes follow. Kernels may have devices of their own at the
@@ -51,10 +50,7 @@ impl Lan {
             let namespace = File::open("/proc/thread-self/ns/net")?;
             Ok(Self { netlink, namespace })
         };
-        // The thread ends, and its namespace stays.
-        let bridge = thread::spawn(bridge).join();
-        let panicked = |_| Err(io::Error::other("a thread panicked"));
-        bridge.unwrap_or_else(panicked).map_err(refused)
+        in_thread(|| bridge().map_err(refused))
     }
 
     /// Does something where all nodes reach this process, at an address of it.
@@ -62,15 +58,10 @@ impl Lan {
         &self,
         act: impl FnOnce(Ipv4Addr) -> Result<T, ServeError> + Send,
     ) -> Result<T, ServeError> {
-        let enter = || setns(&self.namespace, CloneFlags::CLONE_NEWNET);
-        thread::scope(|scope| {
-            let thread = scope.spawn(|| {
-                enter().doing(|| "enter the network of the bridge".to_owned())?;
-                act(BRIDGE_ADDRESS)
-            });
-            let panicked = |_| Err(io::Error::other("a thread panicked"));
-            let done = thread.join().map_or_else(panicked, Ok);
-            done.doing(|| "work on the network of the bridge".to_owned())?
+        in_thread(|| {
+            let entered = setns(&self.namespace, CloneFlags::CLONE_NEWNET);
+            entered.doing(|| "enter the network of the bridge".to_owned())?;
+            act(BRIDGE_ADDRESS)
         })
     }
 

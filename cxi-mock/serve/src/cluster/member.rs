@@ -6,7 +6,6 @@ use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
-use std::thread;
 
 use cxi_mock::MockNode;
 use nix::sched::{CloneFlags, unshare};
@@ -22,9 +21,10 @@ use crate::agent::READY;
 use crate::control::send;
 use crate::error::{Doing, ServeError};
 use crate::launch::SELF;
-use crate::namespaces::{NamespaceKind, Namespaces, separate_node};
+use crate::namespaces::{NamespaceKind, Namespaces, in_thread, separate_node};
 use crate::network::Network;
 use crate::node::{Node, NodeSetup};
+use crate::procfs;
 
 /// A running node. Its processes end when it is dropped.
 #[derive(Debug)]
@@ -37,12 +37,7 @@ pub(super) struct Member {
 impl Member {
     /// Makes a node's namespaces, and serves it there.
     pub(super) fn start(cluster: &Cluster, number: usize) -> Result<Self, ServeError> {
-        // The thread that makes the namespaces ends, and they stay.
-        let (node, init) = thread::scope(|scope| {
-            let made = scope.spawn(|| make(cluster, number));
-            made.join()
-                .unwrap_or_else(|_| Err(ServeError::Input("the node panicked".to_owned())))
-        })?;
+        let (node, init) = in_thread(|| make(cluster, number))?;
         let manager = cluster.manager.as_ref();
         let variables = manager.map(|manager| manager.variables());
         let namespaces = node.namespaces();
@@ -134,7 +129,7 @@ impl Init {
     }
 
     fn pid(&self) -> Pid {
-        Pid::from_raw(i32::try_from(self.process.id()).unwrap_or_default())
+        procfs::pid(self.process.id())
     }
 }
 
