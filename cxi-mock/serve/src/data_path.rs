@@ -29,7 +29,7 @@ const TICK: Duration = Duration::from_millis(1);
 
 /// Starts the threads of a server's NICs.
 pub(crate) fn start(server: &Arc<Server>, home: &Arc<Home>) -> io::Result<()> {
-    for function in server.functions.iter().filter(|it| it.vf.is_none()) {
+    for function in server.physical() {
         let (server, home) = (Arc::clone(server), Arc::clone(home));
         let nic = Arc::clone(&function.nic);
         thread::Builder::new()

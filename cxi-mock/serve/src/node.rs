@@ -19,7 +19,6 @@ use super::privileges;
 use super::server::{Common, Function, Server};
 use super::setup::Records;
 use super::sysfs::network_device;
-use super::topology::Topology;
 use super::watch::Watch;
 
 /// How often the driver tries again to free LNIs whose queues were busy.
@@ -71,8 +70,7 @@ impl Node {
         if !credentials.is_empty() {
             mount::prepare_credentials(&stage, &credentials)?;
         }
-        let numa_nodes = common.topology.map(Topology::files);
-        mount::extend_sysfs(&stage, &numa_nodes.unwrap_or_default())?;
+        mount::extend_sysfs(&stage, &common.machine.files())?;
         mount::mount_fuse(&fuse)?;
         // Before anything is bound from the file system: the kernel asks it, and waits.
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
@@ -203,10 +201,8 @@ fn clean_up_regularly(server: Arc<Server>, home: Arc<Home>) -> Result<(), ServeE
             while !server.has_ended() {
                 thread::sleep(CLEANUP_INTERVAL);
                 server.close_unmapped();
-                for function in &server.functions {
-                    if function.vf.is_none() {
-                        function.nic.tick();
-                    }
+                for function in server.physical() {
+                    function.nic.tick();
                 }
             }
         })

@@ -15,7 +15,7 @@ use super::interrupts::Interrupts;
 use super::namespaces::Home;
 use super::setup::{Doorbells, NicArguments};
 use super::sysfs;
-use super::topology::{Locality, Topology};
+use super::topology::Machine;
 use super::trace::Trace;
 use super::traffic::Traffic;
 use super::trap::Traps;
@@ -142,7 +142,7 @@ pub(crate) struct Common {
     /// What NICs have received.
     pub(crate) traffic: Traffic,
     /// Where NICs are.
-    pub(crate) topology: Option<Topology>,
+    pub(crate) machine: Machine,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
     /// Where threads look at processes.
@@ -157,7 +157,7 @@ impl Common {
             doorbells: arguments.doorbells,
             release_follows: arguments.release_follows(),
             traffic: Traffic::default(),
-            topology: arguments.topology,
+            machine: Machine::read(arguments.topology),
             cleanup: !arguments.manual_cleanup,
             home: Home::here()?,
         })
@@ -196,8 +196,8 @@ impl Server {
         common: &Common,
         trace: Option<Trace>,
     ) -> Result<Self, ServeError> {
-        let locality = |nic| Locality::of(common.topology, nic);
-        let localities: Vec<_> = (0..nics.len()).map(locality).collect();
+        let localities = (0..nics.len()).map(|nic| common.machine.locality(nic));
+        let localities: Vec<_> = localities.collect();
         let located = || nics.iter().zip(&localities);
         let physical = located().map(|nic| (nic, None));
         let virtuals = located().flat_map(|nic| {
@@ -261,6 +261,13 @@ impl Server {
 
     pub(crate) fn has_ended(&self) -> bool {
         self.ended.load(Ordering::Relaxed)
+    }
+
+    /// The NICs themselves, without their virtual functions.
+    pub(crate) fn physical(&self) -> impl Iterator<Item = &Function> {
+        self.functions
+            .iter()
+            .filter(|function| function.vf.is_none())
     }
 
     /// The function of a number.
@@ -334,7 +341,7 @@ impl Server {
 
     /// Wakes the wait objects with pending interrupts on all NICs: work on one makes work on others.
     pub(crate) fn wake_all(&self) {
-        for function in self.functions.iter().filter(|it| it.vf.is_none()) {
+        for function in self.physical() {
             for wake in function.nic.take_wakes() {
                 let of_nic = |other: &&Function| {
                     Arc::ptr_eq(&other.nic, &function.nic) && other.vf == wake.virtual_function

@@ -28,16 +28,94 @@ impl Topology {
             Self::Ex254n => [0, 1, 2, 3],
         }
     }
+}
 
-    /// Files that show its NUMA nodes where the machine has fewer, by their path below `/sys`.
-    pub(crate) fn files(self) -> Vec<(String, String)> {
-        let machine = Machine::read();
-        if machine.is_large_enough() {
+/// The place of a NIC.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Locality {
+    pub(crate) numa_node: u32,
+    cpus: Vec<u32>,
+}
+
+impl Locality {
+    /// The processors near it, as a list and as a mask.
+    pub(crate) fn cpus(&self) -> (String, String) {
+        (list(&self.cpus), mask(&self.cpus))
+    }
+}
+
+/// The machine that serves nodes.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    /// What a node looks like.
+    topology: Option<Topology>,
+    /// Processors of each NUMA node.
+    numa_nodes: Vec<Vec<u32>>,
+    memory_kib: u64,
+}
+
+impl Machine {
+    pub(crate) fn read(topology: Option<Topology>) -> Self {
+        let read = |path: &str| fs::read_to_string(format!("/sys/{path}")).ok();
+        let online = read(&format!("{NODES}/online"));
+        let nodes = online.map_or_else(Vec::new, |online| numbers(&online));
+        let cpus = |node| read(&format!("{NODES}/node{node}/cpulist"));
+        let mut numa_nodes: Vec<_> = nodes.into_iter().filter_map(cpus).collect();
+        // A kernel without NUMA.
+        if numa_nodes.is_empty() {
+            numa_nodes.push(read("devices/system/cpu/online").unwrap_or_else(|| "0".to_owned()));
+        }
+        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
+        let total = memory.split_whitespace().nth(1);
+        Self {
+            topology,
+            numa_nodes: numa_nodes.iter().map(|cpus| numbers(cpus)).collect(),
+            memory_kib: total.and_then(|kib| kib.parse().ok()).unwrap_or_default(),
+        }
+    }
+
+    /// Whether it has the NUMA nodes of a blade.
+    fn is_large_enough(&self) -> bool {
+        self.numa_nodes.len() >= NICS.into()
+    }
+
+    /// The processors of each NUMA node that programs see: the machine's, or in equal shares.
+    fn nodes(&self) -> Vec<Vec<u32>> {
+        if self.topology.is_none() || self.is_large_enough() {
+            return self.numa_nodes.clone();
+        }
+        let all = self.numa_nodes.concat();
+        let count = usize::from(NICS);
+        // Fewer processors than nodes are in several: a node without any has no place for hwloc.
+        let share = |node: usize| {
+            let first = node * all.len() / count;
+            let end = ((node + 1) * all.len() / count).max(first + 1);
+            all.get(first..end).unwrap_or_default().to_vec()
+        };
+        (0..count).map(share).collect()
+    }
+
+    /// The place of a NIC, counted from 0: on the first NUMA node without a topology.
+    pub(crate) fn locality(&self, nic: usize) -> Locality {
+        let numa_nodes = self.topology.map(Topology::numa_nodes);
+        let numa_node = numa_nodes.map_or(0, |nodes| nodes[nic % nodes.len()]);
+        let nodes = (0..).zip(self.nodes());
+        let cpus = nodes.into_iter().find(|(node, _)| *node == numa_node);
+        Locality {
+            numa_node,
+            cpus: cpus.map(|(_, cpus)| cpus).unwrap_or_default(),
+        }
+    }
+
+    /// Files that show the topology's NUMA nodes where the machine has fewer, by their path below
+    /// `/sys`.
+    pub(crate) fn files(&self) -> Vec<(String, String)> {
+        if self.topology.is_none() || self.is_large_enough() {
             return Vec::new();
         }
-        let nodes = machine.nodes(Some(self));
+        let nodes = self.nodes();
         let numbers: Vec<_> = (0..).take(nodes.len()).collect();
-        let kib = machine.memory_kib / u64::from(NICS);
+        let kib = self.memory_kib / u64::from(NICS);
         let memory =
             |node| format!("Node {node} MemTotal: {kib} kB\nNode {node} MemFree: {kib} kB\n");
         // As firmware reports them: 10 for a node itself.
@@ -64,81 +142,6 @@ impl Topology {
             }
         }
         files
-    }
-}
-
-/// The place of a NIC.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Locality {
-    pub(crate) numa_node: u32,
-    cpus: Vec<u32>,
-}
-
-impl Locality {
-    /// The place of a NIC, counted from 0: on the first NUMA node without a topology.
-    pub(crate) fn of(topology: Option<Topology>, nic: usize) -> Self {
-        let numa_nodes = topology.map(Topology::numa_nodes);
-        let numa_node = numa_nodes.map_or(0, |nodes| nodes[nic % nodes.len()]);
-        let nodes = (0..).zip(Machine::read().nodes(topology));
-        let cpus = nodes.into_iter().find(|(node, _)| *node == numa_node);
-        Self {
-            numa_node,
-            cpus: cpus.map(|(_, cpus)| cpus).unwrap_or_default(),
-        }
-    }
-
-    /// The processors near it, as a list and as a mask.
-    pub(crate) fn cpus(&self) -> (String, String) {
-        (list(&self.cpus), mask(&self.cpus))
-    }
-}
-
-/// The machine that serves the node.
-#[derive(Debug)]
-struct Machine {
-    /// Processors of each NUMA node.
-    numa_nodes: Vec<Vec<u32>>,
-    memory_kib: u64,
-}
-
-impl Machine {
-    fn read() -> Self {
-        let read = |path: &str| fs::read_to_string(format!("/sys/{path}")).ok();
-        let online = read(&format!("{NODES}/online"));
-        let nodes = online.map_or_else(Vec::new, |online| numbers(&online));
-        let cpus = |node| read(&format!("{NODES}/node{node}/cpulist"));
-        let mut numa_nodes: Vec<_> = nodes.into_iter().filter_map(cpus).collect();
-        // A kernel without NUMA.
-        if numa_nodes.is_empty() {
-            numa_nodes.push(read("devices/system/cpu/online").unwrap_or_else(|| "0".to_owned()));
-        }
-        let memory = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-        let total = memory.split_whitespace().nth(1);
-        Self {
-            numa_nodes: numa_nodes.iter().map(|cpus| numbers(cpus)).collect(),
-            memory_kib: total.and_then(|kib| kib.parse().ok()).unwrap_or_default(),
-        }
-    }
-
-    /// Whether it has the NUMA nodes of a blade.
-    fn is_large_enough(&self) -> bool {
-        self.numa_nodes.len() >= NICS.into()
-    }
-
-    /// The processors of each NUMA node that programs see: the machine's, or in equal shares.
-    fn nodes(&self, topology: Option<Topology>) -> Vec<Vec<u32>> {
-        if topology.is_none() || self.is_large_enough() {
-            return self.numa_nodes.clone();
-        }
-        let all = self.numa_nodes.concat();
-        let count = usize::from(NICS);
-        // Fewer processors than nodes are in several: a node without any has no place for hwloc.
-        let share = |node: usize| {
-            let first = node * all.len() / count;
-            let end = ((node + 1) * all.len() / count).max(first + 1);
-            all.get(first..end).unwrap_or_default().to_vec()
-        };
-        (0..count).map(share).collect()
     }
 }
 
@@ -173,8 +176,9 @@ fn mask(numbers: &[u32]) -> String {
 mod tests {
     use super::*;
 
-    fn machine(nodes: &[&str]) -> Machine {
+    fn machine(topology: Option<Topology>, nodes: &[&str]) -> Machine {
         Machine {
+            topology,
             numa_nodes: nodes.iter().map(|cpus| numbers(cpus)).collect(),
             memory_kib: 0,
         }
@@ -182,14 +186,14 @@ mod tests {
 
     #[test]
     fn processors_are_shared_unless_the_machine_has_the_nodes() {
-        let (blade, flat) = (Some(Topology::Ex235a), machine(&["0-7"]));
+        let blade = Some(Topology::Ex235a);
         let shares = [[0, 1], [2, 3], [4, 5], [6, 7]].map(Vec::from);
-        assert_eq!(flat.nodes(blade), shares);
-        assert_eq!(flat.nodes(None), [numbers("0-7")]);
-        let few = machine(&["0-1"]).nodes(blade);
+        assert_eq!(machine(blade, &["0-7"]).nodes(), shares);
+        assert_eq!(machine(None, &["0-7"]).nodes(), [numbers("0-7")]);
+        let few = machine(blade, &["0-1"]).nodes();
         assert_eq!(few, [[0], [0], [1], [1]].map(Vec::from));
-        let same = machine(&["0", "1", "2", "3", "4-5"]);
-        assert_eq!(same.nodes(blade).len(), 5);
+        let same = machine(blade, &["0", "1", "2", "3", "4-5"]);
+        assert_eq!(same.nodes().len(), 5);
     }
 
     #[test]

@@ -95,8 +95,7 @@ impl Watch {
 
     /// Puts observers into all NICs, or takes them out. Traffic is counted in any case.
     fn set_up(&self, wanted: Option<Wanted>) {
-        let functions = self.shared.server.functions.iter();
-        for function in functions.filter(|function| function.vf.is_none()) {
+        for function in self.shared.server.physical() {
             let tap = wanted.map(|wanted| {
                 let (device, traffic) = (function.device_name(), self.traffic.clone());
                 Box::new(Tap::new(&device, wanted, self.channel.clone(), traffic)) as _
