@@ -42,8 +42,13 @@ pub(crate) enum Order {
         json: bool,
     },
     /// Set what the hardware reports
-    #[command(subcommand)]
-    Hardware(Register),
+    Hardware {
+        #[command(subcommand)]
+        register: Register,
+        /// Number of the NIC
+        #[arg(long, global = true, default_value_t = 0)]
+        nic: u16,
+    },
     /// Add a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     Fault {
         /// Words separated by colons: device, command, errno, short=TXQ:96, delay=20ms, after=N,
@@ -181,32 +186,15 @@ pub(crate) enum LinkState {
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Register {
     /// Commands in flight in transmit queue INDEX (0 to 1023)
-    Txq {
-        index: u32,
-        in_flight: u32,
-        #[arg(long, default_value_t = 0)]
-        nic: u16,
-    },
+    Txq { index: u32, in_flight: u32 },
     /// Commands in flight in target queue INDEX (1024 to 1535)
-    Tgq {
-        index: u32,
-        in_flight: u32,
-        #[arg(long, default_value_t = 0)]
-        nic: u16,
-    },
+    Tgq { index: u32, in_flight: u32 },
     /// TLEs in use in pool POOL (0 to 3)
-    Tles {
-        pool: u32,
-        in_use: u16,
-        #[arg(long, default_value_t = 0)]
-        nic: u16,
-    },
+    Tles { pool: u32, in_use: u16 },
     /// LEs allocated in pool POOL (0 to 15) of processing element ELEMENT (0 to 3)
     Les {
         element: u32,
         pool: u32,
         allocated: u16,
-        #[arg(long, default_value_t = 0)]
-        nic: u16,
     },
 }

@@ -56,7 +56,7 @@ impl Node {
             Order::Cluster(_) => {
                 return Err("this is one node: start several with cxi-mock cluster".to_owned());
             }
-            Order::Hardware(register) => self.set_register(register)?,
+            Order::Hardware { register, nic } => self.set_register(*nic, register)?,
             Order::Fault { fault } => self.inject(fault)?,
             Order::ClearFaults => self.clear_faults(),
             Order::Unplug { nic } => self.unplug(*nic)?,
@@ -68,26 +68,17 @@ impl Node {
         Ok(Value::Null)
     }
 
-    fn set_register(&self, register: &Register) -> Result<(), String> {
-        let hardware = |nic: u16| Ok::<_, String>(self.nic(nic)?.hardware());
+    fn set_register(&self, nic: u16, register: &Register) -> Result<(), String> {
+        let hardware = self.nic(nic)?.hardware();
         match *register {
-            Register::Txq {
-                nic,
-                index,
-                in_flight,
-            } => hardware(nic)?.set_txq_in_flight(index, in_flight),
-            Register::Tgq {
-                nic,
-                index,
-                in_flight,
-            } => hardware(nic)?.set_tgq_in_flight(index, in_flight),
-            Register::Tles { nic, pool, in_use } => hardware(nic)?.set_tles_in_use(pool, in_use),
+            Register::Txq { index, in_flight } => hardware.set_txq_in_flight(index, in_flight),
+            Register::Tgq { index, in_flight } => hardware.set_tgq_in_flight(index, in_flight),
+            Register::Tles { pool, in_use } => hardware.set_tles_in_use(pool, in_use),
             Register::Les {
-                nic,
                 element,
                 pool,
                 allocated,
-            } => hardware(nic)?.set_les_allocated(element, pool, allocated),
+            } => hardware.set_les_allocated(element, pool, allocated),
         }
         .map_err(|error| error.to_string())
     }
@@ -98,14 +89,9 @@ impl Node {
             .filter(|function| function.vf.is_none())
             .map(|function| &function.nic)
             .ok_or_else(|| {
-                let count = self.physical().count();
+                let count = self.server().physical().count();
                 format!("there is no NIC {number}: the node has {count}, counted from 0")
             })
-    }
-
-    pub(crate) fn physical(&self) -> impl Iterator<Item = &super::server::Function> {
-        let functions = self.server().functions.iter();
-        functions.filter(|function| function.vf.is_none())
     }
 
     /// Injects a fault into the NICs that it concerns.
@@ -116,7 +102,7 @@ impl Node {
         if let Some(device) = fault.device() {
             self.nic(device)?;
         }
-        for function in self.physical() {
+        for function in self.server().physical() {
             if !fault.concerns(function.number) {
                 continue;
             }
@@ -142,7 +128,7 @@ impl Node {
     }
 
     fn clear_faults(&self) {
-        for function in self.physical() {
+        for function in self.server().physical() {
             let faults = function.nic.faults();
             let removed = faults.is_unplugged();
             faults.clear();

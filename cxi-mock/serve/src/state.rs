@@ -14,6 +14,7 @@ impl Node {
     /// All NICs, with what is in use on them.
     pub(crate) fn state(&self) -> Result<Value, String> {
         let nics = self
+            .server()
             .physical()
             .map(|function| {
                 let nic = &function.nic;
