@@ -35,7 +35,6 @@ impl Pointers {
 /// that accompanies it; the driver writes no more to the buffers than there is room for; and the
 /// opcode is that of the command. A transport around another one passes requests on, and may read
 /// and change the bytes of the buffers.
-/// change the bytes of the buffers.
 #[derive(Debug)]
 pub struct Request<'a> {
     opcode: Opcode,
