@@ -21,8 +21,30 @@ const INTERESTING: [u64; 16] = [
 ];
 
 /// Parts of texts.
-const WORDS: &str =
-    "0 -1 65535 65536 4294967296 18446744073709551616 , - : @ . 0x cxi0 [ ] { } \n \" null 1e309 é";
+const WORDS: [&str; 22] = [
+    "0",
+    "-1",
+    "65535",
+    "65536",
+    "4294967296",
+    "18446744073709551616",
+    ",",
+    "-",
+    ":",
+    "@",
+    ".",
+    "0x",
+    "cxi0",
+    "[",
+    "]",
+    "{",
+    "}",
+    "\n",
+    "\"",
+    "null",
+    "1e309",
+    "é",
+];
 
 /// A small generator of changes (xorshift64*).
 #[derive(Clone, Debug)]
@@ -78,7 +100,7 @@ impl Changes {
                 input.splice(to..to, again);
             }
             9 => {
-                let word = WORDS.split(' ').nth(self.below(22)).unwrap_or_default();
+                let word = WORDS[self.below(WORDS.len())];
                 input.splice(at..at, word.bytes());
             }
             10 if at < input.len() => input[at] = input[at].wrapping_add_signed(self.step()),

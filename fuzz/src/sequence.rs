@@ -37,11 +37,7 @@ pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let mut model = draw(&Model::init_state(), input.u32());
     let mut machine = Machine::init_test(&model);
-    while !input.is_empty() {
-        let step = draw(&Model::transitions(&model), input.u32());
-        if !Model::preconditions(&model, &step) {
-            continue;
-        }
+    while let Some(step) = next(&mut input, &model) {
         model = <Model as ReferenceStateMachine>::apply(model, &step);
         machine = <Machine as StateMachineTest>::apply(machine, &model, step);
         Machine::check_invariants(&machine, &model);
@@ -49,17 +45,25 @@ pub fn run(data: &[u8]) {
     Machine::teardown(machine, model);
 }
 
+/// The next step that the model allows.
+fn next(input: &mut Input<'_>, model: &Model) -> Option<Operation> {
+    while !input.is_empty() {
+        let step = draw(&Model::transitions(model), input.u32());
+        if Model::preconditions(model, &step) {
+            return Some(step);
+        }
+    }
+    None
+}
+
 /// The steps of a sequence, with those that it starts from.
 pub(crate) fn steps(choices: &[u8]) -> Vec<Operation> {
     let mut input = Input(choices);
     let mut model = draw(&Model::init_state(), input.u32());
     let mut steps = model.start.clone();
-    while !input.is_empty() {
-        let step = draw(&Model::transitions(&model), input.u32());
-        if Model::preconditions(&model, &step) {
-            model.apply(&step);
-            steps.push(step);
-        }
+    while let Some(step) = next(&mut input, &model) {
+        model.apply(&step);
+        steps.push(step);
     }
     steps
 }
