@@ -327,8 +327,8 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, ServeError> {
 }
 
 /// Does what asks the mock's file system, in the process that answers. If the process is killed
-/// before it answers, this thread waits until the descriptor on which the answer would come is closed. So it
-/// must not keep that descriptor itself: it has a copy of all, and closes those.
+/// before it answers, this thread waits until the descriptor on which the answer would come is
+/// closed. So it must not keep that descriptor itself: it has a copy of all, and closes those.
 pub(crate) fn without_descriptors(
     act: impl FnOnce() -> Result<(), ServeError> + Send,
 ) -> Result<(), ServeError> {

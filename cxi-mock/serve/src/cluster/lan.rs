@@ -1,5 +1,4 @@
-//! The network between the daemons of the nodes: a bridge with an `eth0` for each
-//! node.
+//! The network between the daemons of the nodes: a bridge with an `eth0` for each node.
 
 use std::fs::File;
 use std::net::{IpAddr, Ipv4Addr};
