@@ -11,7 +11,7 @@ use cxi_hw::{
 use crate::link::Owner;
 use crate::signals::Signals;
 use crate::table::Table;
-use crate::{CommandPages, UpdatePolicy};
+use crate::{CommandPages, CommandQueue, Transmit, UpdatePolicy};
 
 /// Slots that may be read before the pointer is written back, under the lazy policy: a program
 /// looks at the pointer when fewer than 16 of its slots seem free.
@@ -79,27 +79,27 @@ impl Fetched {
 }
 
 impl Queue {
-    pub(crate) fn new(
-        kind: Kind,
-        (rgid, eq): (u16, u16),
-        count: u32,
-        policy: UpdatePolicy,
-        pages: Box<dyn CommandPages>,
-    ) -> Self {
+    fn new(queue: CommandQueue, generation: u64) -> Self {
+        let transmit = |transmit: Transmit| Kind::Transmit {
+            lcid: transmit.lcid,
+            triggered: transmit.triggered,
+            pool: transmit.tle_pool,
+            state: Box::default(),
+        };
         Self {
-            kind,
-            rgid,
-            eq,
-            slots: count.saturating_mul(UNIT_SLOTS),
+            kind: queue.transmit.map_or(Kind::Target, transmit),
+            rgid: queue.rgid,
+            eq: queue.eq,
+            slots: queue.count.saturating_mul(UNIT_SLOTS),
             read: FIRST_SLOT,
             write: FIRST_SLOT,
             unreported: 0,
-            policy,
-            pages,
+            policy: queue.policy,
+            pages: queue.pages,
             stopped: false,
             busy: false,
             pending: 0,
-            generation: 0,
+            generation,
             listed: false,
         }
     }
@@ -199,16 +199,9 @@ pub(crate) struct Queues {
 }
 
 impl Queues {
-    pub(crate) fn add(&mut self, number: u16, queue: Queue) {
+    pub(crate) fn add(&mut self, number: u16, queue: CommandQueue) {
         self.generations += 1;
-        let generation = self.generations;
-        self.table.put(
-            number,
-            Queue {
-                generation,
-                ..queue
-            },
-        );
+        self.table.put(number, Queue::new(queue, self.generations));
     }
 
     /// Forgets a queue. Gives back its generation if commands of it have not ended.

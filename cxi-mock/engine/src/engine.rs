@@ -5,17 +5,19 @@ use std::ops::RangeInclusive;
 
 use cxi_hw::{CommandByte, ReturnCode};
 
-use crate::command_queue::{Kind, Queue, Queues};
+use crate::command_queue::Queues;
+use crate::counter::Count;
 use crate::directory::Place;
+use crate::event_queue::Events;
 use crate::link::Link;
 use crate::portal::{PortalState, Portals};
 use crate::signals::Signals;
 use crate::transfer::Transfers;
 use crate::translation::Translation;
 use crate::{
-    CommunicationProfile, Counter, CounterDoorbell, Effect, EntryPool, EventBuffer, EventQueue,
-    Fabric, NoTransition, Observer, PoolLimits, Portal, PortalSnapshot, PortalStatus, Region,
-    Settings, TargetQueue, Telemetry, TransmitQueue, WriteBack,
+    CommandQueue, CommunicationProfile, Counter, CounterDoorbell, Effect, EntryPool, EventBuffer,
+    EventQueue, Fabric, NoTransition, Observer, PoolLimits, Portal, PortalSnapshot, PortalStatus,
+    Region, Settings, Telemetry, WriteBack,
 };
 
 /// The data path of a NIC.
@@ -138,36 +140,18 @@ impl Engine {
 
     /// What a pool of entries for triggered commands may take: 2,048 if never called.
     pub fn set_triggered_pool(&mut self, pool: u8, limits: PoolLimits) {
-        self.signals.limit_triggers(pool, limits);
+        self.signals.triggers.limit(pool, limits);
     }
 
     /// Entries for triggered commands in use in a pool.
     #[must_use]
     pub fn triggered_in_use(&self, pool: u8) -> u16 {
-        self.signals.triggers_in_use(pool)
+        self.signals.triggers.used(pool)
     }
 
-    /// CQ_ALLOC of a transmit queue, under its number from 0 on.
-    pub fn add_transmit_queue(&mut self, number: u16, queue: TransmitQueue) {
-        let kind = Kind::Transmit {
-            lcid: queue.lcid,
-            triggered: queue.triggered,
-            pool: queue.tle_pool,
-            state: Box::default(),
-        };
+    /// CQ_ALLOC.
+    pub fn add_queue(&mut self, number: u16, queue: CommandQueue) {
         self.remove_queue(number);
-        let owner = (queue.rgid, queue.eq);
-        self.queues.add(
-            number,
-            Queue::new(kind, owner, queue.count, queue.policy, queue.pages),
-        );
-    }
-
-    /// CQ_ALLOC of a target queue, under its number from 1024 on.
-    pub fn add_target_queue(&mut self, number: u16, queue: TargetQueue) {
-        self.remove_queue(number);
-        let owner = (queue.rgid, queue.eq);
-        let queue = Queue::new(Kind::Target, owner, queue.count, queue.policy, queue.pages);
         self.queues.add(number, queue);
     }
 
@@ -213,7 +197,9 @@ impl Engine {
 
     /// A store to the register word of an event queue.
     pub fn ring_event_queue(&mut self, number: u16) {
-        self.signals.ring_events(number);
+        if let Some(events) = self.signals.events.get_mut(number) {
+            events.rung(&mut self.signals.effects);
+        }
     }
 
     /// Polls all pages for doorbells, in an order that keeps the order of a thread's stores:
@@ -239,34 +225,40 @@ impl Engine {
 
     /// EQ_ALLOC.
     pub fn add_event_queue(&mut self, number: u16, queue: EventQueue) {
-        self.signals.add_events(number, queue);
+        self.signals.events.put(number, Events::new(queue));
     }
 
     /// EQ_FREE.
     pub fn remove_event_queue(&mut self, number: u16) {
-        self.signals.remove_events(number);
+        self.signals.events.remove(number);
     }
 
     /// EQ_RESIZE: an EQ_SWITCH event, then events go to the other buffer. The old one is not used
     /// any more after EQ_RESIZE_COMPLETE, which needs no call.
     pub fn resize_event_queue(&mut self, number: u16, buffer: EventBuffer) {
-        self.signals.resize_events(number, buffer);
+        if let Some(events) = self.signals.events.get_mut(number) {
+            events.resize(buffer, &mut self.signals.effects);
+        }
     }
 
     /// EQ_ADJUST_RESERVED_FC: sets the slots that are kept for flow control.
     pub fn set_reserved_slots(&mut self, number: u16, reserved: u32) {
-        self.signals.set_reserved(number, reserved);
+        if let Some(events) = self.signals.events.get_mut(number) {
+            events.set_reserved(reserved);
+        }
     }
 
     /// CT_ALLOC.
     pub fn add_counter(&mut self, number: u16, counter: Counter) {
         self.remove_counter(number);
-        self.signals.add_counter(number, counter);
+        self.signals.counters.put(number, Count::new(counter));
     }
 
     /// CT_WB_UPDATE.
     pub fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
-        self.signals.set_write_back(number, write_back);
+        if let Some(counter) = self.signals.counters.get_mut(number) {
+            counter.config.write_back = write_back;
+        }
     }
 
     /// CT_FREE: commands that wait for it never run.
@@ -323,13 +315,13 @@ impl Engine {
 
     /// What the front end has to do, oldest first; do it without holding a lock on the engine.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        self.signals.take_effects()
+        std::mem::take(&mut self.signals.effects)
     }
 
     /// Whether the front end has something to do.
     #[must_use]
     pub fn has_effects(&self) -> bool {
-        self.signals.has_effects()
+        !self.signals.effects.is_empty()
     }
 
     /// Events that were written so far.
@@ -350,13 +342,13 @@ impl Engine {
             element.entries = counts;
         }
         for (pool, used) in (0..).zip(&mut telemetry.triggered_in_use) {
-            *used = self.signals.triggers_in_use(pool);
+            *used = self.signals.triggers.used(pool);
         }
         telemetry
     }
 
     /// Sets the observer, or removes it.
     pub fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.signals.set_observer(observer);
+        self.signals.observer = observer;
     }
 }

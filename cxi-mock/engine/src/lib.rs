@@ -36,9 +36,9 @@ pub use cxi_hw::CounterDoorbell;
 pub use engine::Engine;
 pub use fabric::{Fabric, FabricFaults, MulticastTree};
 pub use object::{
-    CommunicationProfile, Counter, EntryPool, EventBuffer, EventFlags, EventQueue, NoTransition,
-    PoolLimits, Portal, PortalOptions, PortalStatus, Region, Settings, TargetQueue, Thresholds,
-    TransmitQueue, UpdatePolicy, WriteBack,
+    CommandQueue, CommunicationProfile, Counter, EntryPool, EventBuffer, EventFlags, EventQueue,
+    NoTransition, PoolLimits, Portal, PortalOptions, PortalStatus, Region, Settings, Thresholds,
+    Transmit, UpdatePolicy, WriteBack,
 };
 pub use observe::{ObservedOperation, Observer};
 pub use seam::{ClientMemory, CommandPages, CounterPages, Effect, EventPages, MemoryFault};

@@ -61,30 +61,22 @@ pub enum UpdatePolicy {
     WhenEmpty,
 }
 
-/// A transmit queue, number 0 to 1023.
-#[derive(Debug)]
-pub struct TransmitQueue {
-    /// Who it belongs to.
-    pub rgid: u16,
+/// What a transmit queue has, and a target queue has not.
+#[derive(Clone, Copy, Debug)]
+pub struct Transmit {
     /// Selects its first communication profile.
     pub lcid: u8,
     /// Triggered commands are allowed, and run with LCID 0.
     pub triggered: bool,
-    /// Where COMMAND_FAILURE goes, 0 for nowhere.
-    pub eq: u16,
-    /// Units of 64 bytes in the ring.
-    pub count: u32,
-    /// When the read pointer is written back.
-    pub policy: UpdatePolicy,
-    /// The ring and the doorbell.
-    pub pages: Box<dyn CommandPages>,
     /// Pool of list entries for triggered commands that wait.
     pub tle_pool: u8,
 }
 
-/// A target queue, number 1024 to 1535.
+/// A transmit queue, number 0 to 1023, or a target queue, number 1024 to 1535.
 #[derive(Debug)]
-pub struct TargetQueue {
+pub struct CommandQueue {
+    /// `None` for a target queue.
+    pub transmit: Option<Transmit>,
     /// Who it belongs to.
     pub rgid: u16,
     /// Where COMMAND_FAILURE goes, 0 for nowhere.

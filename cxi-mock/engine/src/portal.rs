@@ -365,22 +365,6 @@ impl PortalState {
         };
         self.post(&event, signals);
     }
-
-    /// PTE_TRANSITION_SM.
-    fn transition_to_software(&mut self, drop_count: u32) -> Result<(), NoTransition> {
-        // Rule 6.5: The kernel's transition to software requires a disabled PtlTE and its exact
-        // drop count, generates no event, and does nothing if software already manages the lists.
-        match self.state {
-            PtlteState::SOFTWARE_MANAGED => Ok(()),
-            PtlteState::DISABLED if self.drops != drop_count => Err(NoTransition::Drops),
-            PtlteState::DISABLED => {
-                self.state = PtlteState::SOFTWARE_MANAGED;
-                self.drops = 0;
-                Ok(())
-            }
-            _ => Err(NoTransition::NotDisabled),
-        }
-    }
 }
 
 /// All PtlTEs, the way in to them, and the entries that their lists take.
@@ -471,6 +455,7 @@ impl Portals {
         })
     }
 
+    /// PTE_TRANSITION_SM.
     pub(crate) fn transition_to_software(
         &mut self,
         number: u16,
@@ -478,6 +463,17 @@ impl Portals {
     ) -> Result<(), NoTransition> {
         let portal = self.table.get_mut(number);
         let portal = portal.ok_or(NoTransition::NotDisabled)?;
-        portal.transition_to_software(drop_count)
+        // Rule 6.5: The kernel's transition to software requires a disabled PtlTE and its exact
+        // drop count, generates no event, and does nothing if software already manages the lists.
+        match portal.state {
+            PtlteState::SOFTWARE_MANAGED => Ok(()),
+            PtlteState::DISABLED if portal.drops != drop_count => Err(NoTransition::Drops),
+            PtlteState::DISABLED => {
+                portal.state = PtlteState::SOFTWARE_MANAGED;
+                portal.drops = 0;
+                Ok(())
+            }
+            _ => Err(NoTransition::NotDisabled),
+        }
     }
 }

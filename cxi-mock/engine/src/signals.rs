@@ -14,21 +14,21 @@ use crate::pools::Store;
 use crate::table::Table;
 use crate::translation::Segment;
 use crate::{
-    Counter, CounterDoorbell, Effect, EventBuffer, EventFlags, EventQueue, MemoryFault,
-    ObservedOperation, Observer, PoolLimits, Settings, Telemetry, WriteBack,
+    CounterDoorbell, Effect, EventFlags, MemoryFault, ObservedOperation, Observer, Settings,
+    Telemetry,
 };
 
 /// How the NIC reports to clients.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    events: Table<Events>,
-    counters: Table<Count>,
-    effects: Vec<Effect>,
+    pub(crate) events: Table<Events>,
+    pub(crate) counters: Table<Count>,
+    pub(crate) effects: Vec<Effect>,
     staged: Option<Staged>,
-    observer: Option<Box<dyn Observer>>,
+    pub(crate) observer: Option<Box<dyn Observer>>,
     pub(crate) telemetry: Telemetry,
     /// Entries for triggered commands.
-    triggers: Store,
+    pub(crate) triggers: Store,
     /// Triggered commands that are due, in order of arrival.
     fired: VecDeque<Triggered>,
     arrivals: u64,
@@ -57,18 +57,6 @@ impl Signals {
         }
     }
 
-    pub(crate) fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.effects)
-    }
-
-    pub(crate) fn has_effects(&self) -> bool {
-        !self.effects.is_empty()
-    }
-
-    pub(crate) fn set_observer(&mut self, observer: Option<Box<dyn Observer>>) {
-        self.observer = observer;
-    }
-
     /// Shows the observer an operation, if there is an observer.
     pub(crate) fn observe(&mut self, operation: impl FnOnce() -> ObservedOperation) {
         if let Some(observer) = &mut self.observer {
@@ -79,33 +67,6 @@ impl Signals {
 
 /// Event queues.
 impl Signals {
-    pub(crate) fn add_events(&mut self, number: u16, queue: EventQueue) {
-        self.events.put(number, Events::new(queue));
-    }
-
-    pub(crate) fn remove_events(&mut self, number: u16) {
-        self.events.remove(number);
-    }
-
-    pub(crate) fn resize_events(&mut self, number: u16, buffer: EventBuffer) {
-        if let Some(events) = self.events.get_mut(number) {
-            events.resize(buffer, &mut self.effects);
-        }
-    }
-
-    pub(crate) fn set_reserved(&mut self, number: u16, reserved: u32) {
-        if let Some(events) = self.events.get_mut(number) {
-            events.set_reserved(reserved);
-        }
-    }
-
-    /// The client has stored a register word.
-    pub(crate) fn ring_events(&mut self, number: u16) {
-        if let Some(events) = self.events.get_mut(number) {
-            events.rung(&mut self.effects);
-        }
-    }
-
     /// Looks at all register words.
     pub(crate) fn poll_events(&mut self) {
         for (_, events) in self.events.iter_mut() {
@@ -259,21 +220,11 @@ impl Signals {
 
 /// Counters, and commands that wait for them.
 impl Signals {
-    pub(crate) fn add_counter(&mut self, number: u16, counter: Counter) {
-        self.counters.put(number, Count::new(counter));
-    }
-
     /// Removes a counter. What waited for it never runs.
     pub(crate) fn remove_counter(&mut self, number: u16) -> Vec<Triggered> {
         let cancelled = self.cancel(number);
         self.counters.remove(number);
         cancelled
-    }
-
-    pub(crate) fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
-        if let Some(counter) = self.counters.get_mut(number) {
-            counter.config.write_back = write_back;
-        }
     }
 
     /// Whether that counter may be used; 0 is none.
@@ -342,14 +293,6 @@ impl Signals {
         if let Some(counter) = self.counters.get(ct) {
             counter.write_back(&mut self.effects);
         }
-    }
-
-    pub(crate) fn limit_triggers(&mut self, pool: u8, limits: PoolLimits) {
-        self.triggers.limit(pool, limits);
-    }
-
-    pub(crate) fn triggers_in_use(&self, pool: u8) -> u16 {
-        self.triggers.used(pool)
     }
 
     /// Fires a command, or lets it wait. Says whether its pool has an entry for it.

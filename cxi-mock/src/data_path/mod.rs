@@ -16,15 +16,15 @@ use std::time::Duration;
 use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
 
 pub(crate) use memory::OwnMemory;
-pub(crate) use pages::{Commands, EventPage, NOT_RUNG};
+pub(crate) use pages::{Commands, EventPage, NOT_RUNG, QueuePages};
 pub(crate) use portals::ELEMENTS;
-pub(crate) use queues::NewQueue;
 pub(crate) use window::{Doorbell, PAGE, Windows};
 pub(crate) use wire::Wire;
 
 use gate::Gate;
 
 use cxi_hw::launch_page::WRITE_POINTER;
+use cxi_ioctl::abi::device::CASSINI_2;
 
 use crate::NicConfig;
 
@@ -45,8 +45,6 @@ pub(crate) const fn rendezvous_index(pid_bits: u32) -> u32 {
 
 /// Pieces of work that the engine is held for: a command of the control plane waits no longer.
 const TURN: usize = 64;
-/// The first chip of the second generation, as device information has it.
-const CASSINI_2: u32 = 32;
 
 /// The data path of a NIC. Its lock is below the control plane's, and no thread holds two.
 #[derive(Debug)]

@@ -48,10 +48,10 @@ pub(crate) enum Commands {
 
 /// A ring of commands and its launch page.
 #[derive(Debug)]
-pub(super) struct QueuePages {
-    pub(super) commands: Commands,
+pub(crate) struct QueuePages {
+    pub(crate) commands: Commands,
     /// None if stores to it are trapped.
-    pub(super) launch: Option<Page>,
+    pub(crate) launch: Option<Page>,
 }
 
 impl CommandPages for QueuePages {

@@ -1,67 +1,18 @@
 //! Command queues and counters: what has a doorbell.
 
-use cxi_engine::{Counter, TargetQueue, TransmitQueue, UpdatePolicy, WriteBack};
-use cxi_ioctl::abi::queue::CQ_UPDATE_ALWAYS;
+use cxi_engine::{CommandQueue, Counter, WriteBack};
 
-use super::pages::{Commands, CounterPage, QueuePages};
+use super::pages::CounterPage;
 use super::window::{Doorbell, Page};
 use super::{DataPath, small};
 
-/// A command queue that CQ_ALLOC has made.
-#[derive(Debug)]
-pub(crate) struct NewQueue {
-    pub(crate) id: u32,
-    pub(crate) rgid: u32,
-    pub(crate) eq: u32,
-    pub(crate) count: u32,
-    pub(crate) policy: u32,
-    /// LCID, whether triggered commands are allowed, and their pool.
-    pub(crate) transmit: Option<(u32, bool, u8)>,
-    pub(crate) commands: Commands,
-    /// The page of the doorbell, if it is polled.
-    pub(crate) launch: Option<Page>,
-}
-
 impl DataPath {
     /// CQ_ALLOC.
-    pub(crate) fn add_queue(&self, new: NewQueue) {
-        let polled = new.launch.is_some();
-        let NewQueue {
-            commands, launch, ..
-        } = new;
-        let pages = Box::new(QueuePages { commands, launch });
-        let policy = if new.policy == CQ_UPDATE_ALWAYS {
-            UpdatePolicy::Always
-        } else {
-            UpdatePolicy::WhenEmpty
-        };
-        let (number, rgid, eq, count) = (small(new.id), small(new.rgid), small(new.eq), new.count);
+    pub(crate) fn add_queue(&self, id: u32, queue: CommandQueue, polled: bool) {
         let mut state = self.state();
-        if let Some((lcid, triggered, tle_pool)) = new.transmit {
-            let queue = TransmitQueue {
-                rgid,
-                // There are 16; more would find no profile.
-                lcid: u8::try_from(lcid).unwrap_or(u8::MAX),
-                triggered,
-                eq,
-                count,
-                policy,
-                pages,
-                tle_pool,
-            };
-            state.engine.add_transmit_queue(number, queue);
-        } else {
-            let queue = TargetQueue {
-                rgid,
-                eq,
-                count,
-                policy,
-                pages,
-            };
-            state.engine.add_target_queue(number, queue);
-        }
+        state.engine.add_queue(small(id), queue);
         if polled {
-            self.add_polled(&mut state, Doorbell::Queue(new.id));
+            self.add_polled(&mut state, Doorbell::Queue(id));
         }
     }
 

@@ -19,10 +19,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use cxi_engine::{
-    ClientMemory, CommandPages, CommunicationProfile, Counter, CounterDoorbell, CounterPages,
-    Engine, EntryPool, EventBuffer, EventFlags, EventQueue, Fabric, PoolLimits, Portal,
-    PortalOptions, Region, Settings, TargetQueue, Thresholds, TransmitQueue, UpdatePolicy,
-    WriteBack,
+    ClientMemory, CommandPages, CommandQueue, CommunicationProfile, Counter, CounterDoorbell,
+    CounterPages, Engine, EntryPool, EventBuffer, EventFlags, EventQueue, Fabric, PoolLimits,
+    Portal, PortalOptions, Region, Settings, Thresholds, Transmit, UpdatePolicy, WriteBack,
 };
 use cxi_hw::{
     CqStatus, CtOp, CtWriteback, EqState, EventType, FullDma, PtlteState, ReturnCode,
@@ -239,17 +238,20 @@ impl Rig {
 
     /// A transmit queue whose commands are elsewhere.
     pub fn add_tx_at(&mut self, number: u16, triggered: bool, pages: impl CommandPages + 'static) {
-        let queue = TransmitQueue {
-            rgid: self.rgid,
+        let transmit = Transmit {
             lcid: 0,
             triggered,
+            tle_pool: 0,
+        };
+        let queue = CommandQueue {
+            transmit: Some(transmit),
+            rgid: self.rgid,
             eq: EQ,
             count: 256,
             policy: UpdatePolicy::Always,
             pages: Box::new(pages),
-            tle_pool: 0,
         };
-        self.engine.add_transmit_queue(number, queue);
+        self.engine.add_queue(number, queue);
     }
 
     pub fn add_target(&mut self, number: u16) {
@@ -259,14 +261,15 @@ impl Rig {
     }
 
     pub fn add_target_at(&mut self, number: u16, pages: impl CommandPages + 'static) {
-        let queue = TargetQueue {
+        let queue = CommandQueue {
+            transmit: None,
             rgid: self.rgid,
             eq: EQ,
             count: 256,
             policy: UpdatePolicy::WhenEmpty,
             pages: Box::new(pages),
         };
-        self.engine.add_target_queue(number, queue);
+        self.engine.add_queue(number, queue);
     }
 
     /// Where the counter writes back to.

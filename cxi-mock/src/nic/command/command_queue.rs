@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use cxi_engine::{CommandQueue, Transmit, UpdatePolicy};
 use cxi_ioctl::abi::queue::{
-    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_LOW_FREQ, CqAckCounterCmd,
-    CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp,
+    CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_ALWAYS, CQ_UPDATE_LOW_FREQ,
+    CqAckCounterCmd, CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp,
 };
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
-use crate::data_path::{Commands, Doorbell, NewQueue, PAGE, small};
+use crate::data_path::{Commands, Doorbell, PAGE, QueuePages, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::{FreedCq, Lni};
@@ -156,27 +157,30 @@ impl Device {
             Commands::Client(Arc::clone(caller.memory), buffer.buf)
         };
         let opts = &buffer.opts;
-        let doorbell = if opts.flags & CQ_IS_TX == 0 {
-            Doorbell::Target(new.cq)
-        } else {
-            Doorbell::Queue(new.cq)
+        let transmit = (opts.flags & CQ_IS_TX != 0).then_some(Transmit {
+            // There are 16; more would find no profile.
+            lcid: u8::try_from(opts.lcid).unwrap_or(u8::MAX),
+            triggered: opts.flags & CQ_TX_WITH_TRIG_CMDS != 0,
+            tle_pool: pool.unwrap_or(0),
+        });
+        let doorbell = match transmit {
+            Some(_) => Doorbell::Queue(new.cq),
+            None => Doorbell::Target(new.cq),
         };
         let launch = windows.map_doorbell(new.wp_addr, doorbell)?;
-        let triggered = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
-        self.data_path.add_queue(NewQueue {
-            id: new.cq,
-            rgid,
-            eq,
+        let polled = launch.is_some();
+        let queue = CommandQueue {
+            transmit,
+            rgid: small(rgid),
+            eq: small(eq),
             count: new.count,
-            policy: opts.policy,
-            transmit: (opts.flags & CQ_IS_TX != 0).then_some((
-                opts.lcid,
-                triggered,
-                pool.unwrap_or(0),
-            )),
-            commands,
-            launch,
-        });
+            policy: match opts.policy {
+                CQ_UPDATE_ALWAYS => UpdatePolicy::Always,
+                _ => UpdatePolicy::WhenEmpty,
+            },
+            pages: Box::new(QueuePages { commands, launch }),
+        };
+        self.data_path.add_queue(new.cq, queue, polled);
         Ok(())
     }
 
