@@ -40,24 +40,6 @@ fn pair_exists(qos_profile: u32, tc: u32, tc_type: u32) -> bool {
     types.contains(&tc_type)
 }
 
-/// Which LCIDs will do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CpKind {
-    Trigger,
-    NonTrigger,
-    Any,
-}
-
-impl CpKind {
-    fn of(kind: u32) -> Self {
-        match kind {
-            LCID_TRIG => Self::Trigger,
-            LCID_NON_TRIG => Self::NonTrigger,
-            _ => Self::Any,
-        }
-    }
-}
-
 impl Device {
     /// The commands for communication profiles.
     pub(super) fn profile_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
@@ -149,16 +131,16 @@ impl Device {
             // The driver registers it where it believes the LNI to be.
             return Ok(None);
         }
-        let kind = CpKind::of(request.cp_type);
         let same = |lcid: &Lcid| {
             self.cps
                 .get(lcid.cp)
                 .is_some_and(|cp| cp.traffic == traffic)
         };
-        let fits = |index: usize, lcid: &Lcid| match (self.rules.cp_reuse_by_kind, kind) {
-            (false, _) => true,
-            (true, CpKind::Trigger | CpKind::Any) => index == 0,
-            (true, CpKind::NonTrigger) => index > 0 && lcid.lni == request.lni,
+        let fits = |index: usize, lcid: &Lcid| match request.cp_type {
+            _ if !self.rules.cp_reuse_by_kind => true,
+            LCID_NON_TRIG => index > 0 && lcid.lni == request.lni,
+            // A request for any LCID counts as one for LCID 0 here.
+            _ => index == 0,
         };
         let will_do = |index: usize, lcid: &Lcid| same(lcid) && fits(index, lcid);
         if let Some(lcid) = self.rgids.reuse_lcid(rgid, will_do) {
@@ -171,10 +153,10 @@ impl Device {
             self.hazard(hazard);
             None
         });
-        let range = match kind {
-            CpKind::Trigger => 0..1,
-            CpKind::NonTrigger => 1..LCIDS,
-            CpKind::Any => 0..LCIDS,
+        let range = match request.cp_type {
+            LCID_TRIG => 0..1,
+            LCID_NON_TRIG => 1..LCIDS,
+            _ => 0..LCIDS,
         };
         let lcid = self.rgids.free_lcid(rgid, range).ok_or(Errno::ENOSPC)?;
         let cp = self.cps.enter(&mut self.vnis, tx, traffic, found)?;
