@@ -133,15 +133,6 @@ pub enum ClusterError {
 const LAST_NID: u32 = 0xf_ffff;
 
 impl MockCluster {
-    /// Nodes with one NIC each, of the default configuration.
-    ///
-    /// # Errors
-    ///
-    /// [`ClusterError::TooManyNics`]: the fabric addresses do not suffice.
-    pub fn with_nodes(nodes: u16) -> Result<Self, ClusterError> {
-        Self::with_nics(nodes, 1, &NicConfig::new())
-    }
-
     /// Nodes with that many NICs each, alike but for their addresses: on the fabric, NICs follow
     /// each other from the address of `config` on, node by node; on its node, each has the PCI
     /// address that it has in [`MockNode::with_nics`].

@@ -5,11 +5,8 @@ use cxi_ioctl::abi::service::Limits;
 
 use super::{DataPath, small};
 
-/// Processing elements of a NIC.
+/// Processing elements of a NIC, each with list entries of its own.
 pub(crate) const ELEMENTS: u8 = 4;
-
-/// The part of a pool that no service has.
-const NOTHING: Limits = Limits { max: 0, res: 0 };
 
 fn limits(limit: Limits) -> PoolLimits {
     PoolLimits {
@@ -40,16 +37,6 @@ impl DataPath {
     pub(crate) fn set_triggered_pool(&self, pool: u8, limit: Limits) {
         let mut state = self.state();
         state.engine.set_triggered_pool(pool, limits(limit));
-    }
-
-    /// Pools that no service has.
-    pub(crate) fn free_entry_pools(&self, pools: [u8; ELEMENTS as usize]) {
-        self.set_entry_pools(pools, NOTHING);
-    }
-
-    /// A pool that no service has.
-    pub(crate) fn free_triggered_pool(&self, pool: u8) {
-        self.set_triggered_pool(pool, NOTHING);
     }
 
     /// List entries in use in a pool of a processing element.

@@ -1,7 +1,7 @@
 //! The commands for services.
 
 use cxi_ioctl::abi::service::{
-    DEFAULT_SVC_ID, RSRC_COUNT, RSRC_LE, RSRC_TLE, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd,
+    DEFAULT_SVC_ID, Limits, RSRC_COUNT, RSRC_LE, RSRC_TLE, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd,
     SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd,
     SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp, SvcGetVniRangeCmd,
     SvcGetVniRangeResp, SvcListGetCmd, SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd,
@@ -205,21 +205,21 @@ impl Device {
     /// Tells the data path what a service has of list entries.
     pub(in crate::nic) fn wire_pools(&self, group: &Group) {
         let limits = group.desc.limits.types;
-        if let Some(pools) = group.reserved.le_pools {
-            self.data_path.set_entry_pools(pools, limits[RSRC_LE]);
-        }
-        if let Some(pool) = group.reserved.tle_pool {
-            let limit = limits[RSRC_TLE];
-            self.data_path.set_triggered_pool(pool, limit);
-        }
+        self.limit_pools(group, limits[RSRC_LE], limits[RSRC_TLE]);
     }
 
+    /// Tells it that no service has them any more.
     pub(in crate::nic) fn unwire_pools(&self, group: &Group) {
+        let nothing = Limits { max: 0, res: 0 };
+        self.limit_pools(group, nothing, nothing);
+    }
+
+    fn limit_pools(&self, group: &Group, entries: Limits, triggered: Limits) {
         if let Some(pools) = group.reserved.le_pools {
-            self.data_path.free_entry_pools(pools);
+            self.data_path.set_entry_pools(pools, entries);
         }
         if let Some(pool) = group.reserved.tle_pool {
-            self.data_path.free_triggered_pool(pool);
+            self.data_path.set_triggered_pool(pool, triggered);
         }
     }
 

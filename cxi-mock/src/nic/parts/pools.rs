@@ -1,7 +1,7 @@
 //! LE and TLE pools of the hardware.
 
-/// Processing elements, each with LEs of its own.
-pub(crate) const ELEMENTS: usize = 4;
+use crate::data_path::ELEMENTS;
+
 /// LE pools of each processing element; all services without a reservation share pool 0.
 const LE_POOLS: u32 = 16;
 /// TLE pools; the default service has pool 0.
@@ -12,12 +12,12 @@ const TLE_POOLS: u32 = 4;
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Pools {
     /// A bit for each pool of an element.
-    le: [u32; ELEMENTS],
+    le: [u32; ELEMENTS as usize],
     tle: u32,
 }
 
 /// LE pools that a group has, one on each element.
-pub(crate) type LePools = [u8; ELEMENTS];
+pub(crate) type LePools = [u8; ELEMENTS as usize];
 
 impl Pools {
     /// Pool 0 on each element.
@@ -92,7 +92,7 @@ impl Pools {
         self.tle |= more.tle & ((1 << TLE_POOLS) - 1);
     }
 
-    pub(crate) fn le_used(&self) -> [u32; ELEMENTS] {
+    pub(crate) fn le_used(&self) -> [u32; ELEMENTS as usize] {
         self.le.map(u32::count_ones)
     }
 
