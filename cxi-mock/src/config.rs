@@ -1,5 +1,7 @@
 //! The configuration of a mock NIC: driver release, module parameters, totals, identity.
 
+use std::ops::RangeInclusive;
+
 use cxi_ioctl::{DriverRelease, Errno};
 
 use crate::Identity;
@@ -230,14 +232,14 @@ pub enum LoadError {
         release: DriverRelease,
     },
     /// A value that a NIC cannot have.
-    #[error("{what} is {value}: expected {expected}")]
+    #[error("{what} is {value}: expected {} to {}", .expected.start(), .expected.end())]
     OutOfRange {
         /// The name of the value.
         what: &'static str,
         /// The value.
         value: u32,
         /// The permitted values.
-        expected: &'static str,
+        expected: RangeInclusive<u32>,
     },
     /// A QoS profile that the mock does not know.
     #[error("active_qos_profile is {profile}: the mock models profiles 1 and 2")]

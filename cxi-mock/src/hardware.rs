@@ -1,6 +1,6 @@
 //! What the hardware would report, as set by tests.
 
-use std::ops::Range;
+use std::ops::RangeInclusive;
 
 use crate::Nic;
 
@@ -12,11 +12,11 @@ pub struct Hardware<'a> {
 
 /// A place of the hardware that does not exist.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("there is no {what} {index}: expected {expected}")]
+#[error("there is no {what} {index}: expected {} to {}", .expected.start(), .expected.end())]
 pub struct NoSuchPlace {
     what: &'static str,
     index: u32,
-    expected: &'static str,
+    expected: RangeInclusive<u32>,
 }
 
 impl<'a> Hardware<'a> {
@@ -30,7 +30,7 @@ impl<'a> Hardware<'a> {
     ///
     /// The NIC has no such queue.
     pub fn set_txq_in_flight(&self, index: u32, commands: u32) -> Result<(), NoSuchPlace> {
-        self.set_in_flight("TXQ", 0..1024, "0 to 1023", index, commands)
+        self.set_in_flight("TXQ", 0..=1023, index, commands)
     }
 
     /// Sets how many commands of target queue `index` are in flight; 0 makes it quiet.
@@ -41,23 +41,23 @@ impl<'a> Hardware<'a> {
     ///
     /// The NIC has no such queue.
     pub fn set_tgq_in_flight(&self, index: u32, commands: u32) -> Result<(), NoSuchPlace> {
-        self.set_in_flight("TGQ", 1024..1536, "1024 to 1535", index, commands)
+        self.set_in_flight("TGQ", 1024..=1535, index, commands)
     }
 
     fn set_in_flight(
         &self,
         what: &'static str,
-        range: Range<u32>,
-        expected: &'static str,
+        expected: RangeInclusive<u32>,
         index: u32,
         commands: u32,
     ) -> Result<(), NoSuchPlace> {
-        let no_such_place = NoSuchPlace {
-            what,
-            index,
-            expected,
-        };
-        range.contains(&index).then_some(()).ok_or(no_such_place)?;
+        if !expected.contains(&index) {
+            return Err(NoSuchPlace {
+                what,
+                index,
+                expected,
+            });
+        }
         let in_flight = &mut self.nic.device().registers.in_flight;
         in_flight.insert(index, commands);
         in_flight.retain(|_, commands| *commands > 0);
@@ -71,7 +71,7 @@ impl<'a> Hardware<'a> {
     /// There is no such pool.
     pub fn set_tles_in_use(&self, pool: u32, tles: u16) -> Result<(), NoSuchPlace> {
         let pools = &mut self.nic.device().registers.tles_in_use;
-        *place(pools, "TLE pool", pool, "0 to 3")? = tles;
+        *place(pools, "TLE pool", pool)? = tles;
         Ok(())
     }
 
@@ -82,8 +82,8 @@ impl<'a> Hardware<'a> {
     /// There is no such element or pool.
     pub fn set_les_allocated(&self, element: u32, pool: u32, les: u16) -> Result<(), NoSuchPlace> {
         let elements = &mut self.nic.device().registers.les_allocated;
-        let pools = place(elements, "processing element", element, "0 to 3")?;
-        *place(pools, "LE pool", pool, "0 to 15")? = les;
+        let pools = place(elements, "processing element", element)?;
+        *place(pools, "LE pool", pool)? = les;
         Ok(())
     }
 
@@ -136,16 +136,12 @@ impl<'a> Hardware<'a> {
     }
 }
 
-fn place<'a, T>(
-    of: &'a mut [T],
-    what: &'static str,
-    index: u32,
-    expected: &'static str,
-) -> Result<&'a mut T, NoSuchPlace> {
+fn place<'a, T>(of: &'a mut [T], what: &'static str, index: u32) -> Result<&'a mut T, NoSuchPlace> {
+    let last = u32::try_from(of.len()).unwrap_or(u32::MAX) - 1;
     let place = usize::try_from(index).ok().and_then(|at| of.get_mut(at));
     place.ok_or(NoSuchPlace {
         what,
         index,
-        expected,
+        expected: 0..=last,
     })
 }

@@ -1,5 +1,7 @@
 //! Loading the driver: parameters, totals, the default service.
 
+use std::ops::RangeInclusive;
+
 use cxi_ioctl::abi::service::{
     Limits, RSRC_AC, RSRC_COUNT, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
     RsrcLimits, SVC_MAX_VNIS, SvcAllocCmd, SvcDesc, SvcFailInfo, SvcFlags,
@@ -26,9 +28,9 @@ use crate::rules::Rules;
 use crate::{LoadError, NicConfig, Totals};
 
 /// Virtual functions that a NIC can have.
-const VIRTUAL_FUNCTIONS: (u32, u32) = (0, 64);
+const VIRTUAL_FUNCTIONS: RangeInclusive<u32> = 0..=64;
 /// The QoS profiles that are modelled.
-const QOS_PROFILES: std::ops::RangeInclusive<u32> = 1..=2;
+const QOS_PROFILES: RangeInclusive<u32> = 1..=2;
 
 impl Device {
     /// A device as it is after loading the driver.
@@ -129,17 +131,17 @@ impl Device {
 }
 
 /// Name, resource, total, and which totals a NIC can have.
-type TotalBounds = (&'static str, usize, u16, (u32, u32), &'static str);
+type TotalBounds = (&'static str, usize, u16, RangeInclusive<u32>);
 
 fn of_each(totals: &Totals) -> [TotalBounds; 7] {
     [
-        ("totals.ptes", RSRC_PTE, totals.ptes, (1, 2048), "1 to 2048"),
-        ("totals.txqs", RSRC_TXQ, totals.txqs, (1, 1024), "1 to 1024"),
-        ("totals.tgqs", RSRC_TGQ, totals.tgqs, (1, 512), "1 to 512"),
-        ("totals.eqs", RSRC_EQ, totals.eqs, (1, 2047), "1 to 2047"),
-        ("totals.cts", RSRC_CT, totals.cts, (1, 2047), "1 to 2047"),
-        ("totals.tles", RSRC_TLE, totals.tles, (8, 2048), "8 to 2048"),
-        ("totals.acs", RSRC_AC, totals.acs, (1, 1022), "1 to 1022"),
+        ("totals.ptes", RSRC_PTE, totals.ptes, 1..=2048),
+        ("totals.txqs", RSRC_TXQ, totals.txqs, 1..=1024),
+        ("totals.tgqs", RSRC_TGQ, totals.tgqs, 1..=512),
+        ("totals.eqs", RSRC_EQ, totals.eqs, 1..=2047),
+        ("totals.cts", RSRC_CT, totals.cts, 1..=2047),
+        ("totals.tles", RSRC_TLE, totals.tles, 8..=2048),
+        ("totals.acs", RSRC_AC, totals.acs, 1..=1022),
     ]
 }
 
@@ -155,16 +157,14 @@ fn totals(config: &NicConfig) -> RsrcLimits {
 
 fn check(config: &NicConfig) -> Result<(), LoadError> {
     let totals = of_each(&config.totals).into_iter();
-    let totals =
-        totals.map(|(what, _, value, bounds, expected)| (what, u32::from(value), bounds, expected));
+    let totals = totals.map(|(what, _, value, expected)| (what, u32::from(value), expected));
     let (functions, pid_bits) = (config.virtual_functions, config.params.pid_bits);
-    let widths = (1, TABLE_PIDS.ilog2());
     let others = [
-        ("virtual_functions", functions, VIRTUAL_FUNCTIONS, "0 to 64"),
-        ("pid_bits", pid_bits, widths, "1 to 9"),
+        ("virtual_functions", functions, VIRTUAL_FUNCTIONS),
+        ("pid_bits", pid_bits, 1..=TABLE_PIDS.ilog2()),
     ];
-    for (what, value, (least, most), expected) in totals.chain(others) {
-        if !(least..=most).contains(&value) {
+    for (what, value, expected) in totals.chain(others) {
+        if !expected.contains(&value) {
             return Err(LoadError::OutOfRange {
                 what,
                 value,
