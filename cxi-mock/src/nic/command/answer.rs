@@ -31,11 +31,11 @@ pub(super) struct Answer {
 
 impl Answer {
     /// No answer yet.
-    pub(super) fn new(command: &[u8], memory: &mut dyn CallerMemory) -> Self {
-        let number = u32::read_from_prefix(command)
-            .ok()
-            .map(|(number, _)| number);
-        let opcode = number.map(Opcode::from_number);
+    pub(super) fn new(
+        opcode: Option<Opcode>,
+        command: &[u8],
+        memory: &mut dyn CallerMemory,
+    ) -> Self {
         let left = (opcode == Some(Opcode::PTE_STATUS)).then(|| {
             let mut left = [0; size_of::<PteStatus>()];
             memory.read_response(&mut left).map(|()| left)
@@ -105,11 +105,10 @@ pub(super) static NOT_HANDED_OVER: LazyLock<Arc<dyn ClientMemory>> =
 /// The memory of the caller's process, for the commands that hand some of it over: to find it
 /// costs more than most commands.
 pub(super) fn handed_over(
-    command: &[u8],
+    opcode: Opcode,
     memory: &dyn CallerMemory,
 ) -> Option<Arc<dyn ClientMemory>> {
-    let number = u32::read_from_prefix(command).map_or(0, |(number, _)| number);
-    let handler = Opcode::from_number(number).handler()?;
+    let handler = opcode.handler()?;
     handler.memory.then(|| memory.process_memory())
 }
 

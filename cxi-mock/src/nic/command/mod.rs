@@ -82,10 +82,12 @@ pub(crate) fn write(
     memory: &mut dyn CallerMemory,
 ) -> Result<usize, Errno> {
     // Before the NIC is locked: reading the caller's memory may block.
-    let mut answer = Answer::new(command, memory);
-    let process = handed_over(command, memory);
+    let number = command.first_chunk().copied().map(u32::from_ne_bytes);
+    let opcode = number.map(Opcode::from_number);
+    let mut answer = Answer::new(opcode, command, memory);
+    let process = opcode.and_then(|opcode| handed_over(opcode, memory));
     let mut device = nic.device();
-    let (opcode, handler) = admit(&device.rules, command)?;
+    let (opcode, handler) = admit(&device.rules, opcode, command)?;
     let is_virtual = device.files.is_virtual(file);
     let kernel;
     let mut credentials = caller;
@@ -148,15 +150,18 @@ pub(crate) fn write(
 
 /// The opcode of a command that may be handled. The driver checks the opcode before the length:
 /// both are EINVAL, but a reserved opcode is EOPNOTSUPP whatever its length.
-fn admit(rules: &Rules, command: &[u8]) -> Result<(Opcode, &'static Handler), Errno> {
+fn admit(
+    rules: &Rules,
+    opcode: Option<Opcode>,
+    command: &[u8],
+) -> Result<(Opcode, &'static Handler), Errno> {
     if rules
         .longest_command
         .is_some_and(|most| command.len() > most)
     {
         return Err(Errno::EINVAL);
     }
-    let (number, _) = u32::read_from_prefix(command).map_err(|_| Errno::EINVAL)?;
-    let opcode = Opcode::from_number(number);
+    let opcode = opcode.ok_or(Errno::EINVAL)?;
     let known = opcode.info().filter(|info| info.since <= rules.release);
     let info = known.ok_or(Errno::EINVAL)?;
     let handler = info.handler.as_ref().ok_or(Errno::EOPNOTSUPP)?;
