@@ -1,6 +1,5 @@
 //! Replaying.
 
-use std::fmt;
 use std::ops::Range;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -168,14 +167,7 @@ impl Transport for Replay {
                 }
                 Exchange::Map { .. } => false,
             },
-            || {
-                Described {
-                    opcode: Some(opcode),
-                    command: sent,
-                    room,
-                }
-                .to_string()
-            },
+            || describe_command(Some(opcode), sent, room),
         )?;
         if let Exchange::Command { response, list, .. } = exchange {
             fill(request.response(), response);
@@ -214,34 +206,18 @@ fn describe(exchange: &Exchange) -> String {
             response,
             list,
             ..
-        } => Described {
-            opcode: exchange.opcode(),
-            command,
-            room: (response.len(), list.len()),
-        }
-        .to_string(),
+        } => describe_command(exchange.opcode(), command, (response.len(), list.len())),
         Exchange::Map { offset, len, .. } => window(*offset, *len),
     }
 }
 
-struct Described<'a> {
+/// A command, with the room for its answer.
+fn describe_command(
     opcode: Option<Opcode>,
-    command: &'a [u8],
-    room: (usize, usize),
-}
-
-impl fmt::Display for Described<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.opcode {
-            Some(opcode) => write!(f, "{opcode}")?,
-            None => f.write_str("a command")?,
-        }
-        let (response, list) = self.room;
-        write!(
-            f,
-            " ({} bytes: {}; response {response}, list {list} bytes)",
-            self.command.len(),
-            Hex(self.command)
-        )
-    }
+    command: &[u8],
+    (response, list): (usize, usize),
+) -> String {
+    let name = opcode.map_or_else(|| "a command".to_owned(), |opcode| opcode.to_string());
+    let (length, bytes) = (command.len(), Hex(command));
+    format!("{name} ({length} bytes: {bytes}; response {response}, list {list} bytes)")
 }
