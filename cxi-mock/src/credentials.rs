@@ -24,14 +24,9 @@ impl Credentials {
     /// Root with all capabilities in the initial namespaces.
     #[must_use]
     pub const fn root() -> Self {
-        Self {
-            uid: 0,
-            gid: 0,
-            groups: Vec::new(),
-            sys_admin: true,
-            net_raw: true,
-            netns: Self::INITIAL_NETNS,
-        }
+        let mut root = Self::user(0, 0);
+        (root.sys_admin, root.net_raw) = (true, true);
+        root
     }
 
     /// An ordinary user in the initial network namespace.

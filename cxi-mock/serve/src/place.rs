@@ -37,6 +37,8 @@ pub(crate) enum ClientPlace {
 
 const TAG_SHIFT: u32 = 60;
 const FUNCTION_SHIFT: u32 = 51;
+/// More than a node has: four bits of tag are above them.
+const FUNCTIONS: u64 = (1 << (TAG_SHIFT - FUNCTION_SHIFT)) - 1;
 const LEVEL_SHIFT: u32 = 48;
 const CLIENT_SHIFT: u32 = 24;
 const LOW: u64 = (1 << CLIENT_SHIFT) - 1;
@@ -46,7 +48,7 @@ impl Place {
     /// The inode number. Numbers of clients and wait objects keep their lower 24 bits.
     pub(crate) fn inode(self) -> INodeNo {
         let number = |tag: u64, function: u16, rest: u64| {
-            tag << TAG_SHIFT | u64::from(function & 0x1ff) << FUNCTION_SHIFT | rest
+            tag << TAG_SHIFT | (u64::from(function) & FUNCTIONS) << FUNCTION_SHIFT | rest
         };
         INodeNo(match self {
             Self::Root => 1,
@@ -83,7 +85,7 @@ impl Place {
     /// The place of an inode number, if it is one that [`Place::inode`] makes.
     pub(crate) fn of(inode: INodeNo) -> Option<Self> {
         let INodeNo(number) = inode;
-        let function = u16::try_from(number >> FUNCTION_SHIFT & 0x1ff).ok()?;
+        let function = u16::try_from(number >> FUNCTION_SHIFT & FUNCTIONS).ok()?;
         let index = u32::try_from(number & u64::from(u32::MAX)).ok()?;
         let client = u32::try_from(number >> CLIENT_SHIFT & LOW).ok()?;
         let wait = u32::try_from(number & LOW).ok()?;

@@ -23,7 +23,7 @@ impl NicAddress {
         self.0
     }
 
-    /// As the answer names a root: six octets, the first two zero.
+    /// As the answer names a root: six octets, the first three zero.
     #[must_use]
     pub fn six_octets(self) -> String {
         let [_, high, middle, low] = self.0.to_be_bytes();

@@ -39,6 +39,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
     add("carrier", |info| u8::from(info.link_state != 0).to_string());
     add("speed", |info| info.link_speed.to_string());
     add("flags", |info| {
+        // IFF_RUNNING, next to IFF_UP, IFF_BROADCAST and IFF_MULTICAST.
         let running = if info.link_state == 0 { 0 } else { 0x40 };
         format!("{:#x}", 0x1003 | running)
     });
