@@ -7,6 +7,7 @@ use cxi_mock::FabricFaults;
 use serde_json::{Value, json};
 
 use super::manager::Manager;
+use super::member::Member;
 use super::{Cluster, names};
 use crate::control::{Job, Served};
 use crate::namespaces::Namespaces;
@@ -19,7 +20,7 @@ impl Served for Cluster {
     fn execute(&self, node: Option<&str>, order: &Order) -> Result<Value, String> {
         match (node, order) {
             (_, Order::Cluster(order)) => self.execute_cluster(node, order),
-            (Some(node), order) => self.running(node)?.execute_order(order),
+            (Some(_), order) => self.running(node)?.execute_order(order),
             (None, Order::State) => self.state(),
             (None, Order::Fault { fault }) => self.inject(fault).map(|()| Value::Null),
             (None, Order::ClearFaults) => {
@@ -31,17 +32,12 @@ impl Served for Cluster {
     }
 
     fn namespaces(&self, node: Option<&str>) -> Result<Arc<Namespaces>, String> {
-        let node = node.ok_or_else(|| self.which_node())?;
-        let member = self.member(self.number(node)?);
-        let member = member.as_ref().ok_or_else(|| down(node))?;
-        Ok(Arc::clone(&member.namespaces))
+        self.of_member(node, |member| Arc::clone(&member.namespaces))
     }
 
     fn shell(&self, node: Option<&str>) -> Result<OwnedFd, String> {
-        let node = node.ok_or_else(|| self.which_node())?;
-        let member = self.member(self.number(node)?);
-        let member = member.as_ref().ok_or_else(|| down(node))?;
-        member.shell().map_err(|error| format!("{node}: {error}"))
+        let shell = self.of_member(node, Member::shell)?;
+        shell.map_err(|error| format!("{}: {error}", node.unwrap_or_default()))
     }
 
     fn start_job(&self) -> Result<Option<Box<dyn Job>>, String> {
@@ -49,7 +45,6 @@ impl Served for Cluster {
     }
 
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String> {
-        let node = node.ok_or_else(|| self.which_node())?;
         Ok(self.running(node)?.watch().watcher())
     }
 }
@@ -146,10 +141,19 @@ impl Cluster {
         up.map(names::name).collect()
     }
 
-    fn running(&self, name: &str) -> Result<Arc<Node>, String> {
-        let member = self.member(self.number(name)?);
-        let member = member.as_ref().ok_or_else(|| down(name))?;
-        Ok(Arc::clone(&member.node))
+    /// A node that runs. Nothing of the cluster is locked while it does what is asked.
+    fn running(&self, node: Option<&str>) -> Result<Arc<Node>, String> {
+        self.of_member(node, |member| Arc::clone(&member.node))
+    }
+
+    /// Something of a node that runs.
+    fn of_member<T>(&self, node: Option<&str>, get: fn(&Member) -> T) -> Result<T, String> {
+        let number = self.one(node)?;
+        let member = self.member(number);
+        member.as_ref().map(get).ok_or_else(|| {
+            let name = names::name(number);
+            format!("{name} is down: boot it with cxi-mock ctl --node {name} reboot")
+        })
     }
 
     fn one(&self, node: Option<&str>) -> Result<usize, String> {
@@ -164,8 +168,4 @@ impl Cluster {
         let last = names::name(self.members.len() - 1);
         format!("which node? Say it with --node, n1 to {last}")
     }
-}
-
-fn down(name: &str) -> String {
-    format!("{name} is down: boot it with cxi-mock ctl --node {name} reboot")
 }
