@@ -4,9 +4,9 @@
 //! through this descriptor, and before the first read: the rule of all sysfs attributes.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use fuser::PollNotifier;
+use parking_lot::Mutex;
 
 /// Function, open file and wait object.
 pub(crate) type WaitObject = (u16, u32, u32);
@@ -35,7 +35,7 @@ struct Watcher {
 impl Interrupts {
     /// Opens the file of a wait object; returns its handle.
     pub(crate) fn open(&self, wait: WaitObject) -> u64 {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         state.next_handle += 1;
         let handle = state.next_handle;
         let watcher = Watcher {
@@ -49,12 +49,12 @@ impl Interrupts {
 
     /// Closes a file.
     pub(crate) fn close(&self, handle: u64) {
-        self.state().watchers.remove(&handle);
+        self.state.lock().watchers.remove(&handle);
     }
 
     /// The content was read from its start: from now on the next interrupt is news.
     pub(crate) fn see(&self, handle: u64) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let state = &mut *state;
         if let Some(watcher) = state.watchers.get_mut(&handle) {
             watcher.seen = Some(state.woken.get(&watcher.wait).copied().unwrap_or_default());
@@ -63,7 +63,7 @@ impl Interrupts {
 
     /// Whether there is news. If not, the notifier is kept until there is.
     pub(crate) fn poll(&self, handle: u64, notifier: Option<PollNotifier>) -> bool {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         let state = &mut *state;
         let Some(watcher) = state.watchers.get_mut(&handle) else {
             return false;
@@ -78,7 +78,7 @@ impl Interrupts {
 
     /// The wait object's interrupt has come.
     pub(crate) fn wake(&self, wait: WaitObject) {
-        let mut state = self.state();
+        let mut state = self.state.lock();
         *state.woken.entry(wait).or_default() += 1;
         let watching = state.watchers.values_mut();
         let sleeping: Vec<_> = watching
@@ -95,13 +95,10 @@ impl Interrupts {
 
     /// An open file of a function was closed, and its wait objects with it.
     pub(crate) fn forget(&self, function: u16, client: u32) {
-        self.state()
+        self.state
+            .lock()
             .woken
             .retain(|(of, by, _), _| (*of, *by) != (function, client));
-    }
-
-    fn state(&self) -> MutexGuard<'_, Waits> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{IoSlice, IoSliceMut};
 use std::os::unix::fs::FileExt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use nix::errno::Errno as SysErrno;
 use nix::libc::{SYS_pwrite64, SYS_write};
 use nix::sys::uio::{RemoteIoVec, process_vm_readv, process_vm_writev};
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 
 use cxi_ioctl::Errno;
 use cxi_mock::{ClientMemory, MemoryFault};
@@ -43,7 +44,7 @@ impl ProcessMemory {
         let Some(program) = program_of(thread) else {
             return Arc::new(Self(None));
         };
-        let mut in_use = IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut in_use = IN_USE.lock();
         if let Some(known) = in_use.get(&program).and_then(Weak::upgrade) {
             return known;
         }

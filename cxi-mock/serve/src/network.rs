@@ -6,7 +6,6 @@
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::{Mutex, PoisonError};
 
 use netlink_packet_core::{
     NLM_F_ACK, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REQUEST, NetlinkHeader, NetlinkMessage,
@@ -18,6 +17,7 @@ use netlink_packet_route::link::{
 };
 use nix::errno::Errno;
 use nix::sched::{CloneFlags, unshare};
+use parking_lot::Mutex;
 use rustix::net::{
     AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
 };
@@ -190,7 +190,7 @@ impl Netlink {
         message.finalize();
         let mut bytes = vec![0; message.buffer_len()];
         message.serialize(&mut bytes);
-        let socket = self.socket.lock().unwrap_or_else(PoisonError::into_inner);
+        let socket = self.socket.lock();
         send(&*socket, &bytes, SendFlags::empty())?;
         let mut answer = [0; 4096];
         let (received, _) = recv(&*socket, &mut answer, RecvFlags::empty())?;

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use fuser::{INodeNo, ReplyOpen};
+use parking_lot::{Mutex, RwLock};
 
 use cxi_ioctl::{Errno, PciAddress};
 
@@ -36,8 +37,8 @@ pub(crate) struct Function {
     pub(crate) address: PciAddress,
     /// Its directory in sysfs.
     pub(crate) tree: Tree,
-    /// Whether `mmap` works.
-    windows: Mutex<Windows>,
+    /// Whether programs can map windows of its files.
+    pub(crate) windows: Mutex<Windows>,
 }
 
 /// Whether programs can map windows of a function.
@@ -63,7 +64,7 @@ impl Function {
 
     /// The memory of a file that is being opened, as far as the kernel lets programs map it.
     pub(crate) fn back(&self, client: &Client, reply: &ReplyOpen) -> io::Result<Option<Backing>> {
-        let mut windows = self.windows();
+        let mut windows = self.windows.lock();
         if matches!(*windows, Windows::Refused(_)) {
             return Ok(None);
         }
@@ -78,11 +79,6 @@ impl Function {
                 Ok(None)
             }
         }
-    }
-
-    /// Whether programs can map windows of its files.
-    pub(crate) fn windows(&self) -> MutexGuard<'_, Windows> {
-        self.windows.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The name of the character device.
@@ -253,9 +249,9 @@ impl Server {
 
     /// Closes all files, after the last program: the kernel may not have reported it yet.
     pub(crate) fn close_all(&self) {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         let files = std::mem::take(&mut *files);
-        let closing = std::mem::take(&mut *self.closing());
+        let closing = std::mem::take(&mut *self.closing.lock());
         drop((files, closing));
     }
 
@@ -292,20 +288,20 @@ impl Server {
     /// Keeps an open file; returns its handle.
     pub(crate) fn keep(&self, file: OpenFile) -> u64 {
         let handle = self.next_file.fetch_add(1, Ordering::Relaxed);
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         files.insert(handle, Arc::new(file));
         handle
     }
 
     /// An open file.
     pub(crate) fn file(&self, handle: u64) -> Option<Arc<OpenFile>> {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         files.get(&handle).cloned()
     }
 
     /// Whether the inode is open and its windows can be mapped.
     pub(crate) fn is_mappable(&self, inode: INodeNo) -> bool {
-        let files = self.files.read().unwrap_or_else(PoisonError::into_inner);
+        let files = self.files.read();
         files
             .values()
             .any(|file| file.inode == inode && file.backing.is_some())
@@ -314,10 +310,10 @@ impl Server {
     /// The last descriptor of a file is closed, and with it the file, by
     /// [`close_unmapped`](Self::close_unmapped), unless a window is mapped.
     pub(crate) fn close(&self, handle: u64) {
-        let mut files = self.files.write().unwrap_or_else(PoisonError::into_inner);
+        let mut files = self.files.write();
         let closed = files.remove(&handle);
         drop(files);
-        self.closing().extend(closed);
+        self.closing.lock().extend(closed);
     }
 
     /// Closes files whose last descriptor is closed and whose last window is unmapped.
@@ -329,9 +325,10 @@ impl Server {
     pub(crate) fn close_unmapped(&self) {
         // Held until they are closed, so that no caller goes on before. The list is not locked
         // meanwhile: what a NIC does when a file is closed delays no other release.
-        let _closer = self.closer.lock().unwrap_or_else(PoisonError::into_inner);
+        let _closer = self.closer.lock();
         let unmapped: Vec<_> = self
-            .closing()
+            .closing
+            .lock()
             .extract_if(.., |file| !file.is_mapped())
             .collect();
         for file in unmapped {
@@ -351,9 +348,5 @@ impl Server {
                 }
             }
         }
-    }
-
-    fn closing(&self) -> MutexGuard<'_, Vec<Arc<OpenFile>>> {
-        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -20,7 +20,7 @@ impl Node {
                 let nic = &function.nic;
                 let state = serde_json::to_value(nic.state()).map_err(|error| error.to_string())?;
                 let hazards: Vec<_> = nic.hazards().iter().map(ToString::to_string).collect();
-                let windows = match &*function.windows() {
+                let windows = match &*function.windows.lock() {
                     Windows::Unknown => "not opened yet".to_owned(),
                     Windows::Mappable => "mappable".to_owned(),
                     Windows::Refused(why) => format!("not mappable: {why}"),

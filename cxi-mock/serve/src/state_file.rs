@@ -2,11 +2,12 @@
 
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use cxi_ioctl::Errno;
 use cxi_job::durable::{self, LockError, LockGuard, Owner, open_regular};
+use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
 use super::error::{Doing, ServeError, say};
@@ -147,7 +148,7 @@ impl Saver {
         change: impl FnOnce(&mut NodeSnapshot),
     ) -> Result<(), ServeError> {
         // A NIC is locked before the nodes: nothing here may use one.
-        let mut nodes = self.nodes();
+        let mut nodes = self.nodes.lock();
         let before = nodes[number].clone();
         change(&mut nodes[number]);
         if nodes[number] == before {
@@ -159,7 +160,7 @@ impl Saver {
 
     /// Writes the file: all of it or nothing.
     pub(crate) fn save(&self) -> Result<(), ServeError> {
-        self.write(&self.nodes())
+        self.write(&self.nodes.lock())
     }
 
     fn write(&self, nodes: &[NodeSnapshot]) -> Result<(), ServeError> {
@@ -171,10 +172,6 @@ impl Saver {
         let mut text = text.map_err(io::Error::from).doing(what)?;
         text.push(b'\n');
         durable::replace(&self.file.path, &text, Owner::Kept).doing(what)
-    }
-
-    fn nodes(&self) -> MutexGuard<'_, Vec<NodeSnapshot>> {
-        self.nodes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

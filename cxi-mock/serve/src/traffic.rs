@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cxi_hw::ReturnCode;
 use cxi_mock::ObservedOperation;
+use parking_lot::{Mutex, MutexGuard};
 
 /// Messages that arrived, and their bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +60,7 @@ impl Traffic {
     }
 
     pub(crate) fn moved(&self) -> MutexGuard<'_, BTreeMap<(u32, u32), Moved>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.lock()
     }
 }
 

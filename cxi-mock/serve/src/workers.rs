@@ -3,9 +3,11 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, Thread};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 /// How long a thread waits for work before it ends: starting one costs more than most commands.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -28,7 +30,7 @@ struct Pool {
 impl Workers {
     /// Runs a job on a thread. If no thread can be made, the job is dropped.
     pub(crate) fn run(&self, job: Job) {
-        let mut state = self.state();
+        let mut state = self.shared.lock();
         state.jobs.push_back(job);
         // The last one, so that threads that are no longer needed end.
         let worker = state.idle.pop();
@@ -43,24 +45,24 @@ impl Workers {
             .name("answer".to_owned())
             .spawn(move || workers.work());
         if started.is_err() {
-            self.state().jobs.pop_back();
+            self.shared.lock().jobs.pop_back();
         }
     }
 
     fn work(&self) {
         let this = thread::current();
-        let mut state = self.state();
+        let mut state = self.shared.lock();
         loop {
             if let Some(job) = state.jobs.pop_front() {
                 drop(state);
                 job();
-                state = self.state();
+                state = self.shared.lock();
                 continue;
             }
             state.idle.push(this.clone());
             drop(state);
             thread::park_timeout(PATIENCE);
-            state = self.state();
+            state = self.shared.lock();
             // Still in the list: it was not woken.
             if let Some(at) = state.idle.iter().position(|idle| idle.id() == this.id()) {
                 state.idle.remove(at);
@@ -68,16 +70,12 @@ impl Workers {
             }
         }
     }
-
-    fn state(&self) -> MutexGuard<'_, Pool> {
-        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Workers")
-            .field("idle", &self.state().idle.len())
+            .field("idle", &self.shared.lock().idle.len())
             .finish()
     }
 }

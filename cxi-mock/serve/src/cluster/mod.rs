@@ -10,10 +10,11 @@ mod names;
 mod orders;
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use cxi_ioctl::abi::device::PLATFORM_Z1;
 use cxi_mock::{ClusterError, MockCluster, NicConfig};
+use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use args::ClusterArguments;
 pub(crate) use mpi::MpiArguments;
@@ -143,7 +144,7 @@ impl Cluster {
 
     fn member(&self, number: usize) -> MutexGuard<'_, Option<Member>> {
         let member = &self.members[number];
-        member.lock().unwrap_or_else(PoisonError::into_inner)
+        member.lock()
     }
 }
 

@@ -14,9 +14,10 @@ mod tracer;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use nix::unistd::Pid;
+use parking_lot::Mutex;
 
 use super::procfs::process_of;
 use super::server::{OpenFile, Server};
@@ -58,7 +59,7 @@ impl Traps {
         let Some(process) = process else {
             return false;
         };
-        let traced = Arc::clone(self.traced().entry(process).or_default());
+        let traced = Arc::clone(self.traced.lock().entry(process).or_default());
         // Without the lock on all processes, as one that is executing another program cannot be
         // traced yet: only its own threads wait for that.
         if !traced
@@ -68,7 +69,7 @@ impl Traps {
             self.forget(process, &traced);
             return false;
         }
-        let mut files = traced.files();
+        let mut files = traced.files.lock();
         files.retain(|known| known.strong_count() > 0);
         let file = Arc::downgrade(file);
         if !files.iter().any(|known| known.ptr_eq(&file)) {
@@ -81,20 +82,10 @@ impl Traps {
 
     /// A process has ended, or executes another program, unless that has another tracer by now.
     fn forget(&self, process: Pid, traced: &Arc<Traced>) {
-        let mut all = self.traced();
+        let mut all = self.traced.lock();
         if all.get(&process).is_some_and(|it| Arc::ptr_eq(it, traced)) {
             all.remove(&process);
         }
-    }
-
-    fn traced(&self) -> MutexGuard<'_, HashMap<Pid, Arc<Traced>>> {
-        self.traced.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Traced {
-    fn files(&self) -> MutexGuard<'_, Vec<Weak<OpenFile>>> {
-        self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -100,7 +100,7 @@ impl Tracer {
             PTRACE_EVENT_STOP => {
                 // A new thread, or a new process.
                 if let Some(process) = process_of(thread) {
-                    let mut all = self.server.traps.traced();
+                    let mut all = self.server.traps.traced.lock();
                     all.insert(process, Arc::clone(&self.traced));
                 }
                 tracee::go_on(thread, 0)
@@ -186,7 +186,7 @@ impl Tracer {
         let Place::Device(function, _) = Place::of(INodeNo(inode))? else {
             return None;
         };
-        let files = self.traced.files();
+        let files = self.traced.files.lock();
         // The number that the kernel shows for a mapping is the same for all who opened the device,
         // but no two files of a NIC have a doorbell at the same offset.
         let file = files

@@ -9,10 +9,11 @@ mod packet;
 mod tap;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 
 use super::error::{Doing, ServeError};
@@ -89,7 +90,7 @@ impl Watch {
             traffic,
             thread: Mutex::new(Some(thread)),
         });
-        watch.set_up(Some(watch.shared.wanted(&watch.shared.recent())));
+        watch.set_up(Some(watch.shared.wanted(&watch.shared.recent.lock())));
         Ok(watch)
     }
 
@@ -106,7 +107,7 @@ impl Watch {
 
     /// Starts watching for a client.
     pub(crate) fn watcher(self: &Arc<Self>) -> Watcher {
-        let mut recent = self.shared.recent();
+        let mut recent = self.shared.recent.lock();
         recent.watchers += 1;
         self.set_up(Some(self.shared.wanted(&recent)));
         Watcher {
@@ -118,8 +119,7 @@ impl Watch {
     /// Ends once everything that was seen is written.
     pub(crate) fn finish(&self) {
         self.set_up(None);
-        let thread = self.thread.lock();
-        let thread = thread.unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self.thread.lock().take();
         if let Some(thread) = thread {
             self.channel.end();
             let _ = thread.join();
@@ -134,10 +134,6 @@ impl Drop for Watch {
 }
 
 impl Shared {
-    fn recent(&self) -> MutexGuard<'_, Recent> {
-        self.recent.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn wanted(&self, recent: &Recent) -> Wanted {
         Wanted {
             operations: self.capture.is_some() || recent.watchers > 0,
@@ -170,7 +166,7 @@ impl Shared {
         if let Some(capture) = &self.capture {
             capture.note(at, packet);
         }
-        let mut recent = self.recent();
+        let mut recent = self.recent.lock();
         if recent.watchers == 0 {
             return;
         }
@@ -204,11 +200,9 @@ impl Watcher {
     /// were before them that are not known any more.
     pub(crate) fn news(&mut self) -> Value {
         let shared = &self.watch.shared;
+        let mut recent = shared.recent.lock();
         let none = |recent: &mut Recent| recent.next == self.next;
-        let waited = shared
-            .news
-            .wait_timeout_while(shared.recent(), PATIENCE, none);
-        let (recent, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        shared.news.wait_while_for(&mut recent, none, PATIENCE);
         let first = recent.next - recent.kept.len() as u64;
         let from = self.next.max(first);
         let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
@@ -228,7 +222,7 @@ impl Watcher {
 impl Drop for Watcher {
     fn drop(&mut self) {
         let shared = &self.watch.shared;
-        let mut recent = shared.recent();
+        let mut recent = shared.recent.lock();
         recent.watchers -= 1;
         if recent.watchers == 0 {
             recent.kept.clear();
