@@ -276,21 +276,18 @@ pub(crate) struct Connection {
 impl Connection {
     /// Connects to the node, which must be of this user.
     pub(crate) fn open(dir: &Path) -> Result<Self, ServeError> {
-        let no_node = |error: &dyn std::fmt::Display| {
+        let no_node = |error: io::Error| {
             let dir = dir.display();
             ServeError::Input(format!(
                 "there is no node in {dir} ({error}): start one with cxi-mock serve --dir {dir}"
             ))
         };
         if !dir.is_dir() {
-            return Err(no_node(&io::Error::from(io::ErrorKind::NotFound)));
+            return Err(no_node(io::ErrorKind::NotFound.into()));
         }
-        let stream =
-            UnixStream::connect(socket(&directory(dir)?)).map_err(|error| no_node(&error))?;
-        let (server, user) = (
-            peer(&stream).doing(|| "find out who serves the node".to_owned())?,
-            geteuid(),
-        );
+        let stream = UnixStream::connect(socket(&directory(dir)?)).map_err(no_node)?;
+        let server = peer(&stream).doing(|| "find out who serves the node".to_owned())?;
+        let user = geteuid();
         if server != user.as_raw() {
             return Err(ServeError::Input(format!(
                 "the node in {} is served by user {server}, and you are user {user}: enter it as \

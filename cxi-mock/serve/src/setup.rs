@@ -1,6 +1,7 @@
 //! How NICs and nodes are set up: the arguments of `run`, `serve` and `cluster`, and the files that
 //! they name.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -349,21 +350,20 @@ impl Records {
 
 /// Makes the services of a file on each NIC, in its order.
 pub(crate) fn make_presets(node: &MockNode, path: &Path) -> Result<(), ServeError> {
-    let at = |error: &dyn std::fmt::Display| {
-        ServeError::Input(format!("--preset: {}: {error}", path.display()))
-    };
-    let text = String::from_utf8(input::read(path)?).map_err(|error| at(&error))?;
+    let text = input::read(path)?;
+    make_services(node, text)
+        .map_err(|error| ServeError::Input(format!("--preset: {}: {error}", path.display())))
+}
+
+fn make_services(node: &MockNode, text: Vec<u8>) -> Result<(), Box<dyn Error>> {
+    let text = String::from_utf8(text)?;
     // HPE's templates repeat keys, for lists.
     let options = options! { with_snippet: false, duplicate_keys: DuplicateKeyPolicy::PassThrough };
-    let specs: Vec<ServiceSpec> =
-        from_multiple_with_options(&text, options).map_err(|error| at(&error))?;
-    let devices = node
-        .devices(&Credentials::root())
-        .map_err(|error| at(&error))?;
-    for (number, file) in devices {
+    let specs: Vec<ServiceSpec> = from_multiple_with_options(&text, options)?;
+    for (number, file) in node.devices(&Credentials::root())? {
         let device = Device::with_transport(DeviceId::new(number), file);
         for spec in &specs {
-            device.services().create(spec).map_err(|error| at(&error))?;
+            device.services().create(spec)?;
         }
     }
     Ok(())
