@@ -10,8 +10,8 @@ use crate::data_path::DataPath;
 
 /// The faults of a NIC.
 ///
-/// Script are considered in the order in which they were added; the first that applies decides. A
-/// command that a rule refuses is not executed.
+/// Each counts the commands that it applies to, in the order in which they were added; the first one
+/// that hits a command decides what happens to it.
 ///
 /// ```
 /// use cxi_ioctl::{Errno, Opcode};
@@ -25,9 +25,9 @@ use crate::data_path::DataPath;
 /// ```
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Whether there are any rules: every command checks, and most NICs have none.
+    /// Whether there are any: every command checks, and most NICs have none.
     any: AtomicBool,
-    rules: Mutex<Script>,
+    script: Mutex<Script>,
     /// What a NIC that is taken out must not reach.
     data_path: Weak<DataPath>,
 }
@@ -61,19 +61,19 @@ impl Faults {
 
     /// Adds a fault after the existing ones.
     pub fn inject(&self, fault: Fault) {
-        self.change(|rules| rules.faults.push(fault));
+        self.change(|script| script.faults.push(fault));
     }
 
     /// Delays one command, or every command. The model does not sleep; a front end does, for the
     /// time that [`delay_of`](Self::delay_of) returns.
     pub fn delay(&self, opcode: Option<Opcode>, delay: Duration) {
-        self.change(|rules| rules.delays.push((opcode, delay)));
+        self.change(|script| script.delays.push((opcode, delay)));
     }
 
     /// How long a front end must delay a command: the sum of all delays that apply.
     #[must_use]
     pub fn delay_of(&self, opcode: Opcode) -> Option<Duration> {
-        self.rules()?
+        self.script()?
             .delays
             .iter()
             .filter(|(only, _)| only.is_none_or(|only| only == opcode))
@@ -81,27 +81,26 @@ impl Faults {
             .reduce(Duration::saturating_add)
     }
 
-    /// Removes the NIC: commands and opening fail with EIO until it is [put back](Self::plug)
-    /// in.
+    /// Removes the NIC: commands and opening fail with EIO until it is [put back in](Self::plug).
     pub fn unplug(&self) {
-        self.change(|rules| rules.unplugged = true);
+        self.change(|script| script.unplugged = true);
     }
 
     /// Plugs the NIC back in, unchanged.
     pub fn plug(&self) {
-        self.change(|rules| rules.unplugged = false);
+        self.change(|script| script.unplugged = false);
     }
 
     /// Removes the NIC for good.
     pub(crate) fn power_off(&self) {
-        self.change(|rules| rules.off = true);
+        self.change(|script| script.off = true);
     }
 
     /// Removes all faults and delays, and puts the NIC back in.
     pub fn clear(&self) {
-        self.change(|rules| {
-            *rules = Script {
-                off: rules.off,
+        self.change(|script| {
+            *script = Script {
+                off: script.off,
                 ..Script::default()
             };
         });
@@ -110,32 +109,33 @@ impl Faults {
     /// Whether the NIC has been removed ([`Self::unplug`]).
     #[must_use]
     pub fn is_unplugged(&self) -> bool {
-        self.rules().is_some_and(|rules| rules.is_unplugged())
+        self.script().is_some_and(|script| script.is_unplugged())
     }
 
     pub(crate) fn strike(&self, opcode: Opcode, command: &[u8]) -> Option<Strike> {
-        self.rules()?
+        self.script()?
             .faults
             .iter_mut()
             .find_map(|fault| fault.strike(opcode, command))
     }
 
-    /// The rules, if there are any.
-    fn rules(&self) -> Option<MutexGuard<'_, Script>> {
+    /// What is scripted, if anything is.
+    fn script(&self) -> Option<MutexGuard<'_, Script>> {
         self.any.load(Ordering::Acquire).then(|| self.lock())
     }
 
     fn change(&self, change: impl FnOnce(&mut Script)) {
-        let mut rules = self.lock();
-        change(&mut rules);
-        self.any.store(!rules.is_empty(), Ordering::Release);
+        let mut script = self.lock();
+        change(&mut script);
+        self.any.store(!script.is_empty(), Ordering::Release);
+        // Still under the lock, so that the data path hears of changes in their order.
         if let Some(data_path) = self.data_path.upgrade() {
-            data_path.set_plugged(!rules.is_unplugged());
+            data_path.set_plugged(!script.is_unplugged());
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Script> {
-        self.rules.lock().unwrap_or_else(PoisonError::into_inner)
+        self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -169,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn rules_come_and_go() {
+    fn faults_come_and_go() {
         let faults = Faults::default();
-        assert!(faults.rules().is_none());
+        assert!(faults.script().is_none());
         faults.unplug();
         faults.inject(Fault::errno(Errno::EIO));
         assert!(faults.is_unplugged());
@@ -180,7 +180,7 @@ mod tests {
         assert_eq!(struck(&faults, Opcode::SVC_GET), Some(Errno::EIO));
         faults.clear();
         assert_eq!(struck(&faults, Opcode::SVC_GET), None);
-        assert!(faults.rules().is_none());
+        assert!(faults.script().is_none());
     }
 
     #[test]

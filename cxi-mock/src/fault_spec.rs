@@ -296,6 +296,7 @@ mod tests {
         let delay = nic.faults().delay_of(Opcode::SVC_GET);
         assert_eq!(delay, Some(Duration::from_secs(2)));
     }
+
     #[test]
     fn a_shortage_leaves_what_fits() {
         let shortages = ["SVC_ALLOC:short=TXQ:96", "short=txqs:96", "short=TXQs:96"];
