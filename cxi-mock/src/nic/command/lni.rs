@@ -1,7 +1,5 @@
 //! The commands for LNIs, and the cleanup of what they leave.
 
-use std::collections::VecDeque;
-
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniAllocResp};
 use cxi_ioctl::{Errno, Opcode};
 
@@ -54,15 +52,8 @@ impl Device {
             svc,
             rgid: joined.rgid,
             wrong_rgid: joined.wrong,
-            freed_cqs: Vec::new(),
-            free_eqs: VecDeque::new(),
-            free_ptes: VecDeque::new(),
-            next_element: 0,
-            dead_cts: Vec::new(),
-            acs: Vec::new(),
             lacs: joined.lac.into_iter().collect(),
-            lac_holds: 0,
-            reservations: Vec::new(),
+            ..Lni::default()
         };
         self.lnis.live.put(id, (caller.file, id), lni);
         self.services.get_mut(svc)?.lnis += 1;

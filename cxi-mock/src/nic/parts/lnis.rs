@@ -8,7 +8,7 @@ use super::objects::Objects;
 use super::vnis::PidsOf;
 
 /// An LNI.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Lni {
     pub(crate) svc: u32,
     pub(crate) rgid: u32,
