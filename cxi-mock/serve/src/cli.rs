@@ -12,13 +12,11 @@ use clap_complete::Shell;
 
 use super::agent;
 use super::cluster::{ClusterArguments, MpiArguments};
-use super::control::Connection;
-use super::control::Control;
+use super::control::{Connection, Control};
 use super::error::{ServeError, print, say};
 use super::fabric_manager::{self, FabricManagerArguments};
 use super::generate;
-use super::launch::Signals;
-use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program};
+use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program, Signals};
 use super::namespaces::variables;
 use super::order::Order;
 use super::packets;

@@ -9,8 +9,7 @@ use serde_json::{Value, json};
 
 use super::error::{Doing, ServeError, print};
 use super::input;
-use super::launch;
-use super::launch::Signals;
+use super::launch::{self, Signals};
 
 #[derive(Debug, Args)]
 pub(crate) struct FabricManagerArguments {

@@ -55,7 +55,7 @@ pub(crate) struct Program {
 }
 
 /// A program to run.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Launch<'a> {
     pub(crate) program: &'a [OsString],
     /// Variables in addition to those of this process.
@@ -285,9 +285,7 @@ pub(crate) fn start(program: &[OsString]) -> Result<u8, ServeError> {
     release()?;
     Ok(become_program(&Launch {
         program,
-        variables: Vec::new(),
-        place: None,
-        label: None,
+        ..Launch::default()
     }))
 }
 

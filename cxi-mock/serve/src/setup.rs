@@ -234,15 +234,13 @@ impl NicArguments {
             Some(path) => read_config(path, &base)?,
             None => Setup::Alike(base),
         };
-        match &mut setup {
-            Setup::Alike(config) => self.adjust(config)?,
-            Setup::Each(configs) => configs
-                .iter_mut()
-                .try_for_each(|config| self.adjust(config))?,
-            Setup::Nodes(nodes) => nodes
-                .iter_mut()
-                .flatten()
-                .try_for_each(|config| self.adjust(config))?,
+        let mut configs: Vec<&mut NicConfig> = match &mut setup {
+            Setup::Alike(config) => vec![config],
+            Setup::Each(configs) => configs.iter_mut().collect(),
+            Setup::Nodes(nodes) => nodes.iter_mut().flatten().collect(),
+        };
+        for config in &mut configs {
+            self.adjust(config)?;
         }
         if self.nics.is_some() && !matches!(setup, Setup::Alike(_)) {
             return Err(ServeError::Input(

@@ -9,11 +9,9 @@ use clap::{Args, Subcommand};
 use serde_json::Value;
 
 use super::{Cluster, MOST_NODES, mpi};
-use crate::control::Connection;
-use crate::control::{Control, Served as _};
+use crate::control::{Connection, Control, Served as _};
 use crate::error::{ServeError, say};
-use crate::launch::Signals;
-use crate::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program};
+use crate::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program, Signals};
 use crate::namespaces::{Namespaces, Variable, variables};
 use crate::order::{ClusterOrder, Order};
 use crate::setup::{FileArguments, NicArguments};
