@@ -116,53 +116,21 @@ impl ServiceId {
     }
 }
 
-impl fmt::Display for ServiceId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// A value that is not a service id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid service id {0}: expected 1 to 4294967295")]
 pub struct InvalidServiceId(InvalidNumber);
 
+/// A number, or the text of none, that does not fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-enum InvalidNumber {
+pub(crate) enum InvalidNumber {
     #[error("{0}")]
     Value(i128),
     #[error("'{0}'")]
     Text(String),
 }
 
-checked_integers!(ServiceId, InvalidServiceId, |number| {
-    let valid = u32::try_from(number).ok().and_then(NonZeroU32::new);
-    valid
-        .map(ServiceId)
-        .ok_or(InvalidServiceId(InvalidNumber::Value(number)))
-});
-
-impl FromStr for ServiceId {
-    type Err = InvalidServiceId;
-
-    fn from_str(text: &str) -> Result<Self, InvalidServiceId> {
-        text.parse()
-            .map(Self)
-            .map_err(|_| InvalidServiceId(InvalidNumber::Text(text.to_owned())))
-    }
-}
-
-impl From<NonZeroU32> for ServiceId {
-    fn from(number: NonZeroU32) -> Self {
-        Self(number)
-    }
-}
-
-impl From<ServiceId> for u32 {
-    fn from(id: ServiceId) -> Self {
-        id.get()
-    }
-}
+non_zero!(ServiceId, NonZeroU32, u32, InvalidServiceId);
 
 #[cfg(test)]
 mod tests {

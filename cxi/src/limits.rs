@@ -189,11 +189,7 @@ impl LnisPerRgid {
     }
 }
 
-impl fmt::Display for LnisPerRgid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
+plain_number!(LnisPerRgid, u32);
 
 checked_integers!(LnisPerRgid, InvalidLnisPerRgid, |count| {
     let valid = u32::try_from(count)
@@ -201,12 +197,6 @@ checked_integers!(LnisPerRgid, InvalidLnisPerRgid, |count| {
         .filter(|count| *count <= LnisPerRgid::MAX);
     valid.map(LnisPerRgid).ok_or(InvalidLnisPerRgid(count))
 });
-
-impl From<LnisPerRgid> for u32 {
-    fn from(count: LnisPerRgid) -> Self {
-        count.0
-    }
-}
 
 /// More LNIs than can share an RGID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -58,6 +58,52 @@ macro_rules! checked_integers {
     )*};
 }
 
+/// `Display` as a number, and the conversion to one, by `get`.
+macro_rules! plain_number {
+    ($id:ty, $number:ty) => {
+        impl std::fmt::Display for $id {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                self.get().fmt(f)
+            }
+        }
+
+        impl From<$id> for $number {
+            fn from(id: $id) -> Self {
+                id.get()
+            }
+        }
+    };
+}
+
+/// Conversions to an identifier that is any number but 0.
+macro_rules! non_zero {
+    ($id:ident, $non_zero:ty, $number:ty, $invalid:ident) => {
+        plain_number!($id, $number);
+
+        checked_integers!($id, $invalid, |number| {
+            let valid = <$number>::try_from(number).ok().and_then(<$non_zero>::new);
+            valid
+                .map(Self)
+                .ok_or($invalid(InvalidNumber::Value(number)))
+        });
+
+        impl std::str::FromStr for $id {
+            type Err = $invalid;
+
+            fn from_str(text: &str) -> Result<Self, $invalid> {
+                let number = text.parse().map(Self);
+                number.map_err(|_| $invalid(InvalidNumber::Text(text.to_owned())))
+            }
+        }
+
+        impl From<$non_zero> for $id {
+            fn from(number: $non_zero) -> Self {
+                Self(number)
+            }
+        }
+    };
+}
+
 /// Invalid values convert to an error, so that `?` works on them wherever a device is used.
 macro_rules! from_invalid {
     ($($invalid:ty),* $(,)?) => {$(

@@ -1,8 +1,8 @@
 //! Virtual network identifiers.
 
-use std::fmt;
 use std::num::NonZeroU16;
-use std::str::FromStr;
+
+use crate::id::InvalidNumber;
 
 /// A virtual network identifier (VNI): 1 to 65535.
 ///
@@ -36,7 +36,7 @@ impl Vni {
     pub const fn new(number: u16) -> Result<Self, InvalidVni> {
         match NonZeroU16::new(number) {
             Some(number) => Ok(Self(number)),
-            None => Err(InvalidVni::Number(0)),
+            None => Err(InvalidVni(InvalidNumber::Value(0))),
         }
     }
 
@@ -47,50 +47,12 @@ impl Vni {
     }
 }
 
-impl fmt::Display for Vni {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
-    }
-}
-
 /// A value that is not a VNI.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidVni {
-    /// The number is 0, negative or too large.
-    #[error("invalid VNI {0}: expected 1 to 65535")]
-    Number(i128),
-    /// The text is not a number, or 0, or too large.
-    #[error("invalid VNI '{0}': expected 1 to 65535")]
-    Text(String),
-}
+#[error("invalid VNI {0}: expected 1 to 65535")]
+pub struct InvalidVni(InvalidNumber);
 
-checked_integers!(Vni, InvalidVni, |number| {
-    let valid = u16::try_from(number).ok().and_then(NonZeroU16::new);
-    valid.map(Vni).ok_or(InvalidVni::Number(number))
-});
-
-impl FromStr for Vni {
-    type Err = InvalidVni;
-
-    fn from_str(text: &str) -> Result<Self, InvalidVni> {
-        text.parse()
-            .map(Self)
-            .map_err(|_| InvalidVni::Text(text.to_owned()))
-    }
-}
-
-impl From<NonZeroU16> for Vni {
-    fn from(number: NonZeroU16) -> Self {
-        Self(number)
-    }
-}
-
-impl From<Vni> for u16 {
-    fn from(vni: Vni) -> Self {
-        vni.get()
-    }
-}
+non_zero!(Vni, NonZeroU16, u16, InvalidVni);
 
 impl From<Vni> for u32 {
     fn from(vni: Vni) -> Self {

@@ -1,6 +1,5 @@
 //! Domains and PIDs.
 
-use std::fmt;
 use std::sync::Arc;
 
 use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainFreeCmd, DomainReserveCmd, PID_ANY};
@@ -46,21 +45,11 @@ checked_integers!(Pid, InvalidPid, |number| {
 
 from_invalid!(InvalidPid);
 
-impl From<Pid> for u16 {
-    fn from(pid: Pid) -> Self {
-        pid.get()
-    }
-}
+plain_number!(Pid, u16);
 
 impl From<Pid> for u32 {
     fn from(pid: Pid) -> Self {
         pid.get().into()
-    }
-}
-
-impl fmt::Display for Pid {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.fmt(f)
     }
 }
 
