@@ -6,10 +6,11 @@ use crate::pools::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
 use crate::{Resource, Service, ServiceId, Vni, VniAccess, VniRange};
 
 /// What is exhausted.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Shortage {
     /// A reservation does not fit into what is not reserved yet.
+    #[error("not enough {resource}: {requested} requested, {available} available")]
     Reservation {
         /// The resource.
         resource: Resource,
@@ -19,20 +20,35 @@ pub enum Shortage {
         available: u16,
     },
     /// All LE pools are taken: each service with LEs has one.
+    #[error(
+        "no LE pool is left: {LE_POOLS} services have one each; from SHS 14.0.1 on a service that \
+         reserves no LEs needs none"
+    )]
     LePools,
     /// All TLE pools are taken: each service with TLEs has one.
+    #[error(
+        "no TLE pool is left: {TLE_POOLS} services, the default service among them, have one each; \
+         a service limited to 0 TLEs needs none"
+    )]
     TlePools,
     /// The NIC's table of VNIs is full.
+    #[error("the table of VNIs is full: enabled services hold {used} of its {VNI_SLOTS} places")]
     VniTable {
         /// Places in the table that enabled services visibly hold.
         used: usize,
     },
     /// The driver names nothing, and nothing visible is short.
+    #[error(
+        "something is used up that the driver does not name: no resource is short of what was \
+         requested, and services hold {vni_slots} of {VNI_SLOTS} places in the table of VNIs; CPs \
+         and domains outside services may hold the others"
+    )]
     Unclear {
         /// Places in the table of VNIs that enabled services visibly hold.
         vni_slots: usize,
     },
     /// A service has used up what its limits allow, or the NIC what it has.
+    #[error("{}", limit(*.resource, *.service, *.in_use, *.max))]
     Limit {
         /// The resource.
         resource: Resource,
@@ -44,78 +60,24 @@ pub enum Shortage {
         max: Option<u16>,
     },
     /// Something that is allocated individually ran out.
+    #[error("{what}")]
     Allocation {
         /// What ran out, and whose it is.
         what: &'static str,
     },
 }
 
-impl fmt::Display for Shortage {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Reservation {
-                resource,
-                requested,
-                available,
-            } => write!(
-                f,
-                "not enough {resource}: {requested} requested, {available} available"
-            ),
-            Self::LePools => write!(
-                f,
-                "no LE pool is left: {LE_POOLS} services have one each; \
-                 from SHS 14.0.1 on a service that reserves no LEs needs none"
-            ),
-            Self::TlePools => write!(
-                f,
-                "no TLE pool is left: {TLE_POOLS} services, the default service among them, have \
-                 one each; a service limited to 0 TLEs needs none"
-            ),
-            Self::VniTable { used } => write!(
-                f,
-                "the table of VNIs is full: enabled services hold {used} of its {VNI_SLOTS} places"
-            ),
-            Self::Unclear { vni_slots } => write!(
-                f,
-                "something is used up that the driver does not name: no resource is short of what \
-                 was requested, and services hold {vni_slots} of {VNI_SLOTS} places in the table \
-                 of VNIs; CPs and domains outside services may hold the others"
-            ),
-            Self::Limit {
-                resource,
-                service,
-                in_use,
-                max,
-            } => limit(f, *resource, *service, *in_use, *max),
-            Self::Allocation { what } => f.write_str(what),
-        }
-    }
-}
-
-impl std::error::Error for Shortage {}
-
-fn limit(
-    f: &mut fmt::Formatter<'_>,
-    resource: Resource,
-    service: ServiceId,
-    in_use: Option<u16>,
-    max: Option<u16>,
-) -> fmt::Result {
+fn limit(resource: Resource, service: ServiceId, in_use: Option<u16>, max: Option<u16>) -> String {
     match (in_use, max) {
-        (_, Some(0)) => write!(
-            f,
-            "service {service} may have no {resource}: its limit is 0"
-        ),
-        (Some(in_use), Some(max)) if in_use >= max => write!(
-            f,
+        (_, Some(0)) => format!("service {service} may have no {resource}: its limit is 0"),
+        (Some(in_use), Some(max)) if in_use >= max => format!(
             "service {service} has no {resource} left: {in_use} of at most {max} are in use, or \
              kept for its LNIs"
         ),
-        (Some(in_use), Some(max)) => write!(
-            f,
+        (Some(in_use), Some(max)) => format!(
             "the NIC has no {resource} left: service {service} has {in_use} of at most {max} in use"
         ),
-        _ => write!(f, "no {resource} are left for service {service}"),
+        _ => format!("no {resource} are left for service {service}"),
     }
 }
 
