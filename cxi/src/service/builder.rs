@@ -6,7 +6,7 @@ use crate::{
 };
 
 /// Builds a [`ServiceSpec`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[must_use]
 #[allow(
     clippy::struct_excessive_bools,
@@ -19,31 +19,12 @@ pub struct ServiceSpecBuilder {
     unrestricted: bool,
     traffic_classes: Option<TrafficClasses>,
     limits: Option<Limits>,
-    enabled: bool,
+    enabled: Option<bool>,
     system: bool,
     counter_pool: u8,
     exclusive_vnis: bool,
     exclusive_cp: bool,
     lnis_per_rgid: Option<LnisPerRgid>,
-}
-
-impl Default for ServiceSpecBuilder {
-    fn default() -> Self {
-        Self {
-            members: None,
-            vnis: None,
-            vni_range: None,
-            unrestricted: false,
-            traffic_classes: None,
-            limits: None,
-            enabled: true,
-            system: false,
-            counter_pool: 0,
-            exclusive_vnis: false,
-            exclusive_cp: false,
-            lnis_per_rgid: None,
-        }
-    }
 }
 
 impl ServiceSpecBuilder {
@@ -171,7 +152,7 @@ impl ServiceSpecBuilder {
             vnis,
             traffic_classes: self.traffic_classes,
             limits: self.limits,
-            enabled: self.enabled,
+            enabled: self.enabled.unwrap_or(true),
             system: self.system,
             counter_pool: self.counter_pool,
             exclusive_vnis: self.exclusive_vnis,
