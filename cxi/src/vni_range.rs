@@ -37,16 +37,9 @@ impl VniRange {
     ///
     /// The size is not a power of two, or `first` is not a multiple of it.
     pub fn new(first: Vni, size: u16) -> Result<Self, InvalidVniRange> {
-        let error = InvalidVniRange::of(first.get().into(), size.into());
-        error.map_or_else(
-            || {
-                Self::from_bounds(
-                    first.get().into(),
-                    u64::from(first.get()) + u64::from(size) - 1,
-                )
-            },
-            Err,
-        )
+        let (first, size) = (first.get().into(), size.into());
+        InvalidVniRange::check(first, size)?;
+        Self::from_bounds(first, first + size - 1)
     }
 
     /// The block from `first` to `last`, inclusive.
@@ -63,7 +56,7 @@ impl VniRange {
         if last < first {
             return Err(InvalidVniRange::Reversed { first, last });
         }
-        InvalidVniRange::of(first, last - first + 1).map_or(Ok(range), Err)
+        InvalidVniRange::check(first, last - first + 1).map(|()| range)
     }
 
     /// The lowest VNI.
@@ -158,14 +151,14 @@ pub enum InvalidVniRange {
 }
 
 impl InvalidVniRange {
-    fn of(first: u64, size: u64) -> Option<Self> {
+    fn check(first: u64, size: u64) -> Result<(), Self> {
         if !size.is_power_of_two() {
-            Some(Self::Size { first, size })
-        } else if !first.is_multiple_of(size) {
-            Some(Self::Unaligned { first, size })
-        } else {
-            None
+            return Err(Self::Size { first, size });
         }
+        if !first.is_multiple_of(size) {
+            return Err(Self::Unaligned { first, size });
+        }
+        Ok(())
     }
 }
 
