@@ -92,29 +92,21 @@ impl Evidence {
 
     fn fits(&self, release: DriverRelease) -> bool {
         let since = |seen: Option<bool>, first| seen.is_none_or(|seen| seen == (release >= first));
-        let parameters = self.parameters;
+        let lnis = self.parameters.map(|seen| seen.default_lnis_per_rgid);
+        let timeout = self.parameters.map(|seen| seen.cass_sl_pml_rec_timeout_ms);
+        let clients = self.parameters.map(|seen| seen.rmu_pf_max_clients);
+        let form = LniForm::for_release(release);
         self.unknown_command == Answer::Refused(Errno::EINVAL)
             && self.fits_properties(release)
             && self.fits_default_classes(release)
             && self.fits_exclusive_cp(release)
             && self.fits_set_netns(release)
+            && self.lni_form.is_none_or(|seen| seen == form)
             && since(self.le_usage_not_applicable, DriverRelease::Main)
             && since(self.ats_enabled, DriverRelease::Main)
-            && self
-                .lni_form
-                .is_none_or(|form| form == LniForm::for_release(release))
-            && since(
-                parameters.map(|seen| seen.default_lnis_per_rgid),
-                DriverRelease::Shs13_1,
-            )
-            && since(
-                parameters.map(|seen| seen.cass_sl_pml_rec_timeout_ms),
-                DriverRelease::Shs14_0_1,
-            )
-            && since(
-                parameters.map(|seen| seen.rmu_pf_max_clients),
-                DriverRelease::Main,
-            )
+            && since(lnis, DriverRelease::Shs13_1)
+            && since(timeout, DriverRelease::Shs14_0_1)
+            && since(clients, DriverRelease::Main)
     }
 
     fn fits_properties(&self, release: DriverRelease) -> bool {
@@ -184,34 +176,28 @@ impl Evidence {
 
     /// What was probed and not confirmed.
     pub(super) fn unproven(&self) -> Capabilities {
-        let mut unproven = Capabilities::empty();
-        unproven.set(
-            Capabilities::EXCLUSIVE_CPS,
-            self.knows_exclusive_cp() != Some(true),
-        );
-        unproven.set(Capabilities::NETNS, self.knows_netns() != Some(true));
-        unproven
+        Capabilities::EXCLUSIVE_CPS.union(Capabilities::NETNS) - self.confirmed()
+    }
+
+    /// What probes have confirmed.
+    fn confirmed(&self) -> Capabilities {
+        let mut confirmed = Capabilities::empty();
+        let profiles = self.knows_exclusive_cp() == Some(true);
+        confirmed.set(Capabilities::EXCLUSIVE_CPS, profiles);
+        confirmed.set(Capabilities::NETNS, self.knows_netns() == Some(true));
+        confirmed
     }
 
     /// What the answers alone prove about a driver that resembles no known release.
     pub(super) fn proven(&self) -> Capabilities {
-        let mut proven = Capabilities::empty();
         if self.unknown_command != Answer::Refused(Errno::EINVAL) {
-            return proven;
+            return Capabilities::empty();
         }
-        proven.set(
-            Capabilities::NID_CONFIGURED,
-            self.properties == PropertiesForm::Long,
-        );
-        proven.set(
-            Capabilities::EXCLUSIVE_CPS,
-            self.knows_exclusive_cp() == Some(true),
-        );
-        proven.set(Capabilities::NETNS, self.knows_netns() == Some(true));
-        proven.set(
-            Capabilities::USAGE_NOT_APPLICABLE,
-            self.le_usage_not_applicable == Some(true),
-        );
+        let mut proven = self.confirmed();
+        let is_long = self.properties == PropertiesForm::Long;
+        proven.set(Capabilities::NID_CONFIGURED, is_long);
+        let is_marked = self.le_usage_not_applicable == Some(true);
+        proven.set(Capabilities::USAGE_NOT_APPLICABLE, is_marked);
         proven
     }
 }
