@@ -27,6 +27,8 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+use std::borrow::Cow;
+
 use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo, SvcGetCmd};
 use cxi_ioctl::{CommandError, Errno, Opcode, SafeCommand};
 
@@ -327,20 +329,13 @@ fn there_nevertheless(opcode: Opcode, id: ServiceId) -> ErrorKind {
         Opcode::SVC_SET_EXCLUSIVE_CP => {
             refused("only a service with a VNI range has exclusive CPs (EINVAL)")
         }
-        Opcode::SVC_GET_NETNS => {
-            ErrorKind::Refused(format!("service {id} has no network namespace (EINVAL)").into())
-        }
-        Opcode::SVC_GET_VNI_RANGE => {
-            ErrorKind::Refused(format!("service {id} has no VNI range (EINVAL)").into())
-        }
-        _ => ErrorKind::Refused(
-            format!(
-                "service {id} exists, and the driver refuses the command nevertheless (EINVAL): \
-                 it does not know it, or not in this form, or the service was made just now under \
-                 the id of one that is gone"
-            )
-            .into(),
-        ),
+        Opcode::SVC_GET_NETNS => refused(format!("service {id} has no network namespace (EINVAL)")),
+        Opcode::SVC_GET_VNI_RANGE => refused(format!("service {id} has no VNI range (EINVAL)")),
+        _ => refused(format!(
+            "service {id} exists, and the driver refuses the command nevertheless (EINVAL): it does \
+             not know it, or not in this form, or the service was made just now under the id of one \
+             that is gone"
+        )),
     }
 }
 
@@ -391,13 +386,10 @@ fn profile(service: ServiceId, errno: Errno, facts: &Facts) -> Option<ErrorKind>
         ),
         // Since drivers know ranges, they look the VNI up among the services' first.
         Errno::EINVAL if facts.proven.is_some() && !facts.can(Capabilities::VNI_RANGES) => {
-            ErrorKind::Refused(
-                format!(
-                    "service {service} does not allow this VNI or this traffic class, or the NIC \
-                     has no such class and type (EINVAL)"
-                )
-                .into(),
-            )
+            refused(format!(
+                "service {service} does not allow this VNI or this traffic class, or the NIC has no \
+                 such class and type (EINVAL)"
+            ))
         }
         Errno::EINVAL => refused(
             "the service that has the VNI does not allow this traffic class, or the NIC has no \
@@ -473,7 +465,7 @@ fn no_raw_network() -> ErrorKind {
     ErrorKind::NotPermitted("Ethernet takes CAP_NET_RAW".into())
 }
 
-fn refused(why: &'static str) -> ErrorKind {
+fn refused(why: impl Into<Cow<'static, str>>) -> ErrorKind {
     ErrorKind::Refused(why.into())
 }
 
