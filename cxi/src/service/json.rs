@@ -44,12 +44,10 @@ impl<'de> Deserialize<'de> for Switch {
             }
 
             fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Switch, E> {
-                match number {
-                    0 | 1 => Ok(Switch(number == 1)),
-                    other => Err(E::invalid_value(
-                        serde::de::Unexpected::Signed(other),
-                        &self,
-                    )),
+                let unexpected = serde::de::Unexpected::Signed(number);
+                match u64::try_from(number) {
+                    Ok(number) => self.visit_u64(number),
+                    Err(_) => Err(E::invalid_value(unexpected, &self)),
                 }
             }
         }
