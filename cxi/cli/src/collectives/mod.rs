@@ -16,24 +16,11 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::output::Report;
 use crate::settings::Settings;
-use cli::{CollectivesCommand, ManagerArgs};
+use cli::{CollectivesCommand, ManagerArgs, ReserveArgs, SweepArgs};
 
 pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<Report, Failure> {
     match command {
-        CollectivesCommand::Reserve {
-            job,
-            step,
-            limit,
-            min_nodes,
-            required,
-            manager,
-        } => reserve(
-            &open(manager, settings)?,
-            job,
-            step,
-            (*limit, *min_nodes),
-            *required,
-        ),
+        CollectivesCommand::Reserve(arguments) => reserve(arguments, settings),
         CollectivesCommand::StepEnd { job, step, manager } => {
             end_step(job.as_ref(), step, manager, settings)
         }
@@ -43,18 +30,7 @@ pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<R
             let nothing = format!("Nothing to do: job {job} has no reservation\n");
             Ok(done(there, &text, &nothing))
         }
-        CollectivesCommand::Sweep {
-            live,
-            live_from,
-            none_live: _,
-            dry_run,
-            manager,
-        } => sweep(
-            &open(manager, settings)?,
-            live,
-            live_from.as_deref(),
-            *dry_run,
-        ),
+        CollectivesCommand::Sweep(arguments) => sweep(arguments, settings),
         CollectivesCommand::Preflight => Ok(preflight_of_process()),
     }
 }
@@ -112,22 +88,17 @@ fn preflight_of_process() -> Report {
     Report::new(text, &findings).ending_with(Exit::Findings as u8)
 }
 
-fn reserve(
-    manager: &FabricManager,
-    job: &JobId,
-    step: &StepId,
-    (limit, min_nodes): (u32, Option<u32>),
-    required: bool,
-) -> Result<Report, Failure> {
-    match manager.offload(job, step.clone(), limit) {
+fn reserve(arguments: &ReserveArgs, settings: &Settings) -> Result<Report, Failure> {
+    let manager = open(&arguments.manager, settings)?;
+    match manager.offload(&arguments.job, arguments.step.clone(), arguments.limit) {
         Ok(env) => {
-            let env = match min_nodes {
+            let env = match arguments.min_nodes {
                 Some(nodes) => env.min_nodes(nodes),
                 None => env,
             };
             Ok(Report::environment(env.vars(), &CLEAR))
         }
-        Err(error) if required => Err(error.into()),
+        Err(error) if arguments.required => Err(error.into()),
         Err(error) => {
             let warning = Warning::WithoutCollectives(error).to_string();
             Ok(Report::environment(Vec::new(), &CLEAR).with_warnings([warning]))
@@ -135,19 +106,15 @@ fn reserve(
     }
 }
 
-fn sweep(
-    manager: &FabricManager,
-    live: &[JobId],
-    live_from: Option<&Path>,
-    dry_run: bool,
-) -> Result<Report, Failure> {
+fn sweep(arguments: &SweepArgs, settings: &Settings) -> Result<Report, Failure> {
+    let (manager, dry_run) = (open(&arguments.manager, settings)?, arguments.dry_run);
     let mut jobs: Option<Result<BTreeSet<JobId>, Failure>> = None;
     let mut ended = Vec::new();
     let swept = manager.sweep(|job| {
         // Read once, when there is a list to compare it with. If it cannot be read, nothing is released.
-        let jobs = jobs.get_or_insert_with(|| match live_from {
+        let jobs = jobs.get_or_insert_with(|| match &arguments.live_from {
             Some(path) => files::jobs(path),
-            None => Ok(live.iter().cloned().collect()),
+            None => Ok(arguments.live.iter().cloned().collect()),
         });
         let lives = jobs.as_ref().map_or(true, |jobs| jobs.contains(job));
         if dry_run && !lives {

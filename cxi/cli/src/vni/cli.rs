@@ -56,26 +56,7 @@ pub(crate) enum VniCommand {
     /// assigned again.
     Configure(ConfigArgs),
     /// Assign VNIs to a job, and print them; when repeated, print the same ones
-    Reserve {
-        /// The job
-        job: JobId,
-        /// How many VNIs, 1 to 4
-        #[arg(long, value_name = "N", default_value_t = 1)]
-        count: u8,
-        /// Instead, a block of this many VNIs for range services: a power of two
-        #[arg(long, value_name = "N", conflicts_with = "count")]
-        block: Option<u16>,
-        /// Instead, this many VNIs for the job's steps, printed as a set: the job makes a pool of
-        /// them (`cxi vni configure`), as Slurm's stepmgr does with one for each node
-        #[arg(long, value_name = "N", conflicts_with_all = ["count", "block"])]
-        for_steps: Option<NonZeroU16>,
-        /// Take them from this tenant's share
-        #[arg(long, value_name = "TENANT")]
-        tenant: Option<TenantName>,
-        /// Reserve for a step: steps share the job's VNIs
-        #[arg(long, value_name = "STEP")]
-        step: Option<StepId>,
-    },
+    Reserve(ReserveArgs),
     /// Take over a pool in etcd: from now on only this controller may change it
     ///
     /// Exit code 8: the pool is in a file, and has one controller.
@@ -88,37 +69,10 @@ pub(crate) enum VniCommand {
         job: JobId,
     },
     /// End a job's use of its VNIs: they drain until every node has confirmed
-    Release {
-        /// The job
-        job: JobId,
-        /// Nodes on which its services must be destroyed first; without any, only confirm --all
-        /// frees its VNIs
-        #[arg(long, value_name = "NODE", value_delimiter = ',')]
-        nodes: Vec<NodeName>,
-        /// End only this step; when the last step ends, the VNIs are released
-        #[arg(long, value_name = "STEP")]
-        step: Option<StepId>,
-    },
+    Release(ReleaseArgs),
     /// Confirm that the services of a released job are destroyed, so that its VNIs may be reused
     #[command(group(ArgGroup::new("who").required(true)))]
-    Confirm {
-        /// The job
-        #[arg(required_unless_present = "stray")]
-        job: Option<JobId>,
-        /// This node has destroyed the job's services
-        #[arg(long, value_name = "NODE", group = "who")]
-        node: Option<NodeName>,
-        /// All nodes of the job have destroyed its services
-        #[arg(long, group = "who")]
-        all: bool,
-        /// Assume so, at your own risk, for example because a node was replaced
-        #[arg(long, group = "who")]
-        operator: bool,
-        /// Instead of a job, free a VNI that no job has but a node has shown, at your own risk: no
-        /// service may still have it
-        #[arg(long, value_name = "VNI", group = "who", conflicts_with = "job")]
-        stray: Option<Vni>,
-    },
+    Confirm(ConfirmArgs),
     /// Show how full the pool is, and which VNIs each job has
     Show {
         /// Show only this job
@@ -135,6 +89,61 @@ pub(crate) enum VniCommand {
         #[arg(long, value_name = "VNIS")]
         seen: Option<IdSet>,
     },
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReserveArgs {
+    /// The job
+    pub(crate) job: JobId,
+    /// How many VNIs, 1 to 4
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) count: u8,
+    /// Instead, a block of this many VNIs for range services: a power of two
+    #[arg(long, value_name = "N", conflicts_with = "count")]
+    pub(crate) block: Option<u16>,
+    /// Instead, this many VNIs for the job's steps, printed as a set: the job makes a pool of
+    /// them (`cxi vni configure`), as Slurm's stepmgr does with one for each node
+    #[arg(long, value_name = "N", conflicts_with_all = ["count", "block"])]
+    pub(crate) for_steps: Option<NonZeroU16>,
+    /// Take them from this tenant's share
+    #[arg(long, value_name = "TENANT")]
+    pub(crate) tenant: Option<TenantName>,
+    /// Reserve for a step: steps share the job's VNIs
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<StepId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ReleaseArgs {
+    /// The job
+    pub(crate) job: JobId,
+    /// Nodes on which its services must be destroyed first; without any, only confirm --all
+    /// frees its VNIs
+    #[arg(long, value_name = "NODE", value_delimiter = ',')]
+    pub(crate) nodes: Vec<NodeName>,
+    /// End only this step; when the last step ends, the VNIs are released
+    #[arg(long, value_name = "STEP")]
+    pub(crate) step: Option<StepId>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConfirmArgs {
+    /// The job
+    #[arg(required_unless_present = "stray")]
+    pub(crate) job: Option<JobId>,
+    /// This node has destroyed the job's services
+    #[arg(long, value_name = "NODE", group = "who")]
+    pub(crate) node: Option<NodeName>,
+    /// All nodes of the job have destroyed its services
+    #[arg(long, group = "who")]
+    all: bool,
+    /// Assume so, at your own risk, for example because a node was replaced
+    #[arg(long, group = "who")]
+    pub(crate) operator: bool,
+    /// Instead of a job, free a VNI that no job has but a node has shown, at your own risk: no
+    /// service may still have it
+    #[arg(long, value_name = "VNI", group = "who", conflicts_with = "job")]
+    pub(crate) stray: Option<Vni>,
 }
 
 /// The VNIs that a pool assigns.

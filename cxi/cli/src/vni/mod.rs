@@ -2,7 +2,6 @@
 
 pub(crate) mod cli;
 
-use std::num::NonZeroU16;
 use std::time::Duration;
 
 use cxi::Vni;
@@ -10,7 +9,7 @@ use cxi_job::pool::{
     Allotment, Changed, Event, Holding, Metrics, Phase, PoolConfig, PoolError, Stray, Timestamp,
     VniPool, VniRequest,
 };
-use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::{IdSet, JobId, NodeName, StepId};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 use serde_json::json;
@@ -20,33 +19,17 @@ use crate::node::{reading, this_node};
 use crate::options::Common;
 use crate::output::{Columns, Report, or_dash};
 use crate::service::found::{all, named_vnis};
-use cli::{ConfigArgs, VniArgs, VniCommand};
+use cli::{ConfigArgs, ConfirmArgs, ReleaseArgs, ReserveArgs, VniArgs, VniCommand};
 
 pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
     let store = &arguments.pool.open(&common.settings)?;
     match &arguments.command {
         VniCommand::Configure(config) => configure(store, config),
-        VniCommand::Reserve {
-            job,
-            count,
-            block,
-            for_steps,
-            tenant,
-            step,
-        } => {
-            let wanted = request(*count, *block, *for_steps, tenant.clone());
-            reserve(store, job, step.as_ref(), &wanted)
-        }
+        VniCommand::Reserve(arguments) => reserve(store, arguments),
         VniCommand::Lead => lead(store),
         VniCommand::Cancel { job } => cancel(store, job),
-        VniCommand::Release { job, nodes, step } => release(store, job, nodes, step.as_ref()),
-        VniCommand::Confirm {
-            job,
-            node,
-            stray,
-            operator,
-            ..
-        } => confirm(store, job.as_ref(), node.as_ref(), *stray, *operator),
+        VniCommand::Release(arguments) => release(store, arguments),
+        VniCommand::Confirm(arguments) => confirm(store, arguments),
         VniCommand::Show { job } => show(store, job.as_ref()),
         VniCommand::Reconcile { node, seen } => {
             reconcile(store, common, node.as_ref(), seen.as_ref())
@@ -99,33 +82,20 @@ fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
     config
 }
 
-fn request(
-    count: u8,
-    block: Option<u16>,
-    for_steps: Option<NonZeroU16>,
-    tenant: Option<TenantName>,
-) -> VniRequest {
-    let request = match (block, for_steps) {
+fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure> {
+    let ReserveArgs { job, step, .. } = arguments;
+    let mut request = match (arguments.block, arguments.for_steps) {
         (Some(size), _) => VniRequest::block(size),
         (None, Some(count)) => VniRequest::for_steps(count),
-        (None, None) => VniRequest::vnis(count),
+        (None, None) => VniRequest::vnis(arguments.count),
     };
-    match tenant {
-        Some(tenant) => request.for_tenant(tenant),
-        None => request,
+    if let Some(tenant) = &arguments.tenant {
+        request = request.for_tenant(tenant.clone());
     }
-}
-
-fn reserve(
-    store: &SitePool,
-    job: &JobId,
-    step: Option<&StepId>,
-    request: &VniRequest,
-) -> Result<Report, Failure> {
     let mut pool = store.open()?;
     let reserved = pool.change(Timestamp::now(), |pool, now| match step {
-        Some(step) => pool.share(job, step, request, now),
-        None => pool.reserve(job, request, now),
+        Some(step) => pool.share(job, step, &request, now),
+        None => pool.reserve(job, &request, now),
     })?;
     let vnis: Vec<Vni> = reserved.result.iter().collect();
     let text = match &reserved.result {
@@ -158,12 +128,8 @@ fn cancel(store: &SitePool, job: &JobId) -> Result<Report, Failure> {
     Ok(changed(text, cancelled.event.as_ref()))
 }
 
-fn release(
-    store: &SitePool,
-    job: &JobId,
-    nodes: &[NodeName],
-    step: Option<&StepId>,
-) -> Result<Report, Failure> {
+fn release(store: &SitePool, arguments: &ReleaseArgs) -> Result<Report, Failure> {
+    let ReleaseArgs { job, nodes, step } = arguments;
     let mut pool = store.open()?;
     let released = pool.change(Timestamp::now(), |pool, now| match step {
         Some(step) => pool.leave(job, step, nodes, now),
@@ -173,24 +139,21 @@ fn release(
     Ok(changed(text, released.event.as_ref()))
 }
 
-fn confirm(
-    store: &SitePool,
-    job: Option<&JobId>,
-    node: Option<&NodeName>,
-    stray: Option<Vni>,
-    operator: bool,
-) -> Result<Report, Failure> {
+fn confirm(store: &SitePool, arguments: &ConfirmArgs) -> Result<Report, Failure> {
+    let (job, node) = (&arguments.job, &arguments.node);
     let mut pool = store.open()?;
-    let confirmed = pool.change(Timestamp::now(), |pool, now| match (job, node, stray) {
-        (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
-        (Some(job), Some(node), None) => pool.confirm(job, node, now),
-        (Some(job), None, None) if operator => pool.operator_release(job, now),
-        (Some(job), None, None) => pool.confirm_all(job, now),
-        // The command line requires a job or a VNI.
-        (None, _, None) => Ok(Changed::nothing()),
+    let confirmed = pool.change(Timestamp::now(), |pool, now| {
+        match (job, node, arguments.stray) {
+            (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
+            (Some(job), Some(node), None) => pool.confirm(job, node, now),
+            (Some(job), None, None) if arguments.operator => pool.operator_release(job, now),
+            (Some(job), None, None) => pool.confirm_all(job, now),
+            // The command line requires a job or a VNI.
+            (None, _, None) => Ok(Changed::nothing()),
+        }
     })?;
     let pool = pool.pool();
-    let text = match (job, stray) {
+    let text = match (job, arguments.stray) {
         (Some(job), _) => state_of(pool, job),
         (None, Some(vni)) => format!("VNI {vni}: {}\n", free_again(pool)),
         (None, None) => String::new(),
@@ -222,10 +185,7 @@ fn reconcile(
     node: Option<&NodeName>,
     seen: Option<&IdSet>,
 ) -> Result<Report, Failure> {
-    let node = match node {
-        Some(node) => node.clone(),
-        None => this_node()?,
-    };
+    let node = node.cloned().map_or_else(this_node, Ok)?;
     match seen {
         Some(seen) => compare(store, &node, seen),
         // The NICs are queried first, so that the pool's state is newer than what they show.
