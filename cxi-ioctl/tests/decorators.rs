@@ -52,10 +52,6 @@ impl Transport for Driver {
     }
 }
 
-fn destroy(svc_id: u32) -> SvcDestroyCmd {
-    SvcDestroyCmd::of(svc_id)
-}
-
 fn ids(transport: &dyn Transport) -> Result<Vec<u32>, CommandError> {
     let mut services = Vec::<SvcDesc>::with_capacity(8);
     fetch_list::<SvcListGetCmd>(transport, &mut services)?;
@@ -67,7 +63,7 @@ fn a_trace_has_commands_answers_and_what_was_written() {
     let device = Record::new(Driver::default());
     execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
     assert_eq!(ids(&device), Ok(vec![1, 4]));
-    execute(&device, &destroy(4)).unwrap();
+    execute(&device, &SvcDestroyCmd::of(4)).unwrap();
     let recording = device.take();
     assert!(
         recording
@@ -83,7 +79,7 @@ fn a_trace_has_commands_answers_and_what_was_written() {
     assert_eq!((freed.result(), freed.response().len()), (Ok(()), 0));
     for (exchange, sent) in [
         (alloc, SvcAllocCmd::new().as_bytes()),
-        (freed, destroy(4).as_bytes()),
+        (freed, SvcDestroyCmd::of(4).as_bytes()),
     ] {
         assert!(matches!(exchange, Exchange::Command { command, .. } if command == sent));
     }
@@ -99,7 +95,7 @@ fn a_trace_can_call_a_function() {
     });
     ids(&device).unwrap();
     execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
-    execute(&device, &destroy(4)).unwrap();
+    execute(&device, &SvcDestroyCmd::of(4)).unwrap();
     device.map(4096, 1).unwrap_err();
     assert_eq!(
         *LINES.lock().unwrap(),
@@ -131,17 +127,17 @@ fn one_opcode_fails_and_others_are_not_counted() {
     let mut answers = Vec::new();
     for _ in 0..5 {
         svc_get_lpr(&device, 1).unwrap();
-        answers.push(execute(&device, &destroy(4)).is_ok());
+        answers.push(execute(&device, &SvcDestroyCmd::of(4)).is_ok());
     }
     assert_eq!(answers, [true, false, false, true, true]);
 
     device.inject(busy);
     for _ in 0..5 {
-        let error = execute(&device, &destroy(4)).unwrap_err();
+        let error = execute(&device, &SvcDestroyCmd::of(4)).unwrap_err();
         assert_eq!(error.errno(), Errno::EBUSY);
     }
     device.clear();
-    assert_eq!(execute(&device, &destroy(4)), Ok(()));
+    assert_eq!(execute(&device, &SvcDestroyCmd::of(4)), Ok(()));
     assert_eq!(device.injected(), 7);
 }
 
@@ -179,7 +175,7 @@ fn recorded() -> Recording {
     svc_get_lpr(&device, 4).unwrap();
     device.map(0, 4096).unwrap();
     device.map(4096, 4096).unwrap_err();
-    execute(&device, &destroy(4)).unwrap();
+    execute(&device, &SvcDestroyCmd::of(4)).unwrap();
     device.recording()
 }
 
@@ -205,7 +201,7 @@ fn a_recording_survives_being_text_and_answers_the_same() {
         "step 6 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 0, \
          list 0 bytes), came nothing more"
     );
-    assert_eq!(execute(&device, &destroy(4)), Ok(()));
+    assert_eq!(execute(&device, &SvcDestroyCmd::of(4)), Ok(()));
     assert_eq!(device.finish(), Ok(()));
 }
 
@@ -214,7 +210,7 @@ fn a_divergence_says_what_was_expected_and_what_came() {
     let mut recording = Recording::default();
     recording.exchanges = recorded().exchanges.split_off(5);
     let device = Replay::new(recording.clone());
-    let error = execute(&device, &destroy(5)).unwrap_err();
+    let error = execute(&device, &SvcDestroyCmd::of(5)).unwrap_err();
     assert_eq!(error.errno(), Errno::EPROTO);
     let divergence = device.divergence().unwrap();
     assert_eq!(
@@ -223,7 +219,7 @@ fn a_divergence_says_what_was_expected_and_what_came() {
          list 0 bytes), came SVC_DESTROY (8 bytes: 1d00000005000000; response 0, list 0 bytes)"
     );
     // What comes later is not answered, and does not hide the first divergence.
-    let error = execute(&device, &destroy(4)).unwrap_err();
+    let error = execute(&device, &SvcDestroyCmd::of(4)).unwrap_err();
     assert_eq!(error.errno(), Errno::EPROTO);
     assert_eq!(device.finish(), Err(divergence));
 
@@ -240,12 +236,12 @@ fn a_divergence_says_what_was_expected_and_what_came() {
         Replay::new(recording.clone()).ignoring(Opcode::SVC_GET, 4..8),
         Replay::new(recording.clone()).ignoring(Opcode::SVC_DESTROY, 5..8),
     ] {
-        execute(&device, &destroy(5)).unwrap_err();
+        execute(&device, &SvcDestroyCmd::of(5)).unwrap_err();
     }
 
     let device = Replay::new(recording).ignoring(Opcode::SVC_DESTROY, 4..8);
-    assert_eq!(execute(&device, &destroy(5)), Ok(()));
-    execute(&device, &destroy(5)).unwrap_err();
+    assert_eq!(execute(&device, &SvcDestroyCmd::of(5)), Ok(()));
+    execute(&device, &SvcDestroyCmd::of(5)).unwrap_err();
     let message = device.divergence().unwrap().to_string();
     assert!(
         message.contains("step 2 of the recording: expected nothing more"),
@@ -269,7 +265,7 @@ fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
 
     let longer = "cxi-recording 1\ncommand 1d00000004000000 ok response 00000000 list -\n";
     let device = Replay::new(longer.parse().unwrap());
-    let error = execute(&device, &destroy(4)).unwrap_err();
+    let error = execute(&device, &SvcDestroyCmd::of(4)).unwrap_err();
     assert_eq!(error.errno(), Errno::EPROTO);
     assert_eq!(
         device.divergence().unwrap().to_string(),
@@ -341,8 +337,8 @@ fn decorators_stack_and_are_shared() {
     let device = std::sync::Arc::new(Record::new(Faulty::new(Driver::default())));
     device.inner().inject(Fault::errno(Errno::EBUSY).once());
     let outer = Record::new(std::sync::Arc::clone(&device));
-    execute(&outer, &destroy(4)).unwrap_err();
-    execute(&outer, &destroy(4)).unwrap();
+    execute(&outer, &SvcDestroyCmd::of(4)).unwrap_err();
+    execute(&outer, &SvcDestroyCmd::of(4)).unwrap();
     assert_eq!(outer.take().exchanges.len(), 2);
     assert_eq!(device.recording().opcodes().count(), 2);
 }

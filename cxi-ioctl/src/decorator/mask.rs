@@ -6,7 +6,7 @@ use std::mem::offset_of;
 use super::recording::{Exchange, Recording};
 use crate::Opcode;
 use crate::abi::device::DevInfoUse;
-use crate::abi::service::{SvcAllocCmd, SvcDesc, SvcMember};
+use crate::abi::service::{SvcAllocCmd, SvcDesc, SvcMember, SvcSetNetnsCmd};
 
 /// Where the service is in SVC_ALLOC and SVC_UPDATE.
 const IN_COMMAND: usize = offset_of!(SvcAllocCmd, svc_desc);
@@ -50,7 +50,9 @@ impl Recording {
                 Some(Opcode::SVC_ALLOC | Opcode::SVC_UPDATE) => {
                     members(command.get_mut(IN_COMMAND..).unwrap_or_default(), &mut ids);
                 }
-                Some(Opcode::SVC_SET_NETNS) => id(command, 8, &mut ids),
+                Some(Opcode::SVC_SET_NETNS) => {
+                    id(command, offset_of!(SvcSetNetnsCmd, netns), &mut ids);
+                }
                 Some(Opcode::SVC_GET_NETNS) => id(response, 0, &mut ids),
                 _ => {}
             }
@@ -73,16 +75,15 @@ fn members(service: &mut [u8], ids: &mut BTreeMap<u32, u32>) {
 }
 
 fn id(bytes: &mut [u8], at: usize, ids: &mut BTreeMap<u32, u32>) {
-    let Some(field) = bytes.get_mut(at..at + size_of::<u32>()) else {
+    let field = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut);
+    let Some(field) = field else {
         return;
     };
-    let mut number = [0; 4];
-    number.copy_from_slice(field);
-    let number = u32::from_ne_bytes(number);
+    let number = u32::from_ne_bytes(*field);
     if number != 0 && number != NO_ID {
         let next = FIRST + u32::try_from(ids.len()).unwrap_or_default();
         let other = *ids.entry(number).or_insert(next);
-        field.copy_from_slice(&other.to_ne_bytes());
+        *field = other.to_ne_bytes();
     }
 }
 
@@ -92,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::abi::device::DevInfoGetCmd;
-    use crate::abi::service::{SvcGetCmd, SvcListGetCmd, SvcSetNetnsCmd};
+    use crate::abi::service::{SvcGetCmd, SvcListGetCmd};
 
     fn service(uids: [u32; 2]) -> SvcDesc {
         SvcDesc {
