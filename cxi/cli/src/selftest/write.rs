@@ -21,6 +21,13 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const LEN: usize = 4096;
 /// How many counters the service may have.
 const COUNTERS: u16 = 2;
+/// What the put takes, besides entries.
+const QUEUES: [Resource; 4] = [
+    Resource::Ptes,
+    Resource::Txqs,
+    Resource::Tgqs,
+    Resource::Eqs,
+];
 
 /// The service: for one user, on a VNI that no other service has, with nothing reserved.
 #[derive(Clone, Copy, Debug)]
@@ -32,12 +39,7 @@ pub(crate) struct Own {
 impl Own {
     pub(crate) fn spec(self) -> cxi::Result<ServiceSpec> {
         let mut limits = Limits::none();
-        for resource in [
-            Resource::Ptes,
-            Resource::Txqs,
-            Resource::Tgqs,
-            Resource::Eqs,
-        ] {
+        for resource in QUEUES {
             limits[resource] = Limit::at_most(2);
         }
         limits[Resource::Cts] = Limit::at_most(COUNTERS);
@@ -134,13 +136,7 @@ fn use_service(device: &Device, own: Own, id: ServiceId, steps: &mut Steps) -> c
 
     match loop_back(&lni, own.vni) {
         Ok((usage, is_same)) => {
-            let used = [
-                Resource::Ptes,
-                Resource::Txqs,
-                Resource::Tgqs,
-                Resource::Eqs,
-            ];
-            let used = used.map(|resource| format!("{} {resource}", usage.in_use(resource)));
+            let used = QUEUES.map(|resource| format!("{} {resource}", usage.in_use(resource)));
             steps.compare("what it has in use then", used.join(", "));
             let arrived = if is_same {
                 "arrived unchanged"

@@ -200,11 +200,7 @@ fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(),
 }
 
 fn table(users: &[&User]) -> Columns {
-    let resources = Resource::ALL.map(|resource| resource.to_string());
-    let mut headings = vec!["Share", "Job", "Who", "VNIs", "NICs"];
-    headings.extend(resources.iter().map(String::as_str));
-    let numbers: Vec<usize> = (5..headings.len()).chain([0]).collect();
-    let mut table = Columns::new(&headings).right(&numbers);
+    let mut table = by_resource(&["Share", "Job", "Who", "VNIs", "NICs"]).right(&[0]);
     for user in users {
         let mut row = vec![
             format!("{:.1}%", user.share),
@@ -217,4 +213,13 @@ fn table(users: &[&User]) -> Columns {
         table.row(row);
     }
     table
+}
+
+/// A table with these columns, and one of numbers for each resource.
+fn by_resource(first: &[&str]) -> Columns {
+    let resources = Resource::ALL.map(|resource| resource.to_string());
+    let mut headings = first.to_vec();
+    headings.extend(resources.iter().map(String::as_str));
+    let numbers: Vec<usize> = (first.len()..headings.len()).collect();
+    Columns::new(&headings).right(&numbers)
 }

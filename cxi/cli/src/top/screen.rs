@@ -15,11 +15,11 @@ use crossterm::terminal::{
     enable_raw_mode,
 };
 use crossterm::{cursor, execute, queue};
-use cxi::{DeviceId, Resource};
+use cxi::{DeviceId, Resource, ResourceLevel};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::{NicUsage, RATES, Usage, User, by_share, table};
+use super::{NicUsage, RATES, Usage, User, by_resource, by_share, table};
 use crate::devices::rate;
 use crate::exit::Failure;
 use crate::node::this_node;
@@ -224,23 +224,19 @@ fn magnitude(rate: f64) -> String {
 
 /// Over all NICs that are shown.
 fn resources(nics: &[&NicUsage]) -> Columns {
-    let names = Resource::ALL.map(|resource| resource.to_string());
-    let mut headings = vec!["All NICs"];
-    headings.extend(names.iter().map(String::as_str));
-    let numbers: Vec<usize> = (1..headings.len()).collect();
-    let mut table = Columns::new(&headings).right(&numbers);
-    for name in ["In use", "Reserved", "Free"] {
+    type Amount = fn(&ResourceLevel) -> u16;
+    let mut table = by_resource(&["All NICs"]);
+    let amounts: [(&str, Amount); 3] = [
+        ("In use", |level| level.in_use),
+        ("Reserved", |level| level.reserved),
+        ("Free", |level| level.reservable),
+    ];
+    for (name, amount) in amounts {
         let mut row = vec![name.to_owned()];
         row.extend(Resource::ALL.map(|resource| {
-            let amounts = nics.iter().map(|nic| {
-                let level = &nic.resources[resource];
-                match name {
-                    "In use" => u32::from(level.in_use),
-                    "Reserved" => u32::from(level.reserved),
-                    _ => u32::from(level.reservable),
-                }
-            });
-            amounts.sum::<u32>().to_string()
+            let levels = nics.iter().map(|nic| &nic.resources[resource]);
+            let sum: u32 = levels.map(|level| u32::from(amount(level))).sum();
+            sum.to_string()
         }));
         table.row(row);
     }
