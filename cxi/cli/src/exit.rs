@@ -70,22 +70,23 @@ struct ErrnoName {
 }
 
 impl Failure {
-    pub(crate) fn new(kind: Exit, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: impl Into<Exit>, message: impl fmt::Display) -> Self {
+        let kind = kind.into();
         Self {
             kind,
             exit_code: kind as u8,
-            message: message.into(),
+            message: message.to_string(),
             hints: Vec::new(),
             errno: None,
         }
     }
 
-    pub(crate) fn bad_input(message: impl Into<String>) -> Self {
+    pub(crate) fn bad_input(message: impl fmt::Display) -> Self {
         Self::new(Exit::BadInput, message)
     }
 
     /// A failure without an exit code of its own.
-    pub(crate) fn failed(message: impl Into<String>) -> Self {
+    pub(crate) fn failed(message: impl fmt::Display) -> Self {
         Self::new(Exit::Failed, message)
     }
 

@@ -34,13 +34,13 @@ impl From<ErrorCode> for Exit {
 
 impl From<cxi::Error> for Failure {
     fn from(error: cxi::Error) -> Self {
-        Self::new(ErrorCode::of(&error).into(), error.to_string()).errno(error.errno())
+        Self::new(ErrorCode::of(&error), &error).errno(error.errno())
     }
 }
 
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
-        let failure = Self::bad_input(error.to_string());
+        let failure = Self::bad_input(&error);
         if let SettingsError::Unknown { .. } = &error {
             let names: Vec<_> = ALL.iter().map(|key| key.name()).collect();
             return failure.hint(format!("Expected one of {}.", names.join(", ")));
@@ -51,16 +51,16 @@ impl From<SettingsError> for Failure {
 
 impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Self {
-        let plain = |error: &SiteError| Self::new(error.code().into(), error.to_string());
+        let plain = |error: &SiteError| Self::new(error.code(), error);
         match error {
             // This command's own, which the library passed on.
             SiteError::Nics(error) => match error.downcast::<Self>() {
                 Ok(failure) => *failure,
-                Err(error) => Self::failed(error.to_string()),
+                Err(error) => Self::failed(error),
             },
             SiteError::PoolStore { code, source, .. } => match source.downcast::<SitePoolError>() {
                 Ok(error) => (*error).into(),
-                Err(error) => Self::new(code.into(), error.to_string()),
+                Err(error) => Self::new(code, error),
             },
             SiteError::Setting(error) => error.into(),
             SiteError::Nic(error) => error.into(),
@@ -95,7 +95,7 @@ impl From<SiteError> for Failure {
 impl From<SitePoolError> for Failure {
     fn from(error: SitePoolError) -> Self {
         const OTHER: &str = "--pool FILE or CXI_VNI_POOL names another";
-        let failure = Self::new(error.code().into(), error.to_string());
+        let failure = Self::new(error.code(), &error);
         match error {
             SitePoolError::Setting(error) => error.into(),
             SitePoolError::Pool(error) => error.into(),
@@ -127,7 +127,7 @@ impl From<InvalidJobRequest> for Failure {
             InvalidJobRequest::Spec(InvalidSpec::NoVnis) => Self::bad_input(
                 "no VNIs: name them with --vni, or a block of them with --vni-range",
             ),
-            error => Self::bad_input(error.to_string()),
+            error => Self::bad_input(error),
         }
     }
 }
@@ -141,9 +141,9 @@ impl From<EnvironmentError> for Failure {
             )
             .hint("cxi service list shows the services of this node."),
             EnvironmentError::RepeatedDevice { .. } => {
-                Self::bad_input(error.to_string()).hint("Also name the job's VNIs, with --vni.")
+                Self::bad_input(error).hint("Also name the job's VNIs, with --vni.")
             }
-            _ => Self::failed(error.to_string()),
+            _ => Self::failed(error),
         }
     }
 }
@@ -151,14 +151,14 @@ impl From<EnvironmentError> for Failure {
 /// With everything that the NICs report; what several NICs report is printed once.
 impl From<AllocateError> for Failure {
     fn from(error: AllocateError) -> Self {
-        let exit = error.code().into();
+        let exit = error.code();
         if let AllocateError::Locked(lock) = &error {
-            return Self::new(exit, error.to_string()).errno(lock.errno()).hint(
+            return Self::new(exit, &error).errno(lock.errno()).hint(
                 "Name the lock file that all commands on this node share with --lock or CXI_LOCK.",
             );
         }
         if error.failures().is_empty() {
-            return Self::new(exit, error.to_string());
+            return Self::new(exit, &error);
         }
         let failures = error.failures().iter();
         let failures = failures.map(|failure| (failure.device, failure.text()));
@@ -182,7 +182,7 @@ impl From<AllocateError> for Failure {
 
 impl From<FabricError> for Failure {
     fn from(error: FabricError) -> Self {
-        let failure = Self::new(error.code().into(), error.to_string());
+        let failure = Self::new(error.code(), &error);
         match error.problem() {
             Problem::Transport(HttpError::Untrusted(_)) => failure.hint(
                 "--certificate names the authorities by which the fabric manager is verified.",
@@ -194,7 +194,7 @@ impl From<FabricError> for Failure {
 
 impl From<ReserveError> for Failure {
     fn from(error: ReserveError) -> Self {
-        let failure = Self::new(error.code().into(), error.to_string());
+        let failure = Self::new(error.code(), &error);
         match error {
             ReserveError::Short(short) if short.draining > 0 => failure.hint(
                 "cxi vni show lists the draining jobs, and the nodes that have not confirmed.",
@@ -206,7 +206,7 @@ impl From<ReserveError> for Failure {
 
 impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
-        let failure = Self::new(error.code().into(), error.to_string());
+        let failure = Self::new(error.code(), &error);
         match error {
             PoolError::NotReleased { job } => failure.hint(format!(
                 "End its use first: cxi vni release {job} --nodes …"
@@ -218,7 +218,7 @@ impl From<PoolError> for Failure {
 
 impl From<AppendError> for Failure {
     fn from(error: AppendError) -> Self {
-        let failure = Self::failed(error.to_string());
+        let failure = Self::failed(&error);
         failure.hint(match error {
             AppendError::Failed(_) => "The pool is unchanged.",
             _ => "Another controller leads this pool. On the one that leads: cxi vni lead.",
@@ -236,7 +236,7 @@ where
         match error {
             ChangeError::Refused(error) => error.into(),
             ChangeError::Append(error) => error.into(),
-            error => Self::bad_input(error.to_string()),
+            error => Self::bad_input(error),
         }
     }
 }

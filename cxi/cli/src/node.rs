@@ -338,7 +338,7 @@ pub(crate) fn this_node() -> Result<NodeName, Failure> {
         Failure::failed(format!("cannot get the name of this machine: {errno}"))
     })?;
     NodeName::new(&name.to_string_lossy())
-        .map_err(|error| Failure::bad_input(error.to_string()).hint("Name the node with --node."))
+        .map_err(|error| Failure::bad_input(error).hint("Name the node with --node."))
 }
 
 /// Whether this node has no NIC at all.

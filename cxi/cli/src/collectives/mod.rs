@@ -55,8 +55,8 @@ fn end_step(
     let there = if let Some(job) = job {
         open(options, settings)?.end_step(job, step)
     } else {
-        let inherited = CollectivesEnv::inherit(env::var_os, step.clone())
-            .map_err(|error| Failure::bad_input(error.to_string()))?;
+        let inherited =
+            CollectivesEnv::inherit(env::var_os, step.clone()).map_err(Failure::bad_input)?;
         let Some(inherited) = inherited else {
             return Err(Failure::bad_input(
                 "no --job, and the environment has no FI_CXI_COLL_JOB_ID",

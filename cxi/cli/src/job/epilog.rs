@@ -124,9 +124,9 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
             Errno::EAGAIN => Exit::Busy,
             _ => Exit::Failed,
         };
-        Failure::new(exit, released.to_string()).errno(errno)
+        Failure::new(exit, released).errno(errno)
     } else {
-        let failure = Failure::new(Exit::Busy, released.to_string()).errno(Errno::EBUSY);
+        let failure = Failure::new(Exit::Busy, released).errno(Errno::EBUSY);
         if retry.is_zero() {
             failure.hint("--retry-busy TIME tries until it is idle; ending its processes helps.")
         } else {

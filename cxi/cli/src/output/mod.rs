@@ -57,17 +57,16 @@ impl Format {
     }
 
     fn write(self, text: String, value: &impl Serialize) -> Result<String, Failure> {
-        let written = match self {
-            Self::Table | Self::Wide => return Ok(text),
-            Self::Json => serde_json::to_string_pretty(value)
-                .map(|json| json + "\n")
-                .map_err(|error| error.to_string()),
-            Self::Yaml => serde_saphyr::to_string(value).map_err(|error| error.to_string()),
-            Self::Csv => serde_json::to_value(value)
-                .map(|value| csv::rows(&value))
-                .map_err(|error| error.to_string()),
-        };
-        written.map_err(|error| Failure::failed(format!("cannot write the result: {error}")))
+        let failed =
+            |error: &dyn fmt::Display| Failure::failed(format!("cannot write the result: {error}"));
+        Ok(match self {
+            Self::Table | Self::Wide => text,
+            Self::Json => {
+                serde_json::to_string_pretty(value).map_err(|error| failed(&error))? + "\n"
+            }
+            Self::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error))?,
+            Self::Csv => csv::rows(&serde_json::to_value(value).map_err(|error| failed(&error))?),
+        })
     }
 }
 

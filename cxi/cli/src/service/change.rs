@@ -58,7 +58,7 @@ fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
         cxi::InvalidSpec::NoVnis => {
             Failure::bad_input("no VNIs: expected --vni, or --vni-range for a block")
         }
-        error => Failure::bad_input(error.to_string()),
+        error => Failure::bad_input(error),
     })
 }
 
