@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::exit::{Exit, Failure};
 
 /// The file of a mock node.
-pub(crate) const MOCK_NODE: Format = Format {
+pub const MOCK_NODE: Format = Format {
     name: "state file",
     format: "cxi mock node",
     holds: "the state of a mock node",
@@ -25,7 +25,7 @@ pub(crate) const MOCK_NODE: Format = Format {
 };
 
 /// The file of idle services that an audit found.
-pub(crate) const OBSERVATION: Format = Format {
+pub const OBSERVATION: Format = Format {
     name: "idle file",
     format: "cxi idle services",
     holds: "the services that an audit saw idle",
@@ -184,11 +184,11 @@ pub(crate) fn of_lock(name: &str, error: &LockError) -> Failure {
                 humantime::format_duration(*waited)
             ),
         ),
-        LockError::Open { .. } => Failure::bad_input(error.to_string()).hint(format!(
+        LockError::Open { .. } => Failure::bad_input(error).hint(format!(
             "The lock file is in the directory of the {name}: changing the {name} requires \
              permission to write there."
         )),
-        _ => Failure::failed(error.to_string()),
+        _ => Failure::failed(error),
     }
 }
 

@@ -6,12 +6,11 @@ use std::ffi::OsString;
 
 use cxi::ServiceSpec;
 use cxi_job::Grant;
-use cxi_job::audit::Observation;
-use cxi_mock::NodeSnapshot;
 
 use crate::app;
 use crate::exit::Failure;
-use crate::files::{self, MOCK_NODE, OBSERVATION};
+use crate::files;
+pub use crate::files::{MOCK_NODE, OBSERVATION};
 use crate::spec_file;
 
 /// The name of a file in messages.
@@ -42,50 +41,6 @@ pub fn print_specification(spec: &ServiceSpec) -> Result<String, String> {
 /// What is wrong, with line and column.
 pub fn grant(text: &str) -> Result<Grant, String> {
     files::parse_grant(NAME, text).map_err(message)
-}
-
-/// Files that store state between calls.
-#[derive(Clone, Debug, PartialEq)]
-#[allow(clippy::large_enum_variant, reason = "one at a time")]
-#[non_exhaustive]
-pub enum Kept {
-    /// A mock node.
-    MockNode(NodeSnapshot),
-    /// What an audit found idle.
-    Observation(Observation),
-}
-
-impl Kept {
-    /// Parses the file of a mock node.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, and where.
-    pub fn mock_node(text: &str) -> Result<Self, String> {
-        MOCK_NODE.parse(text).map(Self::MockNode)
-    }
-
-    /// Parses the file of an audit.
-    ///
-    /// # Errors
-    ///
-    /// What is wrong, and where.
-    pub fn observation(text: &str) -> Result<Self, String> {
-        OBSERVATION.parse(text).map(Self::Observation)
-    }
-
-    /// Writes a text that is parsed to the same.
-    ///
-    /// # Errors
-    ///
-    /// It cannot be written as JSON.
-    pub fn print(&self) -> Result<String, String> {
-        match self {
-            Self::MockNode(node) => files::print(MOCK_NODE, node),
-            Self::Observation(seen) => files::print(OBSERVATION, seen),
-        }
-        .map_err(message)
-    }
 }
 
 /// Parses a command line, starting with the name of the program. Runs nothing.

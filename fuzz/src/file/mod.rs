@@ -7,13 +7,15 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use cxi::{Availability, CounterReading, DeviceInfo, ServiceSpec, Usage};
-use cxi_cli::read::{self, Kept};
+use cxi_cli::read;
 use cxi_job::audit::{Audit, Observation};
 use cxi_job::clean::CleanReport;
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
 use cxi_job::pool::log::{FileLog, SharedPool};
 use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniRequest};
+use cxi_job::site::store::Format;
 use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
+use cxi_mock::NodeSnapshot;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -57,8 +59,8 @@ pub fn run(data: &[u8]) {
             }
         }
         5 => pool_file(bytes),
-        6 => kept(told(Kept::mock_node(text))),
-        7 => kept(told(Kept::observation(text))),
+        6 => kept::<NodeSnapshot>(read::MOCK_NODE, text),
+        7 => kept::<Observation>(read::OBSERVATION, text),
         8 => {
             if let Some(snapshot) = round::<Snapshot>(text) {
                 pool(snapshot);
@@ -108,14 +110,13 @@ fn specification(text: &str) {
     assert_eq!(read::specification(&printed), Ok(spec), "{printed}");
 }
 
-fn kept(read: Option<Kept>) {
-    let Some(kept) = read else { return };
-    let printed = kept.print().expect("what was read can be written");
-    let again = match &kept {
-        Kept::MockNode(_) => Kept::mock_node(&printed),
-        _ => Kept::observation(&printed),
+/// The same for the files that the command keeps.
+fn kept<T: DeserializeOwned + Serialize + PartialEq + Debug>(format: Format, text: &str) {
+    let Some(kept) = told(format.parse::<T>(text)) else {
+        return;
     };
-    assert_eq!(again.as_ref(), Ok(&kept), "{printed}");
+    let printed = format.print(&kept).expect("what was read can be written");
+    assert_eq!(format.parse::<T>(&printed), Ok(kept), "{printed}");
 }
 
 /// A pool that is restored is kept as the same, and works.
