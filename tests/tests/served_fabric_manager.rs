@@ -6,6 +6,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use cxi_fabric_manager::model::TreeRequest;
 use cxi_job::StepId;
 use cxi_job::collectives::{Certificate, CollectivesEnv};
 use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Patience, end_inherited_step};
@@ -152,19 +153,12 @@ fn a_tree_adds_up_what_nodes_send() {
     let step = StepId::new("0").unwrap();
     let inherited = CollectivesEnv::inherit(get, step.clone()).unwrap().unwrap();
     let reservation = inherited.reservation();
-    let macs = addresses.each_ref().map(|nid| {
-        let nid: u32 = nid.parse().expect("a number");
-        let [_, high, middle, low] = nid.to_be_bytes();
-        format!("{high:X}:{middle:02X}:{low:02X}")
-    });
-    let body = json!({
-        "macs": macs,
-        "vni": 10,
-        "timeout": 20_000_000,
-        "jobID": reservation.id().as_str(),
-        "jobStepID": step.as_str(),
-    });
-    let (body, bearer) = (body.to_string(), format!("Bearer {}", reservation.token()));
+    let nics = addresses
+        .each_ref()
+        .map(|nid| nid.parse().expect("a number"));
+    let body = TreeRequest::of_libfabric(reservation.id().as_str(), step.as_str(), &nics, 10);
+    let body = serde_json::to_string(&body).expect("JSON");
+    let bearer = format!("Bearer {}", reservation.token());
     let request = HttpRequest::post(reservation.url(), Some(&bearer), &body);
     let (http, timeout) = (
         Http::new(&Certificate::Unverified).unwrap(),

@@ -10,6 +10,7 @@ use common::assert_contains;
 use common::fabric_manager::MockManager;
 use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
+use cxi_fabric_manager::model::TreeRequest;
 use cxi_fabric_manager::{Delivery, Endpoint, Fault};
 use cxi_job::collectives::Certificate;
 use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
@@ -64,14 +65,8 @@ fn make_tree(environment: &str, step: &str) {
             .filter_map(|line| line.strip_prefix(&start));
         values.next().unwrap().to_owned()
     };
-    let body = serde_json::json!({
-        "macs": ["1:44:33", "1:44:34"],
-        "vni": 1024,
-        "timeout": 20_000_000,
-        "jobID": get("JOB_ID"),
-        "jobStepID": step,
-    });
-    let (url, body) = (get("FABRIC_MGR_URL"), body.to_string());
+    let body = TreeRequest::of_libfabric(&get("JOB_ID"), step, &[0x14433, 0x14434], 1024);
+    let (url, body) = (get("FABRIC_MGR_URL"), serde_json::to_string(&body).unwrap());
     let bearer = format!("Bearer {}", get("MCAST_TOKEN"));
     let request = HttpRequest::post(&url, Some(&bearer), &body);
     let http = Http::new(&Certificate::Unverified).unwrap();

@@ -78,7 +78,7 @@ impl FromStr for NicAddress {
 }
 
 /// A request for a tree.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(clippy::exhaustive_structs, reason = "what the request has")]
 pub struct TreeRequest {
     /// Its job.
@@ -115,6 +115,18 @@ pub struct Tree {
 }
 
 impl TreeRequest {
+    /// As libfabric asks for one, for NICs of these numbers.
+    #[must_use]
+    pub fn of_libfabric(job: &str, step: &str, nics: &[u32], vni: u16) -> Self {
+        Self {
+            job: job.to_owned(),
+            step: step.to_owned(),
+            nics: nics.iter().copied().map(NicAddress).collect(),
+            vni: vni.into(),
+            timeout: LONGEST_TIMEOUT,
+        }
+    }
+
     /// Checks its form, before the caller is checked.
     pub(crate) fn check(&self, model: &Model) -> Result<(), Refusal> {
         let malformed = |message| Err(Refusal::Malformed(message));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cxi_fabric_manager as mock;
+use cxi_fabric_manager::model::TreeRequest;
 use cxi_job::collectives::{Certificate, Reservation};
 use cxi_job::fabric::{Credentials, FabricManager, Http, HttpRequest, HttpTransport, Patience};
 use cxi_job::{JobId, StepId};
@@ -78,14 +79,10 @@ pub(crate) fn http() -> Arc<dyn HttpTransport> {
 
 /// Makes a tree as libfabric does, of two NICs; returns its root.
 pub(crate) fn tree(reservation: &Reservation, step: &str) -> String {
-    let body = serde_json::json!({
-        "macs": ["1:44:33", "1:44:34"],
-        "vni": 1024,
-        "timeout": 20_000_000,
-        "jobID": reservation.id().as_str(),
-        "jobStepID": step,
-    });
-    let (body, bearer) = (body.to_string(), format!("Bearer {}", reservation.token()));
+    let job = reservation.id().as_str();
+    let body = TreeRequest::of_libfabric(job, step, &[0x14433, 0x14434], 1024);
+    let body = serde_json::to_string(&body).unwrap();
+    let bearer = format!("Bearer {}", reservation.token());
     let request = HttpRequest::post(reservation.url(), Some(&bearer), &body);
     let answer = http().send(&request, PATIENCE.attempt).unwrap();
     let made: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();

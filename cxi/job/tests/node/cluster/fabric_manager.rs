@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use cxi_fabric_manager::api::{Api, Request};
+use cxi_fabric_manager::model::TreeRequest;
 use cxi_fabric_manager::{Config, Forget};
 use cxi_job::JobId;
 use cxi_job::collectives::{Certificate, Reservation};
@@ -94,18 +95,10 @@ impl Site {
 
     /// A process of a job makes a tree, as libfabric does; `None` if that fails.
     pub(super) fn make_tree(&self, of: &Reservation, nics: &[u32], vni: cxi::Vni) -> Option<u64> {
-        let nics = nics.iter().map(|nic| {
-            let [_, high, middle, low] = nic.to_be_bytes();
-            format!("{high:X}:{middle:02X}:{low:02X}")
-        });
-        let body = serde_json::json!({
-            "macs": nics.collect::<Vec<_>>(),
-            "vni": vni.get(),
-            "timeout": 20_000_000,
-            "jobID": of.id().as_str(),
-            "jobStepID": super::step().as_str(),
-        });
-        let made = self.ask(Method::Post, of, of.url(), Some(&body.to_string()))?;
+        let (job, step) = (of.id().as_str(), super::step());
+        let body = TreeRequest::of_libfabric(job, step.as_str(), nics, vni.get());
+        let body = serde_json::to_string(&body).unwrap();
+        let made = self.ask(Method::Post, of, of.url(), Some(&body))?;
         let made: serde_json::Value = serde_json::from_slice(&made.body).unwrap();
         made["mcastID"].as_u64()
     }
