@@ -164,7 +164,7 @@ fn a_terminal_and_a_log_show_what_is_waited_for() {
     let (before, after) = seen.rsplit_once("\r\x1b[1A\x1b[J").unwrap();
     assert!(before.contains("Waiting") && !after.contains("Waiting"));
     assert!(after.contains("still in use after"), "{seen:?}");
-    let epilog = ["job", "epilog", "--uid=1001", "--retry-busy=1200ms"];
+    let epilog = ["job", "epilog", "--uid=1001", "--retry-busy=1900ms"];
     let said = node.cxi(&[&[busy], &epilog[..]].concat());
     assert_eq!(
         said.err.matches("Waiting: cxi1: ").count(),
