@@ -13,6 +13,11 @@ macro_rules! releases {
         /// which every table of release differences must get a line, and so a new version of this
         /// crate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[cfg_attr(
+            feature = "serde",
+            derive(serde::Serialize, serde::Deserialize),
+            serde(into = "&'static str", try_from = "String")
+        )]
         pub enum DriverRelease {
             $($(#[$doc])* $variant,)*
         }
@@ -58,6 +63,20 @@ releases! {
 impl fmt::Display for DriverRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())
+    }
+}
+
+impl From<DriverRelease> for &'static str {
+    fn from(release: DriverRelease) -> Self {
+        release.name()
+    }
+}
+
+impl TryFrom<String> for DriverRelease {
+    type Error = UnknownRelease;
+
+    fn try_from(name: String) -> Result<Self, UnknownRelease> {
+        name.parse()
     }
 }
 

@@ -32,7 +32,6 @@ const MAX_LES: u16 = 16_384;
 #[non_exhaustive]
 pub struct NicConfig {
     /// The driver release.
-    #[cfg_attr(feature = "serde", serde(with = "crate::release_name"))]
     pub release: DriverRelease,
     /// Parameters of the driver's modules.
     pub params: ModuleParameters,

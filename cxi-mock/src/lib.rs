@@ -92,8 +92,6 @@ mod hazard;
 mod identity;
 mod nic;
 mod node;
-#[cfg(feature = "serde")]
-mod release_name;
 mod rules;
 mod snapshot;
 mod state;

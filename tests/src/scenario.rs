@@ -12,7 +12,6 @@ pub struct Scenario {
     /// Name; also the file's.
     pub name: String,
     /// The release that answered.
-    #[serde(deserialize_with = "release")]
     pub driver: DriverRelease,
     /// One sentence on what it shows.
     #[serde(default)]
@@ -163,9 +162,4 @@ impl Scenario {
         walk(&self.steps, &mut found);
         found
     }
-}
-
-fn release<'de, D: serde::Deserializer<'de>>(from: D) -> Result<DriverRelease, D::Error> {
-    let name = String::deserialize(from)?;
-    name.parse().map_err(serde::de::Error::custom)
 }

@@ -60,33 +60,11 @@ pub(crate) struct TestOfNic {
     /// What the driver behaves like.
     pub(crate) driver: String,
     /// The release of the mock that it was compared with.
-    #[serde(with = "release")]
     pub(crate) mock: DriverRelease,
     pub(crate) as_root: bool,
     pub(crate) read: Part,
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub(crate) write: Option<Part>,
-}
-
-mod release {
-    use cxi::DriverRelease;
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    #[allow(clippy::trivially_copy_pass_by_ref, reason = "what serde passes")]
-    pub(super) fn serialize<S: Serializer>(
-        release: &DriverRelease,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(release.name())
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<DriverRelease, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
-    }
 }
 
 /// The answers, and the commands behind them.
