@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cxi_job::collectives::Certificate;
-use cxi_job::fabric::Http;
+use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
 use cxi_job::pool::{PoolConfig, Timestamp};
 
 /// How long an answer may take.
@@ -101,12 +101,23 @@ impl Etcd {
         Some(started)
     }
 
+    /// Members listen before they have a leader, and refuse everything until then.
     fn wait(&self) {
         let deadline = Instant::now() + Duration::from_secs(60);
-        while TcpStream::connect(self.address).is_err() {
-            assert!(Instant::now() < deadline, "etcd does not listen");
+        while !self.is_ready() {
+            assert!(Instant::now() < deadline, "etcd is not ready");
             sleep(Duration::from_millis(20));
         }
+    }
+
+    fn is_ready(&self) -> bool {
+        if self.scheme == "https" {
+            // It may want a certificate, and is alone.
+            return TcpStream::connect(self.address).is_ok();
+        }
+        let (url, key) = (format!("{}/v3/kv/range", self.url()), r#"{"key": "YQ=="}"#);
+        let answer = http().send(&HttpRequest::post(&url, None, key), PATIENCE);
+        answer.is_ok_and(|answer| answer.status == 200)
     }
 
     pub(crate) fn kill(&mut self) {
