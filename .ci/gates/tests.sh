@@ -2,7 +2,7 @@
 # without it, and as root without it. Where cargo-llvm-cov is, the lines that the tests run are
 # counted on the way, for the gate `coverage`.
 
-# tests AS COMMAND...: runs them, and keeps for the summary what they say they skip.
+# tests AS COMMAND...: runs them, and keeps for the summary what they say they skip, and which failed.
 tests() {
     local as=$1 log=target/ci/tests.log line status
     shift
@@ -12,6 +12,9 @@ tests() {
     while read -r line; do
         skipped+=("$as: $line")
     done < <(sed -n 's/^.*SKIPPED //p' "$log" | sort -u)
+    [ $status -eq 0 ] || while read -r line; do
+        failed+=("$as: $line")
+    done < <(sed -nE 's/^(test .*) \.\.\. FAILED$/\1/p; /^error(\[.*)?: /p; /^thread .* panicked at /{N;p}' "$log" | cut -c1-300)
     return $status
 }
 
