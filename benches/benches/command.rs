@@ -87,12 +87,8 @@ fn commands(criterion: &mut Criterion) {
     if nic::named().is_some() {
         let device = device().expect("the named NIC");
         answered(criterion, &device, &DevInfoGetCmd::new());
-        let mut get = SvcGetCmd::new();
-        get.svc_id = 1;
-        answered(criterion, &device, &get);
-        let mut usage = SvcRsrcGetCmd::new();
-        usage.svc_id = 1;
-        return answered(criterion, &device, &usage);
+        answered(criterion, &device, &SvcGetCmd::of(1));
+        return answered(criterion, &device, &SvcRsrcGetCmd::of(1));
     }
     let file = OpenOptions::new().read(true).write(true).open(SINK);
     let file = file.expect("a null device");

@@ -127,17 +127,10 @@ fn measure(criterion: &mut Criterion) {
     let service = made.first().expect("a service").get();
 
     pair(criterion, &bare, &device, &DevInfoGetCmd::new());
-    let mut get = SvcGetCmd::new();
-    get.svc_id = service;
-    pair(criterion, &bare, &device, &get);
-    let mut get = SvcGetLprCmd::new();
-    get.svc_id = service;
-    pair(criterion, &bare, &device, &get);
+    pair(criterion, &bare, &device, &SvcGetCmd::of(service));
+    pair(criterion, &bare, &device, &SvcGetLprCmd::of(service));
     // Takes the privilege, and answers nothing.
-    let mut set = SvcSetLprCmd::new();
-    set.svc_id = service;
-    set.lnis_per_rgid = 1;
-    pair(criterion, &bare, &device, &set);
+    pair(criterion, &bare, &device, &SvcSetLprCmd::of(service, 1));
 }
 
 fn pair<C: SafeCommand>(criterion: &mut Criterion, file: &CharDev, device: &Device, command: &C) {

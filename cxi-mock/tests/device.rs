@@ -92,9 +92,9 @@ fn scripted_faults_end() {
     let id = alloc(&root, desc(&[5])).unwrap();
     nic.faults()
         .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
-    let mut destroy = SvcDestroyCmd::new();
-    destroy.svc_id = id;
-    let answers: Vec<_> = (0..4).map(|_| send(&root, &destroy)).collect();
+    let answers: Vec<_> = (0..4)
+        .map(|_| send(&root, &SvcDestroyCmd::of(id)))
+        .collect();
     let (busy, gone) = (Err(Errno::EBUSY), Err(Errno::EINVAL));
     assert_eq!(answers, [busy, busy, Ok(()), gone]);
     nic.faults()
@@ -115,8 +115,7 @@ fn a_removed_nic_answers_eio_and_comes_back() {
     assert_eq!(send(&root, &DevInfoGetCmd::new()).unwrap_err(), Errno::EIO);
     assert_eq!(root.map(4096, 4096).unwrap_err(), Errno::EIO);
     // The right to a command is looked at first.
-    let mut destroy = SvcDestroyCmd::new();
-    destroy.svc_id = id;
+    let destroy = SvcDestroyCmd::of(id);
     assert_eq!(send(&user, &destroy), Err(Errno::EPERM));
     nic.faults().plug();
     assert_eq!(send(&root, &destroy), Ok(()));
@@ -164,13 +163,11 @@ fn virtual_functions() {
 fn an_answer_that_does_not_fit() {
     let nic = nic(DriverRelease::Main);
     let root = root(&nic);
-    let mut command = cxi_ioctl::abi::service::SvcAllocCmd::new();
-    command.svc_desc = desc(&[5]);
+    let command = cxi_ioctl::abi::service::SvcAllocCmd::of(desc(&[5]));
     let result = write(&root, command.as_bytes(), &mut [0; 23]);
     assert_eq!(result, Err(Errno::EFAULT));
     assert_eq!(nic.state().svc_count, 2);
-    let mut command = cxi_ioctl::abi::lni::LniAllocCmd::new();
-    command.svc_id = 2;
+    let command = cxi_ioctl::abi::lni::LniAllocCmd::of(2);
     let result = write(&root, command.as_bytes(), &mut [0; 3]);
     assert_eq!(result, Err(Errno::EFAULT));
     assert_eq!(nic.state().stats.lni, 0);
@@ -194,8 +191,7 @@ fn lengths_and_opcodes() {
     assert_eq!(check(DriverRelease::Main, &long), Err(Errno::EOPNOTSUPP));
     assert_eq!(check(DriverRelease::Main, &[35]), Err(Errno::EINVAL));
     assert_eq!(check(DriverRelease::Main, &[]), Err(Errno::EINVAL));
-    let mut get = SvcGetCmd::new();
-    get.svc_id = 1;
+    let get = SvcGetCmd::of(1);
     assert_eq!(check(DriverRelease::Shs12_0, get.as_bytes()), Ok(()));
     assert_eq!(
         check(DriverRelease::Shs12_0, &get.as_bytes()[..20]),
@@ -233,12 +229,9 @@ fn queue_windows_are_memory_of_their_own() {
     let seen = cxi_ioctl::Mapping::from_file(&*memory, offset, 4096).unwrap();
     assert_eq!(seen.read_u64(0), Ok(4));
     nic.hardware().set_txq_in_flight(one.cq, 3).unwrap();
-    let mut acks = CqAckCounterCmd::new();
-    acks.cq = one.cq;
+    let acks = CqAckCounterCmd::of(one.cq);
     assert_eq!(send(&root, &acks).unwrap().ack_counter, 3);
-    let mut free = CqFreeCmd::new();
-    free.cq = one.cq;
-    send(&root, &free).unwrap();
+    send(&root, &CqFreeCmd::of(one.cq)).unwrap();
     assert_eq!(send(&root, &acks).unwrap_err(), Errno::EINVAL);
     assert!(nic.hardware().set_txq_in_flight(1024, 1).is_err());
     assert!(nic.hardware().set_tgq_in_flight(1023, 1).is_err());
@@ -252,9 +245,9 @@ fn a_file_maps_its_own_windows_only() {
     let files = [root(&nic), root(&nic)];
     let service = alloc(&files[0], desc(&[5])).unwrap();
     let [one, two] = files.each_ref().map(|file| {
-        let mut command = CtAllocCmd::new();
-        command.lni = lni(file, service).unwrap();
-        send(file, &command).unwrap().doorbell
+        send(file, &CtAllocCmd::of(lni(file, service).unwrap()))
+            .unwrap()
+            .doorbell
     });
     let [mine, theirs] = files
         .each_ref()
@@ -302,9 +295,7 @@ fn nics_are_used_from_many_threads() {
                     let lni = lni(&root, id).unwrap();
                     cp(&root, lni, u32::from(100 + thread)).unwrap();
                     drop(root.with_credentials(Credentials::user(1, 1)));
-                    let mut destroy = SvcDestroyCmd::new();
-                    destroy.svc_id = id;
-                    assert_eq!(send(&root, &destroy), Err(Errno::EBUSY));
+                    assert_eq!(send(&root, &SvcDestroyCmd::of(id)), Err(Errno::EBUSY));
                 }
             });
         }

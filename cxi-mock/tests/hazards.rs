@@ -26,14 +26,11 @@ fn a_refused_range_leaves_a_dangling_profile() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let root = root(&nic);
     let svc_id = alloc(&root, unrestricted(0)).unwrap();
-    let mut range = SvcSetVniRangeCmd::new();
-    (range.svc_id, range.vni_min, range.vni_max) = (svc_id, 64, 127);
+    let range = SvcSetVniRangeCmd::of(svc_id, 64, 127);
     assert_eq!(send(&root, &range), Ok(()));
     assert_eq!(send(&root, &range), Err(Errno::EEXIST));
     assert_eq!(kinds(&nic), []);
-    let mut destroy = SvcDestroyCmd::new();
-    destroy.svc_id = svc_id;
-    assert_eq!(send(&root, &destroy), Ok(()));
+    assert_eq!(send(&root, &SvcDestroyCmd::of(svc_id)), Ok(()));
     assert_eq!(kinds(&nic), [HazardKind::DanglingRange { svc_id }]);
 }
 
@@ -50,9 +47,7 @@ fn five_vnis_overrun_on_allocation_or_destruction() {
         desc.vnis = [5, 6, 7, 8];
         let svc_id = alloc(&root, desc).unwrap();
         assert_eq!(kinds(&nic).len(), usize::from(on_alloc), "{release}");
-        let mut destroy = SvcDestroyCmd::new();
-        destroy.svc_id = svc_id;
-        assert_eq!(send(&root, &destroy), Ok(()));
+        assert_eq!(send(&root, &SvcDestroyCmd::of(svc_id)), Ok(()));
         let expected = HazardKind::CountBeyondProfiles {
             svc_id,
             num_vld_vnis: 5,
@@ -67,9 +62,13 @@ fn four_vnis_overrun_nothing() {
     for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
-        let mut destroy = SvcDestroyCmd::new();
-        destroy.svc_id = alloc(&root, desc(&[5, 6, 7, 8])).unwrap();
-        assert_eq!(send(&root, &destroy), Ok(()));
+        assert_eq!(
+            send(
+                &root,
+                &SvcDestroyCmd::of(alloc(&root, desc(&[5, 6, 7, 8])).unwrap())
+            ),
+            Ok(())
+        );
         assert_eq!(kinds(&nic), [], "{release}");
     }
 }
@@ -80,8 +79,7 @@ fn a_refused_reservation_corrupts_on_13_0_only() {
         let nic = nic(release);
         let root = root(&nic);
         let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
-        let mut reserve = DomainReserveCmd::new();
-        (reserve.lni, reserve.vni, reserve.count) = (lni, 5, 1);
+        let reserve = DomainReserveCmd::of(lni, 5, 0, 1);
         assert!(send(&root, &reserve).is_ok());
         assert_eq!(send(&root, &reserve).unwrap_err(), Errno::EEXIST);
         let noted = kinds(&nic) == [HazardKind::ReserveOutsideTable { vni: 5 }];
@@ -108,14 +106,10 @@ fn an_rgid_behind_a_hole_is_wrong_on_old_drivers() {
             alloc(&root, desc(&[5])).unwrap(),
             alloc(&root, desc(&[6])).unwrap(),
         );
-        let mut share = SvcSetLprCmd::new();
-        (share.svc_id, share.lnis_per_rgid) = (two, 2);
-        send(&root, &share).unwrap();
+        send(&root, &SvcSetLprCmd::of(two, 2)).unwrap();
         let hole = lni(&root, one).unwrap();
         lni(&root, two).unwrap();
-        let mut free = LniFreeCmd::new();
-        free.lni = hole;
-        send(&root, &free).unwrap();
+        send(&root, &LniFreeCmd::of(hole)).unwrap();
         let late = lni(&root, two).unwrap();
         assert_eq!(cp(&root, late, 6).unwrap().lcid, 0);
         let mut queue = CqAllocCmd::new();

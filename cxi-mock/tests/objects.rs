@@ -107,13 +107,8 @@ fn event_queues_are_resized_in_two_steps() {
     resize.queue = 1 << 20;
     resize.queue_len = 2 * 4096;
     resize.queue_md = new;
-    let mut complete = EqResizeCompleteCmd::new();
-    complete.eq_hndl = eq;
-    let unmap = |id| {
-        let mut command = AtuUnmapCmd::new();
-        command.id = id;
-        send(&root, &command)
-    };
+    let complete = EqResizeCompleteCmd::of(eq);
+    let unmap = |id| send(&root, &AtuUnmapCmd::of(id));
     assert_eq!(send(&root, &complete), Err(Errno::EINVAL));
     send(&root, &resize).unwrap();
     assert_eq!(send(&root, &resize), Err(Errno::EINVAL));
@@ -123,9 +118,7 @@ fn event_queues_are_resized_in_two_steps() {
     );
     send(&root, &complete).unwrap();
     assert_eq!((unmap(old), unmap(new)), (Ok(()), Err(Errno::EBUSY)));
-    let mut free = EqFreeCmd::new();
-    free.eq = eq;
-    send(&root, &free).unwrap();
+    send(&root, &EqFreeCmd::of(eq)).unwrap();
     assert_eq!(unmap(new), Ok(()));
 }
 
@@ -133,9 +126,7 @@ fn event_queues_are_resized_in_two_steps() {
 fn reserved_slots_change_in_both_layouts() {
     let (root, lni) = with_lni(DriverRelease::Main);
     let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
-    let mut command = EqAdjustReservedFcCmd::new();
-    command.eq_hndl = eq;
-    command.value = 63;
+    let mut command = EqAdjustReservedFcCmd::of(eq, 63);
     assert_eq!(send(&root, &command).unwrap().reserved_fc, 63);
     command.value = 1;
     assert_eq!(send(&root, &command).unwrap_err(), Errno::ENOSPC);
@@ -143,9 +134,7 @@ fn reserved_slots_change_in_both_layouts() {
     assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
     let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
     let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
-    let mut command = EqAdjustReservedFcCmdV1::new();
-    command.eq_hndl = eq;
-    command.value = 5;
+    let command = EqAdjustReservedFcCmdV1::of(eq, 5);
     assert_eq!(send(&root, &command).unwrap().reserved_fc, 5);
     // The other layout means handle 0 to this driver.
     let mut command = EqAdjustReservedFcCmd::new();
@@ -156,14 +145,12 @@ fn reserved_slots_change_in_both_layouts() {
 #[test]
 fn counter_write_backs_are_aligned() {
     let (root, lni) = with_lni(DriverRelease::Shs14_0_1);
-    let mut command = CtAllocCmd::new();
-    command.lni = lni;
+    let mut command = CtAllocCmd::of(lni);
     command.wb = 4;
     assert_eq!(send(&root, &command).unwrap_err(), Errno::EINVAL);
     command.wb = 8;
     let ctn = send(&root, &command).unwrap().ctn;
-    let mut update = CtWbUpdateCmd::new();
-    update.ctn = ctn;
+    let mut update = CtWbUpdateCmd::of(ctn);
     update.wb = 0;
     assert_eq!(send(&root, &update), Err(Errno::EINVAL));
     // Unlike the allocation, this looks at no alignment.
@@ -197,10 +184,8 @@ fn mapped_entries_and_domains_are_busy() {
     assert_eq!(map(foreign, domain, 0), Err(Errno::EINVAL));
     assert_eq!(map(pte, domain, 255), Ok(0));
     assert_eq!(map(pte, domain, 255), Ok(1));
-    let mut free = PteFreeCmd::new();
-    free.pte_number = pte;
-    let mut free_domain = DomainFreeCmd::new();
-    free_domain.domain = domain;
+    let free = PteFreeCmd::of(pte);
+    let free_domain = DomainFreeCmd::of(domain);
     assert_eq!(send(&root, &free), Err(Errno::EBUSY));
     assert_eq!(send(&root, &free_domain), Err(Errno::EBUSY));
     let mut unmap = PteUnmapCmd::new();
@@ -331,13 +316,13 @@ fn a_pid_that_another_profile_uses_is_lost_to_those_who_ask_for_any() {
 fn a_reservation_is_for_the_first_domain_on_a_pid() {
     let (root, lni) = with_lni(DriverRelease::Main);
     let other = common::lni(&root, 2).unwrap();
-    let mut reserve = DomainReserveCmd::new();
-    (reserve.lni, reserve.vni, reserve.pid, reserve.count) = (lni, 5, 7, 3);
-    send(&root, &reserve).unwrap();
+    send(&root, &DomainReserveCmd::of(lni, 5, 7, 3)).unwrap();
     for pid in [7, 9] {
-        let mut free = DomainFreeCmd::new();
-        free.domain = domain(&root, lni, 5, pid).unwrap().domain;
-        send(&root, &free).unwrap();
+        send(
+            &root,
+            &DomainFreeCmd::of(domain(&root, lni, 5, pid).unwrap().domain),
+        )
+        .unwrap();
         assert_eq!(domain(&root, other, 5, 8).unwrap_err(), Errno::EEXIST);
         assert!(domain(&root, other, 5, pid).is_ok());
         assert_eq!(domain(&root, lni, 5, pid).unwrap_err(), Errno::EEXIST);
@@ -358,8 +343,7 @@ fn logical_address_contexts_hold_their_lni() {
         write(&root, command.as_bytes(), &mut lac).map(|()| u32::from_ne_bytes(lac))
     };
     let free = |lni: u32, lac: u32| write(&root, [89, lni, lac].as_bytes(), &mut []);
-    let mut free_lni = LniFreeCmd::new();
-    free_lni.lni = lni;
+    let free_lni = LniFreeCmd::of(lni);
     assert_eq!(alloc(lni + 1), Err(Errno::EINVAL));
     // A mapping takes the first.
     md(&root, lni);

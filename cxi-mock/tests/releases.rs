@@ -74,14 +74,11 @@ fn a_service_updated_to_fewer_vnis_leaves_profiles_behind() {
         let nic = nic(release);
         let root = root(&nic);
         let svc_id = alloc(&root, desc(&[50, 51])).unwrap();
-        let mut update = SvcUpdateCmd::new();
-        update.svc_desc = desc(&[50]);
+        let mut update = SvcUpdateCmd::of(desc(&[50]));
         update.svc_desc.svc_id = svc_id;
         update.svc_desc.flags |= SvcFlags::ENABLE.bits();
         send(&root, &update).unwrap();
-        let mut destroy = SvcDestroyCmd::new();
-        destroy.svc_id = svc_id;
-        send(&root, &destroy).unwrap();
+        send(&root, &SvcDestroyCmd::of(svc_id)).unwrap();
         let left: Vec<_> = nic.state().tx_profiles.iter().map(|tx| tx.vni).collect();
         let expected: &[u32] = match release {
             DriverRelease::Shs12_0 => &[],
@@ -102,11 +99,7 @@ fn the_default_for_sharing_rgids_is_for_user_services() {
         system.flags |= SvcFlags::IS_SYSTEM_SVC.bits();
         alloc(&root, desc(&[50])).unwrap();
         alloc(&root, system).unwrap();
-        let shared = [1, 2, 3].map(|svc_id| {
-            let mut get = SvcGetLprCmd::new();
-            get.svc_id = svc_id;
-            send(&root, &get).unwrap().value
-        });
+        let shared = [1, 2, 3].map(|svc_id| send(&root, &SvcGetLprCmd::of(svc_id)).unwrap().value);
         let known = release >= DriverRelease::Shs13_1;
         assert_eq!(shared, [1, if known { 4 } else { 1 }, 1], "{release}");
     }
@@ -160,12 +153,8 @@ fn a_namespace_is_added_to_every_profile_there_is() {
         alloc(&root, desc).unwrap()
     };
     let set = |svc_id| {
-        let mut enable = SvcEnableCmd::new();
-        enable.svc_id = svc_id;
-        send(&root, &enable).unwrap();
-        let mut netns = SvcSetNetnsCmd::new();
-        (netns.svc_id, netns.netns) = (svc_id, 77);
-        send(&root, &netns).map(drop)
+        send(&root, &SvcEnableCmd::of(svc_id, 0)).unwrap();
+        send(&root, &SvcSetNetnsCmd::of(svc_id, 77)).map(drop)
     };
     let four = closed(desc(&[50, 51, 52, 53]));
     assert_eq!(set(four), Ok(()));
@@ -182,9 +171,7 @@ fn tles_in_use_of_a_service_without_any() {
         let root = root(&nic);
         let svc_id = alloc(&root, desc(&[50])).unwrap();
         nic.hardware().set_tles_in_use(0, 5).unwrap();
-        let mut get = SvcRsrcGetCmd::new();
-        get.svc_id = svc_id;
-        let tles = send(&root, &get).unwrap().in_use[RSRC_TLE];
+        let tles = send(&root, &SvcRsrcGetCmd::of(svc_id)).unwrap().in_use[RSRC_TLE];
         let expected = match release {
             DriverRelease::Main => u16::MAX,
             DriverRelease::Shs14_0_1 => 5,
@@ -234,13 +221,10 @@ fn an_update_stores_restrictions_and_the_counter_pool() {
             (always | restricted).bits() | 0b1100_0000,
             always.bits() | 0b0100_0000,
         ] {
-            let mut update = SvcUpdateCmd::new();
-            update.svc_desc = only(desc(&[50]), 7);
+            let mut update = SvcUpdateCmd::of(only(desc(&[50]), 7));
             (update.svc_desc.svc_id, update.svc_desc.flags) = (svc_id, flags);
             send(&root, &update).unwrap();
-            let mut get = SvcGetCmd::new();
-            get.svc_id = svc_id;
-            let stored = send(&root, &get).unwrap().flags;
+            let stored = send(&root, &SvcGetCmd::of(svc_id)).unwrap().flags;
             assert_eq!(stored, flags, "{release}");
         }
     }

@@ -24,21 +24,20 @@ fn busy(release: DriverRelease) -> Arc<Nic> {
     alloc(&root, only(rich, 7)).unwrap();
     let gone = alloc(&root, desc(&[60])).unwrap();
     alloc(&root, desc(&[61])).unwrap();
-    let mut destroy = SvcDestroyCmd::new();
-    destroy.svc_id = gone;
-    send(&root, &destroy).unwrap();
+    send(&root, &SvcDestroyCmd::of(gone)).unwrap();
     let mut range = desc(&[]);
     range.flags &= !cxi_ioctl::abi::service::SvcFlags::RESTRICTED_VNIS.bits();
     let ranged = alloc(&root, range).unwrap();
     assert_eq!(ranged, gone);
-    let mut set = SvcSetVniRangeCmd::new();
-    (set.svc_id, set.vni_min, set.vni_max) = (ranged, 64, 127);
+    let set = SvcSetVniRangeCmd::of(ranged, 64, 127);
     // Older drivers have no ranges.
     let has_ranges = send(&root, &set).is_ok();
     assert_eq!(has_ranges, release >= DriverRelease::Shs13_1, "{release}");
-    let mut enable = SvcEnableCmd::new();
-    (enable.svc_id, enable.enable) = (ranged, 1);
-    assert_eq!(send(&root, &enable).is_ok(), has_ranges, "{release}");
+    assert_eq!(
+        send(&root, &SvcEnableCmd::of(ranged, 1)).is_ok(),
+        has_ranges,
+        "{release}"
+    );
     nic
 }
 
@@ -72,9 +71,7 @@ fn what_belongs_to_open_files_is_left_out() {
     let lni = lni(&root, 3).unwrap();
     cp(&root, lni, 61).unwrap();
     cp(&root, lni, 999).unwrap();
-    let mut reserve = DomainReserveCmd::new();
-    (reserve.lni, reserve.vni, reserve.count) = (lni, 61, 4);
-    send(&root, &reserve).unwrap();
+    send(&root, &DomainReserveCmd::of(lni, 61, 0, 4)).unwrap();
     let again = Nic::restore(&nic.snapshot()).unwrap();
     assert_eq!(again.state(), before);
 }
@@ -186,10 +183,8 @@ fn a_change_that_cannot_be_kept_is_refused() {
 
         kept.lock().unwrap().0 = Err(Errno::EIO);
         rich.vnis[0] = 701;
-        let mut destroy = SvcDestroyCmd::new();
-        destroy.svc_id = made;
-        let mut set = SvcSetVniRangeCmd::new();
-        (set.svc_id, set.vni_min, set.vni_max) = (3, 256, 511);
+        let destroy = SvcDestroyCmd::of(made);
+        let set = SvcSetVniRangeCmd::of(3, 256, 511);
         let refused = [
             alloc(&root, rich).map(drop),
             alloc(&root, desc(&[1; 4])).map(drop),

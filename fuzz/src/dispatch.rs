@@ -242,8 +242,7 @@ fn ended(nic: &std::sync::Arc<Nic>, start: &Held) {
     }
     let file = nic.open().expect("a NIC that is there");
     for group in &state.rgroups {
-        let mut destroy = SvcDestroyCmd::new();
-        destroy.svc_id = group.id;
+        let destroy = SvcDestroyCmd::of(group.id);
         let _ = file.write(
             &Credentials::root(),
             destroy.as_bytes(),

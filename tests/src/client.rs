@@ -51,9 +51,7 @@ pub fn allocate(device: &CharDev, vni: u16, uid: Option<u32>) -> Result<u32, Com
 ///
 /// The driver's.
 pub fn destroy(device: &CharDev, svc_id: u32) -> Result<(), CommandError> {
-    let mut command = SvcDestroyCmd::new();
-    command.svc_id = svc_id;
-    execute(device, &command)
+    execute(device, &SvcDestroyCmd::of(svc_id))
 }
 
 /// Allocates an LNI, in either form of the command.
@@ -62,13 +60,10 @@ pub fn destroy(device: &CharDev, svc_id: u32) -> Result<(), CommandError> {
 ///
 /// The driver's.
 pub fn open_lni(device: &CharDev, svc_id: u32) -> Result<u32, CommandError> {
-    let mut command = LniAllocCmdV1::new();
-    command.svc_id = svc_id;
+    let command = LniAllocCmdV1::of(svc_id);
     match execute(device, &command) {
         Err(error) if error.errno() == Errno::EINVAL => {
-            let mut command = LniAllocCmd::new();
-            command.svc_id = svc_id;
-            Ok(execute(device, &command)?.lni)
+            Ok(execute(device, &LniAllocCmd::of(svc_id))?.lni)
         }
         other => Ok(other?.lni),
     }
@@ -80,9 +75,7 @@ pub fn open_lni(device: &CharDev, svc_id: u32) -> Result<u32, CommandError> {
 ///
 /// The driver's.
 pub fn close_lni(device: &CharDev, lni: u32) -> Result<(), CommandError> {
-    let mut command = LniFreeCmd::new();
-    command.lni = lni;
-    execute(device, &command)
+    execute(device, &LniFreeCmd::of(lni))
 }
 
 /// The VNI that the driver has on record for a service.
@@ -91,9 +84,7 @@ pub fn close_lni(device: &CharDev, lni: u32) -> Result<(), CommandError> {
 ///
 /// The driver's.
 pub fn vni_of(device: &CharDev, svc_id: u32) -> Result<u16, CommandError> {
-    let mut command = SvcGetCmd::new();
-    command.svc_id = svc_id;
-    Ok(execute(device, &command)?.vnis[0])
+    Ok(execute(device, &SvcGetCmd::of(svc_id))?.vnis[0])
 }
 
 /// How many services there are.
@@ -172,8 +163,7 @@ fn rounds(device: &CharDev, vni: u16, commands: u32) -> Result<(), Problem> {
         let svc_id = run("allocate", allocate(device, vni, None))?;
         expect("VNI", run("get", vni_of(device, svc_id))?, vni)?;
         let lni = run("LNI", open_lni(device, svc_id))?;
-        let mut usage = SvcRsrcGetCmd::new();
-        usage.svc_id = svc_id;
+        let usage = SvcRsrcGetCmd::of(svc_id);
         let usage = run("usage", execute(device, &usage))?;
         expect("TXQs in use", usage.in_use[RSRC_TXQ], 0)?;
         let info = run("info", execute(device, &DevInfoGetCmd::new()))?;

@@ -97,20 +97,14 @@ pub(crate) fn only(mut desc: SvcDesc, uid: u32) -> SvcDesc {
 }
 
 pub(crate) fn alloc(transport: &InProcess, desc: SvcDesc) -> Result<u32, Errno> {
-    let mut command = SvcAllocCmd::new();
-    command.svc_desc = desc;
-    send(transport, &command).map(|response| response.svc_id)
+    send(transport, &SvcAllocCmd::of(desc)).map(|response| response.svc_id)
 }
 
 pub(crate) fn lni(transport: &InProcess, svc: u32) -> Result<u32, Errno> {
     if transport.client().nic().config().release == DriverRelease::Main {
-        let mut command = LniAllocCmd::new();
-        command.svc_id = svc;
-        send(transport, &command).map(|response| response.lni)
+        send(transport, &LniAllocCmd::of(svc)).map(|response| response.lni)
     } else {
-        let mut command = LniAllocCmdV1::new();
-        command.svc_id = svc;
-        send(transport, &command).map(|response| response.lni)
+        send(transport, &LniAllocCmdV1::of(svc)).map(|response| response.lni)
     }
 }
 
@@ -128,11 +122,7 @@ pub(crate) fn domain(
     vni: u32,
     pid: u32,
 ) -> Result<DomainAllocResp, Errno> {
-    let mut command = DomainAllocCmd::new();
-    command.lni = lni;
-    command.vni = vni;
-    command.pid = pid;
-    send(transport, &command)
+    send(transport, &DomainAllocCmd::of(lni, vni, pid))
 }
 
 /// A memory descriptor of 16 pages at 1 MiB.

@@ -144,8 +144,7 @@ impl Machine {
         });
         assert_eq!(usage, expected.collect::<Vec<_>>());
         for (svc_id, service) in &reference.services {
-            let mut command = SvcGetLprCmd::new();
-            command.svc_id = *svc_id;
+            let command = SvcGetLprCmd::of(*svc_id);
             let user = Credentials::user(9, 9);
             let (result, buffers) = write(&self.observer, &user, command.as_bytes());
             let expected = service.lnis_per_rgid.as_bytes();

@@ -83,9 +83,7 @@ impl StateMachineTest for Machine {
         machine.nic.tick();
         for svc_id in reference.services.keys() {
             let command = if *svc_id == DEFAULT_SERVICE {
-                let mut disable = SvcEnableCmd::new();
-                disable.svc_id = *svc_id;
-                Command::SvcEnable(disable)
+                Command::SvcEnable(SvcEnableCmd::of(*svc_id, 0))
             } else {
                 Command::SvcDestroy(SvcDestroyCmd::of(*svc_id))
             };
