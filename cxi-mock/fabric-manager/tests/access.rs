@@ -4,15 +4,15 @@ mod support;
 
 use std::time::Duration;
 
-use cxi_fabric_manager::{Config, Forget, MockFabricManager};
-use support::{BASIC, reserve, send, tree};
+use cxi_fabric_manager::{Forget, MockFabricManager};
+use support::{BASIC, configured, make_tree, reserve, send};
 
 #[test]
 fn w8_a_gateway_has_a_prefix_and_speaks_html() {
-    let mut config = Config::default();
-    "/apis/fabric-manager/".clone_into(&mut config.prefix);
-    config.access.gateway = true;
-    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = configured(|config| {
+        "/apis/fabric-manager/".clone_into(&mut config.prefix);
+        config.access.gateway = true;
+    });
     let base = format!("http://{}/apis/fabric-manager", manager.address());
     assert_eq!(manager.url(), base);
     assert_eq!(
@@ -32,18 +32,15 @@ fn w8_a_gateway_has_a_prefix_and_speaks_html() {
     assert_eq!(made.status, 200);
     let links = send(&manager, BASIC, path, "").json()["documentLinks"].clone();
     assert_eq!(links, serde_json::json!(["/fabric/collectives/jobs/a-1"]));
-    assert_eq!(
-        send(&manager, BASIC, "GET /fabric/collectives/jobs/", "").status,
-        404
-    );
+    assert_eq!(send(&manager, BASIC, "GET jobs/", "").status, 404);
 }
 
 #[test]
 fn w9_tokens_end_by_time_by_number_and_by_order() {
-    let mut config = Config::default();
-    config.access.client_secret = "a&b=%c".to_owned();
-    config.access.token_requests = Some(2);
-    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = configured(|config| {
+        config.access.client_secret = "a&b=%c".to_owned();
+        config.access.token_requests = Some(2);
+    });
     let token = |secret: &str| {
         let form = format!(
             "grant_type=client_credentials&client_id=wlm&client_secret={secret}&scope=openid"
@@ -58,11 +55,11 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
     // As Slurm sends it, and as a form is to be sent.
     for secret in ["a&b=%c", "a%26b%3D%25c"] {
         let bearer = format!("Bearer {}", token(secret).text("access_token"));
-        let list = || send(&manager, &bearer, "GET /fabric/collectives/jobs/", "").status;
+        let list = || send(&manager, &bearer, "GET jobs/", "").status;
         assert_eq!([list(), list(), list()], [200, 200, 401]);
     }
     let bearer = || format!("Bearer {}", token("a&b=%c").text("access_token"));
-    let list = |bearer: &str| send(&manager, bearer, "GET /fabric/collectives/jobs/", "").status;
+    let list = |bearer: &str| send(&manager, bearer, "GET jobs/", "").status;
     let late = bearer();
     manager.advance(Duration::from_secs(300));
     assert_eq!(list(&late), 401);
@@ -82,27 +79,14 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
 fn a_restart_forgets_what_it_is_told_to() {
     let manager = MockFabricManager::start().unwrap();
     let before = reserve(&manager, "a-1", 1);
-    let multicasts = "POST /fabric/collectives/multicasts";
     assert_eq!(
-        send(
-            &manager,
-            &before,
-            multicasts,
-            &tree("a-1", "0", r#""0:00:01""#)
-        )
-        .status,
+        make_tree(&manager, &before, "a-1", "0", r#""0:00:01""#).status,
         200
     );
     manager.restart(Forget::Nothing);
-    assert_eq!(
-        send(&manager, &before, "GET /fabric/collectives/jobs/a-1", "").status,
-        200
-    );
+    assert_eq!(send(&manager, &before, "GET jobs/a-1", "").status, 200);
     manager.restart(Forget::Tokens);
-    assert_eq!(
-        send(&manager, &before, "GET /fabric/collectives/jobs/a-1", "").status,
-        401
-    );
+    assert_eq!(send(&manager, &before, "GET jobs/a-1", "").status, 401);
     assert_eq!(manager.state().roots.len(), 1);
     manager.restart(Forget::Everything);
     manager.assert_quiet();

@@ -8,13 +8,10 @@ use std::time::{Duration, Instant};
 use cxi_fabric_manager::api::Body;
 use cxi_fabric_manager::{Config, Delivery, Effect, Endpoint, Fault, MockFabricManager};
 use serde_json::json;
-use support::{Answer, BASIC, exchange, request, reserve, send, tree};
-
-const LIST: &str = "GET /fabric/collectives/jobs/";
-const MULTICASTS: &str = "POST /fabric/collectives/multicasts";
+use support::{Answer, BASIC, configured, exchange, make_tree, request, reserve, send, tree};
 
 fn list(manager: &MockFabricManager) -> std::io::Result<String> {
-    exchange(manager.address(), &request(BASIC, LIST, ""))
+    exchange(manager.address(), &request(BASIC, "GET jobs/", ""))
 }
 
 #[test]
@@ -54,7 +51,7 @@ fn silence_lasts_until_the_client_gives_up() {
         stream
             .set_read_timeout(Some(Duration::from_millis(200)))
             .unwrap();
-        stream.write_all(&request(BASIC, LIST, "")).unwrap();
+        stream.write_all(&request(BASIC, "GET jobs/", "")).unwrap();
         let mut text = Vec::new();
         let error = stream.read_to_end(&mut text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::WouldBlock);
@@ -79,7 +76,7 @@ fn no_server_listens_for_a_while() {
 #[test]
 fn faults_are_counted() {
     let manager = MockFabricManager::start().unwrap();
-    let status = || send(&manager, BASIC, LIST, "").status;
+    let status = || send(&manager, BASIC, "GET jobs/", "").status;
     let mut later = Fault::status(503).on(Endpoint::ListJobs).times(2);
     later.after = 1;
     manager.inject(later);
@@ -92,7 +89,7 @@ fn faults_are_counted() {
         send(
             &manager,
             BASIC,
-            "POST /fabric/collectives/jobs",
+            "POST jobs",
             r#"{"jobID":"a-1","mcastLimit":1}"#,
         )
     };
@@ -113,7 +110,7 @@ fn answers_can_be_others() {
     let manager = MockFabricManager::start().unwrap();
     let once = |fault: Fault| {
         manager.inject(fault.times(1));
-        send(&manager, BASIC, LIST, "")
+        send(&manager, BASIC, "GET jobs/", "")
     };
     for status in [202, 400, 401, 403, 409, 500, 503] {
         assert_eq!(once(Fault::status(status)).status, status);
@@ -157,8 +154,14 @@ fn trees_can_have_impossible_roots_and_ids() {
     let mut once = |effect: Effect| {
         manager.inject(Fault::new(effect).on(Endpoint::CreateTree).times(1));
         nic += 1;
-        let body = tree("a-1", "0", &format!(r#""1:44:{nic:02X}""#));
-        send(&manager, &session, MULTICASTS, &body).json()
+        make_tree(
+            &manager,
+            &session,
+            "a-1",
+            "0",
+            &format!(r#""1:44:{nic:02X}""#),
+        )
+        .json()
     };
     assert_eq!(once(Effect::ThreeOctetRoot)["hwRoot"], "1:44:01");
     assert_eq!(once(Effect::LocalRoot)["hwRoot"], "02:00:00:01:44:02");
@@ -186,7 +189,7 @@ fn trees_can_have_impossible_roots_and_ids() {
 fn deletions_can_lie() {
     let manager = MockFabricManager::start().unwrap();
     reserve(&manager, "a-1", 1);
-    let delete = || send(&manager, BASIC, "DELETE /fabric/collectives/jobs/a-1", "").status;
+    let delete = || send(&manager, BASIC, "DELETE jobs/a-1", "").status;
     manager.inject(Fault::status(200).on(Endpoint::DeleteJob).times(1));
     assert_eq!((delete(), manager.state().is_quiet()), (200, false));
     manager.inject(
@@ -204,25 +207,17 @@ fn deletions_can_lie() {
 /// Trees that take their time answer 409 until they are there, or gone.
 #[test]
 fn trees_take_their_time() {
-    let mut config = Config::default();
-    config.settings.creation_ms = 1000;
-    config.settings.deletion_ms = 1000;
-    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = configured(|config| {
+        config.settings.creation_ms = 1000;
+        config.settings.deletion_ms = 1000;
+    });
     let session = reserve(&manager, "a-1", 1);
     let body = tree("a-1", "0", r#""0:00:01""#);
-    let make = || send(&manager, &session, MULTICASTS, &body).status;
+    let make = || send(&manager, &session, "POST multicasts", &body).status;
     assert_eq!([make(), make()], [409, 409]);
     manager.advance(Duration::from_secs(1));
     assert_eq!(make(), 200);
-    let delete = || {
-        send(
-            &manager,
-            &session,
-            "DELETE /fabric/collectives/multicasts/1",
-            "",
-        )
-        .status
-    };
+    let delete = || send(&manager, &session, "DELETE multicasts/1", "").status;
     assert_eq!([delete(), delete()], [409, 409]);
     manager.advance(Duration::from_secs(1));
     assert_eq!([delete(), delete()], [200, 404]);
@@ -251,11 +246,11 @@ fn the_control_port_does_the_same() {
         "POST /faults",
         r#"{"on":"jobs.list","times":1,"effect":{"answer":{"status":503,"body":"html"}}}"#,
     );
-    assert_eq!(send(&manager, BASIC, LIST, "").status, 503);
+    assert_eq!(send(&manager, BASIC, "GET jobs/", "").status, 503);
     done("POST /faults", r#"{"effect":{"delivery":{"cut":1}}}"#);
     done("POST /faults", r#"{"effect":"page_of_bytes"}"#);
     done("DELETE /faults", "");
-    assert_eq!(send(&manager, BASIC, LIST, "").status, 200);
+    assert_eq!(send(&manager, BASIC, "GET jobs/", "").status, 200);
     assert_eq!(
         order("GET /journal", "").json().as_array().unwrap().len(),
         3

@@ -8,8 +8,6 @@ use std::net::TcpStream;
 use cxi_fabric_manager::MockFabricManager;
 use support::{Answer, BASIC, exchange, send};
 
-const JOBS: &str = "/fabric/collectives/jobs";
-
 #[test]
 fn slow_clients_do_not_shut_out_others() {
     let manager = MockFabricManager::start().unwrap();
@@ -20,7 +18,7 @@ fn slow_clients_do_not_shut_out_others() {
             stream
         })
         .collect();
-    let list = send(&manager, BASIC, &format!("GET {JOBS}/"), "");
+    let list = send(&manager, BASIC, "GET jobs/", "");
     assert_eq!(list.status, 200);
     drop(slow);
 }
@@ -30,8 +28,9 @@ fn a_long_body_takes_a_token_or_a_password() {
     let manager = MockFabricManager::start().unwrap();
     // The body never comes: only its announcement is judged.
     let announce = |authorization: &str, length: u32| {
-        let head =
-            format!("POST {JOBS} HTTP/1.1\r\n{authorization}Content-Length: {length}\r\n\r\n");
+        let head = format!(
+            "POST /fabric/collectives/jobs HTTP/1.1\r\n{authorization}Content-Length: {length}\r\n\r\n"
+        );
         exchange(manager.address(), head.as_bytes())
     };
     for unknown in ["", "Authorization: Bearer nobody\r\n"] {
@@ -43,10 +42,7 @@ fn a_long_body_takes_a_token_or_a_password() {
         r#"{{"jobID":"a-1","mcastLimit":1,"x":"{}"}}"#,
         "x".repeat(1 << 20)
     );
-    assert_eq!(
-        send(&manager, BASIC, &format!("POST {JOBS}"), &long).status,
-        200
-    );
+    assert_eq!(send(&manager, BASIC, "POST jobs", &long).status, 200);
     let answer = Answer::of(&announce(&format!("Authorization: {BASIC}\r\n"), 1 << 25).unwrap());
     assert!(
         answer

@@ -5,10 +5,8 @@ mod support;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use cxi_fabric_manager::{Config, Forget, MockFabricManager, TreeChange};
-use support::{reserve, send, tree};
-
-const TREES: &str = "POST /fabric/collectives/multicasts";
+use cxi_fabric_manager::{Forget, MockFabricManager, TreeChange};
+use support::{configured, make_tree, reserve, send};
 
 /// A fabric manager, and what its switches were programmed with since the last look.
 struct Site {
@@ -17,8 +15,7 @@ struct Site {
 }
 
 impl Site {
-    fn new(config: Config) -> Self {
-        let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
+    fn new(manager: MockFabricManager) -> Self {
         let seen = Arc::<Mutex<Vec<String>>>::default();
         let log = Arc::clone(&seen);
         manager.program(move |change| {
@@ -47,9 +44,9 @@ impl Site {
 
 #[test]
 fn switches_have_the_trees_whose_requests_were_answered() {
-    let site = Site::new(Config::default());
+    let site = Site::new(MockFabricManager::start().unwrap());
     let token = reserve(&site.manager, "a-1", 4);
-    let make = |step, nics| send(&site.manager, &token, TREES, &tree("a-1", step, nics)).status;
+    let make = |step, nics| make_tree(&site.manager, &token, "a-1", step, nics).status;
     assert_eq!(make("0", r#""1:44:33","1:44:34""#), 200);
     assert_eq!(site.seen(), ["1: [14433, 14434] from 14433"]);
     assert_eq!(make("1", r#""1:44:33","1:44:34""#), 200);
@@ -57,7 +54,7 @@ fn switches_have_the_trees_whose_requests_were_answered() {
     assert_eq!(make("1", r#""1:44:33","1:44:34""#), 507);
     assert_eq!(site.seen(), [""; 0]);
 
-    let delete = "DELETE /fabric/collectives/multicasts/1";
+    let delete = "DELETE multicasts/1";
     assert_eq!(send(&site.manager, &token, delete, "").status, 200);
     assert_eq!(site.seen(), ["1: none"]);
     assert_eq!(send(&site.manager, &token, delete, "").status, 404);
@@ -66,8 +63,13 @@ fn switches_have_the_trees_whose_requests_were_answered() {
     assert!(site.manager.release("a-1").is_err());
 
     let token = site.manager.reserve("a-2", 1).unwrap();
-    let body = tree("a-2", "0", r#""0:00:01""#);
-    let answer = send(&site.manager, &format!("Bearer {token}"), TREES, &body);
+    let answer = make_tree(
+        &site.manager,
+        &format!("Bearer {token}"),
+        "a-2",
+        "0",
+        r#""0:00:01""#,
+    );
     assert_eq!(answer.status, 200);
     assert_eq!(site.seen(), ["1: [1] from 1"]);
     site.manager.restart(Forget::Everything);
@@ -77,26 +79,18 @@ fn switches_have_the_trees_whose_requests_were_answered() {
 /// While a tree is being made or deleted, nobody may use it.
 #[test]
 fn trees_that_take_their_time_are_in_switches_meanwhile_not() {
-    let mut config = Config::default();
-    (config.settings.creation_ms, config.settings.deletion_ms) = (1000, 1000);
-    let site = Site::new(config);
+    let site = Site::new(configured(|config| {
+        (config.settings.creation_ms, config.settings.deletion_ms) = (1000, 1000);
+    }));
     let token = reserve(&site.manager, "a-1", 1);
-    let make = || {
-        send(
-            &site.manager,
-            &token,
-            TREES,
-            &tree("a-1", "0", r#""0:00:01""#),
-        )
-        .status
-    };
+    let make = || make_tree(&site.manager, &token, "a-1", "0", r#""0:00:01""#).status;
     assert_eq!((make(), site.seen()), (409, vec![]));
     site.manager.advance(Duration::from_secs(1));
     assert_eq!(
         (make(), site.seen()),
         (200, vec!["1: [1] from 1".to_owned()])
     );
-    let delete = "DELETE /fabric/collectives/multicasts/1";
+    let delete = "DELETE multicasts/1";
     assert_eq!(send(&site.manager, &token, delete, "").status, 409);
     assert_eq!(site.seen(), ["1: none"]);
 }

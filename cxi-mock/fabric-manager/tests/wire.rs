@@ -22,8 +22,8 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use cxi_fabric_manager::{Config, MockFabricManager};
-use support::{Answer, BASIC, exchange, reserve, send, tree};
+use cxi_fabric_manager::MockFabricManager;
+use support::{Answer, BASIC, configured, exchange, make_tree, reserve, send, tree};
 
 /// Slurm's requests for one job, in the order of the job's life.
 #[test]
@@ -101,12 +101,7 @@ fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
     }
 
     let session = format!("Bearer {session}");
-    send(
-        &manager,
-        &session,
-        "POST /fabric/collectives/multicasts",
-        &tree("alpha-17", "0", r#""1:44:33""#),
-    );
+    make_tree(&manager, &session, "alpha-17", "0", r#""1:44:33""#);
     assert_eq!(manager.state().jobs["alpha-17"].steps["0"], [1]);
     let ended = plain(
         &format!("PATCH {jobs}/alpha-17"),
@@ -156,12 +151,7 @@ fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
     assert_eq!(made.json()["mcastID"].as_u64(), Some(1));
     assert_eq!(made.text("hwRoot"), "00:00:00:01:44:33");
     // A NIC is the root of one tree.
-    let second = send(
-        &manager,
-        &session,
-        "POST /fabric/collectives/multicasts",
-        &body,
-    );
+    let second = send(&manager, &session, "POST multicasts", &body);
     assert_eq!(second.text("hwRoot"), "00:00:00:00:00:01");
 
     let bytes = format!(
@@ -182,20 +172,10 @@ fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
 /// The digits in front of the first colon are what libfabric tells a user by.
 #[test]
 fn what_is_short_has_a_number() {
-    let mut config = Config::default();
-    config.settings.addresses = (7, 8);
-    let manager = MockFabricManager::bind(config, "127.0.0.1:0").unwrap();
+    let manager = configured(|config| config.settings.addresses = (7, 8));
     let small = reserve(&manager, "a-1", 1);
     let large = reserve(&manager, "a-2", 9);
-    let make = |session: &str, job: &str, nics: &str| {
-        let body = tree(job, "0", nics);
-        send(
-            &manager,
-            session,
-            "POST /fabric/collectives/multicasts",
-            &body,
-        )
-    };
+    let make = |session: &str, job: &str, nics: &str| make_tree(&manager, session, job, "0", nics);
     let code = |answer: &Answer| (answer.status, answer.text("message")[..3].to_owned());
     assert_eq!(
         make(&small, "a-1", r#""0:00:01""#).json()["mcastID"].as_u64(),
@@ -222,7 +202,6 @@ fn requests_are_refused_for_the_first_reason() {
     let manager = MockFabricManager::start().unwrap();
     let own = reserve(&manager, "a-1", 1);
     let other = reserve(&manager, "a-2", 1);
-    let multicasts = "POST /fabric/collectives/multicasts";
     let good = tree("a-1", "0", r#""0:00:01""#);
     let status = |who: &str, line: &str, body: &str| send(&manager, who, line, body).status;
     for (wrong, what) in [
@@ -243,51 +222,38 @@ fn requests_are_refused_for_the_first_reason() {
             "missing field `jobStepID`",
         ),
     ] {
-        let answer = send(&manager, "Bearer nobody", multicasts, wrong);
+        let answer = send(&manager, "Bearer nobody", "POST multicasts", wrong);
         assert_eq!(answer.status, 400, "{wrong}");
         assert!(answer.text("message").contains(what), "{}", answer.body);
     }
-    assert_eq!(status("Bearer nobody", multicasts, &good), 401);
-    assert_eq!(status(&other, multicasts, &good), 401);
+    assert_eq!(status("Bearer nobody", "POST multicasts", &good), 401);
+    assert_eq!(status(&other, "POST multicasts", &good), 401);
     assert_eq!(
-        status(BASIC, multicasts, &tree("a-9", "0", r#""0:00:01""#)),
+        status(BASIC, "POST multicasts", &tree("a-9", "0", r#""0:00:01""#)),
         404
     );
-    assert_eq!(status(&own, multicasts, &good), 200);
-    assert_eq!(
-        status(&other, "DELETE /fabric/collectives/multicasts/1", ""),
-        403
-    );
-    assert_eq!(
-        status(&own, "DELETE /fabric/collectives/multicasts/x", ""),
-        400
-    );
+    assert_eq!(status(&own, "POST multicasts", &good), 200);
+    assert_eq!(status(&other, "DELETE multicasts/1", ""), 403);
+    assert_eq!(status(&own, "DELETE multicasts/x", ""), 400);
     // A session's token reads its job and ends its steps, and nothing else.
-    assert_eq!(status(&own, "GET /fabric/collectives/jobs/a-1", ""), 200);
-    assert_eq!(status(&own, "GET /fabric/collectives/jobs/a-2", ""), 403);
-    assert_eq!(status(&own, "GET /fabric/collectives/jobs/", ""), 403);
-    assert_eq!(status(&own, "DELETE /fabric/collectives/jobs/a-1", ""), 403);
-    let patch = "PATCH /fabric/collectives/jobs/a-1";
+    assert_eq!(status(&own, "GET jobs/a-1", ""), 200);
+    assert_eq!(status(&own, "GET jobs/a-2", ""), 403);
+    assert_eq!(status(&own, "GET jobs/", ""), 403);
+    assert_eq!(status(&own, "DELETE jobs/a-1", ""), 403);
+    let patch = "PATCH jobs/a-1";
     assert_eq!(status(&own, patch, r#"{"jobSteps":{"0":1}}"#), 400);
     assert_eq!(
         status(&own, patch, r#"{"jobSteps":{"0":null,"9":null}}"#),
         200
     );
     assert!(manager.state().roots.is_empty());
-    assert_eq!(
-        status("Basic bm9ib2R5", "GET /fabric/collectives/jobs/", ""),
-        401
-    );
+    assert_eq!(status("Basic bm9ib2R5", "GET jobs/", ""), 401);
     for limit in ["0", "-1", "1.5", "\"4\"", "null"] {
         let body = format!(r#"{{"jobID":"a-3","mcastLimit":{limit}}}"#);
-        assert_eq!(
-            status(BASIC, "POST /fabric/collectives/jobs", &body),
-            400,
-            "{limit}"
-        );
+        assert_eq!(status(BASIC, "POST jobs", &body), 400, "{limit}");
     }
     manager.expect_vnis("a-1", &[77]);
-    let foreign = send(&manager, &own, multicasts, &good);
+    let foreign = send(&manager, &own, "POST multicasts", &good);
     assert_eq!(foreign.text("message"), "VNI 10 does not belong to job a-1");
 }
 
@@ -298,9 +264,7 @@ fn w12_no_answer_is_a_multiple_of_a_page() {
     let lengths: Vec<usize> = (1..=120)
         .map(|job| {
             reserve(&manager, &format!("cluster-of-some-length-{job:08}"), 1);
-            send(&manager, BASIC, "GET /fabric/collectives/jobs/", "")
-                .body
-                .len()
+            send(&manager, BASIC, "GET jobs/", "").body.len()
         })
         .collect();
     assert!(lengths.iter().any(|length| *length > 4096));
@@ -344,35 +308,24 @@ fn w5_every_error_says_why_in_json() {
     let manager = MockFabricManager::start().unwrap();
     let own = reserve(&manager, "a-1", 1);
     let other = reserve(&manager, "a-2", 1);
-    let (jobs, trees) = ("/fabric/collectives/jobs", "/fabric/collectives/multicasts");
     let (first, second) = (
         tree("a-1", "0", r#""0:00:01""#),
         tree("a-1", "0", r#""0:00:02""#),
     );
-    let made = send(&manager, &own, &format!("POST {trees}"), &first);
+    let made = send(&manager, &own, "POST multicasts", &first);
     assert_eq!(made.status, 200);
     for (status, who, line, body) in [
-        (400, BASIC, format!("POST {jobs}"), "{"),
-        (401, "Bearer nobody", format!("GET {jobs}/"), ""),
-        (403, &*other, format!("DELETE {trees}/1"), ""),
-        (404, BASIC, format!("GET {jobs}/a-9"), ""),
-        (
-            404,
-            BASIC,
-            format!("PATCH {jobs}/a-9"),
-            r#"{"jobSteps":{}}"#,
-        ),
-        (404, BASIC, format!("DELETE {jobs}/a-9"), ""),
-        (404, BASIC, "GET /".to_owned(), ""),
-        (
-            409,
-            BASIC,
-            format!("POST {jobs}"),
-            r#"{"jobID":"a-1","mcastLimit":1}"#,
-        ),
-        (507, &*own, format!("POST {trees}"), &*second),
+        (400, BASIC, "POST jobs", "{"),
+        (401, "Bearer nobody", "GET jobs/", ""),
+        (403, &*other, "DELETE multicasts/1", ""),
+        (404, BASIC, "GET jobs/a-9", ""),
+        (404, BASIC, "PATCH jobs/a-9", r#"{"jobSteps":{}}"#),
+        (404, BASIC, "DELETE jobs/a-9", ""),
+        (404, BASIC, "GET /", ""),
+        (409, BASIC, "POST jobs", r#"{"jobID":"a-1","mcastLimit":1}"#),
+        (507, &*own, "POST multicasts", &*second),
     ] {
-        let answer = send(&manager, who, &line, body);
+        let answer = send(&manager, who, line, body);
         assert_eq!(answer.status, status, "{line}");
         let message = answer.text("message");
         assert!(

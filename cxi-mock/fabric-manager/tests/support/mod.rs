@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use cxi_fabric_manager::MockFabricManager;
+use cxi_fabric_manager::{Config, MockFabricManager};
 use serde_json::Value;
 
 pub(crate) const BASIC: &str = "Basic Y3hpOm1vY2stcGFzc3dvcmQ=";
@@ -62,9 +62,15 @@ pub(crate) fn send(
     Answer::of(&exchange(manager.address(), &request(authorization, line, body)).unwrap())
 }
 
+/// A method and a path, which is below `/fabric/collectives/` unless it starts with a slash.
 pub(crate) fn request(authorization: &str, line: &str, body: &str) -> Vec<u8> {
+    let (method, path) = line.split_once(' ').expect("a method and a path");
+    let path = match path.strip_prefix('/') {
+        Some(path) => path.to_owned(),
+        None => format!("fabric/collectives/{path}"),
+    };
     format!(
-        "{line} HTTP/1.1\r\nHost: fm\r\nAuthorization: {authorization}\r\nContent-Length: {}\r\n\r\n{body}",
+        "{method} /{path} HTTP/1.1\r\nHost: fm\r\nAuthorization: {authorization}\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     )
     .into_bytes()
@@ -74,13 +80,32 @@ pub(crate) fn request(authorization: &str, line: &str, body: &str) -> Vec<u8> {
 #[track_caller]
 pub(crate) fn reserve(manager: &MockFabricManager, job: &str, limit: u32) -> String {
     let body = format!(r#"{{"jobID":"{job}","mcastLimit":{limit}}}"#);
-    let answer = send(manager, BASIC, "POST /fabric/collectives/jobs", &body);
+    let answer = send(manager, BASIC, "POST jobs", &body);
     assert_eq!(answer.status, 200, "{}", answer.body);
     format!("Bearer {}", answer.text("sessionToken"))
+}
+
+/// A manager with another configuration than usual.
+pub(crate) fn configured(change: impl FnOnce(&mut Config)) -> MockFabricManager {
+    let mut config = Config::default();
+    change(&mut config);
+    MockFabricManager::bind(config, "127.0.0.1:0").unwrap()
 }
 
 pub(crate) fn tree(job: &str, step: &str, nics: &str) -> String {
     format!(
         r#"{{"macs":[{nics}],"vni":10,"timeout":20000000,"jobID":"{job}","jobStepID":"{step}"}}"#
     )
+}
+
+/// The answer to the request for a tree.
+#[track_caller]
+pub(crate) fn make_tree(
+    manager: &MockFabricManager,
+    session: &str,
+    job: &str,
+    step: &str,
+    nics: &str,
+) -> Answer {
+    send(manager, session, "POST multicasts", &tree(job, step, nics))
 }
