@@ -4,7 +4,6 @@
 mod common;
 
 mod availability;
-mod coverage;
 mod discovery;
 mod driver;
 mod values;

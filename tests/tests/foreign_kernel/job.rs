@@ -13,19 +13,12 @@ use cxi_job::{
 use cxi_mock::{Credentials, InProcess, MockNode, NicConfig};
 
 use crate::problems::Problems;
+use crate::refusals::ERRNOS;
 use crate::stage::{block, vni};
 use crate::twist::{Twist, Twisted};
 
 const STRANGE: DeviceId = DeviceId::new(0);
 const GOOD: DeviceId = DeviceId::new(1);
-
-const ERRNOS: [Errno; 5] = [
-    Errno::EINVAL,
-    Errno::EOPNOTSUPP,
-    Errno::ENOTTY,
-    Errno::ENOSYS,
-    Errno::from_raw(4242),
-];
 
 type FaultyFile = Faulty<Arc<Twisted<InProcess>>>;
 

@@ -7,7 +7,7 @@ use crate::problems::Problems;
 use crate::stage::{Plan, each_call, run};
 
 /// How kernels refuse what they do not know, and an unknown error.
-const ERRNOS: [Errno; 5] = [
+pub(crate) const ERRNOS: [Errno; 5] = [
     Errno::EINVAL,
     Errno::EOPNOTSUPP,
     Errno::ENOTTY,
