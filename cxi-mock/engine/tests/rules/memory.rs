@@ -1,7 +1,7 @@
 //! 15: memory.
 
 use cxi_engine::{Effect, EntryPool, PortalOptions};
-use cxi_hw::{DmaFlags, FullDma, ReturnCode, TargetFlags};
+use cxi_hw::{DmaFlags, ReturnCode, TargetFlags};
 
 use crate::rig::*;
 
@@ -20,11 +20,6 @@ fn rig() -> Rig {
     let flags = TargetFlags::OP_PUT | TargetFlags::OP_GET | TargetFlags::EVENT_COMM_DISABLE;
     rig.link(&entry(1, 0, (1 << 56) - 1).with_flags(flags));
     rig
-}
-
-fn code(rig: &mut Rig, command: &FullDma) -> ReturnCode {
-    rig.put(command);
-    rig.event(EQ).code()
 }
 
 #[test]
@@ -59,7 +54,7 @@ fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
         // Nothing needs nothing.
         (put(0).with_local_addr(5).with_offset(5), ReturnCode::OK),
     ] {
-        assert_eq!(code(&mut rig, &command), expected, "{command:x?}");
+        assert_eq!(rig.outcome(&command), expected, "{command:x?}");
     }
 }
 
@@ -67,13 +62,13 @@ fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
 fn rule_15_1_other_contexts_are_out_of_reach() {
     let mut rig = rig();
     let lac = put(8).with_lac(LAC + 1).with_offset(BUFFER);
-    assert_eq!(code(&mut rig, &lac), ReturnCode::NO_TRANSLATION);
+    assert_eq!(rig.outcome(&lac), ReturnCode::NO_TRANSLATION);
     // Another group's memory at the same addresses is another group's.
     rig.rgid = RGID + 1;
     rig.region_with(9, 0x9000_0000, 4096, true, true);
     rig.rgid = RGID;
     let other = put(8).with_local_addr(0x9000_0000).with_offset(BUFFER);
-    assert_eq!(code(&mut rig, &other), ReturnCode::NO_TRANSLATION);
+    assert_eq!(rig.outcome(&other), ReturnCode::NO_TRANSLATION);
 }
 
 #[test]
@@ -81,12 +76,12 @@ fn rule_15_1_regions_may_overlap() {
     let mut rig = rig();
     rig.region_with(10, READ_ONLY, 8192, true, true);
     assert_eq!(
-        code(&mut rig, &put(200).with_offset(READ_ONLY + 4000)),
+        rig.outcome(&put(200).with_offset(READ_ONLY + 4000)),
         ReturnCode::OK
     );
     rig.engine.remove_region(10);
     let again = put(200).with_offset(READ_ONLY + 4000);
-    assert_eq!(code(&mut rig, &again), ReturnCode::PAGE_PERM_ERROR);
+    assert_eq!(rig.outcome(&again), ReturnCode::PAGE_PERM_ERROR);
 }
 
 #[test]
@@ -94,13 +89,13 @@ fn rule_15_4_memory_that_is_gone_is_an_error() {
     let mut rig = rig();
     rig.memory.unmap(BUFFER);
     assert_eq!(
-        code(&mut rig, &put(8).with_offset(WRITE_ONLY)),
+        rig.outcome(&put(8).with_offset(WRITE_ONLY)),
         ReturnCode::NO_TRANSLATION
     );
     let long = put(4096).with_offset(WRITE_ONLY);
-    assert_eq!(code(&mut rig, &long), ReturnCode::SRC_ERROR);
+    assert_eq!(rig.outcome(&long), ReturnCode::SRC_ERROR);
     let get = get(4096).with_local_addr(BOTH).with_offset(BUFFER);
-    assert_eq!(code(&mut rig, &get), ReturnCode::NO_TRANSLATION);
+    assert_eq!(rig.outcome(&get), ReturnCode::NO_TRANSLATION);
 }
 
 /// An event ring that is gone is a hint for people, and nothing else.
