@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use node::{Directory, SERVER, is_root, skip};
+use node::{Directory, SERVER, errors, is_root, skip};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
@@ -112,7 +112,7 @@ impl Block {
         if output.status.success() {
             return Ok(());
         }
-        let said = String::from_utf8_lossy(&output.stderr);
+        let said = errors(&output);
         Err(format!("{}: {}\n{said}", self.at, output.status))
     }
 }

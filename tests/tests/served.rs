@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use cxi_ioctl::DriverRelease;
-use node::{CLIENT, DEVICE, Directory, Served, printed, run, skip};
+use node::{CLIENT, DEVICE, Directory, Served, errors, printed, run, skip};
 
 #[test]
 fn a_c_program() {
@@ -22,7 +22,7 @@ fn a_c_program() {
         match compiled {
             Err(error) => return skip(&format!("there is no C compiler cc: {error}")),
             Ok(output) if !output.status.success() && link.is_some() => {
-                let why = String::from_utf8_lossy(&output.stderr).into_owned();
+                let why = errors(&output);
                 skip(&format!("cc does not link statically: {why}"));
                 continue;
             }

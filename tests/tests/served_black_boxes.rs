@@ -8,7 +8,7 @@ mod node;
 use std::path::{Path, PathBuf};
 use std::process::Output;
 
-use node::{Run, Served, skip};
+use node::{Run, Served, errors, skip};
 
 /// Two NICs with the driver that the newest libcxi is for, the default service for all users, and
 /// the QoS profile that HPE's tests load.
@@ -110,7 +110,7 @@ fn tests_of_libcxi_pass() {
         .arg(directory.join("libcxi_test"))
         .args(["-j1", "--filter", SUITES])
         .run();
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let said = errors(&output);
     assert!(said.contains("Tested: "), "{said}");
     assert!(!said.contains("Tested: 0"), "{said}");
     judge([("libcxi_test".to_owned(), output)]);

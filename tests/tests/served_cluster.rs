@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use cxi_tests::traffic::EXCHANGING;
 use node::{
-    CLIENT, DEVICE, Directory, Run, Served, eventually, kill, printed, refused, server,
-    with_argument,
+    CLIENT, DEVICE, Directory, OPEN, Run, Served, eventually, kill, printed, refused, server,
+    sorted, with_argument,
 };
 
 /// Runs a program on every node of a cluster that exists as long.
@@ -22,13 +22,6 @@ fn run(options: &[&str], program: &[&str]) -> Output {
         .args(["run", "--"])
         .args(program)
         .run()
-}
-
-/// The lines of an output in order: nodes print when they please.
-fn sorted(output: &Output) -> Vec<String> {
-    let mut lines: Vec<_> = printed(output).lines().map(str::to_owned).collect();
-    lines.sort();
-    lines
 }
 
 #[test]
@@ -285,8 +278,7 @@ fn what_nodes_send_each_other_stops_at_a_partition() {
     need_node!(node::windows());
     let directory = Directory::new();
     let capture = directory.join("capture");
-    let open = ["--set", "disable_default_svc=0"];
-    let options = ["--nodes", "2", "--capture", &capture, open[0], open[1]];
+    let options = ["--nodes", "2", "--capture", &capture, OPEN[0], OPEN[1]];
     let mut cluster = Served::cluster(&options);
     let nid = |node| printed(&cluster.on(node, &[CLIENT, "nid", "cxi0"]));
     let [one, two] = ["n1", "n2"].map(nid);

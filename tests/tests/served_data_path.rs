@@ -3,29 +3,13 @@
 
 mod node;
 
-use std::process::Stdio;
-
 use cxi_tests::traffic::EXCHANGING;
-use node::{CLIENT, Served, eventually, printed};
-
-/// The default service is for all users.
-const DEFAULT_SERVICE: [&str; 2] = ["--set", "disable_default_svc=0"];
+use node::{CLIENT, OPEN, Run, Served, eventually, printed};
 
 /// A node with two NICs.
 fn node(doorbells: &str) -> Served {
     let options = ["--nics", "2", "--doorbells", doorbells];
-    Served::start(&[&options[..], &DEFAULT_SERVICE].concat())
-}
-
-fn nids(node: &Served) -> [String; 2] {
-    ["cxi0", "cxi1"].map(|device| printed(&node.enter(&[CLIENT, "nid", device])))
-}
-
-/// Nothing but services is left on the first NIC.
-fn is_clean(node: &Served) -> bool {
-    let state = node.state();
-    let counts = state["stats"].as_object().expect("an object");
-    counts.values().all(|count| count == 0)
+    Served::start(&[&options[..], &OPEN].concat())
 }
 
 #[test]
@@ -33,19 +17,17 @@ fn a_put_leaves_one_process_and_arrives_in_another() {
     need_node!(node::windows());
     for doorbells in ["trap", "poll"] {
         let node = node(doorbells);
-        let nids = nids(&node);
+        let nids = node.nids();
         for (device, to, from) in [("cxi0", 0, 0), ("cxi1", 1, 0)] {
             let there = node
                 .command(&[CLIENT, "exchange", device, "4", &nids[from], "3", "100"])
-                .stdout(Stdio::piped())
-                .spawn()
-                .expect("the program runs");
+                .start();
             let here = node.enter(&[CLIENT, "exchange", "cxi0", "3", &nids[to], "4", "100"]);
             assert_eq!(printed(&here), "ok", "{doorbells}");
             let there = there.wait_with_output().expect("the program ends");
             assert_eq!(printed(&there), "ok", "{doorbells}");
         }
-        assert!(is_clean(&node), "{:?}", node.state());
+        assert!(node.is_idle(), "{:?}", node.nics());
     }
 }
 
@@ -55,7 +37,7 @@ fn a_put_leaves_one_process_and_arrives_in_another() {
 fn long_messages_arrive_among_signals() {
     need_node!(node::windows());
     let node = node("trap");
-    let [nid, _] = nids(&node);
+    let [nid, _] = node.nids();
     let script = "$0 exchange cxi0 3 $1 4 400 65536 & one=$!
         $0 exchange cxi0 4 $1 3 400 65536 & other=$!
         while kill -CONT $one $other 2>/dev/null; do
@@ -64,7 +46,7 @@ fn long_messages_arrive_among_signals() {
         wait $one && wait $other";
     let told = printed(&node.enter(&["sh", "-c", script, CLIENT, &nid]));
     assert_eq!(told, "ok\nok");
-    assert!(is_clean(&node), "{:?}", node.state());
+    assert!(node.is_idle(), "{:?}", node.nics());
 }
 
 /// How a process ends, and its exit status.
@@ -98,7 +80,7 @@ fn a_process_that_is_killed_leaves_nothing() {
     need_node!(node::windows());
     for doorbells in ["trap", "poll"] {
         let node = node(doorbells);
-        let [nid, _] = nids(&node);
+        let [nid, _] = node.nids();
         let others = node
             .command(&[
                 "sh",
@@ -106,13 +88,11 @@ fn a_process_that_is_killed_leaves_nothing() {
                 "$0 exchange cxi0 5 $1 6 150 & $0 exchange cxi0 6 $1 5 150; wait",
             ])
             .args([CLIENT, &nid])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program runs");
+            .start();
         end_one_of_two(&node, &nid, "exchange", "512", KILL);
         let others = others.wait_with_output().expect("the program ends");
         assert_eq!(printed(&others), "ok\nok", "{doorbells}");
-        eventually("nothing is left", || is_clean(&node));
+        eventually("nothing is left", || node.is_idle());
     }
 }
 
@@ -122,20 +102,20 @@ fn a_process_that_is_killed_leaves_nothing() {
 fn a_process_with_threads_that_ends_leaves_the_nic_to_others() {
     need_node!(node::windows());
     let node = node("trap");
-    let [nid, _] = nids(&node);
+    let [nid, _] = node.nids();
     for _ in 0..8 {
         for end in [KILL, EXECUTE] {
             end_one_of_two(&node, &nid, "threaded exchange", "65536", end);
         }
     }
-    eventually("nothing is left", || is_clean(&node));
+    eventually("nothing is left", || node.is_idle());
 }
 
 #[test]
 fn a_process_reaches_what_is_exposed_and_no_more() {
     need_node!(node::windows());
     let node = node("trap");
-    let [nid, _] = nids(&node);
+    let [nid, _] = node.nids();
     // The victim holds its buffer until the intruder has ended.
     let script = "mkfifo $2/hold; $0 hold cxi0 4 < $2/hold > $2/said & victim=$!
         exec 3> $2/hold
@@ -155,7 +135,7 @@ fn a_process_reaches_what_is_exposed_and_no_more() {
         cut -d@ -f1 lpe_err_op_violation rmu_ptl_no_ptlte_cntr lpe_net_match_requests_0";
     let counted = printed(&node.enter(&["sh", "-c", script]));
     assert_eq!(counted, "4\n2\n4");
-    assert!(is_clean(&node), "{:?}", node.state());
+    assert!(node.is_idle(), "{:?}", node.nics());
 }
 
 /// Doorbells of target queues are opened and closed while a program stores to them: each store
@@ -167,5 +147,5 @@ fn no_store_is_lost_where_doorbells_open_and_close() {
     let script = "$0 ring cxi0 3 1500 & $0 ring cxi0 4 1500; wait";
     let told = printed(&node.enter(&["sh", "-c", script, CLIENT]));
     assert_eq!(told, "ok\nok");
-    assert!(is_clean(&node), "{:?}", node.state());
+    assert!(node.is_idle(), "{:?}", node.nics());
 }

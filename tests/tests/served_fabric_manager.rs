@@ -10,7 +10,9 @@ use cxi_fabric_manager::model::TreeRequest;
 use cxi_job::StepId;
 use cxi_job::collectives::{Certificate, CollectivesEnv};
 use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Patience, end_inherited_step};
-use node::{CLIENT, Directory, Run, Served, eventually, kill, printed, server};
+use node::{
+    CLIENT, Directory, OPEN, Run, Served, errors, eventually, kill, printed, server, sorted,
+};
 use serde_json::{Value, json};
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -63,14 +65,12 @@ fn a_job_has_a_reservation_as_long_as_it_runs() {
     let show = "echo $FI_CXI_COLL_JOB_ID $FI_CXI_COLL_JOB_STEP_ID $FI_CXI_COLL_MCAST_TOKEN; \
                 echo $FI_CXI_COLL_FABRIC_MGR_URL";
     let output = everywhere(&["sh", "-c", show]).output().unwrap();
-    let text = printed(&output);
-    let mut lines: Vec<_> = text.lines().collect();
-    lines.sort_unstable();
+    let mut lines = sorted(&output);
     lines.dedup();
     let url = cluster.state_of(&[])["fabric_manager"]["multicasts_url"].clone();
-    assert_eq!(lines.len(), 2, "{text}");
+    assert_eq!(lines.len(), 2, "{lines:?}");
     assert_eq!(json!(lines[0]), url);
-    assert!(lines[1].starts_with("mock-1 0 session-"), "{text}");
+    assert!(lines[1].starts_with("mock-1 0 session-"), "{lines:?}");
     assert_eq!(state(&cluster), quiet());
 
     let word = format!("9{}", std::process::id());
@@ -118,7 +118,7 @@ fn a_job_without_a_reservation_runs() {
         let script = "echo $CXI_CLUSTER$FI_CXI_COLL_JOB_ID";
         command.args(["sh", "-c", script]).stdin(Stdio::null());
         let output = command.output().unwrap();
-        (String::from_utf8_lossy(&output.stderr).into_owned(), output)
+        (errors(&output), output)
     };
     let (said, output) = run(r#"{"settings": {"addresses": [1, 8], "overcommits": false}}"#);
     assert_eq!(printed(&output), "mock\nmock");
@@ -135,13 +135,7 @@ fn a_job_without_a_reservation_runs() {
 #[test]
 fn a_tree_adds_up_what_nodes_send() {
     need_node!(node::windows());
-    let options = [
-        "--nodes",
-        "4",
-        "--fabric-manager",
-        "--set",
-        "disable_default_svc=0",
-    ];
+    let options = ["--nodes", "4", "--fabric-manager", OPEN[0], OPEN[1]];
     let cluster = Served::cluster(&options);
     let nodes = ["n1", "n2", "n3", "n4"];
     let addresses = nodes.map(|node| printed(&cluster.on(node, &[CLIENT, "nid", "cxi0"])));

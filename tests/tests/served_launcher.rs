@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::Signal;
 
 use node::{
-    CLIENT, DEVICE, Run, Served, children, eventually, kill, printed, refused, run, server,
+    CLIENT, DEVICE, Run, Served, children, errors, eventually, kill, printed, refused, run, server,
 };
 
 #[test]
@@ -35,7 +35,7 @@ fn the_exit_status_is_passed_on() {
 #[test]
 fn a_mistyped_option_is_not_a_program() {
     let output = run(&["--nic", "2", "--", "true"]);
-    let text = String::from_utf8_lossy(&output.stderr);
+    let text = errors(&output);
     assert_eq!(output.status.code(), Some(2), "{text}");
     assert!(text.contains("unexpected argument '--nic'"), "{text}");
     assert!(text.contains("'--nics'"), "{text}");

@@ -7,7 +7,8 @@ use std::fs;
 use std::process::Output;
 
 use node::{
-    CLIENT, Directory, Run, Served, eventually, kill, printed, refused, server, skip, with_argument,
+    CLIENT, Directory, OPEN, Run, Served, errors, eventually, kill, printed, refused, server, skip,
+    with_argument,
 };
 
 /// Runs a shell script as the launcher.
@@ -17,10 +18,6 @@ fn mpi(options: &[&str], script: &str) -> Output {
         .args(["--", "sh", "-euc", script])
         .env("CLIENT", CLIENT)
         .run()
-}
-
-fn errors(output: &Output) -> String {
-    String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
 #[test]
@@ -80,7 +77,7 @@ fn it_ends_with_what_has_moved() {
     let script = "nid() { ssh $1 $CLIENT nid cxi1; }; one=$(nid n1); two=$(nid n2); \
                   ssh n2 $CLIENT exchange cxi1 4 $one 3 50 & $CLIENT exchange cxi1 3 $two 4 50; wait; \
                   cxi-mock ctl --node n2 kill";
-    let open = ["--set", "disable_default_svc=0", "--nics", "2"];
+    let open = [OPEN[0], OPEN[1], "--nics", "2"];
     let output = mpi(&open, script);
     assert_eq!(printed(&output), "ok\nok");
     let said = errors(&output);
@@ -98,7 +95,7 @@ fn a_graph_shows_who_has_sent_to_whom() {
     let script = "one=$($CLIENT nid cxi0); two=$(ssh n2 $CLIENT nid cxi0); \
                   { ssh n2 $CLIENT exchange cxi0 4 $one 3 50 & $CLIENT exchange cxi0 3 $two 4 50; \
                   wait; } > /dev/null; cxi-mock ctl --node n2 link down; cxi-mock ctl graph";
-    let output = mpi(&["--set", "disable_default_svc=0"], script);
+    let output = mpi(&OPEN, script);
     let graph = printed(&output);
     for line in [
         "n1_cxi0 [label=\"cxi0\\n0x100\"];",

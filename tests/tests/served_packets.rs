@@ -3,11 +3,8 @@
 
 mod node;
 
-use node::{CLIENT, Directory, SERVER, printed, run, script};
+use node::{CLIENT, Directory, OPEN, SERVER, printed, run, script};
 use serde_json::{Value, json};
-
-/// All users may use the default service.
-const OPEN: [&str; 2] = ["--set", "disable_default_svc=0"];
 
 /// Operation, length, list and result of each packet, by what they end with.
 fn ends(packets: &[Value]) -> Vec<Value> {

@@ -4,7 +4,7 @@ mod node;
 
 use std::process::{Command, Output};
 
-use node::{CLIENT, DEVICE, SERVER, printed, run, skip};
+use node::{CLIENT, DEVICE, SERVER, errors, printed, run, skip};
 
 const BECOME: &str = "become an ordinary user, whom all other tests are about here";
 
@@ -41,7 +41,7 @@ fn an_ordinary_user_is_root_inside() {
         return;
     };
     if output.status.code() == Some(77) {
-        return skip(&String::from_utf8_lossy(&output.stderr));
+        return skip(&errors(&output));
     }
     let text = printed(&output);
     assert_eq!(text, "0\n2\n/dev/cxi0\n/dev/cxi1\nok\nENODEV\n0x1590");
@@ -60,7 +60,7 @@ fn an_ordinary_user_has_a_cluster() {
     };
     let text = String::from_utf8_lossy(&output.stdout);
     if text.is_empty() {
-        return skip(&String::from_utf8_lossy(&output.stderr));
+        return skip(&errors(&output));
     }
     assert_eq!(text, "n1 0 1\nn2 0 1\nok\nok\n", "{output:?}");
     let script = format!(
@@ -92,7 +92,7 @@ fn an_ordinary_user_may_stay_one() {
     };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if text.is_empty() {
-        return skip(&String::from_utf8_lossy(&output.stderr));
+        return skip(&errors(&output));
     }
     let refused = "mock-client: allocate: SVC_ALLOC: EPERM";
     let lines: Vec<_> = text.trim().lines().collect();
@@ -106,7 +106,7 @@ fn missing_fuse_is_said() {
         return;
     };
     assert_eq!(output.status.code(), Some(77), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = errors(&output);
     assert!(text.contains("chmod 666 /dev/fuse"), "{text}");
 }
 

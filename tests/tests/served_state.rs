@@ -6,7 +6,9 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::process::Command;
 
-use node::{CLIENT, DEVICE, Directory, Run, SERVER, Served, printed, refused, run, server};
+use node::{
+    CLIENT, DEVICE, Directory, Run, SERVER, Served, errors, printed, refused, run, server, sorted,
+};
 
 #[test]
 fn state_lives_on_in_a_file() {
@@ -157,7 +159,7 @@ fn what_cannot_be_written_is_refused() {
     let first = printed(&allocate("77"));
     fs::rename(&here, &away).expect("it can be moved");
     let output = allocate("78");
-    let text = String::from_utf8_lossy(&output.stderr);
+    let text = errors(&output);
     assert!(!output.status.success() && text.contains("EIO"), "{text}");
     assert_eq!(printed(&node.enter(&[CLIENT, "count", DEVICE])), "2");
     fs::rename(&away, &here).expect("it can be moved back");
@@ -184,7 +186,7 @@ fn a_full_disk_refuses_changes() {
     let mut command = Command::new("unshare");
     let output = command.args(["--mount", "sh", "-c", &script]).output();
     let output = output.expect("unshare runs");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let said = errors(&output);
     assert!(said.contains("No space left on device"), "{said}");
     assert_eq!(printed(&output), "2\n2", "{said}");
 }
@@ -222,11 +224,7 @@ fn services_of_a_cluster_live_on_in_a_file() {
             .args(["run", "--", "sh", "-c", &count]);
         command.run()
     };
-    let output = again(&[]);
-    let text = printed(&output);
-    let mut counts: Vec<_> = text.lines().collect();
-    counts.sort_unstable();
-    assert_eq!(counts, ["1", "1", "2"]);
+    assert_eq!(sorted(&again(&[])), ["1", "1", "2"]);
     refused(
         &again(&["--nodes", "2"]),
         "a cluster of another configuration",

@@ -4,12 +4,12 @@ mod node;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::process::{Output, Stdio};
+use std::process::Output;
 
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 
-use node::{CLIENT, DEVICE, Directory, Run, Served, printed, refused, run, script, server};
+use node::{CLIENT, DEVICE, Directory, Run, Served, errors, printed, refused, run, script, server};
 
 /// What libcxi does to find its devices, in shell.
 const DISCOVER: &str = r#"
@@ -92,7 +92,7 @@ fn attributes_cannot_be_mapped() {
     need_node!(node::windows());
     let node = Served::start(&[]);
     let mut program = node.command(&["sh", "-c", "echo $$; exec sleep 60"]);
-    let mut inside = program.stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut inside = program.start();
     let mut pid = String::new();
     let said = inside.stdout.take().expect("a pipe");
     BufReader::new(said)
@@ -320,5 +320,5 @@ fn bad_configurations_say_what_is_wrong() {
 
 fn error(output: &Output) -> String {
     assert!(!output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stderr).into_owned()
+    errors(output)
 }

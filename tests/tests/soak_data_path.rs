@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{scope, sleep};
 use std::time::{Duration, Instant};
 
-use node::{CLIENT, Random, Served, eventually, printed, server};
+use node::{CLIENT, OPEN, Random, Served, eventually, printed, server};
 
 const PLACES: u32 = 8;
 /// How much more memory the server may have at the end than after a quarter of the time, KiB.
@@ -32,14 +32,13 @@ fn traffic_and_kills_leave_nothing() {
     need_node!(node::windows());
     for doorbells in ["trap", "poll"] {
         let options = ["--nics", "2", "--doorbells", doorbells];
-        let node = Served::start(&[&options[..], &["--set", "disable_default_svc=0"]].concat());
+        let node = Served::start(&[&options[..], &OPEN].concat());
         soak(&node, doorbells);
     }
 }
 
 fn soak(node: &Served, doorbells: &str) {
-    let addresses = ["cxi0", "cxi1"].map(|device| printed(&node.enter(&[CLIENT, "nid", device])));
-    let addresses = addresses.join(",");
+    let addresses = node.nids().join(",");
     let counts = Counts::default();
     let files = open_files(node);
     let (start, length) = (Instant::now(), node::soak_length(8));
@@ -59,14 +58,7 @@ fn soak(node: &Served, doorbells: &str) {
             sleep(length / 100);
         }
     });
-    eventually("nothing is left", || {
-        let nics = node.nics();
-        let clean = |nic: &serde_json::Value| {
-            let counts = nic["state"]["stats"].as_object().expect("an object");
-            counts.values().all(|count| count == 0)
-        };
-        nics.iter().all(clean)
-    });
+    eventually("nothing is left", || node.is_idle());
     eventually("no file is left open", || open_files(node) <= files);
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (ended, killed) = (count(&counts.ended), count(&counts.killed));

@@ -5,7 +5,7 @@ mod node;
 use std::process::Command;
 
 use cxi_tests::counted::{OPERATIONS, Place, Uncounted, count};
-use node::{printed, run, skip};
+use node::{errors, printed, run, skip};
 
 const COUNTED: &str = env!("CARGO_BIN_EXE_counted");
 
@@ -30,7 +30,7 @@ fn on_files() {
 fn on_a_served_node() {
     need_node!();
     let output = run(&["--doorbells", "poll", "--", COUNTED, "node", "cxi0"]);
-    let problem = String::from_utf8_lossy(&output.stderr);
+    let problem = errors(&output);
     for impossible in ["ptrace(2) is not possible", "ENODEV"] {
         if problem.contains(impossible) {
             return skip(&problem);

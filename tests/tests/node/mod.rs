@@ -48,10 +48,23 @@ pub fn root(only: &str) -> bool {
     is_root()
 }
 
+/// What a program said on its standard error.
+pub fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// The lines that programs printed, in order: nodes print when they please.
+#[track_caller]
+pub fn sorted(output: &Output) -> Vec<String> {
+    let mut lines: Vec<_> = printed(output).lines().map(str::to_owned).collect();
+    lines.sort();
+    lines
+}
+
 /// Expects that the server refused something and said why.
 #[track_caller]
 pub fn refused(output: &Output, why: &str) {
-    let text = String::from_utf8_lossy(&output.stderr);
+    let text = errors(output);
     assert_eq!(output.status.code(), Some(125), "{text}");
     assert!(text.contains(why), "{text}");
 }
@@ -81,6 +94,8 @@ pub const SERVER: &str = env!("CARGO_BIN_EXE_mock-server");
 pub const CLIENT: &str = env!("CARGO_BIN_EXE_mock-client");
 /// The first device of a node.
 pub const DEVICE: &str = "/dev/cxi0";
+/// Options by which all users may use the default service.
+pub const OPEN: [&str; 2] = ["--set", "disable_default_svc=0"];
 
 /// Runs a shell script on a node of its own and returns what it printed.
 pub fn script(options: &[&str], script: &str) -> String {
@@ -219,6 +234,19 @@ impl Served {
     /// The accounting of the first NIC's driver.
     pub fn state(&self) -> Value {
         self.nic()["state"].clone()
+    }
+
+    /// The addresses of the first two NICs.
+    pub fn nids(&self) -> [String; 2] {
+        ["cxi0", "cxi1"].map(|device| printed(&self.enter(&[CLIENT, "nid", device])))
+    }
+
+    /// Whether nothing but services is left on any NIC.
+    pub fn is_idle(&self) -> bool {
+        self.nics().iter().all(|nic| {
+            let counts = nic["state"]["stats"].as_object().expect("an object");
+            counts.values().all(|count| count == 0)
+        })
     }
 
     /// A program on the node, not started yet.

@@ -1,7 +1,7 @@
 //! A program that opens devices without end is refused, and does not delay others.
 
 use crate::need_node;
-use crate::node::{self, CLIENT, DEVICE, Served, printed};
+use crate::node::{self, CLIENT, DEVICE, Served, errors, printed};
 
 #[test]
 fn open_files_are_bounded_by_what_the_server_may_have() {
@@ -16,7 +16,7 @@ fn who_opens_without_end_is_refused_and_the_node_goes_on() {
     need_node!();
     let node = Served::after("ulimit -n 64");
     let output = node.enter(&[CLIENT, "open", DEVICE, "100"]);
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let error = errors(&output);
     // A file takes a descriptor of the server for the memory behind its windows, if it has any.
     let bounded = node.nic()["windows"] == "mappable";
     assert_eq!(error.contains("Too many open files"), bounded, "{error}");

@@ -1,7 +1,7 @@
 //! Windows of served devices: whose they are, and how long.
 
 use crate::need_node;
-use crate::node::{self, CLIENT, DEVICE, Served, printed};
+use crate::node::{self, CLIENT, DEVICE, Served, errors, printed};
 
 #[test]
 fn a_file_maps_its_own_windows_only() {
@@ -40,6 +40,6 @@ fn an_inode_that_is_open_is_busy() {
     let again = format!("exec 3<>{DEVICE}; {CLIENT} count {DEVICE}; exec 4<>/proc/self/fd/3");
     let output = node.enter(&["sh", "-c", &again]);
     assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n");
-    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    let error = errors(&output);
     assert!(error.contains("busy"), "{error}");
 }

@@ -14,7 +14,7 @@ use std::fs;
 use std::time::Duration;
 
 use cluster::{CXI, Cluster};
-use node::{eventually, full};
+use node::{errors, eventually, full};
 
 /// Lines of a job's output that say what it was told of Slingshot.
 fn told(output: &str) -> Vec<&str> {
@@ -119,7 +119,7 @@ fn a_job_with_an_unknown_option_is_held_and_says_why() {
     });
     // A user at a terminal gets an error, and these jobs block nothing.
     let other = cluster.run("srun", &["-N1", "--network=fast", "true"]);
-    let told = String::from_utf8_lossy(&other.stderr).into_owned();
+    let told = errors(&other);
     assert!(
         told.contains("PrologSlurmctld failed, job killed"),
         "{told}"
@@ -231,7 +231,7 @@ fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
     // What cannot be requeued ends.
     let told = cluster.run("srun", &[&tles[..], &["true"]].concat());
     assert!(!told.status.success());
-    let told = String::from_utf8_lossy(&told.stderr).into_owned();
+    let told = errors(&told);
     assert!(told.contains(short), "{told}");
     assert!(!cluster.nodes().contains("drain"), "{}", cluster.nodes());
     for job in &jobs {
