@@ -1,6 +1,6 @@
 //! Hardware collectives: the formula, the variables, and what libfabric cannot be given.
 
-use std::ffi::OsString;
+use std::ffi::OsStr;
 use std::process::Command;
 
 use cxi_job::collectives::{
@@ -10,21 +10,33 @@ use cxi_job::collectives::{
 use cxi_job::{JobId, StepId};
 use proptest::prelude::*;
 
+use crate::says;
+
 const URL: &str = "https://fm.example:8443/fabric/collectives/multicasts";
 
+fn named(
+    job: &str,
+    token: &str,
+    url: &str,
+    certificate: Certificate,
+) -> Result<Reservation, CollectivesError> {
+    Reservation::new(JobId::new(job).unwrap(), token, url, certificate)
+}
+
 fn reservation(certificate: Certificate) -> Reservation {
-    let id = JobId::new("cluster-4711").unwrap();
-    Reservation::new(id, "s3cret.t0ken", URL, certificate).unwrap()
+    named("cluster-4711", "s3cret.t0ken", URL, certificate).unwrap()
 }
 
 fn step(name: &str) -> StepId {
     StepId::new(name).unwrap()
 }
 
-fn inherit(vars: &[(&str, &str)]) -> Result<Option<CollectivesEnv>, CollectivesError> {
+fn inherit<V: AsRef<OsStr>>(
+    vars: &[(&str, V)],
+) -> Result<Option<CollectivesEnv>, CollectivesError> {
     let get = |name: &'static str| {
         let var = vars.iter().find(|(key, _)| *key == name);
-        var.map(|(_, value)| OsString::from(value))
+        var.map(|(_, value)| value.as_ref().to_owned())
     };
     CollectivesEnv::inherit(get, step("inner"))
 }
@@ -46,12 +58,8 @@ fn all_seven_variables_are_set() {
         ("FI_CXI_COLL_FABRIC_MGR_URL", URL),
         ("FI_CXI_COLL_FABRIC_MGR_CACERT", "/etc/fm/ca.pem"),
     ];
-    let vars = env.vars();
-    let vars: Vec<(&str, &str)> = vars
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
-    assert_eq!(vars, expected);
+    let expected = expected.map(|(name, value)| (name, value.to_owned()));
+    assert_eq!(env.vars(), expected);
     assert_eq!(CLEAR, expected.map(|(name, _)| name));
     for (certificate, value) in [
         (Certificate::System, "yes"),
@@ -70,42 +78,28 @@ fn the_token_is_not_shown() {
         shown.contains("cluster-4711") && !shown.contains("s3cret"),
         "{shown}"
     );
-    let error = Reservation::new(
-        JobId::new("a").unwrap(),
-        "s3cret\"",
-        URL,
-        Certificate::System,
-    )
-    .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "the session token is not fit for a header: expected printable ASCII without blanks, quotes and backslashes"
+    says(
+        named("a", "s3cret\"", URL, Certificate::System),
+        "the session token is not fit for a header: expected printable ASCII without blanks, quotes and backslashes",
     );
 }
 
 #[test]
 fn what_would_corrupt_a_request_is_refused() {
-    let id = |name: &str| JobId::new(name).unwrap();
     for bad in ["4711'", "4711\"", "47\\11", "47 11", "4711\n", "{4711}"] {
         assert!(
             JobId::new(bad).is_err() && StepId::new(bad).is_err(),
             "{bad}"
         );
     }
-    assert_eq!(
-        Reservation::new(id("ƒab/ƒcd"), "t", URL, Certificate::System)
-            .unwrap_err()
-            .to_string(),
-        "ƒab/ƒcd cannot name a reservation: '/' and '#' would change the path of requests to the fabric manager"
+    says(
+        named("ƒab/ƒcd", "t", URL, Certificate::System),
+        "ƒab/ƒcd cannot name a reservation: '/' and '#' would change the path of requests to the fabric manager",
     );
     for token in ["", "a b", "a\nb", "a\\b", "é"] {
-        assert!(
-            matches!(
-                Reservation::new(id("a"), token, URL, Certificate::System),
-                Err(CollectivesError::Token(_))
-            ),
-            "{token:?}"
-        );
+        let refused = named("a", token, URL, Certificate::System);
+        let of_token = matches!(refused, Err(CollectivesError::Token(_)));
+        assert!(of_token, "{token:?}");
     }
     for url in [
         "",
@@ -116,19 +110,13 @@ fn what_would_corrupt_a_request_is_refused() {
         "https://a b",
         "https://a\"b",
     ] {
-        assert!(
-            matches!(
-                Reservation::new(id("a"), "t", url, Certificate::System),
-                Err(CollectivesError::Url { .. })
-            ),
-            "{url:?}"
-        );
+        let refused = named("a", "t", url, Certificate::System);
+        let of_url = matches!(refused, Err(CollectivesError::Url { .. }));
+        assert!(of_url, "{url:?}");
     }
-    let relative = Certificate::Path("ca.pem".into());
-    let relative = Reservation::new(id("a"), "t", URL, relative);
-    assert_eq!(
-        relative.unwrap_err().to_string(),
-        "certificate path \"ca.pem\": expected an absolute path"
+    says(
+        named("a", "t", URL, Certificate::Path("ca.pem".into())),
+        "certificate path \"ca.pem\": expected an absolute path",
     );
 }
 
@@ -137,21 +125,12 @@ fn a_sub_instance_inherits_all_but_the_step() {
     let outer = CollectivesEnv::new(reservation(Certificate::System), step("outer"))
         .min_nodes(64)
         .addresses_per_job(23);
-    let vars = outer.vars();
-    let vars: Vec<(&str, &str)> = vars
-        .iter()
-        .map(|(name, value)| (*name, value.as_str()))
-        .collect();
-    let inner = inherit(&vars).unwrap().unwrap();
+    let inner = inherit(&outer.vars()).unwrap().unwrap();
     assert_eq!(inner.reservation(), outer.reservation());
     assert_eq!(inner.step().as_str(), "inner");
-    let differ = inner
-        .vars()
-        .into_iter()
-        .zip(outer.vars())
-        .filter(|(a, b)| a != b);
-    assert_eq!(differ.count(), 1);
-    assert_eq!(inherit(&[]), Ok(None));
+    let pairs = inner.vars().into_iter().zip(outer.vars());
+    assert_eq!(pairs.filter(|(a, b)| a != b).count(), 1);
+    assert_eq!(inherit::<&str>(&[]), Ok(None));
     assert_eq!(inherit(&[("FI_CXI_COLL_JOB_STEP_ID", "7")]), Ok(None));
 }
 
@@ -164,14 +143,10 @@ fn a_broken_environment_is_refused_with_the_variable() {
     ];
     let found = inherit(&whole).unwrap().unwrap();
     assert_eq!(*found.reservation().certificate(), Certificate::Unverified);
-    assert_eq!(
-        inherit(&whole[..2]).unwrap_err().to_string(),
-        "FI_CXI_COLL_FABRIC_MGR_URL is not set, but FI_CXI_COLL_JOB_ID is"
-    );
-    assert_eq!(
-        inherit(&whole[1..]).unwrap_err().to_string(),
-        "FI_CXI_COLL_JOB_ID is not set, but FI_CXI_COLL_MCAST_TOKEN is"
-    );
+    let why = "FI_CXI_COLL_FABRIC_MGR_URL is not set, but FI_CXI_COLL_JOB_ID is";
+    says(inherit(&whole[..2]), why);
+    let why = "FI_CXI_COLL_JOB_ID is not set, but FI_CXI_COLL_MCAST_TOKEN is";
+    says(inherit(&whole[1..]), why);
     for (name, value, message) in [
         (
             "FI_CXI_HWCOLL_MIN_NODES",
@@ -186,15 +161,12 @@ fn a_broken_environment_is_refused_with_the_variable() {
     ] {
         let mut vars = whole.to_vec();
         vars.push((name, value));
-        assert_eq!(inherit(&vars).unwrap_err().to_string(), message);
+        says(inherit(&vars), message);
     }
     let quoted = [("FI_CXI_COLL_JOB_ID", "47'11"), whole[1], whole[2]];
-    assert!(
-        inherit(&quoted)
-            .unwrap_err()
-            .to_string()
-            .starts_with("FI_CXI_COLL_JOB_ID: job id \"47'11\" has ")
-    );
+    let error = inherit(&quoted).unwrap_err().to_string();
+    let start = "FI_CXI_COLL_JOB_ID: job id \"47'11\" has ";
+    assert!(error.starts_with(start), "{error}");
 }
 
 #[test]
@@ -209,27 +181,19 @@ fn a_program_gets_the_jobs_variables_and_no_others() {
 
 #[test]
 fn impossible_sizes_are_refused() {
+    const MAX: u32 = u32::MAX;
     assert_eq!(addresses_per_job(4086, 100, 100, 1), Ok(4086));
     assert_eq!(addresses_per_job(10, 11136, 64, 1), Ok(0));
-    assert_eq!(
-        addresses_per_job(u32::MAX, u32::MAX, u32::MAX, 1),
-        Ok(u32::MAX)
-    );
-    assert_eq!(
-        addresses_per_job(4086, 0, 64, 1).unwrap_err().to_string(),
-        "the size of the system is 0"
-    );
-    assert!(matches!(
-        addresses_per_job(4086, 64, 0, 1),
-        Err(AddressesError::Zero { .. })
-    ));
-    assert!(matches!(
-        addresses_per_job(4086, 64, 8, 0),
-        Err(AddressesError::Zero { .. })
-    ));
-    assert_eq!(
-        addresses_per_job(4086, 63, 64, 1).unwrap_err().to_string(),
-        "a job of at least 64 nodes does not fit a system of 63"
+    assert_eq!(addresses_per_job(MAX, MAX, MAX, 1), Ok(MAX));
+    let of_nothing = addresses_per_job(4086, 0, 64, 1);
+    says(of_nothing, "the size of the system is 0");
+    for (min, jobs) in [(0, 1), (8, 0)] {
+        let zero = addresses_per_job(4086, 64, min, jobs);
+        assert!(matches!(zero, Err(AddressesError::Zero { .. })), "{zero:?}");
+    }
+    says(
+        addresses_per_job(4086, 63, 64, 1),
+        "a job of at least 64 nodes does not fit a system of 63",
     );
 }
 

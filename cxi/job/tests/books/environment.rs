@@ -8,6 +8,8 @@ use cxi_job::environment::{CLEAR, EnvironmentError, JobService, SlingshotEnv};
 use cxi_job::na::{AuthKey, AuthKeyRange, NaAddress};
 use proptest::prelude::*;
 
+use crate::says;
+
 type Vars<'a> = &'a [(&'a str, &'a str)];
 
 fn parse(vars: Vars<'_>) -> Result<Option<SlingshotEnv>, EnvironmentError> {
@@ -101,12 +103,10 @@ fn refusals_say_what_is_wrong_where_and_why() {
             "{bad}"
         );
     }
-    assert!(
-        parse(&[("SLINGSHOT_SVC_IDS", "1")])
-            .unwrap_err()
-            .to_string()
-            .contains("DEVICES is not set")
-    );
+    let error = parse(&[("SLINGSHOT_SVC_IDS", "1")])
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("DEVICES is not set"), "{error}");
 }
 
 #[cfg(unix)]
@@ -116,10 +116,7 @@ fn a_value_that_is_not_text_is_refused() {
     let error = SlingshotEnv::parse(|name| {
         (name == "SLINGSHOT_VNIS").then(|| OsString::from_vec(vec![0xff]))
     });
-    assert_eq!(
-        error.unwrap_err().to_string(),
-        "SLINGSHOT_VNIS is not UTF-8 text"
-    );
+    says(error, "SLINGSHOT_VNIS is not UTF-8 text");
 }
 
 fn job_service(device: u32, id: u32, vnis: &[u16], traffic_classes: TrafficClasses) -> JobService {
@@ -148,26 +145,18 @@ fn services_make_an_environment_in_the_order_of_the_nics() {
             ("SLINGSHOT_TCS", "0xa".to_owned()),
         ]
     );
-    let differ = SlingshotEnv::from_services(&[
-        job_service(0, 7, &[1500], both),
-        job_service(1, 9, &[1501], both),
-    ]);
-    assert_eq!(
-        differ.unwrap_err().to_string(),
-        "the service on cxi1 allows other VNIs than the one on cxi0: all must allow the same in the same order"
+    let first = |classes| job_service(0, 7, &[1500], classes);
+    let second = |vni| job_service(1, 9, &[vni], both);
+    says(
+        SlingshotEnv::from_services(&[first(both), second(1501)]),
+        "the service on cxi1 allows other VNIs than the one on cxi0: all must allow the same in the same order",
     );
-    let disjoint = SlingshotEnv::from_services(&[
-        job_service(0, 7, &[1500], TrafficClasses::BULK_DATA),
-        job_service(1, 9, &[1500], both),
-    ]);
-    assert!(matches!(
-        disjoint,
-        Err(EnvironmentError::TrafficClasses { .. })
-    ));
-    assert_eq!(
-        SlingshotEnv::from_services(&[]),
-        Err(EnvironmentError::NoService)
-    );
+    let disjoint =
+        SlingshotEnv::from_services(&[first(TrafficClasses::BULK_DATA), second(1500)]).unwrap_err();
+    let of_classes = matches!(disjoint, EnvironmentError::TrafficClasses { .. });
+    assert!(of_classes, "{disjoint}");
+    let none = SlingshotEnv::from_services(&[]);
+    assert_eq!(none, Err(EnvironmentError::NoService));
 }
 
 #[test]
@@ -188,14 +177,10 @@ fn a_program_gets_the_jobs_variables_and_no_others() {
 fn a_sub_instance_inherits_unless_it_has_its_own() {
     let outer = |name: &'static str| (name == "SLINGSHOT_VNIS").then(|| OsString::from("4034"));
     let own = env(&[5000], &[(0, 3)]);
-    assert_eq!(
-        SlingshotEnv::inherit(Some(own.clone()), outer),
-        Ok(Some(own))
-    );
-    assert_eq!(
-        SlingshotEnv::inherit(None, outer),
-        Ok(Some(env(&[4034], &[])))
-    );
+    let inherited = SlingshotEnv::inherit(Some(own.clone()), outer);
+    assert_eq!(inherited, Ok(Some(own)));
+    let inherited = SlingshotEnv::inherit(None, outer);
+    assert_eq!(inherited, Ok(Some(env(&[4034], &[]))));
     assert_eq!(SlingshotEnv::inherit(None, |_| None), Ok(None));
 }
 
@@ -276,23 +261,13 @@ fn addresses_follow_mercury() {
             "invalid CXI device 'hsn0': expected 'cxi' and a number, such as cxi0",
         ),
     ] {
-        let message = text.parse::<NaAddress>().unwrap_err().to_string();
-        assert_eq!(
-            message,
-            format!(
-                "invalid NA address {text:?}: {reason} (expected ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid)"
-            )
-        );
+        let expected = "ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid";
+        let message = format!("invalid NA address {text:?}: {reason} (expected {expected})");
+        says(text.parse::<NaAddress>(), &message);
     }
-    let message = "cxi12"
-        .parse::<NaAddress>()
-        .unwrap()
-        .check_mercury()
-        .unwrap_err();
-    assert_eq!(
-        message.to_string(),
-        "cxi12 has no name in Mercury's notation: expected cxi0 to cxi9"
-    );
+    let tenth: NaAddress = "cxi12".parse().unwrap();
+    let why = "cxi12 has no name in Mercury's notation: expected cxi0 to cxi9";
+    says(tenth.check_mercury(), why);
 }
 
 #[test]
@@ -324,12 +299,9 @@ fn keys_are_looked_up_as_mercury_does() {
         ("1:70000", "\"70000\": expected a number from 0 to 65535"),
         ("1:", "\"\": expected a number from 0 to 65535"),
     ] {
-        let message = key.parse::<AuthKey>().unwrap_err().to_string();
         let expected = "svc_id:vni or svc_id:vni:index";
-        assert_eq!(
-            message,
-            format!("invalid key {key:?}: {reason} (expected {expected})")
-        );
+        let message = format!("invalid key {key:?}: {reason} (expected {expected})");
+        says(key.parse::<AuthKey>(), &message);
     }
 }
 

@@ -1,5 +1,7 @@
 //! The books of a scheduler, which no device sees: ids, VNIs, limits, environments, requests.
 
+use std::fmt::{Debug, Display};
+
 mod collectives;
 mod environment;
 mod idset;
@@ -8,3 +10,9 @@ mod pool;
 mod requests;
 #[cfg(feature = "serde")]
 mod serde;
+
+/// Expects this refusal.
+#[track_caller]
+fn says<T: Debug>(refusal: Result<T, impl Display>, why: &str) {
+    assert_eq!(refusal.map_err(|error| error.to_string()).unwrap_err(), why);
+}

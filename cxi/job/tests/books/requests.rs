@@ -6,6 +6,8 @@ use cxi::{DeviceId, Vni, VniAccess};
 use cxi_job::pool::{Allotment, PoolConfig, Timestamp, VniPool, VniRequest};
 use cxi_job::{InvalidJobRequest, JobId, JobRequest, NicPolicy};
 
+use crate::says;
+
 fn vni(number: u16) -> Vni {
     Vni::new(number).unwrap()
 }
@@ -53,10 +55,8 @@ fn the_same_block_again_is_the_same_and_another_is_refused() {
         (VniRequest::block(4), "a block of 4 VNIs"),
         (VniRequest::vnis(4), "4 VNIs"),
     ] {
-        assert_eq!(
-            pool.reserve(&job, &other, NOW).unwrap_err().to_string(),
-            format!("job a has VNIs 1024-1031, which is not {what}: release it first")
-        );
+        let why = format!("job a has VNIs 1024-1031, which is not {what}: release it first");
+        says(pool.reserve(&job, &other, NOW), &why);
     }
     assert!(Allotment::List(Vec::new()).is_empty());
 }
@@ -64,26 +64,18 @@ fn the_same_block_again_is_the_same_and_another_is_refused() {
 #[test]
 fn a_missing_block_is_distinguished_from_no_vnis() {
     let mut pool = pool("1024-1027");
-    let refused = |pool: &mut VniPool| {
-        let job = JobId::new("b").unwrap();
-        let error = pool.reserve(&job, &VniRequest::block(2), NOW).unwrap_err();
-        error.to_string()
-    };
-    let take = |pool: &mut VniPool, name: &str, count| {
-        let job = JobId::new(name).unwrap();
-        let _vnis = pool.reserve(&job, &VniRequest::vnis(count), NOW).unwrap();
-    };
-    take(&mut pool, "a", 3);
-    assert_eq!(
-        refused(&mut pool),
-        "failed to reserve a block of 2 VNIs: 1 available (no such block among them), 3 reserved \
-         by jobs"
-    );
-    take(&mut pool, "c", 1);
-    assert_eq!(
-        refused(&mut pool),
-        "failed to reserve a block of 2 VNIs: 0 available, 4 reserved by jobs"
-    );
+    let mut reserve = |name: &str, request| pool.reserve(&JobId::new(name).unwrap(), &request, NOW);
+    for (name, taken, available, reserved) in [
+        ("a", 3, "1 available (no such block among them)", 3),
+        ("c", 1, "0 available", 4),
+    ] {
+        let _vnis = reserve(name, VniRequest::vnis(taken)).unwrap();
+        let refused = reserve("b", VniRequest::block(2));
+        let why = format!(
+            "failed to reserve a block of 2 VNIs: {available}, {reserved} reserved by jobs"
+        );
+        says(refused, &why);
+    }
 }
 
 #[test]

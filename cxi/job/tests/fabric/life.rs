@@ -59,7 +59,7 @@ fn a_job_reserves_makes_trees_and_releases() {
 #[test]
 fn a_reservation_that_fails_says_why() {
     let site = Site::new();
-    site.mock.inject(Fault::status(400).on(Endpoint::CreateJob));
+    site.fails(Endpoint::CreateJob, Fault::status(400));
     let client = site.client();
     let why = client.offload(&job("17"), step("0"), 4).unwrap_err();
     let message =

@@ -3,7 +3,7 @@
 use cxi_fabric_manager::api::Body;
 use cxi_fabric_manager::{Effect, Endpoint, Fault, Forget};
 
-use super::support::{Site, job};
+use super::support::{Site, client_of, http, job};
 
 /// Only this cluster's, and only those that have ended.
 #[test]
@@ -19,16 +19,8 @@ fn a_sweep_touches_no_other_cluster() {
         ("al", "2"),
         ("ALPHA", "1"),
     ] {
-        let url = site.mock.url();
-        let certificate = cxi_job::collectives::Certificate::System;
-        let other = cxi_job::fabric::FabricManager::new(
-            &url,
-            cluster.parse().unwrap(),
-            site.oauth(),
-            super::support::http(),
-            certificate,
-        );
-        other.as_ref().unwrap().reserve(&job(name), 1).unwrap();
+        let other = client_of(cluster, &site.mock.url(), site.oauth(), http());
+        other.reserve(&job(name), 1).unwrap();
         others.push(format!("{cluster}-{name}"));
     }
     let swept = alpha.sweep(|job| job.as_str() == "2").unwrap();
@@ -65,14 +57,12 @@ fn a_sweep_goes_on_behind_a_failure() {
     for name in ["1", "2"] {
         client.reserve(&job(name), 1).unwrap();
     }
-    site.mock
-        .inject(Fault::status(400).on(Endpoint::DeleteJob).times(1));
+    site.fails_once(Endpoint::DeleteJob, Fault::status(400));
     let swept = client.sweep(|_| false).unwrap();
     assert_eq!((swept.released, swept.failed.len()), (vec![job("2")], 1));
     assert_eq!(swept.failed[0].0, job("1"));
     // Reported as done, but not done: the list shows it.
-    site.mock
-        .inject(Fault::status(200).on(Endpoint::DeleteJob).times(1));
+    site.fails_once(Endpoint::DeleteJob, Fault::status(200));
     assert_eq!(client.sweep(|_| false).unwrap().released, [job("1")]);
     assert_eq!(client.sweep(|_| false).unwrap().released, [job("1")]);
     site.mock.assert_quiet();
@@ -101,7 +91,7 @@ fn malformed_links_are_left_alone() {
         body,
         perform: false,
     };
-    site.mock.inject(Fault::new(list).on(Endpoint::ListJobs));
+    site.fails(Endpoint::ListJobs, Fault::new(list));
     let swept = site.client().sweep(|_| panic!("none is ours")).unwrap();
     assert_eq!((swept.released.len(), swept.others), (0, others));
 }
@@ -129,8 +119,7 @@ fn a_lost_answer_reserves_once() {
         body: Body::Html,
         perform: true,
     };
-    site.mock
-        .inject(Fault::new(lost).on(Endpoint::CreateJob).times(1));
+    site.fails_once(Endpoint::CreateJob, Fault::new(lost));
     let reserved = client.reserve(&job("1"), 1).unwrap();
     assert!(reserved.found);
     assert_eq!(site.mock.state().jobs.len(), 1);

@@ -110,7 +110,7 @@ fn nothing_that_is_printed_has_a_secret() {
         let reservation = &reserved.reservation;
         let ended = end_inherited_step(reservation, &step("0"), &*transport, &PATIENCE);
         spy.print(&ended);
-        site.mock.inject(Fault::status(401).on(Endpoint::GetJob));
+        site.fails(Endpoint::GetJob, Fault::status(401));
         let error = client.find(&job("1")).unwrap_err();
         spy.print(error.to_string());
         spy.print(error);

@@ -41,6 +41,15 @@ impl Site {
         site
     }
 
+    /// This fails, until the mock is told to forget it.
+    pub(crate) fn fails(&self, endpoint: mock::Endpoint, how: impl Into<mock::Fault>) {
+        self.mock.inject(how.into().on(endpoint));
+    }
+
+    pub(crate) fn fails_once(&self, endpoint: mock::Endpoint, how: impl Into<mock::Fault>) {
+        self.mock.inject(how.into().on(endpoint).times(1));
+    }
+
     pub(crate) fn write(&self, name: &str, text: &str) {
         fs::write(self.files.path().join(name), text).unwrap();
     }
@@ -68,7 +77,16 @@ pub(crate) fn client(
     credentials: Credentials,
     transport: Arc<dyn HttpTransport>,
 ) -> FabricManager {
-    let cluster = "alpha".parse().unwrap();
+    client_of("alpha", url, credentials, transport)
+}
+
+pub(crate) fn client_of(
+    cluster: &str,
+    url: &str,
+    credentials: Credentials,
+    transport: Arc<dyn HttpTransport>,
+) -> FabricManager {
+    let cluster = cluster.parse().unwrap();
     let client = FabricManager::new(url, cluster, credentials, transport, Certificate::System);
     client.unwrap().patience(PATIENCE)
 }

@@ -32,13 +32,10 @@ fn silence_and_slowness_end_at_the_deadline() {
         Delivery::After(2000),
         Delivery::Drip(20),
     ] {
-        site.mock
-            .inject(Fault::from(delivery).on(Endpoint::ListJobs));
-        assert_eq!(
-            in_time(|| client.sweep(|_| false)),
-            "cannot list the reservations of alpha: gave up after 900ms: no answer in time",
-            "{delivery:?}"
-        );
+        site.fails(Endpoint::ListJobs, delivery);
+        let error = in_time(|| client.sweep(|_| false));
+        let why = "cannot list the reservations of alpha: gave up after 900ms: no answer in time";
+        assert_eq!(error, why, "{delivery:?}");
         site.mock.clear_faults();
     }
 }
@@ -52,7 +49,7 @@ fn broken_answers_are_asked_for_again() {
         site.mock
             .inject(Fault::from(delivery).on(Endpoint::GetJob).times(2));
         assert!(client.find(&job("1")).unwrap().is_some(), "{delivery:?}");
-        site.mock.inject(Fault::from(delivery).on(Endpoint::GetJob));
+        site.fails(Endpoint::GetJob, delivery);
         let error = in_time(|| client.find(&job("1")));
         let start = "cannot look for the reservation of job 1: gave up after 900ms: ";
         assert!(error.starts_with(start), "{error}");
@@ -78,19 +75,17 @@ fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
         .inject(Fault::status(409).on(Endpoint::DeleteJob).times(3));
     let patient = site.client().patience(Patience::default());
     assert!(!patient.release(&job("1")).unwrap());
-    site.mock.inject(Fault::status(409).on(Endpoint::DeleteJob));
+    site.fails(Endpoint::DeleteJob, Fault::status(409));
     assert_eq!(
         in_time(|| client.release(&job("1"))),
         "cannot release the reservation of job 1: gave up after 900ms: the answer is 409: \
          status 409, as requested"
     );
     // A reservation that is there and cannot be found.
-    site.mock.inject(Fault::status(409).on(Endpoint::CreateJob));
+    site.fails(Endpoint::CreateJob, Fault::status(409));
     let error = in_time(|| client.reserve(&job("1"), 1));
-    assert!(
-        error.ends_with("the answer is 409: status 409, as requested"),
-        "{error}"
-    );
+    let end = "the answer is 409: status 409, as requested";
+    assert!(error.ends_with(end), "{error}");
 }
 
 /// What aborts a controller is an error here, and never an empty list.
@@ -98,39 +93,21 @@ fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
 fn lists_without_links_are_rejected() {
     let site = Site::new();
     let client = site.client();
-    for (body, what) in [
-        (Body::Json(json!({})), "has no list \"documentLinks\""),
-        (
-            Body::Json(json!({ "documentLinks": null })),
-            "has no list \"documentLinks\"",
-        ),
-        (Body::Json(json!([])), "is not a JSON object"),
-        (Body::Empty, "is empty"),
+    let no_list = "has no list \"documentLinks\"";
+    let null = json!({ "documentLinks": null });
+    for (status, body, what) in [
+        (200, Body::Json(json!({})), no_list),
+        (200, Body::Json(null), no_list),
+        (200, Body::Json(json!([])), "is not a JSON object"),
+        (200, Body::Empty, "is empty"),
+        (200, Body::Html, "is not JSON: expected value at line 1"),
+        (404, Body::Error, "is 404"),
     ] {
-        site.mock
-            .inject(Fault::answer(200, body).on(Endpoint::ListJobs).times(1));
+        site.fails_once(Endpoint::ListJobs, Fault::answer(status, body));
         let error = in_time(|| client.sweep(|_| false));
-        assert_eq!(
-            error,
-            format!("cannot list the reservations of alpha: the answer {what}")
-        );
+        let start = format!("cannot list the reservations of alpha: the answer {what}");
+        assert!(error.starts_with(&start), "{error}");
     }
-    site.mock.inject(
-        Fault::answer(200, Body::Html)
-            .on(Endpoint::ListJobs)
-            .times(1),
-    );
-    let error = in_time(|| client.sweep(|_| false));
-    assert!(
-        error.contains("the answer is not JSON: expected value at line 1"),
-        "{error}"
-    );
-    site.mock.inject(
-        Fault::answer(404, Body::Error)
-            .on(Endpoint::ListJobs)
-            .times(1),
-    );
-    assert!(in_time(|| client.sweep(|_| false)).contains("the answer is 404"));
 }
 
 #[test]
@@ -140,11 +117,7 @@ fn odd_answers_are_taken_as_they_are_meant() {
     config.settings.reserved_is_201 = true;
     let site = Site::with(config);
     let client = site.client();
-    site.mock.inject(
-        Fault::new(Effect::PageOfBytes)
-            .on(Endpoint::CreateJob)
-            .times(1),
-    );
+    site.fails_once(Endpoint::CreateJob, Fault::new(Effect::PageOfBytes));
     let reserved = client.reserve(&job("1"), 1).unwrap();
     assert!(!reserved.found);
     assert!(client.release(&job("1")).unwrap());
@@ -156,47 +129,50 @@ fn each_token_problem_has_its_own_message() {
     let site = Site::new();
     let endpoint = site.mock.token_url();
     let action = "cannot look for the reservation of job 1: ";
-    let find = |site: &Site| {
+    let find = || {
         let client = site.client();
         in_time(move || client.find(&job("1")))
     };
-    site.mock
-        .inject(Fault::status(401).on(Endpoint::Token).times(1));
-    let refused =
-        format!("{action}no token of {endpoint}: the answer is 401: status 401, as requested");
-    assert_eq!(find(&site), refused);
-    site.mock
-        .inject(Fault::from(Delivery::Silence).on(Endpoint::Token));
-    assert_eq!(
-        find(&site),
-        format!("{action}gave up after 900ms: no token of {endpoint}: no answer in time")
-    );
-    site.mock.clear_faults();
-    site.mock.inject(
-        Fault::answer(200, Body::Json(json!({ "token": "x" })))
-            .on(Endpoint::Token)
-            .times(1),
-    );
-    assert_eq!(
-        find(&site),
-        format!("{action}no token of {endpoint}: the answer has no string \"access_token\"")
-    );
-    // Refused, and the next one too.
-    site.mock
-        .inject(Fault::answer(403, Body::Html).on(Endpoint::GetJob));
-    assert_eq!(find(&site), format!("{action}the answer is 403"));
-    site.mock.clear_faults();
+    let no_token = format!("no token of {endpoint}");
+    let token = Body::Json(json!({ "token": "x" }));
+    for (at, fault, why) in [
+        (
+            Endpoint::Token,
+            Fault::status(401),
+            format!("{no_token}: the answer is 401: status 401, as requested"),
+        ),
+        (
+            Endpoint::Token,
+            Delivery::Silence.into(),
+            format!("gave up after 900ms: {no_token}: no answer in time"),
+        ),
+        (
+            Endpoint::Token,
+            Fault::answer(200, token),
+            format!("{no_token}: the answer has no string \"access_token\""),
+        ),
+        // Refused, and the next one too.
+        (
+            Endpoint::GetJob,
+            Fault::answer(403, Body::Html),
+            "the answer is 403".to_owned(),
+        ),
+    ] {
+        site.fails(at, fault);
+        assert_eq!(find(), format!("{action}{why}"));
+        site.mock.clear_faults();
+    }
     site.write("client-secret", "");
     let empty = site.files.path().join("client-secret");
-    assert_eq!(find(&site), format!("{action}{} is empty", empty.display()));
+    assert_eq!(find(), format!("{action}{} is empty", empty.display()));
     std::fs::remove_file(&empty).unwrap();
-    assert!(find(&site).contains("client-secret: No such file or directory"));
+    assert!(find().contains("client-secret: No such file or directory"));
     std::os::unix::fs::symlink("/dev/zero", &empty).unwrap();
-    assert!(find(&site).contains("client-secret: not a regular file"));
+    assert!(find().contains("client-secret: not a regular file"));
     std::fs::remove_file(&empty).unwrap();
     site.write("client-secret", "x");
     site.write("endpoint", "fm/token");
-    assert!(find(&site).contains("\"fm/token\": expected http:// or https:// and a host"));
+    assert!(find().contains("\"fm/token\": expected http:// or https:// and a host"));
 }
 
 /// A session token that libfabric could not send is not handed out.
@@ -212,8 +188,7 @@ fn unusable_tokens_are_refused() {
             member: "sessionToken".to_owned(),
             value: token,
         };
-        site.mock
-            .inject(Fault::new(set).on(Endpoint::CreateJob).times(1));
+        site.fails_once(Endpoint::CreateJob, Fault::new(set));
         let error = in_time(|| client.reserve(&job("1"), 1));
         assert!(error.contains(what), "{error}");
         client.release(&job("1")).unwrap();
@@ -223,14 +198,11 @@ fn unusable_tokens_are_refused() {
 #[test]
 fn authorities_that_are_not_there_are_named() {
     use cxi_job::collectives::Certificate;
-    let error = Http::new(&Certificate::Path("/nowhere/ca.pem".to_owned()))
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.starts_with("no certificate authority of /nowhere/ca.pem: "),
-        "{error}"
-    );
-    assert!(error.contains("No such file"), "{error}");
+    let authority = Certificate::Path("/nowhere/ca.pem".to_owned());
+    let error = Http::new(&authority).unwrap_err().to_string();
+    let start = "no certificate authority of /nowhere/ca.pem: ";
+    let known = error.starts_with(start) && error.contains("No such file");
+    assert!(known, "{error}");
 }
 
 /// A token goes where it was meant to go, and nowhere else.

@@ -35,6 +35,7 @@ fn limit(reserved: u16, max: u16) -> Limit {
 }
 
 const SCALE: Mode = Mode::ScaleBack { floor: 1 };
+const STRICT: Mode = Mode::Strict;
 
 #[test]
 fn the_published_table() {
@@ -42,7 +43,7 @@ fn the_published_table() {
     for cores in [1_u16, 8, 64, 128] {
         let nic = nic(CASSINI_2, vec![default_service()]);
         let size = Multiplier::Cores(cores.into());
-        let plan = plan(&policy, size, &nic, Mode::Strict).unwrap();
+        let plan = plan(&policy, size, &nic, STRICT).unwrap();
         let tles = cores.max(8);
         for (resource, reserved, max) in [
             (Resource::Txqs, 2 * cores, 2048),
@@ -68,7 +69,7 @@ fn the_published_table() {
 fn a_device_with_less_bounds_the_maximum() {
     let policy = LimitPolicy::hpe_recommended();
     let nic = nic(CASSINI_1, vec![default_service()]);
-    let plan = plan(&policy, Multiplier::Cores(600), &nic, Mode::Strict).unwrap();
+    let plan = plan(&policy, Multiplier::Cores(600), &nic, STRICT).unwrap();
     assert_eq!(plan.limits[Resource::Txqs], limit(1024, 1024));
     assert_eq!(plan.limits[Resource::Tgqs], limit(512, 512));
     assert_eq!(plan.limits[Resource::Acs], limit(1022, 1022));
@@ -88,13 +89,8 @@ fn a_device_with_less_bounds_the_maximum() {
 #[test]
 fn a_node_without_cores_reserves_nothing_and_has_no_tles() {
     let policy = LimitPolicy::hpe_recommended();
-    let plan = plan(
-        &policy,
-        Multiplier::Cores(0),
-        &nic(CASSINI_1, vec![]),
-        Mode::Strict,
-    )
-    .unwrap();
+    let nic = nic(CASSINI_1, vec![]);
+    let plan = plan(&policy, Multiplier::Cores(0), &nic, STRICT).unwrap();
     assert_eq!(plan.limits[Resource::Tles], Limit::NONE);
     assert_eq!(plan.limits[Resource::Ptes], Limit::at_most(2048));
 }
@@ -112,14 +108,14 @@ fn arithmetic_saturates() {
         tasks: 64,
         cpus_per_task: 2,
     };
-    let one = plan(&policy, size, &nic(CASSINI_1, vec![]), Mode::Strict).unwrap();
+    let one = plan(&policy, size, &nic(CASSINI_1, vec![]), STRICT).unwrap();
     assert_eq!(one.limits[Resource::Txqs], limit(1024, 1024));
     assert_eq!(one.cuts[0].wanted, 65536);
 
     let huge = nic([u32::MAX; 8], vec![]);
     let policy =
         LimitPolicy::empty().with(Resource::Acs, ResourcePolicy::scaled(u32::MAX, u32::MAX));
-    let plan = plan(&policy, Multiplier::Depth(u32::MAX), &huge, Mode::Strict).unwrap();
+    let plan = plan(&policy, Multiplier::Depth(u32::MAX), &huge, STRICT).unwrap();
     assert_eq!(plan.limits[Resource::Acs], limit(u16::MAX, u16::MAX));
     assert_eq!(plan.limits[Resource::Ptes], Limit::NONE);
 }
@@ -135,53 +131,40 @@ fn system_services_are_taken_off_and_others_by_choice() {
     let nic = nic(CASSINI_1, vec![default_service(), system, user]);
     let size = Multiplier::Cores(64);
     let policy = LimitPolicy::hpe_recommended();
-    let reserved =
-        |policy: &LimitPolicy, mode| plan(policy, size, &nic, mode).unwrap().limits[Resource::Acs];
-
-    assert_eq!(
-        reserved(&policy.subtract(Subtract::None), Mode::Strict),
-        limit(128, 1022)
+    let (none, all) = (
+        policy.subtract(Subtract::None),
+        policy.subtract(Subtract::All),
     );
-    assert_eq!(reserved(&policy, SCALE), limit(122, 1022));
-    assert_eq!(
-        reserved(&policy.subtract(Subtract::All), SCALE),
-        limit(62, 1022)
-    );
-    assert_eq!(reserved(&LimitPolicy::slurm(), SCALE), limit(122, 122));
+    for (policy, mode, expected) in [
+        (&none, STRICT, limit(128, 1022)),
+        (&policy, SCALE, limit(122, 1022)),
+        (&all, SCALE, limit(62, 1022)),
+        (&LimitPolicy::slurm(), SCALE, limit(122, 122)),
+    ] {
+        let limits = plan(policy, size, &nic, mode).unwrap().limits;
+        assert_eq!(limits[Resource::Acs], expected, "{policy:?}");
+    }
     // For Slurm's plugin that is a bound like the NIC's total: no step fails for it.
-    let slurm = plan(&LimitPolicy::slurm(), size, &nic, Mode::Strict).unwrap();
+    let slurm = plan(&LimitPolicy::slurm(), size, &nic, STRICT).unwrap();
     assert_eq!(slurm.limits[Resource::Acs], limit(122, 122));
     assert_eq!(
         slurm.cuts[0].to_string(),
         "cxi1: 128 ACs wanted, 122 available: 900 held by service 2"
     );
-    let all = LimitPolicy::slurm().subtract(Subtract::All);
-    let error = plan(&all, size, &nic, Mode::Strict).unwrap_err();
+    let slurm = LimitPolicy::slurm().subtract(Subtract::All);
+    let error = plan(&slurm, size, &nic, STRICT).unwrap_err().to_string();
     assert!(
-        error
-            .to_string()
-            .ends_with("60 held by service 5 (uid 5588)")
+        error.ends_with("60 held by service 5 (uid 5588)"),
+        "{error}"
     );
 
-    let error = plan(&policy.subtract(Subtract::All), size, &nic, Mode::Strict).unwrap_err();
     assert_eq!(
-        error.to_string(),
+        plan(&all, size, &nic, STRICT).unwrap_err().to_string(),
         "cxi1: 128 ACs wanted, 62 available: 900 held by service 2, 60 held by service 5 (uid 5588)"
     );
-    let floor = plan(
-        &policy.subtract(Subtract::All),
-        size,
-        &nic,
-        Mode::ScaleBack { floor: 32 },
-    );
-    assert_eq!(floor.unwrap_err().short.len(), 1);
-    let floor = plan(
-        &policy.subtract(Subtract::All),
-        size,
-        &nic,
-        Mode::ScaleBack { floor: 31 },
-    );
-    assert_eq!(floor.unwrap().cuts.len(), 1);
+    let floor = |floor| plan(&all, size, &nic, Mode::ScaleBack { floor });
+    assert_eq!(floor(32).unwrap_err().short.len(), 1);
+    assert_eq!(floor(31).unwrap().cuts.len(), 1);
 }
 
 #[test]
@@ -195,13 +178,8 @@ fn a_use_of_65535_is_unknown() {
         (48, 0)
     );
     let policy = LimitPolicy::hpe_recommended();
-    let plan = plan(
-        &policy,
-        Multiplier::Cores(300),
-        &nic(CASSINI_1, vec![system]),
-        SCALE,
-    )
-    .unwrap();
+    let nic = nic(CASSINI_1, vec![system]);
+    let plan = plan(&policy, Multiplier::Cores(300), &nic, SCALE).unwrap();
     assert_eq!(plan.limits[Resource::Ptes], limit(1800, 2048));
     assert_eq!(plan.limits[Resource::Tles], Limit::exactly(300));
     // The C arithmetic of 16 bits would have 2048 - 65535 = 2049 here.
@@ -220,7 +198,7 @@ fn the_fourth_job_with_tles_finds_no_pool() {
         vec![default_service().system(), job(2), job(3), job(4)],
     );
     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
-    let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
+    let error = plan(&policy, size, &nic, STRICT).unwrap_err();
     assert_eq!(
         error.to_string(),
         "cxi1: 4 TLEs wanted, 0 available: all 4 TLE pools are taken, \
@@ -231,7 +209,7 @@ fn the_fourth_job_with_tles_finds_no_pool() {
     assert!(
         matches!(&scaled.cuts[..], [cut] if matches!(&cut.reason, CutReason::NoTlePool(by) if by.len() == 4))
     );
-    let without = plan(&policy.tles(TleRule::Never), size, &nic, Mode::Strict).unwrap();
+    let without = plan(&policy.tles(TleRule::Never), size, &nic, STRICT).unwrap();
     assert_eq!(
         (without.limits[Resource::Tles], without.cuts.len()),
         (Limit::NONE, 0)
@@ -250,17 +228,12 @@ fn tles_are_at_least_eight_or_none() {
         let system = service(2, &[(Resource::Tles, held, held)]).system();
         let nic = nic(CASSINI_1, vec![system]);
         let got = |mode| {
-            plan(&policy, size, &nic, mode)
-                .ok()
-                .map(|plan| plan.limits[Resource::Tles])
+            let plan = plan(&policy, size, &nic, mode).ok();
+            plan.map(|plan| plan.limits[Resource::Tles])
         };
-        assert_eq!(got(Mode::Strict), strict.map(Limit::exactly), "{held}");
-        assert_eq!(got(SCALE), Some(Limit::exactly(scaled)), "{held}");
-        assert_eq!(
-            got(Mode::BestEffort),
-            Some(Limit::exactly(scaled)),
-            "{held}"
-        );
+        assert_eq!(got(STRICT), strict.map(Limit::exactly), "{held}");
+        let scaled = Some(Limit::exactly(scaled));
+        assert_eq!([SCALE, Mode::BestEffort].map(got), [scaled; 2], "{held}");
     }
 }
 
@@ -271,7 +244,7 @@ fn without_an_le_pool_les_are_shared() {
         .map(|id| service(id, &[(Resource::Les, 16, 16384)]));
     let nic = nic(CASSINI_1, holders.collect());
     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
-    let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
+    let error = plan(&policy, size, &nic, STRICT).unwrap_err();
     assert!(error.to_string().starts_with(
         "cxi1: 64 LEs wanted, 0 available: all 15 LE pools are taken, by service 2, "
     ));
@@ -291,7 +264,7 @@ fn best_effort_shares_all_and_fixed_reservations_may_be_zero() {
             .iter()
             .all(|cut| cut.reason == CutReason::BestEffort)
     );
-    let strict = plan(&policy, Multiplier::Depth(16), &nic, Mode::Strict).unwrap();
+    let strict = plan(&policy, Multiplier::Depth(16), &nic, STRICT).unwrap();
     assert_eq!(strict.limits[Resource::Cts], Limit::at_most(64));
 }
 
@@ -299,19 +272,15 @@ fn best_effort_shares_all_and_fixed_reservations_may_be_zero() {
 fn the_forecast_names_what_runs_out_first() {
     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
     let mut nic = nic(CASSINI_1, vec![default_service()]);
-    let limits = plan(&policy, size, &nic, Mode::Strict).unwrap().limits;
+    let limits = plan(&policy, size, &nic, STRICT).unwrap().limits;
     let of_pools = forecast(&nic, &limits);
     assert_eq!(
         (of_pools.fits, of_pools.first_out),
         (Some(3), Some(Bottleneck::TlePools))
     );
-    let without = plan(&policy.tles(TleRule::Never), size, &nic, Mode::Strict)
-        .unwrap()
-        .limits;
-    assert_eq!(
-        forecast(&nic, &without).first_out,
-        Some(Bottleneck::LePools)
-    );
+    let without = plan(&policy.tles(TleRule::Never), size, &nic, STRICT).unwrap();
+    let of_les = forecast(&nic, &without.limits);
+    assert_eq!(of_les.first_out, Some(Bottleneck::LePools));
     nic.totals[Resource::Acs] = 16;
     let of_acs = forecast(&nic, &limits);
     assert_eq!(
@@ -340,20 +309,10 @@ fn rgids_are_shared_when_there_are_too_few() {
 #[test]
 fn best_effort_says_that_nothing_is_reserved_where_there_is_nothing() {
     let resource = Resource::Acs;
-    let policy = LimitPolicy::empty().with(
-        resource,
-        ResourcePolicy {
-            def: 1,
-            res: None,
-            max: 1,
-        },
-    );
-    let plan = plan(
-        &policy,
-        Multiplier::Cores(1),
-        &nic([0; 8], Vec::new()),
-        Mode::BestEffort,
-    );
+    let (def, res, max) = (1, None, 1);
+    let policy = LimitPolicy::empty().with(resource, ResourcePolicy { def, res, max });
+    let nic = nic([0; 8], Vec::new());
+    let plan = plan(&policy, Multiplier::Cores(1), &nic, Mode::BestEffort);
     let cuts = plan.expect("best effort takes what there is").cuts;
     assert_eq!(cuts.len(), 1);
     assert_eq!(

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use cxi::Vni;
 use cxi_job::pool::{Changed, Phase, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
-use cxi_job::{IdSet, StepId};
+use cxi_job::{IdSet, NodeName, StepId};
 
 use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
+use crate::says;
 
 #[test]
 fn every_node_must_confirm() {
@@ -20,24 +21,16 @@ fn every_node_must_confirm() {
     let _ = pool.release(&job("a"), &all, seconds(1)).unwrap();
     for node in &all[..2] {
         let _ = pool.confirm(&job("a"), node, seconds(2)).unwrap();
-        assert!(
-            pool.reserve(&job("b"), &VniRequest::vnis(1), seconds(2))
-                .is_err()
-        );
+        let reserved = pool.reserve(&job("b"), &VniRequest::vnis(1), seconds(2));
+        assert!(reserved.is_err());
     }
-    assert_eq!(
-        pool.confirm(&job("a"), &all[0], seconds(2))
-            .unwrap_err()
-            .to_string(),
-        "job a does not wait for node n1 (1 node has not confirmed)"
+    says(
+        pool.confirm(&job("a"), &all[0], seconds(2)),
+        "job a does not wait for node n1 (1 node has not confirmed)",
     );
     let _ = pool.confirm(&job("a"), &all[2], seconds(3)).unwrap();
-    assert_eq!(
-        pool.confirm(&job("a"), &all[2], seconds(3))
-            .unwrap_err()
-            .to_string(),
-        "job a has no VNIs in the pool"
-    );
+    let again = pool.confirm(&job("a"), &all[2], seconds(3));
+    says(again, "job a has no VNIs in the pool");
     gets(&mut pool, "b", &VniRequest::vnis(1), 3, "VNI 1024");
 }
 
@@ -49,11 +42,9 @@ fn without_known_nodes_only_a_word_for_all_frees() {
         reserve(&mut pool, name, &VniRequest::vnis(1), seconds(0));
         let _ = pool.release(&job(name), &[], seconds(1)).unwrap();
     }
-    assert_eq!(
-        pool.confirm(&job("a"), &n1, seconds(1))
-            .unwrap_err()
-            .to_string(),
-        "job a does not wait for node n1 (its nodes are not known: confirm all at once)"
+    says(
+        pool.confirm(&job("a"), &n1, seconds(1)),
+        "job a does not wait for node n1 (its nodes are not known: confirm all at once)",
     );
     let _ = pool.confirm_all(&job("a"), seconds(2)).unwrap();
     let _ = pool.operator_release(&job("b"), seconds(2)).unwrap();
@@ -92,8 +83,7 @@ fn a_cancelled_reservation_is_free_at_once() {
         ),
         ("c", "job c is released: its VNIs are draining"),
     ] {
-        let error = pool.cancel(&job(name), seconds(3)).unwrap_err();
-        assert_eq!(error.to_string(), refusal);
+        says(pool.cancel(&job(name), seconds(3)), refusal);
     }
     assert_eq!(pool, before);
 }
@@ -120,13 +110,8 @@ fn confirmed_vnis_rest() {
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     let _ = pool.release(&job("a"), &[], seconds(10)).unwrap();
     let _ = pool.confirm_all(&job("a"), seconds(20)).unwrap();
-    refused(
-        &mut pool,
-        "b",
-        &VniRequest::vnis(1),
-        49,
-        "failed to reserve 1 VNI: 0 available, 2 resting",
-    );
+    let why = "failed to reserve 1 VNI: 0 available, 2 resting";
+    refused(&mut pool, "b", &VniRequest::vnis(1), 49, why);
     assert_eq!(pool.metrics(seconds(49)).resting, 2);
     assert_eq!(pool.metrics(seconds(50)).free, 2);
     gets(&mut pool, "b", &VniRequest::vnis(1), 50, "VNI 1024");
@@ -142,27 +127,18 @@ fn steps_share_the_vnis_of_their_job() {
     let second = pool.share(&a, &step("1"), &one, seconds(1)).unwrap();
     assert_eq!(first.result, second.result);
     assert!(second.event.is_some());
-    assert_eq!(
-        pool.share(&a, &step("1"), &one, seconds(1)).unwrap().event,
-        None
-    );
+    let again = pool.share(&a, &step("1"), &one, seconds(1)).unwrap();
+    assert_eq!(again.event, None);
 
-    let _ = pool
-        .leave(&a, &step("0"), std::slice::from_ref(&n1), seconds(2))
-        .unwrap();
-    assert!(matches!(
-        pool.job(&a).unwrap().phase,
-        Phase::Reserved { .. }
-    ));
-    assert_eq!(
-        pool.leave(&a, &step("0"), &[], seconds(2))
-            .unwrap_err()
-            .to_string(),
-        "step 0 does not share the VNIs of job a"
-    );
-    let _ = pool
-        .leave(&a, &step("1"), std::slice::from_ref(&n2), seconds(3))
-        .unwrap();
+    let mut leave = |name, node: &[NodeName], at| {
+        let left = pool.leave(&a, &step(name), node, seconds(at));
+        left.map(|_| pool.job(&a).unwrap().phase.clone())
+    };
+    let phase = leave("0", std::slice::from_ref(&n1), 2).unwrap();
+    assert!(matches!(phase, Phase::Reserved { .. }));
+    let why = "step 0 does not share the VNIs of job a";
+    says(leave("0", &[], 2), why);
+    leave("1", std::slice::from_ref(&n2), 3).unwrap();
     // The nodes of both steps have had services with the VNI.
     let _ = pool.confirm(&a, &n2, seconds(4)).unwrap();
     assert_eq!(pool.metrics(seconds(4)).draining, 1);
@@ -175,12 +151,9 @@ fn vnis_of_the_job_itself_outlast_its_steps() {
     let mut pool = pool("1024-1030");
     let (one, a) = (VniRequest::vnis(1), job("a"));
     let step = StepId::new("0").unwrap();
-    let _ = pool
-        .share(&a, &step, &one, seconds(0))
-        .unwrap()
-        .event
-        .unwrap();
-    let _ = pool.reserve(&a, &one, seconds(0)).unwrap().event.unwrap();
+    let shared = pool.share(&a, &step, &one, seconds(0)).unwrap();
+    let reserved = pool.reserve(&a, &one, seconds(0)).unwrap();
+    assert!(shared.event.is_some() && reserved.event.is_some());
     let _ = pool.leave(&a, &step, &[], seconds(1)).unwrap();
     assert_eq!(pool.metrics(seconds(1)).reserved, 1);
     let _ = pool.release(&a, &[], seconds(2)).unwrap();
@@ -193,9 +166,8 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0));
     let _ = pool.release(&job("b"), &[], seconds(1)).unwrap();
-    let _ = pool
-        .reconfigure(PoolConfig::new(ids("1025-1026,2000")), seconds(2))
-        .unwrap();
+    let changed = PoolConfig::new(ids("1025-1026,2000"));
+    let _ = pool.reconfigure(changed, seconds(2)).unwrap();
     let metrics = pool.metrics(seconds(2));
     assert_eq!((metrics.total, metrics.free, metrics.reserved), (3, 1, 1));
     assert_eq!((metrics.draining, metrics.outside), (1, 1));
@@ -203,13 +175,8 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     let _ = pool.release(&job("a"), &[], seconds(3)).unwrap();
     let _ = pool.confirm_all(&job("a"), seconds(3)).unwrap();
     let _ = pool.confirm_all(&job("b"), seconds(3)).unwrap();
-    gets(
-        &mut pool,
-        "c",
-        &VniRequest::vnis(3),
-        4,
-        "VNIs 2000,1025,1026",
-    );
+    let three = VniRequest::vnis(3);
+    gets(&mut pool, "c", &three, 4, "VNIs 2000,1025,1026");
     let metrics = pool.metrics(seconds(4));
     assert_eq!(
         (metrics.total, metrics.reserved, metrics.outside),
@@ -223,11 +190,8 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
         Err(PoolError::Config(PoolConfigError::Empty { .. }))
     ));
     assert_eq!(pool, before);
-    let same = before.config().clone();
-    assert_eq!(
-        pool.reconfigure(same, seconds(5)).unwrap(),
-        Changed::nothing()
-    );
+    let same = pool.reconfigure(before.config().clone(), seconds(5));
+    assert_eq!(same.unwrap(), Changed::nothing());
 }
 
 #[test]
@@ -242,43 +206,24 @@ fn what_a_node_still_shows_is_not_handed_out() {
     let _ = pool.confirm(&job("a"), &n1, seconds(2)).unwrap();
 
     let seen = pool.reconcile(&n1, &ids("10,1024-1025,3000"), seconds(3));
-    assert_eq!(
-        (
-            seen.result.strays.to_string(),
-            seen.result.outside.to_string()
-        ),
-        ("1024".into(), "3000".into())
-    );
+    let (strays, outside) = (seen.result.strays, seen.result.outside);
+    assert_eq!((strays, outside), (ids("1024"), ids("3000")));
     assert!(seen.event.is_some());
-    assert_eq!(
-        pool.reconcile(&n2, &ids("1024"), seconds(4))
-            .result
-            .strays
-            .len(),
-        0
-    );
-    refused(
-        &mut pool,
-        "c",
-        &VniRequest::vnis(4),
-        23,
-        "failed to reserve 4 VNIs: 2 available, 1 draining (oldest VNI 1024 of no known job, 20 s)",
-    );
-    assert_eq!(
-        pool.reconcile(&n1, &ids("1024-1025"), seconds(24)).event,
-        None
-    );
+    let seen = pool.reconcile(&n2, &ids("1024"), seconds(4));
+    assert_eq!(seen.result.strays.len(), 0);
+    let why = "failed to reserve 4 VNIs: 2 available, \
+               1 draining (oldest VNI 1024 of no known job, 20 s)";
+    refused(&mut pool, "c", &VniRequest::vnis(4), 23, why);
+    let seen = pool.reconcile(&n1, &ids("1024-1025"), seconds(24));
+    assert_eq!(seen.event, None);
     let stray = pool.strays().next().unwrap();
     assert_eq!((stray.0.get(), stray.1.nodes.len()), (1024, 2));
 
-    assert!(
-        pool.reconcile(&n1, &ids("1025"), seconds(25))
-            .event
-            .is_some()
-    );
-    assert_eq!(pool.strays().count(), 1);
-    assert!(pool.reconcile(&n2, &ids(""), seconds(26)).event.is_some());
-    assert_eq!(pool.strays().count(), 0);
+    for (node, shown, at, strays) in [(&n1, "1025", 25, 1), (&n2, "", 26, 0)] {
+        let seen = pool.reconcile(node, &ids(shown), seconds(at));
+        assert!(seen.event.is_some(), "{node} shows {shown:?}");
+        assert_eq!(pool.strays().count(), strays, "{node} shows {shown:?}");
+    }
     assert_eq!(pool.metrics(seconds(26)).free, 3);
 }
 

@@ -5,6 +5,7 @@ use cxi_job::NodeName;
 use cxi_job::pool::{Allotment, Change, Event, PoolConfig, VniPool, VniRequest};
 
 use super::support::{gets, ids, job, pool, reserve, seconds};
+use crate::says;
 
 fn node(name: &str) -> NodeName {
     NodeName::new(name).unwrap()
@@ -64,8 +65,8 @@ fn a_log_that_contradicts_itself_is_refused_with_the_event_and_the_reason() {
             "event 1 (reserve VNI 1025 for job a): job a has VNI 1024",
         ),
     ] {
-        let error = VniPool::replay(PoolConfig::new(ids("1024-65535")), &log(changes)).unwrap_err();
-        assert_eq!(error.to_string(), message);
+        let config = PoolConfig::new(ids("1024-65535"));
+        says(VniPool::replay(config, &log(changes)), message);
     }
 }
 
@@ -163,17 +164,13 @@ fn broken_snapshots_are_refused() {
 
     let mut newer = good.clone();
     newer.version = 2;
-    assert_eq!(
-        VniPool::restore(newer).unwrap_err().to_string(),
-        "snapshot version 2 is unknown, this library reads version 1"
-    );
+    let why = "snapshot version 2 is unknown, this library reads version 1";
+    says(VniPool::restore(newer), why);
     let mut twice = good.clone();
     let same = twice.jobs[&job("a")].clone();
     twice.jobs.insert(job("b"), same);
-    assert_eq!(
-        VniPool::restore(twice).unwrap_err().to_string(),
-        "snapshot: VNI 1024 occurs in it twice: a VNI is in one job, or stray, or resting"
-    );
+    let why = "snapshot: VNI 1024 occurs in it twice: a VNI is in one job, or stray, or resting";
+    says(VniPool::restore(twice), why);
     let mut resting = good.clone();
     resting.resting.push((Vni::new(1024).unwrap(), seconds(1)));
     assert!(VniPool::restore(resting).is_err());

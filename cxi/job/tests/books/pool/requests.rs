@@ -4,6 +4,7 @@ use cxi_job::pool::{Allotment, Changed, PoolConfig, VniPool, VniRequest};
 use cxi_job::{JobId, NodeName, TenantName};
 
 use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
+use crate::says;
 
 #[test]
 fn hands_out_round_robin_and_never_the_default_vnis() {
@@ -26,99 +27,60 @@ fn hands_out_round_robin_and_never_the_default_vnis() {
 fn a_shortage_says_numbers() {
     let mut pool = pool("1024-1028");
     reserve(&mut pool, "ƒ123", &VniRequest::vnis(3), seconds(0));
-    let four = VniRequest::vnis(4);
-    refused(
-        &mut pool,
-        "ƒ124",
-        &four,
-        10,
-        "failed to reserve 4 VNIs: 2 available, 3 reserved by jobs",
-    );
-    let _ = pool
-        .release(&job("ƒ123"), &nodes(["n1"]), seconds(10))
-        .unwrap();
-    refused(
-        &mut pool,
-        "ƒ124",
-        &four,
-        50,
-        "failed to reserve 4 VNIs: 2 available, 3 draining (oldest job ƒ123, 40 s)",
-    );
-    let [n1] = nodes(["n1"]);
-    let _ = pool.confirm(&job("ƒ123"), &n1, seconds(50)).unwrap();
+    let (four, first, n1) = (VniRequest::vnis(4), job("ƒ123"), nodes(["n1"]));
+    let why = "failed to reserve 4 VNIs: 2 available, 3 reserved by jobs";
+    refused(&mut pool, "ƒ124", &four, 10, why);
+    let _ = pool.release(&first, &n1, seconds(10)).unwrap();
+    let why = "failed to reserve 4 VNIs: 2 available, 3 draining (oldest job ƒ123, 40 s)";
+    refused(&mut pool, "ƒ124", &four, 50, why);
+    let _ = pool.confirm(&first, &n1[0], seconds(50)).unwrap();
     gets(&mut pool, "ƒ124", &four, 50, "VNIs 1027,1028,1024,1025");
 }
 
 #[test]
 fn impossible_requests_are_refused_with_the_reason() {
     let mut pool = pool("1024-2047");
-    refused(
-        &mut pool,
-        "a",
-        &VniRequest::vnis(0),
-        0,
-        "a job can have 1 to 4 VNIs (one service lists no more), not 0",
-    );
-    refused(
-        &mut pool,
-        "a",
-        &VniRequest::vnis(5),
-        0,
-        "a job can have 1 to 4 VNIs (one service lists no more), not 5",
-    );
-    refused(
-        &mut pool,
-        "a",
-        &VniRequest::block(12),
-        0,
-        "a block of 12 VNIs is impossible: range services take powers of two",
-    );
     let red = TenantName::new("red").unwrap();
-    refused(
-        &mut pool,
-        "a",
-        &VniRequest::vnis(1).for_tenant(red),
-        0,
-        "no tenant red in the configuration of the pool (it has none)",
-    );
+    for (request, why) in [
+        (
+            VniRequest::vnis(0),
+            "a job can have 1 to 4 VNIs (one service lists no more), not 0",
+        ),
+        (
+            VniRequest::vnis(5),
+            "a job can have 1 to 4 VNIs (one service lists no more), not 5",
+        ),
+        (
+            VniRequest::block(12),
+            "a block of 12 VNIs is impossible: range services take powers of two",
+        ),
+        (
+            VniRequest::vnis(1).for_tenant(red),
+            "no tenant red in the configuration of the pool (it has none)",
+        ),
+    ] {
+        refused(&mut pool, "a", &request, 0, why);
+    }
     assert_eq!(pool.jobs().count(), 0);
 }
 
 #[test]
 fn the_same_request_again_gets_the_same_and_logs_nothing() {
     let mut pool = pool("1024-2047");
-    let first = pool
-        .reserve(&job("a"), &VniRequest::vnis(2), seconds(0))
-        .unwrap();
-    let again = pool
-        .reserve(&job("a"), &VniRequest::vnis(2), seconds(9))
-        .unwrap();
+    let (a, two, n1) = (job("a"), VniRequest::vnis(2), nodes(["n1"]));
+    let first = pool.reserve(&a, &two, seconds(0)).unwrap();
+    let again = pool.reserve(&a, &two, seconds(9)).unwrap();
     assert!(first.event.is_some());
     assert_eq!((again.result, again.event), (first.result, None));
-    refused(
-        &mut pool,
-        "a",
-        &VniRequest::vnis(3),
-        9,
-        "job a has VNIs 1024,1025, which is not 3 VNIs: release it first",
-    );
-    let [n1] = nodes(["n1"]);
-    assert!(
-        pool.release(&job("a"), std::slice::from_ref(&n1), seconds(10))
-            .unwrap()
-            .event
-            .is_some()
-    );
-    let again = pool.release(&job("a"), &[n1], seconds(11)).unwrap();
+    let why = "job a has VNIs 1024,1025, which is not 3 VNIs: release it first";
+    refused(&mut pool, "a", &VniRequest::vnis(3), 9, why);
+    let released = pool.release(&a, &n1, seconds(10)).unwrap();
+    assert!(released.event.is_some());
+    let again = pool.release(&a, &n1, seconds(11)).unwrap();
     assert_eq!(again, Changed::nothing());
-    refused(
-        &mut pool,
-        "a",
-        &VniRequest::vnis(2),
-        12,
-        "job a was released and is still draining VNIs 1024,1025 (1 node has not confirmed): \
-         confirm that first, or give the new run an id of its own",
-    );
+    let why = "job a was released and is still draining VNIs 1024,1025 (1 node has not confirmed): \
+               confirm that first, or give the new run an id of its own";
+    refused(&mut pool, "a", &two, 12, why);
 }
 
 #[test]
@@ -131,13 +93,9 @@ fn blocks_are_aligned_and_step_over_what_is_taken() {
     gets(&mut pool, "d", &block(32), 0, "VNIs 1056-1087");
     gets(&mut pool, "e", &block(8), 0, "VNIs 1088-1095");
     gets(&mut pool, "f", &block(8), 0, "VNIs 1000-1007");
-    refused(
-        &mut pool,
-        "g",
-        &block(16),
-        0,
-        "failed to reserve a block of 16 VNIs: 20 available (no such block among them), 81 reserved by jobs",
-    );
+    let why = "failed to reserve a block of 16 VNIs: \
+               20 available (no such block among them), 81 reserved by jobs";
+    refused(&mut pool, "g", &block(16), 0, why);
     let held = pool.job(&job("d")).unwrap();
     assert_eq!(held.vnis.len(), 32);
     let Allotment::Block(range) = held.vnis else {
@@ -149,22 +107,13 @@ fn blocks_are_aligned_and_step_over_what_is_taken() {
 #[test]
 fn large_blocks_span_words() {
     let mut pool = pool("1-65535");
-    gets(
-        &mut pool,
-        "a",
-        &VniRequest::block(32_768),
-        0,
-        "VNIs 32768-65535",
-    );
+    let half = VniRequest::block(32_768);
+    gets(&mut pool, "a", &half, 0, "VNIs 32768-65535");
     gets(&mut pool, "b", &VniRequest::block(256), 0, "VNIs 256-511");
     gets(&mut pool, "c", &VniRequest::block(64), 0, "VNIs 512-575");
-    refused(
-        &mut pool,
-        "d",
-        &VniRequest::block(32_768),
-        0,
-        "failed to reserve a block of 32768 VNIs: 32445 available (no such block among them), 33088 reserved by jobs",
-    );
+    let why = "failed to reserve a block of 32768 VNIs: \
+               32445 available (no such block among them), 33088 reserved by jobs";
+    refused(&mut pool, "d", &half, 0, why);
 }
 
 #[test]
@@ -180,20 +129,10 @@ fn tenants_have_parts_of_their_own() {
     gets(&mut pool, "a", &blue, 0, "VNI 1024");
     gets(&mut pool, "b", &VniRequest::vnis(1), 0, "VNI 1032");
     gets(&mut pool, "c", &blue, 0, "VNI 1025");
-    refused(
-        &mut pool,
-        "d",
-        &blue,
-        0,
-        "failed to reserve 1 VNI for tenant blue: 0 available, 2 reserved by jobs",
-    );
-    refused(
-        &mut pool,
-        "a",
-        &VniRequest::vnis(1),
-        0,
-        "job a has VNI 1024 of tenant blue, which is not 1 VNI: release it first",
-    );
+    let why = "failed to reserve 1 VNI for tenant blue: 0 available, 2 reserved by jobs";
+    refused(&mut pool, "d", &blue, 0, why);
+    let why = "job a has VNI 1024 of tenant blue, which is not 1 VNI: release it first";
+    refused(&mut pool, "a", &VniRequest::vnis(1), 0, why);
     let red = tenant("red");
     assert_eq!(pool.part_metrics(Some(&red), seconds(0)).unwrap().free, 6);
     assert_eq!(pool.part_metrics(None, seconds(0)).unwrap().total, 8);
@@ -203,21 +142,22 @@ fn tenants_have_parts_of_their_own() {
         .clone()
         .tenant(tenant("blue"), ids("1024-1030"))
         .tenant(tenant("red"), ids("1028-1039"));
-    assert_eq!(
-        VniPool::new(overlap).unwrap_err().to_string(),
-        "tenants blue and red must not share VNIs: both have 1028-1030"
-    );
-    let outside = base.tenant(tenant("blue"), ids("1000-1030"));
-    assert_eq!(
-        VniPool::new(outside).unwrap_err().to_string(),
-        "the part of tenant blue has VNIs that the pool does not have: 1000-1023"
-    );
-    assert_eq!(
-        VniPool::new(PoolConfig::new(ids("0-1,10")))
-            .unwrap_err()
-            .to_string(),
-        "no VNI to assign: the set is \"0-1,10\", of which \"0-1,10\" are excluded"
-    );
+    for (config, why) in [
+        (
+            overlap,
+            "tenants blue and red must not share VNIs: both have 1028-1030",
+        ),
+        (
+            base.tenant(tenant("blue"), ids("1000-1030")),
+            "the part of tenant blue has VNIs that the pool does not have: 1000-1023",
+        ),
+        (
+            PoolConfig::new(ids("0-1,10")),
+            "no VNI to assign: the set is \"0-1,10\", of which \"0-1,10\" are excluded",
+        ),
+    ] {
+        says(VniPool::new(config), why);
+    }
 }
 
 #[test]
@@ -232,13 +172,11 @@ fn names_are_checked() {
     ] {
         assert_eq!(JobId::new(good).unwrap().to_string(), good);
     }
-    assert_eq!(
-        JobId::new("47'11").unwrap_err().to_string(),
-        "job id \"47'11\" has '\\'' at byte 2: allowed are letters and digits of ASCII, 'ƒ' and . _ - + : / # @"
+    says(
+        JobId::new("47'11"),
+        "job id \"47'11\" has '\\'' at byte 2: allowed are letters and digits of ASCII, 'ƒ' and . _ - + : / # @",
     );
-    assert_eq!(JobId::new("").unwrap_err().to_string(), "job id is empty");
-    assert_eq!(
-        NodeName::new(&"n".repeat(256)).unwrap_err().to_string(),
-        "node name has 256 bytes, the most is 255"
-    );
+    says(JobId::new(""), "job id is empty");
+    let long = NodeName::new(&"n".repeat(256));
+    says(long, "node name has 256 bytes, the most is 255");
 }
