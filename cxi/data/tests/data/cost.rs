@@ -13,11 +13,9 @@ use crate::scene::{OPEN, Scene};
 
 #[test]
 fn no_message_allocates() {
-    let mut scene = Scene::new();
-    let _there = scene.exposed(OPEN);
+    let (mut scene, _there, to) = Scene::open();
     let here = Buffer::new(&scene.one.lni, 4096).unwrap();
     let counter = Counter::new(scene.one.lni.alloc_ct().unwrap()).unwrap();
-    let to = scene.two.address.portal(0);
     let mut seen = 0;
     let allocations = measure(|| {
         for token in 0..1000 {
@@ -51,10 +49,8 @@ fn no_message_allocates() {
 
 #[test]
 fn no_long_message_allocates() {
-    let mut scene = Scene::new();
-    let _there = scene.exposed(OPEN);
+    let (mut scene, _there, to) = Scene::open();
     let source = Source::new(&mut scene);
-    let to = scene.two.address.portal(0);
     let slice = source.buffer.slice(0..WHOLE).unwrap();
     let operand = source.buffer.slice(0..8).unwrap();
     let mut seen = 0;

@@ -72,28 +72,23 @@ fn unexpected_messages_are_searched_claimed_and_deleted() {
         send(&mut scene, &[1; 8], tag);
     }
     let came = arrivals(&mut scene);
-    assert_eq!(came.len(), 4);
-    assert!(
-        came.iter()
-            .all(|it| it.list == List::OVERFLOW && it.buffer_id == 50)
+    let place = |it: &Arrival| (it.list, it.buffer_id, buffer.position(it.start.unwrap()));
+    let found: Vec<_> = came.iter().map(place).collect();
+    assert_eq!(
+        found,
+        [0, 8, 16, 24].map(|at| (List::OVERFLOW, 50, Some(at)))
     );
-    let places: Vec<_> = came
-        .iter()
-        .map(|it| buffer.position(it.start.unwrap()))
-        .collect();
-    assert_eq!(places, [Some(0), Some(8), Some(16), Some(24)]);
 
     let two = &mut scene.two;
-    two.target.post(&Search::new(&two.pte, 9)).unwrap();
-    two.target
-        .post(&Search::new(&two.pte, 10).match_bits(3).first())
-        .unwrap();
-    two.target
-        .post(&Search::new(&two.pte, 11).match_bits(2).first().delete())
-        .unwrap();
-    two.target
-        .post(&Search::new(&two.pte, 12).match_bits(2).first())
-        .unwrap();
+    let search = |id| Search::new(&two.pte, id);
+    for search in [
+        search(9),
+        search(10).match_bits(3).first(),
+        search(11).match_bits(2).first().delete(),
+        search(12).match_bits(2).first(),
+    ] {
+        two.target.post(&search).unwrap();
+    }
     scene.run();
     let found: Vec<_> = arrivals(&mut scene)
         .iter()

@@ -5,22 +5,17 @@ use cxi_data::{
     Message, Nomatch, Operand, Report, ReturnCode,
 };
 
-use crate::scene::{OPEN, Scene, completions, events, word};
+use crate::scene::{Scene, completions, events, word};
 
 #[test]
 fn a_put_and_a_get_move_bytes_and_are_reported_on_both_sides() {
-    let mut scene = Scene::new();
-    let there = scene.exposed(OPEN);
+    let (mut scene, there, to) = Scene::open();
     let here = Buffer::new(&scene.one.lni, 4096).unwrap();
     here.write(0, b"over there").unwrap();
-    let to = scene.two.address.portal(0);
     let report = |token| Report::event(&scene.one.events, token);
     let put = Dma::put(here.slice(0..10).unwrap(), to);
-    let put = put
-        .offset(64)
-        .match_bits(0)
-        .header_data(5)
-        .report(report(1));
+    let put = put.offset(64).match_bits(0).header_data(5);
+    let put = put.report(report(1));
     let get = Dma::get(here.slice(100..110).unwrap(), to);
     let get = get.offset(64).report(report(2));
     let mut batch = scene.one.transmit.batch();
@@ -54,17 +49,12 @@ fn a_put_and_a_get_move_bytes_and_are_reported_on_both_sides() {
 
 #[test]
 fn every_length_of_an_immediate_command_arrives() {
-    let mut scene = Scene::new();
-    let there = scene.exposed(OPEN);
-    let to = scene.two.address.portal(0);
+    let (mut scene, there, to) = Scene::open();
     let bytes: Vec<u8> = (1..=225).collect();
     let check = |len: usize, offset: usize, scene: &mut Scene| {
         scene.run();
-        assert_eq!(
-            completions(&mut scene.one.events),
-            [(9, Ok(u32::try_from(len).unwrap()))],
-            "{len}"
-        );
+        let done = [(9, Ok(u32::try_from(len).unwrap()))];
+        assert_eq!(completions(&mut scene.one.events), done);
         drop(events(&mut scene.two.events));
         let mut arrived = vec![0; len + 1];
         there.read(offset, &mut arrived).unwrap();
@@ -85,10 +75,8 @@ fn every_length_of_an_immediate_command_arrives() {
             check(len, 0, &mut scene);
         } else {
             let refused = scene.one.transmit.post(&put).unwrap_err();
-            assert!(
-                matches!(refused, Error::TooLong { most: 192, .. }),
-                "{refused}"
-            );
+            let why = matches!(refused, Error::TooLong { most: 192, .. });
+            assert!(why, "{refused}");
         }
         scene.post(&put.restricted());
         check(len, 3, &mut scene);
@@ -100,15 +88,13 @@ fn every_length_of_an_immediate_command_arrives() {
 
 #[test]
 fn a_nomatch_put_reports_failures_only() {
-    let mut scene = Scene::new();
-    let there = scene.exposed(OPEN);
+    let (mut scene, there, to) = Scene::open();
     let here = Buffer::new(&scene.one.lni, 4096).unwrap();
     here.write(0, &7_u64.to_le_bytes()).unwrap();
     let slice = here.slice(0..8).unwrap();
     let report = Report::event(&scene.one.events, 1);
-    let (to, nowhere) = (scene.two.address.portal(0), scene.two.address.portal(9));
-    let put = Nomatch::put(slice, to).offset(8).report(report);
-    scene.post(&put);
+    let nowhere = scene.two.address.portal(9);
+    scene.post(&Nomatch::put(slice, to).offset(8).report(report));
     scene.post(&Nomatch::put(slice, nowhere).report(report));
     let get = Nomatch::get(here.slice(8..16).unwrap(), to).offset(8);
     scene.post(&get);
@@ -121,10 +107,8 @@ fn a_nomatch_put_reports_failures_only() {
 
 #[test]
 fn atomics_change_what_is_there_and_fetch_what_was() {
-    let mut scene = Scene::new();
-    let there = scene.exposed(OPEN);
+    let (mut scene, there, to) = Scene::open();
     let here = Buffer::new(&scene.one.lni, 4096).unwrap();
-    let to = scene.two.address.portal(0);
     let report = Report::event(&scene.one.events, 1);
     there.write(0, &40_u64.to_le_bytes()).unwrap();
     let into = here.slice(0..8).unwrap();
@@ -141,11 +125,8 @@ fn atomics_change_what_is_there_and_fetch_what_was() {
         scene.post(&atomic.report(report));
         scene.run();
         assert_eq!(completions(&mut scene.one.events), [(1, Ok(8))]);
-        assert_eq!(
-            (word(&here, 0), word(&there, 0)),
-            (fetched, left),
-            "{atomic:?}"
-        );
+        let words = (word(&here, 0), word(&there, 0));
+        assert_eq!(words, (fetched, left), "{atomic:?}");
     }
     there.write(8, &1.5_f64.to_le_bytes()).unwrap();
     let sum = Atomic::new(AtomicOp::SUM, 2.25_f64, to).offset(8);
@@ -162,10 +143,8 @@ fn atomics_change_what_is_there_and_fetch_what_was() {
 
 #[test]
 fn atomics_that_cannot_be_are_refused() {
-    let mut scene = Scene::new();
-    let _there = scene.exposed(OPEN);
+    let (mut scene, _there, to) = Scene::open();
     let here = Buffer::new(&scene.one.lni, 4096).unwrap();
-    let to = scene.two.address.portal(0);
     let report = Report::event(&scene.one.events, 1);
     let misaligned = Atomic::new(AtomicOp::SUM, 1_u64, to).offset(4);
     let no_operation = Atomic::new(AtomicOp::BOR, 1.0_f32, to);
@@ -188,11 +167,10 @@ fn atomics_that_cannot_be_are_refused() {
 
 #[test]
 fn a_buffer_that_is_dropped_is_not_read_any_more() {
-    let mut scene = Scene::new();
-    let there = scene.exposed(OPEN);
+    let (mut scene, there, to) = Scene::open();
     let here = Buffer::new(&scene.one.lni, 4096).unwrap();
     here.write(0, &7_u64.to_le_bytes()).unwrap();
-    let put = Dma::put(here.slice(0..8).unwrap(), scene.two.address.portal(0));
+    let put = Dma::put(here.slice(0..8).unwrap(), to);
     let put = put.report(Report::event(&scene.one.events, 1));
     scene.post(&put);
     drop(here);
@@ -202,7 +180,7 @@ fn a_buffer_that_is_dropped_is_not_read_any_more() {
     assert_eq!(word(&there, 0), 0);
     // The same at the target.
     drop(there);
-    let put = ImmediatePut::new(b"late", scene.two.address.portal(0));
+    let put = ImmediatePut::new(b"late", to);
     let put = put.report(Report::event(&scene.one.events, 2));
     scene.post(&put);
     scene.run();
