@@ -1,6 +1,6 @@
 //! Differences between the NICs of one node.
 
-use super::{Code, Finding, Seen, Severity};
+use super::{Code, Finding, Seen};
 use crate::describe;
 use crate::view::has_same_purpose;
 use cxi::{Service, ServiceId};
@@ -48,18 +48,13 @@ fn twins<'a>(nic: &'a Seen, service: &Service) -> Vec<&'a Service> {
 }
 
 fn absent(nic: &Seen, having: &Seen, service: &Service) -> Finding {
-    Finding {
-        severity: Severity::Warning,
-        code: Code::MissingOnNic,
-        device: nic.device,
-        service: None,
-        text: format!(
-            "nothing like {} of {}: a job gets a service on each NIC, so something failed half \
-             way or the job asked for some NICs only",
-            describe::service(service),
-            having.device
-        ),
-    }
+    let text = format!(
+        "nothing like {} of {}: a job gets a service on each NIC, so something failed half way or \
+         the job asked for some NICs only",
+        describe::service(service),
+        having.device
+    );
+    Finding::new(Code::MissingOnNic, nic.device, None, text)
 }
 
 fn different(nic: &Seen, service: &Service, usable: &[&Seen]) -> Option<Finding> {
@@ -82,19 +77,15 @@ fn different(nic: &Seen, service: &Service, usable: &[&Seen]) -> Option<Finding>
     if other.limits() != service.limits() {
         what.push("limits");
     }
-    let id: ServiceId = service.id();
-    (first.device != nic.device && !what.is_empty()).then(|| Finding {
-        severity: Severity::Info,
-        code: Code::ServicesDiffer,
-        device: nic.device,
-        service: Some(id),
-        text: format!(
+    (first.device != nic.device && !what.is_empty()).then(|| {
+        let text = format!(
             "{} and service {} of {} are of one job, and differ: {}",
             describe::service(service),
             other.id(),
             first.device,
             what.join(", ")
-        ),
+        );
+        Finding::new(Code::ServicesDiffer, nic.device, Some(service.id()), text)
     })
 }
 
@@ -105,16 +96,11 @@ fn default_services(first: &Seen, others: &[&Seen]) -> Vec<Finding> {
         let alike = one.is_enabled() == other.is_enabled()
             && one.vnis() == other.vnis()
             && one.limits() == other.limits();
-        (!alike).then(|| Finding {
-            severity: Severity::Warning,
-            code: Code::DefaultServicesDiffer,
-            device: nic.device,
-            service: Some(ServiceId::DEFAULT),
-            text: format!(
-                "the default service is not as on {}: {} here",
-                first.device,
-                describe::service(&other)
-            ),
+        (!alike).then(|| {
+            let (first, other) = (first.device, describe::service(&other));
+            let text = format!("the default service is not as on {first}: {other} here");
+            let default = Some(ServiceId::DEFAULT);
+            Finding::new(Code::DefaultServicesDiffer, nic.device, default, text)
         })
     });
     differing.collect()

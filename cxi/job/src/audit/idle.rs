@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{AuditOptions, Code, Finding, Seen, Severity};
+use super::{AuditOptions, Code, Finding, Seen};
 use crate::describe;
 use crate::explain::is_idle;
 use crate::pool::Timestamp;
@@ -92,17 +92,17 @@ pub(super) fn check(
         }
         let nic = seen.iter().find(|nic| nic.device == idle.device)?;
         let service = nic.view.service(idle.service)?;
-        Some(Finding {
-            severity: Severity::Warning,
-            code: Code::Idle,
-            device: idle.device,
-            service: Some(idle.service),
-            text: format!(
-                "{} has nothing in use for {}: if its job has ended, release it",
-                describe::service(service),
-                words(time)
-            ),
-        })
+        let text = format!(
+            "{} has nothing in use for {}: if its job has ended, release it",
+            describe::service(service),
+            words(time)
+        );
+        Some(Finding::new(
+            Code::Idle,
+            idle.device,
+            Some(idle.service),
+            text,
+        ))
     });
     long.collect()
 }

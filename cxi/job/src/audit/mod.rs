@@ -117,6 +117,42 @@ pub enum Code {
     DefaultServicesDiffer,
 }
 
+impl Code {
+    /// How severe a finding of this kind is; one that is nearly exhausted may be worse.
+    const fn severity(self) -> Severity {
+        match self {
+            Self::NicUnusable
+            | Self::NicUnreadable
+            | Self::NoMembers
+            | Self::NoVnis
+            | Self::SharedVni
+            | Self::OutsideRange
+            | Self::RangesOverlap => Severity::Error,
+            Self::DefaultServiceEnabled
+            | Self::Unfinished
+            | Self::DeadUser
+            | Self::OutsidePool
+            | Self::Idle
+            | Self::NearlyExhausted
+            | Self::MissingOnNic
+            | Self::DefaultServicesDiffer => Severity::Warning,
+            Self::ServicesDiffer => Severity::Info,
+        }
+    }
+}
+
+impl Finding {
+    fn new(code: Code, device: DeviceId, service: Option<ServiceId>, text: String) -> Self {
+        Self {
+            severity: code.severity(),
+            code,
+            device,
+            service,
+            text,
+        }
+    }
+}
+
 /// What an audit found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
@@ -263,13 +299,10 @@ impl Node {
                 }),
                 // That it does not answer at all has already been reported.
                 Err(_) if nic.info().is_none() => {}
-                Err(error) => findings.push(Finding {
-                    severity: Severity::Error,
-                    code: Code::NicUnreadable,
-                    device,
-                    service: None,
-                    text: error.to_string(),
-                }),
+                Err(error) => {
+                    let text = error.to_string();
+                    findings.push(Finding::new(Code::NicUnreadable, device, None, text));
+                }
             }
         }
         for nic in &seen {
@@ -294,13 +327,8 @@ fn unusable(nic: &super::node::NodeNic) -> Option<Finding> {
     if problems.is_empty() || nic.is_virtual_function() {
         return None;
     }
-    Some(Finding {
-        severity: Severity::Error,
-        code: Code::NicUnusable,
-        device: nic.id(),
-        service: None,
-        text: format!("jobs cannot use the NIC: {}", problems.join("; ")),
-    })
+    let text = format!("jobs cannot use the NIC: {}", problems.join("; "));
+    Some(Finding::new(Code::NicUnusable, nic.id(), None, text))
 }
 
 impl fmt::Display for Severity {

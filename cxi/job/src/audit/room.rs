@@ -44,17 +44,11 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
 }
 
 fn finding(nic: &Seen, fits: u32, text: String) -> Finding {
-    Finding {
-        severity: if fits == 0 {
-            Severity::Error
-        } else {
-            Severity::Warning
-        },
-        code: Code::NearlyExhausted,
-        device: nic.device,
-        service: None,
-        text,
+    let mut finding = Finding::new(Code::NearlyExhausted, nic.device, None, text);
+    if fits == 0 {
+        finding.severity = Severity::Error;
     }
+    finding
 }
 
 /// What a service without limits takes.

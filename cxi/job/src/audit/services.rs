@@ -2,7 +2,7 @@
 
 use cxi::{Member, Service, VniAccess};
 
-use super::{AuditOptions, Code, Finding, Seen, Severity};
+use super::{AuditOptions, Code, Finding, Seen};
 use crate::describe;
 use crate::idset::IdSet;
 
@@ -15,13 +15,8 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
             } else {
                 user_service(service, options)
             };
-            findings.into_iter().map(|(severity, code, text)| Finding {
-                severity,
-                code,
-                device: nic.device,
-                service: Some(service.id()),
-                text,
-            })
+            let finding = |(code, text)| Finding::new(code, nic.device, Some(service.id()), text);
+            findings.into_iter().map(finding)
         })
         .collect()
 }
@@ -42,17 +37,14 @@ pub(super) fn shared_vnis(nic: &Seen) -> Vec<Finding> {
         })
     });
     pairs
-        .map(|(one, other, shared)| Finding {
-            severity: Severity::Error,
-            code: Code::SharedVni,
-            device: nic.device,
-            service: Some(other.id()),
-            text: format!(
+        .map(|(one, other, shared)| {
+            let text = format!(
                 "{} and {} share VNI {shared}: their processes can communicate with each other; \
                  give each job VNIs of its own",
                 describe::service(other),
                 describe::service(one)
-            ),
+            );
+            Finding::new(Code::SharedVni, nic.device, Some(other.id()), text)
         })
         .collect()
 }
@@ -61,7 +53,7 @@ fn vnis(service: &Service) -> IdSet {
     service.vnis().iter().map(cxi::Vni::get).collect()
 }
 
-type Found = (Severity, Code, String);
+type Found = (Code, String);
 
 fn default_service(service: &Service) -> Option<Found> {
     let text = format!(
@@ -69,7 +61,7 @@ fn default_service(service: &Service) -> Option<Found> {
          scheduler; disable it",
         describe::vnis(service.vnis())
     );
-    let found = (Severity::Warning, Code::DefaultServiceEnabled, text);
+    let found = (Code::DefaultServiceEnabled, text);
     service.is_enabled().then_some(found)
 }
 
@@ -82,7 +74,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
             "{name} is open to everybody on the node: restrict it to the uid, gid or network \
              namespace of a job"
         );
-        found.push((Severity::Error, Code::NoMembers, text));
+        found.push((Code::NoMembers, text));
     }
     let unrestricted = service.vnis() == VniAccess::Unrestricted;
     if open && unrestricted {
@@ -90,14 +82,14 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
             "{name} names no VNIs: drivers up to SHS 13.0 let it use any; give it a list or a \
              range"
         );
-        found.push((Severity::Error, Code::NoVnis, text));
+        found.push((Code::NoVnis, text));
     }
     if unrestricted && !service.is_enabled() && !service.is_system() {
         let text = format!(
             "{name} has neither VNIs nor a range: a process that made it may have been killed; \
              destroy it if no process is about to finish it"
         );
-        found.push((Severity::Warning, Code::Unfinished, text));
+        found.push((Code::Unfinished, text));
     }
     if let Some(exists) = options.user_exists {
         let members = service.members().into_iter();
@@ -110,7 +102,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
                     "{name} is for uid {uid}, which the node does not know: its job has ended, or \
                      user ids changed"
                 );
-                found.push((Severity::Warning, Code::DeadUser, text));
+                found.push((Code::DeadUser, text));
             }
         }
     }
@@ -123,30 +115,24 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
                 "{name} has VNIs outside the scheduler's pool: {outside}; another scheduler or an \
                  administrator made it, or the pool was changed"
             );
-            found.push((Severity::Warning, Code::OutsidePool, text));
+            found.push((Code::OutsidePool, text));
         }
     }
     found
 }
 
 pub(super) fn ranges(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
-    let finding = |code, service: Option<&Service>, text| Finding {
-        severity: Severity::Error,
-        code,
-        device: nic.device,
-        service: service.map(Service::id),
-        text,
-    };
     let ranges = &options.ranges;
     let pairs = ranges.iter().enumerate().flat_map(|(at, one)| {
         let others = ranges.iter().skip(at + 1);
         others.filter_map(move |other| overlap(one, other))
     });
-    let overlaps = pairs.map(|text| finding(Code::RangesOverlap, None, text));
+    let overlaps = pairs.map(|text| Finding::new(Code::RangesOverlap, nic.device, None, text));
     let services = nic.view.services.iter();
     let outside = services.filter_map(|service| {
         let text = outside(service, ranges)?;
-        Some(finding(Code::OutsideRange, Some(service), text))
+        let id = Some(service.id());
+        Some(Finding::new(Code::OutsideRange, nic.device, id, text))
     });
     overlaps.chain(outside).collect()
 }
