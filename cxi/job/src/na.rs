@@ -180,79 +180,113 @@ impl FromStr for NaAddress {
                 Some(device.map_err(|error| bad(error.to_string()))?)
             }
         };
-        let number = |pid: &str| {
-            let pid = decimal(pid).and_then(|pid| u16::try_from(pid).ok());
-            pid.filter(|pid| *pid <= MAX_PID)
+        let number = |pid| {
+            let wrong = || bad(format!("invalid port id {pid:?}: expected 0 to {MAX_PID}"));
+            decimal(pid, MAX_PID).ok_or_else(wrong)
         };
-        let pid = match pid {
-            None => None,
-            Some(pid) => match number(pid) {
-                Some(pid) => Some(pid),
-                None => {
-                    return Err(bad(format!(
-                        "invalid port id {pid:?}: expected 0 to {MAX_PID}"
-                    )));
-                }
-            },
-        };
-        Self::new(device, pid)
+        Self::new(device, pid.map(number).transpose()?)
     }
 }
 
-fn decimal(text: &str) -> Option<u64> {
+/// A number without a sign, at most `most`.
+fn decimal<T: Copy + FromStr + PartialOrd>(text: &str, most: T) -> Option<T> {
     let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    text.parse().ok().filter(|_| digits)
+    text.parse().ok().filter(|number| digits && *number <= most)
 }
 
 /// The index of the VNI that Mercury uses if a key does not name one.
 const DEFAULT_VNI_INDEX: usize = 1;
 
+/// `svc_id:vni[:more]`: what both kinds of keys consist of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+struct Key {
+    service: Option<ServiceId>,
+    vni: Option<Vni>,
+    more: Option<u16>,
+}
+
+impl Key {
+    /// The number behind the VNI is at most `most`.
+    fn parse(text: &str, most: u16, expected: &'static str) -> Result<Self, NaError> {
+        let bad = |reason: String| bad_key(text, reason, expected);
+        let wrong =
+            |part: &str, most: u32| bad(format!("{part:?}: expected a number from 0 to {most}"));
+        let short =
+            |part: &str, most| decimal(part, most).ok_or_else(|| wrong(part, u32::from(most)));
+        let parts: Vec<&str> = text.split(':').collect();
+        let (service, vni, more) = match parts[..] {
+            [service, vni] => (service, vni, None),
+            [service, vni, more] => (service, vni, Some(more)),
+            [] | [_] => return Err(bad("it has no ':'".to_owned())),
+            _ => return Err(bad("it has more than three parts".to_owned())),
+        };
+        let id = decimal(service, u32::MAX).ok_or_else(|| wrong(service, u32::MAX))?;
+        Ok(Self {
+            service: ServiceId::new(id).ok(),
+            vni: Vni::new(short(vni, u16::MAX)?).ok(),
+            more: more.map(|more| short(more, most)).transpose()?,
+        })
+    }
+}
+
+fn bad_key(text: &str, reason: String, expected: &'static str) -> NaError {
+    let text = text.to_owned();
+    NaError::Key {
+        text,
+        reason,
+        expected,
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let service = self.service.map_or(0, ServiceId::get);
+        write!(f, "{service}:{}", self.vni.map_or(0, Vni::get))?;
+        self.more.map_or(Ok(()), |more| write!(f, ":{more}"))
+    }
+}
+
 /// `svc_id:vni[:idx]`: the service and VNI that a process uses, each either given or looked up in
 /// `SLINGSHOT_*`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct AuthKey {
-    service: Option<ServiceId>,
-    vni: Option<Vni>,
-    index: Option<usize>,
-}
+pub struct AuthKey(Key);
 
 impl AuthKey {
     /// A key with both parts given, as for a job's grant.
     #[must_use]
     pub const fn new(service: ServiceId, vni: Vni) -> Self {
-        Self {
+        Self(Key {
             service: Some(service),
             vni: Some(vni),
-            index: None,
-        }
+            more: None,
+        })
     }
 
     /// A key that is looked up, with the VNI at `index` (counted from 0).
     #[must_use]
-    pub const fn looked_up(index: usize) -> Self {
-        Self {
-            service: None,
-            vni: None,
-            index: Some(index),
-        }
+    pub fn looked_up(index: u8) -> Self {
+        Self(Key {
+            more: Some(index.into()),
+            ..Key::default()
+        })
     }
 
     /// The service; `None` if it is looked up by NIC.
     #[must_use]
     pub const fn service(self) -> Option<ServiceId> {
-        self.service
+        self.0.service
     }
 
     /// The VNI; `None` if it is looked up.
     #[must_use]
     pub const fn vni(self) -> Option<Vni> {
-        self.vni
+        self.0.vni
     }
 
     /// The index at which the VNI is looked up, counted from 0. Meaningless if the VNI is given.
     #[must_use]
     pub fn index(self) -> usize {
-        self.index.unwrap_or(DEFAULT_VNI_INDEX)
+        self.0.more.map_or(DEFAULT_VNI_INDEX, usize::from)
     }
 
     /// Returns the service and VNI that Mercury would use on a NIC.
@@ -264,10 +298,10 @@ impl AuthKey {
         device: DeviceId,
         env: &SlingshotEnv,
     ) -> Result<(ServiceId, Vni), NaError> {
-        let service = self.service.or_else(|| env.service_on(device));
+        let service = self.service().or_else(|| env.service_on(device));
         let service = service.ok_or(NaError::NoService { device })?;
         let index = self.index();
-        let vni = self.vni.or_else(|| env.vnis().get(index).copied());
+        let vni = self.vni().or_else(|| env.vnis().get(index).copied());
         let count = env.vnis().len();
         Ok((service, vni.ok_or(NaError::NoVni { index, count })?))
     }
@@ -275,12 +309,7 @@ impl AuthKey {
 
 impl fmt::Display for AuthKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let service = self.service.map_or(0, ServiceId::get);
-        write!(f, "{service}:{}", self.vni.map_or(0, Vni::get))?;
-        match self.index {
-            Some(index) => write!(f, ":{index}"),
-            None => Ok(()),
-        }
+        self.0.fmt(f)
     }
 }
 
@@ -288,14 +317,7 @@ impl FromStr for AuthKey {
     type Err = NaError;
 
     fn from_str(text: &str) -> Result<Self, NaError> {
-        let [service, vni, index] = key_parts(text, "svc_id:vni or svc_id:vni:index")?;
-        Ok(Self {
-            service: service.number(u32::MAX.into())?.and_then(to_service),
-            vni: vni.number(u16::MAX.into())?.and_then(to_vni),
-            index: index
-                .number(u8::MAX.into())?
-                .and_then(|index| usize::try_from(index).ok()),
-        })
+        Key::parse(text, u8::MAX.into(), "svc_id:vni or svc_id:vni:index").map(Self)
     }
 }
 
@@ -329,16 +351,9 @@ impl AuthKeyRange {
 
 impl fmt::Display for AuthKeyRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{}:{}",
-            self.service.map_or(0, ServiceId::get),
-            self.first
-        )?;
-        match self.last {
-            Some(last) => write!(f, ":{last}"),
-            None => Ok(()),
-        }
+        let (service, vni) = (self.service, Some(self.first));
+        let more = self.last.map(Vni::get);
+        Key { service, vni, more }.fmt(f)
     }
 }
 
@@ -346,70 +361,18 @@ impl FromStr for AuthKeyRange {
     type Err = NaError;
 
     fn from_str(text: &str) -> Result<Self, NaError> {
-        let [service, min, max] = key_parts(text, "svc_id:min or svc_id:min:max")?;
-        let first = min.number(u16::MAX.into())?.and_then(to_vni);
-        let first = first.ok_or_else(|| min.bad("the lowest VNI is 0, which is not a VNI"))?;
-        let last = match max.number(u16::MAX.into())? {
-            None => None,
-            Some(last) => match to_vni(last) {
-                Some(last) if last >= first => Some(last),
-                _ => return Err(max.bad("the highest VNI is below the lowest")),
-            },
-        };
+        let expected = "svc_id:min or svc_id:min:max";
+        let bad = |reason: &str| bad_key(text, reason.to_owned(), expected);
+        let Key { service, vni, more } = Key::parse(text, u16::MAX, expected)?;
+        let first = vni.ok_or_else(|| bad("the lowest VNI is 0, which is not a VNI"))?;
+        let last = more.map(|last| {
+            let last = Vni::new(last).ok().filter(|last| *last >= first);
+            last.ok_or_else(|| bad("the highest VNI is below the lowest"))
+        });
         Ok(Self {
-            service: service.number(u32::MAX.into())?.and_then(to_service),
+            service,
             first,
-            last,
+            last: last.transpose()?,
         })
     }
-}
-
-/// Parses one part of a key; the other arguments are for the error message.
-struct Part<'a> {
-    text: &'a str,
-    value: Option<&'a str>,
-    expected: &'static str,
-}
-
-impl Part<'_> {
-    fn bad(&self, reason: impl Into<String>) -> NaError {
-        NaError::Key {
-            text: self.text.to_owned(),
-            reason: reason.into(),
-            expected: self.expected,
-        }
-    }
-
-    fn number(&self, max: u64) -> Result<Option<u64>, NaError> {
-        let Some(part) = self.value else {
-            return Ok(None);
-        };
-        match decimal(part).filter(|number| *number <= max) {
-            Some(number) => Ok(Some(number)),
-            None => Err(self.bad(format!("{part:?}: expected a number from 0 to {max}"))),
-        }
-    }
-}
-
-fn key_parts<'a>(text: &'a str, expected: &'static str) -> Result<[Part<'a>; 3], NaError> {
-    let mut parts = text.split(':');
-    let parts = [parts.next(), parts.next(), parts.next(), parts.next()];
-    let part = |value| Part {
-        text,
-        value,
-        expected,
-    };
-    match parts {
-        [first, Some(second), third, None] => Ok([part(first), part(Some(second)), part(third)]),
-        [_, None, ..] => Err(part(None).bad("it has no ':'")),
-        _ => Err(part(None).bad("it has more than three parts")),
-    }
-}
-
-fn to_service(number: u64) -> Option<ServiceId> {
-    ServiceId::try_from(number).ok()
-}
-
-fn to_vni(number: u64) -> Option<Vni> {
-    Vni::try_from(number).ok()
 }
