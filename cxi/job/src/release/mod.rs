@@ -177,20 +177,14 @@ impl<'a> Pass<'a> {
         if pending.is_empty() {
             return busy;
         }
-        let failed = |reason: &dyn fmt::Display, errno: Errno| Outcome::Failed {
-            reason: reason.to_string(),
-            errno: errno.raw(),
-        };
-        let held = self
-            .node
-            .acquire()
-            .map_err(|error| failed(&error, error.errno()));
+        let held = self.node.acquire();
+        let held = held.map_err(|error| Outcome::failed(&error, error.errno()));
         // The list of services is older than the answer about live jobs.
         let live = held.and_then(|held| match (self.live)() {
             Ok(live) => Ok((held, live)),
             Err(error) => {
                 let errno = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
-                Err(failed(&error, errno))
+                Err(Outcome::failed(&error, errno))
             }
         });
         let (_held, live) = match live {
@@ -243,10 +237,7 @@ impl<'a> Pass<'a> {
             Err(asking) if is_gone(&asking) => Outcome::Destroyed,
             // Another process destroyed it first, and the id belongs to another service.
             Ok(now) if !has_same_id_and_purpose(service, &now) => Outcome::AlreadyGone,
-            _ => Outcome::Failed {
-                reason: error.to_string(),
-                errno: error.errno().raw(),
-            },
+            _ => Outcome::failed(error, error.errno()),
         }
     }
 
@@ -314,10 +305,7 @@ pub(super) fn release_chosen(
         for service in &mine {
             if !done.iter().any(|released| released.service == service.id()) {
                 let outcome = match &failed {
-                    Some(error) => Outcome::Failed {
-                        reason: error.to_string(),
-                        errno: error.errno().raw(),
-                    },
+                    Some(error) => Outcome::failed(error, error.errno()),
                     None => Outcome::AlreadyGone,
                 };
                 done.push(Released::new(device.id(), service, outcome));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::ErrorCode;
 use crate::proc::Users;
-use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
+use cxi::{DeviceId, Errno, Members, Service, ServiceId, VniAccess};
 
 /// What a release did.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -77,6 +77,15 @@ pub enum Outcome {
         /// The driver's error number.
         errno: i32,
     },
+}
+
+impl Outcome {
+    pub(super) fn failed(reason: &dyn fmt::Display, errno: Errno) -> Self {
+        Self::Failed {
+            reason: reason.to_string(),
+            errno: errno.raw(),
+        }
+    }
 }
 
 /// The overall result of a release, for the exit code of an epilog.
