@@ -86,7 +86,8 @@ int cxi_job_step(const char *step, char **variables);
  *   {"settings": "/etc/cxi/cxi.toml", "vnis": "1024-65535", "rest_ms": 30000}
  * where "vnis" makes the pool, or changes what it consists of and how long a VNI rests before it is
  * used again (default: not at all). `report`, if not NULL, becomes
- *   {"total": 64512, "free": 64510, "reserved": 1, "draining": 1, "resting": 0}
+ *   {"total": 64512, "free": 64510, "reserved": 1, "draining": 1, "resting": 0, "outside": 0}
+ * where "outside" counts VNIs of jobs that the pool no longer consists of.
  * -ENOENT, here and from the controller's functions below: there is no pool. With a pool in etcd these
  * change it as the machine's `cxi vni lead` allows: -EIO after another machine has taken the lead. */
 int cxi_job_pool(const char *options, char **report);

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use cxi::Host;
 use cxi_ioctl::Errno;
-use cxi_job::pool::PoolConfig;
+use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::site::SiteError;
 use cxi_job::{
     AuditOptions, CleanPolicy, FileLock, Filter, Grant, Node, ReleaseOptions, ReleaseReport,
@@ -20,7 +20,7 @@ use cxi_job::{
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
-use crate::controller::{self, Counts};
+use crate::controller;
 use crate::failure::{self, Failure, Result};
 use crate::ffi::{Handle, Out, Text, status};
 use crate::{json, nodes};
@@ -185,7 +185,7 @@ pub(crate) extern "C" fn cxi_job_pool(options: Text, report: Out<*mut c_char>) -
             let rest = Duration::from_millis(options.rest_ms);
             pool.configure(&PoolConfig::new(vnis).rest(rest))?;
         }
-        report.set_text(&json::write(&Counts::of(&pool)?)?)
+        report.set_text(&json::write(&pool.look()?.metrics(Timestamp::now()))?)
     })
 }
 

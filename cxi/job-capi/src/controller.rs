@@ -1,12 +1,10 @@
-//! The controller of a site, and its pool of VNIs.
+//! A site, and its controller.
 
 use std::path::Path;
 
-use cxi_job::pool::Timestamp;
 use cxi_job::settings::Settings;
 use cxi_job::site::{Controller, Site, SiteError};
 use cxi_vni_etcd::SitePool;
-use serde::Serialize;
 
 use crate::failure::{Failure, Result};
 
@@ -21,27 +19,4 @@ pub(crate) fn open(site: &Site) -> Result<Controller<'_>> {
     let controller = site.controller(SitePool::of(site.settings())?)?;
     let controller = controller.fabric_manager_of(site.settings());
     Ok(controller.map_err(SiteError::from)?)
-}
-
-/// How many VNIs there are, as JSON.
-#[derive(Serialize)]
-pub(crate) struct Counts {
-    total: usize,
-    free: usize,
-    reserved: usize,
-    draining: usize,
-    resting: usize,
-}
-
-impl Counts {
-    pub(crate) fn of(pool: &SitePool) -> Result<Self> {
-        let metrics = pool.look()?.metrics(Timestamp::now());
-        Ok(Self {
-            total: metrics.total,
-            free: metrics.free,
-            reserved: metrics.reserved,
-            draining: metrics.draining,
-            resting: metrics.resting,
-        })
-    }
 }

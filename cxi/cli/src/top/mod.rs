@@ -184,10 +184,8 @@ fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(),
     let store = pool.open(&common.settings)?;
     if store.is_here() {
         let pool = store.look()?;
-        jobs.extend(pool.jobs().map(|(job, held)| {
-            let vnis = held.vnis.iter().map(Vni::get).collect();
-            (job.clone(), vnis)
-        }));
+        let held = pool.jobs();
+        jobs.extend(held.map(|(job, held)| (job.clone(), held.vnis.to_set())));
     }
     for user in users {
         let has = |vni: Vni| user.vnis != VniAccess::Unrestricted && user.vnis.contains(vni);

@@ -280,7 +280,7 @@ fn show(store: &SitePool, job: Option<&JobId>) -> Result<Report, Failure> {
         for (id, held) in &jobs {
             table.row([
                 id.to_string(),
-                vnis(held),
+                held.vnis.to_set().to_string(),
                 or_dash(held.tenant.as_ref()),
                 age(at.since(held.reserved_at)),
                 phase(&held.phase),
@@ -320,11 +320,6 @@ fn totals(configured: &IdSet, metrics: &Metrics) -> String {
         text += &format!("Longest draining: {holder}, for {}\n", age(*since));
     }
     text
-}
-
-fn vnis(held: &Holding) -> String {
-    let set: IdSet = held.vnis.iter().map(Vni::get).collect();
-    set.to_string()
 }
 
 /// The state of a job's VNIs, in words.

@@ -9,6 +9,7 @@ use cxi::Vni;
 
 /// Counts of VNIs in a pool or in one share of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Metrics {
     /// VNIs that can be assigned at all.
@@ -24,7 +25,8 @@ pub struct Metrics {
     /// VNIs in use or draining that the configuration no longer contains: they do not return to the
     /// pool. Not included in the other counts.
     pub outside: usize,
-    /// What has been draining longest, and for how long.
+    /// What has been draining longest, and for how long. Not serialized: it is no count.
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub oldest_draining: Option<(Holder, Duration)>,
 }
 
