@@ -2,78 +2,50 @@
 
 mod common;
 
-use common::{MockNode, cxi};
+use common::{MockNode, cxi, refusals};
 
 const HELP: &str = "\n\nFor more information, try '--help'.";
 
+const OPTIONS: &str = r"service create --vni=65536
+  2: invalid value '65536' for '--vni <VNI>': invalid VNI '65536': expected 1 to 65535
+service create --vni-range=1030-1045
+  2: invalid value '1030-1045' for '--vni-range <MIN-MAX>': VNI range of 16 from 1030: expected a start that is a multiple of 16, such as 1024 or 1040
+service create --vni=1 --lnis-per-rgid=9
+  2: invalid value '9' for '--lnis-per-rgid <N>': invalid LNIs per RGID 9: expected 0 to 8
+service create --vni=1 --limit=txqs=9:8
+  2: invalid value 'txqs=9:8' for '--limit <RESOURCE=RESERVED:MAX>': TXQs: 9 reserved but at most 8: expected a maximum of at least what is reserved
+service destroy 0
+  2: invalid value '0' for '<ID>...': invalid service id '0': expected 1 to 4294967295
+devices -d eth0
+  2: invalid value 'eth0' for '--device <NICS>': invalid NIC 'eth0': expected all, cxi0, cxi0-3 or a list of them
+--mock --mock-release=15 devices
+  2: invalid value '15' for '--mock-release <RELEASE>'\n  [possible values: shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main]
+--mock --mock-nics=0 devices
+  2: invalid value '0' for '--mock-nics <N>': 0 is not in 1..=16";
+
 #[test]
 fn options_are_checked() {
-    for (arguments, message) in [
-        (
-            "service create --vni=65536",
-            "invalid value '65536' for '--vni <VNI>': invalid VNI '65536': expected 1 \
-             to 65535",
-        ),
-        (
-            "service create --vni-range=1030-1045",
-            "invalid value '1030-1045' for '--vni-range <MIN-MAX>': VNI range of 16 from 1030: \
-             expected a start that is a multiple of 16, such as 1024 or 1040",
-        ),
-        (
-            "service create --vni=1 --lnis-per-rgid=9",
-            "invalid value '9' for '--lnis-per-rgid <N>': invalid LNIs per RGID 9: expected 0 to 8",
-        ),
-        (
-            "service create --vni=1 --limit=txqs=9:8",
-            "invalid value 'txqs=9:8' for '--limit <RESOURCE=RESERVED:MAX>': TXQs: 9 reserved but \
-             at most 8: expected a maximum of at least what is reserved",
-        ),
-        (
-            "service destroy 0",
-            "invalid value '0' for '<ID>...': invalid service id '0': expected 1 to \
-             4294967295",
-        ),
-        (
-            "devices -d eth0",
-            "invalid value 'eth0' for '--device <NICS>': invalid NIC 'eth0': expected all, \
-             cxi0, cxi0-3 or a list of them",
-        ),
-        (
-            "--mock --mock-release=15 devices",
-            "invalid value '15' for '--mock-release <RELEASE>'\n  [possible values: shs-12.0, \
-             shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main]",
-        ),
-        (
-            "--mock --mock-nics=0 devices",
-            "invalid value '0' for '--mock-nics <N>': 0 is not in 1..=16",
-        ),
-    ] {
-        cxi(arguments).refused(2, &format!("error: {message}{HELP}"));
+    for (arguments, code, error) in refusals(OPTIONS) {
+        cxi(arguments).refused(code, &(error + HELP));
     }
 }
 
+const SPECIFICATIONS: &str = "--vni=1,2,3,4,5
+  2: 5 VNIs: a service can list at most 4; more need a VNI range
+--vni=1 --uid=1 --uid=2 --gid=3
+  2: 3 members: a service can name at most 2
+--uid=1
+  2: no VNIs: expected --vni, or --vni-range for a block
+--vni=1 --limit=txqs=1:2,txq=1:3
+  2: --limit names TXQs twice: expected each resource once
+--vni=1 --from=x.yaml
+  2: --from cannot be combined with options that describe the service: the file describes it completely";
+
 #[test]
 fn specifications_by_option_are_checked_before_a_device_is_looked_for() {
-    let create = |options: &[&str]| cxi(&[&["service", "create"], options].concat());
-    create(&["--vni=1,2,3,4,5"]).refused(
-        2,
-        "error: 5 VNIs: a service can list at most 4; more need a VNI range",
-    );
-    create(&["--vni=1", "--uid=1", "--uid=2", "--gid=3"])
-        .refused(2, "error: 3 members: a service can name at most 2");
-    create(&["--uid=1"]).refused(
-        2,
-        "error: no VNIs: expected --vni, or --vni-range for a block",
-    );
-    create(&["--vni=1", "--limit=txqs=1:2,txq=1:3"]).refused(
-        2,
-        "error: --limit names TXQs twice: expected each resource once",
-    );
-    create(&["--vni=1", "--from=x.yaml"]).refused(
-        2,
-        "error: --from cannot be combined with options that describe the service: the file \
-         describes it completely",
-    );
+    for (options, code, error) in refusals(SPECIFICATIONS) {
+        cxi(&format!("service create {options}")).refused(code, &error);
+    }
 }
 
 #[test]
@@ -98,31 +70,29 @@ fn specification_files_are_checked() {
         );
 }
 
+const NOT_THERE: &str = r"service show 9
+  5: no service 9 on cxi0-1\n  cxi service list shows the services.
+service usage 9
+  5: no service 9 on cxi0-1\n  cxi service list shows the services.
+service enable 9
+  5: no service 9 on cxi0-1\n  cxi service list shows the services.
+service disable 9
+  5: no service 9 on cxi0-1\n  cxi service list shows the services.
+service enable 9 -d cxi0
+  5: cxi0: SVC_ENABLE: there is no service 9
+service list -d cxi7
+  3: cxi7: no such NIC; this node has cxi0, cxi1\n  Choose with --device, such as --device cxi0 or --device all.
+service create --vni=1 --limit=txqs=1:2000
+  2: cxi0: SVC_ALLOC: at most 2000 TXQs asked for: the device has 1024
+service destroy 1 -d cxi0
+  2: cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled";
+
 #[test]
 fn what_is_not_there_is_named() {
     let node = MockNode::new();
-    for what in ["show", "usage", "enable", "disable"] {
-        node.cxi(&["service", what, "9"]).refused(
-            5,
-            "error: no service 9 on cxi0-1\n  cxi service list shows the services.",
-        );
+    for (arguments, code, error) in refusals(NOT_THERE) {
+        node.cxi(arguments).refused(code, &error);
     }
-    node.cxi("service enable 9 -d cxi0")
-        .refused(5, "error: cxi0: SVC_ENABLE: there is no service 9");
-    node.cxi("service list -d cxi7").refused(
-        3,
-        "error: cxi7: no such NIC; this node has cxi0, cxi1\n  Choose with --device, such as \
-         --device cxi0 or --device all.",
-    );
-    node.cxi("service create --vni=1 --limit=txqs=1:2000")
-        .refused(
-            2,
-            "error: cxi0: SVC_ALLOC: at most 2000 TXQs asked for: the device has 1024",
-        );
-    node.cxi("service destroy 1 -d cxi0").refused(
-        2,
-        "error: cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled",
-    );
 }
 
 #[test]

@@ -4,7 +4,7 @@ mod common;
 
 use std::fs;
 
-use common::{Arguments, MockNode, Said, assert_contains};
+use common::{Arguments, MockNode, Said, assert_contains, refusals};
 use serde_json::json;
 
 fn prolog(node: &MockNode, number: u32, options: &(impl Arguments + ?Sized)) -> Said {
@@ -100,31 +100,20 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     assert!(said.out.starts_with("cxi0:\n"), "{}", said.out);
 }
 
+const INVALID: &str = r"job prolog --vni=7 --cores=1
+  2: no member: name who may use the services with --uid, --gid or --netns
+job prolog --uid=7 --cores=1
+  2: no VNIs: name them with --vni, or a block of them with --vni-range
+job epilog
+  2: no job: name its VNIs with --vni, its user with --uid, or both; or its grant with --grant
+job epilog --uid=1 --retry-busy=5
+  2: invalid value '5' for '--retry-busy <TIME>': time unit needed, for example 5sec or 5ms: expected a time such as 500ms, 30s or 5m\n\nFor more information, try '--help'.";
+
 #[test]
 fn invalid_requests_are_explained() {
     let node = MockNode::new();
-    for (arguments, message) in [
-        (
-            "job prolog --vni=7 --cores=1",
-            "error: no member: name who may use the services with --uid, --gid or --netns",
-        ),
-        (
-            "job prolog --uid=7 --cores=1",
-            "error: no VNIs: name them with --vni, or a block of them with --vni-range",
-        ),
-        (
-            "job epilog",
-            "error: no job: name its VNIs with --vni, its user with --uid, or both; or its grant \
-             with --grant",
-        ),
-        (
-            "job epilog --uid=1 --retry-busy=5",
-            "error: invalid value '5' for '--retry-busy <TIME>': time unit needed, for example \
-             5sec or 5ms: expected a time such as 500ms, 30s or 5m\n\nFor more information, try \
-             '--help'.",
-        ),
-    ] {
-        node.cxi(arguments).refused(2, message);
+    for (arguments, code, error) in refusals(INVALID) {
+        node.cxi(arguments).refused(code, &error);
     }
     assert!(!node.file().exists());
 }

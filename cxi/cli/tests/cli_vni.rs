@@ -5,7 +5,7 @@ mod common;
 use std::fs;
 
 use common::vni_pool::Pool;
-use common::{MockNode, assert_contains, cxi};
+use common::{MockNode, assert_contains, cxi, refusals};
 use serde_json::{Value, json};
 
 #[test]
@@ -70,58 +70,34 @@ fn a_job_that_does_not_start_gives_its_vnis_back() {
         .refused(5, "error: job job1 has no VNIs in the pool");
 }
 
+const IMPOSSIBLE: &str = r#"reserve job2 --count=5
+  2: a job can have 1 to 4 VNIs (one service lists no more), not 5
+reserve job2 --block=3
+  2: a block of 3 VNIs is impossible: range services take powers of two
+reserve job2 --tenant=blue
+  2: no tenant blue in the configuration of the pool (it has none)
+reserve job1 --count=2
+  1: job job1 has VNI 1024, which is not 2 VNIs: release it first
+release job9
+  5: job job9 has no VNIs in the pool
+confirm job1 --all
+  1: job job1 is not released: its VNIs are in use\n  End its use first: cxi vni release job1 --nodes …
+confirm --stray=1030
+  5: VNI 1030 is not a stray one: no node shows it without a job
+show job9
+  5: job job9 has no VNIs in the pool
+configure 1,10
+  2: no VNI to assign: the set is "1,10", of which "0-1,10" are excluded"#;
+
 #[test]
 fn impossible_requests_are_refused_and_change_nothing() {
     let pool = Pool::of("1024-1039");
     pool.vni("reserve job1").done();
-    let before = fs::read(pool.path("pool.json")).unwrap();
-    for (arguments, code, message) in [
-        (
-            "reserve job2 --count=5",
-            2,
-            "a job can have 1 to 4 VNIs (one service lists no more), not 5",
-        ),
-        (
-            "reserve job2 --block=3",
-            2,
-            "a block of 3 VNIs is impossible: range services take powers of two",
-        ),
-        (
-            "reserve job2 --tenant=blue",
-            2,
-            "no tenant blue in the configuration of the pool (it has none)",
-        ),
-        (
-            "reserve job1 --count=2",
-            1,
-            "job job1 has VNI 1024, which is not 2 VNIs: release it first",
-        ),
-        ("release job9", 5, "job job9 has no VNIs in the pool"),
-        (
-            "confirm job1 --all",
-            1,
-            "job job1 is not released: its VNIs are in use\n  End its use first: cxi vni release \
-             job1 --nodes …",
-        ),
-        (
-            "confirm --stray=1030",
-            5,
-            "VNI 1030 is not a stray one: no node shows it without a job",
-        ),
-        ("show job9", 5, "job job9 has no VNIs in the pool"),
-        (
-            "configure 1,10",
-            2,
-            "no VNI to assign: the set is \"1,10\", of which \"0-1,10\" are excluded",
-        ),
-    ] {
-        pool.vni(arguments)
-            .refused(code, &format!("error: {message}"));
-        assert_eq!(
-            fs::read(pool.path("pool.json")).unwrap(),
-            before,
-            "{arguments:?}"
-        );
+    let read = || fs::read(pool.path("pool.json")).unwrap();
+    let before = read();
+    for (arguments, code, error) in refusals(IMPOSSIBLE) {
+        pool.vni(arguments).refused(code, &error);
+        assert_eq!(read(), before, "{arguments:?}");
     }
 }
 

@@ -8,6 +8,7 @@ pub(crate) mod site;
 pub(crate) mod slurm;
 pub(crate) mod vni_pool;
 
+use std::iter;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
@@ -29,6 +30,19 @@ impl Arguments for String {
     fn words(&self) -> Vec<&str> {
         self.as_str().words()
     }
+}
+
+/// Command lines, each followed by its exit code and its error.
+pub(crate) fn refusals(text: &str) -> impl Iterator<Item = (&str, i32, String)> {
+    let mut lines = text.lines();
+    iter::from_fn(move || {
+        let arguments = lines.next()?;
+        let answer = lines.next().and_then(|line| line.split_once(": "));
+        let (code, message) = answer.expect(arguments);
+        let message = message.replace(r"\n", "\n");
+        let code = code.trim().parse().expect(arguments);
+        Some((arguments, code, format!("error: {message}")))
+    })
 }
 
 macro_rules! lists_of_arguments {

@@ -103,67 +103,42 @@ fn each_variable_is_checked() {
     refused(site.add(&long, &pod), Code::Environment);
 }
 
+/// A setting in place of the usual one, the code, and a part of what is said.
+const WRONG: &str = r#"cxi | null | Configuration | no object cxi
+name | "a/b" | Configuration | name of the network
+cxi.core | 4 | Decoding | unknown field `core`
+cxi.nics | [] | Configuration |
+cxi.nics | ["eth0"] | Decoding |
+cxi.vnis | {"source": "static", "vnis": []} | Configuration | at least one
+cxi.vnis | {"source": "static", "vnis": [0]} | Decoding | 1 to 65535
+cxi.vnis | {"source": "static", "vnis": [1, 2, 3, 4, 5]} | Configuration | 4
+cxi.vnis | {"source": "static"} | Decoding | vnis
+cxi.vnis | {"source": "etcd"} | Decoding | etcd
+cxi.vnis | {"source": "args"} | Decoding | allowed
+cxi.vnis | {"source": "file", "path": "x"} | Configuration | absolute
+cxi.vnis | {"source": "exec", "program": "x"} | Configuration | absolute"#;
+
 #[test]
 fn each_setting_is_checked() {
     let pod = pod!();
-    let source = |source: Value| Site::new().set_cxi("vnis", source);
-    for (site, code, expected) in [
-        (
-            Site::new().set("cxi", Value::Null),
-            Code::Configuration,
-            "no object cxi",
-        ),
-        (
-            Site::new().set("name", json!("a/b")),
-            Code::Configuration,
-            "name of the network",
-        ),
-        (
-            Site::new().set_cxi("core", json!(4)),
-            Code::Decoding,
-            "unknown field `core`",
-        ),
-        (
-            Site::new().set_cxi("nics", json!([])),
-            Code::Configuration,
-            "",
-        ),
-        (
-            Site::new().set_cxi("nics", json!(["eth0"])),
-            Code::Decoding,
-            "",
-        ),
-        (
-            source(json!({"source": "static", "vnis": []})),
-            Code::Configuration,
-            "at least one",
-        ),
-        (
-            source(json!({"source": "static", "vnis": [0]})),
-            Code::Decoding,
-            "1 to 65535",
-        ),
-        (
-            source(json!({"source": "static", "vnis": [1, 2, 3, 4, 5]})),
-            Code::Configuration,
-            "4",
-        ),
-        (source(json!({"source": "static"})), Code::Decoding, "vnis"),
-        (source(json!({"source": "etcd"})), Code::Decoding, "etcd"),
-        (source(json!({"source": "args"})), Code::Decoding, "allowed"),
-        (
-            source(json!({"source": "file", "path": "x"})),
-            Code::Configuration,
-            "absolute",
-        ),
-        (
-            source(json!({"source": "exec", "program": "x"})),
-            Code::Configuration,
-            "absolute",
-        ),
-    ] {
+    for line in WRONG.lines() {
+        let [setting, value, code, expected] =
+            line.split('|').map(str::trim).collect::<Vec<_>>()[..]
+        else {
+            panic!("{line}");
+        };
+        let value = serde_json::from_str(value).unwrap();
+        let site = match setting.strip_prefix("cxi.") {
+            Some(setting) => Site::new().set_cxi(setting, value),
+            None => Site::new().set(setting, value),
+        };
+        let code = match code {
+            "Configuration" => Code::Configuration,
+            "Decoding" => Code::Decoding,
+            other => panic!("{other}"),
+        };
         let said = refused(site.add("one", &pod), code);
-        assert!(said.contains(expected), "{said}");
-        assert_eq!(site.services().len(), 0);
+        assert!(said.contains(expected), "{line}: {said}");
+        assert_eq!(site.services().len(), 0, "{line}");
     }
 }
