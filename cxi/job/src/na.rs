@@ -31,7 +31,7 @@ use cxi::{DeviceId, ServiceId, Vni};
 
 use crate::environment::SlingshotEnv;
 
-/// The largest port id: to the NIC 511 means any, for which Mercury writes 0.
+/// The largest port id. To the NIC, 511 means any port; Mercury writes 0 for that.
 const MAX_PID: u16 = 510;
 
 const PREFIX: &str = "ofi+cxi";
@@ -206,7 +206,7 @@ struct Key {
 }
 
 impl Key {
-    /// The number behind the VNI is at most `most`.
+    /// Parses a key. The number after the VNI is at most `most`.
     fn parse(text: &str, most: u16, expected: &'static str) -> Result<Self, NaError> {
         let bad = |reason: String| bad_key(text, reason, expected);
         let wrong =

@@ -277,7 +277,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// A NIC cannot be asked.
+    /// A NIC cannot be queried.
     pub fn select(&self, filter: &Filter) -> Result<Vec<(DeviceId, Service)>> {
         self.services(|device, service| filter.selects(device.id(), service))
     }
@@ -286,7 +286,7 @@ impl Node {
     ///
     /// # Errors
     ///
-    /// A NIC cannot be asked.
+    /// A NIC cannot be queried.
     pub fn services(
         &self,
         selects: impl Fn(&Device, &Service) -> bool,

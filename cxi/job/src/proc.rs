@@ -74,7 +74,7 @@ impl ProcFs {
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
                     users.hidden += 1;
                 }
-                // It does not, or has ended in the meantime.
+                // The process does not have the NIC open, or has ended in the meantime.
                 Ok(_) | Err(_) => {}
             }
         }
@@ -146,8 +146,8 @@ pub struct Process {
 }
 
 impl Users {
-    /// Keeps only the processes that members of a service run, or all if none of them is one: a
-    /// process may have changed its user since it allocated.
+    /// Keeps only the processes of a service's members. Keeps all of them if there are none,
+    /// because a process may have changed its user since it allocated.
     #[must_use]
     pub fn among(mut self, members: Option<&Members>) -> Self {
         let is_member = |process: &Process| {
@@ -240,7 +240,7 @@ fn has_open(directory: &Path, node: FileId) -> std::io::Result<bool> {
 
 fn process(pid: u32, directory: &Path) -> Process {
     let status = Status(kernel_file::read(&directory.join("status")).unwrap_or_default());
-    // Of the real, effective, saved and file system id, the second.
+    // The second of the real, effective, saved and file system IDs.
     let effective = |name: &str| status.words(name).nth(1)?.parse().ok();
     Process {
         pid,

@@ -198,10 +198,12 @@ impl Directories {
     }
 }
 
-/// The lock that everything takes that changes services on a node: `node.lock`, `CXI_LOCK`. By
-/// default it is `/run/cxi/node.lock`. A user other than root, or root of a user namespace, can at
-/// most change services of a served mock of their own: its node has a `/run/cxi` of its own, and
-/// elsewhere the lock is a file in the temporary directory.
+/// The lock of every operation that changes services on a node: `node.lock`, `CXI_LOCK`. By default
+/// it is `/run/cxi/node.lock`.
+///
+/// For a user other than root, it is a file in the temporary directory: such a user can at most
+/// change services of a served mock of their own. The same holds for root of a user namespace,
+/// except in the node of a served mock, which has a `/run/cxi` of its own.
 pub static NODE_LOCK: Key<PathBuf> = Key {
     name: "node.lock",
     variable: "CXI_LOCK",
@@ -413,11 +415,11 @@ impl Settings {
     }
 }
 
-/// Far more than a file with every setting has.
+/// Far larger than a file with every setting.
 const LONGEST: u64 = 1 << 20;
 
 fn read(path: &Path) -> Result<Settings, SettingsError> {
-    // Which may be a pipe, such as one that a shell makes.
+    // The file may be a pipe, such as one from a shell's process substitution.
     let bytes = File::open(path).and_then(|file| read_bounded(file, LONGEST));
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
     let text = text.map_err(|source| SettingsError::Unreadable {

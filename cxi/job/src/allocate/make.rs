@@ -211,7 +211,8 @@ impl Prepared<'_> {
     }
 }
 
-/// How long undoing waits for a busy service: at most, a process that reads its usage holds it.
+/// How long undoing waits for a busy service. No process of the job runs yet, so at most a process
+/// that reads the service's usage holds it, and only for a moment.
 const UNDO: Duration = Duration::from_millis(500);
 
 /// How a service that appeared in the meantime compares with the one requested.

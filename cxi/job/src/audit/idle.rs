@@ -26,7 +26,7 @@ pub struct IdleService {
     pub device: DeviceId,
     /// The service.
     pub service: ServiceId,
-    /// Its members; `None` for everybody.
+    /// Its members; `None` for everyone.
     pub members: Option<Members>,
     /// Its VNIs.
     pub vnis: VniAccess,

@@ -89,7 +89,7 @@ pub enum Code {
     NicUnreadable,
     /// The default service is enabled.
     DefaultServiceEnabled,
-    /// An enabled service is open to everybody.
+    /// An enabled service is open to everyone.
     NoMembers,
     /// An enabled service lists no VNIs.
     NoVnis,
@@ -118,7 +118,7 @@ pub enum Code {
 }
 
 impl Code {
-    /// How severe a finding of this kind is; one that is nearly exhausted may be worse.
+    /// How severe a finding of this kind is. [`Code::NearlyExhausted`] may turn out more severe.
     const fn severity(self) -> Severity {
         match self {
             Self::NicUnusable
@@ -297,7 +297,7 @@ impl Node {
                     usable: nic.is_usable(),
                     view,
                 }),
-                // That it does not answer at all has already been reported.
+                // A NIC that does not answer at all has already been reported.
                 Err(_) if nic.info().is_none() => {}
                 Err(error) => {
                     let text = error.to_string();

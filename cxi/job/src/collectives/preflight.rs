@@ -11,11 +11,13 @@ use crate::environment::TCS;
 
 const TIMEOUT: &str = "FI_CXI_COLL_TIMEOUT_USEC";
 const RETRY: &str = "FI_CXI_COLL_RETRY_USEC";
+// libfabric cuts larger values of both variables down to these.
 const LONGEST_TIMEOUT: u64 = 20_000_000;
 const LONGEST_RETRY: u64 = 32_000;
-/// Below this, libfabric's root rearms the switches for practically every operation.
+/// Below this, libfabric's root rearms the switches for practically every operation: it halves the
+/// whole seconds and the remaining microseconds separately, and takes the latter for nanoseconds.
 const SHORT_TIMEOUT: u64 = 2_000_000;
-/// LOW_LATENCY, by which reductions travel.
+/// LOW_LATENCY, the traffic class of reductions.
 const LOW_LATENCY: u32 = 2;
 
 /// How bad a [`PreflightFinding`] is.

@@ -112,7 +112,8 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
     new.write_all(bytes)?;
     new.as_file().sync_all()?;
     new.persist(path)?;
-    // The new file is in place, so this cannot fail any more: an error would say that it is not.
+    // The new file is in place, so a failure is ignored here: an error would tell the caller that
+    // the old file still is.
     let _ = File::open(directory).and_then(|directory| directory.sync_all());
     Ok(())
 }
@@ -130,8 +131,8 @@ pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
         .wait(wait)
         .acquire()?;
     if let Ok(like) = fs::metadata(path) {
-        // Only the owner of the lock file can do this, and only has to do it once. Locking takes
-        // the right to read and write.
+        // Only the owner of the lock file can do this, and only has to do it once. Other users can
+        // lock the file only if they may read and write it.
         let writers = like.mode() & 0o222;
         let mode = Permissions::from_mode(writers | writers << 1);
         let _ = give(guard.file(), Some(like.uid()), Some(like.gid()));
@@ -172,7 +173,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
     }
 }
 
-/// The directory of a path, to open it.
+/// The directory of a path, in a form that can be opened: `.` for a bare file name.
 #[must_use]
 pub fn directory_of(path: &Path) -> &Path {
     match path.parent() {
@@ -218,7 +219,8 @@ fn give(file: &File, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
         return Ok(());
     }
     match fchown(file, uid, gid) {
-        // Whoever may replace another user's file without being root replaces it with their own.
+        // A user other than root who may replace another user's file replaces it with a file of
+        // their own.
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         result => result,
     }

@@ -69,7 +69,7 @@ pub(super) fn refused(
         Shortage::Allocation { .. } => explanation.advise(
             "End other processes of the service, or give it higher limits when it is made.",
         ),
-        // The shortage says what it is; nothing is known of a remedy.
+        // The shortage names itself, and no remedy is known.
         _ => explanation,
     }
 }
@@ -147,7 +147,7 @@ fn reservation(
         .free_from_holders()
 }
 
-/// What the driver did not get to: it stops at the first thing that is short.
+/// Adds the shortages that the driver did not reach, because it stops at the first one.
 fn behind(
     explanation: Explanation,
     short: Resource,
@@ -226,7 +226,7 @@ fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
         .free_from_holders()
 }
 
-/// The services that hold something, those that hold the most first: `holds` says how much it is, and
+/// The services that hold something, largest amount first. `holds` returns the amount, and the same
 /// in words.
 fn holders(
     view: Option<&NicView>,
@@ -252,8 +252,9 @@ fn holders(
     holding.into_iter().map(|(_, holding)| holding).collect()
 }
 
-/// Whether the driver says of nothing that it is in use. A process cannot use a service without a
-/// queue of some kind, so what the driver does not tell cannot be the only thing.
+/// Whether the driver reports nothing of a service as in use. A process cannot use a service
+/// without a queue of some kind, so a resource whose use the driver does not report is never the
+/// only one in use.
 pub(crate) fn is_idle(usage: &ServiceUsage) -> bool {
     let reported = usage.in_use.iter().filter_map(|(_, count)| *count);
     let mut reported = reported.peekable();

@@ -83,7 +83,7 @@ pub(super) trait Authority {
     /// The value.
     fn authorization(&self, timeout: Duration) -> Result<String, Problem>;
 
-    /// Forgets a value that was refused. Returns whether the next one may be another.
+    /// Forgets a value that was refused. Returns whether the next one may differ.
     fn forget(&self) -> bool;
 }
 
@@ -130,7 +130,8 @@ impl Call<'_> {
         if matches!(answer.status, 200..=299) || self.also.contains(&answer.status) {
             return Ok(answer);
         }
-        // The token may have expired: another one is requested, once.
+        // The token may have expired, so a new one is requested, but only once: a second refusal is
+        // final.
         if matches!(answer.status, 401 | 403) && !*renewed && authority.forget() {
             *renewed = true;
             return self.attempt(transport, authority, renewed, timeout);

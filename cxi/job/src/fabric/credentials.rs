@@ -10,10 +10,10 @@ use cxi::kernel_file::{open_regular, read_bounded};
 
 use super::{FabricError, Problem};
 
-/// The same as in Slurm.
+/// Slurm uses the same directory.
 const OAUTH_DIRECTORY: &str = "/etc/wlm-client-auth";
 const BASIC_DIRECTORY: &str = "/etc/fmsim";
-/// The only user with BASIC.
+/// The only user name that the fabric manager accepts with BASIC.
 const USER: &str = "cxi";
 /// Longer than any secret.
 const LONGEST: u64 = 1 << 16;

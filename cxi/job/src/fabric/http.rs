@@ -33,7 +33,7 @@ impl Http {
         Self::known_as(certificate, None)
     }
 
-    /// The same for servers that want to know who asks.
+    /// A transport that also presents a client certificate, for servers that require one (mTLS).
     ///
     /// # Errors
     /// As [`Http::new`], and [`HttpError::Untrusted`] with the file that has no certificate, or no key.
@@ -67,7 +67,7 @@ impl Http {
     }
 }
 
-/// What a client shows to a server that wants to know who asks (mTLS): files in PEM form.
+/// A client certificate for servers that require one (mTLS): files in PEM form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "there are two")]
 pub struct Identity {

@@ -15,7 +15,8 @@ use crate::{JobId, StepId};
 const JOBS: &str = "/fabric/collectives/jobs";
 const MULTICASTS: &str = "/fabric/collectives/multicasts";
 
-/// A token is replaced this long before it expires, or a tenth of its lifetime if that is less.
+/// A token is replaced this long before it expires, or a tenth of its lifetime if that is less, so
+/// that it does not expire between this check and the server's.
 const EARLY: Duration = Duration::from_secs(30);
 
 /// The fabric manager, for a workload manager. Clones share their token.
@@ -399,7 +400,7 @@ pub struct Swept {
 
 impl FabricManager {
     /// Releases the reservations of jobs of this cluster that have ended. `lives` is called after
-    /// the list was read, so that a job that starts in the meantime loses nothing.
+    /// the list was read, so that a job that starts in the meantime keeps its reservation.
     ///
     /// # Errors
     /// [`FabricError`]: the list cannot be read; nothing is released.

@@ -2,10 +2,10 @@
 //! HTTP client, feature `fabric-manager`).
 //!
 //! A job that may use hardware collectives has a *reservation*: a number of multicast trees at a
-//! time, and a session token by which libfabric makes and deletes them. This is the rest:
+//! time, and a session token by which libfabric makes and deletes them. This module does the rest:
 //! [reserving](FabricManager::reserve), [ending steps](FabricManager::end_step),
 //! [releasing](FabricManager::release), and [sweeping](FabricManager::sweep) what was left behind.
-//! No request takes longer than [`Patience`] says, and none has to succeed for a job to run.
+//! No request takes longer than [`Patience`] says, and a job can run even if all of them fail.
 //!
 //! ```no_run
 //! # #[cfg(feature = "fabric-manager")] {

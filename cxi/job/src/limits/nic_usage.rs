@@ -125,7 +125,7 @@ impl ServiceUsage {
         self
     }
 
-    /// Whether it is always there, unlike those of jobs.
+    /// Whether it is always there, unlike a job's service.
     pub(super) const fn is_permanent(&self) -> bool {
         self.system || self.service.is_default()
     }

@@ -102,7 +102,7 @@ struct Planner<'a> {
 struct Bounds {
     wanted: u32,
     max: u32,
-    /// What is reserved, unless services that come and go hold it.
+    /// The reservation before services that come and go are subtracted.
     bounded: u32,
     available: u32,
 }
@@ -127,7 +127,8 @@ impl Planner<'_> {
         }
     }
 
-    /// What there always is: all of it, or what is left by the services that are always there.
+    /// How much is there at any time: the total, less what permanent services hold if the policy
+    /// subtracts that.
     fn headroom(&self, resource: Resource) -> u32 {
         let held = self.bounding(resource);
         held.fold(self.nic.totals[resource], |left, service| {
@@ -153,7 +154,7 @@ impl Planner<'_> {
             available,
         } = self.bounds(resource);
         if self.mode == Mode::BestEffort {
-            // Even where the NIC has none at all.
+            // A cut is recorded even where the NIC has none of the resource.
             if wanted.min(self.policy.get(resource).max) > 0 {
                 self.cut(resource, wanted, 0, CutReason::BestEffort);
             }

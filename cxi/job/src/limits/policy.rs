@@ -176,9 +176,9 @@ impl LimitPolicy {
     }
 
     /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and
-    /// no more than what system services leave, which makes a reservation smaller in every mode, as its
-    /// plugin does. Where other services leave less, the plugin fails the step, as
-    /// [`Mode::Strict`](super::Mode::Strict) does.
+    /// no more than what system services leave. As in Slurm's plugin, this last bound makes a
+    /// reservation smaller in every mode. Where other services leave less, the plugin fails the
+    /// step, as [`Mode::Strict`](super::Mode::Strict) does.
     #[must_use]
     pub fn slurm() -> Self {
         let recommended = Self::hpe_recommended();

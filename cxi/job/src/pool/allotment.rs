@@ -52,8 +52,9 @@ impl VniRequest {
         }
     }
 
-    /// VNIs for the job's steps, of which it makes a pool of its own, as Slurm's `stepmgr` does with
-    /// one for each node. The job's services name the VNIs of a step, never all of these.
+    /// VNIs for the job's steps. The job makes a pool of its own from them, as Slurm's `stepmgr`
+    /// does with one VNI for each node. The job's services list the VNIs of a step, never all of
+    /// these.
     ///
     /// ```
     /// use cxi_job::JobId;

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::{IdSet, TenantName};
 
-/// What a pool assigns: a set of VNIs, those never to be used, shares for tenants, and the rest
-/// time.
+/// What a pool assigns: a set of VNIs, the VNIs that are never to be used, the tenants' shares, and
+/// the rest time.
 ///
 /// VNI 0 does not exist, and 1 and 10 belong to the default service: these three are always
 /// excluded, whatever the set contains.
@@ -104,7 +104,7 @@ impl PoolConfig {
         self
     }
 
-    /// Gives a tenant a share of the VNIs for itself. What no tenant has serves requests without a
+    /// Gives a tenant an exclusive share of the VNIs. The VNIs of no share serve requests without a
     /// tenant.
     ///
     /// A second call for the same tenant replaces its share.
@@ -114,7 +114,7 @@ impl PoolConfig {
         self
     }
 
-    /// The configured set, with what is excluded from it.
+    /// The configured set, including the VNIs that are excluded from it.
     #[must_use]
     pub const fn vnis(&self) -> &IdSet {
         &self.vnis

@@ -37,7 +37,7 @@ pub enum ReserveError {
     /// Not enough VNIs, or no free block of that size.
     #[error(transparent)]
     Short(PoolShortage),
-    /// The job has something else.
+    /// The job already has VNIs, other than those requested.
     #[error("job {job} has {held}{}, which is not {asked}: release it first", of_tenant(tenant.as_ref()))]
     Differs {
         /// The job.
@@ -150,7 +150,7 @@ pub enum PoolError {
         /// The job.
         job: JobId,
     },
-    /// The job has VNIs.
+    /// The job already has VNIs.
     #[error("job {job} has {held}")]
     AlreadyHolds {
         /// The job.
@@ -170,7 +170,7 @@ pub enum PoolError {
         /// The job.
         job: JobId,
     },
-    /// A step of the job has left that ran on a node.
+    /// A step of the job that ran on a node has already left.
     #[error("job {job} has run on node {node}: release it, so that its nodes confirm")]
     HasRun {
         /// The job.

@@ -25,7 +25,7 @@ pub struct Metrics {
     /// VNIs in use or draining that the configuration no longer contains: they do not return to the
     /// pool. Not included in the other counts.
     pub outside: usize,
-    /// What has been draining longest, and for how long. Not serialized: it is no count.
+    /// What has been draining longest, and for how long. Not serialized, because it is not a count.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub oldest_draining: Option<(Holder, Duration)>,
 }

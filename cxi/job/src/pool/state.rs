@@ -153,13 +153,13 @@ impl State {
         Ok(state)
     }
 
-    /// Applies a configuration; what is in use stays in use, wherever it belongs.
+    /// Applies a configuration. VNIs in use stay in use, even if they belong to another share now.
     pub(super) fn configure(&mut self, config: PoolConfig) -> Result<(), PoolConfigError> {
         let owned = self.owners.keys().map(|vni| vni.get()).collect();
         let share = |(tenant, vnis): (Option<TenantName>, IdSet)| {
             let before = self.partition(tenant.as_ref());
             Partition {
-                // A share that is new has the tenant of none before.
+                // An existing share continues its round robin; a new one starts at 0.
                 next: before.map_or(0, |before| before.next),
                 free: vnis.difference(&owned),
                 tenant,
@@ -188,14 +188,14 @@ impl State {
         partitions.find(|partition| partition.tenant.as_ref() == tenant)
     }
 
-    /// What has rested long enough at `now`.
+    /// The VNIs that have rested long enough at `now`.
     fn rested(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, Vni)> + '_ {
         let rest = self.config.rest_time();
         let resting = self.resting.iter().copied();
         resting.take_while(move |(since, _)| now.since(*since) >= rest)
     }
 
-    /// What of a share can be assigned at `now`.
+    /// The VNIs of a share that can be assigned at `now`.
     pub(super) fn free_at<'a>(&self, partition: &'a Partition, now: Timestamp) -> Cow<'a, IdSet> {
         let mut free = Cow::Borrowed(&partition.free);
         for (_, vni) in self.rested(now) {
@@ -206,7 +206,7 @@ impl State {
         free
     }
 
-    /// Frees what has rested long enough.
+    /// Frees the VNIs that have rested long enough.
     pub(super) fn settle(&mut self, now: Timestamp) {
         let rested: Vec<_> = self.rested(now).collect();
         for (since, vni) in rested {

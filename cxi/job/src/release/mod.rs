@@ -400,7 +400,7 @@ pub struct Waiting {
     pub device: DeviceId,
     /// The service that is busy.
     pub service: ServiceId,
-    /// Its members; `None` for everybody.
+    /// Its members; `None` for everyone.
     pub members: Option<Members>,
     /// Its VNIs.
     pub vnis: VniAccess,

@@ -38,7 +38,7 @@ pub struct Released {
     pub device: DeviceId,
     /// The service. Once it is destroyed, another one may get its id.
     pub service: ServiceId,
-    /// Its members; `None` for everybody.
+    /// Its members; `None` for everyone.
     pub members: Option<Members>,
     /// Its VNIs.
     pub vnis: VniAccess,

@@ -29,19 +29,20 @@ use crate::{
     ReleaseReport, StepId, live_vnis,
 };
 
-/// How often a prolog looks for the controller's decision.
+/// How often a prolog looks for the controller's decision. It has to look, because a file system
+/// that many nodes mount does not notify one node of what another one writes.
 const POLL: Duration = Duration::from_millis(100);
 /// The variable of a job that has less of some resources than its size asks for.
 pub const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 
 /// A node of a site, with a record for each of its jobs.
 ///
-/// A record is on the disk before its job gets a service, and is removed after its last service is
-/// gone and the controller knows: a clean-up never takes a job that is starting for one that has
-/// ended, and no process that is killed leaves a service that no clean-up finds.
+/// A record is on the disk before its job gets a service. It is removed after the job's last
+/// service is gone and the controller knows. A clean-up therefore never takes a starting job for
+/// one that has ended, and finds every service that a killed process leaves behind.
 ///
-/// The lock of the records and that of the NICs are never held at the same time: jobs start and end
-/// while a busy service of another job is waited for.
+/// The lock of the records and the lock of the NICs are never held at the same time, so that jobs
+/// can start and end while an epilog waits for another job's busy service.
 pub struct ComputeNode<'a> {
     settings: &'a Settings,
     jobs: KnownJobs,
@@ -254,7 +255,7 @@ impl<'a> ComputeNode<'a> {
         })
     }
 
-    /// The controller's decision, once nothing of it is missing.
+    /// The controller's decision, once it is complete.
     fn decided(&self, job: &JobId) -> Result<(Decision, Option<CollectivesRecord>), SiteError> {
         let decisions = self
             .jobs
@@ -587,8 +588,8 @@ impl KnownJobs {
     }
 }
 
-/// Turns rendezvous gets off on a job's NICs, where the driver has turned them on; returns what did
-/// not work.
+/// Turns rendezvous gets off on those of the job's NICs where the driver has turned them on.
+/// Returns what failed.
 fn disable_rdzv_get(node: &Node, grant: &Grant) -> Vec<String> {
     let nics = grant.services.iter().map(|entry| node.nic(entry.device));
     let failed = |device: &Device| match device.rdzv_get_default() {

@@ -20,7 +20,8 @@ use crate::pool::VniRequest;
 use crate::settings::Settings;
 use crate::{ErrorCode, JobId, NodeName, StepId, TenantName};
 
-/// How often a job that waits for VNIs tries again.
+/// How often a job that waits for VNIs tries again. It has to poll: nodes confirm by writing files,
+/// and a VNI whose rest time ends notifies no process.
 const POLL: Duration = Duration::from_millis(200);
 
 /// The controller of a site. Several processes of one machine may act as it.
@@ -41,7 +42,7 @@ pub struct Controller<'a> {
     collectives_required: bool,
     /// How long the start of a job waits for an answer of the fabric manager.
     collectives_wait: Duration,
-    /// Or why it cannot be asked; `None` for a site without hardware collectives.
+    /// The manager, or why it cannot be asked; `None` for a site without hardware collectives.
     manager: Option<Result<FabricManager, FabricError>>,
     clock: Arc<dyn Clock>,
 }
@@ -228,7 +229,7 @@ impl<'a> Controller<'a> {
         Ok(if any { 1 + u8::from(shared) } else { 0 })
     }
 
-    /// With the lock held. Also returns whether there was a decision before.
+    /// Decides with the lock held. Also returns whether there was a decision before.
     fn decide(&self, request: &ReserveRequest, wanted: u8) -> Result<(Decision, bool), SiteError> {
         let (job, component) = (&request.job, request.component());
         let before = self.decisions.find_running(job)?;
@@ -360,7 +361,7 @@ impl<'a> Controller<'a> {
         })
     }
 
-    /// Under the lock.
+    /// Ends a job, or a component of it, with the lock held.
     fn end_locked(
         &self,
         job: &JobId,

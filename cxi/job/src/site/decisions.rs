@@ -89,8 +89,8 @@ impl Decision {
 /// ended/JOB/...                 the same, once all of the job has ended
 /// ```
 ///
-/// Each change is one system call: creating, replacing or removing `job.json`, or moving `JOB`. What a
-/// controller leaves that is killed before or after it is one of these states:
+/// Each change is one system call: creating, replacing or removing `job.json`, or moving `JOB`. A
+/// controller that is killed between two of them leaves one of these states:
 ///
 /// | directory of the job | the pool may have it | what finishes it |
 /// |---|---|---|
@@ -277,7 +277,7 @@ impl Decisions {
             return DECISION.write(&running.join("job.json"), decision, PUBLIC);
         }
         fs::rename(&running, &ended).map_err(cannot(&running, "moved"))?;
-        // A token that is of no use any more.
+        // The token is of no use to a job that has ended.
         remove(&ended.join("reservation.json"))
     }
 

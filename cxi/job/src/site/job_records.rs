@@ -116,7 +116,7 @@ impl JobRecord {
     }
 }
 
-/// The directory of them.
+/// The directory of a node's job records.
 #[derive(Clone, Debug)]
 pub(super) struct JobRecords {
     directory: PathBuf,
@@ -136,7 +136,7 @@ impl JobRecords {
         JOB_RECORD.read(&self.path(job)?)
     }
 
-    /// All of them.
+    /// All records.
     pub(super) fn all(&self) -> Result<Vec<JobRecord>, RecordError> {
         let mut records = Vec::new();
         for name in names(&self.directory)? {
@@ -151,7 +151,7 @@ impl JobRecords {
         Ok(records)
     }
 
-    /// For those who change records.
+    /// Locks the records for a process that changes them.
     pub(super) fn lock(&self) -> Result<LockGuard, SiteError> {
         let lock = FileLock::new(self.directory.join(".lock")).wait(self.wait);
         let guard = lock.acquire()?;

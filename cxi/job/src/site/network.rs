@@ -41,7 +41,7 @@ pub struct NetworkOptions {
     pub nic_distribution_count: Option<u32>,
 }
 
-/// Of one resource: how much for each CPU, how much reserved, and the most.
+/// The limits of one resource: how much for each CPU, how much reserved, and the maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Limit {
     def: Option<u32>,

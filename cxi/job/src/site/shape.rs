@@ -96,7 +96,8 @@ impl JobShape {
         if let Some(count) = self.lnis_per_rgid {
             return Ok(request.lnis_per_rgid(count));
         }
-        // As many LNIs share an RGID as Slurm's plugin would let, if the site or the user wants that.
+        // With Slurm's policy, or if the site or the user asks for it, as many LNIs share an RGID
+        // as Slurm's plugin would allow.
         let slurm = settings.or(self.policy, &keys::POLICY)? == PolicyName::Slurm;
         let nics = network.nic_distribution_count;
         Ok(match self.size {

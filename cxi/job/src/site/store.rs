@@ -103,7 +103,8 @@ impl Format {
         };
         let other =
             || format!("line 1: invalid {name}: expected an object with \"format\": \"{format}\"");
-        // The header alone first: another file would be called damaged at its first member.
+        // The header is parsed alone first. Otherwise, a file of another kind would be reported as
+        // damaged at its first member.
         let header: Header = serde_json::from_str(text).map_err(|error| {
             if text.trim_start().starts_with('{') {
                 damaged(error)

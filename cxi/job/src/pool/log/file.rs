@@ -56,7 +56,8 @@ impl FileLog {
         Ok(self)
     }
 
-    /// The records behind a number, and at least so many, in so many bytes of the file.
+    /// The records with a number above `after`, and at least the last `least` ones, read backwards
+    /// from byte `length` of the file.
     fn after(
         &self,
         file: &File,
@@ -100,7 +101,7 @@ impl FileLog {
         }
     }
 
-    /// With the lock held.
+    /// Appends a record. The caller holds the lock.
     fn append_locked(&self, record: &Record) -> Result<(), AppendError> {
         let refused = |error: io::Error| {
             let path = self.path.display();
@@ -113,7 +114,7 @@ impl FileLog {
         };
         let length = file.as_ref().map_or(Ok(0), whole_lines).map_err(refused)?;
         let last = match &file {
-            // The last one has the highest epoch.
+            // Epochs never decrease along a log, so the last record has the highest one.
             Some(file) => self.after(file, u64::MAX, 1, length),
             None => Ok(Vec::new()),
         };
@@ -121,6 +122,8 @@ impl FileLog {
         let (epoch, last) = last
             .last()
             .map_or((0, 0), |last| (last.epoch, last.event.sequence));
+        // The epoch is compared first: a deposed leader has to stop, whereas a writer that is
+        // merely behind tries again.
         if epoch > record.epoch {
             return Err(AppendError::Deposed { epoch });
         }
@@ -131,7 +134,8 @@ impl FileLog {
         line.push(b'\n');
         match file {
             Some(file) if length > 0 && !record.is_beginning() => append(&file, length, &line),
-            // Also the first one: a file without a whole line is then never a log.
+            // The first record is written this way too. A file without a complete line is therefore
+            // never a log.
             _ => durable::replace(&self.path, &line, Owner::Kept),
         }
         .map_err(refused)
@@ -149,7 +153,7 @@ impl EventLog for FileLog {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
             opened => opened.map_err(|error| self.unusable(&error))?,
         };
-        // A line that is being written may yet be taken back.
+        // A writer may still take back the line that it is writing.
         let length = file.lock_shared().and_then(|()| whole_lines(&file));
         let length = length.map_err(|error| self.unusable(&error))?;
         self.after(&file, after, 0, length)
@@ -171,13 +175,13 @@ impl EventLog for FileLog {
 fn append(mut file: &File, length: u64, line: &[u8]) -> io::Result<()> {
     file.lock()?;
     let mut write = || {
-        // What a killed process left of a line.
+        // Removes the partial line that a killed process left.
         file.set_len(length)?;
         file.write_all(line)?;
         file.sync_data()
     };
     write().inspect_err(|_| {
-        // If this fails too, half a line is left, which does not count.
+        // If this fails too, a partial line is left, which does not count.
         let _ = file.set_len(length);
     })
 }

@@ -9,7 +9,8 @@ use crate::pool::{
 };
 use crate::{JobId, NodeName};
 
-/// How often a change is tried while other writers are faster.
+/// How often a change is tried while other writers are faster. Each lost attempt is a change that
+/// another writer made, so the writers together always make progress.
 const ATTEMPTS: u32 = 100;
 /// After so many changes the pool is saved, so that no reader needs many more.
 const SAVE_EACH: u64 = 5_000;
@@ -78,7 +79,7 @@ impl<E> ChangeError<E> {
     /// What the pool refuses, or else what is wrong with the log.
     ///
     /// # Errors
-    /// The error, which is none of the pool.
+    /// The error, unless it is a refusal by the pool.
     pub fn into_refusal(self) -> Result<E, ChangeError<Infallible>> {
         match self {
             Self::Refused(error) => Ok(error),
@@ -166,7 +167,7 @@ impl<L: EventLog> SharedPool<L> {
         &self.pool
     }
 
-    /// That pool alone, for looking at it.
+    /// That pool without its log, for reading.
     #[must_use]
     pub fn into_pool(self) -> VniPool {
         self.pool
