@@ -5,10 +5,13 @@ mod common;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
 use common::{MockNode, assert_contains, command};
+use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
@@ -232,7 +235,7 @@ fn who_uses_most_stands_first() {
 }
 
 /// `cxi top` on a terminal of its own.
-fn top(mock: &str, pool: &str, scratch: &Path) -> (Child, File) {
+fn top(mock: &str, pool: &str, interval: &str, scratch: &Path) -> (Child, File) {
     let size = Winsize {
         ws_row: 24,
         ws_col: 160,
@@ -240,13 +243,29 @@ fn top(mock: &str, pool: &str, scratch: &Path) -> (Child, File) {
         ws_ypixel: 0,
     };
     let terminal = openpty(Some(&size), None).unwrap();
-    let top = command(&[mock, "top", pool, "--interval=10ms"])
+    // As long as the command has it too, it cannot end.
+    fcntl(&terminal.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
+    let top = command(&[mock, "top", pool, "--interval", interval])
         .env("TMPDIR", scratch)
         .stdin(terminal.slave.try_clone().unwrap())
         .stdout(terminal.slave)
         .spawn()
         .unwrap();
     (top, File::from(terminal.master))
+}
+
+fn ended(child: &mut Child) -> ExitStatus {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    loop {
+        match child.try_wait().unwrap() {
+            Some(status) => return status,
+            None if Instant::now() < deadline => sleep(Duration::from_millis(10)),
+            None => {
+                child.kill().unwrap();
+                panic!("it does not end");
+            }
+        }
+    }
 }
 
 /// Reads until a text has been shown this many times from now on.
@@ -263,7 +282,7 @@ fn until_seen(screen: &mut File, part: &str, times: usize) {
 fn the_last_picture_stays_while_nothing_can_be_read() {
     let (node, pool) = node_with_a_job();
     let mock = format!("--mock={}", node.file().display());
-    let (mut top, mut screen) = top(&mock, &pool, node.directory());
+    let (mut top, mut screen) = top(&mock, &pool, "10ms", node.directory());
     let readable = fs::read(node.file()).unwrap();
     until_seen(&mut screen, "Z  every ", 2);
     fs::write(node.file(), "unreadable").unwrap();
@@ -278,22 +297,35 @@ fn the_last_picture_stays_while_nothing_can_be_read() {
 
 /// Ends by a key or a signal, gives the terminal back, and leaves nothing.
 #[test]
-fn a_terminal_is_shown_it_until_a_key_or_a_signal() {
+fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
     let (_node, pool) = node_with_a_job();
-    for end in ["q", "SIGTERM"] {
+    for end in ["q", "SIGTERM", "end"] {
         let scratch = tempfile::tempdir().unwrap();
-        let (mut top, mut screen) = top("--mock", &pool, scratch.path());
-        until_seen(&mut screen, "cxi top  ", 3);
+        // One that is drawn again notices the end of its terminal by itself.
+        let (interval, times) = if end == "end" { ("1h", 1) } else { ("10ms", 3) };
+        let (mut top, mut screen) = top("--mock", &pool, interval, scratch.path());
+        until_seen(&mut screen, "cxi top  ", times);
         assert!(fs::read_dir(scratch.path()).unwrap().next().is_some());
         match end {
             "q" => screen.write_all(b"q").unwrap(),
-            _ => kill(Pid::from_raw(top.id().try_into().unwrap()), Signal::SIGTERM).unwrap(),
+            "SIGTERM" => {
+                kill(Pid::from_raw(top.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+            }
+            _ => {}
         }
         // The end of the terminal reads as an error.
-        while let Ok(count) = screen.read(&mut [0; 4096]) {
+        while end != "end"
+            && let Ok(count) = screen.read(&mut [0; 4096])
+        {
             assert!(count > 0);
         }
-        assert_eq!(top.wait().unwrap().code(), Some(0), "{end}");
+        drop(screen);
+        let status = ended(&mut top);
+        // It may write to a terminal that is gone.
+        assert!(
+            status.success() || end == "end" && status.code() == Some(1),
+            "{end}: {status}"
+        );
         assert!(
             fs::read_dir(scratch.path()).unwrap().next().is_none(),
             "{end}"

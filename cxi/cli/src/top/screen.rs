@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::mem;
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
@@ -16,6 +17,8 @@ use crossterm::terminal::{
 };
 use crossterm::{cursor, execute, queue};
 use cxi::{DeviceId, Resource, ResourceLevel};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -280,6 +283,23 @@ impl Drop for Terminal {
     }
 }
 
+/// Waits for a key or a signal, at most this long; returns whether the terminal is still there.
+/// crossterm would read the end of a terminal that is gone in an endless loop.
+fn wait_for_input(time: Duration) -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+    let time = PollTimeout::try_from(time).unwrap_or(PollTimeout::MAX);
+    match poll(&mut input, time) {
+        Ok(_) | Err(Errno::EINTR) => {}
+        Err(errno) => return Err(errno.into()),
+    }
+    let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
+    let [input] = input;
+    Ok(!input
+        .revents()
+        .is_some_and(|events| events.intersects(gone)))
+}
+
 /// Shows what `look` sees until a key or a signal ends it.
 pub(super) fn show(
     mut view: View,
@@ -304,7 +324,10 @@ pub(super) fn show(
         loop {
             let wait = due.saturating_duration_since(Instant::now()).min(SIGNALS);
             let wait = if view.is_paused { SIGNALS } else { wait };
-            if event::poll(wait).map_err(failed)? {
+            if !wait_for_input(wait).map_err(failed)? {
+                return Ok(());
+            }
+            if event::poll(Duration::ZERO).map_err(failed)? {
                 match event::read().map_err(failed)? {
                     Event::Key(key)
                         if key.kind == KeyEventKind::Press && !view.press(key, &usage.nics) =>
