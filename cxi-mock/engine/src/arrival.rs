@@ -1,4 +1,4 @@
-//! Requests that arrive: which list entry a request is for, and what of it it uses.
+//! Requests that arrive: which list entry a request is for, and how much of that entry it uses.
 
 use cxi_hw::{DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
 
@@ -141,7 +141,7 @@ impl PortalState {
         Ok(landing)
     }
 
-    /// Nothing matched.
+    /// Handles a request that no entry matched.
     fn unmatched(&mut self, request: &Request, nic: &mut Nic<'_>) -> ReturnCode {
         // Rule 8.4: An unmatched message disables a PtlTE that has flow control or is managed by
         // software; otherwise it is refused without a target event.
@@ -167,7 +167,7 @@ impl PortalState {
         ReturnCode::PT_DISABLED
     }
 
-    /// No list entry is left for the header of an unexpected message.
+    /// Handles an unexpected message for whose header no list entry is left.
     fn no_header(
         &mut self,
         back: ReplyTo,
@@ -177,7 +177,7 @@ impl PortalState {
         if self.has(PortalOptions::EN_SW_HW_ST_CHNG) {
             let reason = StateReason::SM_UNEXPECTED_FAIL;
             self.change_state(PtlteState::SOFTWARE_MANAGED, reason, nic);
-            // Only once: request lists keep no headers.
+            // This repeats only once, because request lists keep no headers.
             return self.accept(back, request, nic);
         }
         if self.has(PortalOptions::EN_FLOWCTRL) {
@@ -186,7 +186,7 @@ impl PortalState {
         Err(ReturnCode::NO_SPACE)
     }
 
-    /// The first entry of the lists that count in this state that a request matches.
+    /// Finds the first entry that a request matches, in the lists that count in this state.
     fn find(&self, request: &Request) -> Option<(List, usize)> {
         // Rule 8.1: The priority list is searched first, then the overflow list or, if software
         // manages the PtlTE, the request list; the first matching entry wins.
@@ -223,7 +223,8 @@ impl PortalState {
     }
 }
 
-/// Bytes that a request takes of a buffer: on a priority list, a rendezvous put the whole message.
+/// Bytes of a buffer that a request takes. On a priority list, a rendezvous put takes room for the
+/// whole message.
 fn wanted(list: List, request: &Request) -> u32 {
     if list == List::PRIORITY {
         request.length
@@ -232,7 +233,7 @@ fn wanted(list: List, request: &Request) -> u32 {
     }
 }
 
-/// The offset that a request asks for. That of a rendezvous put may be the source's.
+/// The offset that a request asks for. For a rendezvous put, it may be the offset at the source.
 pub(crate) fn offset(options: PortalOptions, request: &Request) -> u64 {
     if request.is_offset_of_source() || options.contains(PortalOptions::CLR_REMOTE_OFFSET) {
         0
@@ -241,7 +242,7 @@ pub(crate) fn offset(options: PortalOptions, request: &Request) -> u64 {
     }
 }
 
-/// What an entry that matches may still refuse.
+/// Checks for which reasons a matching entry may still refuse a request.
 fn check(
     entry: &Entry,
     list: List,

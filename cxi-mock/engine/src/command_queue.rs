@@ -1,4 +1,4 @@
-//! Command queues: rings that commands are taken from, in order.
+//! Command queues: rings from which commands are taken in order.
 
 use std::collections::VecDeque;
 
@@ -49,12 +49,12 @@ pub(crate) struct Queue {
     policy: UpdatePolicy,
     pages: Box<dyn CommandPages>,
     stopped: bool,
-    /// A command has not ended.
+    /// A command has started and not ended.
     busy: bool,
     /// Commands that have not ended, triggered ones included.
     pending: u32,
     generation: u64,
-    /// It is in the list of those with work.
+    /// It is in the list of queues with work.
     listed: bool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
-    /// A command of 32 bytes without effect, whatever the rest of its slot says.
+    /// Whether this is a command of 32 bytes without effect, whatever else its slot contains.
     pub(crate) fn is_noop(&self) -> bool {
         // Rule 2.3: A slot whose first byte is 0 is skipped; what follows that byte may be old.
         self.byte.0 == 0
@@ -104,7 +104,7 @@ impl Queue {
         }
     }
 
-    /// Where it reads, in units of pointers: a ring is not longer than they can say.
+    /// The read position in units of pointers. No ring is too long for these.
     #[allow(clippy::cast_possible_truncation)]
     fn unit(&self) -> u16 {
         (self.read / UNIT_SLOTS) as u16
@@ -204,13 +204,13 @@ impl Queues {
         self.table.put(number, Queue::new(queue, self.generations));
     }
 
-    /// Forgets a queue. Gives back its generation if commands of it have not ended.
+    /// Forgets a queue. Returns its generation if some of its commands have not ended.
     pub(crate) fn remove(&mut self, number: u16) -> Option<u64> {
         let queue = self.table.remove(number)?;
         (queue.pending > 0).then_some(queue.generation)
     }
 
-    /// Commands of a queue that have not ended.
+    /// How many commands of a queue have not ended.
     pub(crate) fn pending(&self, number: u16) -> u32 {
         // Rule 2.14: Triggered commands that wait count as in flight.
         self.table.get(number).map_or(0, |queue| queue.pending)
@@ -230,7 +230,7 @@ impl Queues {
             .is_some_and(|queue| queue.busy || queue.has_commands())
     }
 
-    /// Whether a queue can go on.
+    /// Whether any queue can go on.
     pub(crate) fn any_listed(&self) -> bool {
         !(self.target.is_empty() && self.transmit.is_empty())
     }
@@ -270,20 +270,21 @@ impl Queues {
         self.unlist(next)
     }
 
-    /// A queue that can go on, with whom it belongs to and which of its number it is.
+    /// A queue that can go on, with its RGID and its generation.
     pub(crate) fn ready(&self, number: u16) -> Option<(&Queue, u16, u64)> {
         let queue = self.table.get(number).filter(|it| it.has_commands())?;
         Some((queue, queue.rgid, queue.generation))
     }
 
-    /// Goes on behind a command.
+    /// Moves the read pointer past a command.
     pub(crate) fn advance(&mut self, number: u16, slots: u32) {
         if let Some(queue) = self.table.get_mut(number) {
             queue.advance(slots);
         }
     }
 
-    /// A store of a write pointer to a doorbell. Says whether the pointer is one of the ring.
+    /// Handles a store of a write pointer to a doorbell. Returns whether the pointer is one of the
+    /// ring.
     pub(crate) fn ring(&mut self, number: u16, value: u64) -> bool {
         let Some(queue) = self.table.get_mut(number) else {
             return true;
@@ -301,7 +302,7 @@ impl Queues {
         true
     }
 
-    /// A store to a low-latency window.
+    /// Handles a store to a low-latency window.
     pub(crate) fn ring_window(&mut self, number: u16, offset: usize) {
         let Some(queue) = self.table.get_mut(number) else {
             return;
@@ -331,7 +332,7 @@ impl Queues {
         self.table.get(number)?.pages.take_doorbell()
     }
 
-    /// The same of all queues.
+    /// Takes what was stored to the polled doorbells of all queues.
     pub(crate) fn take_doorbells(&self) -> Vec<(u16, u64)> {
         let queues = self.table.iter();
         queues
@@ -339,14 +340,14 @@ impl Queues {
             .collect()
     }
 
-    /// Whether what waits for an operation is still there: its number may belong to another queue
-    /// by now.
+    /// Whether the queue or counter that waits for an operation still exists. Its number may belong
+    /// to another one by now.
     pub(crate) fn is_current(&self, number: u16, generation: u64) -> bool {
         let queue = self.table.get(number);
         queue.is_some_and(|queue| queue.generation == generation)
     }
 
-    /// A command has begun that its queue, or its counter, waits for.
+    /// Records that a command has begun for which its queue or counter waits.
     pub(crate) fn begin(&mut self, owner: Owner) {
         match owner {
             Owner::Queue(number, _) => {
@@ -364,7 +365,7 @@ impl Queues {
         }
     }
 
-    /// It has ended: its queue goes on.
+    /// Records that the command has ended, so that its queue can go on.
     pub(crate) fn end(&mut self, owner: Owner) {
         let (Owner::Queue(number, generation) | Owner::Triggered(number, generation)) = owner
         else {

@@ -8,7 +8,7 @@ use crate::{Counter, CounterDoorbell, Effect, WriteBack};
 
 /// Successes have 48 bits.
 const SUCCESS_MASK: u64 = (1 << 48) - 1;
-/// Failures have seven, and stop at the highest.
+/// Failures have seven bits, and stop at the largest value.
 const MAX_FAILURE: u64 = 127;
 
 /// A triggered command.
@@ -16,9 +16,9 @@ const MAX_FAILURE: u64 = 127;
 pub(crate) struct Triggered {
     /// Transmit queue that it came from.
     pub(crate) queue: u16,
-    /// Which of the queues that have had that number.
+    /// The generation of the queue: which of the queues that have had its number.
     pub(crate) generation: u64,
-    /// Who that belongs to.
+    /// The RGID that the queue belongs to.
     pub(crate) rgid: u16,
     /// Pool of the list entry that it takes while it waits.
     pub(crate) pool: u8,
@@ -34,7 +34,7 @@ pub(crate) struct Count {
     pub(crate) config: Counter,
     success: u64,
     failure: u64,
-    /// By threshold, then by arrival.
+    /// Waiting commands by threshold, then by arrival.
     waiting: BTreeMap<(u64, u64), Triggered>,
 }
 
@@ -53,7 +53,7 @@ impl Count {
         self.success + self.failure >= threshold
     }
 
-    /// Counts.
+    /// Adds successes and failures.
     pub(crate) fn add(&mut self, success: u64, failure: u64, effects: &mut Vec<Effect>) {
         // Rule 4.8: Successes wrap at 48 bits; failures stop at 127, so that a failure is never
         // lost.
@@ -66,7 +66,7 @@ impl Count {
         }
     }
 
-    /// A store to a doorbell.
+    /// Handles a store to a doorbell.
     pub(crate) fn ring(
         &mut self,
         doorbell: CounterDoorbell,
@@ -87,7 +87,7 @@ impl Count {
         self.write_back(effects);
     }
 
-    /// SET and TRIG_SET.
+    /// Executes SET and TRIG_SET.
     pub(crate) fn set(&mut self, command: &CtCommand, effects: &mut Vec<Effect>) {
         // Rule 14.4: TRIG_SET and SET change only the flagged parts.
         if command.set_ct_success {
@@ -107,7 +107,7 @@ impl Count {
         // client clears to detect the next one.
         let word = CtWriteback {
             ct_success: self.success,
-            // No more than MAX_FAILURE.
+            // It is at most `MAX_FAILURE`, which fits one byte.
             ct_failure: self.failure.to_le_bytes()[0],
             ct_writeback: true,
         };

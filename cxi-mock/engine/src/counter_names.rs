@@ -23,7 +23,7 @@ impl Telemetry {
             .or_else(|| Some(self.events[event_of(name)?.0]))
     }
 
-    /// What this NIC was told to do.
+    /// Counters of the commands that this NIC executed.
     fn of_commands(&self, name: &str) -> Option<u64> {
         let (transmit, target) = (&self.transmit, &self.target);
         let ok = ReturnCode::OK.0;
@@ -48,7 +48,7 @@ impl Telemetry {
         })
     }
 
-    /// What came from the fabric, until a list is looked at.
+    /// Counters of requests from the fabric, before any list is searched.
     fn of_requests(&self, name: &str) -> Option<u64> {
         let atomics = [DmaOp::ATOMIC, DmaOp::FETCHING_ATOMIC];
         let puts = [DmaOp::PUT, DmaOp::RENDEZVOUS_PUT];
@@ -80,7 +80,7 @@ impl Telemetry {
         })
     }
 
-    /// What happened to lists.
+    /// Counters of operations on lists.
     fn of_lists(&self, name: &str) -> Option<u64> {
         Some(match name {
             "lpe_plec_hits" => self.fast_path_hits,
@@ -96,7 +96,7 @@ impl Telemetry {
         })
     }
 
-    /// What a list was not able to do.
+    /// Counters of what a list could not do.
     fn of_errors(&self, name: &str) -> Option<u64> {
         let disabled = |reason: StateReason| self.state_changes[reason.0];
         Some(match name.strip_prefix("lpe_err_")? {
@@ -116,7 +116,7 @@ impl Telemetry {
         })
     }
 
-    /// Counters that are there once for each operation, pool or processing element.
+    /// Counters that exist once for each operation, pool or processing element.
     fn of_number(&self, name: &str) -> Option<u64> {
         let (name, number) = name.rsplit_once('_')?;
         let number: u8 = number.parse().ok()?;
@@ -157,7 +157,7 @@ impl Telemetry {
     }
 }
 
-/// The type of the events that a counter counts: of all, or of those that lists give.
+/// The type of the events that a counter counts, either of all events or of those from lists.
 fn event_of(counter: &str) -> Option<EventType> {
     let name = match counter.strip_prefix("ee_event_") {
         Some(name) => name.strip_suffix("_cntr")?,

@@ -1,4 +1,4 @@
-//! The way in: from VNI, PID and portal index to a PtlTE.
+//! From the VNI, PID and portal index of a packet to its PtlTE.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use cxi_hw::ReturnCode;
 
 use crate::packet::Request;
 
-/// Behind a receive profile: a portal index of a PID, or a multicast address.
+/// A destination within a receive profile: a portal index of a PID, or a multicast address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Place {
     Index(u16, u16),
@@ -26,7 +26,7 @@ impl Place {
 /// VNIs that are received, and what is mapped on them.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    /// By the number of the receive profile; few enough to look at all.
+    /// By the number of the receive profile. There are so few that each lookup walks through all.
     profiles: Vec<(u32, RangeInclusive<u16>)>,
     portals: BTreeMap<(u32, Place), u16>,
 }

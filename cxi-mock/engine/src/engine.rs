@@ -68,12 +68,12 @@ impl Engine {
         self.settings = settings;
     }
 
-    /// Takes the NIC from its fabric to another one. Packets that wait for it are lost.
+    /// Moves the NIC from its fabric to another one. Packets that wait for it are lost.
     pub fn set_fabric(&mut self, fabric: Fabric) {
         self.link.reattach(Some(fabric), self.settings.nid);
     }
 
-    /// Whether operations wait for an answer that may have been lost. They go on with
+    /// Whether operations wait for an answer that may have been lost. They continue after
     /// [`Fabric::tick`].
     #[must_use]
     pub fn awaits_answers(&self) -> bool {
@@ -127,7 +127,8 @@ impl Engine {
             .unmap(profile, Place::Multicast(address));
     }
 
-    /// What a pool of list entries may take: all of its processing element if never called.
+    /// Sets the limits of a pool of list entries. Without this call, a pool may take all entries of
+    /// its processing element.
     pub fn set_entry_pool(&mut self, pool: EntryPool, limits: PoolLimits) {
         self.portals.pools.limit(pool, limits);
     }
@@ -138,7 +139,8 @@ impl Engine {
         self.portals.pools.used(pool)
     }
 
-    /// What a pool of entries for triggered commands may take: 2,048 if never called.
+    /// Sets the limits of a pool of entries for triggered commands. Without this call, a pool may
+    /// take all 2,048.
     pub fn set_triggered_pool(&mut self, pool: u8, limits: PoolLimits) {
         self.signals.triggers.limit(pool, limits);
     }
@@ -155,8 +157,8 @@ impl Engine {
         self.queues.add(number, queue);
     }
 
-    /// CQ_FREE: executes what was rung, then forgets the queue with the triggered commands that
-    /// still wait. What has not been answered by then is no longer reported.
+    /// CQ_FREE: executes the commands that were rung, then forgets the queue and its waiting
+    /// triggered commands. Answers that arrive later are no longer reported.
     pub fn remove_queue(&mut self, number: u16) {
         // Rule 12.4: Freeing a queue first executes what was rung on it and, if anything was, what
         // was rung before on others.
@@ -183,9 +185,9 @@ impl Engine {
         }
     }
 
-    /// A store to a low-latency window, at an offset in the launch page, of a command that is in
-    /// the ring as well. Which part of a window a command goes to follows from where it is in the
-    /// ring; a store anywhere else but to the start of that part does nothing.
+    /// Handles a store to a low-latency window, at an offset in the launch page. The command is in
+    /// the ring as well, and its place there determines which part of the window it goes to. A
+    /// store anywhere but to the start of that part does nothing.
     pub fn ring_window(&mut self, number: u16, offset: usize) {
         self.queues.ring_window(number, offset);
     }
@@ -202,7 +204,7 @@ impl Engine {
         }
     }
 
-    /// Polls all pages for doorbells, in an order that keeps the order of a thread's stores:
+    /// Polls all pages for doorbells, in an order that preserves the order of a thread's stores:
     /// transmit queues, target queues, counters. What is polled later is at least as new.
     pub fn poll(&mut self) {
         // Rule 12.1: Transmit doorbells are sampled first and executed last, so that a command sees
@@ -233,8 +235,8 @@ impl Engine {
         self.signals.events.remove(number);
     }
 
-    /// EQ_RESIZE: an EQ_SWITCH event, then events go to the other buffer. The old one is not used
-    /// any more after EQ_RESIZE_COMPLETE, which needs no call.
+    /// EQ_RESIZE: posts an EQ_SWITCH event, after which events go to the other buffer. The old
+    /// buffer is no longer used after EQ_RESIZE_COMPLETE, which needs no call.
     pub fn resize_event_queue(&mut self, number: u16, buffer: EventBuffer) {
         if let Some(events) = self.signals.events.get_mut(number) {
             events.resize(buffer, &mut self.signals.effects);
@@ -293,8 +295,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// The PtlTE is not disabled, or messages have been dropped since. If software has the lists
-    /// already, nothing happens.
+    /// The PtlTE is not disabled, or messages have been dropped since. It is not an error if
+    /// software already manages the lists: nothing happens then.
     pub fn transition_to_software(
         &mut self,
         number: u16,

@@ -1,4 +1,4 @@
-//! Event queues: a ring of 64-byte blocks in memory of a client, one event in each.
+//! Event queues: rings of 64-byte blocks in a client's memory, with one event in each block.
 
 use std::sync::Arc;
 
@@ -46,7 +46,8 @@ impl Staged {
 }
 
 // Rule 3.2: Each event has a 64-byte block to itself; NULL events fill the rest of the block.
-/// A block of NULL events of 16, 16 and 32 bytes: what of it is behind an event fills the block.
+/// A block of NULL events of 16, 16 and 32 bytes. The part of it behind an event fills the event's
+/// block.
 const NULLS: [u8; 64] = {
     let mut block = [0; 64];
     block[16 + 14] = EventSize::BYTES_16.0 | EventType::NULL_EVENT.0 << 2;
@@ -62,7 +63,7 @@ pub(crate) struct Events {
     config: EventQueue,
     blocks: u32,
     write: u32,
-    /// The second buffer is written, or the fourth and so on.
+    /// Events go to the second buffer, or the fourth and so on.
     buffer_b: bool,
     /// Where events go after the EQ_SWITCH that did not fit yet.
     resize: Option<EventBuffer>,
@@ -71,7 +72,7 @@ pub(crate) struct Events {
     drop_sequence: bool,
     /// Thresholds that the fill level has reached: the first is the highest.
     reached: u32,
-    /// Time of the status block: updates so far.
+    /// Time of the status block: how many updates there have been.
     updates: u32,
     /// The register word at the last poll.
     polled: u64,
@@ -162,9 +163,9 @@ impl Events {
         self.free(self.state()) == 0
     }
 
-    /// Writes an event of 16, 32 or 64 bytes, after bytes that are for the same process; records
-    /// that it is lost if there is no room. Returns whether there was. Without memory for the bytes
-    /// nothing happens.
+    /// Writes an event of 16, 32 or 64 bytes, after staged bytes that are for the same process.
+    /// Records a lost event if there is no room, and returns whether there was. If the memory for
+    /// the bytes is gone, nothing happens.
     pub(crate) fn post(
         &mut self,
         event: &[u8],
@@ -194,7 +195,7 @@ impl Events {
         }
     }
 
-    /// Stores the whole block without the last word of the event, then that.
+    /// Stores the whole block except for the last word of the event, and then that word.
     fn store(
         &mut self,
         event: &[u8],
@@ -215,7 +216,8 @@ impl Events {
             memory.write(&[bytes.part(), parts[0], parts[1]])
         });
         if stored.is_err() {
-            // There are none, they are for another process, or either has no memory.
+            // There are no staged bytes, they are for another process, or one of the two has no
+            // memory.
             staged.as_ref().map_or(Ok(()), Staged::write)?;
             stored = memory.write(&parts);
         }
@@ -245,14 +247,14 @@ impl Events {
         }
     }
 
-    /// The client may have acknowledged lost events.
+    /// Notices whether the client has acknowledged lost events.
     fn note_acknowledged(&mut self, state: EqState) {
         if self.dropping && state.event_drop_seq_no == self.drop_sequence {
             self.dropping = false;
         }
     }
 
-    /// The client has stored the register word.
+    /// Handles a store of the register word by the client.
     pub(crate) fn rung(&mut self, effects: &mut Vec<Effect>) {
         let state = self.state();
         self.note_acknowledged(state);
@@ -284,7 +286,8 @@ impl Events {
         self.reached = reached;
     }
 
-    /// Writes the status block: the first copy of the time, the fields, the last copy.
+    /// Writes the status block from front to back: the first copy of the time, the fields, the
+    /// second copy.
     fn write_status(&mut self, threshold: Option<u32>, effects: &mut Vec<Effect>) {
         let state = self.state();
         self.updates = (self.updates + 1) % (1 << 30);
@@ -303,7 +306,7 @@ impl Events {
         };
         let bytes = status.encode();
         let va = self.config.buffer.va;
-        // The last copy is in the last two words.
+        // The second copy of the time is in the last two words.
         let (fields, last) = bytes.split_at(48);
         let stored = self
             .config
@@ -320,7 +323,7 @@ impl Events {
         }
     }
 
-    /// Events go to another buffer after an EQ_SWITCH.
+    /// Moves the queue to another buffer after an EQ_SWITCH.
     pub(crate) fn resize(&mut self, buffer: EventBuffer, effects: &mut Vec<Effect>) {
         self.resize = Some(buffer);
         self.switch(effects);

@@ -12,7 +12,7 @@ use crate::{EntryPool, EventFlags, PortalOptions, Settings};
 /// Lengths that a short event can hold: 20 bits.
 const SHORT_BYTES: u32 = 1 << 20;
 
-/// A request, the entry that it matched and what of that it uses.
+/// A request with the entry that it matched, and how much of the entry it uses.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Landing {
     pub(crate) back: ReplyTo,
@@ -22,7 +22,7 @@ pub(crate) struct Landing {
     pub(crate) rgid: u16,
     pub(crate) pool: EntryPool,
     pub(crate) list: List,
-    /// With the offset behind the message.
+    /// The entry, with its offset already past the message.
     pub(crate) entry: Entry,
     /// Where the entry is used.
     pub(crate) iova: u64,
@@ -50,7 +50,7 @@ impl Landing {
         keeps_header(self.list, &self.entry)
     }
 
-    /// Whether the rest of a rendezvous put is to be got now: its buffer is known.
+    /// Whether the rest of a rendezvous put is to be fetched now, because its buffer is known.
     fn has_rest(&self) -> bool {
         self.request.is_rendezvous() && self.list == List::PRIORITY
     }
@@ -97,8 +97,8 @@ pub(crate) fn describe(request: &Request, event: TargetLong) -> TargetLong {
 }
 
 impl Portals {
-    /// Reports how a request has ended: an event, then a counter. Without memory for bytes that are
-    /// stored with the event, neither.
+    /// Reports the end of a request: an event, then a counter. Reports neither if the memory for
+    /// bytes that are stored with the event is gone.
     pub(crate) fn report(
         &mut self,
         landing: &Landing,
@@ -110,15 +110,15 @@ impl Portals {
         if let Some((portal, mut nic)) = self.open_current(current, settings, signals) {
             return portal.report(landing, code, &mut nic);
         }
-        // The PtlTE has gone while the data moved: its entries are back already, except the one that
-        // was taken for the header.
+        // The PtlTE was freed while the data moved. Its entries have been returned already, except
+        // for the one that was taken for the header.
         if landing.keeps_header() {
             self.pools.give(landing.pool, 1);
         }
         Ok(signals.flush()?)
     }
 
-    /// Goes on with a rendezvous put whose first bytes have come.
+    /// Continues a rendezvous put whose first bytes have arrived.
     pub(crate) fn follow_up(
         &mut self,
         landing: &Landing,
@@ -163,7 +163,7 @@ impl PortalState {
         if suppress {
             return Ok(());
         }
-        // A rendezvous counts when the rest has come.
+        // A rendezvous counts only when the rest has arrived.
         if !success {
             entry.count_failure(nic.signals);
         } else if !landing.has_rest() && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
@@ -189,7 +189,7 @@ impl PortalState {
         self.unexpected.push(key, header);
     }
 
-    /// Writes an event about a request, short if that says enough.
+    /// Writes an event about a request: a short one if that says enough.
     pub(crate) fn post_target(
         &self,
         landing: &Landing,

@@ -7,19 +7,20 @@ use cxi_hw::DmaFlags;
 use crate::packet::{Body, Data, Multicast, Packet, Reply, ReplyTo, Request};
 use crate::{Fabric, Telemetry};
 
-/// Ticks after which a packet is sent again: many times what a packet and its answer take on a
-/// fabric that delays them, so that only what is lost is sent again.
+/// Ticks after which a packet is sent again. This is many times what a packet and its answer take
+/// on a fabric that delays them, so that only lost packets are sent again.
 const RETRY_TICKS: u64 = 64;
 /// Times that a packet is sent before its operation fails. With half of all packets lost, one
 /// operation in ten thousand fails.
 const MAX_TRIES: u32 = 32;
 
-/// What waits for the end of an operation: a number, and which object of that number it is.
+/// What waits for the end of an operation: a number, and the generation of the object with that
+/// number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
-    /// A transmit queue, which goes on then.
+    /// A transmit queue, which can then go on.
     Queue(u16, u64),
-    /// A transmit queue whose triggered command it was.
+    /// The transmit queue of a triggered command.
     Triggered(u16, u64),
     /// A PtlTE that has received a rendezvous put.
     Portal(u16, u64),
@@ -32,11 +33,11 @@ pub(crate) struct Report {
     pub(crate) ct: u16,
     pub(crate) flags: DmaFlags,
     pub(crate) user_ptr: u64,
-    /// REPLY, else ACK.
+    /// Whether the event is REPLY; otherwise it is ACK.
     pub(crate) reply: bool,
-    /// Of a rendezvous, as the reply of its get.
+    /// Whether the event is marked as part of a rendezvous, such as the REPLY of its get.
     pub(crate) rendezvous: bool,
-    /// Bytes that were moved before, and count as well.
+    /// Bytes that were moved before and count as well.
     pub(crate) before: u32,
 }
 
@@ -55,11 +56,11 @@ pub(crate) struct Operation {
     pub(crate) owner: Owner,
     pub(crate) report: Report,
     pub(crate) fetch: Option<Fetch>,
-    /// Answers are counted apart.
+    /// Whether its answer is counted separately.
     pub(crate) high_rate: bool,
 }
 
-/// An operation that gets no answer, and what it sent where.
+/// An operation that gets no answer, with its route and its request.
 #[derive(Debug)]
 pub(crate) struct Undelivered {
     pub(crate) operation: Operation,
@@ -95,7 +96,7 @@ struct Flights {
     free: Vec<u32>,
     /// Flights that may have to be sent again.
     retries: usize,
-    /// The time of the last look at them.
+    /// The time when retries were last checked.
     checked: u64,
 }
 
@@ -103,7 +104,7 @@ impl Flights {
     fn add(&mut self, operation: Operation) -> (u32, u32) {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot::default());
-            // Operations are held by queues, triggered commands and PtlTEs: there are few.
+            // Queues, triggered commands and PtlTEs hold operations, so there are few.
             #[allow(clippy::cast_possible_truncation)]
             let slot = (self.slots.len() - 1) as u32;
             slot
@@ -140,7 +141,7 @@ impl Flights {
         Some(flight.operation)
     }
 
-    /// The packets that were not answered in time: those to send again, and those to give up.
+    /// The packets without an answer in time: those to send again, and those to give up.
     fn overdue(&mut self, now: u64) -> (Vec<Packet>, Vec<Packet>) {
         let flights = self.slots.iter_mut().filter_map(|it| it.flight.as_mut());
         let retries = flights.filter_map(|flight| flight.retry.as_mut());
@@ -161,7 +162,8 @@ impl Flights {
 pub(crate) struct Link {
     fabric: Fabric,
     nid: u32,
-    /// Which NIC of its address this is: packets to the one before it are not for this one.
+    /// Which of the NICs that have had its address this is. Packets to an earlier one are not for
+    /// it.
     incarnation: u32,
     /// Packets of this NIC to itself.
     inbox: VecDeque<Packet>,
@@ -238,7 +240,8 @@ impl Link {
         });
     }
 
-    /// Sends a packet; to this very NIC without the fabric in between unless it has faults.
+    /// Sends a packet. A packet to this NIC itself bypasses the fabric, unless the fabric has
+    /// faults.
     fn send(&mut self, packet: Packet) -> Option<Undelivered> {
         if packet.to == self.nid && !self.fabric.is_faulty() {
             self.inbox.push_back(packet);
@@ -248,7 +251,7 @@ impl Link {
         self.give_up(&packet)
     }
 
-    /// The operation of a packet that gets no answer.
+    /// Ends the operation of a packet that gets no answer.
     fn give_up(&mut self, packet: &Packet) -> Option<Undelivered> {
         let Body::Request(request, _) = &packet.body else {
             return None;
@@ -275,7 +278,8 @@ impl Link {
             .then(|| self.flights.take(answer.slot, answer.sequence))?
     }
 
-    /// Where the answer to a request goes; `None` for one that came before, which is answered again.
+    /// Where the answer to a request goes; `None` for a repeated request, which gets its first
+    /// answer again.
     pub(crate) fn admit(
         &mut self,
         packet: &Packet,
@@ -292,12 +296,14 @@ impl Link {
         (!self.answer_again(back, telemetry)).then_some(back)
     }
 
-    /// Answers a request that came before with the same answer. Returns whether it came before.
+    /// Answers a repeated request with its first answer. Returns whether the request is a repeated
+    /// one.
     fn answer_again(&mut self, back: ReplyTo, telemetry: &mut Telemetry) -> bool {
         let Some((last, reply)) = self.answers.get(&(back.nid, back.slot)).copied() else {
             return false;
         };
-        // Incarnations of an address and sequences of a slot only grow.
+        // Incarnations of an address and sequences of a slot only grow, so a smaller one is a late
+        // packet.
         let incarnation = back.incarnation.wrapping_sub(last.incarnation);
         let sequence = back.sequence.wrapping_sub(last.sequence);
         let age = (incarnation.cast_signed(), sequence.cast_signed());
@@ -321,7 +327,7 @@ impl Link {
 
     fn send_reply(&mut self, back: ReplyTo, reply: Reply) {
         if back.awaited {
-            // An answer that reaches no NIC is not missed.
+            // If an answer reaches no NIC, no operation waits for it.
             let _ = self.send(Packet {
                 from: self.nid,
                 to: back.nid,
@@ -333,14 +339,14 @@ impl Link {
         }
     }
 
-    /// Sends again what was not answered in time; `None` if there was nothing. Gives back what is
-    /// given up.
+    /// Sends packets without an answer again; `None` if there were none. Returns the operations that
+    /// it gives up.
     pub(crate) fn retry(&mut self, telemetry: &mut Telemetry) -> Option<Vec<Undelivered>> {
         if self.flights.retries == 0 {
             return None;
         }
         let now = self.fabric.now();
-        // Time stands still between ticks, so one look per tick finds all.
+        // Time stands still between ticks, so one check per tick finds everything.
         if std::mem::replace(&mut self.flights.checked, now) == now {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Descriptions of objects, with which the control plane adds them.
+//! Descriptions of objects, from which the control plane makes them.
 
 use std::sync::Arc;
 
@@ -6,18 +6,19 @@ use bitflags::bitflags;
 
 use crate::{ClientMemory, CommandPages, CounterPages, EventPages};
 
-/// How a NIC was built and set up.
+/// How a NIC is built and configured.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Its address on the fabric.
     pub nid: u32,
     /// Bits of a PID.
     pub pid_bits: u32,
-    /// Portal index where a NIC gets the rest of a rendezvous put.
+    /// Portal index at which a NIC fetches the rest of a rendezvous put.
     pub rendezvous_index: u32,
-    /// Whether the NIC gets the rest of a rendezvous put by itself.
+    /// Whether the NIC fetches the rest of a rendezvous put by itself.
     pub rendezvous_gets: bool,
-    /// The message that makes the NIC disable a PtlTE counts as a drop: from Cassini 2 on.
+    /// Whether the message that makes the NIC disable a PtlTE counts as a drop, as from Cassini 2
+    /// on.
     pub counts_first_drop: bool,
     /// List entries of each processing element.
     pub list_entries: u16,
@@ -57,11 +58,11 @@ pub enum UpdatePolicy {
     /// After each command.
     #[default]
     Always,
-    /// Now and then, and when the queue is empty.
+    /// From time to time, and when the queue is empty.
     WhenEmpty,
 }
 
-/// What a transmit queue has, and a target queue has not.
+/// What only a transmit queue has, and a target queue does not.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit {
     /// Selects its first communication profile.
@@ -77,11 +78,11 @@ pub struct Transmit {
 pub struct CommandQueue {
     /// `None` for a target queue.
     pub transmit: Option<Transmit>,
-    /// Who it belongs to.
+    /// The RGID that it belongs to.
     pub rgid: u16,
-    /// Where COMMAND_FAILURE goes, 0 for nowhere.
+    /// The event queue for COMMAND_FAILURE; 0 for none.
     pub eq: u16,
-    /// Units of 64 bytes in the ring.
+    /// The size of the ring, in units of 64 bytes.
     pub count: u32,
     /// When the read pointer is written back.
     pub policy: UpdatePolicy,
@@ -92,11 +93,11 @@ pub struct CommandQueue {
 /// Memory for events.
 #[derive(Clone, Debug)]
 pub struct EventBuffer {
-    /// Whose memory.
+    /// The memory that contains it.
     pub memory: Arc<dyn ClientMemory>,
-    /// Where, on a page boundary.
+    /// Its address, on a page boundary.
     pub va: u64,
-    /// Bytes, whole pages.
+    /// Its size in bytes, a multiple of the page size.
     pub len: u64,
 }
 
@@ -118,18 +119,18 @@ bitflags! {
 /// Fill levels at which the status block is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Thresholds {
-    /// The first and highest, percent of the slots in use.
+    /// The first and highest level, in percent of the slots in use.
     pub base: u32,
-    /// How much lower each one is than the previous one, percent.
+    /// The distance between two levels, in percent.
     pub delta: u32,
-    /// How many, at most four.
+    /// The number of levels, at most four.
     pub count: u32,
 }
 
 /// An event queue, number 1 to 2047.
 #[derive(Debug)]
 pub struct EventQueue {
-    /// Who it belongs to.
+    /// The RGID that it belongs to.
     pub rgid: u16,
     /// Where the events go.
     pub buffer: EventBuffer,
@@ -150,16 +151,16 @@ pub struct EventQueue {
 /// Where a counter writes back to.
 #[derive(Clone, Debug)]
 pub struct WriteBack {
-    /// Whose memory.
+    /// The memory that contains it.
     pub memory: Arc<dyn ClientMemory>,
-    /// Where, a multiple of eight.
+    /// Its address, a multiple of eight.
     pub va: u64,
 }
 
 /// A counter, number 1 to 2047.
 #[derive(Debug)]
 pub struct Counter {
-    /// Who it belongs to.
+    /// The RGID that it belongs to.
     pub rgid: u16,
     /// Where it writes back to.
     pub write_back: Option<WriteBack>,
@@ -173,15 +174,15 @@ bitflags! {
     pub struct PortalOptions: u64 {
         /// MATCH events.
         const EN_EVENT_MATCH = 1 << 0;
-        /// Remote offsets count as 0.
+        /// The remote offset counts as 0.
         const CLR_REMOTE_OFFSET = 1 << 1;
-        /// Disabled, rather than a message refused.
+        /// Flow control: the PtlTE is disabled where a message would otherwise be refused.
         const EN_FLOWCTRL = 1 << 2;
         /// Long events.
         const USE_LONG_EVENT = 1 << 3;
-        /// Restricted puts report where entries are managed locally.
+        /// Restricted puts to locally managed entries are reported.
         const EN_RESTRICTED_UNICAST_LM = 1 << 5;
-        /// Ranks, not NIC addresses.
+        /// Initiators are ranks, not NIC addresses.
         const USE_LOGICAL = 1 << 6;
         /// Matching.
         const IS_MATCHING = 1 << 7;
@@ -190,7 +191,7 @@ bitflags! {
     }
 }
 
-/// A pool of list entries: one of 16 of one of four processing elements.
+/// A pool of list entries: one of the 16 of a processing element, of which there are four.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct EntryPool {
     /// Processing element, 0 to 3.
@@ -199,19 +200,19 @@ pub struct EntryPool {
     pub pool: u8,
 }
 
-/// What a pool may take.
+/// How many entries a pool may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// Kept for it.
+    /// How many are reserved for it.
     pub reserved: u16,
-    /// The most that it gets.
+    /// The most that it may have.
     pub max: u16,
 }
 
 /// A portal table entry, number 1 to 2047.
 #[derive(Clone, Copy, Debug)]
 pub struct Portal {
-    /// Who it belongs to.
+    /// The RGID that it belongs to.
     pub rgid: u16,
     /// Its event queue, 0 for none.
     pub eq: u16,
@@ -224,21 +225,21 @@ pub struct Portal {
 /// A memory region (MD) in the address context of an RGID and LAC.
 #[derive(Clone, Debug)]
 pub struct Region {
-    /// Whose context.
+    /// The RGID whose context it is.
     pub rgid: u16,
-    /// Which of its contexts, 0 to 7.
+    /// Which of the RGID's contexts, 0 to 7.
     pub lac: u8,
     /// First I/O virtual address.
     pub iova: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub len: u64,
-    /// What `iova` is in the memory.
+    /// The address in the memory that `iova` stands for.
     pub va: u64,
     /// The NIC may read.
     pub readable: bool,
     /// The NIC may write.
     pub writable: bool,
-    /// Whose memory.
+    /// The memory that it covers.
     pub memory: Arc<dyn ClientMemory>,
 }
 
@@ -251,8 +252,8 @@ pub struct PortalStatus {
     pub drop_count: u32,
     /// List entries in use in the pool.
     pub les_allocated: u16,
-    /// For each unexpected message, oldest first: where a rendezvous get starts, else where the
-    /// overflow buffer has it.
+    /// For each unexpected message, oldest first: where a rendezvous get starts, or else where the
+    /// message is in the overflow buffer.
     pub unexpected: Vec<u64>,
 }
 

@@ -27,11 +27,11 @@ pub struct ObservedOperation {
     pub from: (u32, u16),
     /// NIC address, PID and portal index of the target.
     pub to: (u32, u16, u16),
-    /// VNI.
+    /// The VNI.
     pub vni: u16,
     /// Match bits; 0 for operations without.
     pub match_bits: u64,
-    /// Bytes asked for.
+    /// How many bytes were requested.
     pub length: u32,
     /// Bytes that were moved.
     pub moved: u32,
@@ -51,7 +51,7 @@ impl ObservedOperation {
         let pid = request.initiator.pid(pid_bits);
         Self {
             op: request.op,
-            // A PID has fewer bits.
+            // A PID has fewer than 16 bits.
             from: (from, u16::try_from(pid).unwrap_or(u16::MAX)),
             to: (to, request.pid, request.index),
             vni: request.vni,

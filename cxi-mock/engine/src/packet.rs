@@ -7,13 +7,13 @@ use crate::translation::Scatter;
 /// Bytes that travel inside a packet.
 pub(crate) const INLINE: usize = cxi_hw::MAX_IDC_PAYLOAD;
 
-/// A packet. One operation at a time has a slot of its initiator, and each has another number, so
-/// that a packet that comes twice or late is known.
+/// A packet. A slot of its initiator holds one operation at a time, and each operation has a number
+/// of its own, so that a repeated or late packet is recognized.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// Which NIC the initiator is of all that had its address.
+    /// Which of the NICs that have had its address the initiator is.
     pub(crate) incarnation: u32,
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
@@ -65,21 +65,21 @@ pub(crate) struct Request {
     pub(crate) vni: u16,
     pub(crate) pid: u16,
     pub(crate) index: u16,
-    /// Flags of the command; those of the packet count.
+    /// Flags of the command, of which those about the packet count.
     pub(crate) flags: DmaFlags,
-    /// An immediate message, whose header is shorter.
+    /// Whether it is an immediate message, whose header is shorter.
     pub(crate) small: bool,
     pub(crate) initiator: MatchId,
     pub(crate) match_bits: u64,
     pub(crate) header_data: u64,
     pub(crate) remote_offset: u64,
-    /// Bytes asked for.
+    /// How many bytes are requested.
     pub(crate) length: u32,
     /// Bytes that a rendezvous put carries; for other requests, all.
     pub(crate) eager: u32,
     pub(crate) rendezvous_id: u8,
     pub(crate) atomic: Option<Atomic>,
-    /// To all of a multicast tree, which nobody answers.
+    /// The multicast tree that it goes to, whose members do not answer.
     pub(crate) multicast: Option<Multicast>,
 }
 
@@ -93,13 +93,13 @@ pub(crate) struct Multicast {
 }
 
 impl Multicast {
-    /// As PTE_MAP has it.
+    /// The address as PTE_MAP takes it.
     pub(crate) fn offset(self) -> u32 {
         u32::from(self.index) << cxi_hw::MULTICAST_ID_BITS | self.id
     }
 
-    /// Instead of the slot of an operation that is answered: what comes late of the same reduction
-    /// is known.
+    /// Takes the place of the slot of an operation that is answered, so that late packets of the
+    /// same reduction are recognized.
     pub(crate) fn slot(self) -> u32 {
         u32::MAX - u32::from(self.reduction)
     }
@@ -110,12 +110,12 @@ impl Request {
         self.op == DmaOp::RENDEZVOUS_PUT
     }
 
-    /// Whether the remote offset is one at the source, for the get of a rendezvous.
+    /// Whether the remote offset is an offset at the source, for the get of a rendezvous.
     pub(crate) fn is_offset_of_source(&self) -> bool {
         self.is_rendezvous() && self.flags.contains(DmaFlags::USE_OFFSET_FOR_GET)
     }
 
-    /// Bytes that come with the request, or that it fetches.
+    /// Bytes that the request carries or fetches.
     pub(crate) fn carried(&self) -> u32 {
         // Rule 10.1: A rendezvous put carries at most its eager length.
         if self.is_rendezvous() {
@@ -125,7 +125,7 @@ impl Request {
         }
     }
 
-    /// Unordered, and without match bits.
+    /// Whether it is unordered and has no match bits.
     pub(crate) fn is_restricted(&self) -> bool {
         self.flags.contains(DmaFlags::RESTRICTED)
     }
@@ -149,7 +149,7 @@ pub(crate) struct Reply {
     pub(crate) mlength: u32,
     pub(crate) list: List,
     pub(crate) rendezvous: bool,
-    /// The target found the error.
+    /// Whether the target found the error.
     pub(crate) target_error: bool,
     /// What a fetching atomic found.
     pub(crate) fetched: [u8; 16],

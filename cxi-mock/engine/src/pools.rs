@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{EntryCounts, EntryPool, PoolLimits, Settings};
 
-/// A pool and what is in use of it.
+/// A pool, and how many of its entries are in use.
 #[derive(Clone, Copy, Debug)]
 struct Pool {
     limits: PoolLimits,
@@ -56,7 +56,8 @@ impl Store {
         counts
     }
 
-    /// Takes an entry: of the pool's reserve first, else one that is reserved for no pool.
+    /// Takes an entry: from the pool's reserve first, then from the entries that no pool has
+    /// reserved.
     pub(crate) fn take(&mut self, number: u8) -> bool {
         let pool = *self.pool(number);
         let counts = self.counts();

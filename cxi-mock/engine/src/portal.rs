@@ -16,7 +16,7 @@ use crate::signals::Signals;
 use crate::table::Table;
 use crate::{NoTransition, Portal, PortalOptions, PortalStatus, Settings};
 
-/// What is compared with each entry of a list when a message comes.
+/// What is compared with each entry of a list when a message arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) match_bits: u64,
@@ -27,7 +27,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// What an entry or a search accepts. All ones are wildcards, of the PID and of the rest.
+    /// What an entry or a search accepts. In the PID, and in the rest of the match ID, all ones is
+    /// a wildcard.
     pub(crate) fn new(command: &TargetCommand, options: PortalOptions, pid_bits: u32) -> Self {
         let id_bits = u32::MAX >> pid_bits;
         let nid_bits = (1 << cxi_hw::NID_BITS) - 1;
@@ -60,7 +61,8 @@ impl Key {
             && (self.id ^ initiator.0) & self.id_mask == 0
     }
 
-    /// The first unexpected message from a place on that fits; any does without `matching`.
+    /// The first unexpected message at or after a place that fits. Without `matching`, any message
+    /// fits.
     pub(crate) fn find_unexpected(
         &self,
         list: &Sequence<HeaderKey, Header>,
@@ -129,7 +131,7 @@ impl Entry {
         self.flags.contains(TargetFlags::MANAGE_LOCAL)
     }
 
-    /// Bytes left behind an offset: its own if it is managed locally.
+    /// Bytes left behind an offset, which is the entry's own if it is managed locally.
     pub(crate) fn room(&self, remote_offset: u64) -> u64 {
         let offset = if self.managed() {
             self.offset
@@ -139,13 +141,13 @@ impl Entry {
         self.length.saturating_sub(offset)
     }
 
-    /// Whether bytes fit, as far as that decides about a match.
+    /// Whether the message fits, as far as that matters for a match.
     pub(crate) fn fits(&self, remote_offset: u64, len: u64) -> bool {
         // Rule 7.9: An entry with NO_TRUNCATE does not match a message that does not fit.
         !self.flags.contains(TargetFlags::NO_TRUNCATE) || len <= self.room(remote_offset)
     }
 
-    /// Takes bytes of an entry that is managed locally. Says whether it is used up.
+    /// Takes bytes of an entry that is managed locally. Returns whether the entry is used up.
     pub(crate) fn consume(&mut self, len: u64) -> bool {
         if self.managed() {
             // Rule 7.7: A locally managed entry has its own offset, which advances by the bytes
@@ -174,7 +176,7 @@ impl Entry {
         self.start.wrapping_add(offset)
     }
 
-    /// Whether an event is wanted, by success or failure.
+    /// Whether the entry wants an event for a success or a failure.
     pub(crate) fn reports(&self, success: bool) -> bool {
         // Rule 9.6: An entry can suppress all communication events, or those of successes.
         let mut suppress = TargetFlags::EVENT_COMM_DISABLE;
@@ -202,13 +204,13 @@ pub(crate) struct Header {
     pub(crate) request: Request,
     /// NIC that sent it.
     pub(crate) from: u32,
-    /// Where its bytes are.
+    /// Address of its bytes.
     pub(crate) start: u64,
     pub(crate) mlength: u32,
 }
 
 impl Header {
-    /// What PTE_STATUS says about it.
+    /// What PTE_STATUS reports for it.
     fn place(&self) -> u64 {
         // Rule 10.8: The status has the source offset of a rendezvous put, so that software can
         // fetch a message whose header it has deleted.
@@ -224,7 +226,7 @@ impl Header {
 pub(crate) type HeaderKey = (u64, MatchId);
 
 impl Labelled for HeaderKey {
-    /// Whoever looks for messages of one initiator may look for those of any.
+    /// Only the match bits count: an entry that accepts any initiator must find the message, too.
     fn mask(&self) -> Label {
         (u64::MAX, 0)
     }
@@ -239,19 +241,19 @@ impl Labelled for HeaderKey {
 pub(crate) struct PortalState {
     pub(crate) number: u16,
     pub(crate) config: Portal,
-    /// Which PtlTE of its number it is.
+    /// Which of the PtlTEs that have had its number it is.
     pub(crate) generation: u64,
     pub(crate) state: PtlteState,
-    /// Messages dropped since the state was set.
+    /// Messages dropped since the last change of the state.
     pub(crate) drops: u32,
     /// Priority, overflow, request.
     pub(crate) lists: [Sequence<Key, Entry>; 3],
     pub(crate) unexpected: Sequence<HeaderKey, Header>,
-    /// Appends fail until one restarts them, by list.
+    /// By list, whether appends fail until one of them restarts the list.
     pub(crate) closed: [bool; 3],
 }
 
-/// The get of the rest of a rendezvous put, to be sent.
+/// The get of the rest of a rendezvous put, still to be sent.
 #[derive(Debug)]
 pub(crate) struct RendezvousGet {
     pub(crate) to: u32,
@@ -262,7 +264,7 @@ pub(crate) struct RendezvousGet {
     pub(crate) iova: u64,
 }
 
-/// What PtlTEs use of their NIC.
+/// The parts of a NIC that its PtlTEs use.
 pub(crate) struct Nic<'a> {
     pub(crate) settings: &'a Settings,
     pub(crate) signals: &'a mut Signals,
@@ -285,7 +287,7 @@ impl PortalState {
         }
     }
 
-    /// List entries that it has from its pool.
+    /// List entries that it has taken from its pool.
     fn entries(&self) -> u16 {
         let lists: usize = self.lists.iter().map(Sequence::len).sum();
         // A processing element has no more than 65,535.
@@ -300,7 +302,7 @@ impl PortalState {
         &mut self.lists[usize::from(list.0)]
     }
 
-    /// A 64-byte event about it.
+    /// A 64-byte event about the PtlTE.
     pub(crate) fn event(&self, event_type: EventType, list: List) -> TargetLong {
         TargetLong {
             ptlte_index: self.number,
@@ -367,14 +369,14 @@ impl PortalState {
     }
 }
 
-/// All PtlTEs, the way in to them, and the entries that their lists take.
+/// All PtlTEs, the directory that leads to them, and the pools of their list entries.
 #[derive(Debug)]
 pub(crate) struct Portals {
     pub(crate) directory: Directory,
     pub(crate) pools: Pools,
     table: Table<PortalState>,
     generations: u64,
-    /// Gets that rendezvous puts have led to, oldest first.
+    /// Gets that rendezvous puts have caused, oldest first.
     gets: VecDeque<RendezvousGet>,
 }
 
@@ -428,7 +430,7 @@ impl Portals {
         Some((self.table.get_mut(number)?, nic))
     }
 
-    /// The PtlTE of a generation, with what it uses, unless it has gone.
+    /// The PtlTE of a generation with what it uses, unless it has been freed.
     pub(crate) fn open_current<'a>(
         &'a mut self,
         (number, generation): (u16, u64),
@@ -439,7 +441,7 @@ impl Portals {
             .filter(|(portal, _)| portal.generation == generation)
     }
 
-    /// Takes the next get that a rendezvous put has led to.
+    /// Takes the next get that a rendezvous put has caused.
     pub(crate) fn next_get(&mut self) -> Option<RendezvousGet> {
         self.gets.pop_front()
     }

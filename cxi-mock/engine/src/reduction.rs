@@ -2,14 +2,17 @@
 //! its root. A [`Fabric`](crate::Fabric) has them for each [`MulticastTree`](crate::MulticastTree).
 //!
 //! A tree has one root, whose software finishes each reduction, and switches on the way to it. A
-//! switch has eight engines for a tree, one for each reduction id. The root *arms* them for a sequence
-//! number, as it multicasts the result of the reduction before, or an order to contribute again. An
-//! armed engine holds contributions with that number back and merges them; it sends one packet on when
-//! it has as many as there are participants below, or when its time is over. All else passes as it
-//! came. So no result depends on engines: they only spare the root packets.
+//! switch has eight engines for a tree, one for each reduction id. The root *arms* them for a
+//! sequence number when it multicasts the result of the previous reduction, or an order to
+//! contribute again.
 //!
-//! A packet that comes twice counts once, as who sent it is known. Links of the real fabric do not
-//! deliver twice; a faulty one of this model does.
+//! An armed engine holds back contributions with that number and merges them. It sends one packet
+//! on when it has as many contributions as there are participants below, or when its time is over.
+//! All other packets pass unchanged. No result depends on the engines: they only spare the root
+//! packets.
+//!
+//! A packet that arrives twice counts once, because its sender is known. Links of the real fabric
+//! do not deliver twice, but a faulty fabric of this model does.
 //!
 //! ```
 //! use cxi_engine::reduction::ReductionEngines;
@@ -51,9 +54,9 @@ pub struct ReductionEngines {
 #[derive(Clone, Debug, Default)]
 struct ReductionEngine {
     armed: Option<Armed>,
-    /// The newest number that was armed: orders that come late or twice arm nothing.
+    /// The newest number that was armed. Orders that are late or repeated arm nothing.
     last_armed: Option<Sequence>,
-    /// The newest number that something was sent under, and by whom.
+    /// The newest number under which a packet was sent, and the senders.
     newest: Option<Sequence>,
     seen: BTreeSet<u32>,
 }
@@ -66,8 +69,9 @@ struct Armed {
 }
 
 impl ReductionEngines {
-    /// Engines of a switch with so many participants below it. The number is what merged packets are
-    /// sent under: one that no participant and no other switch of the tree has. An engine waits for `timeout` from the time it is armed.
+    /// The engines of a switch with this many participants below it. Merged packets are sent under
+    /// `number`, which no participant and no other switch of the tree has. An engine waits for
+    /// `timeout` from the time when it is armed.
     #[must_use]
     pub fn new(number: u32, participants: u32, timeout: u64) -> Self {
         Self {
@@ -78,7 +82,8 @@ impl ReductionEngines {
         }
     }
 
-    /// A packet from the root passes: it may arm an engine, or clear it. Reduction ids are taken modulo 8.
+    /// Handles a packet from the root, which may arm an engine or clear it. Reduction ids are taken
+    /// modulo 8.
     pub fn arm(&mut self, reduction: u8, packet: &ReductionPacket, now: u64) {
         let engine = &mut self.engines[usize::from(reduction) % REDUCTIONS];
         let sequence = packet.sequence;
@@ -100,7 +105,7 @@ impl ReductionEngines {
         }
     }
 
-    /// A packet from below: what goes on towards the root, if something does.
+    /// Handles a packet from below. Returns the packet that goes on towards the root, if any.
     pub fn contribute(
         &mut self,
         reduction: u8,
@@ -147,7 +152,7 @@ impl ReductionEngines {
         Some(ReductionPacket { code, ..merged })
     }
 
-    /// What engines whose time is over send on, with the reduction ids.
+    /// The packets of engines whose time is over, with the reduction ids.
     pub fn expire(&mut self, now: u64) -> Vec<(u8, ReductionPacket)> {
         let over = |(reduction, engine): (u8, &mut ReductionEngine)| {
             let armed = engine.armed.take_if(|armed| armed.deadline <= now)?;

@@ -1,4 +1,5 @@
-//! Rendezvous: a put that carries little, and a get of the rest by the target's NIC.
+//! Rendezvous: a put that carries little data, and a get by which the target's NIC fetches the
+//! rest.
 
 use cxi_hw::{
     DmaFlags, DmaOp, ENDPOINT_DEFINED_BITS, EventType, List, MatchId, RendezvousMatchBits,
@@ -30,14 +31,14 @@ struct Rest<'a> {
     auto_unlinked: bool,
     /// Where the buffer of this message starts.
     start: u64,
-    /// Bytes that there is room for.
+    /// Bytes for which the buffer has room.
     room: u64,
-    /// Bytes that have come.
+    /// Bytes that have arrived.
     eager: u32,
 }
 
 impl PortalState {
-    /// A rendezvous put has matched an entry that was there.
+    /// Continues a rendezvous put that has matched an entry on arrival.
     pub(crate) fn start_rendezvous(&self, landing: &Landing, nic: &mut Nic<'_>) {
         // Rule 10.5: PUT precedes RENDEZVOUS, which precedes the REPLY of the get.
         let rest = Rest {
@@ -52,7 +53,7 @@ impl PortalState {
         self.get_rest(&rest, nic);
     }
 
-    /// An entry was appended that a rendezvous put had waited for.
+    /// Continues a rendezvous put that has waited for the entry that is now appended.
     pub(crate) fn claim_rendezvous(
         &self,
         header: &Header,
@@ -74,7 +75,7 @@ impl PortalState {
         self.get_rest(&rest, nic);
     }
 
-    /// Reports RENDEZVOUS, and asks for the get unless software does it.
+    /// Reports RENDEZVOUS, and requests the get unless software issues it.
     fn get_rest(&self, rest: &Rest<'_>, nic: &mut Nic<'_>) {
         let request = rest.request;
         let pid = request.initiator.pid(nic.settings.pid_bits);

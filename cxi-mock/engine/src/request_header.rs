@@ -1,4 +1,4 @@
-//! Packet headers, which precede the data in request buffers.
+//! Packet headers, which precede the data in the buffers of request lists.
 
 use cxi_hw::{DmaFlags, DmaOp, FabricAddress, List};
 
@@ -7,11 +7,11 @@ use crate::packet::Request;
 
 /// Bytes of the header that all packets have.
 const FABRIC: u32 = 20;
-/// Bytes of the header after it.
+/// Bytes of the second header of an unrestricted request.
 const UNRESTRICTED: u32 = 43;
 const SMALL_MESSAGE: u32 = 29;
 const RESTRICTED: u32 = 11;
-/// Bytes of the longest.
+/// Bytes of the longest pair of headers.
 const LONGEST: usize = (FABRIC + UNRESTRICTED) as usize;
 /// Where the second header starts.
 const PORTALS: usize = FABRIC as usize;
@@ -29,13 +29,13 @@ pub(crate) fn len(list: List, request: &Request) -> u32 {
     FABRIC + header
 }
 
-/// The headers. Numbers of several bytes are big-endian.
+/// Encodes the headers. Numbers of several bytes are big-endian.
 pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; LONGEST] {
     let mut bytes = [0; LONGEST];
     let index = u32::from(request.index);
     let (to, index_ext) =
         FabricAddress::unicast(settings.nid, request.pid.into(), index, settings.pid_bits);
-    // Version 4, five words.
+    // Version 4, and a length of five words, as in an IPv4 header.
     bytes[0] = 0x45;
     put(&mut bytes, 4, &request.vni.to_be_bytes());
     put(&mut bytes, 12, &(from << 12).to_be_bytes());

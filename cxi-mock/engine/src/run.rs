@@ -1,5 +1,5 @@
-//! What an engine does next: it takes commands from queues and packets from the link, and passes
-//! each to the part that it is for.
+//! What an engine does next. It takes commands from queues and packets from the link, and passes
+//! each to the part that handles it.
 
 use cxi_hw::{
     CState, Class, CommandByte, CqCommand, CqOp, CtCommand, CtOp, DmaAtomic, DmaOp, ReturnCode,
@@ -24,8 +24,8 @@ struct Sender {
 }
 
 impl Engine {
-    /// Does one piece of work: goes on with a long copy, fires a triggered command, takes a packet,
-    /// or executes a command. Says whether there was any.
+    /// Does one piece of work: continues a long copy, fires a triggered command, takes a packet, or
+    /// executes a command. Returns whether there was any work.
     pub fn step(&mut self) -> bool {
         // What has begun ends before anything begins: a copy before the next packet, and what
         // commands have caused before the next command.
@@ -37,7 +37,7 @@ impl Engine {
             || self.step_retries()
     }
 
-    /// Whether [`step`](Self::step) would find work, lost packets aside.
+    /// Whether [`step`](Self::step) would find work, not counting lost packets.
     #[must_use]
     pub fn has_work(&self) -> bool {
         self.transfers.is_busy()
@@ -46,7 +46,7 @@ impl Engine {
             || self.queues.any_listed()
     }
 
-    /// Works until there is nothing to do but wait. Returns whether there was any work.
+    /// Works until nothing is left to do but wait. Returns whether there was any work.
     pub fn run_until_idle(&mut self) -> bool {
         let mut worked = false;
         while self.step() {
@@ -55,8 +55,8 @@ impl Engine {
         worked
     }
 
-    /// Executes a command of the next target queue that has one, before all other work. Says
-    /// whether there was any.
+    /// Executes a command of the next target queue that has one, before all other work. Returns
+    /// whether there was one.
     pub fn step_target(&mut self) -> bool {
         let next = self.queues.next_target();
         self.step_queue(next)
@@ -88,7 +88,7 @@ impl Engine {
         self.queues.fail(number, byte, code, &mut self.signals);
     }
 
-    /// Executes a command. Returns the slots that it takes.
+    /// Executes a command. Returns how many slots it takes.
     fn execute(
         &mut self,
         (number, rgid, generation): (u16, u16, u64),
@@ -117,14 +117,14 @@ impl Engine {
             }
         }
         self.signals.telemetry.command_ended(number, ReturnCode::OK);
-        // At most eight.
+        // A command has at most eight slots.
         Ok(u32::try_from(byte.slots()).unwrap_or(u32::MAX))
     }
 }
 
 /// Commands that send.
 impl Engine {
-    /// Who sends for a queue of an RGID.
+    /// The sender for a queue of an RGID.
     fn sender(&self, (number, rgid): (u16, u16), owner: Owner) -> Result<Sender, ReturnCode> {
         // Rule 1.2: A queue sends with the profile that its LCID has when the command runs; a
         // triggered command uses LCID 0.
@@ -167,7 +167,7 @@ impl Engine {
         self.issue(sender, &SendCommand::of_immediate(fetched, &state)?)
     }
 
-    /// A DMA command, from a queue or out of a triggered one.
+    /// Executes a DMA command, from a queue or from within a triggered command.
     fn execute_dma(
         &mut self,
         sender: Sender,
@@ -177,7 +177,7 @@ impl Engine {
         if let Some(command) = SendCommand::of_dma(byte, bytes)? {
             return self.issue(sender, &command);
         }
-        // A queue has not begun to wait for it, but its counter has.
+        // Its counter has begun to wait for it, but its queue has not.
         if matches!(sender.owner, Owner::Triggered(..)) {
             self.queues.end(sender.owner);
         }
@@ -202,7 +202,7 @@ impl Engine {
             fetch: command.fetch,
             high_rate: profile.high_rate,
         };
-        // A triggered command counts since it was queued.
+        // A triggered command has been counted since it was queued.
         if matches!(owner, Owner::Queue(..)) {
             self.queues.begin(owner);
         }
@@ -223,7 +223,7 @@ impl Engine {
             self.signals.report_send(&operation.report, request.length);
         }
         if let Some(tree) = request.multicast {
-            // It has ended when it has left: no member of a tree answers.
+            // The operation ends as soon as it is sent, because no member of a tree answers.
             let reply = Reply {
                 mlength: request.length,
                 ..Reply::error(ReturnCode::OK)
@@ -243,7 +243,7 @@ impl Engine {
         }
     }
 
-    /// Sends the gets that rendezvous puts have led to.
+    /// Sends the gets that rendezvous puts have caused.
     fn send_gets(&mut self) {
         while let Some(get) = self.portals.next_get() {
             let context = (get.operation.rgid, get.lac);
@@ -352,7 +352,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Triggered commands were cancelled before they ran.
+    /// Forgets triggered commands that were cancelled before they ran.
     pub(crate) fn forget(&mut self, cancelled: &[Triggered]) {
         for triggered in cancelled {
             let owner = Owner::Triggered(triggered.queue, triggered.generation);
@@ -360,7 +360,7 @@ impl Engine {
         }
     }
 
-    /// Runs the next triggered command that is due. Commands that it triggers come after it.
+    /// Runs the next triggered command that is due. Commands that it triggers run after it.
     fn step_triggered(&mut self) -> bool {
         if !self.signals.has_fired() {
             return false;
@@ -397,7 +397,7 @@ impl Engine {
                     self.queues.end(owner);
                     self.fail(number, byte, code);
                 }
-                // Otherwise it ends with its answer.
+                // Any other command ends with its answer.
                 return true;
             }
             _ => {}
@@ -407,7 +407,7 @@ impl Engine {
     }
 }
 
-/// Operations of other NICs on memory here, and the ends of own ones.
+/// Operations of other NICs on memory here, and the ends of this NIC's own operations.
 impl Engine {
     fn step_packet(&mut self) -> bool {
         let Some(packet) = self.link.receive() else {
@@ -474,15 +474,15 @@ impl Engine {
         true
     }
 
-    /// Reports a request whose data has moved, or is stored with its event, and answers it.
+    /// Reports and answers a request whose data has moved, or is stored together with its event.
     fn land(&mut self, landing: &Landing, mut moved: Moved) {
         let (settings, signals) = (&self.settings, &mut self.signals);
         let code = moved.err().unwrap_or(ReturnCode::OK);
         // Rule 9.7: UNLINK, MATCH and the event of the message precede the answer, and therefore
         // the initiator's ACK.
         if let Err(code) = self.portals.report(landing, code, settings, signals) {
-            // The memory for bytes that were to be stored with the event is gone; no bytes wait for
-            // the event about that.
+            // The memory for the bytes that were to be stored with the event is gone. No bytes wait
+            // for the event that reports this, so it cannot fail.
             let _ = self.portals.report(landing, code, settings, signals);
             moved = Err(code);
         }

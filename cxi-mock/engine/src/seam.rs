@@ -4,7 +4,8 @@ use std::fmt;
 
 use cxi_hw::{CounterDoorbell, ReturnCode};
 
-/// Memory of a client that does not exist: never mapped, unmapped since, or its process has ended.
+/// A client's memory that does not exist: it was never mapped, is unmapped, or its process has
+/// ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryFault;
 
@@ -34,18 +35,18 @@ pub trait ClientMemory: Send + Sync + fmt::Debug {
     /// The memory does not exist; what was copied does not count.
     fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault>;
 
-    /// Stores parts, each at an address, in that order: whoever sees a later part sees all earlier
-    /// ones. A part of eight bytes on an address that is a multiple of eight is stored at once.
+    /// Stores parts, each at an address, in that order: a client that sees a later part sees all
+    /// earlier ones. A part of eight bytes at a multiple of eight is stored in one piece.
     ///
     /// # Errors
     ///
     /// The memory does not exist; some of it may have been written.
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault>;
 
-    /// Changes 1, 2, 4, 8 or 16 bytes on a boundary of their size. `change` gets what is there and
-    /// changes it; it may be called again if another process was faster.
+    /// Changes 1, 2, 4, 8 or 16 bytes at a multiple of their size. `change` gets the current bytes
+    /// and changes them; it may be called again if another process was faster.
     ///
-    /// Without a better way the change is atomic only as regards the engine itself.
+    /// The default implementation is atomic only with respect to the engine itself.
     ///
     /// # Errors
     ///
@@ -70,7 +71,7 @@ pub trait CommandPages: Send + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// A ring in memory of the client is gone. The queue stops.
+    /// The ring is in memory of the client that is gone. The queue stops.
     fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault>;
 
     /// Stores the status word at the start of the ring.
@@ -92,8 +93,8 @@ pub trait EventPages: Send + fmt::Debug {
 
 /// The page of a counter.
 pub trait CounterPages: Send + fmt::Debug {
-    /// Takes what was stored to a doorbell since the last call, for [`Engine::poll`]. What it adds
-    /// is the sum of what was stored, if the page can tell.
+    /// Takes what was stored to a doorbell since the last call, for [`Engine::poll`]. For a
+    /// doorbell that adds, this is the sum of all stores, if the page can tell.
     ///
     /// [`Engine::poll`]: crate::Engine::poll
     fn take_doorbell(&self, doorbell: CounterDoorbell) -> Option<u64>;
@@ -103,20 +104,20 @@ pub trait CounterPages: Send + fmt::Debug {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Raise the interrupt of a wait object, by the number that the event queue was added with.
+    /// Raise the interrupt of a wait object, by the number with which its event queue was added.
     Wake(u64),
-    /// Memory for events or counters did not exist: a hint for people. Of each RGID only the first
-    /// one is reported until the effects are taken.
+    /// Memory for events or counters did not exist: a hint for people. Only the first fault of each
+    /// RGID is reported until the effects are taken.
     Fault {
-        /// Whose.
+        /// The RGID of the object.
         rgid: u16,
-        /// Where.
+        /// The address.
         va: u64,
     },
 }
 
 impl Effect {
-    /// Adds a wake-up, once.
+    /// Adds a wake-up, unless it is already there.
     pub(crate) fn wake(effects: &mut Vec<Self>, wait: u64) {
         let wake = Self::Wake(wait);
         if !effects.contains(&wake) {
@@ -124,7 +125,7 @@ impl Effect {
         }
     }
 
-    /// Adds the first fault of an RGID.
+    /// Adds a fault, unless there is one of the same RGID.
     pub(crate) fn fault(effects: &mut Vec<Self>, rgid: u16, va: u64) {
         let known =
             |effect: &Self| matches!(effect, Self::Fault { rgid: other, .. } if *other == rgid);

@@ -1,5 +1,5 @@
-//! Commands that send: immediate ones, whose data is in the command, and DMA commands, whose data is
-//! in memory. All become a [`SendCommand`], and that a request.
+//! Commands that send: immediate ones, whose data is in the command, and DMA commands, whose data
+//! is in memory. All become a [`SendCommand`] first, and then a request.
 
 use cxi_hw::{
     CState, CommandByte, DmaAtomic, DmaFlags, DmaOp, FullDma, IdcAtomic, IdcHeader, IdcMessage,
@@ -61,7 +61,8 @@ impl<'a> SendCommand<'a> {
         bytes: &[u8; DmaAtomic::BYTES],
     ) -> Result<Option<Self>, ReturnCode> {
         let op = DmaOp(byte.opcode());
-        // What a shorter or longer DMA command has in common with a full one lies in the same place.
+        // The fields that a shorter or longer DMA command shares with a full one are in the same
+        // places.
         let common = FullDma::decode(&std::array::from_fn(|at| bytes[at]));
         Ok(Some(match op {
             DmaOp::NOOP => return Ok(None),
@@ -71,7 +72,7 @@ impl<'a> SendCommand<'a> {
             }
             DmaOp::NOMATCH_PUT | DmaOp::NOMATCH_GET => {
                 check_slots(byte, 1)?;
-                // What follows the command is not part of it.
+                // The bytes after the command are not part of it.
                 let mut half = [0; FullDma::BYTES];
                 half[..NomatchDma::BYTES].copy_from_slice(&bytes[..NomatchDma::BYTES]);
                 let mut command = FullDma::decode(&half);
@@ -111,7 +112,7 @@ impl<'a> SendCommand<'a> {
         }
     }
 
-    /// An immediate command, with what the state of its queue adds.
+    /// An immediate command, completed by the state of its queue.
     pub(crate) fn of_immediate(fetched: &'a Fetched, state: &CState) -> Result<Self, ReturnCode> {
         let op = DmaOp(fetched.byte.opcode());
         let common = FullDma {
@@ -196,7 +197,7 @@ impl<'a> SendCommand<'a> {
     }
 
     fn with_payload(command: FullDma, payload: &'a [u8]) -> Self {
-        // No more than 224.
+        // The payload has at most 224 bytes.
         #[allow(clippy::cast_possible_truncation)]
         let request_len = payload.len() as u32;
         let command = FullDma {
@@ -273,15 +274,15 @@ impl<'a> SendCommand<'a> {
         }
     }
 
-    /// Whether it may go to a multicast tree.
+    /// Whether the command may go to a multicast tree.
     fn is_reduction(&self) -> bool {
         let reduces = DmaFlags::RESTRICTED | DmaFlags::REDUCTION;
         let inline = self.command.request_len as usize <= INLINE;
         self.op == DmaOp::PUT && self.command.flags.contains(reduces) && inline
     }
 
-    /// The data of the command, read now if there is little of it. What an atomic reads goes into
-    /// its request.
+    /// Gathers the data of the command, and reads it now if there is little. The operand that an
+    /// atomic reads goes into its request.
     pub(crate) fn gather(
         &self,
         rgid: u16,

@@ -1,33 +1,33 @@
-//! A list in order that is searched often: keys next to each other, values elsewhere, and an index
-//! if there are many.
+//! An ordered list that is searched often: keys are adjacent, values are elsewhere, and a long list
+//! has an index.
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Places of a list without an index: a walk of so few takes no longer than a look into one.
+/// The longest list without an index: walking through so few takes no longer than a lookup.
 const WALKED: usize = 16;
-/// Masks that an index knows at most: each costs a look at every search. Programs use few, as which
-/// bits they ignore follows from their protocol.
+/// The most masks that an index has: each costs every search one more lookup. Programs use few,
+/// because the bits that they ignore follow from their protocol.
 const MASKS: usize = 8;
 
-/// What a key is found by: match bits, and an initiator.
+/// The label by which a key is found: match bits, and an initiator.
 pub(crate) type Label = (u64, u32);
 
-/// A key that an index may know.
+/// A key that an index can hold.
 pub(crate) trait Labelled: Copy {
-    /// Bits that count, of those who look for it.
+    /// The bits of the label that count.
     fn mask(&self) -> Label;
-    /// What these bits have to be.
+    /// The values that these bits must have.
     fn label(&self) -> Label;
 }
 
-/// Places by label, of keys whose wildcards are in the same bits.
+/// Places by label, for keys with the same mask.
 #[derive(Debug)]
 struct Group {
     mask: Label,
     places: BTreeSet<(Label, usize)>,
 }
 
-/// Places by label, and the keys that have yet another mask.
+/// Places by label, and the keys for whose mask there is no group.
 #[derive(Debug)]
 pub(crate) struct Index<K> {
     groups: Vec<Group>,
@@ -62,7 +62,7 @@ impl<K: Labelled> Index<K> {
         Some(group)
     }
 
-    /// Adds a place behind all that it has.
+    /// Adds a place after all others.
     pub(crate) fn push(&mut self, key: K, place: usize) {
         let mask = key.mask();
         if let Some(group) = self.group(mask) {
@@ -84,7 +84,8 @@ impl<K: Labelled> Index<K> {
         }
     }
 
-    /// The first place from `from` on that fits, of those whose label is the same where it counts.
+    /// The first place from `from` on that fits, among keys whose label is the same in the bits
+    /// that count.
     pub(crate) fn find(
         &self,
         from: usize,
@@ -94,7 +95,7 @@ impl<K: Labelled> Index<K> {
     ) -> Option<usize> {
         let found = self.groups.iter().fold(None, |found, group| {
             let label = masked(label, group.mask);
-            // Behind what is found already, nothing is of interest.
+            // Places after one that is already found do not matter.
             let end = found.unwrap_or(usize::MAX);
             let places = group.places.range((label, from)..(label, end));
             let mut places = places.map(|(_, place)| *place);
@@ -113,15 +114,15 @@ impl<K: Labelled> Index<K> {
     }
 }
 
-/// Keys and values in order. Taking one out leaves a hole, which goes when there are many.
+/// Keys and values in order. A removal leaves a hole; many holes are closed together.
 #[derive(Debug)]
 pub(crate) struct Sequence<K, V> {
     keys: Vec<Option<K>>,
     values: Vec<Option<V>>,
-    /// Everything before it is a hole.
+    /// All places before this one are holes.
     first: usize,
     live: usize,
-    /// None while there are few.
+    /// `None` while the list is short.
     index: Option<Index<K>>,
 }
 
@@ -162,7 +163,7 @@ impl<K: Labelled, V> Sequence<K, V> {
         self.live += 1;
     }
 
-    /// The first place from `from` on whose key fits. Places hold until something is pushed.
+    /// The first place from `from` on whose key fits. Places stay valid until the next push.
     pub(crate) fn find(&self, from: usize, mut fits: impl FnMut(&K) -> bool) -> Option<usize> {
         let from = from.max(self.first);
         let found = self
@@ -173,7 +174,8 @@ impl<K: Labelled, V> Sequence<K, V> {
         Some(from + found)
     }
 
-    /// The same where only keys can fit whose label is this one in the bits of their mask.
+    /// As [`find`](Self::find), if only keys can fit whose label equals this one in the bits of
+    /// their mask.
     pub(crate) fn find_labelled(
         &self,
         from: usize,
@@ -208,7 +210,7 @@ impl<K: Labelled, V> Sequence<K, V> {
         Some(value)
     }
 
-    /// Takes out the first value that fits.
+    /// Removes and returns the first value that fits.
     pub(crate) fn remove_first(&mut self, mut fits: impl FnMut(&V) -> bool) -> Option<V> {
         let values = self.values.get(self.first..)?.iter();
         let found = values
@@ -217,7 +219,7 @@ impl<K: Labelled, V> Sequence<K, V> {
         self.remove(self.first + found)
     }
 
-    /// Closes holes if there are many. Places change.
+    /// Closes the holes if there are many, which changes the places.
     pub(crate) fn tidy(&mut self) {
         if self.keys.len() > 32 && self.live * 2 < self.keys.len() {
             self.keys.retain(Option::is_some);

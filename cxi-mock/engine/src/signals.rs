@@ -1,4 +1,4 @@
-//! What a NIC reports with: event queues, counters, wake-ups, telemetry and the observer.
+//! The means by which a NIC reports: event queues, counters, wake-ups, telemetry and the observer.
 
 use std::collections::VecDeque;
 
@@ -37,7 +37,7 @@ pub(crate) struct Signals {
 /// Bits of the size of an event, next to its type.
 const SIZE_MASK: u8 = 3;
 
-/// The type of an event, which all events have in the same place.
+/// The type of an event, which is in the same place in all events.
 fn event_type(event: &[u8]) -> EventType {
     EventType(event.get(14).map_or(0, |byte| byte >> 2 & 31))
 }
@@ -67,7 +67,7 @@ impl Signals {
 
 /// Event queues.
 impl Signals {
-    /// Looks at all register words.
+    /// Polls all register words.
     pub(crate) fn poll_events(&mut self) {
         for (_, events) in self.events.iter_mut() {
             events.polled(&mut self.effects);
@@ -84,7 +84,7 @@ impl Signals {
         eq == 0 || self.events.get(eq).is_some_and(|it| it.is_owned_by(rgid))
     }
 
-    /// Whether flow control lets a message in; without a queue it does.
+    /// Whether flow control admits a message. Without an event queue it does.
     pub(crate) fn has_room(&self, eq: u16) -> bool {
         self.events.get(eq).is_none_or(Events::has_room)
     }
@@ -97,8 +97,9 @@ impl Signals {
         self.events.get(eq).is_some_and(|it| it.has(flag))
     }
 
-    /// Writes an event, with the bytes that wait for it; to no queue if the number is 0 or the queue
-    /// is gone. If there is no memory for the bytes, they still wait, and there is no event.
+    /// Writes an event, with the bytes that wait for it. Writes to no queue if the number is 0 or
+    /// the queue is gone. If the memory for the bytes is gone, they keep waiting, and there is no
+    /// event.
     pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
         let Some(events) = self.events.get_mut(eq) else {
             return;
@@ -114,7 +115,7 @@ impl Signals {
         }
     }
 
-    /// Lets bytes for the start of a segment wait for the next event, or for
+    /// Keeps bytes for the start of a segment until the next event, or until
     /// [`flush`](Self::flush).
     pub(crate) fn stage(&mut self, segment: &Segment, from: &[u8]) {
         self.staged = Some(Staged::new(segment, from));
@@ -125,7 +126,7 @@ impl Signals {
         self.staged.take().map_or(Ok(()), |staged| staged.write())
     }
 
-    /// SEND, and its counter.
+    /// Reports SEND, and counts it.
     pub(crate) fn report_send(&mut self, report: &Report, length: u32) {
         let suppress = DmaFlags::EVENT_SEND_DISABLE | DmaFlags::EVENT_SUCCESS_DISABLE;
         if !report.flags.intersects(suppress) {
@@ -146,7 +147,7 @@ impl Signals {
         }
     }
 
-    /// ACK or REPLY, and the counter after it.
+    /// Reports ACK or REPLY, and counts it afterwards.
     pub(crate) fn report_end(&mut self, report: &Report, reply: &Reply) {
         let success = reply.code == ReturnCode::OK;
         let (event_type, counts) = if report.reply {
@@ -201,8 +202,8 @@ impl Signals {
         );
     }
 
-    /// Writes an event of 16 bytes, or of 32 if its queue wants that: the fields are in the same
-    /// places but for the code, which is in the last byte of both, and times are 0.
+    /// Writes an event of 16 bytes, or of 32 if its queue wants that. Both have their fields in the
+    /// same places, except for the code, which is in the last byte. Times are 0.
     fn post_short(&mut self, eq: u16, event: [u8; 16]) {
         // Rule 3.7: One flag of the queue makes initiator events 32 bytes long, another makes target
         // events 64 bytes long.
@@ -220,21 +221,21 @@ impl Signals {
 
 /// Counters, and commands that wait for them.
 impl Signals {
-    /// Removes a counter. What waited for it never runs.
+    /// Removes a counter. The commands that wait for it never run.
     pub(crate) fn remove_counter(&mut self, number: u16) -> Vec<Triggered> {
         let cancelled = self.cancel(number);
         self.counters.remove(number);
         cancelled
     }
 
-    /// Whether that counter may be used; 0 is none.
+    /// Whether an RGID may use a counter; number 0 stands for none.
     pub(crate) fn may_count(&self, rgid: u16, ct: u16) -> bool {
         let counter = self.counters.get(ct);
         ct == 0 || counter.is_some_and(|it| it.config.rgid == rgid)
     }
 
-    /// Changes a counter, and fires what waited for that; does nothing for number 0 or a counter
-    /// that is gone.
+    /// Changes a counter, and fires the commands that have waited for its new value. Does nothing
+    /// for number 0 or a counter that is gone.
     fn change(&mut self, ct: u16, change: impl FnOnce(&mut Count, &mut Vec<Effect>)) {
         if let Some(counter) = self.counters.get_mut(ct) {
             change(counter, &mut self.effects);
@@ -251,7 +252,7 @@ impl Signals {
         });
     }
 
-    /// A store to a doorbell.
+    /// Handles a store to a doorbell.
     pub(crate) fn ring_counter(&mut self, ct: u16, doorbell: CounterDoorbell, value: u64) {
         self.telemetry.doorbells += u64::from(self.counters.get(ct).is_some());
         self.change(ct, |counter, effects| {
@@ -259,7 +260,7 @@ impl Signals {
         });
     }
 
-    /// Takes what was stored to doorbells that are polled.
+    /// Takes what was stored to the polled doorbells.
     pub(crate) fn poll_counters(&mut self) {
         let mut stores = Vec::new();
         for (number, counter) in self.counters.iter_mut() {
@@ -278,24 +279,24 @@ impl Signals {
         }
     }
 
-    /// SET and TRIG_SET.
+    /// Executes SET and TRIG_SET.
     pub(crate) fn set(&mut self, command: &CtCommand) {
         self.change(command.ct, |counter, effects| counter.set(command, effects));
     }
 
-    /// INC and TRIG_INC.
+    /// Executes INC and TRIG_INC.
     pub(crate) fn increment(&mut self, command: &CtCommand) {
         self.count(command.ct, command.ct_success, command.ct_failure.into());
     }
 
-    /// GET and TRIG_EVENT.
+    /// Writes a counter back, for GET and TRIG_EVENT.
     pub(crate) fn write_back(&mut self, ct: u16) {
         if let Some(counter) = self.counters.get(ct) {
             counter.write_back(&mut self.effects);
         }
     }
 
-    /// Fires a command, or lets it wait. Says whether its pool has an entry for it.
+    /// Fires a command, or lets it wait. Returns whether its pool has an entry for it.
     pub(crate) fn trigger(&mut self, triggered: Triggered) -> bool {
         // Rule 14.5: A waiting triggered command occupies an entry of its queue's pool.
         if !self.triggers.take(triggered.pool) {
@@ -349,7 +350,7 @@ impl Signals {
         }
     }
 
-    /// TRIGGERED_OP of a TRIG_EVENT.
+    /// Posts the TRIGGERED_OP of a TRIG_EVENT.
     pub(crate) fn post_triggered(&mut self, command: &CtCommand) {
         let event = TriggeredShort {
             threshold: command.threshold,

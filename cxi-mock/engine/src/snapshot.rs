@@ -8,9 +8,9 @@ use crate::portal::PortalState;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PortalSnapshot {
-    /// Number.
+    /// Its number.
     pub number: u16,
-    /// Who it belongs to.
+    /// The RGID that it belongs to.
     pub rgid: u16,
     /// State.
     pub state: PtlteState,
@@ -30,15 +30,15 @@ pub struct EntrySnapshot {
     pub buffer_id: u16,
     /// Match bits.
     pub match_bits: u64,
-    /// Match bits that do not count.
+    /// Match bits that are ignored.
     pub ignore_bits: u64,
     /// Initiators that match.
     pub match_id: MatchId,
-    /// What it takes and reports.
+    /// What it accepts and reports.
     pub flags: TargetFlags,
-    /// Address.
+    /// Its address.
     pub start: u64,
-    /// Bytes.
+    /// Its length in bytes.
     pub length: u64,
     /// Where the next message goes, if the entry is managed locally.
     pub offset: u64,
@@ -48,19 +48,19 @@ pub struct EntrySnapshot {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct UnexpectedSnapshot {
-    /// What it does.
+    /// The operation.
     pub op: DmaOp,
-    /// Who sent it.
+    /// The sender.
     pub initiator: MatchId,
     /// VNI.
     pub vni: u16,
     /// Match bits.
     pub match_bits: u64,
-    /// Bytes of the message.
+    /// Length of the message in bytes.
     pub length: u32,
-    /// Bytes that have been stored.
+    /// How many bytes have been stored.
     pub kept: u32,
-    /// Where they are.
+    /// Their address.
     pub start: u64,
 }
 

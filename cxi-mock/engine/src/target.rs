@@ -11,7 +11,7 @@ use crate::portal::{Entry, Header, Key, Nic, PortalState, Portals};
 use crate::signals::Signals;
 use crate::{PortalOptions, Settings};
 
-/// A drop count that stands for any.
+/// A drop count that matches any.
 const ANY_DROPS: u32 = 0xff_ffff;
 
 impl Portals {
@@ -29,7 +29,7 @@ impl Portals {
             return Err(ReturnCode::ILLEGAL_OP);
         }
         let op = TargetOp(byte.opcode());
-        // The operation without effect has no name among those of target queues.
+        // The operation without effect has no name among the target operations.
         if op == TargetOp(0) {
             return Ok(());
         }
@@ -38,7 +38,7 @@ impl Portals {
         }
         let command = TargetCommand::decode(bytes);
         let counter = signals.may_count(rgid, command.ct);
-        // All these commands have the PtlTE in the same place.
+        // All these commands name the PtlTE in the same place.
         let (portal, mut nic) = self
             .open(command.ptlte_index, settings, signals)
             .filter(|(portal, _)| portal.config.rgid == rgid)
@@ -74,7 +74,7 @@ impl PortalState {
             && command.drop_count != ANY_DROPS
             && command.drop_count != self.drops;
         if !refused {
-            // Drops count from the change on.
+            // Drops are counted from the change on.
             if self.state != state {
                 self.drops = 0;
             }
@@ -118,7 +118,7 @@ impl PortalState {
         }
     }
 
-    /// Adds an entry to its list. Says whether unexpected messages have left anything of it.
+    /// Adds an entry to its list, unless unexpected messages use it up. Returns whether it is linked.
     fn link(&mut self, command: &TargetCommand, nic: &mut Nic<'_>) -> Result<bool, ReturnCode> {
         let list = usize::from(command.ptl_list.0);
         let priority = command.ptl_list == List::PRIORITY;
@@ -160,8 +160,8 @@ impl PortalState {
         Ok(true)
     }
 
-    /// Gives an entry the unexpected messages that it matches, oldest first. Says whether they use
-    /// it up.
+    /// Gives an entry the unexpected messages that it matches, oldest first. Returns whether they
+    /// use it up.
     fn claim_unexpected(&mut self, key: &Key, entry: &mut Entry, nic: &mut Nic<'_>) -> bool {
         let options = self.config.options;
         let matching = options.contains(PortalOptions::IS_MATCHING);
@@ -183,7 +183,7 @@ impl PortalState {
         false
     }
 
-    /// Gives an entry an unexpected message. Says whether that uses it up.
+    /// Gives an entry an unexpected message. Returns whether that uses it up.
     fn claim(&self, header: &Header, entry: &mut Entry, nic: &mut Nic<'_>) -> bool {
         let request = &header.request;
         let remote_offset = offset(self.config.options, request);
@@ -205,7 +205,7 @@ impl PortalState {
         used_up
     }
 
-    /// PUT_OVERFLOW and the like: what an unexpected message was, and where it is.
+    /// Posts PUT_OVERFLOW or the like: what an unexpected message was, and where it is.
     fn post_overflow(
         &self,
         header: &Header,
@@ -233,7 +233,7 @@ impl PortalState {
             auto_unlinked,
             buffer_id,
             mlength: header.mlength,
-            // The NIC does not keep it with the header.
+            // The NIC does not keep the offset with the header.
             remote_offset: 0,
             start: header.start,
             ..describe(&header.request, self.event(kind, list))

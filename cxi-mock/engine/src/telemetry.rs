@@ -22,8 +22,8 @@ const ELEMENTS: usize = 4;
 /// Pools of entries for triggered commands.
 const TRIGGERED_POOLS: usize = 4;
 
-/// Counts since the engine was made, except for those that say "now". Each says which counter of the NIC
-/// it is.
+/// Counts since the engine was made, except for those of what is there "now". Each names the NIC's
+/// counter that it corresponds to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Telemetry {
     /// Immediate and DMA commands by number of their [`DmaOp`], those that failed included:
@@ -44,20 +44,21 @@ pub struct Telemetry {
     pub high_rate_commands: u64,
     /// Answers to them: `HNI_HRP_ACK`.
     pub high_rate_acks: u64,
-    /// Commands whose memory at the initiator was refused, by code: `OXE_ERR_NO_TRANSLATION`.
+    /// Commands that failed because memory at the initiator was refused, by code:
+    /// `OXE_ERR_NO_TRANSLATION`.
     pub sources_refused: Counts<CODES>,
     /// Requests that got no answer in time: `PCT_SPT_TIMEOUTS`.
     pub timeouts: u64,
     /// Requests that were sent again: `PCT_RETRY_SRB_REQUESTS`.
     pub retries: u64,
-    /// Requests that came again, and got the answer of the first time: `PCT_TRS_HIT_ON_REQ`.
+    /// Repeated requests, which got their first answer again: `PCT_TRS_HIT_ON_REQ`.
     pub repetitions: u64,
 
     /// Requests received.
     pub requests: u64,
     /// Restricted ones: `IXE_RX_PTL_RESTRICTED_PKT`.
     pub restricted_packets: u64,
-    /// Those of small messages: `IXE_RX_PTL_SMALLMSG_PKT`.
+    /// Those of them that were small messages: `IXE_RX_PTL_SMALLMSG_PKT`.
     pub small_messages: u64,
     /// Requests that asked to make earlier writes visible: `IXE_DMAWR_FLUSH_REQS`.
     pub flush_requests: u64,
@@ -94,12 +95,12 @@ pub struct Telemetry {
     pub triggered_in_use: [u16; TRIGGERED_POOLS],
 }
 
-/// Commands that did what they were for, and that did not.
+/// Commands that did what they were for, and commands that did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
-    /// They did.
+    /// Those that did.
     pub succeeded: u64,
-    /// They did not.
+    /// Those that did not.
     pub failed: u64,
 }
 
@@ -122,11 +123,11 @@ pub struct ElementTelemetry {
     pub truncated: u64,
     /// Rendezvous puts: `LPE_RNDZV_PUTS`.
     pub rendezvous: u64,
-    /// Those whose rest the NIC gets by itself: `LPE_RNDZV_PUTS_OFFLOADED`.
+    /// Those of them whose rest the NIC fetches by itself: `LPE_RNDZV_PUTS_OFFLOADED`.
     pub offloaded: u64,
     /// Gets and atomics on an overflow list: `LPE_UNEXPECTED_GET_AMO`.
     pub unexpected_others: u64,
-    /// List entries now: `LPE_CFG_PE_LE_SHARED_NUM_TOTAL` and its like.
+    /// List entries that are there now: `LPE_CFG_PE_LE_SHARED_NUM_TOTAL` and its like.
     pub entries: EntryCounts,
 }
 
@@ -166,7 +167,7 @@ impl<const N: usize> Counts<N> {
         self.0[usize::from(number) % N] += 1;
     }
 
-    /// Of all numbers.
+    /// The sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.0.iter().sum()
@@ -187,7 +188,7 @@ impl Outcomes {
 }
 
 impl ElementTelemetry {
-    /// A request has matched an entry.
+    /// Counts a request that has matched an entry.
     pub(crate) fn match_entry(&mut self, request: &Request, list: List, entry: &Entry) {
         self.matched.add(list.0);
         self.managed += u64::from(entry.managed());
@@ -203,7 +204,7 @@ impl Telemetry {
         &mut self.elements[usize::from(pool.element) % ELEMENTS]
     }
 
-    /// A request has come, and was refused or not.
+    /// Counts a request that has arrived, and was refused or not.
     pub(crate) fn arrived(&mut self, request: &Request, refused: Option<ReturnCode>) {
         let op = request.op.0;
         self.requests += 1;
@@ -219,7 +220,7 @@ impl Telemetry {
             }
             Some(code) => {
                 self.refusals.add(code.0);
-                // Those found no PtlTE.
+                // Requests with one of these errors found no PtlTE.
                 let unknown = [ReturnCode::VNI_NOT_FOUND, ReturnCode::PTLTE_NOT_FOUND];
                 if !unknown.contains(&code) {
                     self.commands.add(op);
@@ -228,7 +229,7 @@ impl Telemetry {
         }
     }
 
-    /// A command was taken from a queue.
+    /// Counts a command that was taken from a queue.
     pub(crate) fn command(&mut self, byte: CommandByte) {
         let counts = match byte.class() {
             Class::CT => &mut self.counter_commands,

@@ -8,12 +8,12 @@ use crate::signals::Signals;
 use crate::translation::{Access, Scatter, Translation};
 use crate::{Settings, atomic, request_header};
 
-/// Bytes that a step copies: about a tenth of a millisecond, for which the engine is held.
+/// Bytes that one step copies: about a tenth of a millisecond, during which the engine is locked.
 const PIECE: usize = 1 << 20;
-/// Bytes that are between two processes at a time: they fit a processor's own cache.
+/// Bytes that are copied between two processes at a time: few enough for a processor's own cache.
 const BOUNCE: usize = 1 << 17;
 
-/// How the data of a request has moved: what a fetching atomic found, else zeros.
+/// The outcome of moving a request's data: the value that a fetching atomic found, or zeros.
 pub(crate) type Moved = Result<[u8; 16], ReturnCode>;
 
 /// A copy that is under way.
@@ -36,7 +36,7 @@ impl Transfer {
 pub(crate) struct Transfers {
     /// A copy that is longer than one step.
     current: Option<Box<Transfer>>,
-    /// Where bytes are between two processes.
+    /// The buffer between the memories of two processes.
     bounce: Vec<u8>,
 }
 
@@ -45,7 +45,7 @@ impl Transfers {
         self.current.is_some()
     }
 
-    /// Moves the data of a request; `None` if there is more of it, which the next steps move.
+    /// Moves the data of a request; `None` if there is more, which the next steps move.
     pub(crate) fn start(
         &mut self,
         landing: &Landing,
@@ -75,7 +75,7 @@ impl Transfers {
         }
     }
 
-    /// Copies the next piece of the copy that is under way. Returns what it was for if it has ended.
+    /// Copies the next piece of the current copy. Returns its request if the copy has ended.
     pub(crate) fn step(&mut self, translation: &Translation) -> Option<(Landing, Moved)> {
         let mut transfer = self.current.take()?;
         let copied = self.copy_piece(&mut transfer, translation);
@@ -86,7 +86,8 @@ impl Transfers {
         Some((transfer.landing, copied.map(|()| [0; 16])))
     }
 
-    /// The entry's memory is looked up again for each piece: it may be gone by then.
+    /// Copies a piece. The entry's memory is looked up again for each piece, because it may be gone
+    /// by then.
     fn copy_piece(
         &mut self,
         transfer: &mut Transfer,
@@ -141,7 +142,8 @@ fn apply_atomic(landing: &Landing, translation: &Translation) -> Moved {
     Ok(fetched)
 }
 
-/// Stores the header and the immediate data of a put. Gives back where more is.
+/// Stores the header and the immediate data of a put. Returns where the rest goes, if there is
+/// more.
 fn store_head(
     landing: &Landing,
     data: &Data,
@@ -151,7 +153,7 @@ fn store_head(
 ) -> Result<Option<Scatter>, ReturnCode> {
     let context = (landing.rgid, landing.entry.lac);
     let whole = u64::from(landing.header) + u64::from(landing.mlength);
-    // All of it has to be there before any of it is stored.
+    // All of the memory must exist before any of it is written.
     let to = translation.translate(context, landing.iova, whole, Access::Write)?;
     if landing.header > 0 {
         // Rule 11.7: On the request list the packet headers precede the data.
@@ -162,8 +164,8 @@ fn store_head(
         Data::Inline(bytes, len) => {
             let bytes = &bytes[..(*len).min(landing.mlength as usize)];
             match to.single() {
-                // The event is for the same process most of the time, and an access of its memory
-                // may be a system call.
+                // The event is for the same process most of the time, and an access to its memory
+                // may be a system call, so both are stored by one.
                 Some(segment) if landing.header == 0 && !landing.keeps_header() => {
                     signals.stage(segment, bytes);
                 }
@@ -176,7 +178,7 @@ fn store_head(
     }
 }
 
-/// Checks the memory of a get. Gives back where the bytes go.
+/// Checks the memory of a get. Returns where the bytes go.
 fn prepare_get(
     landing: &Landing,
     data: &Data,

@@ -1,4 +1,4 @@
-//! Translation: what an RGID may reach in memory, by address context.
+//! Translation: which memory an RGID can reach, by address context.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use cxi_hw::ReturnCode;
 
 use crate::{ClientMemory, MemoryFault, Region};
 
-/// The kind of access: the permissions that it takes.
+/// A kind of access, with the permissions that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
     /// None.
@@ -40,7 +40,7 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// The memory, while the region exists: packets outlive it.
+    /// The memory while the region exists. Packets outlive regions.
     pub(crate) fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
         if self.live.load(Ordering::Acquire) {
             Ok(&*self.memory)
@@ -66,7 +66,7 @@ impl Scatter {
         }
     }
 
-    /// The parts of what lies from `offset` on, with offsets in `len` bytes.
+    /// The parts of the `len` bytes from `offset` on, with their offsets.
     fn parts(
         &self,
         mut offset: u64,
@@ -100,7 +100,7 @@ impl Scatter {
             .try_for_each(|(segment, va, part)| segment.memory()?.write(&[(va, &from[part])]))
     }
 
-    /// Changes a value, which has to lie in one segment.
+    /// Changes a value, which must be within one segment.
     pub(crate) fn update(
         &self,
         len: usize,
@@ -116,7 +116,7 @@ impl Scatter {
     }
 }
 
-/// A region that exists. Packets that are under way see when it goes.
+/// A region that exists. Packets under way notice when it is removed.
 #[derive(Debug)]
 struct Known {
     region: Region,
@@ -124,7 +124,7 @@ struct Known {
 }
 
 impl Known {
-    /// The address behind the last one.
+    /// The address after the last one.
     fn end(&self) -> u64 {
         self.region.iova.saturating_add(self.region.len)
     }
@@ -141,9 +141,9 @@ type Key = (u64, u64);
 
 /// The regions of an address context, by the binary logarithm of their lengths.
 ///
-/// A region that has an address starts no further before it than the longest region reaches. In
-/// one map for all lengths a single huge region would make each search a walk through all others.
-/// In a map for each power of two, a region is at most twice as long as another one.
+/// A region that contains an address starts no further before it than the longest region is long.
+/// In one map for all lengths, a single huge region would make each search walk through all others.
+/// Within one map for each power of two, no region is more than twice as long as another.
 #[derive(Debug, Default)]
 struct Regions(Vec<(u32, BTreeMap<Key, Known>)>);
 
@@ -168,8 +168,8 @@ impl Regions {
         self.0.retain(|(_, class)| !class.is_empty());
     }
 
-    /// A region with the permission that has all addresses from `at` to `end`; without such a
-    /// region, the one that reaches furthest from `at`.
+    /// Finds a region with the permission that contains all addresses from `at` to `end`, or else
+    /// the one that reaches furthest from `at`.
     fn find(&self, at: u64, end: u64, access: Access) -> Option<&Known> {
         let mut furthest: Option<&Known> = None;
         for (class, regions) in &self.0 {
@@ -222,8 +222,8 @@ impl Translation {
         }
     }
 
-    /// The memory behind addresses, which regions have to cover without a gap. No bytes need no
-    /// region.
+    /// The memory behind a range of addresses, which regions must cover without a gap. An empty
+    /// range needs no region.
     pub(crate) fn translate(
         &self,
         context: (u16, u8),
@@ -282,7 +282,8 @@ mod tests {
         }
     }
 
-    /// What a walk through all regions finds: whether one has it all, and how far one reaches.
+    /// What a walk through all regions finds: whether one contains the whole range, and how far one
+    /// reaches.
     fn walked(all: &[(u64, Region)], at: u64, end: u64, access: Access) -> Option<u64> {
         let has = |it: &Region| it.iova <= at && at - it.iova < it.len;
         let fitting = all.iter().map(|(_, it)| it);

@@ -16,13 +16,13 @@ use tree::Tree;
 pub struct FabricFaults {
     /// The seed of the random numbers.
     pub seed: u64,
-    /// It is lost.
+    /// A packet is lost.
     pub loss: u16,
-    /// It comes twice.
+    /// A packet arrives twice.
     pub duplication: u16,
-    /// It overtakes the previous one.
+    /// A packet overtakes the previous one.
     pub reordering: u16,
-    /// It is late by a random number of ticks, up to this one.
+    /// A packet is late by a random number of ticks, at most this many.
     pub delay: u16,
 }
 
@@ -62,8 +62,8 @@ impl Fabric {
     }
 
     /// A fabric without NICs that may lose packets at any time, because NICs, links and switches
-    /// come and go: NICs keep what they send until it is answered, so that an operation that is
-    /// under way when something fails ends as well. It takes [`tick`](Self::tick) to notice.
+    /// come and go. NICs keep what they send until it is answered, so that an operation ends even
+    /// if something fails while it is under way. NICs notice only at a [`tick`](Self::tick).
     #[must_use]
     pub fn unreliable() -> Self {
         let fabric = Self::default();
@@ -90,8 +90,8 @@ impl Fabric {
         self.change(|switch| switch.port(nid).loss = loss);
     }
 
-    /// Parts two sets of NIC addresses: packets between them are lost until [`heal`](Self::heal).
-    /// Several partitions may be in force.
+    /// Partitions two sets of NIC addresses: packets between them are lost until
+    /// [`heal`](Self::heal). Several partitions may be in force at once.
     pub fn partition(
         &self,
         one: impl IntoIterator<Item = u32>,
@@ -106,8 +106,8 @@ impl Fabric {
         self.change(|switch| switch.cuts.clear());
     }
 
-    /// Makes a multicast tree, or another one under the same number. Its reductions go through
-    /// [engines](crate::reduction) from now on.
+    /// Makes a multicast tree, or replaces the one with the same number. From now on its reductions
+    /// go through [engines](crate::reduction).
     ///
     /// Packets that a NIC sends to a tree that does not exist, or that it is not in, are lost. So
     /// are those that the fabric loses: they get no answer, and are not sent again.
@@ -122,8 +122,8 @@ impl Fabric {
         });
     }
 
-    /// Whether packets wait for a [`tick`](Self::tick): they are late, or held back by the engines
-    /// of a tree.
+    /// Whether packets wait for a [`tick`](Self::tick), because they are late or a tree's engines
+    /// hold them back.
     #[must_use]
     pub fn needs_time(&self) -> bool {
         self.0.needs_time.load(Ordering::Acquire)
@@ -148,8 +148,8 @@ impl Fabric {
         self.switch().is_idle()
     }
 
-    /// Lets time pass, which brings late packets and those that engines have held back. NICs that
-    /// wait for an answer see it when they run, and send again what was lost.
+    /// Lets time pass, which delivers late packets and those that engines have held back. NICs that
+    /// wait for an answer notice when they run, and send lost packets again.
     pub fn tick(&self) {
         self.change(Switch::tick);
     }
@@ -160,8 +160,8 @@ impl Fabric {
         self.switch().now
     }
 
-    /// Attaches a NIC. The number is one that no NIC has had before: a NIC that comes back under
-    /// the same address is another one.
+    /// Attaches a NIC. Returns a number that no NIC has had before: a NIC that comes back under the
+    /// same address counts as another one.
     pub(crate) fn attach(&self, nid: u32) -> u32 {
         self.switch().attach(nid)
     }

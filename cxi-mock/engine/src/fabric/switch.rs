@@ -65,7 +65,7 @@ impl Switch {
             || self.ports.values().any(|port| port.down || port.loss > 0)
     }
 
-    /// Whether nothing gets from one NIC to another.
+    /// Whether a partition or a link that is down separates two NICs.
     pub(super) fn is_cut(&self, from: u32, to: u32) -> bool {
         let down = |nid| self.ports.get(&nid).is_some_and(|port| port.down);
         let apart = |(one, other): &(BTreeSet<u32>, BTreeSet<u32>)| {
@@ -119,7 +119,7 @@ impl Switch {
         None
     }
 
-    /// Lets a packet go on, once, twice or never.
+    /// Passes a packet on once, twice or not at all.
     pub(super) fn pass(&mut self, hop: Hop, packet: Packet) {
         let faults = self.faults;
         if self.chance(faults.duplication) {
@@ -153,7 +153,8 @@ impl Switch {
         }
     }
 
-    /// Whether nothing gets from a NIC to another one, or one of their ports drops it.
+    /// Whether a packet from one NIC to another is lost: they are separated, or one of their ports
+    /// drops it.
     pub(super) fn is_lost(&mut self, from: u32, to: u32) -> bool {
         self.is_cut(from, to) || self.is_dropped(from, to)
     }

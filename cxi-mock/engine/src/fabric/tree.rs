@@ -1,4 +1,5 @@
-//! Multicast trees: what the root sends goes to all others, what others send goes to the root.
+//! Multicast trees: what the root sends goes to all other members, and what a member sends goes to
+//! the root.
 
 use cxi_hw::reduction::{REDUCTIONS, ReductionPacket};
 
@@ -30,7 +31,7 @@ impl MulticastTree {
         }
     }
 
-    /// Ticks that an armed engine waits for contributions: 20,000 if not said.
+    /// Sets how many ticks an armed engine waits for contributions. The default is 20,000.
     pub fn timeout(self, ticks: u64) -> Self {
         Self {
             timeout: ticks,
@@ -38,8 +39,8 @@ impl MulticastTree {
         }
     }
 
-    /// NICs, or switches, below a switch: 16 if not said, and at least 2. If there are more, there
-    /// are switches above those.
+    /// Sets how many NICs or switches are below a switch: at least 2, by default 16. If there are
+    /// more, there are further levels of switches above.
     pub fn ports(self, ports: usize) -> Self {
         Self {
             ports: ports.max(2),
@@ -85,7 +86,7 @@ impl Tree {
             for child in &switches {
                 nodes[*child].parent = Some(number);
             }
-            // Participants have indices from 0 on.
+            // Participants count from 0, so switches take their numbers from the other end.
             let sender = u32::MAX - u32::try_from(number).unwrap_or(0);
             let participants = u32::try_from(participants).unwrap_or(u32::MAX);
             nodes.push(Node {
@@ -124,7 +125,7 @@ impl Tree {
         (parent.map_or(Hop::Nic, Hop::Up), packet)
     }
 
-    /// From outside into the tree; nowhere for a NIC that is none of its own.
+    /// Enters the tree from outside; `None` for a NIC that is not a member.
     fn enter(&self, mut packet: Packet) -> Option<(Hop, Packet)> {
         if packet.from == self.root {
             let first = self.nodes.len().checked_sub(1)?;
@@ -136,7 +137,7 @@ impl Tree {
         Some((Hop::Up(edge), packet))
     }
 
-    /// A contribution at a switch.
+    /// Takes a contribution to a switch.
     fn up(&mut self, number: usize, packet: Packet) -> Option<(Hop, Packet)> {
         let (multicast, contribution) = contents(&packet)?;
         let Some(contribution) = contribution else {
@@ -152,7 +153,7 @@ impl Tree {
         Some(self.above(number, with(packet, &merged)))
     }
 
-    /// A packet of the root at a switch.
+    /// Takes a packet of the root to a switch.
     fn down(&mut self, number: usize, packet: &Packet, now: u64) -> Vec<(Hop, Packet)> {
         let Some(node) = self.nodes.get_mut(number) else {
             return Vec::new();
@@ -172,7 +173,7 @@ impl Tree {
         switches.chain(nics).collect()
     }
 
-    /// What switches send on because its time is over.
+    /// What switches send on because the time of an engine is over.
     fn expire(&mut self, now: u64) -> Vec<(Hop, Packet)> {
         let mut sent = Vec::new();
         for number in 0..self.nodes.len() {
@@ -188,7 +189,8 @@ impl Tree {
 }
 
 impl Switch {
-    /// Sends a packet of a NIC to a tree. Nobody misses it if there is none.
+    /// Sends a packet of a NIC to a tree. If there is no such tree, the packet is lost, and no
+    /// sender waits for an answer to a multicast.
     pub(super) fn multicast(&mut self, packet: Packet) {
         let Some((id, from)) = packet.multicast().map(|it| (it.id, packet.from)) else {
             return;
@@ -201,7 +203,7 @@ impl Switch {
         }
     }
 
-    /// A packet that has come to a switch of its tree.
+    /// Handles a packet that has come to a switch of its tree.
     pub(super) fn climb(&mut self, hop: Hop, packet: Packet) {
         let now = self.now;
         let tree = packet.multicast().map(|multicast| multicast.id);
@@ -245,7 +247,7 @@ impl Packet {
     }
 }
 
-/// Which reduction a packet belongs to, and what it contributes if engines can read it.
+/// The reduction that a packet belongs to, and what it contributes if engines can read it.
 fn contents(packet: &Packet) -> Option<(Multicast, Option<ReductionPacket>)> {
     let Body::Request(request, Data::Inline(bytes, len)) = &packet.body else {
         return None;
@@ -254,7 +256,7 @@ fn contents(packet: &Packet) -> Option<(Multicast, Option<ReductionPacket>)> {
     Some((request.multicast?, contribution))
 }
 
-/// A packet with other contents, which are as long.
+/// The packet with other contents of the same length.
 fn with(mut packet: Packet, merged: &ReductionPacket) -> Packet {
     if let Body::Request(_, data) = &mut packet.body {
         *data = Data::inline(&merged.encode());
