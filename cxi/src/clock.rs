@@ -46,8 +46,8 @@ impl Clock for SystemClock {
 
 /// How long to wait between attempts: twice as long each time, up to a maximum.
 ///
-/// Reading a service's usage makes it busy for microseconds, a dying process for longer; so the
-/// first attempts follow quickly.
+/// A service is busy for microseconds while its usage is read, and for longer while a process that
+/// uses it dies. The first attempts therefore follow quickly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Backoff {

@@ -131,7 +131,8 @@ impl Facts {
                 facts.max = limits.map(|limits| limits[resource].max()).ok();
                 let usage = services.usage(service);
                 facts.in_use = usage.ok().and_then(|usage| usage.reported[resource]);
-                // Of the others, everything is either the service's or the NIC's.
+                // Only ACs have a third limit, that of the RGID. Any other resource that ran out is
+                // the service's or the NIC's.
                 if resource == Resource::Acs && facts.in_use.is_some() && facts.in_use < facts.max {
                     facts.is_left = device.availability().is_ok_and(|have| {
                         let level = have.resources[resource];
@@ -384,7 +385,8 @@ fn profile(service: ServiceId, errno: Errno, facts: &Facts) -> Option<ErrorKind>
         Errno::EEXIST => refused(
             "the VNI belongs to a service that is disabled or does not admit the caller (EEXIST)",
         ),
-        // Since drivers know ranges, they look the VNI up among the services' first.
+        // Drivers that know ranges search the services for the VNI first, and EINVAL means
+        // something else there.
         Errno::EINVAL if facts.proven.is_some() && !facts.can(Capabilities::VNI_RANGES) => {
             refused(format!(
                 "service {service} does not allow this VNI or this traffic class, or the NIC has no \

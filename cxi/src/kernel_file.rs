@@ -18,8 +18,8 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
     open_regular_with(path, OpenOptions::new().read(true), 0)
 }
 
-/// Opens a regular file with options, and with more flags of `open(2)`. A pipe is refused, and not
-/// waited for until another process opens its other end.
+/// Opens a regular file with options, and with more flags of `open(2)`. A pipe is refused at once,
+/// rather than waited for until another process opens its other end.
 ///
 /// # Errors
 ///

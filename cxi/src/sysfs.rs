@@ -123,7 +123,7 @@ pub(crate) fn attribute(path: &Path) -> io::Result<String> {
                 .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
             Ok(text.to_owned())
         }
-        // Larger pages, or not sysfs.
+        // Pages are larger here, or this is not sysfs.
         _ => kernel_file::read(path),
     }
 }

@@ -54,8 +54,8 @@ struct Open {
 /// The number of services that a first list has room for.
 const SERVICES: usize = 32;
 
-/// The device `cxi0` behind another transport, for tests: [`Device::with_transport`] for one of
-/// several.
+/// Makes the device `cxi0` from another transport, for tests. [`Device::with_transport`] makes one
+/// of several.
 impl<T: Transport + 'static> From<T> for Device {
     fn from(transport: T) -> Self {
         Self::with_transport(DeviceId::new(0), transport)
@@ -193,7 +193,7 @@ impl Device {
             .map_err(|error| self.refused(error, |_| None))
     }
 
-    /// As [`properties`](Self::properties), with the error as it is.
+    /// As [`properties`](Self::properties), with the transport's own error.
     pub(crate) fn try_properties(&self) -> std::result::Result<&DevProperties, CommandError> {
         if let Some(properties) = self.open.properties.get() {
             return Ok(properties);

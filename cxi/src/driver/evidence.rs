@@ -160,7 +160,8 @@ impl Evidence {
 
     fn knows_netns(&self) -> Option<bool> {
         match self.set_netns {
-            // No privilege; a service open to everyone; an enabled one; an id of all ones.
+            // Each is the answer of a driver that knows the command: the caller lacks a privilege,
+            // the service is open to everyone, it is enabled, or the id is all ones.
             Answer::Refused(Errno::EPERM | Errno::EEXIST | Errno::EBUSY | Errno::EBADR) => {
                 Some(true)
             }

@@ -99,7 +99,7 @@ impl CountingEvent {
     /// Sets the value in memory to 0, so that [`CounterValue::written_back`] shows the next
     /// write-back. The NIC goes on counting where it was.
     pub fn clear(&self) {
-        // As above.
+        // The memory has at least one page.
         let _ = self.write_back().write_u64(0, 0);
     }
 

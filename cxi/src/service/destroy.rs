@@ -76,7 +76,7 @@ impl Services {
             // The last attempt is made at the deadline, not before it.
             clock.sleep(pause.max(Duration::from_micros(1)).min(left));
         }
-        // The pauses never end.
+        // Never reached, because the pauses do not end.
         self.destroy(id)
     }
 }

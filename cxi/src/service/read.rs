@@ -41,7 +41,7 @@ impl Service {
         })
     }
 
-    /// One that does not exist yet.
+    /// A service that does not exist yet.
     pub(super) fn without_id(desc: SvcDesc) -> Self {
         Self {
             id: ServiceId::DEFAULT,

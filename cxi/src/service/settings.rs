@@ -68,10 +68,10 @@ impl Services {
     }
 
     /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
-    /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. For services with a VNI range, while they
-    /// are disabled. From SHS 13.1 on. Say it with
-    /// [`exclusive_cp`](crate::ServiceSpecBuilder::exclusive_cp) instead, which comes before any process can
-    /// have a profile.
+    /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only for
+    /// disabled services with a VNI range, from SHS 13.1 on. Prefer
+    /// [`exclusive_cp`](crate::ServiceSpecBuilder::exclusive_cp), which sets this before any
+    /// process can have a profile.
     ///
     /// # Errors
     ///
@@ -93,7 +93,7 @@ impl Services {
         self.write_exclusive_cp(id, exclusive)
     }
 
-    /// Whether the driver would do it, and something would be different then.
+    /// Whether the driver would execute the change, and the change would make a difference.
     fn would_switch_profiles(&self, id: ServiceId, exclusive: bool) -> Result<bool> {
         let service = match self.get(id) {
             Err(error) if matches!(error.kind(), ErrorKind::NoSuchService { .. }) => {
