@@ -72,7 +72,7 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
     })?;
     // Asks for the node first: nothing is made for one that does not exist.
     let stream = UnixStream::from(Connection::open(dir.as_ref())?.shell(host)?);
-    // The last of two with one name counts.
+    // If two variables have the same name, the last one counts.
     let own = variables([
         (NODE_VARIABLE, host.into()),
         ("TMPDIR", temporary(dir.as_ref(), host)?),
@@ -157,7 +157,7 @@ pub(crate) fn init() -> Result<u8, ServeError> {
         let opened = sessions.iter().map(|(stream, _)| stream.as_fd());
         let fds = fixed.into_iter().chain(opened);
         let mut fds: Vec<_> = fds.map(|fd| PollFd::new(fd, PollFlags::POLLIN)).collect();
-        // An interrupted wait looks like one in which nothing happened.
+        // An interrupted wait looks like one that found nothing.
         let _ = poll(&mut fds, PollTimeout::NONE);
         let ready: Vec<_> = fds.iter().map(|fd| fd.any().unwrap_or(false)).collect();
         let (fixed, ready) = ready.split_at(2);
@@ -182,7 +182,8 @@ pub(crate) fn init() -> Result<u8, ServeError> {
     }
 }
 
-/// Starts the program of a session, or ends it if `rsh` is gone. Returns whether the session stays.
+/// Starts the program of a session, or ends it if `rsh` is gone. Returns whether the session
+/// continues.
 fn go_on((stream, pid): &mut Open) -> bool {
     if let Some(pid) = pid {
         let _ = killpg(*pid, Signal::SIGHUP);
@@ -212,7 +213,7 @@ fn start(session: Result<Value, String>, fds: Vec<OwnedFd>) -> io::Result<Pid> {
     let mut command = this(&["start"], &session.program);
     command.env_clear().envs(session.variables);
     command.stdin(next()).stdout(next()).stderr(next());
-    // Ended as a whole, when `rsh` ends.
+    // A process group of its own, so that all of it can be ended when `rsh` ends.
     command.process_group(0);
     if session.directory.is_dir() {
         command.current_dir(session.directory);

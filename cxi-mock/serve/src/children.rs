@@ -12,7 +12,7 @@ use nix::unistd::{Pid, getpid};
 
 use super::procfs;
 
-/// How long killed processes may take to go.
+/// How long killed processes may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Whether threads of this process trace others.

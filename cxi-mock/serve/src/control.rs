@@ -38,7 +38,7 @@ const SOCKET: &str = "control";
 const LONGEST_ORDER: u64 = 1 << 16;
 /// Connections at a time: one for each program that was entered, and some for `ctl`.
 const CONNECTIONS: usize = 1000;
-/// How long no connection is accepted after one could not be.
+/// How long no connection is accepted after accepting one has failed.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A directory with the socket of a node.
@@ -69,7 +69,8 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).doing(what),
             _ => {}
         }
-        // The socket has its mode from the start: changed afterwards, it would be open in between.
+        // The socket has its mode from the start. If the mode were set afterwards, anyone could
+        // connect in between.
         let others = umask(Mode::S_IXUSR | Mode::S_IRWXG | Mode::S_IRWXO);
         let listener = UnixListener::bind(socket(&directory));
         umask(others);
@@ -97,7 +98,8 @@ impl Control {
                 let taken = Arc::new(AtomicUsize::new(0));
                 for connection in self.listener.incoming() {
                     let Ok(connection) = connection else {
-                        // Out of descriptors, for example: others will be closed.
+                        // The process is out of descriptors, for example. Other connections will
+                        // close.
                         thread::sleep(PAUSE);
                         continue;
                     };
@@ -181,7 +183,7 @@ pub(crate) trait Served: Send + Sync {
     fn watcher(&self, node: Option<&str>) -> Result<Watcher, String>;
 }
 
-/// One order a line, one answer a line.
+/// Reads one order per line, and answers each with one line.
 fn answer_all(served: &dyn Served, connection: &UnixStream) {
     let mut orders = BufReader::new(connection);
     let (mut watcher, mut job) = (None, None);
@@ -243,7 +245,8 @@ fn hand_over(to: &UnixStream, namespaces: Result<Arc<Namespaces>, String>) -> io
     send(to, &Ok(serde_json::to_value(handover)?), &fds)
 }
 
-/// Opens the directory of a node. What another user can put there is not to be trusted.
+/// Opens the directory of a node. Its contents are not trusted, because another user may be able to
+/// write there.
 pub(crate) fn directory(dir: &Path) -> Result<File, ServeError> {
     let what = || format!("open the directory {}", dir.display());
     let directory = OpenOptions::new()
@@ -262,7 +265,8 @@ pub(crate) fn directory(dir: &Path) -> Result<File, ServeError> {
     )))
 }
 
-/// The socket's path by descriptor: a long path does not fit into a socket's address.
+/// The socket's path by way of a descriptor, because a socket's address has no room for a long
+/// path.
 pub(crate) fn socket(directory: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}/{SOCKET}", directory.as_raw_fd()))
 }

@@ -1,4 +1,4 @@
-//! Who a caller is: what the request does not say is read from the kernel.
+//! Who a caller is. What the request does not contain is read from the kernel.
 
 use std::path::Path;
 
@@ -104,8 +104,8 @@ fn namespace(task: &str, kind: &str) -> Option<u32> {
     proc::namespace(&Path::new("/proc").join(task), kind)
 }
 
-/// The effective capabilities of a thread; none where it is unknown here. One system call, where
-/// `/proc/PID/status` would be three and a page of text.
+/// The effective capabilities of a thread; none if it is unknown here. This is one system call,
+/// where `/proc/PID/status` would take three and a page of text.
 pub(crate) fn effective_capabilities(thread: Pid) -> CapabilitySet {
     let thread = Some(thread.as_raw()).filter(|thread| *thread > 0);
     thread
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_not_there_holds_nothing() {
-        // 0 would be this thread to capget(2).
+        // For capget(2), 0 would mean this thread.
         for absent in [0, -1, i32::MAX] {
             let held = effective_capabilities(Pid::from_raw(absent));
             assert_eq!(held, CapabilitySet::empty(), "{absent}");

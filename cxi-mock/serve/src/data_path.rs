@@ -1,8 +1,8 @@
 //! The threads that run the data path, one for each NIC.
 //!
-//! Doorbells that are not trapped are polled: while there is traffic the thread looks all the time,
-//! then less and less often. Without any, it sleeps until there is work that no other thread
-//! does. While doorbells of target queues are open, it also looks now and then.
+//! Doorbells that are not trapped are polled: constantly while there is traffic, and less and less
+//! often after that. Without traffic, the thread sleeps until there is work that no other thread
+//! does. While doorbells of target queues are not trapped, it also polls from time to time.
 
 use std::io;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use cxi_mock::{Clock, Nic};
 use super::namespaces::Home;
 use super::server::Server;
 
-/// Looks without traffic after which the thread lets others run after each.
+/// Polls without traffic after which the thread yields to others after each poll.
 const SPIN: u32 = 64;
-/// Looks after which it sleeps after each.
+/// Polls without traffic after which the thread sleeps after each poll.
 const YIELD: u32 = 1024;
 /// The shortest and the longest pause.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(10));
-/// How often doorbells are looked at whose stores are not trapped for the moment.
+/// How often doorbells are polled whose stores are not trapped at the moment.
 const LOOK: Duration = Duration::from_micros(500);
-/// How long a thread waits to be notified of work before it looks for itself.
+/// How long a thread waits to be notified of work before it checks by itself.
 const PARKED: Duration = Duration::from_secs(60);
-/// A tick of the fabric's time: after two seconds a NIC gives up what is not answered.
+/// A tick of the fabric's time. After two seconds a NIC gives up an operation that is not answered.
 const TICK: Duration = Duration::from_millis(1);
 
 /// Starts the threads of a server's NICs.
@@ -51,8 +51,8 @@ pub(crate) fn start_clock(clock: Clock) -> io::Result<()> {
                 if clock.wait(PARKED) {
                     let mut now = Instant::now();
                     while clock.is_busy() {
-                        // A sleep may last longer than it should: then the next ticks follow at
-                        // once, as it is time that counts, and not sleeps.
+                        // A sleep may last longer than it should. The missing ticks then follow at
+                        // once, because the elapsed time counts and not the number of sleeps.
                         thread::sleep(TICK.saturating_sub(now.elapsed()));
                         clock.tick();
                         now += TICK;
@@ -78,7 +78,7 @@ fn run(server: &Server, nic: &Nic) {
         } else if idle < YIELD && nic.is_polled() {
             thread::yield_now();
         } else {
-            // Events that commands of the control plane have caused.
+            // Commands of the control plane have caused events.
             server.wake_all();
             if nic.wait_for_work(PARKED) {
                 (idle, pause) = (0, PAUSE.0);

@@ -68,7 +68,8 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
         Err(error) => return reply.error(error.into()),
     };
     let id = backing.as_ref().map(Backing::id);
-    // Nothing of the file is held here when the program hears of it, which may close it at once.
+    // Nothing of the file is held here once the program hears of it, because the program may close
+    // it at once.
     let handle = FileHandle(server.keep(OpenFile {
         client,
         function: function.number,
@@ -94,15 +95,15 @@ pub(crate) struct Call {
 }
 
 impl Call {
-    /// Executes the command; returns its length. The file is released before the caller is
-    /// answered, who may close it then.
+    /// Executes the command; returns its length. The file is released before the caller gets its
+    /// answer, because the caller may then close the file.
     pub(crate) fn execute(self, server: &Arc<Server>) -> Result<usize, Errno> {
         if let Some(delay) = self.file.client.nic().faults().delay_of(self.opcode()) {
             thread::sleep(delay);
         }
         let start = Instant::now();
         let result = self.submit(server);
-        // Events that the command has caused.
+        // The command has caused events.
         server.wake_all();
         if let Some(trace) = &server.trace {
             let noted = Noted {
@@ -145,9 +146,9 @@ impl Call {
             .write(&credentials, &self.command, &mut buffers)
     }
 
-    /// Under `--release auto` the driver is the one that the program's library is written for,
-    /// which the length of this command tells. Otherwise the file remembers that they differ, unless
-    /// the program knows both forms, as with this project's libraries.
+    /// Under `--release auto`, the driver is the one that the program's library is written for,
+    /// which the length of this command reveals. Otherwise the file remembers that the two differ,
+    /// unless the program knows both forms, as this project's libraries do.
     fn settle_release(&self, server: &Server) {
         const LONG: usize = size_of::<LniAllocCmd>();
         const SHORT: usize = size_of::<LniAllocCmdV1>();

@@ -1,4 +1,4 @@
-//! What goes wrong around the mock, the exit status that says so, and what the user is told.
+//! What goes wrong around the mock, the corresponding exit status, and messages for the user.
 
 use std::fmt;
 use std::io::{self, Write};
@@ -43,7 +43,7 @@ impl ServeError {
         }
     }
 
-    /// The exit status that tells this from others.
+    /// The exit status that distinguishes this error from others.
     pub(crate) fn exit_status(&self) -> u8 {
         match self {
             Self::Missing { .. } => EXIT_MISSING,
@@ -54,7 +54,7 @@ impl ServeError {
 
 /// Says what was being done when the system refused.
 pub(crate) trait Doing<T> {
-    /// Adds what was being done, to read after "cannot".
+    /// Adds what was being done, in words that can follow "cannot".
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, ServeError>;
 }
 

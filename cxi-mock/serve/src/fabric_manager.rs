@@ -27,7 +27,7 @@ pub(crate) struct FabricManagerArguments {
 /// Serves until a signal ends it.
 pub(crate) fn run(arguments: &FabricManagerArguments) -> Result<u8, ServeError> {
     let config = arguments.config.as_deref().map(read).transpose()?;
-    // Before there are threads.
+    // Signals are taken before there are threads, so that all threads inherit the mask.
     let signals = Signals::take()?;
     let manager = serve(
         config.unwrap_or_default(),

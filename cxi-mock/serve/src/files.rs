@@ -25,7 +25,8 @@ pub(crate) struct Files {
     server: Arc<Server>,
     /// Lookups of devices so far.
     lookups: AtomicU64,
-    /// What attributes are mapped from, which cannot be; none where the kernel cannot take it.
+    /// The backing of attributes, which cannot be mapped; `None` where the kernel does not accept
+    /// it.
     unmappable: OnceLock<Option<BackingId>>,
     mounted: SystemTime,
     owner: (u32, u32),
@@ -54,9 +55,9 @@ impl Files {
         &self.server
     }
 
-    /// Opens an attribute to read it. No program can map it, as in sysfs: the kernel would ask here
-    /// for its pages whenever the NIC reads from the program's memory, and what the answer takes
-    /// may wait for that NIC.
+    /// Opens an attribute to read it. No program can map it, as in sysfs. If one could, the kernel
+    /// would ask this process for the pages whenever the NIC reads from the program's memory, and
+    /// the answer might wait for that very NIC.
     pub(crate) fn open_attribute(&self, handle: u64, reply: ReplyOpen) {
         let unmappable = self.unmappable.get_or_init(|| {
             let attribute = File::open(UNMAPPABLE).ok()?;

@@ -1,10 +1,12 @@
 //! The file system: what the kernel asks.
 //!
-//! One thread takes what the kernel asks, in order, and others answer: nothing that a NIC or a
-//! caller does keeps the file system from answering others. Only which files are closed is noted in
-//! that order. It makes closing a file synchronous, as it is with the driver: the kernel does not
-//! wait for the answer to a release, but whatever the program does next is asked behind it, and is
-//! answered when the file is closed.
+//! One thread takes the kernel's requests in order, and others answer them, so that nothing a NIC
+//! or a caller does keeps the file system from answering other requests. Only which files are
+//! closed is noted in that order.
+//!
+//! This makes closing a file synchronous, as it is with the driver. The kernel does not wait for
+//! the answer to a release, but any later request of the program comes after it, and is answered
+//! when the file is closed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -26,7 +28,7 @@ use super::server::Server;
 use super::tree::Item;
 use super::workers::Workers;
 
-/// The kernel caches nothing: everything may change.
+/// The kernel caches nothing, because everything may change.
 const NOW: Duration = Duration::ZERO;
 
 /// The part of a text that a read asks for.
@@ -61,11 +63,11 @@ impl FileSystem {
 
 impl Filesystem for FileSystem {
     fn init(&mut self, _req: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        // Where the kernel has no passthrough, windows cannot be mapped and all else works.
+        // Where the kernel has no passthrough, windows cannot be mapped, but everything else works.
         if config.add_capabilities(InitFlags::FUSE_PASSTHROUGH).is_ok() {
             let _ = config.set_max_stack_depth(1);
         }
-        // Releases wait behind this limit, and must not.
+        // Releases are subject to this limit, and must never wait.
         let _ = config.set_max_background(u16::MAX);
         Ok(())
     }
@@ -139,7 +141,8 @@ impl Filesystem for FileSystem {
                     let handle = files.server().interrupts.open((number, client, wait));
                     files.open_attribute(handle, reply);
                 }
-                // What is opened to be written is root's, and has another backing than what is read.
+                // A file that is opened for writing is root's, and has another backing than one
+                // that is read.
                 Some(place) if files.kind(place).is_some() && flags.0 & O_ACCMODE != O_RDONLY => {
                     reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
                 }
@@ -214,7 +217,7 @@ impl Filesystem for FileSystem {
         });
     }
 
-    /// Comes on every close of every copy of a descriptor: nothing to do.
+    /// Called for every close of every copy of a descriptor; there is nothing to do.
     fn flush(
         &self,
         _req: &Request,

@@ -9,7 +9,7 @@ use clap_complete::Shell;
 
 use super::error::{Doing as _, ServeError};
 
-/// What clap does not know of the command.
+/// The parts of the manual page that clap does not know.
 const SECTIONS: &str = include_str!("sections.roff");
 
 /// Writes a page for the command and for each of its subcommands.

@@ -8,7 +8,7 @@ use cxi::kernel_file::read_bounded;
 
 use super::error::{Doing, ServeError};
 
-/// Far more than a node with all its NICs, or a site's services.
+/// Far larger than a node with all its NICs, or a site's services.
 const LONGEST: u64 = 64 << 20;
 
 /// Reads a file, which may be a pipe.

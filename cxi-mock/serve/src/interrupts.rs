@@ -52,7 +52,7 @@ impl Interrupts {
         self.state.lock().watchers.remove(&handle);
     }
 
-    /// The content was read from its start: from now on the next interrupt is news.
+    /// Notes that the content was read from its start: only a later interrupt is news.
     pub(crate) fn see(&self, handle: u64) {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -61,7 +61,7 @@ impl Interrupts {
         }
     }
 
-    /// Whether there is news. If not, the notifier is kept until there is.
+    /// Whether there is news. If not, keeps the notifier until there is.
     pub(crate) fn poll(&self, handle: u64, notifier: Option<PollNotifier>) -> bool {
         let mut state = self.state.lock();
         let state = &mut *state;
@@ -76,7 +76,7 @@ impl Interrupts {
         false
     }
 
-    /// The wait object's interrupt has come.
+    /// Handles the interrupt of a wait object.
     pub(crate) fn wake(&self, wait: WaitObject) {
         let mut state = self.state.lock();
         *state.woken.entry(wait).or_default() += 1;
@@ -85,10 +85,11 @@ impl Interrupts {
             .filter(|watcher| watcher.wait == wait)
             .flat_map(|watcher| watcher.sleeping.drain(..))
             .collect();
-        // The kernel may ask again right away, from the thread that answers it.
+        // Notifying makes the kernel ask again, possibly at once and from the thread that answers
+        // it.
         drop(state);
         for notifier in sleeping {
-            // The sleeping program may be gone.
+            // The waiting program may be gone.
             let _ = notifier.notify();
         }
     }

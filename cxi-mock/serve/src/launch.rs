@@ -1,8 +1,9 @@
 //! Runs a program and everything that it starts, and leaves none of it behind.
 //!
-//! Three processes watch over the program. The launcher is what the user started. A guard is its
-//! child, another guard that one's, and the program is the last guard's. Whichever two of the three
-//! are killed, even at once, the one that is left ends the program and all its descendants.
+//! Three processes watch over the program: the launcher, which the user started; a guard, which is
+//! its child; and another guard, which is the child of that one and the parent of the program. If
+//! any two of the three are killed, even at once, the remaining one ends the program and all its
+//! descendants.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, BufRead, BufReader, Write};
@@ -60,7 +61,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) program: &'a [OsString],
     /// Variables in addition to those of this process.
     pub(crate) variables: Vec<Variable>,
-    /// The node that it runs on; none for where this process is.
+    /// The node that it runs on; `None` for where this process is.
     pub(crate) place: Option<Arc<Namespaces>>,
     /// What to print before each line of its output.
     pub(crate) label: Option<String>,
@@ -75,8 +76,8 @@ impl Launch<'_> {
     }
 }
 
-/// Runs programs, each under a guard, until all have ended, or until the other end of `lifeline` is
-/// gone. The status is the highest of theirs.
+/// Runs programs, each under a guard, until all have ended or the other end of `lifeline` is gone.
+/// Returns the highest of their exit statuses.
 pub(crate) fn run(
     launches: &[Launch<'_>],
     signals: &Signals,
@@ -147,7 +148,7 @@ fn copy(prefix: &str, from: impl io::Read, mut to: impl Write) {
     let mut from = BufReader::new(from);
     let mut line = Vec::new();
     while matches!(from.read_until(b'\n', &mut line), Ok(length) if length > 0) {
-        // In one piece, as others print too.
+        // Label and line are written together, because other threads print too.
         let _ = to.write_all(&[prefix.as_bytes(), &line].concat());
         line.clear();
     }
@@ -171,10 +172,10 @@ fn start_guard(launch: &Launch<'_>, copies: &mut Vec<JoinHandle<()>>) -> Result<
     let (sender, started) = mpsc::sync_channel(1);
     let start = move || {
         let guard = place.join().and_then(|()| spawn(&mut command));
-        // With it, this process's end of what the program prints to.
+        // This also closes this process's end of the pipe that the program prints to.
         drop(command);
         let _ = sender.send(guard);
-        // The guard would end with the thread that started it.
+        // This thread must live on, because the guard would end with the thread that started it.
         loop {
             thread::park();
         }
@@ -194,7 +195,7 @@ pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
     if !place.has_pids() {
         return Ok(become_program(launch));
     }
-    // Only a child has a number there.
+    // Only a child process has a number in the node's PID namespace.
     let [name, arguments @ ..] = launch.program else {
         return Ok(EXIT_NOT_FOUND);
     };
@@ -214,8 +215,8 @@ pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
 
 /// Waits until a signal ends this process, which serves and starts no program.
 pub(crate) fn until_ended(signals: &Signals) -> Result<(), ServeError> {
-    // Every device that a program opens takes two descriptors here. The most that this user may
-    // have; a program would inherit that.
+    // Every device that a program opens takes two descriptors here, so the limit becomes the
+    // highest that this user may have. A program started later would inherit that.
     let descriptors = getrlimit(Resource::Nofile);
     let _ = setrlimit(
         Resource::Nofile,
@@ -243,7 +244,7 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
     let signals = Signals::take()?;
     adopt_orphans()?;
     set_pdeathsig(PARENT_DIED).doing(|| "watch the parent".to_owned())?;
-    // It may have died before the kernel was asked to tell.
+    // The parent may have died before the kernel was asked for the signal.
     if getppid() != parent {
         return Ok(EXIT_KILLED);
     }
@@ -264,10 +265,10 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
                 Arrived::Forward(signal, sender) if sender == parent.as_raw() => {
                     let _ = kill(child, signal);
                 }
-                // Not a look at the parent's number: a parent outside of the PID namespace has none,
-                // before its death as after it.
+                // The parent's number is not checked here: a parent outside of the PID namespace
+                // has the number 0 both before and after its death.
                 Arrived::ParentDied => ended = ended.or(Some(EXIT_KILLED)),
-                // The program is in the same group and has received it, too.
+                // The program is in the same group and has received the signal, too.
                 Arrived::Forward(..) | Arrived::FromTerminal(_) => {}
             }
         }
@@ -334,7 +335,7 @@ fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Wakeup, S
     }
 }
 
-/// This command again, for a program.
+/// Runs this command again, for a program.
 pub(crate) fn this(arguments: &[&str], program: &[OsString]) -> Command {
     let mut command = Command::new(SELF);
     command.arg0("cxi-mock").args(arguments);

@@ -21,8 +21,8 @@ use super::procfs;
 /// The address of random bytes, in what the kernel tells a program that it starts.
 const AT_RANDOM: u64 = 25;
 
-/// A process, and random bytes that the kernel has given its program. Others follow when it executes
-/// another program, whereas its number stays.
+/// A process, and the random bytes that the kernel has given its program. The process gets others
+/// when it executes another program, whereas its number stays.
 type Program = (Pid, [u8; 16]);
 
 /// The memory of a process while it executes one program.
@@ -34,12 +34,12 @@ type Program = (Pid, [u8; 16]);
 #[derive(Debug)]
 pub(crate) struct ProcessMemory(Option<File>);
 
-/// What is in use: one object for each program, as the order of what goes there is the object's.
+/// The memories in use: one object for each program, because the object keeps the order of stores.
 static IN_USE: Mutex<BTreeMap<Program, Weak<ProcessMemory>>> = Mutex::new(BTreeMap::new());
 
 impl ProcessMemory {
-    /// The memory of a thread that waits for an answer, so that its process cannot execute another
-    /// program meanwhile.
+    /// The memory of a thread that waits for an answer. While the thread waits, its process cannot
+    /// execute another program.
     pub(crate) fn of(thread: Pid) -> Arc<Self> {
         let Some(program) = program_of(thread) else {
             return Arc::new(Self(None));
@@ -162,7 +162,7 @@ fn address_of_write(call: &str) -> Option<u64> {
     u64::from_str_radix(address, 16).ok()
 }
 
-/// Fewer bytes than asked means that a page further on is bad.
+/// If fewer bytes were moved than requested, a page further on is bad.
 fn complete(moved: nix::Result<usize>, wanted: usize) -> Result<(), Errno> {
     match moved {
         Ok(moved) if moved == wanted => Ok(()),

@@ -17,10 +17,10 @@ use super::error::{Doing, ServeError};
 use super::namespaces::in_thread;
 use super::privileges::mount_refused;
 
-/// Where the mock's file system is mounted: the PCI functions of the NICs stand in it.
+/// Where the mock's file system is mounted, with the PCI functions of the NICs at its root.
 ///
-/// hwloc takes the directory before a function's for a bus only if its name starts with `pci`, and
-/// network devices below any other for those of the whole machine.
+/// hwloc takes the directory above a function for a bus only if its name starts with `pci`. Network
+/// devices below any other directory count as those of the whole machine.
 pub(crate) const DEVICES: &str = "/sys/devices/pci-cxi-mock";
 
 /// Whether the mock's file system is mounted where this process looks.
@@ -84,8 +84,8 @@ impl Drop for Stage {
     }
 }
 
-/// Makes room in sysfs: overlays with the new directories, and with files by their path below
-/// `/sys`, on top of the real ones.
+/// Makes room in sysfs: overlays the real directories with new directories, and with files by their
+/// paths below `/sys`.
 pub(crate) fn extend_sysfs(stage: &Stage, files: &[(String, String)]) -> Result<(), ServeError> {
     for (path, text) in files {
         let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
@@ -117,7 +117,7 @@ pub(crate) fn extend_sysfs(stage: &Stage, files: &[(String, String)]) -> Result<
     Ok(())
 }
 
-/// Mounts the mock's file system where the devices go. From then on `fuse` must be answered.
+/// Mounts the mock's file system at [`DEVICES`]. From then on `fuse` must be answered.
 pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
     let options = format!(
         "fd={},rootmode=40000,user_id={},group_id={},default_permissions,allow_other",
@@ -160,8 +160,8 @@ pub(crate) fn prepare_credentials(
     })
 }
 
-/// Gives the node shared memory of its own: processes of different nodes have the same numbers, and
-/// would find each other there.
+/// Gives the node shared memory of its own. Processes of different nodes have the same numbers, and
+/// would otherwise find each other's segments there.
 pub(crate) fn mount_shared_memory() -> Result<(), ServeError> {
     const SHARED_MEMORY: &str = "/dev/shm";
     if !Path::new(SHARED_MEMORY).is_dir() {
@@ -170,9 +170,10 @@ pub(crate) fn mount_shared_memory() -> Result<(), ServeError> {
     mount_tmpfs(Path::new(SHARED_MEMORY), "mode=1777")
 }
 
-/// Gives the node directories of its own where programs for NICs keep records: those of different
-/// nodes have the same job and service numbers, and none may touch the machine's. What else is in the
-/// directories above stays as it is; what is created there stays on the node.
+/// Gives the node its own copies of the directories in which programs for NICs keep records.
+/// Different nodes have the same job and service numbers, and none may touch the machine's records.
+/// Everything else in the parent directories stays as it is; what is created there stays on the
+/// node.
 pub(crate) fn mount_records(stage: &Stage) -> Result<(), ServeError> {
     for (above, own) in [("/run", "cxi"), ("/var/lib", "cxi")] {
         let real = Path::new(above);
@@ -190,13 +191,13 @@ pub(crate) fn mount_records(stage: &Stage) -> Result<(), ServeError> {
     Ok(())
 }
 
-/// The directories where a NIC shows up.
+/// The directories in which a NIC appears.
 #[derive(Debug)]
 pub(crate) struct Places(Vec<(&'static str, OwnedFd)>);
 
 impl Places {
-    /// Covers `/dev` and the directories of links. The file system must be
-    /// answering. `own_network`: of the real network devices, loopback alone is there.
+    /// Covers `/dev` and the directories of links. The file system must already be answering. With
+    /// `own_network`, loopback is the only real network device that remains.
     pub(crate) fn mount(stage: &Stage, own_network: bool) -> Result<Self, ServeError> {
         let module = Path::new(DEVICES).join("module");
         without_descriptors(|| bind(&module, Path::new("/sys/module/cxi_ss1")))?;
@@ -230,7 +231,8 @@ impl Places {
         absent_is_fine(fs::remove_file(self.find(path))).doing(|| format!("remove {path}"))
     }
 
-    /// Programs may mount over the paths: what was opened at the start stays what it is.
+    /// Finds a path through the directories that were opened at the start, because programs may
+    /// mount over the path.
     fn find(&self, path: &str) -> PathBuf {
         let (directory, name) = path.rsplit_once('/').unwrap_or_default();
         let known = self.0.iter().find(|(known, _)| *known == directory);
@@ -279,8 +281,8 @@ fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-/// Fills a directory with entries of a real one: links are copied, everything else is bound. What
-/// is there already stays.
+/// Fills a directory with the entries of a real one: links are copied, and everything else is
+/// bound. Existing entries stay.
 fn copy_entries(from: &Path, to: &Path, keep: impl Fn(&OsStr) -> bool) -> Result<(), ServeError> {
     for entry in entries(from)? {
         let name = entry.file_name();
@@ -303,7 +305,7 @@ fn copy_entries(from: &Path, to: &Path, keep: impl Fn(&OsStr) -> bool) -> Result
             File::create(&copy).doing(what)?;
         }
         match bind(&source, &copy) {
-            // An entry that has vanished in the meantime.
+            // The entry has vanished in the meantime.
             Err(_) if !source.exists() => {
                 let removed = fs::remove_dir(&copy).or_else(|_| fs::remove_file(&copy));
                 absent_is_fine(removed).doing(what)?;
@@ -326,9 +328,10 @@ fn entries(directory: &Path) -> Result<Vec<fs::DirEntry>, ServeError> {
         .doing(|| format!("read the directory {}", directory.display()))
 }
 
-/// Does what asks the mock's file system, in the process that answers. If the process is killed
-/// before it answers, this thread waits until the descriptor on which the answer would come is
-/// closed. So it must not keep that descriptor itself: it has a copy of all, and closes those.
+/// Runs something that asks the mock's file system, in the very process that answers. If the
+/// process is killed before it answers, this thread waits until the descriptor for the answer is
+/// closed. The thread must therefore not hold that descriptor itself: it has a copy of all
+/// descriptors, and closes them.
 pub(crate) fn without_descriptors(
     act: impl FnOnce() -> Result<(), ServeError> + Send,
 ) -> Result<(), ServeError> {
@@ -345,7 +348,7 @@ pub(crate) fn without_descriptors(
     })
 }
 
-/// The numbers of the open descriptors, without those of the terminal.
+/// The numbers of the open descriptors, except for those of the terminal.
 fn descriptors() -> io::Result<Vec<i32>> {
     let entries = fs::read_dir("/proc/thread-self/fd")?;
     let numbers = entries.map(|entry| Ok(entry?.file_name().to_str().and_then(|n| n.parse().ok())));

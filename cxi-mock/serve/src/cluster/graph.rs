@@ -38,7 +38,7 @@ impl Cluster {
         }
         let place = |nid| places.iter().find(|(known, ..)| *known == nid);
         for ((from, to), moved) in &*self.common.traffic.moved() {
-            // A NIC of a node that is down has no place, and no more has a multicast address.
+            // Neither a NIC of a node that is down nor a multicast address has a place.
             if let (Some((_, from, _)), Some((_, to, _))) = (place(*from), place(*to)) {
                 writeln!(text, "    {from} -> {to} [color=blue, label=\"{moved}\"];")?;
             }

@@ -52,7 +52,8 @@ impl Lan {
         in_thread(|| bridge().map_err(refused))
     }
 
-    /// Does something where all nodes reach this process, at an address of it.
+    /// Does something at a place where all nodes reach this process, under an address of that
+    /// place.
     pub(super) fn inside<T: Send>(
         &self,
         act: impl FnOnce(Ipv4Addr) -> Result<T, ServeError> + Send,
@@ -98,8 +99,9 @@ fn port(number: usize) -> u32 {
     u32::try_from(number).map_or(u32::MAX, |number| BRIDGE + 1 + number)
 }
 
-/// The hardware address that goes with an IP address. It stays as nodes boot: others remember it, and
-/// a bridge without one of its own takes the lowest of its ports'.
+/// The hardware address that goes with an IP address. It stays the same when a node reboots,
+/// because other nodes remember it. The bridge needs one, too: without its own, it takes the lowest
+/// of its ports'.
 fn hardware_address(at: Ipv4Addr) -> LinkAttribute {
     let [a, b, c, d] = at.octets();
     LinkAttribute::Address(vec![2, 0, a, b, c, d])

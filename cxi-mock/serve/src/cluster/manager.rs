@@ -36,8 +36,8 @@ pub(super) struct Manager {
 }
 
 impl Manager {
-    /// Starts it: on the network of the nodes if they have one, else on the loopback interface. Its
-    /// trees are those of the fabric.
+    /// Starts it on the network of the nodes if they have one, or else on the loopback interface.
+    /// It makes its trees in the fabric of the cluster.
     pub(super) fn start(
         config: Option<&Path>,
         lan: Option<&Lan>,
@@ -89,7 +89,7 @@ impl Manager {
         ])
     }
 
-    /// What workload managers have of it, by file.
+    /// The files with the credentials of workload managers.
     pub(super) fn credentials(&self) -> Vec<(&'static str, String)> {
         vec![
             ("endpoint", self.server.token_url()),

@@ -43,7 +43,7 @@ pub(super) struct Cluster {
     manager: Option<Arc<Manager>>,
     records: Records,
     saver: Option<Arc<Saver>>,
-    /// By number; none that is down.
+    /// By number; `None` for a node that is down.
     members: Vec<Mutex<Option<Member>>>,
 }
 
@@ -84,7 +84,8 @@ impl Cluster {
         for fault in &nics.fault {
             cluster.inject(fault).map_err(ServeError::Input)?;
         }
-        // A file that cannot be written is better noticed before than after the program.
+        // It is better to notice a file that cannot be written before the program runs than
+        // afterwards.
         if let Some(saver) = &cluster.saver {
             saver.save()?;
         }
@@ -113,7 +114,7 @@ impl Cluster {
     fn kill(&self, number: usize) -> Result<(), ServeError> {
         let member = self.member(number).take();
         if let (Some(_), Some(lan)) = (&member, &self.lan) {
-            // Otherwise the kernel removes it with the node's network, a little later.
+            // Otherwise the kernel removes it a little later, together with the node's network.
             let _ = lan.detach(number);
         }
         drop(member);
@@ -133,7 +134,7 @@ impl Cluster {
         self.bring_up(number)
     }
 
-    /// Waits until everything that was watched is written.
+    /// Waits until everything that was recorded is written.
     pub(super) fn end(&self) {
         for number in 0..self.members.len() {
             if let Some(member) = self.member(number).as_ref() {

@@ -29,10 +29,10 @@ use crate::traffic::Moved;
 
 /// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
 const VNIS: [u16; 2] = [1024, 1025];
-/// How long the job's services may be in use after its programs were killed: files of a dead process
-/// are closed a little later.
+/// How long the job's services may stay in use after its programs were killed: the kernel closes
+/// the files of a dead process a little later.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Where libraries are, besides what the environment says.
+/// Where libraries are, in addition to the directories that the environment names.
 const LIBRARIES: [&str; 5] = [
     "/usr/local/lib",
     "/usr/local/lib64",
@@ -44,7 +44,8 @@ const LIBRARIES: [&str; 5] = [
 const PROVIDER_NEEDS: &str = "libcxi.so";
 
 /// Starts a launcher. MPICH as built for PyPI has an hwloc that finds no PCI devices, and aborts
-/// when libfabric names one. It takes what another hwloc found, if one is installed.
+/// when libfabric names one. It therefore gets the topology that another hwloc found, if one is
+/// installed.
 const LAUNCH: &str = r#"
 if [ -z "$HWLOC_XMLFILE" ] && lstopo-no-graphics --of xml -f "$0/topology.xml" > "$0/lstopo.log" 2>&1; then
     export HWLOC_XMLFILE="$0/topology.xml" HWLOC_THISSYSTEM=1
@@ -124,8 +125,8 @@ fn new_directory() -> io::Result<TempDir> {
     directory.prefix("cxi-mock-").tempdir_in(parent)
 }
 
-/// What a job has on each node, until this is dropped, as in a scheduler's epilog. A `--state` would
-/// keep it for the next job.
+/// What a job has on each node until this is dropped, as in a scheduler's epilog. Otherwise a
+/// `--state` file would keep it for the next job.
 struct Allocated(Vec<(Node, Grant)>);
 
 impl Drop for Allocated {
@@ -141,7 +142,8 @@ impl Drop for Allocated {
 }
 
 impl Cluster {
-    /// Does on every node what a scheduler's prolog does. Returns the job's environment, that of n1.
+    /// Does on every node what a scheduler's prolog does. Returns the job's environment, as it is
+    /// on n1.
     fn allocate_job(&self, job: &mut Allocated) -> Result<Vec<Variable>, ServeError> {
         let vnis = VNIS.into_iter().filter_map(|vni| Vni::new(vni).ok());
         // Programs have this user's number on the nodes.
@@ -162,7 +164,8 @@ impl Cluster {
         Ok(variables(environment))
     }
 
-    /// Says which NICs received messages, so that a test that tested nothing is noticed.
+    /// Prints which NICs received messages, so that a test that sent nothing through them is
+    /// noticed.
     fn say_what_moved(&self) {
         let nodes: Vec<_> = (0..self.members.len())
             .filter_map(|number| Some(self.model.node(number)?.addresses()))
@@ -192,7 +195,8 @@ fn no_job(error: impl fmt::Display) -> ServeError {
     ServeError::Input(format!("no job: {error}"))
 }
 
-/// What launchers and libraries have to know to use the nodes. What the user has set stays.
+/// What launchers and libraries need to know to use the nodes. Variables that the user has set
+/// stay.
 fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> {
     let what = || format!("prepare the job in {}", dir.display());
     let bin = dir.join("bin");
@@ -209,12 +213,13 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> 
     let text = OsStr::new;
     let all = [
         ("FI_PROVIDER", text("cxi")),
-        // MPICH, and what has its launcher.
+        // MPICH, and MPI libraries that have its launcher.
         ("MPIR_CVAR_CH4_NETMOD", text("ofi")),
         ("HYDRA_LAUNCHER", text("ssh")),
         ("HYDRA_LAUNCHER_EXEC", ssh),
         ("HYDRA_HOST_FILE", hosts),
-        // Open MPI 5, and what differs before. Root has to say that it means it.
+        // Open MPI 5, and the variables that differ in older versions. Root has to confirm that it
+        // means to run.
         ("OMPI_MCA_pml", text("cm")),
         ("OMPI_MCA_mtl", text("ofi")),
         ("OMPI_ALLOW_RUN_AS_ROOT", text("1")),
@@ -250,7 +255,7 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> 
     Ok(variables)
 }
 
-/// A list of directories in the environment, behind another one.
+/// A list of directories from the environment, with another one in front.
 fn before(name: &str, first: &Path) -> OsString {
     let rest = env::var_os(name).unwrap_or_default();
     let rest = env::split_paths(&rest).filter(|path| !path.as_os_str().is_empty());

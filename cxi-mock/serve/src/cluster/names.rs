@@ -15,8 +15,8 @@ pub(super) fn number(text: &str, nodes: usize) -> Result<usize, String> {
         .ok_or_else(|| format!("no node {text}: expected n1 to {}", name(nodes - 1)))
 }
 
-/// Where daemons of a node are reached: at an address of its own even where all nodes share the
-/// network, so that two may listen on the same port.
+/// Where daemons of a node are reached. Each node has an address of its own even if all share the
+/// network, so that two daemons can listen on the same port.
 pub(super) fn address(number: usize, own_network: bool) -> Ipv4Addr {
     let first = if own_network {
         Ipv4Addr::new(10, 77, 0, 1)
@@ -27,7 +27,7 @@ pub(super) fn address(number: usize, own_network: bool) -> Ipv4Addr {
     Ipv4Addr::from_bits(first.to_bits().saturating_add(number))
 }
 
-/// The real `/etc/hosts` and the nodes.
+/// The real `/etc/hosts`, followed by the nodes.
 pub(super) fn hosts(nodes: usize, own_network: bool) -> String {
     let mut text = fs::read_to_string("/etc/hosts").unwrap_or_default();
     if !text.is_empty() && !text.ends_with('\n') {

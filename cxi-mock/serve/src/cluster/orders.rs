@@ -141,12 +141,12 @@ impl Cluster {
         up.map(names::name).collect()
     }
 
-    /// A node that runs. Nothing of the cluster is locked while it does what is asked.
+    /// A node that runs. Nothing of the cluster is locked while the node executes the order.
     fn running(&self, node: Option<&str>) -> Result<Arc<Node>, String> {
         self.of_member(node, |member| Arc::clone(&member.node))
     }
 
-    /// Something of a node that runs.
+    /// A part of a node that runs.
     fn of_member<T>(&self, node: Option<&str>, get: fn(&Member) -> T) -> Result<T, String> {
         let number = self.one(node)?;
         let member = self.member(number);
