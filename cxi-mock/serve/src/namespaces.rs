@@ -26,7 +26,7 @@ pub(crate) enum Inside {
 }
 
 impl Inside {
-    /// As a user or not.
+    /// Chooses by whether programs run under the user's own ID.
     pub(crate) fn new(as_user: bool) -> Self {
         if as_user { Self::Oneself } else { Self::Root }
     }
@@ -56,7 +56,7 @@ pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
 }
 
 /// Moves this thread, which is in a user namespace with all capabilities, into namespaces for one
-/// node among several.
+/// of several nodes.
 pub(crate) fn separate_node(name: &str) -> Result<(), ServeError> {
     unshare(
         CloneFlags::CLONE_FS
@@ -99,7 +99,7 @@ pub(crate) enum NamespaceKind {
     Uts,
     /// Shared memory and message queues.
     Ipc,
-    /// Process numbers; for the children of the process that moves there.
+    /// Process numbers. Only the children of the process that moves there are in it.
     Pid,
     /// Mounts.
     Mnt,
@@ -123,8 +123,8 @@ impl NamespaceKind {
     }
 }
 
-/// The namespaces of a node. They are handed over as descriptors: the number of a process means
-/// another process in another pid namespace, and may be given anew.
+/// The namespaces of a node. They are handed over as descriptors, because a process number means
+/// another process in another PID namespace, and may be reused.
 #[derive(Debug)]
 pub(crate) struct Namespaces {
     own: Vec<(NamespaceKind, File)>,
@@ -132,12 +132,12 @@ pub(crate) struct Namespaces {
     pids: u64,
     /// What programs there find in their environment.
     variables: Vec<Variable>,
-    /// Another process serves the node.
+    /// Whether another process serves the node.
     foreign: bool,
 }
 
-/// Does something in a thread of its own, which may enter other namespaces or give up descriptors.
-/// Namespaces that it makes stay as long as something refers to them.
+/// Does something in a thread of its own, which may enter other namespaces or close descriptors.
+/// Namespaces that it makes exist as long as something refers to them.
 pub(crate) fn in_thread<T: Send>(
     act: impl FnOnce() -> Result<T, ServeError> + Send,
 ) -> Result<T, ServeError> {
@@ -181,7 +181,8 @@ impl Namespaces {
         })
     }
 
-    /// The same, with the PID namespace of a process, and variables for programs.
+    /// As [`of_this_thread`](Self::of_this_thread), with the PID namespace of a process, and
+    /// variables for programs.
     pub(crate) fn with_pids_of(
         &self,
         process: Pid,
@@ -203,7 +204,7 @@ impl Namespaces {
         })
     }
 
-    /// To hand over: the descriptors, and what is sent with them.
+    /// The descriptors to hand over, and what is sent with them.
     pub(crate) fn handover(&self) -> (Handover, Vec<BorrowedFd<'_>>) {
         let handover = Handover {
             kinds: self.own.iter().map(|(kind, _)| *kind).collect(),
@@ -216,7 +217,7 @@ impl Namespaces {
         )
     }
 
-    /// What a node handed over; none if something is missing.
+    /// The namespaces that a node handed over; `None` if something is missing.
     pub(crate) fn of_node(handover: Handover, fds: Vec<OwnedFd>) -> Option<Self> {
         let Handover {
             kinds,
@@ -275,14 +276,14 @@ impl Namespaces {
         {
             enter(theirs, *kind)?;
         }
-        // The server would ask itself: see `without_descriptors`.
+        // Otherwise the server would wait for its own answer: see `without_descriptors`.
         if self.foreign && !mount::is_mock() {
             return Err(ServeError::Input(
                 "the node's namespaces do not show a mock: nothing is run there".to_owned(),
             ));
         }
         if let Ok(stand) = stand {
-            // The directory may be hidden on the node: then the program starts at the root.
+            // The directory may be hidden on the node. The program then starts at the root.
             let _ = std::env::set_current_dir(stand);
         }
         Ok(())

@@ -1,7 +1,8 @@
 //! A network namespace of the node's own, in which netlink shows the NICs' network devices.
 //!
 //! Each device is one end of a veth pair. The other ends are in a second namespace, the switch,
-//! which no program sees: so the devices have a carrier, and lose it when the link goes down.
+//! which no program sees. The devices therefore have a carrier, and lose it when the link goes
+//! down.
 
 use std::fs::File;
 use std::io;
@@ -177,12 +178,12 @@ impl Netlink {
         self.create(RouteNetlinkMessage::NewLink(device))
     }
 
-    /// Makes something that must not be there yet.
+    /// Makes something that must not exist yet.
     pub(crate) fn create(&self, what: RouteNetlinkMessage) -> io::Result<()> {
         self.request(what, NLM_F_CREATE | NLM_F_EXCL)
     }
 
-    /// Sends a request and waits for what became of it.
+    /// Sends a request and waits for its outcome.
     pub(crate) fn request(&self, request: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         let mut header = NetlinkHeader::default();
         header.flags = NLM_F_REQUEST | NLM_F_ACK | flags;

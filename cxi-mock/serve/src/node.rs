@@ -72,7 +72,8 @@ impl Node {
         }
         mount::extend_sysfs(&stage, &common.machine.files())?;
         mount::mount_fuse(&fuse)?;
-        // Before anything is bound from the file system: the kernel asks it, and waits.
+        // The threads start before anything is bound from the file system, because binding makes
+        // the kernel ask it, and wait.
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
         let places = Places::mount(&stage, network.is_some())?;
         mount::mount_records(&stage)?;
@@ -80,7 +81,7 @@ impl Node {
             mount::cover_hosts(&stage, &hosts)?;
             mount::mount_shared_memory()?;
         }
-        // What was bound from there stays, and the directory below it shows again.
+        // What was bound from the stage stays, and the directory below it becomes visible again.
         drop(stage);
         data_path::start(&server, &home).doing(|| "start the data path".to_owned())?;
         if common.cleanup {
@@ -120,7 +121,7 @@ impl Node {
         &self.watch
     }
 
-    /// Waits until all that was watched is written.
+    /// Waits until everything that was recorded is written.
     pub(crate) fn end(&self) {
         self.server.close_all();
         self.watch.finish();
@@ -159,8 +160,9 @@ impl Drop for Node {
     }
 }
 
-/// The links by which programs find a function, and where they lead. `/dev/cxiN` is one, too: a node
-/// that is mounted there would be one inode for all who open it, and each open file has its own.
+/// The links by which programs find a function, and their targets. `/dev/cxiN` is a link, too. A
+/// node mounted there would be a single inode for all who open it, whereas each open file needs its
+/// own.
 fn links(function: &Function) -> [(String, String); 6] {
     let (name, net) = (function.device_name(), network_device(function.number));
     let address = function.address;
@@ -185,7 +187,8 @@ fn answer(server: Arc<Server>, fuse: OwnedFd, home: Arc<Home>) -> Result<(), Ser
     thread::Builder::new()
         .name("files".to_owned())
         .spawn(move || {
-            // Elsewhere it would keep the mounts that it waits for.
+            // In another mount namespace, the thread would keep the very mounts whose end it waits
+            // for.
             home.enter().map_err(io::Error::other)?;
             session.run()
         })

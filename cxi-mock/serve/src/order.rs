@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-/// What is asked, and of whom.
+/// What is requested, and of which node.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     /// Name of a node in a cluster; none for all of it, and where there is one node.

@@ -50,7 +50,7 @@ impl Node {
     /// Executes an order; an error is a message for people.
     pub(crate) fn execute_order(&self, order: &Order) -> Result<Value, String> {
         match order {
-            // The socket answers these.
+            // The code that serves the socket answers these.
             Order::Namespaces | Order::Shell | Order::Packets { .. } | Order::Job => {}
             Order::State => return self.state(),
             Order::Cluster(_) => {
@@ -108,7 +108,7 @@ impl Node {
             }
             match fault.plugs() {
                 Some(plugs) if plugs != function.nic.faults().is_unplugged() => {}
-                // Its files come and go with it.
+                // The NIC's files appear and disappear with it.
                 Some(true) => self.plug(function.number)?,
                 Some(false) => self.unplug(function.number)?,
                 None => fault.inject(&function.nic),

@@ -13,7 +13,7 @@ use super::watch::Packet;
 /// What a node answers.
 #[derive(Debug, Deserialize)]
 struct News {
-    /// Packets before these that were dropped.
+    /// How many earlier packets were dropped.
     missed: u64,
     packets: Vec<Timed<Packet>>,
 }

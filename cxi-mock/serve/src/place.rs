@@ -10,7 +10,7 @@ pub(crate) enum Place {
     /// The directory of the character devices; it does not show up in listings.
     Nodes,
     /// The character device of a function. Each lookup finds it under another number, so that each
-    /// open file is an inode of its own, with a memory of its own to map.
+    /// open file is an inode of its own, with its own memory to map.
     Device(u16, u64),
     /// A place in the directory of the kernel module; not listed either.
     Module(u32),
@@ -37,7 +37,7 @@ pub(crate) enum ClientPlace {
 
 const TAG_SHIFT: u32 = 60;
 const FUNCTION_SHIFT: u32 = 51;
-/// More than a node has: four bits of tag are above them.
+/// More functions than a node has. The four bits above them are the tag.
 const FUNCTIONS: u64 = (1 << (TAG_SHIFT - FUNCTION_SHIFT)) - 1;
 const LEVEL_SHIFT: u32 = 48;
 const CLIENT_SHIFT: u32 = 24;
@@ -74,7 +74,7 @@ impl Place {
         })
     }
 
-    /// The place whose number `stat(2)` shows: a device has the same one for all who look.
+    /// The place whose number `stat(2)` shows. A device has the same one for everyone.
     pub(crate) fn lasting(self) -> Self {
         match self {
             Self::Device(function, _) => Self::Device(function, 0),

@@ -11,7 +11,7 @@ use super::credentials::effective_capabilities;
 use super::error::ServeError;
 use super::memory;
 
-/// How the launcher gets a mount namespace of its own.
+/// How the launcher obtains a mount namespace of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// It has CAP_SYS_ADMIN where it is.
@@ -20,7 +20,7 @@ pub(crate) enum Route {
     UserNamespace,
 }
 
-/// Looks for all that serving needs and says what is missing first.
+/// Checks for everything that serving needs, and reports the first thing that is missing.
 pub(crate) fn check() -> Result<Route, ServeError> {
     check_memory_access()?;
     open_fuse()?;
@@ -49,8 +49,8 @@ fn check_memory_access() -> Result<(), ServeError> {
     })
 }
 
-/// Opens the FUSE device, in the user namespace that is to mount it: the kernel wants both to be
-/// the same.
+/// Opens the FUSE device in the user namespace that is to mount it, because the kernel requires the
+/// two to be the same.
 pub(crate) fn open_fuse() -> Result<OwnedFd, ServeError> {
     let opened = OpenOptions::new().read(true).write(true).open("/dev/fuse");
     opened.map(File::into).map_err(|error| match error.kind() {

@@ -7,9 +7,9 @@ use cxi_job::proc::{Status, mapping};
 use cxi_mock::Backing;
 use nix::unistd::Pid;
 
-/// What is read at a time: reading little by little takes a system call for each piece.
+/// How much is read at a time, because each read is a system call.
 const PAGE: usize = 4096;
-/// More than the lines up to `Gid`: a name of 64 bytes at most, and numbers.
+/// More than the lines up to `Gid`: a name of at most 64 bytes, and numbers.
 const HEAD: usize = 1024;
 
 /// The number of a process or thread.
@@ -51,7 +51,7 @@ pub(crate) fn process(status: &Status) -> Option<Pid> {
     status.value("Tgid")?.parse().ok().map(Pid::from_raw)
 }
 
-/// What a thread's process has behind a range. Where that cannot be seen, the best is assumed.
+/// What is behind a range of a thread's process. If that cannot be determined, the best is assumed.
 pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
     text(pid, "maps").map_or(Backing::Writable, |maps| {
         backing_in(&maps, va, va.saturating_add(len))
@@ -76,9 +76,10 @@ fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
     if to >= end { backing } else { Backing::Missing }
 }
 
-/// Whether a range lies within one page, however large that is. Where that cannot be seen, yes.
+/// Whether a range lies within one page, however large that is. True if that cannot be
+/// determined.
 ///
-/// Pages that follow each other by chance count as scattered: a program cannot rely on that.
+/// Pages that are adjacent by chance count as scattered, because a program cannot rely on that.
 pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
     let Some(maps) = text(pid, "smaps") else {
         return true;
@@ -103,7 +104,7 @@ fn file_at(maps: &str, va: u64) -> Option<(u64, u64)> {
     Some((inode, offset + (va - there.start)))
 }
 
-/// The size in bytes of the pages at an address, of `smaps`.
+/// The size in bytes of the pages at an address, from the text of `smaps`.
 fn page_size(maps: &str, va: u64) -> Option<u64> {
     let mut lines = maps.lines();
     lines.find(|line| mapping(line).is_some_and(|(there, _)| there.contains(&va)))?;

@@ -34,7 +34,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Waits until everything that was watched is written.
+    /// Waits until everything that was recorded is written.
     pub(crate) fn end(&self) {
         self.node.end();
     }
@@ -64,7 +64,8 @@ impl NodeArguments {
         if let Some(file) = state {
             let saver = Saver::of_node(file, &model);
             saver.watch(0, &model)?;
-            // A file that cannot be written is better noticed before than after the program.
+            // It is better to notice a file that cannot be written before the program runs than
+            // afterwards.
             saver.save()?;
         }
         let serve = |control: Control| control.serve(Arc::<Node>::clone(&node));

@@ -104,11 +104,12 @@ pub(crate) struct OpenFile {
 }
 
 pub(crate) const LNI_FORM_DIFFERS: u8 = 1;
-/// More than the other: one success counts.
+/// This is the larger of the two, because one success decides.
 pub(crate) const LNI_FORM_FITS: u8 = 2;
 
 impl Drop for OpenFile {
-    /// Not at the command: this project's libraries try both forms.
+    /// The verdict is made when the file is closed rather than at the command, because this
+    /// project's libraries try both forms.
     fn drop(&mut self) {
         if self.lni_forms.load(Ordering::Relaxed) == LNI_FORM_DIFFERS {
             say(format_args!(
@@ -133,20 +134,20 @@ pub(crate) struct Common {
     /// Where capabilities count.
     pub(crate) authority: Authority,
     pub(crate) doorbells: Doorbells,
-    /// The driver is of the release that programs are written for.
+    /// Whether the driver has the release that programs are written for.
     pub(crate) release_follows: bool,
     /// What NICs have received.
     pub(crate) traffic: Traffic,
-    /// Where NICs are.
+    /// Where in the machine the NICs are.
     pub(crate) machine: Machine,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
-    /// Where threads look at processes.
+    /// Where threads examine processes.
     pub(crate) home: Arc<Home>,
 }
 
 impl Common {
-    /// What the arguments say, for a process that is where its threads are to look at processes.
+    /// As the arguments say, for a process whose threads are to examine processes where it is now.
     pub(crate) fn new(arguments: &NicArguments) -> Result<Self, ServeError> {
         Ok(Self {
             authority: arguments.authority(),
@@ -169,13 +170,13 @@ pub(crate) struct Server {
     pub(crate) module: Tree,
     /// Where capabilities count.
     pub(crate) authority: Authority,
-    /// The driver is of the release that programs are written for.
+    /// Whether the driver has the release that programs are written for.
     pub(crate) release_follows: bool,
     /// Where commands are recorded.
     pub(crate) trace: Option<Trace>,
     /// What wait objects report to programs that poll them.
     pub(crate) interrupts: Interrupts,
-    /// Whose stores to doorbells are trapped.
+    /// The processes whose stores to doorbells are trapped.
     pub(crate) traps: Traps,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
     /// Files without a descriptor, which may have a window mapped.
@@ -242,7 +243,7 @@ impl Server {
         })
     }
 
-    /// Ends the threads that work for it.
+    /// Ends the threads that work for the server.
     pub(crate) fn end(&self) {
         self.ended.store(true, Ordering::Relaxed);
     }
@@ -307,7 +308,7 @@ impl Server {
             .any(|file| file.inode == inode && file.backing.is_some())
     }
 
-    /// The last descriptor of a file is closed, and with it the file, by
+    /// Records that the last descriptor of a file is closed. The file is closed too, by
     /// [`close_unmapped`](Self::close_unmapped), unless a window is mapped.
     pub(crate) fn close(&self, handle: u64) {
         let mut files = self.files.write();
@@ -318,12 +319,12 @@ impl Server {
 
     /// Closes files whose last descriptor is closed and whose last window is unmapped.
     ///
-    /// Nothing reports that a window is unmapped, so this runs before everything that could show
-    /// it, and once a second, so that the peers of a program that is gone hear of it. The kernel
-    /// lets go of the memory behind a window only after it asked for the release, but before
+    /// Nothing reports that a window is unmapped. This therefore runs before everything that could
+    /// show it, and also once a second, so that the peers of a program that has ended notice. The
+    /// kernel releases the memory behind a window only after it has sent the release, but before
     /// `close(2)` returns.
     pub(crate) fn close_unmapped(&self) {
-        // Held until they are closed, so that no caller goes on before. The list is not locked
+        // Held until the files are closed, so that no caller overtakes this. The list is not locked
         // meanwhile: what a NIC does when a file is closed delays no other release.
         let _closer = self.closer.lock();
         let unmapped: Vec<_> = self
@@ -336,7 +337,8 @@ impl Server {
         }
     }
 
-    /// Wakes the wait objects with pending interrupts on all NICs: work on one makes work on others.
+    /// Wakes the wait objects with pending interrupts on all NICs, because work on one NIC causes
+    /// work on others.
     pub(crate) fn wake_all(&self) {
         for function in self.physical() {
             for wake in function.nic.take_wakes() {

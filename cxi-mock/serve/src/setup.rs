@@ -23,16 +23,16 @@ use super::trace::Trace;
 /// What a configuration file says.
 #[derive(Debug)]
 pub(crate) enum Setup {
-    /// NICs that are alike but for their addresses.
+    /// NICs that differ only in their addresses.
     Alike(NicConfig),
-    /// Each NIC by itself.
+    /// Each NIC individually.
     Each(Vec<NicConfig>),
     /// The NICs of each node.
     Nodes(Vec<Vec<NicConfig>>),
 }
 
-/// Reads a configuration: an object for NICs that are alike, a list of objects, or a list of such
-/// lists. What is left out is as in `base`.
+/// Reads a configuration: an object for NICs that differ only in their addresses, a list of
+/// objects, or a list of such lists. Values that are left out are those of `base`.
 fn read_config(path: &Path, base: &NicConfig) -> Result<Setup, ServeError> {
     let text = input::read(path)?;
     let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
@@ -61,7 +61,7 @@ fn from_value(value: Value, base: &NicConfig) -> Result<Setup, String> {
 }
 
 fn list(nics: Vec<Value>, base: &NicConfig) -> Result<Vec<NicConfig>, String> {
-    // Each is on a bus of its own unless its address is given.
+    // Each NIC is on a bus of its own unless its address is given.
     let bus = base.identity.pci_address.bus;
     (0u8..)
         .zip(nics)
@@ -306,7 +306,7 @@ pub(crate) struct FileArguments {
 }
 
 impl FileArguments {
-    /// Whether there are any.
+    /// Whether anything is recorded.
     pub(crate) fn any(&self) -> bool {
         self.state.is_some() || self.trace.is_some() || self.capture.is_some()
     }
@@ -316,7 +316,7 @@ impl FileArguments {
         self.state.as_deref().map(StateFile::take).transpose()
     }
 
-    /// Makes the other files.
+    /// Creates the other files.
     pub(crate) fn records(&self) -> Result<Records, ServeError> {
         let create = |path: Option<&Path>| path.map(Trace::create).transpose();
         Ok(Records {
@@ -326,7 +326,7 @@ impl FileArguments {
     }
 }
 
-/// Where it is recorded what happens.
+/// Where commands, events and operations are recorded.
 #[derive(Debug)]
 pub(crate) struct Records {
     /// Commands and events.
@@ -355,7 +355,7 @@ pub(crate) fn make_presets(node: &MockNode, path: &Path) -> Result<(), ServeErro
 
 fn make_services(node: &MockNode, text: Vec<u8>) -> Result<(), Box<dyn Error>> {
     let text = String::from_utf8(text)?;
-    // HPE's templates repeat keys, for lists.
+    // HPE's templates repeat keys for lists.
     let options = options! { with_snippet: false, duplicate_keys: DuplicateKeyPolicy::PassThrough };
     let specs: Vec<ServiceSpec> = from_multiple_with_options(&text, options)?;
     for (number, file) in node.devices(&Credentials::root())? {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::node::Node;
 use super::server::Windows;
 
-/// Entries of a list that are shown: lists may have thousands.
+/// How many entries of a list are shown, because lists may have thousands.
 const SHOWN: usize = 64;
 
 impl Node {

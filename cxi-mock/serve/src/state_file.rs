@@ -22,10 +22,10 @@ pub(crate) struct StateFile {
 }
 
 impl StateFile {
-    /// Takes the file, or refuses one that another node has.
+    /// Takes the file, or refuses if another node uses it.
     pub(crate) fn take(path: &Path) -> Result<Self, ServeError> {
         let directory = path.parent().unwrap_or(path);
-        // The lock would make one, and a mistyped path would go unnoticed.
+        // The lock would create the directory, and a mistyped path would go unnoticed.
         if !directory.as_os_str().is_empty() && !directory.is_dir() {
             return Err(ServeError::Input(format!(
                 "cannot keep the state in {}: there is no directory {}",
@@ -120,8 +120,8 @@ impl Saver {
         })
     }
 
-    /// Keeps what the NICs of a node have from now on: a change that cannot be written is EIO, and
-    /// not ENOSPC, which would say that the NIC is short of something.
+    /// Keeps the state of a node's NICs from now on. A change that cannot be written fails with
+    /// EIO, and not with ENOSPC, which would mean that the NIC is short of something.
     pub(crate) fn watch(
         self: &Arc<Self>,
         number: usize,
@@ -141,13 +141,13 @@ impl Saver {
         Ok(())
     }
 
-    /// Changes what is known of a node, and writes it.
+    /// Changes the recorded state of a node, and writes it.
     pub(crate) fn change(
         &self,
         number: usize,
         change: impl FnOnce(&mut NodeSnapshot),
     ) -> Result<(), ServeError> {
-        // A NIC is locked before the nodes: nothing here may use one.
+        // A NIC is locked before this list is, so nothing here may use a NIC.
         let mut nodes = self.nodes.lock();
         let before = nodes[number].clone();
         change(&mut nodes[number]);

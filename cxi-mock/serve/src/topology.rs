@@ -23,7 +23,8 @@ impl Topology {
     /// The NUMA node of each NIC.
     const fn numa_nodes(self) -> [u32; NICS as usize] {
         match self {
-            // Accelerators do not follow the order of the NUMA nodes: the first is at the last one.
+            // Accelerators do not follow the order of the NUMA nodes: the first one is at the last
+            // node.
             Self::Ex235a => [3, 1, 0, 2],
             Self::Ex254n => [0, 1, 2, 3],
         }
@@ -61,7 +62,7 @@ impl Machine {
         let nodes = online.map_or_else(Vec::new, |online| numbers(&online));
         let cpus = |node| read(&format!("{NODES}/node{node}/cpulist"));
         let mut numa_nodes: Vec<_> = nodes.into_iter().filter_map(cpus).collect();
-        // A kernel without NUMA.
+        // The kernel has no NUMA support.
         if numa_nodes.is_empty() {
             numa_nodes.push(read("devices/system/cpu/online").unwrap_or_else(|| "0".to_owned()));
         }
@@ -79,14 +80,16 @@ impl Machine {
         self.numa_nodes.len() >= NICS.into()
     }
 
-    /// The processors of each NUMA node that programs see: the machine's, or in equal shares.
+    /// The processors of each NUMA node that programs see: the machine's own, or equal shares of
+    /// them.
     fn nodes(&self) -> Vec<Vec<u32>> {
         if self.topology.is_none() || self.is_large_enough() {
             return self.numa_nodes.clone();
         }
         let all = self.numa_nodes.concat();
         let count = usize::from(NICS);
-        // Fewer processors than nodes are in several: a node without any has no place for hwloc.
+        // If there are fewer processors than nodes, some are in several nodes, because hwloc has no
+        // place for a node without any.
         let share = |node: usize| {
             let first = node * all.len() / count;
             let end = ((node + 1) * all.len() / count).max(first + 1);
@@ -95,7 +98,7 @@ impl Machine {
         (0..count).map(share).collect()
     }
 
-    /// The place of a NIC, counted from 0: on the first NUMA node without a topology.
+    /// The place of a NIC, counted from 0. Without a topology, it is on the first NUMA node.
     pub(crate) fn locality(&self, nic: usize) -> Locality {
         let numa_nodes = self.topology.map(Topology::numa_nodes);
         let numa_node = numa_nodes.map_or(0, |nodes| nodes[nic % nodes.len()]);

@@ -1,4 +1,4 @@
-//! Files for people and programs: what happened, one line each.
+//! Files for people and programs that record what happened, one line for each event.
 
 use std::fs::File;
 use std::io::Write;
@@ -23,9 +23,9 @@ pub(crate) struct Trace {
 /// Something that happened, and when.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Timed<T> {
-    /// Since the trace was begun.
+    /// Seconds since the trace was begun.
     pub(crate) seconds: f64,
-    /// On which node, if there are several.
+    /// The node, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
     /// What happened.
@@ -46,7 +46,7 @@ pub(crate) struct Noted {
     pub(crate) client: u32,
     /// Name of the command, or its number.
     pub(crate) command: String,
-    /// Bytes of it.
+    /// Its length in bytes.
     pub(crate) length: usize,
     /// `OK`, or the errno.
     pub(crate) result: String,
@@ -73,7 +73,7 @@ impl Trace {
         }
     }
 
-    /// Adds a line. A trace on a full disk has gaps; the program does not suffer from it.
+    /// Adds a line. If the disk is full, the trace has gaps, and the program is not affected.
     pub(crate) fn note(&self, at: Instant, noted: &impl Serialize) {
         let seconds = at.saturating_duration_since(self.start).as_secs_f64();
         let node = self.node.clone();

@@ -1,4 +1,4 @@
-//! Directories, links and attributes that do not depend on who looks.
+//! Directories, links and attributes that look the same to every program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -31,7 +31,7 @@ pub(crate) struct Attribute {
 }
 
 impl Attribute {
-    /// The content, a line in most cases.
+    /// The content, which is one line in most cases.
     pub(crate) fn read(&self) -> String {
         (self.read)()
     }
@@ -60,7 +60,7 @@ struct Entry {
 }
 
 impl Tree {
-    /// A tree of a root directory alone.
+    /// A tree with only a root directory.
     pub(crate) fn new() -> Self {
         let root = Entry {
             item: Item::Directory,
@@ -69,7 +69,7 @@ impl Tree {
         Self { nodes: vec![root] }
     }
 
-    /// Adds an attribute that holds one value, with a newline behind it.
+    /// Adds an attribute with one value, followed by a newline.
     pub(crate) fn value<T: fmt::Display>(
         &mut self,
         path: &str,
@@ -102,7 +102,7 @@ impl Tree {
         self.add(path, Item::Link(target.into()));
     }
 
-    /// Adds an item, and the directories above it. What is there already stays.
+    /// Adds an item, and the directories above it. Existing items stay.
     pub(crate) fn add(&mut self, path: &str, item: Item) {
         let (directories, name) = path.rsplit_once('/').unwrap_or(("", path));
         let parent = directories
@@ -147,7 +147,7 @@ impl Tree {
             .map(|(name, index)| (name.as_str(), *index))
     }
 
-    /// The place that a path leads to, links not followed.
+    /// The item that a path leads to, without following links.
     #[cfg(test)]
     pub(crate) fn find(&self, path: &str) -> Option<&Item> {
         let index = path

@@ -1,7 +1,7 @@
 //! The windows of an open file, which programs map.
 //!
-//! The kernel passes a mapping through to a memory of ours. A mapping holds that memory and not the
-//! file, so that whether a file is still in use is asked of the memory.
+//! The kernel passes a mapping through to a memory of this process. A mapping holds that memory
+//! rather than the file, so only the memory can tell whether the file is still in use.
 
 #![allow(
     unsafe_code,
@@ -26,8 +26,8 @@ pub(crate) struct Backing {
 }
 
 impl Backing {
-    /// Hands the memory of a file that is being opened to the kernel, which takes privilege in the
-    /// initial user namespace for that, and Linux 6.9.
+    /// Hands the memory of a file that is being opened to the kernel. This takes Linux 6.9, and
+    /// privilege in the initial user namespace.
     pub(crate) fn new(client: &Client, reply: &ReplyOpen) -> io::Result<Self> {
         let memory = client.window_memory()?;
         Ok(Self {
@@ -46,18 +46,19 @@ impl Backing {
     }
 }
 
-/// Finds out whether another process has a memory open. A mapping keeps open what it was made from.
+/// Determines whether another process has a memory open. A mapping keeps open what it was made
+/// from.
 #[derive(Debug)]
 struct Probe(File);
 
 impl Probe {
-    /// Opens the memory anew, as the kernel does not count the descriptor that came with it.
+    /// Opens the memory again, because the kernel does not count the descriptor that came with it.
     fn new(memory: &Arc<OwnedFd>) -> io::Result<Self> {
         File::open(format!("/proc/self/fd/{}", memory.as_raw_fd())).map(Self)
     }
 
-    /// A write lease is granted to the only one who has a file open. If it is refused for another
-    /// reason, the memory is taken for closed: nothing would ever say so later.
+    /// A write lease is granted only if no one else has the file open. If it is refused for another
+    /// reason, the memory counts as closed: otherwise it would never count as closed later.
     fn is_open_elsewhere(&self) -> bool {
         let held = self.lease(F_WRLCK);
         let _ = self.lease(F_UNLCK);

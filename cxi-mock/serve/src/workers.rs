@@ -1,5 +1,5 @@
-//! Threads that answer for the file system: an answer may have to wait for a NIC, and a write to the
-//! memory of a caller may block.
+//! Threads that answer for the file system, because an answer may have to wait for a NIC, and a
+//! write to the memory of a caller may block.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// How long a thread waits for work before it ends: starting one costs more than most commands.
+/// How long a thread waits for work before it ends. Starting a thread costs more than most
+/// commands.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -23,7 +24,7 @@ pub(crate) struct Workers {
 #[derive(Default)]
 struct Pool {
     jobs: VecDeque<Job>,
-    /// The one that has waited longest is first.
+    /// The thread that has waited longest is first.
     idle: Vec<Thread>,
 }
 
@@ -32,9 +33,10 @@ impl Workers {
     pub(crate) fn run(&self, job: Job) {
         let mut state = self.shared.lock();
         state.jobs.push_back(job);
-        // The last one, so that threads that are no longer needed end.
+        // The thread that has waited for the shortest time, so that threads that are no longer
+        // needed end.
         let worker = state.idle.pop();
-        // The thread that is woken takes the lock right away.
+        // The woken thread takes the lock at once.
         drop(state);
         if let Some(worker) = worker {
             worker.unpark();
@@ -63,7 +65,7 @@ impl Workers {
             drop(state);
             thread::park_timeout(PATIENCE);
             state = self.shared.lock();
-            // Still in the list: it was not woken.
+            // The thread is still in the list, so it was not woken.
             if let Some(at) = state.idle.iter().position(|idle| idle.id() == this.id()) {
                 state.idle.remove(at);
                 return;

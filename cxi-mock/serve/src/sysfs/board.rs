@@ -1,4 +1,4 @@
-//! What the card, its port and its counters say.
+//! What sysfs shows of the card, its port and its counters.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -68,7 +68,7 @@ fn port(tree: &mut Tree, nic: &Arc<Nic>) {
     }
 }
 
-/// What the data path counts; all other counters stand at zero, now.
+/// The counters that the data path maintains. All others are zero, as of now.
 fn telemetry(tree: &mut Tree, nic: &Arc<Nic>) {
     for counter in TELEMETRY.lines() {
         let nic = Arc::clone(nic);

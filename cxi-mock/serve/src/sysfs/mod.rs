@@ -17,7 +17,7 @@ use super::topology::Locality;
 use super::tree::{Item, Tree};
 use cxi_mock::Nic;
 
-/// Length of the register window: a physical function's is 2 GiB or more.
+/// Length of the register window: for a physical function, 2 GiB or more.
 const REGISTERS: u64 = 2 << 30;
 /// A virtual function's register window.
 const VIRTUAL_REGISTERS: u64 = 64 << 20;

@@ -11,7 +11,7 @@ use cxi_mock::Nic;
 /// Bytes of the largest packet.
 pub(crate) const MTU: u32 = 9000;
 
-/// The network device, without which libfabric takes the link as down.
+/// The network device, without which libfabric considers the link to be down.
 pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: PciAddress) {
     let name = network_device(number);
     let directory = format!("net/{name}");
@@ -66,7 +66,7 @@ pub(crate) fn mac_address(nic: &Arc<Nic>) -> [u8; 6] {
     mac_of(&nic.device_info())
 }
 
-/// The network device's index, beyond those that the kernel gives to others.
+/// The network device's index, which is above those that the kernel gives to other devices.
 pub(crate) fn network_index(number: u16) -> u32 {
     1000 + u32::from(number)
 }

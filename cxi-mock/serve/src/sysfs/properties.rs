@@ -8,7 +8,7 @@ use cxi_ioctl::{DriverRelease, Errno};
 use super::super::tree::Tree;
 use cxi_mock::Nic;
 
-/// RGIDs that LNIs may have: one is the driver's.
+/// RGIDs that LNIs may have. One more belongs to the driver.
 const USER_RGIDS: usize = 255;
 
 pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
@@ -70,7 +70,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option
     }
 }
 
-/// What an administrator may change.
+/// The settings that an administrator may change.
 fn settings(tree: &mut Tree, nic: &Arc<Nic>) {
     let (source, target) = (Arc::clone(nic), Arc::clone(nic));
     tree.writable(
@@ -94,7 +94,7 @@ fn settings(tree: &mut Tree, nic: &Arc<Nic>) {
     );
 }
 
-/// On or off as the kernel reads it.
+/// Parses on or off as the kernel does.
 pub(crate) fn switch(text: &str) -> Option<bool> {
     match text {
         "1" | "y" | "Y" | "on" | "true" => Some(true),

@@ -1,9 +1,9 @@
 //! Doorbells that are trapped: a program is stopped at each store to one, the NIC executes what it
 //! rings, and the program continues after the store.
 //!
-//! A doorbell lies beyond the end of the memory of its file, so that a store raises SIGBUS, and the
-//! process is traced, so that the signal comes here first. Each store counts, and no thread
-//! has to look. A process that is traced already, or may not be traced, has polled doorbells instead.
+//! A doorbell lies beyond the end of the memory of its file, so that a store raises SIGBUS. The
+//! process is traced, so that the signal comes here first. No store is missed, and no thread has to
+//! poll. A process that is traced already, or may not be traced, has polled doorbells instead.
 
 #[cfg(target_arch = "x86_64")]
 mod store;
@@ -37,7 +37,7 @@ struct Traced {
     seized: OnceLock<bool>,
     /// Files that it may have doorbells of.
     files: Mutex<Vec<Weak<OpenFile>>>,
-    /// Grows when a doorbell may be at another address.
+    /// Increases when a doorbell may be at another address.
     epoch: AtomicU64,
 }
 
@@ -49,7 +49,7 @@ impl Traps {
         }
     }
 
-    /// Traces the process of a thread that waits for a doorbell of a file. Says whether it is
+    /// Traces the process of a thread that waits for a doorbell of a file. Returns whether it is
     /// traced.
     pub(crate) fn attach(&self, server: &Arc<Server>, thread: Pid, file: &Arc<OpenFile>) -> bool {
         let process = match self.doorbells {
@@ -60,8 +60,8 @@ impl Traps {
             return false;
         };
         let traced = Arc::clone(self.traced.lock().entry(process).or_default());
-        // Without the lock on all processes, as one that is executing another program cannot be
-        // traced yet: only its own threads wait for that.
+        // The lock on all processes is not held here. A process that is executing another program
+        // cannot be traced yet, and only its own threads may wait for that.
         if !traced
             .seized
             .get_or_init(|| start(server, process, &traced))
@@ -80,7 +80,8 @@ impl Traps {
         true
     }
 
-    /// A process has ended, or executes another program, unless that has another tracer by now.
+    /// Forgets a process that has ended or executes another program, unless it has another tracer
+    /// by now.
     fn forget(&self, process: Pid, traced: &Arc<Traced>) {
         let mut all = self.traced.lock();
         if all.get(&process).is_some_and(|it| Arc::ptr_eq(it, traced)) {
@@ -92,7 +93,7 @@ impl Traps {
 #[cfg(target_arch = "x86_64")]
 use tracer::start;
 
-/// The instructions of other processors are not known here.
+/// This module knows no instructions of other processors.
 #[cfg(not(target_arch = "x86_64"))]
 fn start(_server: &Arc<Server>, _process: Pid, _traced: &Arc<Traced>) -> bool {
     false

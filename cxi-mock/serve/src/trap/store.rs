@@ -6,19 +6,20 @@ use nix::libc::user_regs_struct;
 /// The longest instruction.
 pub(super) const MAX_BYTES: usize = 15;
 
-/// An instruction that could not store.
+/// An instruction that may store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Store(Instruction);
 
 impl Store {
-    /// The instruction at the start of some code, which is at an address; `None` if it is none.
+    /// Decodes the instruction at the start of some code, which is at an address; `None` if there
+    /// is no valid one.
     pub(super) fn decode(code: &[u8], address: u64) -> Option<Self> {
         let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
         let instruction = decoder.decode();
         (!instruction.is_invalid()).then_some(Self(instruction))
     }
 
-    /// The address behind it.
+    /// The address of the next instruction.
     pub(super) fn end(&self) -> u64 {
         self.0.next_ip()
     }
@@ -31,7 +32,7 @@ impl Store {
         addresses.flatten().filter(|address| *address != 0)
     }
 
-    /// The word, if the instruction is one that stores eight bytes.
+    /// The word that it stores, if it stores eight bytes.
     pub(super) fn word(&self, registers: &user_regs_struct) -> Option<u64> {
         match self.0.code() {
             Code::Mov_rm64_r64 | Code::Movnti_m64_r64 | Code::Xchg_rm64_r64 => {
@@ -42,7 +43,7 @@ impl Store {
         }
     }
 
-    /// The register that gets what was there before, if the instruction exchanges.
+    /// If the instruction is an exchange, the register that gets the previous word.
     pub(super) fn exchanged<'a>(&self, registers: &'a mut user_regs_struct) -> Option<&'a mut u64> {
         let exchanges = self.0.code() == Code::Xchg_rm64_r64;
         let number = (self.0.op1_register() as usize).checked_sub(Register::RAX as usize);
@@ -53,7 +54,7 @@ impl Store {
     }
 }
 
-/// What is in a register that an address or a word is made of.
+/// The value of a register, as part of an address or a word.
 fn value(register: Register, of: &user_regs_struct) -> Option<u64> {
     let mut of = *of;
     let (fs, gs) = (of.fs_base, of.gs_base);
@@ -65,7 +66,8 @@ fn value(register: Register, of: &user_regs_struct) -> Option<u64> {
         Register::GS => Some(gs),
         // The base of all other segments is 0.
         Register::ES | Register::CS | Register::SS | Register::DS => Some(0),
-        // Those of 64 bits follow those of 32 bits, whose upper halves an address leaves out.
+        // Registers of 64 bits are numbered after those of 32 bits, so they are tried first. A
+        // register of 32 bits leaves the upper half out of an address.
         _ => get(number(Register::RAX))
             .or_else(|| get(number(Register::EAX)).map(|value| value & u64::from(u32::MAX))),
     }

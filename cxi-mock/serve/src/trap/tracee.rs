@@ -1,4 +1,4 @@
-//! What the kernel does with the threads that this one traces, and what it reports of them.
+//! The requests to the kernel about traced threads, and the kernel's reports of them.
 
 #![allow(
     unsafe_code,
@@ -15,12 +15,12 @@ use nix::unistd::Pid;
 use rustix::io::retry_on_intr;
 use rustix::process::{WaitOptions, WaitStatus, wait};
 
-/// Lets a stopped thread go on, with a signal unless it is 0.
+/// Lets a stopped thread continue, with a signal unless it is 0.
 pub(super) fn go_on(thread: Pid, signal: i32) -> nix::Result<()> {
     request(libc::PTRACE_CONT, thread, signal)
 }
 
-/// Leaves a thread stopped as job control wants it; its continuation is reported.
+/// Leaves a thread stopped as job control demands. Its continuation is reported.
 pub(super) fn leave_stopped(thread: Pid) -> nix::Result<()> {
     request(libc::PTRACE_LISTEN, thread, 0)
 }
@@ -38,7 +38,7 @@ fn request(request: libc::c_uint, thread: Pid, signal: i32) -> nix::Result<()> {
     Errno::result(done).map(drop)
 }
 
-/// Lets a stopped thread go on at another instruction.
+/// Lets a stopped thread continue at another instruction.
 pub(super) fn jump(thread: Pid, to: u64) -> nix::Result<()> {
     let rip = std::mem::offset_of!(libc::user_regs_struct, rip);
     ptrace::write_user(
@@ -48,7 +48,8 @@ pub(super) fn jump(thread: Pid, to: u64) -> nix::Result<()> {
     )
 }
 
-/// Keeps the kernel from telling this process of each stop, other than the thread that waits.
+/// Keeps the kernel from sending this process a signal for each stop. Only the thread that waits
+/// needs to know.
 pub(super) fn hush_stops() {
     let action = SigAction::new(SigHandler::SigDfl, SaFlags::SA_NOCLDSTOP, SigSet::empty());
     // SAFETY: the default handler runs no code of this process.

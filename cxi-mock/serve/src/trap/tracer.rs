@@ -24,11 +24,11 @@ use super::store::{MAX_BYTES, Store};
 use super::tracee;
 
 const PAGE: u64 = 4096;
-/// How long a process may take to be traced: one that executes another program cannot be, until the
-/// thread that waits here for an answer has ended.
+/// How long to wait until a process can be traced. A process that is executing another program
+/// cannot, until the thread that waits here for an answer has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// New threads and forked processes are traced as well; a program that is executed is not.
+/// New threads and forked processes are traced as well; an executed program is not.
 const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
     .union(Options::PTRACE_O_TRACEFORK)
     .union(Options::PTRACE_O_TRACEVFORK)
@@ -51,7 +51,7 @@ pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) ->
     thread.is_ok() && seized.recv_timeout(PATIENCE).unwrap_or(false)
 }
 
-/// Where a page of a process belongs to.
+/// The window that a page of a process belongs to.
 struct Window {
     file: Weak<OpenFile>,
     offset: u64,
@@ -70,7 +70,7 @@ struct Tracer {
 impl Tracer {
     fn trace(mut self, process: Pid, seized: &Sender<bool>) {
         let all = seize(process);
-        // Threads that are not traced any more go on without this one.
+        // Threads that are no longer traced continue without this one.
         if seized.send(all.is_ok()).is_err() || all.is_err() {
             return;
         }
@@ -82,7 +82,7 @@ impl Tracer {
     fn run(&mut self) {
         while let Some((thread, status)) = tracee::next() {
             match status.stopping_signal() {
-                // Of a thread that was killed, the end comes next.
+                // If the thread was killed, its end is reported next.
                 Some(signal) => {
                     let _ = self.stopped(thread, signal, status.as_raw() >> 16);
                 }
@@ -91,14 +91,14 @@ impl Tracer {
         }
     }
 
-    /// Handles a stopped thread: it gets a signal, or there was an event.
+    /// Handles a stopped thread, either for a signal or for an event.
     fn stopped(&mut self, thread: Pid, signal: i32, event: i32) -> nix::Result<()> {
         match event {
             PTRACE_EVENT_STOP if matches!(signal, SIGSTOP | SIGTSTP | SIGTTIN | SIGTTOU) => {
                 tracee::leave_stopped(thread)
             }
             PTRACE_EVENT_STOP => {
-                // A new thread, or a new process.
+                // The event is a new thread, or a new process.
                 if let Some(process) = process_of(thread) {
                     let mut all = self.server.traps.traced.lock();
                     all.insert(process, Arc::clone(&self.traced));
@@ -121,13 +121,14 @@ impl Tracer {
         self.stores.retain(|(of, _), _| *of != thread);
     }
 
-    /// If a thread was stopped at a store to a doorbell, does what the store does and lets it go
-    /// on. `None` for another cause.
+    /// If a thread was stopped at a store to a doorbell, does what the store does and lets the
+    /// thread continue. Returns `None` for any other cause.
     fn rang(&mut self, thread: Pid) -> Option<()> {
         let mut registers = ptrace::getregs(thread).ok()?;
         let known = self.stores.get(&(thread, registers.rip)).copied();
         let rung = known.and_then(|store| Some((store, self.ring(thread, &store, &registers)?)));
-        // The code may have changed since it was read, which took a system call.
+        // If the remembered instruction rings nothing, the code may have changed, so it is read
+        // again. Reading takes a system call, which is why instructions are remembered.
         let (store, held) = rung.or_else(|| {
             let mut code = [0; MAX_BYTES];
             let code = memory::read_some(thread, registers.rip, &mut code);
@@ -137,7 +138,7 @@ impl Tracer {
             Some((store, held))
         })?;
         self.server.wake_all();
-        // Of a thread that was killed since, the end comes next.
+        // If the thread was killed in the meantime, its end is reported next.
         let _ = if let Some(register) = store.exchanged(&mut registers) {
             *register = held;
             registers.rip = store.end();
@@ -149,14 +150,15 @@ impl Tracer {
         Some(())
     }
 
-    /// Does what a store does if it is to a doorbell. Returns what an exchange finds there.
+    /// Does what a store does if it is a store to a doorbell. Returns what an exchange finds there.
     fn ring(&mut self, thread: Pid, store: &Store, registers: &user_regs_struct) -> Option<u64> {
         let word = store.word(registers);
         store.addresses(registers).find_map(|address| {
             let (file, offset) = self.window_at(thread, address)?;
             let held = file.client.store(offset, word);
             if held.is_none() {
-                // The program may have freed the doorbell, and have something else there by now.
+                // The program may have freed the doorbell, and have mapped something else there by
+                // now.
                 if !file.client.has_doorbell(offset) {
                     self.windows.remove(&(thread, address - address % PAGE));
                     return None;
@@ -187,8 +189,8 @@ impl Tracer {
             return None;
         };
         let files = self.traced.files.lock();
-        // The number that the kernel shows for a mapping is the same for all who opened the device,
-        // but no two files of a NIC have a doorbell at the same offset.
+        // The number that the kernel shows for a mapping is the same for every open file of the
+        // device, but no two files of a NIC have a doorbell at the same offset.
         let file = files
             .iter()
             .filter_map(Weak::upgrade)
@@ -206,13 +208,15 @@ impl Tracer {
 /// Traces all threads of a process.
 fn seize(process: Pid) -> nix::Result<()> {
     let mut seized = std::collections::HashSet::new();
-    // Threads that a traced one makes are traced; until all are, one may make more.
+    // Threads made by a traced thread are traced. Until all are traced, one that is not may make
+    // more.
     loop {
         let before = seized.len();
         for thread in threads_of(process) {
             if seized.insert(thread) {
                 match ptrace::seize(thread, OPTIONS) {
-                    // It has ended since, or a thread that is traced has made it.
+                    // The thread has ended since, or it is traced already because a traced thread
+                    // has made it.
                     Err(_) if seized.len() > 1 => {}
                     seized => seized?,
                 }

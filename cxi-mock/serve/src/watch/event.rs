@@ -20,7 +20,7 @@ pub(super) fn line(device: &str, seen: &SeenEvent) -> Value {
         // The name of its type, or the number.
         "event": short.event_type.to_string(),
         "queue": seen.queue,
-        // `OK`, or why not.
+        // `OK`, or the error.
         "result": ReturnCode(event[last] & 0x3f).to_string(),
     });
     if seen.lost {

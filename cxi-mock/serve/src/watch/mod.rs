@@ -1,7 +1,7 @@
-//! Watching the data path: what operations came to and what events were written, for the capture
+//! Watching the data path: how operations ended and which events were written, for the capture
 //! file, the trace and `ctl packets`.
 //!
-//! An engine waits for its observer, so the observer puts everything into a channel. A thread
+//! An engine waits for its observer, so the observer only puts everything into a channel. A thread
 //! takes it from there.
 
 mod event;
@@ -25,7 +25,7 @@ use tap::{Inbox, Outbox, Seen, Tap, bounded};
 
 /// Packets that are kept for clients that watch.
 const KEPT: usize = 4096;
-/// Most of them in one answer.
+/// The most packets in one answer.
 const ANSWERED: usize = 256;
 /// How long an answer waits for the next packet.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -94,7 +94,7 @@ impl Watch {
         Ok(watch)
     }
 
-    /// Puts observers into all NICs, or takes them out. Traffic is counted in any case.
+    /// Installs observers in all NICs, or removes them. Traffic is counted in either case.
     fn set_up(&self, wanted: Option<Wanted>) {
         for function in self.shared.server.physical() {
             let tap = wanted.map(|wanted| {
@@ -116,7 +116,7 @@ impl Watch {
         }
     }
 
-    /// Ends once everything that was seen is written.
+    /// Waits until everything that was seen is written.
     pub(crate) fn finish(&self) {
         self.set_up(None);
         let thread = self.thread.lock().take();
@@ -196,8 +196,8 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// What came since the last call, after a while if nothing did: packets, and how many there
-    /// were before them that are not known any more.
+    /// The packets since the last call, and how many earlier ones were forgotten before this client
+    /// saw them. Without packets, waits for some time.
     pub(crate) fn news(&mut self) -> Value {
         let shared = &self.watch.shared;
         let mut recent = shared.recent.lock();

@@ -5,7 +5,7 @@ use std::fmt;
 use cxi_mock::ObservedOperation;
 use serde::{Deserialize, Serialize};
 
-/// An operation between two processes, and what it came to.
+/// An operation between two processes, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Packet {
     /// The NIC at which it ended.
@@ -17,13 +17,13 @@ pub(crate) struct Packet {
     vni: u16,
     /// Hexadecimal: numbers of 64 bits are not safe in JSON.
     match_bits: String,
-    /// Bytes asked for.
+    /// How many bytes were requested.
     length: u32,
-    /// Bytes that were moved.
+    /// How many bytes were moved.
     moved: u32,
-    /// The list that it matched, if it ended well.
+    /// The list that it matched, if it succeeded.
     list: Option<String>,
-    /// `OK`, or why not.
+    /// `OK`, or the error.
     result: String,
 }
 

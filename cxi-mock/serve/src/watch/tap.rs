@@ -94,10 +94,11 @@ impl Drop for Tap {
     }
 }
 
-/// What may wait for the thread. Everything beyond that is lost, and counted.
+/// How many reports may wait for the thread. Any more are lost, and counted.
 const CAPACITY: usize = 1 << 16;
 
-/// Takes what engines report. Memory is taken when something waits, as most nodes are never watched.
+/// Takes what engines report. Memory is allocated only when a report waits, because most nodes are
+/// never watched.
 #[derive(Clone, Debug)]
 pub(super) struct Outbox {
     sender: Sender<Seen>,
@@ -132,7 +133,7 @@ impl Outbox {
         room && self.sender.send(seen).is_ok()
     }
 
-    /// Nothing more comes.
+    /// Ends the channel: no more reports follow.
     pub(super) fn end(&self) {
         self.waiting.fetch_add(1, Ordering::Relaxed);
         let _ = self.sender.send(Seen::End);
