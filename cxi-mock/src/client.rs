@@ -32,9 +32,9 @@ pub trait CallerMemory {
     /// EFAULT if the caller's memory cannot be written.
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno>;
 
-    /// The memory of the caller's process, for everything that the NIC does on its own: memory
-    /// given to the NIC by a command is read and written as long as the object exists. Without a
-    /// front end it is any [`DeviceMemory`](cxi_ioctl::DeviceMemory) of this process.
+    /// The memory of the caller's process, for everything that the NIC does on its own: memory that
+    /// a command hands to the NIC is read and written as long as the object exists. Without a front
+    /// end it is any [`DeviceMemory`](cxi_ioctl::DeviceMemory) of this process.
     fn process_memory(&self) -> Arc<dyn ClientMemory> {
         Arc::new(OwnMemory)
     }
@@ -53,9 +53,9 @@ pub trait CallerMemory {
         true
     }
 
-    /// Whether the caller is stopped when it stores to a doorbell past the end of the memory of its
-    /// windows, and the front end calls [`Client::store`] then. Doorbells that such a caller
-    /// allocates are there; others are polled.
+    /// Whether the caller is stopped at a store to a doorbell past the end of the memory of its
+    /// windows, and the front end then calls [`Client::store`]. The doorbells of such a caller are
+    /// allocated there; others are polled.
     fn traps_stores(&self) -> bool {
         false
     }
@@ -89,7 +89,8 @@ impl Client {
 
     /// One `write(2)` of a command by a caller.
     ///
-    /// The driver checks the caller at the time of the call, not the one that opened the file.
+    /// The driver checks the process that calls, at the time of the call, not the one that opened
+    /// the file.
     /// Returns the length of the command. A command of fewer than four bytes is refused without
     /// being read.
     ///
@@ -132,8 +133,8 @@ impl Client {
         Ok(Arc::clone(memory.file()))
     }
 
-    /// Whether a store to a window, at an offset, is for [`store`](Self::store). No other file of
-    /// the NIC has such a window at that offset.
+    /// Whether a store to a window, at an offset, is to be passed to [`store`](Self::store). No
+    /// other file of the NIC has such a window at that offset.
     #[must_use]
     pub fn has_doorbell(&self, offset: u64) -> bool {
         let device = self.nic.device();
@@ -141,25 +142,27 @@ impl Client {
         file.is_ok_and(|file| file.windows.doorbell_at(offset).is_some())
     }
 
-    /// A store to a window, at an offset in the windows of this file, by a program that was stopped
-    /// at it: eight bytes, or `None` for what is not known. The NIC executes what it rings.
-    /// Low-latency windows are rung by any store, others by eight bytes. Returns the word that was
-    /// there before, which stands for a doorbell that was not rung, or `None` if nothing was rung.
-    /// Wake-ups are for the caller to take.
+    /// Executes what a store to a doorbell rings. A program was stopped at the store, at an offset
+    /// in the windows of this file, of eight bytes; `value` is `None` if it is not known. Any store
+    /// rings a low-latency window, whereas other doorbells need eight bytes.
+    ///
+    /// Returns the previous word, which is that of a doorbell that has not been rung, or `None` if
+    /// nothing was rung. The caller has to take the wake-ups.
     ///
     /// If stores to the doorbells of target queues follow each other closely and cause no events,
-    /// these are in front of the end of the memory until [`Nic::tend_doorbells`] moves it back.
+    /// the end of the memory is moved past these doorbells, until [`Nic::tend_doorbells`] moves it
+    /// back.
     #[must_use]
     pub fn store(&self, offset: u64, value: Option<u64>) -> Option<u64> {
         let mut device = self.nic.device();
         let windows = &mut device.files.get_mut(self.file).ok()?.windows;
         let path = self.nic.data_path();
-        // The device stays locked: no number changes hands between finding the doorbell and
-        // ringing.
+        // The device stays locked, so that no number is reused between finding the doorbell and
+        // ringing it.
         let rang = windows
             .doorbell_at(offset)
             .is_some_and(|at| path.ring(self.file, at, value));
-        // If they cannot be opened, each store is trapped.
+        // If they cannot be opened, every store is still trapped.
         if path.wants_open(self.file)
             && let Ok((memory, queues)) = windows.open_targets()
         {

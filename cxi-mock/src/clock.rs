@@ -1,4 +1,4 @@
-//! The time of a fabric, which a front end lets pass.
+//! The time of a fabric, which a front end advances.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,8 +7,8 @@ use crate::data_path::Wire;
 
 /// The time of the fabric that NICs share. The model has no clock: its user ticks.
 ///
-/// A tick brings packets that are late. A NIC sends again what was not answered for 64 ticks, and
-/// gives it up after 32 times.
+/// A tick delivers packets that are late. A NIC sends a packet again if it was not answered for 64
+/// ticks, and gives up after 32 times.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Wire>);
 
@@ -28,9 +28,9 @@ impl Clock {
         self.0.is_busy()
     }
 
-    /// Waits until operations wait for an answer that may be lost, or for that long. Returns
-    /// whether there are any: then it is time to [`tick`](Self::tick) while the fabric [is
-    /// busy](Self::is_busy).
+    /// Waits until operations wait for an answer that may be lost, or for this long. Returns
+    /// whether there are any. If so, it is time to [`tick`](Self::tick) for as long as the fabric
+    /// [is busy](Self::is_busy).
     #[must_use]
     pub fn wait(&self, most: Duration) -> bool {
         self.0.wait_for_traffic(most)

@@ -8,10 +8,9 @@ use crate::{Clock, Fabric, LoadError, MockNode, NicConfig, NodeSnapshot, Snapsho
 
 /// Nodes whose NICs share a [`Fabric`], for what a scheduler does on several nodes.
 ///
-/// Nodes have numbers from 0 on. Faults of a node are set here, those of a NIC at the NIC
-/// ([`Faults::unplug`](crate::Faults::unplug),
-/// [`Hardware::set_link`](crate::Hardware::set_link)), with packets at the
-/// [`fabric`](Self::fabric).
+/// Nodes are numbered from 0. Faults of a node are set here, those of a NIC at the NIC
+/// ([`Faults::unplug`](crate::Faults::unplug), [`Hardware::set_link`](crate::Hardware::set_link)),
+/// and those of packets at the [`fabric`](Self::fabric).
 ///
 /// ```
 /// use cxi_mock::{Credentials, MockCluster, NicConfig};
@@ -133,9 +132,9 @@ pub enum ClusterError {
 const LAST_NID: u32 = 0xf_ffff;
 
 impl MockCluster {
-    /// Nodes with that many NICs each, alike but for their addresses: on the fabric, NICs follow
-    /// each other from the address of `config` on, node by node; on its node, each has the PCI
-    /// address that it has in [`MockNode::with_nics`].
+    /// Nodes with this many NICs each, which differ only in their addresses. On the fabric, the
+    /// NICs have consecutive addresses from that of `config` on, node by node. On its node, each
+    /// has the PCI address that it has in [`MockNode::with_nics`].
     ///
     /// # Errors
     ///
@@ -158,7 +157,7 @@ impl MockCluster {
     ///
     /// # Errors
     ///
-    /// [`ClusterError`]: an address is there twice, or a driver does not load.
+    /// [`ClusterError`]: an address occurs twice, or a driver does not load.
     pub fn new(nodes: impl IntoIterator<Item = Vec<NicConfig>>) -> Result<Self, ClusterError> {
         Self::assemble(nodes.into_iter().collect(), load)
     }
@@ -187,7 +186,7 @@ impl MockCluster {
         })
     }
 
-    /// Nodes with NICs that are configured so, as `make` makes them by number.
+    /// Nodes with NICs of these configurations, as `make` makes them by number.
     fn assemble(
         nodes: Vec<Vec<NicConfig>>,
         make: impl Fn(usize, &[NicConfig], &Arc<Wire>) -> Result<Arc<MockNode>, ClusterError>,
@@ -249,17 +248,17 @@ impl MockCluster {
         member.is_some_and(|member| member.power().up)
     }
 
-    /// Lets a node die: all files that are open on its NICs are closed, commands give EIO from now
-    /// on, and nothing of it is on the fabric any more. Nothing happens if it is down.
+    /// Kills a node: all files that are open on its NICs are closed, commands fail with EIO from
+    /// now on, and it disappears from the fabric. Nothing happens if it is down.
     pub fn kill(&self, node: usize) {
         if let Some(member) = self.nodes.get(node) {
             member.power().die();
         }
     }
 
-    /// Boots a node, after it has died if it runs: its NICs have the same addresses, a driver that
-    /// was just loaded, no service but the default one, and service ids from the start. What was
-    /// opened before stays dead.
+    /// Boots a node, after killing it if it is running. Its NICs have the same addresses and a
+    /// newly loaded driver, no service but the default one, and service ids from the start. What
+    /// was opened before stays dead.
     ///
     /// # Errors
     ///
@@ -275,7 +274,8 @@ impl MockCluster {
         Ok(Arc::clone(&power.node))
     }
 
-    /// What outlives open files, of each node. A node that is down comes back as it boots.
+    /// Everything of each node that outlives open files. A node that is down comes back as it
+    /// boots.
     #[must_use]
     pub fn snapshot(&self) -> Vec<NodeSnapshot> {
         let snapshot = |(number, member): (usize, &Member)| {
@@ -295,8 +295,8 @@ impl MockCluster {
         self.wire.fabric()
     }
 
-    /// Parts two sets of nodes until the fabric is healed ([`Fabric::heal`]). Numbers without a
-    /// node part nothing.
+    /// Partitions two sets of nodes until the fabric is healed ([`Fabric::heal`]). Numbers without
+    /// a node have no effect.
     pub fn partition(&self, one: &[usize], other: &[usize]) {
         let addresses = |nodes: &[usize]| -> Vec<u32> {
             let nodes = nodes.iter().filter_map(|node| self.node(*node));

@@ -25,10 +25,10 @@ use crate::data_path::DataPath;
 /// ```
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Whether there are any: every command checks, and most NICs have none.
+    /// Whether there are any faults. Every command checks this, and most NICs have none.
     any: AtomicBool,
     script: Mutex<Script>,
-    /// What a NIC that is taken out must not reach.
+    /// The data path, which a NIC that is unplugged must not use.
     data_path: Weak<DataPath>,
 }
 
@@ -37,7 +37,7 @@ struct Script {
     faults: Vec<Fault>,
     delays: Vec<(Option<Opcode>, Duration)>,
     unplugged: bool,
-    /// The node is off: nothing puts the NIC back in.
+    /// The node is off, and nothing plugs the NIC back in.
     off: bool,
 }
 
@@ -128,7 +128,7 @@ impl Faults {
         let mut script = self.lock();
         change(&mut script);
         self.any.store(!script.is_empty(), Ordering::Release);
-        // Still under the lock, so that the data path hears of changes in their order.
+        // The lock is still held, so that the data path sees changes in their order.
         if let Some(data_path) = self.data_path.upgrade() {
             data_path.set_plugged(!script.is_unplugged());
         }

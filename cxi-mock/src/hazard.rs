@@ -1,4 +1,4 @@
-//! What a real kernel might not survive.
+//! Events that a real kernel might not survive.
 
 use cxi_ioctl::DriverRelease;
 
@@ -57,7 +57,7 @@ pub enum HazardKind {
         /// The event queue.
         eq: u32,
     },
-    /// A communication profile was requested again and found under another transmit profile: the
+    /// A communication profile was requested again and found under another transmit profile. The
     /// reference is taken on one profile and released on the other (from 13.0).
     #[error("communication profiles on VNI {vni} take a reference on the wrong profile")]
     ReferenceOnOtherProfile {

@@ -1,8 +1,9 @@
-//! Doorbells of target queues that programs store to without being stopped, while there is traffic.
+//! Doorbells of target queues to which programs store without being stopped, while there is
+//! traffic.
 //!
-//! An append matters when a message comes, when its program sends, or when its program waits for an
-//! event of it. So doorbells whose stores have caused no events lately are opened: every thread
-//! polls them when it takes the lock of the data path, and one thread does so regularly. They are
+//! An append matters only when a message arrives, when its program sends, or when its program waits
+//! for an event of it. Doorbells whose stores have caused no events lately are therefore opened:
+//! every thread polls them when it locks the data path, and one thread does so regularly. They are
 //! closed when nothing was stored for a while, or when only that thread noticed a store that caused
 //! an event.
 
@@ -14,11 +15,11 @@ use cxi_engine::Engine;
 use super::window_memory::WindowMemory;
 use super::{DataPath, State, TURN, small};
 
-/// Trapped stores without an event after which doorbells are opened: at first, and at most.
+/// How many trapped stores without an event it takes to open doorbells: at first, and at most.
 const STORES: (u32, u32) = (2, 4096);
-/// They follow each other so closely.
+/// The longest time between two such stores.
 const CLOSE: Duration = Duration::from_millis(1);
-/// Looks in a row without a store after which doorbells are closed.
+/// How many polls in a row without a store it takes to close doorbells.
 const LOOKS: u32 = 2;
 
 /// The doorbells of the target queues of a file.
@@ -26,7 +27,7 @@ const LOOKS: u32 = 2;
 pub(super) struct Gate {
     /// Trapped stores without an event, each soon after the one before, and when the last one was.
     stores: (u32, Option<Instant>),
-    /// How many of them it takes.
+    /// How many of them it takes to open the doorbells.
     needed: u32,
     open: Option<Open>,
 }
@@ -37,11 +38,11 @@ struct Open {
     memory: Arc<WindowMemory>,
     /// The queues, by the page of their doorbell.
     queues: Vec<(usize, u16)>,
-    /// Stores since the last time that the thread looked.
+    /// Whether there were stores since the thread last polled.
     rung: bool,
-    /// One of them was noticed by that thread, and it caused an event.
+    /// Whether that thread noticed one of them first, and it caused an event.
     awaited: bool,
-    /// Looks without a store.
+    /// Polls in a row without a store.
     quiet: u32,
 }
 
@@ -115,7 +116,7 @@ fn ring(engine: &mut Engine, queues: &[(usize, u16)], stored: &[(usize, u64)]) -
 }
 
 impl State {
-    /// Looks at the doorbells that are open.
+    /// Polls the doorbells that are open.
     pub(super) fn poll_doorbells(&mut self, as_thread: bool) {
         for open in self.gates.values_mut().filter_map(|it| it.open.as_mut()) {
             let stored = open.memory.take();
@@ -127,7 +128,7 @@ impl State {
         }
     }
 
-    /// A trapped store to the doorbell of a target queue of a file.
+    /// Handles a trapped store to the doorbell of a target queue of a file.
     pub(super) fn ring_target(&mut self, file: u32, queue: u16, value: u64) {
         let caused_event = ring(&mut self.engine, &[(0, queue)], &[(0, value)]);
         self.gates.entry(file).or_default().count(caused_event);
@@ -137,7 +138,7 @@ impl State {
         self.gates.values().any(|gate| gate.open.is_some())
     }
 
-    /// A target queue is gone, and its doorbell rings nothing any more.
+    /// Forgets the doorbell of a target queue that is gone.
     pub(super) fn forget_doorbell(&mut self, queue: u16) {
         for open in self.gates.values_mut().filter_map(|it| it.open.as_mut()) {
             open.queues.retain(|(_, known)| *known != queue);
@@ -153,7 +154,7 @@ impl DataPath {
         gate.is_some_and(|gate| gate.open.is_none() && gate.stores.0 >= gate.needed)
     }
 
-    /// The doorbells of a file's target queues have been opened.
+    /// Records that the doorbells of a file's target queues have been opened.
     pub(crate) fn opened(&self, file: u32, memory: Arc<WindowMemory>, queues: &[(usize, u32)]) {
         let queues = queues.iter().map(|(page, id)| (*page, small(*id)));
         let mut state = self.state();
@@ -175,7 +176,7 @@ impl DataPath {
         gate.is_none_or(|gate| gate.close(&mut state.engine))
     }
 
-    /// A file is closed.
+    /// Forgets the doorbells of a file that is closed.
     pub(crate) fn forget_doorbells(&self, file: u32) {
         self.state().gates.remove(&file);
     }

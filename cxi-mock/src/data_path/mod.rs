@@ -38,19 +38,20 @@ pub(crate) const fn pid_granule(pid_bits: u32) -> u32 {
     1 << (INDEX_BITS - pid_bits)
 }
 
-/// The PtlTE offset that a NIC gets the rest of a rendezvous put from.
+/// The PtlTE offset from which a NIC fetches the rest of a rendezvous put.
 pub(crate) const fn rendezvous_index(pid_bits: u32) -> u32 {
     pid_granule(pid_bits) - RDZV_GET_IDX_FROM_END
 }
 
-/// Pieces of work that the engine is held for: a command of the control plane waits no longer.
+/// How many pieces of work are done with the engine locked. A command of the control plane waits no
+/// longer than that.
 const TURN: usize = 64;
 
 /// The data path of a NIC. Its lock is below the control plane's, and no thread holds two.
 #[derive(Debug)]
 pub(crate) struct DataPath {
     state: Mutex<State>,
-    /// There may be something to look at.
+    /// Notified when there may be work.
     busy: Condvar,
 }
 
@@ -64,7 +65,7 @@ pub(crate) struct State {
     polled: BTreeSet<Doorbell>,
     /// Doorbells of target queues that are or may be open, by file.
     gates: BTreeMap<u32, Gate>,
-    /// A thread waits for work.
+    /// Whether a thread waits for work.
     asleep: bool,
 }
 
@@ -100,7 +101,7 @@ impl DataPath {
         path
     }
 
-    /// Takes the NIC from its wire to another one.
+    /// Moves the NIC from its wire to another one.
     pub(crate) fn connect(self: &Arc<Self>, wire: &Arc<Wire>) {
         let mut state = self.state();
         state.engine.set_fabric(wire.fabric().clone());
@@ -117,7 +118,7 @@ impl DataPath {
         state.show_link();
     }
 
-    /// Takes the NIC out or puts it back in: out, it reaches no other NIC.
+    /// Unplugs the NIC or plugs it back in. While it is unplugged, it reaches no other NIC.
     pub(crate) fn set_plugged(&self, plugged: bool) {
         let mut state = self.state();
         state.plugged = plugged;
@@ -139,7 +140,7 @@ impl DataPath {
         state.show_link();
     }
 
-    /// Takes the lock, and notices what was stored to doorbells that are open.
+    /// Locks the data path, and notices what was stored to open doorbells.
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock();
         state.poll_doorbells(false);
@@ -159,8 +160,8 @@ impl DataPath {
         Self::run_step(state)
     }
 
-    /// The same after a doorbell that was trapped, whose wake-ups the caller takes. What else is
-    /// left is for the thread that waits for work.
+    /// As [`step`](Self::step), after a trapped store to a doorbell. The caller takes its wake-ups.
+    /// The thread that waits for work does everything else that is left.
     pub(crate) fn run(&self) {
         Self::run_step(self.state());
         let mut state = self.lock();
@@ -177,14 +178,14 @@ impl DataPath {
         }
     }
 
-    /// Ends the sleep of the thread that waits for work.
+    /// Wakes the thread that waits for work.
     fn wake(&self, state: &mut State) {
         if std::mem::take(&mut state.asleep) {
             self.busy.notify_all();
         }
     }
 
-    /// A store to a doorbell of a file, at a place in its page. Returns whether it rang.
+    /// Handles a store to a doorbell of a file, at a place in its page. Returns whether it rang.
     pub(crate) fn ring(
         &self,
         file: u32,
@@ -236,7 +237,7 @@ impl DataPath {
         !self.lock().polled.is_empty()
     }
 
-    /// Waits for work, at most for that long. Returns whether it had to wait.
+    /// Waits for work, but no longer than `most`. Returns whether it had to wait.
     pub(crate) fn wait_for_work(&self, most: Duration) -> bool {
         let mut state = self.lock();
         let waits = !state.has_work();
@@ -270,7 +271,7 @@ impl State {
         self.engine.has_effects() || self.has_steps()
     }
 
-    /// The same, wake-ups aside.
+    /// Whether there is work, apart from wake-ups.
     fn has_steps(&self) -> bool {
         !self.polled.is_empty()
             || self.has_open()
@@ -294,8 +295,8 @@ impl State {
     }
 }
 
-/// A number of the driver as the engine has it. Of what the engine gets numbers of, a device has
-/// fewer than 2^16 each: configurations with more are refused when the driver is loaded.
+/// A number of the driver, as the engine has it. A device has fewer than 2^16 of everything that
+/// the engine numbers, because configurations with more are refused when the driver is loaded.
 #[expect(clippy::cast_possible_truncation, reason = "a device has fewer")]
 pub(crate) fn small(number: u32) -> u16 {
     debug_assert!(u16::try_from(number).is_ok(), "the number {number}");

@@ -15,7 +15,7 @@ use super::window::{Doorbell, Page};
 pub(crate) const NOT_RUNG: u64 = u64::MAX;
 const WORD: usize = size_of::<u64>();
 
-/// Takes what was stored to a doorbell. A store is a word, of which the last one counts.
+/// Takes what was stored to a doorbell. A store is one word, and only the last one counts.
 pub(crate) fn take(page: &Mapping, offset: usize) -> Option<u64> {
     let unrung = |value: &u64| *value != NOT_RUNG;
     page.read_u64(offset).ok().filter(unrung)?;
@@ -32,7 +32,7 @@ pub(crate) fn arm(page: &Mapping, doorbell: Doorbell) {
         Doorbell::Counter(_) => &CounterDoorbell::ALL.map(CounterDoorbell::offset),
     };
     for offset in offsets {
-        // It is inside the page.
+        // The word is inside the page.
         let _ = page.write_u64(*offset, NOT_RUNG);
     }
 }
@@ -69,7 +69,7 @@ impl CommandPages for QueuePages {
     }
 
     fn write_status(&self, status: u64) {
-        // A client without its ring is on its way out.
+        // A client without its ring is about to disappear.
         let _ = match &self.commands {
             Commands::Window(ring) => ring.get().map_or(Err(MemoryFault), |ring| {
                 ring.write_u64(0, status).map_err(|_| MemoryFault)

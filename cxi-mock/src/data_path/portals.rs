@@ -1,4 +1,4 @@
-//! Portal table entries, and pools of what they hold.
+//! Portal table entries, and the pools of their list entries.
 
 use cxi_engine::{EntryPool, PoolLimits, PortalStatus};
 use cxi_ioctl::abi::service::Limits;
@@ -24,7 +24,7 @@ impl DataPath {
         state.engine.portal_status(small(id)).unwrap_or_default()
     }
 
-    /// What a service has of list entries, on each processing element.
+    /// Sets how many list entries a service has on each processing element.
     pub(crate) fn set_entry_pools(&self, pools: [u8; ELEMENTS as usize], limit: Limits) {
         let mut state = self.state();
         for (element, pool) in (0..).zip(pools) {
@@ -33,7 +33,7 @@ impl DataPath {
         }
     }
 
-    /// What a service has of entries for triggered commands.
+    /// Sets how many entries for triggered commands a service has.
     pub(crate) fn set_triggered_pool(&self, pool: u8, limit: Limits) {
         let mut state = self.state();
         state.engine.set_triggered_pool(pool, limits(limit));

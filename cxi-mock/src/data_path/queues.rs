@@ -1,4 +1,4 @@
-//! Command queues and counters: what has a doorbell.
+//! Command queues and counters: the objects with a doorbell.
 
 use cxi_engine::{CommandQueue, Counter, WriteBack};
 
@@ -16,7 +16,7 @@ impl DataPath {
         }
     }
 
-    /// CQ_FREE, after one last look at the doorbell.
+    /// CQ_FREE, after polling the doorbell one last time.
     pub(crate) fn remove_queue(&self, id: u32) {
         let mut state = self.state();
         state.engine.remove_queue(small(id));

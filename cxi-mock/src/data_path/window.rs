@@ -14,18 +14,19 @@ use super::window_memory::WindowMemory;
 pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
 pub(super) const PAGE_BYTES: usize = 4096;
 
-/// Windows from here on are past the end of the memory: a store to them raises SIGBUS, and the
-/// front end that traps it tells the NIC.
+/// Windows from this offset on are past the end of the memory. A store to them raises SIGBUS, and
+/// the front end that traps it tells the NIC.
 const BEHIND_THE_END: u64 = 1 << 40;
-/// Those of target queues come before all others, so that the end can be moved between them.
+/// Windows of target queues come before all others there, so that the end can be moved between
+/// them.
 const NOT_OF_TARGETS: u64 = 1 << 41;
-/// Each file has so many bytes of them of its own, more than there are doorbells, so that an offset
-/// tells the file.
+/// How many bytes each file has past the end. They are more than there are doorbells and belong to
+/// no other file, so that an offset identifies the file.
 const BEHIND_THE_END_EACH: u64 = 1 << 24;
-/// Doorbells of target queues that can be in front of the end.
+/// How many doorbells of target queues can be in front of the end.
 const MOST_OPEN: u64 = 8;
 
-/// What stores to a window of doorbells are for.
+/// The object that stores to a window of doorbells are for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Doorbell {
     /// A command queue.
@@ -36,11 +37,11 @@ pub(crate) enum Doorbell {
     Counter(u32),
 }
 
-/// A memory in which stores to doorbells of target queues arrive, and the queues by the page of
-/// their doorbell.
+/// A memory that receives stores to doorbells of target queues, and the queues by the page of their
+/// doorbell.
 pub(crate) type OpenTargets = (Arc<WindowMemory>, Vec<(usize, u32)>);
 
-/// A window as the NIC maps it: not before a program can.
+/// A window as the NIC maps it, which is not before a program can.
 pub(crate) type Page = Arc<OnceLock<Mapping>>;
 
 /// The windows of an open file, in an offset space and a memory of its own, so that a program
@@ -57,11 +58,11 @@ pub(crate) struct Windows {
     /// Offset 0 is left out, so that it never looks like a window.
     next: u64,
     memory: Option<Arc<WindowMemory>>,
-    /// What the NIC maps when there is a memory, by offset: what for, and the page.
+    /// What the NIC maps once there is a memory, by offset: the purpose, and the page.
     unmapped: BTreeMap<u64, (Option<Doorbell>, Page)>,
     /// Doorbells past the end of the memory, by offset.
     trapped: BTreeMap<u64, Doorbell>,
-    /// Where doorbells of target queues and others go.
+    /// The offsets for doorbells of target queues, and for others.
     targets: Offsets,
     others: Offsets,
 }
@@ -75,7 +76,7 @@ struct Offsets {
 }
 
 impl Offsets {
-    /// Those of the file of a number, in the files' part from an offset on.
+    /// The offsets of a file by its number, in the files' part that starts at `part`.
     fn new(part: u64, file: u32) -> Self {
         let first = part + u64::from(file) * BEHIND_THE_END_EACH;
         Self {
@@ -93,7 +94,7 @@ impl Offsets {
 }
 
 impl Windows {
-    /// Those of the file of a number.
+    /// The windows of a file by its number.
     pub(crate) fn new(file: u32) -> Self {
         Self {
             live: BTreeMap::new(),
@@ -107,8 +108,8 @@ impl Windows {
         }
     }
 
-    /// A window for doorbells, of a `target` queue or not. If stores of the caller are `trapped` it
-    /// has no memory.
+    /// Allocates a window for the doorbells of a `target` queue or of another object. If stores of
+    /// the caller are `trapped`, the window has no memory.
     pub(crate) fn alloc_doorbell(&mut self, trapped: bool, target: bool) -> Result<Mminfo, Errno> {
         let offset = match (trapped, target) {
             (false, _) => return self.alloc(PAGE),
@@ -133,7 +134,7 @@ impl Windows {
         Ok(None)
     }
 
-    /// Lets stores to the doorbells of target queues arrive in the memory.
+    /// Makes stores to the doorbells of target queues go to the memory.
     pub(crate) fn open_targets(&mut self) -> Result<OpenTargets, Errno> {
         let first = self.targets.first;
         let count = ((self.targets.next - first) / PAGE).min(MOST_OPEN);
@@ -147,7 +148,7 @@ impl Windows {
         Ok((memory, queues.collect()))
     }
 
-    /// The doorbell that a trapped store rings, and where in its window.
+    /// The doorbell that a trapped store rings, and the place in its window.
     pub(crate) fn doorbell_at(&self, offset: u64) -> Option<(Doorbell, usize)> {
         let place = offset % PAGE;
         let doorbell = self.trapped.get(&(offset - place))?;
@@ -193,7 +194,7 @@ impl Windows {
             let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
             let (offset, len) = (window.offset.cast_signed(), size.cast_signed());
             if fallocate(memory.file(), flags, offset, len).is_err() {
-                // Its bytes are another client's: never reuse it.
+                // Its bytes are still another client's, so it is never reused.
                 return;
             }
         }
@@ -219,7 +220,7 @@ impl Windows {
         Ok(memory)
     }
 
-    /// Maps a window for the NIC, which is armed if it is a doorbell's.
+    /// Maps a window for the NIC. If it is a doorbell's, it is armed.
     pub(crate) fn map_for_nic(
         &mut self,
         window: Mminfo,

@@ -12,8 +12,8 @@ use nix::unistd::{ftruncate, pipe2, read};
 use super::pages::{NOT_RUNG, take};
 use super::window::{PAGE, PAGE_BYTES};
 
-/// A memory whose end moves: with its windows, which only grow, and to where pages of doorbells are
-/// in front of it for a while.
+/// A memory whose end moves. It moves with the windows, which only grow, and temporarily past pages
+/// of doorbells.
 #[derive(Debug)]
 pub(crate) struct WindowMemory {
     file: Arc<OwnedFd>,
@@ -32,7 +32,7 @@ struct Extent {
 struct Open {
     offset: u64,
     pages: Mapping,
-    /// Keeps pages that the memory has lost, from its end on.
+    /// Keeps pages that the memory loses, from its end on.
     pipe: (OwnedFd, OwnedFd),
 }
 
@@ -41,8 +41,8 @@ impl Open {
         self.pages.len() / PAGE_BYTES
     }
 
-    /// Puts the word of each page into the pipe: not what it holds, but the page. Returns whether
-    /// all of them are in there.
+    /// Puts the word of each page into the pipe, not as a copy but as the page itself. Returns
+    /// whether all of them are in the pipe.
     fn keep(&self, file: &OwnedFd) -> bool {
         (0..self.count() as u64).all(|page| {
             let mut at = (self.offset + page * PAGE).cast_signed();
@@ -86,8 +86,8 @@ impl WindowMemory {
         Ok(())
     }
 
-    /// Moves the end past some pages of doorbells, so that stores to them arrive. The pages are
-    /// initialized before any program can store to them.
+    /// Moves the end past some pages of doorbells, so that the memory receives stores to them. The
+    /// pages are initialized before any program can store to them.
     pub(crate) fn open(&self, offset: u64, count: usize) -> Result<(), Errno> {
         let mut extent = self.extent();
         let pipe = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK).map_err(errno)?;
@@ -121,8 +121,8 @@ impl WindowMemory {
     }
 
     /// Moves the end back to where the windows end, so that stores to doorbells raise SIGBUS again.
-    /// Returns what was stored before, up to the last moment: a page that the memory loses is still
-    /// in the pipe. `None` if it cannot be kept; then everything stays as it is.
+    /// Returns what was stored before, up to the last moment, because a page that the memory loses
+    /// is still in the pipe. `None` if a page cannot be kept; nothing has changed then.
     pub(crate) fn close(&self) -> Option<Vec<(usize, u64)>> {
         let mut extent = self.extent();
         let Some(open) = &extent.open else {

@@ -12,7 +12,7 @@ use super::DataPath;
 pub(crate) struct Wire {
     fabric: Fabric,
     ends: Mutex<Vec<Weak<DataPath>>>,
-    /// Whether a NIC waits for an answer, for which time has to pass.
+    /// Whether a NIC waits for an answer, for which time must pass.
     waiting: Mutex<bool>,
     waits: Condvar,
 }
@@ -39,7 +39,7 @@ impl Wire {
         self.lock().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// Lets NICs that have packets take them. Returns whether any did.
+    /// Lets NICs process the packets that wait for them. Returns whether there were any.
     pub(super) fn run(&self) -> bool {
         let mut worked = false;
         loop {
@@ -61,7 +61,7 @@ impl Wire {
         }
     }
 
-    /// Lets a tick of the fabric's time pass for all NICs, and what follows from that.
+    /// Lets a tick of the fabric's time pass for all NICs, and executes everything that follows.
     pub(crate) fn tick(&self) {
         self.fabric.tick();
         for end in self.ends() {
@@ -85,7 +85,7 @@ impl Wire {
         }
     }
 
-    /// Waits until a NIC waits for an answer, at most for that long. Returns whether one does.
+    /// Waits until a NIC waits for an answer, but no longer than `most`. Returns whether one does.
     pub(crate) fn wait_for_traffic(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let waited = self

@@ -27,7 +27,7 @@ use crate::data_path::DataPath;
 use crate::rules::Rules;
 use crate::{LoadError, NicConfig, Totals};
 
-/// Virtual functions that a NIC can have.
+/// How many virtual functions a NIC can have.
 const VIRTUAL_FUNCTIONS: RangeInclusive<u32> = 0..=64;
 /// The QoS profiles that are modelled.
 const QOS_PROFILES: RangeInclusive<u32> = 1..=2;
@@ -130,7 +130,7 @@ impl Device {
     }
 }
 
-/// Name, resource, total, and which totals a NIC can have.
+/// Name, resource, total, and the totals that a NIC can have.
 type TotalBounds = (&'static str, usize, u16, RangeInclusive<u32>);
 
 fn of_each(totals: &Totals) -> [TotalBounds; 7] {

@@ -53,7 +53,7 @@ pub(crate) struct Device {
     pub(super) keeper: Option<Keeper>,
 }
 
-/// Who keeps snapshots.
+/// The function that keeps snapshots.
 #[allow(
     clippy::type_complexity,
     reason = "it is spelled out in `Nic::keep` only"
@@ -66,7 +66,7 @@ impl fmt::Debug for Keeper {
     }
 }
 
-/// What a command for services can change.
+/// The parts that a command for services can change.
 #[derive(Debug)]
 pub(super) struct Checkpoint {
     services: Services,
@@ -75,7 +75,7 @@ pub(super) struct Checkpoint {
 }
 
 impl Device {
-    /// Notes what a real kernel may not survive.
+    /// Records an event that a real kernel may not survive.
     pub(super) fn hazard(&mut self, kind: HazardKind) {
         self.hazards.push(Hazard {
             release: self.rules.release,
@@ -83,7 +83,7 @@ impl Device {
         });
     }
 
-    /// Where to go back to if the next command cannot be kept.
+    /// The state to return to if the next command cannot be kept.
     pub(super) fn checkpoint(&self) -> Option<Checkpoint> {
         self.keeper.as_ref().map(|_| Checkpoint {
             services: self.services.clone(),

@@ -31,8 +31,8 @@ pub use snapshot::{NicSnapshot, SnapshotError};
 pub struct Nic {
     config: NicConfig,
     faults: Faults,
-    /// Locked before the data path, by commands that change both: what the data path does must
-    /// never ask for the device.
+    /// Commands that change both lock this before the data path. The data path must therefore never
+    /// ask for the device.
     device: Mutex<Device>,
     data_path: Arc<DataPath>,
 }
@@ -87,8 +87,8 @@ impl Nic {
         self.device().rules.release
     }
 
-    /// Goes on as the driver whose LNI_ALLOC has this form, SHS 14.0.1 or the development branch,
-    /// and keeps its services. Returns whether the form is understood now: it is not if the driver
+    /// Continues as the driver whose LNI_ALLOC has this form, SHS 14.0.1 or the development branch,
+    /// and keeps its services. Returns whether the form is understood now. It is not if the driver
     /// is older, or if there are LNIs, which the other driver would not know.
     pub fn follow(&self, form: LniForm) -> bool {
         let mut device = self.device();
@@ -202,11 +202,11 @@ impl Nic {
         self.device().snapshot(&self.config)
     }
 
-    /// Keeps what outlives open files: `keep` gets it now, and before the answer to each command
-    /// that may change it. A command whose change cannot be kept fails with the errno of `keep`,
-    /// and changes nothing.
+    /// Keeps everything that outlives open files. `keep` gets it now, and before the answer to each
+    /// command that may change it. A command whose change cannot be kept fails with the errno of
+    /// `keep`, and changes nothing.
     ///
-    /// The NIC is locked during the call, which must not use it: otherwise an LNI could be
+    /// The NIC is locked during the call, which must not use it. Otherwise, an LNI could be
     /// allocated from a service that is then taken back.
     ///
     /// # Errors
@@ -311,9 +311,9 @@ impl Nic {
     }
 
     /// Closes the doorbells of target queues that were opened by trapped stores and need not or
-    /// must not be open any more; call this between sleeps while it says that some are open.
-    /// Without these calls they stay open, and a store is noticed by [`step`](Self::step) and with
-    /// all other work.
+    /// must not stay open. Call this between sleeps while it returns that some are open. Without
+    /// these calls they stay open, and stores are noticed only by [`step`](Self::step) and together
+    /// with other work.
     pub fn tend_doorbells(&self) -> bool {
         self.data_path.tend_doorbells()
     }

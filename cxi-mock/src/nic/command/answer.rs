@@ -1,7 +1,6 @@
-//! The response to a command: it is delivered after the NIC is unlocked, and what the command made
-//! is freed again if the response cannot be delivered.
-//!
-//! A write to a caller's memory may block, forever if the caller wants it to (userfaultfd, FUSE).
+//! The response to a command. It is delivered after the NIC is unlocked, because a write to a
+//! caller's memory may block, forever if the caller wants it to (userfaultfd, FUSE). If it cannot
+//! be delivered, everything that the command made is freed again.
 
 use std::sync::{Arc, LazyLock};
 
@@ -20,7 +19,7 @@ use crate::{Backing, CallerMemory, ClientMemory};
 pub(super) struct Answer {
     /// What the caller left in the response buffer, for the command that reads it.
     left: Option<Result<[u8; size_of::<PteStatus>()], Errno>>,
-    /// What the memory is that the command pins, and whether it is in one piece.
+    /// What kind of memory the command pins, and whether it is contiguous.
     pub(super) backing: Backing,
     pub(super) is_contiguous: bool,
     /// Handle of the object that was made.
@@ -72,8 +71,8 @@ impl Answer {
 }
 
 impl Device {
-    /// Frees what a command made whose response could not be delivered, and returns the command's
-    /// result. Services and reservations stay, as the driver leaves them.
+    /// Frees everything that a command made whose response could not be delivered, and returns the
+    /// command's result. Services and reservations stay, because the driver leaves them.
     pub(super) fn undo(
         &mut self,
         opcode: Opcode,
@@ -98,12 +97,12 @@ impl Device {
     }
 }
 
-/// The memory of other commands, which do not look at it.
+/// The memory of all other commands, which do not access it.
 pub(super) static NOT_HANDED_OVER: LazyLock<Arc<dyn ClientMemory>> =
     LazyLock::new(|| Arc::new(OwnMemory));
 
-/// The memory of the caller's process, for the commands that hand some of it over: to find it
-/// costs more than most commands.
+/// The memory of the caller's process, for the commands that hand some of it over. Finding it costs
+/// more than most commands.
 pub(super) fn handed_over(
     opcode: Opcode,
     memory: &dyn CallerMemory,

@@ -19,15 +19,15 @@ use crate::nic::parts::queues::{Cq, FIRST_TGQ};
 
 /// A target queue names one of four thresholds of credits.
 const MAX_THRESHOLD_ID: u32 = 3;
-/// Smaller queues are made this large, and all are rounded up to a power of two: the hardware has
-/// the logarithm alone.
+/// Smaller queues are made this large, and all are rounded up to a power of two, because the
+/// hardware stores only the logarithm.
 const MIN_COMMANDS: u32 = 64;
 const MAX_COMMANDS: u32 = 65536;
 const COMMAND_BYTES: u64 = 64;
 const NO_DMABUF: i32 = -1;
 
-/// A caller's buffer for commands is page-aligned memory of the host: other memory takes the driver
-/// of a GPU. Without one the driver allocates it.
+/// A caller's buffer for commands must be page-aligned memory of the host; other memory would need
+/// the driver of a GPU. Without a buffer, the driver allocates one.
 fn check_buffer(opts: &CqAllocOptsBuf) -> Result<(), Errno> {
     if !opts.buf.is_multiple_of(PAGE) {
         return Err(Errno::EINVAL);
@@ -36,7 +36,7 @@ fn check_buffer(opts: &CqAllocOptsBuf) -> Result<(), Errno> {
     match opts.dmabuf_fd {
         _ if !foreign => Ok(()),
         NO_DMABUF => Err(Errno::EOPNOTSUPP),
-        // The mock cannot see the caller's descriptors; none is one of a GPU's memory.
+        // The mock cannot see the caller's descriptors, and none of them is for a GPU's memory.
         _ => Err(Errno::EBADF),
     }
 }
@@ -70,7 +70,7 @@ impl Device {
         }
     }
 
-    /// CQ_ALLOC and CQ_ALLOC_BUF, which is the same unless it brings a buffer.
+    /// CQ_ALLOC, and CQ_ALLOC_BUF, which differs only if it brings a buffer.
     fn cq_alloc(
         &mut self,
         caller: &Caller<'_>,
@@ -80,12 +80,12 @@ impl Device {
     ) -> Result<CqAllocResp, Errno> {
         let opts = &buffer.opts;
         let owner = self.lni_of(caller.file, lni)?;
-        // With a wrong RGID the driver looks where nothing is registered.
+        // With a wrong RGID, the driver searches where nothing is registered.
         let (svc, rgid) = (owner.svc, owner.wrong_rgid.unwrap_or(owner.rgid));
         if eq != 0 {
             self.eqs.queues.of(caller.file, eq)?;
         }
-        // The relay of a virtual function checks it before the other options.
+        // The relay of a virtual function checks this before the other options.
         if self.files.is_virtual(caller.file) && opts.count > MAX_COMMANDS {
             return Err(Errno::E2BIG);
         }
@@ -101,7 +101,7 @@ impl Device {
         if transmit {
             let trigger = opts.flags & CQ_TX_WITH_TRIG_CMDS != 0;
             let lcid = usize::try_from(opts.lcid).map_err(|_| Errno::EINVAL)?;
-            // Triggered commands are possible with LCID 0 only.
+            // Triggered commands need LCID 0.
             if (trigger && lcid != 0) || self.rgids.lcid(rgid, lcid).is_none() {
                 return Err(Errno::EINVAL);
             }
@@ -109,7 +109,7 @@ impl Device {
         if opts.flags & CQ_TX_ETHERNET != 0 && !caller.credentials.net_raw {
             return Err(Errno::EPERM);
         }
-        // Doorbells that are open belong to known queues: a new one must not be among them.
+        // Open doorbells belong to known queues, so they are closed before there is a new one.
         if !transmit && !self.data_path.close_doorbells(caller.file) {
             return Err(Errno::ENOMEM);
         }
@@ -158,7 +158,7 @@ impl Device {
         };
         let opts = &buffer.opts;
         let transmit = (opts.flags & CQ_IS_TX != 0).then_some(Transmit {
-            // There are 16; more would find no profile.
+            // There are 16 LCIDs, and a larger one has no profile.
             lcid: u8::try_from(opts.lcid).unwrap_or(u8::MAX),
             triggered: opts.flags & CQ_TX_WITH_TRIG_CMDS != 0,
             tle_pool: pool.unwrap_or(0),
@@ -184,9 +184,9 @@ impl Device {
         Ok(())
     }
 
-    /// A freed queue keeps its number and credit, because the hardware may still be executing its
-    /// commands. If there is no credit, the LNI's own freed queues are finalized; if there is no
-    /// number, LNIs that wait for their cleanup are.
+    /// Makes room for a queue. A freed queue keeps its number and credit, because the hardware may
+    /// still be executing its commands. If there is no credit, the LNI's own freed queues are
+    /// finalized; if there is no number, those of LNIs that wait for their cleanup are.
     fn make_room_for_cq(&mut self, lni: u32, svc: u32, transmit: bool) -> Result<(), Errno> {
         if self.services.may_charge(svc, slot(transmit)).is_err() {
             let owner = self.lnis.live.get_mut(lni);
@@ -204,7 +204,8 @@ impl Device {
         has_number.then_some(()).ok_or(Errno::ENOSPC)
     }
 
-    /// Number and credit stay until the queue is finalized, which may be after the file was closed.
+    /// Frees a queue. Number and credit stay until it is finalized, which may be after the file is
+    /// closed.
     pub(super) fn cq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let cq = self.cqs.of_number(id).take(file, id)?;
         self.data_path.remove_queue(id);
@@ -220,7 +221,8 @@ impl Device {
         Ok(())
     }
 
-    /// Gives back number and credit of freed queues that are quiet; returns the others.
+    /// Returns the numbers and credits of freed queues that are quiet. The result has the other
+    /// queues.
     pub(super) fn finalize_cqs(&mut self, svc: u32, freed: Vec<FreedCq>) -> Vec<FreedCq> {
         let in_flight = &self.registers.in_flight;
         let (busy, quiet): (Vec<_>, Vec<_>) = freed

@@ -50,7 +50,7 @@ impl Device {
         }
     }
 
-    /// The number and the window of the doorbell.
+    /// Returns the number and the window of the doorbell.
     fn ct_alloc(&mut self, caller: &Caller<'_>, lni: u32, wb: u64) -> Result<(u32, Mminfo), Errno> {
         let Lni { svc, rgid, .. } = **self.lni_of(caller.file, lni)?;
         if !wb.is_multiple_of(WRITE_BACK_ALIGN) {
@@ -79,7 +79,7 @@ impl Device {
         Ok((id, doorbell))
     }
 
-    /// Number and credit stay with the LNI until it ends, unused.
+    /// Frees a counter. Number and credit stay with the LNI until it ends, unused.
     pub(super) fn ct_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let ct = self.cts.take(file, id)?;
         self.data_path.remove_counter(id);

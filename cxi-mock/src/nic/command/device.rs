@@ -1,4 +1,4 @@
-//! What the device says about itself, and its registers. The mock has no SBUS and no SERDES.
+//! The device's description of itself, and its registers. The mock has no SBUS and no SERDES.
 
 use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse, PropertiesInfo};
 use cxi_ioctl::abi::service::{
@@ -12,7 +12,7 @@ use crate::data_path::rendezvous_index;
 use crate::nic::device::Device;
 use crate::{Identity, NicConfig};
 
-/// Shift of the minimum free space of a list entry. libfabric refuses a NIC with another one.
+/// Shift of the minimum free space of a list entry. libfabric refuses a NIC with any other value.
 const MIN_FREE_SHIFT: u32 = 0;
 /// Bytes of the part description that are reported.
 const FRU_BYTES: usize = 14;

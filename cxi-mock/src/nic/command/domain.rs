@@ -61,7 +61,7 @@ impl Device {
         })
     }
 
-    /// First PID that asking for any does not find.
+    /// The first PID that a request for any PID does not get.
     fn end_of_any(&self) -> u32 {
         self.domains.pid_count() - u32::from(self.rules.last_pid_not_any)
     }
@@ -72,7 +72,7 @@ impl Device {
         if pid == PID_ANY {
             let found = pids.free_run(0, 1, end_of_any).ok_or(Errno::ENOSPC)?;
             pids.take(found, lni);
-            // The driver does not give the PID back when another profile's domain has it.
+            // The driver keeps the PID taken if another profile's domain has it.
             if self.domains.has(vni, found) {
                 return Err(Errno::EEXIST);
             }
@@ -104,7 +104,7 @@ impl Device {
         Ok(())
     }
 
-    /// The first PID. Never makes a profile.
+    /// Returns the first PID. Never makes a profile.
     fn domain_reserve(
         &mut self,
         caller: &Caller<'_>,
@@ -126,8 +126,8 @@ impl Device {
         let found = if pid == PID_ANY {
             pids.free_run(0, count, end_of_any).ok_or(Errno::ENOSPC)
         } else {
-            // The driver searches from the PID on, and is content if the run overlaps what was
-            // asked for.
+            // The driver searches from the PID on, and accepts any run that overlaps the requested
+            // one.
             pids.free_run(pid, count, pid_count)
                 .filter(|first| *first < pid.saturating_add(count))
                 .ok_or(Errno::EEXIST)
@@ -146,7 +146,7 @@ impl Device {
         found
     }
 
-    /// Lets go of a reservation whose last PID is used up.
+    /// Ends a reservation whose last PID is used up.
     fn end_reservation(&mut self, lni: u32, of: PidsOf) {
         let Some(lni) = self.lnis.live.get_mut(lni) else {
             return;

@@ -24,7 +24,7 @@ use crate::{Backing, HazardKind};
 /// Bytes of the smallest slot of an event buffer.
 const SLOT_BYTES: u64 = 64;
 const MAX_BUFFER_BYTES: u64 = 1 << 32;
-/// Most slots that can be reserved, however long the queue: the register has 14 bits.
+/// The most slots that can be reserved, however long the queue: the register has 14 bits.
 const MAX_RESERVED: u64 = 16383;
 const MAX_THRESHOLDS: u32 = 4;
 const PERCENT: u32 = 100;
@@ -73,8 +73,8 @@ impl Device {
         Ok(())
     }
 
-    /// The number and the window of registers. `memory` describes a buffer without
-    /// address translation.
+    /// Returns the number and the window of registers. `memory` describes a buffer without address
+    /// translation.
     fn eq_alloc(
         &mut self,
         caller: &Caller<'_>,
@@ -135,8 +135,7 @@ impl Device {
             self.eqs.pct = Some(id);
         }
         let waiting = waits_of_eq.map(|wait| wait != 0);
-        // A queue that is used again without a callback has the one of its predecessor, which is
-        // gone.
+        // A reused number without a callback of its own has that of its predecessor, which is gone.
         if (callbacks[0] && !waiting[0]) || (callbacks[1] && !waiting[1]) {
             self.hazard(HazardKind::StaleCallback { eq: id });
         }
@@ -202,7 +201,7 @@ impl Device {
         Ok(())
     }
 
-    /// A number: the oldest that the LNI holds, or a new one with a credit.
+    /// Takes a number: the oldest that the LNI holds, or a new one, which takes a credit.
     fn take_eq(&mut self, lni: u32, svc: u32) -> Result<FreeEq, Errno> {
         if let Some(lni) = self.lnis.live.get_mut(lni)
             && let Some(free) = lni.free_eqs.pop_front()
@@ -240,7 +239,7 @@ impl Device {
         }
     }
 
-    /// The LNI keeps number and credit for its next queue.
+    /// Frees a queue. The LNI keeps number and credit for its next queue.
     pub(super) fn eq_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let eq = self.eqs.queues.take(file, id)?;
         self.eqs.pct.take_if(|pct| *pct == id);
@@ -265,8 +264,8 @@ impl Device {
         Ok(())
     }
 
-    /// The new buffer is there, the old one stays until the resize is complete. The driver does not
-    /// look at the reservation.
+    /// Switches to a new buffer; the old one stays until the resize is complete. The driver does
+    /// not check the reservation.
     fn eq_resize(&mut self, caller: &Caller<'_>, command: EqResizeCmd) -> Result<(), Errno> {
         let (file, id, md) = (caller.file, command.eq_hndl, command.queue_md);
         let (queue, len) = (command.queue, command.queue_len);
@@ -281,7 +280,7 @@ impl Device {
         };
         self.check_buffer(file, buffer, queue, len)?;
         self.hold_buffer(buffer);
-        // Without translation the descriptor is not used, and yet held.
+        // Without translation, the descriptor is not used but is held nevertheless.
         let held = self.mds.of(file, md).is_ok() && buffer == Buffer::Passthrough;
         if held {
             self.mds.hold(md);
@@ -289,7 +288,7 @@ impl Device {
         let eq = self.eqs.queues.of_mut(file, id)?;
         eq.resize = Some((buffer, len / SLOT_BYTES));
         eq.held_mds.extend(held.then_some(md));
-        // What was rung before comes into the old buffer.
+        // Events of what was rung before go to the old buffer.
         let buffer = EventBuffer {
             memory: Arc::clone(caller.memory),
             va: queue,
@@ -300,7 +299,7 @@ impl Device {
         Ok(())
     }
 
-    /// The old buffer is free.
+    /// Frees the old buffer.
     fn eq_resize_complete(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let eq = self.eqs.queues.of_mut(file, id)?;
         let (buffer, slots) = eq.resize.take().ok_or(Errno::EINVAL)?;
@@ -310,8 +309,8 @@ impl Device {
         Ok(())
     }
 
-    /// Slots reserved after the change. EINVAL for what no queue could reserve, ENOSPC for what
-    /// this one cannot.
+    /// Returns the slots reserved after the change. EINVAL for a number that no queue could
+    /// reserve, ENOSPC for one that this queue cannot.
     fn eq_adjust_reserved(&mut self, file: u32, id: u32, change: i32) -> Result<i32, Errno> {
         let eq = self.eqs.queues.of_mut(file, id)?;
         let reserved = eq.reserved.checked_add_signed(change.into());
@@ -329,7 +328,7 @@ impl Device {
     }
 }
 
-/// EFAULT for a buffer that cannot be pinned, EINVAL for pages that do not follow each other.
+/// EFAULT for a buffer that cannot be pinned, EINVAL for pages that are not contiguous.
 fn check_pages(memory: &Answer) -> Result<(), Errno> {
     if memory.backing == Backing::Missing {
         return Err(Errno::EFAULT);
@@ -337,7 +336,7 @@ fn check_pages(memory: &Answer) -> Result<(), Errno> {
     memory.is_contiguous.then_some(()).ok_or(Errno::EINVAL)
 }
 
-/// EINVAL for fill levels that do not fit into a queue: they go down from the base.
+/// EINVAL for fill levels that do not fit into a queue. They descend from the base.
 fn check_thresholds(attr: &EqAttr) -> Result<(), Errno> {
     let (base, delta) = (attr.status_thresh_base, attr.status_thresh_delta);
     let count = attr.status_thresh_count;

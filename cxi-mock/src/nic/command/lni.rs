@@ -30,11 +30,12 @@ impl Device {
 
     fn lni_alloc(&mut self, caller: &Caller<'_>, svc: u32) -> Result<u32, Errno> {
         let group = self.services.get(svc)?;
-        // The driver checks this first: even a caller who may not use the service gets EKEYREVOKED.
+        // The driver checks this first, so even a caller who may not use the service gets
+        // EKEYREVOKED.
         if !group.is_enabled() {
             return Err(Errno::EKEYREVOKED);
         }
-        // Neither root nor a capability gets around this: the entries alone count.
+        // Only the entries count: neither root nor a capability gets around them.
         let admitted = match self.rules.member_check {
             MemberCheck::None => descriptor::admits(&group.desc, caller.credentials, &self.rules),
             MemberCheck::Id | MemberCheck::IdAndTwice => {
@@ -65,15 +66,15 @@ impl Device {
         self.lnis.live.of(file, id)
     }
 
-    /// EBUSY while the LNI has objects. With busy queues it succeeds, and the cleanup does the
-    /// rest.
+    /// Frees an LNI. EBUSY while it has objects. With busy queues it succeeds, and the cleanup does
+    /// the rest.
     pub(super) fn lni_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let mut lni = self.lnis.live.take(file, id)?.into_inner();
         self.end_reservations(id, &mut lni);
         if let Some(rgid) = lni.wrong_rgid {
             self.hazard(HazardKind::WrongRgid { lni: id, rgid });
         }
-        // They go at once, even if a busy queue keeps the LNI.
+        // These are freed at once, even if a busy queue keeps the LNI.
         for lac in std::mem::take(&mut lni.lacs) {
             self.rgids.give_lac(lni.rgid, lac);
         }
@@ -84,7 +85,8 @@ impl Device {
         Ok(())
     }
 
-    /// Gives back all that a freed LNI holds, unless its queues are busy: then it is returned.
+    /// Returns everything that a freed LNI holds, unless its queues are busy. The LNI is then
+    /// returned.
     fn lni_end(&mut self, id: u32, mut lni: Lni) -> Option<(u32, Lni)> {
         lni.freed_cqs = self.finalize_cqs(lni.svc, lni.freed_cqs);
         if !lni.freed_cqs.is_empty() {

@@ -25,13 +25,13 @@ impl Device {
                 call.made(md.id, &response)
             }
             Opcode::ATU_UPDATE_MD => self.atu_update_md(call.caller.file, &call.command()?),
-            // Traffic that is on its way in has arrived: there is none.
+            // INBOUND_WAIT waits for traffic on its way in, and the mock has none.
             Opcode::INBOUND_WAIT => Ok(()),
             _ => Err(Errno::EOPNOTSUPP),
         }
     }
 
-    /// ATU_MAP of what may be memory to pin.
+    /// ATU_MAP of memory that may have to be pinned.
     fn atu_map(
         &mut self,
         caller: &Caller<'_>,
@@ -53,7 +53,7 @@ impl Device {
             return Err(Errno::EFAULT);
         }
         // The driver pins after it has charged for the address context, which stays with the LNI
-        // even if that fails: a lack of credit wins over bad memory.
+        // even if pinning fails. A lack of credit therefore takes precedence over bad memory.
         let lac = self.address_context(lni, &mapping)?;
         let writes = mapping.flags.contains(MapFlags::WRITE);
         match backing {
@@ -114,7 +114,7 @@ impl Device {
         }
         let Lni { svc, rgid, .. } = **lni;
         self.services.may_charge(svc, Slot::Ac)?;
-        // Up to SHS 14.0 the driver finds only here that the host has no ATS.
+        // Only here do drivers up to SHS 14.0 notice that the host has no ATS.
         if mapping.flags.contains(MapFlags::ATS) {
             return Err(Errno::EOPNOTSUPP);
         }
@@ -144,14 +144,14 @@ impl Device {
         Ok(())
     }
 
-    /// Whether memory of two descriptors has the same number of an address context. The driver does
-    /// not look whether it is in the same LNI.
+    /// Whether the address contexts of two descriptors have the same number. The driver does not
+    /// check whether they are of the same LNI.
     pub(super) fn same_lac(&self, one: u32, other: u32) -> bool {
         let lac = |id| self.mds.get(id).map(|there| there.md.lac);
         lac(one) == lac(other)
     }
 
-    /// The address context stays until the LNI ends.
+    /// Unmaps a descriptor. The address context stays until the LNI ends.
     pub(super) fn atu_unmap(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let md = self.mds.remove(file, id)?;
         self.data_path.state().engine.remove_region(id);
@@ -159,7 +159,7 @@ impl Device {
         Ok(())
     }
 
-    /// Faults pages of a descriptor in that are not pinned. No bytes are fine.
+    /// Faults in pages of a descriptor that are not pinned. An empty range is accepted.
     fn atu_update_md(&self, file: u32, command: &AtuUpdateMdCmd) -> Result<(), Errno> {
         let AtuUpdateMdCmd {
             id, va, len, flags, ..
@@ -172,7 +172,7 @@ impl Device {
             return Err(Errno::EOPNOTSUPP);
         }
         let faults = MapFlags::from_bits_truncate(flags).contains(MapFlags::FAULT);
-        // The tables of a descriptor are for pages of one kind.
+        // The tables of a descriptor are for pages of one kind only.
         if md.pinned || !faults || is_huge(va) != md.huge {
             return Err(Errno::EINVAL);
         }

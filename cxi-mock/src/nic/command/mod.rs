@@ -31,7 +31,7 @@ struct Caller<'a> {
     file: u32,
     credentials: &'a Credentials,
     memory: &'a Arc<dyn ClientMemory>,
-    /// Doorbells that it gets are trapped.
+    /// Whether the doorbells that it gets are trapped.
     traps_stores: bool,
 }
 
@@ -56,7 +56,7 @@ impl Call<'_> {
         Ok(u32::from_ne_bytes(*bytes.ok_or(Errno::EINVAL)?))
     }
 
-    /// As [`respond`](Self::respond), of an object that was made, by its handle.
+    /// As [`respond`](Self::respond), for an object that was made, given by its handle.
     pub(super) fn made<T: IntoBytes + Immutable>(
         &mut self,
         handle: u32,
@@ -81,7 +81,7 @@ pub(crate) fn write(
     command: &[u8],
     memory: &mut dyn CallerMemory,
 ) -> Result<usize, Errno> {
-    // Before the NIC is locked: reading the caller's memory may block.
+    // This precedes locking the NIC, because reading the caller's memory may block.
     let number = command.first_chunk().copied().map(u32::from_ne_bytes);
     let opcode = number.map(Opcode::from_number);
     let mut answer = Answer::new(opcode, command, memory);
@@ -91,7 +91,8 @@ pub(crate) fn write(
     let is_virtual = device.files.is_virtual(file);
     let kernel;
     let mut credentials = caller;
-    // The driver checks the caller before it notices that the device is gone: EPERM wins over EIO.
+    // The driver checks the caller before it notices that the device is gone, so EPERM takes
+    // precedence over EIO.
     if handler.privilege == Privilege::Admin && (!caller.sys_admin || is_virtual) {
         return Err(Errno::EPERM);
     }
@@ -131,7 +132,7 @@ pub(crate) fn write(
     let changes_services = handler.family == Family::Service && handler.effect != Effect::Reads;
     let before = changes_services.then(|| device.checkpoint()).flatten();
     let result = device.handle(handler, &mut call);
-    // Even a refused command may have changed something: the driver has such mistakes.
+    // Even a refused command may have changed something, because the driver has such bugs.
     if let Some(before) = before
         && let Err(errno) = device.keep(nic.config())
     {
@@ -215,15 +216,15 @@ impl Device {
         }
     }
 
-    /// Closes a file: everything that it holds goes, users before what they use, so that nothing is
-    /// found in use.
+    /// Closes a file and frees everything that it holds. Users are freed before what they use, so
+    /// that nothing is still in use when it is freed.
     pub(crate) fn close(&mut self, id: u32) {
         let Ok(file) = self.files.get(id) else {
             return;
         };
         let (waits, cps) = (file.waits.of_file(id), file.cps.of_file(id));
         let (ptes, lnis) = (self.portals.ptes.of_file(id), self.lnis.live.of_file(id));
-        // A failed PTE_STATUS may refer to an entry still, and PHYS_LAC_ALLOC to an LNI.
+        // A failed PTE_STATUS may still refer to an entry, and a PHYS_LAC_ALLOC to an LNI.
         for pte in &ptes {
             self.portals.ptes.abandon(*pte);
         }

@@ -66,7 +66,7 @@ impl Device {
         }
     }
 
-    /// The number: the oldest that the LNI holds, or a new one.
+    /// Allocates an entry, under the oldest number that the LNI holds or a new one.
     fn pte_alloc(&mut self, caller: &Caller<'_>, command: &PteAllocCmd) -> Result<u32, Errno> {
         let (lni, eq) = (command.lni_hndl, command.evtq_hndl);
         let Lni { svc, rgid, .. } = **self.lni_of(caller.file, lni)?;
@@ -122,7 +122,7 @@ impl Device {
         Ok(id)
     }
 
-    /// The LNI keeps number and credit for its next entry.
+    /// Frees an entry. The LNI keeps number and credit for its next one.
     pub(super) fn pte_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let pte = self.portals.take(file, id)?;
         self.data_path.state().engine.remove_portal(small(id));
@@ -134,8 +134,8 @@ impl Device {
         Ok(())
     }
 
-    /// The number of the mapping, of the device. A place in a domain can be mapped several times;
-    /// an entry has one multicast address at most, which is not shared.
+    /// Returns the device's number of the mapping. A place in a domain can be mapped several times.
+    /// An entry has at most one multicast address, which is not shared.
     fn pte_map(&mut self, file: u32, map: PteMap) -> Result<u32, Errno> {
         let pte = self.portals.ptes.of(file, map.pte)?;
         let domain = self.domains.objects.of(file, map.domain)?.clone();
@@ -175,8 +175,8 @@ impl Device {
         Ok(())
     }
 
-    /// Matching continues in software if the caller has seen all messages that were dropped. Once
-    /// software has it, the count is ignored.
+    /// Lets software do the matching if the caller has seen all messages that were dropped. Once
+    /// software does, the count is ignored.
     fn pte_transition(&self, file: u32, id: u32, drop_count: u32) -> Result<(), Errno> {
         // The relay of virtual functions has no such command.
         if self.files.is_virtual(file) {
@@ -201,7 +201,7 @@ impl Device {
         let (lni, element, ethernet) = (pte.lni, usize::from(pte.element), pte.ethernet);
         let mut status = PteStatus::new_zeroed();
         if let Err(errno) = read(&mut status) {
-            // The driver forgets to let go of the entry, which stays until the file is closed.
+            // The driver forgets to release the entry, which stays until the file is closed.
             self.portals.ptes.hold(id);
             return Err(errno);
         }
@@ -226,7 +226,7 @@ impl Device {
         status.les_allocated = set.unwrap_or(0).max(portal.les_allocated);
         let room = usize::from(status.ule_count);
         let mut offsets = portal.unexpected;
-        // The field has 16 bits: longer lists are reported as the longest that it can say.
+        // The field has 16 bits, so longer lists are reported with the largest length that fits.
         status.ule_count = u16::try_from(offsets.len()).unwrap_or(u16::MAX);
         offsets.truncate(room);
         Ok((status, offsets))

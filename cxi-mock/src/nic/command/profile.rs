@@ -18,7 +18,7 @@ use crate::nic::parts::files::CpHandle;
 use crate::nic::parts::profile::{Lookup, Traffic};
 use crate::nic::parts::rgid::{LCIDS, Lcid};
 
-/// Traffic classes there are, Ethernet's included.
+/// The number of traffic classes, including Ethernet's.
 const CLASSES: u32 = 8;
 const TYPES: u32 = 4;
 /// The first class for Ethernet frames by priority.
@@ -85,9 +85,9 @@ impl Device {
         call.made(id, &CpAllocResp { cp_hndl: id, lcid })
     }
 
-    /// The service plays no part where there are profiles: whoever has one for the VNI may send.
     /// Returns the VNI, and the profile that lets the caller use it with the class, with one more
-    /// user.
+    /// user. Where there are profiles, the service does not matter: anyone who has a profile for
+    /// the VNI may send.
     fn right_to_send(
         &mut self,
         caller: &Caller<'_>,
@@ -95,7 +95,7 @@ impl Device {
         request: &TrigCpAllocCmd,
     ) -> Result<(u16, Option<u32>), Errno> {
         if request.tc >= FIRST_ETHERNET_CLASS {
-            // The VNI is a priority here: EINVAL for a bad one comes before EPERM for the caller.
+            // The VNI is a priority here. EINVAL for a bad one precedes EPERM for the caller.
             let priority = u16::try_from(request.vni).ok();
             let priority = priority.filter(|priority| *priority <= MAX_PCP);
             let priority = priority.ok_or(Errno::EINVAL)?;
@@ -128,7 +128,7 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         if wrong {
-            // The driver registers it where it believes the LNI to be.
+            // The driver registers it under the number that it believes the RGID to have.
             return Ok(None);
         }
         let same = |lcid: &Lcid| {
@@ -146,8 +146,8 @@ impl Device {
         if let Some(lcid) = self.rgids.reuse_lcid(rgid, will_do) {
             return Ok(Some((rgid, lcid)));
         }
-        // The driver takes an entry of the CP table first, and gives it back without an LCID. Both
-        // are ENOSPC; only the use of a freed entry can be told from the order.
+        // The driver takes an entry of the CP table first, and returns it if there is no LCID. Both
+        // failures are ENOSPC, so the order shows only in the use of a freed entry.
         let found = self.cps.find(&mut self.vnis, tx, traffic);
         let found = found.unwrap_or_else(|hazard| {
             self.hazard(hazard);
@@ -214,7 +214,7 @@ impl Device {
         Ok(())
     }
 
-    /// Notes that the driver now frees a profile that it goes on to use.
+    /// Records that the driver now frees a profile that it continues to use.
     fn check_profile_hazard(&mut self, tx: Option<u32>) {
         let Some(tx) = tx.and_then(|id| self.vnis.tx().get(id)) else {
             return;

@@ -62,7 +62,7 @@ impl Device {
             }
             Opcode::SVC_RSRC_GET => {
                 let id = call.command::<SvcRsrcGetCmd>()?.svc_id;
-                // Unlike the list, it leaves the id out.
+                // Unlike the list, this command leaves the id out.
                 call.respond(&self.usage(0, self.services.get(id)?))
             }
             Opcode::SVC_LIST_GET => {
@@ -105,7 +105,7 @@ impl Device {
         }
     }
 
-    /// SVC_ALLOC. `info` tells why it failed.
+    /// SVC_ALLOC. `info` receives the reason for a failure.
     pub(in crate::nic) fn svc_alloc(
         &mut self,
         desc: &SvcDesc,
@@ -124,7 +124,7 @@ impl Device {
         desc: &SvcDesc,
         info: &mut SvcFailInfo,
     ) -> Result<Group, Errno> {
-        // Releases differ in what they find first: bad members, or VNIs that are taken.
+        // Releases differ in what they check first: bad members, or VNIs that are taken.
         let mut access = descriptor::access(desc, &self.rules);
         if self.rules.members_before_vnis {
             access = Ok(access?);
@@ -135,7 +135,7 @@ impl Device {
         made.inspect_err(|_| self.vnis.drop_creators(profiles))
     }
 
-    /// A group with these profiles, which the caller gives up if it fails.
+    /// Makes a group with these profiles. If it fails, the caller gives them up.
     fn new_group_of(
         &mut self,
         id: u32,
@@ -170,7 +170,7 @@ impl Device {
                 1
             },
             system,
-            // The two highest bits. The driver stores the number, and uses it for nothing.
+            // The two highest bits. The driver stores the number, and does not use it.
             cntr_pool_id: u32::from(desc.flags >> 6),
             lnis: 0,
             profiles,
@@ -192,7 +192,8 @@ impl Device {
         if !self.rules.has_profiles || !by_list {
             return Ok([ProfilePair::default(); SVC_MAX_VNIS]);
         }
-        // The driver does not check an unrestricted list: its count may be anything.
+        // The driver does not check the list of an unrestricted service, so its count may be
+        // anything.
         if usize::from(desc.num_vld_vnis) > SVC_MAX_VNIS {
             self.hazard(HazardKind::CountBeyondProfiles {
                 svc_id: id,
@@ -202,13 +203,13 @@ impl Device {
         self.vnis.claim(desc, access)
     }
 
-    /// Tells the data path what a service has of list entries.
+    /// Tells the data path how many list entries a service has.
     pub(in crate::nic) fn wire_pools(&self, group: &Group) {
         let limits = group.desc.limits.types;
         self.limit_pools(group, limits[RSRC_LE], limits[RSRC_TLE]);
     }
 
-    /// Tells it that no service has them any more.
+    /// Tells the data path that no service has these pools any more.
     pub(in crate::nic) fn unwire_pools(&self, group: &Group) {
         let nothing = Limits { max: 0, res: 0 };
         self.limit_pools(group, nothing, nothing);
@@ -231,7 +232,8 @@ impl Device {
         let mut group = self.services.remove(id).ok_or(Errno::EINVAL)?;
         self.check_hazards(id, &group);
         if self.rules.disabled_profiles_off {
-            // By the stored count, which an update may have lowered: the driver leaks the rest.
+            // The stored count decides, which an update may have lowered. The driver leaks the
+            // rest.
             self.vnis
                 .drop_creators(group.counted().map(|(_, pair)| pair));
         } else {
@@ -265,7 +267,7 @@ impl Device {
 
     /// SVC_UPDATE: only enabling has an effect where profiles are the authority.
     fn svc_update(&mut self, desc: &SvcDesc) -> Result<(), Errno> {
-        // In this order, a bad descriptor is EINVAL even while LNIs would make the service EBUSY.
+        // This order makes a bad descriptor EINVAL even if LNIs would make the service EBUSY.
         descriptor::check(desc, &self.services.totals(), &self.rules)?;
         let id = desc.svc_id;
         let group = self.services.idle(id)?;
@@ -332,9 +334,9 @@ impl Device {
     /// SVC_SET_VNI_RANGE.
     ///
     /// The driver forgets its profiles before it knows that the new range is free, and releases the
-    /// wrong ones if it is not: a second range leaks the first one, and a refused one leaves the
-    /// service with a freed profile. So do members that are refused, which only an update can have
-    /// stored; they are checked after the VNIs.
+    /// wrong ones if it is not. A second range therefore leaks the first one, and a refused one
+    /// leaves the service with a freed profile. Refused members have the same effect. Only an
+    /// update can have stored them, and they are checked after the VNIs.
     fn svc_set_vni_range(&mut self, command: SvcSetVniRangeCmd) -> Result<(), Errno> {
         let id = command.svc_id;
         let group = self.services.get(id)?;
@@ -369,7 +371,7 @@ impl Device {
                 pair.tx = Held::None;
                 if let Some(rx) = pair.rx.id() {
                     self.vnis.drop_rx_creator(rx);
-                    // The driver keeps the pointer, and the profile may live on by its users.
+                    // The driver keeps the pointer, and the profile may live on if it has users.
                     let lives = self.vnis.rx().get(rx).is_some();
                     pair.rx = if lives {
                         Held::GivenUp(rx)
@@ -401,7 +403,8 @@ impl Device {
         if lnis > MAX_LNIS_PER_RGID {
             return Err(Errno::EINVAL);
         }
-        // Without sharing the driver answers before it looks for the service, even if there is none.
+        // Without sharing, the driver answers before it looks for the service, even if there is
+        // none.
         if self.rules.rgid_parameters && !self.params.enable_rgid_sharing {
             return Ok(());
         }
@@ -438,7 +441,7 @@ impl Device {
             .ok_or(Errno::ENOENT)
     }
 
-    /// SVC_SET_NETNS: the group first, then the profiles that there are.
+    /// SVC_SET_NETNS: the group first, then the existing profiles.
     fn svc_set_netns(&mut self, command: SvcSetNetnsCmd) -> Result<(), Errno> {
         let netns = Access::Netns(command.netns);
         let group = self.services.get_mut(command.svc_id)?;
@@ -481,7 +484,7 @@ impl Device {
             let count = group.reserved.entries.in_use(slot);
             in_use[slot.resource()] = u16::try_from(count).unwrap_or(u16::MAX);
         }
-        // The driver does not count these two: it asks the hardware.
+        // The driver does not count these two, but asks the hardware.
         in_use[RSRC_LE] = self.les_in_use(group);
         in_use[RSRC_TLE] = self.tles_in_use(group);
         RsrcUse {

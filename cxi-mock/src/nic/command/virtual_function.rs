@@ -1,4 +1,4 @@
-//! What the kernel's driver of a virtual function asks the one of the physical function for.
+//! Requests of a virtual function's kernel driver to that of the physical function.
 
 use cxi_ioctl::{Errno, Opcode};
 
@@ -40,8 +40,8 @@ impl Device {
                 if let Some(at) = lni.lacs.iter().position(|held| u32::from(*held) == lac) {
                     self.rgids.give_lac(lni.rgid, lni.lacs.remove(at));
                 }
-                // The driver drops a reference for any number, whether it was held or not. Without
-                // one to drop, it would free an LNI that is in use.
+                // The driver drops a reference for any number, whether it was held or not. If there
+                // were none to drop, it would free an LNI that is in use.
                 if lni.lac_holds == 0 {
                     self.hazard(HazardKind::LniReferenceDropped { lni: id });
                     return Ok(());
