@@ -25,7 +25,7 @@ pub struct NicSnapshot {
     pub(crate) tx_profiles: BTreeMap<u32, Profile<Tx>>,
     /// By id.
     pub(crate) rx_profiles: BTreeMap<u32, Profile<Rx>>,
-    /// Pools that are taken, leaked ones included.
+    /// Pools that are taken, including leaked ones.
     pub(crate) pools: Pools,
 }
 

@@ -128,7 +128,7 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         if wrong {
-            // The driver registers it under the number that it believes the RGID to have.
+            // The driver registers it under the RGID that it believes the LNI to have.
             return Ok(None);
         }
         let same = |lcid: &Lcid| {

@@ -5,7 +5,7 @@ use cxi_ioctl::Errno;
 use crate::state::AccessEntryState;
 use crate::{Credentials, rules::Rules};
 
-/// Who an access entry admits.
+/// Whom an access entry admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
@@ -30,7 +30,7 @@ impl AccessList {
         Self(vec![access])
     }
 
-    /// Adds an entry: EBADR for an id of all ones, EEXIST for one that is there.
+    /// Adds an entry. EBADR for an id of all ones, EEXIST for an entry that exists.
     pub(crate) fn add(&mut self, access: Access) -> Result<(), Errno> {
         if let Access::Uid(u32::MAX) | Access::Gid(u32::MAX) | Access::Netns(u32::MAX) = access {
             return Err(Errno::EBADR);

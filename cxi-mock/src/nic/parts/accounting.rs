@@ -12,8 +12,8 @@ use crate::state::{EntryState, ResourceState};
 /// Fewest TLEs that a pool has.
 pub(crate) const MIN_POOL_TLES: u16 = 8;
 
-/// What is counted: the resource types, with LEs separately for each processing element. The driver
-/// checks and takes them in this order, so the first that is short is the one it reports.
+/// The counted quantities: the resource types, with LEs separately for each processing element. The
+/// driver checks and takes them in this order, so it reports the first one that is short.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Slot {
     Pte,
@@ -32,7 +32,7 @@ pub(crate) enum Slot {
 const SLOTS: usize = 11;
 
 impl Slot {
-    /// With the index into the arrays of the kernel interface, and the name.
+    /// Each slot with its index into the arrays of the kernel interface, and its name.
     const TABLE: [(Self, usize, &'static str); SLOTS] = [
         (Self::Pte, RSRC_PTE, "ptes"),
         (Self::Txq, RSRC_TXQ, "txqs"),
@@ -78,7 +78,7 @@ impl Entries {
     }
 }
 
-/// What a service got of the device.
+/// What a service has reserved on the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Reservation {
@@ -96,7 +96,7 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
-    /// Nothing reserved, nothing in use, of these totals.
+    /// These totals, with nothing reserved and nothing in use.
     pub(crate) fn new(limits: RsrcLimits) -> Self {
         let totals = Slot::TABLE.map(|(_, resource, _)| {
             let max = limits.types[resource].max.into();
@@ -114,8 +114,8 @@ impl Accounting {
         self.limits
     }
 
-    /// Whether reservations fit, and how much was there of each resource up to the first that
-    /// is short. The driver does not check TLEs here: their pools are exhausted first.
+    /// Whether reservations fit, and how much was available of each resource up to the first one
+    /// that is short. The driver does not check TLEs here, because their pools run out first.
     pub(crate) fn available(&self, limits: &RsrcLimits) -> ([u16; RSRC_COUNT], Result<(), Errno>) {
         let mut available = [0; RSRC_COUNT];
         for slot in Slot::all() {
@@ -176,10 +176,10 @@ impl Accounting {
         (reserved || shared).then_some(()).ok_or(Errno::ENOSPC)
     }
 
-    /// Takes a unit: a reserved one while there is one, else a shared one.
+    /// Takes a unit: a reserved one if there is one, or else a shared one.
     ///
-    /// The driver bounds the shared part by the device total, not by what is not reserved: sharers
-    /// can use up what is reserved for others.
+    /// The driver bounds the shared part by the device total, not by what is unreserved. Services
+    /// that share can therefore use up what is reserved for others.
     pub(crate) fn charge(&mut self, entries: &mut Entries, slot: Slot) -> Result<(), Errno> {
         self.may_charge(entries, slot)?;
         let entry = entries.0[slot as usize].as_mut().ok_or(Errno::EBADR)?;

@@ -17,7 +17,7 @@ const CP_TABLE: u32 = 256;
 pub(crate) struct Cp {
     pub(crate) tx: Option<u32>,
     pub(crate) traffic: Traffic,
-    /// LCIDs that stand for it.
+    /// How many LCIDs stand for it.
     lcids: u32,
 }
 
@@ -63,7 +63,7 @@ impl Cps {
         }
     }
 
-    /// The entry for the traffic that may be shared. `Err`: it was freed, and the driver uses it.
+    /// The shared entry for the traffic. `Err` if it was freed, and the driver uses it.
     pub(crate) fn find(
         &mut self,
         vnis: &mut Vnis,
@@ -74,7 +74,7 @@ impl Cps {
         let Some(id) = known.filter(|_| !vnis.is_exclusive(tx)) else {
             return Ok(None);
         };
-        // One that was freed and left in the list (see `leave`) may be another's by now.
+        // An entry that was freed and left in the list (see `leave`) may be another's by now.
         match self.table.get(&id) {
             Some(cp) if (cp.tx, cp.traffic) == (tx, traffic) => Ok(Some(id)),
             _ => Err(HazardKind::FreedCpUsed {
@@ -107,7 +107,7 @@ impl Cps {
     }
 
     /// Removes an LCID from an entry, and frees the entry with the last one. The driver checks
-    /// whether the profile is exclusive now, not whether it was when the entry was made: an entry
+    /// whether the profile is exclusive now, not whether it was when the entry was made. An entry
     /// that was shared then stays in the list, although it is freed.
     pub(crate) fn leave(&mut self, vnis: &mut Vnis, id: u32) -> Option<HazardKind> {
         let cp = self.table.get_mut(&id)?;

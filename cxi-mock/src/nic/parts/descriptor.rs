@@ -1,4 +1,4 @@
-//! Service descriptors: what is refused, and what is made of them.
+//! Service descriptors: which are refused, and what the driver makes of the others.
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{
@@ -12,7 +12,7 @@ use super::group::flags;
 use crate::Credentials;
 use crate::rules::{MemberCheck, Rules};
 
-/// EINVAL for what SVC_ALLOC and SVC_UPDATE do not accept.
+/// EINVAL for a descriptor that SVC_ALLOC and SVC_UPDATE do not accept.
 pub(crate) fn check(desc: &SvcDesc, totals: &RsrcLimits, rules: &Rules) -> Result<(), Errno> {
     let flags = flags(desc);
     if flags.contains(SvcFlags::RESTRICTED_VNIS) {
@@ -45,8 +45,8 @@ pub(crate) fn check(desc: &SvcDesc, totals: &RsrcLimits, rules: &Rules) -> Resul
 }
 
 /// The limits that a service gets: its own, or the device totals without a reservation. A TLE pool
-/// has at least eight, all of them reserved. Even a service without limits gets one of the four pools,
-/// of which the default service has the first: only three such services fit.
+/// has at least eight TLEs, all of them reserved. Even a service without limits gets one of the
+/// four pools, the first of which is the default service's, so only three such services fit.
 pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimits {
     let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
     let mut limits = if limited { desc.limits } else { *totals };
@@ -62,13 +62,14 @@ pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimit
     limits
 }
 
-/// The access entries that the members of a service make for its group. A namespace has no id
-/// of its own in a descriptor: the driver takes what it last read, or 0.
+/// The access entries that a service's members make for its group. A namespace has no id of its own
+/// in a descriptor: the driver takes the id that it read last, or 0.
 pub(crate) fn access(desc: &SvcDesc, rules: &Rules) -> Result<AccessList, Errno> {
     entries(desc, rules, |last_id| last_id)
 }
 
-/// The access entries that they make for its profiles, where a namespace is always 0.
+/// The access entries that the members make for the service's profiles, where a namespace is always
+/// 0.
 pub(crate) fn profile_access(desc: &SvcDesc, rules: &Rules) -> Result<AccessList, Errno> {
     entries(desc, rules, |_| 0)
 }
@@ -111,7 +112,7 @@ pub(crate) fn admits(desc: &SvcDesc, caller: &Credentials, rules: &Rules) -> boo
         })
 }
 
-/// Whether a descriptor lists a VNI, or restricts none.
+/// Whether a descriptor lists a VNI, or does not restrict VNIs.
 pub(crate) fn has_vni(desc: &SvcDesc, vni: u16) -> bool {
     !flags(desc).contains(SvcFlags::RESTRICTED_VNIS)
         || desc

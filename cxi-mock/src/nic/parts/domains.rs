@@ -1,4 +1,4 @@
-//! Domains: a VNI and a PID that targets are reached by.
+//! Domains: the VNI and PID by which a target is reached.
 
 use std::collections::BTreeMap;
 
@@ -33,7 +33,7 @@ impl Domains {
         }
     }
 
-    /// PIDs there are; the highest number stands for any.
+    /// How many PIDs there are. The highest number stands for any.
     pub(crate) fn pid_count(&self) -> u32 {
         (1 << self.pid_bits) - 1
     }
@@ -43,7 +43,7 @@ impl Domains {
         pid_granule(self.pid_bits)
     }
 
-    /// Whether a domain has that PID of that VNI, whatever profile it is by.
+    /// Whether a domain of any profile has this PID of this VNI.
     pub(crate) fn has(&self, vni: u16, pid: u32) -> bool {
         self.by_pid.contains_key(&(vni, pid))
     }

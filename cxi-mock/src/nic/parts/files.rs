@@ -1,4 +1,4 @@
-//! Open files, with what belongs to a file alone.
+//! Open files, and the objects that belong to a single file.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +28,7 @@ pub(crate) struct File {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CpHandle {
     pub(crate) tx: Option<u32>,
-    /// RGID and LCID; `None`: nothing was registered.
+    /// RGID and LCID; `None` if nothing was registered.
     pub(crate) place: Option<(u32, usize)>,
 }
 
@@ -53,7 +53,7 @@ impl Files {
         }
     }
 
-    /// The file under a number that no other file has, whatever its function.
+    /// Opens a file under a number that no other file has, of any function.
     pub(crate) fn open(&mut self, virtual_function: Option<u32>) -> Result<u32, Errno> {
         let numbers = self.numbers.entry(virtual_function);
         let numbers = numbers.or_insert_with(|| Ids::new(1, u32::MAX));
@@ -90,8 +90,8 @@ impl Files {
         self.open.get_mut(&id).ok_or(Errno::EIO)
     }
 
-    /// A command of a virtual function's file goes to the physical function, which makes a client
-    /// for that function when it gets the first one.
+    /// Notes that a command goes from a virtual function's file to the physical function, which
+    /// makes a client for the virtual function at its first command.
     pub(crate) fn relay(&mut self, id: u32) {
         let function = self.open.get(&id).and_then(|file| file.virtual_function);
         if function.is_some_and(|function| self.relays.insert(function)) {

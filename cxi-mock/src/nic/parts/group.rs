@@ -1,4 +1,4 @@
-//! Resource groups, each with the service of the same number.
+//! Resource groups, each with the service that has the same number.
 
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags};
 
@@ -17,8 +17,8 @@ pub(crate) enum Held {
     Profile(u32),
     /// A freed profile: a bug of the driver.
     Dangling,
-    /// The profile with this id, which the service has given up, by the same bug: it exists as long
-    /// as others use it.
+    /// The profile with this id, which the service has given up because of the same bug. It exists
+    /// as long as others use it.
     GivenUp(u32),
 }
 
@@ -30,8 +30,8 @@ impl Held {
         }
     }
 
-    /// What a service holds when all files are closed: nothing but the service keeps a profile
-    /// then.
+    /// The profile that a service holds when all files are closed. Nothing but the service keeps a
+    /// profile then.
     pub(crate) fn without_users(self) -> Self {
         match self {
             Self::GivenUp(_) => Self::Dangling,
@@ -59,10 +59,10 @@ pub(crate) struct Group {
     pub(crate) access: AccessList,
     pub(crate) reserved: Reservation,
     pub(crate) lnis_per_rgid: u32,
-    /// As given when the service was made; updates do not change them.
+    /// Whether it was made as a system service; updates do not change this.
     pub(crate) system: bool,
     pub(crate) cntr_pool_id: u32,
-    /// LNIs, those that wait for their cleanup included.
+    /// The number of LNIs, including those that wait for their cleanup.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) lnis: u32,
     pub(crate) profiles: [ProfilePair; SVC_MAX_VNIS],
@@ -77,7 +77,7 @@ impl Group {
         self.flags().contains(SvcFlags::ENABLE)
     }
 
-    /// Profiles that the VNI count on record covers.
+    /// The profiles that the recorded VNI count covers.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (usize, ProfilePair)> + use<> {
         self.profiles
             .into_iter()

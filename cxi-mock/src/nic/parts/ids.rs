@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
-/// Hands out the lowest free number of a range, in time that does not grow with the numbers in
+/// Hands out the lowest free number of a range, in time that does not depend on how many are in
 /// use.
 #[derive(Clone, Debug)]
 pub(crate) struct Ids {
@@ -16,7 +16,7 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// Numbers from `first` up to, not including, `end`.
+    /// Numbers from `first` up to, but not including, `end`.
     pub(crate) fn new(first: u32, end: u32) -> Self {
         Self {
             first,
@@ -26,7 +26,7 @@ impl Ids {
         }
     }
 
-    /// The same, with numbers that are taken.
+    /// As [`new`](Self::new), with some numbers taken.
     pub(crate) fn with_taken(first: u32, end: u32, taken: &BTreeSet<u32>) -> Self {
         let next = taken.last().map_or(first, |last| last + 1).max(first);
         Self {
@@ -44,7 +44,7 @@ impl Ids {
         !self.freed.is_empty() || self.next < self.end
     }
 
-    /// The number that comes next.
+    /// The number that is handed out next.
     pub(crate) fn peek(&self) -> Option<u32> {
         let freed = self.freed.peek().map(|Reverse(id)| *id);
         freed.or_else(|| (self.next < self.end).then_some(self.next))

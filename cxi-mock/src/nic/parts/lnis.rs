@@ -12,17 +12,17 @@ use super::vnis::PidsOf;
 pub(crate) struct Lni {
     pub(crate) svc: u32,
     pub(crate) rgid: u32,
-    /// The RGID that the driver believes it to have, where that is wrong.
+    /// The RGID that the driver believes the LNI to have, if that is wrong.
     pub(crate) wrong_rgid: Option<u32>,
-    /// Command queues that are freed but keep number and credit until they are quiet.
+    /// Freed command queues, which keep number and credit until they are quiet.
     pub(crate) freed_cqs: Vec<FreedCq>,
-    /// Event queues to use again, oldest first.
+    /// Event queue numbers to reuse, oldest first.
     pub(crate) free_eqs: VecDeque<FreeEq>,
-    /// Portal table entries to use again, oldest first.
+    /// Portal table entries to reuse, oldest first.
     pub(crate) free_ptes: VecDeque<u32>,
     /// The processing element of its next portal table entry.
     pub(crate) next_element: u8,
-    /// Numbers of counters that are freed; the driver does not use them again.
+    /// Numbers of freed counters, which the driver does not reuse.
     pub(crate) dead_cts: Vec<u32>,
     /// Address contexts, which mappings of the same kind share.
     pub(crate) acs: Vec<AddressContext>,
@@ -31,7 +31,7 @@ pub(crate) struct Lni {
     pub(crate) lacs: Vec<u8>,
     /// How often PHYS_LAC_ALLOC holds the LNI.
     pub(crate) lac_holds: u32,
-    /// Where it reserved PIDs.
+    /// What it has reserved PIDs of.
     pub(crate) reservations: Vec<PidsOf>,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct AddressContext {
 #[derive(Debug)]
 pub(crate) struct Lnis {
     pub(crate) live: Objects<Lni>,
-    /// Those that are freed and wait for their queues to be quiet.
+    /// Freed LNIs that wait until their queues are quiet.
     pub(crate) ending: Vec<(u32, Lni)>,
     /// Whether the cleanup is due.
     pub(crate) scheduled: bool,
@@ -79,7 +79,7 @@ impl Lnis {
         }
     }
 
-    /// LNIs that exist, and of these those that wait for their cleanup.
+    /// How many LNIs exist, and how many of these wait for their cleanup.
     pub(crate) fn count(&self) -> (u32, u32) {
         let ending = count(self.ending.len());
         (self.live.count() + ending, ending)

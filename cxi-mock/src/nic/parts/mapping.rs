@@ -1,4 +1,4 @@
-//! Memory descriptors, and what a mapping asks of an address context: flags, page sizes, hints.
+//! Memory descriptors, and what a mapping requests of an address context: flags, page sizes, hints.
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags, Md, MdHints};
@@ -7,12 +7,13 @@ use crate::Credentials;
 use crate::data_path::PAGE;
 use crate::rules::Rules;
 
-/// First address that no process has.
+/// The first address that no process has.
 pub(crate) const USER_SPACE: u64 = 1 << 47;
-/// Where memory is taken for huge pages: the mock cannot see how a caller's memory is backed.
+/// Addresses whose memory counts as huge pages, because the mock cannot see how a caller's memory
+/// is backed.
 const HUGE_PAGES: std::ops::Range<u64> = 1 << 40..2 << 40;
-/// Flags that mappings of the same kind need not agree in. All others count, also those that
-/// the header does not have.
+/// Flags that may differ between mappings of the same kind. All others count, including those that
+/// the header does not define.
 const NOT_OF_THE_KIND: MapFlags = MapFlags::WRITE
     .union(MapFlags::READ)
     .union(MapFlags::FAULT)
@@ -25,19 +26,20 @@ const HUGE_SHIFT: u8 = 21;
 /// The sizes of memory in pages of 1 GiB.
 const LARGE_PAGE_SHIFT: u8 = 16;
 const GIB_SHIFT: u8 = 30;
-/// Sizes that an administrator can ask for. The driver lets pages of half the smallest size pass.
+/// Sizes that an administrator can request. The driver accepts even pages of half the smallest
+/// size.
 const PAGE_SHIFTS: std::ops::RangeInclusive<u8> = PAGE_SHIFT - 1..=PAGE_SHIFT + 15;
 /// Bits of an address that one level of a page table translates.
 const LEVEL_BITS: std::ops::RangeInclusive<u8> = 3..=15;
-/// The same where only the size of huge pages is hinted, and the largest such hint.
+/// The number of bits if only the size of huge pages is hinted, and the largest such hint.
 const HINTED_BITS: u8 = 14;
 const LAST_HINTED_SHIFT: u8 = 31;
-/// Ways of grouping page table entries, and the one that is used unless a hint says otherwise.
+/// The ways of grouping page table entries, and the default one.
 const PTG_MODE_SINGLE: u8 = 0;
 const PTG_MODE_DEFAULT: u8 = 3;
 const PTG_MODES: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// What mappings have in common that share an address context.
+/// What mappings that share an address context have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     flags: u32,
@@ -51,26 +53,26 @@ pub(crate) struct Kind {
 pub(crate) struct Descriptor {
     pub(crate) md: Md,
     pub(crate) pinned: bool,
-    /// It has the sizes of pages of 1 GiB.
+    /// Whether its page sizes are those of 1 GiB pages.
     pub(crate) huge: bool,
 }
 
-/// What ATU_MAP asks for, as far as it makes sense.
+/// What ATU_MAP requests, once it is known to make sense.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
     pub(crate) flags: MapFlags,
     pub(crate) kind: Kind,
-    /// Start and end of a mapping are multiples of that many bytes.
+    /// Start and end of the mapping are multiples of this many bytes.
     pub(crate) page: u64,
-    /// It gets an address context of its own, which others may share.
+    /// Whether it gets an address context of its own, which others may share.
     pub(crate) alone: bool,
-    /// All of it is in pages of 1 GiB.
+    /// Whether all of it is in pages of 1 GiB.
     pub(crate) huge: bool,
 }
 
 impl Mapping {
-    /// EINVAL for flags or hints that do not go together, EOPNOTSUPP for memory of another
-    /// device, which takes that device's driver.
+    /// EINVAL for flags or hints that contradict each other; EOPNOTSUPP for memory of another
+    /// device, which would need that device's driver.
     pub(crate) fn of(new: &AtuMapCmd, caller: &Credentials, rules: &Rules) -> Result<Self, Errno> {
         let flags = MapFlags::from_bits_retain(new.flags);
         let paging = flags.intersects(MapFlags::FAULT | MapFlags::PREFETCH);
@@ -85,8 +87,8 @@ impl Mapping {
         if flags.contains(MapFlags::DEVICE) || ats {
             return Err(Errno::EOPNOTSUPP);
         }
-        // Where a range leaves an area of huge pages, the driver maps small ones, but rounds the
-        // range to what these have for huge.
+        // If a range extends beyond an area of huge pages, the driver maps small pages. It
+        // nevertheless rounds the range to the size that goes with them as huge pages.
         let starts_huge = is_huge(new.va);
         let last = new.va.saturating_add(new.len.saturating_sub(1));
         let huge = starts_huge && is_huge(last);
@@ -105,7 +107,7 @@ impl Mapping {
             (false, false) => sizes,
         };
         let ptg_mode = ptg_mode?;
-        // The alignment stays that of huge pages where one level of tables has none.
+        // The alignment stays that of huge pages even if one level of tables has none.
         let page = if starts_huge || any_memory {
             1 << huge_shift
         } else {
@@ -129,12 +131,12 @@ impl Mapping {
     }
 }
 
-/// Whether the memory at an address is taken for huge pages.
+/// Whether the memory at an address counts as huge pages.
 pub(crate) fn is_huge(va: u64) -> bool {
     HUGE_PAGES.contains(&va)
 }
 
-/// Both sizes, if one level of a page table reaches from one to the other.
+/// Both sizes, if one level of a page table spans the difference.
 fn hinted(page_shift: i32, huge_shift: i32) -> Result<(u8, u8), Errno> {
     let shift = |shift| u8::try_from(shift).map_err(|_| Errno::EINVAL);
     let (page, huge) = (shift(page_shift)?, shift(huge_shift)?);
@@ -145,8 +147,8 @@ fn hinted(page_shift: i32, huge_shift: i32) -> Result<(u8, u8), Errno> {
     Ok((page, huge))
 }
 
-/// The size of pages that goes with one of huge pages: what 14 bits below it leave, and no less
-/// than the smallest.
+/// The page size that goes with a size of huge pages: 14 bits below it, but no less than the
+/// smallest one.
 fn for_huge_shift(huge_shift: i32) -> Result<(u8, u8), Errno> {
     let huge = u8::try_from(huge_shift).map_err(|_| Errno::EINVAL)?;
     let page = huge.saturating_sub(HINTED_BITS).max(PAGE_SHIFT);

@@ -1,5 +1,5 @@
-//! What a device is made of. Parts own their fields and know nothing of commands, nor of each
-//! other unless one contains the other.
+//! The parts of a device. Each owns its fields and knows nothing of commands, nor of other parts
+//! unless it contains them.
 
 pub(crate) mod access;
 pub(crate) mod accounting;

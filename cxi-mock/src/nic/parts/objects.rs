@@ -12,7 +12,7 @@ use super::ids::{Ids, count};
 pub(crate) struct Object<T> {
     pub(crate) file: u32,
     pub(crate) lni: u32,
-    /// What keeps it from being freed.
+    /// What keeps the object from being freed.
     users: u32,
     what: T,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Objects<T> {
 }
 
 impl<T> Objects<T> {
-    /// With numbers from `first` up to, not including, `end`.
+    /// Objects with numbers from `first` up to, but not including, `end`.
     pub(crate) fn new(first: u32, end: u32) -> Self {
         Self {
             ids: Ids::new(first, end),
@@ -53,7 +53,7 @@ impl<T> Objects<T> {
         }
     }
 
-    /// A number for the next object; ENOSPC when all are taken.
+    /// Takes a number for the next object; ENOSPC when all are taken.
     pub(crate) fn number(&mut self) -> Result<u32, Errno> {
         self.ids.alloc().ok_or(Errno::ENOSPC)
     }
@@ -63,7 +63,7 @@ impl<T> Objects<T> {
         self.ids.has_free()
     }
 
-    /// Gives the number of an object back that is gone.
+    /// Returns the number of an object that is gone.
     pub(crate) fn give_number(&mut self, id: u32) {
         self.ids.free(id);
     }
@@ -104,8 +104,8 @@ impl<T> Objects<T> {
         object.ok_or(Errno::EINVAL)
     }
 
-    /// Counts one more user of an object. Most commands use 0 for none, and no object has that
-    /// number.
+    /// Counts one more user of an object. Number 0 has no effect: most commands use it for none,
+    /// and no object has it.
     pub(crate) fn hold(&mut self, id: u32) {
         if let Some(object) = self.table.get_mut(&id) {
             object.users += 1;
@@ -118,14 +118,14 @@ impl<T> Objects<T> {
         }
     }
 
-    /// Forgets all users of an object that is about to go with its file.
+    /// Forgets all users of an object that is about to be freed with its file.
     pub(crate) fn abandon(&mut self, id: u32) {
         if let Some(object) = self.table.get_mut(&id) {
             object.users = 0;
         }
     }
 
-    /// Takes an object out, whose number stays taken. EINVAL if it does not belong to the file,
+    /// Removes an object, but keeps its number taken. EINVAL if it does not belong to the file,
     /// EBUSY while it is used.
     pub(crate) fn take(&mut self, file: u32, id: u32) -> Result<Object<T>, Errno> {
         if self.of(file, id)?.users > 0 {
@@ -134,7 +134,7 @@ impl<T> Objects<T> {
         self.table.remove(&id).ok_or(Errno::EINVAL)
     }
 
-    /// As [`take`](Self::take), with the number.
+    /// As [`take`](Self::take), but frees the number, too.
     pub(crate) fn remove(&mut self, file: u32, id: u32) -> Result<Object<T>, Errno> {
         let object = self.take(file, id)?;
         self.ids.free(id);
@@ -151,12 +151,12 @@ impl<T> Objects<T> {
         self.table.iter().map(|(id, object)| (*id, object))
     }
 
-    /// Objects that exist.
+    /// How many objects exist.
     pub(crate) fn count(&self) -> u32 {
         count(self.table.len())
     }
 
-    /// Numbers that are taken.
+    /// How many numbers are taken.
     pub(crate) fn used(&self) -> u32 {
         self.ids.used()
     }

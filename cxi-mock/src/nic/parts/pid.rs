@@ -1,8 +1,8 @@
-//! PIDs of a VNI: which are in use or reserved.
+//! The PIDs of a VNI that are in use or reserved.
 
 use std::collections::BTreeSet;
 
-/// PIDs that a table has room for.
+/// How many PIDs a table has room for.
 pub(crate) const TABLE_PIDS: u32 = 512;
 
 /// The PIDs of one receive profile, or of one VNI.
@@ -14,7 +14,7 @@ pub(crate) struct PidTable {
     reserved: Vec<(u32, BTreeSet<u32>)>,
 }
 
-/// What a domain took of a reservation.
+/// What a domain took from a reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Used {
     /// Nothing: the PID was not reserved for the LNI.
@@ -26,7 +26,7 @@ pub(crate) enum Used {
 }
 
 impl PidTable {
-    /// Whether the PID is in use or reserved; one that does not exist is.
+    /// Whether the PID is in use or reserved, or does not exist.
     pub(crate) fn is_taken(&self, pid: u32) -> bool {
         pid >= TABLE_PIDS || self.taken.contains(&pid)
     }
@@ -36,12 +36,12 @@ impl PidTable {
         runs.position(|(of, left)| *of == lni && left.contains(&pid))
     }
 
-    /// Whether the PID is reserved for that LNI.
+    /// Whether the PID is reserved for this LNI.
     pub(crate) fn is_reserved_for(&self, pid: u32, lni: u32) -> bool {
         self.reservation(pid, lni).is_some()
     }
 
-    /// Takes a PID, out of the LNI's reservation if it has one.
+    /// Takes a PID, from the LNI's reservation if it has one.
     pub(crate) fn take(&mut self, pid: u32, lni: u32) -> Used {
         self.taken.insert(pid);
         let Some(index) = self.reservation(pid, lni) else {

@@ -11,7 +11,7 @@ const TLE_POOLS: u32 = 4;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Pools {
-    /// A bit for each pool of an element.
+    /// For each element, a bit for each pool.
     le: [u32; ELEMENTS as usize],
     tle: u32,
 }
@@ -20,7 +20,7 @@ pub(crate) struct Pools {
 pub(crate) type LePools = [u8; ELEMENTS as usize];
 
 impl Pools {
-    /// Pool 0 on each element.
+    /// Takes pool 0 on each element.
     pub(crate) fn take_default_le(&mut self) -> LePools {
         for taken in &mut self.le {
             *taken |= 1;
@@ -28,7 +28,7 @@ impl Pools {
         LePools::default()
     }
 
-    /// A pool on each element, or none.
+    /// Takes a pool on each element, or none at all.
     pub(crate) fn take_le(&mut self) -> Option<LePools> {
         let mut pools = LePools::default();
         for (pool, taken) in pools.iter_mut().zip(&self.le) {
@@ -84,7 +84,7 @@ impl Pools {
         free
     }
 
-    /// Marks pools as taken that are taken in a snapshot.
+    /// Marks the pools as taken that are taken in a snapshot.
     pub(crate) fn mark(&mut self, more: &Self) {
         for (taken, more) in self.le.iter_mut().zip(more.le) {
             *taken |= more & ((1 << LE_POOLS) - 1);

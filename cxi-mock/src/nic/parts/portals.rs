@@ -6,7 +6,7 @@ use cxi_ioctl::Errno;
 
 use super::objects::{Object, Objects};
 
-/// Counters for entries whose lists are not matched and not checked for space.
+/// Counters for entries whose lists are neither matched nor checked for space.
 const LIST_COUNTERS: u32 = 256;
 
 /// A portal table entry; mappings are its users.
@@ -15,9 +15,9 @@ pub(crate) struct Pte {
     pub(crate) eq: u32,
     /// Its multicast address.
     pub(crate) multicast: Option<u32>,
-    /// It has a counter for lists without matching.
+    /// Whether it has a counter for lists without matching.
     pub(crate) counted: bool,
-    /// It receives Ethernet frames.
+    /// Whether it receives Ethernet frames.
     pub(crate) ethernet: bool,
     /// Its processing element.
     pub(crate) element: u8,
@@ -54,7 +54,7 @@ impl Portals {
         }
     }
 
-    /// Takes a counter for lists without matching, if one is left: an entry works without, too.
+    /// Takes a counter for lists without matching, if one is left. An entry works without one, too.
     pub(crate) fn take_counter(&mut self) -> bool {
         let taken = self.counted < LIST_COUNTERS;
         self.counted += u32::from(taken);
@@ -66,7 +66,7 @@ impl Portals {
         self.counted
     }
 
-    /// Takes an entry out, as [`Objects::take`].
+    /// Removes an entry, as [`Objects::take`] does.
     pub(crate) fn take(&mut self, file: u32, id: u32) -> Result<Object<Pte>, Errno> {
         let pte = self.ptes.take(file, id)?;
         self.counted -= u32::from(pte.counted);
@@ -91,7 +91,7 @@ impl Portals {
     pub(crate) fn unmap(&mut self, file: u32, id: u32) -> Result<PteMap, Errno> {
         let map = self.maps.remove(file, id)?.into_inner();
         self.ptes.release(map.pte);
-        // The driver gives the entry's multicast address back, whatever mapping this was.
+        // The driver frees the entry's multicast address, whichever mapping this was.
         let pte = self.ptes.get_mut(map.pte);
         if let Some(address) = pte.and_then(|pte| pte.multicast.take()) {
             self.multicast.remove(&address);

@@ -11,22 +11,22 @@ use crate::Credentials;
 use crate::nic::inconsistency::Inconsistency;
 use crate::rules::Rules;
 
-/// More than a driver could make: keeps a broken snapshot from asking for the memory.
+/// More than a driver could make, so that a broken snapshot cannot demand unlimited memory.
 const MOST_PROFILES: u32 = 1 << 20;
 
-/// A profile; `X` is what TX and RX profiles do not have in common.
+/// A profile. `X` is what distinguishes TX and RX profiles.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Profile<X> {
     /// VNI, or the first of the range.
     pub(crate) vni: u16,
-    /// Bits that do not count: the size of the range minus one.
+    /// The bits of a VNI that do not count: the size of the range minus one.
     pub(crate) ignore: u16,
     pub(crate) access: AccessList,
     pub(crate) enabled: bool,
-    /// The service that made it is still there.
+    /// Whether the service that made it still exists.
     pub(crate) creator: bool,
-    /// References of users.
+    /// How many users hold a reference.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) users: u32,
     pub(crate) extra: X,
@@ -46,7 +46,7 @@ impl<X> Profile<X> {
         }
     }
 
-    /// A profile of users alone, for one VNI and one uid.
+    /// A profile that belongs to its users, for one VNI and one uid.
     pub(crate) fn private(vni: u16, uid: u32, extra: X) -> Self {
         Self {
             vni,
@@ -68,7 +68,7 @@ impl<X> Profile<X> {
     }
 }
 
-/// What a CP call asks for, once it is known to be plausible.
+/// What a CP call requests, once it is known to be plausible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Traffic {
     pub(crate) vni: u16,
@@ -82,7 +82,7 @@ pub(crate) struct Traffic {
 pub(crate) struct Tx {
     /// Traffic classes that may be used.
     pub(crate) tcs: [bool; 5],
-    /// Every LNI gets an entry of the CP table of its own.
+    /// Whether every LNI gets its own entry of the CP table.
     pub(crate) exclusive_cp: bool,
     /// Entries of the CP table that others may share.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -114,7 +114,7 @@ pub(crate) struct Rx {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     Found(u32),
-    /// Enabled profiles have the VNI, none admits the caller.
+    /// Enabled profiles have the VNI, but none admits the caller.
     Refused,
     /// No enabled profile has the VNI.
     Unknown,
@@ -125,11 +125,11 @@ pub(crate) enum Lookup {
 pub(crate) struct Profiles<X> {
     ids: Ids,
     table: BTreeMap<u32, Profile<X>>,
-    /// VNI and id of profiles for exactly one VNI.
+    /// VNI and id of the profiles for a single VNI.
     exact: BTreeSet<(u16, u32)>,
-    /// First VNI to last VNI and id of ranges. Ranges overlap with nothing.
+    /// By first VNI, the last VNI and the id of ranges. Ranges overlap with nothing.
     ranges: BTreeMap<u16, (u16, u32)>,
-    /// Whether exact VNIs conflict with the same exact ones.
+    /// Whether profiles for the same single VNI conflict.
     exclusive: bool,
 }
 
@@ -181,7 +181,7 @@ impl<X> Profiles<X> {
         Ok(all)
     }
 
-    /// What of them outlives open files: those whose services are still there, without users.
+    /// The profiles that outlive open files: those whose services still exist, without users.
     pub(crate) fn without_users(&self, forget_users: impl Fn(&mut X)) -> BTreeMap<u32, Profile<X>>
     where
         X: Clone,
@@ -205,7 +205,7 @@ impl<X> Profiles<X> {
         self.table.insert(id, profile);
     }
 
-    /// The last range that has some of the VNIs.
+    /// The last range that contains some of the VNIs.
     fn range_up_to(&self, first: u16, last: u16) -> Option<u32> {
         let (_, (end, id)) = self.ranges.range(..=last).next_back()?;
         (*end >= first).then_some(*id)
@@ -226,7 +226,7 @@ impl<X> Profiles<X> {
         self.table.get_mut(&id)
     }
 
-    /// Takes a profile out.
+    /// Removes a profile.
     pub(crate) fn remove(&mut self, id: u32) -> Option<Profile<X>> {
         let profile = self.table.remove(&id)?;
         if profile.ignore == 0 {
@@ -238,13 +238,14 @@ impl<X> Profiles<X> {
         Some(profile)
     }
 
-    /// Takes a profile out if it has neither a creator nor users.
+    /// Removes a profile if it has neither a creator nor users.
     pub(crate) fn remove_if_unused(&mut self, id: u32) -> Option<Profile<X>> {
         let unused = self.get(id)?.references() == 0;
         unused.then(|| self.remove(id)).flatten()
     }
 
-    /// The creator gives a profile up: it has no new users, and is taken out without any.
+    /// Records that the creator gives a profile up. It gets no new users, and is removed once it
+    /// has none.
     pub(crate) fn give_up(&mut self, id: u32) -> Option<Profile<X>> {
         let profile = self.get_mut(id)?;
         profile.creator = false;
@@ -252,7 +253,7 @@ impl<X> Profiles<X> {
         self.remove_if_unused(id)
     }
 
-    /// A user of a profile is gone, which is taken out with the last one.
+    /// Records that a user of a profile is gone, and removes the profile with the last one.
     pub(crate) fn drop_user(&mut self, id: u32) -> Option<Profile<X>> {
         let profile = self.get_mut(id)?;
         profile.users = profile.users.saturating_sub(1);

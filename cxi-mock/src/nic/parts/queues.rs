@@ -17,7 +17,7 @@ pub(crate) struct Cq {
     pub(crate) wp_addr: Mminfo,
 }
 
-/// All command queues; a number says whether it is a transmit or a target queue.
+/// All command queues. The number shows whether a queue is a transmit or a target queue.
 #[derive(Debug)]
 pub(crate) struct Cqs {
     txqs: Objects<Cq>,
@@ -40,7 +40,7 @@ impl Cqs {
         }
     }
 
-    /// The queues among which a number is.
+    /// The kind of queues that a number belongs to.
     pub(crate) fn of_number(&mut self, id: u32) -> &mut Objects<Cq> {
         self.of_kind(id < FIRST_TGQ)
     }
@@ -56,7 +56,7 @@ impl Cqs {
         [self.txqs.of_file(file), self.tgqs.of_file(file)].concat()
     }
 
-    /// Transmit and target queues whose numbers are taken.
+    /// How many numbers of transmit and target queues are taken.
     pub(crate) fn used(&self) -> (u32, u32) {
         (self.txqs.used(), self.tgqs.used())
     }
@@ -93,7 +93,7 @@ pub(crate) enum Buffer {
 #[derive(Debug)]
 pub(crate) struct Eqs {
     pub(crate) queues: Objects<Eq>,
-    /// The retry handler's queue, of which a device has one at most.
+    /// The retry handler's queue. A device has at most one.
     pub(crate) pct: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! RGIDs: what LNIs share of the hardware's address contexts and communication profiles.
+//! RGIDs: how LNIs share the hardware's address contexts and communication profiles.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,11 +17,11 @@ const LACS: u32 = 8;
 /// What a local communication profile id stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lcid {
-    /// The LNI that asked for it first.
+    /// The LNI that requested it first.
     pub(crate) lni: u32,
-    /// Communication profile.
+    /// The communication profile.
     pub(crate) cp: u32,
-    /// Handles that stand for it.
+    /// How many handles stand for it.
     pub(crate) handles: u32,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct Rgid {
     pub(crate) svc: u32,
     /// The service's LNIs per RGID when it was made.
     pub(crate) setting: u32,
-    /// LNIs that share it.
+    /// How many LNIs share it.
     pub(crate) lnis: u32,
-    /// Logical address contexts in use, a bit each.
+    /// One bit for each logical address context in use.
     pub(crate) lacs: u8,
-    /// On the heap: the map of RGIDs moves its entries.
+    /// On the heap, because the map of RGIDs moves its entries.
     pub(crate) lcids: Box<[Option<Lcid>; LCIDS]>,
 }
 
@@ -44,7 +44,7 @@ pub(crate) struct Rgid {
 pub(crate) struct Rgids {
     ids: Ids,
     used: BTreeMap<u32, Rgid>,
-    /// A new one is the highest in use plus one; otherwise the lowest free one.
+    /// Whether a new RGID is the highest in use plus one, instead of the lowest free one.
     count_up: bool,
 }
 
@@ -52,7 +52,7 @@ pub(crate) struct Rgids {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Joined {
     pub(crate) rgid: u32,
-    /// The number that the driver believes it to have, where that is wrong.
+    /// The number that the driver believes it to have, if that is wrong.
     pub(crate) wrong: Option<u32>,
     /// The logical address context that comes with it.
     pub(crate) lac: Option<u8>,
@@ -67,9 +67,9 @@ impl Rgids {
         }
     }
 
-    /// An RGID for one more LNI of a service: one that it may share, or a new one. ENOSPC if it
-    /// `needs_lac` and the one to share has no logical address context left: the driver does not
-    /// look for another.
+    /// Finds an RGID for one more LNI of a service: one that it may share, or a new one. ENOSPC if
+    /// it `needs_lac` and the shared one has no logical address context left, because the driver
+    /// does not look for another.
     pub(crate) fn join(
         &mut self,
         svc: u32,
@@ -85,10 +85,10 @@ impl Rgids {
         Ok(Joined { rgid, wrong, lac })
     }
 
-    /// The RGID, which has room for one more LNI, and the number that the driver believes it to
-    /// have where that is wrong.
+    /// The RGID that has room for one more LNI, and the number that the driver believes it to have
+    /// if that is wrong.
     fn find_or_make(&mut self, svc: u32, setting: u32) -> Result<(u32, Option<u32>), Errno> {
-        // Setting 0 is as 1: no sharing.
+        // Setting 0 has the same effect as 1: no sharing.
         let mut before = 0;
         for (&number, rgid) in &self.used {
             if rgid.svc == svc && rgid.setting == setting && rgid.lnis < setting {
@@ -110,7 +110,7 @@ impl Rgids {
         Ok((rgid, None))
     }
 
-    /// An LNI leaves; the last one frees the number.
+    /// Removes an LNI. The last one frees the number.
     pub(crate) fn leave(&mut self, rgid: u32) {
         if let Some(entry) = self.used.get_mut(&rgid) {
             entry.lnis = entry.lnis.saturating_sub(1);
@@ -134,7 +134,7 @@ impl Rgids {
         range.find(|index| lcids.get(*index).is_some_and(Option::is_none))
     }
 
-    /// The first LCID in use that will do, for one more handle.
+    /// The first suitable LCID in use, with one more handle.
     pub(crate) fn reuse_lcid(
         &mut self,
         rgid: u32,
@@ -147,7 +147,7 @@ impl Rgids {
         Some(index)
     }
 
-    /// Has an LCID stand for a communication profile, with one handle.
+    /// Makes an LCID stand for a communication profile, with one handle.
     pub(crate) fn set_lcid(&mut self, rgid: u32, index: usize, lni: u32, cp: u32) {
         let place = self.used.get_mut(&rgid);
         if let Some(place) = place.and_then(|rgid| rgid.lcids.get_mut(index)) {
@@ -156,8 +156,8 @@ impl Rgids {
         }
     }
 
-    /// A handle of an LCID is gone; with the last one the LCID is free. Returns the communication
-    /// profile that it stood for then.
+    /// Removes a handle of an LCID. The last one frees the LCID and returns the communication
+    /// profile that it stood for.
     pub(crate) fn drop_handle(&mut self, rgid: u32, index: usize) -> Option<u32> {
         let place = self.used.get_mut(&rgid)?.lcids.get_mut(index)?;
         let lcid = place.as_mut()?;

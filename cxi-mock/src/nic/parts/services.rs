@@ -14,7 +14,7 @@ use crate::nic::inconsistency::Inconsistency;
 use crate::rules::Rules;
 use crate::state::ResourceState;
 
-/// More than a driver could make: keeps a broken snapshot from asking for the memory.
+/// More than a driver could make, so that a broken snapshot cannot demand unlimited memory.
 const MOST_SERVICES: u32 = 1 << 20;
 /// Highest id of a service.
 const LAST_ID: u32 = i32::MAX.unsigned_abs();
@@ -30,7 +30,7 @@ pub(crate) struct Services {
 }
 
 impl Services {
-    /// No service, and nothing reserved of these totals.
+    /// No services, and nothing reserved of these totals.
     pub(crate) fn new(totals: RsrcLimits) -> Self {
         Self {
             ids: Ids::new(DEFAULT_SVC_ID, LAST_ID),
@@ -55,7 +55,7 @@ impl Services {
         self.ids.peek().ok_or(Errno::ENOSPC)
     }
 
-    /// Adds a service as the youngest under the [next](Self::next_id) id.
+    /// Adds a service under the [next](Self::next_id) id, as the youngest.
     pub(crate) fn add(&mut self, group: Group) {
         if let Some(id) = self.ids.alloc() {
             self.put(id, group);
@@ -131,7 +131,7 @@ impl Services {
         }
     }
 
-    /// Reserves what a new service is to have. `info` tells what was short.
+    /// Reserves what a new service is to have. `info` receives what was short.
     pub(crate) fn reserve(
         &mut self,
         id: u32,
@@ -145,8 +145,8 @@ impl Services {
         let mut reservation = Reservation::default();
         for slot in Slot::all() {
             if let Err(errno) = self.reserve_slot(id, slot, limits, &mut reservation, rules, info) {
-                // The driver of SHS 12.0 forgets LE pools that it took without a reservation when
-                // it is TLEs that are short.
+                // When TLEs are short, the driver of SHS 12.0 forgets LE pools that it took without
+                // a reservation.
                 let leaks = slot == Slot::Tle
                     && rules.refusal_leaks_le_pools
                     && limits.types[RSRC_LE].res == 0;
@@ -177,7 +177,8 @@ impl Services {
             if limit.res == 0 && !rules.le_pool_for_max {
                 return Ok(());
             }
-            // One pool on each processing element at once, with the first of their four slots.
+            // A pool on all four processing elements is taken at once, with the first of their
+            // slots.
             if reservation.le_pools.is_none() {
                 reservation.le_pools = match id {
                     DEFAULT_SVC_ID => Some(self.pools.take_default_le()),
@@ -204,7 +205,7 @@ impl Services {
         Ok(())
     }
 
-    /// Gives back what a service has.
+    /// Returns everything that a service has.
     pub(crate) fn give_back(&mut self, reservation: &mut Reservation) {
         self.accounting.release(&mut reservation.entries);
         if let Some(pools) = reservation.le_pools {
@@ -215,8 +216,8 @@ impl Services {
         }
     }
 
-    /// The services of a snapshot, which keep only profiles that are there, with pools that are
-    /// leaked.
+    /// Restores the services of a snapshot, which keep only profiles that exist, and the leaked
+    /// pools.
     pub(crate) fn restore(
         &mut self,
         snapshot: &BTreeMap<u32, Group>,
@@ -254,7 +255,7 @@ impl Services {
         Ok(())
     }
 
-    /// Takes what a service of a snapshot had, if there is that much and it is free.
+    /// Takes what a service of a snapshot had, if there is enough of it and it is free.
     fn claim(&mut self, service: u32, group: &mut Group) -> Result<(), Inconsistency> {
         let (limits, reserved) = (&group.desc.limits, &mut group.reserved);
         let refused = Inconsistency::Limits { service };

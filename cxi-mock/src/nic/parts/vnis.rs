@@ -18,7 +18,7 @@ use crate::rules::Rules;
 /// Slots of the VNI table.
 pub(crate) const VNI_SLOTS: u32 = 256;
 
-/// Whose PIDs.
+/// The owner of PIDs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PidsOf {
     /// A receive profile's.
@@ -28,7 +28,7 @@ pub(crate) enum PidsOf {
 }
 
 impl PidsOf {
-    /// Its number in the data path, where profiles and VNIs must not collide.
+    /// The owner's number in the data path, where profiles and VNIs must not collide.
     pub(crate) fn number(self) -> u32 {
         match self {
             Self::Profile(id) => id,
@@ -135,7 +135,7 @@ impl Vnis {
 
 // What services do with profiles.
 impl Vnis {
-    /// Makes the profiles for the VNIs of a descriptor, all of them or none.
+    /// Makes the profiles for all VNIs of a descriptor, or none.
     pub(crate) fn claim(
         &mut self,
         desc: &SvcDesc,
@@ -147,7 +147,8 @@ impl Vnis {
             let made = self.add_pair(*vni, 0, desc, access);
             let made = made.map_err(Refused::errno).and_then(|pair| {
                 pairs[index] = pair;
-                // Where profiles do not go along with their service, they are enabled at once.
+                // If profiles are not enabled and disabled with their service, they are enabled at
+                // once.
                 if self.rules.disabled_profiles_off {
                     Ok(())
                 } else {
@@ -181,8 +182,8 @@ impl Vnis {
         })
     }
 
-    /// Enables the profiles of a VNI; ENOSPC if the VNI table is full. The TX profile stays enabled
-    /// then.
+    /// Enables the profiles of a VNI. ENOSPC if the VNI table is full; the TX profile then stays
+    /// enabled.
     pub(crate) fn enable(&mut self, pair: ProfilePair) -> Result<(), Errno> {
         if let Some(tx) = self.tx_of(pair) {
             tx.enabled = true;
@@ -213,8 +214,8 @@ impl Vnis {
         }
     }
 
-    /// The creator gives up its profiles: no new users may use them, and without users they are
-    /// freed.
+    /// Records that the creator gives its profiles up. They get no new users, and are freed once
+    /// they have none.
     pub(crate) fn drop_creators(&mut self, pairs: impl IntoIterator<Item = ProfilePair>) {
         for pair in pairs {
             if let Some(id) = pair.tx.id() {
@@ -253,7 +254,7 @@ impl Vnis {
             Lookup::Refused => return Err(Errno::EPERM),
             Lookup::Unknown if caller.uid != 0 => return Err(Errno::ENOENT),
             Lookup::Unknown => {
-                // The last class is not for such profiles.
+                // Such profiles do not have the last class.
                 let tx = Tx::new([true, true, true, true, false]);
                 self.tx.add(Profile::private(vni, 0, tx))?
             }
@@ -268,7 +269,7 @@ impl Vnis {
         Ok(id)
     }
 
-    /// A user of a transmit profile is gone.
+    /// Removes a user of a transmit profile.
     pub(crate) fn drop_tx_user(&mut self, id: Option<u32>) {
         if let Some(id) = id {
             self.tx.drop_user(id);
@@ -278,7 +279,7 @@ impl Vnis {
 
 // What receivers do with profiles.
 impl Vnis {
-    /// Finds or makes what the PIDs of a VNI belong to, for one more user.
+    /// Finds or makes the owner of a VNI's PIDs, for one more user.
     pub(crate) fn right_to_receive(
         &mut self,
         caller: &Credentials,
@@ -359,7 +360,7 @@ impl Vnis {
         }
     }
 
-    /// A user of PIDs is gone.
+    /// Removes a user of PIDs.
     pub(crate) fn drop_pids_user(&mut self, of: PidsOf) {
         match of {
             PidsOf::Profile(id) => {
