@@ -27,7 +27,7 @@ pub use plugin::Plugin;
 pub use record::Attachment;
 pub use version::Version;
 
-/// Far more than a configuration with a result has.
+/// Far larger than a configuration with a result.
 const LONGEST: u64 = 16 << 20;
 
 /// Runs the plugin: parameters from the environment, the configuration from standard input, the

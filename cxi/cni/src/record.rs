@@ -82,7 +82,7 @@ impl Attachment {
         Ok(attachment)
     }
 
-    /// None of the names has a colon.
+    /// The names are joined by colons, which none of them contains.
     fn file_name(&self) -> String {
         let Self {
             network,
@@ -116,7 +116,8 @@ impl Records {
     /// Opens the directory, and creates it if it is missing. Records that others could have written are
     /// not trusted.
     pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
-        // Before anything is created: otherwise root would create it wherever the owner of the link wants.
+        // This check comes before anything is created: otherwise root would create it wherever the
+        // link's owner chooses.
         if let Some(link) = link_of_another(directory, 0) {
             return Err(Error::new(
                 Code::Io,
@@ -186,7 +187,7 @@ impl Records {
         let Some(record) = RECORD.read::<Record>(path)? else {
             return Ok(None);
         };
-        // It names the file that is removed in the end.
+        // The attachment in the record names the file that is removed in the end.
         if self.path(&record.attachment) != path {
             let reason = "it names another attachment than its file".to_owned();
             let path = path.to_owned();

@@ -43,7 +43,7 @@ impl Address {
         }
     }
 
-    /// From a RENDEZVOUS event, which has a fabric address there.
+    /// The address in a RENDEZVOUS event, which has a fabric address there.
     pub(crate) fn of_source(word: u32, pid_bits: u32) -> Self {
         let source = FabricAddress(word);
         Self {

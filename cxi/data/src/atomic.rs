@@ -43,7 +43,7 @@ macro_rules! operands {
                     })*
                 }
                 let value = u128::from_le_bytes(bytes);
-                // Its halves.
+                // The lower and the upper half.
                 #[allow(clippy::cast_possible_truncation)]
                 [value as u64, (value >> 64) as u64]
             }
@@ -71,8 +71,8 @@ operands! {
     U128(u128) = UINT128_T,
 }
 
-/// An operation on a number in the list entry of a target, on a boundary of its size. Its match
-/// bits are 0; [`DmaAtomic`] has others.
+/// An operation on a number in the list entry of a target, at a multiple of the number's size. Its
+/// match bits are 0; [`DmaAtomic`] has others.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Atomic<'a> {
@@ -110,7 +110,7 @@ impl<'a> Atomic<'a> {
 ///
 /// # Errors
 ///
-/// What the operation needs is not there.
+/// Something that the operation needs is missing.
 fn complete(
     op: AtomicOp,
     size: usize,
@@ -148,7 +148,7 @@ impl Post<Transmit> for Atomic<'_> {
         let [op2_word1, op2_word2] = second;
         let command = IdcAtomic {
             command: CommandByte::new(Class::IDC, 1, op.0),
-            // Its own size.
+            // The size of the command itself.
             length: 64,
             dfa,
             remote_offset: self.offset,
@@ -183,8 +183,8 @@ pub struct DmaAtomic<'a> {
 }
 
 impl<'a> DmaAtomic<'a> {
-    /// An operation with a number of that type, which is the whole slice. With another length it
-    /// ends with [`ReturnCode::AMO_LENGTH_ERROR`](crate::ReturnCode::AMO_LENGTH_ERROR).
+    /// An operation with a number of this type, which must be the whole slice. With any other
+    /// length it ends with [`ReturnCode::AMO_LENGTH_ERROR`](crate::ReturnCode::AMO_LENGTH_ERROR).
     pub const fn new(op: AtomicOp, kind: AtomicType, operand: Slice<'a>, to: Target) -> Self {
         Self {
             op,
@@ -231,7 +231,7 @@ impl Post<Transmit> for DmaAtomic<'_> {
             op2_word1,
             op2_word2,
         };
-        // A command is as long as the power of two that holds it.
+        // A command is as long as the smallest power of two that holds it.
         let mut bytes = [0; 4 * SLOT_BYTES];
         bytes[..cxi_hw::DmaAtomic::BYTES].copy_from_slice(&command.encode());
         queue.write(&bytes)

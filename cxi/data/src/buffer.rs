@@ -12,9 +12,9 @@ use crate::{Error, Result};
 /// Registered memory: the NIC may read and write it at any time, for as long as the buffer exists.
 ///
 /// There is no reference to its bytes, only copies in and out, so nothing that the NIC does can
-/// break a guarantee of Rust's. Dropping it unmaps it before it is freed: what is under way then
-/// fails with [`ReturnCode::NO_TRANSLATION`](crate::ReturnCode::NO_TRANSLATION), and touches
-/// nothing.
+/// break a guarantee of Rust's. Dropping the buffer unmaps it before it is freed. Operations that
+/// are under way then fail with [`ReturnCode::NO_TRANSLATION`](crate::ReturnCode::NO_TRANSLATION),
+/// and access nothing.
 #[derive(Debug)]
 pub struct Buffer {
     md: Md,
@@ -33,20 +33,20 @@ impl Buffer {
         Ok(Self { md, memory })
     }
 
-    /// Bytes.
+    /// The length in bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a buffer is never empty")]
     pub fn len(&self) -> usize {
         self.memory.len()
     }
 
-    /// All of it.
+    /// The whole buffer.
     #[must_use]
     pub fn whole(&self) -> Slice<'_> {
         self.part(0, self.len())
     }
 
-    /// A part of it.
+    /// A part of the buffer.
     ///
     /// # Errors
     ///
@@ -104,8 +104,8 @@ impl Buffer {
         }
     }
 
-    /// Gives it back to the driver (ATU_UNMAP) and reports how that went; dropping it does the same
-    /// without a report.
+    /// Returns the memory to the driver (ATU_UNMAP) and reports any error. Dropping the buffer does
+    /// the same without a report.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ pub struct Slice<'a> {
 }
 
 impl Slice<'_> {
-    /// Bytes.
+    /// The length in bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.len

@@ -13,8 +13,8 @@ use crate::{Dma, Events, Result};
 
 /// A counting event: successes and failures of operations.
 ///
-/// The NIC counts for itself. It writes the value to memory when a [`CounterCommand::read`] or a
-/// [`Trigger`] says so, when a failure counts, and when the counter is set.
+/// The NIC counts on its own. It writes the value to memory when a [`CounterCommand::read`] or a
+/// [`Trigger`] requests it, when a failure is counted, and when the counter is set.
 #[derive(Debug)]
 pub struct Counter {
     event: CountingEvent,
@@ -176,7 +176,7 @@ impl<'a> Trigger<'a> {
         Self::new(CtOp::TRIG_EVENT, counter, threshold)
     }
 
-    /// The same, and an [`Event::Triggered`](crate::Event::Triggered).
+    /// The same, and also reports an [`Event::Triggered`](crate::Event::Triggered).
     pub fn event(counter: &Counter, threshold: u64, events: &Events) -> Self {
         let mut trigger = Self::write_back(counter, threshold);
         trigger.command.eq = events.id();

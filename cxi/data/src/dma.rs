@@ -51,7 +51,7 @@ impl<'a> Dma<'a> {
 
     options!(offset match_bits header_data restricted report);
 
-    /// Ends only when all earlier puts can be seen at the target.
+    /// The operation ends only when all earlier puts are visible at the target.
     pub const fn flush(mut self) -> Self {
         self.flags = self.flags.union(DmaFlags::FLUSH);
         self
@@ -88,8 +88,8 @@ impl Post<Transmit> for Dma<'_> {
     }
 }
 
-/// A restricted put or get in half the room of a [`Dma`]. Only failures are reported as events,
-/// without a token; successes can be counted.
+/// A restricted put or get that takes half the room of a [`Dma`]. Only failures are reported as
+/// events, without a token; successes can be counted.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Nomatch<'a> {
@@ -114,7 +114,7 @@ impl<'a> Nomatch<'a> {
 
 impl Post<Transmit> for Nomatch<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
-        // Half a full command: what it has lies in the same place.
+        // A command of half the size, whose fields are in the same places.
         let command = self.dma.encode(queue.kind.initiator, queue.pid_bits)?;
         let command = FullDma {
             command: CommandByte::new(Class::DMA, 0, self.dma.op.0),

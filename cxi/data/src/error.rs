@@ -18,12 +18,12 @@ pub enum Error {
         "the command queue is full: the command takes {needed} slots of 32 bytes, {free} are free"
     )]
     Full {
-        /// Slots that the command takes, with those before it that stay empty.
+        /// Slots that the command takes, including empty ones before it.
         needed: u32,
         /// Slots that are free.
         free: u32,
     },
-    /// The NIC has refused a command, and reads no more of this queue.
+    /// The NIC has refused a command, and no longer reads this queue.
     #[error("the command queue has stopped at a command that the NIC refused: {0}")]
     Stopped(#[source] Failure),
     /// Events were lost because an event queue was full.
@@ -48,7 +48,7 @@ pub enum Error {
         /// How many there may be.
         most: usize,
     },
-    /// Operands of an atomic that do not go together.
+    /// Operands of an atomic that do not fit together.
     #[error("{0}")]
     Operands(&'static str),
     /// A number of the driver that is too large for commands.
@@ -64,7 +64,7 @@ pub enum Error {
     /// The event queue holds something that is not an event.
     #[error("the event queue holds something that is not an event at byte {at}")]
     NoEvent {
-        /// Where.
+        /// Its position in the queue's memory, in bytes.
         at: usize,
     },
     /// The driver refused something.

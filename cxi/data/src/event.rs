@@ -16,9 +16,9 @@ pub enum Event {
     /// PUT, GET, ATOMIC or FETCH_ATOMIC, one of them with OVERFLOW, MATCH or SEARCH: an operation at a
     /// PtlTE of this process.
     Arrival(Arrival),
-    /// RENDEZVOUS: the rest of a [`Rendezvous`](crate::Rendezvous) put can come.
+    /// RENDEZVOUS: the rest of a [`Rendezvous`](crate::Rendezvous) put can be fetched.
     Rest(Rest),
-    /// REPLY of a get that the NIC has made: the rest of a rendezvous put has come.
+    /// REPLY of a get that the NIC has issued: the rest of a rendezvous put has arrived.
     Received(Received),
     /// LINK or UNLINK: a list entry was added or removed.
     Entry(EntryChange),
@@ -83,7 +83,7 @@ pub struct Arrival {
     /// The id of the [`Rendezvous`](crate::Rendezvous) put of which these bytes are the first; the
     /// others follow.
     pub rendezvous: Option<u8>,
-    /// The operation has used up the list entry.
+    /// Whether the operation has used up the list entry.
     pub unlinked: bool,
     /// How it ended.
     pub result: Result<(), Failure>,
@@ -101,7 +101,7 @@ pub struct EntryChange {
     pub list: List,
     /// The buffer id of the list entry.
     pub buffer_id: u16,
-    /// The NIC unlinked it because it was used up.
+    /// Whether the NIC unlinked it because it was used up.
     pub used_up: bool,
     /// How it ended.
     pub result: Result<(), Failure>,
@@ -113,9 +113,9 @@ pub struct EntryChange {
 pub struct StateChanged {
     /// Number of the PtlTE.
     pub pte: u16,
-    /// The state that it has now.
+    /// The current state.
     pub state: PtlteState,
-    /// Why, if the NIC changed it.
+    /// The reason, if the NIC changed it.
     pub reason: Option<StateReason>,
     /// Whether it is the requested state.
     pub result: Result<(), Failure>,
@@ -125,11 +125,11 @@ pub struct StateChanged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stopped {
-    /// Number of the queue, counted in its kind.
+    /// Number of the queue among those of its kind.
     pub queue: u16,
-    /// It is a target queue.
+    /// Whether it is a target queue.
     pub is_target: bool,
-    /// Where in the ring, in units of 64 bytes.
+    /// Its position in the ring, in units of 64 bytes.
     pub unit: u16,
     /// What is wrong with the command.
     pub failure: Failure,
@@ -145,7 +145,7 @@ impl Event {
     pub(crate) fn decode(block: &[u8; 64], size: EventSize, pid_bits: u32) -> Self {
         let short = InitiatorShort::decode(&head(block));
         let kind = short.event_type;
-        // The last byte of every event.
+        // The code is in the last byte of every event.
         let code = ReturnCode(block[size.bytes().max(1) - 1] & 0x3f);
         let result = Failure::check(code);
         match kind {
@@ -228,7 +228,7 @@ impl Event {
 }
 
 impl Arrival {
-    /// From a short event: a long one begins alike, apart from the length.
+    /// Decodes a short event. A long one begins in the same way, except for the length.
     fn decode(block: &[u8; 64], pid_bits: u32, result: Result<(), Failure>) -> Self {
         let event = TargetShort::decode(&head(block));
         Self {

@@ -13,7 +13,7 @@ use crate::wait::until;
 use crate::{Error, Event, Result};
 
 const WORD: usize = size_of::<u64>();
-/// The status takes one.
+/// Bytes of a block. The status takes exactly one.
 const BLOCK: usize = EqStatus::BYTES;
 const _: () = assert!(BLOCK as u64 == BLOCK_BYTES);
 /// Where events begin.
@@ -66,11 +66,11 @@ impl Events {
         &self.queue
     }
 
-    /// The events that have arrived. Their room goes back to the NIC when the iterator is dropped,
-    /// or before if there is much of it.
+    /// The events that have arrived. Their room is returned to the NIC when the iterator is
+    /// dropped, or earlier if there is much of it.
     ///
-    /// An item is an error when events were lost ([`Error::Overflow`], behind the last one that was
-    /// not), or a resize cannot be completed.
+    /// An item is an error if events were lost ([`Error::Overflow`], after the last event that was
+    /// not lost) or a resize cannot be completed.
     pub fn drain(&mut self) -> Drain<'_> {
         Drain { events: self }
     }
@@ -84,8 +84,8 @@ impl Events {
         until(most, || self.drain().next().transpose())
     }
 
-    /// Begins to move the queue to a buffer of another size (EQ_RESIZE); reading events completes
-    /// that.
+    /// Begins to move the queue to a buffer of another size (EQ_RESIZE). Reading events completes
+    /// the move.
     ///
     /// # Errors
     ///
@@ -109,7 +109,7 @@ impl Events {
         }
     }
 
-    /// The next event, once all of it is there: its last byte comes last.
+    /// The next event, once all of it is there. The NIC writes its last byte last.
     fn peek(&self) -> Result<Option<([u8; BLOCK], EventSize)>> {
         let mut block = [0; BLOCK];
         let word = |offset: usize| self.memory.read_u64(self.at + offset);
@@ -136,7 +136,7 @@ impl Events {
         Ok(Some((block, size)))
     }
 
-    /// Moves on behind an event. What is read is zero before the NIC may write there again.
+    /// Moves past an event. Its bytes are zeroed before the NIC may write there again.
     fn take(&mut self, bytes: usize) -> Result<()> {
         for offset in (0..bytes).step_by(WORD) {
             self.memory.write_u64(self.at + offset, 0)?;
@@ -152,7 +152,7 @@ impl Events {
         Ok(())
     }
 
-    /// Gives the NIC the room of what was read.
+    /// Returns the room of the events that were read to the NIC.
     fn acknowledge(&mut self) -> Result<()> {
         let block = u32::try_from(self.at / BLOCK).unwrap_or(FIRST_BLOCK);
         self.read = 0;
@@ -161,7 +161,8 @@ impl Events {
         Ok(self.queue.registers()?.ring(0, state)?)
     }
 
-    /// Whether events were lost since the last report of a loss. If so, the NIC goes on.
+    /// Checks whether events were lost since the last report of a loss. If so, lets the NIC
+    /// continue.
     fn lost(&mut self) -> Result<Option<Event>> {
         let mut status = [0; EqStatus::BYTES];
         status[WORD..2 * WORD].copy_from_slice(&self.memory.read_u64(WORD)?.to_le_bytes());
@@ -175,7 +176,7 @@ impl Events {
         Err(Error::Overflow)
     }
 
-    /// Reads on in the other buffer.
+    /// Continues in the other buffer.
     fn switch(&mut self) -> Result<()> {
         self.queue.complete_resize()?;
         self.memory = self.queue.memory();

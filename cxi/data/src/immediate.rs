@@ -16,7 +16,7 @@ const MAX_UNRESTRICTED: usize = 192;
 /// Bytes of the longest command.
 const MAX_BYTES: usize = 8 * SLOT_BYTES;
 
-/// What an immediate put consists of.
+/// The parts of an immediate put.
 struct Put<'a> {
     bytes: &'a [u8],
     to: (FabricAddress, u8),
@@ -46,7 +46,7 @@ impl Queue<Transmit> {
     pub(crate) fn set_state(&mut self, state: CState) -> Result<()> {
         let state = CState {
             command: CommandByte::new(Class::IDC, 0, DmaOp::CSTATE.0),
-            // Its own size.
+            // The size of the command itself.
             length: 32,
             initiator: self.kind.initiator,
             ..state
@@ -145,7 +145,7 @@ impl Post<Transmit> for Message<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
         let (dfa, index_ext) = self.to.encode(queue.pid_bits);
         queue.set_state(CState {
-            // The message has its own, so that the state can stay as it is.
+            // The message carries its own pointer, so that the state can stay as it is.
             user_ptr: 0,
             ..self.report.state(DmaFlags::empty(), index_ext)
         })?;
@@ -161,12 +161,12 @@ impl Post<Transmit> for Message<'_> {
     }
 }
 
-/// Sends a packet to a multicast tree: what the root sends goes to all others, what others send goes
-/// to the root, and switches may merge it on the way.
+/// Sends a packet to a multicast tree. What the root sends goes to all other members, and what a
+/// member sends goes to the root; switches may merge it on the way.
 ///
-/// There is no response: its completion means that it was sent. It arrives where a PtlTE is mapped to the tree's
-/// number ([`Pte::map_multicast`](cxi::lni::Pte::map_multicast)), as an event if the list entry is
-/// [managed locally](crate::Append::managed).
+/// There is no response: its completion means that it was sent. It arrives where a PtlTE is mapped
+/// to the tree's number ([`Pte::map_multicast`](cxi::lni::Pte::map_multicast)), as an event if the
+/// list entry is [managed locally](crate::Append::managed).
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Reduce<'a> {
@@ -176,8 +176,8 @@ pub struct Reduce<'a> {
 }
 
 impl<'a> Reduce<'a> {
-    /// A packet of one of the eight reductions of a tree. Trees have 13 bits, reductions 3; more are
-    /// cut off.
+    /// A packet of one of the eight reductions of a tree. Numbers of trees are cut to 13 bits, and
+    /// numbers of reductions to 3.
     pub const fn new(packet: &'a ReductionPacket, tree: u16, reduction: u8) -> Self {
         Self {
             packet,

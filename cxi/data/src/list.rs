@@ -11,7 +11,7 @@ use crate::options::options;
 use crate::queue::{Post, Queue};
 use crate::{Address, Counter, Result, Slice};
 
-/// A drop count that stands for any.
+/// A drop count that matches any.
 const ANY_DROPS: u32 = 0xff_ffff;
 
 const fn byte(op: TargetOp) -> CommandByte {
@@ -81,12 +81,12 @@ impl<'a> Append<'a> {
         self
     }
 
-    /// The entry takes one message, and leaves its list then; UNLINK reports that.
+    /// The entry takes one message and then leaves its list, which UNLINK reports.
     pub const fn use_once(self) -> Self {
         self.flags(TargetFlags::USE_ONCE)
     }
 
-    /// A number that its events have, and by which [`Unlink`] finds it.
+    /// A number that its events carry, and by which [`Unlink`] finds it.
     pub const fn buffer_id(mut self, id: u16) -> Self {
         self.command.buffer_id = id;
         self
@@ -120,7 +120,7 @@ impl Post<Target> for Append<'_> {
     }
 }
 
-/// Removes a list entry from its list. UNLINK reports that, or that none was found.
+/// Removes a list entry from its list. UNLINK reports this, or that none was found.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Unlink {
@@ -129,7 +129,7 @@ pub struct Unlink {
 }
 
 impl Unlink {
-    /// The first entry of a list with that buffer id.
+    /// Selects the first entry of a list with this buffer id.
     pub fn new(pte: &Pte, from: LeList, buffer_id: u16) -> Self {
         let command = TargetCommand {
             command: byte(TargetOp::UNLINK),
@@ -150,10 +150,11 @@ impl Post<Target> for Unlink {
     }
 }
 
-/// Looks for unexpected messages.
+/// Searches for unexpected messages.
 ///
-/// Each is a SEARCH event, and a SEARCH with [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH)
-/// ends the search. Deleted messages give overflow events.
+/// Each is reported by a SEARCH event, and a SEARCH with
+/// [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH) ends the search. Deleted messages are
+/// reported by overflow events.
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a command does nothing until it is posted"]
 pub struct Search {
@@ -163,7 +164,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// All unexpected messages, for events with this buffer id.
+    /// Searches for all unexpected messages. Their events have this buffer id.
     pub fn new(pte: &Pte, buffer_id: u16) -> Self {
         let command = TargetCommand {
             command: byte(TargetOp::SEARCH),
@@ -180,7 +181,7 @@ impl Search {
         }
     }
 
-    /// Only the oldest. If there is one, no other event follows.
+    /// Searches only for the oldest message. If there is one, no other event follows.
     pub const fn first(mut self) -> Self {
         self.command.flags = self.command.flags.union(TargetFlags::USE_ONCE);
         self
@@ -220,7 +221,7 @@ impl SetState {
         Self::new(pte, PtlteState::DISABLED)
     }
 
-    /// Any state.
+    /// Sets any state.
     pub fn new(pte: &Pte, state: PtlteState) -> Self {
         let command = cxi_hw::SetState {
             command: byte(TargetOp::SETSTATE),
@@ -234,7 +235,7 @@ impl SetState {
         }
     }
 
-    /// Only if this many messages were dropped; otherwise STATE_CHANGE has
+    /// Changes the state only if this many messages were dropped. Otherwise, STATE_CHANGE has
     /// [`ReturnCode::NO_MATCH`](crate::ReturnCode::NO_MATCH), and the state stays.
     pub const fn if_dropped(mut self, count: u32) -> Self {
         self.command.drop_count = count;

@@ -1,4 +1,4 @@
-//! Options that several commands have.
+//! Options that several commands share.
 
 /// Methods for fields of the same names, of the command or of one in it (`options!(put: offset)`).
 macro_rules! options {
@@ -25,8 +25,8 @@ macro_rules! options {
         }
     };
     (@ restricted) => {
-        /// Without matching, order or an event at the target: the NIC may send it by more than one
-        /// way. Match bits and header data are not sent.
+        /// Without matching, order or an event at the target. The NIC may send it along more than
+        /// one path. Match bits and header data are not sent.
         pub const fn restricted(mut self) -> Self {
             self.flags = self.flags.union(cxi_hw::DmaFlags::RESTRICTED);
             self
@@ -67,7 +67,7 @@ macro_rules! options {
             self
         }
 
-        /// Match bits that do not count: those that are set in `bits`.
+        /// Ignores the match bits that are set in `bits`.
         pub const fn ignore(mut self, bits: u64) -> Self {
             self.command.ignore_bits = bits;
             self

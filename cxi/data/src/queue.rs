@@ -1,4 +1,4 @@
-//! Command queues: commands go in one by one, or many behind one doorbell.
+//! Command queues: commands are posted one by one, or in batches that share a doorbell.
 
 use cxi::lni::{Domain, Tgq, Txq};
 use cxi::{DeviceInfo, Mapping};
@@ -58,13 +58,13 @@ impl Handle {
     }
 }
 
-/// Does nothing, in one slot.
+/// A command without effect that takes one slot.
 const NOOP: CommandByte = CommandByte(0);
-/// Does nothing, in a unit: queues for triggered commands have no shorter ones.
+/// A command without effect that takes a unit: queues for triggered commands have no shorter ones.
 const COUNTER_NOOP: CommandByte = CommandByte::new(Class::CT, 1, CtOp::NOOP.0);
 
 impl TransmitQueue {
-    /// Takes over a new queue. Its operations are those of a domain.
+    /// Takes over a new queue. Its operations come from the process of a domain.
     ///
     /// # Errors
     ///
@@ -127,10 +127,9 @@ impl<K> Queue<K> {
     /// Posts a command and rings the doorbell.
     ///
     /// # Errors
-    ///
-    /// [`Error::Full`](crate::Error::Full), and the command can be posted later;
-    /// [`Error::Stopped`](crate::Error::Stopped), which is noticed when the queue seems full; the
-    /// errors of the command.
+    /// [`Error::Full`](crate::Error::Full): the command can be posted later.
+    /// [`Error::Stopped`](crate::Error::Stopped), which is noticed only when the queue seems full.
+    /// The errors of the command.
     pub fn post(&mut self, command: &impl Command<K>) -> Result<()> {
         self.batch().push(command)
     }
@@ -171,7 +170,7 @@ impl<K> Queue<K> {
     }
 }
 
-/// Commands behind one doorbell, which is rung when the batch is dropped.
+/// Commands that share a doorbell, which is rung when the batch is dropped.
 #[derive(Debug)]
 pub struct Batch<'a, K> {
     queue: &'a mut Queue<K>,

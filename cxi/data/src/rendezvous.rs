@@ -1,4 +1,4 @@
-//! Rendezvous: puts that carry little, and whose rest the NIC of the target gets.
+//! Rendezvous: puts that carry few bytes, and whose rest the target's NIC fetches.
 
 use cxi::DeviceInfo;
 use cxi::lni::{LeList, Pte};
@@ -15,14 +15,14 @@ const MAX_EAGER: u32 = (1 << 20) - 1;
 /// The bits of the get that are the id of the put.
 const ID_BITS: u64 = 0xff;
 
-/// A put of a long message, of which only the first bytes are sent at once. When it has found a list
-/// entry, the NIC of the target gets the rest by itself: an unexpected message moves
-/// few bytes, and an expected one is copied once.
+/// A put of a long message, of which only the first bytes are sent at once. When it has found a
+/// list entry, the NIC of the target fetches the rest by itself. An unexpected message therefore
+/// moves few bytes, and an expected one is copied only once.
 ///
-/// Its [`Report`](crate::Report) is that of the first bytes: the rest may still have to come.
+/// Its [`Report`](crate::Report) is that of the first bytes: the rest may still have to be fetched.
 ///
-/// Before it is posted, its bytes have to be in an entry that [`Append::source`] makes. They are free
-/// for something else when the ACK of the put and a GET at that entry have come, in any order.
+/// Before it is posted, its bytes must be in an entry that [`Append::source`] makes. They can be
+/// reused when the ACK of the put and a GET at that entry have arrived, in any order.
 ///
 /// The receiver sees a PUT, or PUT_OVERFLOW, with [`Arrival::rendezvous`](crate::Arrival::rendezvous);
 /// an [`Event::Rest`](crate::Event::Rest); and an [`Event::Received`](crate::Event::Received), with
@@ -36,8 +36,8 @@ pub struct Rendezvous<'a> {
 }
 
 impl<'a> Rendezvous<'a> {
-    /// Copies bytes to a target. The id is one that no other rendezvous put of this process has
-    /// that is under way.
+    /// Copies bytes to a target. No other rendezvous put of this process that is under way may have
+    /// the same id.
     pub const fn put(from: Slice<'a>, to: Target, id: u8) -> Self {
         Self {
             put: Dma::rendezvous(from, to),
@@ -46,7 +46,7 @@ impl<'a> Rendezvous<'a> {
         }
     }
 
-    /// Bytes that travel at once, none by default; at most 1,048,575.
+    /// Sets how many bytes are sent at once: none by default, and at most 1,048,575.
     pub const fn eager(mut self, bytes: u32) -> Self {
         self.eager = bytes;
         self
@@ -73,8 +73,8 @@ impl Post<Transmit> for Rendezvous<'_> {
 }
 
 impl<'a> Append<'a> {
-    /// An entry from which the NIC of a target gets the rest of the [`Rendezvous`] put with that id,
-    /// once. The PtlTE matches, and is mapped at the portal index
+    /// An entry from which the NIC of a target fetches the rest of the [`Rendezvous`] put with this
+    /// id, once. The PtlTE must match, and be mapped at the portal index
     /// [`DeviceInfo::rdzv_get_idx`](cxi::DeviceInfo::rdzv_get_idx).
     pub fn source(pte: &Pte, bytes: Slice<'a>, id: u8) -> Self {
         Self::new(pte, LeList::Priority, bytes)
@@ -88,7 +88,7 @@ impl<'a> Append<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rest {
-    /// Who sends it.
+    /// The sender.
     pub source: Address,
     /// The id of the put.
     pub id: u8,
@@ -98,14 +98,14 @@ pub struct Rest {
     pub buffer_id: u16,
     /// Match bits of the put.
     pub match_bits: u64,
-    /// Bytes of the whole message.
+    /// Length of the whole message in bytes.
     pub requested: u32,
-    /// Bytes of it that have come already. If the message was unexpected, they are in the buffer of
-    /// the overflow list.
+    /// How many of them have arrived already. If the message was unexpected, they are in the buffer
+    /// of the overflow list.
     pub received: u32,
     /// Where the rest goes, for [`Buffer::position`](crate::Buffer::position).
     pub start: u64,
-    /// Whether the NIC gets it by itself. If not, the program does, with [`get`](Self::get).
+    /// Whether the NIC fetches it by itself. If not, the program does, with [`get`](Self::get).
     pub is_coming: bool,
 }
 
@@ -124,9 +124,10 @@ impl Rest {
         }
     }
 
-    /// Gets it, where the NIC does not: `properties/rdzv_get_en` of the device is 0.
+    /// A get of the rest, for a NIC that does not issue it (`properties/rdzv_get_en` of the device
+    /// is 0).
     pub fn get<'a>(&self, into: Slice<'a>, device: &DeviceInfo) -> Dma<'a> {
-        // Portal indices have fewer bits.
+        // A portal index has fewer than 16 bits.
         let index = u16::try_from(device.rdzv_get_idx).unwrap_or(u16::MAX);
         let [.., low, high] = self.match_bits.to_le_bytes();
         let bits = RendezvousMatchBits {
@@ -140,11 +141,11 @@ impl Rest {
     }
 }
 
-/// The NIC has got the rest of a message: it is complete, or never will be.
+/// The get of the rest of a message has ended: the message is complete, or never will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Received {
-    /// Who has sent it.
+    /// The sender.
     pub source: Address,
     /// The id of the put.
     pub id: u8,
@@ -152,14 +153,14 @@ pub struct Received {
     pub pte: u16,
     /// The buffer id of the list entry.
     pub buffer_id: u16,
-    /// Bytes of the rest.
+    /// Length of the rest in bytes.
     pub length: u32,
     /// How it ended.
     pub result: Result<(), Failure>,
 }
 
 impl Received {
-    /// From the REPLY of the NIC's get.
+    /// Decodes the REPLY of the NIC's get.
     pub(crate) fn decode(event: &InitiatorShort, result: Result<(), Failure>) -> Self {
         let of = RendezvousUserPtr::decode(&event.user_ptr.to_le_bytes());
         Self {

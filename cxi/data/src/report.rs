@@ -57,7 +57,7 @@ impl Report {
         report
     }
 
-    /// What immediate commands with this report have in common.
+    /// The state that immediate commands with this report share.
     pub(crate) fn state(self, flags: DmaFlags, index_ext: u8) -> CState {
         CState {
             flags: flags | self.flags,

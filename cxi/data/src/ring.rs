@@ -45,19 +45,19 @@ impl Ring {
     }
 
     /// Slots that commands may take before the NIC has read more. One unit stays empty, so that a
-    /// full ring is not an empty one.
+    /// full ring differs from an empty one.
     fn free(&self) -> u32 {
         let round = self.slots - FIRST_SLOT;
         let used = (self.write + round - self.read) % round;
         (round - UNIT_SLOTS).saturating_sub(used.next_multiple_of(UNIT_SLOTS))
     }
 
-    /// Reads how far the NIC has got.
+    /// Reads how far the NIC has read.
     fn refresh(&mut self, commands: &Mapping) -> Result<()> {
         let status = CqStatus::decode(&commands.read_u64(0)?.to_le_bytes());
         Failure::check(status.return_code).map_err(Error::Stopped)?;
         let read = u32::from(status.rd_ptr) * UNIT_SLOTS;
-        // Anything else is outside the ring.
+        // Any other position is outside the ring.
         if (FIRST_SLOT..self.slots).contains(&read) {
             self.read = read;
         }
@@ -92,7 +92,7 @@ impl Ring {
     }
 
     fn fill(&mut self, commands: &Mapping, slots: u32) -> Result<()> {
-        // As long as the filler is, which is a slot or a unit.
+        // Each filler takes its own length, which is a slot or a unit.
         let step = self.filler.slots();
         for _ in (0..slots).step_by(step) {
             let at = self.write as usize * SLOT_BYTES;

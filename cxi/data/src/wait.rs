@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{Error, Result};
 
-/// Attempts before the thread yields after each.
+/// Attempts after which the thread yields after each further one.
 const SPIN: u32 = 256;
 
 /// Calls `check` until it returns something.

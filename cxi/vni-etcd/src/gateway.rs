@@ -109,7 +109,7 @@ pub(crate) enum GatewayError {
     /// The request was certainly not carried out.
     #[error("etcd at {url} refused: {reason}")]
     Refused { url: String, reason: String },
-    /// A URL of another kind.
+    /// The URL is of another kind than `http` and `https`.
     #[error("etcd at {url} cannot be reached: expected a URL that begins with http:// or https://")]
     Url { url: String },
     /// It may have been carried out.
@@ -129,11 +129,11 @@ struct Token {
     token: String,
 }
 
-/// The members of etcd, one of which is asked until it does not answer.
+/// The members of etcd. One of them is asked until it no longer answers.
 pub(crate) struct Gateway {
     transport: Box<dyn HttpTransport>,
     urls: Vec<String>,
-    /// How many have not answered.
+    /// How often a member has not answered, which selects the one to ask.
     failed: usize,
     user: Option<User>,
     token: Option<String>,
@@ -168,8 +168,9 @@ impl Gateway {
         });
     }
 
-    /// The first values of the keys from `from` up to, but not including, `to`, in order. If the answer is
-    /// lost, asks again for half as many: a connection may break under a long answer.
+    /// The first values of the keys from `from` up to, but not including, `to`, in order. If the
+    /// answer is lost, asks again for half as many, because a connection may break under a long
+    /// answer.
     pub(crate) fn range(
         &mut self,
         from: &Bytes,
@@ -188,8 +189,8 @@ impl Gateway {
         })
     }
 
-    /// Puts all keys, and removes those from one up to, but not including, another, if all conditions
-    /// hold; returns whether they did.
+    /// Puts all keys, and removes those from one up to, but not including, another, if all
+    /// conditions hold. Returns whether they did.
     pub(crate) fn write_if(
         &mut self,
         compare: &[Compare],
@@ -282,7 +283,7 @@ impl Gateway {
         if (400..500).contains(&status) {
             return Err(GatewayError::Refused { url, reason });
         }
-        // Such as a member that has lost the others.
+        // The member may have lost the others, for example.
         self.failed += 1;
         Err(GatewayError::Lost { url, reason })
     }

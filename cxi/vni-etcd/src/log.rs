@@ -1,7 +1,7 @@
 //! The log of a pool as keys of etcd.
 //!
-//! `PREFIX/epoch` is the highest epoch that has written, `PREFIX/events/N` the record of event N,
-//! numbers with twenty digits, so that they are in order.
+//! `PREFIX/epoch` is the highest epoch that has written, and `PREFIX/events/N` the record of event
+//! N. Numbers have twenty digits, so that the order of the keys is that of the numbers.
 
 use cxi_job::fabric::{HttpTransport, Patience};
 use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
@@ -26,8 +26,8 @@ impl EtcdLog {
     /// begin with `prefix`. Nothing is sent yet. The transport decides how a member is verified, and
     /// which certificate it is shown.
     ///
-    /// The first member that answers is asked until it does not. One of several is enough, as long as
-    /// most of the members reach each other.
+    /// The first member that answers is asked until it no longer does. A single URL is enough, as
+    /// long as most of the members reach each other.
     #[must_use]
     pub fn new(
         transport: impl HttpTransport + 'static,
@@ -48,8 +48,8 @@ impl EtcdLog {
         self
     }
 
-    /// How long a read is tried again, 20 s unless set, and how long one request may take. A write is
-    /// one request: see [`AppendError::Unknown`].
+    /// Sets how long a read is tried again (by default 20 s), and how long one request may take. A
+    /// write is a single request: see [`AppendError::Unknown`].
     #[must_use]
     pub const fn patience(mut self, patience: Patience) -> Self {
         self.gateway.patience = patience;
@@ -74,7 +74,8 @@ impl EtcdLog {
         Ok(value.and_then(|value| value.parse().ok()))
     }
 
-    /// Appends if there is no record since the log was read; returns whether the conditions held.
+    /// Appends unless a record was added since the log was read. Returns whether the conditions
+    /// held.
     fn try_append(&mut self, record: &Record) -> Result<bool, AppendError> {
         let value =
             serde_json::to_vec(record).map_err(|error| AppendError::Failed(error.into()))?;

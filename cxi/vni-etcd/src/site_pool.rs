@@ -40,7 +40,7 @@ enum Backend {
     Etcd(Box<Etcd>),
 }
 
-/// How to reach etcd, and as whom.
+/// How to reach etcd, and as which user.
 #[derive(Debug)]
 struct Etcd {
     endpoints: Vec<String>,
@@ -79,7 +79,7 @@ pub struct Configured {
     pub pool: VniPool,
     /// Whether there was none before.
     pub made: bool,
-    /// What was logged; `None` if the pool was like that already.
+    /// The logged event; `None` if the pool already had this configuration.
     pub event: Option<Event>,
 }
 
@@ -214,8 +214,8 @@ impl SitePool {
         }
     }
 
-    /// Sets how long to wait for other programs that change the file, or for etcd: instead of what the
-    /// setting `wait` says.
+    /// Sets how long to wait for other programs that change the file, or for etcd, in place of the
+    /// setting `wait`.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
@@ -232,7 +232,7 @@ impl SitePool {
     }
 
     /// Whether this machine has a pool: the file exists, or the machine has led the pool in etcd.
-    /// Nodes have the controllers' settings, and do not all ask etcd.
+    /// Nodes share the controllers' settings, and must not all ask etcd.
     #[must_use]
     pub fn is_here(&self) -> bool {
         match &self.backend {
@@ -298,7 +298,7 @@ impl SitePool {
         Ok(Configured { pool, made, event })
     }
 
-    /// Takes the lead of a pool in etcd, for all programs of this machine with the same settings:
+    /// Takes the lead of a pool in etcd for all programs of this machine with the same settings;
     /// those of other machines can no longer change it. Returns the epoch; `None` for a file, which
     /// has one controller.
     ///
@@ -313,9 +313,10 @@ impl SitePool {
         let mut pool = self.open()?;
         let epoch = pool.lead(Timestamp::now());
         let epoch = epoch.map_err(|error| self.failed(error))?;
-        // One that was opened before would not lead.
+        // A pool that was opened earlier would not lead.
         *self.opened() = Some(pool);
-        // After the log: who is killed in between has an epoch that leads no more, and takes another one.
+        // The epoch is written after the log. A program that is killed in between has an epoch that
+        // no longer leads, and takes another one.
         durable::create_dir(durable::directory_of(path))
             .and_then(|()| durable::replace(path, format!("{epoch}\n").as_bytes(), Owner::Kept))
             .map_err(|source| SitePoolError::Unwritten {
@@ -351,7 +352,7 @@ impl SitePool {
         }
     }
 
-    /// A name that no other process has: this is how a lost answer is recognized.
+    /// A name that no other process has, by which a lost answer is recognized.
     fn writer(&self) -> String {
         if matches!(self.backend, Backend::File(_)) {
             return String::new();
@@ -423,7 +424,7 @@ impl Etcd {
     }
 }
 
-/// Two settings that mean something only together.
+/// Two settings that are meaningful only together.
 fn both<A, B>(
     settings: &Settings,
     one: &Key<Option<A>>,

@@ -35,7 +35,8 @@ impl Plugin<'_> {
             .vnis(vnis.iter().copied())
             .limits(settings.limits())
             .nics(settings.nics())
-            // A pod may have two interfaces with the same VNIs, and lose one of them.
+            // Nothing is adopted: a pod may have two interfaces with the same VNIs, and lose one of
+            // them.
             .adopt(false);
         if let Some(classes) = settings.traffic_classes {
             request = request.traffic_classes(classes);
@@ -45,9 +46,10 @@ impl Plugin<'_> {
             .map_err(|error| Error::new(Code::Configuration, error.to_string()))
     }
 
-    /// Ends what an earlier call left of this attachment, and what is left of containers that are gone:
-    /// their namespace had the inode that this one has now, so this pod could use their services. It
-    /// could also use services of other programs, which may still be needed: there must be none.
+    /// Ends what an earlier call left of this attachment, and what is left of containers that are
+    /// gone: their namespace had the inode that this one has now, so this pod could use their
+    /// services. It could also use services that other programs made for that inode, and that may
+    /// still be needed, so there must be none.
     fn end_earlier(&self, attachment: &Attachment, netns: u32) -> Result<(), Error> {
         let not_ended = |error: Error| {
             Error::new(
@@ -145,7 +147,7 @@ pub(super) fn netns(container: &Container) -> Result<u32, Error> {
     let own = Member::own_netns().map_err(|error| invalid(error.to_string()))?;
     match found {
         Member::NetNs(inode) if found != own => Ok(inode),
-        // All of the node could use its services.
+        // Every process of the node could use its services.
         _ => Err(invalid(format!(
             "{} is the network namespace of the node",
             path.display()

@@ -71,8 +71,8 @@ impl<'a> Plugin<'a> {
         if record.vnis.is_empty() {
             return Ok(None);
         }
-        // A call was killed before it recorded what it created. Services get their VNIs first, then
-        // their namespace; in between no one can use them.
+        // A call was killed before it recorded what it created. Services get their VNIs first and
+        // their namespace afterwards; in between, no process can use them.
         let others = self.named(|_| true)?;
         let mut vnis = record.vnis.clone();
         vnis.sort_unstable();
