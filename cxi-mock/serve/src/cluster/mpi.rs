@@ -183,7 +183,7 @@ impl Cluster {
         say(format_args!("{}", each.join("; ")));
         if nics.iter().all(|moved| moved.messages == 0) {
             say(format_args!(
-                "WARNING: no NIC was used, so nothing of Slingshot was tested. Processes on one \
+                "WARNING: no NIC was used, so Slingshot was not tested. Processes on one \
                  node use shared memory: use more --nodes. Otherwise, the library chose another \
                  network: FI_LOG_LEVEL=info shows why"
             ));
