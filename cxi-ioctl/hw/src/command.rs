@@ -5,7 +5,7 @@ use bitflags::bitflags;
 use crate::Class;
 use crate::layout::{Value, newtypes};
 
-/// Bytes of a slot; commands have one, two, four or eight, on a boundary of their own size.
+/// Bytes of a slot. Commands take one, two, four or eight, at a multiple of their own size.
 pub const SLOT_BYTES: usize = 32;
 
 /// The first byte of a command: its class, its size class and the operation in the class.
@@ -68,13 +68,13 @@ bitflags! {
         const RESTRICTED = 1 << 7;
         /// Of a reduction.
         const REDUCTION = 1 << 8;
-        /// Acknowledged when what was written before can be seen.
+        /// Acknowledged only when all earlier writes are visible.
         const FLUSH = 1 << 9;
         /// A rendezvous get starts at the remote offset of the put.
         const USE_OFFSET_FOR_GET = 1 << 10;
     }
 
-    /// What a list entry counts, reports and takes.
+    /// What a list entry counts, reports and accepts.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct TargetFlags: u16 {
         /// Bytes are counted, not operations.
@@ -97,7 +97,7 @@ bitflags! {
         const UNRESTRICTED_BODY_RO = 1 << 8;
         /// No headers of unexpected messages are kept.
         const UNEXPECTED_HDR_DISABLE = 1 << 9;
-        /// One match alone; of a search, the first hit alone.
+        /// Only one match; for a search, only the first hit.
         const USE_ONCE = 1 << 10;
         /// What does not fit does not match.
         const NO_TRUNCATE = 1 << 11;

@@ -68,7 +68,7 @@ pub enum CounterDoorbell {
 }
 
 impl CounterDoorbell {
-    /// All of them, resets first: a page that is polled is asked in this order.
+    /// All doorbells, resets first. A page is polled in this order.
     pub const ALL: [Self; 4] = [
         Self::ResetSuccess,
         Self::ResetFailure,

@@ -97,13 +97,13 @@ impl CountingEvent {
     }
 
     /// Sets the value in memory to 0, so that [`CounterValue::written_back`] shows the next
-    /// write-back. The NIC goes on counting where it was.
+    /// write-back. The NIC continues to count from its own value.
     pub fn clear(&self) {
         // The memory has at least one page.
         let _ = self.write_back().write_u64(0, 0);
     }
 
-    /// The counter's doorbell, mapped when first asked for.
+    /// The counter's doorbell, mapped at first use.
     ///
     /// # Errors
     ///

@@ -239,7 +239,7 @@ impl EventQueue {
         self.buffers().current.memory()
     }
 
-    /// The queue's registers, mapped when first asked for.
+    /// The queue's registers, mapped at first use.
     ///
     /// # Errors
     ///

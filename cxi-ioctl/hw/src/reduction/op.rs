@@ -149,7 +149,7 @@ fn float_sum(one: u64, other: u64) -> (u64, ResultCode) {
     (sum.to_bits(), code)
 }
 
-/// Least and greatest with their places; of equal values the lower place.
+/// Minimum and maximum with their places; of equal values, the one with the lower place.
 fn places(one: [u64; 4], other: [u64; 4], less: impl Fn(u64, u64) -> bool) -> [u64; 4] {
     let [least, at, greatest, there] = one;
     let [other_least, other_at, other_greatest, other_there] = other;

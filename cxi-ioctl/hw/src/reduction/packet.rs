@@ -38,7 +38,7 @@ impl Sequence {
     }
 }
 
-/// What became of an operation so far; of two, the larger one counts.
+/// The outcome of an operation so far. Of two, the larger one counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ResultCode(pub u8);
 
@@ -53,7 +53,7 @@ impl ResultCode {
     pub const INVALID: Self = Self(4);
     /// A sum of integers is too large.
     pub const INTEGER_OVERFLOW: Self = Self(6);
-    /// More contributions came than there are participants.
+    /// There were more contributions than participants.
     pub const TOO_MANY: Self = Self(7);
     /// Participants disagree on the operation.
     pub const OPERATION_MISMATCH: Self = Self(8);
@@ -63,7 +63,7 @@ impl ResultCode {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "its bits are the hardware's")]
 pub struct ReductionPacket {
-    /// Who sent it: the index of a participant, or the number of an engine that merged several.
+    /// The sender: the index of a participant, or the number of an engine that merged several.
     pub sender: u32,
     /// What it counts under; from the root, what is armed.
     pub sequence: Sequence,
