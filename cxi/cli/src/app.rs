@@ -28,8 +28,7 @@ pub fn run() -> ExitCode {
     };
     let chosen = cli.common.choose_forms();
     let as_json = cli.common.json;
-    let ended = chosen.and_then(|()| execute(&mut cli));
-    match ended {
+    match chosen.and_then(|()| execute(&mut cli)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {
             let code = failure.kind() as u8;

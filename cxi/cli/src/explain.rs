@@ -14,7 +14,7 @@ use crate::options::Common;
 use crate::output::{Report, merge, nic_names};
 use crate::service::change::specification;
 use crate::service::cli::CreateArgs;
-use crate::service::found::{Found, amount, vnis, who};
+use crate::service::found::in_use;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -53,13 +53,10 @@ enum ExplainCommand {
 impl ExplainArgs {
     /// Whether it changes nothing, so that it can be repeated.
     pub(crate) fn only_looks(&self) -> bool {
-        let looks = |command| {
-            matches!(
-                command,
-                &ExplainCommand::Busy { .. } | &ExplainCommand::Job { .. }
-            )
-        };
-        self.command.as_ref().is_some_and(looks)
+        matches!(
+            self.command,
+            Some(ExplainCommand::Busy { .. } | ExplainCommand::Job { .. })
+        )
     }
 }
 
@@ -188,30 +185,4 @@ fn busy(node: &Node, device: &Device, id: ServiceId) -> Answer {
         |error| Answer::refused(error, node, |why| why.device(device).service(id).explain()),
         Answer::Free,
     )
-}
-
-/// Who may use a service, and who uses how much.
-pub(crate) fn in_use(node: &Node, device: &Device, id: ServiceId) -> cxi::Result<String> {
-    let services = device.services();
-    let (service, usage) = (services.get(id)?, services.usage(id)?);
-    let used: Vec<String> = usage
-        .reported
-        .iter()
-        .filter_map(|(resource, count)| {
-            let count = (*count).filter(|count| *count > 0)?;
-            Some(amount(count, resource))
-        })
-        .collect();
-    let used = if used.is_empty() {
-        "none of its resources are in use".to_owned()
-    } else {
-        format!("in use: {}", used.join(", "))
-    };
-    let users = node.proc().users_of(device.id());
-    Ok(format!(
-        "service {id} (for {}, {}): {used}; {}",
-        who(&Found::new(device, service)),
-        vnis(service.vnis()),
-        users.among(service.members().as_ref())
-    ))
 }

@@ -11,8 +11,8 @@ pub(super) const MAX_BYTES: usize = 15;
 pub(super) struct Store(Instruction);
 
 impl Store {
-    /// Decodes the instruction at the start of some code, which is at an address; `None` if there
-    /// is no valid one.
+    /// Decodes the instruction at the start of some code, which is at an address; `None` if that
+    /// is not a valid instruction.
     pub(super) fn decode(code: &[u8], address: u64) -> Option<Self> {
         let mut decoder = Decoder::with_ip(64, code, address, DecoderOptions::NONE);
         let instruction = decoder.decode();

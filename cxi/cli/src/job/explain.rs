@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use super::list::{Job, of_controller, records};
 use crate::exit::{Exit, Failure};
-use crate::explain::in_use;
 use crate::node::{Intent, Node};
 use crate::options::Common;
 use crate::output::{Report, merge, nic_names};
+use crate::service::found::in_use;
 use crate::settings;
 
 #[derive(Serialize)]

@@ -238,8 +238,8 @@ impl Report {
     }
 }
 
-/// Writes to standard output; returns whether it has a reader. That one has gone, such as `head`, is
-/// not a failure.
+/// Writes to standard output; returns whether it still has a reader. One that has gone, such as
+/// `head`, is not a failure.
 fn write_out(text: &str) -> Result<bool, Failure> {
     let mut out = anstream::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {

@@ -5,6 +5,7 @@ use cxi_job::IdSet;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::node::Node;
 use crate::output::{Report, nic_names};
 
 /// A service of a NIC, and the namespace whose processes may use it even if a list does not show
@@ -163,6 +164,32 @@ pub(super) fn limits(service: &Service) -> String {
     } else {
         format!("{} reserved", reserved.join(", "))
     }
+}
+
+/// Who may use a service, and who uses how much.
+pub(crate) fn in_use(node: &Node, device: &Device, id: ServiceId) -> cxi::Result<String> {
+    let services = device.services();
+    let (service, usage) = (services.get(id)?, services.usage(id)?);
+    let used: Vec<String> = usage
+        .reported
+        .iter()
+        .filter_map(|(resource, count)| {
+            let count = (*count).filter(|count| *count > 0)?;
+            Some(amount(count, resource))
+        })
+        .collect();
+    let used = if used.is_empty() {
+        "none of its resources are in use".to_owned()
+    } else {
+        format!("in use: {}", used.join(", "))
+    };
+    let users = node.proc().users_of(device.id());
+    Ok(format!(
+        "service {id} (for {}, {}): {used}; {}",
+        who(&Found::new(device, service)),
+        vnis(service.vnis()),
+        users.among(service.members().as_ref())
+    ))
 }
 
 /// `1 EQ`, `2 EQs`.
