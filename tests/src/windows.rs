@@ -81,6 +81,32 @@ pub fn exchange_doorbells(path: &Path, times: u32) -> Result<(), Problem> {
     run("destroy", client::destroy(&client::open(path)?, svc_id))
 }
 
+/// Rings the doorbell of one open file through another one, at the same place. The kernel ends this
+/// process, because the doorbell is not of the file that is mapped.
+///
+/// # Errors
+///
+/// What was not as expected: that the process continues.
+pub fn ring_of_another_file(path: &Path) -> Result<(), Problem> {
+    let (mine, other) = (client::open(path)?, client::open(path)?);
+    let svc_id = run("allocate", client::allocate(&mine, 80, None))?;
+    let rung = command_ring::FIRST_UNIT.into();
+    let window = queue(&mine, svc_id)?.wp_addr;
+    let own = mapped(&other, queue(&other, svc_id)?.wp_addr)?;
+    expect(
+        "ring",
+        own.write_u64(launch_page::WRITE_POINTER, rung),
+        Ok(()),
+    )?;
+    let borrowed = mapped(&other, window)?;
+    expect(
+        "borrow",
+        borrowed.write_u64(launch_page::WRITE_POINTER, rung),
+        Ok(()),
+    )?;
+    Err("the doorbell of another file was rung".to_owned())
+}
+
 /// The window with the commands of a new target queue of a new LNI.
 fn commands(device: &CharDev, svc_id: u32) -> Result<Mminfo, Problem> {
     Ok(queue(device, svc_id)?.cmds)

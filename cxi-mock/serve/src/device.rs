@@ -54,7 +54,7 @@ impl From<&Request> for Caller {
 /// The kernel has one memory for each inode. Where a device is bound elsewhere, or opened anew
 /// through `/proc/PID/fd`, the inode may be open already, and then it is busy.
 pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: ReplyOpen) {
-    let opened = if server.is_mappable(inode) {
+    let opened = if server.mappable(inode).is_some() {
         Err(Errno::EBUSY)
     } else {
         function.open()
@@ -137,9 +137,8 @@ impl Call {
             opcode.effect(),
             Some(Effect::Makes(Object::CommandQueue | Object::Counter))
         );
-        let trapped = gets_doorbell
-            && self.file.backing.is_some()
-            && server.traps.attach(server, pid, &self.file);
+        let trapped =
+            gets_doorbell && self.file.backing.is_some() && server.traps.attach(server, pid);
         let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release).trapping(trapped);
         self.file
             .client

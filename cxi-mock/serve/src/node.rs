@@ -20,6 +20,7 @@ use super::server::{Common, Function, Server};
 use super::setup::Records;
 use super::sysfs::network_device;
 use super::watch::Watch;
+use super::windows;
 
 /// How often the driver tries again to free LNIs whose queues were busy.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
@@ -72,6 +73,9 @@ impl Node {
         }
         mount::extend_sysfs(&stage, &common.machine.files())?;
         mount::mount_fuse(&fuse)?;
+        if let Some((mounted, _)) = windows::opened(DEVICES) {
+            server.mounted.get_or_init(|| mounted);
+        }
         // The threads start before anything is bound from the file system, because binding makes
         // the kernel ask it, and wait.
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;

@@ -88,20 +88,21 @@ pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
     va / page == va.saturating_add(len).saturating_sub(1) / page
 }
 
-/// The inode and the offset in its file of what a thread's process has mapped at an address.
-pub(crate) fn mapped_at(pid: Pid, va: u64) -> Option<(u64, u64)> {
-    let maps = text(pid, "maps")?;
-    file_at(&maps, va)
+/// What a thread's process has mapped at an address: the path to it, and the offset of the address
+/// in it.
+pub(crate) fn mapped_at(pid: Pid, va: u64) -> Option<(String, u64)> {
+    let (name, offset) = file_at(&text(pid, "maps")?, va)?;
+    Some((format!("/proc/{pid}/map_files/{name}"), offset))
 }
 
-fn file_at(maps: &str, va: u64) -> Option<(u64, u64)> {
+fn file_at(maps: &str, va: u64) -> Option<(String, u64)> {
     let at_va = |line: &&str| mapping(line).is_some_and(|(there, _)| there.contains(&va));
     let line = maps.lines().find(at_va)?;
     let (there, _) = mapping(line)?;
-    let mut words = line.split_whitespace().skip(2);
-    let offset = u64::from_str_radix(words.next()?, 16).ok()?;
-    let inode = words.nth(1)?.parse().ok()?;
-    Some((inode, offset + (va - there.start)))
+    let mut words = line.split_whitespace();
+    let name = words.next()?.to_owned();
+    let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
+    Some((name, offset + (va - there.start)))
 }
 
 /// The size in bytes of the pages at an address, from the text of `smaps`.
@@ -172,7 +173,8 @@ mod tests {
     #[test]
     fn a_mapping_says_its_file() {
         let maps = "7f00-9f00 rw-s 10000001000 00:2f 77 /dev/cxi0\n";
-        assert_eq!(file_at(maps, 0x8f00), Some((77, 0x100_0000_2000)));
+        let name = "7f00-9f00".to_owned();
+        assert_eq!(file_at(maps, 0x8f00), Some((name, 0x100_0000_2000)));
         assert_eq!(file_at(maps, 0x9f00), None);
     }
 

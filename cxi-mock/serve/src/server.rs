@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 use std::io;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use fuser::{INodeNo, ReplyOpen};
 use parking_lot::{Mutex, RwLock};
@@ -21,7 +21,7 @@ use super::trace::Trace;
 use super::traffic::Traffic;
 use super::trap::Traps;
 use super::tree::Tree;
-use super::windows::Backing;
+use super::windows::{self, Backing};
 use cxi_mock::{Client, Nic};
 
 /// A PCI function that has a character device of its own.
@@ -178,6 +178,8 @@ pub(crate) struct Server {
     pub(crate) interrupts: Interrupts,
     /// The processes whose stores to doorbells are trapped.
     pub(crate) traps: Traps,
+    /// The file system of the node, once it is mounted.
+    pub(crate) mounted: OnceLock<windows::FileSystem>,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
     /// Files without a descriptor, which may have a window mapped.
     closing: Mutex<Vec<Arc<OpenFile>>>,
@@ -235,6 +237,7 @@ impl Server {
             trace,
             interrupts: Interrupts::default(),
             traps: Traps::new(common.doorbells),
+            mounted: OnceLock::new(),
             files: RwLock::default(),
             closing: Mutex::default(),
             closer: Mutex::default(),
@@ -300,12 +303,13 @@ impl Server {
         files.get(&handle).cloned()
     }
 
-    /// Whether the inode is open and its windows can be mapped.
-    pub(crate) fn is_mappable(&self, inode: INodeNo) -> bool {
+    /// The open file with that inode, if its windows can be mapped.
+    pub(crate) fn mappable(&self, inode: INodeNo) -> Option<Arc<OpenFile>> {
         let files = self.files.read();
-        files
-            .values()
-            .any(|file| file.inode == inode && file.backing.is_some())
+        let closing = self.closing.lock();
+        let mut files = files.values().chain(&*closing);
+        let is_it = |file: &&Arc<OpenFile>| file.inode == inode && file.backing.is_some();
+        files.find(is_it).cloned()
     }
 
     /// Records that the last descriptor of a file is closed. The file is closed too, by
@@ -313,7 +317,7 @@ impl Server {
     pub(crate) fn close(&self, handle: u64) {
         let mut files = self.files.write();
         let closed = files.remove(&handle);
-        drop(files);
+        // The file is always in one of the two, because a window of it may be in use.
         self.closing.lock().extend(closed);
     }
 

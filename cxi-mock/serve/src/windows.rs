@@ -5,7 +5,8 @@
 
 #![allow(
     unsafe_code,
-    reason = "the lease that tells who has a memory open has no safe wrapper"
+    reason = "the requests that tell who has a memory open, and what a mapping is of, have no safe \
+              wrapper"
 )]
 
 use std::fs::File;
@@ -13,8 +14,12 @@ use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::sync::Arc;
 
-use fuser::{BackingId, ReplyOpen};
-use nix::libc::{F_SETLEASE, F_UNLCK, F_WRLCK, fcntl};
+use fuser::{BackingId, INodeNo, ReplyOpen};
+use nix::libc::{
+    AT_EMPTY_PATH, AT_HANDLE_FID, F_SETLEASE, F_UNLCK, F_WRLCK, fcntl, file_handle,
+    name_to_handle_at,
+};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 
 use cxi_mock::Client;
 
@@ -73,6 +78,50 @@ impl Probe {
             _ => Err(io::Error::last_os_error()),
         }
     }
+}
+
+/// The number of a file system while it is mounted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FileSystem(u32, u32);
+
+/// The file system that a path leads to, and the inode there as FUSE has it: `stat(2)` shows the
+/// same number for every open file of a device. `None` for a file that FUSE does not serve.
+///
+/// The file system is not asked. The server may be killed while it asks itself, and would then wait
+/// for ever.
+pub(crate) fn opened(path: &str) -> Option<(FileSystem, INodeNo)> {
+    /// The inode number in two words, and a generation.
+    const FILEID_INO64_GEN: i32 = 0x81;
+    #[repr(C)]
+    struct Handle(file_handle, [u32; 3]);
+    let file = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut handle = Handle(
+        file_handle {
+            handle_bytes: 12,
+            handle_type: 0,
+            f_handle: [],
+        },
+        [0; 3],
+    );
+    let mut mount = 0;
+    // SAFETY: the handle has room for the bytes that it says, and the path is an empty C string.
+    let done = unsafe {
+        name_to_handle_at(
+            file.as_raw_fd(),
+            c"".as_ptr(),
+            (&raw mut handle).cast(),
+            &raw mut mount,
+            AT_EMPTY_PATH | AT_HANDLE_FID,
+        )
+    };
+    let Handle(head, [high, low, _]) = handle;
+    (done == 0 && head.handle_type == FILEID_INO64_GEN).then_some(())?;
+    let as_known = AtFlags::EMPTY_PATH | AtFlags::STATX_DONT_SYNC;
+    let known = statx(&file, "", as_known, StatxFlags::INO).ok()?;
+    Some((
+        FileSystem(known.stx_dev_major, known.stx_dev_minor),
+        INodeNo(u64::from(high) << 32 | u64::from(low)),
+    ))
 }
 
 #[cfg(test)]

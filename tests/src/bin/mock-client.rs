@@ -23,6 +23,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client windows DEVICE
        mock-client map DEVICE
        mock-client doorbell DEVICE TIMES
+       mock-client borrow DEVICE
        mock-client survive DEVICE UNPLUG ARGUMENT...
        mock-client calls cxiN RELEASE
        mock-client wait cxiN WAKE ARGUMENT...
@@ -164,6 +165,7 @@ fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<Stri
             });
         }
         ("doorbell", [times]) => windows::exchange_doorbells(path, number(times)?)?,
+        ("borrow", []) => windows::ring_of_another_file(path)?,
         ("map", []) => windows::keep_the_file_open(path)?,
         ("survive", [unplug, arguments @ ..]) => {
             client::survive(path, Command::new(unplug).args(arguments))?;

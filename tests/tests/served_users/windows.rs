@@ -34,6 +34,15 @@ fn a_doorbell_can_be_exchanged() {
 }
 
 #[test]
+fn a_doorbell_belongs_to_one_open_file() {
+    need_node!(node::windows());
+    let node = Served::start(&[]);
+    let output = node.enter(&[CLIENT, "borrow", DEVICE]);
+    // The number of SIGBUS is 7.
+    assert_eq!(output.status.code(), Some(128 + 7), "{}", errors(&output));
+}
+
+#[test]
 fn an_inode_that_is_open_is_busy() {
     need_node!(node::windows());
     let node = Served::start(&[]);

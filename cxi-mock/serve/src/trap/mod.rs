@@ -14,13 +14,13 @@ mod tracer;
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use nix::unistd::Pid;
 use parking_lot::Mutex;
 
 use super::procfs::process_of;
-use super::server::{OpenFile, Server};
+use super::server::Server;
 use super::setup::Doorbells;
 
 /// The processes whose stores are trapped.
@@ -35,8 +35,6 @@ pub(crate) struct Traps {
 struct Traced {
     /// Whether it can be traced, once that is known.
     seized: OnceLock<bool>,
-    /// Files that it may have doorbells of.
-    files: Mutex<Vec<Weak<OpenFile>>>,
     /// Increases when a doorbell may be at another address.
     epoch: AtomicU64,
 }
@@ -49,9 +47,8 @@ impl Traps {
         }
     }
 
-    /// Traces the process of a thread that waits for a doorbell of a file. Returns whether it is
-    /// traced.
-    pub(crate) fn attach(&self, server: &Arc<Server>, thread: Pid, file: &Arc<OpenFile>) -> bool {
+    /// Traces the process of a thread that waits for a doorbell. Returns whether it is traced.
+    pub(crate) fn attach(&self, server: &Arc<Server>, thread: Pid) -> bool {
         let process = match self.doorbells {
             Doorbells::Trap => process_of(thread),
             Doorbells::Poll => None,
@@ -69,13 +66,6 @@ impl Traps {
             self.forget(process, &traced);
             return false;
         }
-        let mut files = traced.files.lock();
-        files.retain(|known| known.strong_count() > 0);
-        let file = Arc::downgrade(file);
-        if !files.iter().any(|known| known.ptr_eq(&file)) {
-            files.push(file);
-        }
-        drop(files);
         traced.epoch.fetch_add(1, Ordering::Release);
         true
     }

@@ -8,17 +8,15 @@ use std::sync::{Arc, Weak};
 use std::thread;
 use std::time::Duration;
 
-use fuser::INodeNo;
 use nix::libc::{PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
 use nix::libc::{SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, user_regs_struct};
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
 use super::super::error::say;
-use super::super::place::Place;
 use super::super::procfs::process_of;
 use super::super::server::{OpenFile, Server};
-use super::super::{children, memory, procfs};
+use super::super::{children, memory, procfs, windows};
 use super::Traced;
 use super::store::{MAX_BYTES, Store};
 use super::tracee;
@@ -184,18 +182,18 @@ impl Tracer {
         if let Some(Window { file, offset }) = self.windows.get(&key) {
             return Some((file.upgrade()?, offset + place));
         }
-        let (inode, offset) = procfs::mapped_at(thread, key.1)?;
-        let Place::Device(function, _) = Place::of(INodeNo(inode))? else {
+        let (path, offset) = procfs::mapped_at(thread, key.1)?;
+        let (file_system, inode) = windows::opened(&path)?;
+        // A program may mount a file system that has the same inode numbers.
+        if self.server.mounted.get() != Some(&file_system) {
             return None;
-        };
-        let files = self.traced.files.lock();
-        // The number that the kernel shows for a mapping is the same for every open file of the
-        // device, but no two files of a NIC have a doorbell at the same offset.
-        let file = files
-            .iter()
-            .filter_map(Weak::upgrade)
-            .find(|file| file.function == function && file.client.has_doorbell(offset))?;
-        drop(files);
+        }
+        let file = self.server.mappable(inode)?;
+        // Otherwise a program could ring a doorbell of a file that it does not have, at the offset
+        // of that doorbell in a file of its own.
+        if !file.client.has_doorbell(offset) {
+            return None;
+        }
         let window = Window {
             file: Arc::downgrade(&file),
             offset,
