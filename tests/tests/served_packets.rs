@@ -45,6 +45,14 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
     );
     assert_eq!(first["vni"], 10);
     assert_ne!(first["from"]["pid"], first["to"]["pid"]);
+    let processes = ["from", "to"].map(|end| first[end]["process"].as_str().expect("known"));
+    assert_eq!(processes[0], processes[1], "one process has both PIDs");
+    assert!(
+        CLIENT.contains(processes[0].split(' ').next().expect("its name")),
+        "{processes:?}"
+    );
+    let took = first["microseconds"].as_f64().expect("known");
+    assert!(took > 0.0 && took < 1e7, "{took}");
     assert_eq!(packets[2]["to"]["portal_index"], 7);
     let order: Vec<f64> = packets
         .iter()
@@ -74,6 +82,73 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
     assert_eq!(events[4]["list"], "OVERFLOW");
     assert_eq!(events[5]["user_pointer"], "0xfeed");
     assert_eq!(events[5]["result"], "PTLTE_NOT_FOUND");
+}
+
+/// What Perfetto wants of the format: bars that do not overlap on a track, names for all tracks, and
+/// arrows whose ends are inside bars.
+#[test]
+fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
+    need_node!(node::windows());
+    let directory = Directory::new();
+    let capture = directory.join("capture.json");
+    let program = ["--", CLIENT, "packets", "cxi0"];
+    printed(&run(&[
+        &["--capture", &capture, OPEN[0], OPEN[1]],
+        &program[..],
+    ]
+    .concat()));
+    let text = std::fs::read_to_string(&capture).expect("text");
+    let events: Vec<Value> = serde_json::from_str(&text).expect("a list");
+    let of_kind = |kind: &'static str| events.iter().filter(move |event| event["ph"] == kind);
+    let number = |event: &Value, field: &str| event[field].as_f64().expect("a number");
+    let names = |what: &str| -> Vec<(&Value, &Value)> {
+        let named = of_kind("M").filter(|event| event["name"] == what);
+        named.map(|event| (&event["pid"], &event["tid"])).collect()
+    };
+
+    let bars: Vec<&Value> = of_kind("X").collect();
+    let sent: Vec<&Value> = bars
+        .iter()
+        .filter_map(|bar| bar["args"].as_object().map(|_| &bar["args"]))
+        .collect();
+    let sent: Vec<Value> = sent.into_iter().cloned().collect();
+    assert_eq!(ends(&sent), expected(), "{text}");
+    let titles: Vec<&str> = bars.iter().filter_map(|bar| bar["name"].as_str()).collect();
+    assert!(titles.contains(&"PUT 100 bytes"), "{titles:?}");
+    assert!(
+        titles.contains(&"PUT 0 bytes: PTLTE_NOT_FOUND"),
+        "{titles:?}"
+    );
+    let (nics, tracks) = (names("process_name"), names("thread_name"));
+    let mut until = std::collections::HashMap::new();
+    for bar in &bars {
+        let (start, took) = (number(bar, "ts"), number(bar, "dur"));
+        assert!(start >= 0.0 && took > 0.0, "{bar}");
+        assert!(nics.iter().any(|nic| *nic.0 == bar["pid"]), "{bar}");
+        assert!(tracks.contains(&(&bar["pid"], &bar["tid"])), "{bar}");
+        let until = until.entry(bar["tid"].as_u64()).or_insert(0.0);
+        assert!(start >= *until, "{bar} begins before {until}");
+        *until = start + took;
+    }
+    let surrounded = |end: &Value| {
+        bars.iter().any(|bar| {
+            let since = number(end, "ts") - number(bar, "ts");
+            bar["tid"] == end["tid"] && (0.0..=number(bar, "dur")).contains(&since)
+        })
+    };
+    let arrows: Vec<[&Value; 2]> = of_kind("s")
+        .map(|from| {
+            let to = of_kind("f").find(|to| to["id"] == from["id"]);
+            [from, to.expect("it arrives")]
+        })
+        .collect();
+    assert_eq!((arrows.len(), of_kind("f").count()), (2, 2), "{text}");
+    for [from, to] in arrows {
+        assert!(surrounded(from) && surrounded(to), "{from} {to}");
+        assert_ne!(from["tid"], to["tid"]);
+        assert!(number(from, "ts") < number(to, "ts"), "{from} {to}");
+        assert_eq!((&to["bp"], &from["cat"]), (&json!("e"), &to["cat"]));
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! What can be watched: operations as they end, and events as they are written.
 
 use std::fmt;
+use std::time::Instant;
 
 use cxi_hw::{DmaOp, List, ReturnCode};
 
@@ -10,6 +11,11 @@ use crate::packet::{Reply, Request};
 ///
 /// It is called while the engine works: it must return soon, and must not call the engine.
 pub trait Observer: Send + fmt::Debug {
+    /// The time, for [`ObservedOperation::started`]: an engine has no clock.
+    fn now(&mut self) -> Option<Instant> {
+        None
+    }
+
     /// An operation has ended at its target, or at its initiator if it reached no target.
     fn operation(&mut self, operation: &ObservedOperation);
 
@@ -21,6 +27,8 @@ pub trait Observer: Send + fmt::Debug {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ObservedOperation {
+    /// When its initiator executed the command, if an observer there tells the time.
+    pub started: Option<Instant>,
     /// What it did.
     pub op: DmaOp,
     /// NIC address and PID of the initiator, the PID as the command has it.
@@ -50,6 +58,7 @@ impl ObservedOperation {
     ) -> Self {
         let pid = request.initiator.pid(pid_bits);
         Self {
+            started: request.started,
             op: request.op,
             // A PID has fewer than 16 bits.
             from: (from, u16::try_from(pid).unwrap_or(u16::MAX)),

@@ -1,5 +1,7 @@
 //! What travels between NICs.
 
+use std::time::Instant;
+
 use cxi_hw::{AtomicOp, AtomicType, CompareOp, DmaFlags, DmaOp, List, MatchId, ReturnCode};
 
 use crate::translation::Scatter;
@@ -61,6 +63,8 @@ impl Data {
 /// An operation on memory of another process.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Request {
+    /// When the command was executed, for observers.
+    pub(crate) started: Option<Instant>,
     pub(crate) op: DmaOp,
     pub(crate) vni: u16,
     pub(crate) pid: u16,

@@ -167,6 +167,7 @@ impl PortalState {
                 high_rate: false,
             },
             request: Request {
+                started: None,
                 op: DmaOp::GET,
                 vni: request.vni,
                 pid,

@@ -209,6 +209,7 @@ impl Engine {
         self.signals.telemetry.high_rate_commands += u64::from(operation.high_rate);
         let to = command.command.dfa.nid();
         let mut request = command.request(profile.vni, self.settings.pid_bits);
+        request.started = self.signals.now();
         let data = match command.gather(rgid, &self.translation, &mut request) {
             Ok(data) => data,
             Err(code) => {
@@ -245,7 +246,8 @@ impl Engine {
 
     /// Sends the gets that rendezvous puts have caused.
     fn send_gets(&mut self) {
-        while let Some(get) = self.portals.next_get() {
+        while let Some(mut get) = self.portals.next_get() {
+            get.request.started = self.signals.now();
             let context = (get.operation.rgid, get.lac);
             let len = get.request.length.into();
             let to = self

@@ -245,6 +245,7 @@ impl<'a> SendCommand<'a> {
         let command = &self.command;
         let restricted = command.flags.contains(DmaFlags::RESTRICTED);
         Request {
+            started: None,
             op: self.op,
             // Rule 5.3: A message carries the VNI of the queue that sends it; no command names one.
             vni,

@@ -1,6 +1,7 @@
 //! The means by which a NIC reports: event queues, counters, wake-ups, telemetry and the observer.
 
 use std::collections::VecDeque;
+use std::time::Instant;
 
 use cxi_hw::{
     CtCommand, DmaFlags, EventSize, EventType, InitiatorShort, ReturnCode, TriggeredShort,
@@ -55,6 +56,11 @@ impl Signals {
             fired: VecDeque::new(),
             arrivals: 0,
         }
+    }
+
+    /// The observer's time, if there is an observer.
+    pub(crate) fn now(&mut self) -> Option<Instant> {
+        self.observer.as_mut()?.now()
     }
 
     /// Shows the observer an operation, if there is an observer.

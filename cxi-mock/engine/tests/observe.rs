@@ -3,6 +3,7 @@
 mod rig;
 
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use cxi_engine::{ObservedOperation, Observer, PortalOptions};
 use cxi_hw::{
@@ -15,12 +16,20 @@ struct Seen {
     operations: Vec<ObservedOperation>,
     /// Queue, type, bytes, whether it was lost.
     events: Vec<(u16, EventType, usize, bool)>,
+    /// What it says when asked for the time.
+    times: Vec<Instant>,
 }
 
 #[derive(Debug)]
 struct Watcher(Arc<Mutex<Seen>>);
 
 impl Observer for Watcher {
+    fn now(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        self.0.lock().unwrap().times.push(now);
+        Some(now)
+    }
+
     fn operation(&mut self, operation: &ObservedOperation) {
         self.0.lock().unwrap().operations.push(*operation);
     }
@@ -67,6 +76,9 @@ fn an_operation_is_seen_once_wherever_it_ends() {
             (DmaOp::PUT, ReturnCode::NO_TRANSLATION),
         ]
     );
+    // The last one finds no data to send, but was executed as well.
+    let started: Vec<_> = seen.operations.iter().filter_map(|it| it.started).collect();
+    assert_eq!((started.len(), started), (4, seen.times));
     let first = seen.operations[0];
     assert_eq!((first.from, first.to), ((NID, 5), (NID, 0, 0)));
     assert_eq!((first.vni, first.length, first.moved), (VNI, 16, 16));

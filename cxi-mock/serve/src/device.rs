@@ -7,9 +7,12 @@ use std::time::Instant;
 
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
 use nix::unistd::Pid;
+use zerocopy::{FromZeros as _, IntoBytes as _};
 
+use cxi_ioctl::abi::domain::DomainAllocResp;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
+use cxi_mock::CallerMemory as _;
 
 use super::addresses::RemoteBuffers;
 use super::credentials;
@@ -140,9 +143,14 @@ impl Call {
         let trapped =
             gets_doorbell && self.file.backing.is_some() && server.traps.attach(server, pid);
         let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release).trapping(trapped);
-        self.file
-            .client
-            .write(&credentials, &self.command, &mut buffers)
+        let client = &self.file.client;
+        let written = client.write(&credentials, &self.command, &mut buffers)?;
+        let mut made = DomainAllocResp::new_zeroed();
+        if opcode == Opcode::DOMAIN_ALLOC && buffers.read_response(made.as_mut_bytes()).is_ok() {
+            let nid = client.nic().hardware().nid();
+            server.endpoints.made((nid, made.vni, made.pid), pid);
+        }
+        Ok(written)
     }
 
     /// Under `--release auto`, the driver is the one that the program's library is written for,

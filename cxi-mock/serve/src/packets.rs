@@ -7,8 +7,8 @@ use serde::Deserialize;
 use super::control::Connection;
 use super::error::{Doing, ServeError, say};
 use super::order::Order;
+use super::packet::Packet;
 use super::trace::Timed;
-use super::watch::Packet;
 
 /// What a node answers.
 #[derive(Debug, Deserialize)]

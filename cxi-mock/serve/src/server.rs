@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 use cxi_ioctl::{Errno, PciAddress};
 
 use super::credentials::Authority;
+use super::endpoints::Endpoints;
 use super::error::{ServeError, say};
 use super::interrupts::Interrupts;
 use super::namespaces::Home;
@@ -138,6 +139,8 @@ pub(crate) struct Common {
     pub(crate) release_follows: bool,
     /// What NICs have received.
     pub(crate) traffic: Traffic,
+    /// Who receives.
+    pub(crate) endpoints: Endpoints,
     /// Where in the machine the NICs are.
     pub(crate) machine: Machine,
     /// Freed LNIs whose queues were busy are cleaned up every second.
@@ -154,6 +157,7 @@ impl Common {
             doorbells: arguments.doorbells,
             release_follows: arguments.release_follows(),
             traffic: Traffic::default(),
+            endpoints: Endpoints::default(),
             machine: Machine::read(arguments.topology),
             cleanup: !arguments.manual_cleanup,
             home: Home::here()?,
@@ -174,6 +178,8 @@ pub(crate) struct Server {
     pub(crate) release_follows: bool,
     /// Where commands are recorded.
     pub(crate) trace: Option<Trace>,
+    /// Who receives.
+    pub(crate) endpoints: Endpoints,
     /// What wait objects report to programs that poll them.
     pub(crate) interrupts: Interrupts,
     /// The processes whose stores to doorbells are trapped.
@@ -235,6 +241,7 @@ impl Server {
             authority: common.authority,
             release_follows: common.release_follows,
             trace,
+            endpoints: common.endpoints.clone(),
             interrupts: Interrupts::default(),
             traps: Traps::new(common.doorbells),
             mounted: OnceLock::new(),

@@ -12,6 +12,7 @@ use cxi_mock::{Credentials, MockNode, ModuleParameters, NicConfig};
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
 
+use super::capture::Capture;
 use super::credentials::Authority;
 use super::error::ServeError;
 use super::input;
@@ -300,7 +301,8 @@ pub(crate) struct FileArguments {
     /// Record every command and event in this file, one JSON object per line
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// Record every operation between processes in this file, one JSON object per line
+    /// Record every operation between processes in this file: as a timeline for Perfetto if it ends
+    /// in .json, otherwise one JSON object per line
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }
@@ -318,10 +320,9 @@ impl FileArguments {
 
     /// Creates the other files.
     pub(crate) fn records(&self) -> Result<Records, ServeError> {
-        let create = |path: Option<&Path>| path.map(Trace::create).transpose();
         Ok(Records {
-            trace: create(self.trace.as_deref())?,
-            capture: create(self.capture.as_deref())?,
+            trace: self.trace.as_deref().map(Trace::create).transpose()?,
+            capture: self.capture.as_deref().map(Capture::create).transpose()?,
         })
     }
 }
@@ -332,16 +333,15 @@ pub(crate) struct Records {
     /// Commands and events.
     pub(crate) trace: Option<Trace>,
     /// Operations between processes.
-    pub(crate) capture: Option<Trace>,
+    pub(crate) capture: Option<Capture>,
 }
 
 impl Records {
     /// The same files, for one node of several.
     pub(crate) fn on_node(&self, name: &str) -> Self {
-        let of = |trace: &Option<Trace>| trace.as_ref().map(|trace| trace.on_node(name));
         Self {
-            trace: of(&self.trace),
-            capture: of(&self.capture),
+            trace: self.trace.as_ref().map(|trace| trace.on_node(name)),
+            capture: self.capture.as_ref().map(|capture| capture.on_node(name)),
         }
     }
 }

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::error::{Doing, ServeError};
 
@@ -75,12 +75,9 @@ impl Trace {
 
     /// Adds a line. If the disk is full, the trace has gaps, and the program is not affected.
     pub(crate) fn note(&self, at: Instant, noted: &impl Serialize) {
-        let seconds = at.saturating_duration_since(self.start).as_secs_f64();
-        let node = self.node.clone();
         let timed = Timed {
-            seconds,
-            node,
-            noted,
+            node: self.node.clone(),
+            ..Timed::new(self.start, at, noted)
         };
         let Ok(mut line) = serde_json::to_vec(&timed) else {
             return;
@@ -89,6 +86,26 @@ impl Trace {
         let mut file = self.file.lock();
         let _ = file.write_all(&line);
     }
+
+    /// Adds a line that says how much is missing.
+    pub(crate) fn not_seen(&self, at: Instant, count: u64) {
+        self.note(at, &json!({ "not_seen": count }));
+    }
+}
+
+impl<T> Timed<T> {
+    pub(crate) fn new(start: Instant, at: Instant, noted: T) -> Self {
+        Self {
+            seconds: (micros(at.saturating_duration_since(start))).round() / 1e6,
+            node: None,
+            noted,
+        }
+    }
+}
+
+/// Microseconds, with three decimals: more would be digits of the binary number.
+pub(crate) fn micros(duration: Duration) -> f64 {
+    (duration.as_secs_f64() * 1e9).round() / 1e3
 }
 
 /// Adds members to an object.

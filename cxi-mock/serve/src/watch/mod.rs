@@ -5,7 +5,6 @@
 //! takes it from there.
 
 mod event;
-mod packet;
 mod tap;
 
 use std::collections::VecDeque;
@@ -16,11 +15,12 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 
+use super::capture::Capture;
 use super::error::{Doing, ServeError};
+use super::packet::Packet;
 use super::server::Server;
-use super::trace::{Timed, Trace};
+use super::trace::Timed;
 use super::traffic::Traffic;
-pub(crate) use packet::Packet;
 use tap::{Inbox, Outbox, Seen, Tap, bounded};
 
 /// Packets that are kept for clients that watch.
@@ -50,7 +50,7 @@ pub(crate) struct Watch {
 struct Shared {
     server: Arc<Server>,
     start: Instant,
-    capture: Option<Trace>,
+    capture: Option<Capture>,
     recent: Mutex<Recent>,
     news: Condvar,
 }
@@ -68,9 +68,14 @@ impl Watch {
     /// Watches for a capture file, and for the trace of the server if it has one.
     pub(crate) fn start(
         server: Arc<Server>,
-        capture: Option<Trace>,
+        capture: Option<Capture>,
         traffic: Traffic,
     ) -> Result<Arc<Self>, ServeError> {
+        if let Some(capture) = &capture {
+            for function in server.physical() {
+                capture.nic(function.nic.hardware().nid(), &function.device_name());
+            }
+        }
         let (channel, seen) = bounded();
         let shared = Arc::new(Shared {
             server,
@@ -142,11 +147,11 @@ impl Shared {
     }
 
     fn run(&self, seen: Inbox) {
-        let files = || self.capture.iter().chain(&self.server.trace);
         for seen in seen {
             match seen {
                 Seen::Operation(at, device, operation) => {
-                    self.keep(at, &Packet::new(&device, &operation));
+                    let packet = Packet::new(&device, &operation, at, &self.server.endpoints);
+                    self.keep(at, &packet);
                 }
                 Seen::Event(at, device, event) => {
                     if let Some(trace) = &self.server.trace {
@@ -154,8 +159,13 @@ impl Shared {
                     }
                 }
                 Seen::Lost(count) => {
-                    let gap = json!({ "not_seen": count });
-                    files().for_each(|file| file.note(Instant::now(), &gap));
+                    let now = Instant::now();
+                    if let Some(capture) = &self.capture {
+                        capture.not_seen(now, count);
+                    }
+                    if let Some(trace) = &self.server.trace {
+                        trace.not_seen(now, count);
+                    }
                 }
                 Seen::End => return,
             }
@@ -164,18 +174,13 @@ impl Shared {
 
     fn keep(&self, at: Instant, packet: &Packet) {
         if let Some(capture) = &self.capture {
-            capture.note(at, packet);
+            capture.operation(at, packet);
         }
         let mut recent = self.recent.lock();
         if recent.watchers == 0 {
             return;
         }
-        let seconds = at.saturating_duration_since(self.start).as_secs_f64();
-        let timed = Timed {
-            seconds,
-            node: None,
-            noted: packet,
-        };
+        let timed = Timed::new(self.start, at, packet);
         if let Ok(packet) = serde_json::to_value(timed) {
             if recent.kept.len() == KEPT {
                 recent.kept.pop_front();

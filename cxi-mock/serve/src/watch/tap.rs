@@ -66,6 +66,10 @@ impl Tap {
 }
 
 impl Observer for Tap {
+    fn now(&mut self) -> Option<Instant> {
+        Some(Instant::now())
+    }
+
     fn operation(&mut self, operation: &ObservedOperation) {
         self.traffic.count(operation);
         if self.wanted.operations {

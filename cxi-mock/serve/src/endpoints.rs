@@ -1,0 +1,34 @@
+//! Which process receives at which address.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use nix::unistd::Pid;
+use parking_lot::Mutex;
+
+use super::procfs;
+
+/// NIC address, VNI and PID.
+type Address = (u32, u32, u32);
+
+/// The processes that have made domains. They stay after their end,
+/// because operations are recorded later than they happen. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Endpoints(Arc<Mutex<HashMap<Address, String>>>);
+
+impl Endpoints {
+    /// A thread has made a domain.
+    pub(crate) fn made(&self, address: Address, thread: Pid) {
+        let Some(head) = procfs::head(thread) else {
+            return;
+        };
+        if let (Some(name), Some(process)) = (head.value("Name"), procfs::process(&head)) {
+            self.0.lock().insert(address, format!("{name} ({process})"));
+        }
+    }
+
+    /// Name and number of the process.
+    pub(crate) fn process(&self, nid: u32, vni: u16, pid: u16) -> Option<String> {
+        self.0.lock().get(&(nid, vni.into(), pid.into())).cloned()
+    }
+}
