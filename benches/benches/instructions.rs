@@ -140,8 +140,8 @@ fn list_of_64() -> Act {
 }
 
 #[library_benchmark]
-#[bench::create_destroy(args = (create_and_destroy(device().unwrap().services())), config = at_most(6_400))]
-#[bench::create_destroy_on_a_full_nic(args = (create_and_destroy(full())), config = at_most(6_400))]
+#[bench::create_destroy(args = (create_and_destroy(device().unwrap().services())), config = at_most(9_450))]
+#[bench::create_destroy_on_a_full_nic(args = (create_and_destroy(full())), config = at_most(16_700))]
 #[bench::get(args = (service(|services, id, _| {
     black_box(services.get(id).expect("a service"));
 })), config = at_most(1_300))]
@@ -186,7 +186,7 @@ fn map_memory() -> Act {
 })), config = at_most(5_250))]
 #[bench::domain(args = (below(|lni| {
     black_box(lni.alloc_domain(vni(0).expect("a VNI"), None).expect("a domain"));
-})), config = at_most(3_500))]
+})), config = at_most(3_950))]
 #[bench::eq(args = (below(|lni| {
     black_box(lni.alloc_eq(&EventQueueOptions::new(4096)).expect("an event queue"));
 })), config = at_most(11_600))]
@@ -282,7 +282,7 @@ fn allocate_and_release() -> Act {
 })), config = at_most(7_500))]
 #[bench::print_ids(args = (print_ids()), config = at_most(11_600))]
 #[bench::parse_environment(args = (warm(parse_environment)), config = at_most(8_250))]
-#[bench::allocate_and_release(args = (allocate_and_release()), config = at_most(29_500))]
+#[bench::allocate_and_release(args = (allocate_and_release()), config = at_most(33_000))]
 fn job(act: Act) -> Act {
     repeat(act)
 }
