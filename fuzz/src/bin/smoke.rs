@@ -2,6 +2,11 @@
 //!
 //! See `fuzz/README.md`.
 #![forbid(unsafe_code)]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command line program"
+)]
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -98,7 +103,7 @@ fn failed(target: Target, input: &[u8], reason: &str) {
     println!("{}: {reason}", target.name);
     match corpus::keep(target, input) {
         Ok(path) => println!(
-            "  again: cargo run --release --manifest-path fuzz/Cargo.toml --bin smoke -- --repeat {} {}",
+            "  again: cargo run --profile fuzz --package cxi-fuzz --bin smoke -- --repeat {} {}",
             path.display(),
             target.name
         ),
