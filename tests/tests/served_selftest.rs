@@ -61,3 +61,22 @@ fn one_that_is_killed_leaves_nothing() {
         assert_eq!(text, "killed\nclean", "{signal}");
     }
 }
+
+/// The NIC is slow while they use it. Releases before 14.0.0 refuse a VNI that another service has.
+#[test]
+fn several_at_once_use_one_nic_in_turn() {
+    need_node!();
+    for release in ["shs-13.0", "main"] {
+        let options = ["--nics", "1", "--release", release, "--fault"];
+        let text = node::script(
+            &[&options[..], &["CT_ALLOC:delay=50ms"]].concat(),
+            &format!(
+                "all=\n\
+                 for _ in 1 2 3; do {CXI} selftest --write --yes >&2 & all=\"$all $!\"; done\n\
+                 for one in $all; do wait $one || echo failed; done\n\
+                 {CXI} --json service list | grep -c restricted_members"
+            ),
+        );
+        assert_eq!(text, "1", "{release}");
+    }
+}

@@ -97,6 +97,19 @@ fn a_difference_is_found_wherever_it_is() {
     }
 }
 
+/// Root's communication profile has a VNI that no list of services shows.
+#[test]
+fn a_vni_that_is_taken_is_no_finding() {
+    let fault = ["--mock", "--mock-nics=1", "--mock-fault"];
+    let selftest = |times: &str, more: &[&str]| {
+        let taken = format!("SVC_ALLOC:EEXIST:times={times}");
+        cxi(&[&fault[..], &[&taken, "selftest", "--write"], more].concat())
+    };
+    assert_contains(&selftest("3", &[]).done(), " answers are as expected; ");
+    selftest("1", &["--vni=9"]).failed(1, "error: cxi0: SVC_ALLOC: VNI ");
+    selftest("99", &[]).failed(1, "error: cxi0: SVC_ALLOC: VNI ");
+}
+
 #[test]
 fn a_nic_that_fails_leaves_the_report_of_the_others() {
     let node = MockNode::new();

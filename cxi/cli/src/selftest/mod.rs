@@ -6,6 +6,7 @@ mod steps;
 mod write;
 
 use std::env;
+use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -15,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use clap::Args;
-use cxi::{Device, DeviceId, DriverRelease, ServiceId, Vni};
+use cxi::{Device, DeviceId, DriverRelease, ErrorKind, Host, ServiceId, Vni};
 use cxi_ioctl::Replay;
 use cxi_mock::{Credentials, Nic, NicConfig};
 use nix::unistd::geteuid;
@@ -25,7 +26,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::node::{Node, reading};
 use crate::options::Common;
-use crate::output::{Report, nic_names};
+use crate::output::{Report, log, nic_names};
 use crate::service::found::{all, unnamed_vni};
 use file::{Part, TestOfNic, Tested, Watched};
 use steps::{Steps, read};
@@ -55,8 +56,8 @@ pub(crate) struct SelftestArgs {
     /// Compare a report with the mock again, without a NIC
     #[arg(long, value_name = "FILE", conflicts_with = "report")]
     replay: Option<PathBuf>,
-    /// Wait for the end of the input, and destroy what is left of --write
-    #[arg(long, hide = true, requires = "vni")]
+    /// Lock the NICs, read VNIs until the input ends, and destroy what is left of --write on them
+    #[arg(long, hide = true)]
     keep: bool,
     /// Allocate an LNI of a service, and wait for the end of the input
     #[arg(long, hide = true, value_name = "ID")]
@@ -68,38 +69,29 @@ pub(crate) fn run(arguments: &SelftestArgs, common: &Common) -> Result<Report, F
         return replay(path);
     }
     // A mock node is not saved: nothing is left of the test in its file.
-    reading(common, |node| {
-        match (arguments.keep, arguments.hold, arguments.vni) {
-            (true, _, Some(vni)) => keep(node, own(node, vni)),
-            (_, Some(id), _) => hold(node, id),
-            _ => test(arguments, node),
-        }
+    reading(common, |node| match arguments.hold {
+        Some(id) => hold(node, id),
+        None if arguments.keep => keep(node),
+        None => test(arguments, node),
     })
 }
 
 fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
-    let own = if arguments.write {
-        let vni = arguments.vni.map_or_else(|| free_vni(node), Ok)?;
-        agree(arguments, node, vni)?;
-        Some(own(node, vni))
+    let mut writing = if arguments.write {
+        Some(Writing::start(arguments, node)?)
     } else {
         None
-    };
-    // From here on everything that is created is destroyed, whatever becomes of this process.
-    let keeper = match own {
-        Some(own) if !node.is_mock() => Some(Keeper::start(node, own)?),
-        _ => None,
     };
     let (mut nics, mut failures) = (Vec::new(), Vec::new());
     working(node.mock_nics(), || {
         for device in node.devices() {
-            match test_nic(device, node, own) {
+            match test_nic(device, node, writing.as_mut()) {
                 Ok(nic) => nics.push(nic),
                 Err(failure) => failures.push(failure),
             }
         }
     });
-    drop(keeper);
+    drop(writing);
     let tested = Tested::new(nics);
     // If no NIC could be tested, an earlier report is left as it is.
     if let (Some(path), false) = (&arguments.report, tested.nics.is_empty()) {
@@ -123,11 +115,11 @@ fn own(node: &Node, vni: Vni) -> Own {
     Own { vni, uid }
 }
 
-/// The highest VNI that no service names, on any of the NICs.
-fn free_vni(node: &Node) -> Result<Vni, Failure> {
+/// The highest VNI up to `most` that no service names, on any of the NICs.
+fn free_vni(node: &Node, most: u16) -> Result<Vni, Failure> {
     let found = all(node.devices())?;
     let services = found.iter().map(|(_, found)| &found.service);
-    unnamed_vni((1..=u16::MAX).rev(), services).ok_or_else(|| {
+    unnamed_vni((1..=most).rev(), services).ok_or_else(|| {
         Failure::new(
             Exit::NotEnough,
             "services have all VNIs: name one with --vni",
@@ -165,18 +157,73 @@ fn agree(arguments: &SelftestArgs, node: &Node, vni: Vni) -> Result<(), Failure>
     }
 }
 
-fn test_nic(device: &Device, node: &Node, own: Option<Own>) -> Result<TestOfNic, Failure> {
+/// What --write needs on all NICs.
+struct Writing {
+    own: Own,
+    /// Whether the user named the VNI.
+    named: bool,
+    /// On NICs that outlive this process.
+    keeper: Option<Keeper>,
+}
+
+impl Writing {
+    fn start(arguments: &SelftestArgs, node: &Node) -> Result<Self, Failure> {
+        // Only one selftest at a time chooses a VNI and uses it: where a driver lets services share
+        // a VNI, the services of two would be the same, and each would destroy the other's.
+        let keeper = if node.is_mock() {
+            None
+        } else {
+            Some(Keeper::start(node)?)
+        };
+        let vni = arguments.vni.map_or_else(|| free_vni(node, u16::MAX), Ok)?;
+        agree(arguments, node, vni)?;
+        Ok(Self {
+            own: own(node, vni),
+            named: arguments.vni.is_some(),
+            keeper,
+        })
+    }
+
+    /// Uses a NIC. Something that no service list shows may have the VNI: root's communication
+    /// profile, or a service created meanwhile. Then the next lower VNI is tried.
+    fn write(&mut self, device: &Device, node: &Node) -> Result<Steps, Failure> {
+        let mut others = 0..if self.named { 0 } else { 8 };
+        loop {
+            if let Some(keeper) = &mut self.keeper {
+                keeper.watch(self.own.vni)?;
+            }
+            let killed = (!node.is_mock()).then_some(|id| killed(device.id(), id));
+            match write(device, self.own, killed) {
+                Err(error)
+                    if matches!(error.kind(), ErrorKind::VniTaken(_))
+                        && others.next().is_some() =>
+                {
+                    self.own.vni = free_vni(node, self.own.vni.get() - 1)?;
+                }
+                result => return Ok(result?),
+            }
+        }
+    }
+}
+
+fn test_nic(
+    device: &Device,
+    node: &Node,
+    writing: Option<&mut Writing>,
+) -> Result<TestOfNic, Failure> {
     let watched = Watched::new(device);
     let driver = watched.device.driver()?.clone();
     let as_root = node.is_mock() || geteuid().is_root();
     let (release, read) = compared(device.id(), &driver, as_root, read(&watched.device)?)?;
     let read = watched.part(read);
-    let written = match own {
-        Some(own) => {
-            let killed = (!node.is_mock()).then_some(|id| killed(device.id(), id));
-            let mut steps = write(&watched.device, own, killed)?;
+    let written = match writing {
+        Some(writing) => {
+            let mut steps = writing.write(&watched.device, node)?;
             let (nic, mock) = mock(device.id(), release, true)?;
-            let of_root = Own { uid: 0, ..own };
+            let of_root = Own {
+                uid: 0,
+                ..writing.own
+            };
             let same = working(&[nic], || {
                 write(&mock, of_root, None::<fn(ServiceId) -> String>)
             })?;
@@ -282,31 +329,37 @@ fn another(devices: &[DeviceId], arguments: &[&str]) -> io::Result<Child> {
     Ok(child)
 }
 
-/// Says that this process is ready, and waits for the one that started it.
-fn wait_for_parent() -> Result<(), Failure> {
+/// Says that this process is ready, and waits for the one that started it. Returns what it said.
+fn wait_for_parent() -> Result<String, Failure> {
     let failed =
         |error: io::Error| Failure::failed(format!("the process that started this: {error}"));
     writeln!(io::stdout(), "ready").map_err(failed)?;
-    io::stdin()
-        .read_to_end(&mut Vec::new())
-        .map(drop)
-        .map_err(failed)
+    let mut said = String::new();
+    io::stdin().read_to_string(&mut said).map_err(failed)?;
+    Ok(said)
 }
 
-/// The process that cleans up when this one has ended, however that was.
+/// The process that cleans up when this one has ended, however that was. Until it has ended, it has
+/// the NICs locked.
 struct Keeper(Child);
 
 impl Keeper {
-    fn start(node: &Node, own: Own) -> Result<Self, Failure> {
+    fn start(node: &Node) -> Result<Self, Failure> {
         let ids: Vec<DeviceId> = node.devices().iter().map(Device::id).collect();
-        let vni = own.vni.to_string();
-        another(&ids, &["--keep", "--vni", &vni])
-            .map(Self)
-            .map_err(|error| {
-                Failure::failed(format!(
-                    "the process that cleans up cannot be started: {error}"
-                ))
-            })
+        let started = another(&ids, &["--keep"]);
+        started.map(Self).map_err(|error| Self::failed(&error))
+    }
+
+    /// Has it destroy what is left on a VNI, too.
+    fn watch(&mut self, vni: Vni) -> Result<(), Failure> {
+        let input = self.0.stdin.as_mut();
+        input
+            .map_or(Ok(()), |input| writeln!(input, "{vni}"))
+            .map_err(|error| Self::failed(&error))
+    }
+
+    fn failed(error: &io::Error) -> Failure {
+        Failure::failed(format!("the process that cleans up does not run: {error}"))
     }
 }
 
@@ -317,11 +370,37 @@ impl Drop for Keeper {
     }
 }
 
-fn keep(node: &Node, own: Own) -> Result<Report, Failure> {
-    wait_for_parent()?;
-    let devices = node.devices().iter();
-    let left = devices.filter_map(|device| own.clean(device).err().map(Failure::from));
+fn keep(node: &Node) -> Result<Report, Failure> {
+    // In the order of their numbers, so that no two processes wait for each other.
+    let ids = node.devices().iter().map(Device::id);
+    let _locks = ids
+        .map(lock)
+        .collect::<io::Result<Vec<_>>>()
+        .map_err(|error| Failure::failed(format!("the NICs cannot be locked: {error}")))?;
+    let vnis = wait_for_parent()?;
+    let vnis = || vnis.lines().filter_map(|vni| vni.parse().ok());
+    let left = node.devices().iter().flat_map(|device| {
+        let cleaned = vnis().map(move |vni| own(node, vni).clean(device));
+        cleaned.filter_map(|cleaned| cleaned.err().map(Failure::from))
+    });
     Ok(Report::verbatim("").with_failures(left.collect()))
+}
+
+/// Waits for other processes that have a NIC locked, and locks it: its directory in sysfs, because a
+/// mock's device node is another file each time it is opened.
+fn lock(id: DeviceId) -> io::Result<File> {
+    let host = Host::system();
+    let directory = host.sysfs().join("class/cxi_user").join(id.to_string());
+    let node = File::open(directory).or_else(|_| File::open(host.dev().join(id.to_string())))?;
+    match node.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            log::print_info(&format!("waiting for another test that uses {id}"));
+            node.lock()?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error),
+        Ok(()) => {}
+    }
+    Ok(node)
 }
 
 fn hold(node: &Node, id: ServiceId) -> Result<Report, Failure> {

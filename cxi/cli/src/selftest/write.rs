@@ -80,8 +80,15 @@ pub(crate) fn write(
     let services = device.services();
     let id = match services.create(&own.spec()?) {
         Ok(id) => id,
-        // The caller lacks a privilege: that says nothing about the driver.
-        Err(error) if matches!(error.kind(), ErrorKind::NotPermitted(_)) => return Err(error),
+        // The caller lacks a privilege, or others have the VNI: that says nothing about the driver.
+        Err(error)
+            if matches!(
+                error.kind(),
+                ErrorKind::NotPermitted(_) | ErrorKind::VniTaken(_)
+            ) =>
+        {
+            return Err(error);
+        }
         Err(error) => {
             steps.must("creating a service", refusal(&error), "done");
             return Ok(steps);
