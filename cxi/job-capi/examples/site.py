@@ -40,14 +40,14 @@ def call(name, *arguments):
 def main(directory):
     settings = os.path.join(directory, "cxi.toml")
     with open(settings, "w", encoding="utf-8") as file:
-        file.write(f"[pool]\nfile = '{directory}/pool.json'\n")
+        file.write(f"[pool]\nfile = '{directory}/pool.json'\nepoch = '{directory}/epoch'\n")
         file.write(f"[controller]\nrecords = '{directory}/decisions'\n")
         file.write(f"[node]\nrecords = '{directory}/jobs'\nlock = '{directory}/lock'\n")
     site = {"settings": settings}
     job = {**site, "job": "4711"}
     here = {**job, "node": "n1"}
 
-    call("pool", {**site, "vnis": "1024-1039"})
+    call("pool", {**site, "vnis": "1024-1039", "lead": True})
     decision = call("reserve", {**job, "uid": 1000, "nodes": "n[1-2]"})["decision"]
     print("reserved:", decision["vnis"])
 

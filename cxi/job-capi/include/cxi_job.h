@@ -83,13 +83,15 @@ int cxi_job_step(const char *step, char **variables);
 
 /* The pool of VNIs of the site's controller, in a file or in etcd as the settings say. `options` is
  * NULL or
- *   {"settings": "/etc/cxi/cxi.toml", "vnis": "1024-65535", "rest_ms": 30000}
+ *   {"settings": "/etc/cxi/cxi.toml", "vnis": "1024-65535", "rest_ms": 30000, "lead": true}
  * where "vnis" makes the pool, or changes what it consists of and how long a VNI rests before it is
- * used again (default: not at all). `report`, if not NULL, becomes
+ * used again (default: not at all). "lead" then takes the lead of a pool in etcd, as `cxi vni lead`
+ * does: only this machine can change it from now on. A controller that starts does so.
+ * `report`, if not NULL, becomes
  *   {"total": 64512, "free": 64510, "reserved": 1, "draining": 1, "resting": 0, "outside": 0}
  * where "outside" counts VNIs of jobs that the pool no longer consists of.
- * -ENOENT, here and from the controller's functions below: there is no pool. With a pool in etcd these
- * change it as the machine's `cxi vni lead` allows: -EIO after another machine has taken the lead. */
+ * -ENOENT, here and from the controller's functions below: there is no pool. -EIO,
+ * likewise: another machine has taken the lead of the pool in etcd. */
 int cxi_job_pool(const char *options, char **report);
 
 /* The controller decides what a job gets, once for all its nodes: VNIs from the pool and, if the

@@ -185,6 +185,9 @@ pub(crate) extern "C" fn cxi_job_pool(options: Text, report: Out<*mut c_char>) -
             let rest = Duration::from_millis(options.rest_ms);
             pool.configure(&PoolConfig::new(vnis).rest(rest))?;
         }
+        if options.lead {
+            pool.lead()?;
+        }
         report.set_text(&json::write(&pool.look()?.metrics(Timestamp::now()))?)
     })
 }

@@ -219,7 +219,7 @@ impl Clean {
     }
 }
 
-/// The pool of a site; with VNIs, what it is to consist of.
+/// The pool of a site; with VNIs, what it is to consist of. Whoever takes the lead does so last.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pool {
@@ -227,6 +227,8 @@ pub(crate) struct Pool {
     pub(crate) vnis: Option<IdSet>,
     #[serde(default)]
     pub(crate) rest_ms: u64,
+    #[serde(default)]
+    pub(crate) lead: bool,
 }
 
 /// A job for which the controller decides.

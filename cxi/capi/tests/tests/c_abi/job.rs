@@ -242,4 +242,6 @@ fn a_program_in_python_takes_a_job_through_a_site() {
     ];
     assert_eq!(printed(&served(&run, &in_etcd)), told);
     assert!(!spool.path().join("pool.json").exists());
+    let epoch = fs::read_to_string(spool.path().join("epoch"));
+    assert_eq!(epoch.expect("this machine leads"), "1\n");
 }
