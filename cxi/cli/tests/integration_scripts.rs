@@ -146,13 +146,44 @@ fn slurm_says_what_was_cut() {
     let removed = [("CXI_MOCK_FAULT", "SVC_ALLOC:EIO")];
     assert_eq!(node.run("prolog.sh", &removed).code, 3);
     let updates = fs::read_to_string(site.path("updates")).unwrap();
-    assert!(updates.ends_with("NodeName=n2 State=DRAIN\n"), "{updates}");
+    let drained = "NodeName=n2 State=DRAIN Reason=slingshot: n2: error: cxi0-1: SVC_ALLOC";
+    assert_contains(&updates, drained);
     assert_eq!(node.run("prolog.sh", &[]).code, 0);
     let told = "print slingshot: less than the job asks for of TXQs\n";
     let said = node.run("task-prolog.sh", &[]).done();
     assert!(said.ends_with(told), "{said}");
     let said = node.run("task-prolog.sh", &[("SLURM_PROCID", "1")]).done();
     assert!(!said.contains("print"), "{said}");
+}
+
+/// As by the kernel when memory is short.
+#[test]
+fn slurm_reasons_name_a_command_that_was_killed() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    site.program(
+        "killed",
+        "#!/bin/sh\necho 'warning: slow' >&2; kill -9 $$\n",
+    );
+    let killed = format!("cxi={}", site.path("bin/killed").display());
+    for (script, reason) in [
+        ("prolog-slurmctld.sh", "JobId=4711 AdminComment=slingshot: "),
+        (
+            "prolog.sh",
+            "NodeName=n1 State=DRAIN Reason=slingshot: n1: ",
+        ),
+        ("epilog.sh", "NodeName=n1 State=DRAIN Reason=slingshot: "),
+    ] {
+        let path = site.path("slurm").join(script);
+        let text = fs::read_to_string(&path).unwrap();
+        let usual = format!("cxi={}", env!("CARGO_BIN_EXE_cxi"));
+        fs::write(&path, text.replace(&usual, &killed)).unwrap();
+        let _ = fs::remove_file(site.path("updates"));
+        assert_eq!(node.run(script, &[]).code, 137);
+        let updates = fs::read_to_string(site.path("updates")).unwrap();
+        assert!(updates.starts_with(reason), "{script}: {updates}");
+        assert_contains(&updates, "ended with status 137");
+    }
 }
 
 #[test]

@@ -21,6 +21,7 @@ const PREFIX: &str = "CXI_TEST_SLURM_PREFIX";
 pub(crate) struct Cluster {
     process: Child,
     pub(crate) directory: Directory,
+    pub(crate) node_names: Vec<String>,
     slurm: Slurm,
 }
 
@@ -55,17 +56,17 @@ impl Cluster {
     /// A cluster with these VNIs, the distribution's Slurm and our scripts; none where there cannot
     /// be one.
     pub(crate) fn start(vnis: &str) -> Option<Self> {
-        Self::start_on("4 8", vnis)
+        Self::start_on("4 8", 1, vnis)
     }
 
-    /// The same with nodes of so many CPUs.
-    pub(crate) fn start_on(cpus: &str, vnis: &str) -> Option<Self> {
-        Self::start_with(cpus, vnis, "", Slurm::new(None))
+    /// The same with nodes of these numbers of CPUs, and this many NICs on each.
+    pub(crate) fn start_on(cpus: &str, nics: u32, vnis: &str) -> Option<Self> {
+        Self::start_with(cpus, nics, vnis, "", Slurm::new(None))
     }
 
     /// The same with the pool in an etcd, at URLs with commas between.
     pub(crate) fn start_with_etcd(vnis: &str, etcd: &str) -> Option<Self> {
-        Self::start_with("4 8", vnis, etcd, Slurm::new(None))
+        Self::start_with("4 8", 1, vnis, etcd, Slurm::new(None))
     }
 
     /// A cluster with a site's Slurm, and its plugin in the place of our scripts.
@@ -76,10 +77,10 @@ impl Cluster {
             ));
             return None;
         };
-        Self::start_with("4 8", vnis, "", Slurm::new(Some(prefix)))
+        Self::start_with("4 8", 1, vnis, "", Slurm::new(Some(prefix)))
     }
 
-    fn start_with(cpus: &str, vnis: &str, etcd: &str, slurm: Slurm) -> Option<Self> {
+    fn start_with(cpus: &str, nics: u32, vnis: &str, etcd: &str, slurm: Slurm) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             skip("Slurm's daemons run as root");
             return None;
@@ -109,6 +110,7 @@ impl Cluster {
                 ("CXI_SLURM_ETCD", etcd),
                 ("CXI_SLURM_VNIS", vnis),
             ])
+            .env("CXI_SLURM_NICS", nics.to_string())
             .env("CXI_SLURM_PORT", free_ports().to_string())
             .env("DIR", directory.path())
             .stdin(Stdio::piped())
@@ -117,6 +119,9 @@ impl Cluster {
         let mut cluster = Self {
             process,
             directory,
+            node_names: (1..=cpus.split(' ').count())
+                .map(|number| format!("n{number}"))
+                .collect(),
             slurm,
         };
         let ready = cluster.directory.path().join("ready");
@@ -187,16 +192,18 @@ impl Cluster {
         self.run(&on, &[&[node], arguments].concat())
     }
 
-    /// The services on a node besides the default one.
+    /// The services on a node, without the default ones.
     pub(crate) fn services(&self, node: &str) -> usize {
         let list = self.on(node, &[CXI, "--json", "service", "list"]);
         let list: serde_json::Value = serde_json::from_slice(&list.stdout).unwrap();
-        list["services"].as_array().unwrap().len() - 1
+        let services = list["services"].as_array().unwrap().iter();
+        services.filter(|service| service["id"] != 1).count()
     }
 
-    /// Those on both nodes.
+    /// Those on all nodes.
     pub(crate) fn all_services(&self) -> usize {
-        self.services("n1") + self.services("n2")
+        let nodes = self.node_names.iter();
+        nodes.map(|node| self.services(node)).sum()
     }
 
     pub(crate) fn nodes(&self) -> String {
@@ -210,7 +217,8 @@ impl Cluster {
     }
 
     pub(crate) fn is_idle(&self) -> bool {
-        self.nodes() == "n1:idle n2:idle "
+        let nodes = self.nodes();
+        nodes.split_whitespace().all(|node| node.ends_with(":idle"))
     }
 
     /// VNIs that the controller could give away now.

@@ -182,7 +182,7 @@ fn more_jobs_run_on_a_node_than_its_nic_has_pools_for() {
     } else {
         ("20", 20, 20)
     };
-    let Some(cluster) = Cluster::start_on(cpus, "1024-1279") else {
+    let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1279") else {
         return;
     };
     // Slurm calls a job running before its prolog has run.
@@ -204,17 +204,12 @@ fn more_jobs_run_on_a_node_than_its_nic_has_pools_for() {
         output.contains("less=LEs")
     });
     assert!(less.count() >= at_once / 20 * 5);
-    eventually("no node is drained", || {
-        cluster
-            .nodes()
-            .split(' ')
-            .all(|node| node.is_empty() || node.ends_with(":idle"))
-    });
+    eventually("no node is drained", || cluster.is_idle());
 }
 
 #[test]
 fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
-    let Some(cluster) = Cluster::start_on("8", "1024-1031") else {
+    let Some(cluster) = Cluster::start_on("8", 1, "1024-1031") else {
         return;
     };
     // [job] is its last table.

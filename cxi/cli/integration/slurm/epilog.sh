@@ -15,8 +15,10 @@ code=0
 case $code in
 0 | 8) ;; # all gone, or there was none
 *)
-    why="slingshot: $(printf '%s\n' "$why" | sed -e '/^info: /d' -e '/^warning: /d' -e q)"
-    "$scontrol" update "NodeName=$SLURMD_NODENAME" State=DRAIN "Reason=$why" || true
+    # A command that was killed has said nothing.
+    why=$(printf '%s\nerror: cxi job epilog ended with status %s\n' "$why" "$code" |
+        sed -e '/^$/d' -e '/^info: /d' -e '/^warning: /d' -e q)
+    "$scontrol" update "NodeName=$SLURMD_NODENAME" State=DRAIN "Reason=slingshot: $why" || true
     exit "$code"
     ;;
 esac

@@ -17,8 +17,10 @@ code=0
         --node "$SLURMD_NODENAME" 2>&1 >&3) || code=$?
 } 3>&1
 [ -z "$why" ] || printf '%s\n' "$why" >&2
-# slurmd's log has the rest: who holds it, and what to do.
-why="slingshot: $SLURMD_NODENAME: $(printf '%s\n' "$why" | sed -e '/^warning: /d' -e q)"
+# A command that was killed has said nothing. slurmd's log has the rest: who holds it, and what to do.
+why=$(printf '%s\nerror: cxi job prolog ended with status %s\n' "$why" "$code" |
+    sed -e '/^$/d' -e '/^warning: /d' -e q)
+why="slingshot: $SLURMD_NODENAME: $why"
 
 # Whether another node of the job has ended or requeued it already.
 is_over() {
@@ -36,7 +38,7 @@ case $code in
     "$scontrol" update "JobId=$leader" "AdminComment=$why" || true
     case $job in
     *" Requeue=1 Restarts="?" BatchFlag=1 "*) "$scontrol" requeue "$leader" || is_over ;;
-    # It may never fit: it waits for somebody who looks at it.
+    # It may never fit: it waits until someone looks at it.
     *" Requeue=1 "*" BatchFlag=1 "*) "$scontrol" requeuehold "$leader" || is_over ;;
     *)
         "$scontrol" notify "$leader" "$why" || true

@@ -24,7 +24,7 @@ pub(crate) fn site_of_slurm() -> Site {
         "scontrol",
         &format!(
             "#!/bin/sh\ncase \"$1 $2\" in\nshow\\ config) echo \"SlurmUser = $(id -un)($(id -u))\" ;;\nshow\\ hostnames) printf 'n1\\nn2\\n' ;;\nshow*) echo JobId=$(($4 + 1)) Network=other; echo \"JobId=$4 JobName=x $(cat {path}/job) Network=$(cat {path}/network) \
-             Command=/bin/x\" ;;\nupdate*) echo \"$2 $3\" >> {path}/updates ;;\n*) echo \"$*\" >> {path}/updates ;;\nesac\n"
+             Command=/bin/x\" ;;\nupdate*) shift; echo \"$*\" >> {path}/updates ;;\n*) echo \"$*\" >> {path}/updates ;;\nesac\n"
         ),
     );
     site.program("squeue", "#!/bin/sh\necho 4712\n");
