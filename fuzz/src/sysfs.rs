@@ -154,7 +154,6 @@ pub fn run(data: &[u8]) {
         let _ = told(found.into_parts());
     }
     if let Some(node) = told(Node::discover(&host)) {
-        let _ = node.closest(&"0-3".parse().unwrap_or_default());
         let _ = node.audit(&AuditOptions::new());
     }
     processes(&proc);

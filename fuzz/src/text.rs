@@ -9,7 +9,6 @@ use std::str::FromStr;
 use cxi::{DeviceId, PciAddress, Resource, ServiceId, TrafficClass, TrafficClasses, Vni, VniRange};
 use cxi_ioctl::{DriverRelease, Errno, Recording};
 use cxi_job::collectives::CollectivesEnv;
-use cxi_job::na::{AuthKey, AuthKeyRange, NaAddress};
 use cxi_job::{IdSet, JobId, NodeName, SlingshotEnv, StepId, TenantName};
 use cxi_mock::FaultSpec;
 
@@ -55,7 +54,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     let text = &*String::from_utf8_lossy(bytes);
-    match choice % 22 {
+    match choice % 19 {
         0 => round::<Vni>(text),
         1 => round::<VniRange>(text),
         2 => round::<DeviceId>(text),
@@ -65,18 +64,15 @@ pub fn run(data: &[u8]) {
         6 => round::<Resource>(text),
         7 => round::<PciAddress>(text),
         8 => id_set(text),
-        9 => round::<NaAddress>(text),
-        10 => round::<AuthKey>(text),
-        11 => environment(bytes),
-        12 => round::<DriverRelease>(text),
-        13 => round::<Errno>(text),
-        14 => round::<Recording>(text),
-        15 => round::<AuthKeyRange>(text),
-        16 => round::<JobId>(text),
-        17 => round::<StepId>(text),
-        18 => round::<TenantName>(text),
-        19 => round::<NodeName>(text),
-        20 => {
+        9 => environment(bytes),
+        10 => round::<DriverRelease>(text),
+        11 => round::<Errno>(text),
+        12 => round::<Recording>(text),
+        13 => round::<JobId>(text),
+        14 => round::<StepId>(text),
+        15 => round::<TenantName>(text),
+        16 => round::<NodeName>(text),
+        17 => {
             if let Some(fault) = read::<FaultSpec>(text) {
                 assert!(fault.device().is_none_or(|device| fault.concerns(device)));
             }

@@ -16,8 +16,7 @@
 //!   NIC without a service is left out here, never written as -1. libfabric does not read the
 //!   classes.
 //! - Cray MPICH reads the classes.
-//! - Mercury picks a VNI by index, by default 1: the second one, which is Slurm's job-wide VNI. See
-//!   [`crate::na`].
+//! - Mercury picks a VNI by index, by default 1: the second one, which is Slurm's job-wide VNI.
 //! - Chapel and ADIOS2 use the first service, whatever the NIC.
 //! - None of them looks for a variable in a second place: the four belong together, so
 //!   [clear](CLEAR) all four before setting any.
@@ -228,22 +227,6 @@ impl SlingshotEnv {
             .iter()
             .map(|service| (service.device, service.service));
         Self::new(first.vnis.iter().copied(), entries, Some(tcs))
-    }
-
-    /// Returns what a job inside another one (a sub-instance) gets: its own services if it has any,
-    /// otherwise everything that the outer job has, unchanged.
-    ///
-    /// Its own services take precedence, so that variables that happen to be set for a scheduler's
-    /// daemon do not replace a reservation.
-    ///
-    /// # Errors
-    /// As [`SlingshotEnv::parse`], for the outer job's variables; they are not read if the job has
-    /// services of its own.
-    pub fn inherit(
-        own: Option<Self>,
-        outer: impl Fn(&'static str) -> Option<OsString>,
-    ) -> Result<Option<Self>, EnvironmentError> {
-        own.map_or_else(|| Self::parse(outer), |own| Ok(Some(own)))
     }
 
     /// The VNIs, the application's first.

@@ -159,7 +159,6 @@ mod grant;
 pub mod idset;
 mod job_request;
 pub mod limits;
-pub mod na;
 mod name;
 pub mod node;
 mod parallel;

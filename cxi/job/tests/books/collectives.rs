@@ -1,14 +1,12 @@
-//! Hardware collectives: the formula, the variables, and what libfabric cannot be given.
+//! Hardware collectives: the variables, and what libfabric cannot be given.
 
 use std::ffi::OsStr;
 use std::process::Command;
 
 use cxi_job::collectives::{
-    AddressesError, CLEAR, Certificate, CollectivesEnv, CollectivesError, PreflightSeverity,
-    Reservation, addresses_per_job, preflight,
+    CLEAR, Certificate, CollectivesEnv, CollectivesError, PreflightSeverity, Reservation, preflight,
 };
 use cxi_job::{JobId, StepId};
-use proptest::prelude::*;
 
 use crate::says;
 
@@ -177,37 +175,6 @@ fn a_program_gets_the_jobs_variables_and_no_others() {
     let set = |name: &str| command.get_envs().find(|(key, _)| *key == name).unwrap().1;
     assert_eq!(set("FI_CXI_HWCOLL_MIN_NODES"), None);
     assert_eq!(set("FI_CXI_COLL_FABRIC_MGR_CACERT"), Some("yes".as_ref()));
-}
-
-#[test]
-fn impossible_sizes_are_refused() {
-    const MAX: u32 = u32::MAX;
-    assert_eq!(addresses_per_job(4086, 100, 100, 1), Ok(4086));
-    assert_eq!(addresses_per_job(10, 11136, 64, 1), Ok(0));
-    assert_eq!(addresses_per_job(MAX, MAX, MAX, 1), Ok(MAX));
-    let of_nothing = addresses_per_job(4086, 0, 64, 1);
-    says(of_nothing, "the size of the system is 0");
-    for (min, jobs) in [(0, 1), (8, 0)] {
-        let zero = addresses_per_job(4086, 64, min, jobs);
-        assert!(matches!(zero, Err(AddressesError::Zero { .. })), "{zero:?}");
-    }
-    says(
-        addresses_per_job(4086, 63, 64, 1),
-        "a job of at least 64 nodes does not fit a system of 63",
-    );
-}
-
-proptest! {
-    #[test]
-    fn a_full_system_never_needs_more_addresses_than_there_are(total: u16, system in 1..20_000_u32, min in 1..20_000_u32, jobs in 1..5_u32) {
-        prop_assume!(min <= system);
-        let each = addresses_per_job(total.into(), system, min, jobs).unwrap();
-        // `jobs` on each node, of the smallest size, fill the system with this many.
-        let running = u64::from(system) * u64::from(jobs) / u64::from(min);
-        prop_assert!(u64::from(each) * running <= u64::from(total));
-        let more = u64::from(each + 1) * u64::from(system) * u64::from(jobs);
-        prop_assert!(more > u64::from(total) * u64::from(min), "one more each would still fit");
-    }
 }
 
 /// A variable, and what is said of it.

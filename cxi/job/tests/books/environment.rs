@@ -1,11 +1,10 @@
-//! The SLINGSHOT_* variables and Mercury's texts: what is written, what is read, and the words of each refusal.
+//! The SLINGSHOT_* variables: what is written, what is read, and the words of each refusal.
 
 use std::ffi::OsString;
 use std::process::Command;
 
 use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
 use cxi_job::environment::{CLEAR, EnvironmentError, JobService, SlingshotEnv};
-use cxi_job::na::{AuthKey, AuthKeyRange, NaAddress};
 use proptest::prelude::*;
 
 use crate::says;
@@ -173,17 +172,6 @@ fn a_program_gets_the_jobs_variables_and_no_others() {
     }
 }
 
-#[test]
-fn a_sub_instance_inherits_unless_it_has_its_own() {
-    let outer = |name: &'static str| (name == "SLINGSHOT_VNIS").then(|| OsString::from("4034"));
-    let own = env(&[5000], &[(0, 3)]);
-    let inherited = SlingshotEnv::inherit(Some(own.clone()), outer);
-    assert_eq!(inherited, Ok(Some(own)));
-    let inherited = SlingshotEnv::inherit(None, outer);
-    assert_eq!(inherited, Ok(Some(env(&[4034], &[]))));
-    assert_eq!(SlingshotEnv::inherit(None, |_| None), Ok(None));
-}
-
 proptest! {
     #[test]
     fn what_is_written_is_read_back(
@@ -200,125 +188,5 @@ proptest! {
         });
         prop_assert!(vars.iter().all(|(name, value)| CLEAR.contains(name) && !value.contains("-1")));
         prop_assert_eq!(again, Ok(Some(env)));
-    }
-
-    #[test]
-    fn addresses_and_keys_are_read_back(device in proptest::option::of(0..20_u32), pid in proptest::option::of(1..=510_u16), id: u32, number: u16, index in proptest::option::of(0..4_u8)) {
-        let address = NaAddress::new(device.map(DeviceId::new), pid).unwrap();
-        prop_assert_eq!(address.to_string().parse::<NaAddress>(), Ok(address));
-        prop_assert_eq!(address.check_mercury().is_ok(), device.is_none_or(|device| device < 10));
-        let text = match index {
-            None => format!("{id}:{number}"),
-            Some(index) => format!("{id}:{number}:{index}"),
-        };
-        prop_assert_eq!(text.parse::<AuthKey>().unwrap().to_string(), text);
-    }
-
-    #[test]
-    fn no_text_panics(text in "(ofi\\+cxi)?(://)?[cxi0-9:-]{0,10}") {
-        let _ = text.parse::<NaAddress>().map(|address| assert!(address.pid() != Some(0)));
-        let _ = text.parse::<AuthKey>().map(|key| assert!(!key.to_string().is_empty()));
-        let _ = text.parse::<AuthKeyRange>().map(|range| assert!(range.first() <= range.last()));
-    }
-}
-
-#[test]
-fn addresses_follow_mercury() {
-    for (text, device, pid, printed) in [
-        (
-            "ofi+cxi://cxi3:510",
-            Some(3),
-            Some(510),
-            "ofi+cxi://cxi3:510",
-        ),
-        ("ofi+cxi://cxi3", Some(3), None, "ofi+cxi://cxi3"),
-        ("ofi+cxi://cxi3:0", Some(3), None, "ofi+cxi://cxi3"),
-        ("ofi+cxi://:17", None, Some(17), "ofi+cxi://:17"),
-        (":17", None, Some(17), "ofi+cxi://:17"),
-        ("cxi0:1", Some(0), Some(1), "ofi+cxi://cxi0:1"),
-        ("ofi+cxi", None, None, "ofi+cxi"),
-        ("ofi+cxi://cxi12:1", Some(12), Some(1), "ofi+cxi://cxi12:1"),
-    ] {
-        let address: NaAddress = text.parse().unwrap();
-        assert_eq!(address.device(), device.map(DeviceId::new), "{text}");
-        assert_eq!(address.pid(), pid, "{text}");
-        assert_eq!(address.to_string(), printed);
-    }
-    for (text, reason) in [
-        (
-            "ofi+cxi://cxi3:511",
-            "invalid port id \"511\": expected 0 to 510",
-        ),
-        ("ofi+cxi://cxi3:", "invalid port id \"\": expected 0 to 510"),
-        (
-            "ofi+cxi://cxi3:+5",
-            "invalid port id \"+5\": expected 0 to 510",
-        ),
-        ("ofi+cxi://", "no device and no port id"),
-        ("ofi+tcp://cxi3", "\"ofi+tcp\" is not ofi+cxi"),
-        (
-            "ofi+cxi://hsn0",
-            "invalid CXI device 'hsn0': expected 'cxi' and a number, such as cxi0",
-        ),
-    ] {
-        let expected = "ofi+cxi://cxiN, ofi+cxi://cxiN:pid or ofi+cxi://:pid";
-        let message = format!("invalid NA address {text:?}: {reason} (expected {expected})");
-        says(text.parse::<NaAddress>(), &message);
-    }
-    let tenth: NaAddress = "cxi12".parse().unwrap();
-    let why = "cxi12 has no name in Mercury's notation: expected cxi0 to cxi9";
-    says(tenth.check_mercury(), why);
-}
-
-#[test]
-fn keys_are_looked_up_as_mercury_does() {
-    let env = env(&[4034, 4035], &[(0, 11), (1, 12)]);
-    let on = |key: &str, device: u32| {
-        let key: AuthKey = key.parse().unwrap();
-        let found = key.resolve(DeviceId::new(device), &env);
-        match found {
-            Ok((service, vni)) => format!("{service}:{vni}"),
-            Err(error) => error.to_string(),
-        }
-    };
-    assert_eq!(on("0:0", 1), "12:4035");
-    assert_eq!(on("0:0:0", 0), "11:4034");
-    assert_eq!(on("5:0", 7), "5:4035");
-    assert_eq!(on("5:6", 7), "5:6");
-    assert_eq!(on("0:6", 7), "no service on cxi7 in SLINGSHOT_DEVICES");
-    assert_eq!(
-        on("0:0:2", 0),
-        "no VNI with index 2: SLINGSHOT_VNIS has 2 (the first has index 0; without an index Mercury uses 1)"
-    );
-    assert_eq!(AuthKey::new(service(11), vni(4034)).to_string(), "11:4034");
-    assert_eq!(AuthKey::looked_up(0).to_string(), "0:0:0");
-    for (key, reason) in [
-        ("11", "it has no ':'"),
-        ("1:2:3:4", "it has more than three parts"),
-        ("x:2", "\"x\": expected a number from 0 to 4294967295"),
-        ("1:70000", "\"70000\": expected a number from 0 to 65535"),
-        ("1:", "\"\": expected a number from 0 to 65535"),
-    ] {
-        let expected = "svc_id:vni or svc_id:vni:index";
-        let message = format!("invalid key {key:?}: {reason} (expected {expected})");
-        says(key.parse::<AuthKey>(), &message);
-    }
-}
-
-#[test]
-fn range_keys() {
-    let range: AuthKeyRange = "5:1024:1039".parse().unwrap();
-    assert_eq!(
-        (range.service(), range.first(), range.last()),
-        (Some(service(5)), vni(1024), vni(1039))
-    );
-    assert_eq!(range.to_string(), "5:1024:1039");
-    let single: AuthKeyRange = "0:1024".parse().unwrap();
-    assert_eq!(
-        (single.service(), single.last(), single.to_string().as_str()),
-        (None, vni(1024), "0:1024")
-    );
-    for bad in ["5:0", "5:1024:1023", "5", "5:1024:", "5:1024:0"] {
-        assert!(bad.parse::<AuthKeyRange>().is_err(), "{bad}");
     }
 }
