@@ -86,7 +86,7 @@ fn id_set(text: &str) {
     let Ok(set) = text.parse::<IdSet>() else {
         return;
     };
-    let bracketed = set.bracketed().to_string();
+    let bracketed = format!("[{set}]");
     assert_eq!(bracketed.parse().as_ref(), Ok(&set), "{text:?}");
     assert_eq!(set.iter().count(), set.len());
     assert_eq!(set.iter().collect::<IdSet>(), set);

@@ -103,8 +103,8 @@ pub(super) fn call(call: usize, device: &Device, input: &mut Input<'_>) {
             }
         }
         4 => {
-            let pool: IdSet = (64..=80).collect();
-            said(&node.release(&Filter::any_vni(pool), &options()));
+            let vnis = (64..=80).filter_map(|id| cxi::Vni::new(id).ok());
+            said(&node.release(&Filter::vnis(vnis), &options()));
             said(&node.release(&Filter::member(Member::Uid(1000)), &options()));
         }
         5 => {

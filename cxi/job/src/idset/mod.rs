@@ -12,7 +12,6 @@
 //!
 //! let cores: IdSet = "[5,7,9-12]".parse()?;
 //! assert_eq!(cores.to_string(), "5,7,9-12");
-//! assert_eq!(cores.bracketed().to_string(), "[5,7,9-12]");
 //!
 //! let error = "5,7-".parse::<IdSet>().unwrap_err();
 //! assert_eq!(
@@ -225,14 +224,6 @@ impl From<RangeInclusive<u16>> for IdSet {
     }
 }
 
-impl IdSet {
-    /// Prints the set as Flux does: in brackets unless it is a single id.
-    #[must_use]
-    pub const fn bracketed(&self) -> Bracketed<'_> {
-        Bracketed(self)
-    }
-}
-
 impl fmt::Display for IdSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (position, range) in self.ranges().enumerate() {
@@ -252,20 +243,6 @@ impl fmt::Display for IdSet {
 impl fmt::Debug for IdSet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "IdSet({self})")
-    }
-}
-
-/// An [`IdSet`] that prints as Flux prints it: `[5,7,9-12]`, but `5` for a single id.
-#[derive(Debug, Clone, Copy)]
-pub struct Bracketed<'a>(&'a IdSet);
-
-impl fmt::Display for Bracketed<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.0.len() > 1 {
-            write!(f, "[{}]", self.0)
-        } else {
-            write!(f, "{}", self.0)
-        }
     }
 }
 

@@ -211,15 +211,6 @@ impl LimitPolicy {
         self
     }
 
-    /// Sets whether what other services hold limits the maximum too, and not only the reservation.
-    /// What system services hold is then a bound like the NIC's total: a job whose size asks for more
-    /// gets less, and is not refused.
-    #[must_use]
-    pub const fn max_of_headroom(mut self, bounded: bool) -> Self {
-        self.max_of_headroom = bounded;
-        self
-    }
-
     /// What the policy asks for of a resource.
     #[must_use]
     pub fn get(&self, resource: Resource) -> ResourcePolicy {

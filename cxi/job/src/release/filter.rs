@@ -1,5 +1,7 @@
 //! Selecting services.
 
+use std::collections::BTreeSet;
+
 use crate::IdSet;
 use crate::grant::Grant;
 use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
@@ -24,15 +26,9 @@ use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Filter {
-    vnis: Option<Vnis>,
+    vnis: Option<BTreeSet<Vni>>,
     members: Vec<Member>,
     services: Option<Vec<Chosen>>,
-}
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-enum Vnis {
-    Exactly(Vec<Vni>),
-    Any(IdSet),
 }
 
 /// A service by id, and the properties it must have if they are known.
@@ -40,10 +36,11 @@ enum Vnis {
 struct Chosen {
     device: DeviceId,
     service: ServiceId,
-    vnis: Option<Vec<Vni>>,
+    vnis: Option<BTreeSet<Vni>>,
 }
 
 impl Filter {
+    // Not `Default`: a filter without any property would select every job's services.
     const fn empty() -> Self {
         Self {
             vnis: None,
@@ -55,20 +52,9 @@ impl Filter {
     /// Services with these VNIs and no others, in any order, including a range of exactly these.
     #[must_use]
     pub fn vnis(vnis: impl IntoIterator<Item = Vni>) -> Self {
-        let filter = Self::empty();
         Self {
-            vnis: Some(Vnis::Exactly(sorted(vnis.into_iter().collect()))),
-            ..filter
-        }
-    }
-
-    /// Services with any of these VNIs.
-    #[must_use]
-    pub fn any_vni(vnis: IdSet) -> Self {
-        let filter = Self::empty();
-        Self {
-            vnis: Some(Vnis::Any(vnis)),
-            ..filter
+            vnis: Some(vnis.into_iter().collect()),
+            ..Self::empty()
         }
     }
 
@@ -99,7 +85,7 @@ impl Filter {
         let chosen = grant.services.iter().map(|entry| Chosen {
             device: entry.device,
             service: entry.service,
-            vnis: Some(sorted(entry.vnis.iter().collect())),
+            vnis: Some(entry.vnis.iter().collect()),
         });
         Self {
             services: Some(chosen.collect()),
@@ -142,7 +128,7 @@ impl Filter {
     pub fn selects(&self, device: DeviceId, service: &Service) -> bool {
         !service.id().is_default()
             && (self.services.is_some() || !service.is_system())
-            && self.has_vnis(service.vnis())
+            && is_exactly(service.vnis(), self.vnis.as_ref())
             && self.members.iter().all(|member| {
                 let members = service.members();
                 members.is_some_and(|members| members.contains(*member))
@@ -151,31 +137,16 @@ impl Filter {
                 chosen.iter().any(|one| {
                     one.device == device
                         && one.service == service.id()
-                        && one
-                            .vnis
-                            .as_ref()
-                            .is_none_or(|vnis| is_exactly(service.vnis(), vnis))
+                        && is_exactly(service.vnis(), one.vnis.as_ref())
                 })
             })
     }
-
-    fn has_vnis(&self, access: VniAccess) -> bool {
-        match &self.vnis {
-            None => true,
-            Some(Vnis::Exactly(vnis)) => is_exactly(access, vnis),
-            Some(Vnis::Any(set)) => overlaps(access, set),
-        }
-    }
 }
 
-fn sorted(mut vnis: Vec<Vni>) -> Vec<Vni> {
-    vnis.sort_unstable();
-    vnis.dedup();
-    vnis
-}
-
-fn is_exactly(access: VniAccess, vnis: &[Vni]) -> bool {
-    access != VniAccess::Unrestricted && sorted(access.iter().collect()) == vnis
+/// Whether these are the VNIs of a service; `None` for any.
+fn is_exactly(access: VniAccess, vnis: Option<&BTreeSet<Vni>>) -> bool {
+    let has = || access.iter().collect::<BTreeSet<Vni>>();
+    vnis.is_none_or(|vnis| access != VniAccess::Unrestricted && has() == *vnis)
 }
 
 /// Whether any VNI of a service is in a set.

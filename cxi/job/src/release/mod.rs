@@ -142,7 +142,7 @@ impl<'a> Pass<'a> {
                 attempts: 0,
             })
             .collect();
-        let mut pauses = self.options.backoff.pauses();
+        let mut pauses = Backoff::default().pauses();
         loop {
             pending = self.attempt(pending);
             let waited = self.waited();
@@ -326,7 +326,6 @@ fn name(members: Option<&Members>, vnis: VniAccess) -> String {
 #[derive(Clone)]
 pub struct ReleaseOptions<'a> {
     deadline: Duration,
-    backoff: Backoff,
     /// `None` for the system's.
     clock: Option<&'a dyn Clock>,
     system: SystemClock,
@@ -345,18 +344,10 @@ impl<'a> ReleaseOptions<'a> {
     pub fn until(deadline: Duration) -> Self {
         Self {
             deadline,
-            backoff: Backoff::default(),
             clock: None,
             system: SystemClock::new(),
             progress: None,
         }
-    }
-
-    /// Sets the pauses. The default is from 1 ms, doubling, to 1 s.
-    #[must_use]
-    pub fn backoff(mut self, backoff: Backoff) -> Self {
-        self.backoff = backoff;
-        self
     }
 
     /// Sets the clock.
@@ -387,7 +378,6 @@ impl fmt::Debug for ReleaseOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ReleaseOptions")
             .field("deadline", &self.deadline)
-            .field("backoff", &self.backoff)
             .finish_non_exhaustive()
     }
 }

@@ -19,22 +19,21 @@ fn the_debug_form_is_short() {
 
 #[test]
 fn prints_what_it_reads_in_canonical_form() {
-    for (input, plain, bracketed) in [
-        ("", "", ""),
-        ("[]", "", ""),
-        ("0", "0", "0"),
-        ("[7]", "7", "7"),
-        ("1024-65535", "1024-65535", "[1024-65535]"),
-        ("5,7,9-12", "5,7,9-12", "[5,7,9-12]"),
-        ("[0-3,8]", "0-3,8", "[0-3,8]"),
-        ("3,2,4,5", "2-5", "[2-5]"),
-        ("4-4", "4", "4"),
-        ("63,64,65", "63-65", "[63-65]"),
-        ("0-65535", "0-65535", "[0-65535]"),
+    for (input, plain) in [
+        ("", ""),
+        ("[]", ""),
+        ("0", "0"),
+        ("[7]", "7"),
+        ("1024-65535", "1024-65535"),
+        ("5,7,9-12", "5,7,9-12"),
+        ("[0-3,8]", "0-3,8"),
+        ("3,2,4,5", "2-5"),
+        ("4-4", "4"),
+        ("63,64,65", "63-65"),
+        ("0-65535", "0-65535"),
     ] {
         let set = set(input);
         assert_eq!(set.to_string(), plain, "{input:?}");
-        assert_eq!(set.bracketed().to_string(), bracketed, "{input:?}");
     }
 }
 
@@ -161,7 +160,7 @@ proptest! {
     fn text_round_trip(ids in model()) {
         let set = set_of(&ids);
         prop_assert_eq!(&set.to_string().parse::<IdSet>().unwrap(), &set);
-        prop_assert_eq!(&set.bracketed().to_string().parse::<IdSet>().unwrap(), &set);
+        prop_assert_eq!(&format!("[{set}]").parse::<IdSet>().unwrap(), &set);
         prop_assert_eq!(set.len(), ids.len());
         prop_assert!(set.iter().eq(ids.iter().copied()));
     }

@@ -121,8 +121,12 @@ fn the_fourth_job_is_told_who_has_the_tle_pools() {
                 "{release}: {holder} is not in: {error}"
             );
         }
-        let filter = Filter::any_vni("1025-1028".parse().unwrap());
-        let done = node.release(&filter, &ReleaseOptions::once());
-        assert_eq!(done.status(), ReleaseStatus::Done, "{release}");
+        for (uid, number) in [(1001, 1025), (1002, 1026), (1003, 1027)] {
+            let done = node.release(
+                &Filter::vnis([vni(number)]).uid(uid),
+                &ReleaseOptions::once(),
+            );
+            assert_eq!(done.status(), ReleaseStatus::Done, "{release}");
+        }
     });
 }

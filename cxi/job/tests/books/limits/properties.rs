@@ -46,10 +46,13 @@ fn any_policy() -> impl Strategy<Value = LimitPolicy> {
             } else {
                 TleRule::Reserve
             };
-            let policy = LimitPolicy::empty()
-                .subtract(subtract)
-                .tles(rule)
-                .max_of_headroom(bounded);
+            // Each resource is replaced below: what is left of Slurm's policy is its bound.
+            let base = if bounded {
+                LimitPolicy::slurm()
+            } else {
+                LimitPolicy::empty()
+            };
+            let policy = base.subtract(subtract).tles(rule);
             Resource::ALL.into_iter().zip(resources).fold(
                 policy,
                 |policy, (resource, (def, res, max))| {
