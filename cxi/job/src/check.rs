@@ -4,10 +4,10 @@ use super::describe;
 use super::environment::SlingshotEnv;
 use super::node::{NicProblem, Node};
 use cxi::{DeviceId, Member, ServiceId, VniAccess};
+use serde::Serialize;
 
 /// Why a job cannot use what its environment names.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{device}: {text}")]
 #[non_exhaustive]
 pub struct EnvironmentProblem {

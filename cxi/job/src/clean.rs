@@ -1,5 +1,6 @@
 //! Destroying what ended jobs left behind.
 
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::time::Duration;
 use std::{fmt, fs, io};
@@ -272,8 +273,7 @@ impl fmt::Debug for CleanPolicy<'_> {
 }
 
 /// What a clean-up found and did.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CleanReport {
     /// The services that jobs left behind.
@@ -285,8 +285,7 @@ pub struct CleanReport {
 }
 
 /// The verdict on one service, with its reason.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Verdict<R> {
     /// The NIC.
@@ -300,12 +299,8 @@ pub struct Verdict<R> {
 }
 
 /// Why a service is cleaned up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OrphanReason {
     /// One of its VNIs is in the pool, and no live job has it.
@@ -315,12 +310,8 @@ pub enum OrphanReason {
 }
 
 /// Why a service is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum KeepReason {
     /// It is the default service.

@@ -43,6 +43,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+use serde::Serialize;
 use std::ffi::OsString;
 use std::process::Command;
 use std::str::FromStr;
@@ -58,8 +59,7 @@ pub(crate) const TCS: &str = "SLINGSHOT_TCS";
 pub const CLEAR: [&str; 4] = [VNIS, DEVICES, SVC_IDS, TCS];
 
 /// The Slingshot variables of a job on one node.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SlingshotEnv {
     vnis: Vec<Vni>,
     services: Vec<(DeviceId, ServiceId)>,

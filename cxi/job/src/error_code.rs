@@ -2,14 +2,11 @@
 
 use cxi::{Error, ErrorKind};
 use cxi_ioctl::Errno;
+use serde::{Deserialize, Serialize};
 
 /// What kind of failure it is: what a program does about it depends on this, and not on the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorCode {
     /// A failure of another kind than those below.

@@ -4,10 +4,10 @@ use super::environment::{EnvironmentError, JobService, SlingshotEnv};
 use super::limits::Cut;
 use super::node::NicProblem;
 use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, VniAccess};
+use serde::{Deserialize, Serialize};
 
 /// What a job got on a node: plain data, which a scheduler keeps until it releases the job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Grant {
     /// Who may use the services.
@@ -19,8 +19,7 @@ pub struct Grant {
 }
 
 /// What a job got on one NIC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GrantedService {
     /// The NIC.
@@ -44,8 +43,7 @@ pub struct GrantedService {
 }
 
 /// A NIC that a job did not get.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LeftOut {
     /// The NIC.

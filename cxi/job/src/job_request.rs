@@ -1,5 +1,6 @@
 //! What a job should get on every NIC.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 use super::limits::{LimitPolicy, Mode, Multiplier, NicUsage, RgidSharing, plan};
@@ -51,12 +52,8 @@ pub struct JobRequest {
 }
 
 /// How much of each NIC a job should have.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum JobLimits {
     /// No limits. The driver then reserves 8 TLEs and takes one of the NIC's 4 TLE pools for them,
@@ -101,12 +98,8 @@ impl JobLimits {
 }
 
 /// Which NICs a job should get.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NicPolicy {
     /// Every NIC of the node; an unusable one is an error. A virtual function does not count:

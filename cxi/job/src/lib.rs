@@ -21,11 +21,9 @@
 //! problems before a job does.
 //!
 //! The controller's pool is a [`SharedPool`] on a log: a change is on the disk before its result is
-//! returned, so no VNI is ever assigned twice. A log in a file takes the feature `file-log`.
+//! returned, so no VNI is ever assigned twice.
 //!
 //! ```
-//! # #[cfg(feature = "file-log")]
-//! # {
 //! # use cxi::Device;
 //! # use cxi_mock::{MockNode, NicConfig};
 //! use cxi_job::pool::log::{FileLog, SharedPool};
@@ -57,7 +55,6 @@
 //! pool.release(&job, &[name.clone()], now)?;
 //! pool.confirm(&job, &name, now)?;
 //! assert_eq!(pool.pool().jobs().count(), 0);
-//! # }
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -171,6 +168,7 @@ pub mod settings;
 #[cfg(feature = "site")]
 #[cfg_attr(docsrs, doc(cfg(feature = "site")))]
 pub mod site;
+mod text;
 mod view;
 
 #[doc(inline)]

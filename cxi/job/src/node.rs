@@ -12,6 +12,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use cxi::error::{Error, Result};
@@ -41,12 +42,8 @@ pub struct NodeNic {
 }
 
 /// Why a job cannot use a NIC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(tag = "problem", rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "problem", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NicProblem {
     /// It cannot be opened, or does not answer.

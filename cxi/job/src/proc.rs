@@ -1,6 +1,7 @@
 //! What `/proc` reveals: who has a NIC open, and what this process may do. Names in it may be any
 //! bytes.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::fs::{self, Metadata};
 use std::ops::Range;
@@ -118,8 +119,7 @@ impl Default for ProcFs {
 }
 
 /// The processes that have a NIC open.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Users {
     /// The visible ones, by pid.
@@ -129,8 +129,7 @@ pub struct Users {
 }
 
 /// A process.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Process {
     /// Its pid.

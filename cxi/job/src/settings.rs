@@ -16,6 +16,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
@@ -228,12 +229,8 @@ fn default_lock(directories: &Directories) -> String {
 }
 
 /// Where the value of a setting comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[allow(clippy::exhaustive_enums, reason = "there is no other source")]
 pub enum Source {
     /// It is the default.

@@ -1,5 +1,6 @@
 //! Services that have been idle for a long time.
 
+use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
 use super::{AuditOptions, Code, Finding, Seen};
@@ -9,8 +10,7 @@ use crate::pool::Timestamp;
 use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
 
 /// Which services were idle at some moment, and since when. Pass it to the next audit.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Observation {
     /// The services that were idle.
@@ -18,8 +18,7 @@ pub struct Observation {
 }
 
 /// A service with nothing in use.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct IdleService {
     /// The NIC.

@@ -1,5 +1,6 @@
 //! What is wrong with the variables of a job, before libfabric finds out by hanging.
 
+use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,12 +22,8 @@ const SHORT_TIMEOUT: u64 = 2_000_000;
 const LOW_LATENCY: u32 = 2;
 
 /// How bad a [`PreflightFinding`] is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize),
-    serde(rename_all = "snake_case")
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum PreflightSeverity {
     /// It works, but not as well or as safely as it could.
@@ -38,8 +35,7 @@ pub enum PreflightSeverity {
 }
 
 /// Something that is wrong with a variable.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct PreflightFinding {
     /// The variable.

@@ -30,6 +30,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use cxi::error::{Error, ErrorKind, VniConflict};
@@ -46,8 +47,7 @@ mod resources;
 pub(super) use resources::is_idle;
 
 /// What went wrong, why, which services are in the way, and what to do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The NIC, if the error names one.
@@ -63,8 +63,7 @@ pub struct Explanation {
 }
 
 /// A service that holds what is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HoldingService {
     /// The service.

@@ -1,13 +1,13 @@
 //! What a NIC has and which services hold it, as plain data.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use cxi::pools::{Reservations, holds_le_pool};
 use cxi::{DeviceId, Limits, Resource, ResourceMap, ServiceId};
 
 /// One NIC: its totals and its services.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NicUsage {
     /// Which NIC.
@@ -18,7 +18,7 @@ pub struct NicUsage {
     pub services: Vec<ServiceUsage>,
     /// Whether every service that may have LEs takes an LE pool, as with drivers up to SHS 14.0.0.
     /// With later ones only a service that reserves LEs does.
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     pub le_pool_by_maximum: bool,
 }
 
@@ -74,8 +74,7 @@ impl NicUsage {
 }
 
 /// One service of a NIC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServiceUsage {
     /// Which service.
@@ -139,8 +138,7 @@ impl ServiceUsage {
 }
 
 /// A service that holds what a job wants.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HeldBy {
     /// Which service.

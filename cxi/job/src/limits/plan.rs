@@ -1,5 +1,6 @@
 //! Planning limits from policy, size and usage.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use cxi::pools::MIN_TLES;
@@ -9,8 +10,7 @@ use super::nic_usage::{HeldBy, NicUsage, ServiceUsage};
 use super::policy::{LimitPolicy, Multiplier, TleRule};
 
 /// What to do if a job cannot have everything that the policy asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Mode {
     /// Refuse the job.
@@ -42,8 +42,7 @@ impl Mode {
 }
 
 /// The limits for a job's service on one NIC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct LimitPlan {
     /// The NIC.
@@ -282,8 +281,7 @@ fn narrow(count: u32) -> u16 {
 }
 
 /// A reservation that is smaller than the policy says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cut {
     /// The NIC.
@@ -299,9 +297,8 @@ pub struct Cut {
 }
 
 /// Why a reservation is smaller than the policy says.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum CutReason {
     /// The policy has a maximum.

@@ -2,10 +2,10 @@
 
 use super::nic_usage::ServiceUsage;
 use cxi::{Resource, ResourceMap};
+use serde::{Deserialize, Serialize};
 
 /// How large a job is on one node: the factor by which a policy's shares are multiplied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Multiplier {
     /// Cores allocated on the node (Flux).
@@ -36,8 +36,7 @@ impl Multiplier {
 }
 
 /// What a policy asks for of one resource.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[allow(
     clippy::exhaustive_structs,
     reason = "the three numbers that schedulers have in their configuration"
@@ -83,8 +82,7 @@ impl ResourcePolicy {
 }
 
 /// Whether a job gets TLEs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum TleRule {
     /// Reserve them: at least 8, and allow no more than are reserved. Each such job takes one of
@@ -96,8 +94,7 @@ pub enum TleRule {
 }
 
 /// Whose share is subtracted before a job gets its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Subtract {
     /// No service's: the job is planned as if the device were empty, and the driver refuses what is
@@ -123,8 +120,7 @@ pub enum Subtract {
 ///     .subtract(Subtract::All);
 /// assert_eq!(policy.get(Resource::Ptes).asked(10), 40);
 /// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitPolicy {
     resources: ResourceMap<ResourcePolicy>,
     pub(super) tles: TleRule,

@@ -1,5 +1,6 @@
 //! What a job asks of a pool, and what it gets.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::num::NonZeroU16;
 
@@ -116,9 +117,8 @@ impl fmt::Display for VniRequest {
 }
 
 /// The VNIs that a job has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Allotment {
     /// One to four VNIs, in the order of assignment.

@@ -1,5 +1,6 @@
 //! Which VNIs a pool may assign, and to whom.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -25,15 +26,14 @@ use crate::{IdSet, TenantName};
 /// let pool = VniPool::new(config)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolConfig {
     vnis: IdSet,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     excluded: IdSet,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     rest: Duration,
-    #[cfg_attr(feature = "serde", serde(default))]
+    #[serde(default)]
     tenants: BTreeMap<TenantName, IdSet>,
 }
 

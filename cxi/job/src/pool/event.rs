@@ -1,5 +1,6 @@
 //! Changes of a pool, as plain data for a log.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -8,9 +9,10 @@ use crate::{IdSet, JobId, NodeName, StepId, TenantName};
 use cxi::Vni;
 
 /// A point in time in milliseconds since 1970 (or since any start that all events of a log share).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(transparent))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
@@ -61,8 +63,7 @@ impl std::ops::Add<Duration> for Timestamp {
 /// Every method of [`VniPool`](super::VniPool) that changes something returns one in a [`Changed`](super::Changed); the same events
 /// in the same order make the same pool. They are numbered from 1 without gaps, so that a missing
 /// or duplicated event is noticed. Only [`Change::Saved`] needs none before it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[must_use = "a change that is not logged before it is acted on is lost in a crash"]
 #[non_exhaustive]
 pub struct Event {
@@ -86,9 +87,8 @@ impl Event {
 }
 
 /// What happened in an [`Event`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
     /// VNIs were assigned to a job.

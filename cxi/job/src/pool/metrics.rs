@@ -1,5 +1,6 @@
 //! How full a pool is.
 
+use serde::Serialize;
 use std::time::Duration;
 
 use super::state::{Owner, Partition};
@@ -8,8 +9,7 @@ use crate::TenantName;
 use cxi::Vni;
 
 /// Counts of VNIs in a pool or in one share of it.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Metrics {
     /// VNIs that can be assigned at all.
@@ -26,7 +26,7 @@ pub struct Metrics {
     /// pool. Not included in the other counts.
     pub outside: usize,
     /// What has been draining longest, and for how long. Not serialized, because it is not a count.
-    #[cfg_attr(feature = "serde", serde(skip))]
+    #[serde(skip)]
     pub oldest_draining: Option<(Holder, Duration)>,
 }
 

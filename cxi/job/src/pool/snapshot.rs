@@ -1,5 +1,6 @@
 //! Storing and restoring the state of a pool.
 
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 use super::apply::well_formed;
@@ -13,8 +14,7 @@ use cxi::Vni;
 ///
 /// To start a pool with another configuration than the stored one, call [`VniPool::reconfigure`]
 /// after [`VniPool::restore`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Snapshot {
     /// The version of this data: [`Snapshot::VERSION`].
@@ -34,8 +34,7 @@ pub struct Snapshot {
 }
 
 /// Where the round robin continues in one share of the pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cursor {
     /// The tenant; `None` for the common share.

@@ -1,5 +1,6 @@
 //! The state of a pool: who has which VNI.
 
+use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -9,8 +10,7 @@ use crate::{IdSet, JobId, NodeName, StepId, TenantName};
 use cxi::Vni;
 
 /// What a job has in a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Holding {
     /// Its VNIs.
@@ -26,9 +26,8 @@ pub struct Holding {
 }
 
 /// Whether a job is using its VNIs.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
-#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Phase {
     /// The job or its steps are using them.
@@ -51,8 +50,7 @@ pub enum Phase {
 }
 
 /// A VNI that a node shows although no job has it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Stray {
     /// When it was first seen.

@@ -1,5 +1,6 @@
 //! What became of each service.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
@@ -8,8 +9,7 @@ use crate::proc::Users;
 use cxi::{DeviceId, Errno, Members, Service, ServiceId, VniAccess};
 
 /// What a release did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReleaseReport {
     /// Every service that was selected, by NIC and id.
@@ -19,8 +19,7 @@ pub struct ReleaseReport {
 }
 
 /// A NIC that could not be queried.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct FailedNic {
     /// The NIC.
@@ -30,8 +29,7 @@ pub struct FailedNic {
 }
 
 /// What became of one service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Released {
     /// The NIC.
@@ -47,12 +45,8 @@ pub struct Released {
 }
 
 /// What became of a service.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(tag = "outcome", rename_all = "snake_case")
-)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Outcome {
     /// It is destroyed: its VNIs are free on this NIC.

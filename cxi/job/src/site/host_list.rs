@@ -153,19 +153,6 @@ impl fmt::Display for HostList {
     }
 }
 
-impl serde::Serialize for HostList {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for HostList {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
-
 /// The CPUs of the node at a position of Slurm's `SLURM_JOB_CPUS_PER_NODE`, such as `2(x3),1`.
 ///
 /// # Errors

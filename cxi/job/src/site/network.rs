@@ -2,11 +2,11 @@
 //! `switch/hpe_slingshot`.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::str::FromStr;
 
 use crate::limits::{LimitPolicy, ResourcePolicy};
 use cxi::{Resource, TrafficClass, TrafficClasses};
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 /// The options of a job.
 ///
@@ -154,16 +154,9 @@ impl FromStr for NetworkOptions {
     }
 }
 
-impl Serialize for NetworkOptions {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.text)
-    }
-}
-
-impl<'de> Deserialize<'de> for NetworkOptions {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
+impl fmt::Display for NetworkOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
     }
 }
 

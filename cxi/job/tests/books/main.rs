@@ -8,7 +8,6 @@ mod idset;
 mod limits;
 mod pool;
 mod requests;
-#[cfg(feature = "serde")]
 mod serde;
 
 /// Expects this refusal.

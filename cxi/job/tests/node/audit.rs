@@ -315,7 +315,6 @@ fn an_environment_against_its_node() {
     );
 }
 
-#[cfg(feature = "serde")]
 #[test]
 fn results_are_plain_data() {
     use cxi_job::{Grant, JobRequest};

@@ -16,14 +16,12 @@
 //! Allocations never expire. A store with leases must not attach events to one: when a controller
 //! dies, services with its VNIs continue to exist on the nodes.
 
-#[cfg(feature = "file-log")]
 mod file;
 mod memory;
 mod shared;
 #[cfg(feature = "testing")]
 mod tests;
 
-#[cfg(feature = "file-log")]
 pub use file::FileLog;
 pub use memory::MemoryLog;
 pub use shared::{ChangeError, SharedPool};
@@ -31,30 +29,26 @@ pub use shared::{ChangeError, SharedPool};
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub use tests::check;
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 use super::{Change, Event};
 
 /// An event, and who logged it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The leadership under which it was written; 0 without leaders.
-    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "is_zero"))]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub epoch: u64,
     /// A name that no other writer has, nor the same one after a restart; may be empty where each
     /// append has a clear outcome.
-    #[cfg_attr(
-        feature = "serde",
-        serde(default, skip_serializing_if = "String::is_empty")
-    )]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer: String,
     /// What happened.
-    #[cfg_attr(feature = "serde", serde(flatten))]
+    #[serde(flatten)]
     pub event: Event,
 }
 
-#[cfg(feature = "serde")]
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde wants it so")]
 const fn is_zero(epoch: &u64) -> bool {
     *epoch == 0

@@ -20,7 +20,6 @@ fn a_log_in_memory_conforms() {
     check(|number| logs.entry(number).or_default().clone()).unwrap();
 }
 
-#[cfg(feature = "file-log")]
 #[test]
 fn a_log_in_a_file_conforms() {
     let directory = tempfile::tempdir().unwrap();
@@ -208,7 +207,6 @@ fn whether_an_event_before_the_beginning_was_logged_is_not_known() {
     assert_eq!(reserve().unwrap().to_string(), "VNI 1024");
 }
 
-#[cfg(feature = "file-log")]
 #[test]
 fn a_log_in_a_file_begins_anew_with_the_pool() {
     let directory = tempfile::tempdir().unwrap();
@@ -243,7 +241,6 @@ fn a_log_in_a_file_begins_anew_with_the_pool() {
     assert_eq!(open().load(0).unwrap().len(), 1);
 }
 
-#[cfg(feature = "file-log")]
 #[test]
 fn a_process_that_keeps_the_lock_is_alone() {
     use std::time::Duration;
