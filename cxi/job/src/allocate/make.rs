@@ -18,7 +18,7 @@ use crate::limits::{Cut, CutReason, HeldBy, RgidSharing};
 const ATTEMPTS: usize = 16;
 
 /// An existing service, made or adopted.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Made {
     pub(super) service: ServiceId,
     pub(super) limits: Option<Limits>,
@@ -77,17 +77,13 @@ impl Prepared<'_> {
         adopt: &Adopt,
         request: &JobRequest,
     ) -> Result<Made, (NicFailure, Vec<LeftBehind>)> {
-        let made = Made {
-            service: adopt.service,
-            limits: None,
-            cuts: Vec::new(),
-        };
+        let made = adopt.made.clone();
         let enabled = if adopt.enabled {
             Ok(())
         } else {
-            self.device.services().set_enabled(adopt.service, true)
+            self.device.services().set_enabled(made.service, true)
         };
-        match enabled.and_then(|()| self.share_rgids(adopt.service, request)) {
+        match enabled.and_then(|()| self.share_rgids(made.service, request)) {
             Ok(()) => Ok(made),
             Err(error) => {
                 let left = self.unmake(&made).into_iter().collect();

@@ -30,10 +30,8 @@ pub(super) struct Prepared<'a> {
 /// An existing service that already is the job's.
 #[derive(Debug)]
 pub(super) struct Adopt {
-    pub(super) service: ServiceId,
+    pub(super) made: Made,
     pub(super) enabled: bool,
-    limits: Option<Limits>,
-    cuts: Vec<Cut>,
 }
 
 impl<'a> Prepared<'a> {
@@ -87,18 +85,14 @@ impl<'a> Prepared<'a> {
     }
 
     pub(super) fn granted(&self, made: Made, request: &JobRequest) -> GrantedService {
-        let (granted, cuts) = match &self.adopt {
-            Some(adopt) => (adopt.limits, adopt.cuts.clone()),
-            None => (made.limits.map(Limits::as_stored), made.cuts),
-        };
         GrantedService {
             device: self.device.id(),
             service: made.service,
             vnis: self.spec.vnis(),
             traffic_classes: request.traffic_classes(),
             asked: self.asked,
-            granted,
-            cuts,
+            granted: made.limits.map(Limits::as_stored),
+            cuts: made.cuts,
             lnis_per_rgid: self.lnis_per_rgid,
             adopted: self.adopt.is_some(),
         }
@@ -158,10 +152,12 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
     }
     let adopt = |limits, cuts| {
         Some(Adopt {
-            service: service.id(),
+            made: Made {
+                service: service.id(),
+                limits,
+                cuts,
+            },
             enabled: service.is_enabled(),
-            limits,
-            cuts,
         })
     };
     let have = service.limits();
