@@ -10,7 +10,7 @@ use cxi::{Device, DeviceId, Service, ServiceId, VniAccess, kernel_file};
 
 use crate::node::Node;
 use crate::release::{FailedNic, ReleaseOptions, ReleaseReport, overlaps, release_chosen};
-use crate::{IdSet, describe, parallel};
+use crate::{IdSet, describe};
 
 impl Node {
     /// Destroys the services that jobs left behind: those with a VNI of the scheduler's pool that
@@ -84,42 +84,18 @@ impl Node {
     }
 
     fn judge(&self, policy: &CleanPolicy<'_>) -> io::Result<Judgement> {
-        let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
-        let lists = parallel::each(&nics, |device| device.services().list());
+        let (services, failed) = self.list_services();
         // After the lists: a job that is not yet live has no service in them either.
         let live = (policy.live)()?;
         let unfinished = policy.pause(self).is_some();
         let (mut orphans, mut kept) = (Vec::new(), Vec::new());
-        let mut failed = self.unopened();
-        for (nic, list) in nics.into_iter().zip(lists) {
-            let device = nic.id();
-            match list {
-                Ok(list) => {
-                    for service in list {
-                        match policy
-                            .judge(&service, &live, unfinished)
-                            .and_then(|reason| safe(nic, &service, reason))
-                        {
-                            Ok(reason) => orphans.push(Found {
-                                device,
-                                service,
-                                reason,
-                            }),
-                            Err(reason) => kept.push(Found {
-                                device,
-                                service,
-                                reason,
-                            }),
-                        }
-                    }
-                }
-                Err(error) => failed.push(FailedNic {
-                    device,
-                    reason: error.to_string(),
-                }),
+        for (nic, service) in services {
+            let verdict = policy.judge(&service, &live, unfinished);
+            match verdict.and_then(|reason| safe(nic, &service, reason)) {
+                Ok(reason) => orphans.push(Found::new(nic, service, reason)),
+                Err(reason) => kept.push(Found::new(nic, service, reason)),
             }
         }
-        failed.sort_by_key(|nic| nic.device);
         Ok((orphans, kept, failed))
     }
 }
@@ -149,6 +125,14 @@ struct Found<R> {
 }
 
 impl<R> Found<R> {
+    fn new(nic: &Device, service: Service, reason: R) -> Self {
+        Self {
+            device: nic.id(),
+            service,
+            reason,
+        }
+    }
+
     fn verdict(self) -> Verdict<R> {
         Verdict {
             device: self.device,

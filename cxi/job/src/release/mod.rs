@@ -53,24 +53,16 @@ impl Node {
     #[doc(alias = "cxil_destroy_svc")]
     #[must_use = "services may be left"]
     pub fn release(&self, filter: &Filter, options: &ReleaseOptions<'_>) -> ReleaseReport {
-        let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
-        let done = parallel::each(&nics, |device| {
-            let selects = |service: &Service| filter.selects(device.id(), service);
-            Pass::new(self, device, options).run(&selects)
-        });
-        let mut release = ReleaseReport {
-            services: Vec::new(),
-            nics: self.unopened(),
-        };
-        for (device, (services, failed)) in nics.iter().zip(done) {
-            release.services.extend(services);
-            release.nics.extend(failed.map(|error| FailedNic {
-                device: device.id(),
-                reason: error.to_string(),
-            }));
+        let (services, nics) = self.list_services();
+        let selected = services
+            .into_iter()
+            .map(|(device, service)| (device.id(), service))
+            .filter(|(device, service)| filter.selects(*device, service));
+        let selected: Vec<(DeviceId, Service)> = selected.collect();
+        ReleaseReport {
+            services: release_chosen(self, &selected, &|| Ok(IdSet::new()), options),
+            nics,
         }
-        release.nics.sort_by_key(|nic| nic.device);
-        release
     }
 
     /// Destroys what an allocation made, except for what it adopted: for a grant that could not be handed
@@ -84,18 +76,33 @@ impl Node {
 }
 
 impl Node {
-    /// The NICs that could not be opened, so that their services are unknown.
-    pub(super) fn unopened(&self) -> Vec<FailedNic> {
+    /// The services of all NICs, and the NICs that could not be queried.
+    pub(super) fn list_services(&self) -> (Vec<(&Device, Service)>, Vec<FailedNic>) {
         let unopened = self.nics().iter().filter(|nic| nic.device().is_none());
-        let failed = unopened.map(|nic| {
-            let problem = nic.problems().first();
-            let reason = problem.map_or_else(String::new, ToString::to_string);
-            FailedNic {
-                device: nic.id(),
-                reason: format!("{}: {reason}", nic.id()),
+        let mut failed: Vec<FailedNic> = unopened
+            .map(|nic| {
+                let problem = nic.problems().first();
+                let reason = problem.map_or_else(String::new, ToString::to_string);
+                FailedNic {
+                    device: nic.id(),
+                    reason: format!("{}: {reason}", nic.id()),
+                }
+            })
+            .collect();
+        let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
+        let lists = parallel::each(&nics, |device| device.services().list());
+        let mut services = Vec::new();
+        for (device, list) in nics.into_iter().zip(lists) {
+            match list {
+                Ok(list) => services.extend(list.into_iter().map(|service| (device, service))),
+                Err(error) => failed.push(FailedNic {
+                    device: device.id(),
+                    reason: error.to_string(),
+                }),
             }
-        });
-        failed.collect()
+        }
+        failed.sort_by_key(|nic| nic.device);
+        (services, failed)
     }
 }
 
@@ -117,31 +124,11 @@ struct Pending {
     attempts: u32,
 }
 
-impl<'a> Pass<'a> {
-    fn new(node: &'a Node, device: &'a Device, options: &'a ReleaseOptions<'a>) -> Self {
-        Self {
-            node,
-            device,
-            options,
-            live: &|| Ok(IdSet::new()),
-            start: options.now(),
-            done: Vec::new(),
-        }
-    }
-
-    fn run(mut self, selects: &dyn Fn(&Service) -> bool) -> (Vec<Released>, Option<Error>) {
-        let services = match self.device.services().list() {
-            Ok(services) => services,
-            Err(error) => return (Vec::new(), Some(error)),
-        };
-        let mut pending: Vec<Pending> = services
-            .into_iter()
-            .filter(selects)
-            .map(|service| Pending {
-                service,
-                attempts: 0,
-            })
-            .collect();
+impl Pass<'_> {
+    fn run(mut self, services: impl Iterator<Item = Service>) -> Vec<Released> {
+        let attempts = 0;
+        let pending = services.map(|service| Pending { service, attempts });
+        let mut pending: Vec<Pending> = pending.collect();
         let mut pauses = Backoff::default().pauses();
         loop {
             pending = self.attempt(pending);
@@ -168,7 +155,7 @@ impl<'a> Pass<'a> {
             self.finish(&busy.service, outcome);
         }
         self.done.sort_by_key(|released| released.service);
-        (self.done, None)
+        self.done
     }
 
     /// Tries to destroy each service; returns the busy ones.
@@ -278,7 +265,8 @@ fn is_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NoSuchService { .. })
 }
 
-/// Destroys services that were selected individually.
+/// Destroys these services, each only as long as it is what it was when it was chosen, and no live
+/// job has it.
 pub(super) fn release_chosen(
     node: &Node,
     chosen: &[(DeviceId, Service)],
@@ -288,30 +276,15 @@ pub(super) fn release_chosen(
     let nics: Vec<&Device> = node.manageable().map(|(_, device)| device).collect();
     let done = parallel::each(&nics, |device| {
         let mine = chosen.iter().filter(|(nic, _)| *nic == device.id());
-        let mine: Vec<Service> = mine.map(|(_, service)| *service).collect();
-        if mine.is_empty() {
-            return Vec::new();
-        }
-        // A selected service is destroyed only while it is unchanged.
-        let is_chosen = |service: &Service| {
-            mine.iter()
-                .any(|chosen| has_same_id_and_purpose(chosen, service))
-        };
         let pass = Pass {
+            node,
+            device,
+            options,
             live,
-            ..Pass::new(node, device, options)
+            start: options.now(),
+            done: Vec::new(),
         };
-        let (mut done, failed) = pass.run(&is_chosen);
-        for service in &mine {
-            if !done.iter().any(|released| released.service == service.id()) {
-                let outcome = match &failed {
-                    Some(error) => Outcome::failed(error, error.errno()),
-                    None => Outcome::AlreadyGone,
-                };
-                done.push(Released::new(device.id(), service, outcome));
-            }
-        }
-        done
+        pass.run(mine.map(|(_, service)| *service))
     });
     done.into_iter().flatten().collect()
 }
