@@ -103,7 +103,7 @@ pub(super) fn call(call: usize, device: &Device, input: &mut Input<'_>) {
             }
         }
         4 => {
-            let vnis = (64..=80).filter_map(|id| cxi::Vni::new(id).ok());
+            let vnis = (64..=80).filter_map(|id| Vni::new(id).ok());
             said(&node.release(&Filter::vnis(vnis), &options()));
             said(&node.release(&Filter::member(Member::Uid(1000)), &options()));
         }

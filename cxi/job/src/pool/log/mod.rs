@@ -5,9 +5,8 @@
 //! last event that its writer saw. So two writers never assign the same VNI, even if both believe
 //! that they lead.
 //!
-//! [`EventLog`] is the interface of a store: two functions. [`MemoryLog`] is one for tests, `FileLog`
-//! (feature `file-log`) one for processes on one machine, and `check` (feature `testing`) tests
-//! another one.
+//! [`EventLog`] is the interface of a store: two functions. [`MemoryLog`] is one for tests,
+//! [`FileLog`] one for processes on one machine, and `check` (feature `testing`) tests another one.
 //! [`SharedPool`] is a pool on such a log.
 //!
 //! A log does not grow without bound: every 5,000 changes a [`SharedPool`] appends the whole pool, and
