@@ -3,6 +3,7 @@
 use std::ffi::OsStr;
 use std::io::Write;
 use std::process::{Command, Output};
+use std::sync::LazyLock;
 
 use super::SERVER;
 
@@ -19,30 +20,37 @@ pub fn skip(why: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Whether a node can be served here; says why not.
+/// Whether a node can be served here; says why not. The first test of a process finds it out.
 pub fn possible() -> bool {
-    let output = run(&["--", "true"]);
-    if output.status.code() == Some(MISSING) {
-        skip(&String::from_utf8_lossy(&output.stderr));
-        return false;
+    static MISSES: LazyLock<Option<String>> = LazyLock::new(|| {
+        let output = run(&["--", "true"]);
+        let missing = output.status.code() == Some(MISSING);
+        assert!(missing || output.status.success(), "{output:?}");
+        missing.then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    });
+    if let Some(why) = &*MISSES {
+        skip(why);
     }
-    assert!(output.status.success(), "{output:?}");
-    true
+    MISSES.is_none()
 }
 
 /// Whether programs on a node can map windows here; says why not.
 pub fn windows() -> bool {
-    let directory = tempfile::tempdir().expect("a temporary directory");
-    let dir = directory.path().join("node").display().to_string();
-    // The first open file of a device finds that out.
-    let look = "exec 3<> /dev/cxi0; exec \"$0\" ctl state";
-    let output = run(&["--dir", &dir, "--", "sh", "-c", look, SERVER]);
-    let state: serde_json::Value = serde_json::from_str(&printed(&output)).expect("JSON");
-    let windows = state["nics"][0]["windows"].as_str().expect("a text");
-    if windows != "mappable" {
-        skip(&format!("the kernel passes no windows through: {windows}"));
+    static WINDOWS: LazyLock<String> = LazyLock::new(|| {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let dir = directory.path().join("node").display().to_string();
+        // The first open file of a device finds that out.
+        let look = "exec 3<> /dev/cxi0; exec \"$0\" ctl state";
+        let output = run(&["--dir", &dir, "--", "sh", "-c", look, SERVER]);
+        let state: serde_json::Value = serde_json::from_str(&printed(&output)).expect("JSON");
+        let windows = state["nics"][0]["windows"].as_str().expect("a text");
+        windows.to_owned()
+    });
+    let mappable = *WINDOWS == "mappable";
+    if !mappable {
+        skip(&format!("the kernel passes no windows through: {}", *WINDOWS));
     }
-    windows == "mappable"
+    mappable
 }
 
 /// The server with these arguments.
