@@ -123,28 +123,6 @@ fn members_are_looked_at_before_or_after_vnis() {
 }
 
 #[test]
-fn a_maximum_of_les_takes_a_pool_up_to_14_0_0() {
-    for release in DriverRelease::ALL {
-        let nic = nic(release);
-        let root = root(&nic);
-        let by_maximum = release <= DriverRelease::Shs14_0_0;
-        let mut used = nic.state().le_pools_used;
-        for (vni, max, res, takes) in [
-            (50, 0, 0, false),
-            (51, 9, 0, by_maximum),
-            (52, 9, 9, true),
-            (53, 1, 0, by_maximum),
-        ] {
-            let mut desc = desc(&[vni]);
-            desc.limits.types[RSRC_LE] = Limits { max, res };
-            alloc(&root, desc).unwrap();
-            used = used.map(|used| used + u32::from(takes));
-            assert_eq!(nic.state().le_pools_used, used, "{release} {max}/{res}");
-        }
-    }
-}
-
-#[test]
 fn a_namespace_is_added_to_every_profile_there_is() {
     let nic = nic(DriverRelease::Main);
     let root = root(&nic);
