@@ -295,23 +295,6 @@ fn an_lni_lives_until_its_last_object_is_gone() {
 }
 
 #[test]
-fn a_process_that_dies_leaves_nothing() {
-    for release in ALL {
-        let nic = nic(release);
-        let (service, lni) = lni_with(&nic, 1024, all(100));
-        let held: Vec<_> = ONE_BY_ONE
-            .into_iter()
-            .map(|resource| take(&lni, 1024, resource).unwrap())
-            .collect();
-        let services = root(&nic).services();
-        assert!(services.destroy(service).unwrap_err().is_busy());
-        // What a killed process does not do is free anything one by one.
-        drop((held, lni));
-        services.destroy(service).unwrap();
-    }
-}
-
-#[test]
 fn who_may_allocate_an_lni() {
     for release in ALL {
         let nic = nic(release);

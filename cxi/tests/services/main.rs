@@ -15,3 +15,14 @@ mod releases;
 mod scoped;
 mod shortages;
 mod waiting;
+
+use std::sync::Arc;
+
+use cxi::{Errno, ServiceId};
+use cxi_mock::{Credentials, Nic};
+
+/// What happens when this caller asks for an LNI of the service.
+fn lni(nic: &Arc<Nic>, caller: Credentials, service: ServiceId) -> Result<(), Errno> {
+    let lni = common::device(nic, caller).alloc_lni(service);
+    lni.map(drop).map_err(|error| error.errno())
+}
