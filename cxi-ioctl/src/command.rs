@@ -200,7 +200,7 @@ const HEADROOM: usize = 64;
 /// interface is one byte shorter than a number.
 const SLACK: usize = 1;
 
-/// A byte that differs from its neighbours and is neither zero, a small number, all ones nor ASCII,
+/// A byte that differs from its neighbors and is neither zero, a small number, all ones nor ASCII,
 /// so that what the driver wrote can be distinguished from what it left alone.
 const fn canary(index: usize) -> u8 {
     #[allow(

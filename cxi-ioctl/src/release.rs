@@ -2,14 +2,13 @@
 
 use std::fmt;
 
-/// One line for each release: its variant, its name, and the first opcode number that it does not
-/// know.
+/// One line for each release: its variant and its name.
 macro_rules! releases {
-    ($($(#[$doc:meta])* $variant:ident $name:literal $opcode_max:literal;)*) => {
-        /// A release of the Slingshot Host Software, by the behaviour of its `cxi_ss1` driver.
+    ($($(#[$doc:meta])* $variant:ident $name:literal;)*) => {
+        /// A release of the Slingshot Host Software, by the behavior of its `cxi_ss1` driver.
         ///
         /// Releases are ordered by age. The kernel interface has no version number: this enum names
-        /// recorded behaviour, and is never read from a device. A new release is a new variant, for
+        /// recorded behavior, and is never read from a device. A new release is a new variant, for
         /// which every table of release differences must get a line, and so a new version of this
         /// crate.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,31 +32,23 @@ macro_rules! releases {
                     $(Self::$variant => $name,)*
                 }
             }
-
-            /// The first opcode number that this release does not know.
-            #[must_use]
-            pub const fn opcode_max(self) -> u32 {
-                match self {
-                    $(Self::$variant => $opcode_max,)*
-                }
-            }
         }
     };
 }
 
 releases! {
     /// SHS 12.0
-    Shs12_0 "shs-12.0" 77;
+    Shs12_0 "shs-12.0";
     /// SHS 13.0
-    Shs13_0 "shs-13.0" 77;
+    Shs13_0 "shs-13.0";
     /// SHS 13.1
-    Shs13_1 "shs-13.1" 84;
+    Shs13_1 "shs-13.1";
     /// SHS 14.0.0
-    Shs14_0_0 "shs-14.0.0" 86;
+    Shs14_0_0 "shs-14.0.0";
     /// SHS 14.0.1
-    Shs14_0_1 "shs-14.0.1" 86;
+    Shs14_0_1 "shs-14.0.1";
     /// The driver's development branch, mid-2026
-    Main "main" 110;
+    Main "main";
 }
 
 impl fmt::Display for DriverRelease {

@@ -2,7 +2,7 @@
 
 use cxi_ioctl::DriverRelease;
 
-/// An event for which a real driver has no defined behaviour: it would read freed memory, or write
+/// An event for which a real driver has no defined behavior: it would read freed memory, or write
 /// where it must not. The mock does something sensible and records the event.
 ///
 /// The text says what a kernel may do: `a real shs-13.0 kernel may crash here: …`.

@@ -1,4 +1,4 @@
-//! Tests that cross crates: replay of recorded driver behaviour on a device, and sequences of
+//! Tests that cross crates: replay of recorded driver behavior on a device, and sequences of
 //! commands against a reference model.
 #![deny(unsafe_code)]
 #![allow(

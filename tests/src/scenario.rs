@@ -40,7 +40,7 @@ pub struct Setup {
     pub vf: bool,
 }
 
-/// Where the driver's behaviour ends being defined.
+/// Where the driver's behavior ends being defined.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Undefined {
     /// Index of the last recorded step.

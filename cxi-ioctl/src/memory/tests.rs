@@ -23,7 +23,7 @@ fn memory_is_zeroed_whole_pages() {
 }
 
 #[test]
-fn any_range_is_copied_and_its_neighbours_stay() {
+fn any_range_is_copied_and_its_neighbors_stay() {
     let _alone = alone();
     let memory = DeviceMemory::new(64).unwrap();
     for offset in 0..17 {

@@ -1,5 +1,5 @@
 //! Sequences of commands from several open files and callers, played on the mock and on a
-//! reference model that is written from the driver's described behaviour alone: plain maps and
+//! reference model that is written from the driver's described behavior alone: plain maps and
 //! counters.
 //!
 //! The tests `properties` and the fuzz target `sequence` play them.

@@ -1,5 +1,5 @@
 //! Random sequences of commands from several open files and callers, against a reference model
-//! that is written from the driver's described behaviour alone: plain maps and counters.
+//! that is written from the driver's described behavior alone: plain maps and counters.
 //!
 //! `CXI_PROPERTY_CASES` sets the number of sequences; a long run takes 20,000. Sequences that
 //! found a bug are kept in `proptest-regressions`.

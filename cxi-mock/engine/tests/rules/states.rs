@@ -87,7 +87,7 @@ fn rule_6_3_drops_have_to_be_known_to_enable() {
     );
 }
 
-/// A get of a disabled portal does not count as a message: a choice, as the hardware's behaviour is
+/// A get of a disabled portal does not count as a message: a choice, as the hardware's behavior is
 /// unknown.
 #[test]
 fn rule_6_3_gets_do_not_count_as_drops() {

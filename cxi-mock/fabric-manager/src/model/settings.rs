@@ -1,4 +1,4 @@
-//! Settings for what is not known outside HPE. The defaults are the plainest behaviour.
+//! Settings for what is not known outside HPE. The defaults are the plainest behavior.
 
 use serde::{Deserialize, Serialize};
 

@@ -13,7 +13,7 @@ use crate::support::{
 };
 
 /// Runs a part of a job's life on two NICs of each release, and looks that nothing of it is left
-/// and that no driver was brought to undefined behaviour.
+/// and that no driver was brought to undefined behavior.
 fn for_each_release(part: impl Fn(&MockNode, DriverRelease)) {
     for release in DriverRelease::ALL {
         let mock = MockNode::with_nics(2, &NicConfig::new().release(release)).unwrap();

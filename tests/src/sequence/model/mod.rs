@@ -1,5 +1,5 @@
 //! The reference: everything on the device as plain maps and counters, written from the driver's
-//! described behaviour alone.
+//! described behavior alone.
 
 mod accounting;
 mod communication;

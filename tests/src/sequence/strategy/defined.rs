@@ -1,4 +1,4 @@
-//! Where the driver's behaviour is not defined, or not known.
+//! Where the driver's behavior is not defined, or not known.
 
 use cxi_ioctl::abi::service::{SvcFlags, SvcSetVniRangeCmd};
 

@@ -9,7 +9,7 @@ use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Product, compiler, write_heade
 use lzma_rust2::XzReader;
 use tempfile::TempDir;
 
-/// Programs and recorded behaviour; see the README in there.
+/// Programs and recorded behavior; see the README in there.
 const CASES: &[u8] = include_bytes!("../../cases.tar.xz");
 
 /// The command `cxi-mock`.

@@ -1,4 +1,4 @@
-//! The C library as C programs see it: names, layouts, recorded behaviour, and lives on served
+//! The C library as C programs see it: names, layouts, recorded behavior, and lives on served
 //! nodes. Needs a C compiler; what else a test needs it says when it is skipped.
 
 mod callers;

@@ -1,4 +1,4 @@
-//! Recorded behaviour of C libcxi, case by case.
+//! Recorded behavior of C libcxi, case by case.
 //!
 //! The program of the cases calls every function under a tracer that plays the kernel, which has
 //! been done with three releases of the C library. What is strict: commands, mappings, advice,
