@@ -3,13 +3,13 @@
 use std::str::{FromStr, Split};
 use std::time::Duration;
 
-use cxi_ioctl::abi::service::RSRC_COUNT;
+use cxi_ioctl::abi::service::{RSRC_NAMES, rsrc_by_name};
 use cxi_ioctl::{Errno, Opcode};
 
 use crate::{Fault, Nic};
 
-/// The resources that can be short, in the order of `RSRC_*`.
-const RESOURCES: [&str; RSRC_COUNT] = ["PTE", "TXQ", "TGQ", "EQ", "CT", "LE", "TLE", "AC"];
+/// The effects that a fault can have, for messages.
+const EFFECTS: &str = "an errno such as EBUSY, short=TXQ:96, delay=20ms, unplug or plug";
 
 /// A fault as text: words separated by colons.
 ///
@@ -56,8 +56,8 @@ enum Effect {
 pub enum InvalidFault {
     /// An unknown word.
     #[error(
-        "unknown word '{0}': expected a device (cxi0), command (SVC_ALLOC), errno (EBUSY), after=N, times=N, \
-         short=TXQ:N, delay=20ms, unplug or plug"
+        "unknown word '{0}': expected a device such as cxi0, a command such as SVC_ALLOC, after=N, times=N, \
+         {EFFECTS}"
     )]
     Word(String),
     /// A count that is not a number.
@@ -65,8 +65,8 @@ pub enum InvalidFault {
     Number(String),
     /// A shortage of an unknown resource, or without a number.
     #[error(
-        "invalid shortage '{0}': expected PTE, TXQ, TGQ, EQ, CT, LE, TLE or AC, and how many are available, \
-         such as short=TXQ:96"
+        "invalid shortage '{0}': expected one of {names}, and how many are available, such as short=TXQ:96",
+        names = RSRC_NAMES.join(", ")
     )]
     Shortage(String),
     /// A shortage for a command that reserves nothing.
@@ -76,9 +76,7 @@ pub enum InvalidFault {
     #[error("invalid delay '{0}': expected a number followed by us, ms or s")]
     Delay(String),
     /// The fault has no effect.
-    #[error(
-        "a fault without effect: expected an errno such as EBUSY, short=TXQ:96, delay=20ms, unplug or plug"
-    )]
+    #[error("a fault without an effect: expected {EFFECTS}")]
     NoEffect,
     /// Two effects in one fault.
     #[error("two effects in one fault: expected one; inject each as a fault of its own")]
@@ -200,13 +198,10 @@ fn count(text: &str) -> Result<u64, InvalidFault> {
         .map_err(|_| InvalidFault::Number(text.to_owned()))
 }
 
-/// A resource, in any case and with or without the plural s, and the number in the word after it.
+/// A resource, and the number in the word after it.
 fn shortage(resource: &str, words: &mut Split<'_, char>) -> Result<Effect, InvalidFault> {
     let available = words.next().unwrap_or_default();
-    let wanted = resource.to_ascii_uppercase();
-    let wanted = wanted.strip_suffix('S').unwrap_or(&wanted);
-    let index = RESOURCES.iter().position(|name| *name == wanted);
-    match (index, available.parse()) {
+    match (rsrc_by_name(resource), available.parse()) {
         (Some(index), Ok(available)) => Ok(Effect::Short(index, available)),
         _ => Err(InvalidFault::Shortage(format!("{resource}:{available}"))),
     }

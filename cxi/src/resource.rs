@@ -4,7 +4,7 @@ use std::fmt;
 use std::ops::{Index, IndexMut};
 use std::str::FromStr;
 
-use cxi_ioctl::abi::service::RSRC_COUNT;
+use cxi_ioctl::abi::service::{RSRC_COUNT, RSRC_NAMES, rsrc_by_name};
 
 /// A kind of resource, in the driver's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -64,16 +64,7 @@ impl Resource {
     /// The name, such as `TXQs`.
     #[must_use]
     pub const fn name(self) -> &'static str {
-        match self {
-            Self::Ptes => "PTEs",
-            Self::Txqs => "TXQs",
-            Self::Tgqs => "TGQs",
-            Self::Eqs => "EQs",
-            Self::Cts => "CTs",
-            Self::Les => "LEs",
-            Self::Tles => "TLEs",
-            Self::Acs => "ACs",
-        }
+        RSRC_NAMES[self as usize]
     }
 
     /// Position in [`ALL`](Self::ALL) and in the arrays of the kernel interface.
@@ -91,7 +82,7 @@ impl fmt::Display for Resource {
 
 /// A text that is not a kind of resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid resource '{0}': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs")]
+#[error("invalid resource '{0}': expected one of {names}", names = RSRC_NAMES.join(", "))]
 pub struct InvalidResource(String);
 
 impl FromStr for Resource {
@@ -99,11 +90,8 @@ impl FromStr for Resource {
 
     /// Parses a name in any case, with or without the plural s.
     fn from_str(text: &str) -> Result<Self, InvalidResource> {
-        let singular = |name: &str| name.to_ascii_lowercase().trim_end_matches('s').to_owned();
-        let wanted = singular(text);
-        Self::ALL
-            .into_iter()
-            .find(|resource| singular(resource.name()) == wanted)
+        rsrc_by_name(text)
+            .map(|index| Self::ALL[index])
             .ok_or_else(|| InvalidResource(text.to_owned()))
     }
 }
@@ -258,7 +246,7 @@ mod tests {
         assert_eq!("LES".parse(), Ok(Resource::Les));
         assert_eq!(
             "cqs".parse::<Resource>().unwrap_err().to_string(),
-            "invalid resource 'cqs': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs"
+            "invalid resource 'cqs': expected one of PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs, ACs"
         );
     }
 }

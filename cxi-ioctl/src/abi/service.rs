@@ -57,6 +57,20 @@ bitflags::bitflags! {
     }
 }
 
+/// Names of the resource types, in the order of `RSRC_*`.
+pub const RSRC_NAMES: [&str; RSRC_COUNT] =
+    ["PTEs", "TXQs", "TGQs", "EQs", "CTs", "LEs", "TLEs", "ACs"];
+
+/// The resource type with this name, in any case, with or without the plural s.
+#[must_use]
+pub fn rsrc_by_name(name: &str) -> Option<usize> {
+    let singular = |name: &str| name.to_ascii_lowercase().trim_end_matches('s').to_owned();
+    let wanted = singular(name);
+    RSRC_NAMES
+        .into_iter()
+        .position(|known| singular(known) == wanted)
+}
+
 abi! {
     /// What a service may have of one resource type.
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

@@ -29,11 +29,12 @@ fn rig() -> Rig {
 
 /// Bytes that begin as a command of a kind does, and are small numbers more often than not.
 fn command(class: Class) -> impl Strategy<Value = Vec<u8>> {
-    let opcode = match class {
-        Class::CT => 0..=CtOp::TRIG_EVENT.0,
-        Class::CQ => 0..=TargetOp::SETSTATE.0,
-        _ => 0..=DmaOp::REDUCTION.0,
+    let names = match class {
+        Class::CT => CtOp::NAMES,
+        Class::CQ => TargetOp::NAMES,
+        _ => DmaOp::NAMES,
     };
+    let opcode = 0..=names.iter().map(|(_, number)| *number).max().unwrap_or(0);
     let byte = prop_oneof![3 => Just(0_u8), 1 => 0..4_u8, 1 => any::<u8>()];
     (0..4_u8, opcode, proptest::collection::vec(byte, 256)).prop_map(
         move |(size, opcode, mut bytes)| {

@@ -331,7 +331,7 @@ mod tests {
             ),
             (
                 "queues=1:2",
-                "invalid resource 'queues': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs",
+                "invalid resource 'queues': expected one of PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs, ACs",
             ),
             (
                 "txqs=1:70000",

@@ -129,7 +129,7 @@ fn bad_specifications_say_where_and_why() {
         ),
         (
             r#"{"vnis": [5], "limits": [{"name": "XXs", "max": 1}]}"#,
-            "invalid resource 'XXs': expected PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs or ACs at line 1",
+            "invalid resource 'XXs': expected one of PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs, ACs at line 1",
         ),
         (
             r#"{"vnis": [5], "limits": [{"name": "ACs", "max": 1, "res": 2}]}"#,

@@ -110,7 +110,7 @@ fn the_flags_of_a_service_are_the_bits_that_the_driver_reads() {
 fn what_is_declared_can_be_linked() {
     let bench = need_bench!();
     let names = declared(bench);
-    assert_eq!(names.len(), 22);
+    assert!(names.len() > 20, "{names:?}");
     let use_of = |name: &String| format!("\tprintf(\"%d\\n\", (void *){name} != NULL);\n");
     let uses: Vec<String> = names.iter().map(use_of).collect();
     let uses = uses.concat();
@@ -125,7 +125,7 @@ fn what_is_declared_can_be_linked() {
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let program = bench.build(&source, &arguments);
     let output = Command::new(program).output().expect("it starts");
-    assert_eq!(printed(&output), ["1"; 23].join("\n"));
+    assert_eq!(printed(&output), vec!["1"; names.len() + 1].join("\n"));
 }
 
 #[test]
