@@ -1,4 +1,4 @@
-//! Orders to the mock, on a separate port.
+//! The control interface of the mock, on a separate port.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

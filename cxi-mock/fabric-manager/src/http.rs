@@ -1,4 +1,4 @@
-//! HTTP/1.1 as the clients of a fabric manager speak it: one request for each connection.
+//! HTTP/1.1 as the clients of a fabric manager use it: one request per connection.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,21 +8,21 @@ use std::time::{Duration, Instant};
 
 use crate::api::{Answer, Delivery, Request};
 
-/// Longest head of a request.
+/// The maximum length of a request's head.
 const LONGEST_HEAD: u64 = 1 << 16;
-/// Longest body of a request: a tree of all NICs of a large system.
+/// The maximum length of a request's body: a tree of all NICs of a large system.
 const LONGEST_BODY: u64 = 1 << 24;
-/// Longest body from a client without a valid token or password. Anyone who can connect can make
-/// the server hold that much for each connection.
+/// The maximum length of a body from a client without a valid token or password. Anyone who can connect
+/// can make the server keep this much for each connection.
 const LONGEST_BODY_UNKNOWN: u64 = 1 << 16;
 const MOST_HEADERS: usize = 64;
-/// How long a whole request may take: a limit for each read would let a client send a byte a
+/// How long a whole request may take. With a limit for each read, a client could send a byte per
 /// minute.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
-/// How long a client may take to read an answer, and then to close the connection.
+/// How long a client may take to read a response, and then to close the connection.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 
-/// A connection that can be read until a point in time.
+/// A connection whose reads fail after a deadline.
 struct Timed<'a> {
     stream: &'a TcpStream,
     until: Instant,
@@ -39,14 +39,14 @@ impl Read for Timed<'_> {
     }
 }
 
-/// Answers the request of a connection, and ends it. `knows` tells from a head whether its sender
-/// has a valid token or password.
+/// Handles the request of a connection, and closes it. `knows` decides by a request's head whether the
+/// sender has a valid token or password.
 pub(crate) fn serve(
     stream: &TcpStream,
     knows: impl FnOnce(&Request) -> bool,
     answer: impl FnOnce(&Request) -> (Answer, Delivery),
 ) {
-    // What the client does with its connection is up to the client.
+    // A client that closes its connection early causes no error here.
     let _ = converse(stream, knows, answer);
 }
 
@@ -67,7 +67,7 @@ fn converse(
         Err(error) => return Err(error),
     };
     deliver(stream, &answer, delivery)?;
-    // The client has time to read before its connection ends.
+    // Give the client time to read the response before its connection is closed.
     stream.shutdown(Shutdown::Write)?;
     reader.get_mut().until = Instant::now() + ANSWER_TIME;
     io::copy(&mut reader.take(LONGEST_BODY), &mut io::sink())?;
@@ -161,7 +161,7 @@ fn read_exact(
 
 fn read_chunks(reader: &mut impl BufRead, longest: u64) -> io::Result<Vec<u8>> {
     let mut body = Vec::new();
-    // Sizes and trailers, too, end somewhere.
+    // Lines with sizes and trailers have a maximum length, too.
     let reader = &mut reader.take(2 * longest);
     loop {
         let line = read_line(reader)?;
@@ -171,7 +171,7 @@ fn read_chunks(reader: &mut impl BufRead, longest: u64) -> io::Result<Vec<u8>> {
             ));
         };
         if size == 0 {
-            // Trailers, and the empty line that ends them.
+            // Skip the trailers and the empty line that ends them.
             while read_line(reader)? != b"\r\n" {}
             return Ok(body);
         }
@@ -224,9 +224,9 @@ fn deliver(mut stream: &TcpStream, answer: &Answer, delivery: Delivery) -> io::R
 
 fn head(answer: &Answer, length: usize) -> String {
     let status = answer.status;
-    // The reason behind the status is optional.
+    // The reason phrase after the status is optional.
     let mut head = format!("HTTP/1.1 {status} \r\nConnection: close\r\n");
-    // A 204 has neither.
+    // A 204 has neither a type nor a length.
     if status != 204 {
         let _ = write!(
             head,

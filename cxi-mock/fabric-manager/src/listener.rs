@@ -1,4 +1,4 @@
-//! A port, and a thread that accepts its connections.
+//! A port, and the thread that accepts connections to it.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::net::shutdown;
 
-/// Most connections at a time; one more closes the oldest.
+/// The maximum number of connections at a time; one more closes the oldest.
 const MOST_CONNECTIONS: usize = 256;
 
 /// Listens until it is dropped.
@@ -71,12 +71,12 @@ fn accept(
             return;
         }
         let Ok(stream) = stream else {
-            // Out of descriptors, for example: others will end.
+            // For example, there are no descriptors left; wait until other connections are closed.
             thread::sleep(Duration::from_millis(10));
             continue;
         };
         open.retain(|connection| connection.strong_count() > 0);
-        // Closing the new one instead would let a few slow clients shut out everyone else.
+        // If the new one were closed instead, a few slow clients could lock out all others.
         if open.len() >= MOST_CONNECTIONS
             && let Some(oldest) = open.pop_front().and_then(|oldest| oldest.upgrade())
         {
@@ -84,7 +84,7 @@ fn accept(
         }
         let (serve, stream) = (serve.clone(), Arc::new(stream));
         open.push_back(Arc::downgrade(&stream));
-        // Without a thread the connection is closed.
+        // If no thread can be started, the connection is closed.
         let _ = thread::Builder::new().spawn(move || serve(&stream));
     }
 }

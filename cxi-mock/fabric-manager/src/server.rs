@@ -1,4 +1,4 @@
-//! The fabric manager on a port.
+//! The fabric manager as an HTTP server.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
@@ -11,7 +11,7 @@ use crate::model::{Forget, Refusal, State};
 use crate::switches::{Switches, TreeChange};
 use crate::{control, http};
 
-/// A mock fabric manager that answers HTTP until it is dropped.
+/// A mock fabric manager that serves HTTP until it is dropped.
 #[derive(Debug)]
 pub struct MockFabricManager {
     shared: Arc<Shared>,
@@ -19,7 +19,7 @@ pub struct MockFabricManager {
     control: Option<Listener>,
 }
 
-/// State that connections share.
+/// The state that all connections share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     api: Mutex<Api>,
@@ -39,10 +39,10 @@ impl MockFabricManager {
         Self::bind(Config::default(), (Ipv4Addr::LOCALHOST, 0))
     }
 
-    /// Starts on an address; port 0 is a free one.
+    /// Starts on an address. Port 0 chooses a free port.
     ///
     /// # Errors
-    /// The address cannot be listened on; the configuration is wrong
+    /// The address cannot be listened on, or the configuration is invalid
     /// ([`io::ErrorKind::InvalidInput`]).
     pub fn bind(config: Config, address: impl ToSocketAddrs) -> io::Result<Self> {
         let api = Api::new(config)
@@ -62,7 +62,7 @@ impl MockFabricManager {
         })
     }
 
-    /// Takes orders on another address; port 0 is a free one. Everyone who can reach it may do
+    /// Accepts orders on another address. Port 0 chooses a free port. Anyone who can reach it may do
     /// everything.
     ///
     /// # Errors
@@ -83,19 +83,19 @@ impl MockFabricManager {
         self.address
     }
 
-    /// The address on which it takes orders.
+    /// The address on which it accepts orders.
     #[must_use]
     pub fn control_address(&self) -> Option<SocketAddr> {
         self.control.as_ref().map(Listener::address)
     }
 
-    /// The address in front of `/fabric/…`, with the prefix of the gateway.
+    /// The URL before `/fabric/…`, including the gateway's prefix.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}{}", self.address, self.shared.api().prefix)
     }
 
-    /// URL of the token endpoint.
+    /// The URL of the token endpoint.
     #[must_use]
     pub fn token_url(&self) -> String {
         let api = self.shared.api();
@@ -122,12 +122,12 @@ impl MockFabricManager {
     /// Stops listening, so that connections are refused, or listens again.
     ///
     /// # Errors
-    /// Another process listens there now.
+    /// Another process now listens there.
     pub fn set_listening(&self, listening: bool) -> io::Result<()> {
         Shared::set_listening(&self.shared, self.address, listening)
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&self, by: Duration) {
         self.shared.advance(by);
     }
@@ -137,8 +137,8 @@ impl MockFabricManager {
         self.shared.change(|api| api.restart(forget));
     }
 
-    /// Programs switches with the trees that can be used, now and whenever that changes: with a new
-    /// tree before the request for it is answered.
+    /// Programs switches with the usable trees, now and at each change. The response to a request for a
+    /// tree is sent after the switches have the tree.
     pub fn program(&self, switches: impl FnMut(TreeChange) + Send + 'static) {
         *self.shared.switches() = Some(Switches::new(switches));
         self.shared.change(|_| ());
@@ -147,7 +147,7 @@ impl MockFabricManager {
     /// Reserves trees for a job, as a workload manager does. Returns the session token.
     ///
     /// # Errors
-    /// [`Refusal`]: malformed, reserved already, or too many.
+    /// [`Refusal`]: malformed, already reserved, or too many.
     pub fn reserve(&self, job: &str, limit: u32) -> Result<String, Refusal> {
         self.shared.change(|api| {
             let reserved = api.model_mut().reserve(job, limit.into())?;
@@ -170,7 +170,7 @@ impl MockFabricManager {
         self.shared.api().authenticator.forget();
     }
 
-    /// Sets the VNIs of a job: from now on, trees with others are refused.
+    /// Sets the VNIs of a job. From now on, trees with other VNIs are refused.
     pub fn expect_vnis(&self, job: &str, vnis: &[u16]) {
         self.shared
             .api()
@@ -215,7 +215,7 @@ impl Shared {
         self.api.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes something that switches may have to know.
+    /// Makes a change that may affect the switches.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Api) -> T) -> T {
         let mut api = self.api();
         let changed = change(&mut api);
@@ -253,7 +253,7 @@ impl Shared {
     }
 
     fn listen(shared: &Arc<Self>, address: SocketAddr) -> io::Result<SocketAddr> {
-        // A connection does not keep the fabric manager alive.
+        // A connection must not keep the fabric manager alive.
         let manager = Arc::downgrade(shared);
         let listener = Listener::start(address, "fabric-manager", move |stream| {
             if let Some(shared) = manager.upgrade() {

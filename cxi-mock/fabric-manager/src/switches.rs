@@ -1,4 +1,4 @@
-//! What switches are programmed with.
+//! Programs the switches with multicast trees.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use crate::model::{Model, Tree};
 
-/// A multicast tree comes or goes in the switches.
+/// A change to the multicast trees of the switches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TreeChange {
-    /// It comes.
+    /// A tree is added.
     #[non_exhaustive]
     Made {
-        /// Multicast id.
+        /// Its multicast ID.
         id: u16,
         /// Addresses of its NICs, one for each endpoint.
         nics: Vec<u32>,
         /// Address of the NIC that is its root.
         root: u32,
-        /// When reduction engines give up.
+        /// The timeout of reduction engines.
         timeout: Duration,
     },
-    /// It goes.
+    /// A tree is removed.
     #[non_exhaustive]
     Deleted {
-        /// Multicast id.
+        /// Its multicast ID.
         id: u16,
     },
 }
@@ -44,7 +44,7 @@ impl Switches {
         }
     }
 
-    /// Brings the switches up to date.
+    /// Programs the switches with the changes since the last call.
     pub(crate) fn update(&mut self, model: &Model) {
         let active = model.active_trees();
         let trees: BTreeMap<_, _> = active.map(|(id, tree)| (id, tree.clone())).collect();

@@ -1,4 +1,4 @@
-//! Who is let in, for how long, and what a restart forgets.
+//! Authentication, how long tokens are valid, and what is lost at a restart.
 
 mod support;
 
@@ -52,7 +52,7 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
         send(&manager, "none", "POST /token", "grant_type=password").status,
         400
     );
-    // As Slurm sends it, and as a form is to be sent.
+    // The form as Slurm sends it, and with the escapes that forms require.
     for secret in ["a&b=%c", "a%26b%3D%25c"] {
         let bearer = format!("Bearer {}", token(secret).text("access_token"));
         let list = || send(&manager, &bearer, "GET jobs/", "").status;
@@ -66,7 +66,7 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
     let forgotten = bearer();
     manager.expire_tokens();
     assert_eq!(list(&forgotten), 401);
-    // No secret is in the journal.
+    // The journal contains no secret.
     let journal = format!("{:?}", manager.journal());
     assert!(
         !journal.contains("a&b") && !journal.contains(&forgotten),

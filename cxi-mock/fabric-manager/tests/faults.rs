@@ -1,4 +1,4 @@
-//! Everything that can be made to go wrong, as a client sees it.
+//! All faults, as a client sees them.
 
 mod support;
 
@@ -72,7 +72,7 @@ fn no_server_listens_for_a_while() {
     assert!(list(&manager).is_ok());
 }
 
-/// A fault is of some requests, comes after some, and so often.
+/// A fault affects some kinds of requests, begins after some requests, and happens a number of times.
 #[test]
 fn faults_are_counted() {
     let manager = MockFabricManager::start().unwrap();
@@ -180,11 +180,11 @@ fn trees_can_have_impossible_roots_and_ids() {
         };
         assert_eq!(once(set)["mcastID"], value);
     }
-    // The client cannot use them, but they are there.
+    // The client cannot use these trees, but they exist.
     assert_eq!(manager.state().roots.len(), 6);
 }
 
-/// Clean-up gets lost: reported as done without being done, or done and reported as failed.
+/// Cleanup is lost: reported as done without being done, or done and reported as failed.
 #[test]
 fn deletions_can_lie() {
     let manager = MockFabricManager::start().unwrap();
@@ -204,7 +204,7 @@ fn deletions_can_lie() {
     assert_eq!(delete(), 404);
 }
 
-/// Trees that take their time answer 409 until they are there, or gone.
+/// While a tree is being created or deleted, the response is 409.
 #[test]
 fn trees_take_their_time() {
     let manager = configured(|config| {
@@ -223,7 +223,7 @@ fn trees_take_their_time() {
     assert_eq!([delete(), delete()], [200, 404]);
 }
 
-/// All of it by orders to the control port.
+/// The same by orders to the control port.
 #[test]
 fn the_control_port_does_the_same() {
     let manager = MockFabricManager::start()

@@ -1,4 +1,4 @@
-//! What holds after every request of any history.
+//! Invariants that hold after every request of any sequence.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -95,12 +95,12 @@ proptest! {
     fn every_history_keeps_the_rules(settings in settings(), acts in acts()) {
         let mut model = Model::new(settings).unwrap();
         let mut now = Duration::ZERO;
-        // When ids were freed, to see that they rest.
+        // When IDs were freed, to check that they are not reused too early.
         let mut freed: BTreeMap<u16, Duration> = BTreeMap::new();
         for act in acts {
             let before = model.state();
             let forgets = matches!(act, Act::Restart(Forget::Everything));
-            // Only what takes its time changes something and refuses.
+            // Only a request that is in progress changes something although it is refused.
             let refused = perform(&mut model, act.clone(), &mut now);
             prop_assert_eq!(model.check(), Ok(()), "after {:?}", act);
             let after = model.state();

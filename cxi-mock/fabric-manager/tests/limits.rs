@@ -1,4 +1,4 @@
-//! Clients that are slow or send too much do not keep others out.
+//! Clients that are slow or send too much do not lock out others.
 
 mod support;
 
@@ -26,7 +26,7 @@ fn slow_clients_do_not_shut_out_others() {
 #[test]
 fn a_long_body_takes_a_token_or_a_password() {
     let manager = MockFabricManager::start().unwrap();
-    // The body never comes: only its announcement is judged.
+    // The body is never sent; its announced length is enough to refuse it.
     let announce = |authorization: &str, length: u32| {
         let head = format!(
             "POST /fabric/collectives/jobs HTTP/1.1\r\n{authorization}Content-Length: {length}\r\n\r\n"

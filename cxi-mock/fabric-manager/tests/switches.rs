@@ -1,4 +1,4 @@
-//! What switches are programmed with.
+//! The switches have the trees that can be used.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use cxi_fabric_manager::{Forget, MockFabricManager, TreeChange};
 use support::{configured, make_tree, reserve, send};
 
-/// A fabric manager, and what its switches were programmed with since the last look.
+/// A fabric manager, and the changes to its switches since the last call.
 struct Site {
     manager: MockFabricManager,
     seen: Arc<Mutex<Vec<String>>>,
@@ -76,7 +76,7 @@ fn switches_have_the_trees_whose_requests_were_answered() {
     assert_eq!(site.seen(), ["1: none"]);
 }
 
-/// While a tree is being made or deleted, nobody may use it.
+/// While a tree is being created or deleted, it cannot be used.
 #[test]
 fn trees_that_take_their_time_are_in_switches_meanwhile_not() {
     let site = Site::new(configured(|config| {

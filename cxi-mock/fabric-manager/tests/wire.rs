@@ -1,20 +1,20 @@
-//! What the known clients send, byte for byte, and what they must get. Each must has a number, and a
-//! test with that in its name.
+//! The requests of the known clients, byte for byte, and the required responses. Each requirement has a
+//! number, which is part of the name of its test.
 //!
-//! | must | |
+//! | number | requirement |
 //! |---|---|
 //! | W1 | `Expect: 100-continue` is answered; a DELETE may be chunked, with an empty body |
-//! | W2 | unknown headers do not matter |
-//! | W3 | the list has links, asked for with and without the last slash |
-//! | W4 | it is a list without any, too |
-//! | W5 | every answer has a JSON body, errors with both `message` and `detail` |
+//! | W2 | unknown headers are ignored |
+//! | W3 | the list has links, with and without the final slash in the path |
+//! | W4 | without reservations, it is an empty list |
+//! | W5 | every response has a JSON body, errors with both `message` and `detail` |
 //! | W6 | a tree is deleted with 200 |
 //! | W7 | `hwRoot` has six octets, `mcastID` is a number |
 //! | W8 | a prefix in front of all paths |
-//! | W9 | a token for a form whose secrets are not escaped |
-//! | W10 | one request for each connection |
-//! | W11 | certificates: in `tests/tests/fabric_manager/`, with a front for TLS |
-//! | W12 | no answer of a multiple of 4096 bytes |
+//! | W9 | a form with secrets that are not escaped gets a token |
+//! | W10 | one request per connection |
+//! | W11 | certificates: in `tests/tests/fabric_manager/`, with a TLS proxy |
+//! | W12 | no response with a multiple of 4096 bytes |
 
 mod support;
 
@@ -25,7 +25,7 @@ use std::time::Duration;
 use cxi_fabric_manager::MockFabricManager;
 use support::{Answer, BASIC, configured, exchange, make_tree, reserve, send, tree};
 
-/// Slurm's requests for one job, in the order of the job's life.
+/// Slurm's requests for one job, in order.
 #[test]
 fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
     let manager = MockFabricManager::start().unwrap();
@@ -112,7 +112,7 @@ fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
         (200, serde_json::json!({}))
     );
 
-    // The chunked deletion, whose body waits to be asked for.
+    // The chunked deletion, whose body is sent only after 100 Continue.
     let mut stream = TcpStream::connect(host).unwrap();
     stream
         .set_read_timeout(Some(Duration::from_secs(10)))
@@ -150,7 +150,7 @@ fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
     assert_eq!(made.status, 200);
     assert_eq!(made.json()["mcastID"].as_u64(), Some(1));
     assert_eq!(made.text("hwRoot"), "00:00:00:01:44:33");
-    // A NIC is the root of one tree.
+    // A NIC can be the root of only one tree.
     let second = send(&manager, &session, "POST multicasts", &body);
     assert_eq!(second.text("hwRoot"), "00:00:00:00:00:01");
 
@@ -169,7 +169,7 @@ fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
     assert_eq!(manager.state().roots.len(), 1);
 }
 
-/// The digits in front of the first colon are what libfabric tells a user by.
+/// libfabric shows the user a message chosen by the digits before the first colon.
 #[test]
 fn what_is_short_has_a_number() {
     let manager = configured(|config| config.settings.addresses = (7, 8));
@@ -196,7 +196,7 @@ fn what_is_short_has_a_number() {
     );
 }
 
-/// Checks come in an order: form, token, job.
+/// Checks have an order: form, token, job.
 #[test]
 fn requests_are_refused_for_the_first_reason() {
     let manager = MockFabricManager::start().unwrap();
@@ -235,7 +235,7 @@ fn requests_are_refused_for_the_first_reason() {
     assert_eq!(status(&own, "POST multicasts", &good), 200);
     assert_eq!(status(&other, "DELETE multicasts/1", ""), 403);
     assert_eq!(status(&own, "DELETE multicasts/x", ""), 400);
-    // A session's token reads its job and ends its steps, and nothing else.
+    // A session token allows reading its job and ending its steps, and nothing else.
     assert_eq!(status(&own, "GET jobs/a-1", ""), 200);
     assert_eq!(status(&own, "GET jobs/a-2", ""), 403);
     assert_eq!(status(&own, "GET jobs/", ""), 403);
@@ -257,7 +257,7 @@ fn requests_are_refused_for_the_first_reason() {
     assert_eq!(foreign.text("message"), "VNI 10 does not belong to job a-1");
 }
 
-/// No answer has a length that libfabric reads beyond, unless it is asked for.
+/// No response has a length at which libfabric would read past its buffer, unless a fault requests it.
 #[test]
 fn w12_no_answer_is_a_multiple_of_a_page() {
     let manager = MockFabricManager::start().unwrap();
@@ -292,7 +292,7 @@ fn what_is_no_http_is_answered_or_left() {
         status(b"POST /token HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n").unwrap(),
         "400"
     );
-    // Sizes that overflow when they are added to what is there.
+    // Sizes that overflow when they are added to the current length.
     let most = "ffffffffffffffff";
     let huge =
         format!("POST /token HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n{most}\r\n");
@@ -302,7 +302,7 @@ fn what_is_no_http_is_answered_or_left() {
     assert_eq!(status(b"BREW /pot HTTP/1.1\r\n\r\n").unwrap(), "404");
 }
 
-/// What a client reads of an error: Slurm `detail`, libfabric `message`.
+/// The part of an error that a client shows: Slurm `detail`, libfabric `message`.
 #[test]
 fn w5_every_error_says_why_in_json() {
     let manager = MockFabricManager::start().unwrap();

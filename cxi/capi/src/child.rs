@@ -1,9 +1,9 @@
 //! The blocks behind the handles of objects of an open NIC.
 //!
-//! Each keeps its device alive, so that C may close that first. The driver then has freed
-//! everything then, and ending the rest gives EBADF. Tests with HPE's private header look for the
-//! LNI and the kernel's number of an event queue, the device of an LNI, and the numbers of MDs and
-//! wait objects.
+//! Each keeps its device's block alive, so that C may close the device first. Closing makes the driver
+//! free all objects, so destroying the others afterward gives EBADF. Tests with HPE's private header
+//! read the LNI and the kernel's number of an event queue, the device of an LNI, and the numbers of
+//! MDs and wait objects.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -33,7 +33,7 @@ pub(crate) struct Lni {
 block!(Lni, b"clni", id: u32);
 
 impl Lni {
-    /// Sends a command that allocates something below the LNI; `resource` is what it uses up.
+    /// Sends a command that allocates something below the LNI and uses up one of `resource`.
     #[inline]
     pub(crate) fn send<C: Command>(
         &self,
@@ -45,7 +45,7 @@ impl Lni {
         })
     }
 
-    /// Adds what a command that failed was to do with a VNI.
+    /// Adds to a command's failure which VNI the command was for.
     pub(crate) fn on_vni(&self, failure: Failure, vni: u32, ethernet: bool) -> Failure {
         self.explained(failure, |service| Attempt::OnVni {
             service,
@@ -89,7 +89,7 @@ block!(Domain, b"cdom", public: DomainPublic);
 pub(crate) struct Md {
     pub(crate) dev: Counted<Dev>,
     pub(crate) number: u32,
-    /// Whether its memory is kept from children.
+    /// Whether child processes do not inherit its memory.
     pub(crate) protected: bool,
     pub(crate) public: Shared<MdPublic>,
     pub(crate) tag: Tag,
@@ -101,7 +101,7 @@ block!(Md, b"c_md", public: MdPublic);
 #[repr(C)]
 pub(crate) struct Cmdq {
     pub(crate) dev: Counted<Dev>,
-    /// Mapped commands; `None` if they are in memory of the caller.
+    /// The mapped command buffer; `None` if it is in the caller's memory.
     pub(crate) commands: Window,
     pub(crate) write_pointer: Window,
     pub(crate) number: u32,
@@ -114,13 +114,13 @@ block!(Cmdq, b"c_cq", public: CmdqPublic);
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Evtq {
-    /// Of the public part of the LNI, for tools; it may be gone.
+    /// Address of the public part of the LNI, for tools; the LNI may no longer exist.
     pub(crate) lni: *const Lni,
     pub(crate) number: u32,
     pub(crate) tag: Tag,
     pub(crate) dev: Counted<Dev>,
     pub(crate) registers: Window,
-    /// The memory of a resize that is under way.
+    /// The memory of a resize in progress.
     pub(crate) resized: Cell<(Memory, usize)>,
     pub(crate) public: Shared<EvtqPublic>,
 }
@@ -170,7 +170,7 @@ pub(crate) struct PteMap {
 }
 block!(PteMap, b"pmap", nothing: ());
 
-/// The offsets at which HPE's private header has what its tests read.
+/// The offsets of the members of HPE's private header that its tests read.
 const _: () = {
     use std::mem::offset_of;
     assert!(offset_of!(Lni, dev) == 0 && offset_of!(Lni, id) == 8);

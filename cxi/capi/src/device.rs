@@ -15,14 +15,14 @@ const CLOSED: RawFd = -1;
 
 /// The block behind a `struct cxil_dev`.
 ///
-/// Tools with HPE's private header read the descriptor after the public part.
+/// The descriptor follows the public part, where tools with HPE's private header read it.
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Dev {
     pub(crate) info: Shared<DevInfo>,
     fd: AtomicI32,
     tag: Tag,
-    /// The handle while it is open, and each child.
+    /// Counts the handle while it is open, and each child.
     uses: AtomicU32,
     /// N of `/dev/cxiN`.
     pub(crate) number: u32,
@@ -51,16 +51,16 @@ impl Dev {
 
     /// The descriptor, until the device is closed.
     pub(crate) fn descriptor(&self) -> Option<RawFd> {
-        // No memory is published with the number: a stronger order would only keep the compiler
-        // from filling in a command where it is sent from.
+        // No other memory is published with the number. A stronger ordering would only prevent the
+        // compiler from building a command in the place that it is sent from.
         let fd = self.fd.load(Ordering::Relaxed);
         (fd != CLOSED).then_some(fd)
     }
 
-    /// Closes the device now, whatever still refers to it: the driver frees all its objects.
+    /// Closes the device now, even if handles still refer to it; the driver frees all its objects.
     pub(crate) fn close(&self) {
         self.tag.clear();
-        // Nothing could be done about an error.
+        // There is no way to handle an error.
         let _ = self.registers.unmap();
         let fd = self.fd.swap(CLOSED, Ordering::Relaxed);
         if fd != CLOSED {

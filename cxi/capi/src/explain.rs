@@ -1,6 +1,6 @@
 //! Says why a call failed, in one line, in the words of the crate `cxi`.
 //!
-//! That may take queries to the NIC, so it happens only when a program asks.
+//! Explaining may query the NIC, so it happens only when a program asks for it.
 
 use std::cell::Cell;
 use std::ffi::c_char;
@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 use crate::failure::{Details, Failure};
 
-/// Room for a line, with its NUL.
+/// The size of the buffer for a line, with its NUL.
 const ROOM: usize = 512;
 
 thread_local! {
@@ -18,7 +18,7 @@ thread_local! {
     static TEXT: Cell<[u8; ROOM]> = const { Cell::new([0; ROOM]) };
 }
 
-/// Remembers a failure; prints its cause if the environment asks for that.
+/// Remembers a failure, and prints its cause if the environment asks for that.
 pub(crate) fn failed(failure: Failure) {
     let details = failure.details();
     LAST.set(Some((failure, details)));
@@ -30,13 +30,13 @@ pub(crate) fn failed(failure: Failure) {
     }
 }
 
-/// Writes a line to standard error, which may be closed: nothing could be done about that.
+/// Writes a line to standard error. If that is closed, there is no way to report it.
 pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stderr(), "libcxi: {text}");
 }
 
-/// Why the last call of this thread that failed did so; empty if none has. It is valid until the
-/// next one is asked for.
+/// Why the last failed call of this thread failed; empty if none has failed. It is valid until the next
+/// call of this function.
 pub(crate) fn last() -> *const c_char {
     if let Some((failure, details)) = LAST.take() {
         let mut text = [0; ROOM];

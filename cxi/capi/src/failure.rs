@@ -11,8 +11,8 @@ use crate::sysfs::Attribute;
 
 /// Why a call failed.
 ///
-/// C gets the errno; the rest is for the explanation. It is small, because every function passes a
-/// place for it to those that it calls; what few ever ask for is in [`DETAILS`].
+/// C gets the errno; the rest is for the explanation. The type is small because it is part of every
+/// function's result. What is rarely needed is in [`DETAILS`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     pub(crate) errno: Errno,
@@ -22,22 +22,22 @@ pub(crate) struct Failure {
 /// What failed.
 #[derive(Clone, Copy, Debug)]
 enum Cause {
-    /// An argument, before anything was sent.
+    /// An argument was invalid; nothing was sent.
     Argument,
-    /// The system: memory, a file.
+    /// The system refused something, such as memory or a file.
     System,
-    /// What [`DETAILS`] says. Such a failure is returned before the thread can have another one.
+    /// See [`DETAILS`]. Such a failure is returned before the thread can have another one.
     Detailed,
 }
 
-/// What failed, where the errno and an argument are not all.
+/// What failed, if there is more to say than the errno and that an argument is invalid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Details {
-    /// Opening the NIC of that number.
+    /// Opening the NIC with this number.
     Open { device: u32 },
     /// A file in sysfs, whose content or absence was not as expected.
     Sysfs(Attribute),
-    /// A command to the NIC of that number, and what it was to do.
+    /// A command to the NIC with this number, and what the command was for.
     Command {
         device: u32,
         error: CommandError,
@@ -46,15 +46,15 @@ pub(crate) enum Details {
 }
 
 thread_local! {
-    /// Of the last failure in this thread that has any. Nothing of it is on the heap: a destructor
-    /// would keep the library from being unloaded.
+    /// The details of this thread's last failure that has any. They use no heap, because a destructor
+    /// would prevent the library from being unloaded.
     static DETAILS: Cell<Option<Details>> = const { Cell::new(None) };
 }
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
 impl Failure {
-    /// NULL where a pointer is required, or an invalid number.
+    /// A required pointer is NULL, or a number is invalid.
     pub(crate) const fn argument() -> Self {
         Self {
             errno: Errno::EINVAL,
@@ -89,7 +89,7 @@ impl Failure {
         Self::detailed(error.errno(), details)
     }
 
-    /// Adds what a command that failed was to do; leaves other failures alone.
+    /// Adds what a failed command was for; leaves other failures unchanged.
     #[cold]
     pub(crate) fn during(self, what: Attempt) -> Self {
         let mut details = self.details();
@@ -109,14 +109,14 @@ impl Failure {
         }
     }
 
-    /// What the thread knows of it, as long as it has no other failure.
+    /// The thread's details about it, as long as the thread has no other failure.
     pub(crate) fn details(self) -> Option<Details> {
         matches!(self.cause, Cause::Detailed)
             .then(|| DETAILS.get())
             .flatten()
     }
 
-    /// Why, in the words of the crate `cxi`. Queries the NIC that refused a command.
+    /// The reason, in the words of the crate `cxi`. Queries the NIC that refused a command.
     pub(crate) fn explain(self, details: Option<Details>) -> Explanation {
         let error = match details {
             None => {
@@ -144,7 +144,7 @@ impl Failure {
                 let id = DeviceId::new(device);
                 match cxi::Device::open(id) {
                     Ok(device) => device.explain(&attempt, error),
-                    // Without the NIC there are no facts.
+                    // Without the NIC, there are no facts to explain it with.
                     Err(_) => explain(&attempt, error, &Facts::default()).on(id),
                 }
             }
@@ -163,8 +163,8 @@ pub(crate) struct Explanation {
     pub(crate) is_answer: bool,
 }
 
-/// Whether a query about a service that exists found that it has none of what was asked for. HPE's
-/// tools ask each service for a namespace and a range, and expect EINVAL.
+/// Whether a query about an existing service found that the service does not have that property. HPE's
+/// tools query each service's namespace and range, and expect EINVAL.
 fn is_answer(error: &Error) -> bool {
     use cxi_ioctl::Opcode;
     matches!(

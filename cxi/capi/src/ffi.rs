@@ -106,7 +106,7 @@ impl<T: FromBytes> Given<T> {
 pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
-    /// EINVAL for NULL, before anything else is done.
+    /// Checks, before anything else is done, that it is not NULL (EINVAL).
     pub(crate) fn required(self) -> Result<Self> {
         if self.0.is_null() {
             return Err(Failure::argument());
@@ -130,13 +130,13 @@ impl<T> Out<T> {
 }
 
 impl<T: FromBytes> Out<T> {
-    /// The value before the call: some results are inputs too.
+    /// The value before the call, because some results are also inputs.
     pub(crate) fn current(&self) -> Option<T> {
         In(NonNull::new(self.0).map(Given)).optional()
     }
 }
 
-/// Memory of the caller that the library or the NIC works on.
+/// Memory of the caller that the library or the NIC accesses.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Memory(*mut c_void);
@@ -182,9 +182,9 @@ impl Memory {
         }
     }
 
-    /// Writes the NIC's status word of a command queue in which nothing has happened, at the
-    /// start of the commands, if they are where this process can write: the first command is in
-    /// slot 4, and the return code in the six low bits of its byte is that of success.
+    /// Initializes the status word that the NIC keeps at the start of a command queue, if this process
+    /// can write there. It describes a queue that has executed nothing: the first command is in slot 4,
+    /// and the return code, in the low six bits of its byte, is that of success.
     pub(crate) fn begin_commands(self) {
         const FIRST_SLOT: u16 = 4;
         const RETURN_CODE: usize = 6;
@@ -202,27 +202,27 @@ impl Memory {
         unsafe { code.write_volatile(old & 0xC0 | SUCCESS) };
     }
 
-    /// The word of that index.
+    /// The word at that index.
     pub(crate) fn word(self, index: usize) -> u64 {
         // SAFETY: the caller says how many bytes there are, and lets them be read.
         unsafe { self.pointer::<u64>().wrapping_add(index).read_unaligned() }
     }
 
-    /// Changes the word of that index.
+    /// Changes the word at that index.
     pub(crate) fn set_word(self, index: usize, value: u64) {
         let word = self.pointer::<u64>().wrapping_add(index);
         // SAFETY: as in `word`, for writing.
         unsafe { word.write_unaligned(value) };
     }
 
-    /// The byte of that index.
+    /// The byte at that index.
     pub(crate) fn byte(self, index: usize) -> u8 {
         // SAFETY: as in `word`.
         unsafe { self.pointer::<u8>().wrapping_add(index).read() }
     }
 }
 
-/// A block of malloc that the caller gives back, as it might with free(3).
+/// A block allocated with malloc that the caller returns, as it might with free(3).
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Owned(*mut c_void);
@@ -230,12 +230,12 @@ pub(crate) struct Owned(*mut c_void);
 impl Drop for Owned {
     fn drop(&mut self) {
         // SAFETY: NULL, or a block of malloc: made by `Fresh`, or handed in by a caller to whom it
-        // was given. It is not used afterwards.
+        // was given. It is not used afterward.
         unsafe { libc::free(self.0) };
     }
 }
 
-/// A block of malloc that no caller has yet.
+/// A block allocated with malloc that no caller has yet.
 #[derive(Debug)]
 pub(crate) struct Fresh {
     block: Owned,
@@ -258,12 +258,12 @@ impl Fresh {
 
     /// The bytes.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
-        // SAFETY: the block has this length, its bytes are initialised, and no one else has
-        // them: it is borrowed mutably.
+        // SAFETY: the block has this length, its bytes are initialized, and nothing else
+        // has a reference to them: it is borrowed mutably.
         unsafe { std::slice::from_raw_parts_mut(self.block.0.cast(), self.len) }
     }
 
-    /// Copies a value to an offset in the block; what does not fit is not copied.
+    /// Copies a value to an offset in the block, unless it does not fit.
     pub(crate) fn put<T: Copy>(&mut self, offset: usize, value: T) {
         if offset.saturating_add(size_of::<T>()) <= self.len {
             let place = self.block.0.cast::<u8>().wrapping_add(offset).cast::<T>();

@@ -1,9 +1,9 @@
 //! Pinned memory and fork(2).
 //!
 //! After a fork, the child may end up with the original of a pinned page, and the parent with
-//! a copy that the NIC does not use. Kernels that copy pinned pages at once have no such
-//! problem; for others, and only if `CXI_FORK_SAFE` is set when a device is opened, children get
-//! no pinned memory at all.
+//! a copy that the NIC does not use. Kernels that copy pinned pages immediately do not have this
+//! problem. With other kernels, child processes do not inherit pinned memory if `CXI_FORK_SAFE` is
+//! set when a device is opened.
 
 #![allow(unsafe_code, reason = "advice about memory of the caller")]
 
@@ -21,14 +21,14 @@ use crate::failure::Result;
 use crate::ranges::Ranges;
 use crate::{netlink, smaps};
 
-/// The kernel's answer, once it has been asked.
+/// Whether the kernel copies pinned pages, once that is known.
 static COPY_ON_FORK: OnceLock<bool> = OnceLock::new();
 
-/// Whether pinned memory is protected. Not behind the lock, so that the many programs that do not
-/// ask for protection need none when they map memory.
+/// Whether pinned memory is protected. It is not behind the lock, so that programs without protection
+/// take no lock when they map memory.
 static PROTECTION: AtomicU8 = AtomicU8::new(UNASKED);
 const UNASKED: u8 = 0;
-/// Memory has been pinned already: it is too late to begin.
+/// Memory has already been pinned: it is too late to begin.
 const TOO_LATE: u8 = 1;
 const PAGES: u8 = 2;
 const HUGE_PAGES: u8 = 3;
@@ -52,7 +52,7 @@ fn decide(protection: u8) -> u8 {
     }
 }
 
-/// Whether the kernel copies pinned pages at a fork; asked once.
+/// Whether the kernel copies pinned pages at a fork. This is determined once.
 pub(crate) fn copy_on_fork() -> bool {
     *COPY_ON_FORK.get_or_init(netlink::copy_on_fork)
 }
@@ -77,7 +77,7 @@ pub(crate) fn init() -> Result<()> {
     }
 }
 
-/// Whether this kernel takes the advice: ENOSYS if not.
+/// Whether this kernel supports the advice; ENOSYS if not.
 fn try_advice(huge_pages: bool) -> Result<()> {
     let len = rustix::param::page_size();
     let (access, kind) = (
@@ -104,7 +104,7 @@ fn try_advice(huge_pages: bool) -> Result<()> {
     }
 }
 
-/// Keeps memory that is about to be pinned from children.
+/// Makes child processes not inherit memory that is about to be pinned.
 #[inline]
 pub(crate) fn protect(address: u64, len: u64) -> Result<()> {
     match decide(TOO_LATE) {
@@ -132,7 +132,7 @@ fn keep(address: u64, len: u64, protection: u8) -> Result<()> {
     Ok(())
 }
 
-/// Gives memory that is no longer pinned to children again.
+/// Makes child processes inherit memory again that is no longer pinned.
 #[inline]
 pub(crate) fn unprotect(address: u64, len: u64) {
     let protection = PROTECTION.load(Ordering::Relaxed);
@@ -150,7 +150,7 @@ fn give(address: u64, len: u64, protection: u8) {
         if advise(&part, libc::MADV_DOFORK) {
             continue;
         }
-        // A hole in it, perhaps: what is left is taken page by page.
+        // There may be a hole in it: advise page by page, and skip what is not mapped.
         let page = rustix::param::page_size();
         for start in part.clone().step_by(page) {
             advise(&(start..start + page), libc::MADV_DOFORK);
@@ -181,7 +181,7 @@ fn advise(range: &Range<usize>, advice: c_int) -> bool {
 
 /// The line that libcxi prints if the requested protection is not available.
 pub(crate) fn complain(errno: Errno) {
-    // Standard error may be closed: nothing could be done about that.
+    // If standard error is closed, there is no way to report that.
     let _ = writeln!(
         std::io::stderr(),
         "cxil_fork_init() failed: {}",

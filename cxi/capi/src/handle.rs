@@ -1,10 +1,10 @@
-//! Handles: blocks of malloc with a part that C reads and writes.
+//! Handles: blocks allocated with malloc, with a part that C reads and writes.
 //!
 //! C owns the public part and may change it at any time, so it is never behind a reference: a
 //! [`Shared`] is read and written through its address. The private part belongs to this library.
-//! A live block has the tag of its kind. The tag is taken away before the block is freed, so that
-//! most handles that are used after their end, or in place of another kind, are refused with
-//! EINVAL; memory that the allocator has given to another owner cannot be recognised.
+//! A live block has the tag of its kind. The tag is cleared before the block is freed, so that most
+//! uses of a destroyed handle, or of a handle of the wrong kind, are refused with EINVAL. A use of
+//! memory that the allocator has already reused cannot be detected.
 
 #![allow(unsafe_code, reason = "memory that is shared with C")]
 
@@ -26,7 +26,7 @@ impl<T: Copy> Shared<T> {
 
     pub(crate) fn get(&self) -> T {
         // SAFETY: the place is alive as long as `self`, and no reference to it is ever made. That
-        // no other thread changes it meanwhile is the contract of the C API for one handle.
+        // no other thread changes it at the same time is the contract of the C API for one handle.
         unsafe { self.0.get().read_volatile() }
     }
 
@@ -64,7 +64,7 @@ pub(crate) unsafe trait Block: Sized {
     type Public;
     const PUBLIC: usize;
     const TAG: usize;
-    /// A number for each type that memory is unlikely to hold by chance.
+    /// A number for each type, which memory is unlikely to contain by chance.
     const KIND: u32;
 }
 
@@ -109,8 +109,8 @@ impl<T: Block> Handle<T> {
         self.get().map(Some)
     }
 
-    /// Ends the handle and gives its memory back, if `release` frees the object in the driver:
-    /// otherwise the handle stays valid.
+    /// Ends the handle and frees its memory if `release` frees the object in the driver. Otherwise the
+    /// handle stays valid.
     #[inline]
     pub(crate) fn end(self, release: impl FnOnce(&T) -> Result<()>) -> Result<()> {
         let block = self.find()?;
@@ -139,7 +139,7 @@ impl<T: Block> Handle<T> {
     }
 }
 
-/// Frees a block whose handle C has given back.
+/// Frees a block whose handle C has returned.
 #[inline]
 fn free<T: Block>(block: NonNull<T>) {
     let tag = block.as_ptr().cast::<u8>().wrapping_add(T::TAG).cast();
@@ -152,8 +152,8 @@ fn free<T: Block>(block: NonNull<T>) {
     unsafe { libc::free(block.as_ptr().cast()) };
 }
 
-/// Memory for a block, and where its handle goes: checked and allocated before the NIC gets a
-/// command, so that there is nothing to undo if that is refused.
+/// Memory for a block, and the place for its handle. Both are checked and allocated before a command
+/// is sent to the NIC, so that nothing must be undone if the NIC refuses the command.
 #[derive(Debug)]
 pub(crate) struct Room<T: Block> {
     memory: Fresh,
@@ -183,7 +183,7 @@ impl<T: Block> Room<T> {
     }
 }
 
-/// A counted pointer to a block whose handle C may give back earlier.
+/// A counted pointer to a block whose handle C may return earlier.
 #[derive(Debug)]
 pub(crate) struct Counted<T: Block + Counting>(NonNull<T>);
 
@@ -221,7 +221,7 @@ impl<T: Block + Counting> Drop for Counted<T> {
 /// Ends a handle of a counted block; its memory is freed with the last pointer.
 pub(crate) fn end<T: Block + Counting>(handle: &Handle<T>, close: impl FnOnce(&T)) {
     if let Ok(block) = handle.find() {
-        // The handle was counted when it was made, and is given back now.
+        // The handle was counted when it was made, and this is the end of it.
         let handle = Counted(block);
         close(&handle);
     }

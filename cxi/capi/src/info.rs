@@ -24,10 +24,10 @@ pub(crate) const CLASS: &str = "/sys/class/cxi_user";
 /// Where a NIC's properties are, below its directory.
 pub(crate) const PROPERTIES: &str = "device/properties";
 
-/// Of the register window: a virtual function's is smaller.
+/// The length of the register window; that of a virtual function is smaller.
 const PHYSICAL_FUNCTION: u64 = 1 << 31;
 
-/// Room for a part description, with its NUL.
+/// The size of a part description, with its NUL.
 const FRU: usize = 16;
 
 /// `struct cxil_devinfo`.
@@ -77,7 +77,7 @@ const _: () = {
 };
 
 impl DevInfo {
-    /// The name that is part of paths; the caller can change it.
+    /// The name that is part of paths in sysfs; the caller can change it.
     pub(crate) fn name(&self) -> PathBuf {
         let name = self.device_name.split(|byte| *byte == 0).next();
         PathBuf::from(std::ffi::OsStr::from_bytes(name.unwrap_or_default()))
@@ -103,7 +103,7 @@ impl DevInfo {
         info.dev_id = number;
         copy(&mut info.device_name, name.as_bytes());
         copy(&mut info.driver_name, driver.as_bytes());
-        // scanf's %hx and %hhx cut.
+        // Like scanf's %hx and %hhx, this truncates.
         info.pci_domain = domain as u16;
         info.pci_bus = bus as u8;
         info.pci_device = slot as u8;
@@ -112,20 +112,20 @@ impl DevInfo {
         match execute(device, &DevInfoGetCmd::new()) {
             Ok(answer) => info.fill(&answer),
             Err(CommandError::Refused { .. }) => info.fill_from_sysfs()?,
-            // Not a NIC: it takes any bytes, and answers nothing.
+            // Not a NIC: this file accepts any bytes, and writes no response.
             Err(error) => return Err(Failure::command(number, error, Attempt::Other)),
         }
         Ok(info)
     }
 
-    /// The answer of DEV_INFO_GET.
+    /// The response to DEV_INFO_GET.
     fn fill(&mut self, answer: &DevInfoUse) {
         self.fill_numbers(answer);
         let fru = answer.fru_description.split(|byte| *byte == 0).next();
         copy(&mut self.fru_description, fru.unwrap_or_default());
     }
 
-    /// The same for a driver that does not know that command.
+    /// The same, from sysfs, for a driver without that command.
     fn fill_from_sysfs(&mut self) -> Result<()> {
         self.read_numbers()?;
         let description = Attribute::user(self.dev_id, "device/fru", "description");
@@ -137,8 +137,7 @@ impl DevInfo {
     }
 }
 
-/// The numbers that the driver answers with, each with how it is read from sysfs, in libcxi's
-/// order.
+/// The numbers of the response, and how each of them is read from sysfs, in libcxi's order.
 macro_rules! numbers {
     ($($field:ident: $read:expr,)*) => {
         impl DevInfo {
@@ -147,7 +146,7 @@ macro_rules! numbers {
             }
 
             fn read_numbers(&mut self) -> Result<()> {
-                // scanf's conversions cut.
+                // Like scanf's conversions, this truncates.
                 $(self.$field = u64::from($read(self)?) as _;)*
                 Ok(())
             }
@@ -196,8 +195,11 @@ fn number_in(
     move |nic| Attribute::user(nic.dev_id, directory, name).number(base)
 }
 
-/// Older drivers do not show it: then it is that of the NIC.
-#[allow(clippy::unnecessary_wraps, reason = "as what cannot be missing")]
+/// Older drivers do not show it; then it follows from the NIC's own generation.
+#[allow(
+    clippy::unnecessary_wraps,
+    reason = "has the type of the others, which may fail"
+)]
 fn system_type(nic: &DevInfo) -> Result<u64> {
     let of_nic = if nic.cassini_version & CASSINI_2 != 0 {
         SYSTEM_ONLY_CASSINI_2
@@ -207,7 +209,7 @@ fn system_type(nic: &DevInfo) -> Result<u64> {
     Ok(property("system_type_identifier", 10)(nic).unwrap_or(of_nic.into()))
 }
 
-/// Copies a text, cut so that a NUL follows it.
+/// Copies a text, truncated so that a NUL follows it.
 fn copy(to: &mut [u8], text: &[u8]) {
     let room = to.len() - 1;
     for (byte, from) in to.iter_mut().zip(text.iter().take(room)) {

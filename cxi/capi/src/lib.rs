@@ -1,13 +1,13 @@
 //! `libcxi.so.1` in Rust: programs that are linked with HPE's library run on this one.
 //!
-//! The package `cxi-capi-build` makes and installs the shared library; `docs/C-ABI.md` says what
-//! it does differently. Rust programs use the crate `cxi` instead.
+//! The package `cxi-capi-build` builds and installs the shared library; `docs/C-ABI.md` describes how
+//! it differs from HPE's. Rust programs use the crate `cxi` instead.
 
 #![deny(unsafe_code)]
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_possible_wrap,
-    reason = "fields of the C API are narrower than what they hold, and cut it"
+    reason = "fields of the C API are narrower than their values, and truncate them"
 )]
 
 mod api;

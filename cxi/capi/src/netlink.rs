@@ -1,4 +1,4 @@
-//! The kernel's answer to whether pinned pages are copied at a fork.
+//! Asks the kernel whether it copies pinned pages at a fork.
 
 use rustix::net::netlink::RDMA;
 use rustix::net::{
@@ -12,10 +12,10 @@ const SYS_GET: u16 = 5 << 10 | 6;
 const REQUEST: u16 = 1;
 /// `RDMA_NLDEV_SYS_ATTR_COPY_ON_FORK`.
 const COPY_ON_FORK: u16 = 93;
-/// Of an attribute's type, the bits that say which it is.
+/// The bits of an attribute's type field that contain the type itself.
 const TYPE: u16 = 0x3FFF;
 
-/// Asks the kernel; any failure counts as no.
+/// Asks the kernel. Any failure counts as no.
 pub(crate) fn copy_on_fork() -> bool {
     ask().unwrap_or(false)
 }
@@ -34,12 +34,12 @@ fn ask() -> Option<bool> {
     request[6..8].copy_from_slice(&REQUEST.to_ne_bytes());
     send(&socket, &request, SendFlags::empty()).ok()?;
     let mut answer = [0; 4096];
-    // The kernel has answered when `send` returns.
+    // The kernel has queued its response when `send` returns.
     let (len, _) = recv(&socket, &mut answer, RecvFlags::DONTWAIT).ok()?;
     parse(answer.get(..len)?)
 }
 
-/// The attribute in an answer, if it is there.
+/// The attribute in a response, if it is there.
 fn parse(answer: &[u8]) -> Option<bool> {
     let half = |bytes: &[u8]| bytes.first_chunk().map(|half| u16::from_ne_bytes(*half));
     if half(answer.get(4..)?)? != SYS_GET {
@@ -90,7 +90,7 @@ mod tests {
         for len in 0..whole.len() - 3 {
             assert_eq!(parse(&whole[..len]), None, "{len}");
         }
-        // An attribute of length 0 would never end.
+        // An attribute of length 0 would make this loop endless.
         let mut endless = answer(SYS_GET, &[(66, &[1])]);
         endless[HEADER] = 0;
         assert_eq!(parse(&endless), None);

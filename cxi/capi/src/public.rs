@@ -33,7 +33,7 @@ pub(crate) struct CtPublic {
     pub(crate) wb: Memory,
 }
 
-/// `struct cxi_cq`, which inline functions of the callers use all the time.
+/// `struct cxi_cq`, which the inline functions of HPE's headers use constantly.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct CmdqPublic {
@@ -55,7 +55,7 @@ const LL_64: usize = 1024;
 const LL_128A: usize = 2048;
 const LL_128U: usize = 3072;
 
-/// The first command, in units of 32 bytes: the NIC's status word and room stand before it.
+/// The first command, in units of 32 bytes. The NIC's status word and padding precede it.
 const FIRST_COMMAND: u64 = 8;
 
 impl CmdqPublic {
@@ -77,7 +77,7 @@ impl CmdqPublic {
     }
 }
 
-/// `struct cxi_eq`, which inline functions of the callers use all the time.
+/// `struct cxi_eq`, which the inline functions of HPE's headers use constantly.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct EvtqPublic {
@@ -93,10 +93,10 @@ pub(crate) struct EvtqPublic {
     events: Memory,
 }
 
-/// The first event: the NIC's status stands before it.
+/// The first event. The NIC's status precedes it.
 const FIRST_EVENT: u32 = 64;
 
-/// The buffer of a resized queue that is read.
+/// Which buffer of a resized queue is read.
 const READING_BUFFER_B: u64 = 1 << 31;
 
 impl EvtqPublic {

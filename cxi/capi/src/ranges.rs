@@ -6,7 +6,7 @@ use std::ops::Range;
 /// Disjoint ranges of addresses that are pinned at least once.
 #[derive(Debug)]
 pub(crate) struct Ranges {
-    /// Start, to end and count.
+    /// Maps the start of each range to its end and count.
     pinned: BTreeMap<usize, (usize, u32)>,
 }
 
@@ -17,7 +17,7 @@ impl Ranges {
         }
     }
 
-    /// Pins a range once more; gives the parts that were not pinned before, in ascending order.
+    /// Pins a range once more. Returns the parts that were not pinned before, in ascending order.
     pub(crate) fn pin(&mut self, range: &Range<usize>) -> Vec<Range<usize>> {
         self.split(range);
         let mut fresh = Vec::new();
@@ -38,8 +38,8 @@ impl Ranges {
         fresh
     }
 
-    /// Unpins a range once; gives the parts that are no longer pinned, in ascending order.
-    /// Parts that were not pinned stay so.
+    /// Unpins a range once. Returns the parts that are no longer pinned, in ascending order.
+    /// Parts that were not pinned stay unpinned.
     pub(crate) fn unpin(&mut self, range: &Range<usize>) -> Vec<Range<usize>> {
         self.split(range);
         let mut free: Vec<Range<usize>> = Vec::new();
@@ -55,7 +55,7 @@ impl Ranges {
         }
         self.pinned.retain(|_, (_, count)| *count > 0);
         if self.pinned.is_empty() {
-            // An empty map may keep memory, which a library that is unloaded would leave behind.
+            // An empty map may keep memory, which would leak when the library is unloaded.
             *self = Self::new();
         }
         free
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(ranges.unpin(&(10..40)), [10..40]);
     }
 
-    /// Compared with an array of counters, for every pair of ranges in a small space.
+    /// Compares with an array of counters, for every pair of ranges in a small space.
     #[test]
     fn agrees_with_counting_each_page() {
         let all = || (0..7_usize).flat_map(|start| (start + 1..8).map(move |end| start..end));

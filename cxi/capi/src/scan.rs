@@ -1,9 +1,9 @@
-//! Numbers as scanf(3) reads them: the files of sysfs were written for it.
+//! Parses numbers as scanf(3) does, which C libcxi uses for the files in sysfs.
 
 /// A number at the start of a text: white space, a sign, digits. What follows is ignored.
 ///
-/// Base 0 takes it from the prefix, as `%i` does; base 16 takes a `0x`. A negative number wraps,
-/// one that is too large is the largest.
+/// Base 0 means that the prefix decides, as for `%i`; base 16 accepts a `0x`. A negative number wraps
+/// around; one that is too large becomes the largest.
 pub(crate) fn number(text: &[u8], base: u32) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let (negative, digits) = match text.split_first() {
@@ -49,13 +49,13 @@ fn prefixed(digits: &[u8], base: u32) -> (u32, &[u8]) {
     }
 }
 
-/// The first word, as `%s` reads it.
+/// The first word, as `%s` parses it.
 pub(crate) fn word(text: &[u8]) -> Option<&[u8]> {
     text.split(u8::is_ascii_whitespace)
         .find(|word| !word.is_empty())
 }
 
-/// What follows a certain character.
+/// What follows the first occurrence of a character.
 pub(crate) fn after(text: &[u8], character: u8) -> Option<&[u8]> {
     text.split_first()
         .filter(|(first, _)| **first == character)

@@ -19,10 +19,10 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::device::Dev;
 use crate::failure::{Failure, Result};
 
-/// Room after an answer for what another driver generation may write there.
+/// Extra space after a response, because another driver generation may write a longer one.
 const HEADROOM: usize = 64;
 
-/// Sends a command and returns the answer.
+/// Sends a command and returns the response.
 #[inline]
 pub(crate) fn send<C: Command>(dev: &Dev, command: &C) -> Result<C::Response> {
     send_explained(&*descriptor(dev)?, command).map_err(|refusal| refused(dev, refusal.error))
@@ -39,26 +39,26 @@ pub(crate) fn send_about<C: Command>(dev: &Dev, service: u32, command: &C) -> Re
     send(dev, command).map_err(|failure| failure.about(service))
 }
 
-/// Sends a command whose answer says why it was refused.
+/// Sends a command whose response says why it was refused.
 #[inline]
 pub(crate) fn send_explained<C: Command>(
     device: &CharDev,
     command: &C,
 ) -> std::result::Result<C::Response, Refusal<C::Response>> {
-    // SAFETY: the addresses in commands are those that C has passed for this, and the C API leaves
-    // it to the caller to keep what is there until the handle is destroyed. Registers are mapped
-    // for C alone.
+    // SAFETY: the addresses in commands are those that C has passed for this purpose, and the C API
+    // makes the caller responsible for keeping that memory until the handle is destroyed. Registers
+    // are mapped only for C.
     unsafe { execute_unchecked(device, command) }
 }
 
-/// Sends a command that fills a list, which has room for more than it asks for; how many elements
-/// there are.
+/// Sends a command that fills a list, which has space for more elements than requested. Returns how
+/// many elements there are.
 #[inline]
 pub(crate) fn send_list<C: ListCommand>(dev: &Dev, count: u32, list: &mut [u8]) -> Result<u32> {
     let mut room = [0; size_of::<u32>() + HEADROOM];
     let command = C::with_count(count);
     let pointers = C::POINTERS;
-    // SAFETY: the driver writes a number and `count` elements; the caller's list has room for
+    // SAFETY: the driver writes a number and `count` elements; the caller's list has space for
     // twice as many.
     let request =
         unsafe { Request::from_raw(C::OPCODE, command.as_bytes(), pointers, &mut room, list) };
@@ -69,7 +69,7 @@ pub(crate) fn send_list<C: ListCommand>(dev: &Dev, count: u32, list: &mut [u8]) 
         .map_err(|_| Failure::argument())
 }
 
-/// PTE_STATUS with the answer as an input: it has the address of memory of the caller.
+/// Sends PTE_STATUS, whose response is also an input: it contains an address of the caller's memory.
 pub(crate) fn pte_status(dev: &Dev, pte_index: u32, input: &PteStatus) -> Result<PteStatus> {
     let command = PteStatusCmd {
         pte_index,
@@ -81,8 +81,8 @@ pub(crate) fn pte_status(dev: &Dev, pte_index: u32, input: &PteStatus) -> Result
     };
     let mut room = [0; size_of::<PteStatus>() + HEADROOM];
     room[..size_of::<PteStatus>()].copy_from_slice(input.as_bytes());
-    // SAFETY: the driver writes an answer; and the offsets of entries to the address that the
-    // caller has given it, as many as the caller says there is room for.
+    // SAFETY: the driver writes a response, and writes offsets of entries to the address that the
+    // caller passed, at most as many as the caller says there is space for.
     let request = unsafe {
         Request::from_raw(
             PteStatusCmd::OPCODE,
@@ -135,7 +135,7 @@ fn with<R>(
 pub(crate) fn descriptor(dev: &Dev) -> Result<ManuallyDrop<CharDev>> {
     let fd = dev.descriptor().ok_or(Errno::EBADF)?;
     // SAFETY: the number is that of a descriptor which the block owns, and which stays open until
-    // `cxil_close_device`; it is not closed here. Closing it in another thread meanwhile breaks
+    // `cxil_close_device`; it is not closed here. Closing it in another thread at the same time breaks
     // the contract of the C API.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
     Ok(ManuallyDrop::new(CharDev::from(file)))

@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 
 use crate::scan;
 
-/// Size of the pages that back an address, by `/proc/self/smaps`; that of the system if that
-/// does not show it.
+/// Size of the pages that back an address, according to `/proc/self/smaps`; the system's page size if
+/// the file does not show it.
 pub(crate) fn page_size(address: usize) -> usize {
     File::open("/proc/self/smaps")
         .ok()

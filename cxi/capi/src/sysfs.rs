@@ -1,4 +1,4 @@
-//! Files in sysfs. Their numbers are read as scanf(3) reads them: they were written for it.
+//! Files in sysfs, with numbers parsed as C libcxi parses them, by the rules of scanf(3).
 
 use std::ffi::OsString;
 use std::fs::{self, File};
@@ -10,24 +10,24 @@ use cxi::{DeviceId, Errno, Error, ErrorKind, kernel_file};
 use crate::failure::{Failure, Result};
 use crate::scan;
 
-/// The longest that an attribute can be where pages are smallest.
+/// The maximum length of an attribute: the smallest page size.
 pub(crate) const PAGE: usize = 4096;
 
-/// A file of a NIC in sysfs, by names that live as long as the library.
+/// A file of a NIC in sysfs. The names are static, so that a failure can keep them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Attribute {
     pub(crate) device: u32,
     /// `cxi_user`, or `cxi` for telemetry.
     pub(crate) class: &'static str,
-    /// Below the directory of the NIC.
+    /// The path below the directory of the NIC.
     pub(crate) directory: &'static str,
     pub(crate) name: &'static str,
-    /// What it should be.
+    /// The expected content.
     pub(crate) expected: &'static str,
 }
 
 impl Attribute {
-    /// A number in a directory of the class that shows a NIC to users.
+    /// A numeric attribute in a directory of the NIC, in the class for users.
     pub(crate) fn user(device: u32, directory: &'static str, name: &'static str) -> Self {
         Self {
             device,
@@ -41,12 +41,12 @@ impl Attribute {
     pub(crate) fn path(&self) -> PathBuf {
         let nic = format!("/sys/class/{}/cxi{}", self.class, self.device);
         let parts = [nic.as_str(), self.directory, self.name].into_iter();
-        // In one piece: opening a NIC takes several.
+        // Join all parts with one allocation, because opening a NIC reads several attributes.
         let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
         parts.join("/").into()
     }
 
-    /// A number of that base: the system's error, or EINVAL if there is none.
+    /// The number, in this base. Fails with the system's error, or with EINVAL if there is no number.
     pub(crate) fn number(self, base: u32) -> Result<u64> {
         let mut page = [0; PAGE];
         let text = read(&self.path(), &mut page).map_err(|error| self.unread(&error))?;
@@ -71,7 +71,7 @@ impl Attribute {
         Failure::sysfs(self, errno)
     }
 
-    /// What is wrong with it, looked up once more.
+    /// What is wrong with the file, which is read again to find out.
     pub(crate) fn explain(&self, errno: Errno) -> Error {
         let path = self.path();
         let reason = match kernel_file::read(&path) {
@@ -84,7 +84,7 @@ impl Attribute {
     }
 }
 
-/// Reads a file at once, as sysfs gives it, in three system calls.
+/// Reads a file with three system calls: sysfs returns an attribute with a single read.
 pub(crate) fn read<'a>(path: &Path, page: &'a mut [u8; PAGE]) -> io::Result<&'a [u8]> {
     let len = File::open(path)?.read(page)?;
     Ok(page.get(..len).unwrap_or_default())

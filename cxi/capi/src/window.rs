@@ -18,7 +18,8 @@ use crate::failure::{Failure, Result};
 /// Length of a register.
 pub(crate) const REGISTER: usize = size_of::<u64>();
 
-/// A mapping that lives until it is unmapped: its address is C's to use, so nothing here drops it.
+/// A mapping that exists until it is explicitly unmapped. C uses its address, so dropping this does not
+/// unmap it.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     address: AtomicPtr<u8>,
@@ -41,7 +42,7 @@ impl Window {
         Ok(window)
     }
 
-    /// Maps what a response names; nothing must be mapped here yet.
+    /// Maps what a response names. Nothing may be mapped here yet.
     pub(crate) fn map(&self, dev: &Dev, place: Mminfo) -> Result<()> {
         let fd = dev.descriptor().ok_or(Errno::EBADF)?;
         let len = usize::try_from(place.size).map_err(|_| Errno::EINVAL)?;
@@ -57,14 +58,14 @@ impl Window {
         Ok(())
     }
 
-    /// Unmaps it, if it is mapped. After an error it still is.
+    /// Unmaps it, if it is mapped. After an error it is still mapped.
     pub(crate) fn unmap(&self) -> Result<()> {
         let address = self.address();
         if address.is_null() {
             return Ok(());
         }
-        // SAFETY: the mapping was made by `map` and not unmapped yet; that C does not use it any
-        // more is what ending its handle says.
+        // SAFETY: the mapping was made by `map` and not unmapped yet. By ending the handle, C
+        // promises not to use it anymore.
         if unsafe { libc::munmap(address.cast(), self.len()) } != 0 {
             return Err(std::io::Error::last_os_error().into());
         }
@@ -72,7 +73,7 @@ impl Window {
         Ok(())
     }
 
-    /// Where it is; NULL if nothing is mapped.
+    /// Its address; NULL if nothing is mapped.
     pub(crate) fn address(&self) -> *mut u8 {
         self.address.load(Ordering::Acquire)
     }
@@ -117,7 +118,7 @@ impl Window {
         Ok(())
     }
 
-    /// Where so many bytes from an offset are; EINVAL if they are not inside the window.
+    /// The address of `len` bytes at an offset; EINVAL if they are not inside the window.
     pub(crate) fn place(&self, offset: usize, len: usize) -> Result<*mut u8> {
         let end = offset.checked_add(len);
         let inside = offset < self.len() && end.is_some_and(|end| end <= self.len());

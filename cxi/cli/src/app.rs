@@ -40,7 +40,7 @@ pub fn run() -> ExitCode {
 
 /// Parses a command line, which starts with the name of the program.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
-    // Help and version need all of it.
+    // Help and version need the whole definition of the command line.
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     if arguments.iter().skip(1).all(is_option) {
         return Cli::try_parse_from(arguments);

@@ -22,17 +22,17 @@ use crate::output::{Report, merge, nic_names};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// VNIs that the scheduler assigns: user services with others are reported
+    /// VNIs that the scheduler assigns: user services with other VNIs are reported
     #[arg(long, value_name = "VNIS")]
     pub(crate) vni_pool: Option<IdSet>,
-    /// VNIs of one owner of several, such as gid:500=2048-4095: its services with others are
-    /// reported, and owners whose VNIs overlap
+    /// VNIs of one of several owners, such as gid:500=2048-4095: services of this owner with other
+    /// VNIs are reported, and so are owners whose VNIs overlap
     #[arg(long, value_name = "OWNER=VNIS")]
     pub(crate) range: Vec<RangeArg>,
-    /// Cores of a typical job: NICs without room for one more are reported
+    /// Cores of a typical job: NICs without room for another one are reported
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) cores: u32,
-    /// NICs with room for this many more typical jobs or fewer are reported too
+    /// Also report NICs with room for at most this many more typical jobs
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = number)]
     pub(crate) few: u32,
     /// File that records idle services for the next audit: those that stay idle are reported
@@ -90,14 +90,14 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     Ok(report(&audit))
 }
 
-/// Warnings that services of other users have VNIs of services that were just made.
+/// Warnings about services of other users that have VNIs of services that were just created.
 pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<String> {
     let shares_with = |made: &Service, found: &Service| {
         let (vnis, others) = (made.vnis(), found.vnis());
         made.is_enabled() && vnis.iter().any(|vni| others.contains(vni))
     };
-    // A finding names one service of a pair. If it has a VNI of a service that was made, that one is the
-    // other of the pair, or makes another pair.
+    // A finding names one of two services that share a VNI. If that service has a VNI of a new
+    // service, the new service is the other one, or shares the VNI with both.
     let concerned = |finding: &&Finding| {
         let device = nics.nic(finding.device).and_then(NodeNic::device);
         let (Some(device), Some(id)) = (device, finding.service) else {
@@ -128,7 +128,7 @@ fn report(audit: &Audit) -> Report {
         .map(|(devices, (severity, text))| format!("{severity}: {}: {text}\n", nic_names(&devices)))
         .collect();
     if text.is_empty() {
-        "Nothing was found.\n".clone_into(&mut text);
+        "No problems found.\n".clone_into(&mut text);
     }
     let json = Found {
         worst: audit.worst(),

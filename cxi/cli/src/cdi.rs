@@ -14,12 +14,12 @@ use crate::node::{Node, reading};
 use crate::options::Common;
 use crate::output::Report;
 
-/// All runtimes with CDI know this version, and it has everything that is used here.
+/// Every runtime that supports CDI supports this version, which has everything that is used here.
 const VERSION: &str = "0.3.0";
-/// The kind that sites already use.
+/// The kind that sites already use in their container configurations.
 const KIND: &str = "hpe.com/cxi";
 const EVERY_NIC: &str = "all";
-/// Where runtimes look for it.
+/// Where runtimes look for specifications.
 const FILE: &str = "/etc/cdi/hpe.com-cxi.json";
 
 #[derive(Debug, Args)]
@@ -58,7 +58,7 @@ fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Repo
         return Ok(Report::verbatim(text));
     };
     if let Some(directory) = path.parent() {
-        // An error shows when the file is written.
+        // If this fails, writing the file fails too and reports why.
         let _ = fs::create_dir_all(directory);
     }
     files::replace(path, &text)?;
@@ -75,7 +75,7 @@ fn describe(arguments: &CdiArgs, node: &Node) -> Value {
     for device in node.devices() {
         let path = dev.join(device.id().to_string());
         let edits = if fs::metadata(&path).is_ok_and(|found| !found.file_type().is_char_device()) {
-            // A served mock has a file here instead of a device.
+            // A served mock has a FUSE file here instead of a character device.
             let host = fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
             mounts.push(mount(&host, &path, &["rw", "bind"]));
             edits(&[], mounts.last().as_slice())
@@ -93,7 +93,7 @@ fn describe(arguments: &CdiArgs, node: &Node) -> Value {
     let more = arguments.mount.iter();
     let more: Vec<_> = more.map(|path| mount(path, path, &options)).collect();
     if !more.is_empty() {
-        // For a container with any of the devices.
+        // These apply to containers with any of the devices.
         specification["containerEdits"] = json!({"mounts": more});
     }
     specification

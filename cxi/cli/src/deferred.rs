@@ -1,4 +1,4 @@
-//! Parts of the command line that are defined when they are needed.
+//! Parts of the command line that are defined only when they are needed.
 
 use std::cell::{Cell, RefCell};
 use std::ffi::OsString;
@@ -9,8 +9,8 @@ use std::ops::Deref;
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, Subcommand};
 
-/// What a command accepts, which is defined once that command is named: to define all commands
-/// takes longer than most commands do.
+/// What a command accepts, which is defined only when that command is named: defining all commands
+/// takes longer than most commands run.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(T);
 
@@ -19,12 +19,13 @@ thread_local! {
     static WORDS: RefCell<Vec<OsString>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Parses with the subcommands that the arguments could name, and without help: clap copies the options
-/// of every command into each subcommand, which takes longer than most commands do. What this accepts is
-/// what the whole command line accepts; an error says nothing, because it does not know the others.
+/// Parses with only the subcommands that the arguments could name, and without help. clap copies the
+/// options of every command into each subcommand, which takes longer than most commands run. Whatever
+/// this accepts, the whole command line accepts too. A failure proves nothing, because this parser
+/// does not know the other subcommands.
 pub(crate) fn named<C: CommandFactory + FromArgMatches>(arguments: &[OsString]) -> Option<C> {
     WORDS.set(arguments.to_vec());
-    // To free it takes a tenth of a short command's time.
+    // Freeing it would take a tenth of the time of a short command.
     let mut command = ManuallyDrop::new(
         C::command()
             .disable_help_subcommand(true)
@@ -36,7 +37,7 @@ pub(crate) fn named<C: CommandFactory + FromArgMatches>(arguments: &[OsString]) 
     C::from_arg_matches_mut(&mut matches.ok()?).ok()
 }
 
-/// The subcommands that could be named; all if there are no arguments.
+/// The subcommands that the arguments could name; all of them if there are no arguments.
 fn subcommands<T: Subcommand>(command: Command) -> Command {
     WORDS.with_borrow(|words| {
         if words.is_empty() {
@@ -53,7 +54,7 @@ fn subcommands<T: Subcommand>(command: Command) -> Command {
     })
 }
 
-/// The whole command line at once, as completion scripts need it: clap copies the commands for `help`
+/// The whole command line at once, for completion scripts: clap copies the commands for `help`
 /// before it defines what was deferred.
 pub(crate) fn whole<C: CommandFactory>() -> Command {
     AT_ONCE.set(true);

@@ -16,10 +16,10 @@ use crate::output::{BAR_WIDTH, Columns, HEADING, Palette, Report, merge, nic_nam
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
-    /// Also show details of card, firmware, link, PCI Express and driver
+    /// Also show details of the card, firmware, link, PCI Express connection and driver
     #[arg(short, long)]
     verbose: bool,
-    /// Measure how many codewords the links receive, for 4s or the time given
+    /// Measure how many codewords per second the links receive, for 4s or TIME
     #[arg(
         long,
         value_name = "TIME",
@@ -44,7 +44,7 @@ struct Entry {
     codewords_per_second: Option<Codewords>,
 }
 
-/// The release whose behavior the driver shows, for people and programs.
+/// The release that the driver behaves like, for people and programs.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct DriverRelease {
     /// Such as `shs-14.0.1`, or `shs-13.1 to main`, or `unknown`.
@@ -279,7 +279,7 @@ fn describe(info: &DeviceInfo, hardware: &Hardware) -> String {
     table.render(0)
 }
 
-/// Errors of PCI Express, or a dash where they are not counted.
+/// Errors of PCI Express, or a dash if they are not counted.
 fn errors(counts: &BTreeMap<String, u64>) -> String {
     if counts.is_empty() {
         return "-".to_owned();
@@ -304,7 +304,7 @@ struct Codewords {
     uncorrected: f64,
 }
 
-/// Codewords a second, NIC by NIC, from two readings with a pause between.
+/// Codewords per second for each NIC, from two readings that are `time` apart.
 fn codewords(devices: &[Device], time: Duration) -> Result<Vec<Codewords>, Failure> {
     let all = || devices.iter().map(read).collect::<cxi::Result<Vec<_>>>();
     let before = all()?;
@@ -337,8 +337,8 @@ pub(crate) fn counted(device: &Device, counter: &str) -> cxi::Result<Counted> {
     Ok((reading.value, reading.time))
 }
 
-/// The counters wrap around; the hardware says when each was read. Two readings of the same moment
-/// say nothing.
+/// The counters wrap around, and the hardware reports when each was read. The rate is 0 if both
+/// readings were taken at the same time.
 #[allow(clippy::cast_precision_loss, reason = "a rate need not be exact")]
 pub(crate) fn rate((before, start): Counted, (after, end): Counted) -> f64 {
     let time = end.saturating_sub(start).as_secs_f64();

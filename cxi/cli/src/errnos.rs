@@ -12,7 +12,7 @@ type Meaning = (Errno, &'static str, &'static [&'static str]);
 const MEANINGS: [Meaning; 11] = [
     (
         Errno::EPERM,
-        "Not permitted. To change services takes CAP_SYS_ADMIN in the initial user namespace; to use one, \
+        "Not permitted. Changing services requires CAP_SYS_ADMIN in the initial user namespace; to use one, \
          the caller must be one of its members. A virtual function cannot change services.",
         &["cxi explain open ID", "cxi service show ID"],
     ),
@@ -28,7 +28,7 @@ const MEANINGS: [Meaning; 11] = [
     ),
     (
         Errno::EAGAIN,
-        "Another command had the lock for the whole time. Trying again may help.",
+        "Another command held the lock the whole time. Trying again may help.",
         &["cxi job list"],
     ),
     (
@@ -49,7 +49,7 @@ const MEANINGS: [Meaning; 11] = [
     ),
     (
         Errno::EEXIST,
-        "Taken: another service has the VNI and shares it with no one, or another process has the PID.",
+        "Taken: another service has the VNI and does not share it, or another process has the PID.",
         &["cxi service list", "cxi audit"],
     ),
     (
@@ -66,7 +66,7 @@ const MEANINGS: [Meaning; 11] = [
     (
         Errno::ENOSPC,
         "Not enough of a resource is left: on the NIC for what the service reserves, or in the service for \
-         what a process allocates. TLE pools (three for services) and RGIDs run out too.",
+         what a process allocates. TLE pools (three for services) and RGIDs can also run out.",
         &[
             "cxi devices",
             "cxi service usage",

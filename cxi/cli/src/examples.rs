@@ -1,19 +1,19 @@
 //! Examples of each command, for its manual page.
 
-/// A command, and examples of it: what for, and the command line.
+/// A command and its examples: the purpose of each, and the command line.
 type Examples = (&'static str, &'static [(&'static str, &'static str)]);
 
 #[rustfmt::skip]
 const EXAMPLES: &[Examples] = &[
     ("devices", &[
         ("What the NICs have left", "cxi devices"),
-        ("Which commands the driver gets for that", "cxi devices --trace"),
+        ("Which commands this sends to the driver", "cxi devices --trace"),
         ("The rate of codewords, measured for ten seconds", "cxi devices --rates=10s"),
     ]),
     ("service list", &[
-        ("With all columns, however wide", "cxi service list -o wide"),
+        ("With all columns, whatever the width of the terminal", "cxi service list -o wide"),
         ("For a spreadsheet", "cxi service list -o csv"),
-        ("Again every five seconds", "cxi service list --watch=5s"),
+        ("Repeated every five seconds", "cxi service list --watch=5s"),
     ]),
     ("service show", &[
         ("A service as a specification that can be changed and created again", "cxi service show 2 -d cxi0 --yaml"),
@@ -29,24 +29,24 @@ const EXAMPLES: &[Examples] = &[
     ("service usage", &[("Of one service", "cxi service usage 2")]),
     ("job plan", &[("How many jobs of 16 cores fit", "cxi job plan --cores 16")]),
     ("job prolog", &[("In a prolog", "cxi job prolog --job 17 --cores 16")]),
-    ("job epilog", &[("In an epilog, waiting for processes that end", "cxi job epilog --job 17 --retry-busy 1m")]),
+    ("job epilog", &[("In an epilog, waiting for processes to end", "cxi job epilog --job 17 --retry-busy 1m")]),
     ("job clean", &[("What would be destroyed", "cxi job clean --dry-run")]),
-    ("job env", &[("Into the environment of a shell", "eval \"$(cxi job env --job 17)\"")]),
+    ("job env", &[("Set the environment of a shell", "eval \"$(cxi job env --job 17)\"")]),
     ("job reserve", &[("On the controller", "cxi job reserve 17 --uid root --nodes n[1-4]")]),
     ("job release", &[("When the job has ended", "cxi job release 17")]),
     ("job sweep", &[("From a timer", "cxi job sweep -- squeue --noheader --format=%A")]),
     ("job confirm", &[("For a node that was reinstalled", "cxi job confirm 17 --node n3")]),
-    ("job list", &[("Jobs that wait for nodes", "cxi job list --controller")]),
+    ("job list", &[("Jobs that are waiting for nodes", "cxi job list --controller")]),
     ("job run", &[("A program on two cores", "cxi job run --cores 2 -- ./program")]),
     ("explain", &[("What an errno means", "cxi explain ENOSPC")]),
-    ("explain create", &[("Who is in the way", "cxi explain create --vni 1024 --limit tles=8:8")]),
-    ("explain open", &[("As the user who cannot", "cxi explain open 2")]),
+    ("explain create", &[("Which services are in the way", "cxi explain create --vni 1024 --limit tles=8:8")]),
+    ("explain open", &[("As the user who cannot open it", "cxi explain open 2")]),
     ("explain job", &[("Why it still has VNIs", "cxi explain job 17")]),
     ("explain busy", &[("Before destroying it", "cxi explain busy 2")]),
     ("audit", &[("With the VNIs of the scheduler", "cxi audit --vni-pool 1024-65535")]),
     ("selftest", &[
-        ("What the NICs answer, changing nothing", "cxi selftest"),
-        ("Use each NIC as well, and write a report to send", "cxi selftest --write --report selftest.json"),
+        ("Which responses the NICs give, without changing anything", "cxi selftest"),
+        ("Also use each NIC, and write a report to send", "cxi selftest --write --report selftest.json"),
     ]),
     ("vni configure", &[("Make a pool", "cxi vni configure 1024-65535 --rest 30s")]),
     ("vni reserve", &[("Two VNIs", "cxi vni reserve 17 --count 2")]),
@@ -55,8 +55,8 @@ const EXAMPLES: &[Examples] = &[
     ("vni confirm", &[("A node's epilog is done", "cxi vni confirm 17 --node n1")]),
     ("vni show", &[("One job", "cxi vni show 17")]),
     ("vni lead", &[("When controllers fail over", "cxi vni lead")]),
-    ("vni reconcile", &[("This machine", "cxi vni reconcile")]),
-    ("collectives reserve", &[("Into the environment of a shell", "eval \"$(cxi collectives reserve 17 --limit 4)\"")]),
+    ("vni reconcile", &[("For this machine", "cxi vni reconcile")]),
+    ("collectives reserve", &[("Set the environment of a shell", "eval \"$(cxi collectives reserve 17 --limit 4)\"")]),
     ("collectives step-end", &[("With the session token from the environment", "cxi collectives step-end 0")]),
     ("collectives release", &[("The job has ended", "cxi collectives release 17")]),
     ("collectives sweep", &[("After a crash", "cxi collectives sweep --live-from jobs")]),
@@ -64,8 +64,8 @@ const EXAMPLES: &[Examples] = &[
     ("metrics", &[("For node_exporter", "cxi metrics --output /var/lib/node_exporter/cxi.prom")]),
     ("top", &[("Once, for a script", "cxi top --once")]),
     ("cdi", &[("For all container runtimes of the machine", "cxi cdi --output")]),
-    ("config check", &[("Of another file", "cxi config check --config ./cxi.toml")]),
-    ("integration install", &[("Into a directory to look at", "cxi integration install slurm --prefix ./slurm")]),
+    ("config check", &[("Check another file", "cxi config check --config ./cxi.toml")]),
+    ("integration install", &[("Into a directory for inspection", "cxi integration install slurm --prefix ./slurm")]),
     ("completions", &[("For this shell", "source <(cxi completions bash)")]),
     ("man", &[("For this user", "cxi man ~/.local/share/man/man1")]),
 ];
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Whether the named subcommands are enough to parse it.
+    /// Whether the named subcommands are enough to parse the line.
     fn is_parsed_at_once(line: &str) -> bool {
         let words = std::iter::once("cxi").chain(line.split_whitespace());
         let words: Vec<OsString> = words.map(Into::into).collect();

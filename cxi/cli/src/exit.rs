@@ -40,7 +40,7 @@ pub(crate) enum Exit {
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done
-  1  failed for another reason than those below
+  1  failed for a reason that is not listed below
   2  wrong command line, specification file or state file
   3  no device
   4  busy: in use, trying again may help

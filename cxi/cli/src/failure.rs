@@ -53,7 +53,7 @@ impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Self {
         let plain = |error: &SiteError| Self::new(error.code(), error);
         match error {
-            // This command's own, which the library passed on.
+            // A failure of this command itself, which the library passed through.
             SiteError::Nics(error) => match error.downcast::<Self>() {
                 Ok(failure) => *failure,
                 Err(error) => Self::failed(error),
@@ -84,7 +84,7 @@ impl From<SiteError> for Failure {
                  is the same there.",
             ),
             SiteError::NoRecord { .. } => plain(&error).hint(
-                "Its prolog did not run here, or has failed; or its epilog has finished.",
+                "Its prolog did not run here or failed, or its epilog has finished.",
             ),
             SiteError::Live(_) => plain(&error).hint("Nothing was destroyed."),
             _ => plain(&error),
@@ -105,7 +105,7 @@ impl From<SitePoolError> for Failure {
                 failure.hint(format!("The file was left as it is. {OTHER} one."))
             }
             SitePoolError::Missing(place) => {
-                // Not the code for a missing job.
+                // The code for "not found" means a missing job, which scripts treat differently.
                 let failure = Self::bad_input(failure.message())
                     .hint("Make one, such as: cxi vni configure 1024-65535");
                 match place {
@@ -148,13 +148,13 @@ impl From<EnvironmentError> for Failure {
     }
 }
 
-/// With everything that the NICs report; what several NICs report is printed once.
+/// With everything that the NICs report; what several NICs report alike is printed once.
 impl From<AllocateError> for Failure {
     fn from(error: AllocateError) -> Self {
         let exit = error.code();
         if let AllocateError::Locked(lock) = &error {
             return Self::new(exit, &error).errno(lock.errno()).hint(
-                "Name the lock file that all commands on this node share with --lock or CXI_LOCK.",
+                "Use --lock or CXI_LOCK to name the lock file that all commands on this node share.",
             );
         }
         if error.failures().is_empty() {
@@ -170,9 +170,9 @@ impl From<AllocateError> for Failure {
         let failure = Self::new(exit, text.join("\n"));
         if error.code() == ErrorCode::NotEnough {
             failure
-                .hint("--no-tles makes a job without TLEs, --mode=scale-back takes what is available.")
+                .hint("--no-tles makes a job without TLEs; --mode=scale-back takes what is available.")
                 .hint(
-                    "cxi job plan shows how many jobs of a size fit, cxi service usage who has what.",
+                    "cxi job plan shows how many jobs of a size fit, cxi service usage which services use what.",
                 )
         } else {
             failure

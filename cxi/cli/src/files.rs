@@ -1,5 +1,5 @@
-//! Files that a command reads or replaces, and files that preserve state between calls, such as that of
-//! a mock node.
+//! Files that a command reads or replaces, and files that preserve state between calls, such as the
+//! state of a mock node.
 
 use std::env;
 use std::fs::{self, File};
@@ -32,9 +32,9 @@ pub const OBSERVATION: Format = Format {
     member: "observation",
 };
 
-/// Far more than the state of a full node, or the jobs of a cluster.
+/// Far more than the state of a full node or a list of a cluster's jobs needs.
 pub(crate) const LONGEST: u64 = 64 << 20;
-/// Far more than a grant for all NICs of a node takes.
+/// Far more than a grant for all NICs of a node needs.
 const LONGEST_GRANT: u64 = 1 << 24;
 /// How long to wait for another `cxi` that changes a state file.
 const WAIT: Duration = Duration::from_secs(60);
@@ -113,7 +113,7 @@ pub(crate) fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
     })
 }
 
-/// Replaces a file as a whole, so that no reader sees half of it. Everyone may read the new one.
+/// Replaces a file atomically, so that no reader sees half of it. Everyone may read the new file.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let owner = Owner::Set {
         uid: None,
@@ -125,7 +125,7 @@ pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
 
 /// A state file that no other `cxi` can change while this exists.
 ///
-/// It is replaced as a whole, so that a reader or a crash never sees half of it.
+/// It is replaced atomically: a reader never sees half of it, and a crash never leaves half of it.
 #[derive(Debug)]
 pub(crate) struct StateFile {
     format: Format,
@@ -179,7 +179,7 @@ pub(crate) fn of_lock(name: &str, error: &LockError) -> Failure {
             Exit::Busy,
             format!(
                 "{}: another cxi has been using the {name} for {}",
-                // Without the .lock.
+                // The path of the lock file without its extension `.lock`.
                 path.with_extension("").display(),
                 humantime::format_duration(*waited)
             ),
@@ -225,12 +225,13 @@ fn real_path(format: Format, path: &Path) -> Result<PathBuf, Failure> {
     })
 }
 
-/// Refuses what a rename would still replace: a read-only file, or something that is not a regular file.
+/// Refuses files that a rename would replace although it should not: read-only files, and anything
+/// that is not a regular file.
 fn replaceable(format: Format, path: &Path) -> Result<(), Failure> {
     match fs::metadata(path) {
         Ok(metadata) if !metadata.is_file() => Err(unreadable(format, path, &"not a regular file")),
         Ok(metadata) if metadata.permissions().readonly() => Err(Failure::bad_input(format!(
-            "{}: the {} is read-only, and this command changes the state",
+            "{}: the {} is read-only, and this command would change it",
             path.display(),
             format.name
         ))

@@ -30,7 +30,7 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
             directory.display()
         )));
     }
-    // The exit codes have a section of their own.
+    // Manual pages have the exit codes in a section of their own.
     let whole = deferred::whole::<Cli>().disable_help_subcommand(true);
     let mut command = whole.after_help(Resettable::Reset);
     command.build();
@@ -40,7 +40,7 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
     Ok(Report::of(text, "written", &written))
 }
 
-/// What clap does not know: exit codes and examples.
+/// The sections that clap does not generate: exit codes and examples.
 fn sections(command: &str) -> Roff {
     let mut roff = Roff::new();
     roff.control("SH", ["EXIT STATUS"]);

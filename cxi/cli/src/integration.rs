@@ -1,5 +1,5 @@
-//! `cxi integration install`: the scripts for a scheduler, with absolute paths: a prolog's `PATH`
-//! need not have what they call.
+//! `cxi integration install`: the scripts for a scheduler, with absolute paths, because the programs
+//! that they call need not be in a prolog's `PATH`.
 
 use std::env;
 use std::fs;
@@ -128,7 +128,7 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
     Ok(Report::new(text, &json))
 }
 
-/// Comments name paths as they usually are.
+/// Replaces paths, except in comments, which show the usual ones.
 fn lines_with(template: &str, paths: &[(String, String)]) -> String {
     let replaced = |line: &str| {
         if line.starts_with('#') {
@@ -141,7 +141,7 @@ fn lines_with(template: &str, paths: &[(String, String)]) -> String {
     template.lines().map(|line| replaced(line) + "\n").collect()
 }
 
-/// A path that a shell, Slurm and systemd need not quote.
+/// A path that needs no quotes in a shell script, in slurm.conf or in a systemd unit.
 fn plain(path: &Path) -> Result<String, Failure> {
     let text = path.to_str().unwrap_or_default();
     let usual = |byte: u8| byte.is_ascii_alphanumeric() || b"/._+-".contains(&byte);

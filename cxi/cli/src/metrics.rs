@@ -38,7 +38,7 @@ pub(crate) struct MetricsArgs {
 
 pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Failure> {
     let mut families = recorded(common)?;
-    // A controller may have none.
+    // A controller need not have a NIC.
     if !(common.device.is_none() && has_no_nic(common)) {
         families.extend(on_nics(arguments, common)?);
     }
@@ -66,7 +66,7 @@ fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Fail
     Ok(families)
 }
 
-/// Counters of the hardware that show traffic, and a link or a fabric with problems.
+/// Hardware counters that show traffic, and problems of the link or the fabric.
 const COUNTERS: [&str; 16] = [
     "hni_sts_tx_ok_octets",
     "hni_sts_rx_ok_octets",
@@ -100,7 +100,7 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
         if let Some(info) = nic.info() {
             link.add([("device", id.clone())], info.link_up);
         }
-        // Only those that this driver has: a NIC without sysfs has none.
+        // Only the counters that this driver has; a NIC without sysfs has none.
         let device = nic.device();
         let names = device.and_then(|device| device.telemetry_counters().ok());
         let names = names.unwrap_or_default();
@@ -190,13 +190,13 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
     Ok(vec![info, enabled, in_use, reserved, max])
 }
 
-/// What `cxi audit` finds, such as services that were left behind or that no process can use.
+/// The findings of `cxi audit`, such as services that were left behind or that no process can use.
 fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     let vnis = common.settings.get(&settings::POOL_VNIS)?;
     let audit = node.audit(&AuditOptions::new().pool(vnis));
     let mut counts: BTreeMap<_, u32> = BTreeMap::new();
     for finding in &audit.findings {
-        // As in the JSON of cxi audit.
+        // The codes are those in the JSON output of cxi audit.
         let code = serde_json::to_value(finding.code).unwrap_or_default();
         let code = code.as_str().unwrap_or_default().to_owned();
         let key = (finding.device, code, finding.severity.to_string());
@@ -214,7 +214,7 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     Ok(findings)
 }
 
-/// Nothing where no pool is.
+/// Nothing if this machine has no pool.
 fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
     let store = arguments.open(&common.settings)?;
     if !store.is_here() {

@@ -39,7 +39,7 @@ struct Mock {
     save_to: Option<StateFile>,
 }
 
-/// The same NIC, whose commands are printed.
+/// The same NIC, with its commands printed to standard error.
 fn traced(device: &Device) -> Device {
     let id = device.id();
     let transport = Arc::clone(device.transport());
@@ -120,8 +120,8 @@ impl Node {
         })
     }
 
-    /// Opens the requested NICs and no others. A command that only reads continues without those that
-    /// cannot be opened, and reports them.
+    /// Opens only the requested NICs. A command that only reads continues without the NICs that cannot
+    /// be opened, and reports them.
     fn open_real(common: &Common, intent: Intent) -> Result<Self, Failure> {
         let host = Host::system();
         let ids = match named(common) {
@@ -185,8 +185,8 @@ impl Node {
         }
     }
 
-    /// Where to look for processes that have its NICs open: a mock node's NICs cannot be opened by
-    /// any process of this machine.
+    /// Where to look for processes that have its NICs open; no process of this machine can open the
+    /// NICs of a mock node.
     pub(crate) fn proc(&self) -> ProcFs {
         match self.mock {
             Some(_) => ProcFs::none(),

@@ -170,8 +170,8 @@ impl Common {
         Ok(())
     }
 
-    /// A variable that was set for a test and forgotten would make every command succeed and do
-    /// nothing to this machine's NICs.
+    /// If the variable was set for a test and forgotten, every command would succeed without changing
+    /// this machine's NICs.
     fn warn_of_forgotten_mock(&self) {
         let (true, Some(Some(state))) = (self.mock_by_variable, &self.mock) else {
             return;

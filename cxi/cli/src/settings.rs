@@ -20,8 +20,8 @@ pub(crate) enum ConfigCommand {
     Check,
 }
 
-/// Reads the named file, or that of this machine, which need not exist. A mock node has directories
-/// of its own, and what this machine's file says does not concern it.
+/// Reads the named file, or that of this machine, which need not exist. The file of this machine does
+/// not apply to a mock node, which has its own directories.
 pub(crate) fn load(named: Option<&Path>, mock: Option<Directories>) -> Result<Settings, Failure> {
     let settings = match mock {
         Some(directories) => Settings::load_for_mock(named, directories)?,
@@ -62,7 +62,7 @@ pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Fa
             Some(state) => format!("Mock node {}, named by {by}\n", state.display()),
             None => format!("Temporary mock node, because of {by}\n"),
         };
-        // Without a file, the node ends with the command.
+        // Without a file, the mock node exists only until the command ends.
         json["mock"] = json!({"file": file, "by_variable": by_variable});
     }
     Ok(Report::new(text + &table.render(0), &json))

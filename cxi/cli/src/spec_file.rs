@@ -119,7 +119,7 @@ limits:
         assert_eq!(parse("again.yaml", &write(&spec).unwrap()).unwrap(), spec);
     }
 
-    /// Theirs repeat a key where ours have a list, and ignore what is switched off.
+    /// HPE's templates repeat a key where ours have a list, and ignore what is switched off.
     #[test]
     fn templates_of_hpe_are_read() {
         let spec = |text: &str| {
@@ -136,7 +136,7 @@ limits:
             "{limited}members: [{{type: uid, id: 7}}, {{type: gid, id: 8}}]\nvnis: [20, 21]\n\
              tcs: [LOW_LATENCY, BEST_EFFORT]\n"
         );
-        // The classes under a key of their own, and where the shipped file has them.
+        // The classes under their own key, and where the template that HPE ships has them.
         let below = format!("{listed}tcs:\n  tc: LOW_LATENCY\n  tc: BEST_EFFORT\n");
         let among = format!("{listed}    tc: LOW_LATENCY\n    tc: BEST_EFFORT\n");
         assert_eq!(spec(&below), spec(&ours));

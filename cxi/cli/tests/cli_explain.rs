@@ -52,7 +52,7 @@ fn a_service_that_cannot_be_used_is_explained() {
 fn an_audit_finds_what_is_wrong() {
     let node = MockNode::new();
     let clean = node.cxi("audit");
-    clean.ended(0, "Nothing was found.\n");
+    clean.ended(0, "No problems found.\n");
 
     node.cxi("service create -d all --vni=4000").done();
     let said = node.cxi("audit --vni-pool=1024-2047");

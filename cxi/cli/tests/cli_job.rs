@@ -43,8 +43,8 @@ fn the_fourth_job_is_told_who_has_the_tle_pools_and_what_to_do() {
     - Wait for one of these jobs to end. If one has ended, release its services, or clean \
          up what ended jobs left on the node.
 The job has no service on any NIC.
-  --no-tles makes a job without TLEs, --mode=scale-back takes what is available.
-  cxi job plan shows how many jobs of a size fit, cxi service usage who has what.",
+  --no-tles makes a job without TLEs; --mode=scale-back takes what is available.
+  cxi job plan shows how many jobs of a size fit, cxi service usage which services use what.",
     );
     assert_eq!(node.services(), 6);
 
@@ -145,7 +145,7 @@ fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
     said.ended(4, "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n");
     let expected = format!(
         "error: cxi1: service 2 (uid 1001, VNI 1021): still in use after 0.0 s and 1 attempts; no \
-         process that can be seen has the NIC open\n  --retry-busy TIME tries until it is idle; \
+         process that can be seen has the NIC open\n  --retry-busy TIME keeps trying until it is idle; \
          ending its processes helps.\n  {left}\n"
     );
     assert_eq!(said.err, expected);

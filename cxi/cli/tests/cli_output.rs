@@ -112,7 +112,7 @@ fn colors_and_warnings_are_as_chosen() {
 fn an_errno_is_explained_with_commands() {
     cxi("explain ENOSPC").prints(
         "ENOSPC (28): Not enough of a resource is left: on the NIC for what the service reserves, or in the \
-         service for what a process allocates. TLE pools (three for services) and RGIDs run out too.\n  \
+         service for what a process allocates. TLE pools (three for services) and RGIDs can also run out.\n  \
          cxi devices\n  cxi service usage\n  cxi job plan --cores N\n  \
          cxi explain create --vni VNI --limit txqs=16:64\n",
     );

@@ -72,7 +72,7 @@ fn a_read_only_file_can_be_read() {
     node.cxi("service create --vni=8").refused(
         2,
         &format!(
-            "error: {}: the state file is read-only, and this command changes the state\n  Make \
+            "error: {}: the state file is read-only, and this command would change it\n  Make \
              it writable, or name another file.",
             node.file().display()
         ),

@@ -104,7 +104,7 @@ fn a_task_without_an_environment_is_told_why() {
         5,
         &format!(
             "error: job 9 has no record on this node: there is no {}\n  Its prolog did not run \
-             here, or has failed; or its epilog has finished.",
+             here or failed, or its epilog has finished.",
             record.display()
         ),
     );

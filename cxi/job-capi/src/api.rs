@@ -1,4 +1,4 @@
-//! The functions that C calls; `include/cxi_job.h` says what each does.
+//! The functions that C calls; `include/cxi_job.h` describes each of them.
 
 #![allow(unsafe_code, reason = "exported names")]
 #![allow(
@@ -73,7 +73,7 @@ pub(crate) extern "C" fn cxi_job_allocate(
         let grant = node.allocate(&request.build()?)?;
         let told = json::write(&Granted { grant: &grant }).and_then(|text| granted.set_text(&text));
         if told.is_err() {
-            // No caller would know these services.
+            // Without a grant, the caller could not release these services.
             let mut made = grant;
             made.services.retain(|entry| !entry.adopted);
             let _ = node.release(&Filter::for_grant(&made), &ReleaseOptions::once());
@@ -134,7 +134,7 @@ pub(crate) extern "C" fn cxi_job_prolog(
         });
         let told = told.and_then(|text| granted.set_text(&text));
         if let (Err(_), Some(grant)) = (&told, &started.grant) {
-            // As the caller gets an error, it calls no epilog.
+            // A caller that gets an error does not call the epilog.
             here.undo(&starting.job, starting.component.as_ref(), grant)?;
         }
         told
@@ -292,7 +292,7 @@ fn until(deadline_ms: u64) -> ReleaseOptions<'static> {
     ReleaseOptions::until(Duration::from_millis(deadline_ms))
 }
 
-/// 0 if nothing is left behind.
+/// EBUSY or EIO if a service is left behind.
 fn done(release: &ReleaseReport) -> Result<()> {
     let errno = match release.status() {
         ReleaseStatus::NothingToDo | ReleaseStatus::Done => return Ok(()),

@@ -8,7 +8,7 @@ use cxi_vni_etcd::SitePool;
 
 use crate::failure::{Failure, Result};
 
-/// The site of a file of settings; without one, of the usual file.
+/// The site that a settings file describes; by default that of the usual file.
 pub(crate) fn site(settings: Option<&Path>) -> Result<Site> {
     let settings = Settings::load(settings);
     let settings = settings.map_err(|error| Failure::invalid("settings", &error))?;

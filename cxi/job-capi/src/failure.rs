@@ -1,4 +1,4 @@
-//! Why a call failed, kept by the thread.
+//! The reason why a thread's last call failed.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
@@ -95,7 +95,7 @@ thread_local! {
 }
 
 pub(crate) fn keep(failure: Failure) {
-    // A thread that ends can no longer ask.
+    // While a thread ends, its storage may be gone already; then it can no longer ask either.
     let _ = LAST.try_with(|last| last.replace(Some(failure)));
 }
 

@@ -34,24 +34,24 @@ pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
     }
 }
 
-/// A string of the caller.
+/// A string that the caller passes.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Text(*const c_char);
 
 impl Text {
-    /// The string; EINVAL for NULL, and for what is not UTF-8.
+    /// The string. EINVAL if it is NULL or not UTF-8.
     pub(crate) fn required(&self, what: &str) -> Result<&str> {
         self.optional(what)?.ok_or_else(|| Failure::null(what))
     }
 
-    /// The string, unless it is NULL; EINVAL for what is not UTF-8.
+    /// The string, unless it is NULL. EINVAL if it is not UTF-8.
     pub(crate) fn optional(&self, what: &str) -> Result<Option<&str>> {
         if self.0.is_null() {
             return Ok(None);
         }
         // SAFETY: not NULL, so it points to a string with its NUL, which the caller leaves alone
-        // during the call; what is returned does not outlive this argument.
+        // during the call; the result does not outlive this argument.
         let text = unsafe { CStr::from_ptr(self.0) };
         let wrong = |_| Failure::new(Errno::EINVAL, format!("{what}: expected UTF-8"));
         text.to_str().map(Some).map_err(wrong)
@@ -64,7 +64,7 @@ impl Text {
 pub(crate) struct Out<T>(*mut T);
 
 impl<T> Out<T> {
-    /// EINVAL for NULL, before anything else is done.
+    /// Checks, before anything else is done, that it is not NULL (EINVAL).
     pub(crate) fn required(self, what: &str) -> Result<Self> {
         if self.0.is_null() {
             return Err(Failure::null(what));
@@ -80,7 +80,7 @@ impl<T> Out<T> {
     }
 }
 
-/// The number of an open node, which C takes for a pointer: it is never dereferenced.
+/// The number of an open node. To C it is a pointer, but it is never dereferenced.
 #[derive(Clone, Copy, Debug)]
 #[repr(transparent)]
 pub(crate) struct Handle(*mut ());
@@ -117,8 +117,8 @@ impl Out<*mut *mut c_char> {
     }
 }
 
-/// One block of malloc: pointers to the strings, as far as there is room for them, the rest NULL;
-/// then the strings, each with its NUL.
+/// One block allocated with malloc: an array of `pointers` pointers to the strings, NULL after the last,
+/// then the strings, each with its NUL. With 0 pointers it holds only the strings.
 fn block(pointers: usize, texts: &[&str]) -> Result<*mut *mut c_char> {
     let strings = pointers * size_of::<*mut c_char>();
     let len: usize = strings + texts.iter().map(|text| text.len() + 1).sum::<usize>();

@@ -115,7 +115,7 @@ impl Place {
     }
 }
 
-/// A job that starts: what it gets is for the controller to decide, unless its request has VNIs.
+/// A job that starts. The controller decides which VNIs it gets, unless the request names them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Starting {
@@ -154,7 +154,7 @@ impl Starting {
     }
 }
 
-/// What a recorded prolog made; no grant for a job that wants no VNI.
+/// The result of a recorded prolog; it has no grant if the job needs no VNI.
 #[derive(Serialize)]
 pub(crate) struct Recorded<'a> {
     pub(crate) grant: Option<&'a Grant>,
@@ -167,13 +167,13 @@ fn members(uid: Option<u32>, gid: Option<u32>, netns: Option<u32>) -> impl Itera
         .chain(netns.map(Member::NetNs))
 }
 
-/// What `cxi_job_allocate` wrote, or `cxi --json job prolog`.
+/// The output of `cxi_job_allocate` or of `cxi --json job prolog`.
 #[derive(Deserialize)]
 pub(crate) struct Granted {
     pub(crate) grant: Grant,
 }
 
-/// The services of a job: those of a grant, or by what they are.
+/// The services of a job: those of a grant, or those with certain VNIs and members.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Job {
@@ -212,14 +212,15 @@ pub(crate) struct Clean {
 }
 
 impl Clean {
-    /// The live jobs, asked for again whenever services have been listed.
+    /// The live jobs, queried again each time after services have been listed.
     pub(crate) fn live(&self) -> io::Result<IdSet> {
         let recorded = self.live_from.as_deref().map(live_vnis).transpose()?;
         Ok(self.live.union(&recorded.unwrap_or_default()))
     }
 }
 
-/// The pool of a site; with VNIs, what it is to consist of. Whoever takes the lead does so last.
+/// The pool of a site. It may name the VNIs that the pool should consist of, and ask to take the lead,
+/// which happens last.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Pool {
@@ -231,7 +232,7 @@ pub(crate) struct Pool {
     pub(crate) lead: bool,
 }
 
-/// A job for which the controller decides.
+/// A job whose VNIs the controller decides on.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Reserve {
@@ -264,7 +265,7 @@ pub(crate) struct Reserved {
     pub(crate) warnings: Vec<String>,
 }
 
-/// What ends for the controller: a job, or all that are not live.
+/// The jobs that end for the controller: one job, or all jobs that are not live.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, untagged)]
 pub(crate) enum Ending {

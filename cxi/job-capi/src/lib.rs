@@ -1,7 +1,7 @@
 //! `libcxi_job.so.0`: the scheduler layer of `cxi-job` for C programs.
 //!
-//! `include/cxi_job.h` describes it, `cxi-capi-build` makes and installs it. There is nothing here
-//! for Rust programs: they have the crate `cxi-job`.
+//! `include/cxi_job.h` describes it; `cxi-capi-build` builds and installs it. Rust programs use the
+//! crate `cxi-job` instead.
 
 #![deny(unsafe_code)]
 

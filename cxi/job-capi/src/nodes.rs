@@ -1,4 +1,5 @@
-//! The nodes that C has open, by number: a closed one is never found again.
+//! The nodes that C programs have open, by number. Numbers are not reused, so that a closed node is
+//! never mistaken for another one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,7 +12,7 @@ use crate::ffi::Handle;
 
 struct Nodes {
     open: BTreeMap<usize, Arc<Node>>,
-    /// Numbers are not used again.
+    /// The last number that was assigned.
     last: usize,
 }
 
@@ -43,5 +44,8 @@ pub(crate) fn close(handle: Handle) -> Result<()> {
 }
 
 fn not_open() -> Failure {
-    Failure::new(Errno::EINVAL, "node: NULL, or not open")
+    Failure::new(
+        Errno::EINVAL,
+        "node: expected an open node, got NULL or a closed one",
+    )
 }

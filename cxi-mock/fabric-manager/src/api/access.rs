@@ -1,4 +1,4 @@
-//! Who may do what: tokens and passwords.
+//! Authentication and authorization: tokens and passwords.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::json;
 use super::{Answer, Request};
 use crate::model::Model;
 
-/// The user name of a workload manager with BASIC.
+/// The user name of a workload manager that uses basic authentication.
 const USER: &str = "cxi";
 
 /// How callers authenticate.
@@ -22,17 +22,17 @@ const USER: &str = "cxi";
 pub struct Access {
     /// The password of user `cxi`.
     pub password: String,
-    /// The client of the token endpoint.
+    /// The client ID for the token endpoint.
     pub client_id: String,
-    /// Its secret.
+    /// The client's secret.
     pub client_secret: String,
     /// Path of the token endpoint.
     pub token_path: String,
     /// Seconds that a token is valid.
     pub token_seconds: u64,
-    /// Requests that a token is valid for, if they are counted.
+    /// The number of requests that a token is valid for, if it is limited.
     pub token_requests: Option<u32>,
-    /// A gateway is in front: without a valid token it answers 403 and a page of HTML.
+    /// There is a gateway in front, which responds with 403 and an HTML page if a token is invalid.
     pub gateway: bool,
 }
 
@@ -89,7 +89,7 @@ impl Authenticator {
         self.tokens.clear();
     }
 
-    /// The caller of a request, which uses up a token whose requests are counted.
+    /// The caller of a request. Counts the request if the number of requests of its token is limited.
     pub(super) fn caller(&mut self, request: &Request, model: &Model, now: Duration) -> Caller {
         let caller = self.identify(request, model, now);
         let used = bearer_token(request).and_then(|token| self.tokens.get_mut(token));
@@ -122,8 +122,8 @@ impl Authenticator {
         }
     }
 
-    /// Issues a token to a client that knows the secret. Slurm sends the form as it is, without the
-    /// escapes that forms have: both are accepted.
+    /// Issues a token to a client that knows the secret. Slurm sends the form without the escapes that
+    /// forms require; both variants are accepted.
     pub(super) fn token(&mut self, request: &Request, now: Duration) -> Answer {
         let Access {
             client_id,
@@ -167,7 +167,7 @@ impl Authenticator {
         Answer::json(200, &document)
     }
 
-    /// The answer to a caller without a valid token.
+    /// The response to a caller without a valid token.
     pub(super) fn refusal(&self) -> Answer {
         if self.access.gateway {
             Answer::html(403)

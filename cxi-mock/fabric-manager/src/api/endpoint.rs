@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 
-/// In front of the paths of reservations and trees.
+/// The prefix of the paths of reservations and trees.
 const COLLECTIVES: &str = "/fabric/collectives/";
 
 /// A kind of request.
@@ -16,7 +16,7 @@ pub enum Endpoint {
     /// Read a reservation.
     #[serde(rename = "jobs.get")]
     GetJob,
-    /// Make a reservation.
+    /// Create a reservation.
     #[serde(rename = "jobs.create")]
     CreateJob,
     /// End steps of a job.
@@ -25,7 +25,7 @@ pub enum Endpoint {
     /// Release a reservation.
     #[serde(rename = "jobs.delete")]
     DeleteJob,
-    /// Make a tree.
+    /// Create a tree.
     #[serde(rename = "multicasts.create")]
     CreateTree,
     /// Delete a tree.
@@ -36,7 +36,7 @@ pub enum Endpoint {
     Token,
 }
 
-/// The link by which a list and a document name a reservation, whatever prefix a gateway adds.
+/// The link to a reservation in lists and documents, without the prefix that a gateway adds.
 pub(super) fn link(job: &str) -> String {
     format!("{COLLECTIVES}jobs/{job}")
 }

@@ -1,11 +1,11 @@
-//! Faults.
+//! Fault injection.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Answer, Endpoint};
 
-/// A fault of requests of a kind.
+/// A fault that affects requests of some kinds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[allow(
@@ -13,59 +13,59 @@ use super::{Answer, Endpoint};
     reason = "read from JSON, and made in tests"
 )]
 pub struct Fault {
-    /// The requests that it affects; all, if none is named.
+    /// The kinds of requests that it affects; all if none is named.
     #[serde(default)]
     pub on: Option<Endpoint>,
-    /// Requests of the kind that succeed before.
+    /// How many of these requests succeed before the fault begins.
     #[serde(default)]
     pub after: u32,
-    /// How often; without a number, always.
+    /// How often it happens; always if `None`.
     #[serde(default)]
     pub times: Option<u32>,
     /// What happens.
     pub effect: Effect,
 }
 
-/// What happens to a request or its answer.
+/// What happens to a request or its response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Effect {
-    /// Another answer is given, and the request is performed only with `perform`.
+    /// Sends another response. The request is performed only if `perform` is set.
     Answer {
         /// The status.
         status: u16,
         /// The body.
         #[serde(default)]
         body: Body,
-        /// Performs the request all the same.
+        /// Performs the request nevertheless.
         #[serde(default)]
         perform: bool,
     },
-    /// A member of the answer gets another value.
+    /// Gives a member of the response another value.
     Set {
         /// The member.
         member: String,
         /// Its value.
         value: Value,
     },
-    /// A member of the answer is left out.
+    /// Leaves out a member of the response.
     Remove {
         /// The member.
         member: String,
     },
-    /// `hwRoot` has three octets, the form in which libfabric sends NICs: it reads that as 0.
+    /// `hwRoot` has three octets, the form in which libfabric sends NICs. libfabric parses that as 0.
     ThreeOctetRoot,
-    /// `hwRoot` begins with `02:`: libfabric reads another NIC.
+    /// `hwRoot` begins with `02:`, which libfabric parses as another NIC.
     LocalRoot,
-    /// The body is padded to a multiple of 4096 bytes: libfabric writes its NUL one byte after its
+    /// The body is padded to a multiple of 4096 bytes, so that libfabric writes its NUL one byte past its
     /// buffer.
     PageOfBytes,
-    /// The answer is late, or is sent incorrectly.
+    /// The response is late or is sent incorrectly.
     Delivery(Delivery),
 }
 
-/// The body of another answer.
+/// The body of another response.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -75,40 +75,40 @@ pub enum Body {
     Error,
     /// An error document with this `message` and `detail`.
     Message(String),
-    /// A page of HTML, as gateways answer.
+    /// An HTML page, as gateways send it.
     Html,
-    /// Nothing.
+    /// An empty body.
     Empty,
     /// This document.
     Json(Value),
 }
 
-/// How the bytes of an answer are sent.
+/// How the bytes of a response are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Delivery {
-    /// As they are.
+    /// Correctly.
     #[default]
     Whole,
-    /// Never; the connection stays.
+    /// Never; the connection stays open.
     Silence,
     /// After this many milliseconds.
     After(u64),
     /// One byte every this many milliseconds.
     Drip(u64),
-    /// The head, and then nothing.
+    /// Only the head; the connection stays open.
     HeadOnly,
-    /// This many bytes of the body, and then the end.
+    /// Only this many bytes of the body; then the connection is closed.
     Cut(usize),
     /// With a `Content-Length` that is too large by this many bytes.
     TooShort(usize),
-    /// Not at all: the connection is reset.
+    /// Not at all; the connection is reset.
     Reset,
 }
 
 impl Fault {
-    /// A fault of all requests that never ends.
+    /// A permanent fault that affects all requests.
     #[must_use]
     pub const fn new(effect: Effect) -> Self {
         Self {
@@ -119,7 +119,7 @@ impl Fault {
         }
     }
 
-    /// Limits it to these requests.
+    /// Limits it to these kinds of requests.
     #[must_use]
     pub const fn on(mut self, endpoint: Endpoint) -> Self {
         self.on = Some(endpoint);
@@ -133,7 +133,7 @@ impl Fault {
         self
     }
 
-    /// Another answer, without performing the request.
+    /// Another response, without performing the request.
     #[must_use]
     pub const fn answer(status: u16, body: Body) -> Self {
         Self::new(Effect::Answer {
@@ -178,7 +178,7 @@ impl Effect {
         !matches!(self, Self::Answer { perform: false, .. })
     }
 
-    /// Changes the answer; returns how it is sent.
+    /// Changes the response. Returns how to send it.
     pub(super) fn apply(&self, answer: &mut Answer) -> Delivery {
         match self {
             Self::Answer { status, body, .. } => *answer = body.answer(*status),

@@ -6,28 +6,28 @@ use serde::Serialize;
 
 use super::{Endpoint, Request};
 
-/// Longest body that is kept.
+/// The maximum length of a recorded body.
 const LONGEST_BODY: usize = 4096;
-/// Most requests that are kept: the last ones.
+/// How many requests are kept; older ones are dropped.
 pub(super) const MOST: usize = 100_000;
 
 /// A request that was received.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct JournalEntry {
-    /// When, in milliseconds since the start.
+    /// The time of arrival, in milliseconds since the start.
     pub at_ms: u64,
     /// The method.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Its kind, if that is known.
+    /// Its kind, if the path and method are known.
     pub endpoint: Option<Endpoint>,
-    /// Headers; of `Authorization` the scheme only.
+    /// The headers; for `Authorization`, only the scheme.
     pub headers: Vec<(String, String)>,
-    /// The body; of a token request nothing.
+    /// The body, except that of a token request.
     pub body: String,
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
     /// Whether a fault applied.
     pub fault: bool,

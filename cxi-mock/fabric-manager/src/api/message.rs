@@ -1,4 +1,4 @@
-//! Requests and answers, as HTTP has them.
+//! HTTP requests and responses.
 
 use serde_json::{Value, json};
 
@@ -6,11 +6,11 @@ use serde_json::{Value, json};
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "what HTTP has")]
 pub struct Request {
-    /// The method, in capitals.
+    /// The method, in upper case.
     pub method: String,
     /// Path and query.
     pub path: String,
-    /// Names and values.
+    /// The headers: names and values.
     pub headers: Vec<(String, String)>,
     /// The body.
     pub body: Vec<u8>,
@@ -26,7 +26,7 @@ impl Request {
     }
 }
 
-/// An answer.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Answer {
@@ -39,7 +39,8 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// A document. Its length is not a multiple of 4096, because libfabric would read beyond that.
+    /// A JSON document. Its length is never a multiple of 4096, because libfabric would then read past its
+    /// buffer.
     #[must_use]
     pub fn json(status: u16, document: &Value) -> Self {
         let mut body = document.to_string().into_bytes();
@@ -53,14 +54,14 @@ impl Answer {
         }
     }
 
-    /// An error as all clients read it: Slurm's `detail`, libfabric's `message`.
+    /// An error for all clients: Slurm shows `detail`, libfabric `message`.
     #[must_use]
     pub fn error(status: u16, message: &str) -> Self {
         let document = json!({ "message": message, "detail": message, "statusCode": status });
         Self::json(status, &document)
     }
 
-    /// A page, as gateways answer.
+    /// An HTML page, as gateways send it.
     #[must_use]
     pub fn html(status: u16) -> Self {
         let body =

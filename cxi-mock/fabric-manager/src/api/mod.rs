@@ -1,4 +1,4 @@
-//! From a request to its answer: routes, tokens, faults, journal. No I/O, no clock.
+//! From a request to its response: routes, tokens, faults and journal, without I/O or a clock.
 
 mod access;
 mod endpoint;
@@ -51,7 +51,7 @@ impl Api {
     /// A fabric manager without reservations.
     ///
     /// # Errors
-    /// [`Refusal::Malformed`], as of [`Model::new`].
+    /// [`Refusal::Malformed`], as in [`Model::new`].
     pub fn new(config: Config) -> Result<Self, Refusal> {
         Ok(Self {
             prefix: config.prefix.trim_end_matches('/').to_owned(),
@@ -86,7 +86,7 @@ impl Api {
         self.authenticator.identify(head, &self.model, now) != Caller::Unknown
     }
 
-    /// Answers a request.
+    /// Handles a request.
     pub fn handle(&mut self, request: &Request, now: Duration) -> (Answer, Delivery) {
         let route = route(
             &request.method,
@@ -144,7 +144,7 @@ impl Api {
         Answer::error(status, &refusal.to_string())
     }
 
-    /// A reservation, as clients read it.
+    /// A reservation as a document.
     fn document(&self, job: &str) -> Result<Value, Refusal> {
         let reserved = self.model.job(job)?;
         let state = self.model.state();

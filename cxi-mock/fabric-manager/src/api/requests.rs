@@ -19,7 +19,7 @@ struct JobRequest {
     limit: i64,
 }
 
-/// A patch can only set steps to null, which ends them.
+/// The only possible patch sets steps to null, which ends them.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Patch {
@@ -40,7 +40,7 @@ impl Api {
             let own = own == job && matches!(endpoint, Endpoint::GetJob | Endpoint::PatchJob);
             if !own || !self.model.settings().session_may_end_steps {
                 return Err(Refusal::Forbidden(
-                    "this request takes a token of the workload manager",
+                    "this request requires a token of the workload manager",
                 ));
             }
         }
@@ -54,7 +54,7 @@ impl Api {
             Endpoint::PatchJob => {
                 let Patch { steps } = parse(request)?;
                 if steps.values().any(|step| !step.is_null()) {
-                    let message = "expected nothing but steps that are null";
+                    let message = "expected only steps that are null";
                     return Err(Refusal::Malformed(message.to_owned()));
                 }
                 let steps: Vec<_> = steps.into_keys().collect();
@@ -81,7 +81,7 @@ impl Api {
         Ok(Answer::json(status, &self.document(&wanted.job)?))
     }
 
-    /// Checks the form first, then the token, as the real one is thought to do.
+    /// Checks the form before the token, as the real fabric manager presumably does.
     pub(super) fn create_tree(
         &mut self,
         caller: &Caller,
@@ -119,9 +119,9 @@ impl Api {
     }
 }
 
-/// A body; members that are not known do not matter.
+/// Parses a body. Unknown members are ignored.
 fn parse<T: DeserializeOwned>(request: &Request) -> Result<T, Refusal> {
-    // serde would also take a list of the members.
+    // serde would also accept a list of the members' values.
     if request.body.trim_ascii_start().starts_with(b"[") {
         let message = "the body is not a JSON object";
         return Err(Refusal::Malformed(message.to_owned()));

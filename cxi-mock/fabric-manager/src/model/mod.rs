@@ -1,4 +1,4 @@
-//! The state of a fabric manager: reservations and trees. No I/O, no clock, no randomness.
+//! The state of a fabric manager: reservations and trees, without I/O, a clock or randomness.
 
 mod refusal;
 mod settings;
@@ -20,12 +20,12 @@ pub struct Model {
     settings: Settings,
     jobs: BTreeMap<String, Reservation>,
     trees: BTreeMap<u16, Tree>,
-    /// Ids that were freed, and when they may be used again.
+    /// IDs that were freed, and when they may be reused.
     resting: BTreeMap<u16, Duration>,
     last_address: Option<u16>,
-    /// VNIs of a job, if they were set.
+    /// The VNIs of a job, if they were set.
     vnis: BTreeMap<String, Vec<u16>>,
-    /// Session tokens so far, so that none comes twice.
+    /// How many session tokens were issued, so that each is unique.
     sessions: u64,
 }
 
@@ -33,20 +33,20 @@ pub struct Model {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reservation {
-    /// Most trees that the job may have at a time.
+    /// The maximum number of trees that the job may have at a time.
     pub limit: u32,
-    /// The token by which the job makes and deletes trees.
+    /// The token with which the job creates and deletes trees.
     pub token: String,
 }
 
-/// What a restart forgets.
+/// What is lost at a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Forget {
     /// Reservations, trees and tokens.
     Everything,
-    /// Tokens: reservations get new ones.
+    /// Only the tokens; reservations get new ones.
     Tokens,
     /// Nothing.
     Nothing,
@@ -58,7 +58,7 @@ pub enum Forget {
 pub struct State {
     /// Reservations by job.
     pub jobs: BTreeMap<String, JobState>,
-    /// NICs that are roots, by multicast id.
+    /// NICs that are roots, by multicast ID.
     pub roots: BTreeMap<u16, NicAddress>,
 }
 
@@ -66,9 +66,9 @@ pub struct State {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct JobState {
-    /// Most trees at a time.
+    /// The maximum number of trees at a time.
     pub limit: u32,
-    /// Multicast ids by step.
+    /// Multicast IDs by step.
     pub steps: BTreeMap<String, Vec<u16>>,
 }
 
@@ -84,7 +84,7 @@ impl Model {
     /// A fabric manager without reservations.
     ///
     /// # Errors
-    /// [`Refusal::Malformed`]: the settings have no multicast ids, or ids beyond 8191.
+    /// [`Refusal::Malformed`]: the settings have no multicast IDs, or IDs above 8191.
     pub fn new(settings: Settings) -> Result<Self, Refusal> {
         let (first, last) = settings.addresses;
         if first > last || last >= MOST_ADDRESSES {
@@ -123,7 +123,7 @@ impl Model {
         reserved.ok_or_else(|| Refusal::NoSuchJob(job.to_owned()))
     }
 
-    /// The tree with this multicast id.
+    /// The tree with this multicast ID.
     #[must_use]
     pub fn tree(&self, id: u16) -> Option<&Tree> {
         self.trees.get(&id)
@@ -137,7 +137,7 @@ impl Model {
         job.map(|(job, _)| job.as_str())
     }
 
-    /// Sets the VNIs of a job: from now on, trees with others are refused.
+    /// Sets the VNIs of a job. From now on, trees with other VNIs are refused.
     pub fn expect_vnis(&mut self, job: &str, vnis: Vec<u16>) {
         self.vnis.insert(job.to_owned(), vnis);
     }
@@ -145,7 +145,7 @@ impl Model {
     /// Reserves trees for a job.
     ///
     /// # Errors
-    /// [`Refusal`]: malformed, reserved already, or too many.
+    /// [`Refusal`]: malformed, already reserved, or too many.
     pub fn reserve(&mut self, job: &str, limit: i64) -> Result<&Reservation, Refusal> {
         if job.is_empty() || job.contains('/') {
             return Err(Refusal::Malformed(format!(
@@ -245,10 +245,10 @@ impl Model {
         }
     }
 
-    /// Checks what must hold after every request.
+    /// Checks the invariants that hold after every request.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The invariant that is violated.
     pub fn check(&self) -> Result<(), String> {
         let (first, last) = self.settings.addresses;
         let mut roots = BTreeSet::new();

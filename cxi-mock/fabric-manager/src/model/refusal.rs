@@ -1,4 +1,4 @@
-//! What the fabric manager refuses, and with which status.
+//! The reasons why the fabric manager refuses requests, and the status of each.
 
 use super::Settings;
 
@@ -25,19 +25,19 @@ pub enum Refusal {
     /// There is nothing at this path.
     #[error("there is nothing at {0}")]
     NoSuchPath(String),
-    /// The job has a reservation already.
-    #[error("job {0} has a reservation already")]
+    /// The job already has a reservation.
+    #[error("job {0} already has a reservation")]
     Exists(String),
-    /// The tree is being made or deleted: try again.
+    /// The tree is being created or deleted; try again.
     #[error("the multicast tree is being {0}")]
     Busy(&'static str),
-    /// The reservations together would have more trees than there are ids.
+    /// The reservations together would have more trees than there are IDs.
     #[error("02: {0} multicast ids are left for reservations")]
     Overcommitted(u64),
     /// The job has as many trees as it reserved.
     #[error("01: the job has all {0} multicast trees that it reserved")]
     Quota(u32),
-    /// No id is free.
+    /// No ID is free.
     #[error("02: no multicast id is free")]
     NoAddress,
     /// All NICs are roots.

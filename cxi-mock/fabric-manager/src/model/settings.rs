@@ -1,8 +1,8 @@
-//! Settings for what is not known outside HPE. The defaults are the plainest behavior.
+//! Settings for behavior that is not known outside HPE. The defaults are the simplest behavior.
 
 use serde::{Deserialize, Serialize};
 
-/// Multicast ids have 13 bits.
+/// Multicast IDs have 13 bits.
 pub(crate) const MOST_ADDRESSES: u16 = 1 << 13;
 
 /// Sizes, times and choices of the model.
@@ -14,35 +14,33 @@ pub(crate) const MOST_ADDRESSES: u16 = 1 << 13;
     reason = "each is an independent choice"
 )]
 pub struct Settings {
-    /// First and last multicast id that trees get, at most 8191.
+    /// The first and last multicast ID for trees, at most 8191.
     pub addresses: (u16, u16),
-    /// Ids are used in turn; otherwise the lowest free one is.
+    /// IDs are assigned in rotation; otherwise the lowest free ID is assigned.
     pub round_robin: bool,
-    /// Milliseconds before an id that was freed is used again.
+    /// Milliseconds before a freed ID is reused.
     pub rest_ms: u64,
-    /// Milliseconds during which a tree is being made: the request is answered with 409 until then.
+    /// Milliseconds that creating a tree takes; until then the response is 409.
     pub creation_ms: u64,
-    /// Milliseconds during which a tree is being deleted: the request is answered with 409 until
-    /// then.
+    /// Milliseconds that deleting a tree takes; until then the response is 409.
     pub deletion_ms: u64,
-    /// A reservation is answered with 201 instead of 200.
+    /// The response to a reservation is 201 instead of 200.
     pub reserved_is_201: bool,
     /// A second reservation of a job gets the first one instead of 409.
     pub second_reservation_gets_first: bool,
-    /// A reservation of 0 trees is accepted instead of answered with 400.
+    /// A reservation of 0 trees is accepted instead of refused with 400.
     pub accepts_limit_0: bool,
-    /// The deletion of a reservation is answered with 204 and no body, instead of 200 and the
-    /// document.
+    /// The response to deleting a reservation is 204 without a body, instead of 200 with the document.
     pub released_is_204: bool,
-    /// Without a NIC that can be the root, the answer is 400 instead of 507.
+    /// If no NIC can be the root, the response is 400 instead of 507.
     pub no_root_is_400: bool,
     /// A job's session token allows reading the job and ending its steps.
     pub session_may_end_steps: bool,
-    /// Reservations together may have more trees than there are ids.
+    /// The reservations together may have more trees than there are IDs.
     pub overcommits: bool,
-    /// A NIC that is named twice in one tree is answered with 400.
+    /// A tree that names a NIC twice is refused with 400.
     pub refuses_repeated_nics: bool,
-    /// Most NICs of one tree.
+    /// The maximum number of NICs of one tree.
     pub most_nics: usize,
 }
 
@@ -68,7 +66,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How many ids there are.
+    /// How many IDs there are.
     pub(crate) fn address_count(&self) -> u64 {
         let (first, last) = self.addresses;
         u64::from(last.saturating_sub(first)) + 1

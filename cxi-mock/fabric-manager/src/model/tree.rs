@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Model, Refusal};
 
-/// Longest time after which a reduction engine gives up, in microseconds.
+/// The maximum timeout of a reduction engine, in microseconds.
 const LONGEST_TIMEOUT: u64 = 20_000_000;
 
 /// The 20-bit address of a NIC.
@@ -23,7 +23,7 @@ impl NicAddress {
         self.0
     }
 
-    /// As the answer names a root: six octets, the first three zero.
+    /// The form of a root in responses: six octets, the first three zero.
     #[must_use]
     pub fn six_octets(self) -> String {
         let [_, high, middle, low] = self.0.to_be_bytes();
@@ -31,7 +31,7 @@ impl NicAddress {
     }
 }
 
-/// As requests name a NIC: `1:44:33`.
+/// The form of a NIC in requests, such as `1:44:33`.
 impl fmt::Display for NicAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [_, high, middle, low] = self.0.to_be_bytes();
@@ -92,7 +92,7 @@ pub struct TreeRequest {
     pub nics: Vec<NicAddress>,
     /// The VNI of its packets.
     pub vni: u64,
-    /// When reduction engines give up, in microseconds.
+    /// The timeout of reduction engines, in microseconds.
     pub timeout: u64,
 }
 
@@ -115,7 +115,7 @@ pub struct Tree {
 }
 
 impl TreeRequest {
-    /// As libfabric asks for one, for NICs of these numbers.
+    /// A request like libfabric's, for NICs with these numbers.
     #[must_use]
     pub fn of_libfabric(job: &str, step: &str, nics: &[u32], vni: u16) -> Self {
         Self {
@@ -127,7 +127,7 @@ impl TreeRequest {
         }
     }
 
-    /// Checks its form, before the caller is checked.
+    /// Checks the form, which happens before the caller is checked.
     pub(crate) fn check(&self, model: &Model) -> Result<(), Refusal> {
         let malformed = |message| Err(Refusal::Malformed(message));
         let most = model.settings.most_nics;
@@ -164,18 +164,18 @@ impl TreeRequest {
 }
 
 impl Model {
-    /// The trees that can be used, by multicast id.
+    /// The trees that can be used, by multicast ID.
     pub fn active_trees(&self) -> impl Iterator<Item = (u16, &Tree)> {
         let trees = self.trees.iter();
         let active = trees.filter(|(_, tree)| tree.phase == Phase::Active);
         active.map(|(id, tree)| (*id, tree))
     }
 
-    /// Makes a tree, or continues with one that is being made. Returns its id.
+    /// Creates a tree, or continues with one that is being created. Returns its ID.
     ///
     /// # Errors
-    /// [`Refusal`]: malformed, no such job, quota, no id, no root, in this order; or the tree is
-    /// not ready yet.
+    /// [`Refusal`]: malformed, no such job, quota, no ID, no root, in this order; or the tree is not
+    /// ready yet.
     pub fn create_tree(&mut self, request: TreeRequest, now: Duration) -> Result<u16, Refusal> {
         request.check(self)?;
         let limit = self.job(&request.job)?.limit;
@@ -209,7 +209,7 @@ impl Model {
         }
     }
 
-    /// The answer for a tree that is being made for an earlier request, which this one repeats.
+    /// The response for a tree that is being created for an earlier request, which this one repeats.
     fn go_on_creating(
         &mut self,
         request: &TreeRequest,
@@ -229,10 +229,10 @@ impl Model {
             })
     }
 
-    /// Deletes a tree, for a job if it is that job's only.
+    /// Deletes a tree. If a job is given, the tree must belong to it.
     ///
     /// # Errors
-    /// [`Refusal`]: no such tree, another job's, or the tree is not ready yet.
+    /// [`Refusal`]: no such tree, a tree of another job, or the tree is not ready yet.
     pub fn delete_tree(&mut self, id: u16, of: Option<&str>, now: Duration) -> Result<(), Refusal> {
         let deletion = Duration::from_millis(self.settings.deletion_ms);
         let tree = self.trees.get_mut(&id).ok_or(Refusal::NoSuchTree(id))?;

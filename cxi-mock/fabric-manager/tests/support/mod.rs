@@ -1,4 +1,4 @@
-//! Requests as bytes, and what comes back.
+//! Sends requests as bytes, and parses the responses.
 
 #![allow(dead_code, reason = "each test uses some of it")]
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 pub(crate) const BASIC: &str = "Basic Y3hpOm1vY2stcGFzc3dvcmQ=";
 
-/// All that a server sends until it closes.
+/// Everything that a server sends until it closes the connection.
 pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> std::io::Result<String> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
@@ -21,7 +21,7 @@ pub(crate) fn exchange(address: SocketAddr, bytes: &[u8]) -> std::io::Result<Str
     Ok(answer)
 }
 
-/// An answer in parts.
+/// A response, split into its parts.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -51,7 +51,7 @@ impl Answer {
     }
 }
 
-/// A request of whoever `authorization` is.
+/// A request with this `authorization`.
 #[track_caller]
 pub(crate) fn send(
     manager: &MockFabricManager,
@@ -76,7 +76,7 @@ pub(crate) fn request(authorization: &str, line: &str, body: &str) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A reservation's session token, ready to be sent.
+/// The header with a reservation's session token.
 #[track_caller]
 pub(crate) fn reserve(manager: &MockFabricManager, job: &str, limit: u32) -> String {
     let body = format!(r#"{{"jobID":"{job}","mcastLimit":{limit}}}"#);
@@ -85,7 +85,7 @@ pub(crate) fn reserve(manager: &MockFabricManager, job: &str, limit: u32) -> Str
     format!("Bearer {}", answer.text("sessionToken"))
 }
 
-/// A manager with another configuration than usual.
+/// A manager with a configuration other than the default.
 pub(crate) fn configured(change: impl FnOnce(&mut Config)) -> MockFabricManager {
     let mut config = Config::default();
     change(&mut config);
@@ -98,7 +98,7 @@ pub(crate) fn tree(job: &str, step: &str, nics: &str) -> String {
     )
 }
 
-/// The answer to the request for a tree.
+/// The response to a request for a tree.
 #[track_caller]
 pub(crate) fn make_tree(
     manager: &MockFabricManager,

@@ -15,14 +15,14 @@ const HPES: &str = include_str!("../../include/libcxi/libcxi.h");
 const JOB: &str = include_str!("../../../job-capi/include/cxi_job.h");
 const OWN: &str = include_str!("../../include/libcxi/cxi_rs.h");
 
-/// Numbers and names of the counters, one a line.
+/// Numbers and names of the counters, one per line.
 const COUNTERS: &str = include_str!("../../src/counters.txt");
 
-/// From this number on, counters are named for Cassini 1; Cassini 2 has others there.
+/// From this number on, the names are those of Cassini 1; Cassini 2 has other counters there.
 const FIRST_OF_CASSINI_1: u32 = 1664;
 
-/// Writes the headers of a library below a directory that `-I` is to name, those of libcxi to
-/// `libcxi` in there; returns those written. A header of HPE's that is there already stays: it has
+/// Writes the headers of a library to a directory for `-I`, those of libcxi to `libcxi` below it.
+/// Returns the files that were written. An existing header from HPE is kept, because it has
 /// more.
 ///
 /// # Errors

@@ -10,11 +10,11 @@ use crate::tool::Result;
 /// Directories of an installation.
 #[derive(Clone, Debug)]
 pub struct Places {
-    /// Put in front of everything, for packages: `DESTDIR`.
+    /// Prepended to all paths, for building packages: `DESTDIR`.
     pub destdir: PathBuf,
-    /// Such as `/usr/local`.
+    /// Where the installation is used, such as `/usr/local`.
     pub prefix: PathBuf,
-    /// Directory of libraries: `lib` or `lib64` below the prefix, or an absolute one.
+    /// Directory for libraries: `lib` or `lib64` below the prefix, or an absolute path.
     pub libdir: PathBuf,
 }
 
@@ -34,8 +34,8 @@ impl Places {
     }
 }
 
-/// Installs a library with its file for pkg-config and its headers; returns the files. A header of
-/// HPE's that is there already stays: it has more.
+/// Installs a library with its pkg-config file and its headers. Returns the files. An existing header
+/// from HPE is kept, because it has more.
 ///
 /// # Errors
 ///
@@ -60,7 +60,7 @@ pub fn install(library: &Library, places: &Places) -> Result<Vec<PathBuf>> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<PathBuf> {
-    // A library that is in use must not be written to: programs have it mapped.
+    // Do not write to an existing library: programs may have it mapped. Replace it instead.
     if fs::symlink_metadata(to).is_ok() {
         fs::remove_file(to).map_err(|error| at(to, &error))?;
     }

@@ -1,8 +1,8 @@
-//! Makes `libcxi.so.1` from the archive of cxi-capi and `libcxi_job.so.0` from that of
-//! cxi-job-capi, and archives for C, with a C compiler as linker.
+//! Builds `libcxi.so.1` from the archive of cxi-capi, `libcxi_job.so.0` from that of cxi-job-capi, and
+//! static libraries for C, with a C compiler as the linker.
 //!
-//! rustc cannot: it has a version script of its own, and a library without HPE's symbol versions
-//! does not work with programs that are linked with theirs.
+//! rustc cannot do this, because it uses its own version script. A library without HPE's symbol
+//! versions would not work with programs that were linked with HPE's library.
 
 #![forbid(unsafe_code)]
 

@@ -1,4 +1,4 @@
-//! From an archive of Rust code to libraries for C.
+//! Turns an archive of Rust code into libraries for C.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,20 +10,20 @@ use crate::tool::{Result, compiler, run};
 /// The soname, the same in all releases.
 pub const SONAME: &str = "libcxi.so.1";
 
-/// A library to make.
+/// A library to build.
 #[derive(Debug)]
 pub struct Product {
-    /// `cxi`, for `-lcxi` and `libcxi.pc`.
+    /// Its name, such as `cxi` for `-lcxi` and `libcxi.pc`.
     pub name: &'static str,
     /// The soname, by which programs ask the loader for it.
     pub soname: &'static str,
     /// The package whose archive is linked.
     pub package: &'static str,
-    /// Where that package is, next to this library's; it has the version script.
+    /// The directory of that package, relative to the parent of this one; it has the version script.
     pub(crate) directory: &'static str,
     pub(crate) file: &'static str,
     pub(crate) description: &'static str,
-    /// The version for pkg-config.
+    /// The version that pkg-config reports.
     pub(crate) version: &'static str,
 }
 
@@ -50,7 +50,7 @@ pub const LIBCXI_JOB: Product = Product {
 };
 
 impl Product {
-    /// The archive that cargo makes: `libcxi_capi.a`.
+    /// The archive that cargo builds, such as `libcxi_capi.a`.
     #[must_use]
     pub fn cargo_archive(&self) -> String {
         format!("lib{}.a", self.package.replace('-', "_"))
@@ -77,10 +77,10 @@ impl Product {
     }
 }
 
-/// What the standard library of Rust needs in addition to libc.
+/// The libraries that Rust's standard library needs in addition to libc.
 const SYSTEM: [&str; 3] = ["-lgcc_s", "-lpthread", "-ldl"];
 
-/// The libraries, made in a directory.
+/// Libraries that were built in a directory.
 #[derive(Clone, Debug)]
 pub struct Library {
     product: &'static Product,
@@ -88,8 +88,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// Makes the shared library with its two links, and the archive, from what cargo made of the
-    /// package.
+    /// Builds the shared library, its two links and the static library from the archive that cargo built.
     ///
     /// # Errors
     ///
@@ -105,7 +104,7 @@ impl Library {
         Ok(library)
     }
 
-    /// Which one.
+    /// Which library this is.
     pub(crate) fn product(&self) -> &'static Product {
         self.product
     }
@@ -144,8 +143,8 @@ impl Library {
         make_links(self.product, &self.directory)
     }
 
-    /// One object that has no names but those of the API: everything else in it must not clash
-    /// with another library of Rust in the same program.
+    /// One object file that exports only the names of the API, so that nothing in it clashes with
+    /// another Rust library in the same program.
     fn link_static(&self, archive: &Path, names: &[String]) -> Result<()> {
         let object = self.directory.join(format!("lib{}.o", self.product.name));
         run(Command::new(compiler())
@@ -157,8 +156,7 @@ impl Library {
         let keep = names
             .iter()
             .map(|name| format!("--keep-global-symbol={name}"));
-        // After linking, what is left of the compiler's own format is no longer valid, and tools
-        // that know it stumble over it.
+        // Remove LLVM bitcode: it is no longer valid after linking, and tools that read it would fail.
         let remains = [".llvmbc", ".llvmcmd", ".comment"].map(|name| format!("-R{name}"));
         run(Command::new("objcopy")
             .args(keep)
@@ -166,7 +164,7 @@ impl Library {
             .arg("--strip-debug")
             .arg(&object))?;
         let made = self.archive();
-        // `ar` adds to what is there.
+        // `ar` would add to an existing archive.
         if made.exists() {
             fs::remove_file(&made).map_err(|error| format!("{}: {error}", made.display()))?;
         }
@@ -175,7 +173,8 @@ impl Library {
     }
 }
 
-/// What the archive needs in addition to what a C compiler links anyway, for pkg-config.
+/// The libraries that the static library needs in addition to those that a C compiler links by
+/// default, for pkg-config.
 pub(crate) fn private_libraries() -> String {
     SYSTEM[1..].join(" ")
 }

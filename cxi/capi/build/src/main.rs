@@ -1,4 +1,4 @@
-//! The command that makes and installs `libcxi.so.1` and `libcxi_job.so.0`.
+//! The command that builds and installs `libcxi.so.1` and `libcxi_job.so.0`.
 
 #![forbid(unsafe_code)]
 
@@ -11,7 +11,7 @@ use clap::builder::OsStringValueParser;
 use clap::{Args, Parser, Subcommand};
 use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Places, Product, Result, install};
 
-/// Make libcxi.so.1 and libcxi_job.so.0 in Rust, and install them.
+/// Build libcxi.so.1 and libcxi_job.so.0, and install them.
 #[derive(Debug, Parser)]
 struct Arguments {
     #[command(subcommand)]
@@ -20,24 +20,24 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Make them in a directory, with libcxi.a and libcxi_job.a
+    /// Build them in a directory, with libcxi.a and libcxi_job.a
     Make {
         /// The directory
         directory: PathBuf,
     },
-    /// Make them, and install them with their headers and files for pkg-config
+    /// Build them, and install them with their headers and pkg-config files
     Install(Install),
 }
 
 #[derive(Debug, Args)]
 struct Install {
-    /// Where it is to be used
+    /// Where they are used
     #[arg(long, env = "PREFIX", default_value = "/usr/local")]
     prefix: PathBuf,
-    /// Directory of libraries, below the prefix unless it is absolute
+    /// Directory for libraries, below the prefix unless it is absolute
     #[arg(long, env = "LIBDIR", default_value = "lib")]
     libdir: PathBuf,
-    /// Put in front of everything, for packages
+    /// Prepended to all paths, for building packages
     #[arg(long, env = "DESTDIR", default_value = "", value_parser = OsStringValueParser::new())]
     destdir: OsString,
 }
@@ -85,7 +85,7 @@ fn run(what: &What) -> Result<()> {
     Ok(())
 }
 
-/// Has cargo make the archive, optimised, and returns its path.
+/// Has cargo build the archive with optimizations. Returns its path.
 fn compile(product: &Product) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)

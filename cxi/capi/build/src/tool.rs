@@ -13,11 +13,11 @@ pub fn compiler() -> OsString {
     env::var_os("CC").unwrap_or_else(|| "cc".into())
 }
 
-/// Runs a program; its standard output.
+/// Runs a program. Returns its standard output.
 ///
 /// # Errors
 ///
-/// It cannot be run, or fails; then with what it printed.
+/// It cannot be run, or it fails; then the error has its output.
 pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command

@@ -23,7 +23,7 @@ extern "C" fn cxil_map_csr(dev: Handle<Dev>) -> c_int {
     })
 }
 
-/// The window and the offset of whole registers that are in it.
+/// The window, and the offset of registers that are entirely inside it.
 fn registers(dev: &Handle<Dev>, csr: u32, len: usize) -> Result<(&Window, usize)> {
     let window = &dev.get()?.registers;
     let offset = csr as usize;

@@ -26,7 +26,7 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
         };
         let response = lni.send(&command, Some(Resource::Cts))?;
         let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
-            // C gets the error of the mapping.
+            // The caller gets the error of the mapping.
             let _ = free(&lni.dev, response.ctn);
         })?;
         let public = CtPublic {

@@ -38,8 +38,8 @@ extern "C" fn cxil_alloc_evtq(
             MD_NONE
         };
         let queue = Memory::at(attr.queue).required()?;
-        // A driver of the development branch would read past the end of an empty array, without a
-        // descriptor of the memory and on a virtual function.
+        // On a virtual function, a driver of the development branch would read past the end of an empty
+        // array if there is no memory descriptor.
         if queue_md == MD_NONE && attr.queue_len == 0 && lni.dev.info.get().is_vf != 0 {
             return Err(Failure::argument());
         }
@@ -55,11 +55,11 @@ extern "C" fn cxil_alloc_evtq(
             ..EqAllocCmd::new()
         };
         let len = usize::try_from(attr.queue_len).map_err(|_| Failure::argument())?;
-        // Before the NIC may write events.
+        // This must be set before the NIC may write events.
         queue.clear(len);
         let response = lni.send(&command, Some(Resource::Eqs))?;
         let registers = Window::of(&lni.dev, response.csr).inspect_err(|_| {
-            // C gets the error of the mapping.
+            // The caller gets the error of the mapping.
             let _ = free(&lni.dev, response.eq);
         })?;
         let public = EvtqPublic::new(response.eq, queue, attr.queue_len, registers.address());
@@ -94,7 +94,7 @@ extern "C" fn cxil_destroy_evtq(evtq: Handle<Evtq>) -> c_int {
 extern "C" fn cxil_evtq_adjust_reserved_fc(evtq: Handle<Evtq>, value: c_int) -> c_int {
     status(|| {
         let evtq = evtq.get()?;
-        // The kernel has shown its form when the LNI was allocated.
+        // The form of the command is known since the LNI was allocated.
         let form = evtq.dev.lnis.known().ok_or_else(Failure::argument)?;
         adjust_reserved_fc(&evtq.dev, form, evtq.number, value)
     })

@@ -11,9 +11,9 @@ use crate::ffi::{In, Out, status};
 use crate::handle::Handle;
 use crate::send::send;
 
-/// Microseconds before the first poll, by the bits of the flags from the lowest on.
+/// Microseconds before the first poll, for each bit of the flags from the lowest on.
 const DELAYS: [u32; 7] = [3, 4, 5, 10, 20, 50, 100];
-/// Milliseconds between polls, by the bits above those.
+/// Milliseconds between polls, for each of the bits above those.
 const INTERVALS: [u32; 4] = [1, 10, 100, 1000];
 
 #[unsafe(no_mangle)]
@@ -63,8 +63,8 @@ fn lowest(values: &[u32], flags: u32) -> Result<u32> {
     values.get(bit).copied().ok_or_else(Failure::argument)
 }
 
-/// A caller may leave out what it does not need of the answer, as with C libcxi when the operation is
-/// refused.
+/// A caller may pass NULL for the parts of the response that it does not need, as with C libcxi when
+/// the operation is refused.
 fn sbus_op(
     dev: &Handle<Dev>,
     params: SbusOpParams,

@@ -1,4 +1,4 @@
-//! Memory that the NIC reaches.
+//! Memory that the NIC can access.
 
 use std::ffi::c_int;
 

@@ -1,5 +1,5 @@
 //! The functions that C calls, by subject. Each does what the function of the same name in HPE's
-//! library does; `docs/C-ABI.md` says where it does not.
+//! library does; `docs/C-ABI.md` lists the differences.
 
 #![allow(unsafe_code, reason = "exported names")]
 #![allow(

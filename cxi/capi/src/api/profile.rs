@@ -19,9 +19,9 @@ use crate::send::send;
 /// The first of the traffic classes for Ethernet frames.
 const ETHERNET: u32 = 5;
 
-/// Of `Dev::profiles`: the driver takes TRIG_CP_ALLOC, as from SHS 13.1 on.
+/// Value of `Dev::profiles`: the driver accepts TRIG_CP_ALLOC, which came with SHS 13.1.
 const TRIGGERED: u8 = 1;
-/// Of `Dev::profiles`: the driver takes CP_ALLOC only.
+/// Value of `Dev::profiles`: the driver accepts only CP_ALLOC.
 const PLAIN: u8 = 2;
 
 #[unsafe(no_mangle)]
@@ -72,8 +72,8 @@ fn alloc(
     Ok(())
 }
 
-/// The newer command, or the older one with a driver that does not know the newer one. The result
-/// is equivalent unless LCID 0 was requested.
+/// Sends the newer command, or the older one to a driver that does not know the newer one. The results
+/// are equivalent unless LCID 0 was requested.
 fn send_alloc(dev: &Dev, command: &TrigCpAllocCmd) -> Result<CpAllocResp> {
     let known = match dev.lnis.known() {
         Some(LniForm::Long) => TRIGGERED,

@@ -56,14 +56,14 @@ fn alloc(
     let eq = evtq.optional()?.map_or(0, |evtq| evtq.public.get().eqn);
     let response = send_alloc(lni, eq, opts)?;
     let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
-        // C gets the error of the mapping.
+        // The caller gets the error of the mapping.
         let _ = free(&lni.dev, response.cq);
     })?;
     cmdq.fill(block);
     Ok(())
 }
 
-/// Drivers before the development branch know neither buffers nor the command for them.
+/// Released drivers know neither queues in the caller's memory nor the command for them.
 fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
     let resource = if opts.opts.flags & CQ_IS_TX != 0 {
         Resource::Txqs
@@ -90,7 +90,7 @@ fn map(dev: &Dev, opts: &CqAllocOptsBuf, response: &CqAllocResp) -> Result<Cmdq>
     let write_pointer = Window::of(dev, response.wp_addr).inspect_err(|_| {
         let _ = commands.unmap();
     })?;
-    // This process cannot write to memory of the device.
+    // This process cannot write to device memory.
     let memory = match opts.buf {
         0 => Memory::of(commands.address()),
         address if opts.is_host_mem != 0 => Memory::at(address),

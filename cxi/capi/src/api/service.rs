@@ -30,8 +30,8 @@ extern "C" fn cxil_alloc_svc(
     status(|| {
         let dev = dev.get()?;
         let desc = desc.required()?;
-        // Before the command is filled in: an atomic access between that and sending it would keep
-        // the compiler from copying what C has passed only once.
+        // Do this before filling in the command: an atomic access between filling it in and sending it
+        // would force the compiler to copy the caller's description twice.
         let device = descriptor(dev)?;
         let command = SvcAllocCmd::of(desc.get());
         send_explained(&device, &command)
@@ -70,7 +70,7 @@ extern "C" fn cxil_update_svc(
     })
 }
 
-/// How libcxi reads the answer to SVC_UPDATE: it expects a service id before it.
+/// The response to SVC_UPDATE as libcxi interprets it, with a service ID in front.
 fn behind_id(answer: SvcFailInfo) -> SvcFailInfo {
     let mut shifted = SvcFailInfo::new_zeroed();
     let from = &answer.as_bytes()[size_of::<u32>()..];
@@ -83,7 +83,7 @@ extern "C" fn cxil_destroy_svc(dev: Handle<Dev>, svc_id: u32) -> c_int {
     status(|| change(&dev, svc_id, &SvcDestroyCmd::of(svc_id)))
 }
 
-/// Checks a service id.
+/// Checks a service ID.
 pub(super) fn existing(svc_id: u32) -> Result<u32> {
     if svc_id == 0 {
         return Err(Failure::argument());
@@ -131,7 +131,7 @@ extern "C" fn cxil_free_svc_rsrc_list(rsrc_list: Owned) {
     drop(rsrc_list);
 }
 
-/// Sends a command about a service that must have an id.
+/// Sends a command about a service whose ID must not be 0.
 fn change<C: Command>(dev: &Handle<Dev>, svc_id: u32, command: &C) -> Result<C::Response> {
     let dev = dev.get()?;
     send_about(dev, existing(svc_id)?, command)
@@ -145,7 +145,7 @@ extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32
     })
 }
 
-/// For an unknown service the driver answers with a number, and C gets that number.
+/// For an unknown service, the driver returns a number that is an errno, and so does this function.
 #[unsafe(no_mangle)]
 extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
     status(|| {
@@ -178,7 +178,7 @@ extern "C" fn cxil_svc_get_exclusive_cp(
 ) -> c_int {
     status(|| {
         let exclusive = exclusive.required()?;
-        // HPE's library sends this one for service 0, too.
+        // HPE's library also sends this command for service 0.
         let answer = send_about(dev.get()?, svc_id, &SvcGetExclusiveCpCmd::of(svc_id))?;
         exclusive.set(u8::from(answer.exclusive_cp != 0));
         Ok(())
@@ -208,7 +208,7 @@ extern "C" fn cxil_svc_get_vni_range(
     status(|| {
         let (vni_min, vni_max) = (vni_min.required()?, vni_max.required()?);
         let range = change(&dev, svc_id, &SvcGetVniRangeCmd::of(svc_id))?;
-        // The API has half the width of the command.
+        // The fields of the API have half the width of the command's.
         vni_min.set(range.vni_min as u16);
         vni_max.set(range.vni_max as u16);
         Ok(())
@@ -232,10 +232,10 @@ extern "C" fn cxil_svc_get_netns(dev: Handle<Dev>, svc_id: u32, netns: Out<u32>)
     })
 }
 
-/// Asks for the number of elements, then for that many, until all fit.
+/// Queries the number of elements, then that many elements, until all fit.
 ///
-/// The list is followed by the same room again and one element, for a driver whose elements are
-/// longer: what is written there is noticed, rather than other memory overwritten.
+/// The list is followed by the same amount of space and one more element, for a driver whose elements
+/// are longer. It would write there, where that is detected, rather than overwrite other memory.
 fn list<C: ListCommand>(dev: Handle<Dev>, list: Out<*mut u32>) -> Result<()> {
     let dev = dev.get()?;
     let list = list.required()?;
@@ -253,8 +253,8 @@ fn list<C: ListCommand>(dev: Handle<Dev>, list: Out<*mut u32>) -> Result<()> {
         if count > offered {
             continue;
         }
-        // All elements have whole words. Without a branch for each, the compiler takes several at
-        // a time.
+        // All elements consist of whole words. Without a branch for each word, the compiler can check
+        // several at a time.
         let (words, _) = elements[room..].as_chunks::<4>();
         let all = words.iter().map(|word| u32::from_ne_bytes(*word));
         if all.fold(0, |all, word| all | word) != 0 {

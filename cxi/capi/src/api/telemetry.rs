@@ -16,7 +16,7 @@ use crate::sysfs::{self, Attribute, PAGE};
 
 /// Where the driver shows the counters of its NICs.
 const CLASS: &str = "/sys/class/cxi";
-/// Below the directory of a NIC.
+/// The directory of the counters below that of a NIC.
 const DIRECTORY: &str = "device/telemetry";
 
 #[unsafe(no_mangle)]
@@ -91,8 +91,8 @@ impl Nic {
         }
     }
 
-    /// Reads the counter of that number into an element of the results. The value is stored even
-    /// if the time after it cannot be read.
+    /// Reads the counter with this number into an element of the results. The value is stored even
+    /// if the time after it cannot be parsed.
     fn read(&self, number: u32, value: &Out<u64>, index: usize) -> Result<Timespec> {
         let name = counters::name(number).ok_or_else(Failure::argument)?;
         let file = Attribute {

@@ -25,7 +25,7 @@ extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int
         let interrupt = open(&lni.dev, response.client_id, response.wait).inspect_err(|_| {
             let _ = free(&lni.dev, response.wait);
         })?;
-        // Making the object has raised the interrupt.
+        // Allocating the object raises the interrupt once.
         clear(&interrupt);
         wait.fill(Wait {
             nothing: Shared::new(()),
@@ -44,7 +44,7 @@ fn open(dev: &Dev, client: u32, wait: u32) -> Result<File> {
     Ok(File::open(file)?)
 }
 
-/// Makes the next interrupt wake pollers. What is read does not matter.
+/// Reads the file, so that the next interrupt wakes pollers. Its content does not matter.
 fn clear(interrupt: &File) {
     let _ = interrupt.read_at(&mut [0], 0);
 }
@@ -53,13 +53,13 @@ fn free(dev: &Dev, wait: u32) -> Result<()> {
     send(dev, &WaitFreeCmd::of(wait))
 }
 
-/// The handle is gone whatever the driver answers: callers rely on that.
+/// The handle is freed whatever the driver responds, because callers rely on that.
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_wait_obj(wait: Handle<Wait>) -> c_int {
     status(|| {
         let block = wait.get()?;
         let (dev, number) = (Counted::new(&*block.dev), block.number);
-        // Closes the file, which C libcxi does first, too.
+        // This closes the file, which C libcxi also does first.
         wait.end(|_| Ok(()))?;
         let _ = free(&dev, number);
         Ok(())

@@ -69,7 +69,7 @@ static void refused(void)
 	assert(!cxi_job_node_close(node));
 	assert(cxi_job_node_close(node) == -EINVAL);
 	assert(cxi_job_allocate(node, "{\"uid\": 1, \"vnis\": [5]}", &text) == -EINVAL);
-	says("not open");
+	says("expected an open node");
 }
 
 /* What NIC 1 lacks, NIC 0 does not get either. */

@@ -22,7 +22,7 @@ pub(crate) enum CollectivesCommand {
     /// When run again, it finds what the first run reserved. If it fails, the job may start without
     /// hardware collectives: the environment says so, and the exit code is 0.
     Reserve(ReserveArgs),
-    /// Delete the trees that a step left
+    /// Delete the trees that a step left behind
     StepEnd {
         /// The job [default: that of FI_CXI_COLL_JOB_ID, authenticated by its session token]
         #[arg(long, value_name = "JOB")]
@@ -59,7 +59,7 @@ pub(crate) struct ReserveArgs {
     /// Maximum number of trees at a time
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) limit: u32,
-    /// Number of nodes of the smallest job that uses them, passed on to the job
+    /// Fewest nodes for which a job uses the trees; passed on to the job
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) min_nodes: Option<u32>,
     /// Fail if the reservation fails

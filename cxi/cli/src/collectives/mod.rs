@@ -35,7 +35,7 @@ pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<R
     }
 }
 
-/// What was done, if there was something to do.
+/// A report of what was done, or that there was nothing to do.
 fn done(there: bool, text: &str, nothing: &str) -> Report {
     let text = if there { text } else { nothing };
     Report::of(text, "done", &there).nothing_to_do_if(!there)
@@ -83,7 +83,7 @@ fn preflight_of_process() -> Report {
         .map(|finding| format!("{finding}\n"))
         .collect();
     if findings.is_empty() {
-        return Report::new("Nothing was found.\n", &findings);
+        return Report::new("No problems found.\n", &findings);
     }
     Report::new(text, &findings).ending_with(Exit::Findings as u8)
 }

@@ -77,7 +77,7 @@ fn released(done: &Done<Vec<JobId>>) -> Report {
         .with_warnings(warnings)
 }
 
-/// The jobs that a command of the scheduler prints, in this time.
+/// The jobs that a command of the scheduler prints; an error if it takes longer than `wait`.
 fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure> {
     let (program, arguments) = command.split_first().expect("clap requires one");
     let name = program.display();
@@ -93,8 +93,8 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
     let stdout = child.stdout.take().expect("it is piped");
     let deadline = Instant::now() + wait;
     let (sender, text) = mpsc::channel();
-    // Not here: what the command has started may keep the pipe open. Dropping the pipe ends a command
-    // that prints without end.
+    // Read in another thread, because a process that the command started may keep the pipe open. When
+    // the thread drops the pipe, a command that never stops printing ends.
     thread::spawn(move || sender.send(files::bounded(stdout, files::LONGEST)));
     let text = text.recv_timeout(wait).ok();
     let status = loop {
@@ -109,7 +109,7 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
                 let _ = child.wait();
                 let wait = humantime::format_duration(wait);
                 return Err(failed(format!(
-                    "no list of jobs within {wait}: --wait or the setting wait says how long to wait"
+                    "no list of jobs within {wait}: --wait or the setting wait changes how long to wait"
                 )));
             }
         }

@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     Ok(report(text, &json, &release, retry))
 }
 
-/// Releases for at most this long, and shows what is waited for.
+/// Tries to release for at most this long, and shows what it is waiting for.
 pub(super) fn until<T>(
     retry: Duration,
     common: &Common,
@@ -90,14 +90,14 @@ fn status(status: ReleaseStatus) -> &'static str {
     }
 }
 
-/// The services that are gone, one line each.
+/// The services that were destroyed, one per line.
 fn gone(release: &ReleaseReport) -> String {
     let gone = release.services.iter().filter(|service| service.is_gone());
     gone.map(|service| format!("{service}\n")).collect()
 }
 
-/// The report of a release. Services that are left are failures; those that a retry cannot help come
-/// first.
+/// The report of a release. Each remaining service is a failure; those that a retry cannot destroy
+/// come first.
 fn report(text: String, json: &impl Serialize, release: &ReleaseReport, retry: Duration) -> Report {
     Report::new(text, json)
         .with_failures(left(release, retry))
@@ -120,7 +120,7 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
         let errno = Errno::from_raw(*errno);
         let exit = match errno {
             Errno::EPERM | Errno::EACCES => Exit::NotPermitted,
-            // Other commands held the lock for the whole time.
+            // Other commands held the lock the whole time.
             Errno::EAGAIN => Exit::Busy,
             _ => Exit::Failed,
         };
@@ -128,7 +128,9 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
     } else {
         let failure = Failure::new(Exit::Busy, released).errno(Errno::EBUSY);
         if retry.is_zero() {
-            failure.hint("--retry-busy TIME tries until it is idle; ending its processes helps.")
+            failure.hint(
+                "--retry-busy TIME keeps trying until it is idle; ending its processes helps.",
+            )
         } else {
             failure
         }
@@ -211,7 +213,7 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
         text += "Nothing to do: no service is left of a job that has ended\n";
     }
     match release {
-        // Nothing to destroy, and yet something was done.
+        // Nothing had to be destroyed, but a record was removed.
         Some(release) if release.status() == ReleaseStatus::NothingToDo && !ended.is_empty() => {
             Report::new(text, &json)
         }
@@ -225,14 +227,14 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     }
 }
 
-/// How often a log gets a line, after the first second.
+/// How often a line is written to a log, after the first second.
 const LOGGED: Duration = Duration::from_secs(30);
 
-/// What is waited for, on standard error: lines of a terminal that are overwritten, or now and then a
-/// line for a log.
+/// Shows on standard error what the command is waiting for: on a terminal, lines that are overwritten;
+/// in a log, a line from time to time.
 struct Progress {
     to: Target,
-    /// How many lines of the terminal to erase, or when the log gets its next line.
+    /// How many lines of the terminal to erase, and when to write the next line to a log.
     state: Mutex<(usize, Duration)>,
 }
 

@@ -1,4 +1,4 @@
-//! `cxi explain job`: where a job is in its life, and what ends it.
+//! `cxi explain job`: the state of a job, and the commands that take it to the end.
 
 use cxi_job::JobId;
 use cxi_job::site::JobRecord;
@@ -15,9 +15,9 @@ use crate::settings;
 #[derive(Serialize)]
 struct Explained<'a> {
     job: &'a JobId,
-    /// By the record of this node.
+    /// According to the record of this node.
     node: Option<Job>,
-    /// By the decision of the controller, if this machine sees it.
+    /// According to the decision of the controller, if this machine can read it.
     controller: Option<Job>,
     services: Vec<String>,
     next: Vec<String>,
@@ -76,7 +76,7 @@ fn services(record: &JobRecord, common: &Common) -> Result<Vec<String>, Failure>
         .collect())
 }
 
-/// The commands that bring it further.
+/// The commands that continue its life cycle.
 fn next(record: Option<&JobRecord>, controller: Option<&Job>) -> Vec<String> {
     let is_over = controller.is_some_and(Job::has_ended);
     let epilog = record.filter(|record| is_over || record.running.is_empty());

@@ -13,7 +13,7 @@ use crate::options::Common;
 use crate::output::{Columns, Report};
 use crate::vni::cli::PoolArgs;
 
-/// A job that is running or has ended; nothing is known of one that is clean.
+/// A job that is running or has ended. A job that has been cleaned up is not recorded.
 #[derive(Serialize)]
 pub(crate) struct Job {
     #[serde(rename = "job")]
@@ -31,7 +31,7 @@ pub(crate) struct Job {
 impl Job {
     pub(super) fn of_node(record: JobRecord) -> Self {
         let cuts = record.grant.iter().flat_map(Grant::cuts);
-        // Each once, however many NICs lack it.
+        // List each resource once, even if several NICs lack it.
         let names: BTreeSet<_> = cuts.map(|cut| cut.resource.to_string()).collect();
         Self {
             state: state(record.running.is_empty()),
@@ -62,7 +62,7 @@ impl Job {
         }
     }
 
-    /// The same as the row of the list.
+    /// The contents of the row in the list.
     pub(super) fn words(&self) -> String {
         let remark = self.remark();
         let comma = if remark.is_empty() { "" } else { ", " };

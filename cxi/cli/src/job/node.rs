@@ -19,7 +19,7 @@ pub(crate) struct JobNode {
 }
 
 impl JobNode {
-    /// Opens the node for a command that changes services, of which only one runs at a time.
+    /// Opens the node for a command that changes services; only one such command runs at a time.
     pub(super) fn locked(common: &Common, lock: &LockArgs) -> Result<Self, Failure> {
         let mut node = Self::open(common, Intent::Change)?;
         // A mock node is protected by the lock of its file.
@@ -32,7 +32,7 @@ impl JobNode {
     pub(crate) fn open(common: &Common, intent: Intent) -> Result<Self, Failure> {
         if common.mock.is_none() && named(common).is_none() {
             no_stray_option(common)?;
-            // Also the NICs that no job can use, with the reasons.
+            // This includes NICs that no job can use, with the reasons.
             let nics = Nics::discover(&Host::system())?;
             if nics.nics().is_empty() {
                 return Err(no_device());
@@ -52,20 +52,20 @@ impl JobNode {
         self.mock.as_ref().map_or(Ok(()), Node::save)
     }
 
-    /// The node while a job runs on it. A mock node in a file is `None`: other commands may change it
-    /// meanwhile, so it has to be opened again.
+    /// The node while a job runs on it. It is `None` for a mock node in a file, which must be opened again
+    /// because other commands may change it in the meantime.
     pub(super) fn keep_open(self) -> Option<Self> {
         let in_file = self.mock.as_ref().is_some_and(Node::has_file);
         (!in_file).then_some(self)
     }
 }
 
-/// This node of the site that the settings describe. Opens the NICs when the library needs them, and
-/// saves what it did to a mock node.
+/// This node of the site that the settings describe. It opens the NICs when the library needs them,
+/// and saves the changes of a mock node.
 pub(super) struct Here<'a> {
     site: Site,
     common: &'a Common,
-    /// `None` to read only.
+    /// `None` if the command only reads.
     lock: Option<&'a LockArgs>,
     node: OnceCell<JobNode>,
 }
@@ -85,7 +85,7 @@ impl<'a> Here<'a> {
         Ok(self.site.node(name)?.nics(|| self.open()))
     }
 
-    /// The NICs, which are opened once.
+    /// The NICs, which are opened at the first call.
     pub(super) fn open(&self) -> Result<Nics, SiteError> {
         if let Some(node) = self.node.get() {
             return Ok(node.nics.clone());

@@ -107,7 +107,7 @@ fn plan_text(plan: &One) -> String {
     }
     let mut text = table.render(2);
     for cut in &plan.cuts {
-        text += &format!("  Less than the policy says: {}\n", cut.text());
+        text += &format!("  Less than the policy asks for: {}\n", cut.text());
     }
     text += &match (plan.fits, &plan.first_out) {
         (None, _) => "  Any number of such jobs fit: nothing is reserved\n".to_owned(),

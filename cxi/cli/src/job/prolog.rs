@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     if let (Some(job), false) = (&arguments.record.job, arguments.dry_run) {
         return recorded(job, arguments, common);
     }
-    // Errors in the request are reported before NICs are looked for.
+    // Report errors in the request before looking for NICs.
     let shape = arguments.size.shape(&arguments.service)?;
     let (network, access) = (NetworkOptions::default(), arguments.who.access());
     let request = access.request(&shape, &network, &common.settings)?;
@@ -94,7 +94,7 @@ fn undo(
     Ok(undone?)
 }
 
-/// Reports what would be made, and what would prevent it, as far as that can be determined without
+/// Reports what would be created, and what would prevent it, as far as that can be determined without
 /// trying.
 fn dry_run(request: &JobRequest, size: &SizeArgs, common: &Common) -> Result<Report, Failure> {
     let node = JobNode::open(common, Intent::Read)?;

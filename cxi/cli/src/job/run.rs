@@ -1,4 +1,4 @@
-//! `cxi job run`: makes services, runs a program, destroys the services.
+//! `cxi job run`: creates services, runs a program, and destroys the services.
 
 use std::ffi::{CString, OsString};
 use std::io::{self, IsTerminal as _};
@@ -28,8 +28,8 @@ use crate::service::found::unnamed_vni;
 const POLL: Duration = Duration::from_millis(10);
 
 pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failure> {
-    // From here on these signals do not end this process, so that everything that was made is
-    // destroyed.
+    // From here on these signals do not end this process, so that it can destroy everything that it
+    // creates.
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD])
         .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
     let uid = arguments.uid.unwrap_or_else(|| geteuid().as_raw());
@@ -42,7 +42,7 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
     let code = match ended {
         Ok(code) => code,
         Err(failure) => {
-            // First why it did not run, then what is left.
+            // Report first why it did not run, and then what is left.
             print_failures(&left, common.json);
             return Err(failure);
         }
@@ -72,7 +72,7 @@ fn services_on(
     } else {
         arguments.vni.clone()
     };
-    // Existing services are not adopted: they would be destroyed with this job's.
+    // Do not adopt existing services: they would be destroyed when this job ends.
     let builder = JobRequest::builder().uid(uid).vnis(vnis).adopt(false);
     let shape = arguments.size.shape(&arguments.service)?;
     let request = shape.apply(builder, &NetworkOptions::default(), &common.settings)?;
@@ -88,7 +88,7 @@ fn unused_vni(node: &JobNode) -> Result<Vni, Failure> {
     unnamed_vni(1024..=u16::MAX, services).ok_or_else(|| {
         Failure::new(
             Exit::NotEnough,
-            "no VNI for the program: services of this node use all from 1024 on",
+            "no VNI for the program: services of this node use all VNIs from 1024 on",
         )
         .hint("Name one with --vni.")
     })
@@ -116,7 +116,7 @@ fn program(
     }
     command.arg("--").args(&arguments.program);
     environment.set_on(&mut command);
-    // At a terminal, the program must be in the foreground together with this process.
+    // On a terminal, the program must be in the foreground, as this process is.
     let own_group = !io::stdin().is_terminal();
     if own_group {
         command.process_group(0);
@@ -178,7 +178,7 @@ impl Watched {
             return;
         };
         let pid = Pid::from_raw(pid);
-        // It may have ended meanwhile.
+        // It may have ended in the meantime.
         let _ = if self.own_group {
             signal::killpg(pid, signal)
         } else {
@@ -187,7 +187,7 @@ impl Watched {
     }
 }
 
-/// Destroys the services; returns what is left, as failures.
+/// Destroys the services. Returns a failure for each one that is left.
 fn services_off(
     grant: &Grant,
     node: Option<JobNode>,

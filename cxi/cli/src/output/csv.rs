@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
-/// What the tables of commands show whose results have several lists.
+/// The list to print, for results that contain several lists: the one that the command's table shows.
 const SHOWN: [&str; 3] = ["services", "users", "orphans"];
 
-/// The list that a result consists of, one line each, after the names of the fields; those of nested
-/// objects are joined by dots. A result without a list is one line, an empty list is nothing.
+/// A line with the names of the fields, then a line for each element of the result's list. Names of
+/// nested fields are joined by dots. A result without a list is one line; an empty list prints
+/// nothing.
 pub(super) fn rows(result: &Value) -> String {
     let members = result.as_object().into_iter().flatten();
     let lists = members.filter_map(|(name, value)| {
@@ -37,7 +38,7 @@ pub(super) fn rows(result: &Value) -> String {
         .map(|row| names.iter().map(|name| value(row, name)).collect());
     let lines = std::iter::once(heading).chain(rows);
     lines
-        // An empty list has no names either.
+        // An empty list has no field names.
         .filter(|_| !names.is_empty())
         .map(|cells: Vec<String>| cells.join(",") + "\n")
         .collect()

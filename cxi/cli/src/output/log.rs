@@ -18,7 +18,7 @@ const DEBUG: Style = Style::new().dimmed();
 /// The name of this program for syslog and the journal.
 const IDENTIFIER: &str = "cxi";
 
-/// The form of messages, if one was chosen.
+/// The form of messages, if the user has chosen one.
 static CHOSEN: OnceLock<LogFormat> = OnceLock::new();
 
 /// The form of messages on standard error.
@@ -28,7 +28,7 @@ pub(crate) enum LogFormat {
     Text,
     /// One JSON object for each message, with time, priority and identifier
     Json,
-    /// Lines that begin with the priority, as services of systemd write them
+    /// Lines that begin with the priority, as systemd expects them from services
     Journal,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
     }
 }
 
-/// Prints warnings as failures are printed.
+/// Prints warnings in the same form as failures.
 pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
     for message in warnings.iter().filter(|_| !is_quiet()) {
         print(
@@ -91,7 +91,7 @@ pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
     }
 }
 
-/// Prints what a command does meanwhile.
+/// Prints the progress of a command.
 pub(crate) fn print_info(message: &str) {
     print(&Message::Info { message }, &message, Priority::Info, false);
 }
@@ -106,15 +106,15 @@ pub(crate) fn print_debug(message: &str) {
     );
 }
 
-/// Whether messages are for people.
+/// Whether messages have the form for people.
 pub(crate) fn is_text() -> bool {
     matches!(CHOSEN.get(), None | Some(LogFormat::Text))
 }
 
-/// Prints no warnings.
+/// Whether to suppress warnings and progress.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
-/// Leaves out warnings and progress from now on.
+/// Suppresses warnings and progress from now on.
 pub(crate) fn be_quiet() {
     QUIET.store(true, Ordering::Relaxed);
 }

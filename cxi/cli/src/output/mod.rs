@@ -1,4 +1,4 @@
-//! What commands print.
+//! The output of commands.
 
 mod csv;
 pub(crate) mod log;
@@ -23,18 +23,18 @@ pub(crate) use log::print_failures;
 use log::print_warnings;
 pub(crate) use text::{BAR_WIDTH, Columns, HEADING, Palette, merge, nic_names, or_dash};
 
-/// The form of what commands print.
+/// The form of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
     /// Tables that fit the terminal
     Table,
     /// Tables with all columns
     Wide,
-    /// As --json
+    /// JSON, as with --json
     Json,
-    /// The same as YAML
+    /// The same in YAML
     Yaml,
-    /// The list in it as comma-separated values
+    /// The result's list as comma-separated values
     Csv,
 }
 
@@ -51,7 +51,7 @@ impl Format {
         FORMAT.get().copied().unwrap_or(Self::Table)
     }
 
-    /// Whether it is for people.
+    /// Whether the form is one for people.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
@@ -90,7 +90,7 @@ impl<T: Serialize> Serialize for Member<'_, T> {
     }
 }
 
-/// Undoes work that cannot be reported; returns what is left, as failures.
+/// Undoes work that cannot be reported. Returns a failure for everything that is left.
 struct Undo(Box<dyn FnOnce() -> Vec<Failure>>);
 
 impl fmt::Debug for Undo {
@@ -140,8 +140,8 @@ impl Report {
         }
     }
 
-    /// For a shell: sets variables, and removes the others of those that such an environment may
-    /// have.
+    /// Shell commands that set these variables, and unset the other variables that such an environment
+    /// may have.
     pub(crate) fn environment(vars: Vec<(&'static str, String)>, all: &[&'static str]) -> Self {
         #[derive(Serialize)]
         struct Environment {
@@ -165,13 +165,13 @@ impl Report {
         self
     }
 
-    /// Changes the failures.
+    /// Applies a change to each failure.
     pub(crate) fn explain_failures(mut self, explain: impl Fn(Failure) -> Failure) -> Self {
         self.failures = self.failures.into_iter().map(explain).collect();
         self
     }
 
-    /// The command succeeded, but the caller should know this.
+    /// Adds warnings: the command succeeded, but the caller should know this.
     pub(crate) fn with_warnings(mut self, warnings: impl IntoIterator<Item = String>) -> Self {
         self.warnings.extend(warnings);
         self
@@ -189,7 +189,8 @@ impl Report {
         self
     }
 
-    /// Undoes the work if the report cannot be printed, because the caller would not know what to clean up.
+    /// Undoes the work if the report cannot be printed, because the caller would then not know what to
+    /// clean up.
     pub(crate) fn or_undo(mut self, undo: impl FnOnce() -> Vec<Failure> + 'static) -> Self {
         self.undo = Some(Undo(Box::new(undo)));
         self
@@ -213,7 +214,7 @@ impl Report {
         self.put(as_json).map(|(code, _)| code)
     }
 
-    /// Also returns whether it has a reader.
+    /// Also returns whether standard output still has a reader.
     fn put(self, as_json: bool) -> Result<(u8, bool), Failure> {
         let is_read = match self.text.and_then(|text| write_out(&text)) {
             Ok(is_read) => is_read,
@@ -238,7 +239,7 @@ impl Report {
     }
 }
 
-/// Writes to standard output; returns whether it still has a reader. One that has gone, such as
+/// Writes to standard output. Returns whether it still has a reader: a reader that has ended, such as
 /// `head`, is not a failure.
 fn write_out(text: &str) -> Result<bool, Failure> {
     let mut out = anstream::stdout().lock();
@@ -251,14 +252,14 @@ fn write_out(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// Prints what a command shows until a signal ends it, or nothing reads it any more. On a terminal, each
-/// report takes the place of the one before.
+/// Repeats a report until a signal arrives or standard output has no reader. On a terminal, each report
+/// replaces the previous one.
 pub(crate) fn repeat(
     every: Duration,
     as_json: bool,
     show: impl Fn() -> Result<Report, Failure>,
 ) -> Result<u8, Failure> {
-    // What never worked is not repeated.
+    // Do not repeat a command that has not succeeded once.
     let mut shown = Ok(show()?);
     loop {
         if io::stdout().is_terminal() {

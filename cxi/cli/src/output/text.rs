@@ -13,14 +13,14 @@ use super::Format;
 
 pub(crate) const HEADING: Style = Style::new().bold();
 
-/// How wide bars are.
+/// The width of bars, in characters.
 pub(crate) const BAR_WIDTH: usize = 32;
 
-/// Stands for the columns that a narrow terminal has no room for.
+/// The heading that stands for columns that do not fit on a narrow terminal.
 const CUT: &str = "  ...";
 
-/// How wide tables may be: the variable COLUMNS, or else the width of the terminal; `None` for any
-/// width.
+/// The maximum width of tables: the variable COLUMNS, or else the width of the terminal; `None` for no
+/// maximum.
 fn terminal_width() -> Option<usize> {
     if Format::chosen() != Format::Table {
         return None;
@@ -46,7 +46,7 @@ impl Columns {
         Self { table }
     }
 
-    /// Columns of numbers.
+    /// Aligns these columns, which contain numbers, to the right.
     pub(crate) fn right(mut self, columns: &[usize]) -> Self {
         for &index in columns {
             if let Some(column) = self.table.column_mut(index) {
@@ -62,8 +62,8 @@ impl Columns {
 
     /// The table, with each line indented by `indent` spaces.
     ///
-    /// If that is wider than the terminal, the last columns are left out, and the heading says so. Two
-    /// columns stay: a name says nothing without its value.
+    /// If that is wider than the terminal, the last columns are left out, and the heading says so. At
+    /// least two columns stay, because a name is useless without its value.
     pub(crate) fn render(self, indent: usize) -> String {
         self.render_within(indent, terminal_width())
     }
@@ -125,7 +125,7 @@ const BLOCKS: Palette = Palette {
 };
 
 impl Palette {
-    /// Blocks if the locale has them.
+    /// Block characters if the locale's character set has them.
     pub(crate) fn of_locale() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
             .into_iter()
@@ -138,7 +138,7 @@ impl Palette {
         if utf8 { BLOCKS } else { ASCII }
     }
 
-    /// A legend of the characters.
+    /// A legend for the characters.
     pub(crate) fn legend(self) -> String {
         let Self {
             used,
@@ -148,8 +148,8 @@ impl Palette {
         format!("{used} in use  {reserved} reserved, not in use  {rest} up to the maximum")
     }
 
-    /// A bar of `width` characters for `max` units. Anything above zero shows as one character at
-    /// least, so that a small reservation does not look like none.
+    /// A bar of `width` characters for `max` units. Anything above zero is at least one
+    /// character wide, so that a small reservation does not look like none.
     pub(crate) fn bar(self, width: usize, used: u32, reserved: u32, max: u32) -> String {
         if max == 0 {
             return String::new();
@@ -189,7 +189,7 @@ pub(crate) fn merge<T: PartialEq>(
     groups
 }
 
-/// NICs as `cxi0-3,cxi5`; `--device` reads it.
+/// The names of NICs in the form that `--device` accepts, such as `cxi0-3,cxi5`.
 pub(crate) fn nic_names(devices: &[DeviceId]) -> String {
     let mut runs: Vec<(u32, u32)> = Vec::new();
     for number in devices.iter().map(|device| device.number()) {

@@ -14,7 +14,7 @@ use crate::node::Node;
 use crate::output::{Report, merge, nic_names};
 use crate::spec_file;
 
-/// The request of the command line.
+/// The specification that the command line describes.
 pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failure> {
     match &arguments.from {
         Some(_) if arguments.spec != SpecArgs::default() => Err(Failure::bad_input(
@@ -86,7 +86,7 @@ pub(super) fn create(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure>
     Ok(by_id(text, "created", &ids).with_warnings(audit::shared_vnis(&nics, &ids)))
 }
 
-/// Destroys what was made before a failure, the last first, and reports what is left.
+/// Destroys what was created before a failure, in reverse order, and reports what is left.
 fn undo(mut failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
     let mut undone = Vec::new();
     for (device, id) in made.iter().rev() {
@@ -151,7 +151,7 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     } else {
         services.set_enabled(id, enabled)
     };
-    // The reason why it cannot be changed matters more than why it cannot be enabled afterwards.
+    // The reason why it cannot be changed matters more than the reason why it cannot be enabled again.
     applied.and(switched)
 }
 
@@ -220,8 +220,8 @@ fn for_each(
     Ok(by_id(text, &done.to_lowercase(), &changed).with_failures(failures))
 }
 
-/// The NICs with a service of this id. Each NIC numbers its services on its own, so the id may be
-/// that of another job on another NIC: then the NICs have to be named.
+/// The NICs with a service of this ID. Each NIC numbers its services independently, so on another NIC
+/// the same ID may be the service of another job. In that case the NICs must be named.
 fn with_service<'a>(
     devices: &'a [Device],
     found: &[(DeviceId, Found)],

@@ -13,7 +13,7 @@ pub(crate) enum ServiceCommand {
     /// List services, one line for those that are the same on several NICs
     #[command(visible_alias = "ls")]
     List,
-    /// Show services in full
+    /// Show all properties of services
     Show(Deferred<ShowArgs>),
     /// Create a service (needs CAP_SYS_ADMIN)
     ///
@@ -23,7 +23,7 @@ pub(crate) enum ServiceCommand {
     ///
     /// A service that has an LNI cannot be changed. Members, listed VNIs, traffic classes and limits
     /// can never be changed, because no driver applies such a change. A service that has to be
-    /// disabled for the change is enabled again afterwards.
+    /// disabled for the change is enabled again afterward.
     Update(Deferred<UpdateArgs>),
     /// Remove services (needs CAP_SYS_ADMIN)
     #[command(visible_alias = "delete")]
@@ -62,7 +62,8 @@ pub(crate) struct DestroyArgs {
     pub(crate) wait: u32,
 }
 
-/// Existing services. Without --device, those of all NICs that have them, if they are the same there.
+/// Existing services. Without --device, the services with these IDs on all NICs, if they are the same
+/// everywhere.
 #[derive(Debug, Args)]
 pub(crate) struct ServicesArgs {
     /// Service IDs
@@ -99,7 +100,7 @@ pub(crate) struct UpdateArgs {
         group = "changes"
     )]
     pub(crate) exclusive_cp: Option<bool>,
-    /// Change --exclusive-cp even though the kernel then uses freed memory if a process has a
+    /// Change --exclusive-cp although the kernel then uses freed memory if a process has a
     /// communication profile on the range
     #[arg(long, requires = "exclusive_cp")]
     pub(crate) force: bool,
@@ -117,7 +118,7 @@ pub(crate) struct UpdateArgs {
     pub(crate) disable: bool,
 }
 
-/// A specification as options. Without a member, everyone may use the service.
+/// A specification, given as options. If no member is named, everyone may use the service.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "The service")]
 pub(crate) struct SpecArgs {

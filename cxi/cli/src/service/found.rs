@@ -19,7 +19,7 @@ pub(crate) struct Found {
 }
 
 impl Found {
-    /// Asks for the network namespace of a service that seems to have no members.
+    /// Queries the network namespace of a service that seems to have no members.
     pub(crate) fn new(device: &Device, service: Service) -> Self {
         let netns = match service.members() {
             Some(members) if members.is_empty() => {
@@ -47,7 +47,7 @@ pub(crate) fn all(devices: &[Device]) -> Result<Vec<(DeviceId, Found)>, Failure>
     Ok(found)
 }
 
-/// The services of these ids, or all of them; an id must exist on one NIC at least.
+/// The services with these IDs, or all of them; each ID must exist on at least one NIC.
 pub(super) fn chosen(
     devices: &[Device],
     ids: &[ServiceId],
@@ -130,7 +130,7 @@ pub(crate) fn who(found: &Found) -> String {
     }
 }
 
-/// With their noun: `VNI 1024`, `VNIs 1024,1025`.
+/// With the noun, as in `VNI 1024` and `VNIs 1024,1025`.
 pub(crate) fn vnis(access: VniAccess) -> String {
     match access {
         VniAccess::List(list) if list.is_empty() => "no VNI".to_owned(),
@@ -143,7 +143,7 @@ pub(super) fn classes(service: &Service) -> String {
     match service.traffic_classes() {
         None => "all".to_owned(),
         Some(classes) if classes.is_empty() => "none".to_owned(),
-        // As options and settings spell them.
+        // In the spelling of options and settings.
         Some(classes) => classes.to_string().to_lowercase().replace('_', "-"),
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn limits(service: &Service) -> String {
     }
 }
 
-/// Who may use a service, and who uses how much.
+/// Who may use a service, and how much of each resource it has in use.
 pub(crate) fn in_use(node: &Node, device: &Device, id: ServiceId) -> cxi::Result<String> {
     let services = device.services();
     let (service, usage) = (services.get(id)?, services.usage(id)?);

@@ -26,7 +26,7 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
         }
         ServiceCommand::Usage { ids } => reading(common, |node| show::usage(node, ids)),
         ServiceCommand::Create(arguments) => {
-            // Errors in the specification are reported before NICs are looked for.
+            // Report errors in the specification before looking for NICs.
             let spec = change::specification(arguments)?;
             changing(common, |node| change::create(node, &spec))
         }

@@ -46,7 +46,7 @@ fn table(found: &[(DeviceId, Found)]) -> Columns {
     table
 }
 
-/// A service with the settings that have to be queried one by one.
+/// A service with the settings that must be queried one by one.
 #[derive(Clone, PartialEq, Serialize)]
 struct Details {
     #[serde(flatten)]
@@ -174,7 +174,7 @@ pub(crate) fn measure(
         let usage = device.services().usage_all()?;
         for (_, found) in all.iter().filter(|(id, _)| *id == device.id()) {
             let service = found.service.id();
-            // A service that has gone since it was listed has nothing in use.
+            // A service that was destroyed after it was listed has nothing in use.
             let Some(usage) = usage.iter().find(|usage| usage.service == service) else {
                 continue;
             };

@@ -25,7 +25,7 @@ use screen::View;
 
 #[derive(Debug, Args)]
 pub(crate) struct TopArgs {
-    /// Print it once, as is done without a terminal
+    /// Print it once, which is the default if standard output is not a terminal
     #[arg(long)]
     once: bool,
     /// How often to refresh
@@ -35,7 +35,7 @@ pub(crate) struct TopArgs {
     pool: PoolArgs,
 }
 
-/// What a node has in use at a moment.
+/// What a node has in use at one moment.
 #[derive(Serialize)]
 struct Usage {
     nics: Vec<NicUsage>,
@@ -49,12 +49,12 @@ struct NicUsage {
     #[serde(skip)]
     link: String,
     resources: ResourceMap<ResourceLevel>,
-    /// By [`RATES`]; `None` where the NIC does not count.
+    /// In the order of [`RATES`]; `None` if the NIC does not have the counters.
     #[serde(skip)]
     counters: [Option<Counted>; RATES.len()],
 }
 
-/// What is shown by the second: the heading, and the counters that make it.
+/// The rates per second: the heading of each, and the counters that it is the sum of.
 const RATES: [(&str, &[&str]); 4] = [
     ("Commands/s", &["cq_success_tx_cntr"]),
     ("Bytes/s", &["hni_sts_tx_ok_octets", "hni_sts_rx_ok_octets"]),
@@ -62,7 +62,7 @@ const RATES: [(&str, &[&str]); 4] = [
     ("Retries/s", &["pct_retry_srb_requests"]),
 ];
 
-/// Services for the same members and VNIs, on one NIC or several: a job, mostly.
+/// Services for the same members and VNIs, on one NIC or several: usually those of a job.
 #[derive(Clone, Serialize)]
 struct User {
     /// The job that has the VNIs, if a record of this node or the pool of this machine says so.
@@ -70,9 +70,9 @@ struct User {
     members: String,
     vnis: VniAccess,
     devices: Vec<DeviceId>,
-    /// On all its NICs together.
+    /// The total of all its NICs.
     in_use: ResourceMap<u32>,
-    /// The largest part of a resource of one NIC that it has in use, in percent.
+    /// The largest share of any resource of one NIC that it has in use, in percent.
     share: f64,
 }
 
@@ -104,7 +104,7 @@ impl Usage {
     }
 }
 
-/// The largest first.
+/// Sorts the largest share first.
 fn by_share(one: &User, other: &User) -> Ordering {
     other.share.total_cmp(&one.share)
 }
@@ -130,7 +130,7 @@ impl NicUsage {
     }
 }
 
-/// Who could use something, in order of the NICs and services.
+/// The users of all services, in the order of NICs and services.
 fn users(node: &Node) -> Result<Vec<User>, Failure> {
     let mut users: Vec<User> = Vec::new();
     for device in node.devices() {

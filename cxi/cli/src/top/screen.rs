@@ -29,13 +29,13 @@ use crate::node::this_node;
 use crate::output::{Columns, HEADING, or_dash};
 
 const DOWN: Style = AnsiColor::Red.on_default();
-/// A user that has most of a resource.
+/// A user that has most of some resource.
 const FULL: Style = AnsiColor::Yellow.on_default();
 const FULL_SHARE: f64 = 90.0;
 const KEYS: &str = "q quit  s sort  f filter  n NIC  p pause";
-/// How long a signal may go unnoticed.
+/// How long it may take until a signal is noticed.
 const SIGNALS: Duration = Duration::from_millis(100);
-/// Smaller screens show users instead of the resources, and of the keys.
+/// Smaller screens show users in place of the resources and the keys.
 const ROOM_FOR_RESOURCES: usize = 16;
 const ROOM_FOR_KEYS: usize = 10;
 
@@ -43,13 +43,13 @@ const ROOM_FOR_KEYS: usize = 10;
 pub(super) struct View {
     interval: Duration,
     host: String,
-    /// By share; by job; then by each resource.
+    /// 0: by share; 1: by job; from 2 on: by each resource.
     sort: usize,
     nic: Option<DeviceId>,
     filter: String,
     is_typing: bool,
     is_paused: bool,
-    /// Why the last look failed.
+    /// Why the last reading failed.
     failure: Option<String>,
 }
 
@@ -126,7 +126,7 @@ impl View {
             _ => "share".to_owned(),
         };
         let mut title = format!("cxi top  {}  {time}", self.host);
-        // Before what the user chose, so that a narrow screen shows it.
+        // The error precedes what the user chose, so that a narrow screen shows it.
         if let Some(failure) = &self.failure {
             let _ = write!(title, "  error: {failure}");
         }
@@ -144,7 +144,7 @@ impl View {
         title
     }
 
-    /// The lines of a screen of this size. Rates need an earlier look.
+    /// The lines of a screen of this size. Rates need an earlier reading.
     fn lines(
         &self,
         usage: &Usage,
@@ -216,7 +216,7 @@ fn rates(nics: &[&NicUsage], before: Option<&Usage>) -> Columns {
     table
 }
 
-/// A rate in four characters or five, such as `12.3M`.
+/// A rate in at most five characters, such as `12.3M`.
 fn magnitude(rate: f64) -> String {
     let units = [("G", 1e9), ("M", 1e6), ("k", 1e3)];
     match units.into_iter().find(|(_, unit)| rate >= *unit) {
@@ -225,7 +225,7 @@ fn magnitude(rate: f64) -> String {
     }
 }
 
-/// Over all NICs that are shown.
+/// The total of all NICs that are shown.
 fn resources(nics: &[&NicUsage]) -> Columns {
     type Amount = fn(&ResourceLevel) -> u16;
     let mut table = by_resource(&["All NICs"]);
@@ -246,7 +246,7 @@ fn resources(nics: &[&NicUsage]) -> Columns {
     table
 }
 
-/// The terminal as this program needs it, which gets it back at the end.
+/// The terminal in the mode that this program needs. Its previous mode is restored at the end.
 struct Terminal;
 
 impl Terminal {
@@ -266,7 +266,7 @@ impl Terminal {
             write!(out, "{}", if colored { line } else { &plain })?;
             queue!(out, Clear(ClearType::UntilNewLine))?;
             if number + 1 < lines.len() {
-                // The terminal is raw.
+                // In raw mode, a line feed does not return to the first column.
                 out.write_all(b"\r\n")?;
             }
         }
@@ -284,7 +284,7 @@ impl Drop for Terminal {
 }
 
 /// Waits for a key or a signal, at most this long; returns whether the terminal is still there.
-/// crossterm would read the end of a terminal that is gone in an endless loop.
+/// If the terminal is gone, crossterm would read its end of file in an endless loop.
 fn wait_for_input(time: Duration) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
@@ -316,7 +316,7 @@ pub(super) fn show(
     let _terminal = Terminal::enter().map_err(failed)?;
     while !ended.load(Ordering::Relaxed) {
         let size = match terminal::size().map_err(failed)? {
-            // A terminal that does not know.
+            // This terminal does not know its size.
             (0, _) | (_, 0) => (80, 24),
             (width, height) => (width.into(), height.into()),
         };
@@ -345,7 +345,7 @@ pub(super) fn show(
                 match look() {
                     Ok(now) => {
                         let earlier = mem::replace(&mut usage, now);
-                        // A NIC that was away may count from 0 again.
+                        // A NIC that was removed and came back may count from 0 again.
                         before = view.failure.take().is_none().then_some(earlier);
                         at = SystemTime::now();
                     }

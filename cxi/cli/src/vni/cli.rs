@@ -24,8 +24,8 @@ pub(crate) struct VniArgs {
 /// Where the pool is.
 #[derive(Debug, Default, Args)]
 pub(crate) struct PoolArgs {
-    /// File that stores the pool, a line of JSON for each change [default: where the setting
-    /// pool.store says]
+    /// File that stores the pool, with a line of JSON for each change [default: setting
+    /// pool.store]
     #[arg(long, global = true, value_name = "FILE")]
     pool: Option<PathBuf>,
     /// How long to wait for other commands that use the pool; they take turns in the order of
@@ -101,8 +101,8 @@ pub(crate) struct ReserveArgs {
     /// Instead, a block of this many VNIs for range services: a power of two
     #[arg(long, value_name = "N", conflicts_with = "count")]
     pub(crate) block: Option<u16>,
-    /// Instead, this many VNIs for the job's steps, printed as a set: the job makes a pool of
-    /// them (`cxi vni configure`), as Slurm's stepmgr does with one for each node
+    /// Instead, this many VNIs for the job's steps, printed as a set. The job makes a pool of
+    /// them (`cxi vni configure`), as Slurm's stepmgr does on each node
     #[arg(long, value_name = "N", conflicts_with_all = ["count", "block"])]
     pub(crate) for_steps: Option<NonZeroU16>,
     /// Take them from this tenant's share
@@ -137,7 +137,7 @@ pub(crate) struct ConfirmArgs {
     /// All nodes of the job have destroyed its services
     #[arg(long, group = "who")]
     all: bool,
-    /// Assume so, at your own risk, for example because a node was replaced
+    /// Assume that they have, at your own risk, for example because a node was replaced
     #[arg(long, group = "who")]
     pub(crate) operator: bool,
     /// Instead of a job, free a VNI that no job has but a node has shown, at your own risk: no

@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failur
     }
 }
 
-/// The result of a change, for programs; without an event there was nothing to do.
+/// The result of a change, for programs. If there is no event, there was nothing to do.
 fn changed(text: String, event: Option<&Event>) -> Report {
     #[derive(Serialize)]
     struct Logged<'a> {
@@ -100,7 +100,7 @@ fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure>
     let vnis: Vec<Vni> = reserved.result.iter().collect();
     let text = match &reserved.result {
         Allotment::Set(vnis) => vnis.to_string(),
-        // In the form that --vnis of cxi job accepts.
+        // In the form that the option --vnis of cxi job accepts.
         _ => vnis
             .iter()
             .map(Vni::to_string)
@@ -341,7 +341,7 @@ fn phase(phase: &Phase) -> String {
     }
 }
 
-/// A duration, rounded for people.
+/// A duration, rounded to whole seconds.
 fn age(time: Duration) -> String {
     humantime::format_duration(Duration::from_secs(time.as_secs())).to_string()
 }
