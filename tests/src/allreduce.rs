@@ -1,4 +1,4 @@
-//! Processes of several nodes add up numbers in the fabric, as in the example of `cxi-data`.
+//! Processes on several nodes add up numbers in the fabric, as in the example of `cxi-data`.
 
 #[path = "../../cxi/data/examples/allreduce/participant.rs"]
 mod participant;
@@ -19,7 +19,7 @@ const VNI: u16 = 10;
 ///
 /// # Errors
 ///
-/// A sum is wrong, or something does not come.
+/// A sum is wrong, or an event does not arrive.
 pub fn allreduce(
     device: &Device,
     tree: u16,

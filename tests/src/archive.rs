@@ -1,4 +1,4 @@
-//! Sources of scenarios: the packed copy, or a directory.
+//! Collections of scenarios: the packed copy, or a directory.
 
 use std::fs;
 use std::io::Read;
@@ -50,7 +50,7 @@ pub fn unpack(bytes: &[u8]) -> Result<Vec<File>, String> {
 ///
 /// # Errors
 ///
-/// The directory cannot be read, or has none.
+/// The directory cannot be read, or contains no scenario.
 pub fn directory(root: &Path) -> Result<Vec<File>, String> {
     if !root.is_dir() {
         return Err(format!("{}: no such directory", root.display()));

@@ -1,5 +1,5 @@
-//! What a program on a node does with services and LNIs on the character device, with every result
-//! checked.
+//! A program on a node that uses services and LNIs through the character device, and checks every
+//! result.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub type Problem = String;
 ///
 /// # Errors
 ///
-/// What `open(2)` says.
+/// The error of `open(2)`.
 pub fn open(device: &Path) -> Result<CharDev, Problem> {
     CharDev::open(device).map_err(|error| format!("open {}: {error}", device.display()))
 }
@@ -28,7 +28,7 @@ pub fn open(device: &Path) -> Result<CharDev, Problem> {
 ///
 /// # Errors
 ///
-/// The driver's.
+/// The driver's error.
 pub fn allocate(device: &CharDev, vni: u16, uid: Option<u32>) -> Result<u32, CommandError> {
     let mut command = SvcAllocCmd::new();
     let mut flags = SvcFlags::RESTRICTED_VNIS | SvcFlags::RESOURCE_LIMITS;
@@ -49,7 +49,7 @@ pub fn allocate(device: &CharDev, vni: u16, uid: Option<u32>) -> Result<u32, Com
 ///
 /// # Errors
 ///
-/// The driver's.
+/// The driver's error.
 pub fn destroy(device: &CharDev, svc_id: u32) -> Result<(), CommandError> {
     execute(device, &SvcDestroyCmd::of(svc_id))
 }
@@ -58,7 +58,7 @@ pub fn destroy(device: &CharDev, svc_id: u32) -> Result<(), CommandError> {
 ///
 /// # Errors
 ///
-/// The driver's.
+/// The driver's error.
 pub fn open_lni(device: &CharDev, svc_id: u32) -> Result<u32, CommandError> {
     let command = LniAllocCmdV1::of(svc_id);
     match execute(device, &command) {
@@ -73,16 +73,16 @@ pub fn open_lni(device: &CharDev, svc_id: u32) -> Result<u32, CommandError> {
 ///
 /// # Errors
 ///
-/// The driver's.
+/// The driver's error.
 pub fn close_lni(device: &CharDev, lni: u32) -> Result<(), CommandError> {
     execute(device, &LniFreeCmd::of(lni))
 }
 
-/// The VNI that the driver has on record for a service.
+/// The VNI that the driver reports for a service.
 ///
 /// # Errors
 ///
-/// The driver's.
+/// The driver's error.
 pub fn vni_of(device: &CharDev, svc_id: u32) -> Result<u16, CommandError> {
     Ok(execute(device, &SvcGetCmd::of(svc_id))?.vnis[0])
 }
@@ -91,7 +91,7 @@ pub fn vni_of(device: &CharDev, svc_id: u32) -> Result<u16, CommandError> {
 ///
 /// # Errors
 ///
-/// The driver's.
+/// The driver's error.
 pub fn count(device: &CharDev) -> Result<u32, CommandError> {
     Ok(execute(device, &SvcListGetCmd::new())?.count)
 }
@@ -100,7 +100,7 @@ pub fn count(device: &CharDev) -> Result<u32, CommandError> {
 ///
 /// # Errors
 ///
-/// What `open(2)` says.
+/// The error of `open(2)`.
 pub fn open_often(path: &Path, times: usize) -> Result<(), Problem> {
     let files: Result<Vec<_>, _> = (0..times).map(|_| open(path)).collect();
     std::mem::forget(files?);
@@ -111,7 +111,7 @@ pub fn open_often(path: &Path, times: usize) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn cycle(path: &Path) -> Result<(), Problem> {
     let device = open(path)?;
     let before = run("count", count(&device))?;
@@ -132,7 +132,7 @@ pub fn cycle(path: &Path) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn storm(path: &Path, process: u16, threads: u16, commands: u32) -> Result<(), Problem> {
     let shared = Arc::new(open(path)?);
     let running: Vec<_> = (0..threads)
@@ -179,7 +179,7 @@ fn rounds(device: &CharDev, vni: u16, commands: u32) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn churn(path: &Path, svc_id: u32) -> Result<(), Problem> {
     loop {
         let device = open(path)?;
@@ -195,7 +195,7 @@ pub fn churn(path: &Path, svc_id: u32) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn survive(path: &Path, unplug: &mut std::process::Command) -> Result<(), Problem> {
     let device = open(path)?;
     run("count", count(&device))?;
@@ -233,7 +233,7 @@ pub fn refused<T>(
 ///
 /// # Errors
 ///
-/// It is another one.
+/// It is another value.
 pub fn expect<T: Copy + PartialEq + std::fmt::Debug>(
     what: &str,
     value: T,

@@ -1,13 +1,13 @@
-//! Every typed command of the kernel interface, for what is to hold for each of them.
+//! Every typed command of the kernel interface, for checks that apply to each of them.
 
 use cxi_ioctl::Command;
 use cxi_ioctl::abi::{
     counter, device, domain, link, lni, memory, portal, profile, queue, service, wait,
 };
 
-/// Something done with a command of each type.
+/// An operation on a command of each type.
 pub trait Visitor {
-    /// Takes a command with nothing but its opcode filled in.
+    /// Visits a command with only its opcode filled in.
     fn visit<C: Command>(&mut self, name: &'static str, command: &C);
 }
 

@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use crate::encode::number;
 
-/// Internal counters of the driver, which the mock does not model: not compared.
+/// Internal counters of the driver, which are not compared because the mock does not model them.
 const NOT_COMPARED_IN_STATE: [&str; 1] = ["state.dev_refcount"];
 
-/// One field that is not as recorded.
+/// A field that differs from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
     /// Where.
     pub path: String,
-    /// As recorded.
+    /// The recorded value.
     pub expected: String,
-    /// As answered.
+    /// The actual value.
     pub got: String,
 }
 
@@ -41,7 +41,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Compares a response. A recording may leave out fields; those are not compared.
+/// Compares a response. Fields that the recording leaves out are not compared.
 pub fn response(expected: &Value, got: &Value, unchecked: &[String]) -> Vec<Difference> {
     let skip = |path: &str| {
         let path = path.strip_prefix("resp.").unwrap_or(path);
@@ -56,7 +56,7 @@ pub fn response(expected: &Value, got: &Value, unchecked: &[String]) -> Vec<Diff
     walk.found
 }
 
-/// Compares a dump of the accounting: nothing may be left out or added.
+/// Compares a dump of the accounting, which may have neither missing nor additional fields.
 pub fn state(expected: &Value, got: &Value) -> Vec<Difference> {
     let mut walk = Walk {
         exact: true,
@@ -105,7 +105,7 @@ impl Walk<'_> {
                 self.differ(path, expected, format!("{b} entries: {got}"));
             }
             _ if expected == got => {}
-            // A truth value is one byte; a number of a member type has a name.
+            // A Boolean is one byte; a member type has a name instead of a number.
             _ if number(expected).is_some() && number(expected) == number(got) => {}
             _ => self.differ(path, expected, got),
         }

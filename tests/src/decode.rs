@@ -1,4 +1,4 @@
-//! From the bytes that the device wrote to JSON with the kernel's names.
+//! Converts the bytes that a device wrote to JSON with the kernel's names.
 
 use cxi_ioctl::DriverRelease;
 use cxi_ioctl::layout::StructLayout;
@@ -10,7 +10,7 @@ use crate::uapi::{self, Kind};
 ///
 /// # Errors
 ///
-/// The device wrote another number of bytes than the release writes.
+/// The device did not write the number of bytes that the release writes.
 pub fn response(
     op: &str,
     bytes: &[u8],
@@ -66,7 +66,7 @@ fn value(kind: Kind, bytes: &[u8], release: DriverRelease) -> Value {
         Kind::Integer(signed) => number(integer(bytes, signed)),
         Kind::Bits { shift, width: 1 } => (integer(bytes, false) >> shift & 1 == 1).into(),
         Kind::Bits { shift, width } => number(integer(bytes, false) >> shift & !(-1 << width)),
-        // An enumeration, which C prints as a signed number.
+        // This is an enumeration, which C prints as a signed number.
         Kind::MemberType => {
             let kind = integer(bytes, true);
             let index = usize::try_from(kind).ok();

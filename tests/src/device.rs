@@ -1,4 +1,4 @@
-//! What a scenario is replayed on.
+//! The interface to a device on which scenarios are replayed.
 
 use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{CallerMemory, Credentials};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::scenario::Setup;
 
-/// A report that the hardware is made to give.
+/// A value that the hardware should report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "what")]
 pub enum Report {
@@ -68,7 +68,7 @@ pub enum LoadFailure {
     Scenario(String),
 }
 
-/// A device that scenarios can be replayed on: loaded fresh for each.
+/// A device on which scenarios can be replayed. It is loaded anew for each scenario.
 pub trait Device: Sized {
     /// An open file. Dropping it closes it.
     type File;
@@ -100,30 +100,30 @@ pub trait Device: Sized {
         memory: &mut dyn CallerMemory,
     ) -> Result<usize, Errno>;
 
-    /// Runs the periodic cleanup; returns whether it was scheduled.
+    /// Runs the periodic cleanup. Returns whether it was scheduled.
     fn tick(&self) -> bool;
 
     /// Makes the hardware report something.
     ///
     /// # Errors
     ///
-    /// There is no such place in the hardware.
+    /// The hardware has no such register.
     fn report(&self, report: Report) -> Result<(), String>;
 
     /// The accounting, with the names of `STATE`.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// Why there is no accounting.
     fn state(&self) -> Result<Value, String>;
 }
 
 /// The buffers of a replayed command.
 #[derive(Debug, Default)]
 pub struct Buffers {
-    /// The response as written.
+    /// The response, as written by the device.
     pub response: Option<Vec<u8>>,
-    /// The list as written.
+    /// The list, as written by the device.
     pub list: Vec<u8>,
     /// The command's addresses cannot be written.
     pub bad: bool,

@@ -1,4 +1,4 @@
-//! From the fields of a scenario's `cmd` to the bytes of a request.
+//! Converts the fields of a scenario's `cmd` to the bytes of a request.
 
 use cxi_ioctl::DriverRelease;
 use cxi_ioctl::layout::StructLayout;

@@ -24,7 +24,7 @@ const NOWHERE: u16 = 7;
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn send(id: DeviceId, program: &[&str]) -> Result<String, Problem> {
     match exchange(id, program) {
         Err(Error::Device(error)) if error.errno() == Errno::ENODEV => Ok("ENODEV".to_owned()),

@@ -97,7 +97,7 @@ pub struct Step {
     pub _note: Value,
 }
 
-/// Who makes a call.
+/// The caller of an operation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Caller {

@@ -1,5 +1,5 @@
-//! Where a call of the library is tried: a mock NIC, an open file that misbehaves from a certain
-//! moment on, and another one that never does.
+//! The environment for a call of the library: a mock NIC, an open file that misbehaves from a certain
+//! moment on, and another file that never does.
 #![allow(
     missing_docs,
     clippy::missing_panics_doc,
@@ -18,7 +18,7 @@ use cxi::{
 use cxi_ioctl::Transport;
 use cxi_mock::Nic;
 
-/// The value of a call, as text, and the services that it is to have made.
+/// The value of a call, as text, and the services that it should have created.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Value {
     pub text: String,
@@ -33,10 +33,10 @@ pub fn shown(value: impl fmt::Debug) -> Value {
     }
 }
 
-/// A NIC, and an open file of it that goes wrong when it is armed.
+/// A NIC, and an open file of it that misbehaves once it is armed.
 pub struct Stage {
     pub device: Device,
-    /// Another open file, with which nothing is wrong.
+    /// Another open file, which works.
     pub upkeep: Device,
     arm: Box<dyn Fn()>,
     made: RefCell<Vec<ServiceId>>,
@@ -60,7 +60,7 @@ pub fn block() -> VniRange {
     VniRange::new(vni(2048), 16).unwrap()
 }
 
-/// Some of everything but TLEs, which come in few pools.
+/// Some of each resource except TLEs, for which there are few pools.
 pub fn some_of_all() -> Limits {
     ResourceMap::from_fn(|resource| match resource {
         Resource::Tles => Limit::NONE,
@@ -91,23 +91,23 @@ impl Stage {
         }
     }
 
-    /// From here on it goes wrong.
+    /// Makes the file misbehave from now on.
     pub fn arm(&self) {
         (self.arm)();
     }
 
-    /// The device, which goes wrong from here on.
+    /// The device, which misbehaves from now on.
     pub fn armed(&self) -> &Device {
         self.arm();
         &self.device
     }
 
-    /// Its services, which go wrong from here on.
+    /// Its services, which misbehave from now on.
     pub fn services(&self) -> Services {
         self.armed().services()
     }
 
-    /// A service that was there before.
+    /// A service that existed before the call.
     pub fn service(&self, spec: ServiceSpecBuilder) -> ServiceId {
         let spec = spec.build().unwrap();
         let id = self.upkeep.services().create(&spec).unwrap();
@@ -120,7 +120,7 @@ impl Stage {
         self.service(spec().vni(vni(1024)))
     }
 
-    /// From here on a service is not the call's any more.
+    /// From now on, a service no longer belongs to the call.
     pub fn keep(&self, id: ServiceId) {
         self.made.borrow_mut().push(id);
     }
@@ -147,7 +147,7 @@ impl Stage {
         ids.filter(|id| !id.is_default()).collect()
     }
 
-    /// The services that exist and are the call's.
+    /// The services that exist and belong to the call.
     pub fn made(&self) -> Vec<ServiceId> {
         let prepared = self.made.borrow();
         let mut services = self.existing();
@@ -160,7 +160,7 @@ impl Stage {
         let services = self.existing();
         drop((self.device, self.arm));
         for id in services {
-            // A served file is closed a little later.
+            // A served file is closed asynchronously.
             self.upkeep.services().destroy_when_idle(id, IDLE).unwrap();
         }
     }

@@ -1,4 +1,4 @@
-//! Does one step of a scenario on a device, without checking the outcome.
+//! Executes a step of a scenario on a device, without checking the outcome.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ const RUNNER_OPERATIONS: [&str; 10] = [
     "VF_KERNEL_API",
 ];
 
-/// What a step did.
+/// The outcome of a step.
 pub(crate) struct Done {
     pub(crate) errno: Option<Errno>,
     /// `None`: nothing was written.
@@ -76,7 +76,7 @@ impl<'a, D: Device> Replay<'a, D> {
         }
     }
 
-    /// Does a step that is not made of others, and keeps what it is to save.
+    /// Executes a step that has no steps of its own, and saves the values that the scenario names.
     pub(crate) fn perform(&mut self, step: &Step) -> Result<Done, String> {
         let cmd = self.resolve(&step.cmd)?;
         let done = match step.op.as_str() {
@@ -176,7 +176,7 @@ impl<'a, D: Device> Replay<'a, D> {
         let bad = cmd.get("__bad_resp").is_some_and(|bad| *bad == true);
         let mut bytes = match encode::request(&step.op, cmd, self.release) {
             Ok(bytes) => bytes,
-            // A release without the command gets it as the newest one has it.
+            // A release without the command gets the newest form of it.
             Err(_) if uapi::request(&step.op, self.release).is_none() => {
                 encode::request(&step.op, cmd, DriverRelease::Main)?
             }
@@ -218,7 +218,7 @@ impl<'a, D: Device> Replay<'a, D> {
         })
     }
 
-    /// Puts saved values in the place of their names.
+    /// Replaces names by the values that were saved under them.
     fn resolve(&self, cmd: &Map<String, Value>) -> Result<Map<String, Value>, String> {
         let mut resolved = Map::new();
         for (name, value) in cmd {

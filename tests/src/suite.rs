@@ -14,9 +14,9 @@ use crate::scenario::Scenario;
 /// The outcome of a collection.
 #[derive(Clone, Debug, Default)]
 pub struct Summary {
-    /// Scenarios that went as recorded.
+    /// The number of scenarios that matched their recordings.
     pub passed: usize,
-    /// Scenarios that did not: path, and what differs.
+    /// The path and the differences of each scenario that did not match.
     pub failed: Vec<(String, Vec<Failure>)>,
 }
 
@@ -28,7 +28,7 @@ impl Summary {
     }
 }
 
-/// Replays every scenario on a device of its own, on all processors.
+/// Replays each scenario on its own device, in parallel on all processors.
 pub fn run_all<D: Device>(files: &[File]) -> Summary {
     let next = AtomicUsize::new(0);
     let outcomes = Mutex::new(Vec::new());

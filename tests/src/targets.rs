@@ -10,9 +10,9 @@ use crate::process::{Problem, Process};
 
 /// A VNI of the default service.
 const VNI: u16 = 10;
-/// Stores that follow each other closely: after the first ones the doorbell is open.
+/// Stores in quick succession: after the first ones, the doorbell is open.
 const BURST: u32 = 6;
-/// The NIC closes it within that many microseconds, and the next store comes at any moment of them.
+/// The NIC closes it within this many microseconds, and the next store comes at any time in between.
 const SPREAD: u64 = 1_200;
 /// How long a store may take to be noticed.
 const LIMIT: Duration = Duration::from_secs(2);
@@ -30,7 +30,7 @@ pub fn ring(device: &Device, pid: u32, rounds: u64) -> Result<String, Problem> {
         for _ in 0..BURST {
             command(&mut process, round)?;
         }
-        // All moments, in an order that has nothing to do with the NIC's.
+        // All delays, in an order that is independent of the NIC's timing.
         let moment = Duration::from_micros(round * 7_919 % SPREAD);
         let start = Instant::now();
         while start.elapsed() < moment {

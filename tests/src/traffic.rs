@@ -13,14 +13,14 @@ use crate::process::Problem;
 
 /// A VNI of the default service.
 const VNI: u16 = 10;
-/// Another one, without a receiver.
+/// Another VNI, without a receiver.
 const OTHER_VNI: u16 = 1;
-/// Bytes of a message by default.
+/// The default length of a message, in bytes.
 pub const MESSAGE: usize = 512;
-/// Looks for an event before each of the next ones waits.
+/// How often to poll for an event without waiting; each later poll waits.
 const SPINS: u32 = 2000;
 const PAUSE: Duration = Duration::from_micros(100);
-/// How long nothing may come before the peer is probed.
+/// How long to wait for an event before probing the peer.
 const SILENCE: Duration = Duration::from_millis(200);
 /// How long the peer may take to start.
 const START: Duration = Duration::from_secs(60);
@@ -29,7 +29,7 @@ fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
     Endpoint::new(device, ServiceId::DEFAULT, Vni::new(vni)?, pid)
 }
 
-/// What [`exchange`] prints to the standard error when the first message has come.
+/// What [`exchange`] prints to standard error when the first message has arrived.
 pub const EXCHANGING: &str = "exchanging";
 
 /// Sends a peer messages of some bytes, a multiple of 8 up to [`BUFFER_BYTES`], and gets as many
@@ -59,7 +59,7 @@ pub fn exchange(
     if starts {
         exchange.send(1)?;
     }
-    // What is not answered may need memory of this process.
+    // An operation without a response may still access this process's memory.
     while exchange.received < rounds || exchange.unanswered > 0 {
         match exchange.next()? {
             (EventType::PUT, ReturnCode::OK) => {
@@ -95,7 +95,7 @@ pub fn exchange(
 ///
 /// # Errors
 ///
-/// That failure.
+/// The failure that ended it.
 pub fn make_queues(device: &Device) -> cxi::Result<()> {
     let lni = device.alloc_lni(ServiceId::DEFAULT)?;
     loop {
@@ -172,7 +172,7 @@ impl Exchange {
 ///
 /// # Errors
 ///
-/// Something was.
+/// Something was written there.
 pub fn hold(device: &Device, pid: u32) -> Result<String, Problem> {
     let end = endpoint(device, VNI, pid)?;
     let mut out = std::io::stdout();
@@ -198,8 +198,8 @@ pub fn intrude(device: &Device, pid: u32, victim: (u32, u32)) -> Result<String, 
     let own = end.local_iova();
     end.local.copy_in(0, &vec![0xff; BUFFER_BYTES])?;
     let whole = BUFFER_BYTES as u64;
-    // Behind the buffer, across its end, around the address space, from and to memory that is not
-    // its own, and to a process that is not there.
+    // Past the buffer, across its end, around the address space, from and to memory that is not
+    // its own, and to a process that does not exist.
     let attempts = [
         (DmaOp::PUT, victim, whole, own),
         (DmaOp::PUT, victim, whole - 32, own),

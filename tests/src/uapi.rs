@@ -1,4 +1,4 @@
-//! Which structs a command has in a release, and where the kernel's names differ from ours.
+//! The structs of each command in a release, and the differences between the kernel's names and ours.
 
 use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::layout::{FieldLayout, StructLayout};
@@ -76,12 +76,12 @@ pub fn list(op: &str, release: DriverRelease) -> Option<(&'static str, &'static 
     layout(name, release).map(|layout| (field, layout))
 }
 
-/// What a field holds.
+/// The type of a field.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     /// An integer; the flag says whether it is signed.
     Integer(bool),
-    /// Some bits of an integer, from the lowest of them on; a single one is a truth value.
+    /// Some bits of an integer. A single bit is a Boolean.
     Bits {
         /// The lowest bit.
         shift: u32,
@@ -94,7 +94,7 @@ pub enum Kind {
     Struct(&'static StructLayout),
 }
 
-/// A field by the kernel's name, which scenarios use.
+/// A field under the kernel's name, which scenarios use.
 #[derive(Clone, Debug)]
 pub struct Field {
     /// The name.
@@ -105,7 +105,7 @@ pub struct Field {
     pub size: usize,
     /// Elements, if it is an array.
     pub count: Option<usize>,
-    /// What an element holds.
+    /// The type of an element.
     pub kind: Kind,
 }
 
@@ -162,7 +162,7 @@ pub fn fields(layout: &StructLayout, release: DriverRelease) -> Vec<Field> {
     fields
 }
 
-/// What a field of ours holds, the size of an element, and how many there are if it is an array.
+/// The type of one of our fields, the size of an element, and the number of elements if it is an array.
 fn elements(field: &FieldLayout, release: DriverRelease) -> Option<(Kind, usize, Option<usize>)> {
     let (name, is_array) = match field.type_name.strip_prefix('[') {
         Some(array) => (array.split(';').next()?.trim(), true),

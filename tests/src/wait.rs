@@ -1,4 +1,4 @@
-//! Wait objects through the safe library, on a node that has a sysfs.
+//! Wait objects through the safe library, on a node with sysfs.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,18 +8,18 @@ use cxi::{Device, ServiceSpec, Vni};
 
 use crate::process::Problem;
 
-/// Longer than anything takes; a test that waits for it fails.
+/// Longer than any operation takes; a test that waits this long fails.
 const LONG: Duration = Duration::from_secs(20);
 
 /// Sleeps on a wait object until `wake CLIENT WAIT` sends its interrupt.
 ///
 /// # Errors
 ///
-/// The library's.
+/// The library's error.
 ///
 /// # Panics
 ///
-/// An interrupt does not come, or too early, or what is freed stays.
+/// An interrupt does not arrive or arrives too early, or a freed object remains.
 pub fn sleeps_until_woken(device: &Device, wake: &dyn Fn() -> Command) -> Result<(), Problem> {
     let spec = ServiceSpec::builder().vni(Vni::new(64_040)?).build()?;
     let service = device.services().create_scoped(&spec)?;

@@ -1,4 +1,4 @@
-//! What a program on a node does with windows: each open file has its own, and they keep it open.
+//! A program on a node that maps windows: each open file has its own, and a window keeps its file open.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use cxi_ioctl::{CharDev, Errno, Mapping, Transport, execute};
 
 use crate::client::{self, Problem, expect, refused, run};
 
-/// What a program writes into a window, and no other program may read.
+/// The value that a program writes into a window, and that no other program may read.
 const SECRET: u64 = 0x0102_0304;
 
 /// Maps the commands of a queue twice and looks through one at what was written through the
@@ -18,7 +18,7 @@ const SECRET: u64 = 0x0102_0304;
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
     let (mine, foreign) = (client::open(path)?, client::open(path)?);
     let svc_id = run("allocate", client::allocate(&mine, 78, None))?;
@@ -46,7 +46,7 @@ pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
     let other = client::open(path)?;
     for _ in 0..100 {
@@ -68,7 +68,7 @@ pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// What was not as expected.
+/// The result that was not as expected.
 pub fn exchange_doorbells(path: &Path, times: u32) -> Result<(), Problem> {
     let device = client::open(path)?;
     let svc_id = run("allocate", client::allocate(&device, 78, None))?;
@@ -82,11 +82,11 @@ pub fn exchange_doorbells(path: &Path, times: u32) -> Result<(), Problem> {
 }
 
 /// Rings the doorbell of one open file through another one, at the same place. The kernel ends this
-/// process, because the doorbell is not of the file that is mapped.
+/// process, because the doorbell does not belong to the mapped file.
 ///
 /// # Errors
 ///
-/// What was not as expected: that the process continues.
+/// The process was not killed.
 pub fn ring_of_another_file(path: &Path) -> Result<(), Problem> {
     let (mine, other) = (client::open(path)?, client::open(path)?);
     let svc_id = run("allocate", client::allocate(&mine, 80, None))?;

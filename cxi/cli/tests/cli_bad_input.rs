@@ -127,7 +127,7 @@ fn without_a_device_both_ways_out_are_named() {
     );
 }
 
-/// A script sets it for all that it runs.
+/// A script sets the variable for all commands that it runs.
 #[test]
 fn faults_by_variable_are_for_mock_nodes() {
     let said = |faults: &str, arguments: &str| -> common::Said {
@@ -144,14 +144,14 @@ fn faults_by_variable_are_for_mock_nodes() {
     let unknown = "nonsense".parse::<cxi_mock::FaultSpec>().unwrap_err();
     said("nonsense", "--mock service list")
         .refused(2, &format!("error: CXI_MOCK_FAULT: {unknown}"));
-    // On real NICs, and where none is asked, it means nothing.
+    // It is ignored for real NICs, and for commands that use no NIC.
     for faults in ["", "nonsense", "SVC_LIST_GET:EIO"] {
         said(faults, "completions bash").done();
         assert!(!said(faults, "service list").err.contains("mock-fault"));
     }
 }
 
-/// A script that asks for JSON gets nothing else.
+/// A script that requests JSON gets nothing but JSON.
 #[test]
 fn everything_is_json_on_request() {
     let error = |said: common::Said, code: i32, kind: &str| {
@@ -171,7 +171,7 @@ fn everything_is_json_on_request() {
     let script = cxi("completions bash --json").json();
     assert_eq!(script["shell"], "bash");
     assert!(script["script"].as_str().unwrap().contains("_cxi"));
-    // What follows -- is the program's.
+    // Everything after -- belongs to the program.
     let said = cxi("job run -- program --json");
     assert!(said.err.starts_with("error: "), "{}", said.err);
 }

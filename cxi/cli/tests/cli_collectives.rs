@@ -57,7 +57,7 @@ fn a_job_from_reservation_to_release() {
     assert_contains(&shell, &url);
     assert_contains(&shell, "unset FI_CXI_HWCOLL_MIN_NODES\n");
 
-    // By the session token of the environment, and by the workload manager's.
+    // With the session token from the environment, and with the workload manager's token.
     let said = site.run(&["step-end", "0"], environment);
     said.prints("Ended step 0\n");
     site.cxi("step-end 0 --job=17").prints("Ended step 0\n");

@@ -1,4 +1,4 @@
-//! What `cxi` writes for container runtimes.
+//! The specifications that `cxi` writes for container runtimes.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use common::MockNode;
 use serde_json::{Value, json};
 
-/// The rules of the CDI specification for what is written here.
+/// Checks the rules of the CDI specification that apply to the output.
 #[track_caller]
 fn is_valid(specification: &Value) {
     let keys = |value: &Value, allowed: &[&str]| {

@@ -114,7 +114,7 @@ fn an_audit_remembers_what_was_idle() {
     assert_eq!(node.cxi("audit --idle-after=1h").code, 2);
 }
 
-/// Two jobs with one VNI can read each other's messages: a warning says so.
+/// Two jobs with the same VNI can read each other's messages, so there is a warning.
 #[test]
 fn a_vni_that_another_user_has_is_noticed() {
     let node = MockNode::new();

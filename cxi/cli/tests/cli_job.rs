@@ -48,7 +48,7 @@ The job has no service on any NIC.
     );
     assert_eq!(node.services(), 6);
 
-    // Each of the ways that it names works.
+    // Each remedy that the message names works.
     prolog(&node, 4, "--no-tles").prints("Created service 5 on cxi0-1: for uid 1004, VNI 1024\n");
     let holders = "all 4 TLE pools are taken, by service 1 (default service), service 2 (uid \
                    1001), service 3 (uid 1002), service 4 (uid 1003)";
@@ -89,7 +89,7 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
         Some("Would create one service on each of cxi0-1: for uid 1001, VNI 1021")
     );
     assert_eq!(node.services(), 0);
-    // The driver would refuse what others have; who that is can be said before.
+    // The driver would refuse VNIs of other services; the command names those services beforehand.
     let large = ["--cores=300", "--no-tles"];
     let first = ["job", "prolog", "--uid=1001", "--vni=1021"];
     node.cxi(&[first, ["-d", "cxi1", large[0], large[1]]].concat())
@@ -163,7 +163,7 @@ fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
     epilog(&node, 1, &[busy, "--retry-busy=10s"])
         .prints("cxi1: service 2 (uid 1001, VNI 1021): destroyed\n");
 
-    // What trying again does not help with decides the exit code.
+    // A failure that a retry cannot help decides the exit code.
     prolog(&node, 2, &[]).done();
     let faults = "--mock-fault=cxi0:SVC_DESTROY:EBUSY,cxi1:SVC_DESTROY:EIO";
     let said = epilog(&node, 2, &[faults]);
@@ -189,7 +189,7 @@ fn a_refusal_on_one_nic_leaves_nothing_on_the_other() {
 #[test]
 fn the_environment_is_that_of_the_grant_and_of_the_nics() {
     let node = MockNode::new();
-    // The NICs' ids differ.
+    // The service has a different ID on each NIC.
     node.cxi("service create -d cxi1 --uid=9 --vni=9").done();
     let grant = prolog(&node, 1, "--json").done();
     let shell = "export SLINGSHOT_VNIS=1021\nexport SLINGSHOT_DEVICES=cxi0,cxi1\nexport \

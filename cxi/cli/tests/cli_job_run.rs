@@ -1,4 +1,4 @@
-//! `cxi job run`: the services end with the program, however that ends.
+//! `cxi job run`: the services are destroyed when the program ends, however it ends.
 
 mod common;
 
@@ -35,7 +35,7 @@ fn a_program_gets_the_services_and_they_end_with_it() {
     assert_eq!(list[1]["members"][0]["id"], geteuid().as_raw());
     assert_eq!(node.services(), 0);
 
-    // Without a VNI it gets one that no service has.
+    // Without --vni it gets a VNI that no service has.
     node.cxi("service create --uid=7 --vni=1024").done();
     run(&node, &[], "echo $SLINGSHOT_VNIS").prints("1025\n");
 }
@@ -80,11 +80,11 @@ fn a_leftover_is_reported() {
     said.failed(4, "error: cxi1: service 2 (uid ");
     said.mentions(4, "still in use after");
     assert_eq!(node.services(), 1);
-    // The program's own failure is the more important code.
+    // The exit code of a failed program takes precedence.
     assert_eq!(run(&node, &[faults, "--retry-busy=0s"], "exit 9").code, 9);
 }
 
-/// Starts a script; the first line that it prints.
+/// Starts a script. Returns the first line that it prints.
 fn started(node: &MockNode, options: &[&str], script: &str) -> (Child, String) {
     let mock = format!("--mock={}", node.file().display());
     let run = [&mock, "job", "run", "--cores=4"];
@@ -101,13 +101,13 @@ fn started(node: &MockNode, options: &[&str], script: &str) -> (Child, String) {
 fn a_signal_ends_the_program_and_the_services() {
     for (options, script, code) in [
         (&[][..], "echo ready; exec sleep 60", 128 + 15),
-        // A program that does not listen is killed.
+        // A program that ignores the signal is killed.
         (
             &["--grace=100ms"],
             "trap '' TERM; echo ready; sleep 60; sleep 60",
             128 + 9,
         ),
-        // One that ends in its own way says how.
+        // A program that handles the signal decides the exit code.
         (&[], "trap 'exit 5' TERM; echo ready; sleep 60 & wait", 5),
     ] {
         let node = MockNode::new();
@@ -153,14 +153,14 @@ fn a_terminal_and_a_log_show_what_is_waited_for() {
         .spawn()
         .unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4));
-    // The other end is closed, so that reading ends, on Linux with EIO.
+    // The other end is closed, so reading ends; on Linux, with EIO.
     let mut seen = Vec::new();
     let _ = fs::File::from(terminal.master).read_to_end(&mut seen);
     let seen = without_hidden(&String::from_utf8(seen).unwrap());
     let waiting = "Waiting: cxi1: service 2 (uid 1001, VNI 1021) is still in use; no process that can be \
                    seen has the NIC open; 1 s left";
     assert!(seen.contains(waiting), "{seen:?}");
-    // A terminal of 80 columns takes two lines for it.
+    // The text takes two lines on a terminal with 80 columns.
     let (before, after) = seen.rsplit_once("\r\x1b[1A\x1b[J").unwrap();
     assert!(before.contains("Waiting") && !after.contains("Waiting"));
     assert!(after.contains("still in use after"), "{seen:?}");

@@ -1,4 +1,4 @@
-//! The form of messages.
+//! The forms of messages.
 
 mod common;
 

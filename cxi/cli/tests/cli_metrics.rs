@@ -17,7 +17,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// A node with a job of user 1000 that a pool knows as 4711.
+/// A node with a job of user 1000, which is job 4711 in a pool.
 fn node_with_a_job() -> (MockNode, String) {
     let node = MockNode::new();
     let pool = format!("--pool={}", node.directory().join("pool.json").display());
@@ -72,7 +72,7 @@ fn numbers_say_what_the_other_commands_say() {
         ("cxi_vni_pool_jobs", 1),
     ];
     has(&text, &wanted);
-    // Each name is described once, and has its samples together.
+    // Each name is described once, and its samples are together.
     let described = text.lines().filter(|line| line.starts_with("# TYPE "));
     let mut described: Vec<_> = described.collect();
     let count = described.len();
@@ -89,7 +89,7 @@ fn numbers_say_what_the_other_commands_say() {
     assert!(!without.contains("cxi_vni_pool"));
 }
 
-/// Names and labels are as Prometheus wants them, by its own program.
+/// Prometheus's own program accepts the names and labels.
 #[test]
 fn prometheus_accepts_the_metrics() {
     let (node, pool) = node_with_a_job();
@@ -115,7 +115,7 @@ fn prometheus_accepts_the_metrics() {
     );
 }
 
-/// A dashboard asks for what there is.
+/// Dashboards and alerts use only metrics that exist.
 #[test]
 fn the_dashboard_shows_metrics_that_there_are() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("integration/grafana.json");
@@ -234,7 +234,7 @@ fn who_uses_most_stands_first() {
     assert_eq!(users.len(), 1, "disabled services use nothing");
 }
 
-/// `cxi top` on a terminal of its own.
+/// `cxi top` on its own pseudoterminal.
 fn top(mock: &str, pool: &str, interval: &str, scratch: &Path) -> (Child, File) {
     let size = Winsize {
         ws_row: 24,
@@ -243,7 +243,7 @@ fn top(mock: &str, pool: &str, interval: &str, scratch: &Path) -> (Child, File) 
         ws_ypixel: 0,
     };
     let terminal = openpty(Some(&size), None).unwrap();
-    // As long as the command has it too, it cannot end.
+    // The terminal cannot end while this process also has its other side open.
     fcntl(&terminal.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
     let top = command(&[mock, "top", pool, "--interval", interval])
         .env("TMPDIR", scratch)
@@ -268,7 +268,7 @@ fn ended(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Reads until a text has been shown this many times from now on.
+/// Reads until a text has been shown this many more times.
 fn until_seen(screen: &mut File, part: &str, times: usize) {
     let mut text = Vec::new();
     while String::from_utf8_lossy(&text).matches(part).count() < times {
@@ -295,13 +295,13 @@ fn the_last_picture_stays_while_nothing_can_be_read() {
     assert_eq!(top.wait().unwrap().code(), Some(0));
 }
 
-/// Ends by a key or a signal, gives the terminal back, and leaves nothing.
+/// It ends at a key or a signal, restores the terminal, and leaves nothing behind.
 #[test]
 fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
     let (_node, pool) = node_with_a_job();
     for end in ["q", "SIGTERM", "end"] {
         let scratch = tempfile::tempdir().unwrap();
-        // One that is drawn again notices the end of its terminal by itself.
+        // A command that redraws notices by itself that its terminal is gone.
         let (interval, times) = if end == "end" { ("1h", 1) } else { ("10ms", 3) };
         let (mut top, mut screen) = top("--mock", &pool, interval, scratch.path());
         until_seen(&mut screen, "cxi top  ", times);
@@ -313,7 +313,7 @@ fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
             }
             _ => {}
         }
-        // The end of the terminal reads as an error.
+        // Reading from a closed terminal gives an error.
         while end != "end"
             && let Ok(count) = screen.read(&mut [0; 4096])
         {
@@ -321,7 +321,7 @@ fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
         }
         drop(screen);
         let status = ended(&mut top);
-        // It may write to a terminal that is gone.
+        // It may still write to a terminal that is gone.
         assert!(
             status.success() || end == "end" && status.code() == Some(1),
             "{end}: {status}"

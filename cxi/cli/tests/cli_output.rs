@@ -1,4 +1,4 @@
-//! Forms of results and messages: tables that fit, CSV, YAML, colors, and less of them.
+//! Forms of results and messages: tables that fit, CSV, YAML, colors, and quiet output.
 
 mod common;
 
@@ -81,7 +81,7 @@ fn results_are_csv_and_yaml_on_request() {
     assert_eq!(json, node.cxi("--json service list").json());
     let read: serde_json::Value = serde_saphyr::from_str(&yaml).unwrap();
     assert_eq!(read, json);
-    // Errors are JSON too, and a generated file is the same in every form.
+    // Errors are also JSON, and a generated file is the same in every form.
     let said = node.cxi("service show 9 -o json");
     assert!(said.err.starts_with("{\"error\":"), "{}", said.err);
     assert_eq!(
@@ -146,7 +146,7 @@ fn a_watched_list_is_printed_again_until_its_reader_goes() {
     assert!(watching.wait().unwrap().success());
     node.cxi("service disable 2 --watch")
         .failed(2, "error: --watch repeats devices, service list, ");
-    // What does not work is not tried again.
+    // A command that fails at first is not repeated.
     node.cxi("-d cxi9 devices --watch")
         .failed(3, "error: cxi9: no such NIC");
 }

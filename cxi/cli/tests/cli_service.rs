@@ -1,4 +1,4 @@
-//! Services on a mock node, by command line.
+//! `cxi service` on a mock node.
 
 mod common;
 
@@ -79,7 +79,7 @@ fn ids_settings_and_ranges_come_back() {
     assert_eq!(with_range["enable"], false);
     assert_eq!(with_range["is_system_svc"], true);
     assert_eq!(services[2]["netns"], 4_026_531_999_u32);
-    // The id that became free is given again.
+    // The freed ID is reused.
     assert_eq!(
         node.cxi("service create --vni=2 --json").json(),
         json!({"created": [{"device": "cxi0", "service": 2}, {"device": "cxi1", "service": 2}]})
@@ -166,7 +166,7 @@ fn what_can_be_destroyed_is_destroyed() {
     );
 }
 
-/// What one command makes without naming NICs, another finds and removes without naming them.
+/// What one command creates on all NICs, another command finds and removes without naming NICs.
 #[test]
 fn all_nics_are_meant_unless_some_are_named() {
     let node = MockNode::new();
@@ -177,7 +177,7 @@ fn all_nics_are_meant_unless_some_are_named() {
     node.cxi("service create --uid=8 --vni=8 -d cxi1").done();
     node.cxi("service destroy 3 2")
         .prints("Destroyed service 3 on cxi1\nDestroyed service 2 on cxi0-1\n");
-    // Each NIC counts on its own: the same number may be another job.
+    // Each NIC assigns IDs independently: the same ID may be another job's.
     node.cxi("service create --uid=7 --vni=7 -d cxi0").done();
     node.cxi("service create --uid=8 --vni=8 -d cxi1").done();
     node.cxi("service destroy 2").refused(

@@ -1,4 +1,4 @@
-//! What commands of their own read and change: network namespaces, RGIDs, exclusive profiles.
+//! Properties with their own driver commands: network namespaces, RGIDs, exclusive profiles.
 
 mod common;
 
@@ -14,7 +14,7 @@ fn a_service_of_a_network_namespace_says_whose_it_is() {
     let list = node.cxi("service list -d cxi0").done();
     let line = list.lines().last().unwrap().split("  ").map(str::trim);
     let line: Vec<_> = line.filter(|part| !part.is_empty()).collect();
-    // A namespace that was set later is in no list of the driver's.
+    // The driver does not list a namespace that was set later.
     let waiting = node.write("nobody.yaml", "vnis: [10]\nmembers: []\nenable: false\n");
     node.cxi(&["service", "create", "--from", &waiting]).done();
     node.cxi("service update 3 --netns=4026532001").done();
@@ -36,7 +36,7 @@ fn a_service_of_a_network_namespace_says_whose_it_is() {
     );
 }
 
-/// What `cxi_service list -v` shows, in one place.
+/// Everything that `cxi_service list -v` shows is in one place.
 #[test]
 fn everything_about_all_services_is_shown() {
     let node = MockNode::new();
@@ -101,7 +101,7 @@ fn what_the_driver_can_change_is_changed() {
     node.cxi("service update 2 --enable").done();
     assert_eq!(show("2")["enable"], true);
 
-    // A block of VNIs and a namespace for services that wait for them.
+    // Services that are waiting for them get a block of VNIs and a namespace.
     let waiting = node.write(
         "waiting.yaml",
         "restricted_vnis: false\nrestricted_members: 1\nmembers: []\n",
@@ -114,7 +114,7 @@ fn what_the_driver_can_change_is_changed() {
     assert_eq!(service["netns"], 4_026_532_000_u32);
     assert_eq!(service["enable"], true);
 
-    // What is refused leaves the service as it was.
+    // A refused change leaves the service unchanged.
     node.cxi("service create --vni=9 --limit=eqs=1:1").done();
     node.cxi("service update 4 --exclusive-cp -d cxi0").refused(
         1,

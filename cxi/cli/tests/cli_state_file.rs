@@ -1,4 +1,4 @@
-//! The file that a mock node lives in.
+//! The state file of a mock node.
 
 mod common;
 
@@ -10,7 +10,7 @@ use common::{Arguments, MockNode, Said, assert_contains, command, cxi};
 
 const LEFT: &str = "\n  The file was left as it is. Name another one, or remove it to start over.";
 
-/// Refused, and the file is what it was.
+/// Refused, and the file is unchanged.
 #[track_caller]
 fn refused_and_kept(node: &MockNode, text: &str, message: &str) {
     fs::write(node.file(), text).unwrap();
@@ -172,7 +172,7 @@ fn a_link_stays_a_link() {
     let link = node.directory().join("link.json");
     std::os::unix::fs::symlink(node.file(), &link).unwrap();
     let option = format!("--mock={}", link.display());
-    // A link to nothing: the file that it names is made.
+    // A dangling link: the file that it names is created.
     fs::write(node.file(), "").unwrap();
     fs::remove_file(node.file()).unwrap();
     node.cxi("devices").done();
@@ -209,7 +209,7 @@ fn manual_pages_and_completions_are_written() {
     }
     let script = cxi("completions bash").done();
     assert_contains(&script, "complete -F _cxi");
-    // Of commands that are defined only when they are named, too.
+    // This includes commands that are defined only when they are named.
     assert_contains(&script, "help__subcmd__collectives,preflight)");
     let about = "Manage a pool of VNIs";
     let page = fs::read_to_string(directory.path().join("cxi-vni.1")).unwrap();

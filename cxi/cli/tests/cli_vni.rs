@@ -202,7 +202,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
         &format!("{whole}{twice}\n"),
         "event 3 (reserve VNI 1024 for job job1): expected event number 4, found 2",
     );
-    // What has no end was never done; in the middle it is damage.
+    // An incomplete last line was never done; an incomplete line elsewhere is damage.
     let half = &whole[..whole.trim_end().len() - 5];
     refused(
         &format!("{half}\n"),

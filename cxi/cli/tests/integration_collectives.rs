@@ -15,7 +15,7 @@ use cxi_fabric_manager::{Delivery, Endpoint, Fault};
 use cxi_job::collectives::Certificate;
 use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
 
-/// A site whose jobs of two nodes and more have collectives, with more settings.
+/// A site whose jobs with two or more nodes have collectives, with additional settings.
 fn site(mock: &MockManager, more: &str) -> Site {
     let site = site_of_slurm();
     let file = fs::OpenOptions::new()
@@ -56,7 +56,7 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
     mock.manager.assert_quiet();
 }
 
-/// Makes a tree as libfabric does, with a task's environment.
+/// Creates a tree as libfabric does, with a task's environment.
 fn make_tree(environment: &str, step: &str) {
     let get = |name: &str| {
         let start = format!("export FI_CXI_COLL_{name}=");
@@ -98,7 +98,7 @@ fn the_trees_of_a_step_are_freed_when_it_has_ended() {
     assert_eq!(trees(), 1);
     end("1", "0");
     assert_eq!(trees(), 0);
-    // A job without a reservation, or without a record, has none to free.
+    // A job without a reservation or a record has no trees to free.
     node.run("task-epilog.sh", &[("SLURM_JOB_ID", "4712")])
         .done();
 }
@@ -148,7 +148,7 @@ fn reservations_of_jobs_that_ended_unseen_are_swept() {
     let mock = MockManager::new();
     let site = site(&mock, "");
     let node = slurm_node(&site, "n1");
-    // Slurm has 4712 alone.
+    // Slurm has only job 4712.
     for job in ["4711", "4712"] {
         node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)])
             .done();

@@ -31,7 +31,7 @@ fn slurm_jobs_with_nothing_but_slurms_own_variables() {
     }
     one.run("epilog-slurmctld.sh", &[]).done();
     one.run("epilog.sh", &[]).done();
-    // A node that fails is drained, and its health check is the remedy.
+    // A node that fails is drained, and its health check repairs it.
     let busy = [("CXI_MOCK_FAULT", "SVC_DESTROY:EBUSY")];
     assert_eq!(two.run("epilog.sh", &busy).code, 4);
     assert_eq!(two.run("health-check.sh", &busy).code, 0);
@@ -55,7 +55,7 @@ fn slurm_requeues_a_job_without_a_vni_and_says_why() {
     let updates = fs::read_to_string(site.path("updates")).unwrap();
     let short = "JobId=3 AdminComment=slingshot: error: failed to reserve 1 VNI: 0 available";
     assert!(updates.starts_with(short), "{updates}");
-    // What the user says reaches the nodes.
+    // The user's options reach the nodes.
     fs::write(site.path("network"), "no_vni,depth=4").unwrap();
     prolog("4").done();
     node.run("prolog.sh", &[("SLURM_JOB_ID", "4")]).done();
@@ -65,7 +65,7 @@ fn slurm_requeues_a_job_without_a_vni_and_says_why() {
     let updates = fs::read_to_string(site.path("updates")).unwrap();
     assert_contains(&updates, "invalid network option 'deep'");
     assert!(!updates.contains("--help"), "{updates}");
-    // No other run could succeed.
+    // A retry could not succeed.
     let held = updates.lines().filter(|line| line.starts_with("uhold"));
     assert_eq!(held.collect::<Vec<_>>(), ["uhold 5"]);
 }
@@ -126,7 +126,7 @@ fn slurm_says_what_was_cut() {
     node.mock.take_queues();
     node.run("prolog-slurmctld.sh", &[]).done();
     let strict = [("CXI_MODE", "strict")];
-    // The node stays in use, and the job waits or ends.
+    // The node stays available, and the job waits or ends.
     for (job, done) in [
         ("Requeue=1 Restarts=0 BatchFlag=1", "requeue 4711"),
         ("Requeue=1 Restarts=10 BatchFlag=1", "requeuehold 4711"),
@@ -142,7 +142,7 @@ fn slurm_says_what_was_cut() {
         assert!(updates.starts_with(why), "{updates}");
         assert!(updates.ends_with(&format!("{done}\n")), "{updates}");
     }
-    // Any other failure is the node's.
+    // Any other failure drains the node.
     let removed = [("CXI_MOCK_FAULT", "SVC_ALLOC:EIO")];
     assert_eq!(node.run("prolog.sh", &removed).code, 3);
     let updates = fs::read_to_string(site.path("updates")).unwrap();
@@ -212,7 +212,7 @@ fn an_installation_names_absolute_paths_and_keeps_settings() {
         assert!(text.lines().any(|found| found == line), "{file}: {text}");
     }
     for scheduler in ["slurm", "flux"] {
-        // The settings that are installed are settings.
+        // The installed settings file is valid.
         let fresh = TempDir::new().unwrap();
         let prefix = fresh.path().display().to_string();
         common::cxi(&["integration", "install", scheduler, "--prefix", &prefix]).done();
@@ -251,7 +251,7 @@ fn flux(vnis: &str) -> Site {
 
 fn flux_run(site: &Site, mock: &MockNode, script: &str, arguments: &[&str], fault: &str) -> Said {
     let (uid, mock) = (geteuid().to_string(), mock.file().display().to_string());
-    // As Flux spells it for each of them.
+    // As Flux formats it for each of them.
     let is_housekeeping = script == "housekeeping.sh";
     let variables = [
         ("FLUX_JOB_ID", if is_housekeeping { "5" } else { "ƒ6" }),
@@ -273,11 +273,11 @@ fn flux_prolog_task_epilog_housekeeping() {
     let task = ["sh", "-c", "echo $SLINGSHOT_VNIS $SLINGSHOT_SVC_IDS"];
     let said = flux_run(&site, &mock, "with-slingshot.sh", &task, "");
     said.prints("1024,1025 2,2\n");
-    // The epilog leaves what is busy to housekeeping, which drains the node by its exit code.
+    // The epilog leaves busy services to housekeeping, whose exit code drains the node.
     let told = "slingshot: services of f6 are still busy, housekeeping tries again\n";
     run("epilog.sh", "cxi1:SVC_DESTROY:EBUSY").mentions(0, told);
     assert_eq!(run("housekeeping.sh", "cxi1:SVC_DESTROY:EBUSY").code, 4);
-    // The broker is not asked again: the record says it all.
+    // The broker is not queried again: the record has everything.
     site.program("flux", "#!/bin/sh\n[ \"$1 $2\" = 'job id' ] && echo f6\n");
     assert_eq!(run("epilog.sh", "SVC_LIST_GET:EIO").code, 1);
     run("housekeeping.sh", "").prints(&format!(

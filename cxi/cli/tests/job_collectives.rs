@@ -23,7 +23,7 @@ fn configure(cluster: &Cluster, mock: &MockManager, more: &str) {
     cluster.configure(&format!("[collectives]\ntrees = 4\n{more}{manager}"));
 }
 
-/// What a step sets for its collectives.
+/// The variables that a step sets for its collectives.
 fn of_collectives(node: &Node, job: &str, more: &[&str]) -> Vec<String> {
     let said = node.cxi(&[&["job", "env", "--job", job], more].concat());
     let text = said.done();
@@ -67,7 +67,7 @@ fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
     let step = of_collectives(&one, "7", &["--step=3"]);
     assert!(step.contains(&"export FI_CXI_COLL_JOB_STEP_ID=3".to_owned()));
 
-    // The session token is the controller's and its user's, not in files that everyone reads.
+    // Only the controller and the job's user can read the session token.
     let user = nix::unistd::geteuid();
     let uid = if user.is_root() { 1000 } else { user.as_raw() };
     let kept = |name: &str| cluster.path().join("n1.toml.jobs").join(name);
@@ -80,7 +80,7 @@ fn a_job_has_one_reservation_for_all_its_nodes_until_it_ends() {
         assert!(!fs::read_to_string(file).unwrap().contains(token));
     }
 
-    // Another node still runs it when the first one has ended.
+    // Another node still runs the step after it has ended on the first node.
     one.epilog("7").done();
     assert!(!kept("7.secret").exists());
     assert!(!mock.manager.state().is_quiet());
@@ -136,7 +136,7 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     let warning = format!("warning: the job starts without hardware collectives: {reason}");
     said.failed(0, &warning);
     node.prolog("1").done();
-    // Nothing that an outer job has is left for it.
+    // It inherits nothing from an outer job.
     let lines = of_collectives(&node, "1", &[]);
     assert!(lines.contains(&"unset FI_CXI_COLL_JOB_ID".to_owned()) && set(&lines) == 0);
 
@@ -152,12 +152,12 @@ fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     full();
     let said = cluster.reserve("3", "n[1-2]");
     said.failed(7, "error: cannot reserve 4");
-    // No node has begun, so no node has to confirm.
+    // No node has started the job, so none must confirm.
     assert_eq!(cluster.cxi("job release 3").code, 8);
     cluster.reserve("4", "n[1-2]").done();
 }
 
-/// Slurm runs prologs again.
+/// Slurm may run a prolog again.
 #[test]
 fn a_job_that_is_reserved_again_keeps_what_it_has() {
     let mock = MockManager::new();
@@ -182,7 +182,7 @@ fn nodes_wait_until_it_is_known_whether_there_is_a_reservation() {
     let cluster = cluster("1024", &mock, "");
     let node = cluster.node("n1");
     cluster.reserve("1", "n[1-2]").done();
-    // As if the controller had been killed in between.
+    // Simulate that the controller was killed in between.
     let file = cluster.path().join("decisions/running/1/reservation.json");
     fs::remove_file(file).unwrap();
     thread::scope(|scope| {
@@ -211,7 +211,7 @@ fn what_cannot_be_released_is_for_the_sweep() {
     refuse();
     let said = cluster.cxi("job release 1");
     told(said, "release the reservation of job 1: ");
-    // The scheduler has restarted, and still has job 3.
+    // The scheduler has restarted and still knows job 3.
     let sweep = "job sweep -- echo 3";
     mock.manager
         .inject(Fault::status(400).on(Endpoint::ListJobs).times(1));

@@ -1,4 +1,4 @@
-//! What commands of a job do to services, jobs and processes that are not theirs: nothing.
+//! Commands of a job leave other services, jobs and processes alone.
 
 mod common;
 
@@ -25,7 +25,7 @@ fn records_say_which_jobs_live() {
     );
     assert_eq!(node.cxi(clean).code, 8);
 
-    // A record that cannot be read does not make orphans.
+    // Services of a job with an unreadable record are not orphans.
     let record = node.directory().join("state.json.d/jobs/4712.json");
     fs::write(record, "all of them\n").unwrap();
     node.cxi(clean).mentions(2, "4712.json: ");
@@ -44,7 +44,7 @@ fn a_prolog_that_cannot_report_makes_nothing() {
             let mut prolog = command(&[&[&*mock], json, &job].concat());
             let said = Said::from(prolog.stdout(full).output().unwrap());
             said.mentions(1, "cannot write to standard output");
-            // What an earlier prolog made stays.
+            // Services from an earlier prolog stay.
             assert_eq!(node.services(), left, "{vni}: {said:?}");
         }
     }
@@ -66,7 +66,7 @@ fn a_prolog_that_cannot_report_names_what_it_cannot_undo() {
 fn a_mock_names_no_process_of_this_machine() {
     let node = MockNode::new();
     prolog(&node, "1000", "1024");
-    // A process of ours with a file that is called like the NIC.
+    // A process of this test has a file with the name of the NIC open.
     let file = node.directory().join("cxi0");
     let open = File::create_new(&file).unwrap();
     let mut sleep = Command::new("sleep");

@@ -1,4 +1,4 @@
-//! A job's life with records: the controller decides once, nodes read and confirm.
+//! Jobs with records: the controller decides once, nodes read the decision and confirm.
 
 mod common;
 
@@ -29,7 +29,7 @@ fn the_controller_decides_once_and_a_vni_is_free_when_all_nodes_have_confirmed()
     assert_eq!(two.services() + one.services(), 0);
     cluster.reserve("8", "n1").done();
     assert_eq!(cluster.free(), 3, "1024 again, and 1025 for job 8");
-    // An epilog again finds nothing, and says nothing to the controller.
+    // A second epilog finds nothing, and reports nothing to the controller.
     assert_eq!(two.epilog("7").code, 8);
 }
 
@@ -42,7 +42,7 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
     cluster.reserve("2", "n1").failed(7, "error: ");
     assert!(!cluster.path().join("decisions/running/2").exists());
 
-    // While it waits, the node confirms.
+    // The node confirms while the command waits.
     cluster.cxi("job release 1").done();
     assert_eq!(cluster.reserve("2", "n1").code, 7);
     std::thread::scope(|threads| {
@@ -53,7 +53,7 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
         node.epilog("1").done();
         assert_eq!(waiting.join().unwrap(), "1024\n");
     });
-    // A job that is requeued waits for its own nodes.
+    // A requeued job waits for its own nodes.
     node.prolog("2").done();
     cluster.cxi("job release 2").done();
     assert_eq!(cluster.reserve("2", "n1").code, 4);
@@ -69,18 +69,18 @@ fn components_of_a_heterogeneous_job_share_its_vnis_and_services() {
         let job = format!("job reserve 4 --component={component} --uid=1000 --nodes={nodes}");
         cluster.cxi(&job).done()
     };
-    // In any order.
+    // Components may come in any order.
     assert_eq!(reserve(5, "n2"), "1024\n");
     assert_eq!(reserve(4, "n[1-2]"), "1024\n");
     for (node, component) in [(&one, "4"), (&two, "5"), (&two, "4")] {
         let prolog = format!("job prolog --job=4 --cores=1 --component={component}");
         node.cxi(&prolog).done();
-        // A task of any component has its leader's id.
+        // Tasks of all components have the leader's job ID.
         node.cxi("job env --job=4").done();
     }
     assert_eq!(two.services(), 2);
 
-    // The services of the second node stay for the component that still runs there.
+    // The services on the second node stay for the component that is still running there.
     let epilog = |component| format!("job epilog --job=4 --node=n2 --component {component}");
     cluster.cxi("job release 4 --component=5").done();
     assert_eq!(two.cxi(&epilog("5")).code, 8);
@@ -108,7 +108,7 @@ fn a_task_without_an_environment_is_told_why() {
             record.display()
         ),
     );
-    // A job that wants no VNI has a record, and nothing else.
+    // A job that needs no VNI has a record and nothing else.
     cluster
         .cxi("job reserve 9 --uid=1000 --nodes=n1 --network=no_vni")
         .done();
@@ -186,7 +186,7 @@ fn a_node_that_was_reset_confirms() {
         one.epilog("2");
         cluster.cxi("job release 2");
     }
-    // One that never comes back: an operator answers for it.
+    // For a node that never comes back, an operator confirms.
     cluster.reserve("3", "n[1-2]").done();
     cluster.cxi("job release 3").done();
     for node in ["n1", "n2"] {
@@ -217,14 +217,14 @@ fn a_sweep_ends_what_the_scheduler_no_longer_knows() {
         assert_contains(&said.err, &format!("error: sh: {why}"));
         assert_contains(&said.err, "Nothing was released.");
     }
-    // It is bounded, also where the command has left the pipe to another process.
+    // The wait is bounded even if the command has passed the pipe to another process.
     for command in ["exec sleep 60", "sleep 9 2> /dev/null & exit 0"] {
         let sweep = ["job", "sweep", "--wait=1s", "--", "sh", "-c", command];
         let said = cluster.cxi(&sweep);
         assert_eq!(said.code, 1, "{command}: {}", said.err);
         assert_contains(&said.err, "error: sh: no list of jobs within 1s");
     }
-    // A job that starts while the scheduler answers is not in its answer, and stays.
+    // A job that starts while the list is printed is not in it, and is kept.
     let late = format!(
         "{} job reserve 4 --uid=1000 --nodes=n1 > /dev/null; echo 2 9",
         env!("CARGO_BIN_EXE_cxi")
@@ -284,7 +284,7 @@ fn a_scheduler_with_vnis_of_its_own_needs_the_record_only() {
     assert_eq!(node.clean().code, 8);
     assert_eq!(node.epilog("ƒ3Wq").code, 0);
     assert_eq!(node.services(), 0);
-    // Its daemon was killed, and has started again: none of its jobs lives.
+    // Its daemon was killed and has restarted: none of its jobs is live.
     node.cxi(prolog).done();
     node.cxi("job clean --none-live").done();
     assert_eq!(node.services(), 0);
@@ -308,7 +308,7 @@ fn where_a_job_is_in_its_life_is_explained_with_the_command_that_ends_it() {
     let ended = one.cxi("explain job 7").done();
     assert_contains(&ended, "What to do:\n  cxi job epilog --job 7   (");
     one.epilog("7").done();
-    // Neither has a record of it now; the second node never began.
+    // Neither node has a record of it now; the second node never started it.
     two.cxi("explain job 7").prints(
         "Job 7 on the controller: ended, VNIs 1024, waits for n2\nWhat to do:\n  cxi job confirm 7 --node n2   \
          (if n2 was reinstalled or is gone)\n",

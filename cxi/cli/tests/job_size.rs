@@ -1,4 +1,4 @@
-//! How much a job gets of a node by what the controller, its size and its user say.
+//! How much of a node a job gets, by the decision of the controller, its size and its user's options.
 
 mod common;
 
@@ -86,10 +86,10 @@ fn more_jobs_than_le_pools_fit_a_node() {
     }
 }
 
-/// How many VNIs a job gets, or the option for which it is refused.
+/// How many VNIs a job gets, or the option because of which it is refused.
 type Expected = Result<usize, &'static str>;
 
-/// By what a site allows: `single-node-vni`, `job-vni`, then nodes and what the user says.
+/// The site's `single-node-vni` and `job-vni`, the number of nodes, the user's options, and the result.
 const VNIS: [(&str, &str, &str, &str, Expected); 13] = [
     ("none", "none", "n1", "", Ok(0)),
     ("none", "none", "n[1-2]", "", Ok(1)),

@@ -1,11 +1,11 @@
-//! Steps with VNIs of their own, from a pool that their job makes of its VNIs, and in addition the
+//! Steps with their own VNIs, from a pool that their job makes of its VNIs, and in addition the
 //! job's VNI: what Slurm's `stepmgr` and `job_vni` do.
 
 mod common;
 
 use common::{Arguments, MockNode, Said, command};
 
-/// Commands with a pool, on a node.
+/// Runs commands with a pool, on a node.
 struct With<'a>(&'a MockNode, &'static str);
 
 impl With<'_> {
@@ -55,7 +55,7 @@ fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
         assert_eq!(job.prolog(step, vnis), expected);
     }
 
-    // One step ends; the other one keeps its services.
+    // When one step ends, the other one keeps its services.
     let gone = job.cxi("job epilog --job=17.0").done();
     let destroyed = gone.matches("VNIs 1025,1024): destroyed");
     assert_eq!(destroyed.count(), 2, "{gone}");
@@ -65,7 +65,7 @@ fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
     let list = job.cxi("--json service list").json();
     assert_eq!(list["services"].as_array().unwrap().len(), 4);
 
-    // The job's VNIs are free when its nodes have confirmed, whatever its own pool says.
+    // The job's VNIs are free when its nodes have confirmed, whatever the state of its own pool.
     cluster.cxi("vni release 17 --nodes=n1").done();
     assert_eq!(cluster.cxi("vni reserve 18 --for-steps=4").code, 7);
     cluster.cxi("vni confirm 17 --node=n1").done();

@@ -1,4 +1,4 @@
-//! A mock node and the machine never mix.
+//! Commands for a mock node never touch the machine, and the other way around.
 
 mod common;
 
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::{MockNode, Said, assert_contains, cxi, skip};
 
-/// What the machine must not show, and nothing may write: a settings file, a job and a pool that
+/// Files of the machine that no command may use or write: a settings file, a job and a pool that
 /// cannot be read, on file systems that cannot be written.
 const MACHINE: &str = r#"
     for place in /run /etc /var/lib; do mount -t tmpfs none "$place"; done
@@ -20,7 +20,7 @@ const MACHINE: &str = r#"
     for place in /run /etc /var/lib; do mount -o remount,bind,ro "$place"; done
 "#;
 
-/// Everything that a node and a controller do, with the exit code.
+/// All commands of a node and a controller, with their exit codes.
 const COMMANDS: &str = "
     0 devices
     0 service create --uid=1000 --vni=1024
@@ -61,7 +61,7 @@ const COMMANDS: &str = "
     0 config check
 ";
 
-/// Runs a script as root of a machine that is set up like this; `None` where that is impossible.
+/// Runs a script as root of a machine with this setup; `None` if that is impossible here.
 fn on_machine(setup: &str, script: &str, variables: &[(&str, &Path)]) -> Option<Said> {
     let unshare = |way: &[&str], script: &str| {
         let mut command = Command::new("unshare");
@@ -189,7 +189,7 @@ fn a_forgotten_variable_is_noticed_where_there_are_nics() {
     let said = run("\"$CXI\" --json service list").unwrap();
     let object: serde_json::Value = serde_json::from_str(&said.err).unwrap();
     assert_eq!(object["warning"]["message"], *warning);
-    // Who names a mock node on the command line knows.
+    // There is no warning if the command line names the mock node.
     run("\"$CXI\" --mock=\"$CXI_MOCK\" service list")
         .unwrap()
         .done();

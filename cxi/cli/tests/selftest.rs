@@ -26,7 +26,7 @@ fn each_release_answers_as_its_mock() {
             &text,
             " answers are as expected; compared with the mock of ",
         );
-        // Again from the report, what was only read.
+        // Replay the part of the report that only reads.
         assert_contains(
             &replay(&path).done(),
             " answers are as expected; compared with",
@@ -148,7 +148,7 @@ fn a_report_says_nothing_about_the_site_and_is_judged_again() {
     assert!(!text.contains(uid));
     replay(&path).done();
 
-    // The NIC has one TXQ less than others; 1024 of them are 0004 in memory.
+    // The NIC has one TXQ fewer than usual; 1024 is 0004 in little-endian memory.
     let other = text.replacen("0008000000040000", "0008000000030000", 1);
     assert_ne!(other, text);
     std::fs::write(&path, other).unwrap();

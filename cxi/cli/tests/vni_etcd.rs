@@ -10,7 +10,7 @@ use common::{Arguments, Said, assert_contains, clean, command};
 use server::Etcd;
 use tempfile::TempDir;
 
-/// What two controllers share: settings, decisions and etcd.
+/// The things that two controllers share: settings, decisions and etcd.
 struct Site {
     directory: TempDir,
 }
@@ -27,7 +27,7 @@ impl Site {
         Self { directory }
     }
 
-    /// A command on a controller.
+    /// Runs a command on a controller.
     fn on(&self, controller: &str, arguments: &(impl Arguments + ?Sized)) -> Said {
         let path = self.directory.path();
         let mut command = command(&[]);
@@ -53,14 +53,14 @@ fn a_controller_takes_over_and_the_one_before_is_refused() {
     let site = Site::new(&urls, "");
     assert_eq!(site.on("a", "vni show").code, 2, "there is no pool");
     site.on("a", "vni configure 1024-1026").done();
-    // A machine that never led asks etcd for no metrics.
+    // A machine that has never led does not query etcd for metrics.
     let metrics = || site.on("a", "metrics --mock").out;
     assert!(!metrics().contains("cxi_vni_pool"), "{}", metrics());
     site.on("a", "vni lead")
         .prints("This controller leads cxi/vni in etcd: epoch 1\n");
     assert_contains(&metrics(), "cxi_vni_pool_vnis{state=\"free\"} 3");
     site.reserve("a", "1").prints("1024\n");
-    // It is the next one that answers.
+    // The next endpoint responds.
     etcd[0].kill();
     site.reserve("a", "2").prints("1025\n");
     let other = site.reserve("b", "3");
@@ -84,7 +84,7 @@ fn a_controller_takes_over_and_the_one_before_is_refused() {
         (pool["free"].as_u64(), pool["reserved"].as_u64()),
         (Some(1), Some(2))
     );
-    // One of three is no majority.
+    // One of three members is not a majority.
     etcd[1].kill();
     let alone = site.on("b", "vni show --wait=1s");
     assert_eq!(alone.code, 1, "{}", alone.err);

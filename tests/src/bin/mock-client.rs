@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     match act(&arguments) {
         Ok(text) => {
-            // The reader may be gone.
+            // There may be no reader anymore.
             let _ = writeln!(std::io::stdout(), "{text}");
             ExitCode::SUCCESS
         }

@@ -1,5 +1,4 @@
-//! The command `cxi-mock` for the tests of this package, which then need no other package's
-//! binary.
+//! The command `cxi-mock` for the tests of this package, which cargo builds with them.
 
 use std::process::ExitCode;
 

@@ -1,4 +1,4 @@
-//! The plugin `cxi-cni` for the tests of this package, which then need no other package's binary.
+//! The plugin `cxi-cni` for the tests of this package, which cargo builds with them.
 
 use std::process::ExitCode;
 

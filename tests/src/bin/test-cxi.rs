@@ -1,4 +1,4 @@
-//! The command `cxi` for the tests of this package, which then need no other package's binary.
+//! The command `cxi` for the tests of this package, which cargo builds with them.
 
 use std::process::ExitCode;
 

@@ -1,11 +1,11 @@
-//! What a NIC is and has.
+//! Calls that query a NIC.
 
 use cxi_ioctl::Opcode;
 
 use super::Call;
 use crate::stage::shown;
 
-/// What tells drivers apart. A refusal is evidence too.
+/// The commands that distinguish drivers. A refusal is also evidence.
 const EVIDENCE: &[Opcode] = &[
     Opcode::from_number(0x7FFF_FF00),
     Opcode::GET_DEV_PROPERTIES,
@@ -23,7 +23,7 @@ pub(super) const CALLS: &[Call] = &[
         let _service = stage.listed();
         stage.armed().availability().map(shown)
     })
-    // Of a driver that is not known, fewer LE pools are promised.
+    // For an unknown driver, fewer LE pools are promised.
     .taking_for_an_answer(EVIDENCE),
     Call::new("Device::driver", |stage| {
         let driver = stage.armed().driver()?;

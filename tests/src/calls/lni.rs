@@ -1,4 +1,4 @@
-//! What is allocated below an LNI.
+//! Calls that allocate objects below an LNI.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(super) fn memory() -> Arc<DeviceMemory> {
     Arc::new(DeviceMemory::new(8192).unwrap())
 }
 
-/// All kinds of objects, one upon the other.
+/// Objects of all kinds, each of which uses the ones before.
 fn tree(stage: &Stage) -> cxi::Result<crate::stage::Value> {
     let service = stage.listed();
     let lni = stage.armed().alloc_lni(service)?;
@@ -139,7 +139,7 @@ pub(super) const CALLS: &[Call] = &[
     })
     .like(&["cxil_alloc_wait_obj"]),
     Call::new("Lni::alloc_cp, a service without that VNI", |stage| {
-        // Another service of the caller has the VNI: all of them are looked at.
+        // Another service of the caller has the VNI, so all services are searched.
         let lni = stage.lni();
         stage.service(spec().vni(vni(1025)));
         stage.arm();

@@ -1,5 +1,5 @@
-//! The calls of the library, one by one. Each prepares what it needs on a file that works, arms
-//! the stage, and makes one call.
+//! The calls of the library, one by one. Each prepares what it needs on a working file, arms the stage,
+//! and makes one call.
 #![allow(missing_docs, reason = "a table")]
 
 mod device;
@@ -16,11 +16,11 @@ use crate::stage::{Stage, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct Call {
     pub name: &'static str,
-    /// The functions of libcxi whose place it takes.
+    /// The functions of libcxi that it replaces.
     pub aliases: &'static [&'static str],
-    /// Whether a release has what it needs.
+    /// Whether a release supports it.
     pub possible: fn(DriverRelease) -> bool,
-    /// Commands whose refusal the call is documented to take for an answer: there is none.
+    /// Commands whose refusal means "there is none", as the call documents.
     pub takes_for_an_answer: &'static [Opcode],
     pub act: fn(&Stage) -> cxi::Result<Value>,
 }
@@ -57,7 +57,7 @@ impl Call {
     }
 }
 
-/// What each call says that a release can do, on a NIC without services that `open` opens.
+/// The results of all calls that a release supports, on a NIC without services that `open` opens.
 ///
 /// # Panics
 ///

@@ -1,4 +1,4 @@
-//! What is done with objects, and their end.
+//! Calls on objects, and closing them.
 
 use cxi::lni::{
     CommunicationProfile, CountingEvent, Domain, EventQueue, LeList, MapFlags, MapOptions, Md,
@@ -10,7 +10,7 @@ use super::Call;
 use super::lni::{events, memory};
 use crate::stage::{Stage, Value, shown, vni};
 
-/// Ends a handle; one that cannot be closed yet is dropped.
+/// Closes a handle, or drops it if it cannot be closed yet.
 fn end<T>(
     stage: &Stage,
     handle: T,

@@ -19,7 +19,7 @@ fn create(stage: &Stage, spec: ServiceSpecBuilder) -> cxi::Result<Value> {
     })
 }
 
-/// Everything that is known of a service.
+/// All properties of a service.
 fn seen(service: &Service) -> (ServiceId, String) {
     (
         service.id(),
@@ -55,7 +55,7 @@ pub(super) const CALLS: &[Call] = &[
         match scoped.destroy() {
             Ok(()) => Ok(shown(id)),
             Err(refused) => {
-                // Kept, for the check of what an error leaves behind.
+                // It is kept for the check of what an error leaves behind.
                 let _id = refused.handle.keep();
                 stage.keep(id);
                 Err(refused.error)
@@ -133,7 +133,7 @@ pub(super) const CALLS: &[Call] = &[
     })
     .since_13_1()
     .like(&["cxil_svc_set_vni_range"])
-    // No range is what the service is to have, and what others have is only looked up early.
+    // The service should have no range; the ranges of others are only looked up early.
     .taking_for_an_answer(&[Opcode::SVC_GET_VNI_RANGE, Opcode::SVC_LIST_GET]),
     Call::new("Services::vni_range", |stage| {
         let id = stage.ranged();

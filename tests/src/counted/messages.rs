@@ -1,4 +1,4 @@
-//! A message of a process to itself, for calls that are counted.
+//! A message from a process to itself, for counted calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,12 +10,12 @@ use cxi_mock::Nic;
 
 use crate::process::Process;
 
-/// Looks for an event before it is given up.
+/// How often to poll for an event before giving up.
 const LOOKS: u64 = 1 << 33;
 
 type Problem = Box<dyn std::error::Error>;
 
-/// A process that puts into a buffer of its own.
+/// A process that puts into its own buffer.
 #[derive(Debug)]
 pub(super) struct Messages {
     process: Process,
@@ -40,7 +40,7 @@ impl Messages {
         })
     }
 
-    /// Writes what is to be sent, and sends it.
+    /// Writes the message, and sends it.
     pub(super) fn post(&mut self) -> Result<(), Problem> {
         self.from.write(0, b"a message")?;
         let put = Dma::put(self.from.slice(0..9)?, self.process.address.portal(0));
@@ -48,7 +48,7 @@ impl Messages {
         Ok(self.process.transmit.post(&put.report(report))?)
     }
 
-    /// Waits for its end without yielding the processor.
+    /// Waits for its completion without yielding the processor.
     pub(super) fn complete(&mut self) -> Result<(), Problem> {
         for _ in 0..LOOKS {
             if let Some(event) = self.process.events.drain().next() {
@@ -61,7 +61,7 @@ impl Messages {
         Err("no event came".into())
     }
 
-    /// Gives back what does not go with the process.
+    /// Frees what does not end with the process.
     pub(super) fn end(self, device: &Device) {
         let service = self.service;
         drop(self);
@@ -69,11 +69,11 @@ impl Messages {
     }
 }
 
-/// A thread that runs a NIC in this process, as a NIC runs by itself.
+/// A thread that runs the NIC in this process.
 #[derive(Debug)]
 pub(super) struct Running {
     ended: Arc<AtomicBool>,
-    /// Whether it looks for work; who sends commands meanwhile would wait for it.
+    /// Whether it polls for work. While it does, a thread that sends commands would wait for it.
     wanted: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }

@@ -1,8 +1,8 @@
-//! Counts the system calls of the safe library's functions: a cost without noise.
+//! Counts the system calls of the safe library's functions, which is a cost without noise.
 //!
-//! A child does each call between two marks, and its parent counts what happens in between. The
-//! child is any program that calls [`act`] with the rest of its arguments, so that a test and a
-//! benchmark can both be it.
+//! A child makes each call between two marks, and its parent counts the system calls between them. The
+//! child is any program that calls [`act`] with the rest of its arguments, so that both a test and a
+//! benchmark can be the child.
 
 mod messages;
 mod operations;
@@ -34,11 +34,11 @@ impl Place<'_> {
         }
     }
 
-    /// Everything that the calls need.
+    /// Creates everything that the calls need.
     ///
     /// # Errors
     ///
-    /// The directory cannot be written, or the NIC not opened.
+    /// The directory cannot be written, or the NIC cannot be opened.
     pub fn scene(&self) -> Result<Scene, String> {
         match self {
             Self::Files(directory) => Scene::on_files(directory, &|transport| transport),
@@ -47,7 +47,7 @@ impl Place<'_> {
     }
 }
 
-/// The system calls of each of [`OPERATIONS`] when all is warm. `program` is to call [`act`] with
+/// The system calls of each of [`OPERATIONS`] at its second call. `program` must call [`act`] with
 /// the arguments that are added to its own.
 ///
 /// # Errors
@@ -56,7 +56,7 @@ impl Place<'_> {
 pub fn count(mut program: Command, place: Place<'_>) -> Result<Vec<Vec<Call>>, Uncounted> {
     program.args(place.arguments());
     let between = trace::between_marks(&mut program)?;
-    // Every other interval is what lies between two operations.
+    // Every other interval lies between two operations.
     let counted: Vec<_> = between.into_iter().step_by(2).collect();
     if counted.len() == OPERATIONS.len() {
         Ok(counted)

@@ -1,4 +1,4 @@
-//! The calls that are counted, and what each costs.
+//! The counted calls, and the cost of each.
 
 use cxi::TrafficClass;
 
@@ -11,9 +11,9 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 pub struct Operation {
     /// Its name.
     pub name: &'static str,
-    /// System calls that it makes when it is made again.
+    /// The number of system calls that it makes when it is repeated.
     pub system_calls: usize,
-    /// Whether it allocates on the heap then.
+    /// Whether it then allocates on the heap.
     pub allocates: bool,
     run: fn(&mut Scene) -> Done,
 }
@@ -23,26 +23,26 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// The library's.
+    /// The library's error.
     pub fn run(&self, scene: &mut Scene) -> Result<(), String> {
         (self.run)(scene).map_err(|error| format!("{}: {error}", self.name))
     }
 }
 
-/// Every call that is counted. In this order they leave the NIC as it was.
+/// All counted calls. In this order, they leave the NIC unchanged.
 pub const OPERATIONS: &[Operation] = &[
     // open
     operation("Device::open", 1, true, |scene| {
-        // Not dropped before the end of the count.
+        // It must not be dropped before counting ends.
         scene.opened.push(scene.host.open(scene.device.id())?);
         Ok(())
     }),
-    // one directory opened, looked at, read to its end and closed; all of /dev is not read
+    // one directory opened, checked, read to its end and closed; /dev is not listed
     operation("Host::device_ids", 5, true, |scene| {
         scene.host.device_ids()?;
         Ok(())
     }),
-    // two commands, two links, whether there are two files, and two files opened, read and closed
+    // two commands, two links, two checks for existence, and two files opened, read and closed
     operation("Device::info", 12, true, |scene| {
         scene.device.info()?;
         Ok(())
@@ -78,7 +78,7 @@ pub const OPERATIONS: &[Operation] = &[
         scene.device.services().usage(service)?;
         Ok(())
     }),
-    // A service that the driver cannot take without damage is not touched: it is read first.
+    // The service is read first, because changing some services would do damage in the driver.
     operation("Services::set_enabled", 2, false, |scene| {
         let service = made(scene.service)?;
         scene.device.services().set_enabled(service, true)?;
@@ -93,7 +93,7 @@ pub const OPERATIONS: &[Operation] = &[
         scene.lni = Some(scene.device.alloc_lni(made(scene.service)?)?);
         Ok(())
     }),
-    // The first profile of an LNI: whether its service has the VNI is looked at before.
+    // For the first profile of an LNI, the library checks first whether its service has the VNI.
     operation("Lni::alloc_cp", 2, true, |scene| {
         let lni = made(scene.lni.as_ref())?;
         scene.profile = Some(lni.alloc_cp(scene.vni, TrafficClass::BestEffort)?);
@@ -107,7 +107,7 @@ pub const OPERATIONS: &[Operation] = &[
         made(scene.lni.take())?.close()?;
         Ok(())
     }),
-    // The data path: neither asks the kernel.
+    // The data path: neither makes a system call.
     operation("TransmitQueue::post", 0, false, |scene| {
         scene.run(true);
         made(scene.messages.as_mut())?.post()?;

@@ -1,4 +1,4 @@
-//! What the counted calls are made on.
+//! The environment for the counted calls.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -12,7 +12,7 @@ use cxi_mock::{Credentials, Nic, NicConfig};
 
 use super::messages::{Messages, Running};
 
-/// A NIC, and what is there of its services.
+/// A NIC, and objects on it.
 #[derive(Debug)]
 pub struct Scene {
     pub(super) host: Host,
@@ -25,15 +25,15 @@ pub struct Scene {
     pub(super) lni: Option<Lni>,
     pub(super) profile: Option<CommunicationProfile>,
     pub(super) messages: Option<Messages>,
-    /// Behind everything that needs it.
+    /// Declared after everything that needs it, so that it is dropped last.
     running: Option<Running>,
 }
 
-/// Puts something around the transport of a scene.
+/// Wraps the transport of a scene.
 pub type Carrier<'a> = &'a dyn Fn(Arc<dyn Transport>) -> Arc<dyn Transport>;
 
 impl Scene {
-    /// On the NIC of that name; needs the privilege to change services.
+    /// On the NIC with this name. Needs the privilege to change services.
     pub(super) fn on_node(name: &str) -> Result<Self, String> {
         let id: DeviceId = name.parse().map_err(|error| format!("{name}: {error}"))?;
         let host = Host::system();
@@ -41,8 +41,8 @@ impl Scene {
         Self::on(host, device, None)
     }
 
-    /// On files in a directory that look like those of the kernel. A file answers no command: each is
-    /// written to one and then answered by a mock in this process, which makes no system call.
+    /// On files in a directory that resemble those of the kernel. A file does not respond to commands:
+    /// each is written to one and then executed by a mock in this process, without a system call.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Scene {
         Ok(scene)
     }
 
-    /// Whether the NIC executes commands, where it runs in this process.
+    /// Lets the NIC execute commands or not, if it runs in this process.
     pub(super) fn run(&self, wanted: bool) {
         if let Some(running) = &self.running {
             running.run(wanted);
@@ -93,7 +93,7 @@ impl Scene {
 }
 
 impl Drop for Scene {
-    /// Leaves nothing behind, whatever failed.
+    /// Destroys everything, even after a failure.
     fn drop(&mut self) {
         drop((self.profile.take(), self.lni.take()));
         self.run(true);
@@ -107,7 +107,7 @@ impl Drop for Scene {
     }
 }
 
-/// Makes what libraries open and read of `cxi0`; the device is an ordinary file.
+/// Creates the files of `cxi0` that libraries open and read. The device is a regular file.
 ///
 /// # Errors
 ///
@@ -127,7 +127,7 @@ pub fn files(dev: &Path, sysfs: &Path) -> std::io::Result<()> {
     fs::write(dev.join("cxi0"), "")
 }
 
-/// A command is written to a file, and then answered.
+/// Writes each command to a file, and then executes it.
 #[derive(Debug)]
 struct Written<T> {
     file: CharDev,

@@ -39,7 +39,7 @@ impl fmt::Debug for Call {
 /// Why system calls were not counted.
 #[derive(Clone, Debug)]
 pub enum Uncounted {
-    /// This machine does not let a process trace its child.
+    /// This machine does not allow a process to trace its child.
     Refused(String),
     /// The child failed.
     Failed(String),
@@ -54,7 +54,7 @@ impl fmt::Display for Uncounted {
     }
 }
 
-/// Marks where system calls begin or cease to count. Nothing else here queries the parent's ID.
+/// Marks where counting begins or ends. Nothing else in the program queries the parent's ID.
 pub(super) fn mark() {
     let _ = parent_id();
 }
@@ -67,14 +67,14 @@ pub(super) fn wait_for_parent() -> Result<(), String> {
     Ok(())
 }
 
-/// The system calls of a child between each two of its marks.
+/// The system calls of a child between each pair of marks.
 pub(super) fn between_marks(program: &mut Command) -> Result<Vec<Vec<Call>>, Uncounted> {
     let failed =
         |what: &str, error: &dyn fmt::Display| Uncounted::Failed(format!("{what}: {error}"));
     let child = program.stdin(Stdio::piped()).spawn();
     let mut child = Traced(child.map_err(|error| failed("start the child", &error))?);
     let pid = child.pid();
-    // The child is stopped while it waits for the line, and reads it when it is let go.
+    // The child is stopped while it waits for the line, and reads it when it continues.
     ptrace::seize(
         pid,
         Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACESYSGOOD,
@@ -103,11 +103,11 @@ pub(super) fn between_marks(program: &mut Command) -> Result<Vec<Vec<Call>>, Unc
     Ok(intervals(&stops))
 }
 
-/// A call stops its process twice, on the way in and out; so does a mark.
+/// A call stops its process twice, at entry and at exit; so does a mark.
 fn intervals(stops: &[Call]) -> Vec<Vec<Call>> {
     let mark = Call(libc::SYS_getppid);
     let between: Vec<&[Call]> = stops.split(|call| *call == mark).step_by(2).collect();
-    // What is before the first mark and after the last one does not count.
+    // Calls before the first mark and after the last one do not count.
     let inner = between.get(1..between.len().saturating_sub(1));
     inner
         .unwrap_or_default()
@@ -119,13 +119,13 @@ fn intervals(stops: &[Call]) -> Vec<Vec<Call>> {
         .collect()
 }
 
-/// Whether it is what the standard library asks in a build with assertions before it closes a
-/// file: whether that is open.
+/// Whether this is the call with which the standard library, in a build with assertions, checks before
+/// closing a file that it is open.
 fn is_assertion(call: Call) -> bool {
     cfg!(debug_assertions) && call.0 == libc::SYS_fcntl
 }
 
-/// In which system call a stopped process is.
+/// The system call in which a process is stopped.
 fn system_call(pid: Pid) -> Result<Call, Uncounted> {
     let path = format!("/proc/{pid}/syscall");
     let text = fs::read_to_string(&path);
@@ -138,7 +138,7 @@ fn system_call(pid: Pid) -> Result<Call, Uncounted> {
     Ok(Call(number))
 }
 
-/// A child that does not outlive the count.
+/// A child that is killed when this is dropped.
 struct Traced(Child);
 
 impl Traced {

@@ -1,4 +1,4 @@
-//! What a sequence is made of.
+//! The operations of a sequence.
 
 use cxi_ioctl::DriverRelease;
 pub use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
@@ -22,7 +22,7 @@ use zerocopy::{FromBytes, IntoBytes};
 
 use crate::device::Report;
 
-/// Who makes a call.
+/// The caller of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Caller {
     pub uid: u32,
@@ -81,7 +81,7 @@ macro_rules! commands {
         }
 
         impl Command {
-            /// The bytes that a release takes for it.
+            /// The bytes of the request, for a release.
             pub fn request(&self, release: DriverRelease) -> Vec<u8> {
                 match self {
                     $(Self::$name(command) => {
@@ -174,7 +174,7 @@ impl Command {
         )
     }
 
-    /// What a communication profile is asked for with, in either command.
+    /// The request for a communication profile, which is part of both commands.
     pub fn profile(&self) -> Option<CpRequest> {
         let (lni, vni, class, kind) = match self {
             Self::CpAlloc(it) => (it.lni, it.vni, (it.tc, it.tc_type), None),
@@ -190,7 +190,7 @@ impl Command {
     }
 }
 
-/// What a communication profile is asked for with.
+/// The request for a communication profile.
 #[derive(Clone, Copy, Debug)]
 pub struct CpRequest {
     pub lni: u32,

@@ -25,7 +25,7 @@ impl Cluster {
         self.directory.path()
     }
 
-    /// Writes settings with more keys of `[job]`, and more tables.
+    /// Writes settings with additional keys in `[job]`, and additional tables.
     fn settings(&self, name: &str, more: &str) -> PathBuf {
         let path = self.path().display();
         let text = format!(
@@ -43,7 +43,7 @@ impl Cluster {
         self.settings("controller.toml", more);
     }
 
-    /// A command of the controller.
+    /// Runs a command on the controller.
     pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(&[]);
         clean(&mut command).env("CXI_CONFIG", self.path().join("controller.toml"));
@@ -108,7 +108,7 @@ impl Node {
         self.mock.services()
     }
 
-    /// The node loses its memory: its services, and what it kept of its jobs.
+    /// Simulates a reboot: the node loses its services and the records of its jobs.
     pub(crate) fn reset(&self) {
         fs::remove_file(self.mock.file()).unwrap();
         fs::remove_dir_all(self.settings.with_extension("toml.jobs")).unwrap();

@@ -1,4 +1,4 @@
-//! A mock fabric manager, and what lets a workload manager in.
+//! A mock fabric manager, and the credentials of a workload manager.
 
 use std::fs;
 
@@ -25,7 +25,7 @@ impl MockManager {
         mock
     }
 
-    /// Settings by which commands find it.
+    /// Settings with which commands find it.
     pub(crate) fn settings(&self) -> String {
         format!(
             "[fabric-manager]\nurl = \"{}\"\ncluster = \"alpha\"\nauth-dir = \"{}\"\ncertificate = \

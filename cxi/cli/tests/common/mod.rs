@@ -15,7 +15,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// The arguments of a command: as one types them, or one by one.
+/// The arguments of a command: as typed in a shell, or one by one.
 pub(crate) trait Arguments {
     fn words(&self) -> Vec<&str>;
 }
@@ -68,7 +68,7 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
     command.envs(std::env::vars_os().filter(|(name, _)| name == "LLVM_PROFILE_FILE"))
 }
 
-/// What a call of `cxi` said.
+/// The outcome of a call of `cxi`.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) code: i32,
@@ -83,13 +83,13 @@ impl Said {
         self.out
     }
 
-    /// Done, with just that on standard output.
+    /// Succeeded, with exactly this on standard output.
     #[track_caller]
     pub(crate) fn prints(self, expected: &str) {
         assert_eq!(self.done(), expected);
     }
 
-    /// Ended with this code, and just that on standard output.
+    /// Ended with this code, and exactly this on standard output.
     #[track_caller]
     pub(crate) fn ended(&self, code: i32, out: &str) {
         assert_eq!((self.code, &*self.out), (code, out), "{}", self.err);
@@ -111,14 +111,14 @@ impl Said {
         assert!(self.err.starts_with(start), "{}", self.err);
     }
 
-    /// Ended with this code and a message with this in it.
+    /// Ended with this code and a message that contains this.
     #[track_caller]
     pub(crate) fn mentions(&self, code: i32, part: &str) {
         assert_eq!(self.code, code, "{self:?}");
         assert_contains(&self.err, part);
     }
 
-    /// Warned, and done nevertheless.
+    /// Succeeded with a warning.
     #[track_caller]
     pub(crate) fn warns(&self, warning: &str) {
         assert_eq!((self.code, &*self.err), (0, warning), "{}", self.out);
@@ -177,7 +177,7 @@ pub(crate) fn command(arguments: &(impl Arguments + ?Sized)) -> Command {
     command
 }
 
-/// A command as a shell starts it that runs a script first.
+/// A command started by a shell that first runs a script.
 pub(crate) fn in_shell(inner: &Command, script: &str) -> Command {
     let mut shell = Command::new("sh");
     shell.args(["-c", script, "sh"]).arg(inner.get_program());
@@ -195,7 +195,7 @@ pub(crate) fn cxi(arguments: &(impl Arguments + ?Sized)) -> Said {
     command(arguments).output().unwrap().into()
 }
 
-/// A mock node that lives in a file of its own.
+/// A mock node in its own state file.
 pub(crate) struct MockNode {
     directory: TempDir,
 }
@@ -233,7 +233,7 @@ impl MockNode {
             .done();
     }
 
-    /// Writes a file next to the state; its path.
+    /// Writes a file next to the state file. Returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> String {
         let path = self.directory.path().join(name);
         std::fs::write(&path, text).unwrap();
@@ -241,7 +241,7 @@ impl MockNode {
     }
 }
 
-/// Says past the test harness that a test cannot be done here.
+/// Reports, past the test harness, that a test cannot run here.
 pub(crate) fn skip(why: &str) {
     use std::io::Write as _;
     let thread = std::thread::current();

@@ -1,4 +1,4 @@
-//! The scripts of a scheduler, installed and run with its variables and no others.
+//! The scripts of a scheduler, installed and run with only its variables.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 use super::{Arguments, Said, clean, command};
 
-/// What is installed once for all nodes.
+/// The files that are installed once for all nodes.
 pub(crate) struct Site {
     pub(crate) directory: TempDir,
     scheduler: &'static str,

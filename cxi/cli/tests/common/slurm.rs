@@ -7,7 +7,7 @@ use nix::unistd::geteuid;
 use super::site::Site;
 use super::{MockNode, Said};
 
-/// With a pool of two VNIs, and a scontrol and a squeue that know what the scripts ask for.
+/// A site with a pool of two VNIs, and with fake scontrol and squeue commands for the scripts.
 pub(crate) fn site_of_slurm() -> Site {
     let site = Site::new("slurm", "");
     let path = site.directory.path().display().to_string();

@@ -47,7 +47,7 @@ impl Pool {
         command
     }
 
-    /// The command as a shell starts it that runs a script first.
+    /// The command started by a shell that first runs a script.
     pub(crate) fn in_shell(&self, script: &str, arguments: &[&str]) -> Command {
         super::in_shell(&self.command(arguments), script)
     }
@@ -78,7 +78,7 @@ impl Pool {
         self.vni("show --json").json()
     }
 
-    /// What the pool shows, without times.
+    /// The state of the pool, without times.
     pub(crate) fn state(&self) -> Value {
         if !self.path(FILE).exists() {
             return Value::Null;
@@ -111,7 +111,7 @@ impl Pool {
     }
 }
 
-/// Without times, which are different when a command is run once more.
+/// Removes times, which differ when a command runs again.
 fn timeless(mut value: Value) -> Value {
     match &mut value {
         Value::Object(members) => {

@@ -45,7 +45,7 @@ impl Site {
     fn end(&self, what: &str) {
         for words in END {
             let said = self.job(words);
-            // No such job, or no node waits: it may have ended.
+            // There is no such job, or it is waiting for no node: it may have ended.
             assert!([0, 5, 8].contains(&said.code), "{what}, {words}: {said:?}");
         }
         for directory in ["running", "ended"] {
@@ -64,10 +64,10 @@ fn what_a_killed_command_leaves_of_a_job_is_finished() {
         (&[][..], RESERVE),
         (&[], "reserve 1 --uid=1000 --nodes=n1 --network=no_vni"),
         (&[RESERVE], END[0]),
-        // Another job's end also frees what all nodes have confirmed.
+        // The end of another job also frees VNIs that all nodes have confirmed.
         (&[RESERVE, END[0], END[1], END[2]], "release 2"),
     ] {
-        // With `CXI_TEST_FULL` at every call.
+        // With `CXI_TEST_FULL`, kill it at every call.
         'calls: for call in (0..).step_by(if full() { 1 } else { 3 }) {
             // The scheduler tries again, or ends the job.
             for again in [false, true] {

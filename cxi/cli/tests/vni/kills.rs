@@ -1,5 +1,6 @@
-//! A command on a pool of VNIs is killed at each system call that changes a file, has each refused,
-//! and is killed at random times: a change is made or not, and done again it is made once.
+//! A command on a pool of VNIs is killed at each system call that changes a file, has each call fail,
+//! and is killed at random times. Each change is made completely or not at all, and exactly once when
+//! it is retried.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,7 +20,7 @@ use nix::unistd::Pid;
 use crate::common::vni_pool::Pool;
 use crate::common::{Said, skip};
 
-/// What a pool has when a command is killed, and the command.
+/// The state of a pool when a command is killed, and the command.
 const CHANGES: [(&[&[&str]], &[&str]); 8] = [
     (&[], &["configure", "1024-65535"]),
     (&[CONFIGURE], &["configure", "1024-2047", "--rest=30s"]),
@@ -48,7 +49,7 @@ const RELEASE: &[&str] = &["release", "job1", "--nodes=n1,n2"];
 pub(crate) enum Act {
     /// It is killed before the system call.
     Kill,
-    /// The system call does nothing but fail.
+    /// The system call only fails.
     Refuse(Errno),
 }
 
@@ -64,7 +65,7 @@ fn a_write_that_is_refused_leaves_no_half_of_a_change() {
 }
 
 fn at_each_call(act: Act) {
-    // With `CXI_TEST_FULL` every change.
+    // With `CXI_TEST_FULL`, at every change.
     for (before, change) in CHANGES.into_iter().step_by(if full() { 1 } else { 2 }) {
         let pool = Pool::empty();
         for arguments in before {
@@ -72,7 +73,7 @@ fn at_each_call(act: Act) {
         }
         each_call_of(&pool, change, act);
     }
-    // The 5,000th change, after which the file begins anew with the whole pool.
+    // After the 5,000th change, the file is rewritten to begin with a snapshot of the pool.
     let pool = Pool::empty();
     let config = PoolConfig::new("1024-65535".parse().unwrap());
     let mut late = VniPool::new(config).unwrap().snapshot();
@@ -123,10 +124,10 @@ fn each_call_of(pool: &Pool, change: &[&str], act: Act) {
     assert!(calls >= 3, "{change:?}: {calls}");
 }
 
-/// Waits for its tracer.
+/// Stops until its tracer continues it.
 pub(crate) const GO: &str = "read go; exec \"$@\"";
 
-/// Runs a command, and acts at that call of those that can be acted at; `None` if it makes fewer.
+/// Runs a command, and acts at the given one of its calls that change files; `None` if it makes fewer.
 pub(crate) fn at_call(mut command: Command, number: usize, act: Act) -> nix::Result<Option<Said>> {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = Tracee(piped.stderr(Stdio::piped()).spawn().unwrap());
@@ -137,7 +138,7 @@ pub(crate) fn at_call(mut command: Command, number: usize, act: Act) -> nix::Res
     )?;
     let input = child.0.stdin.as_mut().unwrap();
     input.write_all(b"go\n").unwrap();
-    // The shell's own start may be seen, too.
+    // The start of the shell may also be seen.
     let cxi = fs::canonicalize(env!("CARGO_BIN_EXE_cxi")).unwrap();
     loop {
         assert!(matches!(waitpid(pid, None)?, WaitStatus::PtraceEvent(..)));
@@ -218,7 +219,7 @@ fn system_call(pid: Pid) -> (i64, u64) {
     (number, u64::from_str_radix(first, 16).unwrap())
 }
 
-/// Lets the process go on as if its call had failed.
+/// Continues the process as if its call had failed.
 #[cfg(target_arch = "x86_64")]
 fn refuse(pid: Pid, errno: Errno) -> nix::Result<()> {
     let mut registers = ptrace::getregs(pid)?;
@@ -269,7 +270,7 @@ pub(crate) fn full() -> bool {
     std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
 }
 
-/// With `CXI_TEST_FULL` 10,000 kills, in some minutes.
+/// With `CXI_TEST_FULL`, kills 10,000 times, which takes some minutes.
 #[test]
 fn commands_that_are_killed_lose_nothing() {
     let (pools, kills) = if full() { (50, 200) } else { (1, 60) };
@@ -281,7 +282,7 @@ fn commands_that_are_killed_lose_nothing() {
 
 fn kill_at_random(kills: usize, random: &mut u32) {
     let pool = Pool::new();
-    // The VNIs that jobs were given, and have not been asked to give back.
+    // The VNIs that jobs have and have not been asked to release.
     let mut told = BTreeMap::<String, u64>::new();
     let mut left = 0;
     for number in 0..kills {
@@ -295,7 +296,7 @@ fn kill_at_random(kills: usize, random: &mut u32) {
             commands.push(vec!["release", leaving, "--nodes=n1"]);
             commands.push(vec!["confirm", leaving, "--all"]);
         }
-        // All at once: one is killed in the middle, others while they wait for it.
+        // Start all at once: one is killed in the middle, others while they wait for it.
         let mut children: Vec<Child> = commands
             .iter()
             .map(|arguments| {
@@ -306,7 +307,7 @@ fn kill_at_random(kills: usize, random: &mut u32) {
             .collect();
         sleep(Duration::from_micros(u64::from(*random >> 8) % 14_000));
         for (index, child) in children.iter_mut().enumerate() {
-            // Some are told their VNI, however slow the machine is.
+            // Even on a slow machine, some learn their VNI.
             if index == 0 && number % 6 == 0 {
                 child.wait().unwrap();
             } else {

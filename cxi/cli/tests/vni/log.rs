@@ -1,4 +1,4 @@
-//! What ends a command in the middle loses no change, and makes none twice.
+//! A command that is interrupted loses no change, and makes none twice.
 
 use std::fs;
 
@@ -17,7 +17,7 @@ fn half_a_line_is_no_change() {
         .step_by(if cfg!(debug_assertions) { 11 } else { 1 })
         .chain([line])
     {
-        // Killed while the line was written, or right after it.
+        // It was killed while it wrote the line, or right afterward.
         pool.put(Some(&whole[..before.len() + written].to_vec()));
         let done = written == line;
         assert_eq!(pool.jobs().len(), if done { 2 } else { 1 }, "{written}");
@@ -31,7 +31,7 @@ fn half_a_line_is_no_change() {
 #[test]
 fn on_a_full_disk_a_change_is_made_or_not() {
     let pool = Pool::new();
-    // In blocks of 512 bytes: neither log nor pool grows beyond it.
+    // The limit is in blocks of 512 bytes; neither the log nor the pool can grow beyond it.
     let mut refused = 0;
     for blocks in 1..=5 {
         for job in 0..6 {

@@ -1,4 +1,4 @@
-//! A pool stays its owner's when root works on it.
+//! A pool keeps its owner when root changes it.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};

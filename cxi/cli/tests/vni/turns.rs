@@ -1,4 +1,4 @@
-//! Commands on a pool take turns, in the order of their arrival, and wait for nothing but each other.
+//! Commands on a pool take turns in order of arrival, and wait only for each other.
 
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
@@ -33,7 +33,7 @@ fn those_that_wait_are_served_in_the_order_of_their_arrival() {
     }
 }
 
-/// A process that waits for a lock is in `/proc/locks` with an arrow.
+/// `/proc/locks` marks a process that is waiting for a lock with an arrow.
 fn wait_until_it_waits(child: &std::process::Child, lock: &std::path::Path) {
     let inode = fs::metadata(lock).unwrap().ino();
     let (pid, inode) = (format!(" {} ", child.id()), format!(":{inode} "));

@@ -72,7 +72,7 @@ impl Model {
         Ok(vec![number, count])
     }
 
-    /// An event queue of the file, or none.
+    /// An event queue of the file, or no event queue.
     pub(super) fn own_eq(&self, file: usize, eq: u32) -> Result<(), Errno> {
         if eq == 0 {
             return Ok(());
@@ -91,7 +91,7 @@ impl Model {
         self.lni_mut(queue.lni).freed_queues.push(number);
     }
 
-    /// Numbers and units of freed queues come back, of those that are quiet.
+    /// Frees the numbers and units of freed queues that have become idle.
     pub(super) fn finalize_queues(&mut self, lni: u32) {
         let found = self.lnis.get_mut(&lni).unwrap();
         let svc_id = found.svc_id;

@@ -30,7 +30,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// It has a range of VNIs.
+    /// Whether it has a range of VNIs.
     pub fn has_range(&self) -> bool {
         !self.restricts_vnis() && !self.profiles.is_empty()
     }
@@ -39,7 +39,7 @@ impl Service {
         has(&self.descriptor, SvcFlags::RESTRICTED_VNIS)
     }
 
-    /// Its descriptor as a driver shows it.
+    /// Its descriptor, as a driver reports it.
     pub fn shown(&self) -> SvcDesc {
         let mut shown = self.descriptor;
         shown.flags &= !SvcFlags::ENABLE.bits();

@@ -1,4 +1,4 @@
-//! Where the driver's behavior is not defined, or not known.
+//! Operations for which the driver's behavior is undefined or unknown.
 
 use cxi_ioctl::abi::service::{SvcFlags, SvcSetVniRangeCmd};
 
@@ -12,7 +12,7 @@ const LAST_PCP: u32 = 7;
 pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Command) -> bool {
     match command {
         Command::SvcSetVniRange(it) => range(state, it),
-        // An update of the VNIs makes the driver believe in profiles that are not there.
+        // After an update of the VNIs, the driver assumes profiles that do not exist.
         Command::SvcUpdate(it) => {
             let new = &it.svc_desc;
             state.services.get(&new.svc_id).is_none_or(|service| {
@@ -20,7 +20,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
                     && service.descriptor.num_vld_vnis == new.num_vld_vnis
             })
         }
-        // What becomes of the table entries of CPs that others hold is not known.
+        // What happens to the table entries of CPs that others hold is unknown.
         Command::SvcSetExclusiveCp(it) => state.services.get(&it.svc_id).is_none_or(|service| {
             let tx = service.profiles.first();
             tx.is_none_or(|(tx, _)| state.tx.get(*tx).users == 0)
@@ -45,10 +45,10 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
                 lni.is_none_or(|lni| *lni == asked.lni)
             };
             let spares = state.lnis.get(&asked.lni).map(|lni| &lni.spare_eqs);
-            // Which place a reused one gets back to is not known.
+            // To which place a reused one returns is unknown.
             let many = spares.is_some_and(|spares| spares.len() > 1);
             let second_pct = asked.attr.flags & PCT != 0 && state.has_pct();
-            // The driver calls back for the one that had the number before.
+            // The driver's callback refers to the object that had the number before.
             let oldest = spares.and_then(|spares| spares.front());
             let calls_back = oldest.is_some_and(|spare| {
                 [0, 1]
@@ -96,7 +96,7 @@ fn range(state: &Model, asked: &SvcSetVniRangeCmd) -> bool {
         && classes(&service.descriptor) == service.tcs
 }
 
-/// A CP that shares an LCID comes by the same profile; which of two holds it is not known.
+/// A CP that shares an LCID uses the same profile; which of the two holds it is unknown.
 fn shares_profile(state: &Model, caller: Caller, asked: &CpRequest) -> bool {
     let (Ok(vni), Some(lni)) = (valid_vni(asked.vni), state.lnis.get(&asked.lni)) else {
         return true;
@@ -109,7 +109,7 @@ fn shares_profile(state: &Model, caller: Caller, asked: &CpRequest) -> bool {
     shared.is_none_or(|lcid| lcid.profile == profile)
 }
 
-/// The PID that would be chosen is taken through another profile: it is lost to this one.
+/// The PID that would be chosen is in use through another profile, and so not available to this one.
 fn any_pid_collides(state: &Model, caller: Caller, vni: u32) -> bool {
     let Ok(vni) = valid_vni(vni) else {
         return false;
@@ -121,7 +121,7 @@ fn any_pid_collides(state: &Model, caller: Caller, vni: u32) -> bool {
     state.pid_is_elsewhere(vni, pid)
 }
 
-/// No event queue, an unknown one, or one of the LNI.
+/// No event queue, an unknown one, or one of the LNI's.
 fn of_lni(state: &Model, lni: u32, eq: u32) -> bool {
     state.eqs.get(&eq).is_none_or(|found| found.lni == lni)
 }

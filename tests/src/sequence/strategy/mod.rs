@@ -1,4 +1,4 @@
-//! Which sequences are tried.
+//! The sequences that are generated.
 
 mod defined;
 mod object;
@@ -102,7 +102,7 @@ impl ReferenceStateMachine for Model {
     }
 }
 
-/// Services early on, then more and more of what they are there for.
+/// Mostly services at first, then more and more objects that use them.
 fn commands(state: &Model, file: usize) -> BoxedStrategy<Command> {
     let services = if state.services.len() < 4 { 14 } else { 7 };
     let mut choices = vec![
@@ -147,7 +147,7 @@ fn hardware_counts() -> BoxedStrategy<Operation> {
     prop_oneof![tles, les].prop_map(Operation::Report).boxed()
 }
 
-/// One of those that are there, seldom a strange one.
+/// Usually one that exists, rarely one that does not.
 fn pick(there: Vec<u32>, strange: &[u32]) -> BoxedStrategy<u32> {
     let strange = select(strange.to_vec());
     if there.is_empty() {

@@ -1,4 +1,4 @@
-//! LNIs and what is below them, as tried.
+//! Generated operations on LNIs and the objects below them.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -11,7 +11,7 @@ use crate::sequence::operation::{Command, CqAllocCmd, Operation, PtAllocOpts, co
 use super::pick;
 use super::queue::{event_queues, optional_eq, queues};
 
-/// Memory that is registered: few places, of different length.
+/// Memory to register: few addresses, different lengths.
 pub(super) const PLACES: [u64; 3] = [1 << 20, 2 << 20, (1 << 20) + 4096];
 const LENGTHS: [u64; 3] = [4096, 8192, 100_000];
 
@@ -38,7 +38,7 @@ pub(super) fn lni_command(state: &Model, file: usize) -> BoxedStrategy<Command> 
     .boxed()
 }
 
-/// A command on something below an LNI; none without LNI.
+/// A command on an object below an LNI; `None` without an LNI.
 pub(super) fn command(state: &Model, file: usize) -> Option<BoxedStrategy<Command>> {
     let lnis = state.lnis_of(file);
     if lnis.is_empty() {
@@ -273,7 +273,7 @@ pub(super) fn filling(state: &Model, file: usize) -> Option<BoxedStrategy<Comman
     Some(select(lnis).prop_map(target).boxed())
 }
 
-/// Commands of a queue that there is, in flight or done.
+/// Commands of an existing queue, in flight or done.
 pub(super) fn in_flight(state: &Model) -> Option<BoxedStrategy<Operation>> {
     let freed = state.lnis.values().flat_map(|lni| &lni.freed_queues);
     let queues: Vec<u32> = state.queues.keys().chain(freed).copied().collect();
@@ -293,7 +293,7 @@ pub(super) fn in_flight(state: &Model) -> Option<BoxedStrategy<Operation>> {
     )
 }
 
-/// How often something is given back: seldom if there is nothing.
+/// How often something is freed: rarely if there is nothing to free.
 pub(super) fn taken(there: &[u32], weight: u32) -> u32 {
     if there.is_empty() { 1 } else { weight }
 }

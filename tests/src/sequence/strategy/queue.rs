@@ -1,4 +1,4 @@
-//! Command queues and event queues, as tried.
+//! Generated operations on command queues and event queues.
 
 use proptest::prelude::*;
 use proptest::sample::select;

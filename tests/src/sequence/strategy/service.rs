@@ -1,4 +1,4 @@
-//! Services that are tried.
+//! Generated services.
 
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -61,7 +61,7 @@ pub(super) fn command(state: &Model) -> BoxedStrategy<Command> {
     .boxed()
 }
 
-/// A service for every user on one of few VNIs, with a little of everything.
+/// A service for all users on one of a few VNIs, with a little of each resource.
 fn usable() -> impl Strategy<Value = SvcDesc> {
     let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| match kind {
         LE | TLE => Just((0, 0)).boxed(),
@@ -84,7 +84,7 @@ fn unrestricted_service() -> impl Strategy<Value = SvcDesc> {
     })
 }
 
-/// A descriptor for an update: VNIs as they are.
+/// A descriptor for an update that leaves the VNIs unchanged.
 fn keep_vnis(state: &Model, svc_id: u32, mut new: SvcDesc) -> SvcDesc {
     new.svc_id = svc_id;
     if let Some(service) = state.services.get(&svc_id) {
@@ -134,7 +134,7 @@ fn descriptor() -> impl Strategy<Value = SvcDesc> {
     })
 }
 
-/// A service that wants little but an LE pool: enough of them use the pools up.
+/// A service that needs an LE pool and little else; enough of these exhaust the pools.
 fn pool_taker() -> impl Strategy<Value = SvcDesc> {
     (1_u16..4).prop_map(|res| {
         let mut limits = [(0, 0); 8];
@@ -184,7 +184,7 @@ fn limit(kind: usize) -> impl Strategy<Value = (u16, u16)> {
     ]
 }
 
-/// NET_NS is left out: the driver takes its id from the slot before.
+/// NET_NS is left out, because the driver takes its ID from the previous slot.
 fn member() -> BoxedStrategy<SvcMember> {
     let known = [(0, 0), (1, 0), (1, 1000), (1, 1001), (2, 100), (2, 7)];
     let known = select(known.to_vec());

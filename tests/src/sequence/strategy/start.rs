@@ -1,4 +1,4 @@
-//! What sequences start from: what random steps seldom come to by themselves.
+//! The initial states of sequences, which random steps rarely reach.
 
 use crate::sequence::model::{AC, LE};
 use crate::sequence::operation::{Caller, Command, Operation, SvcDesc, command};
@@ -6,7 +6,7 @@ use zerocopy::FromZeros;
 
 use super::service::limited;
 
-/// The steps of each start; the first has none.
+/// The steps that lead to each initial state; the first has none.
 pub(super) fn all() -> Vec<Vec<Operation>> {
     vec![vec![], exclusive_range(), shared_rgid(), few_le_pools()]
 }
