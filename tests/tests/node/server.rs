@@ -48,7 +48,10 @@ pub fn windows() -> bool {
     });
     let mappable = *WINDOWS == "mappable";
     if !mappable {
-        skip(&format!("the kernel passes no windows through: {}", *WINDOWS));
+        skip(&format!(
+            "the kernel passes no windows through: {}",
+            *WINDOWS
+        ));
     }
     mappable
 }
