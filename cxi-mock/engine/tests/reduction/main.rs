@@ -18,3 +18,28 @@ mod properties;
 #[path = "../rig/mod.rs"]
 mod rig;
 mod software;
+
+use cxi_hw::reduction::{ReduceOp, ReductionPacket, Sequence};
+
+/// The root's order to take part in a reduction.
+fn order(sequence: Sequence) -> ReductionPacket {
+    ReductionPacket {
+        sequence,
+        arm: true,
+        ..ReductionPacket::default()
+    }
+}
+
+/// What a participant adds to a sum.
+fn contribution(sender: u32, sequence: u16, value: u64) -> ReductionPacket {
+    let sequence = Sequence::new(sequence);
+    ReductionPacket {
+        sender,
+        sequence,
+        answered: sequence,
+        op: ReduceOp::Sum.number(),
+        count: 1,
+        payload: [value, 0, 0, 0],
+        ..ReductionPacket::default()
+    }
+}

@@ -2,10 +2,11 @@
 
 use cxi_engine::{Fabric, MulticastTree};
 use cxi_hw::ReturnCode;
-use cxi_hw::reduction::{ReduceOp, ReductionPacket, Sequence};
+use cxi_hw::reduction::{ReductionPacket, Sequence};
 
 use crate::network::{TREE, member, received, send};
 use crate::rig::{self, Rig, VNI};
+use crate::{contribution, order};
 
 const ROOT: u32 = 0x10;
 
@@ -19,25 +20,6 @@ fn tree(leaves: u32) -> (Fabric, Vec<Rig>) {
     (fabric, nics)
 }
 
-fn order(number: u16) -> ReductionPacket {
-    ReductionPacket {
-        sequence: Sequence::new(number),
-        arm: true,
-        ..ReductionPacket::default()
-    }
-}
-
-fn contribution(sender: u32, number: u16, value: u64) -> ReductionPacket {
-    ReductionPacket {
-        sender,
-        sequence: Sequence::new(number),
-        op: ReduceOp::Sum.number(),
-        count: 1,
-        payload: [value, 0, 0, 0],
-        ..ReductionPacket::default()
-    }
-}
-
 /// Counts and first words of what has come.
 fn sums(nic: &mut Rig) -> Vec<(u32, u64)> {
     let packets = received(nic).into_iter();
@@ -47,7 +29,7 @@ fn sums(nic: &mut Rig) -> Vec<(u32, u64)> {
 #[test]
 fn a_root_reaches_all_and_leaves_the_root() {
     let (fabric, mut nics) = tree(5);
-    send(&mut nics[0], 3, &order(1));
+    send(&mut nics[0], 3, &order(Sequence::new(1)));
     for leaf in &mut nics[1..] {
         let [(3, packet)] = received(leaf)[..] else {
             panic!("one packet of reduction 3");
@@ -67,7 +49,7 @@ fn a_root_reaches_all_and_leaves_the_root() {
 #[test]
 fn what_is_held_back_goes_on_when_its_time_is_over() {
     let (fabric, mut nics) = tree(2);
-    send(&mut nics[0], 0, &order(1));
+    send(&mut nics[0], 0, &order(Sequence::new(1)));
     send(&mut nics[1], 0, &contribution(1, 1, 10));
     assert!(sums(&mut nics[0]).is_empty());
     assert!(fabric.needs_time() && !fabric.is_idle());
@@ -84,7 +66,7 @@ fn what_is_held_back_goes_on_when_its_time_is_over() {
 #[test]
 fn what_engines_cannot_read_passes() {
     let (_, mut nics) = tree(2);
-    send(&mut nics[0], 0, &order(1));
+    send(&mut nics[0], 0, &order(Sequence::new(1)));
     let odd = ReductionPacket {
         op: 0x30,
         ..contribution(1, 1, 10)
@@ -104,7 +86,7 @@ fn another_vni_is_out_of_reach() {
     nics[3]
         .engine
         .map_multicast(1, 1 << 13 | u32::from(TREE), rig::PORTAL);
-    send(&mut nics[0], 0, &order(1));
+    send(&mut nics[0], 0, &order(Sequence::new(1)));
     let reached: Vec<_> = nics.iter_mut().map(|nic| received(nic).len()).collect();
     assert_eq!(reached, [0, 1, 0, 0]);
     let refused = |nic: usize, code: ReturnCode| nics[nic].engine.telemetry().refusals[code.0];
@@ -116,10 +98,10 @@ fn another_vni_is_out_of_reach() {
 fn strangers_and_trees_that_are_gone_get_nothing() {
     let (fabric, mut nics) = tree(2);
     let mut stranger = member(&fabric, 0x99);
-    send(&mut stranger, 0, &order(1));
+    send(&mut stranger, 0, &order(Sequence::new(1)));
     send(&mut stranger, 0, &contribution(1, 1, 1));
     assert!(nics.iter_mut().all(|nic| received(nic).is_empty()));
-    send(&mut nics[0], 0, &order(1));
+    send(&mut nics[0], 0, &order(Sequence::new(1)));
     assert!(received(&mut stranger).is_empty());
     send(&mut nics[1], 0, &contribution(1, 1, 1));
     fabric.remove_tree(TREE);
@@ -133,7 +115,7 @@ fn links_and_partitions_count() {
     let (fabric, mut nics) = tree(3);
     fabric.set_link(ROOT + 1, false);
     fabric.partition([ROOT], [ROOT + 2]);
-    send(&mut nics[0], 0, &order(1));
+    send(&mut nics[0], 0, &order(Sequence::new(1)));
     let reached: Vec<_> = nics.iter_mut().map(|nic| received(nic).len()).collect();
     assert_eq!(reached, [0, 0, 0, 1]);
     for (index, leaf) in (1..).zip(&mut nics[1..]) {

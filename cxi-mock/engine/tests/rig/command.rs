@@ -200,6 +200,11 @@ pub fn overflow(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
     }
 }
 
+/// An entry of the request list, for what software handles.
+pub fn request_list(buffer_id: u16) -> TargetCommand {
+    overflow(buffer_id, BUFFER + 0x8000, 4096).with_list(List::REQUEST)
+}
+
 /// Setters, so that a test says only what is special about its command.
 macro_rules! setters {
     ($($with:ident for $command:ty { $($set:ident $field:ident: $type:ty,)* })*) => {$(

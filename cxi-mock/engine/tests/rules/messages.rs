@@ -2,15 +2,10 @@
 
 use cxi_engine::PortalOptions;
 use cxi_hw::{
-    DmaFlags, DmaOp, EventType, List, MatchId, PtlteState, ReturnCode, StateReason, TargetCommand,
-    TargetFlags,
+    DmaFlags, DmaOp, EventType, List, MatchId, PtlteState, ReturnCode, StateReason, TargetFlags,
 };
 
 use crate::rig::*;
-
-fn request_list(buffer_id: u16) -> TargetCommand {
-    overflow(buffer_id, BUFFER + 0x8000, 4096).with_list(List::REQUEST)
-}
 
 #[test]
 fn rule_8_1_the_order_of_lists() {

@@ -1,17 +1,11 @@
 //! 11.5 to 11.7: lists that software manages.
 
 use cxi_engine::PortalOptions;
-use cxi_hw::{
-    DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetCommand, TargetOp,
-};
+use cxi_hw::{DmaFlags, DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetOp};
 
 use crate::rig::*;
 
 const HYBRID: PortalOptions = FLOW.union(PortalOptions::EN_SW_HW_ST_CHNG);
-
-fn request_list(buffer_id: u16) -> TargetCommand {
-    overflow(buffer_id, BUFFER + 0x8000, 4096).with_list(List::REQUEST)
-}
 
 #[test]
 fn rule_11_5_software_takes_over() {
