@@ -155,30 +155,23 @@ impl Planner<'_> {
         if self.mode == Mode::BestEffort {
             // A cut is recorded even where the NIC has none of the resource.
             if wanted.min(self.policy.get(resource).max) > 0 {
-                self.cut(resource, wanted, 0, CutReason::BestEffort);
+                self.record(false, resource, wanted, 0, CutReason::BestEffort);
             }
             return Limit::at_most(narrow(max));
         }
         if resource == Resource::Les && bounded > 0 && self.le_pools_taken() {
             let reason = CutReason::NoLePool(holders(self.nic.le_pool_holders(), resource));
-            match self.mode {
-                Mode::Strict => self.fail(resource, wanted, 0, reason),
-                _ => self.cut(resource, wanted, 0, reason),
-            }
+            self.record(self.mode == Mode::Strict, resource, wanted, 0, reason);
             return Limit::at_most(narrow(max));
         }
         if bounded > available {
             let reason = CutReason::Held(self.held(resource));
             let floor = self.mode.floor(self.policy, resource);
             let floor = floor.map_or(bounded, |floor| floor.min(bounded));
-            if available < floor {
-                self.fail(resource, wanted, available, reason);
-            } else {
-                self.cut(resource, wanted, available, reason);
-            }
+            self.record(available < floor, resource, wanted, available, reason);
         } else if bounded < wanted {
             let reason = self.bound_reason(resource);
-            self.cut(resource, wanted, bounded, reason);
+            self.record(false, resource, wanted, bounded, reason);
         }
         let reserved = narrow(bounded.min(available).min(max));
         Limit::new(reserved, narrow(max)).unwrap_or(Limit::exactly(reserved))
@@ -200,25 +193,20 @@ impl Planner<'_> {
         let raised = bounded.max(least);
         if self.nic.reservations().tle_pools_left() == 0 {
             let reason = CutReason::NoTlePool(holders(self.nic.tle_pool_holders(), resource));
-            match self.mode {
-                Mode::Strict => self.fail(resource, wanted, 0, reason),
-                _ => self.cut(resource, wanted, 0, reason),
-            }
+            self.record(self.mode == Mode::Strict, resource, wanted, 0, reason);
             return Limit::NONE;
         }
         if raised > available {
             let got = if available < least { 0 } else { available };
             let reason = CutReason::Held(self.held(resource));
-            if self.mode == Mode::Strict {
-                self.fail(resource, wanted, available, reason);
-            } else {
-                self.cut(resource, wanted, got, reason);
-            }
+            let strict = self.mode == Mode::Strict;
+            let left = if strict { available } else { got };
+            self.record(strict, resource, wanted, left, reason);
             return Limit::exactly(narrow(got));
         }
         if bounded < wanted {
             let reason = self.bound_reason(resource);
-            self.cut(resource, wanted, raised, reason);
+            self.record(false, resource, wanted, raised, reason);
         }
         Limit::exactly(narrow(raised))
     }
@@ -245,24 +233,27 @@ impl Planner<'_> {
         }
     }
 
-    fn cut(&mut self, resource: Resource, wanted: u32, available: u32, reason: CutReason) {
-        let cut = self.record(resource, wanted, available, reason);
-        self.cuts.push(cut);
-    }
-
-    fn fail(&mut self, resource: Resource, wanted: u32, available: u32, reason: CutReason) {
-        let cut = self.record(resource, wanted, available, reason);
-        self.short.push(cut);
-    }
-
-    fn record(&self, resource: Resource, wanted: u32, available: u32, reason: CutReason) -> Cut {
-        Cut {
+    /// Records that a job gets less than it asks for; with `is_short`, that it gets no plan.
+    fn record(
+        &mut self,
+        is_short: bool,
+        resource: Resource,
+        wanted: u32,
+        available: u32,
+        reason: CutReason,
+    ) {
+        let cuts = if is_short {
+            &mut self.short
+        } else {
+            &mut self.cuts
+        };
+        cuts.push(Cut {
             device: self.nic.device,
             resource,
             wanted,
             available,
             reason,
-        }
+        });
     }
 }
 
