@@ -13,10 +13,7 @@ use cxi::Host;
 use cxi_ioctl::Errno;
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::site::SiteError;
-use cxi_job::{
-    AuditOptions, CleanPolicy, FileLock, Filter, Grant, Node, ReleaseOptions, ReleaseReport,
-    ReleaseStatus,
-};
+use cxi_job::{AuditOptions, CleanPolicy, FileLock, Grant, Node, ReleaseOptions, ReleaseReport};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
@@ -74,9 +71,7 @@ pub(crate) extern "C" fn cxi_job_allocate(
         let told = json::write(&Granted { grant: &grant }).and_then(|text| granted.set_text(&text));
         if told.is_err() {
             // Without a grant, the caller could not release these services.
-            let mut made = grant;
-            made.services.retain(|entry| !entry.adopted);
-            let _ = node.release(&Filter::for_grant(&made), &ReleaseOptions::once());
+            let _ = node.undo(&grant);
         }
         told
     })
@@ -294,13 +289,11 @@ fn until(deadline_ms: u64) -> ReleaseOptions<'static> {
 
 /// EBUSY or EIO if a service is left behind.
 fn done(release: &ReleaseReport) -> Result<()> {
-    let errno = match release.status() {
-        ReleaseStatus::NothingToDo | ReleaseStatus::Done => return Ok(()),
-        ReleaseStatus::StillBusy => Errno::EBUSY,
-        _ => Errno::EIO,
+    let Some(code) = release.code() else {
+        return Ok(());
     };
     let left = release.left().map(ToString::to_string);
     let nics = release.nics.iter().map(|nic| nic.reason.clone());
     let left: Vec<String> = left.chain(nics).collect();
-    Err(Failure::new(errno, left.join("\n")))
+    Err(Failure::new(code.errno(), left.join("\n")))
 }

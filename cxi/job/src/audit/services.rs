@@ -1,6 +1,6 @@
 //! Each service on its own.
 
-use cxi::{Member, Service, VniAccess};
+use cxi::{Member, Members, Service, VniAccess};
 
 use super::{AuditOptions, Code, Finding, Seen};
 use crate::describe;
@@ -92,9 +92,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
         found.push((Code::Unfinished, text));
     }
     if let Some(exists) = options.user_exists {
-        let members = service.members().into_iter();
-        let members: Vec<Member> = members.flat_map(Vec::from).collect();
-        for member in members {
+        for member in service.members().iter().flat_map(Members::iter) {
             if let Member::Uid(uid) = member
                 && !exists(uid)
             {
@@ -150,11 +148,10 @@ fn overlap(one: &(Member, IdSet), other: &(Member, IdSet)) -> Option<String> {
 
 /// What is wrong with a service's VNIs, if it has an owner.
 fn outside(service: &Service, ranges: &[(Member, IdSet)]) -> Option<String> {
-    let members = service.members().into_iter();
-    let members: Vec<Member> = members.flat_map(Vec::from).collect();
+    let members = service.members()?;
     let mut own = ranges
         .iter()
-        .filter(|(owner, _)| members.contains(owner))
+        .filter(|(owner, _)| members.contains(*owner))
         .peekable();
     let (owner, _) = own.peek()?;
     let allowed = own

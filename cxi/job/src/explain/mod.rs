@@ -335,9 +335,6 @@ fn unopened(explanation: Explanation, error: &std::io::Error) -> Explanation {
     }
 }
 
-#[cfg(test)]
-mod tests;
-
 /// A change of services was refused.
 fn not_permitted(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
     let virtual_function = inquiry
@@ -464,3 +461,6 @@ fn vni_taken(
             service.id()
         ))
 }
+
+#[cfg(test)]
+mod tests;

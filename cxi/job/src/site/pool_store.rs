@@ -7,7 +7,7 @@ use cxi::Vni;
 
 use super::SiteError;
 use crate::pool::log::{EventLog, SharedPool};
-use crate::pool::{Changed, Timestamp, VniPool, VniRequest};
+use crate::pool::{Changed, PoolError, Timestamp, VniPool, VniRequest};
 use crate::{ErrorCode, JobId, StepId};
 
 /// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, the `SitePool` of the crate
@@ -65,26 +65,28 @@ pub(super) fn share(
 
 /// Frees the VNIs of a job that did not start, if it has some.
 pub(super) fn cancel(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
-    store.change(&mut |pool, now| match pool.job(job) {
-        None => Ok(Changed::nothing()),
-        Some(_) => Ok(pool.cancel(job, now)?),
-    })
+    if_held(store, job, VniPool::cancel)
 }
 
 /// Ends a job's use of its VNIs, if it still has them.
 pub(super) fn drain(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
-    store.change(&mut |pool, now| match pool.job(job) {
-        None => Ok(Changed::nothing()),
-        Some(_) => Ok(pool.release(job, &[], now)?),
-    })
+    if_held(store, job, |pool, job, now| pool.release(job, &[], now))
 }
 
 /// Frees the VNIs of a job that all its nodes have confirmed, if it still has them. It may not be
 /// draining yet if the controller was killed between record and pool.
 pub(super) fn free(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
     drain(store, job)?;
+    if_held(store, job, VniPool::confirm_all)
+}
+
+fn if_held(
+    store: &dyn PoolStore,
+    job: &JobId,
+    act: fn(&mut VniPool, &JobId, Timestamp) -> Result<Changed, PoolError>,
+) -> Result<(), SiteError> {
     store.change(&mut |pool, now| match pool.job(job) {
         None => Ok(Changed::nothing()),
-        Some(_) => Ok(pool.confirm_all(job, now)?),
+        Some(_) => Ok(act(pool, job, now)?),
     })
 }
