@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 /// Bytes as the gateway represents them.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
 impl Bytes {
@@ -79,12 +79,8 @@ impl Compare {
 /// A key and its value.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct KeyValue {
-    #[serde(default = "empty")]
+    #[serde(default)]
     pub(crate) value: Bytes,
-}
-
-fn empty() -> Bytes {
-    Bytes(Vec::new())
 }
 
 /// Keys and values of a range.

@@ -11,7 +11,7 @@ use cxi::Errno;
 use cxi_job::durable::{self, LockError, Owner};
 use cxi_job::fabric::{Http, HttpError, Identity, Patience};
 use cxi_job::pool::log::{ChangeError, EventLog, FileLog, SharedPool};
-use cxi_job::pool::{Event, PoolConfig, PoolConfigError, PoolError, Timestamp};
+use cxi_job::pool::{Event, PoolConfig, PoolError, Timestamp};
 use cxi_job::settings::{Key, Settings, SettingsError};
 use cxi_job::site::{Act, PoolStore, SiteError, keys};
 use cxi_job::{ErrorCode, VniPool};
@@ -167,12 +167,6 @@ impl SitePoolError {
             Self::Locked(error) => error.errno(),
             error => error.code().errno(),
         }
-    }
-}
-
-impl From<PoolConfigError> for SitePoolError {
-    fn from(error: PoolConfigError) -> Self {
-        Self::Pool(error.into())
     }
 }
 

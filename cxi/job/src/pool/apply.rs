@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use super::state::{Owner, State, vnis};
 use super::{
-    Allotment, Change, Event, Holder, Holding, MAX_VNIS_PER_JOB, Phase, PoolError, Stray, Timestamp,
+    Allotment, Change, Event, Holder, Holding, MAX_VNIS_PER_JOB, Phase, PoolError, Reconciled,
+    Stray, Timestamp,
 };
 use crate::{IdSet, JobId, NodeName, StepId};
 use cxi::Vni;
@@ -57,7 +58,7 @@ impl State {
                 }
                 self.end_stray(*vni, at);
             }
-            Change::Observed { node, vnis } => self.observe(node, vnis, at),
+            Change::Observed { node, vnis } => drop(self.observe(node, vnis, at)),
             Change::Reconfigured { config } => self.configure(config.clone())?,
             Change::Saved { pool } => *self = Self::restore((**pool).clone())?,
         }
@@ -196,30 +197,55 @@ impl State {
         Ok(())
     }
 
-    /// A node shows VNIs: those without a live job cannot be assigned until it no longer shows
-    /// them.
-    fn observe(&mut self, node: &NodeName, seen: &IdSet, at: Timestamp) {
+    /// A node shows VNIs: those without a live job cannot be assigned until it no longer shows them.
+    ///
+    /// Returns what is new, and, if anything has changed, the VNIs that this concerns: applied
+    /// again, they have the same effect as all VNIs that the node shows.
+    pub(super) fn observe(
+        &mut self,
+        node: &NodeName,
+        seen: &IdSet,
+        at: Timestamp,
+    ) -> (Reconciled, Option<IdSet>) {
+        let mut result = Reconciled::default();
+        let (mut concerned, mut changed) = (IdSet::new(), false);
         for vni in vnis(seen) {
+            let id = vni.get();
             match self.owners.get(&vni) {
                 Some(Owner::Stray) => {
+                    concerned.insert(id);
                     if let Some(stray) = self.strays.get_mut(&vni) {
-                        stray.nodes.insert(node.clone());
+                        changed |= stray.nodes.insert(node.clone());
                     }
                 }
                 Some(Owner::Job(job)) => {
                     let job = job.clone();
                     if let Ok((waiting, _)) = self.waiting(&job) {
-                        waiting.insert(node.clone());
+                        concerned.insert(id);
+                        if waiting.insert(node.clone()) {
+                            changed = true;
+                            result.waiting_again.push(job);
+                        }
                     }
                 }
                 None | Some(Owner::Resting(_)) if self.assigns(vni) => {
+                    concerned.insert(id);
+                    changed = true;
+                    result.strays.insert(id);
                     let nodes = BTreeSet::from([node.clone()]);
                     self.add_stray(vni, Stray { since: at, nodes });
                 }
-                None | Some(Owner::Resting(_)) => {}
+                None | Some(Owner::Resting(_)) => {
+                    result.outside.insert(id);
+                }
             }
         }
-        for vni in self.gone_from(node, seen) {
+        let gone =
+            |vni: &Vni, stray: &Stray| stray.nodes.contains(node) && !seen.contains(vni.get());
+        let strays = self.strays.iter().filter(|(vni, stray)| gone(vni, stray));
+        let gone: Vec<Vni> = strays.map(|(vni, _)| *vni).collect();
+        for vni in gone {
+            changed = true;
             if let Some(stray) = self.strays.get_mut(&vni) {
                 stray.nodes.remove(node);
                 if stray.nodes.is_empty() {
@@ -227,14 +253,7 @@ impl State {
                 }
             }
         }
-    }
-
-    /// The stray VNIs that a node showed before and no longer shows.
-    pub(super) fn gone_from(&self, node: &NodeName, seen: &IdSet) -> Vec<Vni> {
-        let gone =
-            |vni: &Vni, stray: &Stray| stray.nodes.contains(node) && !seen.contains(vni.get());
-        let strays = self.strays.iter().filter(|(vni, stray)| gone(vni, stray));
-        strays.map(|(vni, _)| *vni).collect()
+        (result, changed.then_some(concerned))
     }
 }
 

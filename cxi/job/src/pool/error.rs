@@ -245,9 +245,20 @@ pub enum PoolError {
     /// The configuration cannot be used.
     #[error(transparent)]
     Config(#[from] PoolConfigError),
-    /// A saved pool cannot be used.
-    #[error(transparent)]
-    Snapshot(#[from] SnapshotError),
+    /// A snapshot has a version that this library does not know.
+    #[error("snapshot version {found} is unknown, this library reads version {known}")]
+    Version {
+        /// Its version.
+        found: u32,
+        /// The version that is known.
+        known: u32,
+    },
+    /// A VNI occurs in a snapshot twice.
+    #[error("snapshot: VNI {vni} occurs in it twice: a VNI is in one job, or stray, or resting")]
+    Repeated {
+        /// The VNI.
+        vni: Vni,
+    },
 }
 
 /// Why a log cannot be replayed.
@@ -271,37 +282,6 @@ impl ReplayError {
             reason,
         }
     }
-}
-
-/// Why a pool cannot be restored from a snapshot.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum SnapshotError {
-    /// The snapshot has an unknown version.
-    #[error("snapshot version {found} is unknown, this library reads version {known}")]
-    Version {
-        /// Its version.
-        found: u32,
-        /// The version that this library reads.
-        known: u32,
-    },
-    /// Its configuration cannot be used.
-    #[error("snapshot: {0}")]
-    Config(#[from] PoolConfigError),
-    /// A VNI occurs in it more than once.
-    #[error("snapshot: VNI {vni} occurs in it twice: a VNI is in one job, or stray, or resting")]
-    Repeated {
-        /// The VNI.
-        vni: Vni,
-    },
-    /// A job's VNIs are neither one to four different ones nor a block.
-    #[error("snapshot: job {job} cannot have {vnis}: 1 to 4 different VNIs or one block")]
-    BadAllotment {
-        /// The job.
-        job: JobId,
-        /// What it has.
-        vnis: Allotment,
-    },
 }
 
 fn waiting(nodes: Option<usize>) -> String {

@@ -60,7 +60,7 @@ mod state;
 
 pub use allotment::{Allotment, MAX_VNIS_PER_JOB, VniRequest};
 pub use config::{PoolConfig, PoolConfigError};
-pub use error::{PoolError, PoolShortage, ReplayError, ReserveError, SnapshotError};
+pub use error::{PoolError, PoolShortage, ReplayError, ReserveError};
 pub use event::{Change, Event, Timestamp};
 pub use metrics::Metrics;
 pub use reconcile::Reconciled;
@@ -112,10 +112,11 @@ impl VniPool {
     /// Creates a pool with all VNIs free.
     ///
     /// # Errors
-    /// [`PoolConfigError`]: nothing to assign, or a tenant's share outside the pool or overlapping
+    /// [`PoolError::Config`]: nothing to assign, or a tenant's share outside the pool or overlapping
     /// another tenant's.
-    pub fn new(config: PoolConfig) -> Result<Self, PoolConfigError> {
-        State::new(config).map(|state| Self { state, sequence: 0 })
+    pub fn new(config: PoolConfig) -> Result<Self, PoolError> {
+        let state = State::new(config)?;
+        Ok(Self { state, sequence: 0 })
     }
 
     /// Rebuilds a pool from all events of a log, in time linear in their number.
@@ -138,7 +139,7 @@ impl VniPool {
             Err(error) => {
                 let change = Change::Reconfigured { config };
                 let event = Event::new(0, Timestamp::default(), change);
-                return Err(ReplayError::new(0, &event, error.into()));
+                return Err(ReplayError::new(0, &event, error));
             }
         };
         let mut events = events.into_iter().peekable();

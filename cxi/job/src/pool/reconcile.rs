@@ -1,7 +1,6 @@
 //! Comparing a pool with what the NICs show.
 
-use super::state::{Owner, vnis};
-use super::{Change, Changed, Phase, Timestamp, VniPool};
+use super::{Change, Changed, Event, Phase, Timestamp, VniPool};
 use crate::{IdSet, JobId, NodeName};
 
 /// The result of comparing a pool with a node's NICs.
@@ -49,48 +48,18 @@ impl VniPool {
         seen: &IdSet,
         now: Timestamp,
     ) -> Changed<Reconciled> {
-        let excluded = self.config().excluded();
-        let mut result = Reconciled {
-            unseen: self.unseen(node, seen),
-            ..Reconciled::default()
-        };
-        let mut concerned = IdSet::new();
-        let mut changed = !self.state.gone_from(node, seen).is_empty();
-        for vni in vnis(seen) {
-            match self.state.owners.get(&vni) {
-                Some(Owner::Stray) => {
-                    concerned.insert(vni.get());
-                    let stray = self.state.strays.get(&vni);
-                    changed |= stray.is_some_and(|stray| !stray.nodes.contains(node));
-                }
-                Some(Owner::Job(job)) => {
-                    let phase = self.state.jobs.get(job).map(|held| &held.phase);
-                    if let Some(Phase::Draining { waiting, .. }) = phase {
-                        concerned.insert(vni.get());
-                        if !waiting.contains(node) && !result.waiting_again.contains(job) {
-                            changed = true;
-                            result.waiting_again.push(job.clone());
-                        }
-                    }
-                }
-                None | Some(Owner::Resting(_)) if self.state.assigns(vni) => {
-                    concerned.insert(vni.get());
-                    changed = true;
-                    result.strays.insert(vni.get());
-                }
-                None | Some(Owner::Resting(_)) => {
-                    if !excluded.contains(vni.get()) {
-                        result.outside.insert(vni.get());
-                    }
-                }
-            }
-        }
-        let change = changed.then(|| Change::Observed {
-            node: node.clone(),
-            vnis: concerned,
+        let unseen = self.unseen(node, seen);
+        let (observed, concerned) = self.state.observe(node, seen, now);
+        let event = concerned.map(|vnis| {
+            let node = node.clone();
+            self.sequence = self.sequence.saturating_add(1);
+            Event::new(self.sequence, now, Change::Observed { node, vnis })
         });
-        // An observation is a fact: the pool accepts any.
-        let event = change.and_then(|change| self.commit(change, now).ok()?.event);
+        let result = Reconciled {
+            unseen,
+            outside: observed.outside.difference(&self.config().excluded()),
+            ..observed
+        };
         Changed { result, event }
     }
 

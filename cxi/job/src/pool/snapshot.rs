@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::apply::well_formed;
 use super::state::State;
-use super::{Holding, PoolConfig, SnapshotError, Stray, Timestamp, VniPool};
+use super::{Holding, PoolConfig, PoolError, Stray, Timestamp, VniPool};
 use crate::{JobId, TenantName};
 use cxi::Vni;
 
@@ -80,9 +80,9 @@ impl VniPool {
     /// Restores the pool from which a snapshot was taken.
     ///
     /// # Errors
-    /// [`SnapshotError`]: the snapshot has an unknown version, its configuration cannot be used, or
+    /// [`PoolError`]: the snapshot has an unknown version, its configuration cannot be used, or
     /// a VNI occurs in it twice.
-    pub fn restore(snapshot: Snapshot) -> Result<Self, SnapshotError> {
+    pub fn restore(snapshot: Snapshot) -> Result<Self, PoolError> {
         let sequence = snapshot.sequence;
         let state = State::restore(snapshot)?;
         Ok(Self { state, sequence })
@@ -91,9 +91,9 @@ impl VniPool {
 
 impl State {
     /// The state in a snapshot.
-    pub(super) fn restore(snapshot: Snapshot) -> Result<Self, SnapshotError> {
+    pub(super) fn restore(snapshot: Snapshot) -> Result<Self, PoolError> {
         if snapshot.version != Snapshot::VERSION {
-            return Err(SnapshotError::Version {
+            return Err(PoolError::Version {
                 found: snapshot.version,
                 known: Snapshot::VERSION,
             });
@@ -110,12 +110,12 @@ impl State {
         }
         let vacant = |state: &Self, vni: Vni| match state.owners.get(&vni) {
             None => Ok(()),
-            Some(_) => Err(SnapshotError::Repeated { vni }),
+            Some(_) => Err(PoolError::Repeated { vni }),
         };
         for (job, holding) in snapshot.jobs {
             if !well_formed(&holding.vnis) {
                 let vnis = holding.vnis;
-                return Err(SnapshotError::BadAllotment { job, vnis });
+                return Err(PoolError::BadAllotment { job, vnis });
             }
             holding
                 .vnis
