@@ -241,13 +241,6 @@ impl SlingshotEnv {
         &self.services
     }
 
-    /// The service on a NIC.
-    #[must_use]
-    pub fn service_on(&self, device: DeviceId) -> Option<ServiceId> {
-        let entry = self.services.iter().find(|(there, _)| *there == device);
-        entry.map(|(_, service)| *service)
-    }
-
     /// The traffic classes, if the environment has them.
     #[must_use]
     pub const fn traffic_classes(&self) -> Option<TrafficClasses> {

@@ -37,7 +37,6 @@
 
 use std::ffi::OsString;
 use std::fmt;
-use std::process::Command;
 
 use crate::{JobId, NameError, StepId};
 
@@ -200,7 +199,11 @@ impl CollectivesEnv {
         self
     }
 
-    /// Sets how many addresses the reservation has: see [`addresses_per_job`].
+    /// Sets how many addresses the reservation has.
+    ///
+    /// HPE recommends one job's share of a system that is full of the smallest jobs, divided among
+    /// the jobs of a node: `total * smallest / system / jobs`, rounded down. A NIC can be the root
+    /// of only one tree, so more addresses than the job has NICs are useless.
     #[must_use]
     pub const fn addresses_per_job(mut self, addresses: u32) -> Self {
         self.addresses = Some(addresses);
@@ -246,14 +249,6 @@ impl CollectivesEnv {
             (CACERT, certificate.to_owned()),
         ];
         numbers.into_iter().flatten().chain(texts).collect()
-    }
-
-    /// Sets the variables of a program about to be started, and removes the others of [`CLEAR`].
-    pub fn set_on<'c>(&self, command: &'c mut Command) -> &'c mut Command {
-        for name in CLEAR {
-            command.env_remove(name);
-        }
-        command.envs(self.vars())
     }
 
     /// Returns what a job inside another one (a sub-instance) gets: the outer job's reservation,

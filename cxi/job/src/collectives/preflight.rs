@@ -82,32 +82,33 @@ pub fn preflight(
         let value = get(name).filter(|value| !value.is_empty());
         value.map(|value| (name, value.to_string_lossy().into_owned()))
     });
-    let mut look = Look {
+    let mut checks = Checks {
         values: values.into_iter().flatten().collect(),
         findings: Vec::new(),
     };
     if [JOB_ID, TOKEN, URL]
         .iter()
-        .all(|name| look.get(name).is_none())
+        .all(|name| checks.get(name).is_none())
     {
         return None;
     }
-    look.at_names();
-    look.at_server(exists);
-    look.at_times();
-    look.at_classes();
-    look.findings
+    checks.names();
+    checks.server(exists);
+    checks.times();
+    checks.classes();
+    checks
+        .findings
         .sort_by_key(|finding| Reverse(finding.severity));
-    Some(look.findings)
+    Some(checks.findings)
 }
 
 /// The variables that are set, and what was found so far.
-struct Look {
+struct Checks {
     values: BTreeMap<&'static str, String>,
     findings: Vec<PreflightFinding>,
 }
 
-impl Look {
+impl Checks {
     fn get(&self, name: &str) -> Option<String> {
         self.values.get(name).cloned()
     }
@@ -125,7 +126,7 @@ impl Look {
         });
     }
 
-    fn at_names(&mut self) {
+    fn names(&mut self) {
         for name in [JOB_ID, TOKEN, URL] {
             if self.get(name).is_none() {
                 self.find(name, PreflightSeverity::Fails, "it is not set");
@@ -146,7 +147,7 @@ impl Look {
         }
     }
 
-    fn at_server(&mut self, exists: impl Fn(&Path) -> bool) {
+    fn server(&mut self, exists: impl Fn(&Path) -> bool) {
         let url = self.get(URL);
         let scheme = url.as_deref().and_then(|url| url.split_once("://"));
         let scheme = scheme.map(|(scheme, _)| scheme.to_ascii_lowercase());
@@ -179,7 +180,7 @@ impl Look {
         }
     }
 
-    fn at_times(&mut self) {
+    fn times(&mut self) {
         for (name, most) in [(TIMEOUT, LONGEST_TIMEOUT), (RETRY, LONGEST_RETRY)] {
             let Some(value) = self.get(name) else {
                 continue;
@@ -200,7 +201,7 @@ impl Look {
         }
     }
 
-    fn at_classes(&mut self) {
+    fn classes(&mut self) {
         let classes = self.get(TCS).and_then(|classes| {
             let digits = classes.strip_prefix("0x").or(classes.strip_prefix("0X"));
             digits.map_or(classes.parse().ok(), |digits| {

@@ -1,6 +1,5 @@
 //! How a workload manager authenticates to the fabric manager.
 
-use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +18,7 @@ const USER: &str = "cxi";
 const LONGEST: u64 = 1 << 16;
 
 /// Credentials of a workload manager. Their `Debug` form shows no secret.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Credentials {
     /// A token from a token endpoint, by the files `endpoint`, `client-id` and `client-secret` of a
@@ -40,16 +39,6 @@ impl Credentials {
     #[must_use]
     pub fn basic(directory: Option<&Path>) -> Self {
         Self::Basic(directory.unwrap_or(Path::new(BASIC_DIRECTORY)).to_owned())
-    }
-}
-
-impl fmt::Debug for Credentials {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (kind, directory) = match self {
-            Self::OAuth(directory) => ("OAuth", directory),
-            Self::Basic(directory) => ("Basic", directory),
-        };
-        f.debug_tuple(kind).field(directory).finish()
     }
 }
 

@@ -107,10 +107,4 @@ impl FabricError {
             _ => ErrorCode::Failed,
         }
     }
-
-    /// Whether trying again later may help.
-    #[must_use]
-    pub const fn is_temporary(&self) -> bool {
-        matches!(self.problem, Problem::Deadline { .. })
-    }
 }

@@ -27,7 +27,7 @@ pub struct FabricManager {
     certificate: Certificate,
     transport: Arc<dyn HttpTransport>,
     patience: Patience,
-    door: Arc<Door>,
+    login: Arc<Login>,
 }
 
 /// A job's reservation in the fabric manager.
@@ -60,7 +60,7 @@ impl FabricManager {
             base: url.trim_end_matches('/').to_owned(),
             cluster,
             certificate,
-            door: Arc::new(Door {
+            login: Arc::new(Login {
                 credentials,
                 transport: Arc::clone(&transport),
                 token: Mutex::default(),
@@ -82,18 +82,6 @@ impl FabricManager {
     pub fn within(mut self, deadline: Duration) -> Self {
         self.patience = self.patience.within(deadline);
         self
-    }
-
-    /// The cluster.
-    #[must_use]
-    pub const fn cluster(&self) -> &ClusterName {
-        &self.cluster
-    }
-
-    /// The URL for trees: the value of `FI_CXI_COLL_FABRIC_MGR_URL`.
-    #[must_use]
-    pub fn multicasts_url(&self) -> String {
-        format!("{}{MULTICASTS}", self.base)
     }
 
     /// Reserves trees for a job, or finds its reservation: a second step, or a restarted scheduler,
@@ -224,7 +212,10 @@ impl FabricManager {
         let of = |problem: Problem| FabricError::new(action, problem);
         let document = object(answer).map_err(of)?;
         let token = text(&document, "sessionToken").map_err(of)?;
-        let (url, certificate) = (self.multicasts_url(), self.certificate.clone());
+        let (url, certificate) = (
+            format!("{}{MULTICASTS}", self.base),
+            self.certificate.clone(),
+        );
         let reservation =
             Reservation::new(name, token, &url, certificate).map_err(|error| of(error.into()))?;
         let limit = document.get("mcastLimit").and_then(Value::as_u64);
@@ -246,7 +237,7 @@ impl FabricManager {
     }
 
     fn call(&self, call: &Call<'_>) -> Result<HttpAnswer, FabricError> {
-        call.make(&*self.transport, &*self.door, &self.patience)
+        call.make(&*self.transport, &*self.login, &self.patience)
     }
 }
 
@@ -306,7 +297,7 @@ fn end_step(
 
 /// Credentials, and the token that was issued for them.
 #[derive(Debug)]
-struct Door {
+struct Login {
     credentials: Credentials,
     transport: Arc<dyn HttpTransport>,
     token: Mutex<Option<Token>>,
@@ -326,7 +317,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-impl Door {
+impl Login {
     fn token(&self) -> MutexGuard<'_, Option<Token>> {
         self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -358,7 +349,7 @@ impl Door {
     }
 }
 
-impl Authority for Door {
+impl Authority for Login {
     fn authorization(&self, timeout: Duration) -> Result<String, Problem> {
         let directory = match &self.credentials {
             Credentials::Basic(directory) => return basic(directory),
@@ -405,7 +396,7 @@ impl FabricManager {
     /// # Errors
     /// [`FabricError`]: the list cannot be read; nothing is released.
     pub fn sweep(&self, mut lives: impl FnMut(&JobId) -> bool) -> Result<Swept, FabricError> {
-        let links = self.list(&format!("list the reservations of {}", self.cluster()))?;
+        let links = self.list(&format!("list the reservations of {}", self.cluster))?;
         let mut swept = Swept::default();
         for link in links {
             match self.job_of(&link) {
@@ -425,6 +416,6 @@ impl FabricManager {
         let name = percent_encoding::percent_decode_str(name)
             .decode_utf8()
             .ok()?;
-        self.cluster().job(&name)
+        self.cluster.job(&name)
     }
 }

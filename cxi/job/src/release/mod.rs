@@ -20,7 +20,7 @@ pub(super) use filter::overlaps;
 pub use outcome::{FailedNic, Outcome, ReleaseReport, ReleaseStatus, Released};
 
 /// Shorter pauses are not reported, because a report looks up which processes have the NIC open.
-const WORTH_TELLING: Duration = Duration::from_millis(30);
+const WORTH_REPORTING: Duration = Duration::from_millis(30);
 
 impl Node {
     /// Destroys the services that a filter selects, on all NICs in parallel.
@@ -140,8 +140,8 @@ impl Pass<'_> {
             let pause = pauses.next().unwrap_or(left);
             // With a clock that stands still, pauses of zero would loop forever.
             let pause = pause.max(Duration::from_micros(1)).min(left);
-            if pause >= WORTH_TELLING {
-                self.tell(&pending, left);
+            if pause >= WORTH_REPORTING {
+                self.report(&pending, left);
             }
             self.options.sleep(pause);
         }
@@ -233,7 +233,7 @@ impl Pass<'_> {
             .push(Released::new(self.device.id(), service, outcome));
     }
 
-    fn tell(&self, pending: &[Pending], left: Duration) {
+    fn report(&self, pending: &[Pending], left: Duration) {
         let Some(progress) = self.options.progress else {
             return;
         };

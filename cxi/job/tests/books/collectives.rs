@@ -1,7 +1,6 @@
 //! Hardware collectives: the variables, and what libfabric cannot be given.
 
 use std::ffi::OsStr;
-use std::process::Command;
 
 use cxi_job::collectives::{
     CLEAR, Certificate, CollectivesEnv, CollectivesError, PreflightSeverity, Reservation, preflight,
@@ -165,16 +164,6 @@ fn a_broken_environment_is_refused_with_the_variable() {
     let error = inherit(&quoted).unwrap_err().to_string();
     let start = "FI_CXI_COLL_JOB_ID: job id \"47'11\" has ";
     assert!(error.starts_with(start), "{error}");
-}
-
-#[test]
-fn a_program_gets_the_jobs_variables_and_no_others() {
-    let mut command = Command::new("true");
-    command.env("FI_CXI_HWCOLL_MIN_NODES", "1");
-    CollectivesEnv::new(reservation(Certificate::System), step("0")).set_on(&mut command);
-    let set = |name: &str| command.get_envs().find(|(key, _)| *key == name).unwrap().1;
-    assert_eq!(set("FI_CXI_HWCOLL_MIN_NODES"), None);
-    assert_eq!(set("FI_CXI_COLL_FABRIC_MGR_CACERT"), Some("yes".as_ref()));
 }
 
 /// A variable, and what is said of it.
