@@ -140,6 +140,9 @@ impl Call {
             opcode.effect(),
             Some(Effect::Makes(Object::CommandQueue | Object::Counter))
         );
+        if gets_doorbell && let Some(function) = server.function(self.file.function) {
+            function.say_unmappable();
+        }
         let trapped =
             gets_doorbell && self.file.backing.is_some() && server.traps.attach(server, pid);
         let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release).trapping(trapped);

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Once, OnceLock};
 
 use fuser::{INodeNo, ReplyOpen};
 use parking_lot::{Mutex, RwLock};
@@ -76,9 +76,23 @@ impl Function {
             }
             (Err(error), Windows::Mappable) => Err(error),
             (Err(error), _) => {
-                *windows = Windows::Refused(error.to_string());
+                *windows = Windows::Refused(format!(
+                    "{error}: mmap(2) of a queue or counter, and so fi_enable(3), fails with ENODEV; \
+                     it takes root in the initial user namespace and Linux 6.9"
+                ));
                 Ok(None)
             }
+        }
+    }
+
+    /// Says once why programs cannot map windows, if that is so.
+    pub(crate) fn say_unmappable(&self) {
+        static SAID: Once = Once::new();
+        if let Windows::Refused(why) = &*self.windows.lock() {
+            SAID.call_once(|| {
+                let name = self.device_name();
+                say(format_args!("windows of {name} are not mappable: {why}"));
+            });
         }
     }
 
