@@ -282,6 +282,11 @@ fn a_scheduler_with_vnis_of_its_own_needs_the_record_only() {
     assert_eq!(node.clean().code, 8);
     assert_eq!(node.epilog("ƒ3Wq").code, 0);
     assert_eq!(node.services(), 0);
+    // Nor is anything left of a command that was killed while it wrote a record.
+    let half = cluster.path().join("n1.toml.jobs/.7.json.aB3dE6.new");
+    fs::write(&half, "{").unwrap();
+    assert_eq!(node.clean().code, 8);
+    assert!(!half.exists());
     // Its daemon was killed and has restarted: none of its jobs is live.
     node.cxi(prolog).done();
     node.cxi("job clean --none-live").done();

@@ -45,7 +45,7 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
 };
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
@@ -138,10 +138,7 @@ pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
         let _ = give(guard.file(), Some(like.uid()), Some(like.gid()));
         let _ = guard.file().set_permissions(mode);
     }
-    for abandoned in abandoned(path) {
-        // At worst it stays until the next time.
-        let _ = fs::remove_file(abandoned);
-    }
+    remove_abandoned(directory_of(path), &new_prefix(path));
     Ok(guard)
 }
 
@@ -190,16 +187,18 @@ fn new_prefix(path: &Path) -> OsString {
     prefix
 }
 
-/// The new files of a path that were not put in place.
-fn abandoned(path: &Path) -> Vec<PathBuf> {
-    let prefix = new_prefix(path);
+/// Removes what killed processes left of [`replace`] in a directory, of files whose hidden names
+/// begin like this. The caller holds the lock of those who write these files.
+pub(crate) fn remove_abandoned(directory: &Path, prefix: &OsStr) {
     let is_new = |name: &OsStr| {
         let name = name.as_encoded_bytes();
         name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(NEW.as_bytes())
     };
-    let entries = fs::read_dir(directory_of(path)).into_iter().flatten();
-    let entries = entries.flatten().filter(|entry| is_new(&entry.file_name()));
-    entries.map(|entry| entry.path()).collect()
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    for entry in entries.filter(|entry| is_new(&entry.file_name())) {
+        // At worst it stays until the next time.
+        let _ = fs::remove_file(entry.path());
+    }
 }
 
 fn own_like(file: &File, like: &Metadata) -> io::Result<()> {

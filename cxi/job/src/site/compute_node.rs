@@ -465,6 +465,9 @@ impl<'a> ComputeNode<'a> {
                 done.push(record.job.clone());
             }
         }
+        if !cleaning.dry_run {
+            self.jobs.records.remove_unfinished()?;
+        }
         Ok(Cleaned { clean, ended: done })
     }
 

@@ -5,6 +5,7 @@
 //! services are not gone yet; one without a record is clean.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::SiteError;
 use super::decisions::Decision;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
-use crate::durable::{FileLock, LockGuard, Owner};
+use crate::durable::{self, FileLock, LockGuard, Owner};
 use crate::{Filter, Grant, IdSet, JobId};
 
 const JOB_RECORD: Format = Format {
@@ -159,7 +160,16 @@ impl JobRecords {
         // directory.
         fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755))
             .map_err(cannot(&self.directory, "made readable to users"))?;
+        durable::remove_abandoned(&self.directory, OsStr::new("."));
         Ok(guard)
+    }
+
+    /// Removes what killed processes left of records that they were writing.
+    pub(super) fn remove_unfinished(&self) -> Result<(), SiteError> {
+        if self.directory.exists() {
+            drop(self.lock()?);
+        }
+        Ok(())
     }
 
     pub(super) fn write(&self, record: &JobRecord) -> Result<(), RecordError> {
