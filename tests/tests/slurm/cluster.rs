@@ -111,6 +111,8 @@ impl Cluster {
                 ("CXI_SLURM_VNIS", vnis),
             ])
             .env("CXI_SLURM_NICS", nics.to_string())
+            // As many as a NIC has.
+            .env("CXI_SLURM_TLE_POOLS", "3")
             .env("CXI_SLURM_PORT", free_ports().to_string())
             .env("DIR", directory.path())
             .stdin(Stdio::piped())

@@ -251,6 +251,27 @@ fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
     });
 }
 
+/// As the guide has it: Slurm counts the TLE pools, and no prolog is short of one.
+#[test]
+fn a_job_waits_for_a_generic_resource_instead_of_being_requeued() {
+    let Some(cluster) = Cluster::start_on("8", 1, "1024-1031") else {
+        return;
+    };
+    let options = ["-n1", "--network=def_tles=1", "--gres=tlepool:1"];
+    let jobs = [(); 3].map(|()| cluster.batch(&options, "sleep 60"));
+    eventually("the TLE pools are taken", || cluster.services("n1") == 3);
+    let fourth = cluster.batch(&options, "echo $SLINGSHOT_VNIS$SLINGSHOT_CXI_SCALED_BACK");
+    eventually("the fourth waits", || {
+        let state = cluster.state(&fourth);
+        state.contains("JobState=PENDING Reason=Resources ")
+    });
+    cluster.printed("scancel", &[&jobs[0]]);
+    let output = cluster.ended(&fourth);
+    assert!(output.trim().parse::<u16>().is_ok(), "{output}");
+    let state = cluster.state(&fourth);
+    assert!(state.contains(" Restarts=0 "), "{state}");
+}
+
 /// The scripts are the same; of the members, one does not answer.
 #[test]
 fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
