@@ -115,3 +115,32 @@ fn what_users_say_of_rendezvous_and_rgids_reaches_the_nics() {
         [&shared(1), "0 0 1", &shared(2), "0 0 2", "0 0 1", "1 1 2"]
     );
 }
+
+/// The hardware's counters are in sysfs, which only a served NIC has.
+#[test]
+fn metrics_have_the_counters_of_a_nic_and_prometheus_accepts_them() {
+    need_node!();
+    let directory = Directory::new();
+    let file = directory.join("cxi.prom");
+    let metrics = [CXI, "metrics", "--pool=/nowhere", "--output", &file];
+    printed(&run(&[&["--nics", "2", "--"], &metrics[..]].concat()));
+    let text = std::fs::read_to_string(&file).expect("metrics");
+    for device in ["cxi0", "cxi1"] {
+        for sample in [
+            format!("cxi_nic_link_up{{device=\"{device}\"}} 1\n"),
+            format!(
+                "cxi_nic_telemetry_total{{counter=\"hni_sts_tx_ok_octets\",device=\"{device}\"}} "
+            ),
+            format!("cxi_nic_telemetry_total{{counter=\"pct_spt_timeouts\",device=\"{device}\"}} "),
+        ] {
+            assert!(text.contains(&sample), "{sample} in {text}");
+        }
+    }
+    let mut promtool = std::process::Command::new("promtool");
+    let input = std::fs::File::open(&file).expect("metrics");
+    promtool.args(["check", "metrics"]).stdin(input);
+    let Ok(output) = promtool.output() else {
+        return skip("there is no promtool (apt-get install prometheus)");
+    };
+    assert!(output.status.success(), "{}", node::errors(&output));
+}

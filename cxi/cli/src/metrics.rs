@@ -90,7 +90,7 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
     let mut usable = Family::new("cxi_nic_usable", "Whether jobs can use the NIC.");
     let mut link = Family::new("cxi_nic_link_up", "Whether the link is up.");
     let mut counters = Family::new(
-        "cxi_nic_counter_total",
+        "cxi_nic_telemetry_total",
         "A counter of the hardware, by its name.",
     );
     counters.kind = "counter";
