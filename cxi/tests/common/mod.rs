@@ -111,13 +111,9 @@ pub(crate) fn with(number: u16, resource: Resource, reserved: u16, max: u16) -> 
     modest(number).limits(Limits::none().with(resource, limit))
 }
 
-pub(crate) const ALL: [DriverRelease; 6] = DriverRelease::ALL;
-pub(crate) const FROM_13_1: [DriverRelease; 4] = [
-    DriverRelease::Shs13_1,
-    DriverRelease::Shs14_0_0,
-    DriverRelease::Shs14_0_1,
-    DriverRelease::Main,
-];
+pub(crate) const ALL: [DriverRelease; DriverRelease::ALL.len()] = DriverRelease::ALL;
+/// All but the two oldest, 12.0 and 13.0.
+pub(crate) const FROM_13_1: [DriverRelease; ALL.len() - 2] = *ALL.last_chunk().unwrap();
 
 /// An LNI of a new service on a VNI, for whoever has the device.
 pub(crate) fn lni_of(device: &Device, number: u16) -> Lni {
