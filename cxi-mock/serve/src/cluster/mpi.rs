@@ -327,9 +327,11 @@ fn directories(path: &Path) -> Vec<PathBuf> {
 
 /// Adds the option of the launcher's family by which it prints ranks.
 fn label(program: &mut Vec<OsString>, launcher: Option<&Path>) -> Result<(), ServeError> {
-    let families: [(&str, &[&str]); 3] = [
+    let families: [(&str, &[&str]); 4] = [
         ("HYDRA_LAUNCHER", &["-l"]),
         ("prte", &["--output", "tag"]),
+        // The launcher of Open MPI from PyPI only starts a wrapper of that name.
+        ("ompirun_", &["--output", "tag"]),
         ("orte", &["--tag-output"]),
     ];
     let mut families = families.into_iter();
