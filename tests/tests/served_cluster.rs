@@ -7,7 +7,7 @@ use std::io::{BufRead as _, BufReader};
 use std::iter;
 use std::process::{self, Child, Output, Stdio};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use cxi_tests::traffic::EXCHANGING;
 use node::{
@@ -168,10 +168,8 @@ fn reboots_leak_nothing() {
         let entries = fs::read_dir(format!("/proc/{}/{what}", cluster.pid()));
         entries.expect("it runs").count()
     };
-    cluster.order(&["--node", "n2", "reboot"]);
-    sleep(Duration::from_millis(1500));
     let before = (count("task"), count("fd"));
-    for _ in 0..4 {
+    for _ in 0..5 {
         cluster.order(&["--node", "n2", "reboot"]);
     }
     eventually("threads or descriptors are left", || {

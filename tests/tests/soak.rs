@@ -35,7 +35,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
     need_node!();
     let soak = Soak::new();
     let before = soak.services();
-    let deadline = Instant::now() + node::soak_length(8);
+    let deadline = Instant::now() + node::soak_length(4);
     scope(|scope| {
         let soak = &soak;
         for runner in 0..RUNNERS {

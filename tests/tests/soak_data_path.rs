@@ -41,7 +41,7 @@ fn soak(node: &Served, doorbells: &str) {
     let addresses = node.nids().join(",");
     let counts = Counts::default();
     let files = open_files(node);
-    let (start, length) = (Instant::now(), node::soak_length(8));
+    let (start, length) = (Instant::now(), node::soak_length(4));
     let mut memory = Vec::new();
     scope(|scope| {
         for place in 0..PLACES {
