@@ -34,7 +34,7 @@ fn request() -> JobRequest {
     let size = Multiplier::Cores(16);
     let limits = JobLimits::planned(LimitPolicy::hpe_recommended(), size, Mode::Strict);
     let vni = nic::vni(0).expect("a VNI");
-    let request = JobRequest::builder().uid(1000).vni(vni).limits(limits);
+    let request = JobRequest::builder().uid(nic::USER).vni(vni).limits(limits);
     request.build().expect("a request")
 }
 
@@ -46,7 +46,7 @@ fn allocate(node: &Node) -> Duration {
 }
 
 fn release(node: &Node) -> Duration {
-    let filter = Filter::vnis([nic::vni(0).expect("a VNI")]).uid(1000);
+    let filter = Filter::vnis([nic::vni(0).expect("a VNI")]).uid(nic::USER);
     let start = Instant::now();
     let release = node.release(&filter, &ReleaseOptions::once());
     let time = start.elapsed();

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use cxi::lni::{EventQueueOptions, MapOptions, PtOptions, TgqOptions, TxqOptions};
-use cxi::{DeviceMemory, Limit, Limits, Resource, ServiceSpec, TrafficClass};
+use cxi::{DeviceMemory, Limit, Limits, Resource, TrafficClass};
 use cxi_benches::nic::{self, Modest, Result, Workplace, device, vni};
 use cxi_benches::run;
 
@@ -118,7 +118,7 @@ fn lnis(criterion: &mut Criterion) {
 }
 
 fn services(criterion: &mut Criterion) {
-    let builder = ServiceSpec::builder().vni(vni(999).expect("a VNI"));
+    let builder = nic::spec().vni(vni(999).expect("a VNI"));
     let modest = builder.clone().limits(Limits::default()).build();
     let modest = modest.expect("a specification");
     let limits = Limits::none()

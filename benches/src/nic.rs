@@ -1,19 +1,23 @@
 //! The NIC to measure on: a mock, or the one that is named.
 //!
 //! On a named NIC the caller needs CAP_SYS_ADMIN in the initial user namespace for the series that
-//! create services. Their VNIs start at 64,200. Whatever they create is destroyed when they end, even
-//! if they panic or are killed.
+//! create services. Their VNIs start at 64,200, and no other service is for their user. Whatever they
+//! create is destroyed when they end, even if they panic or are killed.
 
-use std::collections::BTreeSet;
 use std::error::Error;
 use std::ffi::OsString;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
-use cxi::{Device, DeviceId, Limits, Lni, ServiceId, ServiceSpec, Vni};
+use cxi::{
+    Device, DeviceId, Host, Limits, Lni, Member, Service, ServiceId, ServiceSpec,
+    ServiceSpecBuilder, Vni,
+};
 use cxi_mock::{Nic, NicConfig};
 
 use crate::run::skip;
@@ -27,6 +31,8 @@ const VARIABLE: &str = "CXI_BENCH_DEVICE";
 const KEEPER: &str = "CXI_BENCH_KEEPER";
 /// The VNIs of benchmarks.
 const VNIS: std::ops::Range<u16> = 64_200..65_200;
+/// The user that services of benchmarks are for, and no others: a job may have one of the VNIs.
+pub const USER: u32 = 4_200_064_200;
 /// How long a NIC may take to clean up after an LNI.
 const IDLE: Duration = Duration::from_secs(10);
 
@@ -136,23 +142,24 @@ pub fn keep_if_asked() {
 
 fn keep(name: &str) -> Result<()> {
     let device = Device::open(name.parse()?)?;
-    let before = ours(&device)?;
+    // Benchmarks take turns, with each other and with `cxi selftest`: they use the same VNIs.
+    let lock = File::open(Host::system().sysfs().join("class/cxi_user").join(name))?;
+    lock.lock()?;
     writeln!(stdout(), "ready")?;
     stdin().read_to_end(&mut Vec::new())?;
-    for left in ours(&device)?.difference(&before) {
-        end(&device, *left);
+    let ours = |service: &&Service| {
+        let members = service.members();
+        members.is_some_and(|members| members.iter().any(|member| member == Member::Uid(USER)))
+    };
+    for left in device.services().list()?.iter().filter(ours) {
+        end(&device, left.id());
     }
     Ok(())
 }
 
-/// The services whose VNIs are those of benchmarks.
-fn ours(device: &Device) -> Result<BTreeSet<ServiceId>> {
-    let services = device.services().list()?;
-    let ours = services.iter().filter(|service| {
-        let vnis = service.vnis();
-        vnis.iter().next().is_some() && vnis.iter().all(|vni| VNIS.contains(&vni.get()))
-    });
-    Ok(ours.map(cxi::Service::id).collect())
+/// A service of a benchmark.
+pub fn spec() -> ServiceSpecBuilder {
+    ServiceSpec::builder().member(Member::Uid(USER))
 }
 
 /// The VNI of a benchmark's service. On a NIC each has its own, as some drivers want it; a mock
@@ -180,7 +187,7 @@ impl Modest {
         let mut made = Self(Vec::new());
         for number in 1..=count {
             let vni = vni(u16::try_from(number % VNIS.len())?)?;
-            let spec = ServiceSpec::builder().vni(vni).limits(Limits::default());
+            let spec = spec().vni(vni).limits(Limits::default());
             let id = device.services().create(&spec.enabled(false).build()?)?;
             made.0.push((device.clone(), id));
         }
@@ -221,7 +228,8 @@ impl Workplace {
     /// The device's.
     pub fn new() -> Result<Self> {
         let device = device()?;
-        let spec = ServiceSpec::builder().vni(vni(0)?).build()?;
+        let user = fs::metadata("/proc/self")?.uid();
+        let spec = spec().member(Member::Uid(user)).vni(vni(0)?).build()?;
         let service = device.services().create(&spec)?;
         let mut place = Self {
             device,
