@@ -36,7 +36,9 @@ enum ExplainCommand {
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
-    /// Why a service cannot be destroyed or disabled: shows who is using it. Changes nothing
+    /// Whom a service is for, how much of it is in use, and who is using it, so that it cannot be
+    /// destroyed or disabled. Changes nothing
+    #[command(visible_alias = "service")]
     Busy {
         /// Service ID
         #[arg(value_name = "ID")]

@@ -41,10 +41,12 @@ fn a_service_that_cannot_be_used_is_explained() {
     assert_contains(&said.out, "cxi0-1: LNI_ALLOC: ");
     let unset = "SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set";
     assert_contains(&said.out, unset);
-    node.cxi("explain busy 2 -d cxi0").prints(
-        "cxi0: service 2 (for uid 0, VNI 1024): none of its resources are in use; no process that can be \
-         seen has the NIC open\n",
-    );
+    for name in ["busy", "service"] {
+        node.cxi(&format!("explain {name} 2 -d cxi0")).prints(
+            "cxi0: service 2 (for uid 0, VNI 1024): none of its resources are in use; no process \
+             that can be seen has the NIC open\n",
+        );
+    }
     assert_eq!(node.cxi("explain busy 9").code, 5);
 }
 
