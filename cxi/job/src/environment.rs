@@ -229,6 +229,22 @@ impl SlingshotEnv {
         Self::new(first.vnis.iter().copied(), entries, Some(tcs))
     }
 
+    /// Returns what a job inside another one (a sub-instance) gets: its own services if it has any,
+    /// otherwise everything that the outer job has, unchanged.
+    ///
+    /// Its own services take precedence, so that variables that happen to be set for a scheduler's
+    /// daemon do not replace a reservation.
+    ///
+    /// # Errors
+    /// As [`SlingshotEnv::parse`], for the outer job's variables; they are not read if the job has
+    /// services of its own.
+    pub fn inherit(
+        own: Option<Self>,
+        outer: impl Fn(&'static str) -> Option<OsString>,
+    ) -> Result<Option<Self>, EnvironmentError> {
+        own.map_or_else(|| Self::parse(outer), |own| Ok(Some(own)))
+    }
+
     /// The VNIs, the application's first.
     #[must_use]
     pub fn vnis(&self) -> &[Vni] {

@@ -1,4 +1,4 @@
-//! The NICs of a node, as a scheduler sees them.
+//! The NICs of a node, as a scheduler sees them: which are usable, and which are close.
 //!
 //! ```
 //! use cxi_job::Node;
@@ -20,7 +20,7 @@ use cxi::{Device, DeviceId, DeviceInfo, Host, Platform, Service};
 use cxi_ioctl::Transport;
 
 use crate::durable::{FileLock, LockError, LockGuard};
-use crate::{Filter, ProcFs};
+use crate::{Filter, IdSet, ProcFs};
 
 /// The NICs of a node, by number.
 ///
@@ -38,6 +38,7 @@ pub struct NodeNic {
     id: DeviceId,
     device: Option<Device>,
     info: Option<DeviceInfo>,
+    cpus: IdSet,
     problems: Vec<NicProblem>,
 }
 
@@ -80,6 +81,7 @@ impl NodeNic {
             Ok((device, info)) => Self {
                 id,
                 problems: problems(&info),
+                cpus: near_cpus(&info),
                 device: Some(device),
                 info: Some(info),
             },
@@ -92,6 +94,7 @@ impl NodeNic {
             id,
             device,
             info: None,
+            cpus: IdSet::new(),
             problems: vec![NicProblem::Unavailable {
                 reason: error.clone().without_device().to_string(),
             }],
@@ -114,6 +117,18 @@ impl NodeNic {
     #[must_use]
     pub const fn info(&self) -> Option<&DeviceInfo> {
         self.info.as_ref()
+    }
+
+    /// The NUMA node that it is attached to, if sysfs reports one.
+    #[must_use]
+    pub fn numa_node(&self) -> Option<u32> {
+        self.info.as_ref().and_then(|info| info.numa_node)
+    }
+
+    /// The CPUs that it is close to; empty if sysfs does not report any.
+    #[must_use]
+    pub const fn cpus(&self) -> &IdSet {
+        &self.cpus
     }
 
     /// Whether a job can use it.
@@ -152,6 +167,12 @@ fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
     ];
     let found = checks.into_iter().filter(|(wrong, _)| *wrong);
     found.map(|(_, problem)| problem).collect()
+}
+
+fn near_cpus(info: &DeviceInfo) -> IdSet {
+    // A NIC whose list cannot be read counts as close to no CPU, and is still used.
+    let list = info.local_cpus.as_deref();
+    list.and_then(|list| list.parse().ok()).unwrap_or_default()
 }
 
 impl Node {
@@ -282,5 +303,38 @@ impl Node {
     pub(super) fn manageable(&self) -> impl Iterator<Item = (&NodeNic, &Device)> {
         let nics = self.nics.iter().filter(|nic| !nic.is_virtual_function());
         nics.filter_map(|nic| Some((nic, nic.device.as_ref()?)))
+    }
+}
+
+impl Node {
+    /// The usable NICs closest to a set of CPUs, by number: those close to most of them.
+    ///
+    /// If none is close to any of the CPUs, or sysfs reports nothing, all usable NICs are equally
+    /// close.
+    #[must_use]
+    pub fn closest(&self, cpus: &IdSet) -> Vec<DeviceId> {
+        let shared = |near: &IdSet| near.intersection(cpus).len();
+        let most = self.usable().map(|nic| shared(nic.cpus())).max();
+        let closest = self.usable().filter(|nic| Some(shared(nic.cpus())) == most);
+        closest.map(NodeNic::id).collect()
+    }
+
+    /// Assigns a NIC to each of this many processes, in turn. Empty if no NIC is usable.
+    #[must_use]
+    pub fn round_robin(&self, ranks: usize) -> Vec<DeviceId> {
+        let nics: Vec<DeviceId> = self.usable().map(NodeNic::id).collect();
+        nics.iter().copied().cycle().take(ranks).collect()
+    }
+
+    /// Assigns a NIC to each process, given its CPUs: of the [`closest`](Self::closest) NICs, the
+    /// one with the fewest processes so far. Empty if no NIC is usable.
+    #[must_use]
+    pub fn closest_for_ranks(&self, ranks: &[IdSet]) -> Vec<DeviceId> {
+        let mut plan: Vec<DeviceId> = Vec::with_capacity(ranks.len());
+        for cpus in ranks {
+            let users = |nic: &DeviceId| plan.iter().filter(|taken| *taken == nic).count();
+            plan.extend(self.closest(cpus).into_iter().min_by_key(users));
+        }
+        plan
     }
 }

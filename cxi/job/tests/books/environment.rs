@@ -190,3 +190,14 @@ proptest! {
         prop_assert_eq!(again, Ok(Some(env)));
     }
 }
+
+#[test]
+fn a_sub_instance_inherits_unless_it_has_its_own() {
+    let outer = |name: &'static str| (name == "SLINGSHOT_VNIS").then(|| OsString::from("4034"));
+    let own = env(&[5000], &[(0, 3)]);
+    let inherited = SlingshotEnv::inherit(Some(own.clone()), outer);
+    assert_eq!(inherited, Ok(Some(own)));
+    let inherited = SlingshotEnv::inherit(None, outer);
+    assert_eq!(inherited, Ok(Some(env(&[4034], &[]))));
+    assert_eq!(SlingshotEnv::inherit(None, |_| None), Ok(None));
+}

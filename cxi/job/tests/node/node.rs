@@ -1,4 +1,4 @@
-//! Which NICs a job can use.
+//! Which NICs a job can use, and which are near.
 
 use std::fs;
 use std::sync::Arc;
@@ -6,19 +6,80 @@ use std::sync::Arc;
 use cxi::{Device, Host};
 use cxi_ioctl::abi::device::PLATFORM_ASIC;
 use cxi_ioctl::{Errno, Fault, Faulty};
-use cxi_job::{NicProblem, Node};
+use cxi_job::{IdSet, NicProblem, Node};
 use cxi_mock::{MockNode, NicConfig};
 
 use crate::support::{cxi, like, open};
 
+fn set(text: &str) -> IdSet {
+    text.parse().unwrap()
+}
+
+/// Eight NICs, two on each of four NUMA nodes with 8 CPUs; cxi10 behind cxi2.
+fn numa() -> (tempfile::TempDir, Node) {
+    let sysfs = tempfile::tempdir().unwrap();
+    let numbers = [10, 0, 1, 2, 3, 4, 5, 6];
+    let mock = MockNode::with_nics(8, &NicConfig::new()).unwrap();
+    let devices: Vec<Device> = mock
+        .nics()
+        .iter()
+        .zip(numbers)
+        .map(|(nic, number)| {
+            let directory = sysfs
+                .path()
+                .join(format!("class/cxi_user/cxi{number}/device"));
+            fs::create_dir_all(&directory).unwrap();
+            let numa = if number == 10 { 3 } else { number / 2 };
+            fs::write(directory.join("numa_node"), format!("{numa}\n")).unwrap();
+            let cpus = format!("{}-{}\n", numa * 8, numa * 8 + 7);
+            fs::write(directory.join("local_cpulist"), cpus).unwrap();
+            Device::with_sysfs(cxi(number), Arc::new(open(nic)), sysfs.path())
+        })
+        .collect();
+    let node = Node::from_devices(devices);
+    (sysfs, node)
+}
+
 #[test]
-fn nics_stand_in_numeric_order() {
-    let numbers = [10, 0, 2, 1];
-    let mock = MockNode::with_nics(4, &NicConfig::new()).unwrap();
-    let nics = numbers.into_iter().zip(mock.nics().iter().map(open));
-    let node = Node::from_transports(nics);
-    let order: Vec<_> = node.nics().iter().map(cxi_job::NodeNic::id).collect();
-    assert_eq!(order, [0, 1, 2, 10].map(cxi));
+fn nics_stand_in_numeric_order_with_their_place() {
+    let (_sysfs, node) = numa();
+    let order: Vec<String> = node.nics().iter().map(|nic| nic.id().to_string()).collect();
+    assert_eq!(
+        order,
+        [
+            "cxi0", "cxi1", "cxi2", "cxi3", "cxi4", "cxi5", "cxi6", "cxi10"
+        ]
+    );
+    let last = node.nic(cxi(10)).unwrap();
+    assert_eq!((last.numa_node(), last.cpus()), (Some(3), &set("24-31")));
+}
+
+#[test]
+fn the_closest_nics() {
+    let (_sysfs, node) = numa();
+    assert_eq!(node.closest(&set("8-11")), [cxi(2), cxi(3)]);
+    // Those next to most of the CPUs.
+    assert_eq!(node.closest(&set("7,24-26")), [cxi(6), cxi(10)]);
+    let all = [0, 1, 2, 3, 4, 5, 6, 10].map(cxi);
+    assert_eq!(node.closest(&set("100-120")), all);
+    assert_eq!(node.closest(&IdSet::new()), all);
+}
+
+#[test]
+fn nics_for_ranks() {
+    let (_sysfs, node) = numa();
+    let round: Vec<u32> = node
+        .round_robin(10)
+        .into_iter()
+        .map(cxi::DeviceId::number)
+        .collect();
+    assert_eq!(round, [0, 1, 2, 3, 4, 5, 6, 10, 0, 1]);
+    let ranks = ["0-3", "4-7", "0-3", "24-31", "16", "17", "18"].map(set);
+    let near = node.closest_for_ranks(&ranks);
+    let near: Vec<u32> = near.into_iter().map(cxi::DeviceId::number).collect();
+    assert_eq!(near, [0, 1, 0, 6, 4, 5, 4]);
+    let empty = Node::from_devices([]);
+    assert!(empty.round_robin(3).is_empty() && empty.closest_for_ranks(&ranks).is_empty());
 }
 
 #[test]
