@@ -65,7 +65,7 @@ fn one_that_is_killed_leaves_nothing() {
 /// The NIC is slow while they use it. Releases before 14.0.0 refuse a VNI that another service has.
 #[test]
 fn several_at_once_use_one_nic_in_turn() {
-    need_node!();
+    need_node!(node::windows());
     for release in ["shs-13.0", "main"] {
         let options = ["--nics", "1", "--release", release, "--fault"];
         let text = node::script(

@@ -63,7 +63,7 @@ impl PortalState {
         let entry = self.list(list).get(place).copied();
         let entry = entry.ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
         // Without flow control the initiator is told to try again, so that no event is lost.
-        if !flow_control && entry.reports(true) && nic.signals.is_full(self.config.eq) {
+        if !flow_control && entry.reports(request, true) && nic.signals.is_full(self.config.eq) {
             nic.signals.telemetry.queue_full += 1;
             return Err(ReturnCode::ENTRY_NOT_FOUND);
         }
@@ -134,7 +134,7 @@ impl PortalState {
                 self.post_unlink(list, &landing.entry, true, nic.signals);
             }
         }
-        if self.has(PortalOptions::EN_EVENT_MATCH) && landing.entry.reports(true) {
+        if self.has(PortalOptions::EN_EVENT_MATCH) && landing.entry.reports(request, true) {
             // Rule 8.10: If the PtlTE asks for it, a MATCH event precedes the event of the message.
             self.post_target(&landing, EventType::MATCH, ReturnCode::OK, nic.signals);
         }

@@ -156,7 +156,7 @@ impl PortalState {
             || self.has(PortalOptions::EN_RESTRICTED_UNICAST_LM);
         let suppress =
             success && landing.request.is_restricted() && !(entry.managed() && reports_to_target);
-        if !suppress && entry.reports(success) {
+        if !suppress && entry.reports(&landing.request, success) {
             self.post_target(landing, landing.event_type(), code, nic.signals);
         }
         nic.signals.flush()?;

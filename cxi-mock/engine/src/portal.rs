@@ -176,10 +176,12 @@ impl Entry {
         self.start.wrapping_add(offset)
     }
 
-    /// Whether the entry wants an event for a success or a failure.
-    pub(crate) fn reports(&self, success: bool) -> bool {
-        // Rule 9.6: An entry can suppress all communication events, or those of successes.
+    /// Whether the entry wants an event for the success or the failure of a request.
+    pub(crate) fn reports(&self, request: &Request, success: bool) -> bool {
+        // Rule 9.6: An entry can suppress all communication events, or those of successes, except
+        // for the three of a rendezvous put, which programs with such entries wait for.
         let mut suppress = TargetFlags::EVENT_COMM_DISABLE;
+        let success = success && !request.is_rendezvous();
         suppress.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
         !self.flags.intersects(suppress)
     }

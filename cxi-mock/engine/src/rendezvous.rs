@@ -89,7 +89,7 @@ impl PortalState {
             0
         };
         let remote_offset = source.wrapping_add(rest.eager.into());
-        if rest.entry.reports(true) {
+        if rest.entry.reports(request, true) {
             // Rule 10.2: RENDEZVOUS has the source's address in place of its match ID, and says
             // where the rest starts at both sides.
             let event = TargetLong {
@@ -134,8 +134,10 @@ impl PortalState {
                 DmaFlags::EVENT_CT_BYTES,
                 flags.contains(TargetFlags::EVENT_CT_BYTES),
             ),
-            // Programs that suppress the events of successes still wait for this one.
-            (DmaFlags::EVENT_SUCCESS_DISABLE, !rest.entry.reports(false)),
+            (
+                DmaFlags::EVENT_SUCCESS_DISABLE,
+                !rest.entry.reports(request, true),
+            ),
         ] {
             report.set(flag, set);
         }

@@ -192,7 +192,7 @@ impl PortalState {
         // Rule 8.6: A new entry takes matching unexpected messages, oldest first, until it is used
         // up; each is reported by PUT_OVERFLOW or the like with the new entry's buffer ID.
         let used_up = entry.consume(u64::from(request.length).min(room));
-        if entry.reports(true) {
+        if entry.reports(request, true) {
             let found = (List::PRIORITY, entry.buffer_id);
             self.post_overflow(header, found, used_up, nic.signals);
         }

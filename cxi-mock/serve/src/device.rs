@@ -143,8 +143,11 @@ impl Call {
         if gets_doorbell && let Some(function) = server.function(self.file.function) {
             function.say_unmappable();
         }
-        let trapped =
-            gets_doorbell && self.file.backing.is_some() && server.traps.attach(server, pid);
+        // Without the number of the file system, a trapped store would find no doorbell.
+        let trapped = gets_doorbell
+            && self.file.backing.is_some()
+            && server.mounted.get().is_some()
+            && server.traps.attach(server, pid);
         let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release).trapping(trapped);
         let client = &self.file.client;
         let written = client.write(&credentials, &self.command, &mut buffers)?;

@@ -11,8 +11,11 @@ use super::procfs;
 /// NIC address, VNI and PID.
 type Address = (u32, u32, u32);
 
-/// The processes that have made domains. They stay after their end,
-/// because operations are recorded later than they happen. Clones share them.
+/// How many are remembered: a node may run for months, and all its VNIs be used in turn.
+const MOST: usize = 1 << 16;
+
+/// The processes that have made domains. They stay after their end, because operations are recorded
+/// later than they happen. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Endpoints(Arc<Mutex<HashMap<Address, String>>>);
 
@@ -23,7 +26,11 @@ impl Endpoints {
             return;
         };
         if let (Some(name), Some(process)) = (head.value("Name"), procfs::process(&head)) {
-            self.0.lock().insert(address, format!("{name} ({process})"));
+            let mut processes = self.0.lock();
+            if processes.len() >= MOST {
+                processes.clear();
+            }
+            processes.insert(address, format!("{name} ({process})"));
         }
     }
 

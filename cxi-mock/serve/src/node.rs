@@ -10,7 +10,7 @@ use cxi_mock::Nic;
 use fuser::{Config, Session, SessionACL};
 
 use super::data_path;
-use super::error::{Doing, ServeError};
+use super::error::{Doing, ServeError, say};
 use super::fuse::FileSystem;
 use super::mount::{self, DEVICES, Places, Stage};
 use super::namespaces::{Home, NamespaceKind, Namespaces};
@@ -75,6 +75,10 @@ impl Node {
         mount::mount_fuse(&fuse)?;
         if let Some((mounted, _)) = windows::opened(DEVICES) {
             server.mounted.get_or_init(|| mounted);
+        } else {
+            say(format_args!(
+                "doorbells are polled: name_to_handle_at(2) does not tell what a program has mapped"
+            ));
         }
         // The threads start before anything is bound from the file system, because binding makes
         // the kernel ask it, and wait.

@@ -100,8 +100,9 @@ fn file_at(maps: &str, va: u64) -> Option<(String, u64)> {
     let line = maps.lines().find(at_va)?;
     let (there, _) = mapping(line)?;
     let mut words = line.split_whitespace();
-    let name = words.next()?.to_owned();
-    let offset = u64::from_str_radix(words.nth(1)?, 16).ok()?;
+    let offset = u64::from_str_radix(words.nth(2)?, 16).ok()?;
+    // Unlike in `maps`, addresses have no leading zeros in `map_files`.
+    let name = format!("{:x}-{:x}", there.start, there.end);
     Some((name, offset + (va - there.start)))
 }
 
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_mapping_says_its_file() {
-        let maps = "7f00-9f00 rw-s 10000001000 00:2f 77 /dev/cxi0\n";
+        let maps = "00007f00-00009f00 rw-s 10000001000 00:2f 77 /dev/cxi0\n";
         let name = "7f00-9f00".to_owned();
         assert_eq!(file_at(maps, 0x8f00), Some((name, 0x100_0000_2000)));
         assert_eq!(file_at(maps, 0x9f00), None);

@@ -18,8 +18,9 @@ use super::trace::micros;
 /// How long the arrival of an operation is drawn, in microseconds: it takes no time, and a viewer
 /// shows arrows only between bars.
 const ARRIVAL: f64 = 1.0;
-/// The first number of a track: it must not be the number of a process, which is a NIC address.
-const FIRST_TRACK: u64 = 1 << 32;
+/// The first number of a track: it must not be the number of a process, which is a NIC address of 20
+/// bits. Viewers read 32 bits.
+const FIRST_TRACK: u32 = 1 << 20;
 
 /// A file with a timeline. Clones write to the same file.
 #[derive(Clone, Debug)]
@@ -37,14 +38,14 @@ struct Drawing {
     end: u64,
     /// The tracks of each process on each NIC.
     tracks: HashMap<(u32, String), Vec<Track>>,
-    next_track: u64,
+    next_track: u32,
     next_arrow: u64,
 }
 
 /// Bars on a track must not overlap, so operations that do are on several tracks.
 #[derive(Debug)]
 struct Track {
-    number: u64,
+    number: u32,
     free_from: f64,
 }
 
@@ -133,7 +134,7 @@ impl Timeline {
 
 impl Drawing {
     /// A track of a process that is free from the one time on, and is taken up to the other.
-    fn track(&mut self, process: &Endpoint, from: f64, to: f64) -> u64 {
+    fn track(&mut self, process: &Endpoint, from: f64, to: f64) -> u32 {
         let name = process.to_string();
         let tracks = self.tracks.entry((process.nid, name.clone())).or_default();
         if let Some(track) = tracks.iter_mut().find(|track| track.free_from <= from) {

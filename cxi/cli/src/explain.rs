@@ -36,7 +36,7 @@ enum ExplainCommand {
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
-    /// Whom a service is for, how much of it is in use, and who is using it, so that it cannot be
+    /// Whom a service is for, how much of it is in use, and which processes keep it from being
     /// destroyed or disabled. Changes nothing
     #[command(visible_alias = "service")]
     Busy {

@@ -141,9 +141,9 @@ fn faults_by_variable_are_for_mock_nodes() {
     said("", "--mock service list").done();
     said("SVC_LIST_GET:EIO", "--mock service list")
         .refused(3, "error: cxi0: SVC_LIST_GET: the device has been removed");
-    let unknown = "nonsense".parse::<cxi_mock::FaultSpec>().unwrap_err();
-    said("nonsense", "--mock service list")
-        .refused(2, &format!("error: CXI_MOCK_FAULT: {unknown}"));
+    let unknown = "error: CXI_MOCK_FAULT: unknown word 'nonsense': expected a device such as cxi0, \
+                   a command such as SVC_ALLOC, after=N, times=N";
+    said("nonsense", "--mock service list").refused(2, unknown);
     // It is ignored for real NICs, and for commands that use no NIC.
     for faults in ["", "nonsense", "SVC_LIST_GET:EIO"] {
         said(faults, "completions bash").done();

@@ -214,6 +214,9 @@ impl fmt::Display for Change {
             Self::ConfirmedAll { job } => write!(f, "confirm job {job} on all nodes"),
             Self::OperatorReleased { job } => write!(f, "operator releases job {job}"),
             Self::StrayReleased { vni } => write!(f, "operator releases VNI {vni}"),
+            Self::Observed { node, vnis } if vnis.is_empty() => {
+                write!(f, "node {node} shows no stray VNIs any more")
+            }
             Self::Observed { node, vnis } => write!(f, "node {node} shows VNIs {vnis}"),
             Self::Reconfigured { .. } => f.write_str("change the configuration"),
             Self::Saved { .. } => f.write_str("save the pool"),
