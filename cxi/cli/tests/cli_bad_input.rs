@@ -142,7 +142,8 @@ fn faults_by_variable_are_for_mock_nodes() {
     said("SVC_LIST_GET:EIO", "--mock service list")
         .refused(3, "error: cxi0: SVC_LIST_GET: the device has been removed");
     let unknown = "error: CXI_MOCK_FAULT: unknown word 'nonsense': expected a device such as cxi0, \
-                   a command such as SVC_ALLOC, after=N, times=N";
+                   a command such as SVC_ALLOC, after=N, times=N, an errno such as EBUSY, \
+                   short=TXQ:96, delay=20ms, unplug or plug";
     said("nonsense", "--mock service list").refused(2, unknown);
     // It is ignored for real NICs, and for commands that use no NIC.
     for faults in ["", "nonsense", "SVC_LIST_GET:EIO"] {
