@@ -90,6 +90,22 @@ fn it_ends_with_what_has_moved() {
 }
 
 #[test]
+fn lost_packets_are_sent_again() {
+    need_node!(node::windows());
+    let script = "one=$($CLIENT nid cxi0); two=$(ssh n2 $CLIENT nid cxi0); \
+                  ssh n2 $CLIENT exchange cxi0 4 $one 3 50 & $CLIENT exchange cxi0 3 $two 4 50; wait; \
+                  cut -d@ -f1 /sys/class/cxi/cxi0/device/telemetry/pct_retry_srb_requests";
+    for (loss, lost) in [("0", false), ("20%", true)] {
+        let output = mpi(&[OPEN[0], OPEN[1], "--loss", loss], script);
+        let text = printed(&output);
+        let retries = text.strip_prefix("ok\nok\n").expect("all arrive");
+        assert_eq!(retries != "0", lost, "--loss {loss}: {retries}");
+    }
+    let output = mpi(&["--loss", "101%"], "true");
+    assert!(errors(&output).contains("expected a share such as 0.01 or 1%"));
+}
+
+#[test]
 fn a_graph_shows_who_has_sent_to_whom() {
     need_node!(node::windows());
     let script = "one=$($CLIENT nid cxi0); two=$(ssh n2 $CLIENT nid cxi0); \

@@ -111,7 +111,7 @@ pub(crate) enum ClusterOrder {
     Port {
         /// Number of the NIC
         nic: u16,
-        /// Share of packets, from 0 to 1
+        /// Share of packets, such as 0.01 or 1%
         #[arg(long, value_name = "SHARE", value_parser = chance)]
         loss: u16,
     },
@@ -128,7 +128,7 @@ pub(crate) enum ClusterOrder {
     Heal,
     /// Set what happens to packets between NICs: nothing, without options
     Fabric {
-        /// Share that is lost, from 0 to 1
+        /// Share that is lost, such as 0.01 or 1%
         #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]
         loss: u16,
         /// Share that is duplicated
@@ -159,8 +159,12 @@ impl FromStr for Nodes {
 }
 
 /// A share of packets as a chance out of 65,536.
-fn chance(text: &str) -> Result<u16, String> {
-    let share: Option<f64> = text.parse().ok();
+pub(crate) fn chance(text: &str) -> Result<u16, String> {
+    let (number, whole) = match text.strip_suffix('%') {
+        Some(percent) => (percent, 100.0),
+        None => (text, 1.0),
+    };
+    let share: Option<f64> = number.parse().ok().map(|number: f64| number / whole);
     match share.filter(|share| (0.0..=1.0).contains(share)) {
         #[allow(
             clippy::cast_possible_truncation,
@@ -168,7 +172,7 @@ fn chance(text: &str) -> Result<u16, String> {
             reason = "it is between 0 and 65,535"
         )]
         Some(share) => Ok((share * f64::from(u16::MAX)).round() as u16),
-        None => Err("expected a number from 0 to 1".to_owned()),
+        None => Err("expected a share such as 0.01 or 1%".to_owned()),
     }
 }
 

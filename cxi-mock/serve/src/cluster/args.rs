@@ -13,7 +13,7 @@ use crate::control::{Connection, Control, Served as _};
 use crate::error::{ServeError, say};
 use crate::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program, Signals};
 use crate::namespaces::{Namespaces, Variable, variables};
-use crate::order::{ClusterOrder, Order};
+use crate::order::{ClusterOrder, Order, chance};
 use crate::setup::{FileArguments, NicArguments};
 
 /// The place of a program among those that were started together, from 0.
@@ -31,6 +31,9 @@ pub(crate) struct ClusterOptions {
     pub(super) nics: NicArguments,
     #[command(flatten)]
     pub(super) files: FileArguments,
+    /// Lose this share of the packets between NICs, such as 1%; NICs send them again
+    #[arg(long, value_name = "SHARE", value_parser = chance)]
+    pub(super) loss: Option<u16>,
     /// Run programs under your own user ID, without privileges (ordinary users only)
     #[arg(long)]
     pub(super) as_user: bool,
@@ -130,7 +133,11 @@ impl ClusterArguments {
 impl ClusterOptions {
     /// Whether anything is said of a cluster to make.
     fn makes_one(&self) -> bool {
-        self.says_what() || self.files.any() || self.fabric_manager.is_some() || self.as_user
+        self.says_what()
+            || self.files.any()
+            || self.loss.is_some()
+            || self.fabric_manager.is_some()
+            || self.as_user
     }
 
     /// Whether anything says what the nodes are.

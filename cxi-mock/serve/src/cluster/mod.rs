@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cxi_ioctl::abi::device::PLATFORM_Z1;
-use cxi_mock::{ClusterError, MockCluster, NicConfig};
+use cxi_mock::{ClusterError, FabricFaults, MockCluster, NicConfig};
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use args::ClusterArguments;
@@ -80,6 +80,12 @@ impl Cluster {
                 cluster.make_presets(number)?;
             }
             cluster.bring_up(number)?;
+        }
+        if let Some(loss) = arguments.loss {
+            cluster.model.fabric().set_faults(FabricFaults {
+                loss,
+                ..FabricFaults::default()
+            });
         }
         for fault in &nics.fault {
             cluster.inject(fault).map_err(ServeError::Input)?;
