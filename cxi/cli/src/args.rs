@@ -63,36 +63,27 @@ fn device(name: &str) -> Result<DeviceId, String> {
 }
 
 /// A limit of one resource, as `txqs=16:256`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct LimitArg {
-    pub(crate) resource: Resource,
-    pub(crate) limit: Limit,
-}
-
-impl FromStr for LimitArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let malformed = || {
-            format!("invalid limit '{text}': expected RESOURCE=RESERVED:MAX, such as txqs=16:256")
-        };
-        let (resource, amounts) = text.split_once('=').ok_or_else(malformed)?;
-        let (reserved, max) = amounts.split_once(':').ok_or_else(malformed)?;
-        let resource: Resource = resource.parse().map_err(|error| format!("{error}"))?;
-        let number = |text: &str| {
-            text.parse::<u16>()
-                .map_err(|_| format!("invalid number of {resource} '{text}': expected 0 to 65535"))
-        };
-        let limit = Limit::new(number(reserved)?, number(max)?)
-            .map_err(|error| format!("{resource}: {error}"))?;
-        Ok(Self { resource, limit })
-    }
+pub(crate) fn limit(text: &str) -> Result<(Resource, Limit), String> {
+    let malformed =
+        || format!("invalid limit '{text}': expected RESOURCE=RESERVED:MAX, such as txqs=16:256");
+    let (resource, amounts) = text.split_once('=').ok_or_else(malformed)?;
+    let (reserved, max) = amounts.split_once(':').ok_or_else(malformed)?;
+    let resource: Resource = resource.parse().map_err(|error| format!("{error}"))?;
+    let number = |text: &str| {
+        text.parse::<u16>()
+            .map_err(|_| format!("invalid number of {resource} '{text}': expected 0 to 65535"))
+    };
+    let limit = Limit::new(number(reserved)?, number(max)?)
+        .map_err(|error| format!("{resource}: {error}"))?;
+    Ok((resource, limit))
 }
 
 /// The limits of a list that names each resource at most once.
-pub(crate) fn once_each(limits: &[LimitArg]) -> Result<BTreeMap<Resource, Limit>, Failure> {
+pub(crate) fn once_each(
+    limits: &[(Resource, Limit)],
+) -> Result<BTreeMap<Resource, Limit>, Failure> {
     let mut all = BTreeMap::new();
-    for LimitArg { resource, limit } in limits {
+    for (resource, limit) in limits {
         if all.insert(*resource, *limit).is_some() {
             return Err(Failure::bad_input(format!(
                 "--limit names {resource} twice: expected each resource once"
@@ -113,8 +104,8 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "GROUP", value_parser = group)]
     gid: Vec<u32>,
     /// Network namespace that may use them: inode number or a file such as /proc/1/ns/net
-    #[arg(long, value_name = "NETNS", conflicts_with_all = ["uid", "gid"])]
-    netns: Option<NetNsArg>,
+    #[arg(long, value_name = "NETNS", value_parser = netns, conflicts_with_all = ["uid", "gid"])]
+    netns: Option<u32>,
     /// VNIs, at most 4; the application's first
     #[arg(
         long,
@@ -132,7 +123,7 @@ impl AccessArgs {
     pub(crate) fn access(&self) -> Access {
         let users = self.uid.iter().copied().map(Member::Uid);
         let groups = self.gid.iter().copied().map(Member::Gid);
-        let netns = self.netns.map(|netns| Member::NetNs(netns.0));
+        let netns = self.netns.map(Member::NetNs);
         Access {
             members: users.chain(groups).chain(netns).collect(),
             vnis: self.vni.clone(),
@@ -146,79 +137,53 @@ impl AccessArgs {
     }
 }
 
-/// A network namespace by inode number, given as a number or as a file such as `/proc/self/ns/net`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct NetNsArg(pub(crate) u32);
-
-impl FromStr for NetNsArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        if let Ok(inode) = text.parse() {
-            return Ok(Self(inode));
-        }
-        if !text.contains('/') {
-            return Err(format!(
-                "invalid network namespace '{text}': expected an inode number or a file such as \
-                 /proc/1/ns/net"
-            ));
-        }
-        match Member::netns_at(text).map_err(|error| error.to_string())? {
-            Member::NetNs(inode) => Ok(Self(inode)),
-            member => Err(format!("{text} is a {member}")),
-        }
+/// The inode number of a network namespace, given as such or as a file such as `/proc/self/ns/net`.
+pub(crate) fn netns(text: &str) -> Result<u32, String> {
+    if let Ok(inode) = text.parse() {
+        return Ok(inode);
+    }
+    if !text.contains('/') {
+        return Err(format!(
+            "invalid network namespace '{text}': expected an inode number or a file such as \
+             /proc/1/ns/net"
+        ));
+    }
+    match Member::netns_at(text).map_err(|error| error.to_string())? {
+        Member::NetNs(inode) => Ok(inode),
+        member => Err(format!("{text} is a {member}")),
     }
 }
 
 /// A tenant's share of a pool, as `blue=1024-2047`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct TenantArg {
-    pub(crate) name: TenantName,
-    pub(crate) vnis: IdSet,
-}
-
-impl FromStr for TenantArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, vnis) = text.split_once('=').ok_or_else(|| {
-            format!("invalid tenant '{text}': expected NAME=VNIS, such as blue=1024-2047")
-        })?;
-        Ok(Self {
-            name: TenantName::new(name).map_err(|error| error.to_string())?,
-            vnis: vnis.parse().map_err(|error| format!("'{vnis}': {error}"))?,
-        })
-    }
+pub(crate) fn tenant(text: &str) -> Result<(TenantName, IdSet), String> {
+    let (name, share) = text.split_once('=').ok_or_else(|| {
+        format!("invalid tenant '{text}': expected NAME=VNIS, such as blue=1024-2047")
+    })?;
+    let name = TenantName::new(name).map_err(|error| error.to_string())?;
+    Ok((name, vnis(share)?))
 }
 
 /// The VNIs of an owner, as `gid:500=2048-4095`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct RangeArg {
-    pub(crate) owner: Member,
-    pub(crate) vnis: IdSet,
+pub(crate) fn range(text: &str) -> Result<(Member, IdSet), String> {
+    let parts = text.split_once('=').and_then(|(owner, range)| {
+        let (kind, name) = owner.split_once(':')?;
+        Some((kind, name, range))
+    });
+    let (owner, range) = match parts {
+        Some(("uid", name, range)) => (Member::Uid(user(name)?), range),
+        Some(("gid", name, range)) => (Member::Gid(group(name)?), range),
+        _ => {
+            return Err(format!(
+                "invalid range '{text}': expected uid:USER=VNIS or gid:GROUP=VNIS, such as \
+                 gid:500=2048-4095"
+            ));
+        }
+    };
+    Ok((owner, vnis(range)?))
 }
 
-impl FromStr for RangeArg {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('=').and_then(|(owner, vnis)| {
-            let (kind, name) = owner.split_once(':')?;
-            Some((kind, name, vnis))
-        });
-        let (owner, vnis) = match parts {
-            Some(("uid", name, vnis)) => (Member::Uid(user(name)?), vnis),
-            Some(("gid", name, vnis)) => (Member::Gid(group(name)?), vnis),
-            _ => {
-                return Err(format!(
-                    "invalid range '{text}': expected uid:USER=VNIS or gid:GROUP=VNIS, such as \
-                     gid:500=2048-4095"
-                ));
-            }
-        };
-        let vnis = vnis.parse().map_err(|error| format!("'{vnis}': {error}"))?;
-        Ok(Self { owner, vnis })
-    }
+fn vnis(text: &str) -> Result<IdSet, String> {
+    text.parse().map_err(|error| format!("'{text}': {error}"))
 }
 
 /// A duration such as `5m`, `30s` or `1h 30m`.
@@ -321,9 +286,8 @@ mod tests {
 
     #[test]
     fn limits_are_reserved_and_maximum() {
-        let good: LimitArg = "txqs=16:256".parse().unwrap();
-        assert_eq!(good.resource, Resource::Txqs);
-        assert_eq!((good.limit.reserved(), good.limit.max()), (16, 256));
+        let txqs = Limit::new(16, 256).unwrap();
+        assert_eq!(limit("txqs=16:256"), Ok((Resource::Txqs, txqs)));
         for (bad, message) in [
             (
                 "txqs=16",
@@ -342,7 +306,7 @@ mod tests {
                 "ACs: 9 reserved but at most 8: expected a maximum of at least what is reserved",
             ),
         ] {
-            assert_eq!(bad.parse::<LimitArg>().unwrap_err(), message);
+            assert_eq!(limit(bad).unwrap_err(), message);
         }
     }
 
@@ -354,33 +318,24 @@ mod tests {
             group("no such").unwrap_err(),
             "this machine has no group 'no such': expected a name or a number"
         );
-        let range: RangeArg = "uid:root=64-127".parse().unwrap();
-        assert_eq!(range.owner, Member::Uid(0));
+        assert_eq!(range("uid:root=64-127").unwrap().0, Member::Uid(0));
         for bad in ["gid:=1", "uid:4294967296=1"] {
-            let error = bad.parse::<RangeArg>().unwrap_err();
+            let error = range(bad).unwrap_err();
             assert!(error.starts_with("this machine has no "), "{error}");
         }
     }
 
     #[test]
     fn a_namespace_is_a_number_or_a_file() {
-        assert_eq!("4026531840".parse(), Ok(NetNsArg(4_026_531_840)));
-        let here: NetNsArg = "/proc/self/ns/net".parse().unwrap();
-        assert!(here.0 > 0);
-        assert!(
-            "lo".parse::<NetNsArg>()
-                .unwrap_err()
-                .contains("invalid network namespace 'lo'")
-        );
-        assert!(
-            "/nowhere"
-                .parse::<NetNsArg>()
-                .unwrap_err()
-                .starts_with("/nowhere: No such file")
-        );
+        assert_eq!(netns("4026531840"), Ok(4_026_531_840));
+        assert!(netns("/proc/self/ns/net").unwrap() > 0);
+        let bad = netns("lo").unwrap_err();
+        assert!(bad.contains("invalid network namespace 'lo'"), "{bad}");
+        let missing = netns("/nowhere").unwrap_err();
+        assert!(missing.starts_with("/nowhere: No such file"), "{missing}");
         for other in ["/proc/self/ns/mnt", "/proc/self/stat", "/"] {
             assert_eq!(
-                other.parse::<NetNsArg>(),
+                netns(other),
                 Err(format!(
                     "invalid network namespace {other}: expected a file such as /proc/1/ns/net"
                 ))

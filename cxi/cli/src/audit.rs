@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use cxi::{DeviceId, Service, ServiceId};
+use cxi::{DeviceId, Member, Service, ServiceId};
 use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
 use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
 use cxi_job::pool::Timestamp;
@@ -12,7 +12,7 @@ use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic};
 use nix::unistd::{Uid, User};
 use serde::Serialize;
 
-use crate::args::{RangeArg, duration, number};
+use crate::args::{duration, number, range};
 use crate::exit::{Exit, Failure};
 use crate::files::{self, OBSERVATION, StateFile};
 use crate::job::node::JobNode;
@@ -27,8 +27,8 @@ pub(crate) struct AuditArgs {
     pub(crate) vni_pool: Option<IdSet>,
     /// VNIs of one of several owners, such as gid:500=2048-4095: services of this owner with other
     /// VNIs are reported, and so are owners whose VNIs overlap
-    #[arg(long, value_name = "OWNER=VNIS")]
-    pub(crate) range: Vec<RangeArg>,
+    #[arg(long, value_name = "OWNER=VNIS", value_parser = range)]
+    pub(crate) range: Vec<(Member, IdSet)>,
     /// Cores of a typical job: NICs without room for another one are reported
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = number)]
     pub(crate) cores: u32,
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     if let Some(pool) = &arguments.vni_pool {
         options = options.pool(pool.clone());
     }
-    for RangeArg { owner, vnis } in &arguments.range {
+    for (owner, vnis) in &arguments.range {
         options = options.range(*owner, vnis.clone());
     }
     let node = JobNode::open(common, Intent::Read)?;

@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use cxi::{LnisPerRgid, TrafficClass, Vni};
+use cxi::{Limit, LnisPerRgid, Resource, TrafficClass, Vni};
 use cxi_job::limits::{Multiplier, Subtract};
 use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
 use cxi_job::{FileLock, Filter, IdSet, JobId, NodeName, StepId, TenantName};
 
 use crate::args::{
-    AccessArgs, LimitArg, duration, group, lnis_per_rgid, number, once_each, user, word,
+    AccessArgs, duration, group, limit, lnis_per_rgid, number, once_each, user, word,
 };
 use crate::exit::Failure;
 use crate::files;
@@ -218,8 +218,8 @@ pub(crate) struct SizeArgs {
     policy: Option<PolicyName>,
     /// Limit of one resource, replacing what --policy gives for the job's size: reserve RESERVED
     /// and allow at most MAX of ptes, txqs, tgqs, eqs, cts, les, tles or acs
-    #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
-    pub(crate) limit: Vec<LimitArg>,
+    #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',', value_parser = limit)]
+    pub(crate) limit: Vec<(Resource, Limit)>,
     /// No TLEs, so that more than three jobs fit on a NIC (no triggered operations)
     #[arg(long)]
     pub(crate) no_tles: bool,

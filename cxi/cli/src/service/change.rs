@@ -7,7 +7,7 @@ use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
 
 use super::cli::{CreateArgs, DestroyArgs, SpecArgs, UpdateArgs};
 use super::found::{Found, all, by_id, no_service, summary};
-use crate::args::{NetNsArg, once_each};
+use crate::args::once_each;
 use crate::audit;
 use crate::exit::{Exit, Failure};
 use crate::node::Node;
@@ -136,9 +136,9 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     let applied = changes
         .exclusive_cp
         .map_or(Ok(()), |exclusive| services.set_exclusive_cp(id, exclusive))
-        .and_then(|()| match changes.netns {
-            Some(NetNsArg(inode)) => services.set_netns(id, inode),
-            None => Ok(()),
+        .and_then(|()| {
+            let netns = changes.netns;
+            netns.map_or(Ok(()), |inode| services.set_netns(id, inode))
         });
     let is_enabled = was_enabled && !disabled_for_it;
     let enabled = if applied.is_ok() {

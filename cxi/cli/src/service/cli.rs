@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use cxi::{LnisPerRgid, ServiceId, TrafficClass, VniRange};
+use cxi::{Limit, LnisPerRgid, Resource, ServiceId, TrafficClass, VniRange};
 
-use crate::args::{AccessArgs, LimitArg, NetNsArg, lnis_per_rgid, number};
+use crate::args::{AccessArgs, limit, lnis_per_rgid, netns, number};
 use crate::deferred::Deferred;
 
 #[derive(Debug, Subcommand)]
@@ -108,8 +108,8 @@ pub(crate) struct UpdateArgs {
     #[arg(long, value_name = "MIN-MAX", group = "changes")]
     pub(crate) vni_range: Option<VniRange>,
     /// Network namespace that may use it, for a service without users and groups
-    #[arg(long, value_name = "NETNS", group = "changes")]
-    pub(crate) netns: Option<NetNsArg>,
+    #[arg(long, value_name = "NETNS", value_parser = netns, group = "changes")]
+    pub(crate) netns: Option<u32>,
     /// Enable it
     #[arg(long, group = "changes")]
     pub(crate) enable: bool,
@@ -129,8 +129,8 @@ pub(crate) struct SpecArgs {
     pub(crate) tc: Vec<TrafficClass>,
     /// Limit of one resource (ptes, txqs, tgqs, eqs, cts, les, tles or acs): RESERVED for the
     /// service, at most MAX. If there is any limit, resources without one cannot be allocated
-    #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',')]
-    pub(crate) limit: Vec<LimitArg>,
+    #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',', value_parser = limit)]
+    pub(crate) limit: Vec<(Resource, Limit)>,
     /// LNIs that may share an RGID, 0 to 8
     #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,

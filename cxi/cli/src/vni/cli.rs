@@ -9,7 +9,7 @@ use cxi::Vni;
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 use cxi_vni_etcd::SitePool;
 
-use crate::args::{TenantArg, duration};
+use crate::args::{duration, tenant};
 use crate::exit::Failure;
 use crate::settings::{self, Settings};
 
@@ -158,6 +158,6 @@ pub(crate) struct ConfigArgs {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     pub(crate) rest: Duration,
     /// Share of the VNIs for one tenant, such as blue=1024-2047
-    #[arg(long, value_name = "NAME=VNIS")]
-    pub(crate) tenant: Vec<TenantArg>,
+    #[arg(long, value_name = "NAME=VNIS", value_parser = tenant)]
+    pub(crate) tenant: Vec<(TenantName, IdSet)>,
 }

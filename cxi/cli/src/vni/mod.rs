@@ -76,8 +76,8 @@ fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
     if let Some(excluded) = &arguments.exclude {
         config = config.exclude(excluded);
     }
-    for tenant in &arguments.tenant {
-        config = config.tenant(tenant.name.clone(), tenant.vnis.clone());
+    for (name, vnis) in &arguments.tenant {
+        config = config.tenant(name.clone(), vnis.clone());
     }
     config
 }
