@@ -284,14 +284,19 @@ fn closing_reports_and_gives_the_handle_back() {
 
 #[test]
 fn an_lni_lives_until_its_last_object_is_gone() {
-    let nic = nic(DriverRelease::Main);
-    let (service, lni) = lni_with(&nic, 1024, all(100));
-    let counter = lni.alloc_ct().unwrap();
-    drop(lni);
-    let services = root(&nic).services();
-    assert!(services.destroy(service).unwrap_err().is_busy());
-    drop(counter);
-    services.destroy(service).unwrap();
+    for release in ALL {
+        let nic = nic(release);
+        let (service, lni) = lni_with(&nic, 1024, all(100));
+        let counter = lni.alloc_ct().unwrap();
+        drop(lni);
+        let services = root(&nic).services();
+        assert!(
+            services.destroy(service).unwrap_err().is_busy(),
+            "{release}"
+        );
+        drop(counter);
+        services.destroy(service).unwrap();
+    }
 }
 
 #[test]
