@@ -6,7 +6,7 @@
 
 use std::error::Error;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write, stdin, stdout};
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -15,9 +15,9 @@ use std::sync::{LazyLock, OnceLock};
 use std::time::Duration;
 
 use cxi::{
-    Device, DeviceId, Host, Limits, Lni, Member, Service, ServiceId, ServiceSpec,
-    ServiceSpecBuilder, Vni,
+    Device, DeviceId, Limits, Lni, Member, Service, ServiceId, ServiceSpec, ServiceSpecBuilder, Vni,
 };
+use cxi_job::settings::{Settings, test_lock};
 use cxi_mock::{Nic, NicConfig};
 
 use crate::run::skip;
@@ -143,8 +143,7 @@ pub fn keep_if_asked() {
 fn keep(name: &str) -> Result<()> {
     let device = Device::open(name.parse()?)?;
     // Benchmarks take turns, with each other and with `cxi selftest`: they use the same VNIs.
-    let lock = File::open(Host::system().sysfs().join("class/cxi_user").join(name))?;
-    lock.lock()?;
+    let _lock = test_lock(&Settings::load(None)?, device.id())?.acquire()?;
     writeln!(stdout(), "ready")?;
     stdin().read_to_end(&mut Vec::new())?;
     let ours = |service: &&Service| {

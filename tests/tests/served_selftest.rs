@@ -80,3 +80,26 @@ fn several_at_once_use_one_nic_in_turn() {
         assert_eq!(text, "1", "{release}");
     }
 }
+
+/// Any user can lock the NIC's directory in sysfs; only root can lock the file that selftests lock.
+#[test]
+fn a_lock_of_others_does_not_stop_it_and_one_of_another_test_not_for_ever() {
+    need_node!();
+    let text = node::script(
+        &["--nics", "1"],
+        &format!(
+            "locked() {{ flock $1 sleep 60 & until ! flock -n $1 true; do :; done; }}\n\
+             locked /sys/class/cxi_user/cxi0\n\
+             timeout 30 {CXI} selftest --write --yes >/dev/null && echo tested\n\
+             locked /run/cxi/node.cxi0.lock\n\
+             CXI_WAIT=100ms timeout 30 {CXI} selftest --write --yes 2>&1 || echo $?"
+        ),
+    );
+    assert_eq!(
+        text,
+        "tested\n\
+         info: waiting for another selftest or benchmark of cxi0\n\
+         error: cxi0: another selftest or benchmark uses it: \
+         /run/cxi/node.cxi0.lock: locked by another process; waited 100ms\n4"
+    );
+}

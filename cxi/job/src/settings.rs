@@ -24,12 +24,12 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io};
 
-use cxi::TrafficClasses;
 use cxi::kernel_file::read_bounded;
+use cxi::{DeviceId, TrafficClasses};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::{IdSet, ProcFs};
+use crate::{FileLock, IdSet, ProcFs};
 
 /// The file, unless the variable `CXI_CONFIG` names another.
 pub const FILE: &str = "/etc/cxi/cxi.toml";
@@ -226,6 +226,17 @@ fn default_lock(directories: &Directories) -> String {
     }
     let file = env::temp_dir().join(format!("cxi-node-{user}.lock"));
     file.display().to_string()
+}
+
+/// The lock that programs take in turn which test or measure a NIC: a file next to [`NODE_LOCK`],
+/// so that only users who can change services can hold it.
+///
+/// # Errors
+///
+/// The value of [`NODE_LOCK`] in force is not permitted.
+pub fn test_lock(settings: &Settings, nic: DeviceId) -> Result<FileLock, SettingsError> {
+    let lock = settings.get(&NODE_LOCK)?;
+    Ok(FileLock::new(lock.with_extension(format!("{nic}.lock"))))
 }
 
 /// Where the value of a setting comes from.

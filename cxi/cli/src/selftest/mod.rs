@@ -6,7 +6,6 @@ mod steps;
 mod write;
 
 use std::env;
-use std::fs::{File, TryLockError};
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -14,10 +13,13 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use clap::Args;
-use cxi::{Device, DeviceId, DriverRelease, ErrorKind, Host, ServiceId, Vni};
+use cxi::{Device, DeviceId, DriverRelease, ErrorKind, ServiceId, Vni};
 use cxi_ioctl::Replay;
+use cxi_job::durable::LockGuard;
+use cxi_job::settings::test_lock;
 use cxi_mock::{Credentials, Nic, NicConfig};
 use nix::unistd::geteuid;
 use serde::Serialize;
@@ -28,6 +30,7 @@ use crate::node::{Node, reading};
 use crate::options::Common;
 use crate::output::{Report, log, nic_names};
 use crate::service::found::{all, unnamed_vni};
+use crate::settings::{Settings, WAIT};
 use file::{Part, TestOfNic, Tested, Watched};
 use steps::{Steps, read};
 use write::{Own, write};
@@ -71,7 +74,7 @@ pub(crate) fn run(arguments: &SelftestArgs, common: &Common) -> Result<Report, F
     // A mock node is not saved: nothing is left of the test in its file.
     reading(common, |node| match arguments.hold {
         Some(id) => hold(node, id),
-        None if arguments.keep => keep(node),
+        None if arguments.keep => keep(node, &common.settings),
         None => test(arguments, node),
     })
 }
@@ -307,6 +310,9 @@ fn working<T>(nics: &[Arc<Nic>], work: impl FnOnce() -> T) -> T {
     })
 }
 
+/// What a process says that waits for the one that started it.
+const READY: &str = "ready";
+
 /// This program in a process of its own, with a pipe that ends when this process does.
 fn another(devices: &[DeviceId], arguments: &[&str]) -> io::Result<Child> {
     let devices: Vec<String> = devices.iter().map(DeviceId::to_string).collect();
@@ -322,18 +328,20 @@ fn another(devices: &[DeviceId], arguments: &[&str]) -> io::Result<Child> {
     if let Some(output) = child.stdout.take() {
         BufReader::new(output).read_line(&mut ready)?;
     }
-    if ready.is_empty() {
-        let _ = child.wait();
-        return Err(io::Error::other("it does not start"));
-    }
-    Ok(child)
+    let error = match ready.trim_end() {
+        READY => return Ok(child),
+        "" => io::Error::other("it does not start"),
+        busy => io::Error::new(io::ErrorKind::ResourceBusy, busy),
+    };
+    let _ = child.wait();
+    Err(error)
 }
 
 /// Says that this process is ready, and waits for the one that started it. Returns what it said.
 fn wait_for_parent() -> Result<String, Failure> {
     let failed =
         |error: io::Error| Failure::failed(format!("the process that started this: {error}"));
-    writeln!(io::stdout(), "ready").map_err(failed)?;
+    writeln!(io::stdout(), "{READY}").map_err(failed)?;
     let mut said = String::new();
     io::stdin().read_to_string(&mut said).map_err(failed)?;
     Ok(said)
@@ -347,7 +355,10 @@ impl Keeper {
     fn start(node: &Node) -> Result<Self, Failure> {
         let ids: Vec<DeviceId> = node.devices().iter().map(Device::id).collect();
         let started = another(&ids, &["--keep"]);
-        started.map(Self).map_err(|error| Self::failed(&error))
+        started.map(Self).map_err(|error| match error.kind() {
+            io::ErrorKind::ResourceBusy => Failure::new(Exit::Busy, error),
+            _ => Self::failed(&error),
+        })
     }
 
     /// Has it destroy what is left on a VNI, too.
@@ -370,13 +381,19 @@ impl Drop for Keeper {
     }
 }
 
-fn keep(node: &Node) -> Result<Report, Failure> {
+fn keep(node: &Node, settings: &Settings) -> Result<Report, Failure> {
     // In the order of their numbers, so that no two processes wait for each other.
     let ids = node.devices().iter().map(Device::id);
-    let _locks = ids
-        .map(lock)
-        .collect::<io::Result<Vec<_>>>()
-        .map_err(|error| Failure::failed(format!("the NICs cannot be locked: {error}")))?;
+    let locks = ids
+        .map(|id| lock(id, settings))
+        .collect::<Result<Vec<_>, _>>();
+    let _locks = match locks {
+        // The process that started this reports it.
+        Err(failure) if failure.kind() == Exit::Busy => {
+            return Ok(Report::verbatim(format!("{failure}\n")));
+        }
+        locks => locks?,
+    };
     let vnis = wait_for_parent()?;
     let vnis = || vnis.lines().filter_map(|vni| vni.parse().ok());
     let left = node.devices().iter().flat_map(|device| {
@@ -386,21 +403,26 @@ fn keep(node: &Node) -> Result<Report, Failure> {
     Ok(Report::verbatim("").with_failures(left.collect()))
 }
 
-/// Waits for other processes that have a NIC locked, and locks it: its directory in sysfs, because a
-/// mock's device node is another file each time it is opened.
-fn lock(id: DeviceId) -> io::Result<File> {
-    let host = Host::system();
-    let directory = host.sysfs().join("class/cxi_user").join(id.to_string());
-    let node = File::open(directory).or_else(|_| File::open(host.dev().join(id.to_string())))?;
-    match node.try_lock() {
-        Err(TryLockError::WouldBlock) => {
-            log::print_info(&format!("waiting for another test that uses {id}"));
-            node.lock()?;
+/// Waits for other processes that test or measure a NIC, and locks it.
+fn lock(id: DeviceId, settings: &Settings) -> Result<LockGuard, Failure> {
+    let file = test_lock(settings, id)?;
+    let lock = match file.clone().wait(Duration::ZERO).acquire() {
+        Err(error) if error.is_busy() => {
+            log::print_info(&format!(
+                "waiting for another selftest or benchmark of {id}"
+            ));
+            file.wait(settings.get(&WAIT)?).acquire()
         }
-        Err(TryLockError::Error(error)) => return Err(error),
-        Ok(()) => {}
-    }
-    Ok(node)
+        lock => lock,
+    };
+    lock.map_err(|error| {
+        let (kind, why) = if error.is_busy() {
+            (Exit::Busy, "another selftest or benchmark uses it: ")
+        } else {
+            (Exit::Failed, "")
+        };
+        Failure::new(kind, format!("{id}: {why}{error}"))
+    })
 }
 
 fn hold(node: &Node, id: ServiceId) -> Result<Report, Failure> {
