@@ -6,8 +6,6 @@ use cxi::Resource;
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
 
 use crate::child::{Ct, Lni};
-use crate::device::Dev;
-use crate::failure::Result;
 use crate::ffi::{Memory, Out, status};
 use crate::handle::{Counted, Handle, Room, Shared, Tag};
 use crate::public::CtPublic;
@@ -27,7 +25,7 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
         let response = lni.send(&command, Some(Resource::Cts))?;
         let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
             // The caller gets the error of the mapping.
-            let _ = free(&lni.dev, response.ctn);
+            let _ = send(&lni.dev, &CtFreeCmd::of(response.ctn));
         })?;
         let public = CtPublic {
             doorbell: doorbell.address(),
@@ -44,16 +42,12 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
     })
 }
 
-fn free(dev: &Dev, ctn: u32) -> Result<()> {
-    send(dev, &CtFreeCmd::of(ctn))
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_ct(ct: Handle<Ct>) -> c_int {
     status(|| {
         ct.end(|ct| {
             ct.doorbell.unmap()?;
-            free(&ct.dev, ct.public.get().ctn)
+            send(&ct.dev, &CtFreeCmd::of(ct.public.get().ctn))
         })
     })
 }

@@ -11,7 +11,6 @@ use cxi_ioctl::abi::queue::{
 use cxi_ioctl::abi::wait::WAIT_NONE;
 
 use crate::child::{Evtq, Lni, Md, Wait};
-use crate::device::Dev;
 use crate::failure::{Failure, Result};
 use crate::ffi::{In, Memory, Out, status};
 use crate::handle::{Counted, Handle, Room, Shared, Tag};
@@ -60,7 +59,7 @@ extern "C" fn cxil_alloc_evtq(
         let response = lni.send(&command, Some(Resource::Eqs))?;
         let registers = Window::of(&lni.dev, response.csr).inspect_err(|_| {
             // The caller gets the error of the mapping.
-            let _ = free(&lni.dev, response.eq);
+            let _ = send(&lni.dev, &EqFreeCmd::of(response.eq));
         })?;
         let public = EvtqPublic::new(response.eq, queue, attr.queue_len, registers.address());
         evtq.fill(Evtq {
@@ -76,16 +75,12 @@ extern "C" fn cxil_alloc_evtq(
     })
 }
 
-fn free(dev: &Dev, eq: u32) -> Result<()> {
-    send(dev, &EqFreeCmd::of(eq))
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_evtq(evtq: Handle<Evtq>) -> c_int {
     status(|| {
         evtq.end(|evtq| {
             evtq.registers.unmap()?;
-            free(&evtq.dev, evtq.number)
+            send(&evtq.dev, &EqFreeCmd::of(evtq.number))
         })
     })
 }

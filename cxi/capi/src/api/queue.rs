@@ -57,7 +57,7 @@ fn alloc(
     let response = send_alloc(lni, eq, opts)?;
     let block = map(&lni.dev, &opts, &response).inspect_err(|_| {
         // The caller gets the error of the mapping.
-        let _ = free(&lni.dev, response.cq);
+        let _ = send(&lni.dev, &CqFreeCmd::of(response.cq));
     })?;
     cmdq.fill(block);
     Ok(())
@@ -113,17 +113,13 @@ fn map(dev: &Dev, opts: &CqAllocOptsBuf, response: &CqAllocResp) -> Result<Cmdq>
     })
 }
 
-fn free(dev: &Dev, cq: u32) -> Result<()> {
-    send(dev, &CqFreeCmd::of(cq))
-}
-
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_cmdq(cmdq: Handle<Cmdq>) -> c_int {
     status(|| {
         cmdq.end(|cmdq| {
             cmdq.write_pointer.unmap()?;
             cmdq.commands.unmap()?;
-            free(&cmdq.dev, cmdq.number)
+            send(&cmdq.dev, &CqFreeCmd::of(cmdq.number))
         })
     })
 }

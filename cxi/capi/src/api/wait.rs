@@ -23,7 +23,7 @@ extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int
         let wait = Room::new(wait)?;
         let response = send(&lni.dev, &WaitAllocCmd::of(lni.id.get()))?;
         let interrupt = open(&lni.dev, response.client_id, response.wait).inspect_err(|_| {
-            let _ = free(&lni.dev, response.wait);
+            let _ = send(&lni.dev, &WaitFreeCmd::of(response.wait));
         })?;
         // Allocating the object raises the interrupt once.
         clear(&interrupt);
@@ -49,10 +49,6 @@ fn clear(interrupt: &File) {
     let _ = interrupt.read_at(&mut [0], 0);
 }
 
-fn free(dev: &Dev, wait: u32) -> Result<()> {
-    send(dev, &WaitFreeCmd::of(wait))
-}
-
 /// The handle is freed whatever the driver responds, because callers rely on that.
 #[unsafe(no_mangle)]
 extern "C" fn cxil_destroy_wait_obj(wait: Handle<Wait>) -> c_int {
@@ -61,7 +57,7 @@ extern "C" fn cxil_destroy_wait_obj(wait: Handle<Wait>) -> c_int {
         let (dev, number) = (Counted::new(&*block.dev), block.number);
         // This closes the file, which C libcxi also does first.
         wait.end(|_| Ok(()))?;
-        let _ = free(&dev, number);
+        let _ = send(&dev, &WaitFreeCmd::of(number));
         Ok(())
     })
 }
