@@ -4,9 +4,7 @@
 
 use std::os::fd::AsFd;
 
-use cxi_ioctl::{
-    Command, Errno, LIST_HEADROOM, ListCommand, Mapping, Request, SafeCommand, Transport,
-};
+use cxi_ioctl::{Command, Errno, LIST_HEADROOM, ListCommand, Request, SafeCommand, Transport};
 
 /// One `write(2)` of a command's bytes, nothing around it.
 ///
@@ -90,9 +88,5 @@ impl Transport for Listing {
         let count = request.response().first_chunk_mut().ok_or(Errno::EFAULT)?;
         *count = self.count.to_ne_bytes();
         Ok(())
-    }
-
-    fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-        Err(Errno::ENODEV)
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     use zerocopy::{FromZeros, IntoBytes};
 
     use super::*;
-    use crate::{Mapping, Request};
+    use crate::Request;
 
     #[derive(Debug)]
     struct Answers(Vec<u8>);
@@ -98,10 +98,6 @@ mod tests {
         fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
             request.response()[..self.0.len()].copy_from_slice(&self.0);
             Ok(())
-        }
-
-        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-            Err(Errno::ENODEV)
         }
     }
 

@@ -253,7 +253,7 @@ mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use super::*;
-    use crate::{Errno, Mapping, Request};
+    use crate::{Errno, Request};
 
     /// A driver whose list has `count` entries at first and grows with each command.
     #[derive(Debug)]
@@ -295,10 +295,6 @@ mod tests {
             }
             request.response()[..4].copy_from_slice(&count.to_ne_bytes());
             Ok(())
-        }
-
-        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-            Err(Errno::ENODEV)
         }
     }
 
@@ -398,10 +394,6 @@ mod tests {
             request.response()[..4].copy_from_slice(&3_u32.to_ne_bytes());
             Ok(())
         }
-
-        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-            Err(Errno::ENODEV)
-        }
     }
 
     #[test]
@@ -449,10 +441,6 @@ mod tests {
             );
             request.response()[..self.0].fill(1);
             Ok(())
-        }
-
-        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-            Err(Errno::ENODEV)
         }
     }
 

@@ -133,7 +133,7 @@ mod tests {
     use std::sync::Mutex;
 
     use super::*;
-    use crate::{Mapping, Opcode, Request};
+    use crate::{Opcode, Request};
 
     /// A driver of one generation with service 5; answers `error` if that is set.
     #[derive(Debug)]
@@ -183,10 +183,6 @@ mod tests {
             }
             request.response()[..4].copy_from_slice(&9_u32.to_ne_bytes());
             Ok(())
-        }
-
-        fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-            Err(Errno::ENODEV)
         }
     }
 

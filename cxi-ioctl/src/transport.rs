@@ -153,8 +153,12 @@ pub trait Transport: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// The errno of `mmap(2)`.
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno>;
+    /// The errno of `mmap(2)`; `ENODEV` if the transport does not map memory, which is the default.
+    /// A decorator must pass this on.
+    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
+        let _ = (offset, len);
+        Err(Errno::ENODEV)
+    }
 
     /// The open file behind it, if any.
     fn file(&self) -> Option<BorrowedFd<'_>> {

@@ -11,7 +11,7 @@ use cxi_ioctl::abi::service::{
     SvcAllocCmd, SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFlags, SvcGetVniRangeResp, SvcSetNetnsCmd,
     SvcSetVniRangeCmd, SvcUpdateCmd, SvcUpdateResp,
 };
-use cxi_ioctl::{DriverRelease, Errno, Mapping, Opcode, Request, Transport};
+use cxi_ioctl::{DriverRelease, Errno, Opcode, Request, Transport};
 use cxi_mock::{InProcess, Nic, NicConfig};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
@@ -101,10 +101,6 @@ impl Transport for Notebook {
             Opcode::SVC_SET_NETNS if read::<SvcSetNetnsCmd>(&request)?.svc_id == SERVICE => Ok(()),
             _ => self.truth.submit(request),
         }
-    }
-
-    fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-        Err(Errno::ENODEV)
     }
 }
 

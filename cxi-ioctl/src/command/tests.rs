@@ -6,7 +6,7 @@ use super::*;
 use crate::abi::device::{DevInfoGetCmd, DevInfoUse, InboundWaitCmd};
 use crate::abi::portal::PteStatus;
 use crate::abi::service::{SvcAllocCmd, SvcGetExclusiveCpCmd, SvcGetLprCmd};
-use crate::{Mapping, pte_status};
+use crate::pte_status;
 
 /// A driver that writes given bytes and answers a given errno.
 #[derive(Debug)]
@@ -36,10 +36,6 @@ impl Transport for Fake {
         *self.seen.lock().unwrap() = request.response().to_vec();
         request.response()[..self.bytes.len()].copy_from_slice(&self.bytes);
         self.result
-    }
-
-    fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-        Err(Errno::ENODEV)
     }
 }
 

@@ -291,7 +291,7 @@ impl Services {
 mod tests {
     use std::sync::Arc;
 
-    use cxi_ioctl::{Mapping, Request, Transport};
+    use cxi_ioctl::{Request, Transport};
 
     use super::*;
     use crate::Device;
@@ -302,10 +302,6 @@ mod tests {
 
     impl Transport for Refusing {
         fn submit(&self, _: Request<'_>) -> std::result::Result<(), Errno> {
-            Err(self.0)
-        }
-
-        fn map(&self, _: u64, _: usize) -> std::result::Result<Mapping, Errno> {
             Err(self.0)
         }
     }

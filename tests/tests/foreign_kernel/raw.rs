@@ -5,9 +5,7 @@ use std::collections::BTreeSet;
 use allocation_counter::measure;
 use cxi_ioctl::layout::CommandLayout;
 use cxi_ioctl::zerocopy::IntoBytes;
-use cxi_ioctl::{
-    Command, CommandError, Errno, Mapping, Request, Transport, abi, execute_unchecked,
-};
+use cxi_ioctl::{Command, CommandError, Errno, Request, Transport, abi, execute_unchecked};
 use cxi_tests::commands::{Visitor, visit_all};
 
 /// Writes this many bytes of response, as far as there is room, and returns this result.
@@ -19,10 +17,6 @@ impl Transport for Writes {
         let len = self.0.min(request.response().len());
         request.response()[..len].fill(0);
         self.1
-    }
-
-    fn map(&self, _offset: u64, _len: usize) -> Result<Mapping, Errno> {
-        Err(Errno::ENODEV)
     }
 }
 
