@@ -83,7 +83,6 @@ impl Lni {
 
 impl CountingEvent {
     /// The counter's number on the device.
-    #[doc(alias = "number")]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.object.command().ctn

@@ -227,7 +227,6 @@ impl Lni {
 
 impl EventQueue {
     /// The queue's handle in this open file.
-    #[doc(alias = "number")]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.handle()

@@ -144,7 +144,6 @@ impl Lni {
 
 impl Md {
     /// The descriptor's number in this open file.
-    #[doc(alias = "number")]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.id

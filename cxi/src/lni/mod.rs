@@ -213,7 +213,6 @@ impl Device {
 
 impl Lni {
     /// The LNI's number: device-wide, and its handle in this open file.
-    #[doc(alias = "number")]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.id()

@@ -159,7 +159,6 @@ impl Lni {
 
 impl Pte {
     /// The PtlTE's number on the device.
-    #[doc(alias = "number")]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.object.command().pte_number

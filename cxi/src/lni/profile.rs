@@ -234,8 +234,6 @@ fn own_vnis(lni: &LniInner) -> Option<VniAccess> {
 
 impl CommunicationProfile {
     /// The local communication profile id, 0 to 15 within the RGID.
-    #[doc(alias = "id")]
-    #[doc(alias = "number")]
     #[must_use]
     pub fn lcid(&self) -> u32 {
         self.inner.lcid()

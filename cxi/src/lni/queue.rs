@@ -269,7 +269,6 @@ macro_rules! command_queue {
     ($queue:ident) => {
         impl $queue {
             /// The queue's number on the device.
-            #[doc(alias = "number")]
             #[must_use]
             pub fn id(&self) -> u32 {
                 self.queue.object.command().cq

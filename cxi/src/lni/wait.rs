@@ -73,7 +73,6 @@ impl Lni {
 
 impl WaitObject {
     /// The wait object's number within the open file.
-    #[doc(alias = "number")]
     #[must_use]
     pub fn id(&self) -> u32 {
         self.inner.object.command().wait
