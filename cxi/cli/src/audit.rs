@@ -18,7 +18,7 @@ use crate::files::{self, OBSERVATION, StateFile};
 use crate::job::node::JobNode;
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, merge, nic_names};
+use crate::output::{Report, by_nic, merge, nic_names};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -113,10 +113,7 @@ pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<St
     };
     let audit = nics.audit(&AuditOptions::new());
     let shared = audit.findings.iter().filter(concerned);
-    merge(shared.map(|finding| (finding.device, &finding.text)))
-        .into_iter()
-        .map(|(devices, text)| format!("{}: {text}", nic_names(&devices)))
-        .collect()
+    by_nic(shared.map(|finding| (finding.device, &finding.text)))
 }
 
 /// Findings that several NICs share are printed once.

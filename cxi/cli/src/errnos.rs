@@ -4,7 +4,7 @@ use cxi_ioctl::Errno;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
-use crate::output::Report;
+use crate::output::{Report, joined};
 
 /// An errno of the driver or the device node, what it means, and commands that show or end the cause.
 type Meaning = (Errno, &'static str, &'static [&'static str]);
@@ -93,27 +93,18 @@ pub(crate) fn explain(text: &[String]) -> Result<Report, Failure> {
     };
     let named: Vec<&Meaning> = MEANINGS.iter().filter(is_named).collect();
     if named.is_empty() {
-        let all: Vec<_> = MEANINGS
-            .iter()
-            .map(|(errno, ..)| errno.to_string())
-            .collect();
-        let message = format!(
-            "'{text}' names no errno of the driver: expected one of {}",
-            all.join(", ")
-        );
+        let all = joined(MEANINGS.iter().map(|(errno, ..)| errno), ", ");
+        let message = format!("'{text}' names no errno of the driver: expected one of {all}");
         return Err(Failure::new(Exit::NotFound, message)
             .hint("cxi explain create, open and busy explain what a NIC refuses."));
     }
-    let paragraphs: Vec<String> = named
-        .iter()
-        .map(|(errno, meaning, commands)| {
-            format!(
-                "{errno} ({}): {meaning}\n  {}\n",
-                errno.raw(),
-                commands.join("\n  ")
-            )
-        })
-        .collect();
+    let paragraphs = named.iter().map(|(errno, meaning, commands)| {
+        format!(
+            "{errno} ({}): {meaning}\n  {}\n",
+            errno.raw(),
+            commands.join("\n  ")
+        )
+    });
     let json: Vec<_> = named
         .iter()
         .map(|(errno, meaning, commands)| {
@@ -125,5 +116,5 @@ pub(crate) fn explain(text: &[String]) -> Result<Report, Failure> {
             })
         })
         .collect();
-    Ok(Report::of(paragraphs.join("\n"), "errnos", &json))
+    Ok(Report::of(joined(paragraphs, "\n"), "errnos", &json))
 }

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::job;
 use crate::node::{Node, changing, reading};
 use crate::options::Common;
-use crate::output::{Report, merge, nic_names};
+use crate::output::{Report, by_nic};
 use crate::service::change::specification;
 use crate::service::cli::CreateArgs;
 use crate::service::found::in_use;
@@ -145,10 +145,8 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
         let nics = explained.iter().filter(move |nic| nic.obstacle == obstacle);
         nics.map(|nic| (nic.device, &nic.text))
     };
-    let text: String = merge(texts(false).chain(texts(true)))
-        .into_iter()
-        .map(|(devices, text)| format!("{}: {text}\n", nic_names(&devices)))
-        .collect();
+    let lines = by_nic(texts(false).chain(texts(true))).into_iter();
+    let text: String = lines.map(|line| line + "\n").collect();
     Report::of(text, "explained", &explained)
         .with_failures(failed)
         .ending_with(code.unwrap_or(0))

@@ -14,7 +14,7 @@ use cxi_vni_etcd::{PoolPlace, SitePoolError};
 use crate::exit::{Exit, Failure};
 use crate::files::of_lock;
 use crate::job::epilog::left;
-use crate::output::{merge, nic_names};
+use crate::output::{by_nic, joined};
 use crate::settings::ALL;
 
 /// The one place where a kind of failure becomes an exit code.
@@ -42,8 +42,8 @@ impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
         let failure = Self::bad_input(&error);
         if let SettingsError::Unknown { .. } = &error {
-            let names: Vec<_> = ALL.iter().map(|key| key.name()).collect();
-            return failure.hint(format!("Expected one of {}.", names.join(", ")));
+            let names = joined(ALL.iter().map(|key| key.name()), ", ");
+            return failure.hint(format!("Expected one of {names}."));
         }
         failure
     }
@@ -162,10 +162,7 @@ impl From<AllocateError> for Failure {
         }
         let failures = error.failures().iter();
         let failures = failures.map(|failure| (failure.device, failure.text()));
-        let mut text: Vec<String> = merge(failures)
-            .into_iter()
-            .map(|(devices, text)| format!("{}: {text}", nic_names(&devices)))
-            .collect();
+        let mut text = by_nic(failures);
         text.push(error.remains());
         let failure = Self::new(exit, text.join("\n"));
         if error.code() == ErrorCode::NotEnough {

@@ -12,7 +12,7 @@ use crate::args::NicChoice;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, MOCK_NODE, StateFile};
 use crate::options::Common;
-use crate::output::{Report, log, nic_names};
+use crate::output::{Report, joined, log, nic_names};
 
 const DEFAULT_MOCK_NICS: u8 = 2;
 
@@ -348,10 +348,10 @@ pub(crate) fn has_no_nic(common: &Common) -> bool {
 }
 
 pub(crate) fn no_such_nic(missing: DeviceId, there: &[DeviceId]) -> Failure {
-    let names: Vec<_> = there.iter().map(DeviceId::to_string).collect();
+    let names = joined(there, ", ");
     let failure = Failure::new(
         Exit::NoDevice,
-        format!("{missing}: no such NIC; this node has {}", names.join(", ")),
+        format!("{missing}: no such NIC; this node has {names}"),
     );
     match there.first() {
         Some(first) => failure.hint(format!(

@@ -6,7 +6,6 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cxi::Vni;
 use cxi_job::site::{Controller, Done, ReserveRequest, Site};
 use cxi_job::{JobId, NodeName};
 use serde_json::json;
@@ -15,7 +14,7 @@ use super::cli::{ReleaseArgs, ReserveArgs};
 use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::options::Common;
-use crate::output::Report;
+use crate::output::{Report, joined};
 use crate::vni::cli::PoolArgs;
 
 pub(super) fn controller(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
@@ -43,10 +42,9 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
         tenant: arguments.tenant.clone(),
     })?;
     let vnis = &reserved.result.vnis;
-    let text: Vec<String> = vnis.iter().map(Vni::to_string).collect();
     let json = json!({"job": arguments.job, "vnis": vnis});
     let warnings = reserved.warnings.iter().map(ToString::to_string);
-    Ok(Report::new(text.join(",") + "\n", &json).with_warnings(warnings))
+    Ok(Report::new(joined(vnis, ",") + "\n", &json).with_warnings(warnings))
 }
 
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {

@@ -8,7 +8,7 @@ use super::list::{Job, of_controller, records};
 use crate::exit::{Exit, Failure};
 use crate::node::{Intent, Node};
 use crate::options::Common;
-use crate::output::{Report, merge, nic_names};
+use crate::output::{Report, by_nic};
 use crate::service::found::in_use;
 use crate::settings;
 
@@ -70,10 +70,7 @@ fn services(record: &JobRecord, common: &Common) -> Result<Vec<String>, Failure>
             texts.push((device.id(), text));
         }
     }
-    let texts = merge(texts).into_iter();
-    Ok(texts
-        .map(|(nics, text)| format!("{}: {text}", nic_names(&nics)))
-        .collect())
+    Ok(by_nic(texts))
 }
 
 /// The commands that continue its life cycle.

@@ -10,7 +10,7 @@ use super::controller::controller;
 use super::node::Here;
 use crate::exit::Failure;
 use crate::options::Common;
-use crate::output::{Columns, Report};
+use crate::output::{Columns, Report, joined};
 use crate::vni::cli::PoolArgs;
 
 /// A job that is running or has ended. A job that has been cleaned up is not recorded.
@@ -97,15 +97,12 @@ pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
 
 pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
     let jobs = controller(&PoolArgs::default(), common)?.list()?;
-    let jobs = jobs.into_iter().map(|(decision, waits_for)| {
-        let vnis: Vec<String> = decision.vnis.iter().map(ToString::to_string).collect();
-        Job {
-            state: state(decision.ended()),
-            vnis: vnis.join(","),
-            waits_for,
-            scaled_back: Vec::new(),
-            id: decision.job,
-        }
+    let jobs = jobs.into_iter().map(|(decision, waits_for)| Job {
+        state: state(decision.ended()),
+        vnis: joined(&decision.vnis, ","),
+        waits_for,
+        scaled_back: Vec::new(),
+        id: decision.job,
     });
     Ok(jobs.collect())
 }

@@ -12,7 +12,7 @@ use super::node::JobNode;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Columns, Report, merge, nic_names};
+use crate::output::{Columns, Report, joined, merge, nic_names};
 use crate::settings::Settings;
 
 #[derive(Serialize)]
@@ -49,10 +49,9 @@ pub(super) fn of_node(
     let (mut plans, mut failures) = (Vec::new(), Vec::new());
     for nic in node.nics.nics() {
         let (true, Some(device)) = (nic.is_usable(), nic.device()) else {
-            let problems: Vec<_> = nic.problems().iter().map(ToString::to_string).collect();
             failures.push(Failure::new(
                 Exit::NoDevice,
-                format!("{}: {}", nic.id(), problems.join("; ")),
+                format!("{}: {}", nic.id(), joined(nic.problems(), "; ")),
             ));
             continue;
         };

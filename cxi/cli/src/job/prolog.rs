@@ -15,7 +15,7 @@ use crate::audit;
 use crate::exit::Failure;
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, merge, nic_names};
+use crate::output::{Report, joined, merge, nic_names};
 use crate::service::found::vnis;
 
 #[derive(Serialize)]
@@ -130,11 +130,10 @@ fn report(grant: &Grant, nics: &Node) -> Result<Report, Failure> {
         .cuts()
         .map(|cut| format!("less than the job's size asks for: {cut}"));
     let left_out = grant.left_out.iter().map(|nic| {
-        let problems: Vec<_> = nic.problems.iter().map(ToString::to_string).collect();
         format!(
             "the job does not get {}: {}",
             nic.device,
-            problems.join("; ")
+            joined(&nic.problems, "; ")
         )
     });
     let json = Granted {

@@ -21,7 +21,7 @@ use super::node::JobNode;
 use crate::exit::{Exit, Failure};
 use crate::files::this_program;
 use crate::options::Common;
-use crate::output::{Report, print_failures};
+use crate::output::{Report, joined, print_failures};
 use crate::service::found::unnamed_vni;
 
 /// How often to check on a program that was asked to end.
@@ -198,12 +198,10 @@ fn services_off(
     let node = match node.map_or_else(|| JobNode::locked(common, &arguments.lock), Ok) {
         Ok(node) => node,
         Err(failure) => {
-            let services: Vec<String> = grant
-                .services
-                .iter()
-                .map(|entry| format!("service {} of {}", entry.service, entry.device))
-                .collect();
-            return vec![failure.hint(format!("Left behind: {}", services.join(", ")))];
+            let services = grant.services.iter();
+            let services =
+                services.map(|entry| format!("service {} of {}", entry.service, entry.device));
+            return vec![failure.hint(format!("Left behind: {}", joined(services, ", ")))];
         }
     };
     let filter = Filter::for_grant(grant);

@@ -21,7 +21,9 @@ use serde::{Serialize, Serializer};
 use crate::exit::{Exit, Failure};
 pub(crate) use log::print_failures;
 use log::print_warnings;
-pub(crate) use text::{BAR_WIDTH, Columns, HEADING, Palette, merge, nic_names, or_dash};
+pub(crate) use text::{
+    BAR_WIDTH, Columns, HEADING, Palette, by_nic, joined, merge, nic_names, or_dash,
+};
 
 /// The form of a command's output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

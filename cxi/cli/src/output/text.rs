@@ -1,7 +1,7 @@
 //! Text for people: tables, bars, and values that are the same on several NICs.
 
 use std::env;
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::io;
 
 use anstyle::Style;
@@ -198,17 +198,30 @@ pub(crate) fn nic_names(devices: &[DeviceId]) -> String {
             _ => runs.push((number, number)),
         }
     }
-    let names: Vec<_> = runs
-        .into_iter()
-        .map(|(first, last)| {
-            if first == last {
-                format!("cxi{first}")
-            } else {
-                format!("cxi{first}-{last}")
-            }
-        })
-        .collect();
-    names.join(",")
+    let names = runs.into_iter().map(|(first, last)| {
+        if first == last {
+            format!("cxi{first}")
+        } else {
+            format!("cxi{first}-{last}")
+        }
+    });
+    joined(names, ",")
+}
+
+/// A line for each text that NICs have, after their names, such as `cxi0-3: no link`.
+pub(crate) fn by_nic<T: PartialEq + Display>(
+    texts: impl IntoIterator<Item = (DeviceId, T)>,
+) -> Vec<String> {
+    let lines = merge(texts).into_iter();
+    lines
+        .map(|(devices, text)| format!("{}: {text}", nic_names(&devices)))
+        .collect()
+}
+
+/// Items as text, with a separator between them.
+pub(crate) fn joined(items: impl IntoIterator<Item: ToString>, separator: &str) -> String {
+    let texts: Vec<_> = items.into_iter().map(|item| item.to_string()).collect();
+    texts.join(separator)
 }
 
 #[cfg(test)]

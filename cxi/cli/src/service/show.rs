@@ -7,7 +7,9 @@ use super::found::{Found, all, chosen, classes, limits, state, summary, who};
 use crate::devices;
 use crate::exit::Failure;
 use crate::node::Node;
-use crate::output::{BAR_WIDTH, Columns, HEADING, Palette, Report, merge, nic_names, or_dash};
+use crate::output::{
+    BAR_WIDTH, Columns, HEADING, Palette, Report, joined, merge, nic_names, or_dash,
+};
 use crate::spec_file;
 
 pub(crate) fn list(node: &Node) -> Result<Report, Failure> {
@@ -124,14 +126,11 @@ pub(super) fn yaml(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
             spec_file::write(spec)?
         ))),
         several => {
-            let names: Vec<_> = several
-                .iter()
-                .map(|(devices, _)| nic_names(devices))
-                .collect();
+            let names = several.iter().map(|(devices, _)| nic_names(devices));
             Err(Failure::bad_input(format!(
                 "--yaml prints one specification, and {} were found: on {}",
                 several.len(),
-                names.join(" and on ")
+                joined(names, " and on ")
             ))
             .hint("Name one service, and one NIC with --device."))
         }

@@ -9,7 +9,7 @@ use cxi_job::pool::{
     Allotment, Changed, Event, Holding, Metrics, Phase, PoolConfig, PoolError, Stray, Timestamp,
     VniPool, VniRequest,
 };
-use cxi_job::{IdSet, JobId, NodeName, StepId};
+use cxi_job::{IdSet, JobId, NodeName};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 use serde_json::json;
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::exit::{Exit, Failure};
 use crate::node::{reading, this_node};
 use crate::options::Common;
-use crate::output::{Columns, Report, or_dash};
+use crate::output::{Columns, Report, joined, or_dash};
 use crate::service::found::{all, named_vnis};
 use cli::{ConfigArgs, ConfirmArgs, ReleaseArgs, ReserveArgs, VniArgs, VniCommand};
 
@@ -101,11 +101,7 @@ fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure>
     let text = match &reserved.result {
         Allotment::Set(vnis) => vnis.to_string(),
         // In the form that the option --vnis of cxi job accepts.
-        _ => vnis
-            .iter()
-            .map(Vni::to_string)
-            .collect::<Vec<_>>()
-            .join(","),
+        _ => joined(&vnis, ","),
     };
     // Without an event, the job already had them.
     let json = json!({"job": job, "vnis": vnis, "again": reserved.event.is_none()});
@@ -289,8 +285,8 @@ fn show(store: &SitePool, job: Option<&JobId>) -> Result<Report, Failure> {
         text += &table.render(0);
     }
     for (vni, stray) in pool.strays().filter(|_| job.is_none()) {
-        let nodes: Vec<&str> = stray.nodes.iter().map(NodeName::as_str).collect();
-        text += &format!("VNI {vni} is on {}, but no job has it\n", nodes.join(", "));
+        let nodes = joined(&stray.nodes, ", ");
+        text += &format!("VNI {vni} is on {nodes}, but no job has it\n");
     }
     let jobs = jobs.into_iter().map(|(job, holding)| Job { job, holding });
     let strays = pool.strays().map(|(vni, stray)| StrayVni { vni, stray });
@@ -327,15 +323,13 @@ fn phase(phase: &Phase) -> String {
     match phase {
         Phase::Reserved { steps, .. } if steps.is_empty() => "reserved".to_owned(),
         Phase::Reserved { steps, .. } => {
-            let names: Vec<&str> = steps.iter().map(StepId::as_str).collect();
-            format!("reserved, steps {}", names.join(", "))
+            format!("reserved, steps {}", joined(steps, ", "))
         }
         Phase::Draining {
             nodes_known: false, ..
         } => "draining until all nodes are confirmed at once".to_owned(),
         Phase::Draining { waiting, .. } => {
-            let names: Vec<&str> = waiting.iter().map(NodeName::as_str).collect();
-            format!("draining, waits for {}", names.join(", "))
+            format!("draining, waits for {}", joined(waiting, ", "))
         }
         _ => "unknown".to_owned(),
     }
