@@ -19,6 +19,7 @@ impl fmt::Display for Moved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.messages {
             0 => f.write_str("nothing"),
+            1 => write!(f, "1 message, {}", bytes(self.bytes)),
             messages => write!(f, "{} messages, {}", grouped(messages), bytes(self.bytes)),
         }
     }
@@ -74,5 +75,7 @@ mod tests {
         assert_eq!(numbers, ["0", "999", "1,204", "3,100,000"]);
         let amounts = [999, 1000, 3_160_000, 2_000_000_000].map(bytes);
         assert_eq!(amounts, ["999 B", "1.0 kB", "3.1 MB", "2.0 GB"]);
+        let moved = [0, 1, 2].map(|messages| Moved { messages, bytes: 8 }.to_string());
+        assert_eq!(moved, ["nothing", "1 message, 8 B", "2 messages, 8 B"]);
     }
 }
