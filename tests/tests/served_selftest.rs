@@ -84,7 +84,7 @@ fn several_at_once_use_one_nic_in_turn() {
 /// Any user can lock the NIC's directory in sysfs; only root can lock the file that selftests lock.
 #[test]
 fn a_lock_of_others_does_not_stop_it_and_one_of_another_test_not_for_ever() {
-    need_node!();
+    need_node!(node::windows());
     let text = node::script(
         &["--nics", "1"],
         &format!(
