@@ -9,7 +9,7 @@ published=("${libraries[@]}" cxi-mockd cxi-cli cxi-cni)
 packages_libraries=("${libraries[@]/#/--package=}")
 packages_published=("${published[@]/#/--package=}")
 # All features but aws-lc-rs, which takes a C compiler for the target.
-most_features=(--features "cxi/serde,cxi-ioctl/tracing,cxi-job/fabric-manager,cxi-job/settings,cxi-mock/serde,cxi-vni-etcd/site")
+most_features=(--features "cxi/serde,cxi-ioctl/tracing,cxi-job/fabric-manager,cxi-mock/serde,cxi-vni-etcd/site")
 
 # What a step's function returns after it skipped itself.
 SKIPPED=77

@@ -149,8 +149,6 @@ pub mod durable;
 pub mod environment;
 mod error_code;
 pub mod explain;
-#[cfg(feature = "fabric")]
-#[cfg_attr(docsrs, doc(cfg(feature = "fabric")))]
 pub mod fabric;
 mod grant;
 pub mod idset;
@@ -162,11 +160,7 @@ mod parallel;
 pub mod pool;
 pub mod proc;
 pub mod release;
-#[cfg(feature = "settings")]
-#[cfg_attr(docsrs, doc(cfg(feature = "settings")))]
 pub mod settings;
-#[cfg(feature = "site")]
-#[cfg_attr(docsrs, doc(cfg(feature = "site")))]
 pub mod site;
 mod text;
 mod view;

@@ -23,7 +23,7 @@ serde_as_text!(
     crate::JobId,
     crate::StepId,
     crate::NodeName,
-    crate::TenantName
+    crate::TenantName,
+    crate::site::HostList,
+    crate::site::NetworkOptions
 );
-#[cfg(feature = "site")]
-serde_as_text!(crate::site::HostList, crate::site::NetworkOptions);

@@ -1,5 +1,4 @@
 //! A site with many nodes, and one whose processes are killed.
-#![cfg(feature = "site")]
 
 use std::convert::Infallible;
 use std::fs;

@@ -5,7 +5,6 @@ mod allocate;
 mod around;
 mod audit;
 mod clean;
-#[cfg(feature = "fabric")]
 mod cluster;
 mod explain;
 mod explain_holders;
