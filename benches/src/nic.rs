@@ -51,7 +51,7 @@ pub fn named() -> Option<DeviceId> {
     *NAMED
 }
 
-/// Whether a benchmark of the mock itself has to be left out, as a NIC is named; says so.
+/// Whether a benchmark of the mock itself must be left out because a NIC is named; says so.
 #[must_use]
 pub fn only_on_a_mock(series: &str) -> bool {
     let named = named();

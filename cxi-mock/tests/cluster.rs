@@ -1,4 +1,4 @@
-//! Several nodes on one fabric: nodes that die and boot, and NICs that do not reach each other.
+//! Several nodes on one fabric: nodes that die and boot, and NICs that cannot reach each other.
 
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcFlags, SvcGetCmd};
 use cxi_ioctl::{Errno, execute};
@@ -52,7 +52,7 @@ fn a_node_that_dies_closes_all_and_comes_back_empty() {
     let get = SvcGetCmd::new();
     assert_eq!(execute(&device, &get).unwrap_err().errno(), Errno::EIO);
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
-    // What a test takes back does not bring a dead node to life.
+    // Neither clearing the faults nor plugging the NIC brings a dead node back.
     nic.faults().clear();
     nic.faults().plug();
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);

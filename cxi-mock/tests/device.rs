@@ -114,14 +114,14 @@ fn a_removed_nic_answers_eio_and_comes_back() {
     assert_eq!(nic.open().unwrap_err(), Errno::EIO);
     assert_eq!(send(&root, &DevInfoGetCmd::new()).unwrap_err(), Errno::EIO);
     assert_eq!(root.map(4096, 4096).unwrap_err(), Errno::EIO);
-    // The right to a command is looked at first.
+    // The permission for a command is checked first.
     let destroy = SvcDestroyCmd::of(id);
     assert_eq!(send(&user, &destroy), Err(Errno::EPERM));
     nic.faults().plug();
     assert_eq!(send(&root, &destroy), Ok(()));
 }
 
-/// The files of each function are counted from 1, whoever else has files open.
+/// Open files of each function are counted from 1, independently of the others.
 #[test]
 fn files_are_numbered_for_each_function() {
     let config = NicConfig::new().release(DriverRelease::Main);
@@ -142,7 +142,7 @@ fn virtual_functions_before_the_relay() {
     assert_eq!(old.open_vf(1).unwrap_err(), Errno::ENODEV);
     let vf = old.open_vf(0).unwrap().transport(Credentials::root());
     assert!(send(&vf, &DevInfoGetCmd::new()).is_ok());
-    // There is nobody behind a virtual function to ask.
+    // No physical function answers a virtual function's message.
     assert_eq!(
         send(&vf, &SvcListGetCmd::new()).unwrap_err(),
         Errno::EOPNOTSUPP
@@ -161,7 +161,7 @@ fn an_answer_that_does_not_fit() {
     let result = write(&root, command.as_bytes(), &mut [0; 3]);
     assert_eq!(result, Err(Errno::EFAULT));
     assert_eq!(nic.state().stats.lni, 0);
-    // A list that does not fit leaves the count unsaid.
+    // If the list does not fit, the count is not written.
     let mut command = SvcListGetCmd::new();
     command.count = 9;
     let mut response = [0xAA; 8];

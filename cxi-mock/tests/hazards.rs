@@ -1,4 +1,4 @@
-//! What a real kernel may not survive is done sanely, and noted.
+//! Requests that could crash a real kernel are handled safely, and recorded.
 
 mod common;
 

@@ -1,4 +1,4 @@
-//! Event queues, portal table entries and memory: what no recorded scenario holds.
+//! Event queues, portal table entries and memory: what no recorded scenario covers.
 
 mod common;
 

@@ -14,7 +14,7 @@ use crate::sequence;
 /// Files that are open at once.
 const FILES: usize = 8;
 
-/// No step is added to a longer sequence.
+/// The longest sequence to which a step is added.
 const LONGEST: usize = 4096;
 
 /// Network namespaces: that of the machine and another.
@@ -27,7 +27,7 @@ const GIDS: [u32; 4] = [0, 100, 1000, 65534];
 struct Caller(u8);
 
 impl Caller {
-    /// The one that is most like a caller of the model.
+    /// The one that is closest to a caller of the model.
     fn like(who: &operation::Caller) -> Self {
         let index = |table: [u32; 4], id: u32| {
             let index = table.iter().position(|known| *known == id);
@@ -110,7 +110,7 @@ impl Step<'_> {
                 caller,
                 command,
             } => {
-                // Of the length that the release wants: zeros at the end need not be stored.
+                // As long as the release expects: zeros at the end need not be stored.
                 let end = command[4..].iter().rposition(|byte| *byte != 0);
                 let rest = &command[4..][..end.map_or(0, |last| last + 1)];
                 let len = u8::try_from(rest.len()).expect("a short command");
@@ -144,7 +144,7 @@ impl CallerMemory for Memory {
     }
 }
 
-/// The length that a release wants of a command.
+/// The length that a release expects of a command.
 fn wanted_len(opcode: u8, release: DriverRelease) -> usize {
     match Opcode::from_number(opcode.into()).request_len(release) {
         Some(RequestLen::Exact(len) | RequestLen::AtLeast(len)) => len,

@@ -30,7 +30,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Starts one that does a part, and waits for what it says when it is ready.
+    /// Starts one with a role, and waits for the line that it prints when it is ready.
     pub(crate) fn start(part: &str, arguments: &[&dyn Display]) -> Result<(Self, String), Problem> {
         let words: Vec<String> = arguments.iter().map(ToString::to_string).collect();
         let mut process = Command::new(std::env::current_exe()?)
@@ -47,13 +47,13 @@ impl Peer {
         Ok((peer, greeting))
     }
 
-    /// Says a number to it.
+    /// Sends it a number.
     pub(crate) fn say(&mut self, number: impl Display) -> Result<(), Problem> {
         let input = self.process.stdin.as_mut().ok_or("no input")?;
         Ok(writeln!(input, "{number}")?)
     }
 
-    /// The line that it says next.
+    /// The next line that it prints.
     pub(crate) fn hear(&mut self) -> Result<String, Problem> {
         let mut line = String::new();
         match self.output.read_line(&mut line)? {
@@ -70,7 +70,7 @@ impl Drop for Peer {
     }
 }
 
-/// Tells who started this process something.
+/// Sends a line to the process that started this one.
 fn tell(text: impl Display) -> Result<(), Problem> {
     writeln!(stdout(), "{text}")?;
     Ok(stdout().flush()?)
@@ -189,7 +189,7 @@ impl Writes {
         self.memory.receive();
     }
 
-    /// One way, to a peer that answers nothing that it has seen already.
+    /// One way, to a peer that does not answer what it has already seen.
     pub(crate) fn write(&self) {
         self.memory.send();
     }

@@ -1,4 +1,4 @@
-//! Whatever a client writes, the engine neither panics nor hangs, and touches nobody else's memory.
+//! Whatever a client writes, the engine neither panics nor hangs, and touches no other memory.
 
 mod rig;
 

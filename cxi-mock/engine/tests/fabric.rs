@@ -232,7 +232,7 @@ fn faults_repeat() {
     assert_ne!(ticks(1), ticks(2));
 }
 
-/// Nobody answers for ever: the operation fails.
+/// A target that never answers: the operation fails.
 #[test]
 fn what_is_always_lost_is_given_up() {
     let mut pair = Pair::new();

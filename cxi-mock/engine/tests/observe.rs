@@ -57,7 +57,7 @@ fn an_operation_is_seen_once_wherever_it_ends() {
     let pid = 5 << 23 | NID;
     let command = put(16).with_initiator(MatchId(pid));
     rig.store(TXQ, &[&command.encode()]);
-    // Nobody at that index, nobody at that address, no such memory.
+    // No endpoint at that index, no NIC at that address, no such memory.
     let missing = command.with_index(9);
     let nowhere = message(DmaOp::GET, 0x99, BUFFER, 8);
     let unmapped = command.with_local_addr(1 << 50);

@@ -20,7 +20,7 @@ pub(crate) fn root(nic: &Arc<Nic>) -> InProcess {
     nic.root().unwrap()
 }
 
-/// Sends any command, also one with addresses: nobody follows them.
+/// Sends any command, even one with addresses: the mock does not follow them.
 pub(crate) fn send<C: Command>(transport: &InProcess, command: &C) -> Result<C::Response, Errno> {
     let mut response = vec![0; size_of::<C::Response>()];
     write(transport, command.as_bytes(), &mut response)?;
@@ -65,7 +65,7 @@ impl CallerMemory for Memory<'_> {
     }
 }
 
-/// A service that lists VNIs, open to everybody.
+/// A service that lists VNIs, open to everyone.
 pub(crate) fn desc(vnis: &[u16]) -> SvcDesc {
     let mut desc = SvcAllocCmd::new().svc_desc;
     desc.flags = SvcFlags::RESTRICTED_VNIS.bits() | SvcFlags::RESOURCE_LIMITS.bits();

@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 
 use crate::told;
 
-/// What is read must be written as something that is read as the same.
+/// What was read and is written must be read as the same.
 fn round<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> Option<T> {
     let value = told(serde_json::from_str::<T>(text))?;
     let written = serde_json::to_string(&value).expect("what was read can be written");
@@ -32,7 +32,7 @@ fn round<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> Opt
     Some(value)
 }
 
-/// One byte says as what the rest is read.
+/// The first byte says how the rest is read.
 ///
 /// # Panics
 ///

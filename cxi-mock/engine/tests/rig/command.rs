@@ -190,7 +190,7 @@ pub fn c_state(flags: DmaFlags) -> CState {
     }
 }
 
-/// An entry of the overflow list that takes what nobody asked for.
+/// An entry of the overflow list, for unexpected messages.
 pub fn overflow(buffer_id: u16, start: u64, length: u64) -> TargetCommand {
     TargetCommand {
         ptl_list: List::OVERFLOW,

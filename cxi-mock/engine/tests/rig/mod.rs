@@ -72,7 +72,7 @@ pub const fn up_to(max: u16) -> PoolLimits {
     PoolLimits { reserved: 0, max }
 }
 
-/// An event queue that wakes nobody.
+/// An event queue without a wait object.
 pub fn event_queue(rgid: u16, buffer: EventBuffer) -> EventQueue {
     EventQueue {
         rgid,

@@ -174,7 +174,7 @@ fn rule_4_7_set_and_inc_and_cancel() {
     assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
 }
 
-/// Successes wrap, failures stay at the most: a choice, as nobody knows.
+/// Successes wrap, failures saturate: a choice, as the hardware's behavior is unknown.
 #[test]
 fn rule_4_8_overflow() {
     let mut rig = Rig::new();

@@ -286,7 +286,7 @@ fn rule_3_12_events_wake_unless_masked() {
     assert_eq!(rig.engine.take_effects(), []);
 }
 
-/// Successful events may be suppressed, and lost queues hurt nobody.
+/// Successful events may be suppressed, and a queue that is gone affects no other.
 #[test]
 fn events_to_a_queue_that_is_gone_are_nowhere() {
     let mut rig = quiet();

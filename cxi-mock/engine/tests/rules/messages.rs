@@ -89,7 +89,7 @@ fn rule_8_3_a_message_that_nobody_asked_for() {
         assert_eq!((event.start, event.mlength), (start, len));
     }
     assert_eq!(rig.unexpected(), 2);
-    // Without headers nobody can ask later.
+    // Without headers, a later search finds nothing.
     let flags = overflow(2, BUFFER, 64).flags | TargetFlags::UNEXPECTED_HDR_DISABLE;
     rig.append(&unlink(List::OVERFLOW, 1));
     rig.append(&overflow(2, BUFFER + 4096, 64).with_flags(flags));
@@ -173,7 +173,7 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
     assert_eq!(rig.unexpected(), 1);
 }
 
-/// Event of the buffer and event of the entry have the address in common.
+/// The events of the buffer and of the entry carry the same address.
 #[test]
 fn rule_8_7_both_events_say_where_the_message_is() {
     let mut rig = Rig::matching();
@@ -255,7 +255,7 @@ fn rule_8_11_flushes_and_restricted_packets_are_counted() {
     assert_eq!((telemetry.fast_path_hits, telemetry.requests), (2, 2));
 }
 
-/// There is nothing in flight between two steps that an invalidated entry could still take.
+/// Between two steps nothing is in flight that could still reach an invalidated entry.
 #[test]
 fn rule_8_12_an_entry_that_is_unlinked_takes_nothing() {
     let mut rig = Rig::matching();

@@ -42,7 +42,7 @@ fn rule_1_2_profiles_apply_to_later_commands() {
     assert_eq!(rig.events(EQ), [ACK; 3]);
 }
 
-/// The triggered queue has LCID 0, for ever.
+/// The triggered queue always has LCID 0.
 #[test]
 fn rule_1_2_a_triggered_queue_keeps_lcid_0() {
     let mut rig = Rig::new();

@@ -114,7 +114,7 @@ fn rule_12_4_a_freed_queue_executes_what_was_rung() {
     assert!(!rig.engine.run_until_idle());
 }
 
-/// However many queues there are, one that was not rung costs the same.
+/// A queue that was not rung costs the same, however many queues there are.
 #[test]
 fn rule_12_4_a_freed_queue_that_was_not_rung_is_the_only_one_that_is_looked_at() {
     let mut rig = Rig::new();

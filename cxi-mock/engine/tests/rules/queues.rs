@@ -258,7 +258,7 @@ fn rule_2_14_pending_triggered_commands_are_in_flight() {
     assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
 }
 
-/// The ring may lie wherever the front end says, and may go.
+/// The ring is wherever the front end says, and may be unmapped.
 #[test]
 fn rule_2_15_a_ring_in_memory_of_the_program() {
     #[derive(Debug)]

@@ -138,7 +138,7 @@ fn rule_10_4_the_get_of_the_rest() {
     assert_eq!(reply.user_ptr, packed);
 }
 
-/// As programs have it that offer a message to one other NIC.
+/// A program that offers a message to one other NIC.
 #[test]
 fn rule_10_4_the_get_comes_from_any_pid_of_the_target() {
     for (nid, code) in [
@@ -211,7 +211,7 @@ fn rule_10_4_a_get_that_finds_nothing_fails() {
 }
 
 /// The offset of such a put is the source's, so that an entry that is not managed locally takes it
-/// from its start: a choice, as nobody knows.
+/// from its start: a choice, as the hardware's behavior is unknown.
 #[test]
 fn rule_10_1_the_offset_is_the_sources() {
     let mut rig = rig();
@@ -318,7 +318,7 @@ fn a_put_that_fails_starts_no_get() {
     assert_eq!(rig.engine.telemetry().elements[0].offloaded, 0);
 }
 
-/// The end of the get of a PtlTE that has gone is not reported to the one that has its number now.
+/// When the get of a freed PtlTE ends, this is not reported to the one that has its number now.
 #[test]
 fn a_freed_portal_hears_nothing_of_its_get() {
     let mut rig = rig();

@@ -60,7 +60,7 @@ fn rule_11_2_search_and_delete_takes_messages_off_the_list() {
     rig.append(&search(TargetOp::SEARCH_AND_DELETE, 77, 1));
     let end = (EventType::SEARCH, ReturnCode::NO_MATCH);
     assert_eq!(rig.events(TARGET_EQ), [PUT_OVERFLOW, end]);
-    // Nothing there: a choice, as nobody knows.
+    // Nothing there: a choice, as the hardware's behavior is unknown.
     rig.append(&once(search(TargetOp::SEARCH_AND_DELETE, 77, 1)));
     assert_eq!(rig.events(TARGET_EQ), [end]);
     let status = rig.engine.portal_status(PORTAL).unwrap();

@@ -109,7 +109,7 @@ fn rule_6_4_the_first_drop_counts_from_cassini_2_on() {
         rig.put(&put(1));
         assert_eq!(drops(&rig), 1 + u32::from(counts));
         rig.set_state(PORTAL, PtlteState::ENABLED, 1 + u32::from(counts));
-        // Of software, counting starts at 0.
+        // With lists that software manages, counting starts at 0.
         rig.set_state(PORTAL, PtlteState::DISABLED, 0);
         assert_eq!(drops(&rig), 0);
     }
@@ -174,7 +174,7 @@ fn rule_6_7_status_has_every_unexpected_message() {
     assert_eq!(rig.engine.portal_status(77), None);
 }
 
-/// Commands reach portals of their own RGID alone.
+/// Commands reach only portals of their own RGID.
 #[test]
 fn portals_of_others_are_out_of_reach() {
     let mut rig = Rig::with_portal(FLOW);

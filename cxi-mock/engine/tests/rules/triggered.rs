@@ -126,7 +126,7 @@ fn triggered_commands_elsewhere_are_refused() {
     assert_eq!(rig.event(EQ).code(), ReturnCode::CMD_INVALID_ARG);
 }
 
-/// Wherever a command names a counter or an event queue, it has to be one of its own RGID.
+/// A counter or an event queue that a command names must be of the queue's own RGID.
 #[test]
 fn what_belongs_to_others_is_refused() {
     const FOREIGN: u16 = 9;
@@ -158,7 +158,7 @@ fn what_belongs_to_others_is_refused() {
     }
 }
 
-/// What was due when its queue went does not run, although another queue has the number by then.
+/// What was due when its queue was freed does not run, even if another queue has the number by then.
 #[test]
 fn a_freed_queue_forgets_what_was_due() {
     let mut rig = quiet();
@@ -173,7 +173,7 @@ fn a_freed_queue_forgets_what_was_due() {
     assert_eq!(rig.engine.triggered_in_use(0), 1);
 }
 
-/// A counter that goes takes with it what waited for it.
+/// Freeing a counter drops what waited for it.
 #[test]
 fn a_freed_counter_forgets_what_waited() {
     let mut rig = quiet();
