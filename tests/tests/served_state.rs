@@ -56,6 +56,10 @@ fn a_site_has_services_of_its_own() {
     let output = run(&["--preset", &file, "--", "true"]);
     refused(&output, "site.yaml");
     refused(&output, "line 3");
+    refused(&output, "\n  3 | vnis: [70000]\n    |        ^");
+    fs::write(&file, "{\"params\": 5,,}").expect("the file can be written");
+    let output = run(&["--config", &file, "--", "true"]);
+    refused(&output, "\n  1 | {\"params\": 5,,}\n    |              ^");
 }
 
 #[test]

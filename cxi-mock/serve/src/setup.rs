@@ -8,6 +8,7 @@ use std::str::FromStr;
 use clap::{Args, ValueEnum};
 use cxi::{Device, DeviceId, ServiceSpec};
 use cxi_ioctl::{DriverRelease, UnknownRelease};
+use cxi_job::excerpt;
 use cxi_mock::{Credentials, MockNode, ModuleParameters, NicConfig};
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
@@ -36,10 +37,19 @@ pub(crate) enum Setup {
 /// objects, or a list of such lists. Values that are left out are those of `base`.
 fn read_config(path: &Path, base: &NicConfig) -> Result<Setup, ServeError> {
     let text = input::read(path)?;
-    let parsed = serde_json::from_slice(&text).map_err(|error| error.to_string());
+    let parsed = serde_json::from_slice(&text).map_err(|error| {
+        let text = String::from_utf8_lossy(&text);
+        at_place(&error, Some(excerpt(&text, error.line(), error.column())))
+    });
     parsed
         .and_then(|value| from_value(value, base))
         .map_err(|error| ServeError::Input(format!("{}: {error}", path.display())))
+}
+
+/// An error with the line of the file that it is about.
+fn at_place(error: &dyn Error, excerpt: Option<String>) -> String {
+    let lines = format!("{error}\n{}", excerpt.unwrap_or_default());
+    lines.trim_end().replace('\n', "\n  ")
 }
 
 fn from_value(value: Value, base: &NicConfig) -> Result<Setup, String> {
@@ -357,7 +367,11 @@ fn make_services(node: &MockNode, text: Vec<u8>) -> Result<(), Box<dyn Error>> {
     let text = String::from_utf8(text)?;
     // HPE's templates repeat keys for lists.
     let options = options! { with_snippet: false, duplicate_keys: DuplicateKeyPolicy::PassThrough };
-    let specs: Vec<ServiceSpec> = from_multiple_with_options(&text, options)?;
+    let specs: Vec<ServiceSpec> = from_multiple_with_options(&text, options).map_err(|error| {
+        let place = error.location();
+        let line = place.map(|at| excerpt(&text, at.line(), at.column()));
+        at_place(&error, line)
+    })?;
     for (number, file) in node.devices(&Credentials::root())? {
         let device = Device::with_transport(DeviceId::new(number), file);
         for spec in &specs {

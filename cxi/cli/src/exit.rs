@@ -57,6 +57,9 @@ pub(crate) struct Failure {
     kind: Exit,
     exit_code: u8,
     message: String,
+    /// The line of a file that is wrong, for people.
+    #[serde(skip)]
+    excerpt: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hints: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -76,6 +79,7 @@ impl Failure {
             kind,
             exit_code: kind as u8,
             message: message.to_string(),
+            excerpt: String::new(),
             hints: Vec::new(),
             errno: None,
         }
@@ -108,6 +112,12 @@ impl Failure {
         self
     }
 
+    /// Shows people the line of a file that is wrong.
+    pub(crate) fn excerpt(mut self, excerpt: impl Into<String>) -> Self {
+        self.excerpt = excerpt.into();
+        self
+    }
+
     pub(crate) fn errno(mut self, errno: Errno) -> Self {
         self.errno = Some(ErrnoName {
             name: errno.to_string(),
@@ -116,7 +126,7 @@ impl Failure {
         self
     }
 
-    /// Without the hints.
+    /// Without the excerpt and the hints.
     pub(crate) fn message(&self) -> String {
         self.message.clone()
     }
@@ -126,11 +136,13 @@ impl Failure {
     }
 }
 
+/// The alternate form is without the excerpt, which only makes sense with a fixed pitch.
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)?;
-        for hint in &self.hints {
-            write!(f, "\n  {hint}")?;
+        let excerpt = if f.alternate() { "" } else { &self.excerpt };
+        for line in excerpt.lines().chain(self.hints.iter().map(String::as_str)) {
+            write!(f, "\n  {line}")?;
         }
         Ok(())
     }

@@ -40,7 +40,7 @@ impl From<cxi::Error> for Failure {
 
 impl From<SettingsError> for Failure {
     fn from(error: SettingsError) -> Self {
-        let failure = Self::bad_input(&error);
+        let failure = Self::bad_input(&error).excerpt(error.excerpt());
         if let SettingsError::Unknown { .. } = &error {
             let names = joined(ALL.iter().map(|key| key.name()), ", ");
             return failure.hint(format!("Expected one of {names}."));

@@ -10,7 +10,7 @@ use std::time::Duration;
 use cxi::kernel_file::read_bounded;
 use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_job::site::store::Format;
-use cxi_job::{Grant, JobId};
+use cxi_job::{Grant, JobId, excerpt};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -97,6 +97,7 @@ pub(crate) fn parse_grant(name: &str, text: &str) -> Result<Grant, Failure> {
         .map(|printed| printed.grant)
         .map_err(|error| {
             Failure::bad_input(format!("{name}: not a grant: {error}"))
+                .excerpt(excerpt(text, error.line(), error.column()))
                 .hint("Expected what cxi --json job prolog printed.")
         })
 }

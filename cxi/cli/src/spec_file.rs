@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cxi::ServiceSpec;
+use cxi_job::excerpt;
 use serde_saphyr::{DuplicateKeyPolicy, Error as YamlError};
 
 use crate::exit::Failure;
@@ -34,7 +35,11 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
         }
         spec => spec,
     };
-    spec.map_err(|error| Failure::bad_input(at(name, &error)))
+    spec.map_err(|error| {
+        let place = error.location();
+        let place = place.map(|at| excerpt(text, at.line(), at.column()));
+        Failure::bad_input(at(name, &error)).excerpt(place.unwrap_or_default())
+    })
 }
 
 fn at(name: &str, error: &YamlError) -> String {
@@ -88,7 +93,7 @@ mod tests {
     use cxi::{Limit, Resource, VniAccess};
 
     fn refused(text: &str) -> String {
-        parse("job.yaml", text).unwrap_err().to_string()
+        parse("job.yaml", text).unwrap_err().message()
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MockNode, cxi, refusals};
+use common::{MockNode, assert_contains, cxi, refusals};
 
 const HELP: &str = "\n\nFor more information, try '--help'.";
 
@@ -54,8 +54,22 @@ fn specification_files_are_checked() {
     let file = node.write("c.yaml", "vnis:\n  - 65536\n");
     node.cxi(&["service", "create", "--from", &file]).refused(
         2,
-        &format!("error: {file}: line 2, column 5: invalid VNI 65536: expected 1 to 65535"),
+        &format!(
+            "error: {file}: line 2, column 5: invalid VNI 65536: expected 1 to 65535\n  \
+             2 |   - 65536\n    |     ^"
+        ),
     );
+    // Programs and the journal get the message without the line.
+    for format in ["--json", "--log-format=journal"] {
+        let said = node.cxi(&["service", "create", "--from", &file, format]);
+        assert_contains(&said.err, "expected 1 to 65535");
+        assert!(!said.err.contains(" | "), "{}", said.err);
+        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+    }
+    let grant = node.write("grant.json", "{\"grant\": 7}");
+    let env = ["job", "env", "--grant", &grant];
+    node.cxi(&env)
+        .mentions(2, "\n  1 | {\"grant\": 7}\n    |           ^");
     let unknown = node.write("e.yaml", "vnis: [1]\nvlan: 3\n");
     let said = node.cxi(&["service", "create", "--from", &unknown]);
     said.failed(

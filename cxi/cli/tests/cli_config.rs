@@ -80,28 +80,37 @@ fn a_wrong_file_is_refused_with_its_line() {
                  etcd.password-file, etcd.certificate, etcd.client-certificate, etcd.client-key, \
                  etcd.timeout.";
     let cases = [
-        ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n{names}")),
-        ("[node]\n\nvnis = 4\n", format!("line 3: there is no setting node.vnis\n{names}")),
+        ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n  2 | wiat = \"2m\"\n    | ^\n{names}")),
+        ("[node]\n\nvnis = 4\n", format!("line 3: there is no setting node.vnis\n  3 | vnis = 4\n    | ^\n{names}")),
         (
             "[node]\nretry-busy = \"soon\"\n",
-            "line 2: node.retry-busy: expected number at 0: expected a time such as 500ms, 30s or 5m"
+            "line 2: node.retry-busy: expected number at 0: expected a time such as 500ms, 30s or 5m\n  \
+             2 | retry-busy = \"soon\"\n    | ^"
                 .to_owned(),
         ),
         (
             "[job]\nmode = \"lenient\"\n",
             "line 2: job.mode: invalid value 'lenient': expected strict or scale-back or \
-             best-effort"
+             best-effort\n  2 | mode = \"lenient\"\n    | ^"
                 .to_owned(),
         ),
         (
             "wait = 1979-05-27\n",
-            "line 1: wait: expected a text, a number, true or false, or a list of these".to_owned(),
+            "line 1: wait: expected a text, a number, true or false, or a list of these\n  \
+             1 | wait = 1979-05-27\n    | ^"
+                .to_owned(),
         ),
-        ("wait = \"1m\nfloor = 2\n", "line 1: invalid basic string, expected `\"`".to_owned()),
-        ("wait = \"1m\"\nwait = \"2m\"\n", "line 2: duplicate key".to_owned()),
+        (
+            "wait = \"1m\nfloor = 2\n",
+            "line 1: invalid basic string, expected `\"`\n  1 | wait = \"1m\n    |           ^".to_owned(),
+        ),
+        (
+            "wait = \"1m\"\nwait = \"2m\"\n",
+            "line 2: duplicate key\n  2 | wait = \"2m\"\n    | ^".to_owned(),
+        ),
         (
             "\"node.lock\" = \"/a\"\n[node]\nlock = \"/b\"\n",
-            "line 1: node.lock is also set on line 3".to_owned(),
+            "line 1: node.lock is also set on line 3\n  1 | \"node.lock\" = \"/a\"\n    | ^".to_owned(),
         ),
     ];
     for (text, message) in cases {

@@ -192,3 +192,4 @@ pub use pool::log::SharedPool;
 pub use proc::ProcFs;
 #[doc(inline)]
 pub use release::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};
+pub use text::excerpt;

@@ -29,7 +29,7 @@ use cxi::{DeviceId, TrafficClasses};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::{FileLock, IdSet, ProcFs};
+use crate::{FileLock, IdSet, ProcFs, excerpt};
 
 /// The file, unless the variable `CXI_CONFIG` names another.
 pub const FILE: &str = "/etc/cxi/cxi.toml";
@@ -264,6 +264,7 @@ pub struct Settings {
 struct InFile {
     text: String,
     line: usize,
+    excerpt: String,
 }
 
 /// Why a setting cannot be used.
@@ -287,6 +288,8 @@ pub enum SettingsError {
         line: usize,
         /// What is wrong there.
         what: String,
+        /// The line, as [`excerpt`] shows it.
+        excerpt: String,
     },
     /// The file has a setting that does not exist.
     #[error("{}: line {line}: there is no setting {name}", path.display())]
@@ -297,6 +300,8 @@ pub enum SettingsError {
         line: usize,
         /// The key.
         name: String,
+        /// The line, as [`excerpt`] shows it.
+        excerpt: String,
     },
     /// A value is not permitted.
     #[error("{place}: {what}")]
@@ -305,7 +310,22 @@ pub enum SettingsError {
         place: String,
         /// What is wrong with it.
         what: String,
+        /// The line, as [`excerpt`] shows it; empty for a variable.
+        excerpt: String,
     },
+}
+
+impl SettingsError {
+    /// The line of the file that is wrong, as [`excerpt`] shows it; empty if it is not in a line.
+    #[must_use]
+    pub fn excerpt(&self) -> &str {
+        match self {
+            Self::Unreadable { .. } => "",
+            Self::Syntax { excerpt, .. }
+            | Self::Unknown { excerpt, .. }
+            | Self::Invalid { excerpt, .. } => excerpt,
+        }
+    }
 }
 
 impl Settings {
@@ -351,12 +371,18 @@ impl Settings {
     pub fn check(&self, keys: &[&dyn AnyKey]) -> Result<(), SettingsError> {
         let mut settings: Vec<_> = self.in_file.iter().collect();
         settings.sort_by_key(|(_, value)| value.line);
-        for (name, InFile { text, line }) in settings {
+        for (name, in_file) in settings {
+            let InFile {
+                text,
+                line,
+                excerpt,
+            } = in_file;
             let key = keys.iter().find(|key| key.name() == name);
             let key = key.ok_or_else(|| SettingsError::Unknown {
                 path: self.file.clone().unwrap_or_default(),
                 line: *line,
                 name: name.clone(),
+                excerpt: excerpt.clone(),
             })?;
             key.check(text)
                 .map_err(|what| self.invalid(*key, Source::Line(*line), what))?;
@@ -395,7 +421,7 @@ impl Settings {
         let variable = env::var(key.variable()).ok();
         match (variable, self.in_file.get(key.name())) {
             (Some(text), _) if !text.is_empty() => (text, Source::Variable(key.variable())),
-            (_, Some(InFile { text, line })) => (text.clone(), Source::Line(*line)),
+            (_, Some(InFile { text, line, .. })) => (text.clone(), Source::Line(*line)),
             _ => (key.default(&self.directories), Source::Default),
         }
     }
@@ -419,7 +445,13 @@ impl Settings {
             }
             _ => key.name().to_owned(),
         };
-        SettingsError::Invalid { place, what }
+        let in_file = self.in_file.get(key.name());
+        let excerpt = in_file.filter(|_| matches!(source, Source::Line(_)));
+        SettingsError::Invalid {
+            place,
+            what,
+            excerpt: excerpt.map_or_else(String::new, |it| it.excerpt.clone()),
+        }
     }
 }
 
@@ -438,10 +470,14 @@ fn read(path: &Path) -> Result<Settings, SettingsError> {
 }
 
 fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
-    let wrong = |start: usize, what: String| SettingsError::Syntax {
-        path: path.to_owned(),
-        line: line(text, start),
-        what,
+    let wrong = |start: usize, what: String| {
+        let (line, excerpt) = place(text, start);
+        SettingsError::Syntax {
+            path: path.to_owned(),
+            line,
+            what,
+            excerpt,
+        }
     };
     let table = DeTable::parse(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
@@ -456,8 +492,12 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     for (name, start, value) in found {
         let expected = "expected a text, a number, true or false, or a list of these";
         let value = plain(value).ok_or_else(|| wrong(start, format!("{name}: {expected}")))?;
-        let line = line(text, start);
-        let entry = InFile { text: value, line };
+        let (line, excerpt) = place(text, start);
+        let entry = InFile {
+            text: value,
+            line,
+            excerpt,
+        };
         if let Some(before) = settings.in_file.insert(name.clone(), entry) {
             let what = format!("{name} is also set on line {}", before.line);
             return Err(wrong(start, what));
@@ -466,9 +506,17 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     Ok(settings)
 }
 
-fn line(text: &str, start: usize) -> usize {
-    let before = text.as_bytes().iter().take(start);
-    before.filter(|byte| **byte == b'\n').count() + 1
+/// The line of a byte, and what it looks like.
+fn place(text: &str, start: usize) -> (usize, String) {
+    let before = text.get(..start).unwrap_or(text);
+    let line = before.matches('\n').count() + 1;
+    let column = before
+        .chars()
+        .rev()
+        .take_while(|letter| *letter != '\n')
+        .count()
+        + 1;
+    (line, excerpt(text, line, column))
 }
 
 /// Every value with its key, prefixed by the names of its tables, in the order of the keys.

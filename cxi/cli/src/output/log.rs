@@ -143,7 +143,7 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
             identifier: IDENTIFIER,
         })),
         // The journal treats each line as a message.
-        Some(LogFormat::Journal) => format!("{name}: {text}")
+        Some(LogFormat::Journal) => format!("{name}: {text:#}")
             .lines()
             .map(|line| format!("<{priority}>{IDENTIFIER}: {}", line.trim_start()))
             .collect::<Vec<_>>()
