@@ -1,12 +1,13 @@
 //! Records of attachments: one file each, written before anything is allocated.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 use cxi::{Vni, kernel_file};
-use cxi_job::durable::{LockGuard, Owner, directory_of};
+use cxi_job::durable::{self, LockGuard, Owner, directory_of};
 use cxi_job::site::store::{self, Format, RecordError};
 use cxi_job::{FileLock, Grant};
 use nix::unistd::geteuid;
@@ -157,17 +158,20 @@ impl Records {
         })
     }
 
-    /// Keeps other calls of the plugin from changing records, and services of records.
+    /// Keeps other calls of the plugin from changing records, and services of records. Removes what
+    /// a killed call left of a record that it was writing.
     pub(crate) fn lock(&self) -> Result<LockGuard, Error> {
         let lock = FileLock::new(self.directory.join("lock"));
-        lock.acquire().map_err(|error| {
+        let guard = lock.acquire().map_err(|error| {
             let code = if error.is_busy() {
                 Code::TryAgain
             } else {
                 Code::Io
             };
             Error::new(code, error.to_string())
-        })
+        })?;
+        durable::remove_abandoned(&self.directory, OsStr::new("."));
+        Ok(guard)
     }
 
     /// The record of an attachment, if there is one of this boot.

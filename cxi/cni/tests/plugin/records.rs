@@ -36,6 +36,20 @@ fn a_record_that_names_another_file_removes_nothing() {
     }
 }
 
+/// What `durable::replace` leaves if the process is killed before the rename.
+#[test]
+fn what_a_killed_call_left_of_a_record_is_removed() {
+    let pod = pod!();
+    let site = Site::new();
+    site.add("one", &pod).unwrap();
+    let record = site.records().remove(0);
+    let name = record.file_name().unwrap().to_str().unwrap();
+    let unfinished = record.with_file_name(format!(".{name}.a1b2c3.new"));
+    fs::write(&unfinished, "{").unwrap();
+    site.del("one").unwrap();
+    assert!(!unfinished.exists());
+}
+
 #[test]
 fn a_record_that_is_no_file_is_an_error_at_once() {
     let pod = pod!();

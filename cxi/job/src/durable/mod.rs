@@ -188,8 +188,9 @@ fn new_prefix(path: &Path) -> OsString {
 }
 
 /// Removes what killed processes left of [`replace`] in a directory, of files whose hidden names
-/// begin like this. The caller holds the lock of those who write these files.
-pub(crate) fn remove_abandoned(directory: &Path, prefix: &OsStr) {
+/// begin with `prefix`: of all files, if that is a dot. The caller must hold the lock of everyone who
+/// writes these files.
+pub fn remove_abandoned(directory: &Path, prefix: &OsStr) {
     let is_new = |name: &OsStr| {
         let name = name.as_encoded_bytes();
         name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(NEW.as_bytes())
