@@ -1,6 +1,7 @@
 //! Time that tests can replace.
 
 use std::fmt;
+use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
 /// A source of time that can also sleep.
@@ -13,30 +14,14 @@ pub trait Clock: Send + Sync + fmt::Debug {
 }
 
 /// The system's clock.
-#[derive(Clone, Copy, Debug)]
-pub struct SystemClock {
-    start: Instant,
-}
-
-impl SystemClock {
-    /// Returns a clock that starts now.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            start: Instant::now(),
-        }
-    }
-}
-
-impl Default for SystemClock {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::exhaustive_structs, reason = "there is one clock")]
+pub struct SystemClock;
 
 impl Clock for SystemClock {
     fn now(&self) -> Duration {
-        self.start.elapsed()
+        static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+        START.elapsed()
     }
 
     fn sleep(&self, time: Duration) {

@@ -56,7 +56,7 @@ impl Node {
         {
             // A service that another process is about to finish is not an orphan. A running prolog
             // holds the lock, however long it takes.
-            options.sleep(pause);
+            options.clock.sleep(pause);
             let _held = self.acquire().map_err(io::Error::other)?;
             let (again, _, _) = self.judge(policy)?;
             orphans.retain(|orphan| {

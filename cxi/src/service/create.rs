@@ -226,7 +226,7 @@ impl Services {
                 .quirk(Quirks::REFUSED_RANGE, Opcode::SVC_DESTROY);
             return error.leaving(id, stays);
         }
-        match self.destroy_when_idle_with(id, UNDO, Backoff::default(), &SystemClock::new()) {
+        match self.destroy_when_idle_with(id, UNDO, Backoff::default(), &SystemClock) {
             Ok(()) => error,
             Err(undo) => error.leaving(id, undo),
         }

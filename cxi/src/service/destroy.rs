@@ -40,7 +40,7 @@ impl Services {
     /// As [`destroy`](Self::destroy). [`ErrorKind::Busy`] after the deadline says how long and how
     /// often this was tried.
     pub fn destroy_when_idle(&self, id: ServiceId, deadline: Duration) -> Result<()> {
-        self.destroy_when_idle_with(id, deadline, Backoff::default(), &SystemClock::new())
+        self.destroy_when_idle_with(id, deadline, Backoff::default(), &SystemClock)
     }
 
     /// As [`destroy_when_idle`](Self::destroy_when_idle), with custom pauses and a custom clock.

@@ -167,7 +167,7 @@ fn handles_know_where_they_belong() {
         (host.dev(), host.sysfs()),
         (Path::new("/dev"), Path::new("/sys"))
     );
-    let clock = SystemClock::default();
+    let clock = SystemClock;
     assert!(clock.now() <= clock.now());
     assert_eq!(Resource::ALL.len(), 8);
 }

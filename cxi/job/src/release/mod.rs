@@ -143,7 +143,7 @@ impl Pass<'_> {
             if pause >= WORTH_REPORTING {
                 self.report(&pending, left);
             }
-            self.options.sleep(pause);
+            self.options.clock.sleep(pause);
         }
         for busy in &pending {
             let users = self.users(&busy.service);
@@ -257,7 +257,7 @@ impl Pass<'_> {
     }
 
     fn waited(&self) -> Duration {
-        self.options.now().saturating_sub(self.start)
+        self.options.clock.now().saturating_sub(self.start)
     }
 }
 
@@ -281,7 +281,7 @@ pub(super) fn release_chosen(
             device,
             options,
             live,
-            start: options.now(),
+            start: options.clock.now(),
             done: Vec::new(),
         };
         pass.run(mine.map(|(_, service)| *service))
@@ -299,9 +299,7 @@ fn name(members: Option<&Members>, vnis: VniAccess) -> String {
 #[derive(Clone)]
 pub struct ReleaseOptions<'a> {
     deadline: Duration,
-    /// `None` for the system's.
-    clock: Option<&'a dyn Clock>,
-    system: SystemClock,
+    pub(crate) clock: &'a dyn Clock,
     progress: Option<&'a (dyn Fn(&Waiting) + Sync)>,
 }
 
@@ -317,8 +315,7 @@ impl<'a> ReleaseOptions<'a> {
     pub fn until(deadline: Duration) -> Self {
         Self {
             deadline,
-            clock: None,
-            system: SystemClock::new(),
+            clock: &SystemClock,
             progress: None,
         }
     }
@@ -326,16 +323,8 @@ impl<'a> ReleaseOptions<'a> {
     /// Sets the clock.
     #[must_use]
     pub fn clock(mut self, clock: &'a dyn Clock) -> Self {
-        self.clock = Some(clock);
+        self.clock = clock;
         self
-    }
-
-    fn now(&self) -> Duration {
-        self.clock.unwrap_or(&self.system).now()
-    }
-
-    pub(crate) fn sleep(&self, time: Duration) {
-        self.clock.unwrap_or(&self.system).sleep(time);
     }
 
     /// Sets a function that is called before each pause of 30 ms or more, once for each busy

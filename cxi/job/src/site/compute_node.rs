@@ -163,7 +163,7 @@ impl<'a> ComputeNode<'a> {
             },
             open: Box::new(move || Ok(Node::discover(&Host::system())?.with_lock(lock.clone()))),
             nics: OnceCell::new(),
-            clock: Arc::new(SystemClock::new()),
+            clock: Arc::new(SystemClock),
         })
     }
 

@@ -128,7 +128,7 @@ impl<'a> Controller<'a> {
             collectives_required: settings.get(&keys::COLLECTIVES_REQUIRED)?,
             collectives_wait: settings.get(&keys::COLLECTIVES_WAIT)?,
             manager: None,
-            clock: Arc::new(SystemClock::new()),
+            clock: Arc::new(SystemClock),
         })
     }
 
