@@ -23,7 +23,7 @@ use crate::{InvalidVni, Vni};
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
-    serde(into = "Bounds", try_from = "Bounds")
+    serde(try_from = "Bounds")
 )]
 pub struct VniRange {
     first: Vni,
@@ -197,21 +197,11 @@ impl FromStr for VniRange {
 
 /// The shape of a range in JSON.
 #[cfg(feature = "serde")]
-#[derive(serde::Serialize, serde::Deserialize)]
+#[derive(serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Bounds {
     first: u64,
     last: u64,
-}
-
-#[cfg(feature = "serde")]
-impl From<VniRange> for Bounds {
-    fn from(range: VniRange) -> Self {
-        Self {
-            first: range.first.get().into(),
-            last: range.last.get().into(),
-        }
-    }
 }
 
 #[cfg(feature = "serde")]
