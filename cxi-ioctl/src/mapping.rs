@@ -22,7 +22,8 @@ const WORD: usize = size_of::<u64>();
 ///
 /// It is never a slice, because the device may change it at any time. Access is atomic, one aligned
 /// 64-bit word at a time, at byte offsets from the start of the window; all registers of the NIC
-/// have that size. Several threads may use a window at once.
+/// have that size, and accesses of different sizes to the same place from several threads would be
+/// a data race. Several threads may use a window at once.
 ///
 /// ```
 /// # fn main() -> Result<(), cxi_ioctl::Errno> {
@@ -35,7 +36,7 @@ const WORD: usize = size_of::<u64>();
 /// ```
 #[derive(Debug)]
 pub struct Mapping {
-    words: Words,
+    map: MmapRaw,
 }
 
 impl Mapping {
@@ -53,8 +54,7 @@ impl Mapping {
         if !offset.is_multiple_of(page_size() as u64) {
             return Err(Errno::EINVAL);
         }
-        let words = Words::map(len, |options| options.offset(offset).map_raw(&file.as_fd()))?;
-        Ok(Self { words })
+        Self::map(len, |options| options.offset(offset).map_raw(&file.as_fd()))
     }
 
     /// A window of `len` zeroed bytes with no device behind it, for transports without one.
@@ -63,15 +63,14 @@ impl Mapping {
     ///
     /// EINVAL for an empty window or a length that is not a multiple of eight, ENOMEM.
     pub fn anonymous(len: usize) -> Result<Self, Errno> {
-        let words = Words::zeroed(len)?;
-        Ok(Self { words })
+        Self::map(len, |options| options.map_anon().map(MmapRaw::from))
     }
 
     /// Length in bytes.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a mapping is never empty")]
     pub fn len(&self) -> usize {
-        self.words.len()
+        self.map.len()
     }
 
     /// Reads the 64-bit word at `offset`.
@@ -81,7 +80,7 @@ impl Mapping {
     /// EINVAL if the offset is not a multiple of eight, ERANGE if the word is not inside the
     /// window.
     pub fn read_u64(&self, offset: usize) -> Result<u64, Errno> {
-        Ok(self.words.at(offset)?.load(Ordering::Relaxed))
+        Ok(self.at(offset)?.load(Ordering::Relaxed))
     }
 
     /// Writes the 64-bit word at `offset`.
@@ -90,7 +89,7 @@ impl Mapping {
     ///
     /// As [`Mapping::read_u64`].
     pub fn write_u64(&self, offset: usize, value: u64) -> Result<(), Errno> {
-        self.words.at(offset)?.store(value, Ordering::Relaxed);
+        self.at(offset)?.store(value, Ordering::Relaxed);
         Ok(())
     }
 
@@ -101,7 +100,7 @@ impl Mapping {
     ///
     /// As [`Mapping::read_u64`].
     pub fn swap_u64(&self, offset: usize, value: u64) -> Result<u64, Errno> {
-        Ok(self.words.at(offset)?.swap(value, Ordering::Relaxed))
+        Ok(self.at(offset)?.swap(value, Ordering::Relaxed))
     }
 
     /// Writes one 64-byte command slot as eight words in ascending order.
@@ -143,21 +142,7 @@ impl Mapping {
     }
 }
 
-/// Mapped memory of whole 64-bit words that several threads and a device use at once.
-///
-/// Every access, even to a single byte, is an atomic access to one aligned 64-bit word: accesses of
-/// different sizes to the same place from several threads would be a data race.
-#[derive(Debug)]
-pub(crate) struct Words {
-    map: MmapRaw,
-}
-
-impl Words {
-    /// `len` zeroed bytes, a multiple of eight.
-    pub(crate) fn zeroed(len: usize) -> Result<Self, Errno> {
-        Self::map(len, |options| options.map_anon().map(MmapRaw::from))
-    }
-
+impl Mapping {
     fn map(
         len: usize,
         map: impl FnOnce(&mut MmapOptions) -> std::io::Result<MmapRaw>,
@@ -172,11 +157,6 @@ impl Words {
     /// Address of the first byte, as a command carries it.
     pub(crate) fn address(&self) -> u64 {
         self.map.as_mut_ptr().expose_provenance() as u64
-    }
-
-    /// Length in bytes.
-    pub(crate) fn len(&self) -> usize {
-        self.map.len()
     }
 
     /// The word at this byte offset: EINVAL if it is not aligned, ERANGE if it is not inside.

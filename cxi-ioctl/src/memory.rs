@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::Errno;
-use crate::mapping::Words;
+use crate::Mapping;
 
 /// Page-aligned, zeroed memory that a device may read and write at any time: event rings, counter
 /// write-backs, registered buffers.
@@ -30,11 +30,11 @@ use crate::mapping::Words;
 /// # }
 /// ```
 pub struct DeviceMemory {
-    words: Arc<Words>,
+    words: Arc<Mapping>,
     address: u64,
 }
 
-type Registry = RwLock<BTreeMap<u64, Arc<Words>>>;
+type Registry = RwLock<BTreeMap<u64, Arc<Mapping>>>;
 
 static REGISTRY: Registry = RwLock::new(BTreeMap::new());
 
@@ -51,7 +51,7 @@ impl DeviceMemory {
         let len = len
             .checked_next_multiple_of(page_size())
             .ok_or(Errno::ENOMEM)?;
-        let words = Arc::new(Words::zeroed(len)?);
+        let words = Arc::new(Mapping::anonymous(len)?);
         let address = words.address();
         REGISTRY
             .write()
@@ -161,7 +161,7 @@ pub(crate) fn page_size() -> usize {
 
 const WORD: usize = size_of::<u64>();
 
-fn find(address: u64) -> Result<(Arc<Words>, usize), Errno> {
+fn find(address: u64) -> Result<(Arc<Mapping>, usize), Errno> {
     let registry = REGISTRY.read().unwrap_or_else(PoisonError::into_inner);
     let (start, words) = registry
         .range(..=address)
@@ -177,7 +177,7 @@ fn find(address: u64) -> Result<(Arc<Words>, usize), Errno> {
 
 /// Which word, and which of its bytes, for each part of a range; ERANGE if it is not inside.
 fn parts(
-    words: &Words,
+    words: &Mapping,
     offset: usize,
     len: usize,
 ) -> Result<impl Iterator<Item = (usize, Range<usize>)> + use<>, Errno> {
@@ -194,7 +194,7 @@ fn parts(
     )
 }
 
-fn read(words: &Words, offset: usize, mut bytes: &mut [u8]) -> Result<(), Errno> {
+fn read(words: &Mapping, offset: usize, mut bytes: &mut [u8]) -> Result<(), Errno> {
     for (index, range) in parts(words, offset, bytes.len())? {
         let word = words.word(index)?.load(Ordering::Acquire).to_ne_bytes();
         let (part, rest) = bytes
@@ -206,7 +206,7 @@ fn read(words: &Words, offset: usize, mut bytes: &mut [u8]) -> Result<(), Errno>
     Ok(())
 }
 
-fn write(words: &Words, offset: usize, mut bytes: &[u8]) -> Result<(), Errno> {
+fn write(words: &Mapping, offset: usize, mut bytes: &[u8]) -> Result<(), Errno> {
     for (index, range) in parts(words, offset, bytes.len())? {
         let word = words.word(index)?;
         let (part, rest) = bytes.split_at_checked(range.len()).ok_or(Errno::ERANGE)?;
