@@ -13,10 +13,10 @@ use cxi::{Resource, ServiceId};
 use cxi_ioctl::Command;
 use cxi_ioctl::abi::memory::Md as MdPublic;
 
-use crate::device::Dev;
+use crate::device::Counted;
 use crate::failure::{Failure, Result};
 use crate::ffi::Memory;
-use crate::handle::{Counted, Shared, Tag, block};
+use crate::handle::{Shared, Tag, block};
 use crate::public::{CmdqPublic, CpPublic, CtPublic, DomainPublic, EvtqPublic};
 use crate::send::send;
 use crate::window::Window;
@@ -25,7 +25,7 @@ use crate::window::Window;
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Lni {
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) id: Shared<u32>,
     pub(crate) service: u32,
     pub(crate) tag: Tag,
@@ -68,7 +68,7 @@ pub(crate) struct Cp {
     pub(crate) public: Shared<CpPublic>,
     pub(crate) tag: Tag,
     pub(crate) number: u32,
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
 }
 block!(Cp, b"c_cp", public: CpPublic);
 
@@ -77,7 +77,7 @@ block!(Cp, b"c_cp", public: CpPublic);
 #[repr(C)]
 pub(crate) struct Domain {
     pub(crate) public: Shared<DomainPublic>,
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) tag: Tag,
     pub(crate) number: u32,
 }
@@ -87,7 +87,7 @@ block!(Domain, b"cdom", public: DomainPublic);
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Md {
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) number: u32,
     /// Whether child processes do not inherit its memory.
     pub(crate) protected: bool,
@@ -100,7 +100,7 @@ block!(Md, b"c_md", public: MdPublic);
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Cmdq {
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     /// The mapped command buffer; `None` if it is in the caller's memory.
     pub(crate) commands: Window,
     pub(crate) write_pointer: Window,
@@ -118,7 +118,7 @@ pub(crate) struct Evtq {
     pub(crate) lni: *const Lni,
     pub(crate) number: u32,
     pub(crate) tag: Tag,
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) registers: Window,
     /// The memory of a resize in progress.
     pub(crate) resized: Cell<(Memory, usize)>,
@@ -131,7 +131,7 @@ block!(Evtq, b"c_eq", public: EvtqPublic);
 #[repr(C)]
 pub(crate) struct Wait {
     pub(crate) nothing: Shared<()>,
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) number: u32,
     pub(crate) interrupt: File,
     pub(crate) tag: Tag,
@@ -142,7 +142,7 @@ block!(Wait, b"wait", nothing: ());
 #[derive(Debug)]
 #[repr(C)]
 pub(crate) struct Ct {
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) doorbell: Window,
     pub(crate) tag: Tag,
     pub(crate) public: Shared<CtPublic>,
@@ -154,7 +154,7 @@ block!(Ct, b"c_ct", public: CtPublic);
 #[repr(C)]
 pub(crate) struct Pte {
     pub(crate) number: Shared<u32>,
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) tag: Tag,
 }
 block!(Pte, b"cpte", number: u32);
@@ -164,7 +164,7 @@ block!(Pte, b"cpte", number: u32);
 #[repr(C)]
 pub(crate) struct PteMap {
     pub(crate) nothing: Shared<()>,
-    pub(crate) dev: Counted<Dev>,
+    pub(crate) dev: Counted,
     pub(crate) index: u32,
     pub(crate) tag: Tag,
 }

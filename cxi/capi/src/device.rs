@@ -2,12 +2,14 @@
 
 #![allow(unsafe_code, reason = "a descriptor in a block that C may free")]
 
+use std::ops::Deref;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 use cxi_ioctl::LniAllocForm;
 
-use crate::handle::{Counting, Shared, Tag, block};
+use crate::handle::{Handle, Shared, Tag, block, free};
 use crate::info::DevInfo;
 use crate::window::Window;
 
@@ -58,7 +60,7 @@ impl Dev {
     }
 
     /// Closes the device now, even if handles still refer to it; the driver frees all its objects.
-    pub(crate) fn close(&self) {
+    fn close(&self) {
         self.tag.clear();
         // There is no way to handle an error.
         let _ = self.registers.unmap();
@@ -70,12 +72,38 @@ impl Dev {
     }
 }
 
-impl Counting for Dev {
-    fn add(&self) {
-        self.uses.fetch_add(1, Ordering::Relaxed);
-    }
+/// A counted pointer to an open NIC, whose handle C may return earlier.
+#[derive(Debug)]
+pub(crate) struct Counted(NonNull<Dev>);
 
-    fn sub(&self) -> bool {
-        self.uses.fetch_sub(1, Ordering::AcqRel) == 1
+impl Counted {
+    pub(crate) fn new(dev: &Dev) -> Self {
+        dev.uses.fetch_add(1, Ordering::Relaxed);
+        Self(NonNull::from(dev))
+    }
+}
+
+impl Deref for Counted {
+    type Target = Dev;
+
+    fn deref(&self) -> &Dev {
+        // SAFETY: the block lives as long as it is counted.
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if self.uses.fetch_sub(1, Ordering::AcqRel) == 1 {
+            free(self.0);
+        }
+    }
+}
+
+/// Closes a device and ends its handle; the memory is freed with the last pointer.
+pub(crate) fn close(handle: &Handle<Dev>) {
+    if let Ok(block) = handle.find() {
+        // The handle was counted when it was made, and this is the end of it.
+        Counted(block).close();
     }
 }

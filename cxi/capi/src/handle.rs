@@ -125,7 +125,7 @@ impl<T: Block> Handle<T> {
         clippy::cast_ptr_alignment,
         reason = "nothing is assumed about alignment until the tag is seen"
     )]
-    fn find(&self) -> Result<NonNull<T>> {
+    pub(crate) fn find(&self) -> Result<NonNull<T>> {
         let public = NonNull::new(self.0).ok_or_else(Failure::argument)?;
         let block = public.as_ptr().cast::<u8>().wrapping_sub(T::PUBLIC);
         let tag = block.wrapping_add(T::TAG).cast::<u32>();
@@ -141,7 +141,7 @@ impl<T: Block> Handle<T> {
 
 /// Frees a block whose handle C has returned.
 #[inline]
-fn free<T: Block>(block: NonNull<T>) {
+pub(crate) fn free<T: Block>(block: NonNull<T>) {
     let tag = block.as_ptr().cast::<u8>().wrapping_add(T::TAG).cast();
     // SAFETY: the block is alive, so `tag` points to its tag; see `Block`.
     let tag: &Tag = unsafe { &*tag };
@@ -180,49 +180,5 @@ impl<T: Block> Room<T> {
         unsafe { block.write(value) };
         let public = block.cast::<u8>().wrapping_add(T::PUBLIC);
         self.handle.set(public.cast());
-    }
-}
-
-/// A counted pointer to a block whose handle C may return earlier.
-#[derive(Debug)]
-pub(crate) struct Counted<T: Block + Counting>(NonNull<T>);
-
-/// A block that counts its handle and its [`Counted`] pointers.
-pub(crate) trait Counting {
-    fn add(&self);
-    /// Whether that was the last one.
-    fn sub(&self) -> bool;
-}
-
-impl<T: Block + Counting> Counted<T> {
-    pub(crate) fn new(block: &T) -> Self {
-        block.add();
-        Self(NonNull::from(block))
-    }
-}
-
-impl<T: Block + Counting> std::ops::Deref for Counted<T> {
-    type Target = T;
-
-    fn deref(&self) -> &T {
-        // SAFETY: the block lives as long as it is counted.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T: Block + Counting> Drop for Counted<T> {
-    fn drop(&mut self) {
-        if self.sub() {
-            free(self.0);
-        }
-    }
-}
-
-/// Ends a handle of a counted block; its memory is freed with the last pointer.
-pub(crate) fn end<T: Block + Counting>(handle: &Handle<T>, close: impl FnOnce(&T)) {
-    if let Ok(block) = handle.find() {
-        // The handle was counted when it was made, and this is the end of it.
-        let handle = Counted(block);
-        close(&handle);
     }
 }

@@ -6,8 +6,9 @@ use cxi::Resource;
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
 
 use crate::child::{Ct, Lni};
+use crate::device::Counted;
 use crate::ffi::{Memory, Out, status};
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::public::CtPublic;
 use crate::send::send;
 use crate::window::Window;

@@ -7,10 +7,10 @@ use std::os::unix::ffi::OsStringExt;
 use cxi_ioctl::CharDev;
 use cxi_ioctl::abi::device::InboundWaitCmd;
 
-use crate::device::Dev;
+use crate::device::{Dev, close};
 use crate::failure::{Failure, Result};
 use crate::ffi::{Fresh, Out, Owned, guarded, status};
-use crate::handle::{Handle, Room, end};
+use crate::handle::{Handle, Room};
 use crate::info::{CLASS, DevInfo, PROPERTIES};
 use crate::send::send;
 use crate::sysfs::Attribute;
@@ -55,7 +55,7 @@ extern "C" fn cxil_open_device(dev_id: u32, dev: Out<*mut DevInfo>) -> c_int {
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_close_device(dev: Handle<Dev>) {
-    guarded((), || end(&dev, Dev::close));
+    guarded((), || close(&dev));
 }
 
 #[unsafe(no_mangle)]

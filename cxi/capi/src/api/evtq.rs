@@ -11,9 +11,10 @@ use cxi_ioctl::abi::queue::{
 use cxi_ioctl::abi::wait::WAIT_NONE;
 
 use crate::child::{Evtq, Lni, Md, Wait};
+use crate::device::Counted;
 use crate::failure::{Failure, Result};
 use crate::ffi::{In, Memory, Out, status};
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::public::EvtqPublic;
 use crate::send::{adjust_reserved_fc, send};
 use crate::window::Window;

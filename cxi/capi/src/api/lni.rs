@@ -7,9 +7,9 @@ use cxi_ioctl::abi::lni::LniFreeCmd;
 
 use super::service::existing;
 use crate::child::{Domain, Lni};
-use crate::device::Dev;
+use crate::device::{Counted, Dev};
 use crate::ffi::{Out, status};
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::public::DomainPublic;
 use crate::send::{alloc_lni, send};
 

@@ -9,9 +9,10 @@ use cxi_ioctl::abi::memory::{
 use zerocopy::FromZeros;
 
 use crate::child::{Lni, Md};
+use crate::device::Counted;
 use crate::ffi::{In, Memory, Out, guarded, status};
 use crate::fork;
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::send::send;
 use crate::smaps;
 

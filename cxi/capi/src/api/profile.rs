@@ -9,10 +9,10 @@ use cxi_ioctl::abi::profile::{
 use cxi_ioctl::{Errno, LniForm};
 
 use crate::child::{Cp, Lni};
-use crate::device::Dev;
+use crate::device::{Counted, Dev};
 use crate::failure::Result;
 use crate::ffi::{Out, status};
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::public::CpPublic;
 use crate::send::send;
 

@@ -9,9 +9,10 @@ use cxi_ioctl::abi::portal::{
 };
 
 use crate::child::{Domain, Evtq, Lni, Pte, PteMap};
+use crate::device::Counted;
 use crate::failure::Failure;
 use crate::ffi::{In, Out, status};
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::send::{pte_status, send};
 
 #[unsafe(no_mangle)]

@@ -11,10 +11,10 @@ use cxi_ioctl::abi::queue::{
 use zerocopy::FromZeros;
 
 use crate::child::{Cmdq, Evtq, Lni};
-use crate::device::Dev;
+use crate::device::{Counted, Dev};
 use crate::failure::Result;
 use crate::ffi::{In, Memory, Out, status};
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::public::CmdqPublic;
 use crate::send::send;
 use crate::window::Window;

@@ -9,10 +9,10 @@ use std::path::Path;
 use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitFreeCmd};
 
 use crate::child::{Lni, Wait};
-use crate::device::Dev;
+use crate::device::{Counted, Dev};
 use crate::failure::Result;
 use crate::ffi::{Out, guarded, status};
-use crate::handle::{Counted, Handle, Room, Shared, Tag};
+use crate::handle::{Handle, Room, Shared, Tag};
 use crate::info::CLASS;
 use crate::send::send;
 
@@ -54,7 +54,7 @@ fn clear(interrupt: &File) {
 extern "C" fn cxil_destroy_wait_obj(wait: Handle<Wait>) -> c_int {
     status(|| {
         let block = wait.get()?;
-        let (dev, number) = (Counted::new(&*block.dev), block.number);
+        let (dev, number) = (Counted::new(&block.dev), block.number);
         // This closes the file, which C libcxi also does first.
         wait.end(|_| Ok(()))?;
         let _ = send(&dev, &WaitFreeCmd::of(number));
