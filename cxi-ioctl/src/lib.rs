@@ -40,8 +40,8 @@ pub use command::{
     Command, CommandError, Refusal, SafeCommand, execute, execute_explained, execute_unchecked,
 };
 pub use decorator::{
-    Divergence, Exchange, Fault, Faulty, ParseRecordingError, Record, Recording, Replay, Strike,
-    Trace,
+    Divergence, Exchange, Fault, Faulty, Intercept, ParseRecordingError, Record, Recording, Replay,
+    Strike, Trace,
 };
 pub use errno::{Errno, UnknownErrno};
 pub use irregular::{DevProperties, dev_properties, svc_get_lpr};

@@ -1,14 +1,14 @@
 //! A mock NIC and devices of several callers on it.
 #![allow(dead_code, reason = "every test target uses its part")]
 
-use std::fmt::{self, Debug, Display};
+use std::fmt::{Debug, Display};
 use std::sync::Arc;
 
 use cxi::{
     Device, Limit, Limits, Lni, Member, Resource, ResourceMap, Result, ServiceId, ServiceSpec,
     ServiceSpecBuilder, Services, Vni,
 };
-use cxi_ioctl::{DriverRelease, Errno, Mapping, Opcode, Request, Transport};
+use cxi_ioctl::{DriverRelease, Errno, Intercept, Opcode, Request, Transport};
 use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
 
 pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
@@ -17,8 +17,7 @@ pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
 
 /// An open file of the NIC in the hands of a caller.
 pub(crate) fn device(nic: &Arc<Nic>, caller: Credentials) -> Device {
-    let file = nic.open().unwrap().transport(caller);
-    Device::from(Arc::new(file))
+    Device::from(nic.open_as(caller).unwrap())
 }
 
 pub(crate) fn root(nic: &Arc<Nic>) -> Device {
@@ -29,38 +28,12 @@ pub(crate) fn user(nic: &Arc<Nic>) -> Device {
     device(nic, Credentials::user(1000, 1000))
 }
 
-/// A file whose commands pass through a function.
-struct Through<F> {
-    file: InProcess,
-    submit: F,
-}
-
-impl<F> Debug for Through<F> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.file.fmt(f)
-    }
-}
-
-impl<F> Transport for Through<F>
-where
-    F: Fn(&InProcess, Request<'_>) -> std::result::Result<(), Errno> + Send + Sync,
-{
-    fn submit(&self, request: Request<'_>) -> std::result::Result<(), Errno> {
-        (self.submit)(&self.file, request)
-    }
-
-    fn map(&self, offset: u64, len: usize) -> std::result::Result<Mapping, Errno> {
-        self.file.map(offset, len)
-    }
-}
-
 /// The device of root, all commands of which pass through a function.
 pub(crate) fn through<F>(nic: &Arc<Nic>, submit: F) -> Device
 where
     F: Fn(&InProcess, Request<'_>) -> std::result::Result<(), Errno> + Send + Sync + 'static,
 {
-    let file = nic.root().unwrap();
-    Device::from(Arc::new(Through { file, submit }))
+    Device::from(Intercept::new(nic.root().unwrap(), submit))
 }
 
 /// What a command is answered with; `None` as the NIC does.

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use cxi::lni::CommunicationProfile;
 use cxi::{Device, DeviceId, Host, Limits, Lni, ServiceBuffer, ServiceId, ServiceSpec, Vni};
-use cxi_ioctl::{CharDev, Errno, Mapping, Request, Transport};
-use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_ioctl::{CharDev, Intercept, Transport};
+use cxi_mock::{Nic, NicConfig};
 
 use super::messages::{Messages, Running};
 
@@ -52,11 +52,13 @@ impl Scene {
         files(&dev, &sysfs).map_err(|error| format!("{}: {error}", directory.display()))?;
         let text = |error: &dyn std::fmt::Display| error.to_string();
         let nic = Nic::new(NicConfig::new()).map_err(|error| text(&error))?;
-        let file = nic.open().map_err(|error| text(&error))?;
-        let transport = Written {
-            file: CharDev::open(dev.join("cxi0")).map_err(|error| text(&error))?,
-            mock: file.transport(Credentials::root()),
-        };
+        let mock = nic.root().map_err(|error| text(&error))?;
+        let written = CharDev::open(dev.join("cxi0")).map_err(|error| text(&error))?;
+        // Writes each command to a file, and then executes it.
+        let transport = Intercept::new(mock, move |mock, mut request| {
+            written.submit(request.reborrow())?;
+            mock.submit(request)
+        });
         let transport = carrier(Arc::new(transport));
         let device = Device::with_sysfs(DeviceId::new(0), transport, &sysfs);
         let running = Running::new(nic);
@@ -125,22 +127,4 @@ pub fn files(dev: &Path, sysfs: &Path) -> std::io::Result<()> {
     fs::write(function.join("local_cpulist"), "0-15\n")?;
     fs::File::create(function.join("resource0"))?.set_len(1 << 31)?;
     fs::write(dev.join("cxi0"), "")
-}
-
-/// Writes each command to a file, and then executes it.
-#[derive(Debug)]
-struct Written<T> {
-    file: CharDev,
-    mock: T,
-}
-
-impl<T: Transport> Transport for Written<T> {
-    fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        self.file.submit(request.reborrow())?;
-        self.mock.submit(request)
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.mock.map(offset, len)
-    }
 }

@@ -9,7 +9,6 @@
 mod acts;
 mod siblings;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use cxi::{Device, DeviceId};
@@ -62,14 +61,10 @@ impl Met {
     }
 }
 
-fn device(nic: &Arc<cxi_mock::Nic>, number: u32, caller: Credentials) -> Device {
-    let file = nic.open().unwrap().transport(caller);
-    Device::with_transport(DeviceId::new(number), Arc::new(file))
-}
-
 fn devices(mock: &MockNode) -> Vec<Device> {
-    let nics = mock.nics().iter().zip(0..);
-    nics.map(|(nic, number)| device(nic, number, Credentials::root()))
+    let files = mock.devices(&Credentials::root()).unwrap().into_iter();
+    files
+        .map(|(number, file)| Device::with_transport(DeviceId::new(number), file))
         .collect()
 }
 

@@ -4,45 +4,28 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use cxi::{Device, DeviceId};
-use cxi_ioctl::{Errno, Mapping, Request, Transport};
+use cxi_ioctl::{Intercept, Transport as _};
 use cxi_job::Node;
-use cxi_mock::InProcess;
+use cxi_mock::Credentials;
 
 use crate::pod;
 use crate::support::Site;
 
 /// So many commands go through on all NICs together; at the next one the process ends.
-#[derive(Debug)]
-struct Mortal {
-    inner: InProcess,
-    left: Arc<AtomicU64>,
-}
-
-impl Transport for Mortal {
-    fn submit(&self, request: Request<'_>) -> Result<(), Errno> {
-        let one_less = |left: u64| left.checked_sub(1);
-        let spent = self
-            .left
-            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
-        // Unwinding gives up locks as a kill does, and writes no files.
-        assert!(spent.is_ok(), "killed");
-        self.inner.submit(request)
-    }
-
-    fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        self.inner.map(offset, len)
-    }
-}
-
 fn mortal(site: &Site, commands: u64) -> Node {
     let left = Arc::new(AtomicU64::new(u64::MAX));
-    let devices = site.mock.nics().iter().zip(0..).map(|(nic, number)| {
-        let inner = nic.root().unwrap();
+    let files = site.mock.devices(&Credentials::root()).unwrap().into_iter();
+    let node = Node::from_transports(files.map(|(number, file)| {
         let left = Arc::clone(&left);
-        Device::with_transport(DeviceId::new(number), Arc::new(Mortal { inner, left }))
-    });
-    let node = Node::from_devices(devices);
+        let file = Intercept::new(file, move |file, request| {
+            let one_less = |left: u64| left.checked_sub(1);
+            let spent = left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less);
+            // Unwinding gives up locks as a kill does, and writes no files.
+            assert!(spent.is_ok(), "killed");
+            file.submit(request)
+        });
+        (number, file)
+    }));
     left.store(commands, Ordering::SeqCst);
     node
 }

@@ -42,13 +42,12 @@ pub(crate) fn pool() -> CleanPolicy<'static> {
 }
 
 pub(crate) fn open(nic: &Arc<Nic>) -> InProcess {
-    nic.open().unwrap().transport(ROOT)
+    nic.open_as(ROOT).unwrap()
 }
 
 /// The first NIC in the hands of a user.
 pub(crate) fn of_user(mock: &MockNode, uid: u32) -> Device {
-    let file = mock.nics()[0].open().unwrap();
-    Device::from(Arc::new(file.transport(Credentials::user(uid, 6))))
+    Device::from(mock.nics()[0].open_as(Credentials::user(uid, 6)).unwrap())
 }
 
 /// A virtual function of the first NIC, cxi1, and the sysfs that says so.
@@ -112,8 +111,9 @@ pub(crate) fn node(mock: &MockNode) -> Node {
 }
 
 pub(crate) fn devices(mock: &MockNode) -> Vec<Device> {
-    let nics = mock.nics().iter().zip(0..);
-    nics.map(|(nic, number)| Device::with_transport(cxi(number), Arc::new(open(nic))))
+    let files = mock.devices(&ROOT).unwrap().into_iter();
+    files
+        .map(|(number, file)| Device::with_transport(cxi(number), file))
         .collect()
 }
 
