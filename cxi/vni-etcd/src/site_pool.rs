@@ -388,17 +388,14 @@ impl Etcd {
         }
         let user = both(settings, &keys::ETCD_USER, &keys::ETCD_PASSWORD)?;
         let authorities = settings.get(&keys::ETCD_CERTIFICATE)?;
-        let http = match both(settings, &keys::ETCD_IDENTITY, &keys::ETCD_KEY)? {
-            Some((certificate, key)) => {
-                Http::with_identity(&authorities, &Identity { certificate, key })
-            }
-            None => Http::new(&authorities),
-        };
+        let identity = both(settings, &keys::ETCD_IDENTITY, &keys::ETCD_KEY)?;
+        let identity = identity.map(|(certificate, key)| Identity { certificate, key });
         Ok(Self {
             endpoints,
             prefix: settings.get(&keys::ETCD_PREFIX)?,
             user,
-            http: http.map_err(SitePoolError::Certificate)?,
+            http: Http::with_identity(&authorities, identity.as_ref())
+                .map_err(SitePoolError::Certificate)?,
             timeout: settings.get(&keys::ETCD_TIMEOUT)?,
             epoch: settings.get(&keys::POOL_EPOCH)?,
         })

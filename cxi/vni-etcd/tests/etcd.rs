@@ -44,7 +44,7 @@ fn it_conforms_over_tls() {
         key: key.into(),
     };
     check(|number| {
-        let http = Http::with_identity(&ours, &identity).unwrap();
+        let http = Http::with_identity(&ours, Some(&identity)).unwrap();
         EtcdLog::new(http, &[&url], &format!("/pool{number}/"))
     })
     .unwrap();
@@ -52,7 +52,7 @@ fn it_conforms_over_tls() {
     assert!(EtcdLog::new(anonymous, &[&url], "/pool/").load(0).is_err());
     let other = certificate().unwrap();
     let other = other.path().join("cert.pem").display().to_string();
-    let stranger = Http::with_identity(&Certificate::Path(other), &identity).unwrap();
+    let stranger = Http::with_identity(&Certificate::Path(other), Some(&identity)).unwrap();
     let text = EtcdLog::new(stranger, &[&url], "/pool/")
         .load(0)
         .unwrap_err();

@@ -120,7 +120,7 @@ fn w11_a_client_shows_who_it_is() {
         key: certificates::path(&format!("{name}.key")),
     };
     let own = identity("client");
-    let over = |identity: &Identity| Http::with_identity(&certificate, identity);
+    let over = |identity: &Identity| Http::with_identity(&certificate, Some(identity));
     assert!(
         site.reserve_over(over(&own).unwrap(), certificate.clone())
             .unwrap()

@@ -30,26 +30,19 @@ impl Http {
     /// [`HttpError::Untrusted`]: no authority at the path, or a processor without the
     /// instructions that the cryptography needs.
     pub fn new(certificate: &Certificate) -> Result<Self, HttpError> {
-        Self::known_as(certificate, None)
+        Self::with_identity(certificate, None)
     }
 
-    /// A transport that also presents a client certificate, for servers that require one (mTLS).
+    /// A transport that can also present a client certificate, for servers that require one (mTLS).
     ///
     /// # Errors
     /// As [`Http::new`], and [`HttpError::Untrusted`] with the file that has no certificate, or no key.
     pub fn with_identity(
         certificate: &Certificate,
-        identity: &Identity,
-    ) -> Result<Self, HttpError> {
-        Self::known_as(certificate, Some(identity.read()?))
-    }
-
-    fn known_as(
-        certificate: &Certificate,
-        identity: Option<ClientCert>,
+        identity: Option<&Identity>,
     ) -> Result<Self, HttpError> {
         let config = TlsConfig::builder()
-            .client_cert(identity)
+            .client_cert(identity.map(Identity::read).transpose()?)
             .unversioned_rustls_crypto_provider(Arc::new(cryptography()?))
             .root_certs(roots(certificate)?)
             .disable_verification(*certificate == Certificate::Unverified)

@@ -83,18 +83,17 @@ impl ManagerOptions {
     ///
     /// [`FabricError`]: a file cannot be read, or the certificate or the key is missing.
     pub fn transport(&self) -> Result<Http, FabricError> {
-        let http = match (self.client_certificate.clone(), self.client_key.clone()) {
-            (None, None) => Http::new(&self.certificate),
-            (Some(certificate), Some(key)) => {
-                Http::with_identity(&self.certificate, &Identity { certificate, key })
-            }
+        let identity = match (self.client_certificate.clone(), self.client_key.clone()) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
             _ => {
                 return Err(missing(
                     "key or certificate: expected both a client certificate and its key",
                 ));
             }
         };
-        http.map_err(|error| FabricError::new(ACTION, Problem::Credentials(error.to_string())))
+        Http::with_identity(&self.certificate, identity.as_ref())
+            .map_err(|error| FabricError::new(ACTION, Problem::Credentials(error.to_string())))
     }
 
     /// How long a request is tried.
