@@ -36,44 +36,24 @@ impl<'de> Deserialize<'de> for Bytes {
 }
 
 /// A condition of a transaction.
-#[derive(Debug, Clone, Serialize)]
-#[serde(tag = "target", rename_all = "UPPERCASE")]
-pub(crate) enum Compare {
-    /// Whether the key exists: a creation revision of 0 means that it does not.
-    Create {
-        key: Bytes,
-        result: &'static str,
-        create_revision: String,
-    },
-    /// Whether its value comes before another one; false if the key does not exist.
-    Value {
-        key: Bytes,
-        result: &'static str,
-        value: Bytes,
-    },
+pub(crate) type Compare = serde_json::Value;
+
+pub(crate) fn is_there(key: &Bytes) -> Compare {
+    created("GREATER", key)
 }
 
-impl Compare {
-    pub(crate) fn is_there(key: Bytes) -> Self {
-        Self::created("GREATER", key)
-    }
+pub(crate) fn is_absent(key: &Bytes) -> Compare {
+    created("EQUAL", key)
+}
 
-    pub(crate) fn is_absent(key: Bytes) -> Self {
-        Self::created("EQUAL", key)
-    }
+/// A creation revision of 0 means that the key does not exist.
+fn created(result: &str, key: &Bytes) -> Compare {
+    json!({"target": "CREATE", "key": key, "result": result, "create_revision": "0"})
+}
 
-    fn created(result: &'static str, key: Bytes) -> Self {
-        Self::Create {
-            key,
-            result,
-            create_revision: "0".to_owned(),
-        }
-    }
-
-    pub(crate) fn is_less(key: Bytes, value: Bytes) -> Self {
-        let result = "LESS";
-        Self::Value { key, result, value }
-    }
+/// Whether the value comes before another one; false if the key does not exist.
+pub(crate) fn is_less(key: &Bytes, value: &Bytes) -> Compare {
+    json!({"target": "VALUE", "key": key, "result": "LESS", "value": value})
 }
 
 /// A key and its value.
@@ -113,12 +93,6 @@ pub(crate) enum GatewayError {
     Lost { url: String, reason: String },
 }
 
-/// A user of etcd.
-struct User {
-    name: String,
-    password: String,
-}
-
 /// The token that etcd returned for a password.
 #[derive(Deserialize)]
 struct Token {
@@ -131,7 +105,8 @@ pub(crate) struct Gateway {
     urls: Vec<String>,
     /// How often a member has not answered, which selects the one to ask.
     failed: usize,
-    user: Option<User>,
+    /// Name and password.
+    user: Option<(String, String)>,
     token: Option<String>,
     pub(crate) patience: Patience,
 }
@@ -158,10 +133,7 @@ impl Gateway {
     }
 
     pub(crate) fn log_in_as(&mut self, name: &str, password: &str) {
-        self.user = Some(User {
-            name: name.to_owned(),
-            password: password.to_owned(),
-        });
+        self.user = Some((name.to_owned(), password.to_owned()));
     }
 
     /// The first values of the keys from `from` up to, but not including, `to`, in order. If the
@@ -220,7 +192,7 @@ impl Gateway {
         let mut fresh = false;
         loop {
             if self.token.is_none()
-                && let Some(User { name, password }) = &self.user
+                && let Some((name, password)) = &self.user
             {
                 let user = json!({"name": name, "password": password});
                 let answer = self.post("auth/authenticate", &user, timeout)?;

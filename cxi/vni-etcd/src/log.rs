@@ -6,7 +6,7 @@
 use cxi_job::fabric::{HttpTransport, Patience};
 use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
-use crate::gateway::{Bytes, Compare, Gateway, GatewayError};
+use crate::gateway::{Bytes, Gateway, GatewayError, is_absent, is_less, is_there};
 
 /// Roughly how many bytes one request reads: enough that a long log takes few requests.
 const PAGE: usize = 1 << 20;
@@ -80,13 +80,13 @@ impl EtcdLog {
         let value =
             serde_json::to_vec(record).map_err(|error| AppendError::Failed(error.into()))?;
         let (sequence, epoch) = (record.event.sequence, record.epoch);
-        let mut compare = vec![Compare::is_absent(self.key(sequence))];
+        let mut compare = vec![is_absent(&self.key(sequence))];
         if let Some(before) = sequence.checked_sub(2) {
-            compare.push(Compare::is_there(self.key(before + 1)));
+            compare.push(is_there(&self.key(before + 1)));
             let later = digits(epoch.saturating_add(1));
-            compare.push(Compare::is_less(self.epoch_key(), Bytes::of(&later)));
+            compare.push(is_less(&self.epoch_key(), &Bytes::of(&later)));
         } else {
-            compare.push(Compare::is_absent(self.epoch_key()));
+            compare.push(is_absent(&self.epoch_key()));
         }
         let puts = [
             (self.key(sequence), Bytes(value)),
