@@ -193,7 +193,7 @@ impl From<ReserveError> for Failure {
     fn from(error: ReserveError) -> Self {
         let failure = Self::new(error.code(), &error);
         match error {
-            ReserveError::Short(short) if short.draining > 0 => failure.hint(
+            ReserveError::Short(short) if short.part.draining > 0 => failure.hint(
                 "cxi vni show lists the draining jobs, and the nodes that have not confirmed.",
             ),
             _ => failure,

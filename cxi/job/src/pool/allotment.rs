@@ -34,23 +34,22 @@ pub(super) enum Shape {
 }
 
 impl VniRequest {
+    const fn of(shape: Shape) -> Self {
+        let tenant = None;
+        Self { shape, tenant }
+    }
+
     /// One to four VNIs.
     #[must_use]
     pub const fn vnis(count: u8) -> Self {
-        Self {
-            shape: Shape::List(count),
-            tenant: None,
-        }
+        Self::of(Shape::List(count))
     }
 
     /// A block of consecutive VNIs for a range service. The size is a power of two, and the block
     /// starts at a multiple of it.
     #[must_use]
     pub const fn block(size: u16) -> Self {
-        Self {
-            shape: Shape::Block(size),
-            tenant: None,
-        }
+        Self::of(Shape::Block(size))
     }
 
     /// VNIs for the job's steps. The job makes a pool of its own from them, as Slurm's `stepmgr`
@@ -77,10 +76,7 @@ impl VniRequest {
     /// ```
     #[must_use]
     pub const fn for_steps(count: NonZeroU16) -> Self {
-        Self {
-            shape: Shape::Set(count),
-            tenant: None,
-        }
+        Self::of(Shape::Set(count))
     }
 
     /// Takes the VNIs from a tenant's share.

@@ -1,9 +1,8 @@
 //! Why a pool refuses a request.
 
 use std::fmt;
-use std::time::Duration;
 
-use super::{Allotment, Change, Event, Holder, PoolConfigError, VniRequest};
+use super::{Allotment, Change, Event, Holder, Metrics, PoolConfigError, VniRequest};
 use crate::{ErrorCode, JobId, NodeName, StepId, TenantName};
 use cxi::Vni;
 
@@ -100,39 +99,28 @@ impl PoolError {
 pub struct PoolShortage {
     /// What was requested.
     pub asked: VniRequest,
-    /// VNIs that could have been assigned.
-    pub available: usize,
-    /// VNIs that live jobs have.
-    pub reserved: usize,
-    /// VNIs whose services are not known to be destroyed everywhere.
-    pub draining: usize,
-    /// VNIs that are resting after their services were destroyed.
-    pub resting: usize,
-    /// What has been draining longest, and for how long.
-    pub oldest: Option<(Holder, Duration)>,
+    /// What the part of the pool had from which it was requested.
+    pub part: Metrics,
 }
 
 impl fmt::Display for PoolShortage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "failed to reserve {}: {} available",
-            self.asked, self.available
-        )?;
-        if matches!(self.asked.shape, super::allotment::Shape::Block(_)) && self.available > 0 {
+        let (asked, part) = (&self.asked, &self.part);
+        write!(f, "failed to reserve {asked}: {} available", part.free)?;
+        if matches!(asked.shape, super::allotment::Shape::Block(_)) && part.free > 0 {
             f.write_str(" (no such block among them)")?;
         }
-        if self.draining > 0 {
-            write!(f, ", {} draining", self.draining)?;
-            if let Some((holder, age)) = &self.oldest {
+        if part.draining > 0 {
+            write!(f, ", {} draining", part.draining)?;
+            if let Some((holder, age)) = &part.oldest_draining {
                 write!(f, " (oldest {holder}, {} s)", age.as_secs())?;
             }
         }
-        if self.resting > 0 {
-            write!(f, ", {} resting", self.resting)?;
+        if part.resting > 0 {
+            write!(f, ", {} resting", part.resting)?;
         }
-        if self.draining == 0 && self.resting == 0 {
-            write!(f, ", {} reserved by jobs", self.reserved)?;
+        if part.draining == 0 && part.resting == 0 {
+            write!(f, ", {} reserved by jobs", part.reserved)?;
         }
         Ok(())
     }

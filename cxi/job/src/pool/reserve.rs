@@ -57,7 +57,11 @@ impl VniPool {
         }
         self.check_tenant(request.tenant.as_ref())?;
         let Some(vnis) = self.pick(request, now) else {
-            return Err(ReserveError::Short(self.shortage(request, now)));
+            let part = self.part_metrics(request.tenant.as_ref(), now);
+            return Err(ReserveError::Short(PoolShortage {
+                asked: request.clone(),
+                part: part.unwrap_or_default(),
+            }));
         };
         let change = Change::Reserved {
             job: job.clone(),
@@ -100,19 +104,6 @@ impl VniPool {
                 let ids = partition.pick(&free, count.get())?;
                 Some(Allotment::Set(ids.into_iter().collect()))
             }
-        }
-    }
-
-    fn shortage(&self, request: &VniRequest, now: Timestamp) -> PoolShortage {
-        let part = self.part_metrics(request.tenant.as_ref(), now);
-        let part = part.unwrap_or_default();
-        PoolShortage {
-            asked: request.clone(),
-            available: part.free,
-            reserved: part.reserved,
-            draining: part.draining,
-            resting: part.resting,
-            oldest: part.oldest_draining,
         }
     }
 }

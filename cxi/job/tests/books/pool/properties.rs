@@ -113,7 +113,7 @@ impl World {
                     && (1..=5).contains(&which)
                 {
                     let count = if which == 5 { 1 } else { usize::from(which) };
-                    assert!(shortage.available < count, "{error}");
+                    assert!(shortage.part.free < count, "{error}");
                 }
             }
         }
