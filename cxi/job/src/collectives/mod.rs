@@ -119,12 +119,8 @@ impl Reservation {
         if !sendable(token) {
             return Err(CollectivesError::Token("not fit for a header"));
         }
-        let host = ["http://", "https://"]
-            .iter()
-            .find_map(|scheme| url.strip_prefix(scheme));
-        let host_there = host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'));
         let url = url.to_owned();
-        if !host_there || !sendable(&url) {
+        if !has_host(&url) || !sendable(&url) {
             return Err(CollectivesError::Url { url });
         }
         match certificate {
@@ -163,6 +159,13 @@ impl Reservation {
     pub const fn certificate(&self) -> &Certificate {
         &self.certificate
     }
+}
+
+/// Whether it is the address of a server: a scheme of HTTP, and a host.
+pub(crate) fn has_host(url: &str) -> bool {
+    let mut schemes = ["http://", "https://"].iter();
+    let host = schemes.find_map(|scheme| url.strip_prefix(scheme));
+    host.is_some_and(|host| !host.is_empty() && !host.starts_with('/'))
 }
 
 fn sendable(text: &str) -> bool {

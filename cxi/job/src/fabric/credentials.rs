@@ -8,6 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use cxi::kernel_file::{open_regular, read_bounded};
 
 use super::{FabricError, Problem};
+use crate::collectives::has_host;
 
 /// Slurm uses the same directory.
 const OAUTH_DIRECTORY: &str = "/etc/wlm-client-auth";
@@ -85,11 +86,7 @@ fn read(path: &Path) -> Result<String, Problem> {
 
 /// Checks that an address is an HTTP or HTTPS URL.
 pub(super) fn check_url(action: &str, url: &str) -> Result<(), FabricError> {
-    let hosts = ["http://", "https://"]
-        .iter()
-        .filter_map(|scheme| url.strip_prefix(scheme));
-    let mut hosts = hosts.filter(|host| !host.is_empty() && !host.starts_with('/'));
-    if hosts.next().is_some() && url.bytes().all(|byte| byte.is_ascii_graphic()) {
+    if has_host(url) && url.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Ok(());
     }
     let message =
