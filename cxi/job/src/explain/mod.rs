@@ -259,7 +259,11 @@ impl<'a> Inquiry<'a> {
     }
 }
 
-fn disabled(explanation: Explanation, service: ServiceId, inquiry: &Inquiry<'_>) -> Explanation {
+fn disabled(
+    mut explanation: Explanation,
+    service: ServiceId,
+    inquiry: &Inquiry<'_>,
+) -> Explanation {
     if service.is_default() {
         return explanation
             .because(
@@ -279,10 +283,8 @@ fn disabled(explanation: Explanation, service: ServiceId, inquiry: &Inquiry<'_>)
     let name = inquiry
         .view()
         .and_then(|view| view.service(service).map(describe::service));
-    let explanation = match name {
-        Some(name) => explanation.because(format!("It is {name}.")),
-        None => explanation,
-    };
+    let reason = name.map(|name| format!("It is {name}."));
+    explanation.reasons.extend(reason);
     explanation.advise("Enable it (SVC_ENABLE), or make another one.")
 }
 
@@ -374,35 +376,29 @@ fn not_permitted(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation
 }
 
 /// An LNI was refused.
-fn not_a_member(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
+fn not_a_member(mut explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
     let service = inquiry
         .service
         .and_then(|id| inquiry.device?.services().get(id).ok());
-    let explanation = match service {
-        Some(service) => explanation.because(format!(
-            "It is {}: only its members may use it, not even root or a process with a \
-             capability.",
-            describe::service(&service)
-        )),
-        None => explanation,
-    };
-    let explanation = match inquiry.proc.caller() {
-        Some(caller) => explanation.because(format!(
-            "This process has {}.",
-            [
+    explanation.reasons.extend(service.map(|service| {
+        let service = describe::service(&service);
+        format!(
+            "It is {service}: only its members may use it, not even root or a process with a \
+             capability."
+        )
+    }));
+    explanation
+        .reasons
+        .extend(inquiry.proc.caller().map(|caller| {
+            let netns = caller.netns;
+            let has = [
                 caller.uid.map(|uid| format!("effective uid {uid}")),
                 caller.gid.map(|gid| format!("effective gid {gid}")),
-                caller
-                    .netns
-                    .map(|netns| format!("network namespace {netns}")),
-            ]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>()
-            .join(", ")
-        )),
-        None => explanation,
-    };
+                netns.map(|netns| format!("network namespace {netns}")),
+            ];
+            let has: Vec<String> = has.into_iter().flatten().collect();
+            format!("This process has {}.", has.join(", "))
+        }));
     explanation
         .because("The driver checks effective IDs only; supplementary groups do not count.")
         .advise("Run it as a member of the service, or use the service of this job.")
