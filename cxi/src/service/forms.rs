@@ -111,13 +111,8 @@ impl<'de> Deserialize<'de> for Vnis {
 }
 
 /// Traffic classes as a list, or as a mapping with `tc` for each.
+#[derive(Serialize)]
 pub(super) struct Classes(pub(super) TrafficClasses);
-
-impl Serialize for Classes {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
-    }
-}
 
 #[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "snake_case")]

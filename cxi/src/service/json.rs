@@ -10,14 +10,8 @@ use crate::{
 };
 
 /// A switch, as `true` or `1`.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Serialize)]
 struct Switch(bool);
-
-impl Serialize for Switch {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bool(self.0)
-    }
-}
 
 impl<'de> Deserialize<'de> for Switch {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
