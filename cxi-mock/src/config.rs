@@ -240,12 +240,6 @@ pub enum LoadError {
         /// The permitted values.
         expected: RangeInclusive<u32>,
     },
-    /// A QoS profile that the mock does not know.
-    #[error("active_qos_profile is {profile}: the mock models profiles 1 and 2")]
-    QosProfile {
-        /// The value of the parameter.
-        profile: u32,
-    },
     /// The default service cannot be made.
     #[error("the default service cannot be made: {0}")]
     DefaultService(Errno),

@@ -158,10 +158,15 @@ fn totals(config: &NicConfig) -> RsrcLimits {
 fn check(config: &NicConfig) -> Result<(), LoadError> {
     let totals = of_each(&config.totals).into_iter();
     let totals = totals.map(|(what, _, value, expected)| (what, u32::from(value), expected));
-    let (functions, pid_bits) = (config.virtual_functions, config.params.pid_bits);
+    let (functions, params) = (config.virtual_functions, &config.params);
     let others = [
         ("virtual_functions", functions, VIRTUAL_FUNCTIONS),
-        ("pid_bits", pid_bits, 1..=TABLE_PIDS.ilog2()),
+        ("pid_bits", params.pid_bits, 1..=TABLE_PIDS.ilog2()),
+        (
+            "active_qos_profile",
+            params.active_qos_profile,
+            QOS_PROFILES,
+        ),
     ];
     for (what, value, expected) in totals.chain(others) {
         if !expected.contains(&value) {
@@ -171,11 +176,6 @@ fn check(config: &NicConfig) -> Result<(), LoadError> {
                 expected,
             });
         }
-    }
-    if !QOS_PROFILES.contains(&config.params.active_qos_profile) {
-        return Err(LoadError::QosProfile {
-            profile: config.params.active_qos_profile,
-        });
     }
     Ok(())
 }
