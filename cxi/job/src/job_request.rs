@@ -43,8 +43,6 @@ use cxi::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JobRequest {
     pub(super) spec: ServiceSpec,
-    pub(super) members: Members,
-    pub(super) traffic_classes: TrafficClasses,
     pub(super) limits: JobLimits,
     pub(super) rgids: RgidSharing,
     pub(super) nics: NicPolicy,
@@ -134,8 +132,8 @@ impl JobRequest {
 
     /// Who may use the services.
     #[must_use]
-    pub const fn members(&self) -> &Members {
-        &self.members
+    pub fn members(&self) -> Members {
+        self.spec.members().copied().unwrap_or_default()
     }
 
     /// The VNIs.
@@ -146,8 +144,8 @@ impl JobRequest {
 
     /// The traffic classes.
     #[must_use]
-    pub const fn traffic_classes(&self) -> TrafficClasses {
-        self.traffic_classes
+    pub fn traffic_classes(&self) -> TrafficClasses {
+        self.spec.traffic_classes().unwrap_or_default()
     }
 
     /// Which NICs.
@@ -275,7 +273,6 @@ impl JobRequestBuilder {
             }
             _ => {}
         }
-        let members = Members::new(self.members.iter().copied()).map_err(InvalidSpec::from)?;
         let mut spec = ServiceSpec::builder()
             .members(self.members)
             .traffic_classes(self.traffic_classes);
@@ -290,8 +287,6 @@ impl JobRequestBuilder {
         }
         Ok(JobRequest {
             spec: spec.build()?,
-            members,
-            traffic_classes: self.traffic_classes,
             limits: self.limits,
             rgids: self.rgids,
             nics: self.nics,

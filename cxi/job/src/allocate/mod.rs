@@ -69,7 +69,7 @@ impl Node {
         }
         let services = prepared.into_iter().zip(made.into_iter().flatten());
         Ok(Grant {
-            members: *request.members(),
+            members: request.members(),
             services: services
                 .map(|(nic, made)| nic.granted(made, request))
                 .collect(),
