@@ -298,6 +298,12 @@ mod tests {
         }
     }
 
+    fn fetched(device: &Services) -> Vec<SvcDesc> {
+        let mut items = Vec::new();
+        fetch_list::<SvcListGetCmd>(device, &mut items).unwrap();
+        items
+    }
+
     fn ids(items: &[SvcDesc]) -> Vec<u32> {
         items.iter().map(|item| item.svc_id).collect()
     }
@@ -311,8 +317,7 @@ mod tests {
     #[test]
     fn one_command_where_there_is_room() {
         let device = Services::new(3, |count| count);
-        let mut items = Vec::new();
-        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        let items = fetched(&device);
         assert_eq!((ids(&items), device.commands()), (vec![1, 2, 3], 1));
 
         let device = Services::new(100, |count| count);
@@ -325,14 +330,12 @@ mod tests {
     #[test]
     fn the_room_grows_until_the_list_fits() {
         let device = Services::new(33, |count| count);
-        let mut items = Vec::new();
-        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        let items = fetched(&device);
         assert_eq!(ids(&items), (1..=33).collect::<Vec<_>>());
         assert_eq!(device.commands(), 2);
 
         let device = Services::new(40, |count| count + 20);
-        let mut items = Vec::new();
-        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        let items = fetched(&device);
         assert!(device.commands() > 1 && device.commands() < LIST_ROUNDS);
         assert_eq!(
             u32::try_from(items.len()),
@@ -370,8 +373,7 @@ mod tests {
     #[test]
     fn the_longest_list_is_one_too() {
         let device = Services::new(LIST_MAX, |count| count);
-        let mut items = Vec::new();
-        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        let items = fetched(&device);
         assert_eq!(items.len(), LIST_MAX as usize);
         assert_eq!(items.last().map(|item| item.svc_id), Some(LIST_MAX));
     }
@@ -419,8 +421,7 @@ mod tests {
     #[test]
     fn the_room_does_not_grow_when_it_is_used_again() {
         let device = Services::new(33, |count| count);
-        let mut items = Vec::new();
-        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        let mut items = fetched(&device);
         let capacity = items.capacity();
         for _ in 0..10 {
             fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();

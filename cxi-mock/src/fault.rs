@@ -150,25 +150,6 @@ mod tests {
     }
 
     #[test]
-    fn counts_per_command() {
-        let faults = Faults::default();
-        faults.inject(
-            Fault::errno(Errno::EBUSY)
-                .on(Opcode::SVC_DESTROY)
-                .after(1)
-                .times(2),
-        );
-        assert_eq!(struck(&faults, Opcode::SVC_GET), None);
-        let answers: Vec<_> = (0..4)
-            .map(|_| struck(&faults, Opcode::SVC_DESTROY))
-            .collect();
-        assert_eq!(
-            answers,
-            [None, Some(Errno::EBUSY), Some(Errno::EBUSY), None]
-        );
-    }
-
-    #[test]
     fn faults_come_and_go() {
         let faults = Faults::default();
         assert!(faults.script().is_none());

@@ -71,6 +71,7 @@ mod tests {
         assert_eq!(Vni::try_from(1024_u16), Ok(vni));
         assert_eq!(Vni::try_from(1024_u32), Ok(vni));
         assert_eq!(Vni::try_from(1024_u64), Ok(vni));
+        assert!(Vni::try_from(u32::MAX).is_err() && Vni::try_from(0_u16).is_err());
         for bad in [-1_i32, 0, 65536] {
             assert_eq!(
                 Vni::try_from(bad).unwrap_err().to_string(),

@@ -318,17 +318,6 @@ mod tests {
     }
 
     #[test]
-    fn a_specification_says_what_was_asked_for() {
-        let plain = builder().build().unwrap();
-        assert!(plain.is_enabled() && !plain.is_system() && !plain.exclusive_vnis());
-        assert_eq!(plain.counter_pool(), 0);
-        let other = builder().enabled(false).system(true).exclusive_vnis(true);
-        let other = other.counter_pool(3).build().unwrap();
-        assert!(!other.is_enabled() && other.is_system() && other.exclusive_vnis());
-        assert_eq!(other.counter_pool(), 3);
-    }
-
-    #[test]
     fn tles_are_counted_as_the_driver_counts_them() {
         let tles = |builder: ServiceSpecBuilder| {
             let desc = builder.build().unwrap().to_kernel(Capabilities::empty());

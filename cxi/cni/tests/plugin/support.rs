@@ -4,14 +4,13 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use cxi::{Device, DeviceId, Member, Service};
 use cxi_cni::{Call, Code, Error, Plugin};
 use cxi_job::{FileLock, Node};
-use cxi_mock::{FaultSpec, MockNode, NicConfig};
+use cxi_mock::{Credentials, FaultSpec, MockNode, NicConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -118,12 +117,10 @@ impl Site {
     }
 
     pub(crate) fn devices(&self) -> Vec<Device> {
-        let nics = self.mock.nics().iter().zip(0..);
-        nics.map(|(nic, number)| {
-            let file = nic.root().unwrap();
-            Device::with_transport(DeviceId::new(number), Arc::new(file))
-        })
-        .collect()
+        let files = self.mock.devices(&Credentials::root()).unwrap().into_iter();
+        files
+            .map(|(number, file)| Device::with_transport(DeviceId::new(number), file))
+            .collect()
     }
 
     /// The services other than the default ones.

@@ -102,13 +102,8 @@ impl JobRecord {
 
     /// The job's services, by what they are: a grant may be missing, and ids are used again.
     pub(super) fn filter(&self) -> Option<Filter> {
-        let vnis = self.vnis?;
-        let filter = Filter::vnis(vnis.iter());
-        Some(
-            self.members
-                .iter()
-                .fold(filter, |filter, member| filter.and(*member)),
-        )
+        let filter = Filter::vnis(self.vnis?.iter());
+        Some(self.members.iter().copied().fold(filter, Filter::and))
     }
 
     /// Whether it is for the same services of the same users.
