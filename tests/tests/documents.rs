@@ -99,12 +99,7 @@ impl Block {
         for (typed, started) in OF_THE_REPOSITORY {
             script = script.replace(typed, started);
         }
-        let path = std::env::var("PATH").unwrap_or_default();
-        let mut command = Command::new("timeout");
-        command
-            .args(["120", "sh", "-euc", &script])
-            .current_dir(directory.path())
-            .env("PATH", format!("{}:{path}", bin.display()));
+        let mut command = shell(&script, &directory, bin);
         if !self.is_served() {
             command.env("CXI_MOCK", directory.join("mock.json"));
         }
@@ -115,6 +110,30 @@ impl Block {
         let said = errors(&output);
         Err(format!("{}: {}\n{said}", self.at, output.status))
     }
+}
+
+fn shell(script: &str, directory: &Directory, bin: &Path) -> Command {
+    let path = std::env::var("PATH").unwrap_or_default();
+    let mut command = Command::new("timeout");
+    command
+        .args(["120", "sh", "-euc", script])
+        .current_dir(directory.path())
+        .env("PATH", format!("{}:{path}", bin.display()));
+    command
+}
+
+/// The programs that the documents start, in a directory.
+fn programs() -> Directory {
+    let bin = Directory::new();
+    for (name, program) in [
+        ("cxi", Path::new(env!("CARGO_BIN_EXE_test-cxi"))),
+        ("cxi-cni", Path::new(env!("CARGO_BIN_EXE_test-cxi-cni"))),
+        ("cxi-demo", &Path::new(SERVER).with_file_name("cxi-demo")),
+        ("cxi-mock", Path::new(SERVER)),
+    ] {
+        symlink(program, bin.join(name)).expect("a link");
+    }
+    bin
 }
 
 /// Where this repository is published, for links from the book to what is not in it.
@@ -207,20 +226,42 @@ fn the_picture_of_the_readme_is_what_the_demo_prints() {
     );
 }
 
+/// With `CXI_WRITE_SCREENS=1`, it is written anew.
+#[test]
+fn screens_of_the_guide_are_what_the_command_prints() {
+    let path = Path::new(ROOT).join("docs/guide/screens.md");
+    let page = fs::read_to_string(&path).expect("the page");
+    let (directory, bin) = (Directory::new(), programs());
+    let print = |script: &str| {
+        let script = format!("export CXI_MOCK=node.json LC_ALL=C\n{script}");
+        let output = shell(&script, &directory, bin.path()).output();
+        let output = output.expect("a shell");
+        assert!(output.stderr.is_empty(), "{script}: {}", errors(&output));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for setup in blocks(&path) {
+        print(&setup.script);
+    }
+    let mut parts = page.split("```text\n$ ");
+    let mut now = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (shown, after) = part.split_once("```").expect("the end of a screen");
+        let typed = shown.lines().next().expect("a command");
+        now += &["```text\n$ ", typed, "\n", &print(typed), "```", after].concat();
+    }
+    if std::env::var_os("CXI_WRITE_SCREENS").is_some() {
+        fs::write(&path, &now).expect("the page can be written");
+    }
+    assert!(
+        now == page,
+        "CXI_WRITE_SCREENS=1 cargo test --package cxi-tests --test documents screens"
+    );
+}
+
 #[test]
 fn commands_of_the_documents_work() {
     let _limit = node::limit();
-    let bin = Directory::new();
-    let demo = Path::new(SERVER).with_file_name("cxi-demo");
-    let programs = [
-        ("cxi", Path::new(env!("CARGO_BIN_EXE_test-cxi"))),
-        ("cxi-cni", Path::new(env!("CARGO_BIN_EXE_test-cxi-cni"))),
-        ("cxi-demo", &demo),
-        ("cxi-mock", Path::new(SERVER)),
-    ];
-    for (name, program) in programs {
-        symlink(program, bin.join(name)).expect("a link");
-    }
+    let bin = programs();
     let served = node::possible();
     let blocks: Vec<_> = documents().iter().flat_map(|path| blocks(path)).collect();
     assert!(

@@ -18,7 +18,7 @@ use crate::files::{self, OBSERVATION, StateFile};
 use crate::job::node::JobNode;
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, by_nic, merge, nic_names};
+use crate::output::{Report, by_nic, merge, nic_names, wrapped};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -131,7 +131,7 @@ fn report(audit: &Audit) -> Report {
         worst: audit.worst(),
         findings: &audit.findings,
     };
-    let report = Report::new(text, &json);
+    let report = Report::new(wrapped(&text), &json);
     match audit.worst() {
         Some(Severity::Warning | Severity::Error) => report.ending_with(Exit::Findings as u8),
         _ => report,

@@ -12,7 +12,9 @@ use serde::Serialize;
 use crate::args::duration;
 use crate::exit::Failure;
 use crate::node::Node;
-use crate::output::{BAR_WIDTH, Columns, HEADING, Palette, Report, merge, nic_names, or_dash};
+use crate::output::{
+    BAR_WIDTH, Columns, HEADING, Palette, Report, merge, nic_names, or_dash, wrapped,
+};
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
@@ -157,10 +159,10 @@ fn limits_of_driver(nics: &str, release: &DriverRelease, verbose: bool) -> Strin
         release.guess
     );
     for lack in &release.lacks {
-        text += &format!("  lacks: {lack}\n");
+        text += &wrapped(&format!("  lacks: {lack}\n"));
     }
     for hazard in release.hazards.iter().filter(|_| verbose) {
-        text += &format!("  avoided: {hazard}\n");
+        text += &wrapped(&format!("  avoided: {hazard}\n"));
     }
     text
 }
@@ -250,7 +252,7 @@ fn describe(info: &DeviceInfo, hardware: &Hardware) -> String {
         ("Firmware", or_dash(hardware.firmware.as_ref())),
         ("Network device", or_dash(network_device.as_ref())),
         ("MAC address", or_dash(mac_address.as_ref())),
-        ("NID", format!("{0} ({0:#07x})", info.nid)),
+        ("Address (NID)", address(info)),
         ("PID granule", info.pid_granule.to_string()),
         ("PCI address", or_dash(info.pci_address.as_ref())),
         (

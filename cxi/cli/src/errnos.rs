@@ -4,7 +4,7 @@ use cxi_ioctl::Errno;
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
-use crate::output::{Report, joined};
+use crate::output::{Report, joined, wrapped};
 
 /// An errno of the driver or the device node, what it means, and commands that show or end the cause.
 type Meaning = (Errno, &'static str, &'static [&'static str]);
@@ -100,9 +100,9 @@ pub(crate) fn explain(text: &[String]) -> Result<Report, Failure> {
     }
     let paragraphs = named.iter().map(|(errno, meaning, commands)| {
         format!(
-            "{errno} ({}): {meaning}\n  {}\n",
+            "{errno} ({}): {meaning}\n    {}\n",
             errno.raw(),
-            commands.join("\n  ")
+            commands.join("\n    ")
         )
     });
     let json: Vec<_> = named
@@ -116,5 +116,6 @@ pub(crate) fn explain(text: &[String]) -> Result<Report, Failure> {
             })
         })
         .collect();
-    Ok(Report::of(joined(paragraphs, "\n"), "errnos", &json))
+    let text = wrapped(&joined(paragraphs, "\n"));
+    Ok(Report::of(text, "errnos", &json))
 }

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::job;
 use crate::node::{Node, changing, reading};
 use crate::options::Common;
-use crate::output::{Report, by_nic};
+use crate::output::{Report, by_nic, wrapped};
 use crate::service::change::specification;
 use crate::service::cli::CreateArgs;
 use crate::service::found::in_use;
@@ -147,7 +147,7 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
     };
     let lines = by_nic(texts(false).chain(texts(true))).into_iter();
     let text: String = lines.map(|line| line + "\n").collect();
-    Report::of(text, "explained", &explained)
+    Report::of(wrapped(&text), "explained", &explained)
         .with_failures(failed)
         .ending_with(code.unwrap_or(0))
 }

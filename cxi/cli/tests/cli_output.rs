@@ -45,6 +45,31 @@ fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
     }
 }
 
+/// Scripts get each line of an explanation as one line.
+#[test]
+fn a_narrow_terminal_gets_prose_in_more_lines() {
+    let node = node();
+    let mock = format!("--mock={}", node.file().display());
+    let create = "explain create --uid=7 --vni=1025 --limit=txqs=1024:1024";
+    for subject in ["explain ENOSPC", create, "selftest", "devices -v"] {
+        let lines = |columns: &str, form: &str| {
+            let mut command = command(&format!("{mock} {subject} {form}"));
+            let output = command.env("COLUMNS", columns).output().unwrap();
+            let text = String::from_utf8(output.stdout).unwrap();
+            let widest = text.lines().map(|line| line.chars().count()).max();
+            let words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+            (widest.unwrap(), words)
+        };
+        let (narrow, words) = lines("60", "");
+        assert!(narrow <= 60, "{subject}: {narrow}");
+        for (columns, form) in [("", ""), ("60", "-o wide")] {
+            let (wide, same) = lines(columns, form);
+            assert!(wide > 80, "{subject}: {wide}");
+            assert!(same == words || subject.starts_with("devices"), "{same:?}");
+        }
+    }
+}
+
 #[test]
 fn csv_has_the_rows_of_the_table() {
     let node = node();
@@ -112,8 +137,8 @@ fn colors_and_warnings_are_as_chosen() {
 fn an_errno_is_explained_with_commands() {
     cxi("explain ENOSPC").prints(
         "ENOSPC (28): Not enough of a resource is left: on the NIC for what the service reserves, or in the \
-         service for what a process allocates. TLE pools (three for services) and RGIDs can also run out.\n  \
-         cxi devices\n  cxi service usage\n  cxi job plan --cores N\n  \
+         service for what a process allocates. TLE pools (three for services) and RGIDs can also run out.\n    \
+         cxi devices\n    cxi service usage\n    cxi job plan --cores N\n    \
          cxi explain create --vni VNI --limit txqs=16:64\n",
     );
     let pasted = cxi(&[

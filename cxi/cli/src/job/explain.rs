@@ -8,7 +8,7 @@ use super::list::{Job, of_controller, records};
 use crate::exit::{Exit, Failure};
 use crate::node::{Intent, Node};
 use crate::options::Common;
-use crate::output::{Report, by_nic};
+use crate::output::{Report, by_nic, wrapped};
 use crate::service::found::in_use;
 use crate::settings;
 
@@ -54,7 +54,7 @@ pub(crate) fn run(job: &JobId, common: &Common) -> Result<Report, Failure> {
         services,
         next,
     };
-    Ok(Report::new(text(&explained), &explained))
+    Ok(Report::new(wrapped(&text(&explained)), &explained))
 }
 
 /// What the job has on this node's NICs.

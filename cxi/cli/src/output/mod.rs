@@ -22,7 +22,7 @@ use crate::exit::{Exit, Failure};
 pub(crate) use log::print_failures;
 use log::print_warnings;
 pub(crate) use text::{
-    BAR_WIDTH, Columns, HEADING, Palette, by_nic, joined, merge, nic_names, or_dash,
+    BAR_WIDTH, Columns, HEADING, Palette, by_nic, joined, merge, nic_names, or_dash, wrapped,
 };
 
 /// The form of a command's output.

@@ -19,7 +19,7 @@ pub(crate) const BAR_WIDTH: usize = 32;
 /// The heading that stands for columns that do not fit on a narrow terminal.
 const CUT: &str = "  ...";
 
-/// The maximum width of tables: the variable COLUMNS, or else the width of the terminal; `None` for no
+/// The maximum width of lines: the variable COLUMNS, or else the width of the terminal; `None` for no
 /// maximum.
 fn terminal_width() -> Option<usize> {
     if Format::chosen() != Format::Table {
@@ -29,6 +29,31 @@ fn terminal_width() -> Option<usize> {
     named
         .and_then(|columns| columns.parse().ok())
         .or_else(|| Some(terminal_size_of(io::stdout())?.0.0.into()))
+}
+
+/// Prose whose lines fit the terminal: they are broken between words, and continue indented by two
+/// more spaces.
+pub(crate) fn wrapped(text: &str) -> String {
+    wrapped_within(text, terminal_width().unwrap_or(usize::MAX))
+}
+
+fn wrapped_within(text: &str, width: usize) -> String {
+    let mut wrapped = String::new();
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        let mut column = 0;
+        for word in line.split_inclusive(' ') {
+            // A word that is wider than the terminal cannot be broken.
+            if column > indent && column + word.trim_end().chars().count() > width {
+                wrapped.truncate(wrapped.trim_end().len());
+                column = indent + 2;
+                let _ = write!(wrapped, "\n{:column$}", "");
+            }
+            wrapped += word;
+            column += word.chars().count();
+        }
+    }
+    wrapped
 }
 
 /// A table without lines: a heading and rows, with two spaces between columns.
@@ -234,6 +259,23 @@ mod tests {
         assert_eq!(ASCII.bar(10, 20, 50, 100), "##===.....");
         assert_eq!(ASCII.bar(10, 70, 50, 100), "#######...");
         assert_eq!(ASCII.bar(10, 100, 100, 100), "##########");
+    }
+
+    #[test]
+    fn prose_is_broken_between_words() {
+        for (text, width, wrapped) in [
+            (
+                "a bc def\n  - gh ij kl\n",
+                8,
+                "a bc def\n  - gh\n    ij\n    kl\n",
+            ),
+            ("a bc def", 7, "a bc\n  def"),
+            ("  wide: much wider\n", 5, "  wide:\n    much\n    wider\n"),
+            ("é é é\n\n", 5, "é é é\n\n"),
+            ("any  \nwidth", usize::MAX, "any  \nwidth"),
+        ] {
+            assert_eq!(wrapped_within(text, width), wrapped, "{text:?}");
+        }
     }
 
     #[test]

@@ -28,7 +28,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::node::{Node, reading};
 use crate::options::Common;
-use crate::output::{Report, log, nic_names};
+use crate::output::{Report, log, nic_names, wrapped};
 use crate::service::found::{all, unnamed_vni};
 use crate::settings::{Settings, WAIT};
 use file::{Part, TestOfNic, Tested, Watched};
@@ -504,7 +504,7 @@ fn report(tested: &Tested) -> Report {
         }
         findings += found.len();
     }
-    let report = Report::new(text, &Found { findings, tested });
+    let report = Report::new(wrapped(&text), &Found { findings, tested });
     if findings > 0 {
         return report.ending_with(Exit::Findings as u8);
     }

@@ -6,6 +6,8 @@ use cxi::driver::Answer;
 use cxi::{Device, Errno, ErrorKind, ServiceId};
 use serde::{Deserialize, Serialize};
 
+use crate::devices::link;
+
 /// A question and its answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Step {
@@ -136,9 +138,8 @@ fn properties(device: &Device, steps: &mut Steps) -> cxi::Result<()> {
         steps.compare(name, number);
     }
     steps.note("NIC", info.cassini_version);
-    steps.note("platform", format_args!("{:?}", info.platform));
-    let state = if info.link_up { "up" } else { "down" };
-    let link = format!("{state}, {} Mbit/s, MTU {}", info.link_speed, info.link_mtu);
+    steps.note("platform", info.platform);
+    let link = format_args!("{}, MTU {}", link(&info), info.link_mtu);
     steps.note("link", link);
     Ok(())
 }
