@@ -212,10 +212,10 @@ impl<'a> Inquiry<'a> {
             ErrorKind::VniTaken(conflict) => {
                 vni_taken(explanation, conflict, self.view().as_ref())
             }
-            ErrorKind::NotPermitted(_) if self.command() == Some(Opcode::LNI_ALLOC) => {
+            ErrorKind::NotPermitted(_) if self.error.command() == Some(Opcode::LNI_ALLOC) => {
                 not_a_member(explanation, &self)
             }
-            ErrorKind::NotPermitted(_) if self.is_admin_command() => {
+            ErrorKind::NotPermitted(_) if self.error.command().is_some_and(Opcode::needs_admin) => {
                 not_permitted(explanation, &self)
             }
             ErrorKind::ServiceDisabled { service } => disabled(explanation, *service, &self),
@@ -244,14 +244,6 @@ impl<'a> Inquiry<'a> {
                 .advise("Use a release of this library that supports this driver."),
             _ => explanation,
         }
-    }
-
-    fn command(&self) -> Option<Opcode> {
-        self.error.command()
-    }
-
-    fn is_admin_command(&self) -> bool {
-        self.command().is_some_and(Opcode::needs_admin)
     }
 
     fn view(&self) -> Option<NicView> {
