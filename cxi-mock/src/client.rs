@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cxi_ioctl::{Errno, Mapping, Request, Transport};
 
-use crate::data_path::{NOT_RUNG, OwnMemory};
+use crate::data_path::{NOT_RUNG, OwnMemory, Reach};
 use crate::nic::command;
 use crate::{ClientMemory, Credentials, Nic};
 
@@ -142,18 +142,19 @@ impl Client {
         file.is_ok_and(|file| file.windows.doorbell_at(offset).is_some())
     }
 
-    /// Executes what a store to a doorbell rings. A program was stopped at the store, at an offset
-    /// in the windows of this file, of eight bytes; `value` is `None` if it is not known. Any store
-    /// rings a low-latency window, whereas other doorbells need eight bytes.
+    /// Executes what a store to a doorbell rings. A program of a user was stopped at the store, at an
+    /// offset in the windows of this file, of eight bytes; `value` is `None` if it is not known. Any
+    /// store rings a low-latency window, whereas other doorbells need eight bytes.
     ///
     /// Returns the previous word, which is that of a doorbell that has not been rung, or `None` if
-    /// nothing was rung. The caller has to take the wake-ups.
+    /// nothing was rung. The caller has to take the wake-ups. Memory of processes of other users is
+    /// left to [`Nic::step`], because a user could make the calling thread wait there.
     ///
     /// If stores to the doorbells of target queues follow each other closely and cause no events,
     /// the end of the memory is moved past these doorbells, until [`Nic::tend_doorbells`] moves it
     /// back.
     #[must_use]
-    pub fn store(&self, offset: u64, value: Option<u64>) -> Option<u64> {
+    pub fn store(&self, user: u32, offset: u64, value: Option<u64>) -> Option<u64> {
         let mut device = self.nic.device();
         let windows = &mut device.files.get_mut(self.file).ok()?.windows;
         let path = self.nic.data_path();
@@ -169,7 +170,7 @@ impl Client {
             path.opened(self.file, memory, &queues);
         }
         drop(device);
-        path.run();
+        path.run(Reach::User(user));
         rang.then_some(NOT_RUNG)
     }
 
@@ -196,6 +197,8 @@ impl Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
+        let queues = self.nic.device().queues_of(self.file);
+        self.nic.data_path().finish_queues(&queues);
         self.nic.device().close(self.file);
     }
 }

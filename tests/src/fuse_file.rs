@@ -1,13 +1,14 @@
-//! A FUSE file that passes what is written to it to a function.
+//! FUSE files: one passes what is written to it to a function, and pages of another one never come.
 
 use std::ffi::OsStr;
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use fuser::{
     BackgroundSession, Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags,
-    Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyEntry, ReplyOpen, ReplyWrite,
-    Request, WriteFlags,
+    Generation, INodeNo, LockOwner, OpenFlags, ReplyAttr, ReplyData, ReplyEntry, ReplyOpen,
+    ReplyWrite, Request, WriteFlags,
 };
 use nix::unistd::Pid;
 
@@ -23,16 +24,55 @@ pub fn mount<F>(directory: &Path, name: &'static str, write: F) -> Result<Backgr
 where
     F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static,
 {
-    fuser::spawn_mount(OneFile { name, write }, directory, &Config::default())
+    let unanswered = Unanswered::default();
+    let file = OneFile {
+        name,
+        size: 0,
+        write,
+        unanswered,
+    };
+    spawn(file, directory)
+}
+
+/// Reads that wait for an answer: an error, as soon as they are dropped.
+pub type Unanswered = Arc<Mutex<Vec<ReplyData>>>;
+
+/// Serves a file of that name in a directory that can be mapped, and whose reads wait.
+///
+/// # Errors
+///
+/// It cannot be mounted on this machine.
+pub fn mount_unanswered(
+    directory: &Path,
+    name: &'static str,
+    size: u64,
+) -> Result<(BackgroundSession, Unanswered), String> {
+    let unanswered = Unanswered::default();
+    let file = OneFile {
+        name,
+        size,
+        write: |_, _: &[u8]| Err(nix::libc::EIO),
+        unanswered: Arc::clone(&unanswered),
+    };
+    Ok((spawn(file, directory)?, unanswered))
+}
+
+fn spawn<F>(file: OneFile<F>, directory: &Path) -> Result<BackgroundSession, String>
+where
+    OneFile<F>: Filesystem + Send + Sync + 'static,
+{
+    fuser::spawn_mount(file, directory, &Config::default())
         .map_err(|error| format!("mounting needs /dev/fuse and the right to mount: {error}"))
 }
 
 struct OneFile<F> {
     name: &'static str,
+    size: u64,
     write: F,
+    unanswered: Unanswered,
 }
 
-fn attributes(ino: INodeNo) -> FileAttr {
+fn attributes(ino: INodeNo, size: u64) -> FileAttr {
     let (kind, perm) = if ino == FILE {
         (FileType::RegularFile, 0o666)
     } else {
@@ -40,7 +80,7 @@ fn attributes(ino: INodeNo) -> FileAttr {
     };
     FileAttr {
         ino,
-        size: 0,
+        size,
         blocks: 0,
         atime: UNIX_EPOCH,
         mtime: UNIX_EPOCH,
@@ -60,7 +100,7 @@ fn attributes(ino: INodeNo) -> FileAttr {
 impl<F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static> Filesystem for OneFile<F> {
     fn lookup(&self, _request: &Request, _parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
         if name == self.name {
-            reply.entry(&Duration::MAX, &attributes(FILE), Generation(0));
+            reply.entry(&Duration::MAX, &attributes(FILE, self.size), Generation(0));
         } else {
             reply.error(Errno::ENOENT);
         }
@@ -73,11 +113,31 @@ impl<F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static> Filesystem f
         _handle: Option<FileHandle>,
         reply: ReplyAttr,
     ) {
-        reply.attr(&Duration::MAX, &attributes(ino));
+        reply.attr(&Duration::MAX, &attributes(ino, self.size));
     }
 
     fn open(&self, _request: &Request, _ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
-        reply.opened(FileHandle(0), FopenFlags::FOPEN_DIRECT_IO);
+        let flags = match self.size {
+            0 => FopenFlags::FOPEN_DIRECT_IO,
+            _ => FopenFlags::empty(),
+        };
+        reply.opened(FileHandle(0), flags);
+    }
+
+    fn read(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _offset: u64,
+        _size: u32,
+        _flags: OpenFlags,
+        _lock_owner: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        if let Ok(mut unanswered) = self.unanswered.lock() {
+            unanswered.push(reply);
+        }
     }
 
     fn write(

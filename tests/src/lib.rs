@@ -11,6 +11,7 @@
 #[doc = include_str!("../../README.md")]
 struct Readme;
 
+pub mod absent;
 pub mod allreduce;
 pub mod archive;
 pub mod calls;

@@ -25,8 +25,17 @@ const SILENCE: Duration = Duration::from_millis(200);
 /// How long the peer may take to start.
 const START: Duration = Duration::from_secs(60);
 
-fn endpoint(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
+fn endpoint_on(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
     Endpoint::new(device, ServiceId::DEFAULT, Vni::new(vni)?, pid)
+}
+
+/// An endpoint that others reach.
+///
+/// # Errors
+///
+/// Something could not be allocated.
+pub fn endpoint(device: &Device, pid: u32) -> Result<Endpoint, Problem> {
+    endpoint_on(device, VNI, pid)
 }
 
 /// What [`exchange`] prints to standard error when the first message has arrived.
@@ -47,7 +56,7 @@ pub fn exchange(
     bytes: usize,
 ) -> Result<String, Problem> {
     let mut exchange = Exchange {
-        end: endpoint(device, VNI, pid)?,
+        end: endpoint(device, pid)?,
         peer,
         bytes,
         received: 0,
@@ -174,7 +183,7 @@ impl Exchange {
 ///
 /// Something was written there.
 pub fn hold(device: &Device, pid: u32) -> Result<String, Problem> {
-    let end = endpoint(device, VNI, pid)?;
+    let end = endpoint(device, pid)?;
     let mut out = std::io::stdout();
     writeln!(out, "ready")?;
     out.flush()?;
@@ -194,7 +203,7 @@ pub fn hold(device: &Device, pid: u32) -> Result<String, Problem> {
 ///
 /// An attempt did not end.
 pub fn intrude(device: &Device, pid: u32, victim: (u32, u32)) -> Result<String, Problem> {
-    let mut end = endpoint(device, VNI, pid)?;
+    let mut end = endpoint(device, pid)?;
     let own = end.local_iova();
     end.local.copy_in(0, &vec![0xff; BUFFER_BYTES])?;
     let whole = BUFFER_BYTES as u64;
@@ -213,7 +222,7 @@ pub fn intrude(device: &Device, pid: u32, victim: (u32, u32)) -> Result<String, 
     for (op, to, offset, local) in attempts {
         ends.push(attempt(&mut end, op, to, offset, local)?);
     }
-    let mut stranger = endpoint(device, OTHER_VNI, pid)?;
+    let mut stranger = endpoint_on(device, OTHER_VNI, pid)?;
     let own = stranger.local_iova();
     ends.push(attempt(&mut stranger, DmaOp::PUT, victim, 0, own)?);
     Ok(ends.join(" "))

@@ -3,8 +3,11 @@
 
 mod node;
 
+use std::process::Stdio;
+
+use cxi_tests::fuse_file;
 use cxi_tests::traffic::EXCHANGING;
-use node::{CLIENT, OPEN, Run, Served, eventually, printed};
+use node::{CLIENT, Directory, OPEN, Run, Served, eventually, printed};
 
 /// A node with two NICs.
 fn node(doorbells: &str) -> Served {
@@ -63,7 +66,7 @@ fn end_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str, end: En
         $0 $2 cxi0 4 $1 3 100000000 $3 & peer=$!
         until grep -q $5 $4/said; do sleep 0.01; done
         eval $6; wait $peer; wait $victim; echo $?";
-    let directory = node::Directory::new();
+    let directory = Directory::new();
     let place = directory.path().display().to_string();
     let mut arguments = vec!["timeout", "120", "sh", "-c", script, CLIENT];
     arguments.extend([nid, exchange, bytes, &place, EXCHANGING, end.0]);
@@ -96,6 +99,44 @@ fn a_process_that_is_killed_leaves_nothing() {
     }
 }
 
+/// The NIC waits for a page of a process that does not come. All others go on, and so does that
+/// process when the page is there.
+#[test]
+fn a_page_that_does_not_come_stops_no_other_process() {
+    need_node!(node::windows());
+    let directory = Directory::new();
+    let (_session, unanswered) =
+        fuse_file::mount_unanswered(directory.path(), "pages", 1 << 16).expect("FUSE works");
+    for doorbells in ["trap", "poll"] {
+        let node = node(doorbells);
+        let [nid, _] = node.nids();
+        let mut absent = node
+            .command(&[CLIENT, "absent", "cxi0", "7", &nid, "7"])
+            .arg(directory.join("pages"))
+            .start();
+        eventually("the NIC reads the page", || {
+            !unanswered.lock().expect("no panic").is_empty()
+        });
+        let telemetry = "cat /sys/class/cxi/cxi0/device/telemetry/* | wc -l";
+        for _ in 0..3 {
+            let lines = printed(&node.enter(&["timeout", "60", "sh", "-c", telemetry]));
+            assert_ne!(lines, "0", "{doorbells}");
+            let pair = "timeout 60 $0 exchange cxi0 5 $1 6 150 &
+                timeout 60 $0 exchange cxi0 6 $1 5 150; wait";
+            let pair = node.enter(&["sh", "-c", pair, CLIENT, &nid]);
+            assert_eq!(printed(&pair), "ok\nok", "{doorbells}");
+        }
+        // Whoever reads it gets an error, and may read again.
+        eventually("the program ends", || {
+            unanswered.lock().expect("no panic").clear();
+            absent.try_wait().expect("it is a child").is_some()
+        });
+        let absent = absent.wait_with_output().expect("the program ends");
+        assert_eq!(printed(&absent), "SRC_ERROR", "{doorbells}");
+        eventually("nothing is left", || node.is_idle());
+    }
+}
+
 /// A process with several threads is killed, or one of them executes another program, while it
 /// sends long messages and commands; repeatedly, as the kernel reports the end of the first last.
 #[test]
@@ -122,7 +163,7 @@ fn a_process_reaches_what_is_exposed_and_no_more() {
         until grep -q ready $2/said; do sleep 0.01; done
         $0 intrude cxi0 3 $1 4
         exec 3>&-; wait $victim; cat $2/said";
-    let directory = node::Directory::new();
+    let directory = Directory::new();
     let place = directory.path().display().to_string();
     let told = printed(&node.enter(&["sh", "-euc", script, CLIENT, &nid, &place]));
     assert_eq!(

@@ -2,9 +2,10 @@
 
 use cxi_hw::{DmaOp, EventType, List, PtlteState, ReturnCode, StateReason, TargetFlags};
 
+use crate::entry::Entry;
 use crate::landing::{Landing, keeps_header};
 use crate::packet::{ReplyTo, Request};
-use crate::portal::{Entry, Nic, PortalState, Portals};
+use crate::portal::{Nic, PortalState, Portals};
 use crate::signals::Signals;
 use crate::{PortalOptions, Settings, atomic, request_header};
 
@@ -87,7 +88,7 @@ impl PortalState {
     ) -> Result<Landing, ReturnCode> {
         let config = self.config;
         let (number, generation) = (self.number, self.generation);
-        let entries = self.list(list);
+        let entries = &mut self.lists[usize::from(list.0)];
         let entry = entries.get_mut(place).ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
         let remote_offset = offset(config.options, request);
         let header = request_header::len(list, request);
@@ -105,7 +106,9 @@ impl PortalState {
         if config.options.contains(PortalOptions::IS_MATCHING) {
             counts.match_entry(request, list, entry);
         }
+        self.arrivals += 1;
         let mut landing = Landing {
+            arrival: self.arrivals,
             back,
             request: *request,
             number,
@@ -131,8 +134,15 @@ impl PortalState {
             landing.auto_unlinked = true;
             let flags = landing.entry.flags;
             if !flags.contains(TargetFlags::EVENT_UNLINK_DISABLE) {
-                self.post_unlink(list, &landing.entry, true, nic.signals);
+                let event = self.unlink_event(list, &landing.entry, true);
+                self.post(&event, nic.signals);
             }
+        }
+        let moving = (landing.arrival, list, landing.entry.buffer_id);
+        self.moving.push(moving);
+        if landing.keeps_header() {
+            // Before the data moves: an entry that is appended meanwhile must find the message.
+            self.keep_header(&landing);
         }
         if self.has(PortalOptions::EN_EVENT_MATCH) && landing.entry.reports(request, true) {
             // Rule 8.10: If the PtlTE asks for it, a MATCH event precedes the event of the message.

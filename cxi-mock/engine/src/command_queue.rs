@@ -8,10 +8,12 @@ use cxi_hw::{
     launch_page,
 };
 
+use crate::dma::{Access, Dmas, Then};
 use crate::link::Owner;
 use crate::signals::Signals;
 use crate::table::Table;
-use crate::{CommandPages, CommandQueue, Transmit, UpdatePolicy};
+use crate::translation::Scatter;
+use crate::{CommandPages, CommandQueue, MemoryFault, Transmit, UpdatePolicy};
 
 /// Slots that may be read before the pointer is written back, under the lazy policy: a program
 /// looks at the pointer when fewer than 16 of its slots seem free.
@@ -48,6 +50,8 @@ pub(crate) struct Queue {
     unreported: u32,
     policy: UpdatePolicy,
     pages: Box<dyn CommandPages>,
+    /// What was read of a ring in memory of the client, from the read pointer on.
+    ahead: Option<Result<Vec<u8>, MemoryFault>>,
     stopped: bool,
     /// A command has started and not ended.
     busy: bool,
@@ -96,6 +100,7 @@ impl Queue {
             unreported: 0,
             policy: queue.policy,
             pages: queue.pages,
+            ahead: None,
             stopped: false,
             busy: false,
             pending: 0,
@@ -122,10 +127,7 @@ impl Queue {
         // stops.
         let gone = |_| (CommandByte(0), ReturnCode::PCIE_UNSUCCESS_CMPL);
         let mut bytes = [0; MAX_BYTES];
-        let offset = self.read as usize * SLOT_BYTES;
-        self.pages
-            .read(offset, &mut bytes[..SLOT_BYTES])
-            .map_err(gone)?;
+        self.read_ring(0, &mut bytes[..SLOT_BYTES]).map_err(gone)?;
         let byte = CommandByte(bytes[0]);
         let slots = if byte.0 == 0 { 1 } else { byte.slots() };
         let end = if self.write > self.read {
@@ -141,13 +143,39 @@ impl Queue {
         }
         let rest = SLOT_BYTES..slots * SLOT_BYTES;
         if !rest.is_empty() {
-            let offset = offset + SLOT_BYTES;
-            self.pages.read(offset, &mut bytes[rest]).map_err(gone)?;
+            self.read_ring(SLOT_BYTES, &mut bytes[rest]).map_err(gone)?;
         }
         Ok(Fetched { byte, bytes })
     }
 
-    fn advance(&mut self, slots: u32) {
+    /// Copies commands from an offset behind the read pointer.
+    fn read_ring(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
+        match &self.ahead {
+            None => self
+                .pages
+                .read(self.read as usize * SLOT_BYTES + offset, into),
+            Some(ahead) => {
+                let ahead = ahead.as_ref().map_err(|fault| *fault)?;
+                let from = ahead.get(offset..offset + into.len());
+                into.copy_from_slice(from.ok_or(MemoryFault)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// The access that reads the next command, if it lies in memory of the client.
+    fn to_read(&self) -> Option<Access> {
+        let unread = self.ahead.is_none() && self.has_commands();
+        let (memory, va) = self.pages.ring().filter(|_| unread)?;
+        let ring = Scatter::of(memory, va, u64::from(self.slots) * SLOT_BYTES as u64);
+        let offset = u64::from(self.read) * SLOT_BYTES as u64;
+        // Up to the end of the ring, as more may be rung meanwhile.
+        let len = ((self.slots - self.read) as usize * SLOT_BYTES).min(MAX_BYTES);
+        Some(Access::Read(ring, offset, len, Vec::new()))
+    }
+
+    fn advance(&mut self, slots: u32, dmas: &mut Dmas) {
+        self.ahead = None;
         self.read += slots;
         if self.read >= self.slots {
             // Rule 2.1: The ring wraps to the first slot after the status area.
@@ -162,30 +190,36 @@ impl Queue {
         };
         if due {
             self.unreported = 0;
-            self.write_status(CqStatus {
+            let status = CqStatus {
                 return_code: ReturnCode::OK,
                 ..CqStatus::default()
-            });
+            };
+            self.write_status(status, dmas);
         }
     }
 
-    fn write_status(&self, status: CqStatus) {
+    fn write_status(&self, status: CqStatus, dmas: &mut Dmas) {
         let status = CqStatus {
             rd_ptr: self.unit(),
             ..status
         };
-        self.pages.write_status(u64::from_le_bytes(status.encode()));
+        let bytes = status.encode();
+        match self.pages.ring() {
+            Some((memory, va)) => dmas.store(memory, self.rgid, &[(va, &bytes)]),
+            None => self.pages.write_status(u64::from_le_bytes(bytes)),
+        }
     }
 
     /// Stops for good at a command that cannot be executed.
-    fn stop(&mut self, byte: CommandByte, code: ReturnCode) {
+    fn stop(&mut self, byte: CommandByte, code: ReturnCode, dmas: &mut Dmas) {
         self.stopped = true;
-        self.write_status(CqStatus {
+        let status = CqStatus {
             fail_command: byte,
             return_code: code,
             fail_loc_32: !self.read.is_multiple_of(UNIT_SLOTS),
             ..CqStatus::default()
-        });
+        };
+        self.write_status(status, dmas);
     }
 }
 
@@ -205,8 +239,12 @@ impl Queues {
     }
 
     /// Forgets a queue. Returns its generation if some of its commands have not ended.
-    pub(crate) fn remove(&mut self, number: u16) -> Option<u64> {
+    pub(crate) fn remove(&mut self, number: u16, dmas: &mut Dmas) -> Option<u64> {
         let queue = self.table.remove(number)?;
+        if let Some((memory, va)) = queue.pages.ring() {
+            let len = u64::from(queue.slots) * SLOT_BYTES as u64;
+            dmas.release(memory, va..va.saturating_add(len));
+        }
         (queue.pending > 0).then_some(queue.generation)
     }
 
@@ -276,10 +314,38 @@ impl Queues {
         Some((queue, queue.rgid, queue.generation))
     }
 
+    /// Starts to read the next command of a queue, if its ring lies in memory of the client.
+    /// Returns whether that is so.
+    pub(crate) fn read_ahead(&mut self, number: u16, dmas: &mut Dmas) -> bool {
+        let Some(queue) = self.table.get_mut(number) else {
+            return false;
+        };
+        let Some(access) = queue.to_read() else {
+            return false;
+        };
+        queue.busy = true;
+        dmas.start(access, Then::Commands(number, queue.generation));
+        true
+    }
+
+    /// The next command of a queue has been read.
+    pub(crate) fn was_read(
+        &mut self,
+        (number, generation): (u16, u64),
+        bytes: Result<Vec<u8>, MemoryFault>,
+    ) {
+        let queue = self.table.get_mut(number);
+        if let Some(queue) = queue.filter(|queue| queue.generation == generation) {
+            queue.ahead = Some(bytes);
+            queue.busy = false;
+            self.list(number);
+        }
+    }
+
     /// Moves the read pointer past a command.
-    pub(crate) fn advance(&mut self, number: u16, slots: u32) {
+    pub(crate) fn advance(&mut self, number: u16, slots: u32, dmas: &mut Dmas) {
         if let Some(queue) = self.table.get_mut(number) {
-            queue.advance(slots);
+            queue.advance(slots, dmas);
         }
     }
 
@@ -405,7 +471,7 @@ impl Queues {
         };
         // Rule 2.13: A command that cannot be executed stops its queue; the status word gives the
         // reason before the event does.
-        queue.stop(byte, code);
+        queue.stop(byte, code, &mut signals.dmas);
         signals.post(queue.eq, &event.encode());
     }
 }

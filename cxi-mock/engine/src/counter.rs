@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use cxi_hw::{CtCommand, CtOp, CtWriteback};
 
-use crate::{Counter, CounterDoorbell, Effect, WriteBack};
+use crate::dma::Dmas;
+use crate::{Counter, CounterDoorbell, WriteBack};
 
 /// Successes have 48 bits.
 const SUCCESS_MASK: u64 = (1 << 48) - 1;
@@ -54,7 +55,7 @@ impl Count {
     }
 
     /// Adds successes and failures.
-    pub(crate) fn add(&mut self, success: u64, failure: u64, effects: &mut Vec<Effect>) {
+    pub(crate) fn add(&mut self, success: u64, failure: u64, dmas: &mut Dmas) {
         // Rule 4.8: Successes wrap at 48 bits; failures stop at 127, so that a failure is never
         // lost.
         self.success = self.success.wrapping_add(success) & SUCCESS_MASK;
@@ -62,33 +63,28 @@ impl Count {
         // Rule 4.2: Resets, sets and failures write back; successes do not, as each would cost a
         // store.
         if failure > 0 {
-            self.write_back(effects);
+            self.write_back(dmas);
         }
     }
 
     /// Handles a store to a doorbell.
-    pub(crate) fn ring(
-        &mut self,
-        doorbell: CounterDoorbell,
-        value: u64,
-        effects: &mut Vec<Effect>,
-    ) {
+    pub(crate) fn ring(&mut self, doorbell: CounterDoorbell, value: u64, dmas: &mut Dmas) {
         // Rule 4.3: Two doorbells add the stored value; the other two reset to 0 whatever is
         // stored.
         match doorbell {
             // Rule 4.4: Each store to a doorbell counts, even if the value is the same.
-            CounterDoorbell::AddSuccess => return self.add(value & SUCCESS_MASK, 0, effects),
+            CounterDoorbell::AddSuccess => return self.add(value & SUCCESS_MASK, 0, dmas),
             CounterDoorbell::AddFailure => {
                 self.failure = (self.failure + (value & MAX_FAILURE)).min(MAX_FAILURE);
             }
             CounterDoorbell::ResetSuccess => self.success = 0,
             CounterDoorbell::ResetFailure => self.failure = 0,
         }
-        self.write_back(effects);
+        self.write_back(dmas);
     }
 
     /// Executes SET and TRIG_SET.
-    pub(crate) fn set(&mut self, command: &CtCommand, effects: &mut Vec<Effect>) {
+    pub(crate) fn set(&mut self, command: &CtCommand, dmas: &mut Dmas) {
         // Rule 14.4: TRIG_SET and SET change only the flagged parts.
         if command.set_ct_success {
             self.success = command.ct_success;
@@ -96,10 +92,10 @@ impl Count {
         if command.set_ct_failure {
             self.failure = command.ct_failure.into();
         }
-        self.write_back(effects);
+        self.write_back(dmas);
     }
 
-    pub(crate) fn write_back(&self, effects: &mut Vec<Effect>) {
+    pub(crate) fn write_back(&self, dmas: &mut Dmas) {
         let Some(WriteBack { memory, va }) = &self.config.write_back else {
             return;
         };
@@ -111,9 +107,7 @@ impl Count {
             ct_failure: self.failure.to_le_bytes()[0],
             ct_writeback: true,
         };
-        if memory.write(&[(*va, &word.encode())]).is_err() {
-            Effect::fault(effects, self.config.rgid, *va);
-        }
+        dmas.store(memory, self.config.rgid, &[(*va, &word.encode())]);
     }
 
     /// Lets a command wait for its threshold.

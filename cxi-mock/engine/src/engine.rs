@@ -12,12 +12,11 @@ use crate::event_queue::Events;
 use crate::link::Link;
 use crate::portal::{PortalState, Portals};
 use crate::signals::Signals;
-use crate::transfer::Transfers;
 use crate::translation::Translation;
 use crate::{
-    CommandQueue, CommunicationProfile, Counter, CounterDoorbell, Effect, EntryPool, EventBuffer,
-    EventQueue, Fabric, NoTransition, Observer, PoolLimits, Portal, PortalSnapshot, PortalStatus,
-    Region, Settings, Telemetry, WriteBack,
+    ClientMemory, CommandQueue, CommunicationProfile, Counter, CounterDoorbell, Dma, Effect,
+    EntryPool, EventBuffer, EventQueue, Fabric, NoTransition, Observer, PoolLimits, Portal,
+    PortalSnapshot, PortalStatus, Region, Release, Settings, Telemetry, WriteBack,
 };
 
 /// The data path of a NIC.
@@ -33,7 +32,6 @@ pub struct Engine {
     pub(crate) translation: Translation,
     pub(crate) link: Link,
     pub(crate) portals: Portals,
-    pub(crate) transfers: Transfers,
     pub(crate) signals: Signals,
 }
 
@@ -48,7 +46,6 @@ impl Engine {
             translation: Translation::default(),
             link: Link::new(fabric, settings.nid),
             portals: Portals::new(&settings),
-            transfers: Transfers::default(),
             signals: Signals::new(&settings),
         }
     }
@@ -157,9 +154,9 @@ impl Engine {
         self.queues.add(number, queue);
     }
 
-    /// CQ_FREE: executes the commands that were rung, then forgets the queue and its waiting
-    /// triggered commands. Answers that arrive later are no longer reported.
-    pub fn remove_queue(&mut self, number: u16) {
+    /// Executes what was rung on a queue, as far as memory answers at once. Returns whether all of it
+    /// has ended.
+    pub fn finish_queue(&mut self, number: u16) -> bool {
         // Rule 12.4: Freeing a queue first executes what was rung on it and, if anything was, what
         // was rung before on others.
         if let Some(value) = self.queues.take_doorbell(number) {
@@ -167,7 +164,14 @@ impl Engine {
             self.poll();
         }
         while self.queues.has_work(number) && self.step() {}
-        if let Some(generation) = self.queues.remove(number) {
+        !self.queues.has_work(number)
+    }
+
+    /// CQ_FREE: [finishes](Self::finish_queue) a queue, then forgets it with the triggered commands
+    /// that still wait. What has not been answered by then is no longer reported.
+    pub fn remove_queue(&mut self, number: u16) {
+        self.finish_queue(number);
+        if let Some(generation) = self.queues.remove(number, &mut self.signals.dmas) {
             self.signals.cancel_of_queue(number, generation);
         }
     }
@@ -200,7 +204,7 @@ impl Engine {
     /// A store to the register word of an event queue.
     pub fn ring_event_queue(&mut self, number: u16) {
         if let Some(events) = self.signals.events.get_mut(number) {
-            events.rung(&mut self.signals.effects);
+            events.rung(&mut self.signals.dmas);
         }
     }
 
@@ -232,14 +236,14 @@ impl Engine {
 
     /// EQ_FREE.
     pub fn remove_event_queue(&mut self, number: u16) {
-        self.signals.events.remove(number);
+        self.signals.remove_events(number);
     }
 
     /// EQ_RESIZE: posts an EQ_SWITCH event, after which events go to the other buffer. The old
     /// buffer is no longer used after EQ_RESIZE_COMPLETE, which needs no call.
     pub fn resize_event_queue(&mut self, number: u16, buffer: EventBuffer) {
         if let Some(events) = self.signals.events.get_mut(number) {
-            events.resize(buffer, &mut self.signals.effects);
+            events.resize(buffer, &mut self.signals.dmas);
         }
     }
 
@@ -258,9 +262,7 @@ impl Engine {
 
     /// CT_WB_UPDATE.
     pub fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
-        if let Some(counter) = self.signals.counters.get_mut(number) {
-            counter.config.write_back = write_back;
-        }
+        self.signals.set_write_back(number, write_back);
     }
 
     /// CT_FREE: commands that wait for it never run.
@@ -312,18 +314,66 @@ impl Engine {
 
     /// ATU_UNMAP.
     pub fn remove_region(&mut self, number: u32) {
-        self.translation.remove(number);
+        if let Some(memory) = self.translation.remove(number) {
+            // Accesses through it check that it is there.
+            self.signals.dmas.release(&memory, 0..0);
+        }
+    }
+
+    /// Takes the next access to memory of processes whose [owner](crate::ClientMemory::owner) is
+    /// known, if it is one that the caller may execute. Of each process there is one at a time.
+    pub fn take_dma(&mut self, may: impl FnMut(&dyn ClientMemory) -> bool) -> Option<Dma> {
+        self.signals.dmas.take(may)
+    }
+
+    /// An access has been executed; [`step`](Self::step) goes on with what it was for.
+    pub fn complete_dma(&mut self, dma: Dma) {
+        self.signals.dmas.complete(dma);
+    }
+
+    /// Whether [`take_dma`](Self::take_dma) would find one.
+    #[must_use]
+    pub fn has_dma(&self) -> bool {
+        self.signals.dmas.any_waits()
+    }
+
+    /// Whether accesses have not ended.
+    #[must_use]
+    pub fn has_accesses(&self) -> bool {
+        self.signals.dmas.any()
+    }
+
+    /// Accesses that had begun to memory that has been taken from the NIC since the last call. The
+    /// process may use the memory again when they have [ended](Self::is_settled).
+    pub fn take_releases(&mut self) -> Vec<Release> {
+        self.signals.dmas.take_releases()
+    }
+
+    /// Whether the accesses of a release have ended.
+    #[must_use]
+    pub fn is_settled(&self, release: &Release) -> bool {
+        self.signals.dmas.is_settled(release)
+    }
+
+    /// Lets accesses fail that have been running for ten calls. Call it every second.
+    pub fn expire_accesses(&mut self) {
+        self.signals.dmas.tick();
+    }
+
+    /// Lets the accesses of a release fail if they have not ended: their process does not answer.
+    pub fn abandon(&mut self, release: &Release) {
+        self.signals.dmas.abandon(release);
     }
 
     /// What the front end has to do, oldest first; do it without holding a lock on the engine.
     pub fn take_effects(&mut self) -> Vec<Effect> {
-        std::mem::take(&mut self.signals.effects)
+        self.signals.dmas.take_effects()
     }
 
     /// Whether the front end has something to do.
     #[must_use]
     pub fn has_effects(&self) -> bool {
-        !self.signals.effects.is_empty()
+        self.signals.dmas.has_effects()
     }
 
     /// Events that were written so far.

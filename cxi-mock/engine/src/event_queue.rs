@@ -1,49 +1,13 @@
 //! Event queues: rings of 64-byte blocks in a client's memory, with one event in each block.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use cxi_hw::event_ring::{BLOCK_BYTES, FIRST_BLOCK, RESERVED_BLOCKS};
 use cxi_hw::{EqState, EqStatus, EqSwitch, EventSize, EventType, ReturnCode};
 
-use crate::packet::INLINE;
-use crate::translation::Segment;
-use crate::{ClientMemory, Effect, EventBuffer, EventFlags, EventQueue, MemoryFault};
-
-/// Bytes of a short message that wait for the event about it, so that one access stores both.
-#[derive(Debug)]
-pub(crate) struct Staged {
-    segment: Segment,
-    bytes: [u8; INLINE],
-    len: usize,
-}
-
-impl Staged {
-    /// Bytes for the start of a segment.
-    pub(crate) fn new(segment: &Segment, from: &[u8]) -> Self {
-        let mut bytes = [0; INLINE];
-        bytes[..from.len()].copy_from_slice(from);
-        Self {
-            segment: segment.clone(),
-            bytes,
-            len: from.len(),
-        }
-    }
-
-    /// Whether they are for that memory.
-    fn is_for(&self, memory: &Arc<dyn ClientMemory>) -> bool {
-        Arc::ptr_eq(&self.segment.memory, memory)
-    }
-
-    /// Their address, and the bytes.
-    fn part(&self) -> (u64, &[u8]) {
-        (self.segment.va, &self.bytes[..self.len])
-    }
-
-    /// Stores them without an event.
-    pub(crate) fn write(&self) -> Result<(), MemoryFault> {
-        self.segment.memory()?.write(&[self.part()])
-    }
-}
+use crate::dma::Dmas;
+use crate::{ClientMemory, EventBuffer, EventFlags, EventQueue};
 
 // Rule 3.2: Each event has a 64-byte block to itself; NULL events fill the rest of the block.
 /// A block of NULL events of 16, 16 and 32 bytes. The part of it behind an event fills the event's
@@ -94,6 +58,17 @@ impl Events {
         }
     }
 
+    /// Whose memory events are in.
+    pub(crate) fn memory(&self) -> &Arc<dyn ClientMemory> {
+        &self.config.buffer.memory
+    }
+
+    /// The addresses of the ring.
+    pub(crate) fn addresses(&self) -> Range<u64> {
+        let EventBuffer { va, len, .. } = self.config.buffer;
+        va..va.saturating_add(len)
+    }
+
     pub(crate) fn is_owned_by(&self, rgid: u16) -> bool {
         self.config.rgid == rgid
     }
@@ -107,10 +82,10 @@ impl Events {
     }
 
     /// Checks whether the client has stored the register word.
-    pub(crate) fn polled(&mut self, effects: &mut Vec<Effect>) {
+    pub(crate) fn polled(&mut self, dmas: &mut Dmas) {
         let state = self.config.page.state();
         if std::mem::replace(&mut self.polled, state) != state {
-            self.rung(effects);
+            self.rung(dmas);
         }
     }
 
@@ -163,45 +138,35 @@ impl Events {
         self.free(self.state()) == 0
     }
 
-    /// Writes an event of 16, 32 or 64 bytes, after staged bytes that are for the same process.
-    /// Records a lost event if there is no room, and returns whether there was. If the memory for
-    /// the bytes is gone, nothing happens.
-    pub(crate) fn post(
-        &mut self,
-        event: &[u8],
-        staged: &mut Option<Staged>,
-        effects: &mut Vec<Effect>,
-    ) -> Result<bool, MemoryFault> {
-        self.switch(effects);
+    /// Writes an event of 16, 32 or 64 bytes; records that it is lost if there is no room. Returns
+    /// whether there was.
+    pub(crate) fn post(&mut self, event: &[u8], dmas: &mut Dmas) -> bool {
+        self.switch(dmas);
         let state = self.state();
         self.note_acknowledged(state);
-        if self.free(state) == 0 {
-            self.lose(effects);
-            return Ok(false);
+        // An event that must not wait in its lane is lost too, rather than missing in the ring.
+        if self.free(state) == 0 || !dmas.has_room(self.memory()) {
+            self.lose(dmas);
+            return false;
         }
-        self.store(event, staged, effects)?;
-        self.wake(state, effects);
-        self.check_thresholds(state, effects);
-        Ok(true)
+        self.store(event, dmas);
+        self.wake(state, dmas);
+        self.check_thresholds(state, dmas);
+        true
     }
 
-    fn wake(&self, state: EqState, effects: &mut Vec<Effect>) {
+    fn wake(&self, state: EqState, dmas: &mut Dmas) {
         // Rule 3.12: An event wakes the client unless the interrupt is masked; unmasking it while
         // there are events wakes the client too.
         if let Some(wait) = self.config.event_wait
             && !state.event_int_disable
         {
-            Effect::wake(effects, wait);
+            dmas.wake(&self.config.buffer.memory, wait);
         }
     }
 
     /// Stores the whole block except for the last word of the event, and then that word.
-    fn store(
-        &mut self,
-        event: &[u8],
-        staged: &mut Option<Staged>,
-        effects: &mut Vec<Effect>,
-    ) -> Result<(), MemoryFault> {
+    fn store(&mut self, event: &[u8], dmas: &mut Dmas) {
         let va = self.config.buffer.va + u64::from(self.write) * BLOCK_BYTES;
         let (body, last) = event.split_at(event.len() - 8);
         // Rule 3.3: The word with the size and the code, which makes the event visible, is stored
@@ -210,31 +175,16 @@ impl Events {
         block[..body.len()].copy_from_slice(body);
         block[body.len()..event.len()].fill(0);
         let parts = [(va, &block[..]), (va + body.len() as u64, last)];
-        let memory = &self.config.buffer.memory;
-        let first = staged.as_ref().filter(|bytes| bytes.is_for(memory));
-        let mut stored = first.map_or(Err(MemoryFault), |bytes| {
-            memory.write(&[bytes.part(), parts[0], parts[1]])
-        });
-        if stored.is_err() {
-            // There are no staged bytes, they are for another process, or one of the two has no
-            // memory.
-            staged.as_ref().map_or(Ok(()), Staged::write)?;
-            stored = memory.write(&parts);
-        }
-        *staged = None;
-        if stored.is_err() {
-            Effect::fault(effects, self.config.rgid, va);
-        }
+        dmas.store(&self.config.buffer.memory, self.config.rgid, &parts);
         // Rule 3.6: Events are stored in the order in which they happened.
         self.write += 1;
         if self.write >= self.blocks {
             // Rule 3.1: Events start after the status block, and the ring wraps to there.
             self.write = FIRST_BLOCK;
         }
-        Ok(())
     }
 
-    fn lose(&mut self, effects: &mut Vec<Effect>) {
+    fn lose(&mut self, dmas: &mut Dmas) {
         // Rule 3.10: The engine never waits for room: an event for a full queue is lost, and the
         // status reports that once until the client acknowledges it.
         if self.dropping {
@@ -243,7 +193,7 @@ impl Events {
         self.dropping = true;
         self.drop_sequence = !self.drop_sequence;
         if !self.has(EventFlags::DROP_STATUS_DISABLE) {
-            self.write_status(None, effects);
+            self.write_status(None, dmas);
         }
     }
 
@@ -255,18 +205,18 @@ impl Events {
     }
 
     /// Handles a store of the register word by the client.
-    pub(crate) fn rung(&mut self, effects: &mut Vec<Effect>) {
+    pub(crate) fn rung(&mut self, dmas: &mut Dmas) {
         let state = self.state();
         self.note_acknowledged(state);
-        self.switch(effects);
-        self.check_thresholds(state, effects);
+        self.switch(dmas);
+        self.check_thresholds(state, dmas);
         // Events may have come while the interrupt was masked.
         if self.used(state) > 0 {
-            self.wake(state, effects);
+            self.wake(state, dmas);
         }
     }
 
-    fn check_thresholds(&mut self, state: EqState, effects: &mut Vec<Effect>) {
+    fn check_thresholds(&mut self, state: EqState, dmas: &mut Dmas) {
         let thresholds = self.config.thresholds;
         if thresholds.count == 0 {
             return;
@@ -281,14 +231,14 @@ impl Events {
         let reached = highest.map_or(0, |n| thresholds.count - n);
         // Rule 3.8: The status block is written when the fill level rises to a threshold.
         if reached > self.reached {
-            self.write_status(highest, effects);
+            self.write_status(highest, dmas);
         }
         self.reached = reached;
     }
 
     /// Writes the status block from front to back: the first copy of the time, the fields, the
     /// second copy.
-    fn write_status(&mut self, threshold: Option<u32>, effects: &mut Vec<Effect>) {
+    fn write_status(&mut self, threshold: Option<u32>, dmas: &mut Dmas) {
         let state = self.state();
         self.updates = (self.updates + 1) % (1 << 30);
         let status = EqStatus {
@@ -308,33 +258,27 @@ impl Events {
         let va = self.config.buffer.va;
         // The second copy of the time is in the last two words.
         let (fields, last) = bytes.split_at(48);
-        let stored = self
-            .config
-            .buffer
-            .memory
-            .write(&[(va, fields), (va + 48, last)]);
-        if stored.is_err() {
-            Effect::fault(effects, self.config.rgid, va);
-        }
+        let memory = &self.config.buffer.memory;
+        dmas.store(memory, self.config.rgid, &[(va, fields), (va + 48, last)]);
         if let Some(wait) = self.config.status_wait
             && !state.eq_sts_int_disable
         {
-            Effect::wake(effects, wait);
+            dmas.wake(&self.config.buffer.memory, wait);
         }
     }
 
     /// Moves the queue to another buffer after an EQ_SWITCH.
-    pub(crate) fn resize(&mut self, buffer: EventBuffer, effects: &mut Vec<Effect>) {
+    pub(crate) fn resize(&mut self, buffer: EventBuffer, dmas: &mut Dmas) {
         self.resize = Some(buffer);
-        self.switch(effects);
+        self.switch(dmas);
     }
 
-    fn switch(&mut self, effects: &mut Vec<Effect>) {
+    fn switch(&mut self, dmas: &mut Dmas) {
         if self.resize.is_none() {
             return;
         }
         let state = self.state();
-        if self.free(state) == 0 {
+        if self.free(state) == 0 || !dmas.has_room(self.memory()) {
             return;
         }
         let Some(buffer) = self.resize.take() else {
@@ -347,10 +291,8 @@ impl Events {
         };
         // Rule 3.11: After a resize, EQ_SWITCH is the last event in the old buffer, as soon as
         // there is room for it; the new buffer starts empty at its first block.
-        //
-        // No bytes of a message wait for this event, so that nothing can fail.
-        let _ = self.store(&event.encode(), &mut None, effects);
-        self.wake(state, effects);
+        self.store(&event.encode(), dmas);
+        self.wake(state, dmas);
         self.blocks = blocks(&buffer);
         self.config.buffer = buffer;
         self.write = FIRST_BLOCK;

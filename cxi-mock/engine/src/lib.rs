@@ -7,7 +7,9 @@ mod command_queue;
 mod counter;
 mod counter_names;
 mod directory;
+mod dma;
 mod engine;
+mod entry;
 mod event_queue;
 mod fabric;
 mod landing;
@@ -19,6 +21,7 @@ mod pools;
 mod portal;
 pub mod reduction;
 mod rendezvous;
+mod report;
 mod request_header;
 mod run;
 mod seam;
@@ -33,6 +36,7 @@ mod transfer;
 mod translation;
 
 pub use cxi_hw::CounterDoorbell;
+pub use dma::{Dma, Release};
 pub use engine::Engine;
 pub use fabric::{Fabric, FabricFaults, MulticastTree};
 pub use object::{

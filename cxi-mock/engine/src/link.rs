@@ -168,8 +168,8 @@ pub(crate) struct Link {
     /// Packets of this NIC to itself.
     inbox: VecDeque<Packet>,
     flights: Flights,
-    /// The last answer to each slot of each initiator, while packets may come twice.
-    answers: BTreeMap<(u32, u32), (ReplyTo, Reply)>,
+    /// The last request of each slot of each initiator and its answer, while packets may come twice.
+    answers: BTreeMap<(u32, u32), (ReplyTo, Option<Reply>)>,
     /// The number of the last packet to a multicast tree.
     multicasts: u32,
 }
@@ -272,57 +272,51 @@ impl Link {
     }
 
     /// The operation that an answer is for; `None` if nothing waits for it.
-    pub(crate) fn answered(&mut self, answer: &Packet) -> Option<Operation> {
+    pub(crate) fn answered(&mut self, place: ReplyTo) -> Option<Operation> {
         // Otherwise the answer is for a NIC that had the address before.
-        (answer.incarnation == self.incarnation)
-            .then(|| self.flights.take(answer.slot, answer.sequence))?
+        (place.incarnation == self.incarnation)
+            .then(|| self.flights.take(place.slot, place.sequence))?
     }
 
-    /// Where the answer to a request goes; `None` for a repeated request, which gets its first
-    /// answer again.
-    pub(crate) fn admit(
-        &mut self,
-        packet: &Packet,
-        awaited: bool,
-        telemetry: &mut Telemetry,
-    ) -> Option<ReplyTo> {
-        let back = ReplyTo {
-            nid: packet.from,
-            incarnation: packet.incarnation,
-            slot: packet.slot,
-            sequence: packet.sequence,
-            awaited,
-        };
-        (!self.answer_again(back, telemetry)).then_some(back)
-    }
-
-    /// Answers a repeated request with its first answer. Returns whether the request is a repeated
-    /// one.
-    fn answer_again(&mut self, back: ReplyTo, telemetry: &mut Telemetry) -> bool {
-        let Some((last, reply)) = self.answers.get(&(back.nid, back.slot)).copied() else {
-            return false;
-        };
-        // Incarnations of an address and sequences of a slot only grow, so a smaller one is a late
-        // packet.
-        let incarnation = back.incarnation.wrapping_sub(last.incarnation);
-        let sequence = back.sequence.wrapping_sub(last.sequence);
-        let age = (incarnation.cast_signed(), sequence.cast_signed());
-        if age == (0, 0) {
-            telemetry.repetitions += 1;
-            self.send_reply(back, reply);
+    /// Whether a request is new. One that came before is answered again if it has been answered.
+    pub(crate) fn admit(&mut self, back: ReplyTo, telemetry: &mut Telemetry) -> bool {
+        if let Some((last, reply)) = self.answers.get(&(back.nid, back.slot)).copied() {
+            // Incarnations of an address and sequences of a slot only grow.
+            let incarnation = back.incarnation.wrapping_sub(last.incarnation);
+            let sequence = back.sequence.wrapping_sub(last.sequence);
+            let age = (incarnation.cast_signed(), sequence.cast_signed());
+            if age == (0, 0)
+                && let Some(reply) = reply
+            {
+                telemetry.repetitions += 1;
+                self.send_reply(back, reply);
+            }
+            if age <= (0, 0) {
+                return false;
+            }
         }
-        age <= (0, 0)
+        self.note(back, None);
+        true
     }
 
     /// Answers a request.
     pub(crate) fn reply(&mut self, back: ReplyTo, reply: Reply) {
+        let key = (back.nid, back.slot);
+        // The slot may be in use for a later request by now, whose note must stay.
+        if self.answers.get(&key).is_none_or(|(last, _)| *last == back) {
+            self.note(back, Some(reply));
+        }
+        self.send_reply(back, reply);
+    }
+
+    /// Notes how a request was answered, while it may come again.
+    fn note(&mut self, back: ReplyTo, reply: Option<Reply>) {
         let key = (back.nid, back.slot);
         if self.fabric.is_faulty() {
             self.answers.insert(key, (back, reply));
         } else if !self.answers.is_empty() {
             self.answers.remove(&key);
         }
-        self.send_reply(back, reply);
     }
 
     fn send_reply(&mut self, back: ReplyTo, reply: Reply) {

@@ -22,6 +22,19 @@ pub(crate) struct Packet {
     pub(crate) body: Body,
 }
 
+impl Packet {
+    /// Which operation of which NIC it is about.
+    pub(crate) fn place(&self) -> ReplyTo {
+        ReplyTo {
+            nid: self.from,
+            incarnation: self.incarnation,
+            slot: self.slot,
+            sequence: self.sequence,
+            awaited: true,
+        }
+    }
+}
+
 /// Where the answer to a request goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplyTo {

@@ -8,6 +8,7 @@ use cxi_hw::{
 };
 
 use crate::directory::Directory;
+use crate::entry::Entry;
 use crate::link::Operation;
 use crate::packet::Request;
 use crate::pools::Pools;
@@ -99,93 +100,8 @@ impl Labelled for Key {
     }
 }
 
-/// A list entry (LE).
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry {
-    pub(crate) start: u64,
-    pub(crate) length: u64,
-    pub(crate) min_free: u32,
-    pub(crate) buffer_id: u16,
-    pub(crate) ct: u16,
-    pub(crate) lac: u8,
-    pub(crate) flags: TargetFlags,
-    /// Where the next message goes, if the entry is managed locally.
-    pub(crate) offset: u64,
-}
-
+/// What an entry counts.
 impl Entry {
-    pub(crate) fn new(command: &TargetCommand) -> Self {
-        Self {
-            start: command.start,
-            length: command.length,
-            min_free: command.min_free,
-            buffer_id: command.buffer_id,
-            ct: command.ct,
-            lac: command.lac,
-            flags: command.flags,
-            offset: 0,
-        }
-    }
-
-    pub(crate) fn managed(&self) -> bool {
-        self.flags.contains(TargetFlags::MANAGE_LOCAL)
-    }
-
-    /// Bytes left behind an offset, which is the entry's own if it is managed locally.
-    pub(crate) fn room(&self, remote_offset: u64) -> u64 {
-        let offset = if self.managed() {
-            self.offset
-        } else {
-            remote_offset
-        };
-        self.length.saturating_sub(offset)
-    }
-
-    /// Whether the message fits, as far as that matters for a match.
-    pub(crate) fn fits(&self, remote_offset: u64, len: u64) -> bool {
-        // Rule 7.9: An entry with NO_TRUNCATE does not match a message that does not fit.
-        !self.flags.contains(TargetFlags::NO_TRUNCATE) || len <= self.room(remote_offset)
-    }
-
-    /// Takes bytes of an entry that is managed locally. Returns whether the entry is used up.
-    pub(crate) fn consume(&mut self, len: u64) -> bool {
-        if self.managed() {
-            // Rule 7.7: A locally managed entry has its own offset, which advances by the bytes
-            // used; a rendezvous put on the priority list uses its whole length.
-            self.offset += len;
-            if self.length.saturating_sub(self.offset) < self.min_free.into() {
-                return true;
-            }
-        }
-        self.used_once()
-    }
-
-    pub(crate) fn used_once(&self) -> bool {
-        self.flags.contains(TargetFlags::USE_ONCE)
-    }
-
-    /// Where a message goes: at the entry's own offset if it is managed locally.
-    pub(crate) fn address(&self, remote_offset: u64) -> u64 {
-        let offset = if self.managed() {
-            self.offset
-        } else {
-            remote_offset
-        };
-        // Rule 7.8: An access starts at the entry's start plus an offset; nothing is added to the
-        // length, which may cover all of memory.
-        self.start.wrapping_add(offset)
-    }
-
-    /// Whether the entry wants an event for the success or the failure of a request.
-    pub(crate) fn reports(&self, request: &Request, success: bool) -> bool {
-        // Rule 9.6: An entry can suppress all communication events, or those of successes, except
-        // for the three of a rendezvous put, which programs with such entries wait for.
-        let mut suppress = TargetFlags::EVENT_COMM_DISABLE;
-        let success = success && !request.is_rendezvous();
-        suppress.set(TargetFlags::EVENT_SUCCESS_DISABLE, success);
-        !self.flags.intersects(suppress)
-    }
-
     pub(crate) fn count_success(&self, bytes: u32, signals: &mut Signals) {
         // Rule 9.4: A list entry's counter counts successes, by one or by bytes, and failures.
         let by_bytes = self.flags.contains(TargetFlags::EVENT_CT_BYTES);
@@ -204,6 +120,8 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) request: Request,
+    /// Which of the PtlTE's messages it is.
+    pub(crate) arrival: u64,
     /// NIC that sent it.
     pub(crate) from: u32,
     /// Address of its bytes.
@@ -253,6 +171,12 @@ pub(crate) struct PortalState {
     pub(crate) unexpected: Sequence<HeaderKey, Header>,
     /// By list, whether appends fail until one of them restarts the list.
     pub(crate) closed: [bool; 3],
+    /// Messages that have matched so far.
+    pub(crate) arrivals: u64,
+    /// Those whose data has not moved, with the list and buffer ID of their entries.
+    pub(crate) moving: Vec<(u64, List, u16)>,
+    /// UNLINK events that wait for messages, up to an arrival, of the entry that they name.
+    pub(crate) unlinks: Vec<(u64, TargetLong)>,
 }
 
 /// The get of the rest of a rendezvous put, still to be sent.
@@ -286,6 +210,9 @@ impl PortalState {
             lists: Default::default(),
             unexpected: Sequence::default(),
             closed: [false; 3],
+            arrivals: 0,
+            moving: Vec::new(),
+            unlinks: Vec::new(),
         }
     }
 
@@ -359,15 +286,30 @@ impl PortalState {
         self.post(&event, signals);
     }
 
-    pub(crate) fn post_unlink(&self, list: List, entry: &Entry, auto: bool, signals: &mut Signals) {
-        let event = TargetLong {
+    pub(crate) fn unlink_event(&self, list: List, entry: &Entry, auto: bool) -> TargetLong {
+        TargetLong {
             auto_unlinked: auto,
             buffer_id: entry.buffer_id,
             remote_offset: entry.offset,
             start: entry.start.wrapping_add(entry.offset),
             ..self.event(EventType::UNLINK, list)
-        };
-        self.post(&event, signals);
+        }
+    }
+
+    /// Posts the answers to UNLINK whose entries no message moves to any more, oldest first.
+    pub(crate) fn post_unlinks(&mut self, signals: &mut Signals) {
+        let mut unlinks = std::mem::take(&mut self.unlinks);
+        unlinks.retain(|(last, event)| {
+            let of_entry = |(arrival, list, buffer): &(u64, List, u16)| {
+                arrival <= last && (*list, *buffer) == (event.ptl_list, event.buffer_id)
+            };
+            let waits = self.moving.iter().any(of_entry);
+            if !waits {
+                self.post(event, signals);
+            }
+            waits
+        });
+        self.unlinks = unlinks;
     }
 }
 

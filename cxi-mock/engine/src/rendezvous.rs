@@ -6,10 +6,12 @@ use cxi_hw::{
     RendezvousUserPtr, TargetFlags, TargetLong,
 };
 
-use crate::landing::{Landing, describe};
+use crate::entry::Entry;
+use crate::landing::Landing;
 use crate::link::{Operation, Owner, Report};
 use crate::packet::Request;
-use crate::portal::{Entry, Header, Nic, PortalState, RendezvousGet};
+use crate::portal::{Header, Nic, PortalState, RendezvousGet};
+use crate::report::describe;
 
 /// The match bits of the get of the rest.
 fn get_bits(request: &Request) -> u64 {

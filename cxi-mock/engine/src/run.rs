@@ -7,13 +7,14 @@ use cxi_hw::{
 
 use crate::command_queue::{FIRST_TARGET, Fetched, Kind};
 use crate::counter::Triggered;
+use crate::dma::{self, After, Then};
 use crate::landing::Landing;
 use crate::link::{Operation, Owner, Undelivered};
 use crate::packet::{Body, Data, Reply, ReplyTo, Request};
-use crate::send::{SendCommand, check_slots};
-use crate::transfer::Moved;
+use crate::send::{SendCommand, Source, check_slots};
+use crate::transfer::{self, Move, Moved};
 use crate::translation::Access;
-use crate::{CommunicationProfile, Engine, ObservedOperation};
+use crate::{CommunicationProfile, Engine, MemoryFault, ObservedOperation};
 
 /// On whose behalf a command sends.
 #[derive(Clone, Copy, Debug)]
@@ -24,12 +25,12 @@ struct Sender {
 }
 
 impl Engine {
-    /// Does one piece of work: continues a long copy, fires a triggered command, takes a packet, or
-    /// executes a command. Returns whether there was any work.
+    /// Does one piece of work: goes on after an access to memory, fires a triggered command, takes a
+    /// packet, or executes a command. Says whether there was any.
     pub fn step(&mut self) -> bool {
-        // What has begun ends before anything begins: a copy before the next packet, and what
-        // commands have caused before the next command.
-        self.step_transfer()
+        // What has begun ends before anything begins, as far as memory answers at once: a copy
+        // before the next packet, and what commands have caused before the next command.
+        self.step_access()
             || self.step_triggered()
             || self.step_packet()
             || self.step_target()
@@ -37,10 +38,11 @@ impl Engine {
             || self.step_retries()
     }
 
-    /// Whether [`step`](Self::step) would find work, not counting lost packets.
+    /// Whether [`step`](Self::step) would find work, lost packets aside. Accesses that the front end
+    /// has to execute do not count.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.transfers.is_busy()
+        self.signals.dmas.has_done()
             || self.signals.has_fired()
             || self.link.has_packets()
             || self.queues.any_listed()
@@ -71,10 +73,16 @@ impl Engine {
         let Some(number) = next else {
             return false;
         };
+        if self.queues.read_ahead(number, &mut self.signals.dmas) {
+            return true;
+        }
         if let Some((queue, rgid, generation)) = self.queues.ready(number) {
             match queue.fetch() {
                 Ok(fetched) => match self.execute((number, rgid, generation), &fetched) {
-                    Ok(slots) => self.queues.advance(number, slots),
+                    Ok(slots) => {
+                        let dmas = &mut self.signals.dmas;
+                        self.queues.advance(number, slots, dmas);
+                    }
                     Err(code) => self.fail(number, fetched.byte, code),
                 },
                 Err((byte, code)) => self.fail(number, byte, code),
@@ -210,16 +218,56 @@ impl Engine {
         let to = command.command.dfa.nid();
         let mut request = command.request(profile.vni, self.settings.pid_bits);
         request.started = self.signals.now();
-        let data = match command.gather(rgid, &self.translation, &mut request) {
-            Ok(data) => data,
-            Err(code) => {
-                self.signals.telemetry.sources_refused.add(code.0);
-                let reply = Reply::error(code);
-                self.observe((self.settings.nid, to), &request, &reply);
-                self.complete(&operation, reply);
-                return Ok(());
+        match command.gather(rgid, &self.translation, &request) {
+            Ok(Source::There(data)) => self.send(to, operation, request, data),
+            Ok(Source::Read(memory, len)) => {
+                let dmas = &mut self.signals.dmas;
+                let access = dma::Access::Read(memory, 0, len, Vec::new());
+                dmas.start(access, Then::Gathered(to, operation, request));
             }
+            Err(code) => self.refuse_source(to, operation, &request, code),
+        }
+        Ok(())
+    }
+
+    /// The memory of a command cannot be read.
+    fn refuse_source(
+        &mut self,
+        to: u32,
+        operation: Operation,
+        request: &Request,
+        code: ReturnCode,
+    ) {
+        self.signals.telemetry.sources_refused.add(code.0);
+        let reply = Reply::error(code);
+        self.observe((self.settings.nid, to), request, &reply);
+        self.complete(operation, reply);
+    }
+
+    /// The data of a command has been read.
+    fn send_gathered(
+        &mut self,
+        (to, operation, mut request): (u32, Operation, Request),
+        bytes: Option<&[u8]>,
+    ) {
+        // Nothing is sent for a queue that was freed meanwhile.
+        if !self.is_there(operation.owner) {
+            return;
+        }
+        let Some(bytes) = bytes else {
+            let code = ReturnCode::NO_TRANSLATION;
+            return self.refuse_source(to, operation, &request, code);
         };
+        let data = if let Some(atomic) = &mut request.atomic {
+            atomic.operand[..bytes.len()].copy_from_slice(bytes);
+            Data::None
+        } else {
+            Data::inline(bytes)
+        };
+        self.send(to, operation, request, data);
+    }
+
+    fn send(&mut self, to: u32, operation: Operation, request: Request, data: Data) {
         if request.op != DmaOp::GET {
             self.signals.report_send(&operation.report, request.length);
         }
@@ -230,11 +278,10 @@ impl Engine {
                 ..Reply::error(ReturnCode::OK)
             };
             self.link.multicast(tree, request, data);
-            self.complete(&operation, reply);
+            self.complete(operation, reply);
         } else {
             self.launch(to, operation, request, data);
         }
-        Ok(())
     }
 
     fn launch(&mut self, to: u32, operation: Operation, request: Request, data: Data) {
@@ -255,7 +302,7 @@ impl Engine {
                 .translate(context, get.iova, len, Access::Write);
             match to {
                 Ok(to) => self.launch(get.to, get.operation, get.request, Data::Memory(to)),
-                Err(code) => self.complete(&get.operation, Reply::error(code)),
+                Err(code) => self.complete(get.operation, Reply::error(code)),
             }
         }
     }
@@ -415,17 +462,19 @@ impl Engine {
         let Some(packet) = self.link.receive() else {
             return false;
         };
-        match &packet.body {
+        let place = packet.place();
+        match packet.body {
             Body::Reply(reply) => {
-                if let Some(operation) = self.link.answered(&packet) {
-                    self.end(&operation, *reply);
+                if let Some(operation) = self.link.answered(place) {
+                    self.end(operation, reply);
                 }
             }
             Body::Request(request, data) => {
                 let telemetry = &mut self.signals.telemetry;
                 let awaited = request.multicast.is_none();
-                if let Some(back) = self.link.admit(&packet, awaited, telemetry) {
-                    self.arrive(back, request, data);
+                let back = ReplyTo { awaited, ..place };
+                if self.link.admit(back, telemetry) {
+                    self.arrive(back, &request, data);
                 }
             }
         }
@@ -442,7 +491,7 @@ impl Engine {
         true
     }
 
-    fn arrive(&mut self, back: ReplyTo, request: &Request, data: &Data) {
+    fn arrive(&mut self, back: ReplyTo, request: &Request, data: Data) {
         let signals = &mut self.signals;
         let accepted = self.portals.accept(back, request, &self.settings, signals);
         signals
@@ -451,12 +500,9 @@ impl Engine {
         match accepted {
             Ok(landing) => {
                 let (settings, translation) = (&self.settings, &self.translation);
-                let moved = self
-                    .transfers
-                    .start(&landing, data, settings, translation, signals);
-                if let Some(moved) = moved {
-                    self.land(&landing, moved);
-                }
+                let dmas = &mut self.signals.dmas;
+                let next = transfer::start(landing, data, settings, translation, dmas);
+                self.continue_with(next);
             }
             Err(code) => {
                 let reply = Reply::refusal(code);
@@ -466,28 +512,90 @@ impl Engine {
         }
     }
 
-    fn step_transfer(&mut self) -> bool {
-        if !self.transfers.is_busy() {
+    /// Moves data, or reports a request whose data has moved.
+    fn continue_with(&mut self, next: Move) {
+        match next {
+            Move::Access(access, then) => self.signals.dmas.start(access, then),
+            Move::End(landing, moved) => self.land(&landing, moved),
+        }
+    }
+
+    /// Goes on with what an access was for.
+    fn step_access(&mut self) -> bool {
+        let Some(done) = self.signals.dmas.next_done() else {
             return false;
+        };
+        let (mut access, stored) = (done.access, done.result.is_ok());
+        let translation = &self.translation;
+        let mut read = || match &mut access {
+            Some(dma::Access::Read(.., bytes)) if stored => Some(std::mem::take(bytes)),
+            _ => None,
+        };
+        match done.then {
+            Then::Commands(number, generation) => {
+                let bytes = read().ok_or(MemoryFault);
+                self.queues.was_read((number, generation), bytes);
+            }
+            Then::Gathered(to, operation, request) => {
+                let bytes = match &access {
+                    Some(dma::Access::Read(.., bytes)) if stored => Some(bytes.as_slice()),
+                    _ => None,
+                };
+                self.send_gathered((to, operation, request), bytes);
+            }
+            Then::Landed(landing) => {
+                let fetched = match &access {
+                    Some(dma::Access::Update(.., fetched)) => *fetched,
+                    _ => [0; 16],
+                };
+                let moved = done.result.map(|()| fetched);
+                self.land(&landing, moved.map_err(ReturnCode::from));
+            }
+            Then::Read(copy) => {
+                let next = copy.write(read(), translation);
+                self.continue_with(next);
+            }
+            Then::Written(copy, len) => {
+                let next = copy.written(stored.then_some(len), translation);
+                // Before the next piece needs one.
+                self.give_back(access.take());
+                self.continue_with(next);
+            }
+            Then::Fetched(operation, mut reply) => {
+                // Rule 13.4: A fetched value that cannot be stored turns the REPLY into an error,
+                // although the target value has changed.
+                if !stored {
+                    reply.code = ReturnCode::NO_TRANSLATION;
+                }
+                self.report_end(&operation, &reply);
+            }
+            Then::Posted(all) => {
+                for after in all {
+                    match after {
+                        After::Wake(wait) => self.signals.dmas.wake_now(wait),
+                        After::Reply(back, reply) => self.link.reply(back, reply),
+                    }
+                }
+            }
         }
-        if let Some((landing, moved)) = self.transfers.step(&self.translation) {
-            self.land(&landing, moved);
-        }
+        self.give_back(access);
         true
     }
 
-    /// Reports and answers a request whose data has moved, or is stored together with its event.
-    fn land(&mut self, landing: &Landing, mut moved: Moved) {
+    /// Takes back the buffer of an access that has ended.
+    fn give_back(&mut self, access: Option<dma::Access>) {
+        if let Some(access) = access {
+            self.signals.dmas.give_back(access);
+        }
+    }
+
+    /// Reports a request whose data has moved, and answers it.
+    fn land(&mut self, landing: &Landing, moved: Moved) {
         let (settings, signals) = (&self.settings, &mut self.signals);
         let code = moved.err().unwrap_or(ReturnCode::OK);
         // Rule 9.7: UNLINK, MATCH and the event of the message precede the answer, and therefore
         // the initiator's ACK.
-        if let Err(code) = self.portals.report(landing, code, settings, signals) {
-            // The memory for the bytes that were to be stored with the event is gone. No bytes wait
-            // for the event that reports this, so it cannot fail.
-            let _ = self.portals.report(landing, code, settings, signals);
-            moved = Err(code);
-        }
+        let eq = self.portals.report(landing, code, settings, signals);
         let reply = match moved {
             Ok(fetched) => landing.reply(fetched),
             Err(code) => {
@@ -497,7 +605,10 @@ impl Engine {
         };
         let route = (landing.back.nid, self.settings.nid);
         self.observe(route, &landing.request, &reply);
-        self.link.reply(landing.back, reply);
+        let after = After::Reply(landing.back, reply);
+        if let Some(After::Reply(back, reply)) = self.signals.after_events(eq, after) {
+            self.link.reply(back, reply);
+        }
         if moved.is_ok() {
             self.portals
                 .follow_up(landing, &self.settings, &mut self.signals);
@@ -510,43 +621,55 @@ impl Engine {
         let reply = Reply::error(ReturnCode::UNDELIVERABLE);
         let route = (self.settings.nid, undelivered.to);
         self.observe(route, &undelivered.request, &reply);
-        self.end(&undelivered.operation, reply);
+        self.end(undelivered.operation.clone(), reply);
     }
 
     /// Ends an operation that has its answer.
-    fn end(&mut self, operation: &Operation, reply: Reply) {
+    fn end(&mut self, operation: Operation, reply: Reply) {
         self.signals.telemetry.high_rate_acks += u64::from(operation.high_rate);
         self.complete(operation, reply);
     }
 
-    /// Reports the end of an operation and lets its queue go on.
-    fn complete(&mut self, operation: &Operation, mut reply: Reply) {
-        let is_there = match operation.owner {
-            Owner::Queue(number, generation) | Owner::Triggered(number, generation) => {
-                self.queues.is_current(number, generation)
-            }
-            Owner::Portal(number, generation) => self.portals.is_current(number, generation),
-        };
-        if !is_there {
-            return;
-        }
+    /// Stores what an operation has fetched, and ends it.
+    fn complete(&mut self, operation: Operation, mut reply: Reply) {
         if let Some(fetch) = operation.fetch
             && reply.code == ReturnCode::OK
+            && self.is_there(operation.owner)
         {
             let context = (operation.rgid, fetch.lac);
             let len = fetch.len as u64;
             let to = self
                 .translation
                 .translate(context, fetch.iova, len, Access::Write);
-            let stored = to.and_then(|to| Ok(to.write(0, &reply.fetched[..fetch.len])?));
-            // Rule 13.4: A fetched value that cannot be stored turns the REPLY into an error,
-            // although the target value has changed.
-            if let Err(code) = stored {
-                reply.code = code;
+            match to {
+                Ok(to) => {
+                    let dmas = &mut self.signals.dmas;
+                    let bytes = dmas.filled(&[&reply.fetched[..fetch.len]]);
+                    let access = dma::Access::Write(to, 0, bytes);
+                    return dmas.start(access, Then::Fetched(operation, reply));
+                }
+                Err(code) => reply.code = code,
             }
         }
-        self.signals.report_end(&operation.report, &reply);
-        self.queues.end(operation.owner);
+        self.report_end(&operation, &reply);
+    }
+
+    /// Reports the end of an operation and lets its queue go on.
+    fn report_end(&mut self, operation: &Operation, reply: &Reply) {
+        if self.is_there(operation.owner) {
+            self.signals.report_end(&operation.report, reply);
+            self.queues.end(operation.owner);
+        }
+    }
+
+    /// Whether what waits for an operation is still there.
+    fn is_there(&self, owner: Owner) -> bool {
+        match owner {
+            Owner::Queue(number, generation) | Owner::Triggered(number, generation) => {
+                self.queues.is_current(number, generation)
+            }
+            Owner::Portal(number, generation) => self.portals.is_current(number, generation),
+        }
     }
 
     /// Shows the observer the end of an operation.

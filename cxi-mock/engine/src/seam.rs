@@ -1,6 +1,7 @@
 //! What a front end supplies: memory of processes and pages that a NIC shares with them.
 
 use std::fmt;
+use std::sync::Arc;
 
 use cxi_hw::{CounterDoorbell, ReturnCode};
 
@@ -28,6 +29,15 @@ impl From<MemoryFault> for ReturnCode {
 /// The engine asks only for addresses that lie in regions, event buffers and write-backs that the
 /// control plane has added.
 pub trait ClientMemory: Send + Sync + fmt::Debug {
+    /// The user whose process it is, if an access may take its time. The engine does not execute
+    /// such accesses, but leaves them to the front end ([`Engine::take_dma`]). One object stands for
+    /// one process, as the order of accesses is the object's.
+    ///
+    /// [`Engine::take_dma`]: crate::Engine::take_dma
+    fn owner(&self) -> Option<u32> {
+        None
+    }
+
     /// Copies memory from an address.
     ///
     /// # Errors
@@ -67,11 +77,17 @@ pub trait ClientMemory: Send + Sync + fmt::Debug {
 
 /// The pages of a command queue: its ring with the status word, and its doorbell.
 pub trait CommandPages: Send + fmt::Debug {
+    /// The ring, if it lies in memory of the client, and its address. Then [`read`](Self::read) and
+    /// [`write_status`](Self::write_status) are not called.
+    fn ring(&self) -> Option<(&Arc<dyn ClientMemory>, u64)> {
+        None
+    }
+
     /// Copies commands from an offset in the ring.
     ///
     /// # Errors
     ///
-    /// The ring is in memory of the client that is gone. The queue stops.
+    /// The ring is gone. The queue stops.
     fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault>;
 
     /// Stores the status word at the start of the ring.
@@ -114,23 +130,4 @@ pub enum Effect {
         /// The address.
         va: u64,
     },
-}
-
-impl Effect {
-    /// Adds a wake-up, unless it is already there.
-    pub(crate) fn wake(effects: &mut Vec<Self>, wait: u64) {
-        let wake = Self::Wake(wait);
-        if !effects.contains(&wake) {
-            effects.push(wake);
-        }
-    }
-
-    /// Adds a fault, unless there is one of the same RGID.
-    pub(crate) fn fault(effects: &mut Vec<Self>, rgid: u16, va: u64) {
-        let known =
-            |effect: &Self| matches!(effect, Self::Fault { rgid: other, .. } if *other == rgid);
-        if !effects.iter().any(known) {
-            effects.push(Self::Fault { rgid, va });
-        }
-    }
 }

@@ -10,7 +10,7 @@ use crate::atomic;
 use crate::command_queue::Fetched;
 use crate::link::{Fetch, Report};
 use crate::packet::{Atomic, Data, INLINE, Multicast, Request};
-use crate::translation::{Access, Translation};
+use crate::translation::{Access, Scatter, Translation};
 
 /// Bytes of payload of an immediate command that is not restricted.
 const MAX_UNRESTRICTED: usize = 192;
@@ -27,6 +27,14 @@ pub(crate) struct SendCommand<'a> {
     pub(crate) fetch: Option<Fetch>,
     /// The data of an immediate command; that of an atomic is in its operands.
     immediate: Option<&'a [u8]>,
+}
+
+/// Where the data of a command is.
+#[derive(Debug)]
+pub(crate) enum Source {
+    There(Data),
+    /// So many bytes have to be read, as the data or as the operand of an atomic.
+    Read(Scatter, usize),
 }
 
 /// Refuses a command that does not have the length of its kind.
@@ -282,25 +290,24 @@ impl<'a> SendCommand<'a> {
         self.op == DmaOp::PUT && self.command.flags.contains(reduces) && inline
     }
 
-    /// Gathers the data of the command, and reads it now if there is little. The operand that an
-    /// atomic reads goes into its request.
+    /// The data of the command. If there is little of it, it is to be read now.
     pub(crate) fn gather(
         &self,
         rgid: u16,
         translation: &Translation,
-        request: &mut Request,
-    ) -> Result<Data, ReturnCode> {
+        request: &Request,
+    ) -> Result<Source, ReturnCode> {
         // Rule 5.5: Only a restricted put with the reduction flag and its data in the packet may go
         // to a multicast tree.
         if request.multicast.is_some() && !self.is_reduction() {
             return Err(ReturnCode::INVALID_DFA_FORMAT);
         }
         if let Some(payload) = self.immediate {
-            return Ok(if self.atomic.is_some() {
+            return Ok(Source::There(if self.atomic.is_some() {
                 Data::None
             } else {
                 Data::inline(payload)
-            });
+            }));
         }
         let (access, len) = match self.op {
             DmaOp::GET => (Access::Write, self.command.request_len),
@@ -314,19 +321,12 @@ impl<'a> SendCommand<'a> {
         }
         let context = (rgid, self.command.lac);
         let memory = translation.translate(context, self.command.local_addr, len.into(), access)?;
+        // Rule 13.5: The first operand of a DMA atomic is in memory, the second one in the command.
         let bytes = len as usize;
-        if let Some(atomic) = &mut request.atomic {
-            // Rule 13.5: The first operand of a DMA atomic is in memory, the second one in the
-            // command.
-            memory.read(0, &mut atomic.operand[..bytes])?;
-            return Ok(Data::None);
-        }
         if access == Access::Read && bytes <= INLINE {
-            let mut data = [0; INLINE];
-            memory.read(0, &mut data[..bytes])?;
-            return Ok(Data::Inline(data, bytes));
+            return Ok(Source::Read(memory, bytes));
         }
-        Ok(Data::Memory(memory))
+        Ok(Source::There(Data::Memory(memory)))
     }
 }
 

@@ -4,19 +4,19 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use cxi_hw::{
-    CtCommand, DmaFlags, EventSize, EventType, InitiatorShort, ReturnCode, TriggeredShort,
+    CtCommand, CtWriteback, DmaFlags, EventSize, EventType, InitiatorShort, ReturnCode,
+    TriggeredShort,
 };
 
 use crate::counter::{Count, Triggered};
-use crate::event_queue::{Events, Staged};
+use crate::dma::{After, Dmas};
+use crate::event_queue::Events;
 use crate::link::Report;
 use crate::packet::Reply;
 use crate::pools::Store;
 use crate::table::Table;
-use crate::translation::Segment;
 use crate::{
-    CounterDoorbell, Effect, EventFlags, MemoryFault, ObservedOperation, Observer, Settings,
-    Telemetry,
+    CounterDoorbell, EventFlags, ObservedOperation, Observer, Settings, Telemetry, WriteBack,
 };
 
 /// How the NIC reports to clients.
@@ -24,8 +24,7 @@ use crate::{
 pub(crate) struct Signals {
     pub(crate) events: Table<Events>,
     pub(crate) counters: Table<Count>,
-    pub(crate) effects: Vec<Effect>,
-    staged: Option<Staged>,
+    pub(crate) dmas: Dmas,
     pub(crate) observer: Option<Box<dyn Observer>>,
     pub(crate) telemetry: Telemetry,
     /// Entries for triggered commands.
@@ -48,8 +47,7 @@ impl Signals {
         Self {
             events: Table::default(),
             counters: Table::default(),
-            effects: Vec::new(),
-            staged: None,
+            dmas: Dmas::default(),
             observer: None,
             telemetry: Telemetry::default(),
             triggers: Store::new(settings.triggered_entries),
@@ -73,10 +71,16 @@ impl Signals {
 
 /// Event queues.
 impl Signals {
+    pub(crate) fn remove_events(&mut self, number: u16) {
+        if let Some(events) = self.events.remove(number) {
+            self.dmas.release(events.memory(), events.addresses());
+        }
+    }
+
     /// Polls all register words.
     pub(crate) fn poll_events(&mut self) {
         for (_, events) in self.events.iter_mut() {
-            events.polled(&mut self.effects);
+            events.polled(&mut self.dmas);
         }
     }
 
@@ -103,16 +107,12 @@ impl Signals {
         self.events.get(eq).is_some_and(|it| it.has(flag))
     }
 
-    /// Writes an event, with the bytes that wait for it. Writes to no queue if the number is 0 or
-    /// the queue is gone. If the memory for the bytes is gone, they keep waiting, and there is no
-    /// event.
+    /// Writes an event; to no queue if the number is 0 or the queue is gone.
     pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
         let Some(events) = self.events.get_mut(eq) else {
             return;
         };
-        let Ok(stored) = events.post(event, &mut self.staged, &mut self.effects) else {
-            return;
-        };
+        let stored = events.post(event, &mut self.dmas);
         if stored {
             self.telemetry.events.add(event_type(event).0);
         }
@@ -121,15 +121,12 @@ impl Signals {
         }
     }
 
-    /// Keeps bytes for the start of a segment until the next event, or until
-    /// [`flush`](Self::flush).
-    pub(crate) fn stage(&mut self, segment: &Segment, from: &[u8]) {
-        self.staged = Some(Staged::new(segment, from));
-    }
-
-    /// Stores bytes that still wait.
-    pub(crate) fn flush(&mut self) -> Result<(), MemoryFault> {
-        self.staged.take().map_or(Ok(()), |staged| staged.write())
+    /// Does something after the events of a queue are in its memory; gives it back if they are.
+    pub(crate) fn after_events(&mut self, eq: u16, after: After) -> Option<After> {
+        match self.events.get(eq) {
+            Some(events) => self.dmas.after_stores(events.memory(), after),
+            None => Some(after),
+        }
     }
 
     /// Reports SEND, and counts it.
@@ -230,8 +227,19 @@ impl Signals {
     /// Removes a counter. The commands that wait for it never run.
     pub(crate) fn remove_counter(&mut self, number: u16) -> Vec<Triggered> {
         let cancelled = self.cancel(number);
+        self.set_write_back(number, None);
         self.counters.remove(number);
         cancelled
+    }
+
+    pub(crate) fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
+        let Some(counter) = self.counters.get_mut(number) else {
+            return;
+        };
+        if let Some(old) = std::mem::replace(&mut counter.config.write_back, write_back) {
+            let end = old.va.saturating_add(CtWriteback::BYTES as u64);
+            self.dmas.release(&old.memory, old.va..end);
+        }
     }
 
     /// Whether an RGID may use a counter; number 0 stands for none.
@@ -242,9 +250,9 @@ impl Signals {
 
     /// Changes a counter, and fires the commands that have waited for its new value. Does nothing
     /// for number 0 or a counter that is gone.
-    fn change(&mut self, ct: u16, change: impl FnOnce(&mut Count, &mut Vec<Effect>)) {
+    fn change(&mut self, ct: u16, change: impl FnOnce(&mut Count, &mut Dmas)) {
         if let Some(counter) = self.counters.get_mut(ct) {
-            change(counter, &mut self.effects);
+            change(counter, &mut self.dmas);
             // Rule 12.2: Commands that fire are queued rather than run at once, as a command may
             // change the counter that fired it.
             self.fired.extend(counter.take_reached());
@@ -253,16 +261,16 @@ impl Signals {
 
     /// Counts successes or failures.
     pub(crate) fn count(&mut self, ct: u16, success: u64, failure: u64) {
-        self.change(ct, |counter, effects| {
-            counter.add(success, failure, effects);
+        self.change(ct, |counter, dmas| {
+            counter.add(success, failure, dmas);
         });
     }
 
     /// Handles a store to a doorbell.
     pub(crate) fn ring_counter(&mut self, ct: u16, doorbell: CounterDoorbell, value: u64) {
         self.telemetry.doorbells += u64::from(self.counters.get(ct).is_some());
-        self.change(ct, |counter, effects| {
-            counter.ring(doorbell, value, effects);
+        self.change(ct, |counter, dmas| {
+            counter.ring(doorbell, value, dmas);
         });
     }
 
@@ -287,7 +295,7 @@ impl Signals {
 
     /// Executes SET and TRIG_SET.
     pub(crate) fn set(&mut self, command: &CtCommand) {
-        self.change(command.ct, |counter, effects| counter.set(command, effects));
+        self.change(command.ct, |counter, dmas| counter.set(command, dmas));
     }
 
     /// Executes INC and TRIG_INC.
@@ -298,7 +306,7 @@ impl Signals {
     /// Writes a counter back, for GET and TRIG_EVENT.
     pub(crate) fn write_back(&mut self, ct: u16) {
         if let Some(counter) = self.counters.get(ct) {
-            counter.write_back(&mut self.effects);
+            counter.write_back(&mut self.dmas);
         }
     }
 

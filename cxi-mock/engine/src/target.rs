@@ -6,8 +6,9 @@ use cxi_hw::{
 };
 
 use crate::arrival::offset;
-use crate::landing::describe;
-use crate::portal::{Entry, Header, Key, Nic, PortalState, Portals};
+use crate::entry::Entry;
+use crate::portal::{Header, Key, Nic, PortalState, Portals};
+use crate::report::describe;
 use crate::signals::Signals;
 use crate::{PortalOptions, Settings};
 
@@ -244,22 +245,24 @@ impl PortalState {
     fn unlink(&mut self, command: &TargetCommand, nic: &mut Nic<'_>) {
         let list = command.ptl_list;
         let of_buffer = |entry: &Entry| entry.buffer_id == command.buffer_id;
-        // Rule 8.12: An unlinked entry takes nothing more, as no message is ever between match and
-        // entry.
         let found = self.list(list).remove_first(of_buffer);
         nic.signals.telemetry.unlinks.add(found.is_some());
         // Rule 7.5: UNLINK is always answered; ENTRY_NOT_FOUND means that a message may have used
         // the entry first.
-        if let Some(entry) = found {
+        let event = if let Some(entry) = found {
             nic.pools.give(self.config.pool, 1);
-            return self.post_unlink(list, &entry, false, nic.signals);
-        }
-        let event = TargetLong {
-            buffer_id: command.buffer_id,
-            return_code: ReturnCode::ENTRY_NOT_FOUND,
-            ..self.event(EventType::UNLINK, list)
+            self.unlink_event(list, &entry, false)
+        } else {
+            TargetLong {
+                buffer_id: command.buffer_id,
+                return_code: ReturnCode::ENTRY_NOT_FOUND,
+                ..self.event(EventType::UNLINK, list)
+            }
         };
-        self.post(&event, nic.signals);
+        // Rule 8.12: An unlinked entry takes nothing more: UNLINK follows the events of all messages
+        // that have matched it, because the program may free its memory then.
+        self.unlinks.push((self.arrivals, event));
+        self.post_unlinks(nic.signals);
     }
 
     /// SEARCH and SEARCH_AND_DELETE: reports unexpected messages, oldest first, and takes them off

@@ -6,8 +6,8 @@ use cxi_hw::{Class, CommandByte, DmaFlags, DmaOp, List, ReturnCode};
 
 use crate::EntryPool;
 use crate::command_queue::FIRST_TARGET;
+use crate::entry::Entry;
 use crate::packet::Request;
-use crate::portal::Entry;
 
 /// Numbers that the type of an event can have.
 pub(crate) const EVENT_TYPES: usize = 32;

@@ -31,17 +31,17 @@ impl Access {
 
 /// Contiguous memory of a process.
 #[derive(Clone, Debug)]
-pub(crate) struct Segment {
-    pub(crate) memory: Arc<dyn ClientMemory>,
-    pub(crate) va: u64,
-    pub(crate) len: u64,
+struct Segment {
+    memory: Arc<dyn ClientMemory>,
+    va: u64,
+    len: u64,
     /// Whether the region still exists.
     live: Arc<AtomicBool>,
 }
 
 impl Segment {
     /// The memory while the region exists. Packets outlive regions.
-    pub(crate) fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
+    fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
         if self.live.load(Ordering::Acquire) {
             Ok(&*self.memory)
         } else {
@@ -111,8 +111,41 @@ impl Scatter {
     }
 
     /// The only segment, unless there are several.
-    pub(crate) fn single(&self) -> Option<&Segment> {
+    fn single(&self) -> Option<&Segment> {
         self.first.as_ref().filter(|_| self.rest.is_empty())
+    }
+
+    /// Memory that no region has to cover.
+    pub(crate) fn of(memory: &Arc<dyn ClientMemory>, va: u64, len: u64) -> Self {
+        let segment = Segment {
+            memory: Arc::clone(memory),
+            va,
+            len,
+            live: Arc::new(AtomicBool::new(true)),
+        };
+        Self {
+            first: Some(segment),
+            rest: Vec::new(),
+        }
+    }
+
+    /// Whose memory is at an offset.
+    pub(crate) fn memory(&self, offset: u64) -> Option<&Arc<dyn ClientMemory>> {
+        let (segment, ..) = self.parts(offset, 1).next()?;
+        Some(&segment.memory)
+    }
+
+    /// How many of the `len` bytes from `offset` on are in memory of the same process.
+    pub(crate) fn of_one(&self, offset: u64, len: usize) -> usize {
+        let mut parts = self.parts(offset, len).peekable();
+        let first = parts.peek().map(|(segment, ..)| &segment.memory);
+        let Some(first) = first.cloned() else {
+            return 0;
+        };
+        parts
+            .take_while(|(segment, ..)| Arc::ptr_eq(&segment.memory, &first))
+            .map(|(.., part)| part.len())
+            .sum()
     }
 }
 
@@ -163,9 +196,10 @@ impl Regions {
         self.class(region.len).insert(key, Known { region, live });
     }
 
-    fn remove(&mut self, len: u64, key: Key) {
-        self.class(len).remove(&key);
+    fn remove(&mut self, len: u64, key: Key) -> Option<Arc<dyn ClientMemory>> {
+        let known = self.class(len).remove(&key);
         self.0.retain(|(_, class)| !class.is_empty());
+        known.map(|known| Arc::clone(&known.region.memory))
     }
 
     /// Finds a region with the permission that contains all addresses from `at` to `end`, or else
@@ -211,15 +245,15 @@ impl Translation {
         self.contexts.entry(context).or_default().add(key, region);
     }
 
-    pub(crate) fn remove(&mut self, number: u32) {
-        if let Some((context, len, key)) = self.places.remove(&number)
-            && let Some(regions) = self.contexts.get_mut(&context)
-        {
-            regions.remove(len, key);
-            if regions.0.is_empty() {
-                self.contexts.remove(&context);
-            }
+    /// Forgets a region. Gives back whose memory it was.
+    pub(crate) fn remove(&mut self, number: u32) -> Option<Arc<dyn ClientMemory>> {
+        let (context, len, key) = self.places.remove(&number)?;
+        let regions = self.contexts.get_mut(&context)?;
+        let removed = regions.remove(len, key);
+        if regions.0.is_empty() {
+            self.contexts.remove(&context);
         }
+        removed
     }
 
     /// The memory behind a range of addresses, which regions must cover without a gap. An empty

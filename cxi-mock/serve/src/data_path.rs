@@ -1,4 +1,4 @@
-//! The threads that run the data path, one for each NIC.
+//! The threads that run the data path: for each NIC one that runs it, and one that watches over it.
 //!
 //! Doorbells that are not trapped are polled: constantly while there is traffic, and less and less
 //! often after that. Without traffic, the thread sleeps until there is work that no other thread
@@ -6,6 +6,7 @@
 
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -27,19 +28,102 @@ const PARKED: Duration = Duration::from_secs(60);
 /// A tick of the fabric's time. After two seconds a NIC gives up an operation that is not answered.
 const TICK: Duration = Duration::from_millis(1);
 
+/// How long the access to a process's memory may take before another thread takes over.
+const WATCH: Duration = Duration::from_millis(20);
+
 /// Starts the threads of a server's NICs.
 pub(crate) fn start(server: &Arc<Server>, home: &Arc<Home>) -> io::Result<()> {
     for function in server.physical() {
-        let (server, home) = (Arc::clone(server), Arc::clone(home));
-        let nic = Arc::clone(&function.nic);
-        thread::Builder::new()
-            .name(format!("nic{}", function.number))
-            .spawn(move || {
-                let _ = home.enter();
-                run(&server, &nic);
-            })?;
+        let runner = Runner {
+            server: Arc::clone(server),
+            home: Arc::clone(home),
+            nic: Arc::clone(&function.nic),
+            number: function.number,
+            runs: AtomicU64::new(0),
+        };
+        Arc::new(runner).start(0)?;
     }
     Ok(())
+}
+
+/// The threads of a NIC: one runs it, and the next one watches over it and takes its place when it
+/// waits for memory of a process that does not answer.
+struct Runner {
+    server: Arc<Server>,
+    home: Arc<Home>,
+    nic: Arc<Nic>,
+    number: u16,
+    /// Which of the threads runs the NIC.
+    runs: AtomicU64,
+}
+
+impl Runner {
+    fn start(self: &Arc<Self>, thread: u64) -> io::Result<()> {
+        let runner = Arc::clone(self);
+        thread::Builder::new()
+            .name(format!("nic{}", self.number))
+            .spawn(move || {
+                let _ = runner.home.enter();
+                runner.watch(thread);
+                runner.run(thread);
+            })?;
+        Ok(())
+    }
+
+    fn goes_on(&self) -> bool {
+        !self.server.has_ended()
+    }
+
+    fn runs(&self, thread: u64) -> bool {
+        self.runs.load(Ordering::Relaxed) == thread
+    }
+
+    /// Waits until it is this thread's turn.
+    fn watch(&self, thread: u64) {
+        while self.goes_on() && !self.runs(thread) {
+            self.nic.wait_while_idle();
+            let access = self.nic.access_under_way();
+            thread::sleep(WATCH);
+            if let Some(access) = access
+                && self.nic.take_over(access)
+            {
+                self.runs.store(thread, Ordering::Relaxed);
+            }
+        }
+    }
+
+    fn run(self: &Arc<Self>, thread: u64) {
+        let (server, nic) = (&self.server, &self.nic);
+        let mut is_watched = false;
+        let mut idle = 0_u32;
+        let mut pause = PAUSE.0;
+        while self.goes_on() && self.runs(thread) {
+            // Each turn, in case that no more threads can be had.
+            is_watched = is_watched || self.start(thread + 1).is_ok();
+            if nic.step() {
+                (idle, pause) = (0, PAUSE.0);
+                server.wake_all();
+                continue;
+            }
+            idle = idle.saturating_add(1);
+            if idle < SPIN && nic.is_polled() {
+                std::hint::spin_loop();
+            } else if idle < YIELD && nic.is_polled() {
+                thread::yield_now();
+            } else {
+                // Events that commands of the control plane have caused.
+                server.wake_all();
+                if nic.wait_for_work(PARKED) {
+                    (idle, pause) = (0, PAUSE.0);
+                } else if nic.tend_doorbells() {
+                    thread::sleep(LOOK);
+                } else {
+                    thread::sleep(pause);
+                    pause = PAUSE.1.min(pause * 2);
+                }
+            }
+        }
+    }
 }
 
 /// Starts the thread that lets the time of a fabric pass while an answer may be lost.
@@ -61,33 +145,4 @@ pub(crate) fn start_clock(clock: Clock) -> io::Result<()> {
             }
         })?;
     Ok(())
-}
-
-fn run(server: &Server, nic: &Nic) {
-    let mut idle = 0_u32;
-    let mut pause = PAUSE.0;
-    while !server.has_ended() {
-        if nic.step() {
-            (idle, pause) = (0, PAUSE.0);
-            server.wake_all();
-            continue;
-        }
-        idle = idle.saturating_add(1);
-        if idle < SPIN && nic.is_polled() {
-            std::hint::spin_loop();
-        } else if idle < YIELD && nic.is_polled() {
-            thread::yield_now();
-        } else {
-            // Commands of the control plane have caused events.
-            server.wake_all();
-            if nic.wait_for_work(PARKED) {
-                (idle, pause) = (0, PAUSE.0);
-            } else if nic.tend_doorbells() {
-                thread::sleep(LOOK);
-            } else {
-                thread::sleep(pause);
-                pause = PAUSE.1.min(pause * 2);
-            }
-        }
-    }
 }

@@ -32,7 +32,10 @@ type Program = (Pid, [u8; 16]);
 /// descriptor of `/proc/PID/mem` belongs to the address space instead: when that is gone, it reads
 /// and writes nothing.
 #[derive(Debug)]
-pub(crate) struct ProcessMemory(Option<File>);
+pub(crate) struct ProcessMemory {
+    file: Option<File>,
+    owner: u32,
+}
 
 /// The memories in use: one object for each program, because the object keeps the order of stores.
 static IN_USE: Mutex<BTreeMap<Program, Weak<ProcessMemory>>> = Mutex::new(BTreeMap::new());
@@ -41,8 +44,9 @@ impl ProcessMemory {
     /// The memory of a thread that waits for an answer. While the thread waits, its process cannot
     /// execute another program.
     pub(crate) fn of(thread: Pid) -> Arc<Self> {
+        let owner = procfs::user_of(thread).unwrap_or_default();
         let Some(program) = program_of(thread) else {
-            return Arc::new(Self(None));
+            return Arc::new(Self { file: None, owner });
         };
         let mut in_use = IN_USE.lock();
         if let Some(known) = in_use.get(&program).and_then(Weak::upgrade) {
@@ -50,14 +54,15 @@ impl ProcessMemory {
         }
         let mut options = File::options();
         let file = options.read(true).write(true);
-        let memory = Arc::new(Self(file.open(format!("/proc/{thread}/mem")).ok()));
+        let file = file.open(format!("/proc/{thread}/mem")).ok();
+        let memory = Arc::new(Self { file, owner });
         in_use.retain(|_, memory| memory.strong_count() > 0);
         in_use.insert(program, Arc::downgrade(&memory));
         memory
     }
 
     fn file(&self) -> Result<&File, MemoryFault> {
-        self.0.as_ref().ok_or(MemoryFault)
+        self.file.as_ref().ok_or(MemoryFault)
     }
 }
 
@@ -77,6 +82,10 @@ fn program_of(thread: Pid) -> Option<Program> {
 }
 
 impl ClientMemory for ProcessMemory {
+    fn owner(&self) -> Option<u32> {
+        Some(self.owner)
+    }
+
     fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
         self.file()?
             .read_exact_at(into, va)

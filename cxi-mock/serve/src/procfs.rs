@@ -46,6 +46,16 @@ pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
     process(&head(thread)?)
 }
 
+/// The user who has started the process of a thread, and may stop it.
+pub(crate) fn user_of(thread: Pid) -> Option<u32> {
+    head(thread)?
+        .value("Uid")?
+        .split_whitespace()
+        .next()?
+        .parse()
+        .ok()
+}
+
 /// The process of the thread with that status.
 pub(crate) fn process(status: &Status) -> Option<Pid> {
     status.value("Tgid")?.parse().ok().map(Pid::from_raw)

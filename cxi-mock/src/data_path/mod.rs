@@ -10,10 +10,11 @@ mod window_memory;
 mod wire;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use cxi_engine::{CounterDoorbell, Effect, Engine, Settings};
+use cxi_engine::{ClientMemory, CounterDoorbell, Dma, Effect, Engine, Release, Settings};
 
 pub(crate) use memory::OwnMemory;
 pub(crate) use pages::{Commands, EventPage, NOT_RUNG, QueuePages};
@@ -46,6 +47,10 @@ pub(crate) const fn rendezvous_index(pid_bits: u32) -> u32 {
 /// How many pieces of work are done with the engine locked. A command of the control plane waits no
 /// longer than that.
 const TURN: usize = 64;
+/// How long memory that is taken from the NIC is waited for: many times what an access takes.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The same for the commands of queues that are freed, as closing files wait for one another.
+const FINISH: Duration = Duration::from_millis(100);
 
 /// The data path of a NIC. Its lock is below the control plane's, and no thread holds two.
 #[derive(Debug)]
@@ -53,6 +58,29 @@ pub(crate) struct DataPath {
     state: Mutex<State>,
     /// Notified when there may be work.
     busy: Condvar,
+    /// Accesses to memory of processes have ended.
+    accessed: Condvar,
+    /// The access that [`step`](Self::step) executes, or 0.
+    under_way: AtomicU64,
+}
+
+/// Whose memory a thread accesses: one that must not wait for a process leaves it to others.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Reach {
+    Nobody,
+    /// Processes of a user, who may stop them in any case.
+    User(u32),
+    Everybody,
+}
+
+impl Reach {
+    fn has(self, memory: &dyn ClientMemory) -> bool {
+        match self {
+            Self::Nobody => false,
+            Self::User(user) => memory.owner() == Some(user),
+            Self::Everybody => true,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -67,6 +95,12 @@ pub(crate) struct State {
     gates: BTreeMap<u32, Gate>,
     /// Whether a thread waits for work.
     asleep: bool,
+    /// Threads that wait for accesses to end.
+    settling: u32,
+    /// What closed files have left, and since when.
+    left: Vec<(Instant, Release)>,
+    /// When accesses were last checked for how long they have been running.
+    expired: Instant,
 }
 
 impl DataPath {
@@ -91,10 +125,15 @@ impl DataPath {
             polled: BTreeSet::new(),
             gates: BTreeMap::new(),
             asleep: false,
+            settling: 0,
+            left: Vec::new(),
+            expired: Instant::now(),
         };
         let path = Arc::new(Self {
             state: Mutex::new(state),
             busy: Condvar::new(),
+            accessed: Condvar::new(),
+            under_way: AtomicU64::new(0),
         });
         path.state().show_link();
         wire.add(&path);
@@ -157,13 +196,13 @@ impl DataPath {
         let mut state = self.lock();
         state.poll_doorbells(true);
         state.engine.poll();
-        Self::run_step(state)
+        self.run_step(state, Reach::Everybody)
     }
 
-    /// As [`step`](Self::step), after a trapped store to a doorbell. The caller takes its wake-ups.
-    /// The thread that waits for work does everything else that is left.
-    pub(crate) fn run(&self) {
-        Self::run_step(self.state());
+    /// The same after a doorbell that was trapped, whose wake-ups the caller takes. What else is
+    /// left is for the thread that waits for work, as is access to memory out of reach.
+    pub(crate) fn run(&self, reach: Reach) {
+        self.run_step(self.state(), reach);
         let mut state = self.lock();
         if state.asleep && state.has_steps() {
             self.wake(&mut state);
@@ -210,21 +249,161 @@ impl DataPath {
         true
     }
 
-    fn run_step(mut state: MutexGuard<'_, State>) -> bool {
-        let mut worked = state.run_batch();
+    fn run_step<'a>(&'a self, state: MutexGuard<'a, State>, reach: Reach) -> bool {
+        let (state, mut worked) = self.run_locked(state, reach);
         let wire = Arc::clone(&state.wire);
         let waits = state.engine.awaits_answers() || wire.fabric().needs_time();
         drop(state);
         if waits {
             wire.expect_answers();
         }
-        worked |= wire.run();
+        // Threads that watch over a NIC's accesses look at those of this NIC alone.
+        worked |= wire.run(match reach {
+            Reach::Everybody => Reach::Nobody,
+            reach => reach,
+        });
         worked
     }
 
     /// Does some of the pending work.
-    fn run_batch(&self) -> bool {
-        self.state().run_batch()
+    fn run_batch(&self, reach: Reach) -> bool {
+        self.run_locked(self.state(), reach).1
+    }
+
+    fn run_locked<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        reach: Reach,
+    ) -> (MutexGuard<'a, State>, bool) {
+        let mut steps = 0;
+        while steps < TURN {
+            // Before steps, so that what has begun ends first.
+            if let Some(dma) = state.engine.take_dma(|memory| reach.has(memory)) {
+                // The access may take any time, in which nothing else may wait for this thread.
+                if state.asleep && state.has_work() {
+                    self.wake(&mut state);
+                }
+                drop(state);
+                state = self.access(dma, reach);
+            } else if !state.engine.step() {
+                break;
+            }
+            steps += 1;
+        }
+        (state, steps > 0)
+    }
+
+    /// Executes an access, without the lock as it may block.
+    fn access(&self, mut dma: Dma, reach: Reach) -> MutexGuard<'_, State> {
+        let number = dma.number();
+        let is_watched = matches!(reach, Reach::Everybody);
+        if is_watched {
+            self.under_way.store(number, Ordering::Relaxed);
+        }
+        dma.run();
+        if is_watched {
+            // Otherwise another thread has taken this one's place.
+            let relaxed = Ordering::Relaxed;
+            let _ = self.under_way.compare_exchange(number, 0, relaxed, relaxed);
+        }
+        let mut state = self.state();
+        state.engine.complete_dma(dma);
+        if state.settling > 0 {
+            self.accessed.notify_all();
+        }
+        state
+    }
+
+    /// The number of the access to a process's memory that [`step`](Self::step) executes.
+    pub(crate) fn access_under_way(&self) -> Option<u64> {
+        Some(self.under_way.load(Ordering::Relaxed)).filter(|number| *number != 0)
+    }
+
+    /// Takes the place of the thread that executes an access, unless the access has ended. Only one
+    /// thread can do so for an access.
+    pub(crate) fn take_over(&self, access: u64) -> bool {
+        let relaxed = Ordering::Relaxed;
+        let taken = self.under_way.compare_exchange(access, 0, relaxed, relaxed);
+        taken.is_ok()
+    }
+
+    /// Waits while the thread that waits for work has none.
+    pub(crate) fn wait_while_asleep(&self) {
+        let state = self.lock();
+        let waited = self.busy.wait_while(state, |state| state.asleep);
+        drop(waited.unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// Waits until memory that was taken from the NIC is accessed no longer. A process that does
+    /// not answer by then gets no more accesses.
+    pub(crate) fn settle(&self, releases: &[Release]) {
+        let end = Instant::now() + PATIENCE;
+        for release in releases {
+            let mut state = self.wait_until(end, |engine| engine.is_settled(release));
+            state.engine.abandon(release);
+            self.wake(&mut state);
+        }
+    }
+
+    /// Executes what was rung on queues, as far as memory answers in time.
+    pub(crate) fn finish_queues(&self, ids: &[u32]) {
+        let end = Instant::now() + FINISH;
+        for number in ids.iter().filter_map(|id| u16::try_from(*id).ok()) {
+            drop(self.wait_until(end, |engine| {
+                engine.finish_queue(number) || !engine.has_accesses()
+            }));
+        }
+    }
+
+    /// Lets accesses to memory end without waiting: of files that were closed, and of what commands
+    /// have undone.
+    pub(crate) fn leave_releases(&self) {
+        let mut state = self.lock();
+        let now = Instant::now();
+        let releases = state.engine.take_releases();
+        let left = releases.into_iter().map(|release| (now, release));
+        state.left.extend(left);
+    }
+
+    /// Gives up accesses that closed files have left, if their processes do not answer, and those
+    /// that have been running for too long.
+    pub(crate) fn give_up_accesses(&self) {
+        let mut state = self.lock();
+        if state.expired.elapsed() >= PATIENCE {
+            state.expired = Instant::now();
+            state.engine.expire_accesses();
+        }
+        let State { engine, left, .. } = &mut *state;
+        left.retain(|(since, release)| {
+            let waits = !engine.is_settled(release) && since.elapsed() < PATIENCE;
+            if !waits {
+                engine.abandon(release);
+            }
+            waits
+        });
+        if state.has_steps() {
+            self.wake(&mut state);
+        }
+    }
+
+    /// Waits for accesses to end until something is the case, but not beyond a time.
+    fn wait_until(
+        &self,
+        end: Instant,
+        mut ready: impl FnMut(&mut Engine) -> bool,
+    ) -> MutexGuard<'_, State> {
+        let mut state = self.lock();
+        while !ready(&mut state.engine)
+            && let Some(left) = end.checked_duration_since(Instant::now())
+        {
+            // It executes them.
+            self.wake(&mut state);
+            state.settling += 1;
+            let waited = self.accessed.wait_timeout(state, left);
+            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state.settling -= 1;
+        }
+        state
     }
 
     /// The address of the NIC.
@@ -244,7 +423,9 @@ impl DataPath {
         if waits {
             state.asleep = true;
             let waited = self.busy.wait_timeout(state, most);
-            drop(waited.unwrap_or_else(PoisonError::into_inner));
+            let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            // Also after a timeout: another thread watches over this one while it is awake.
+            self.wake(&mut state);
         }
         waits
     }
@@ -276,15 +457,8 @@ impl State {
         !self.polled.is_empty()
             || self.has_open()
             || self.engine.has_work()
+            || self.engine.has_dma()
             || self.engine.awaits_registers()
-    }
-
-    fn run_batch(&mut self) -> bool {
-        let mut steps = 0;
-        while steps < TURN && self.engine.step() {
-            steps += 1;
-        }
-        steps > 0
     }
 
     /// Tells the fabric whether the NIC has a link.
@@ -301,4 +475,201 @@ impl State {
 pub(crate) fn small(number: u32) -> u16 {
     debug_assert!(u16::try_from(number).is_ok(), "the number {number}");
     number as u16
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::{RecvTimeoutError, channel};
+    use std::thread;
+
+    use cxi_engine::{Counter, MemoryFault, WriteBack};
+    use cxi_ioctl::Opcode;
+
+    use super::*;
+    use crate::nic::command;
+    use crate::{CallerMemory, Credentials, MockNode};
+
+    const LONG: Duration = Duration::from_secs(20);
+
+    /// Memory of a user's process whose pages arrive when it is let go.
+    #[derive(Debug, Default)]
+    struct Absent {
+        owner: u32,
+        /// Stores that wait, and whether they may end.
+        waiting: Mutex<(u32, bool)>,
+        changed: Condvar,
+    }
+
+    impl Absent {
+        fn new(owner: u32) -> Arc<Self> {
+            Arc::new(Self {
+                owner,
+                ..Self::default()
+            })
+        }
+
+        fn let_go(&self) {
+            self.waiting.lock().unwrap().1 = true;
+            self.changed.notify_all();
+        }
+
+        fn wait_for_store(&self) {
+            let waiting = self.waiting.lock().unwrap();
+            drop(self.changed.wait_while(waiting, |it| it.0 == 0).unwrap());
+        }
+    }
+
+    impl ClientMemory for Absent {
+        fn owner(&self) -> Option<u32> {
+            Some(self.owner)
+        }
+
+        fn read(&self, _: u64, _: &mut [u8]) -> Result<(), MemoryFault> {
+            Err(MemoryFault)
+        }
+
+        fn write(&self, _: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
+            let mut waiting = self.waiting.lock().unwrap();
+            waiting.0 += 1;
+            self.changed.notify_all();
+            drop(self.changed.wait_while(waiting, |it| !it.1).unwrap());
+            Ok(())
+        }
+    }
+
+    /// A NIC with a counter for each memory, which is written back there when it is rung.
+    fn nic(memories: &[&Arc<Absent>]) -> Arc<crate::Nic> {
+        let node = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+        let nic = Arc::clone(&node.nics()[0]);
+        for (number, memory) in (1..).zip(memories) {
+            let memory = Arc::clone(*memory) as Arc<dyn ClientMemory>;
+            let counter = Counter {
+                rgid: 1,
+                write_back: Some(WriteBack { memory, va: 8 }),
+                page: None,
+            };
+            nic.data_path().lock().engine.add_counter(number, counter);
+        }
+        nic
+    }
+
+    /// Rings a counter, without telling the thread that waits for work.
+    fn ring(path: &DataPath, counter: u16) {
+        let engine = &mut path.lock().engine;
+        engine.ring_counter(counter, CounterDoorbell::ResetSuccess, 0);
+    }
+
+    /// Runs something in a thread. It has to end in time once it should.
+    fn in_thread(run: impl FnOnce() + Send + 'static) -> impl Fn(Duration) -> bool {
+        let (sender, ended) = channel::<()>();
+        thread::spawn(move || {
+            run();
+            drop(sender);
+        });
+        move |most| ended.recv_timeout(most) == Err(RecvTimeoutError::Disconnected)
+    }
+
+    #[test]
+    fn a_thread_that_waits_for_a_process_is_replaced_once() {
+        let memories = [Absent::new(1), Absent::new(2)];
+        let nic = nic(&memories.each_ref());
+        ring(nic.data_path(), 1);
+        let running = Arc::clone(&nic);
+        let ended = in_thread(move || {
+            running.step();
+        });
+        memories[0].wait_for_store();
+        let access = nic.access_under_way().unwrap();
+        assert!(!nic.take_over(access + 1));
+        assert!(nic.take_over(access));
+        assert!(!nic.take_over(access) && nic.access_under_way().is_none());
+        // Another thread goes on with other processes.
+        memories[1].let_go();
+        ring(nic.data_path(), 2);
+        nic.run_until_idle();
+        assert_eq!(memories[1].waiting.lock().unwrap().0, 1);
+        memories[0].let_go();
+        assert!(ended(LONG));
+    }
+
+    /// The thread that watches over another one learns that it is awake, also if nothing woke it.
+    #[test]
+    fn a_thread_is_watched_after_a_pause() {
+        let nic = nic(&[]);
+        let waiting = Arc::clone(&nic);
+        let waited = in_thread(move || {
+            waiting.wait_for_work(Duration::from_millis(200));
+        });
+        while !nic.data_path().lock().asleep {
+            thread::yield_now();
+        }
+        let watched = in_thread(move || nic.wait_while_idle());
+        assert!(waited(LONG) && watched(LONG));
+    }
+
+    /// A thread that waits for a process of its user leaves other work to the NIC's thread.
+    #[test]
+    fn work_does_not_wait_for_a_tracer() {
+        let memories = [Absent::new(1), Absent::new(2)];
+        let nic = nic(&memories.each_ref());
+        let waiting = Arc::clone(&nic);
+        let woken = in_thread(move || {
+            waiting.wait_for_work(LONG * 2);
+        });
+        while !nic.data_path().lock().asleep {
+            thread::yield_now();
+        }
+        ring(nic.data_path(), 1);
+        ring(nic.data_path(), 2);
+        let tracer = Arc::clone(&nic);
+        let ended = in_thread(move || tracer.data_path().run(Reach::User(1)));
+        assert!(woken(LONG));
+        assert!(!ended(Duration::ZERO));
+        memories[1].let_go();
+        let other = in_thread(move || {
+            nic.run_until_idle();
+        });
+        assert!(other(LONG));
+        memories[0].let_go();
+        assert!(ended(LONG));
+    }
+
+    /// The memory of a caller that takes no answers.
+    struct Nowhere;
+
+    impl CallerMemory for Nowhere {
+        fn respond(&mut self, _: &[u8]) -> Result<(), cxi_ioctl::Errno> {
+            Err(cxi_ioctl::Errno::EFAULT)
+        }
+
+        fn read_response(&mut self, _: &mut [u8]) -> Result<(), cxi_ioctl::Errno> {
+            Err(cxi_ioctl::Errno::EFAULT)
+        }
+
+        fn write_list(&mut self, _: &[u8]) -> Result<(), cxi_ioctl::Errno> {
+            Err(cxi_ioctl::Errno::EFAULT)
+        }
+    }
+
+    /// A command waits for the memory that it takes, and not for what others have left.
+    #[test]
+    fn commands_wait_for_their_own_memory() {
+        let memories = [Absent::new(1)];
+        let nic = nic(&memories.each_ref());
+        ring(nic.data_path(), 1);
+        let running = Arc::clone(&nic);
+        let ended = in_thread(move || {
+            running.step();
+        });
+        memories[0].wait_for_store();
+        nic.data_path().lock().engine.set_write_back(1, None);
+        let mut bytes = [0; 32];
+        bytes[..4].copy_from_slice(&Opcode::CT_ALLOC.number().to_ne_bytes());
+        let before = Instant::now();
+        let root = Credentials::root();
+        command::write(&nic, 0, &root, &bytes, &mut Nowhere).unwrap_err();
+        assert!(before.elapsed() < PATIENCE / 2);
+        memories[0].let_go();
+        assert!(ended(LONG));
+    }
 }

@@ -54,28 +54,36 @@ pub(crate) struct QueuePages {
     pub(crate) launch: Option<Page>,
 }
 
-impl CommandPages for QueuePages {
-    fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
+impl QueuePages {
+    fn window(&self) -> Option<&Mapping> {
         match &self.commands {
-            Commands::Window(ring) => {
-                let ring = ring.get().ok_or(MemoryFault)?;
-                for (at, word) in (offset..).step_by(WORD).zip(into.as_chunks_mut::<WORD>().0) {
-                    *word = ring.read_u64(at).map_err(|_| MemoryFault)?.to_ne_bytes();
-                }
-                Ok(())
-            }
-            Commands::Client(memory, va) => memory.read(va + offset as u64, into),
+            Commands::Window(ring) => ring.get(),
+            Commands::Client(..) => None,
         }
+    }
+}
+
+impl CommandPages for QueuePages {
+    fn ring(&self) -> Option<(&Arc<dyn ClientMemory>, u64)> {
+        match &self.commands {
+            Commands::Window(_) => None,
+            Commands::Client(memory, va) => Some((memory, *va)),
+        }
+    }
+
+    fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
+        let ring = self.window().ok_or(MemoryFault)?;
+        for (at, word) in (offset..).step_by(WORD).zip(into.as_chunks_mut::<WORD>().0) {
+            *word = ring.read_u64(at).map_err(|_| MemoryFault)?.to_ne_bytes();
+        }
+        Ok(())
     }
 
     fn write_status(&self, status: u64) {
         // A client without its ring is about to disappear.
-        let _ = match &self.commands {
-            Commands::Window(ring) => ring.get().map_or(Err(MemoryFault), |ring| {
-                ring.write_u64(0, status).map_err(|_| MemoryFault)
-            }),
-            Commands::Client(memory, va) => memory.write(&[(*va, &status.to_ne_bytes())]),
-        };
+        if let Some(ring) = self.window() {
+            let _ = ring.write_u64(0, status);
+        }
     }
 
     fn take_doorbell(&self) -> Option<u64> {

@@ -20,7 +20,7 @@ impl DataPath {
     pub(crate) fn portal_status(&self, id: u32) -> PortalStatus {
         let mut state = self.state();
         state.engine.poll();
-        while state.run_batch() {}
+        state.engine.run_until_idle();
         state.engine.portal_status(small(id)).unwrap_or_default()
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use cxi_engine::Fabric;
 
-use super::DataPath;
+use super::{DataPath, Reach};
 
 /// A fabric and the NICs on it.
 #[derive(Debug, Default)]
@@ -40,7 +40,7 @@ impl Wire {
     }
 
     /// Lets NICs process the packets that wait for them. Returns whether there were any.
-    pub(super) fn run(&self) -> bool {
+    pub(super) fn run(&self, reach: Reach) -> bool {
         let mut worked = false;
         loop {
             let waiting = self.fabric.waiting();
@@ -50,7 +50,7 @@ impl Wire {
             let ends = self.ends();
             let addressed = ends.iter().filter(|end| waiting.contains(&end.nid()));
             let serve = |any, end: &Arc<DataPath>| {
-                let served = end.run_batch();
+                let served = end.run_batch(reach);
                 end.leave_rest();
                 served | any
             };
@@ -65,9 +65,9 @@ impl Wire {
     pub(crate) fn tick(&self) {
         self.fabric.tick();
         for end in self.ends() {
-            end.run_batch();
+            end.run_batch(Reach::Nobody);
         }
-        self.run();
+        self.run(Reach::Nobody);
         for end in self.ends() {
             end.leave_rest();
         }

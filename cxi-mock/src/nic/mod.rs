@@ -185,8 +185,10 @@ impl Nic {
     }
 
     /// Runs the cleanup of freed LNIs whose queues were busy, which a driver does every second
-    /// while there are any. Returns whether it was scheduled.
+    /// while there are any. Also gives up accesses to memory of processes that have not answered for
+    /// ten seconds, or for one if their files are closed. Returns whether the cleanup was scheduled.
     pub fn tick(&self) -> bool {
+        self.data_path.give_up_accesses();
         self.device().tick()
     }
 
@@ -316,6 +318,27 @@ impl Nic {
     /// with other work.
     pub fn tend_doorbells(&self) -> bool {
         self.data_path.tend_doorbells()
+    }
+
+    /// The number of the access to the memory of a process that [`step`](Self::step) executes at the
+    /// moment. If it stays the same, the process does not answer, and another thread should
+    /// [take over](Self::take_over).
+    #[must_use]
+    pub fn access_under_way(&self) -> Option<u64> {
+        self.data_path.access_under_way()
+    }
+
+    /// Takes the place of the thread that executes an access, unless the access has ended. If this
+    /// returns true, the calling thread should call [`step`](Self::step) from now on, and the other
+    /// one should no longer.
+    #[must_use]
+    pub fn take_over(&self, access: u64) -> bool {
+        self.data_path.take_over(access)
+    }
+
+    /// Waits while a thread is in [`wait_for_work`](Self::wait_for_work).
+    pub fn wait_while_idle(&self) {
+        self.data_path.wait_while_asleep();
     }
 
     /// Whether there are queues or counters whose doorbells only [`step`](Self::step) sees.

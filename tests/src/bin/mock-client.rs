@@ -2,7 +2,7 @@
 
 use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use cxi_tests::client::{self, Problem};
 use cxi_tests::on_node::OnNode;
 use cxi_tests::run::run;
 use cxi_tests::scenario::Scenario;
-use cxi_tests::{allreduce, roam, targets, traffic, windows};
+use cxi_tests::{absent, allreduce, roam, targets, traffic, windows};
 
 const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client storm DEVICE PROCESS THREADS COMMANDS
@@ -28,6 +28,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client calls cxiN RELEASE
        mock-client wait cxiN WAKE ARGUMENT...
        mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS [BYTES]
+       mock-client absent cxiN PID PEER_NID PEER_PID FILE
        mock-client allreduce cxiN TREE RANK SIZE ROUNDS
        mock-client hold cxiN PID
        mock-client ring cxiN PID ROUNDS
@@ -101,6 +102,10 @@ fn act(arguments: &[String]) -> Result<String, Problem> {
             };
             traffic::exchange(&open(device)?, number(pid)?, peer, rounds, bytes).map_err(said)
         }
+        ["absent", device, pid, nid, peer, file] => {
+            let peer = (number(nid)?, number(peer)?);
+            absent::put(&open(device)?, number(pid)?, peer, Path::new(file)).map_err(said)
+        }
         ["allreduce", device, tree, rank, size, rounds] => {
             let (tree, place) = (number(tree)?, (number(rank)?, number(size)?));
             allreduce::allreduce(&open(device)?, tree, place, number(rounds)?).map_err(said)
@@ -150,7 +155,7 @@ fn said(error: impl std::fmt::Display) -> Problem {
     error.to_string()
 }
 
-fn with_device(what: &str, path: &std::path::Path, rest: &[&str]) -> Result<String, Problem> {
+fn with_device(what: &str, path: &Path, rest: &[&str]) -> Result<String, Problem> {
     match (what, rest) {
         ("cycle", []) => client::cycle(path)?,
         ("storm", [process, threads, commands]) => {

@@ -262,19 +262,21 @@ fn rule_2_14_pending_triggered_commands_are_in_flight() {
 #[test]
 fn rule_2_15_a_ring_in_memory_of_the_program() {
     #[derive(Debug)]
-    struct InMemory(Arc<memory::Memory>, u64);
+    struct InMemory(Arc<dyn cxi_engine::ClientMemory>, u64);
     impl cxi_engine::CommandPages for InMemory {
-        fn read(&self, offset: usize, into: &mut [u8]) -> Result<(), cxi_engine::MemoryFault> {
-            cxi_engine::ClientMemory::read(&*self.0, self.1 + offset as u64, into)
+        fn ring(&self) -> Option<(&Arc<dyn cxi_engine::ClientMemory>, u64)> {
+            Some((&self.0, self.1))
         }
-        fn write_status(&self, status: u64) {
-            let status = status.to_le_bytes();
-            let _ = cxi_engine::ClientMemory::write(&*self.0, &[(self.1, &status)]);
+        fn read(&self, _: usize, _: &mut [u8]) -> Result<(), cxi_engine::MemoryFault> {
+            Err(cxi_engine::MemoryFault)
+        }
+        fn write_status(&self, _: u64) {
+            panic!("the ring is in memory of the program");
         }
     }
     let mut rig = matching();
     let va = rig.private(256 * 64);
-    let pages = InMemory(Arc::clone(&rig.memory), va);
+    let pages = InMemory(Arc::clone(&rig.memory) as _, va);
     rig.add_tx_at(9, false, pages);
     rig.memory.put(va + 256, &put(6).encode());
     rig.engine.ring_queue(9, 5);

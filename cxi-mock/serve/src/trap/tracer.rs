@@ -38,6 +38,7 @@ pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) ->
     let (sender, seized) = channel();
     let watcher = Tracer {
         server: Arc::clone(server),
+        user: procfs::user_of(process).unwrap_or_default(),
         traced: Arc::clone(traced),
         windows: HashMap::new(),
         stores: HashMap::new(),
@@ -57,6 +58,8 @@ struct Window {
 
 struct Tracer {
     server: Arc<Server>,
+    /// Whose process it is.
+    user: u32,
     traced: Arc<Traced>,
     /// Pages that have been stored to, by thread.
     windows: HashMap<(Pid, u64), Window>,
@@ -153,7 +156,7 @@ impl Tracer {
         let word = store.word(registers);
         store.addresses(registers).find_map(|address| {
             let (file, offset) = self.window_at(thread, address)?;
-            let held = file.client.store(offset, word);
+            let held = file.client.store(self.user, offset, word);
             if held.is_none() {
                 // The program may have freed the doorbell, and have mapped something else there by
                 // now.

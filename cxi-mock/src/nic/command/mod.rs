@@ -88,6 +88,12 @@ pub(crate) fn write(
     let process = opcode.and_then(|opcode| handed_over(opcode, memory));
     let mut device = nic.device();
     let (opcode, handler) = admit(&device.rules, opcode, command)?;
+    if handler.effect == Effect::Frees(Object::CommandQueue) {
+        let id = u32::read_from_prefix(&command[4..]).map_or(0, |(id, _)| id);
+        drop(device);
+        nic.data_path.finish_queues(&[id]);
+        device = nic.device();
+    }
     let is_virtual = device.files.is_virtual(file);
     let kernel;
     let mut credentials = caller;
@@ -131,6 +137,11 @@ pub(crate) fn write(
     };
     let changes_services = handler.family == Family::Service && handler.effect != Effect::Reads;
     let before = changes_services.then(|| device.checkpoint()).flatten();
+    let takes_memory = process.is_some() || matches!(handler.effect, Effect::Frees(_));
+    if takes_memory {
+        // What was freed without a command must not be charged to this one.
+        nic.data_path.leave_releases();
+    }
     let result = device.handle(handler, &mut call);
     // Even a refused command may have changed something, because the driver has such bugs.
     if let Some(before) = before
@@ -139,7 +150,13 @@ pub(crate) fn write(
         device.roll_back(before);
         return Err(errno);
     }
+    let releases = if takes_memory {
+        nic.data_path.state().engine.take_releases()
+    } else {
+        Vec::new()
+    };
     drop(device);
+    nic.data_path.settle(&releases);
     if let Err(errno) = answer.deliver(memory) {
         nic.device().undo(opcode, file, &answer, errno)?;
     }
@@ -216,6 +233,11 @@ impl Device {
         }
     }
 
+    /// The command queues of a file.
+    pub(crate) fn queues_of(&self, file: u32) -> Vec<u32> {
+        self.cqs.of_file(file)
+    }
+
     /// Closes a file and frees everything that it holds. Users are freed before what they use, so
     /// that nothing is still in use when it is freed.
     pub(crate) fn close(&mut self, id: u32) {
@@ -249,6 +271,7 @@ impl Device {
             }
         }
         self.data_path.forget_doorbells(id);
+        self.data_path.leave_releases();
         self.files.remove(id);
     }
 }
