@@ -3,8 +3,6 @@
 
 mod node;
 
-use std::process::Stdio;
-
 use cxi_tests::fuse_file;
 use cxi_tests::traffic::EXCHANGING;
 use node::{CLIENT, Directory, OPEN, Run, Served, eventually, printed};

@@ -14,6 +14,7 @@
 mod driver;
 mod fuse;
 #[allow(unreachable_pub, reason = "another package shares it")]
+#[allow(dead_code, reason = "other tests use the rest")]
 #[path = "../../../tests/src/fuse_file.rs"]
 mod fuse_file;
 mod pipe;

@@ -1,6 +1,7 @@
 //! Command queues: rings from which commands are taken in order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use cxi_hw::command_ring::{FIRST_SLOT, UNIT_SLOTS};
 use cxi_hw::{
@@ -8,7 +9,7 @@ use cxi_hw::{
     launch_page,
 };
 
-use crate::dma::{Access, Dmas, Then};
+use crate::dma::{Access, Dmas, Target, Then};
 use crate::link::Owner;
 use crate::signals::Signals;
 use crate::table::Table;
@@ -52,6 +53,7 @@ pub(crate) struct Queue {
     pages: Box<dyn CommandPages>,
     /// What was read of a ring in memory of the client, from the read pointer on.
     ahead: Option<Result<Vec<u8>, MemoryFault>>,
+    alive: Arc<()>,
     stopped: bool,
     /// A command has started and not ended.
     busy: bool,
@@ -101,6 +103,7 @@ impl Queue {
             policy: queue.policy,
             pages: queue.pages,
             ahead: None,
+            alive: Arc::default(),
             stopped: false,
             busy: false,
             pending: 0,
@@ -204,9 +207,15 @@ impl Queue {
             ..status
         };
         let bytes = status.encode();
-        match self.pages.ring() {
-            Some((memory, va)) => dmas.store(memory, self.rgid, &[(va, &bytes)]),
-            None => self.pages.write_status(u64::from_le_bytes(bytes)),
+        if let Some((memory, va)) = self.pages.ring() {
+            let target = Target {
+                memory,
+                rgid: self.rgid,
+                alive: &self.alive,
+            };
+            dmas.store(target, &[(va, &bytes)]);
+        } else {
+            self.pages.write_status(u64::from_le_bytes(bytes));
         }
     }
 
@@ -241,9 +250,8 @@ impl Queues {
     /// Forgets a queue. Returns its generation if some of its commands have not ended.
     pub(crate) fn remove(&mut self, number: u16, dmas: &mut Dmas) -> Option<u64> {
         let queue = self.table.remove(number)?;
-        if let Some((memory, va)) = queue.pages.ring() {
-            let len = u64::from(queue.slots) * SLOT_BYTES as u64;
-            dmas.release(memory, va..va.saturating_add(len));
+        if let Some((memory, _)) = queue.pages.ring() {
+            dmas.release(memory);
         }
         (queue.pending > 0).then_some(queue.generation)
     }

@@ -1,10 +1,11 @@
 //! Counters: successes, failures, and commands that wait for them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use cxi_hw::{CtCommand, CtOp, CtWriteback};
 
-use crate::dma::Dmas;
+use crate::dma::{Dmas, Target};
 use crate::{Counter, CounterDoorbell, WriteBack};
 
 /// Successes have 48 bits.
@@ -33,6 +34,8 @@ pub(crate) struct Triggered {
 #[derive(Debug)]
 pub(crate) struct Count {
     pub(crate) config: Counter,
+    /// As long as it is written back to the same place.
+    alive: Arc<()>,
     success: u64,
     failure: u64,
     /// Waiting commands by threshold, then by arrival.
@@ -43,6 +46,7 @@ impl Count {
     pub(crate) fn new(config: Counter) -> Self {
         Self {
             config,
+            alive: Arc::default(),
             success: 0,
             failure: 0,
             waiting: BTreeMap::new(),
@@ -95,6 +99,15 @@ impl Count {
         self.write_back(dmas);
     }
 
+    /// Changes where it is written back.
+    pub(crate) fn set_write_back(&mut self, write_back: Option<WriteBack>, dmas: &mut Dmas) {
+        let old = std::mem::replace(&mut self.config.write_back, write_back);
+        self.alive = Arc::default();
+        if let Some(old) = old {
+            dmas.release(&old.memory);
+        }
+    }
+
     pub(crate) fn write_back(&self, dmas: &mut Dmas) {
         let Some(WriteBack { memory, va }) = &self.config.write_back else {
             return;
@@ -107,7 +120,12 @@ impl Count {
             ct_failure: self.failure.to_le_bytes()[0],
             ct_writeback: true,
         };
-        dmas.store(memory, self.config.rgid, &[(*va, &word.encode())]);
+        let target = Target {
+            memory,
+            rgid: self.config.rgid,
+            alive: &self.alive,
+        };
+        dmas.store(target, &[(*va, &word.encode())]);
     }
 
     /// Lets a command wait for its threshold.

@@ -4,8 +4,7 @@
 //! arrive therefore stops only what follows in the lane of its process.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use crate::atomic;
 use crate::landing::Landing;
@@ -39,10 +38,20 @@ pub(crate) enum Access {
     Post(Arc<dyn ClientMemory>, Vec<Store>),
 }
 
+/// Memory that an object of an RGID stores to.
+#[derive(Clone, Copy)]
+pub(crate) struct Target<'a> {
+    pub(crate) memory: &'a Arc<dyn ClientMemory>,
+    pub(crate) rgid: u16,
+    /// Goes with the object: its memory is free then.
+    pub(crate) alive: &'a Arc<()>,
+}
+
 /// Parts that are stored one after the other for an RGID, each at an address.
 #[derive(Debug)]
 pub(crate) struct Store {
     rgid: u16,
+    alive: Weak<()>,
     parts: Vec<(u64, Vec<u8>)>,
 }
 
@@ -51,8 +60,11 @@ impl Store {
         self.parts.first().map_or(0, |(va, _)| *va)
     }
 
-    /// Stores the parts. Returns whether they are all there.
+    /// Stores the parts. Returns whether they are all there, or need not be.
     fn run(&self, memory: &dyn ClientMemory) -> bool {
+        if self.alive.strong_count() == 0 {
+            return true;
+        }
         // A part that cannot be stored ends it: the last part of an event makes it visible.
         let store = |(va, part): &(u64, Vec<u8>)| memory.write(&[(*va, part)]).is_ok();
         self.parts.iter().all(store)
@@ -60,23 +72,13 @@ impl Store {
 }
 
 impl Access {
-    /// The process whose turn it is after so many bytes; `None` for no bytes.
-    fn memory(&self, done: usize) -> Option<&Arc<dyn ClientMemory>> {
+    /// The process whose memory it is; `None` for no bytes.
+    fn memory(&self) -> Option<&Arc<dyn ClientMemory>> {
         match self {
-            Self::Read(scatter, offset, ..) | Self::Write(scatter, offset, _) => {
-                scatter.memory(offset + done as u64)
+            Self::Read(scatter, ..) | Self::Write(scatter, ..) | Self::Update(scatter, ..) => {
+                scatter.memory()
             }
-            Self::Update(scatter, ..) => scatter.memory(0),
             Self::Post(memory, _) => Some(memory),
-        }
-    }
-
-    /// Bytes that it moves, for what can be done in steps.
-    fn len(&self) -> usize {
-        match self {
-            Self::Read(_, _, len, _) => *len,
-            Self::Write(_, _, bytes) => bytes.len(),
-            Self::Update(..) | Self::Post(..) => 0,
         }
     }
 
@@ -89,21 +91,10 @@ impl Access {
             }
     }
 
-    /// Executes what comes after so many bytes, as far as it is in memory of one process.
-    fn run(&mut self, done: &mut usize) -> Result<(), MemoryFault> {
+    fn run(&mut self) -> Result<(), MemoryFault> {
         match self {
-            Self::Read(from, offset, len, bytes) => {
-                let offset = *offset + *done as u64;
-                let end = *done + from.of_one(offset, *len - *done);
-                from.read(offset, &mut bytes[*done..end])?;
-                *done = end;
-            }
-            Self::Write(to, offset, bytes) => {
-                let offset = *offset + *done as u64;
-                let end = *done + to.of_one(offset, bytes.len() - *done);
-                to.write(offset, &bytes[*done..end])?;
-                *done = end;
-            }
+            Self::Read(from, offset, _, bytes) => from.read(*offset, bytes)?,
+            Self::Write(to, offset, bytes) => to.write(*offset, bytes)?,
             Self::Update(at, atomic, len, fetched) => at.update(*len, &mut |value| {
                 fetched[..value.len()].copy_from_slice(value);
                 atomic::apply(atomic, value);
@@ -146,8 +137,6 @@ pub(crate) enum After {
 struct Waiting {
     number: u64,
     access: Access,
-    /// Bytes of it that have been moved, in memory of other processes.
-    done: usize,
     then: Then,
 }
 
@@ -157,7 +146,6 @@ pub struct Dma {
     lane: usize,
     number: u64,
     access: Access,
-    done: usize,
     result: Result<(), MemoryFault>,
 }
 
@@ -170,7 +158,7 @@ impl Dma {
 
     /// Executes the access, which may block.
     pub fn run(&mut self) {
-        self.result = self.access.run(&mut self.done);
+        self.result = self.access.run();
     }
 }
 
@@ -218,11 +206,11 @@ impl Lane {
         self.running.as_ref().is_some_and(|it| it.then.is_none())
     }
 
-    /// Takes what waits for accesses up to a number, except for stores.
+    /// Takes what waits for accesses, except for stores.
     ///
     /// Stores stay in the lane, as programs count on finding all events in a queue without a gap.
     /// Only what depends on them goes on.
-    fn give_up(&mut self, last: u64, done: &mut VecDeque<Done>) {
+    fn give_up(&mut self, done: &mut VecDeque<Done>) {
         let mut end = |then| {
             done.push_back(Done {
                 then,
@@ -230,18 +218,10 @@ impl Lane {
                 result: Err(MemoryFault),
             });
         };
-        if let Some(running) = self.running.as_mut().filter(|it| it.number <= last) {
-            match &mut running.then {
-                Some(Then::Posted(after)) => end(Then::Posted(std::mem::take(after))),
-                then => {
-                    then.take().map(&mut end);
-                }
-            }
+        if let Some(then) = self.running.as_mut().and_then(|it| it.then.take()) {
+            end(then);
         }
-        let (old, new): (VecDeque<_>, _) = std::mem::take(&mut self.waiting)
-            .into_iter()
-            .partition(|it| it.number <= last);
-        for mut waiting in old {
+        for mut waiting in std::mem::take(&mut self.waiting) {
             if let Then::Posted(after) = &mut waiting.then {
                 end(Then::Posted(std::mem::take(after)));
                 self.waiting.push_back(waiting);
@@ -250,17 +230,14 @@ impl Lane {
                 end(waiting.then);
             }
         }
-        self.waiting.extend(new);
     }
 }
 
 /// Accesses that had begun to memory of a process that was then taken from the NIC.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Release {
     lane: usize,
     last: u64,
-    /// Addresses that nothing is stored to any more.
-    freed: Range<u64>,
 }
 
 /// All accesses under way, and what the front end has to do.
@@ -311,37 +288,25 @@ impl Dmas {
     }
 
     /// Starts an access: at once if the memory answers at once.
-    pub(crate) fn start(&mut self, access: Access, then: Then) {
-        self.go_on(access, 0, then);
-    }
-
-    /// Goes on with an access after so many bytes, with the process that comes next.
-    fn go_on(&mut self, mut access: Access, mut done: usize, then: Then) {
-        let result = loop {
-            if let Some(memory) = access.memory(done)
-                && memory.owner().is_some()
-            {
-                let memory = Arc::clone(memory);
-                self.numbers += 1;
-                let number = self.numbers;
-                let lane = self.lane(&memory);
-                if lane.is_given_up() || lane.held + access.held() > MOST_BYTES {
-                    break Err(MemoryFault);
-                }
+    pub(crate) fn start(&mut self, mut access: Access, then: Then) {
+        let memory = access.memory().filter(|memory| memory.owner().is_some());
+        let result = if let Some(memory) = memory.cloned() {
+            self.numbers += 1;
+            let number = self.numbers;
+            let lane = self.lane(&memory);
+            if !lane.is_given_up() && lane.held + access.held() <= MOST_BYTES {
                 lane.held += access.held();
                 lane.waiting.push_back(Waiting {
                     number,
                     access,
-                    done,
                     then,
                 });
                 return;
             }
+            Err(MemoryFault)
+        } else {
             self.prepare(&mut access);
-            let result = access.run(&mut done);
-            if result.is_err() || done >= access.len() {
-                break result;
-            }
+            access.run()
         };
         self.done.push_back(Done {
             then,
@@ -366,14 +331,13 @@ impl Dmas {
         lane.is_none_or(|lane| lane.held < MOST_BYTES)
     }
 
-    /// Stores parts into memory of an RGID, each at an address, after all that was stored there
-    /// before.
-    pub(crate) fn store(
-        &mut self,
-        memory: &Arc<dyn ClientMemory>,
-        rgid: u16,
-        parts: &[(u64, &[u8])],
-    ) {
+    /// Stores parts, each at an address, after all that was stored to the memory before.
+    pub(crate) fn store(&mut self, target: Target<'_>, parts: &[(u64, &[u8])]) {
+        let Target {
+            memory,
+            rgid,
+            alive,
+        } = target;
         let va = parts.first().map_or(0, |(va, _)| *va);
         if memory.owner().is_none() {
             if memory.write(parts).is_err() {
@@ -390,6 +354,7 @@ impl Dmas {
         lane.held += OVERHEAD;
         let store = Store {
             rgid,
+            alive: Arc::downgrade(alive),
             parts: parts
                 .iter()
                 .map(|(va, part)| (*va, part.to_vec()))
@@ -407,7 +372,6 @@ impl Dmas {
             lane.waiting.push_back(Waiting {
                 number,
                 access: Access::Post(Arc::clone(memory), vec![store]),
-                done: 0,
                 then: Then::Posted(Vec::new()),
             });
         }
@@ -498,7 +462,6 @@ impl Dmas {
         let Waiting {
             number,
             mut access,
-            done,
             then,
         } = lane.waiting.pop_front()?;
         lane.held -= access.held();
@@ -515,7 +478,6 @@ impl Dmas {
             lane: key,
             number,
             access,
-            done,
             result: Err(MemoryFault),
         })
     }
@@ -540,9 +502,6 @@ impl Dmas {
         let Some(then) = running.then else {
             return;
         };
-        if dma.result.is_ok() && dma.done < dma.access.len() {
-            return self.go_on(dma.access, dma.done, then);
-        }
         self.done.push_back(Done {
             then,
             access: Some(dma.access),
@@ -550,16 +509,12 @@ impl Dmas {
         });
     }
 
-    /// Notes that memory of a process is taken from the NIC, which will no longer store to some
-    /// addresses in it.
-    pub(crate) fn release(&mut self, memory: &Arc<dyn ClientMemory>, freed: Range<u64>) {
+    /// Notes that memory of a process is taken from the NIC.
+    pub(crate) fn release(&mut self, memory: &Arc<dyn ClientMemory>) {
         let lane = key(memory);
         if self.lanes.contains_key(&lane) {
-            self.releases.push(Release {
-                lane,
-                last: self.numbers,
-                freed,
-            });
+            let last = self.numbers;
+            self.releases.push(Release { lane, last });
         }
     }
 
@@ -568,26 +523,11 @@ impl Dmas {
     }
 
     /// Whether all accesses from before a release have ended or been given up.
-    pub(crate) fn is_settled(&self, release: &Release) -> bool {
+    pub(crate) fn is_settled(&self, release: Release) -> bool {
         self.lanes.get(&release.lane).is_none_or(|lane| {
             let running = lane.running.as_ref().map_or(u64::MAX, |it| it.number);
             lane.is_given_up() || running.min(lane.next()) > release.last
         })
-    }
-
-    /// Ends the accesses from before a release, as their process does not answer.
-    pub(crate) fn abandon(&mut self, release: &Release) {
-        let Some(lane) = self.lanes.get_mut(&release.lane) else {
-            return;
-        };
-        lane.give_up(release.last, &mut self.done);
-        for waiting in &mut lane.waiting {
-            if let Access::Post(_, stores) = &mut waiting.access {
-                let before = stores.len();
-                stores.retain(|store| !release.freed.contains(&store.va()));
-                lane.held -= (before - stores.len()) * OVERHEAD;
-            }
-        }
     }
 
     /// Ends accesses that have been running for too long, and those that wait for them. Call it
@@ -597,7 +537,7 @@ impl Dmas {
             if let Some(running) = &mut lane.running {
                 running.ticks = running.ticks.saturating_add(1);
                 if running.ticks > MOST_TICKS {
-                    lane.give_up(u64::MAX, &mut self.done);
+                    lane.give_up(&mut self.done);
                 }
             }
         }

@@ -316,7 +316,7 @@ impl Engine {
     pub fn remove_region(&mut self, number: u32) {
         if let Some(memory) = self.translation.remove(number) {
             // Accesses through it check that it is there.
-            self.signals.dmas.release(&memory, 0..0);
+            self.signals.dmas.release(&memory);
         }
     }
 
@@ -351,18 +351,14 @@ impl Engine {
 
     /// Whether the accesses of a release have ended.
     #[must_use]
-    pub fn is_settled(&self, release: &Release) -> bool {
+    pub fn is_settled(&self, release: Release) -> bool {
         self.signals.dmas.is_settled(release)
     }
 
-    /// Lets accesses fail that have been running for ten calls. Call it every second.
+    /// Lets accesses fail that have been running for ten calls: their process does not answer. Call
+    /// it every second.
     pub fn expire_accesses(&mut self) {
         self.signals.dmas.tick();
-    }
-
-    /// Lets the accesses of a release fail if they have not ended: their process does not answer.
-    pub fn abandon(&mut self, release: &Release) {
-        self.signals.dmas.abandon(release);
     }
 
     /// What the front end has to do, oldest first; do it without holding a lock on the engine.

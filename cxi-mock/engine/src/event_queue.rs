@@ -1,12 +1,11 @@
 //! Event queues: rings of 64-byte blocks in a client's memory, with one event in each block.
 
-use std::ops::Range;
 use std::sync::Arc;
 
 use cxi_hw::event_ring::{BLOCK_BYTES, FIRST_BLOCK, RESERVED_BLOCKS};
 use cxi_hw::{EqState, EqStatus, EqSwitch, EventSize, EventType, ReturnCode};
 
-use crate::dma::Dmas;
+use crate::dma::{Dmas, Target};
 use crate::{ClientMemory, EventBuffer, EventFlags, EventQueue};
 
 // Rule 3.2: Each event has a 64-byte block to itself; NULL events fill the rest of the block.
@@ -25,6 +24,7 @@ const NULLS: [u8; 64] = {
 #[derive(Debug)]
 pub(crate) struct Events {
     config: EventQueue,
+    alive: Arc<()>,
     blocks: u32,
     write: u32,
     /// Events go to the second buffer, or the fourth and so on.
@@ -47,6 +47,7 @@ impl Events {
         Self {
             blocks: blocks(&config.buffer),
             config,
+            alive: Arc::default(),
             write: FIRST_BLOCK,
             buffer_b: false,
             resize: None,
@@ -63,10 +64,12 @@ impl Events {
         &self.config.buffer.memory
     }
 
-    /// The addresses of the ring.
-    pub(crate) fn addresses(&self) -> Range<u64> {
-        let EventBuffer { va, len, .. } = self.config.buffer;
-        va..va.saturating_add(len)
+    fn target(&self) -> Target<'_> {
+        Target {
+            memory: self.memory(),
+            rgid: self.config.rgid,
+            alive: &self.alive,
+        }
     }
 
     pub(crate) fn is_owned_by(&self, rgid: u16) -> bool {
@@ -175,7 +178,7 @@ impl Events {
         block[..body.len()].copy_from_slice(body);
         block[body.len()..event.len()].fill(0);
         let parts = [(va, &block[..]), (va + body.len() as u64, last)];
-        dmas.store(&self.config.buffer.memory, self.config.rgid, &parts);
+        dmas.store(self.target(), &parts);
         // Rule 3.6: Events are stored in the order in which they happened.
         self.write += 1;
         if self.write >= self.blocks {
@@ -258,8 +261,7 @@ impl Events {
         let va = self.config.buffer.va;
         // The second copy of the time is in the last two words.
         let (fields, last) = bytes.split_at(48);
-        let memory = &self.config.buffer.memory;
-        dmas.store(memory, self.config.rgid, &[(va, fields), (va + 48, last)]);
+        dmas.store(self.target(), &[(va, fields), (va + 48, last)]);
         if let Some(wait) = self.config.status_wait
             && !state.eq_sts_int_disable
         {

@@ -537,11 +537,8 @@ impl Engine {
                 self.queues.was_read((number, generation), bytes);
             }
             Then::Gathered(to, operation, request) => {
-                let bytes = match &access {
-                    Some(dma::Access::Read(.., bytes)) if stored => Some(bytes.as_slice()),
-                    _ => None,
-                };
-                self.send_gathered((to, operation, request), bytes);
+                let bytes = read();
+                self.send_gathered((to, operation, request), bytes.as_deref());
             }
             Then::Landed(landing) => {
                 let fetched = match &access {

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use cxi_hw::{
-    CtCommand, CtWriteback, DmaFlags, EventSize, EventType, InitiatorShort, ReturnCode,
-    TriggeredShort,
+    CtCommand, DmaFlags, EventSize, EventType, InitiatorShort, ReturnCode, TriggeredShort,
 };
 
 use crate::counter::{Count, Triggered};
@@ -73,7 +72,7 @@ impl Signals {
 impl Signals {
     pub(crate) fn remove_events(&mut self, number: u16) {
         if let Some(events) = self.events.remove(number) {
-            self.dmas.release(events.memory(), events.addresses());
+            self.dmas.release(events.memory());
         }
     }
 
@@ -233,12 +232,8 @@ impl Signals {
     }
 
     pub(crate) fn set_write_back(&mut self, number: u16, write_back: Option<WriteBack>) {
-        let Some(counter) = self.counters.get_mut(number) else {
-            return;
-        };
-        if let Some(old) = std::mem::replace(&mut counter.config.write_back, write_back) {
-            let end = old.va.saturating_add(CtWriteback::BYTES as u64);
-            self.dmas.release(&old.memory, old.va..end);
+        if let Some(counter) = self.counters.get_mut(number) {
+            counter.set_write_back(write_back, &mut self.dmas);
         }
     }
 

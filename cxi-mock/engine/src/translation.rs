@@ -129,23 +129,9 @@ impl Scatter {
         }
     }
 
-    /// Whose memory is at an offset.
-    pub(crate) fn memory(&self, offset: u64) -> Option<&Arc<dyn ClientMemory>> {
-        let (segment, ..) = self.parts(offset, 1).next()?;
-        Some(&segment.memory)
-    }
-
-    /// How many of the `len` bytes from `offset` on are in memory of the same process.
-    pub(crate) fn of_one(&self, offset: u64, len: usize) -> usize {
-        let mut parts = self.parts(offset, len).peekable();
-        let first = parts.peek().map(|(segment, ..)| &segment.memory);
-        let Some(first) = first.cloned() else {
-            return 0;
-        };
-        parts
-            .take_while(|(segment, ..)| Arc::ptr_eq(&segment.memory, &first))
-            .map(|(.., part)| part.len())
-            .sum()
+    /// Whose memory it is; `None` for no bytes.
+    pub(crate) fn memory(&self) -> Option<&Arc<dyn ClientMemory>> {
+        self.first.as_ref().map(|segment| &segment.memory)
     }
 }
 
@@ -282,6 +268,14 @@ impl Translation {
                 None => ReturnCode::NO_TRANSLATION,
             })?;
             let region = &known.region;
+            // An access has its turn among those of one process.
+            let other = scatter.memory().filter(|first| {
+                let owned = first.owner().is_some() || region.memory.owner().is_some();
+                owned && !Arc::ptr_eq(first, &region.memory)
+            });
+            if other.is_some() {
+                return Err(ReturnCode::NO_TRANSLATION);
+            }
             let offset = at - region.iova;
             let part = (region.len - offset).min(end - at);
             scatter.push(Segment {

@@ -97,10 +97,6 @@ pub(crate) struct State {
     asleep: bool,
     /// Threads that wait for accesses to end.
     settling: u32,
-    /// What closed files have left, and since when.
-    left: Vec<(Instant, Release)>,
-    /// When accesses were last checked for how long they have been running.
-    expired: Instant,
 }
 
 impl DataPath {
@@ -126,8 +122,6 @@ impl DataPath {
             gates: BTreeMap::new(),
             asleep: false,
             settling: 0,
-            left: Vec::new(),
-            expired: Instant::now(),
         };
         let path = Arc::new(Self {
             state: Mutex::new(state),
@@ -334,14 +328,12 @@ impl DataPath {
         drop(waited.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Waits until memory that was taken from the NIC is accessed no longer. A process that does
-    /// not answer by then gets no more accesses.
+    /// Waits until memory that was taken from the NIC is accessed no longer, if its process answers
+    /// in time. What has not begun by then will not access it.
     pub(crate) fn settle(&self, releases: &[Release]) {
         let end = Instant::now() + PATIENCE;
         for release in releases {
-            let mut state = self.wait_until(end, |engine| engine.is_settled(release));
-            state.engine.abandon(release);
-            self.wake(&mut state);
+            drop(self.wait_until(end, |engine| engine.is_settled(*release)));
         }
     }
 
@@ -355,32 +347,10 @@ impl DataPath {
         }
     }
 
-    /// Lets accesses to memory end without waiting: of files that were closed, and of what commands
-    /// have undone.
-    pub(crate) fn leave_releases(&self) {
+    /// Gives up accesses that have been running for too long.
+    pub(crate) fn expire_accesses(&self) {
         let mut state = self.lock();
-        let now = Instant::now();
-        let releases = state.engine.take_releases();
-        let left = releases.into_iter().map(|release| (now, release));
-        state.left.extend(left);
-    }
-
-    /// Gives up accesses that closed files have left, if their processes do not answer, and those
-    /// that have been running for too long.
-    pub(crate) fn give_up_accesses(&self) {
-        let mut state = self.lock();
-        if state.expired.elapsed() >= PATIENCE {
-            state.expired = Instant::now();
-            state.engine.expire_accesses();
-        }
-        let State { engine, left, .. } = &mut *state;
-        left.retain(|(since, release)| {
-            let waits = !engine.is_settled(release) && since.elapsed() < PATIENCE;
-            if !waits {
-                engine.abandon(release);
-            }
-            waits
-        });
+        state.engine.expire_accesses();
         if state.has_steps() {
             self.wake(&mut state);
         }

@@ -186,9 +186,9 @@ impl Nic {
 
     /// Runs the cleanup of freed LNIs whose queues were busy, which a driver does every second
     /// while there are any. Also gives up accesses to memory of processes that have not answered for
-    /// ten seconds, or for one if their files are closed. Returns whether the cleanup was scheduled.
+    /// ten seconds. Returns whether the cleanup was scheduled.
     pub fn tick(&self) -> bool {
-        self.data_path.give_up_accesses();
+        self.data_path.expire_accesses();
         self.device().tick()
     }
 

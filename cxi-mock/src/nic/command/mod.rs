@@ -140,7 +140,7 @@ pub(crate) fn write(
     let takes_memory = process.is_some() || matches!(handler.effect, Effect::Frees(_));
     if takes_memory {
         // What was freed without a command must not be charged to this one.
-        nic.data_path.leave_releases();
+        nic.data_path.state().engine.take_releases();
     }
     let result = device.handle(handler, &mut call);
     // Even a refused command may have changed something, because the driver has such bugs.
@@ -271,7 +271,6 @@ impl Device {
             }
         }
         self.data_path.forget_doorbells(id);
-        self.data_path.leave_releases();
         self.files.remove(id);
     }
 }
