@@ -66,10 +66,6 @@ fn specification_files_are_checked() {
         assert!(!said.err.contains(" | "), "{}", said.err);
         assert_eq!(said.err.lines().count(), 1, "{}", said.err);
     }
-    let grant = node.write("grant.json", "{\"grant\": 7}");
-    let env = ["job", "env", "--grant", &grant];
-    node.cxi(&env)
-        .mentions(2, "\n  1 | {\"grant\": 7}\n    |           ^");
     let unknown = node.write("e.yaml", "vnis: [1]\nvlan: 3\n");
     let said = node.cxi(&["service", "create", "--from", &unknown]);
     said.failed(

@@ -144,7 +144,7 @@ fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
     let said = epilog(&node, 1, &[busy]);
     said.ended(4, "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n");
     let expected = format!(
-        "error: cxi1: service 2 (uid 1001, VNI 1021): still in use after 0.0 s and 1 attempts; no \
+        "error: cxi1: service 2 (uid 1001, VNI 1021): still in use; no \
          process that can be seen has the NIC open\n  --retry-busy TIME keeps trying until it is idle; \
          ending its processes helps.\n  {left}\n"
     );
@@ -215,7 +215,7 @@ fn the_environment_is_that_of_the_grant_and_of_the_nics() {
             2,
             &format!(
                 "error: {bad}: not a grant: invalid type: integer `7`, expected struct Grant \
-                 at line 1 column 11\n  Expected what cxi --json job prolog printed."
+                 at line 1 column 11\n  1 | {{\"grant\": 7}}\n    |           ^\n  Expected what cxi --json job prolog printed."
             ),
         );
     assert_eq!(node.services(), 3);

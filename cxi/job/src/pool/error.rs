@@ -88,6 +88,7 @@ impl PoolError {
                 ErrorCode::NotFound
             }
             Self::Config(_) => ErrorCode::BadInput,
+            Self::Snapshot(error) => error.code(),
             _ => ErrorCode::Failed,
         }
     }
@@ -241,6 +242,9 @@ pub enum PoolError {
         /// The version that is known.
         known: u32,
     },
+    /// A snapshot is damaged: it has a configuration or an allotment that no pool can have.
+    #[error("snapshot: {0}")]
+    Snapshot(Box<PoolError>),
     /// A VNI occurs in a snapshot twice.
     #[error("snapshot: VNI {vni} occurs in it twice: a VNI is in one job, or stray, or resting")]
     Repeated {

@@ -80,8 +80,7 @@ impl VniPool {
     /// Restores the pool from which a snapshot was taken.
     ///
     /// # Errors
-    /// [`PoolError`]: the snapshot has an unknown version, its configuration cannot be used, or
-    /// a VNI occurs in it twice.
+    /// [`PoolError`]: the snapshot has an unknown version, it is damaged, or a VNI occurs in it twice.
     pub fn restore(snapshot: Snapshot) -> Result<Self, PoolError> {
         let sequence = snapshot.sequence;
         let state = State::restore(snapshot)?;
@@ -98,7 +97,9 @@ impl State {
                 known: Snapshot::VERSION,
             });
         }
-        let mut state = Self::new(snapshot.config)?;
+        let damaged = |error: PoolError| PoolError::Snapshot(Box::new(error));
+        let state = Self::new(snapshot.config);
+        let mut state = state.map_err(|error| damaged(error.into()))?;
         for cursor in snapshot.cursors {
             if let Some(partition) = state
                 .partitions
@@ -115,7 +116,7 @@ impl State {
         for (job, holding) in snapshot.jobs {
             if !well_formed(&holding.vnis) {
                 let vnis = holding.vnis;
-                return Err(PoolError::BadAllotment { job, vnis });
+                return Err(damaged(PoolError::BadAllotment { job, vnis }));
             }
             holding
                 .vnis

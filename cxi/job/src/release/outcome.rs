@@ -156,11 +156,14 @@ impl fmt::Display for Outcome {
                 waited,
                 attempts,
                 users,
-            } => write!(
-                f,
-                "still in use after {:.1} s and {attempts} attempts; {users}",
-                waited.as_secs_f64()
-            ),
+            } => {
+                f.write_str("still in use")?;
+                if *attempts > 1 {
+                    let waited = waited.as_secs_f64();
+                    write!(f, " after {waited:.1} s and {attempts} attempts")?;
+                }
+                write!(f, "; {users}")
+            }
             Self::Failed { reason, .. } => write!(f, "not destroyed: {reason}"),
         }
     }

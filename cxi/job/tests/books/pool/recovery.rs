@@ -171,6 +171,13 @@ fn broken_snapshots_are_refused() {
     twice.jobs.insert(job("b"), same);
     let why = "snapshot: VNI 1024 occurs in it twice: a VNI is in one job, or stray, or resting";
     says(VniPool::restore(twice), why);
+    let mut empty = good.clone();
+    empty.jobs.get_mut(&job("a")).unwrap().vnis = Allotment::List(Vec::new());
+    let refused = VniPool::restore(empty).unwrap_err().to_string();
+    assert!(
+        refused.starts_with("snapshot: job a cannot have "),
+        "{refused}"
+    );
     let mut resting = good.clone();
     resting.resting.push((Vni::new(1024).unwrap(), seconds(1)));
     assert!(VniPool::restore(resting).is_err());
