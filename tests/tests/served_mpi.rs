@@ -266,7 +266,8 @@ def alloc(file, command):
     );
     assert_eq!(errors(&short_first), "");
     let unknown = server(["run", "--release", "shs-99", "--", "true"]).run();
-    assert!(errors(&unknown).contains("main, or auto"), "{unknown:?}");
+    let values = "[possible values: auto, shs-12.0, ";
+    assert!(errors(&unknown).contains(values), "{unknown:?}");
 }
 
 /// A launcher and a program of an MPI, with arguments, such as

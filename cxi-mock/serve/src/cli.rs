@@ -219,7 +219,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             Ok(0)
         }
         Command::Man { directory } => {
-            generate::man(Arguments::command(), &directory)?;
+            generate::man(&Arguments::command(), &directory)?;
             Ok(0)
         }
         Command::Guard {
@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn manual_pages_are_written_for_what_users_call() {
         let directory = tempfile::tempdir().expect("a directory");
-        generate::man(Arguments::command(), directory.path()).expect("pages");
+        generate::man(&Arguments::command(), directory.path()).expect("pages");
         let page = |name: &str| std::fs::read_to_string(directory.path().join(name));
         let main = page("cxi-mock.1").expect("the page of the command");
         for part in [
@@ -251,9 +251,10 @@ mod tests {
         ] {
             assert!(main.contains(part), "{part} in {main}");
         }
-        assert!(page("cxi-mock-ctl-fault.1").is_ok());
+        let below = page("cxi-mock-ctl-fault.1").expect("the page of a subcommand");
+        assert!(below.contains(".SH EXAMPLES"), "{below}");
         assert!(page("cxi-mock-guard.1").is_err(), "it is hidden");
-        let nowhere = generate::man(Arguments::command(), "/nowhere".as_ref()).unwrap_err();
+        let nowhere = generate::man(&Arguments::command(), "/nowhere".as_ref()).unwrap_err();
         let message = nowhere.to_string();
         assert!(
             message.starts_with("cannot write manual pages to /nowhere: "),

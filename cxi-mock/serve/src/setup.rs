@@ -2,12 +2,13 @@
 //! they name.
 
 use std::error::Error;
+use std::iter;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use cxi::{Device, DeviceId, ServiceSpec};
-use cxi_ioctl::{DriverRelease, UnknownRelease};
+use cxi_ioctl::DriverRelease;
 use cxi_job::excerpt;
 use cxi_mock::{Credentials, MockNode, ModuleParameters, NicConfig};
 use serde_json::Value;
@@ -184,18 +185,14 @@ pub(crate) enum Release {
     Is(DriverRelease),
 }
 
-impl FromStr for Release {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "auto" => Ok(Self::Auto),
-            name => name
-                .parse()
-                .map(Self::Is)
-                .map_err(|error: UnknownRelease| format!("{error}, or auto")),
-        }
-    }
+/// A release with or without `shs-`, or `auto`.
+fn release() -> impl TypedValueParser<Value = Release> {
+    let releases = DriverRelease::ALL.map(|release| {
+        let name = PossibleValue::new(release.name());
+        name.aliases(release.name().strip_prefix("shs-"))
+    });
+    let names = iter::once("auto".into()).chain(releases);
+    PossibleValuesParser::new(names).map(|name| name.parse().map_or(Release::Auto, Release::Is))
 }
 
 #[derive(Debug, Args)]
@@ -216,7 +213,7 @@ pub(crate) struct NicArguments {
     pub(crate) preset: Option<PathBuf>,
     /// Driver release, or auto: shs-14.0.1 until a program allocates an LNI, then the one that its
     /// libcxi is written for [default: auto, or as in the configuration]
-    #[arg(long, value_name = "RELEASE")]
+    #[arg(long, value_name = "RELEASE", value_parser = release())]
     pub(crate) release: Option<Release>,
     /// Inject a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     #[arg(long, value_name = "FAULT")]

@@ -7,9 +7,10 @@ use super::{Cluster, names};
 impl Cluster {
     /// Nodes, their NICs and links, and who has sent how much to whom, in the language DOT.
     pub(super) fn graph(&self) -> Result<String, fmt::Error> {
-        let mut text = "digraph fabric {\n    rankdir=LR;\n    node [shape=box];\n    \
-                        fabric [shape=ellipse];\n"
-            .to_owned();
+        let mut text =
+            "digraph fabric {\n    rankdir=LR;\n    nodesep=0.8;\n    ranksep=2.5;\n    \
+                        pad=0.5;\n    node [shape=box];\n    fabric [shape=ellipse];\n"
+                .to_owned();
         let mut places = Vec::new();
         for number in 0..self.members.len() {
             let name = names::name(number);
