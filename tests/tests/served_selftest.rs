@@ -41,6 +41,25 @@ fn a_difference_is_found() {
     );
 }
 
+/// A fault that lasts is a finding; a service that is busy for a while is destroyed a little later.
+#[test]
+fn faults_in_the_middle_are_found_and_leave_nothing() {
+    need_node!(node::windows());
+    let faults = ["CQ_ALLOC:EIO:after=1", "SVC_DESTROY:EBUSY:times=2"];
+    let faults = faults.map(|fault| ["--fault", fault]).concat();
+    for release in DriverRelease::ALL {
+        let options = ["--nics", "1", "--release", release.name()];
+        let text = node::script(
+            &[&options[..], &faults].concat(),
+            &format!(
+                "{CXI} selftest --write --yes >&2 || echo $?\n\
+                 {CXI} --json service list | grep -c restricted_members"
+            ),
+        );
+        assert_eq!(text, "9\n1", "{release}");
+    }
+}
+
 /// Killed while the NIC is slow, with its service there.
 #[test]
 fn one_that_is_killed_leaves_nothing() {
