@@ -81,7 +81,7 @@ impl From<SiteError> for Failure {
                 .hint("Set controller.records to a directory on a file system that all nodes mount."),
             SiteError::Undecided { .. } => plain(&error).hint(
                 "Check that its prolog on the controller calls cxi job reserve, and that controller.records \
-                 is the same there.",
+                 is the same there. A controller that was killed may have lost the job.",
             ),
             SiteError::NoRecord { .. } => plain(&error).hint(
                 "Its prolog did not run here or failed, or its epilog has finished.",

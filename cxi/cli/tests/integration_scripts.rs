@@ -156,6 +156,29 @@ fn slurm_says_what_was_cut() {
     assert!(!said.contains("print"), "{said}");
 }
 
+/// As after a kill of the controller. A node that does not see its records is drained.
+#[test]
+fn slurm_requeues_a_job_that_the_controller_lost() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    fs::write(
+        site.path("job"),
+        "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0",
+    )
+    .unwrap();
+    let last_update = |code| {
+        assert_eq!(node.run("prolog.sh", &[("CXI_WAIT", "10ms")]).code, code);
+        let updates = fs::read_to_string(site.path("updates")).unwrap();
+        updates.lines().last().unwrap().to_owned()
+    };
+    let drained = last_update(1);
+    assert!(drained.starts_with("NodeName=n1 State=DRAIN"), "{drained}");
+    assert_contains(&drained, "No such file or directory");
+    node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "1")])
+        .done();
+    assert_eq!(last_update(0), "requeue 4711");
+}
+
 /// As by the kernel when memory is short.
 #[test]
 fn slurm_reasons_name_a_command_that_was_killed() {

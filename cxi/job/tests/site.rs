@@ -140,9 +140,11 @@ fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
     let site = site(directory.path());
     let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
     let node = compute(&site, &mock);
-    let undecided = node.prolog(&starting(1)).unwrap_err();
-    assert_eq!(undecided.code(), ErrorCode::NotFound, "{undecided}");
+    let unmounted = node.prolog(&starting(1)).unwrap_err();
+    assert_eq!(unmounted.code(), ErrorCode::Failed, "{unmounted}");
     reserve(&site, &pool, 1, "n1").unwrap();
+    let undecided = node.prolog(&starting(2)).unwrap_err();
+    assert_eq!(undecided.code(), ErrorCode::NotFound, "{undecided}");
     mock.nics()[1]
         .faults()
         .inject(Fault::shortage(cxi::Resource::Txqs, 0));

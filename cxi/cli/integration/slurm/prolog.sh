@@ -33,7 +33,7 @@ is_over() {
 
 case $code in
 0) ;;
-4 | 7) # busy, or not enough: no fault of the node
+4 | 5 | 7) # busy, no decision of the controller, or not enough: no fault of the node
     job=$("$scontrol" show job --oneliner "$leader")
     "$scontrol" update "JobId=$leader" "AdminComment=$why" || true
     case $job in

@@ -269,6 +269,8 @@ impl<'a> ComputeNode<'a> {
                 Some(complete) => return Ok(complete),
                 None if self.clock.now() < deadline => self.clock.sleep(POLL),
                 None => {
+                    // Without the directory, the node is at fault and not the job.
+                    decisions.is_there()?;
                     let job = job.clone();
                     return Err(SiteError::Undecided { job, waited });
                 }

@@ -176,10 +176,13 @@ impl Decisions {
         if let Some(decision) = self.find_ended(job)? {
             return Ok(Some((self.ended().join(name), decision)));
         }
-        // Nothing is known if the directory is not there: its file system is not mounted.
-        File::open(self.running())
-            .map(|_| None)
-            .map_err(cannot(&self.running(), "read"))
+        self.is_there().map(|()| None)
+    }
+
+    /// Nothing is known if the directory is not there: its file system is not mounted.
+    pub(super) fn is_there(&self) -> Result<(), RecordError> {
+        let opened = File::open(self.running()).map(|_| ());
+        opened.map_err(cannot(&self.running(), "read"))
     }
 
     /// Records that a node has destroyed the job's services. Repeating this changes nothing.

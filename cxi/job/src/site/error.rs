@@ -72,7 +72,7 @@ pub enum SiteError {
         /// What is wrong with it.
         source: crate::NameError,
     },
-    /// The controller has not decided in time what the job gets.
+    /// The controller has not decided in time what the job gets. Its records can be read.
     #[error("job {job}: no decision of the controller within {}", humantime::format_duration(*waited))]
     Undecided {
         /// The job.
