@@ -19,6 +19,7 @@ fn as_user(mode: &str, script: &str) -> Option<Output> {
     let output = Command::new("unshare")
         .args(["-m", "sh", "-c", &prepare, "sh", SERVER, CLIENT, script])
         .env_remove("CXI_MOCK_DIR")
+        .envs(profile())
         .output();
     match output {
         Ok(output) => Some(output),
@@ -27,6 +28,15 @@ fn as_user(mode: &str, script: &str) -> Option<Output> {
             None
         }
     }
+}
+
+/// Where to count lines. Process IDs in a node repeat, and this user may not add to a profile that
+/// root has written under the same one.
+fn profile() -> Option<(&'static str, String)> {
+    let name = "LLVM_PROFILE_FILE";
+    let pattern = std::env::var(name).ok()?;
+    let unique = format!("{}-%p", std::process::id());
+    Some((name, pattern.replace("%p", &unique)))
 }
 
 #[test]
