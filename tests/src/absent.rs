@@ -21,7 +21,7 @@ use crate::traffic;
 /// What [`put`] prints to the standard error before it rings.
 pub const PUTTING: &str = "putting";
 
-/// Puts what a file holds, as its memory, to a peer. Returns how that ended.
+/// Puts the contents of a mapped file to a peer. Returns the outcome.
 ///
 /// # Errors
 ///
@@ -48,7 +48,7 @@ pub fn put(device: &Device, pid: u32, peer: (u32, u32), file: &Path) -> Result<S
     }
 }
 
-/// Puts the bytes of a file where the memory is.
+/// Replaces the memory with a mapping of a file.
 fn replace(memory: &DeviceMemory, file: &File) -> Result<(), Problem> {
     let address = ptr::with_exposed_provenance_mut(usize::try_from(memory.address())?);
     // SAFETY: the memory stays mapped, readable and writable, for as long as before. It is accessed

@@ -1,4 +1,4 @@
-//! Processes on several nodes add up numbers in the fabric, as in the example of `cxi-data`.
+//! Processes on several nodes sum numbers in the fabric, as in the example of `cxi-data`.
 
 #[path = "../../cxi/data/examples/allreduce/participant.rs"]
 mod participant;
@@ -14,7 +14,7 @@ use common::{Problem, Process};
 /// A VNI of the default service.
 const VNI: u16 = 10;
 
-/// Adds up numbers in a tree of `size` processes, round by round. Rank 0 is on the root's NIC; it
+/// Sums numbers in a tree of `size` processes, round by round. Rank 0 is on the root's NIC; it
 /// starts when all others have printed `ready`.
 ///
 /// # Errors

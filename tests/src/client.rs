@@ -111,7 +111,7 @@ pub fn open_often(path: &Path, times: usize) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn cycle(path: &Path) -> Result<(), Problem> {
     let device = open(path)?;
     let before = run("count", count(&device))?;
@@ -132,7 +132,7 @@ pub fn cycle(path: &Path) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn storm(path: &Path, process: u16, threads: u16, commands: u32) -> Result<(), Problem> {
     let shared = Arc::new(open(path)?);
     let running: Vec<_> = (0..threads)
@@ -179,7 +179,7 @@ fn rounds(device: &CharDev, vni: u16, commands: u32) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn churn(path: &Path, svc_id: u32) -> Result<(), Problem> {
     loop {
         let device = open(path)?;
@@ -195,7 +195,7 @@ pub fn churn(path: &Path, svc_id: u32) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn survive(path: &Path, unplug: &mut std::process::Command) -> Result<(), Problem> {
     let device = open(path)?;
     run("count", count(&device))?;

@@ -68,7 +68,7 @@ pub fn state(expected: &Value, got: &Value) -> Vec<Difference> {
 }
 
 struct Walk<'a> {
-    /// What was not expected is a difference.
+    /// Whatever was not expected is a difference.
     exact: bool,
     skip: &'a dyn Fn(&str) -> bool,
     found: Vec<Difference>,

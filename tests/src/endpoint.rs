@@ -12,7 +12,7 @@ use cxi_hw::{
 
 use crate::process::{Problem, Process};
 
-/// Bytes of the buffer that others reach.
+/// Size of the buffer that others can access, in bytes.
 pub const BUFFER_BYTES: usize = 1 << 16;
 const UNITS: u32 = 64;
 
@@ -21,16 +21,16 @@ const UNITS: u32 = 64;
 pub struct Endpoint {
     /// Its events and its address.
     pub process: Process,
-    /// What others reach, from offset 0.
+    /// The buffer that others can access, from offset 0.
     pub buffer: Buffer,
-    /// Where its messages come from.
+    /// The buffer that its messages are sent from.
     pub local: Arc<DeviceMemory>,
     local_md: Md,
     queue: Txq,
     slot: u32,
 }
 
-/// Where an operation goes and what it moves.
+/// The target and the data of an operation.
 #[derive(Clone, Copy, Debug)]
 pub struct Operation {
     /// Put or get.

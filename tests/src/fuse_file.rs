@@ -1,4 +1,4 @@
-//! FUSE files: one passes what is written to it to a function, and pages of another one never come.
+//! FUSE files: writes to one go to a function; reads of the other are never answered.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -34,7 +34,7 @@ where
     spawn(file, directory)
 }
 
-/// Reads that wait for an answer: an error, as soon as they are dropped.
+/// Reads that wait for an answer. When dropped, they fail.
 pub type Unanswered = Arc<Mutex<Vec<ReplyData>>>;
 
 /// Serves a file of that name in a directory that can be mapped, and whose reads wait.

@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::device::{Buffers, Device, LoadFailure, Report};
 use crate::scenario::Setup;
 
-/// What buffers hold before a command; what is different afterwards was written.
+/// Fills buffers before a command; a byte that differs afterwards was written.
 const UNTOUCHED: u8 = 0xa5;
 /// Room for a response.
 const RESPONSE_ROOM: usize = 256;
@@ -34,7 +34,7 @@ const BAD_ADDRESS: u64 = 8;
 /// The variable that names the command `cxi-mock`.
 pub const SERVER: &str = "SERVER";
 
-/// The node that this process runs on, whose driver was loaded for the scenario.
+/// The node that this process runs on, with the driver loaded for the scenario.
 #[derive(Debug)]
 pub struct OnNode(DriverRelease);
 
@@ -96,7 +96,7 @@ impl Device for OnNode {
     }
 }
 
-/// What `cxi-mock ctl` prints.
+/// The output of `cxi-mock ctl`.
 fn control(order: &[&str]) -> Result<String, String> {
     let server = std::env::var_os(SERVER).ok_or("SERVER does not name cxi-mock")?;
     let output = Command::new(server).arg("ctl").args(order).output();
@@ -108,7 +108,7 @@ fn control(order: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Has memory wherever a scenario may have its own: none was recorded without.
+/// Maps memory wherever a scenario may have its own, as there was when it was recorded.
 fn provide_memory() -> rustix::io::Result<()> {
     let (start, end) = (1_usize << 16, 1 << 46);
     let flags = MapFlags::PRIVATE | MapFlags::NORESERVE | MapFlags::FIXED_NOREPLACE;
@@ -126,7 +126,7 @@ fn provide_memory() -> rustix::io::Result<()> {
         .ok_or(rustix::io::Errno::EXIST)
 }
 
-/// Does something on a thread that has these credentials: Linux has them by thread.
+/// Runs a function on a thread with these credentials, which Linux keeps per thread.
 fn by<T: Send + 'static>(caller: &Credentials, act: impl FnOnce() -> T + Send + 'static) -> T {
     let caller = caller.clone();
     let thread = std::thread::spawn(move || {

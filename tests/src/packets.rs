@@ -20,11 +20,11 @@ const UNEXPECTED: u64 = 0x1_0000_0000;
 const NOWHERE: u16 = 7;
 
 /// Sends a message that is expected, one that is not, and one to a portal without a PtlTE, then runs a program and
-/// says what it printed. Says the errno of `mmap(2)` where windows cannot be mapped.
+/// returns its output, or the errno of `mmap(2)` where windows cannot be mapped.
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn send(id: DeviceId, program: &[&str]) -> Result<String, Problem> {
     match exchange(id, program) {
         Err(Error::Device(error)) if error.errno() == Errno::ENODEV => Ok("ENODEV".to_owned()),

@@ -1,4 +1,4 @@
-//! What is not as recorded, as text.
+//! Formats the differences from a recording.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use crate::compare::Difference;
 use crate::scenario::Step;
 
-/// A step that differs, or a scenario that cannot be run.
+/// A step that differs or a scenario that cannot be run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Failure {
     /// Step number from 0, and for steps inside others the pass and the number there.
     pub step: String,
     /// The operation, and who asked for it with which command on which open file.
     pub what: String,
-    /// What is not as recorded.
+    /// The differences.
     pub differences: Vec<Difference>,
 }
 

@@ -14,7 +14,7 @@ use crate::process::{PATIENCE, Process};
 const VNI: u16 = 10;
 /// PID of the first place.
 const FIRST: u16 = 100;
-/// Bytes that each place owns in the memory of each other one: two words to count, and a block.
+/// Bytes that each place owns in the memory of every other one: two counters and a block.
 const SHARE: usize = 1 << 17;
 const COUNTED: usize = 16;
 const LONGEST: usize = SHARE - COUNTED;
@@ -26,7 +26,7 @@ struct Roamer {
     own: Buffer,
     place: u16,
     random: u64,
-    /// Operations that ended well, and those that did not reach a peer.
+    /// Numbers of operations that succeeded, and of those that did not reach a peer.
     done: u64,
     lost: u64,
 }

@@ -1,4 +1,4 @@
-//! A recorded scenario, as its JSON file has it.
+//! A recorded scenario, in the form of its JSON file.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use serde_json::{Map, Value};
 /// Operations on a freshly loaded device, with what the driver of one release answered.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Scenario {
-    /// Name; also the file's.
+    /// Its name, which is also the name of the file.
     pub name: String,
-    /// The release that answered.
+    /// The release that it was recorded with.
     pub driver: DriverRelease,
-    /// One sentence on what it shows.
+    /// One sentence about what it shows.
     #[serde(default)]
     pub about: String,
     /// How the device is loaded.
@@ -24,7 +24,7 @@ pub struct Scenario {
     /// In order.
     #[serde(default)]
     pub steps: Vec<Step>,
-    /// The driver touches memory that is not its own from here on.
+    /// From here on, the driver accesses memory that is not its own.
     pub undefined_after: Option<Undefined>,
 }
 
@@ -40,12 +40,12 @@ pub struct Setup {
     pub vf: bool,
 }
 
-/// Where the driver's behavior ends being defined.
+/// Where the driver's behavior stops being defined.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Undefined {
     /// Index of the last recorded step.
     pub after_step: usize,
-    /// What was done next; nothing is known of the outcome.
+    /// The next operation, whose outcome is unknown.
     pub step: Option<Step>,
 }
 
@@ -53,7 +53,7 @@ pub struct Undefined {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
-    /// Who asks.
+    /// The caller.
     #[serde(rename = "as")]
     pub caller: Option<Caller>,
     /// Name of the open file.
@@ -124,13 +124,13 @@ pub struct Expect {
     pub errno: String,
     /// The response as written; absent if nothing was.
     pub resp: Option<Value>,
-    /// FILL, DRAIN: how often it went well.
+    /// FILL, DRAIN: how often it succeeded.
     pub successes: Option<u64>,
     /// FILL: first collected value.
     pub first: Option<Value>,
     /// FILL: last collected value.
     pub last: Option<Value>,
-    /// DRAIN: the errors met.
+    /// DRAIN: the errors that occurred.
     pub errors: Option<Vec<String>>,
     /// What the driver logged; a mock has no such log.
     #[serde(default, rename = "kernel_log")]

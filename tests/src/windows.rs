@@ -18,7 +18,7 @@ const SECRET: u64 = 0x0102_0304;
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
     let (mine, foreign) = (client::open(path)?, client::open(path)?);
     let svc_id = run("allocate", client::allocate(&mine, 78, None))?;
@@ -46,7 +46,7 @@ pub fn are_private(path: &Path) -> Result<Option<Errno>, Problem> {
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
     let other = client::open(path)?;
     for _ in 0..100 {
@@ -68,7 +68,7 @@ pub fn keep_the_file_open(path: &Path) -> Result<(), Problem> {
 ///
 /// # Errors
 ///
-/// The result that was not as expected.
+/// The unexpected result.
 pub fn exchange_doorbells(path: &Path, times: u32) -> Result<(), Problem> {
     let device = client::open(path)?;
     let svc_id = run("allocate", client::allocate(&device, 78, None))?;

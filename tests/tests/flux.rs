@@ -12,7 +12,7 @@ use node::{Directory, Run, Served, is_root, printed, skip};
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 const PREFIX: &str = "CXI_TEST_FLUX_PREFIX";
 
-/// As in docs/integration/flux.md, but for places that belong to the test.
+/// As in docs/integration/flux.md, except for paths that belong to the test.
 const INSTANCE: &str = r#"
 . "$SITE/functions"
 "$CXI" integration install flux --prefix "$SITE" > /dev/null
@@ -34,7 +34,7 @@ END
 exec timeout 120 flux start --config-path="$SITE/flux.toml" sh -eu "$SITE/commands"
 "#;
 
-/// What the commands of a test call.
+/// Functions that the commands of a test call.
 const FUNCTIONS: &str = r#"
 PATH=$PREFIX/bin:$PATH
 # The services of jobs on the first NIC.
@@ -50,7 +50,7 @@ struct Site {
 }
 
 impl Site {
-    /// `None` where there is no Flux with the plugin that reserves VNIs; says so.
+    /// `None`, and a message, where there is no Flux with the plugin that reserves VNIs.
     fn start() -> Option<Self> {
         let Some(prefix) = env::var_os(PREFIX).map(PathBuf::from) else {
             skip(&format!("{PREFIX} does not name a Flux with flux-coral2"));

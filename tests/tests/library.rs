@@ -1,4 +1,4 @@
-//! The calls of the safe library, on a served node as in the same process.
+//! The calls of the safe library, on a served node and in the same process.
 
 mod node;
 

@@ -1,4 +1,4 @@
-//! The packed copy of the scenarios is whole.
+//! The packed copy of the scenarios is complete.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;

@@ -1,4 +1,4 @@
-//! The runner itself: a device with scripted answers, and what the runner makes of them.
+//! The runner itself, on a device with scripted answers.
 #![forbid(unsafe_code)]
 #![allow(
     clippy::needless_pass_by_value,

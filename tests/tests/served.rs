@@ -1,4 +1,4 @@
-//! Programs that know nothing of the mock, on a node that it serves.
+//! Programs that are unaware of the mock, on a served node.
 
 mod node;
 

@@ -30,7 +30,7 @@ const SUITES: &str = "@(atomic|counting_event|msg|pte|rendezvous|rgid|rma_eqpt)/
 const WITHOUT_HUGE_PAGES: &str =
     "mount -t tmpfs none /sys/kernel/mm/hugepages && exec timeout 60 \"$@\"";
 
-/// Programs of libcxi of which one asks another, and how little is enough.
+/// Pairs of libcxi's programs, a client and a server, with short runs.
 const TOOLS: [(&str, &str); 8] = [
     ("cxi_write_bw", "-n 5 -l 8 -s 8:65536"),
     ("cxi_read_bw", "-n 5 -l 8 -s 8:65536"),
@@ -41,7 +41,7 @@ const TOOLS: [(&str, &str); 8] = [
     ("cxi_send_lat", "-n 20"),
     ("cxi_atomic_lat", "-n 20"),
 ];
-/// Programs of libcxi, with arguments for which they have nothing to complain about.
+/// Programs of libcxi, with arguments for which they must succeed.
 const QUIET: [(&str, &[&str]); 4] = [
     ("cxi_stat", &["-a"]),
     ("cxi_stat", &["-m"]),
@@ -52,7 +52,7 @@ const QUIET: [(&str, &[&str]); 4] = [
 /// The port that they listen on, as the kernel lists it.
 const TOOLS_PORT: &str = "C02A";
 
-/// What `fi_pingpong` does, and compares what comes: tagged and untagged messages, long ones.
+/// What `fi_pingpong` does with verification: tagged and untagged messages, and long ones.
 const PINGPONG: [&str; 3] = [
     "-p cxi -e rdm -c -m tagged -I 10",
     "-p cxi -e rdm -c -m msg -I 10",
@@ -60,7 +60,7 @@ const PINGPONG: [&str; 3] = [
 ];
 const PINGPONG_PORT: &str = "B9E8";
 
-/// Runs a program that listens on a port, and when it does, one on another NIC that talks to it.
+/// Runs a program that listens on a port, and then one on another NIC that connects to it.
 const PAIR: &str = r#"
     FI_CXI_DEVICE_NAME=cxi0 "$PROGRAM" $SERVER > /dev/null & server=$!
     until cat /proc/net/tcp* | grep -q ":$PORT 0*:0000 0A"; do sleep 0.05; done
@@ -76,7 +76,7 @@ fn set_up(variable: &str) -> Option<(PathBuf, Served)> {
     node::windows().then(|| (directory, Served::start(&NODE)))
 }
 
-/// Runs a program that serves and one that asks it, for a minute at most.
+/// Runs a server and a client, for a minute at most.
 fn pair(node: &Served, program: &Path, port: &str, [server, client]: [&str; 2]) -> Output {
     node.command(&["timeout", "60", "sh", "-c", PAIR])
         .env("PROGRAM", program)
@@ -86,7 +86,7 @@ fn pair(node: &Served, program: &Path, port: &str, [server, client]: [&str; 2]) 
         .run()
 }
 
-/// Says how each call ended; all have to end well.
+/// Reports how each call ended; all must succeed.
 fn judge(calls: impl IntoIterator<Item = (String, Output)>) {
     let mut failed = Vec::new();
     for (call, output) in calls {

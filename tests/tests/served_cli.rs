@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
-/// Only the NICs that are asked for are asked, and only for what is printed.
+/// Only the selected NICs are queried, and only for what is printed.
 #[test]
 fn a_list_is_one_command_on_each_nic_that_is_asked_for() {
     need_node!();

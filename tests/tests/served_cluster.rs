@@ -1,4 +1,4 @@
-//! Several nodes on one fabric, each in namespaces of its own.
+//! Several nodes on one fabric, each in its own namespaces.
 
 mod node;
 
@@ -208,7 +208,7 @@ fn programs_run_on_chosen_nodes() {
     cluster.order(&["--node", "n2", "kill"]);
     assert_eq!(sorted(&on(&[])), ["0 n1", "1 n3"]);
     assert!(!on(&["--on", "n9"]).status.success());
-    // What asks inside a node is about that node.
+    // A query inside a node is about that node.
     let inside = cluster.on("n3", &[node::SERVER, "ctl", "link", "down"]);
     assert!(inside.status.success(), "{inside:?}");
     let up = |node: &str| cluster.state_of(&["--node", node])["nics"][0]["link_up"].clone();
@@ -270,7 +270,7 @@ fn nodes_reach_each_other_by_name() {
     }
 }
 
-/// Packets go from node to node, until the two are parted.
+/// Packets go from node to node until the two are partitioned.
 #[test]
 fn what_nodes_send_each_other_stops_at_a_partition() {
     need_node!(node::windows());
@@ -293,7 +293,7 @@ fn what_nodes_send_each_other_stops_at_a_partition() {
     assert_eq!(answers(talk("50")), ["ok", "ok"]);
     let seen = || fs::read_to_string(&capture).expect("it is there");
     let mut talking = talk("100000000");
-    // Both have started: one that finds no peer at first goes on for a minute.
+    // Both have started: one that finds no peer at first retries for a minute.
     for end in &mut talking {
         let said = end.stderr.take().expect("it is piped");
         let first = BufReader::new(said).lines().next();

@@ -19,7 +19,7 @@ use serde_json::Value;
 /// One scenario of this many is replayed.
 const PART: usize = 50;
 
-/// What numbers of network namespaces are called in scenarios. A test cannot choose them.
+/// Names of network namespaces in scenarios. A test cannot choose their numbers.
 const NAMESPACES: [&str; 3] = ["NETNS", "NET_NS", "\"netns\":4026531841"];
 
 /// The options of the server for a scenario.
@@ -52,7 +52,7 @@ fn replay(file: &File) {
     let mut node = server(["run"]);
     node.args(options(&scenario, &directory)).arg("--");
     if InProcess::load(scenario.driver, &scenario.device).is_err() {
-        // A server that cannot load the driver has no errno to show, and says it.
+        // A server that cannot load the driver has no errno to return, and prints it.
         let output = node.arg("true").run();
         assert_eq!(output.status.code(), Some(125), "{}: {output:?}", file.path);
         return;

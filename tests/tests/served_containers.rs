@@ -18,7 +18,7 @@ const PLUGIN: &str = "test-cxi-cni";
 const CNI: &str = env!("CARGO_BIN_EXE_test-cxi-cni");
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
-/// A node with a pod, which is a process with a network namespace.
+/// A node with a pod, which is a process with its own network namespace.
 struct Site {
     node: Served,
     directory: Directory,
@@ -151,7 +151,7 @@ fn only_the_pod_can_use_what_the_pod_got() {
     assert_eq!(site.refused("CHECK")["code"], 102);
 }
 
-/// Records say what goes: the path of a namespace ends with it.
+/// Records tell what to release: the path of a namespace ends with it.
 #[test]
 fn what_a_container_had_goes_after_its_namespace_is_gone() {
     need_node!();

@@ -1,4 +1,4 @@
-//! The data path of a served node: what one process sends arrives in another, whoever dies
+//! The data path of a served node: what a process sends arrives, whichever other one is killed
 //! meanwhile, and no process reaches more than what is exposed.
 
 mod node;
@@ -32,7 +32,7 @@ fn a_put_leaves_one_process_and_arrives_in_another() {
     }
 }
 
-/// Long messages are copied by programs that are stopped: those arrive whole as well, and signals
+/// Long messages are copied by programs that are stopped: they arrive complete as well, and signals
 /// that come meanwhile reach the programs.
 #[test]
 fn long_messages_arrive_among_signals() {
@@ -57,7 +57,7 @@ const KILL: End = ("kill -9 $victim", "137");
 /// By its other thread.
 const EXECUTE: End = ("echo >&3", "0");
 
-/// Ends a process that exchanges messages of some bytes with another, which hears of it.
+/// Ends a process that exchanges messages of some bytes with another, which is notified.
 fn end_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str, end: End) {
     let script = "mkfifo $4/in; exec 3<> $4/in
         $0 $2 cxi0 3 $1 4 100000000 $3 < $4/in 2> $4/said & victim=$!
@@ -74,7 +74,7 @@ fn end_one_of_two(node: &Served, nid: &str, exchange: &str, bytes: &str, end: En
     assert_eq!(status, end.1);
 }
 
-/// A process is killed while it sends: its peer hears of it, two others do not, and nothing of it
+/// A process is killed while it sends: its peer is notified, two others are not, and nothing of it
 /// is left.
 #[test]
 fn a_process_that_is_killed_leaves_nothing() {

@@ -87,7 +87,7 @@ fn is_ignored(signal: &str) -> bool {
     ignored >> (signal as u32 - 1) & 1 == 1
 }
 
-/// A program whose processes are found by a word in their command lines.
+/// A program whose processes can be found by a word in their command lines.
 struct Tree {
     word: String,
 }
@@ -131,7 +131,7 @@ fn nothing_is_left_whoever_is_killed() {
             node::with_argument(&tree.word).len() >= 5
         });
         let watching = watching(launcher.id());
-        // As good as at once: none of them does anything before all are killed.
+        // Practically at once: none of them does anything before all are killed.
         for signal in ["STOP", "KILL"] {
             for &at in victims {
                 kill(signal, watching[at]);
@@ -173,7 +173,7 @@ fn killed_programs_leave_no_lni() {
             .spawn()
             .expect("the server runs");
         std::thread::sleep(Duration::from_micros(u64::from(random >> 16)));
-        // Now the program, now one of its guards, now its launcher.
+        // In turn the program, one of its guards, and its launcher.
         let watching = watching(launcher.id());
         let victim = watching[(random >> 8) as usize % watching.len()];
         kill("KILL", victim);

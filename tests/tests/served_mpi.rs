@@ -178,7 +178,7 @@ fn what_ssh_started_ends_with_it() {
     assert!(errors(&alone).contains("CXI_MOCK_DIR is not set"));
 }
 
-/// Without privileges, programs that `ssh` starts have none either.
+/// Without privileges, programs started by `ssh` have none either.
 #[test]
 fn ssh_gives_nobody_a_capability() {
     need_node!(!node::is_root() || skip_as_root());
@@ -251,7 +251,7 @@ def alloc(file, command):
         errors(&fixed).contains("the driver is shs-14.0.1"),
         "{fixed:?}"
     );
-    // What tries both forms has understood the driver, which stays.
+    // A program that tries both forms works with the driver, which is kept.
     let both = "file = os.open('/dev/cxi0', 2); print(alloc(file, long), alloc(file, short))";
     let both = run(&["--release", "shs-13.0"], both);
     assert_eq!(printed(&both), "Invalid argument ok");

@@ -1,4 +1,4 @@
-//! What users of netlink see of a node that has a network namespace of its own.
+//! What users of netlink see of a node with its own network namespace.
 
 mod node;
 

@@ -6,7 +6,7 @@ mod node;
 use node::{CLIENT, Directory, OPEN, SERVER, printed, run, script};
 use serde_json::{Value, json};
 
-/// Operation, length, list and result of each packet, by what they end with.
+/// Operation, length, list and result of each packet, by their last field.
 fn ends(packets: &[Value]) -> Vec<Value> {
     let end = |packet: &Value| {
         json!([
@@ -84,7 +84,7 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
     assert_eq!(events[5]["result"], "PTLTE_NOT_FOUND");
 }
 
-/// What Perfetto wants of the format: bars that do not overlap on a track, names for all tracks, and
+/// Perfetto's rules for the format: bars that do not overlap on a track, names for all tracks, and
 /// arrows whose ends are inside bars.
 #[test]
 fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {

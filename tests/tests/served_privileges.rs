@@ -1,4 +1,4 @@
-//! Who may serve a node, and what is said where something is missing.
+//! Who may serve a node, and what is reported where something is missing.
 
 mod node;
 

@@ -1,4 +1,4 @@
-//! Services that live on in a file.
+//! Services that are kept in a file.
 
 mod node;
 
@@ -151,7 +151,7 @@ fn a_state_file_stays_its_owners() {
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235));
 }
 
-/// No command succeeds whose change would be lost.
+/// No command succeeds if its change would be lost.
 #[test]
 fn what_cannot_be_written_is_refused() {
     need_node!();
@@ -195,7 +195,7 @@ fn a_full_disk_refuses_changes() {
     assert_eq!(printed(&output), "2\n2", "{said}");
 }
 
-/// One file has all nodes; what was on a node that died is gone.
+/// One file has all nodes; the services of a node that was killed are gone.
 #[test]
 fn services_of_a_cluster_live_on_in_a_file() {
     need_node!();

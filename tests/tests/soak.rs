@@ -1,4 +1,4 @@
-//! A node with four NICs on which jobs come and go all the time: prologs, epilogs and cleanups
+//! A node with four NICs on which jobs start and end all the time: prologs, epilogs and cleanups
 //! overlap, commands are killed halfway through, and NICs refuse. No running job loses a service, no
 //! VNI is in two jobs, and in the end nothing is left.
 //!
@@ -80,7 +80,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
 struct Soak {
     node: Served,
     directory: Directory,
-    /// Who has which VNI, from when it is told to when it is given back.
+    /// Who has which VNI, from its allocation to its release.
     holders: Mutex<BTreeMap<u64, String>>,
     ran: AtomicUsize,
     killed: AtomicUsize,
@@ -101,7 +101,7 @@ impl Soak {
         soak
     }
 
-    /// What a node's scripts are given.
+    /// The environment of a node's scripts.
     fn with_places<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
             .env("CXI_VNI_POOL", self.directory.join("pool.json"))
@@ -123,7 +123,7 @@ impl Soak {
         command
     }
 
-    /// Runs a command to its end, after it may have been killed in the middle some times.
+    /// Runs a command until it completes; before that, it may be killed halfway a few times.
     fn finish(&self, random: &mut Random, make: impl Fn() -> Command) -> Output {
         while random.below(3) == 0 {
             let mut child = make()
@@ -178,7 +178,7 @@ impl Soak {
         self.holders.lock().expect("no panic").remove(&number);
         let release = self.finish(random, || self.vni(&["release", job, "--nodes=n1"]));
         assert!(matches!(release.status.code(), Some(0 | 8)), "{release:?}");
-        // 5: it was killed after it had done it.
+        // 5: it was killed after it had done its work.
         let confirm = self.finish(random, || self.vni(&["confirm", job, "--all"]));
         assert!(matches!(confirm.status.code(), Some(0 | 5)), "{confirm:?}");
     }

@@ -1,4 +1,4 @@
-//! The calls of the library, one by one. Each prepares what it needs on a working file, arms the stage,
+//! The calls of the library. Each sets up what it needs on a working file, arms the stage,
 //! and makes one call.
 #![allow(missing_docs, reason = "a table")]
 

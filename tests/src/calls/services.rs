@@ -55,7 +55,7 @@ pub(super) const CALLS: &[Call] = &[
         match scoped.destroy() {
             Ok(()) => Ok(shown(id)),
             Err(refused) => {
-                // It is kept for the check of what an error leaves behind.
+                // It is kept for the check of what an error leaves in place.
                 let _id = refused.handle.keep();
                 stage.keep(id);
                 Err(refused.error)

@@ -12,7 +12,7 @@ use nix::sys::signal::Signal;
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::Pid;
 
-/// A system call by its number.
+/// A system call, by number.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Call(i64);
 
@@ -36,7 +36,7 @@ impl fmt::Debug for Call {
     }
 }
 
-/// Why system calls were not counted.
+/// Reasons why system calls were not counted.
 #[derive(Clone, Debug)]
 pub enum Uncounted {
     /// This machine does not allow a process to trace its child.

@@ -61,7 +61,7 @@ pub enum Operation {
         caller: Caller,
         command: Command,
     },
-    /// The cleanup that the driver runs every second.
+    /// The driver's cleanup, which runs every second.
     Tick,
     /// The hardware counts something.
     Report(Report),
@@ -95,7 +95,7 @@ macro_rules! commands {
                 }
             }
 
-            /// The numbers of a response that the model knows.
+            /// The numbers of a response that the model predicts.
             pub(super) fn numbers(&self, response: &[u8]) -> Vec<u32> {
                 match self {
                     $(Self::$name(_) => {

@@ -23,7 +23,7 @@ fn certificate(name: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(path(name)).expect("a certificate")
 }
 
-/// A server that shows a certificate, and may want to see one of the authority.
+/// A server that presents a certificate, and may request one signed by the authority.
 pub(crate) fn server(name: &str, mutual: bool) -> Arc<ServerConfig> {
     let provider = Arc::new(rustls_graviola::default_provider());
     let config = ServerConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,4 +1,4 @@
-//! TLS in front of the mock: takes it off and passes on.
+//! Terminates TLS in front of the mock.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ impl Front {
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let config = Arc::clone(&config);
-                // Clients that distrust the certificate hang up.
+                // Clients that do not trust the certificate disconnect.
                 thread::spawn(move || pass_on(stream, behind, config));
             }
         });
@@ -54,7 +54,7 @@ fn pass_on(stream: TcpStream, behind: SocketAddr, config: Arc<ServerConfig>) -> 
     client.flush()
 }
 
-/// Whether this is a head and as much behind it as it says.
+/// Whether this is a head and a body of the length that it announces.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else {

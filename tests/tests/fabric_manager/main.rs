@@ -17,7 +17,7 @@ use cxi_job::fabric::{
 use front::Front;
 use tempfile::TempDir;
 
-/// A mock behind a front that shows a certificate, and a client that verifies.
+/// A mock behind a TLS front with a certificate, and a client that verifies it.
 struct Site {
     mock: MockFabricManager,
     front: Front,
@@ -25,7 +25,7 @@ struct Site {
 }
 
 impl Site {
-    /// Behind a server that shows this certificate, and may want to see one.
+    /// Behind a server that presents this certificate, and may request one.
     fn new(server: &str, mutual: bool) -> Self {
         let mock = MockFabricManager::start().unwrap();
         let front = Front::start(mock.address(), certificates::server(server, mutual));
@@ -63,7 +63,7 @@ impl Site {
         client.release(&job)
     }
 
-    /// Refused for what is wrong with the certificate, at once and before anything is said.
+    /// Refused because of the certificate, immediately, and before anything is sent.
     #[track_caller]
     fn distrusted(&self, certificate: Certificate, what: &str) {
         let start = Instant::now();
@@ -84,7 +84,7 @@ impl Site {
 fn w11_a_server_that_the_authority_vouches_for_is_trusted() {
     let site = Site::new("localhost", false);
     assert!(site.reserve(site.path("ca.pem")).unwrap());
-    // A directory as OpenSSL has it: by hash.
+    // A directory in the format of OpenSSL: by hash.
     let directory = site.files.path().join("ca");
     fs::create_dir(&directory).unwrap();
     fs::write(
@@ -110,7 +110,7 @@ fn w11_another_authority_host_or_time_is_not() {
     assert!(site.reserve(Certificate::Unverified).unwrap());
 }
 
-/// mTLS: a server that wants to know who asks.
+/// mTLS: a server that authenticates its clients.
 #[test]
 fn w11_a_client_shows_who_it_is() {
     let site = Site::new("localhost", true);

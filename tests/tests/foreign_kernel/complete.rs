@@ -1,4 +1,4 @@
-//! No command of the interface and no function of libcxi that the library takes the place of is
+//! Checks that no command of the interface and no function of libcxi that the library replaces is
 //! without a case.
 
 use std::collections::BTreeSet;
@@ -21,7 +21,7 @@ const NOT_SENT: &[Opcode] = &[
     Opcode::SERDES_OP,
 ];
 
-/// Functions of libcxi whose place something takes that sends no command.
+/// Functions of libcxi that are replaced by something that sends no command.
 const WITHOUT_A_COMMAND: &[&str] = &[
     "cxil_get_device_list",
     "cxil_open_device",
@@ -48,7 +48,7 @@ fn every_command_is_sent_by_a_call_of_the_table() {
     assert_eq!(not_sent, NOT_SENT.iter().copied().collect());
 }
 
-/// All that the library's source says.
+/// The library's source.
 fn sources() -> String {
     fn add(directory: &Path, text: &mut String) {
         for entry in fs::read_dir(directory).unwrap() {
@@ -65,7 +65,7 @@ fn sources() -> String {
     text
 }
 
-/// The functions in attributes, and where a macro makes the attribute.
+/// The functions in attributes, including those that a macro writes.
 fn aliases(text: &str) -> BTreeSet<&str> {
     let found = text.match_indices("\"cxil_");
     found

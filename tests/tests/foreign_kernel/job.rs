@@ -22,7 +22,7 @@ const GOOD: DeviceId = DeviceId::new(1);
 
 type FaultyFile = Faulty<Arc<Twisted<InProcess>>>;
 
-/// A node of two NICs. The driver of the first one goes strange.
+/// A node of two NICs. The driver of the first one will misbehave.
 struct Stage {
     mock: MockNode,
     node: Node,
@@ -51,7 +51,7 @@ impl Stage {
         }
     }
 
-    /// The services of both NICs but the default ones, asked for on a file that works.
+    /// The services of both NICs except the default ones, listed on a file that works.
     fn services(&self) -> BTreeMap<(DeviceId, ServiceId), Service> {
         let mut all = BTreeMap::new();
         for (nic, id) in self.mock.nics().iter().zip([STRANGE, GOOD]) {
@@ -83,7 +83,7 @@ fn job(ranged: bool) -> JobRequest {
     job.build().unwrap()
 }
 
-/// What the driver does from now on.
+/// Changes what the driver does from now on.
 #[derive(Clone, Debug)]
 enum Change {
     Refuses(Opcode, Errno),
@@ -188,7 +188,7 @@ fn an_allocation_names_everything_that_exists() {
     );
 }
 
-/// What is said to be gone is, and what is there of these services is said to be.
+/// What is reported as destroyed is, and whatever remains of these services is reported.
 fn check_release(
     stage: &Stage,
     release: &Released,
@@ -210,12 +210,12 @@ fn check_release(
     }
 }
 
-/// Nothing is wrong with the node but what is made so.
+/// Nothing is wrong with the node except what the test breaks.
 fn check_audit(node: &Node, case: &str, problems: &mut Problems) {
     for finding in node.audit(&AuditOptions::new()).findings {
         let expected = match finding.code {
             Code::NicUnreadable => finding.device == STRANGE,
-            // Which both NICs have in truth.
+            // Both NICs actually have it.
             Code::NearlyExhausted => true,
             _ => false,
         };

@@ -9,7 +9,7 @@ use crate::problems::{Problems, named};
 use crate::stage::{Plan, Run, all_of_it, each_call, run};
 use crate::twist::Twist;
 
-/// More than the library makes room for: what can be written in this process is all of the room.
+/// More than the library has room for: in this process, all of the room can be written.
 const BEYOND_ALL_ROOM: usize = 4096;
 
 /// Lengths that are wrong for a response of `right` bytes. One byte too few is left out: no number
@@ -58,11 +58,11 @@ fn an_answer_of_another_length_is_an_error_and_no_value() {
         let expected = fine.result.unwrap();
         for (opcode, right) in responses(&fine.log) {
             for len in wrong(right) {
-                // What of PTE_STATUS lies behind the numbers of LEs is an input too.
+                // The part of PTE_STATUS after the numbers of LEs is an input, too.
                 if opcode == Opcode::PTE_STATUS && (12..right).contains(&len) {
                     continue;
                 }
-                // The other form of the two that are known.
+                // The other of the two known forms.
                 if opcode == Opcode::GET_DEV_PROPERTIES && (77..=84).contains(&len) {
                     continue;
                 }
@@ -72,7 +72,7 @@ fn an_answer_of_another_length_is_an_error_and_no_value() {
                 let lost = usize::from(opcode == Opcode::SVC_ALLOC && run.result.is_err());
                 problems.ensure(unnamed(&run) == lost, &case, format!("{:?}", run.made));
                 match &run.result {
-                    // What is looked up for its own sake may fail.
+                    // A lookup for its own sake may fail.
                     Ok(value) => problems.check_value((value, &expected), call, opcode, &case),
                     Err(error) => {
                         problems.check_error(error, &case);

@@ -1,10 +1,10 @@
 //! The library on a kernel of another version: answers of other lengths, unknown values, unknown
 //! errors, commands that are missing, a NIC that goes away in the middle.
 //!
-//! Whatever comes, there is a typed error that names device and command and keeps the errno, or
-//! the right value; nothing panics, nothing is left behind without being named. Each call of the
-//! library is a line of a table (`tests/src/calls`), and the tests find out by themselves which commands
-//! it sends. `complete` compares the table with what the library has.
+//! Whatever happens, the result is a typed error that names device and command with the errno, or
+//! the right value; nothing panics, and nothing is left in place without being named. Each call of
+//! the library is a row of a table (`tests/src/calls`), and the tests find out by themselves which
+//! commands it sends. `complete` compares the table with what the library has.
 
 #![allow(missing_docs, reason = "a test has no users")]
 

@@ -9,7 +9,7 @@ use crate::calls::{self, Call};
 use crate::problems::Problems;
 use crate::stage::{Plan, each_call, nic, releases, run, shown, vni};
 
-/// What says nothing about the command. The library sends no command twice and reports them.
+/// Errors that say nothing about the command. The library reports them, and does not retry.
 const PASSING: [Errno; 3] = [Errno::EINTR, Errno::EAGAIN, Errno::ENOMEM];
 
 #[test]
@@ -57,7 +57,7 @@ fn what_passes_is_reported_and_everything_else_is_given_back() {
                 let run = run(nic, call, Plan::Fail(injection)).unwrap();
                 problems.check_made(&run, &case);
                 match &run.result {
-                    // At the end of a handle, or where what the command asks is not needed.
+                    // When a handle is closed, or where the result of the command is not needed.
                     Ok(value) => {
                         let same = value.text == expected;
                         problems.ensure(same, &case, &value.text);

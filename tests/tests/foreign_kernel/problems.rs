@@ -1,4 +1,4 @@
-//! What is wrong, all of it: a table of calls has more than one thing to say.
+//! Collects everything that is wrong: a table of calls can have several failures.
 
 use cxi::{ErrorKind, ServiceId};
 use cxi_ioctl::{Errno, Opcode};
@@ -6,22 +6,22 @@ use cxi_ioctl::{Errno, Opcode};
 use crate::calls::Call;
 use crate::stage::{DEVICE, Run, Value};
 
-/// Most that are shown.
+/// How many are shown.
 const SHOWN: usize = 40;
 
-/// Fails at the end, with everything that was found.
+/// Fails at the end, and shows everything that was found.
 #[derive(Debug, Default)]
 pub(crate) struct Problems(Vec<String>);
 
 impl Problems {
-    /// Notes a case that is not as it should be.
+    /// Records a case that is not as it should be.
     pub(crate) fn ensure(&mut self, holds: bool, case: &str, what: impl std::fmt::Display) {
         if !holds {
             self.0.push(format!("{case}: {what}"));
         }
     }
 
-    /// What every error has, and what its kind must not claim: service and NIC are there.
+    /// What every error has, and what its kind must not claim, as the service and the NIC exist.
     pub(crate) fn check_error(&mut self, error: &cxi::Error, case: &str) {
         let wrong = match error.kind() {
             ErrorKind::NoSuchService { .. } | ErrorKind::ServiceDisabled { .. } => true,
@@ -40,8 +40,8 @@ impl Problems {
         );
     }
 
-    /// A value that is got all the same is the right one, unless what went wrong with the command
-    /// is an answer to the call.
+    /// If there is a value all the same, it is the right one, unless the command's failure
+    /// answers the call.
     pub(crate) fn check_value(
         &mut self,
         (value, right): (&Value, &Value),
@@ -56,7 +56,7 @@ impl Problems {
         );
     }
 
-    /// What was made is what the call says, or what its error names.
+    /// What was created is what the call returns, or what its error names.
     pub(crate) fn check_made(&mut self, run: &Run, case: &str) {
         let named = named(run);
         let text = format!("made {:?}, named {named:?}: {:?}", run.made, run.result);
@@ -74,7 +74,7 @@ impl Problems {
     }
 }
 
-/// The services that the call says it made, or left behind.
+/// The services that the call reports to have created or left in place.
 pub(crate) fn named(run: &Run) -> Vec<ServiceId> {
     match &run.result {
         Ok(value) => value.made.clone(),

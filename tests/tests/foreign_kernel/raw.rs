@@ -1,4 +1,4 @@
-//! Every typed command of the interface by itself, also those that the safe API does not send.
+//! Every typed command of the interface by itself, including those that the safe API does not send.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{Command, CommandError, Errno, Request, Transport, abi, execute_unchecked};
 use cxi_tests::commands::{Visitor, visit_all};
 
-/// Writes this many bytes of response, as far as there is room, and returns this result.
+/// Writes this many bytes of response, if they fit, and returns this result.
 #[derive(Debug)]
 struct Writes(usize, Result<(), Errno>);
 
@@ -30,7 +30,7 @@ const ERRNOS: [Errno; 7] = [
     Errno::from_raw(4242),
 ];
 
-/// Lengths up to what there is room for, and more than that. One byte too few is left out: no
+/// Lengths up to the available room, and beyond. One byte too few is left out: no
 /// number of the interface has such a length.
 fn lengths(right: usize) -> impl Iterator<Item = usize> {
     (0..=right + 64)

@@ -1,4 +1,4 @@
-//! A kernel that does not know a command, or not in this form.
+//! A kernel that does not know a command, or knows another form of it.
 
 use cxi::ErrorKind;
 use cxi_ioctl::{Errno, Exchange, Fault};

@@ -10,7 +10,7 @@ pub(crate) use cxi_tests::stage::{DEVICE, Stage, Value, block, shown, vni};
 
 use crate::twist::{Twist, Twisted};
 
-/// What goes wrong from the moment on at which a call is made.
+/// What goes wrong once a call has been made.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
     /// Nothing.
@@ -23,7 +23,7 @@ pub(crate) enum Plan {
     Windows(Errno),
 }
 
-/// What came of a call.
+/// The outcome of a call.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) result: cxi::Result<Value>,

@@ -89,7 +89,7 @@ fn patch(buffer: &mut [u8], at: usize, bytes: &[u8]) {
     }
 }
 
-/// What is beyond the buffer cannot be written here; in a kernel it would hit what lies behind.
+/// Nothing is written past the buffer here; a kernel would overwrite what follows it.
 fn shorten_or_lengthen(before: &[u8], response: &mut [u8], len: usize) {
     let written = before
         .iter()

@@ -37,7 +37,7 @@ fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
                 for value in values.iter().copied() {
                     let case = format!("{}: {opcode}: {bytes:?} are {value}", call.name);
                     let twist = Twist::Bytes(bytes.clone(), value);
-                    // That the NIC is as before is checked there.
+                    // It checks that the NIC is as before.
                     let run = run(&nic, call, Plan::Twist(opcode, twist)).unwrap();
                     if let Err(error) = run.result {
                         let named = error.device() == Some(DEVICE) && error.command().is_some();

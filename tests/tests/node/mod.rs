@@ -31,7 +31,7 @@ macro_rules! need_node {
     };
 }
 
-/// Whether a program is installed; says if not.
+/// Whether a program is installed; reports it if not.
 pub fn has(program: &str) -> bool {
     let here = Command::new(program).arg("--version").output().is_ok();
     if !here {
@@ -40,7 +40,7 @@ pub fn has(program: &str) -> bool {
     here
 }
 
-/// Whether this process is root; else says what only root can do.
+/// Whether this process is root; if not, reports what only root can do.
 pub fn root(only: &str) -> bool {
     if !is_root() {
         skip(&format!("only root can {only}"));
@@ -48,12 +48,12 @@ pub fn root(only: &str) -> bool {
     is_root()
 }
 
-/// What a program said on its standard error.
+/// The standard error of a program.
 pub fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// The lines that programs printed, in order: nodes print when they please.
+/// The lines that programs printed, sorted, because the order of nodes varies.
 #[track_caller]
 pub fn sorted(output: &Output) -> Vec<String> {
     let mut lines: Vec<_> = printed(output).lines().map(str::to_owned).collect();
@@ -61,7 +61,7 @@ pub fn sorted(output: &Output) -> Vec<String> {
     lines
 }
 
-/// Expects that the server refused something and said why.
+/// Expects that the server refused something with this reason.
 #[track_caller]
 pub fn refused(output: &Output, why: &str) {
     let text = errors(output);
@@ -113,7 +113,7 @@ pub trait Run {
     /// Runs it to its end.
     fn run(&mut self) -> Output;
 
-    /// Starts it, with a pipe for what it prints.
+    /// Starts it, with a pipe for its output.
     fn start(&mut self) -> Child;
 }
 
@@ -128,7 +128,7 @@ impl Run for Command {
     }
 }
 
-/// A directory that goes away with the test.
+/// A directory that is removed at the end of the test.
 #[derive(Debug)]
 pub struct Directory(TempDir);
 
@@ -214,7 +214,7 @@ impl Served {
         server(["ctl", "--dir", &self.dir()]).args(order).run()
     }
 
-    /// Runs `cxi-mock ctl`, which has to work.
+    /// Runs `cxi-mock ctl`, which must succeed.
     pub fn order(&self, order: &[&str]) {
         let output = self.ctl(order);
         assert!(output.status.success(), "{output:?}");
@@ -358,7 +358,7 @@ fn parent(pid: u32) -> Option<u32> {
     rest.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Waits until something holds.
+/// Waits until a condition holds.
 pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !holds() {
@@ -384,7 +384,7 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
 
-/// Numbers that are the same in each run.
+/// Pseudorandom numbers that are the same in each run.
 pub struct Random(pub u32);
 
 impl Random {

@@ -10,7 +10,7 @@ use super::SERVER;
 /// Exit status of a server where the machine lacks something.
 const MISSING: i32 = 77;
 
-/// Says past the test harness that a test cannot run here. `.ci/run` lists these lines at its end.
+/// Reports to `.ci/run`, past the test harness, that a test cannot run here.
 pub fn skip(why: &str) {
     let thread = std::thread::current();
     let name = thread.name().unwrap_or("a test");
@@ -20,7 +20,7 @@ pub fn skip(why: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Whether a node can be served here; says why not. The first test of a process finds it out.
+/// Whether a node can be served here; reports why not. The first test of a process finds out.
 pub fn possible() -> bool {
     static MISSES: LazyLock<Option<String>> = LazyLock::new(|| {
         let output = run(&["--", "true"]);
@@ -34,7 +34,7 @@ pub fn possible() -> bool {
     MISSES.is_none()
 }
 
-/// Whether programs on a node can map windows here; says why not.
+/// Whether programs on a node can map windows here; reports why not.
 pub fn windows() -> bool {
     static WINDOWS: LazyLock<String> = LazyLock::new(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -74,7 +74,7 @@ pub fn run(arguments: &[&str]) -> Output {
         .expect("the server runs")
 }
 
-/// What a program printed that had to end well.
+/// The output of a program that must succeed.
 pub fn printed(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8_lossy(&output.stdout).trim().to_owned()

@@ -1,4 +1,4 @@
-//! The sequences are worth running: they meet every kind of answer.
+//! The sequences are worth running: they get every kind of answer.
 
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ const WANTED: &[(&str, &str)] = &[
     ("AtuUpdate", "ok EINVAL"),
     ("WaitAlloc", "ok EINVAL"),
     ("WaitFree", "ok EINVAL EBUSY"),
-    // What happens without an answer of its own.
+    // What has no answer of its own.
     ("cleanup", "nothing pending"),
     ("LNI", "pending finished shares-RGID"),
     (

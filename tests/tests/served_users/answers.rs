@@ -1,4 +1,4 @@
-//! Memory that cannot take an answer delays its caller, and no other.
+//! Memory that cannot take an answer delays its caller, but no other process.
 
 use crate::need_node;
 use crate::node::{self, DEVICE, printed, run};

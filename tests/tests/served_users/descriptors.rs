@@ -1,4 +1,4 @@
-//! A program that opens devices without end is refused, and does not delay others.
+//! A program that opens devices endlessly is refused, and does not delay others.
 
 use crate::need_node;
 use crate::node::{self, CLIENT, DEVICE, Served, errors, printed};

@@ -1,4 +1,4 @@
-//! Users of a served node, and what none of them can do to another, to root, or to the node.
+//! Users of a served node, and what they cannot do to another user, to root, or to the node.
 
 #[path = "../node/mod.rs"]
 mod node;

@@ -53,7 +53,7 @@ impl Slurm {
 }
 
 impl Cluster {
-    /// A cluster with these VNIs, the distribution's Slurm and our scripts; none where there cannot
+    /// A cluster with these VNIs, the distribution's Slurm and our scripts; `None` if it cannot
     /// be one.
     pub(crate) fn start(vnis: &str) -> Option<Self> {
         Self::start_on("4 8", 1, vnis)
@@ -156,7 +156,7 @@ impl Cluster {
         self.command(program, arguments).run()
     }
 
-    /// What a program prints that ends well.
+    /// The output of a program that must succeed.
     pub(crate) fn printed(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.run(program, arguments);
         assert!(
@@ -223,9 +223,9 @@ impl Cluster {
         nodes.split_whitespace().all(|node| node.ends_with(":idle"))
     }
 
-    /// VNIs that the controller could give away now.
+    /// VNIs that the controller could allocate now.
     pub(crate) fn free(&self) -> u64 {
-        // Whoever looks for VNIs looks for confirmations first.
+        // The search for VNIs first looks for confirmations.
         let _ = self.run(CXI, &["job", "release", "none"]);
         let show = self.printed(CXI, &["--json", "vni", "show"]);
         let show: serde_json::Value = serde_json::from_str(&show).unwrap();

@@ -1,4 +1,4 @@
-//! Daemons and scripts that are killed at random while jobs run.
+//! Kills daemons and scripts at random while jobs run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use nix::sys::signal::{Signal, kill};
 use crate::cluster::{CXI, Cluster};
 use crate::node::{Random, eventually, full};
 
-/// What a task does: it says so if its VNI is on the node no more.
+/// What a task does: it reports if its VNI is no longer on the node.
 const TASK: &str = "echo >> $DIR/ran; for i in 1 2 3; do sleep 0.1; $CXI service list | grep -qw $SLINGSHOT_VNIS || \
                     echo $SLURM_JOB_ID $SLINGSHOT_VNIS >> $DIR/lost; done";
 
@@ -34,7 +34,7 @@ fn is_dead(cluster: &Cluster, daemon: &str) -> bool {
     !Path::new("/proc").join(pid.trim()).join("exe").exists()
 }
 
-/// What Slurm itself says of a node that it drains or calls down. The guide says what to do then.
+/// Slurm's own reasons for draining a node or marking it down. The guide says what to do then.
 const REASONS: [&str; 8] = [
     "Prolog error",
     "Epilog error",
@@ -46,7 +46,7 @@ const REASONS: [&str; 8] = [
     "Duplicate jobid",
 ];
 
-/// Starts again what has died, as systemd does, and takes nodes back whose reason an administrator
+/// Restarts what was killed, as systemd does, and resumes nodes whose reason an administrator
 /// can act on. Returns how often each reason was given.
 fn repair(cluster: &Cluster, reasons: &mut BTreeMap<String, u32>) {
     if is_dead(cluster, "slurmctld") {

@@ -16,7 +16,7 @@ use std::time::Duration;
 use cluster::{CXI, Cluster};
 use node::{errors, eventually, full};
 
-/// Lines of a job's output that say what it was told of Slingshot.
+/// Lines of a job's output that show its Slingshot environment.
 fn told(output: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = output
         .lines()
@@ -225,7 +225,7 @@ fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
         let state = cluster.state(&fourth);
         state.contains("JobState=PENDING ") && state.contains(short)
     });
-    // What cannot be requeued ends.
+    // A job that cannot be requeued ends.
     let told = cluster.run("srun", &[&tles[..], &["true"]].concat());
     assert!(!told.status.success());
     let told = errors(&told);

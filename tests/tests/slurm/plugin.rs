@@ -1,5 +1,5 @@
-//! A site's own Slurm with its plugin `switch/hpe_slingshot`, on two mock nodes: what programs of
-//! others do with the mock, and what `cxi` finds of it.
+//! A site's own Slurm with its plugin `switch/hpe_slingshot`, on two mock nodes: what others'
+//! programs do with the mock, and what `cxi` reports about them.
 
 use std::fs;
 use std::time::SystemTime;
@@ -190,7 +190,7 @@ fn daemons_that_are_killed_during_a_step() {
     );
     nothing_is_left(&cluster);
 
-    // What a slurmstepd had made stays when it is killed, and is found.
+    // What a slurmstepd created stays when it is killed, and is found.
     for file in ["end", "runs.0", "runs.1"] {
         fs::remove_file(cluster.directory.join(file)).unwrap();
     }

@@ -1,4 +1,4 @@
-//! What threads do. Each act leaves the NIC as it found it, whatever goes wrong.
+//! The acts of threads. Each leaves the NIC as it found it, whatever goes wrong.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +15,14 @@ use cxi_job::{AuditOptions, Filter, JobLimits, JobRequest, Node, ReleaseOptions,
 
 use crate::Place;
 
-/// A name, what a thread does, and what other threads may be the reason of.
+/// A name, what a thread does, and the failures that other threads may cause.
 pub(crate) struct Act(
     pub(crate) &'static str,
     pub(crate) fn(&Place) -> cxi::Result<()>,
     pub(crate) fn(&Error) -> bool,
 );
 
-/// Nothing that other threads do is in the way.
+/// Other threads do not interfere.
 const NOTHING: fn(&Error) -> bool = |_| false;
 
 /// Reading the usage of a service, as others do, keeps it busy for a moment.
@@ -88,7 +88,7 @@ fn spec(limits: Limits) -> ServiceSpecBuilder {
     ServiceSpec::builder().member(Member::Uid(0)).limits(limits)
 }
 
-/// A service that goes when all is done with it, also if that went wrong.
+/// A service that is destroyed in the end, even after a failure.
 fn with_service(
     device: &Device,
     spec: ServiceSpecBuilder,
@@ -126,7 +126,7 @@ fn with_lni(
     })
 }
 
-/// A change that readers of the usage may be in the way of.
+/// A change that readers of the usage may prevent.
 fn patiently(change: impl Fn() -> cxi::Result<()>) -> cxi::Result<()> {
     loop {
         match change() {

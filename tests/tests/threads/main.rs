@@ -1,5 +1,5 @@
-//! Threads that do everything at once on the NICs of a node: services, LNIs and all below them,
-//! jobs, questions, faults that come and go. In the end every NIC is as it was.
+//! Threads do everything at once on the NICs of a node: services, LNIs and all below them,
+//! jobs, queries, faults that come and go. In the end every NIC is as it was.
 //!
 //! The numbers of threads and rounds bound the test, not time. `CXI_TEST_FULL=1` makes it long,
 //! `CXI_TEST_ROUNDS` says how long.
@@ -32,7 +32,7 @@ fn rounds() -> u64 {
     if full { 4000 } else { 60 }
 }
 
-/// What a thread works on: a file of its own on each NIC, and files that all threads share.
+/// What a thread works on: its own file on each NIC, and files that all threads share.
 pub(crate) struct Place {
     pub(crate) own: Vec<Device>,
     pub(crate) shared: Vec<Device>,
@@ -41,7 +41,7 @@ pub(crate) struct Place {
     pub(crate) round: u64,
 }
 
-/// What an act may meet while faults come and go.
+/// The errors that an act may get while faults come and go.
 #[derive(Debug, Default)]
 pub(crate) struct Met {
     done: AtomicU64,
@@ -68,7 +68,7 @@ fn devices(mock: &MockNode) -> Vec<Device> {
         .collect()
 }
 
-/// Arms and takes back faults that do no lasting harm: EAGAIN for commands that only ask.
+/// Arms and disarms faults that do no lasting harm: EAGAIN for commands that only query.
 fn disturb(mock: &MockNode, rounds: u64) {
     const ASKING: [Opcode; 4] = [
         Opcode::SVC_RSRC_LIST_GET,
@@ -115,7 +115,7 @@ fn all_at_once(release: DriverRelease, rounds: u64) {
                 };
                 for round in 0..rounds {
                     place.round = round;
-                    // Each thread begins somewhere else, so that all pairs of acts meet.
+                    // Each thread begins with another act, so that all pairs of acts overlap.
                     let start = thread * 5 + round;
                     for offset in 0..ACTS.len() as u64 {
                         let at = usize::try_from(start + offset * 7).unwrap() % ACTS.len();

@@ -1,4 +1,4 @@
-//! Handles of one LNI in several threads: whoever is last gives back what they share.
+//! Handles of one LNI in several threads: the last one to be dropped frees what they share.
 
 use std::sync::{Arc, Barrier};
 

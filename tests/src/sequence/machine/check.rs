@@ -1,4 +1,4 @@
-//! What must hold of the device after every step.
+//! What must be true of the device after every step.
 
 use std::collections::BTreeSet;
 
@@ -42,7 +42,7 @@ impl Snapshot {
         }
     }
 
-    /// All but what stays set on the default service.
+    /// Everything except what stays set on the default service.
     pub(super) fn accounting(&self) -> serde_json::Value {
         let mut state = self.state.clone();
         if let Some(fields) = state.as_object_mut() {
@@ -183,7 +183,7 @@ impl Machine {
     }
 }
 
-/// The numbers, each of which there is only once.
+/// The numbers, each of which is unique.
 fn unique(numbers: &[u32]) -> BTreeSet<u32> {
     let unique: BTreeSet<u32> = numbers.iter().copied().collect();
     assert_eq!(unique.len(), numbers.len(), "twice the same in {numbers:?}");

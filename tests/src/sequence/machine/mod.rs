@@ -24,7 +24,7 @@ pub struct Machine {
     nic: Arc<Nic>,
     release: DriverRelease,
     files: [Option<Client>; FILES],
-    /// Asks what there is, after every step.
+    /// Queries the device after every step.
     observer: Client,
     loaded: Snapshot,
     before: Snapshot,
@@ -74,7 +74,7 @@ impl StateMachineTest for Machine {
         machine.identifiers(reference);
     }
 
-    /// Everything is closed, everything that can be destroyed is: the device is as it was.
+    /// Closes and destroys everything: the device is as it was.
     fn teardown(mut machine: Self, reference: Model) {
         machine.files = [const { None }; FILES];
         for queue in &reference.in_flight {

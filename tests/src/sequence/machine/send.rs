@@ -1,4 +1,4 @@
-//! Commands as bytes, and what comes back.
+//! Commands as bytes, and their responses.
 
 use crate::device::Buffers;
 use cxi_ioctl::abi::service::SvcAllocResp;
@@ -9,7 +9,7 @@ use zerocopy::FromBytes;
 use crate::sequence::model::Answer;
 use crate::sequence::operation::{Caller, Command};
 
-/// Writes a command; the whole of it is taken if it is done.
+/// Writes a command, which a successful write takes as a whole.
 pub(super) fn write(
     client: &Client,
     caller: &Credentials,

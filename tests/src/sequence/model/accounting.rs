@@ -1,4 +1,4 @@
-//! What services hold back of the NIC and what they use of it.
+//! What services reserve of the NIC and what they use.
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{Limits, SvcFailInfo};
@@ -23,7 +23,7 @@ const NOT_APPLICABLE: u16 = 0xFFFF;
 /// Smallest TLE reservation of a service that has one.
 const LEAST_TLES: u16 = 8;
 
-/// What one service holds.
+/// What one service has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// Per resource type, as adjusted.
@@ -59,7 +59,7 @@ impl Reservations {
         (device, default)
     }
 
-    /// Takes what a new service asks for; `None` is a service without limits.
+    /// Reserves what a new service asks for; `None` is a service without limits.
     pub fn take(&mut self, asked: Option<[Limits; 8]>) -> Result<Reservation, SvcFailInfo> {
         let mut limits = asked.unwrap_or_else(everything);
         if asked.is_none() {
@@ -107,7 +107,7 @@ impl Reservations {
         })
     }
 
-    /// Gives everything back.
+    /// Returns everything.
     pub fn give_back(&mut self, held: &Reservation) {
         for (total, limit) in self.reserved.iter_mut().zip(held.limits) {
             *total -= limit.res;

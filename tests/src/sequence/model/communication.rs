@@ -50,7 +50,7 @@ impl Model {
             return Err(Errno::EINVAL);
         }
         if tc >= FIRST_ETHERNET {
-            // Whoever may do it is never let through to here.
+            // A caller with the privilege never gets here.
             assert!(asked.vni > LAST_PCP || !caller.admin);
             return Err(if asked.vni > LAST_PCP {
                 Errno::EINVAL
@@ -79,7 +79,7 @@ impl Model {
         Ok(vec![handle, lcid])
     }
 
-    /// An LCID for a CP: one that is there, or a new one.
+    /// An LCID for a CP: an existing one, or a new one.
     fn lcid(&mut self, rgid: u32, vni: u16, profile: u32, asked: &CpRequest) -> Result<u32, Errno> {
         let kind = asked.kind;
         if let Some(lcid) = self.reusable(rgid, vni, asked) {

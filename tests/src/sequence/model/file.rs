@@ -1,4 +1,4 @@
-//! Open files: what they own, and what closing one releases, whether its process meant to or died.
+//! Open files: what they own, and what closing one releases, even if its process was killed.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ macro_rules! owned {
 
 owned!(Counter, Domain, EventQueue, Mapped, Md, Pte, Queue);
 
-/// An object of that file; others are as unknown to it as those that do not exist.
+/// An object of that file. To the file, those of others do not exist.
 pub(super) fn owned<T: Owned>(
     objects: &BTreeMap<u32, T>,
     file: usize,
@@ -46,7 +46,7 @@ pub fn handles<T>(objects: &BTreeMap<(usize, u32), T>, file: usize) -> Vec<u32> 
 }
 
 impl Model {
-    /// Files are numbered, lowest free first; number 1 is the file that looks on.
+    /// Files are numbered, lowest free first; number 1 is the file that observes the others.
     pub(super) fn open_file(&mut self, file: usize) {
         let taken = self.open.into_iter().flatten().chain([1]);
         self.open[file] = Some(lowest_free(1, taken));

@@ -85,7 +85,7 @@ impl Model {
             .ok_or(Errno::EINVAL)
     }
 
-    /// An LNI that there is, be it freed already.
+    /// An LNI that exists, even if it has been freed.
     pub(super) fn lni_mut(&mut self, lni: u32) -> &mut Lni {
         self.lnis.get_mut(&lni).unwrap()
     }
@@ -108,7 +108,7 @@ impl Model {
             || self.waits.values().any(|owner| *owner == lni)
     }
 
-    /// Ends an LNI without objects; one with busy queues only as soon as they are quiet.
+    /// Ends an LNI without objects; one with busy queues ends when they are idle.
     pub(super) fn end_lni(&mut self, id: u32) {
         self.finalize_queues(id);
         let lni = self.lni_mut(id);

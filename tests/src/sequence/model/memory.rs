@@ -15,7 +15,7 @@ const PREFETCH: u32 = 1 << 12;
 /// Flags that do not change the kind of mapping: write, read, fault, user address, no
 /// translation yet, prefetch.
 const NOT_OF_THE_KIND: u32 = 4 | 8 | FAULT | 1 << 6 | 1 << 11 | PREFETCH;
-/// No process has memory from here on.
+/// From this address on, no process has memory.
 const USER_END: u64 = 1 << 47;
 const PAGE: u64 = 4096;
 const LACS: u32 = 8;

@@ -44,7 +44,7 @@ pub const FILES: usize = 3;
 /// A command is repeated this often at most.
 pub const FILL_LIMIT: u32 = 2100;
 
-/// What a step has to answer.
+/// The answer that a step must get.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     Ok,
@@ -54,9 +54,9 @@ pub enum Answer {
     Updated(Result<(), Errno>),
     /// The numbers of a response that are fixed.
     Values(Vec<u32>),
-    /// Done this many times, then refused.
+    /// It succeeds this many times, then it is refused.
     Filled(u32, Option<Errno>),
-    /// The cleanup had something to do.
+    /// There was something to clean up.
     Ran(bool),
 }
 
@@ -94,9 +94,9 @@ pub struct Model {
     pub les_in_use: [[u16; 16]; 4],
     /// Reservations of PIDs made so far.
     pub reservations: u32,
-    /// What came before the first step.
+    /// The state before the first step.
     pub start: Vec<Operation>,
-    /// What the last step has to answer.
+    /// The answer that the last step must get.
     pub answer: Answer,
     /// The last step failed, but the driver leaves a trace all the same.
     pub leaves_trace: bool,

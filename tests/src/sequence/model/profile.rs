@@ -97,7 +97,7 @@ impl Profile {
 pub struct Profiles(pub BTreeMap<u32, Profile>);
 
 impl Profiles {
-    /// Some profile stands in the way of a new one: they overlap, and one of them is a range.
+    /// Whether a profile conflicts with a new one: they overlap, and one of them is a range.
     pub fn conflict(&self, low: u16, high: u16) -> bool {
         self.0.values().any(|profile| {
             let exact = low == high && profile.low == profile.high;
@@ -159,13 +159,13 @@ impl Profiles {
         self.get_mut(id).users += 1;
     }
 
-    /// One user less; the last one takes the profile along.
+    /// Removes a user; without users, the profile is removed.
     pub fn release(&mut self, id: u32) {
         self.get_mut(id).users -= 1;
         self.sweep(id);
     }
 
-    /// The service goes: its profile admits no new users, and stays for those it has.
+    /// The service is destroyed: its profile admits no new users, but stays for existing ones.
     pub fn orphan(&mut self, id: u32) {
         let profile = self.get_mut(id);
         profile.has_creator = false;
@@ -182,7 +182,7 @@ impl Profiles {
     }
 }
 
-/// A VNI as callers give it.
+/// A VNI as given by a caller.
 pub fn vni(number: u32) -> Result<u16, Errno> {
     let vni = u16::try_from(number).ok().filter(|vni| *vni > 0);
     vni.ok_or(Errno::EINVAL)
