@@ -36,8 +36,8 @@ pub(crate) fn describe(request: &Request, event: TargetLong) -> TargetLong {
 }
 
 impl Portals {
-    /// Reports how a request has ended: an event, then a counter. Returns the number of the event
-    /// queue.
+    /// Reports how a request has ended: an event, then a counter. Continues a rendezvous put whose
+    /// first bytes have arrived. Returns the number of the event queue.
     pub(crate) fn report(
         &mut self,
         landing: &Landing,
@@ -52,21 +52,6 @@ impl Portals {
         }
         // The PtlTE was freed while the data moved, and its entries with it.
         0
-    }
-
-    /// Continues a rendezvous put whose first bytes have arrived.
-    pub(crate) fn follow_up(
-        &mut self,
-        landing: &Landing,
-        settings: &Settings,
-        signals: &mut Signals,
-    ) {
-        let current = (landing.number, landing.generation);
-        if landing.has_rest()
-            && let Some((portal, mut nic)) = self.open_current(current, settings, signals)
-        {
-            portal.start_rendezvous(landing, &mut nic);
-        }
     }
 }
 
@@ -93,6 +78,9 @@ impl PortalState {
             } else if !landing.has_rest() && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
                 entry.count_success(landing.mlength, nic.signals);
             }
+        }
+        if success && landing.has_rest() {
+            self.start_rendezvous(landing, nic);
         }
         self.moving
             .retain(|(arrival, ..)| *arrival != landing.arrival);

@@ -422,19 +422,25 @@ impl Engine {
             return true;
         }
         let owner = Owner::Triggered(number, generation);
-        let command = &triggered.command;
+        let (command, rgid) = (&triggered.command, triggered.rgid);
+        // What it names may belong to another RGID by now.
+        let may_count = |ct| self.signals.may_count(rgid, ct);
         match (triggered.op, &triggered.dma) {
-            (CtOp::TRIG_SET, _) => self.signals.set(command),
-            (CtOp::TRIG_INC, _) => self.signals.increment(command),
+            (CtOp::TRIG_SET, _) if may_count(command.ct) => self.signals.set(command),
+            (CtOp::TRIG_INC, _) if may_count(command.ct) => self.signals.increment(command),
             (CtOp::TRIG_EVENT, _) => {
                 // Rule 14.3: TRIG_EVENT writes its counter back, then posts an event if it names a
                 // queue.
-                self.signals.write_back(command.trig_ct);
-                self.signals.post_triggered(command);
+                if may_count(command.trig_ct) {
+                    self.signals.write_back(command.trig_ct);
+                }
+                if self.signals.may_report(rgid, command.eq) {
+                    self.signals.post_triggered(command);
+                }
             }
             (_, Some(dma)) => {
                 let byte = CommandByte(dma[0]);
-                let sender = self.sender((number, triggered.rgid), owner);
+                let sender = self.sender((number, rgid), owner);
                 let done = sender.and_then(|sender| {
                     if byte.class() == Class::DMA {
                         self.execute_dma(sender, byte, dma)
@@ -606,11 +612,7 @@ impl Engine {
         if let Some(After::Reply(back, reply)) = self.signals.after_events(eq, after) {
             self.link.reply(back, reply);
         }
-        if moved.is_ok() {
-            self.portals
-                .follow_up(landing, &self.settings, &mut self.signals);
-            self.send_gets();
-        }
+        self.send_gets();
     }
 
     /// Ends an operation that gets no answer.

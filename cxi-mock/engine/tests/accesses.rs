@@ -399,6 +399,42 @@ fn rule_8_12_unlink_follows_messages_under_way() {
     assert_eq!(users.rig.events(TARGET_EQ), [none, PUT, UNLINK, none]);
 }
 
+/// A rendezvous put of 64 bytes to user 2, of which eight are on the way.
+fn rendezvous_under_way() -> Users {
+    let mut users = Users::new();
+    users.rig.append(&entry(9, iova(2), 64).with_match_bits(9));
+    users.answer_all();
+    users.rig.events(TARGET_EQ);
+    let put = between(DmaOp::RENDEZVOUS_PUT, (1, 0), (9, 0), 64).with_eager(8);
+    users.rig.store(10, &[&put.encode()]);
+    users.answer(1);
+    users
+}
+
+/// Rule 8.12: RENDEZVOUS is an event of the message as well.
+#[test]
+fn rule_8_12_unlink_follows_rendezvous() {
+    let mut users = rendezvous_under_way();
+    users.rig.append(&unlink(List::PRIORITY, 9));
+    users.answer_all();
+    let nowhere = (EventType::REPLY, ReturnCode::PTLTE_NOT_FOUND);
+    let events = users.rig.events(TARGET_EQ);
+    assert_eq!(events, [PUT, RENDEZVOUS, UNLINK, nowhere]);
+}
+
+/// A PtlTE hears nothing of a message to another that had its number before.
+#[test]
+fn a_freed_portal_starts_no_rendezvous() {
+    let mut users = rendezvous_under_way();
+    users
+        .rig
+        .portal_at(PORTAL, TARGET_EQ, PortalOptions::IS_MATCHING);
+    users.answer_all();
+    assert_eq!(users.rig.events(EQ), [ACK]);
+    assert_eq!(users.rig.events(TARGET_EQ), []);
+    assert_eq!(users.rig.engine.telemetry().elements[0].offloaded, 0);
+}
+
 /// What waits for a process that does not answer is limited, and its memory too.
 #[test]
 fn a_process_that_does_not_answer_holds_little() {

@@ -1,7 +1,7 @@
 //! 15: memory.
 
 use cxi_engine::{Effect, EntryPool, PortalOptions};
-use cxi_hw::{DmaFlags, ReturnCode, TargetFlags};
+use cxi_hw::{DmaFlags, FullDma, ReturnCode, TargetFlags};
 
 use crate::rig::*;
 
@@ -174,13 +174,17 @@ fn a_portal_that_goes_during_a_copy_keeps_no_entry() {
     assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 0);
 }
 
-/// A copy of several steps, each of several parts, of which none lies on a boundary.
+/// Bytes that differ from piece to piece.
+fn pattern(len: u32) -> Vec<u8> {
+    let hash = |at: u32| at.wrapping_mul(2_654_435_761) >> 13;
+    (0..len).map(|at| hash(at).to_le_bytes()[0]).collect()
+}
+
+/// A copy of several steps, of which none lies on a boundary.
 #[test]
 fn rule_15_4_a_long_copy_is_exact() {
     const LONG: u32 = (1 << 20) + 2 * (1 << 17) + 5;
-    let data: Vec<u8> = (0..LONG)
-        .map(|at| (at.wrapping_mul(2_654_435_761) >> 13).to_le_bytes()[0])
-        .collect();
+    let data = pattern(LONG);
     let (from, to) = (BUFFER + 3, BUFFER + 0x20_0001);
     for gets in [false, true] {
         let mut rig = Rig::matching();
@@ -199,4 +203,26 @@ fn rule_15_4_a_long_copy_is_exact() {
         assert_eq!(rig.memory.bytes(to - 1, 1), [0]);
         assert_eq!(rig.memory.bytes(to + u64::from(LONG), 1), [0]);
     }
+}
+
+/// The memory of the initiator is several regions, and several steps go to and from each.
+#[test]
+fn rule_15_1_a_long_copy_of_several_regions() {
+    const REGION: usize = 300_000;
+    const LEN: u32 = 900_000;
+    let regions = 0x2000_0000;
+    let mut rig = rig();
+    rig.memory.map(regions, LEN as usize);
+    for (number, va) in (20..).zip((regions..).step_by(REGION)).take(3) {
+        rig.region_with(number, va, REGION, true, true);
+    }
+    let data = pattern(LEN);
+    rig.memory.put(BUFFER, &data);
+    let local = |command: FullDma| command.with_local_addr(regions);
+    let into = local(get(LEN)).with_offset(BUFFER);
+    assert_eq!(rig.outcome(&into), ReturnCode::OK);
+    assert!(rig.memory.bytes(regions, LEN as usize) == data);
+    let from = local(put(LEN)).with_offset(BUFFER + 0x20_0000);
+    assert_eq!(rig.outcome(&from), ReturnCode::OK);
+    assert!(rig.memory.bytes(BUFFER + 0x20_0000, LEN as usize) == data);
 }

@@ -158,6 +158,32 @@ fn what_belongs_to_others_is_refused() {
     }
 }
 
+/// What a command names may be another's by the time it runs, and is left alone then.
+#[test]
+fn what_belongs_to_others_by_then_is_left_alone() {
+    const REMADE: u16 = 9;
+    let acts = [CtOp::TRIG_SET, CtOp::TRIG_INC].map(|op| trig(op, REMADE, 5));
+    let posts = trig(CtOp::TRIG_EVENT, 0, 5).with_eq(REMADE);
+    let writes_back = trig(CtOp::TRIG_EVENT, 0, 5).with_trig_ct(REMADE);
+    for command in acts.into_iter().chain([posts, writes_back]) {
+        let mut rig = quiet();
+        rig.add_ct(REMADE);
+        rig.add_eq(REMADE, 8, EventFlags::empty());
+        let command = command.with_failure(1).sets_failure(true);
+        rig.submit(TRIGQ, &[&command.encode()]);
+        for ct in [CT, REMADE] {
+            rig.engine.ring_counter(ct, CounterDoorbell::AddSuccess, 5);
+        }
+        rig.rgid = RGID + 1;
+        let wb = rig.add_ct(REMADE);
+        rig.add_eq(REMADE, 8, EventFlags::empty());
+        rig.engine.run_until_idle();
+        assert_eq!(rig.written_back(wb), None, "{command:?}");
+        assert_eq!(rig.events(REMADE), [], "{command:?}");
+        assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0, "{command:?}");
+    }
+}
+
 /// What was due when its queue was freed does not run, even if another queue has the number by then.
 #[test]
 fn a_freed_queue_forgets_what_was_due() {
