@@ -6,11 +6,11 @@ mod rig;
 use std::sync::Arc;
 
 use cxi_engine::{
-    ClientMemory, Dma, Effect, EntryPool, EventBuffer, EventFlags, EventQueue, FabricFaults,
-    MemoryFault, PortalOptions, Region, Thresholds,
+    ClientMemory, CounterDoorbell, Dma, Effect, EntryPool, EventBuffer, EventFlags, EventQueue,
+    FabricFaults, MemoryFault, PortalOptions, Region, Thresholds, WriteBack,
 };
 use cxi_hw::{
-    AtomicOp, AtomicType, Class, CommandByte, DmaAtomic, DmaOp, EqState, EqStatus, EventType,
+    AtomicOp, AtomicType, Class, CommandByte, CtOp, DmaAtomic, DmaOp, EqState, EqStatus, EventType,
     FullDma, List, ReturnCode, TargetCommand, TargetFlags, TargetOp,
 };
 use rig::memory::{Memory, Word};
@@ -229,6 +229,23 @@ fn freed_rings_are_left_alone() {
     users.rig.engine.complete_dma(running);
     users.answer_all();
     assert_eq!(users.rig.events(TARGET_EQ), [LINK, LINK]);
+}
+
+/// Nothing is written back to where a counter was written back before.
+#[test]
+fn former_write_backs_are_left_alone() {
+    let mut users = Users::new();
+    let memory = Arc::new(Late(Arc::clone(&users.memories[1]), 2));
+    let va = iova(2);
+    let write_back = WriteBack { memory, va };
+    users.rig.engine.set_write_back(CT, Some(write_back));
+    users.rig.ring_counter(CT, CounterDoorbell::AddFailure, 1);
+    users.rig.engine.set_write_back(CT, None);
+    let releases = users.rig.engine.take_releases();
+    assert!(releases.len() == 1 && !users.rig.engine.is_settled(releases[0]));
+    users.answer_all();
+    assert!(users.rig.engine.is_settled(releases[0]));
+    assert_eq!(users.memory(2).word(va), 0);
 }
 
 /// Rule 9.7: the answer and the wake-up follow the event.
@@ -477,6 +494,23 @@ fn freed_queues_send_nothing() {
     users.answer_all();
     assert_eq!(users.rig.events(TARGET_EQ), []);
     assert_eq!(users.memory(2).bytes(iova(2), 8), [0; 8]);
+}
+
+/// The end of a triggered command is not reported after its queue was freed, and is no end of a
+/// command of the queue that has the number by then.
+#[test]
+fn freed_queues_hear_nothing_of_triggered_commands() {
+    let mut users = Users::new();
+    let put = between(DmaOp::PUT, (1, 0), (2, 0), 8);
+    users.rig.submit(TRIGQ, &[&trig_dma(0, &put.encode())]);
+    users.answer(1);
+    users.rig.add_tx(TRIGQ, true);
+    let waits = trig(CtOp::TRIG_INC, CT, 9);
+    users.rig.submit(TRIGQ, &[&waits.encode()]);
+    users.answer_all();
+    assert_eq!(users.rig.events(TARGET_EQ), [PUT]);
+    assert_eq!(users.rig.events(EQ), []);
+    assert_eq!(users.rig.engine.commands_in_flight(TRIGQ), 1);
 }
 
 /// A request that was given up and is answered late does not make a later one new again.

@@ -286,6 +286,46 @@ fn rule_3_12_events_wake_unless_masked() {
     assert_eq!(rig.engine.take_effects(), []);
 }
 
+#[test]
+fn rule_3_12_lost_events_wake_nobody() {
+    let mut rig = quiet();
+    rig.add_eq(5, 4, EventFlags::DROP_STATUS_DISABLE);
+    rig.engine.take_effects();
+    let put = put(1).with_eq(5);
+    for _ in 0..2 {
+        rig.put(&put);
+    }
+    assert_eq!(rig.engine.take_effects(), [Effect::Wake(5)]);
+    rig.put(&put);
+    assert_eq!(rig.engine.take_effects(), []);
+}
+
+/// A poll wakes only a client that has stored its register word.
+#[test]
+fn rule_3_12_polls_wake_nobody() {
+    let mut rig = quiet();
+    rig.put(&put(1));
+    rig.engine.take_effects();
+    rig.engine.poll();
+    assert_eq!(rig.engine.take_effects(), []);
+}
+
+#[test]
+fn status_blocks_wake_unless_masked() {
+    for masked in [false, true] {
+        let mut rig = quiet();
+        rig.add_eq(5, 4, EventFlags::empty());
+        let reader = rig.readers.get_mut(&5).unwrap();
+        reader.state.eq_sts_int_disable = masked;
+        reader.store(&mut rig.engine, 5);
+        for _ in 0..3 {
+            rig.put(&put(1).with_eq(5));
+        }
+        let wakes = rig.engine.take_effects().contains(&Effect::Wake(1005));
+        assert_eq!(wakes, !masked);
+    }
+}
+
 /// Successful events may be suppressed, and a queue that is gone affects no other.
 #[test]
 fn events_to_a_queue_that_is_gone_are_nowhere() {
