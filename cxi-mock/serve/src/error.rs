@@ -69,7 +69,9 @@ impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
 
 /// Prints a message for the user of the command.
 pub(crate) fn say(message: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "cxi-mock: {message}");
+    // In one piece, because other nodes and their programs may write to the same file.
+    let line = format!("cxi-mock: {message}\n");
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// Prints, unless the reader is gone.

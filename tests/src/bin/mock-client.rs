@@ -49,7 +49,9 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(problem) => {
-            let _ = writeln!(std::io::stderr(), "mock-client: {problem}");
+            // In one piece, because clients of other nodes may write to the same file.
+            let line = format!("mock-client: {problem}\n");
+            let _ = std::io::stderr().write_all(line.as_bytes());
             ExitCode::FAILURE
         }
     }

@@ -149,6 +149,9 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
             .collect::<Vec<_>>()
             .join("\n"),
     };
-    // If standard error is closed, there is no reader.
-    let _ = writeln!(anstream::stderr().lock(), "{line}");
+    // In one piece, because prologs of other jobs may write to the same file; and if standard error
+    // is closed, there is no reader.
+    let _ = anstream::stderr()
+        .lock()
+        .write_all(format!("{line}\n").as_bytes());
 }
