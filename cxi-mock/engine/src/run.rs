@@ -32,8 +32,10 @@ impl Engine {
         // before the next packet, and what commands have caused before the next command.
         self.step_access()
             || self.step_triggered()
-            || self.step_packet()
+            // Rule 12.6: Target commands that were rung come before packets and other commands: their
+            // program may have let a peer send after it rang them.
             || self.step_target()
+            || self.step_packet()
             || self.step_transmit()
             || self.step_retries()
     }

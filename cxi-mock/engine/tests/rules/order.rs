@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use cxi_engine::{
     CommandPages, CounterDoorbell, CounterPages, Engine, EntryPool, MemoryFault, PortalOptions,
+    Settings,
 };
 use cxi_hw::{CtOp, ReturnCode, TargetFlags};
 
@@ -149,4 +150,22 @@ fn rule_12_5_appends_cost_the_same_however_many_there_are() {
         rig.put(&put(1).with_eq(0));
     }
     assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 0);
+}
+
+/// A program posts receives and then lets its peer send: more receives than a front end executes at
+/// a time, of which the last one is for the message.
+#[test]
+fn rule_12_6_what_was_appended_before_a_packet_is_there() {
+    let mut rig = Rig::matching();
+    let mut peer = Rig::on(rig.fabric.clone(), NID + 1, Settings::default());
+    peer.put(&put(1));
+    assert_eq!(rig.fabric.waiting(), [NID]);
+    let mut receives = vec![entry(2, BUFFER, 64).encode(); 80];
+    receives.push(entry(1, BUFFER, 64).encode());
+    let receives: Vec<_> = receives.iter().map(|it| &it[..]).collect();
+    rig.store(TGQ, &receives);
+    rig.engine.run_until_idle();
+    let mut events = vec![LINK; 81];
+    events.extend([PUT]);
+    assert_eq!(rig.events(TARGET_EQ), events);
 }
