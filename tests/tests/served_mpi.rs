@@ -3,12 +3,13 @@
 mod node;
 
 use std::env;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::Output;
 
 use node::{
-    CLIENT, Directory, OPEN, Run, Served, errors, eventually, kill, printed, refused, server, skip,
-    with_argument,
+    CLIENT, DEVICE, Directory, OPEN, Run, Served, errors, eventually, kill, printed, refused,
+    server, skip, with_argument,
 };
 
 /// Runs a shell script as the launcher.
@@ -225,14 +226,40 @@ def alloc(file, command):
     try: return 'ok' if os.write(file, command) else 'nothing'
     except OSError as error: return error.strerror
 ";
-    let run = |options: &[&str], then: &str| {
+    let on = |command: &[&str], options: &[&str], then: &str| {
         let program = format!("{lnis}{then}");
         let allocate = format!("{CLIENT} allocate /dev/cxi0 55 0 > /dev/null; exec \"$@\"");
-        let mut run = server(["run"]);
+        let mut run = server(command);
         run.args(options);
+        // What `cluster` is about comes before what is to be done there.
+        run.args((command == ["cluster"]).then_some("run"));
         run.args(["--", "sh", "-c", &allocate, "sh", "python3", "-c", &program]);
         run.run()
     };
+    let long = "print(alloc(os.open('/dev/cxi0', os.O_RDWR), long))";
+    let commands: [&[&str]; 3] = [&["run"], &["cluster"], &["mpi"]];
+    for command in commands {
+        let nodes: &[&str] = if command == ["run"] {
+            &[]
+        } else {
+            &["--nodes", "1"]
+        };
+        assert_eq!(printed(&on(command, nodes, long)), "ok", "{command:?}");
+        let old = [nodes, &["--release", "shs-14.0.1"]].concat();
+        let old = on(command, &old, long);
+        assert_eq!(printed(&old), "Invalid argument", "{command:?}");
+        let said = errors(&old);
+        let mismatch = said
+            .lines()
+            .filter(|line| line.contains("the driver is shs-14.0.1"));
+        assert_eq!(mismatch.count(), 1, "{command:?}: {said}");
+    }
+    let served = Served::start(&[]);
+    served.enter(&[CLIENT, "allocate", DEVICE, "55", "0"]);
+    let program = format!("{lnis}{long}");
+    assert_eq!(printed(&served.enter(&["python3", "-c", &program])), "ok");
+
+    let run = |options: &[&str], then: &str| on(&["run"], options, then);
     let first_long = "file = os.open('/dev/cxi0', os.O_RDWR)\n\
                       print(alloc(file, long), alloc(os.open('/dev/cxi0', os.O_RDWR), short))\n\
                       os.close(file)\n\
@@ -242,15 +269,6 @@ def alloc(file, command):
         assert_eq!(printed(&output), "ok Invalid argument\nok");
         assert!(errors(&output).contains("different releases"), "{output:?}");
     }
-    let fixed = run(
-        &["--release", "shs-14.0.1"],
-        "print(alloc(os.open('/dev/cxi0', 2), long))",
-    );
-    assert_eq!(printed(&fixed), "Invalid argument");
-    assert!(
-        errors(&fixed).contains("the driver is shs-14.0.1"),
-        "{fixed:?}"
-    );
     // A program that tries both forms works with the driver, which is kept.
     let both = "file = os.open('/dev/cxi0', 2); print(alloc(file, long), alloc(file, short))";
     let both = run(&["--release", "shs-13.0"], both);
@@ -268,6 +286,22 @@ def alloc(file, command):
     let unknown = server(["run", "--release", "shs-99", "--", "true"]).run();
     let values = "[possible values: auto, shs-12.0, ";
     assert!(errors(&unknown).contains(values), "{unknown:?}");
+}
+
+/// A program is one of MPI if it names the library.
+#[test]
+fn ranks_alone_are_warned_of() {
+    need_node!();
+    let directory = Directory::new();
+    for (text, warned) in [("libmpi.so.12", true), ("libm.so.6", false)] {
+        let program = directory.write("program", &format!("#!/bin/sh\n: {text}\n"));
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("it is ours");
+        let output = server(["cluster", "--nodes", "2", "run", "--", &program]).run();
+        printed(&output);
+        let said = errors(&output);
+        let warning = "each process is a job of one rank. One job on all nodes: cxi-mock mpi";
+        assert_eq!(said.contains(warning), warned, "{said}");
+    }
 }
 
 /// A launcher and a program of an MPI, with arguments, such as

@@ -3,6 +3,8 @@
 
 mod node;
 
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
 use node::{CLIENT, Directory, OPEN, SERVER, printed, run, script};
 use serde_json::{Value, json};
 
@@ -156,6 +158,60 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
         assert!(number(from, "ts") < number(to, "ts"), "{from} {to}");
         assert_eq!((&to["bp"], &from["cat"]), (&json!("e"), &to["cat"]));
     }
+}
+
+/// The format's rules: each block ends with its length, and a packet names an interface before it.
+#[test]
+fn a_capture_as_pcapng_has_a_packet_for_every_operation() {
+    need_node!(node::windows());
+    let directory = Directory::new();
+    let capture = directory.join("capture.pcapng");
+    let options = ["--capture", &capture, OPEN[0], OPEN[1]];
+    let program = ["--", CLIENT, "packets", "cxi0"];
+    printed(&run(&[&options[..], &program].concat()));
+    let file = std::fs::read(&capture).expect("a file");
+    let mut blocks = Vec::new();
+    let mut rest = &file[..];
+    while !rest.is_empty() {
+        let length = word(&rest[4..]) as usize;
+        let (block, after) = rest.split_at(length);
+        assert_eq!(
+            (length % 4, word(&block[length - 4..]) as usize),
+            (0, length)
+        );
+        blocks.push((word(block), &block[8..length - 4]));
+        rest = after;
+    }
+    let kinds: Vec<_> = blocks.iter().map(|(kind, _)| *kind).collect();
+    assert_eq!(kinds, [0x0a0d_0d0a, 1, 1, 6, 6, 6]);
+    assert_eq!(word(blocks[0].1), 0x1a2b_3c4d);
+    // Each interface has packets of type 252, and its name as the first option.
+    assert_eq!(blocks[2].1, b"\xfc\0\0\0\0\0\0\0\x02\0\x04\0cxi0\0\0\0\0");
+    let mut packets = Vec::new();
+    let mut before = 0;
+    for (_, packet) in &blocks[3..] {
+        assert_eq!(
+            (word(packet), word(&packet[12..])),
+            (1, word(&packet[16..]))
+        );
+        let at = u64::from(word(&packet[4..])) << 32 | u64::from(word(&packet[8..]));
+        let age = SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_micros(at));
+        assert!(at >= before && age.expect("it is over") < Duration::from_secs(600));
+        before = at;
+        let tagged = &packet[20..][..word(&packet[12..]) as usize];
+        let tagged = tagged
+            .strip_prefix(b"\0\x0c\0\x04json\0\x24")
+            .expect("its dissector");
+        let (info, payload) = tagged[2..].split_at(usize::from(tagged[1]));
+        assert!(info.starts_with(b"cxi0 VNI 10 PUT "), "{info:?}");
+        let payload = payload.strip_prefix(&[0; 4]).expect("the last tag");
+        packets.push(serde_json::from_slice::<Value>(payload).expect("JSON"));
+    }
+    assert_eq!(ends(&packets), expected(), "{packets:#?}");
+}
+
+fn word(bytes: &[u8]) -> u32 {
+    u32::from_le_bytes(*bytes.first_chunk().expect("four bytes"))
 }
 
 #[test]

@@ -1,10 +1,12 @@
-//! A capture file: operations as lines, or as a timeline.
+//! A capture file: operations as lines, as a timeline, or as packets.
 
+use std::ffi::OsStr;
 use std::path::Path;
 use std::time::Instant;
 
 use super::error::ServeError;
 use super::packet::Packet;
+use super::pcapng::Pcapng;
 use super::timeline::Timeline;
 use super::trace::Trace;
 
@@ -13,20 +15,24 @@ use super::trace::Trace;
 pub(crate) enum Capture {
     /// One JSON object per line.
     Lines(Trace),
-    /// For a viewer.
+    /// For Perfetto.
     Timeline(Timeline),
+    /// For Wireshark.
+    Packets(Pcapng),
+}
+
+/// The name of a NIC of a node, or of the only node.
+pub(crate) fn nic_name(node: Option<&str>, device: &str) -> String {
+    node.map_or_else(|| device.to_owned(), |node| format!("{node} {device}"))
 }
 
 impl Capture {
     /// Makes the file, or empties it. Its name says which form it has.
     pub(crate) fn create(path: &Path) -> Result<Self, ServeError> {
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
-            Timeline::create(path).map(Self::Timeline)
-        } else {
-            Trace::create(path).map(Self::Lines)
+        match path.extension().and_then(OsStr::to_str) {
+            Some("json") => Timeline::create(path).map(Self::Timeline),
+            Some("pcapng") => Pcapng::create(path).map(Self::Packets),
+            _ => Trace::create(path).map(Self::Lines),
         }
     }
 
@@ -35,6 +41,7 @@ impl Capture {
         match self {
             Self::Lines(trace) => Self::Lines(trace.on_node(name)),
             Self::Timeline(timeline) => Self::Timeline(timeline.on_node(name)),
+            Self::Packets(packets) => Self::Packets(packets.on_node(name)),
         }
     }
 
@@ -50,6 +57,7 @@ impl Capture {
         match self {
             Self::Lines(trace) => trace.note(at, packet),
             Self::Timeline(timeline) => timeline.operation(at, packet),
+            Self::Packets(packets) => packets.operation(at, packet),
         }
     }
 
@@ -58,6 +66,7 @@ impl Capture {
         match self {
             Self::Lines(trace) => trace.not_seen(at, count),
             Self::Timeline(timeline) => timeline.not_seen(at, count),
+            Self::Packets(packets) => packets.not_seen(at, count),
         }
     }
 }

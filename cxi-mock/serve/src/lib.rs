@@ -36,6 +36,7 @@ mod order;
 mod orders;
 mod packet;
 mod packets;
+mod pcapng;
 mod place;
 mod privileges;
 mod procfs;

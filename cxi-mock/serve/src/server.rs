@@ -129,7 +129,8 @@ impl Drop for OpenFile {
         if self.lni_forms.load(Ordering::Relaxed) == LNI_FORM_DIFFERS {
             say(format_args!(
                 "a program's libcxi and the driver of cxi{} are of different releases (LNI_ALLOC \
-                 has another length), so it got no LNI: the driver is {}; try --release auto",
+                 has another length), so it got no LNI: the driver is {}. With --release auto, it \
+                 is the one that the first program is written for",
                 self.function,
                 self.client.nic().release()
             ));

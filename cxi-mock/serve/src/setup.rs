@@ -309,7 +309,7 @@ pub(crate) struct FileArguments {
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     /// Record every operation between processes in this file: as a timeline for Perfetto if it ends
-    /// in .json, otherwise one JSON object per line
+    /// in .json, as packets for Wireshark if in .pcapng, otherwise one JSON object per line
     #[arg(long, value_name = "FILE")]
     capture: Option<PathBuf>,
 }

@@ -11,6 +11,7 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
+use super::capture::nic_name;
 use super::error::{Doing, ServeError};
 use super::packet::{Endpoint, Packet};
 use super::trace::micros;
@@ -78,8 +79,7 @@ impl Timeline {
 
     /// Names a NIC.
     pub(crate) fn nic(&self, nid: u32, device: &str) {
-        let node = self.node.as_ref().map(|node| format!("{node} "));
-        let name = format!("{}{device}", node.unwrap_or_default());
+        let name = nic_name(self.node.as_deref(), device);
         self.drawing.lock().write(&[json!({
             "ph": "M", "name": "process_name", "pid": nid, "args": {"name": name},
         })]);
