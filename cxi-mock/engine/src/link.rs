@@ -37,8 +37,6 @@ pub(crate) struct Report {
     pub(crate) reply: bool,
     /// Whether the event is marked as part of a rendezvous, such as the REPLY of its get.
     pub(crate) rendezvous: bool,
-    /// Bytes that were moved before and count as well.
-    pub(crate) before: u32,
 }
 
 /// Where a fetched value goes.

@@ -127,6 +127,8 @@ impl PortalState {
         let length = whole.saturating_sub(rest.eager.into());
         let flags = rest.entry.flags;
         let mut report = DmaFlags::empty();
+        // Rule 10.10: At the target a rendezvous counts twice: when its first bytes arrive, and when
+        // the rest has arrived.
         for (flag, set) in [
             (
                 DmaFlags::EVENT_CT_REPLY,
@@ -165,7 +167,6 @@ impl PortalState {
                     user_ptr: u64::from_le_bytes(user_ptr.encode()),
                     reply: true,
                     rendezvous: true,
-                    before: rest.eager,
                 },
                 fetch: None,
                 high_rate: false,

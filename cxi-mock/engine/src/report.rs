@@ -72,10 +72,9 @@ impl PortalState {
             self.post_target(landing, landing.event_type(), code, nic.signals);
         }
         if !suppress {
-            // A rendezvous counts only when the rest has arrived.
             if !success {
                 entry.count_failure(nic.signals);
-            } else if !landing.has_rest() && entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
+            } else if entry.flags.contains(TargetFlags::EVENT_CT_COMM) {
                 entry.count_success(landing.mlength, nic.signals);
             }
         }

@@ -238,7 +238,6 @@ impl<'a> SendCommand<'a> {
             user_ptr: self.command.user_ptr,
             reply: matches!(self.op, DmaOp::GET | DmaOp::FETCHING_ATOMIC),
             rendezvous: false,
-            before: 0,
         }
     }
 

@@ -181,7 +181,7 @@ impl Signals {
             return;
         }
         let amount = if report.flags.contains(DmaFlags::EVENT_CT_BYTES) {
-            u64::from(reply.mlength) + u64::from(report.before)
+            reply.mlength.into()
         } else {
             1
         };

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use cxi_engine::{Effect, EventBuffer, EventFlags, PortalOptions, Thresholds};
-use cxi_hw::{DmaFlags, EqStatus, EventSize, EventType, PtlteState, ReturnCode, StateReason};
+use cxi_hw::{
+    DmaFlags, EqStatus, EventSize, EventType, PtlteState, ReturnCode, StateReason, TargetFlags,
+};
 
 use crate::quiet;
 use crate::rig::*;
@@ -243,6 +245,27 @@ fn rules_3_9_3_10_a_full_queue_disables_a_portal_with_flow_control() {
     rig.engine.set_reserved_slots(TARGET_EQ, 0);
     rig.set_state(PORTAL, PtlteState::ENABLED, 0xff_ffff);
     assert_eq!(rig.event(TARGET_EQ).state().state, PtlteState::ENABLED);
+}
+
+/// Flow control keeps room for messages only. What commands report is the program's to make room
+/// for: a NIC loses it.
+#[test]
+fn rule_3_10_an_append_for_a_full_queue_loses_its_event() {
+    let mut rig = Rig::new();
+    rig.add_eq(TARGET_EQ, 64, EventFlags::empty());
+    rig.portal(PORTAL, 0, FLOW);
+    rig.append(&overflow(1, BUFFER, 4096));
+    for _ in 0..61 {
+        rig.put(&put(1));
+    }
+    assert!(rig.events(EQ).iter().all(|event| *event == ACK));
+    assert!(!status(&rig, TARGET_EQ).unackd_dropped_event);
+    let receive =
+        entry(7, BUFFER + 4096, 64).with_flags(TargetFlags::USE_ONCE | TargetFlags::OP_PUT);
+    rig.append(&receive);
+    assert!(status(&rig, TARGET_EQ).unackd_dropped_event);
+    // The message is the entry's all the same.
+    assert_eq!(rig.unexpected(), 60);
 }
 
 #[test]
