@@ -132,26 +132,16 @@ fn no_pool_is_said_and_none_is_made() {
 }
 
 #[test]
-fn steps_share_and_the_last_one_releases() {
+fn the_nodes_of_a_job_can_be_confirmed_at_once() {
     let pool = Pool::of("1024-1039");
-    for step in ["0", "1"] {
-        let step = format!("--step={step}");
-        pool.vni(&["reserve", "77", "--count=2", &step])
-            .prints("1024,1025\n");
-    }
-    pool.vni("release 77 --step=0 --nodes=n1").done();
-    assert_eq!(pool.show()["reserved"], 2);
-    pool.vni("release 77 --step=1 --nodes=n2").done();
+    pool.vni("reserve 77 --count=2").done();
+    pool.vni("release 77 --nodes=n1,n2").done();
     let shown = pool.show();
-    assert_eq!(
-        (&shown["reserved"], &shown["draining"]),
-        (&json!(0), &json!(2))
-    );
     assert_eq!(
         shown["jobs"][0]["phase"]["draining"]["waiting"],
         json!(["n1", "n2"])
     );
-    pool.vni("confirm 77 --operator").done();
+    pool.vni("confirm 77 --all").done();
     assert_eq!(pool.show()["free"], 16);
 }
 

@@ -162,7 +162,7 @@ fn a_saved_pool_replaces_the_events_before_it() {
 
 /// etcd takes 1.5 MiB at once.
 #[test]
-fn pools_of_ten_thousand_jobs_can_be_saved() {
+fn pools_of_fourteen_thousand_jobs_can_be_saved() {
     let Some(etcd) = Etcd::start() else { return };
     let mut log = EtcdLog::new(http(), &[etcd.url()], "/large/");
     let mut save = |jobs: u16| {
@@ -184,13 +184,13 @@ fn pools_of_ten_thousand_jobs_can_be_saved() {
         log.append(&saved)
             .map(|()| assert_eq!(log.load(0).unwrap(), [saved]))
     };
-    let error = save(12_000).unwrap_err();
+    let error = save(17_000).unwrap_err();
     assert!(matches!(error, AppendError::Failed(_)), "{error}");
     assert!(
         error.to_string().contains("request is too large"),
         "{error}"
     );
-    save(10_000).unwrap();
+    save(14_000).unwrap();
 }
 
 /// Another program wrote there, or the server repeats the first page forever.

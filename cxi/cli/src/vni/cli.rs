@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
-use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::{IdSet, JobId, NodeName, TenantName};
 use cxi_vni_etcd::SitePool;
 
 use crate::args::{duration, tenant};
@@ -108,9 +108,6 @@ pub(crate) struct ReserveArgs {
     /// Take them from this tenant's share
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<TenantName>,
-    /// Reserve for a step: steps share the job's VNIs
-    #[arg(long, value_name = "STEP")]
-    pub(crate) step: Option<StepId>,
 }
 
 #[derive(Debug, Args)]
@@ -121,9 +118,6 @@ pub(crate) struct ReleaseArgs {
     /// frees its VNIs
     #[arg(long, value_name = "NODE", value_delimiter = ',')]
     pub(crate) nodes: Vec<NodeName>,
-    /// End only this step; when the last step ends, the VNIs are released
-    #[arg(long, value_name = "STEP")]
-    pub(crate) step: Option<StepId>,
 }
 
 #[derive(Debug, Args)]
@@ -134,12 +128,10 @@ pub(crate) struct ConfirmArgs {
     /// This node has destroyed the job's services
     #[arg(long, value_name = "NODE", group = "who")]
     pub(crate) node: Option<NodeName>,
-    /// All nodes of the job have destroyed its services
+    /// All nodes of the job have destroyed its services; or assume that, at your own risk, for
+    /// example because a node was replaced
     #[arg(long, group = "who")]
     all: bool,
-    /// Assume that they have, at your own risk, for example because a node was replaced
-    #[arg(long, group = "who")]
-    pub(crate) operator: bool,
     /// Instead of a job, free a VNI that no job has but a node has shown, at your own risk: no
     /// service may still have it
     #[arg(long, value_name = "VNI", group = "who", conflicts_with = "job")]

@@ -83,7 +83,7 @@ fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
 }
 
 fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure> {
-    let ReserveArgs { job, step, .. } = arguments;
+    let job = &arguments.job;
     let mut request = match (arguments.block, arguments.for_steps) {
         (Some(size), _) => VniRequest::block(size),
         (None, Some(count)) => VniRequest::for_steps(count),
@@ -93,9 +93,8 @@ fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure>
         request = request.for_tenant(tenant.clone());
     }
     let mut pool = store.open()?;
-    let reserved = pool.change(Timestamp::now(), |pool, now| match step {
-        Some(step) => pool.share(job, step, &request, now),
-        None => pool.reserve(job, &request, now),
+    let reserved = pool.change(Timestamp::now(), |pool, now| {
+        pool.reserve(job, &request, now)
     })?;
     let vnis: Vec<Vni> = reserved.result.iter().collect();
     let text = match &reserved.result {
@@ -125,12 +124,9 @@ fn cancel(store: &SitePool, job: &JobId) -> Result<Report, Failure> {
 }
 
 fn release(store: &SitePool, arguments: &ReleaseArgs) -> Result<Report, Failure> {
-    let ReleaseArgs { job, nodes, step } = arguments;
+    let ReleaseArgs { job, nodes } = arguments;
     let mut pool = store.open()?;
-    let released = pool.change(Timestamp::now(), |pool, now| match step {
-        Some(step) => pool.leave(job, step, nodes, now),
-        None => pool.release(job, nodes, now),
-    })?;
+    let released = pool.change(Timestamp::now(), |pool, now| pool.release(job, nodes, now))?;
     let text = state_of(pool.pool(), job);
     Ok(changed(text, released.event.as_ref()))
 }
@@ -142,7 +138,6 @@ fn confirm(store: &SitePool, arguments: &ConfirmArgs) -> Result<Report, Failure>
         match (job, node, arguments.stray) {
             (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
             (Some(job), Some(node), None) => pool.confirm(job, node, now),
-            (Some(job), None, None) if arguments.operator => pool.operator_release(job, now),
             (Some(job), None, None) => pool.confirm_all(job, now),
             // The command line requires a job or a VNI.
             (None, _, None) => Ok(Changed::nothing()),
@@ -321,10 +316,7 @@ fn totals(configured: &IdSet, metrics: &Metrics) -> String {
 /// The state of a job's VNIs, in words.
 fn phase(phase: &Phase) -> String {
     match phase {
-        Phase::Reserved { steps, .. } if steps.is_empty() => "reserved".to_owned(),
-        Phase::Reserved { steps, .. } => {
-            format!("reserved, steps {}", joined(steps, ", "))
-        }
+        Phase::Reserved => "reserved".to_owned(),
         Phase::Draining {
             nodes_known: false, ..
         } => "draining until all nodes are confirmed at once".to_owned(),

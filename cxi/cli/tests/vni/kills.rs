@@ -21,14 +21,10 @@ use crate::common::vni_pool::Pool;
 use crate::common::{Said, skip};
 
 /// The state of a pool when a command is killed, and the command.
-const CHANGES: [(&[&[&str]], &[&str]); 8] = [
+const CHANGES: [(&[&[&str]], &[&str]); 7] = [
     (&[], &["configure", "1024-65535"]),
     (&[CONFIGURE], &["configure", "1024-2047", "--rest=30s"]),
     (&[CONFIGURE, TWO], &["reserve", "job2"]),
-    (
-        &[CONFIGURE, &["reserve", "job1", "--step=a"]],
-        &["reserve", "job1", "--step=b"],
-    ),
     (&[CONFIGURE, TWO], &["cancel", "job1"]),
     (&[CONFIGURE, TWO], &["release", "job1", "--nodes=n1,n2"]),
     (

@@ -7,7 +7,7 @@ use super::{
     Allotment, Change, Event, Holder, Holding, MAX_VNIS_PER_JOB, Phase, PoolError, Reconciled,
     Stray, Timestamp,
 };
-use crate::{IdSet, JobId, NodeName, StepId};
+use crate::{IdSet, JobId, NodeName};
 use cxi::Vni;
 
 impl State {
@@ -17,7 +17,6 @@ impl State {
         match &event.change {
             Change::Reserved {
                 job,
-                step,
                 tenant,
                 vnis,
             } => {
@@ -27,11 +26,7 @@ impl State {
                     vnis: vnis.clone(),
                     tenant: tenant.clone(),
                     reserved_at: at,
-                    nodes: BTreeSet::new(),
-                    phase: Phase::Reserved {
-                        by_job: step.is_none(),
-                        steps: step.iter().cloned().collect(),
-                    },
+                    phase: Phase::Reserved,
                 };
                 self.give(job, holding);
                 if let Some(last) = vnis.iter().last()
@@ -40,15 +35,13 @@ impl State {
                     partition.next = last.get().wrapping_add(1);
                 }
             }
-            Change::Shared { job, step } => self.join(job, step.as_ref())?,
-            Change::Left { job, step, nodes } => self.leave(job, step, nodes, at)?,
             Change::Cancelled { job } => self.cancel(job)?,
             Change::Released { job, nodes } => {
-                self.users(job)?;
+                self.check_live(job)?;
                 self.drain(job, nodes, at);
             }
             Change::Confirmed { job, node } => self.confirm(job, node, at)?,
-            Change::ConfirmedAll { job } | Change::OperatorReleased { job } => {
+            Change::ConfirmedAll { job } => {
                 self.waiting(job)?;
                 self.finish(job, at);
             }
@@ -77,10 +70,10 @@ impl State {
             .ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
     }
 
-    /// The steps of a live job, and whether the job itself holds its VNIs.
-    fn users(&mut self, job: &JobId) -> Result<(&mut BTreeSet<StepId>, &mut bool), PoolError> {
-        match &mut self.holding_mut(job)?.phase {
-            Phase::Reserved { steps, by_job } => Ok((steps, by_job)),
+    /// Refuses a job that is unknown, or whose VNIs are draining.
+    fn check_live(&self, job: &JobId) -> Result<(), PoolError> {
+        match self.holding(job)?.phase {
+            Phase::Reserved => Ok(()),
             Phase::Draining { .. } => Err(PoolError::Released { job: job.clone() }),
         }
     }
@@ -88,7 +81,7 @@ impl State {
     /// The nodes a draining job is waiting for, and whether they are complete.
     fn waiting(&mut self, job: &JobId) -> Result<(&mut BTreeSet<NodeName>, bool), PoolError> {
         match &mut self.holding_mut(job)?.phase {
-            Phase::Reserved { .. } => Err(PoolError::NotReleased { job: job.clone() }),
+            Phase::Reserved => Err(PoolError::NotReleased { job: job.clone() }),
             Phase::Draining {
                 waiting,
                 nodes_known,
@@ -121,7 +114,7 @@ impl State {
                 holder: Holder::Stray(vni),
             }),
             Some(Owner::Job(holder)) => Err(match self.holding(holder)?.phase {
-                Phase::Reserved { .. } => PoolError::InUse {
+                Phase::Reserved => PoolError::InUse {
                     vni,
                     holder: holder.clone(),
                 },
@@ -133,51 +126,8 @@ impl State {
         }
     }
 
-    fn join(&mut self, job: &JobId, step: Option<&StepId>) -> Result<(), PoolError> {
-        let (steps, by_job) = self.users(job)?;
-        match step {
-            Some(step) => {
-                if !steps.insert(step.clone()) {
-                    return Err(PoolError::StepKnown {
-                        job: job.clone(),
-                        step: step.clone(),
-                    });
-                }
-            }
-            None => *by_job = true,
-        }
-        Ok(())
-    }
-
-    fn leave(
-        &mut self,
-        job: &JobId,
-        step: &StepId,
-        nodes: &[NodeName],
-        at: Timestamp,
-    ) -> Result<(), PoolError> {
-        let (steps, by_job) = self.users(job)?;
-        if !steps.remove(step) {
-            return Err(PoolError::UnknownStep {
-                job: job.clone(),
-                step: step.clone(),
-            });
-        }
-        let last = steps.is_empty() && !*by_job;
-        if last {
-            self.drain(job, nodes, at);
-        } else {
-            self.holding_mut(job)?.nodes.extend(nodes.iter().cloned());
-        }
-        Ok(())
-    }
-
     fn cancel(&mut self, job: &JobId) -> Result<(), PoolError> {
-        self.users(job)?;
-        if let Some(node) = self.holding(job)?.nodes.first() {
-            let (job, node) = (job.clone(), node.clone());
-            return Err(PoolError::HasRun { job, node });
-        }
+        self.check_live(job)?;
         self.take_back(job);
         Ok(())
     }

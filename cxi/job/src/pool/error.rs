@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Allotment, Change, Event, Holder, Metrics, PoolConfigError, VniRequest};
-use crate::{ErrorCode, JobId, NodeName, StepId, TenantName};
+use crate::{ErrorCode, JobId, NodeName, TenantName};
 use cxi::Vni;
 
 /// Why VNIs were not reserved.
@@ -84,9 +84,7 @@ impl PoolError {
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
-            Self::UnknownJob { .. } | Self::UnknownStep { .. } | Self::NotStray { .. } => {
-                ErrorCode::NotFound
-            }
+            Self::UnknownJob { .. } | Self::NotStray { .. } => ErrorCode::NotFound,
             Self::Config(_) => ErrorCode::BadInput,
             Self::Snapshot(error) => error.code(),
             _ => ErrorCode::Failed,
@@ -158,30 +156,6 @@ pub enum PoolError {
     Released {
         /// The job.
         job: JobId,
-    },
-    /// A step of the job that ran on a node has already left.
-    #[error("job {job} has run on node {node}: release it, so that its nodes confirm")]
-    HasRun {
-        /// The job.
-        job: JobId,
-        /// One of its nodes.
-        node: NodeName,
-    },
-    /// The step shares the job's VNIs.
-    #[error("step {step} shares the VNIs of job {job} already")]
-    StepKnown {
-        /// The job.
-        job: JobId,
-        /// The step.
-        step: StepId,
-    },
-    /// The step does not share the job's VNIs.
-    #[error("step {step} does not share the VNIs of job {job}")]
-    UnknownStep {
-        /// The job.
-        job: JobId,
-        /// The step.
-        step: StepId,
     },
     /// The job is not waiting for this node.
     #[error("job {job} does not wait for node {node} ({})", waiting(*nodes))]

@@ -5,7 +5,7 @@ use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{Allotment, PoolConfig, Snapshot};
-use crate::{IdSet, JobId, NodeName, StepId, TenantName};
+use crate::{IdSet, JobId, NodeName, TenantName};
 use cxi::Vni;
 
 /// A point in time in milliseconds since 1970 (or since any start that all events of a log share).
@@ -95,28 +95,10 @@ pub enum Change {
     Reserved {
         /// The job.
         job: JobId,
-        /// The step that holds them, unless the job itself does.
-        step: Option<StepId>,
         /// The tenant from whose share they came.
         tenant: Option<TenantName>,
         /// The VNIs.
         vnis: Allotment,
-    },
-    /// A further step, or the job itself, now shares VNIs that a step has reserved.
-    Shared {
-        /// The job.
-        job: JobId,
-        /// The step; `None` for the job itself.
-        step: Option<StepId>,
-    },
-    /// A step no longer uses the VNIs; when the last user leaves, they drain.
-    Left {
-        /// The job.
-        job: JobId,
-        /// The step.
-        step: StepId,
-        /// The nodes it ran on.
-        nodes: Vec<NodeName>,
     },
     /// The job did not start: its VNIs are free.
     Cancelled {
@@ -139,11 +121,6 @@ pub enum Change {
     },
     /// All of the job's services are destroyed on all nodes.
     ConfirmedAll {
-        /// The job.
-        job: JobId,
-    },
-    /// An operator declares the VNIs of a draining job free.
-    OperatorReleased {
         /// The job.
         job: JobId,
     },
@@ -186,33 +163,13 @@ impl Change {
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Reserved {
-                job,
-                step: None,
-                vnis,
-                ..
-            } => write!(f, "reserve {vnis} for job {job}"),
-            Self::Reserved {
-                job,
-                step: Some(step),
-                vnis,
-                ..
-            } => write!(f, "reserve {vnis} for step {step} of job {job}"),
-            Self::Shared { job, step: None } => write!(f, "job {job} keeps the VNIs of its steps"),
-            Self::Shared {
-                job,
-                step: Some(step),
-            } => {
-                write!(f, "share the VNIs of job {job} with step {step}")
-            }
-            Self::Left { job, step, .. } => write!(f, "step {step} leaves job {job}"),
+            Self::Reserved { job, vnis, .. } => write!(f, "reserve {vnis} for job {job}"),
             Self::Cancelled { job } => write!(f, "cancel the reservation of job {job}"),
             Self::Released { job, nodes } => {
                 write!(f, "release job {job} on {} nodes", nodes.len())
             }
             Self::Confirmed { job, node } => write!(f, "confirm job {job} on {node}"),
             Self::ConfirmedAll { job } => write!(f, "confirm job {job} on all nodes"),
-            Self::OperatorReleased { job } => write!(f, "operator releases job {job}"),
             Self::StrayReleased { vni } => write!(f, "operator releases VNI {vni}"),
             Self::Observed { node, vnis } if vnis.is_empty() => {
                 write!(f, "node {node} shows no stray VNIs any more")

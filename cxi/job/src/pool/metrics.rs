@@ -74,7 +74,7 @@ impl VniPool {
             }
             match owner {
                 Owner::Job(job) => match self.state.jobs.get(job).map(|held| &held.phase) {
-                    Some(Phase::Reserved { .. }) => counts.reserved += 1,
+                    Some(Phase::Reserved) => counts.reserved += 1,
                     _ => counts.draining += 1,
                 },
                 Owner::Stray => counts.draining += 1,

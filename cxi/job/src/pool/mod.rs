@@ -5,7 +5,7 @@
 //! that the job's services are destroyed:
 //!
 //! ```text
-//!          reserve               release, last step leaves            confirm on every node
+//!          reserve               release                              confirm on every node
 //!   free ----------> reserved -----------------------------> draining ---------------------> resting --> free
 //!     ^--- cancel ------'                                      ^  ^-- a node shows it again
 //!     '------------- a node shows it although no job has it ---'
@@ -69,7 +69,7 @@ pub use state::{Holder, Holding, Phase, Stray};
 
 use state::State;
 
-use crate::{JobId, NodeName, StepId};
+use crate::{JobId, NodeName};
 use cxi::Vni;
 
 /// The VNIs of a cluster: see the [module](self).
@@ -227,20 +227,19 @@ impl VniPool {
         self.state.strays.iter().map(|(vni, stray)| (*vni, stray))
     }
 
-    /// Takes back a job's reservation, including its steps' use: its VNIs are free at once, without
+    /// Takes back a job's reservation: its VNIs are free at once, without
     /// a rest. Only for a job that no node has learnt of, because it did not start; if a node may
     /// have made a service, [`release`](Self::release) the job.
     ///
     /// # Errors
-    /// [`PoolError`]: unknown job, released, or a step has left that ran on nodes.
+    /// [`PoolError`]: unknown job, or released.
     pub fn cancel(&mut self, job: &JobId, now: Timestamp) -> Result<Changed, PoolError> {
         self.commit(Change::Cancelled { job: job.clone() }, now)
     }
 
-    /// Ends a job's use of its VNIs, including its steps' use. They are not free yet: they drain
-    /// until each of `nodes`, and each node of a step that left, [confirms](Self::confirm). Without
-    /// any node, they drain until [`VniPool::confirm_all`] or an operator's statement. A repeated
-    /// call returns no event.
+    /// Ends a job's use of its VNIs. They are not free yet: they drain until each of `nodes`
+    /// [confirms](Self::confirm). Without any node, they drain until [`VniPool::confirm_all`]. A
+    /// repeated call returns no event.
     ///
     /// # Errors
     /// [`PoolError::UnknownJob`].
@@ -255,21 +254,6 @@ impl VniPool {
         }
         let (job, nodes) = (job.clone(), nodes.to_vec());
         self.commit(Change::Released { job, nodes }, now)
-    }
-
-    /// Ends a step's use of the job's VNIs; `nodes` are those it ran on.
-    ///
-    /// # Errors
-    /// [`PoolError`]: unknown job or step, or the job is released.
-    pub fn leave(
-        &mut self,
-        job: &JobId,
-        step: &StepId,
-        nodes: &[NodeName],
-        now: Timestamp,
-    ) -> Result<Changed, PoolError> {
-        let (job, step, nodes) = (job.clone(), step.clone(), nodes.to_vec());
-        self.commit(Change::Left { job, step, nodes }, now)
     }
 
     /// Records that a node has destroyed all of the job's services. After the last node the VNIs
@@ -287,21 +271,13 @@ impl VniPool {
         self.commit(Change::Confirmed { job, node }, now)
     }
 
-    /// Records that all nodes have destroyed all of the job's services.
+    /// Records that all nodes have destroyed all of the job's services, or that an operator knows
+    /// that none is left, for example because a node was replaced.
     ///
     /// # Errors
     /// [`PoolError`]: unknown job, or not released.
     pub fn confirm_all(&mut self, job: &JobId, now: Timestamp) -> Result<Changed, PoolError> {
         self.commit(Change::ConfirmedAll { job: job.clone() }, now)
-    }
-
-    /// Records an operator's statement that no service of a released job is left, for example
-    /// because its node was replaced.
-    ///
-    /// # Errors
-    /// [`PoolError`]: unknown job, or not released.
-    pub fn operator_release(&mut self, job: &JobId, now: Timestamp) -> Result<Changed, PoolError> {
-        self.commit(Change::OperatorReleased { job: job.clone() }, now)
     }
 
     /// Records an operator's statement that no service with a stray VNI is left.

@@ -1,15 +1,16 @@
-//! Reserving VNIs for jobs and their steps.
+//! Reserving VNIs for jobs.
 
 use super::allotment::Shape;
 use super::{
     Allotment, Change, Changed, Holding, Phase, PoolShortage, ReserveError, Timestamp, VniPool,
     VniRequest,
 };
-use crate::{JobId, StepId, TenantName};
+use crate::{JobId, TenantName};
 use cxi::{Vni, VniRange};
 
 impl VniPool {
-    /// Reserves VNIs for a job. Repeating the request returns what the job has.
+    /// Reserves VNIs for a job. Repeating the request, for example for each step that shares them,
+    /// returns what the job has.
     ///
     /// # Errors
     /// [`ReserveError`]: an impossible request, too few VNIs, or a job that has something else or
@@ -20,40 +21,14 @@ impl VniPool {
         request: &VniRequest,
         now: Timestamp,
     ) -> Result<Changed<Allotment>, ReserveError> {
-        self.reserve_for(job, None, request, now)
-    }
-
-    /// Reserves VNIs that the steps of a job share. The first step reserves them and further ones
-    /// join; when the last one has left ([`VniPool::leave`]), they drain. If the job itself
-    /// reserved them, they stay until [`VniPool::release`].
-    ///
-    /// # Errors
-    /// As [`VniPool::reserve`].
-    pub fn share(
-        &mut self,
-        job: &JobId,
-        step: &StepId,
-        request: &VniRequest,
-        now: Timestamp,
-    ) -> Result<Changed<Allotment>, ReserveError> {
-        self.reserve_for(job, Some(step), request, now)
-    }
-
-    fn reserve_for(
-        &mut self,
-        job: &JobId,
-        step: Option<&StepId>,
-        request: &VniRequest,
-        now: Timestamp,
-    ) -> Result<Changed<Allotment>, ReserveError> {
         request.check()?;
         if let Some(held) = self.state.jobs.get(job) {
+            check_same(job, request, held)?;
             let result = held.vnis.clone();
-            let event = match rejoin(job, step, request, held)? {
-                Some(change) => self.commit(change, now)?.event,
-                None => None,
-            };
-            return Ok(Changed { result, event });
+            return Ok(Changed {
+                result,
+                event: None,
+            });
         }
         self.check_tenant(request.tenant.as_ref())?;
         let Some(vnis) = self.pick(request, now) else {
@@ -65,7 +40,6 @@ impl VniPool {
         };
         let change = Change::Reserved {
             job: job.clone(),
-            step: step.cloned(),
             tenant: request.tenant.clone(),
             vnis: vnis.clone(),
         };
@@ -108,27 +82,20 @@ impl VniPool {
     }
 }
 
-/// What a further request changes for a job that already has VNIs.
-fn rejoin(
-    job: &JobId,
-    step: Option<&StepId>,
-    request: &VniRequest,
-    held: &Holding,
-) -> Result<Option<Change>, ReserveError> {
-    let (by_job, steps) = match &held.phase {
-        Phase::Draining {
-            waiting,
-            nodes_known,
-            ..
-        } => {
-            return Err(ReserveError::Draining {
-                job: job.clone(),
-                vnis: held.vnis.clone(),
-                nodes: nodes_known.then_some(waiting.len()),
-            });
-        }
-        Phase::Reserved { by_job, steps } => (*by_job, steps),
-    };
+/// Whether a further request of a job that already has VNIs asks for these.
+fn check_same(job: &JobId, request: &VniRequest, held: &Holding) -> Result<(), ReserveError> {
+    if let Phase::Draining {
+        waiting,
+        nodes_known,
+        ..
+    } = &held.phase
+    {
+        return Err(ReserveError::Draining {
+            job: job.clone(),
+            vnis: held.vnis.clone(),
+            nodes: nodes_known.then_some(waiting.len()),
+        });
+    }
     if !held.vnis.answers(request.shape) || held.tenant != request.tenant {
         return Err(ReserveError::Differs {
             job: job.clone(),
@@ -137,15 +104,5 @@ fn rejoin(
             asked: Box::new(request.clone()),
         });
     }
-    Ok(match step {
-        Some(step) if !steps.contains(step) => Some(Change::Shared {
-            job: job.clone(),
-            step: Some(step.clone()),
-        }),
-        None if !by_job => Some(Change::Shared {
-            job: job.clone(),
-            step: None,
-        }),
-        _ => None,
-    })
+    Ok(())
 }

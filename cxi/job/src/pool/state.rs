@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use super::{Allotment, PoolConfig, PoolConfigError, Timestamp};
-use crate::{IdSet, JobId, NodeName, StepId, TenantName};
+use crate::{IdSet, JobId, NodeName, TenantName};
 use cxi::Vni;
 
 /// What a job has in a pool.
@@ -19,8 +19,6 @@ pub struct Holding {
     pub tenant: Option<TenantName>,
     /// When they were reserved.
     pub reserved_at: Timestamp,
-    /// The nodes on which its services must be destroyed first, as far as known.
-    pub nodes: BTreeSet<NodeName>,
     /// In use, or draining.
     pub phase: Phase,
 }
@@ -30,13 +28,8 @@ pub struct Holding {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Phase {
-    /// The job or its steps are using them.
-    Reserved {
-        /// The job itself holds them: they stay when the last step leaves.
-        by_job: bool,
-        /// The steps that share them.
-        steps: BTreeSet<StepId>,
-    },
+    /// The job is using them.
+    Reserved,
     /// The job has ended, but its services may not be destroyed everywhere.
     Draining {
         /// Since when.
@@ -264,11 +257,10 @@ impl State {
     /// Moves a job from reserved to draining.
     pub(super) fn drain(&mut self, job: &JobId, nodes: &[NodeName], at: Timestamp) {
         if let Some(held) = self.jobs.get_mut(job) {
-            held.nodes.extend(nodes.iter().cloned());
             held.phase = Phase::Draining {
                 since: at,
-                waiting: held.nodes.clone(),
-                nodes_known: !held.nodes.is_empty(),
+                waiting: nodes.iter().cloned().collect(),
+                nodes_known: !nodes.is_empty(),
             };
         }
     }

@@ -247,11 +247,6 @@ impl<'a> Controller<'a> {
         let wanted = before
             .as_ref()
             .map_or(usize::from(wanted), |before| before.vnis.len());
-        let step = component.as_str().parse();
-        let step = step.map_err(|source| SiteError::Component {
-            component: component.clone(),
-            source,
-        })?;
         self.decisions.prepare(job)?;
         // The pool first: a decision whose VNIs another job could get would be worse than VNIs
         // without a decision, which the next attempt finds again.
@@ -261,7 +256,7 @@ impl<'a> Controller<'a> {
                 if let Some(tenant) = request.tenant.clone() {
                     vnis = vnis.for_tenant(tenant);
                 }
-                let shared = pool_store::share(&*self.pool, job, &step, &vnis);
+                let shared = pool_store::reserve(&*self.pool, job, &vnis);
                 if shared.is_err() && before.is_none() {
                     self.decisions.take_back(job)?;
                 }

@@ -64,14 +64,6 @@ pub enum SiteError {
     /// The site's settings forbid an option.
     #[error("network option {0}: this site does not allow it")]
     NotAllowed(&'static str),
-    /// A component's id is not the name of a step.
-    #[error("invalid component '{component}': {source}")]
-    Component {
-        /// The component.
-        component: JobId,
-        /// What is wrong with it.
-        source: crate::NameError,
-    },
     /// The controller has not decided in time what the job gets. Its records can be read.
     #[error("job {job}: no decision of the controller within {}", humantime::format_duration(*waited))]
     Undecided {
@@ -145,7 +137,6 @@ impl SiteError {
             | Self::NoController
             | Self::OtherUser { .. }
             | Self::NotAllowed(_)
-            | Self::Component { .. }
             | Self::Request(_)
             | Self::Collectives(_)
             | Self::Environment(EnvironmentError::RepeatedDevice { .. }) => ErrorCode::BadInput,

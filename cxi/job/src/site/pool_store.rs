@@ -8,7 +8,7 @@ use cxi::Vni;
 use super::SiteError;
 use crate::pool::log::{EventLog, SharedPool};
 use crate::pool::{Changed, PoolError, Timestamp, VniPool, VniRequest};
-use crate::{ErrorCode, JobId, StepId};
+use crate::{ErrorCode, JobId};
 
 /// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, the `SitePool` of the crate
 /// `cxi-vni-etcd`, which the settings describe, or a store of one's own.
@@ -47,16 +47,15 @@ impl<S: PoolStore + ?Sized> PoolStore for &S {
     }
 }
 
-/// Reserves for a component of a job; the same VNIs for all of them.
-pub(super) fn share(
+/// Reserves for a job; repeated for each of its components, which share the VNIs.
+pub(super) fn reserve(
     store: &dyn PoolStore,
     job: &JobId,
-    component: &StepId,
     request: &VniRequest,
 ) -> Result<Vec<Vni>, SiteError> {
     let mut vnis = Vec::new();
     store.change(&mut |pool, now| {
-        let Changed { result, event } = pool.share(job, component, request, now)?;
+        let Changed { result, event } = pool.reserve(job, request, now)?;
         vnis = result.iter().collect();
         Ok(Changed { result: (), event })
     })?;

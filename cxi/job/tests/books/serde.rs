@@ -5,7 +5,7 @@ use std::time::Duration;
 use cxi::{DeviceId, ResourceMap};
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, plan};
 use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniPool, VniRequest};
-use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::{IdSet, JobId, NodeName, TenantName};
 use serde_json::{Value, from_str, from_value, json, to_string, to_value};
 
 fn ids(text: &str) -> IdSet {
@@ -19,17 +19,15 @@ fn config() -> PoolConfig {
         .tenant(TenantName::new("blue").unwrap(), ids("1090-1099"))
 }
 
-/// Something of every kind: reserved, shared, draining, stray, resting, reconfigured.
+/// Something of every kind: reserved, cancelled, draining, stray, resting, reconfigured.
 fn history() -> (VniPool, Vec<Event>) {
     let mut pool = VniPool::new(config()).unwrap();
     let job = |name: &str| JobId::new(name).unwrap();
     let [n1, n2] = ["n1", "n2"].map(|name| NodeName::new(name).unwrap());
     let at = Timestamp::from_millis;
     let blue = VniRequest::vnis(1).for_tenant(TenantName::new("blue").unwrap());
-    let [a, b, c, shared] = ["ƒ1", "ƒ2", "ƒ3", "ƒ4"].map(job);
+    let [a, b, c, d] = ["ƒ1", "ƒ2", "ƒ3", "ƒ4"].map(job);
     let [one, three] = [1, 3].map(VniRequest::vnis);
-    let step = StepId::new("0").unwrap();
-    let of_n1 = std::slice::from_ref(&n1);
     let excluded = config().exclude(&ids("1050"));
     let log = [
         pool.reserve(&a, &three, at(1)).unwrap().event,
@@ -37,9 +35,8 @@ fn history() -> (VniPool, Vec<Event>) {
             .unwrap()
             .event,
         pool.reserve(&c, &blue, at(3)).unwrap().event,
-        pool.share(&shared, &step, &one, at(4)).unwrap().event,
-        pool.reserve(&shared, &one, at(4)).unwrap().event,
-        pool.leave(&shared, &step, of_n1, at(5)).unwrap().event,
+        pool.reserve(&d, &one, at(4)).unwrap().event,
+        pool.cancel(&d, at(5)).unwrap().event,
         pool.release(&a, &[n1.clone(), n2], at(6)).unwrap().event,
         pool.confirm(&a, &n1, at(7)).unwrap().event,
         pool.release(&c, &[], at(8)).unwrap().event,
@@ -53,7 +50,7 @@ fn history() -> (VniPool, Vec<Event>) {
 #[test]
 fn a_log_of_json_lines_makes_the_same_pool() {
     let (pool, log) = history();
-    assert_eq!(log.len(), 12);
+    assert_eq!(log.len(), 11);
     let lines: Vec<String> = log.iter().map(|event| to_string(event).unwrap()).collect();
     let read: Vec<Event> = lines.iter().map(|line| from_str(line).unwrap()).collect();
     assert_eq!(read, log);
@@ -62,7 +59,7 @@ fn a_log_of_json_lines_makes_the_same_pool() {
     let reserved = json!({
         "at": 1,
         "change": { "reserved": {
-            "job": "ƒ1", "step": null, "tenant": null, "vnis": { "list": [1024, 1025, 1026] }
+            "job": "ƒ1", "tenant": null, "vnis": { "list": [1024, 1025, 1026] }
         } },
         "sequence": 1
     });

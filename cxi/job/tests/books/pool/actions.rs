@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi_job::pool::{PoolConfig, VniRequest};
-use cxi_job::{JobId, NodeName, StepId, TenantName};
+use cxi_job::{JobId, NodeName, TenantName};
 use proptest::prelude::*;
 
 use super::support::ids;
@@ -15,14 +15,6 @@ pub(super) enum Action {
     Reserve {
         job: u8,
         request: u8,
-    },
-    Share {
-        job: u8,
-        step: u8,
-    },
-    Leave {
-        job: u8,
-        step: u8,
     },
     /// The job does not start: its services were never made.
     Cancel(u8),
@@ -41,26 +33,22 @@ pub(super) enum Action {
     /// They disappear.
     Mop(u8),
     Look(u8),
-    OperatorRelease(u8),
     Reconfigure(u8),
     Wait(u8),
     Save,
 }
 
 pub(super) fn action() -> impl Strategy<Value = Action> {
-    let (job, node, step) = (0..6_u8, 0..3_u8, 0..2_u8);
+    let (job, node) = (0..6_u8, 0..3_u8);
     prop_oneof![
         6 => (job.clone(), 0..7_u8).prop_map(|(job, request)| Action::Reserve { job, request }),
-        2 => (job.clone(), step.clone()).prop_map(|(job, step)| Action::Share { job, step }),
-        2 => (job.clone(), step).prop_map(|(job, step)| Action::Leave { job, step }),
         1 => job.clone().prop_map(Action::Cancel),
         4 => job.clone().prop_map(Action::Release),
         9 => (job.clone(), node.clone()).prop_map(|(job, node)| Action::Destroy { job, node }),
-        1 => job.clone().prop_map(Action::ConfirmAll),
+        2 => job.prop_map(Action::ConfirmAll),
         1 => (node.clone(), 1024..1044_u16).prop_map(|(node, vni)| Action::Leak { node, vni }),
         1 => node.clone().prop_map(Action::Mop),
         2 => node.prop_map(Action::Look),
-        1 => job.prop_map(Action::OperatorRelease),
         1 => (0..3_u8).prop_map(Action::Reconfigure),
         3 => any::<u8>().prop_map(Action::Wait),
         1 => Just(Action::Save),
@@ -95,10 +83,6 @@ pub(super) fn request(which: u8) -> VniRequest {
 
 pub(super) fn job(number: u8) -> JobId {
     JobId::new(&format!("ƒ{number}")).unwrap()
-}
-
-pub(super) fn step(number: u8) -> StepId {
-    StepId::new(&number.to_string()).unwrap()
 }
 
 pub(super) fn node(number: u8) -> NodeName {

@@ -1,10 +1,10 @@
-//! From a job to its next: release, confirmation, steps, ranges that change, what nodes show.
+//! From a job to its next: release, confirmation, ranges that change, what nodes show.
 
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::pool::{Changed, Phase, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
-use cxi_job::{IdSet, NodeName, StepId};
+use cxi_job::pool::{Changed, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
+use cxi_job::IdSet;
 
 use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
 use crate::says;
@@ -47,15 +47,13 @@ fn without_known_nodes_only_a_word_for_all_frees() {
         "job a does not wait for node n1 (its nodes are not known: confirm all at once)",
     );
     let _ = pool.confirm_all(&job("a"), seconds(2)).unwrap();
-    let _ = pool.operator_release(&job("b"), seconds(2)).unwrap();
-    assert_eq!(pool.metrics(seconds(2)).free, 2);
+    assert_eq!(pool.metrics(seconds(2)).free, 1);
 }
 
 #[test]
 fn a_cancelled_reservation_is_free_at_once() {
     let config = PoolConfig::new(ids("1024-1025")).rest(Duration::from_secs(30));
     let mut pool = VniPool::new(config.clone()).unwrap();
-    let [n1] = nodes(["n1"]);
     let mut log = Vec::new();
     for name in ["a", "b"] {
         let reserved = pool.reserve(&job(name), &VniRequest::vnis(1), seconds(0));
@@ -69,18 +67,10 @@ fn a_cancelled_reservation_is_free_at_once() {
     assert_eq!(VniPool::replay(config, &log).unwrap(), pool);
     gets(&mut pool, "c", &VniRequest::vnis(1), 0, "VNI 1024");
 
-    let step = StepId::new("0").unwrap();
-    let shared = pool.share(&job("b"), &step, &VniRequest::vnis(1), seconds(1));
-    assert!(shared.is_ok());
-    let _ = pool.leave(&job("b"), &step, &[n1], seconds(2)).unwrap();
     let _ = pool.release(&job("c"), &[], seconds(2)).unwrap();
     let before = pool.clone();
     for (name, refusal) in [
         ("a", "job a has no VNIs in the pool"),
-        (
-            "b",
-            "job b has run on node n1: release it, so that its nodes confirm",
-        ),
         ("c", "job c is released: its VNIs are draining"),
     ] {
         says(pool.cancel(&job(name), seconds(3)), refusal);
@@ -93,7 +83,6 @@ fn an_operator_cannot_free_what_a_living_job_has() {
     let mut pool = pool("1024-1025");
     reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
     let before = pool.clone();
-    assert!(pool.operator_release(&job("a"), seconds(1)).is_err());
     assert!(pool.confirm_all(&job("a"), seconds(1)).is_err());
     let vni = Vni::new(1024).unwrap();
     assert_eq!(
@@ -115,49 +104,6 @@ fn confirmed_vnis_rest() {
     assert_eq!(pool.metrics(seconds(49)).resting, 2);
     assert_eq!(pool.metrics(seconds(50)).free, 2);
     gets(&mut pool, "b", &VniRequest::vnis(1), 50, "VNI 1024");
-}
-
-#[test]
-fn steps_share_the_vnis_of_their_job() {
-    let mut pool = pool("1024-1030");
-    let (one, a) = (VniRequest::vnis(1), job("a"));
-    let step = |name: &str| StepId::new(name).unwrap();
-    let [n1, n2] = nodes(["n1", "n2"]);
-    let first = pool.share(&a, &step("0"), &one, seconds(0)).unwrap();
-    let second = pool.share(&a, &step("1"), &one, seconds(1)).unwrap();
-    assert_eq!(first.result, second.result);
-    assert!(second.event.is_some());
-    let again = pool.share(&a, &step("1"), &one, seconds(1)).unwrap();
-    assert_eq!(again.event, None);
-
-    let mut leave = |name, node: &[NodeName], at| {
-        let left = pool.leave(&a, &step(name), node, seconds(at));
-        left.map(|_| pool.job(&a).unwrap().phase.clone())
-    };
-    let phase = leave("0", std::slice::from_ref(&n1), 2).unwrap();
-    assert!(matches!(phase, Phase::Reserved { .. }));
-    let why = "step 0 does not share the VNIs of job a";
-    says(leave("0", &[], 2), why);
-    leave("1", std::slice::from_ref(&n2), 3).unwrap();
-    // The nodes of both steps have had services with the VNI.
-    let _ = pool.confirm(&a, &n2, seconds(4)).unwrap();
-    assert_eq!(pool.metrics(seconds(4)).draining, 1);
-    let _ = pool.confirm(&a, &n1, seconds(4)).unwrap();
-    assert_eq!(pool.metrics(seconds(4)).draining, 0);
-}
-
-#[test]
-fn vnis_of_the_job_itself_outlast_its_steps() {
-    let mut pool = pool("1024-1030");
-    let (one, a) = (VniRequest::vnis(1), job("a"));
-    let step = StepId::new("0").unwrap();
-    let shared = pool.share(&a, &step, &one, seconds(0)).unwrap();
-    let reserved = pool.reserve(&a, &one, seconds(0)).unwrap();
-    assert!(shared.event.is_some() && reserved.event.is_some());
-    let _ = pool.leave(&a, &step, &[], seconds(1)).unwrap();
-    assert_eq!(pool.metrics(seconds(1)).reserved, 1);
-    let _ = pool.release(&a, &[], seconds(2)).unwrap();
-    assert_eq!(pool.metrics(seconds(2)).draining, 1);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use cxi_job::pool::{
 use cxi_job::{IdSet, JobId, NodeName};
 use proptest::prelude::*;
 
-use super::actions::{Action, REST, action, blue, config, job, node, nodes, request, step};
+use super::actions::{Action, REST, action, blue, config, job, node, nodes, request};
 
 struct World {
     pool: VniPool,
@@ -89,15 +89,11 @@ impl World {
         config.vnis().difference(&config.excluded())
     }
 
-    fn reserve(&mut self, number: u8, of_step: Option<u8>, which: u8) {
+    fn reserve(&mut self, number: u8, which: u8) {
         let (name, asked, now) = (job(number), request(which), self.now);
         let before = self.pool.clone();
         let known = before.job(&name).map(|held| held.vnis.clone());
-        let answer = match of_step {
-            None => self.pool.reserve(&name, &asked, now),
-            Some(of_step) => self.pool.share(&name, &step(of_step), &asked, now),
-        };
-        match answer {
+        match self.pool.reserve(&name, &asked, now) {
             Ok(reserved) => {
                 if let Some(known) = known {
                     assert_eq!(reserved.result, known, "a re-run got other VNIs");
@@ -122,24 +118,7 @@ impl World {
     fn act(&mut self, action: &Action) {
         let now = self.now;
         match *action {
-            Action::Reserve { job, request } => self.reserve(job, None, request),
-            Action::Share { job, step } => self.reserve(job, Some(step), 1),
-            Action::Leave {
-                job: number,
-                step: of,
-            } => {
-                if let Ok(left) = self
-                    .pool
-                    .leave(&job(number), &step(of), &nodes(number), now)
-                {
-                    self.log.extend(left.event);
-                    let name = job(number);
-                    let phase = &self.pool.job(&name).unwrap().phase;
-                    if matches!(phase, cxi_job::pool::Phase::Draining { .. }) {
-                        self.ended(number);
-                    }
-                }
-            }
+            Action::Reserve { job, request } => self.reserve(job, request),
             Action::Cancel(number) => {
                 let name = job(number);
                 if let Ok(cancelled) = self.pool.cancel(&name, now) {
@@ -163,9 +142,6 @@ impl World {
             }),
             Action::ConfirmAll(number) => {
                 self.confirmed(number, None, |pool, name| pool.confirm_all(name, now));
-            }
-            Action::OperatorRelease(number) => {
-                self.confirmed(number, None, |pool, name| pool.operator_release(name, now));
             }
             Action::Leak { node: on, vni } => {
                 self.services.insert((vni, node(on), None));

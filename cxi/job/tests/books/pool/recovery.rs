@@ -23,7 +23,6 @@ fn reserved(name: &str, vnis: &[u16]) -> Change {
     let list = vnis.iter().map(|vni| Vni::new(*vni).unwrap()).collect();
     Change::Reserved {
         job: job(name),
-        step: None,
         tenant: None,
         vnis: Allotment::List(list),
     }
