@@ -203,6 +203,6 @@ const COMMAND_LINES: [&str; 9] = [
     "job prolog --uid 1000 --gid 100 --vni-range 1024-1039 --cores 64 --lnis-per-rgid 4",
     "job epilog --uid 1000 --vni 1024 --retry-busy 5m",
     "job run --uid 1000 --cores 4 -- PROGRAM --option",
-    "vni --pool pool.json configure --vnis 1024-65535 --tenant blue=1024-2047",
+    "vni configure 1024-65535 --tenant blue=1024-2047",
     "audit --vni-pool 1024-2047 --idle-file idle.json --idle-after 1h30m",
 ];

@@ -122,7 +122,7 @@ fn metrics_have_the_counters_of_a_nic_and_prometheus_accepts_them() {
     need_node!();
     let directory = Directory::new();
     let file = directory.join("cxi.prom");
-    let metrics = [CXI, "metrics", "--pool=/nowhere", "--output", &file];
+    let metrics = [CXI, "metrics", "--output", &file];
     printed(&run(&[&["--nics", "2", "--"], &metrics[..]].concat()));
     let text = std::fs::read_to_string(&file).expect("metrics");
     for device in ["cxi0", "cxi1"] {

@@ -43,7 +43,9 @@ fn workload_managers_on_all_nodes_reach_it() {
         );
         let jobs = json!({"mock-7": {"limit": 3, "steps": {}}});
         assert_eq!(state(&cluster)["jobs"], jobs);
-        on("n2", &["release", "7", "--auth", "basic"]);
+        let basic = ["env", "CXI_FABRIC_MANAGER_AUTH=basic", CXI];
+        let release = [&basic[..], &["collectives", "release", "7"]].concat();
+        printed(&cluster.on("n2", &release));
         assert_eq!(state(&cluster), quiet());
         // A node that boots finds it again.
         cluster.order(&["--node", "n2", "reboot"]);

@@ -80,7 +80,7 @@ fn shows(command: &Command) -> bool {
                 JobCommand::List { .. } | JobCommand::Plan { .. }
             )
         }
-        Command::Vni(arguments) => matches!(arguments.command, VniCommand::Show { .. }),
+        Command::Vni(command) => matches!(**command, VniCommand::Show { .. }),
         Command::Explain(arguments) => arguments.only_looks(),
         _ => false,
     }
@@ -94,7 +94,7 @@ fn report(cli: &Cli) -> Result<Report, Failure> {
         Command::Explain(command) => explain::run(command, &cli.common),
         Command::Audit(arguments) => audit::run(arguments, &cli.common),
         Command::Selftest(arguments) => selftest::run(arguments, &cli.common),
-        Command::Vni(arguments) => vni::run(arguments, &cli.common),
+        Command::Vni(command) => vni::run(command, &cli.common),
         Command::Collectives(command) => collectives::run(command, &cli.common.settings),
         Command::Metrics(arguments) => metrics::run(arguments, &cli.common),
         Command::Top(arguments) => top::run(arguments, &cli.common),

@@ -19,7 +19,7 @@ use crate::selftest::SelftestArgs;
 use crate::service::cli::ServiceCommand;
 use crate::settings::ConfigCommand;
 use crate::top::TopArgs;
-use crate::vni::cli::VniArgs;
+use crate::vni::cli::VniCommand;
 
 /// Services and resources of Cassini NICs (HPE Slingshot, CXI).
 ///
@@ -58,7 +58,8 @@ pub(crate) enum Command {
     /// Find out whether NICs and their driver behave as this program expects, and record how
     Selftest(Deferred<SelftestArgs>),
     /// Manage a pool of VNIs: which job has which, and when each may be reused
-    Vni(Deferred<VniArgs>),
+    #[command(subcommand)]
+    Vni(Deferred<VniCommand>),
     /// Reserve multicast trees for hardware collectives at the fabric manager
     #[command(subcommand)]
     Collectives(Deferred<Box<CollectivesCommand>>),

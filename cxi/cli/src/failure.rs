@@ -94,7 +94,7 @@ impl From<SiteError> for Failure {
 
 impl From<SitePoolError> for Failure {
     fn from(error: SitePoolError) -> Self {
-        const OTHER: &str = "--pool FILE or CXI_VNI_POOL names another";
+        const OTHER: &str = "The setting pool.file or CXI_VNI_POOL names another";
         let failure = Self::new(error.code(), &error);
         match error {
             SitePoolError::Setting(error) => error.into(),
@@ -154,7 +154,7 @@ impl From<AllocateError> for Failure {
         let exit = error.code();
         if let AllocateError::Locked(lock) = &error {
             return Self::new(exit, &error).errno(lock.errno()).hint(
-                "Use --lock or CXI_LOCK to name the lock file that all commands on this node share.",
+                "The setting node.lock or CXI_LOCK names the lock file that all commands on this node share.",
             );
         }
         if error.failures().is_empty() {
@@ -182,7 +182,7 @@ impl From<FabricError> for Failure {
         let failure = Self::new(error.code(), &error);
         match error.problem() {
             Problem::Transport(HttpError::Untrusted(_)) => failure.hint(
-                "--certificate names the authorities by which the fabric manager is verified.",
+                "The setting fabric-manager.certificate names the authorities by which it is verified.",
             ),
             _ => failure,
         }

@@ -8,6 +8,7 @@ use clap::Args;
 use cxi::{Availability, Device, Resource};
 use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, Node, NodeName};
+use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
 use crate::exit::Failure;
@@ -21,7 +22,6 @@ use crate::output::Report;
 use crate::service::found::who;
 use crate::service::show::measure;
 use crate::settings;
-use crate::vni::cli::PoolArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
@@ -32,8 +32,6 @@ pub(crate) struct MetricsArgs {
     /// This node's name in the scheduler [default: the name of this machine]
     #[arg(long, value_name = "NODE")]
     node: Option<NodeName>,
-    #[command(flatten)]
-    pool: PoolArgs,
 }
 
 pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Failure> {
@@ -42,7 +40,7 @@ pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Fa
     if !(common.device.is_none() && has_no_nic(common)) {
         families.extend(on_nics(arguments, common)?);
     }
-    families.extend(pool(&arguments.pool, common)?);
+    families.extend(pool(common)?);
     let mut text: String = families.iter().map(Family::to_string).collect();
     if let Some(path) = &arguments.output {
         files::replace(path, &text)?;
@@ -215,8 +213,8 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
 }
 
 /// Nothing if this machine has no pool.
-fn pool(arguments: &PoolArgs, common: &Common) -> Result<Vec<Family>, Failure> {
-    let store = arguments.open(&common.settings)?;
+fn pool(common: &Common) -> Result<Vec<Family>, Failure> {
+    let store = SitePool::of(&common.settings)?;
     if !store.is_here() {
         return Ok(Vec::new());
     }

@@ -11,7 +11,7 @@ use crate::exit::Failure;
 use crate::options::{Common, MOCK};
 use crate::output::{Columns, Report};
 
-pub(crate) use cxi_job::settings::{NODE_LOCK, Settings};
+pub(crate) use cxi_job::settings::Settings;
 pub(crate) use cxi_job::site::keys::*;
 
 #[derive(Debug, Subcommand)]

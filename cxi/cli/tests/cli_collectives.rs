@@ -22,17 +22,15 @@ impl Commands for MockManager {
     fn run(&self, arguments: &[&str], variables: &Value) -> Said {
         let mut command = command("collectives");
         command.args(arguments.words());
-        if !arguments.contains(&"preflight") {
-            command.arg("--auth-dir").arg(self.files.path());
-            command.arg("--deadline=1s");
-            let certificate = |argument: &&str| argument.starts_with("--certificate");
-            if !arguments.iter().any(certificate) {
-                command.arg("--certificate=no");
-            }
+        for (name, value) in [
+            ("FABRIC_MANAGER", self.manager.url().as_str()),
+            ("CLUSTER", "alpha"),
+            ("FABRIC_CREDENTIALS", &self.files.path().display().to_string()),
+            ("FABRIC_MANAGER_DEADLINE", "1s"),
+            ("FABRIC_MANAGER_CERTIFICATE", "no"),
+        ] {
+            command.env(format!("CXI_{name}"), value);
         }
-        command
-            .env("CXI_FABRIC_MANAGER", self.manager.url())
-            .env("CXI_CLUSTER", "alpha");
         for (name, value) in variables.as_object().unwrap() {
             command.env(name, value.as_str().unwrap());
         }
@@ -51,7 +49,11 @@ fn a_job_from_reservation_to_release() {
     assert_eq!(environment["FI_CXI_HWCOLL_MIN_NODES"], "64");
     assert_eq!(environment["FI_CXI_HWCOLL_ADDRS_PER_JOB"], "4");
     assert_eq!(site.manager.state().jobs["alpha-17"].limit, 4);
-    let shell = site.cxi("reserve 17 --limit=4 --auth=basic").done();
+    let shell = site.run(
+        &["reserve", "17", "--limit=4"],
+        &json!({"CXI_FABRIC_MANAGER_AUTH": "basic"}),
+    );
+    let shell = shell.done();
     let url = site.manager.multicasts_url();
     let url = format!("export FI_CXI_COLL_FABRIC_MGR_URL='{url}'\n");
     assert_contains(&shell, &url);
@@ -97,7 +99,8 @@ fn a_sweep_spares_the_living_and_the_others() {
     for job in ["1", "2", "3"] {
         site.cxi(&["reserve", job, "--limit=1"]).done();
     }
-    site.cxi("reserve 1 --limit=1 --cluster=alpha1").done();
+    site.run(&["reserve", "1", "--limit=1"], &json!({"CXI_CLUSTER": "alpha1"}))
+        .done();
     let list = site.files.path().join("live");
     fs::write(&list, "2\n\n9\n").unwrap();
     let from = format!("--live-from={}", list.display());
@@ -151,22 +154,32 @@ fn wrong_words_are_refused() {
             "expected no '-', '/' or '#'",
         ),
         (
-            &["release", "1", "--url=fm"],
-            "expected http:// or https:// and a host",
-        ),
-        (
-            &["release", "1", "--certificate=ca.pem"],
-            "expected system, no or an absolute path",
-        ),
-        (
-            &["release", "1", "--cluster=a/b"],
-            "invalid cluster name \"a/b\"",
-        ),
-        (
             &["step-end", "0"],
             "no --job, and the environment has no FI_CXI_COLL_JOB_ID",
         ),
     ] {
         site.cxi(arguments).mentions(2, message);
+    }
+    for (variable, value, message) in [
+        (
+            "CXI_FABRIC_MANAGER",
+            "fm",
+            "expected http:// or https:// and a host",
+        ),
+        (
+            "CXI_FABRIC_MANAGER_CERTIFICATE",
+            "ca.pem",
+            "expected system, no or an absolute path",
+        ),
+        ("CXI_CLUSTER", "a/b", "invalid cluster name \"a/b\""),
+        (
+            "CXI_FABRIC_MANAGER_CLIENT_KEY",
+            "/k",
+            "expected both fabric-manager.client-certificate and fabric-manager.client-key, or \
+             neither",
+        ),
+    ] {
+        site.run(&["release", "1"], &json!({variable: value}))
+            .mentions(2, message);
     }
 }

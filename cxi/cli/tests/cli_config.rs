@@ -144,8 +144,8 @@ fn commands_use_the_settings_and_options_override_them() {
     cxi(&[], &[&with[..], &["vni", "configure", "1024"]].concat()).done();
     cxi(&[], &[&with[..], &["vni", "reserve", "1"]].concat()).prints("1024\n");
     let missing = format!("{pool}.other");
-    let other = ["vni", "--pool", &missing, "show"];
-    assert_eq!(cxi(&[], &[&with[..], &other].concat()).code, 2);
+    let other = [("CXI_VNI_POOL", missing.as_str())];
+    assert_eq!(cxi(&other, &[&with[..], &["vni", "show"]].concat()).code, 2);
 
     let prolog = ["job", "prolog", "--uid=7", "--vni=1024", "--cores=4"];
     let made = |arguments: &[&str]| {

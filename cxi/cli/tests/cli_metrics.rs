@@ -18,14 +18,13 @@ use nix::unistd::Pid;
 use serde_json::Value;
 
 /// A node with a job of user 1000, which is job 4711 in a pool.
-fn node_with_a_job() -> (MockNode, String) {
+fn node_with_a_job() -> MockNode {
     let node = MockNode::new();
-    let pool = format!("--pool={}", node.directory().join("pool.json").display());
-    node.cxi(&["vni", &pool, "configure", "1024-2047"]).done();
-    node.cxi(&["vni", &pool, "reserve", "4711"]).done();
+    node.cxi("vni configure 1024-2047").done();
+    node.cxi("vni reserve 4711").done();
     node.cxi("job prolog --uid=1000 --vni=1024 --cores=4")
         .done();
-    (node, pool)
+    node
 }
 
 /// A sample: its name and labels, and its value.
@@ -40,8 +39,8 @@ fn samples(text: &str) -> Vec<(&str, u32)> {
 
 #[test]
 fn numbers_say_what_the_other_commands_say() {
-    let (node, pool) = node_with_a_job();
-    let text = node.cxi(&["metrics", &pool]).done();
+    let node = node_with_a_job();
+    let text = node.cxi("metrics").done();
     let wanted = [
         ("cxi_nic_usable{device=\"cxi0\"}", 1),
         ("cxi_nic_link_up{device=\"cxi0\"}", 1),
@@ -82,18 +81,18 @@ fn numbers_say_what_the_other_commands_say() {
     assert_eq!(described.len(), count);
 
     node.cxi("service create --uid=1001 --vni=500").done();
-    let text = node.cxi(&["metrics", &pool]).done();
+    let text = node.cxi("metrics").done();
     let left = "cxi_findings{code=\"outside_pool\",device=\"cxi0\",severity=\"warning\"} 1";
     assert_contains(&text, left);
-    let without = node.cxi("metrics --pool=/nowhere").done();
+    let without = MockNode::new().cxi("metrics").done();
     assert!(!without.contains("cxi_vni_pool"));
 }
 
 /// Prometheus's own program accepts the names and labels.
 #[test]
 fn prometheus_accepts_the_metrics() {
-    let (node, pool) = node_with_a_job();
-    let text = node.cxi(&["metrics", &pool]).done();
+    let node = node_with_a_job();
+    let text = node.cxi("metrics").done();
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped());
     let Ok(mut promtool) = promtool
@@ -151,14 +150,12 @@ fn jobs_are_counted_where_their_records_are() {
         node.prolog(job).done();
     }
     // The pool is on another machine.
-    let top = node.cxi("--json top --pool=/nowhere").json();
+    let elsewhere = ("CXI_VNI_POOL", "/nowhere");
+    let top = node.with(elsewhere, "--json top").json();
     let mut jobs = [0, 1].map(|user| top["users"][user]["job"].as_str().unwrap());
     jobs.sort_unstable();
     assert_eq!(jobs, ["1", "2"]);
-    let on_node = || {
-        let metrics = ["metrics", "--node=n1", "--pool=/nowhere"];
-        node.cxi(&metrics).done()
-    };
+    let on_node = || node.with(elsewhere, "metrics --node=n1").done();
     let text = on_node();
     has(
         &text,
@@ -207,18 +204,18 @@ fn jobs_are_counted_where_their_records_are() {
 
 #[test]
 fn a_collector_reads_a_whole_file() {
-    let (node, pool) = node_with_a_job();
+    let node = node_with_a_job();
     let path = node.directory().join("cxi.prom");
     let output = format!("--output={}", path.display());
-    node.cxi(&["metrics", &pool, &output]).prints("");
+    node.cxi(&["metrics", &output]).prints("");
     let file = fs::read_to_string(&path).unwrap();
-    assert_eq!(file, node.cxi(&["metrics", &pool]).done());
+    assert_eq!(file, node.cxi("metrics").done());
 }
 
 #[test]
 fn who_uses_most_stands_first() {
-    let (node, pool) = node_with_a_job();
-    let text = node.cxi(&["top", &pool]).done();
+    let node = node_with_a_job();
+    let text = node.cxi("top").done();
     let lines: Vec<Vec<&str>> = text
         .lines()
         .map(|line| line.split_whitespace().collect())
@@ -228,14 +225,14 @@ fn who_uses_most_stands_first() {
         lines[1][..6],
         ["0.0%", "4711", "uid", "1000", "1024", "cxi0-1"]
     );
-    let json: Value = node.cxi(&["--json", "top", &pool]).json();
+    let json: Value = node.cxi("--json top").json();
     assert_eq!(json["users"][0]["job"], "4711");
     let users = json["users"].as_array().unwrap();
     assert_eq!(users.len(), 1, "disabled services use nothing");
 }
 
 /// `cxi top` on its own pseudoterminal.
-fn top(mock: &str, pool: &str, interval: &str, scratch: &Path) -> (Child, File) {
+fn top(mock: &str, interval: &str, scratch: &Path) -> (Child, File) {
     let size = Winsize {
         ws_row: 24,
         ws_col: 160,
@@ -245,7 +242,7 @@ fn top(mock: &str, pool: &str, interval: &str, scratch: &Path) -> (Child, File) 
     let terminal = openpty(Some(&size), None).unwrap();
     // The terminal cannot end while this process also has its other side open.
     fcntl(&terminal.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
-    let top = command(&[mock, "top", pool, "--interval", interval])
+    let top = command(&[mock, "top", "--interval", interval])
         .env("TMPDIR", scratch)
         .stdin(terminal.slave.try_clone().unwrap())
         .stdout(terminal.slave)
@@ -280,9 +277,9 @@ fn until_seen(screen: &mut File, part: &str, times: usize) {
 
 #[test]
 fn the_last_picture_stays_while_nothing_can_be_read() {
-    let (node, pool) = node_with_a_job();
+    let node = node_with_a_job();
     let mock = format!("--mock={}", node.file().display());
-    let (mut top, mut screen) = top(&mock, &pool, "10ms", node.directory());
+    let (mut top, mut screen) = top(&mock, "10ms", node.directory());
     let readable = fs::read(node.file()).unwrap();
     until_seen(&mut screen, "Z  every ", 2);
     fs::write(node.file(), "unreadable").unwrap();
@@ -298,12 +295,11 @@ fn the_last_picture_stays_while_nothing_can_be_read() {
 /// It ends at a key or a signal, restores the terminal, and leaves nothing behind.
 #[test]
 fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
-    let (_node, pool) = node_with_a_job();
     for end in ["q", "SIGTERM", "end"] {
         let scratch = tempfile::tempdir().unwrap();
         // A command that redraws notices by itself that its terminal is gone.
         let (interval, times) = if end == "end" { ("1h", 1) } else { ("10ms", 3) };
-        let (mut top, mut screen) = top("--mock", &pool, interval, scratch.path());
+        let (mut top, mut screen) = top("--mock", interval, scratch.path());
         until_seen(&mut screen, "cxi top  ", times);
         assert!(fs::read_dir(scratch.path()).unwrap().next().is_some());
         match end {

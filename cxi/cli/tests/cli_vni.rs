@@ -3,9 +3,10 @@
 mod common;
 
 use std::fs;
+use std::path::Path;
 
 use common::vni_pool::Pool;
-use common::{MockNode, assert_contains, cxi, refusals};
+use common::{MockNode, Said, assert_contains, command, refusals};
 use serde_json::{Value, json};
 
 #[test]
@@ -105,12 +106,15 @@ fn impossible_requests_are_refused_and_change_nothing() {
 fn no_pool_is_said_and_none_is_made() {
     let node = MockNode::new();
     let file = node.directory().join("none.json");
-    let option = format!("--pool={}", file.display());
-    cxi(&["vni", &option, "reserve", "job1"]).refused(
+    let with_pool = |file: &Path, arguments: &str| -> Said {
+        let mut command = command(arguments);
+        command.env("CXI_VNI_POOL", file).output().unwrap().into()
+    };
+    with_pool(&file, "vni reserve job1").refused(
         2,
         &format!(
             "error: {}: there is no pool of VNIs\n  Make one, such as: cxi vni configure \
-             1024-65535\n  --pool FILE or CXI_VNI_POOL names another file.",
+             1024-65535\n  The setting pool.file or CXI_VNI_POOL names another file.",
             file.display()
         ),
     );
@@ -119,12 +123,11 @@ fn no_pool_is_said_and_none_is_made() {
     // A mock node's file is not a pool file.
     node.cxi("service create --vni=7").done();
     let before = fs::read(node.file()).unwrap();
-    let option = format!("--pool={}", node.file().display());
-    cxi(&["vni", &option, "show"]).refused(
+    with_pool(&node.file(), "vni show").refused(
         2,
         &format!(
             "error: {}: not a change of a pool: expected value at line 1 column 1\n  The file was \
-             left as it is. --pool FILE or CXI_VNI_POOL names another one.",
+             left as it is. The setting pool.file or CXI_VNI_POOL names another one.",
             node.file().display()
         ),
     );

@@ -47,8 +47,8 @@ fn a_job_that_finds_no_vni_waits_and_is_refused_and_no_node_hears_of_it() {
     assert_eq!(cluster.reserve("2", "n1").code, 7);
     std::thread::scope(|threads| {
         let waiting = threads.spawn(|| {
-            let wait = "job reserve 2 --uid=1000 --nodes=n1 --vni-wait=20s";
-            cluster.cxi(wait).done()
+            let reserve = "job reserve 2 --uid=1000 --nodes=n1";
+            cluster.waiting("CXI_CONTROLLER_WAIT=20s", reserve).done()
         });
         node.epilog("1").done();
         assert_eq!(waiting.join().unwrap(), "1024\n");
@@ -218,8 +218,8 @@ fn a_sweep_ends_what_the_scheduler_no_longer_knows() {
     }
     // The wait is bounded even if the command has passed the pipe to another process.
     for command in ["exec sleep 60", "sleep 9 2> /dev/null & exit 0"] {
-        let sweep = ["job", "sweep", "--wait=1s", "--", "sh", "-c", command];
-        let said = cluster.cxi(&sweep);
+        let sweep = ["job", "sweep", "--", "sh", "-c", command];
+        let said = cluster.waiting("CXI_WAIT=1s", &sweep);
         said.mentions(1, "error: sh: no list of jobs within 1s");
     }
     // A job that starts while the list is printed is not in it, and is kept.

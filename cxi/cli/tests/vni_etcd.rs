@@ -5,6 +5,7 @@ mod common;
 mod server;
 
 use std::fs;
+use std::process::Command;
 
 use common::{Arguments, Said, assert_contains, clean, command};
 use server::Etcd;
@@ -29,11 +30,16 @@ impl Site {
 
     /// Runs a command on a controller.
     fn on(&self, controller: &str, arguments: &(impl Arguments + ?Sized)) -> Said {
+        self.command(controller, arguments).output().unwrap().into()
+    }
+
+    fn command(&self, controller: &str, arguments: &(impl Arguments + ?Sized)) -> Command {
         let path = self.directory.path();
         let mut command = command(&[]);
         clean(&mut command).env("CXI_CONFIG", path.join("cxi.toml"));
         command.env("CXI_VNI_EPOCH", path.join(controller).join("epoch"));
-        command.args(arguments.words()).output().unwrap().into()
+        command.args(arguments.words());
+        command
     }
 
     fn reserve(&self, controller: &str, job: &str) -> Said {
@@ -82,7 +88,8 @@ fn a_controller_takes_over_and_the_one_before_is_refused() {
     );
     // One of three members is not a majority.
     etcd[1].kill();
-    let alone = site.on("b", "vni show --wait=1s");
+    let mut alone = site.command("b", "vni show");
+    let alone: Said = alone.env("CXI_WAIT", "1s").output().unwrap().into();
     alone.mentions(1, "cannot read the log of the pool: etcd at http://");
 }
 

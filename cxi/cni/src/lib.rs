@@ -17,8 +17,9 @@ use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
 
 use cxi::Host;
-use cxi_job::settings::{NODE_LOCK, Settings};
-use cxi_job::{FileLock, Node};
+use cxi_job::Node;
+use cxi_job::settings::Settings;
+use cxi_job::site::keys::node_lock;
 
 pub use call::{Call, Command};
 pub use config::Config;
@@ -57,9 +58,9 @@ fn answer(call: &Call) -> Result<String, Error> {
         Call::Version(version) => return Ok(version.supported()),
         Call::Network(command, config) => (command, config),
     };
-    let lock = Settings::load(None).and_then(|settings| settings.get(&NODE_LOCK));
+    let lock = Settings::load(None).and_then(|settings| node_lock(&settings));
     let lock = lock.map_err(|error| Error::new(Code::Configuration, error.to_string()))?;
     let node = Node::discover(&Host::system())
         .map_err(|error| Error::new(Code::Nic, error.to_string()))?;
-    Plugin::new(node.with_lock(FileLock::new(lock)), config)?.answer(command)
+    Plugin::new(node.with_lock(lock), config)?.answer(command)
 }

@@ -303,6 +303,9 @@ pub enum SettingsError {
         /// The line, as [`excerpt`] shows it.
         excerpt: String,
     },
+    /// One of two settings that belong together is missing.
+    #[error("expected both {0} and {1}, or neither")]
+    Half(&'static str, &'static str),
     /// A value is not permitted.
     #[error("{place}: {what}")]
     Invalid {
@@ -320,7 +323,7 @@ impl SettingsError {
     #[must_use]
     pub fn excerpt(&self) -> &str {
         match self {
-            Self::Unreadable { .. } => "",
+            Self::Unreadable { .. } | Self::Half(..) => "",
             Self::Syntax { excerpt, .. }
             | Self::Unknown { excerpt, .. }
             | Self::Invalid { excerpt, .. } => excerpt,
@@ -404,6 +407,23 @@ impl Settings {
     pub fn get<T>(&self, key: &Key<T>) -> Result<T, SettingsError> {
         let (text, source) = self.text(key);
         (key.parse)(&text).map_err(|what| self.invalid(key, source, what))
+    }
+
+    /// The values of two settings that are set together or not at all.
+    ///
+    /// # Errors
+    ///
+    /// One of them is missing or not permitted.
+    pub fn both<A, B>(
+        &self,
+        one: &Key<Option<A>>,
+        other: &Key<Option<B>>,
+    ) -> Result<Option<(A, B)>, SettingsError> {
+        match (self.get(one)?, self.get(other)?) {
+            (Some(first), Some(second)) => Ok(Some((first, second))),
+            (None, None) => Ok(None),
+            _ => Err(SettingsError::Half(one.name, other.name)),
+        }
     }
 
     /// The value of an option, or else the value in force.

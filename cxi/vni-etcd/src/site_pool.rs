@@ -12,7 +12,7 @@ use cxi_job::durable::{self, LockError, Owner};
 use cxi_job::fabric::{Http, HttpError, Identity, Patience};
 use cxi_job::pool::log::{ChangeError, EventLog, FileLog, SharedPool};
 use cxi_job::pool::{Event, PoolConfig, PoolError, Timestamp};
-use cxi_job::settings::{Key, Settings, SettingsError};
+use cxi_job::settings::{Settings, SettingsError};
 use cxi_job::site::{Act, PoolStore, SiteError, keys};
 use cxi_job::{ErrorCode, VniPool};
 
@@ -93,9 +93,6 @@ pub enum SitePoolError {
     /// The pool is in etcd, and no setting says where that is.
     #[error("pool.store is etcd: expected the setting etcd.endpoints")]
     NoEndpoints,
-    /// One of two settings is missing.
-    #[error("expected both {0} and {1}, or neither")]
-    Half(&'static str, &'static str),
     /// A certificate or a key cannot be used.
     #[error(transparent)]
     Certificate(HttpError),
@@ -191,29 +188,11 @@ impl SitePool {
             keys::StoreName::File => Backend::File(settings.get(&keys::POOL_FILE)?),
             keys::StoreName::Etcd => Backend::Etcd(Box::new(Etcd::of(settings)?)),
         };
-        Ok(Self::at(backend, settings.get(&keys::WAIT)?))
-    }
-
-    /// The pool in a file, whatever the settings say, with a [`wait`](Self::wait) of a minute.
-    #[must_use]
-    pub fn in_file(path: impl Into<PathBuf>) -> Self {
-        Self::at(Backend::File(path.into()), Duration::from_secs(60))
-    }
-
-    fn at(backend: Backend, wait: Duration) -> Self {
-        Self {
+        Ok(Self {
             backend,
-            wait,
+            wait: settings.get(&keys::WAIT)?,
             opened: Mutex::default(),
-        }
-    }
-
-    /// Sets how long to wait for other programs that change the file, or for etcd, in place of the
-    /// setting `wait`.
-    #[must_use]
-    pub fn wait(mut self, wait: Duration) -> Self {
-        self.wait = wait;
-        self
+        })
     }
 
     /// Where it is.
@@ -386,9 +365,9 @@ impl Etcd {
         if endpoints.is_empty() {
             return Err(SitePoolError::NoEndpoints);
         }
-        let user = both(settings, &keys::ETCD_USER, &keys::ETCD_PASSWORD)?;
+        let user = settings.both(&keys::ETCD_USER, &keys::ETCD_PASSWORD)?;
         let authorities = settings.get(&keys::ETCD_CERTIFICATE)?;
-        let identity = both(settings, &keys::ETCD_IDENTITY, &keys::ETCD_KEY)?;
+        let identity = settings.both(&keys::ETCD_IDENTITY, &keys::ETCD_KEY)?;
         let identity = identity.map(|(certificate, key)| Identity { certificate, key });
         Ok(Self {
             endpoints,
@@ -412,19 +391,6 @@ impl Etcd {
             Some((user, password)) => Ok(log.user(user, read(password)?.trim_end())),
             None => Ok(log),
         }
-    }
-}
-
-/// Two settings that are meaningful only together.
-fn both<A, B>(
-    settings: &Settings,
-    one: &Key<Option<A>>,
-    other: &Key<Option<B>>,
-) -> Result<Option<(A, B)>, SitePoolError> {
-    match (settings.get(one)?, settings.get(other)?) {
-        (Some(first), Some(second)) => Ok(Some((first, second))),
-        (None, None) => Ok(None),
-        _ => Err(SitePoolError::Half(one.name, other.name)),
     }
 }
 

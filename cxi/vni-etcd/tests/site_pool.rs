@@ -17,10 +17,10 @@ use server::{Etcd, config};
 use tempfile::TempDir;
 
 /// A site on one machine: other machines have other files for their epochs.
-fn site(directory: &Path, machine: &str, pool: &str) -> Site {
+fn site(directory: &Path, machine: &str, wait: &str, pool: &str) -> Site {
     let (place, file) = (directory.display(), directory.join(machine));
     let text = format!(
-        "wait = \"5s\"\n[controller]\nrecords = \"{place}/decisions\"\nwait = \"0s\"\n[pool]\nfile \
+        "wait = \"{wait}\"\n[controller]\nrecords = \"{place}/decisions\"\nwait = \"0s\"\n[pool]\nfile \
          = \"{place}/pool.json\"\nepoch = \"{place}/{machine}.epoch\"\n{pool}"
     );
     fs::write(&file, text).unwrap();
@@ -44,7 +44,7 @@ fn reserve(site: &Site, pool: &SitePool, id: u32) -> Result<Vec<u16>, SiteError>
 #[test]
 fn where_there_is_no_pool_nothing_is_left_behind() {
     let directory = TempDir::new().unwrap();
-    let site = site(directory.path(), "a", "");
+    let site = site(directory.path(), "a", "0s", "");
     let pool = pool(&site);
     let place = PoolPlace::File(directory.path().join("pool.json"));
     assert!(!pool.is_here() && pool.place() == place);
@@ -75,15 +75,14 @@ fn where_there_is_no_pool_nothing_is_left_behind() {
 #[test]
 fn a_pool_in_a_file_is_made_changed_and_locked_for_each_change() {
     let directory = TempDir::new().unwrap();
-    let site = site(directory.path(), "a", "");
-    let pool = pool(&site).wait(Duration::ZERO);
+    let site = site(directory.path(), "a", "0s", "");
+    let (pool, other) = (pool(&site), pool(&site));
     let made = pool.configure(&config()).unwrap();
     assert!(made.made && made.event.is_some() && pool.is_here());
     let again = pool.configure(&config()).unwrap();
     assert!(!again.made && again.event.is_none());
     assert_eq!(pool.lead().unwrap(), None);
     let path = directory.path().join("pool.json");
-    let other = SitePool::in_file(&path);
     assert_eq!(reserve(&site, &pool, 1).unwrap(), [1024]);
     assert_eq!(reserve(&site, &other, 2).unwrap(), [1025]);
     assert_eq!(pool.look().unwrap().jobs().count(), 2);
@@ -110,7 +109,7 @@ fn one_of_two_controllers_leads_a_pool_in_etcd() {
         "store = \"etcd\"\n[etcd]\nendpoints = [\"{}\"]\n",
         etcd.url()
     );
-    let [one, two] = ["a", "b"].map(|machine| site(directory.path(), machine, &settings));
+    let [one, two] = ["a", "b"].map(|machine| site(directory.path(), machine, "5s", &settings));
     let [first, second] = [&one, &two].map(pool);
     let missing = reserve(&one, &first, 1).unwrap_err();
     assert_eq!(missing.code(), ErrorCode::NotFound, "{missing}");

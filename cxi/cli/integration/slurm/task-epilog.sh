@@ -10,4 +10,5 @@ export CXI_CONFIG=/etc/cxi/cxi.toml
 step=${SLURM_STEP_ID:-0}
 environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" --step "$step" 2> /dev/null) || exit 0
 eval "$environment"
-[ -z "${FI_CXI_COLL_JOB_ID:-}" ] || "$cxi" collectives step-end "$step" --deadline 4s > /dev/null || true
+export CXI_FABRIC_MANAGER_DEADLINE=4s
+[ -z "${FI_CXI_COLL_JOB_ID:-}" ] || "$cxi" collectives step-end "$step" > /dev/null || true

@@ -7,8 +7,7 @@ use std::env;
 use std::path::Path;
 
 use cxi_job::collectives::{CLEAR, CollectivesEnv, preflight};
-use cxi_job::fabric::{FabricManager, end_inherited_step};
-use cxi_job::site::Warning;
+use cxi_job::site::{self, Warning, fabric_manager};
 use cxi_job::{JobId, StepId};
 use serde_json::json;
 
@@ -16,16 +15,14 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::output::Report;
 use crate::settings::Settings;
-use cli::{CollectivesCommand, ManagerArgs, ReserveArgs, SweepArgs};
+use cli::{CollectivesCommand, ReserveArgs, SweepArgs};
 
 pub(crate) fn run(command: &CollectivesCommand, settings: &Settings) -> Result<Report, Failure> {
     match command {
         CollectivesCommand::Reserve(arguments) => reserve(arguments, settings),
-        CollectivesCommand::StepEnd { job, step, manager } => {
-            end_step(job.as_ref(), step, manager, settings)
-        }
-        CollectivesCommand::Release { job, manager } => {
-            let there = open(manager, settings)?.release(job)?;
+        CollectivesCommand::StepEnd { job, step } => end_step(job.as_ref(), step, settings),
+        CollectivesCommand::Release { job } => {
+            let there = fabric_manager(settings)?.release(job)?;
             let text = format!("Released the reservation of job {job}\n");
             let nothing = format!("Nothing to do: job {job} has no reservation\n");
             Ok(done(there, &text, &nothing))
@@ -41,19 +38,13 @@ fn done(there: bool, text: &str, nothing: &str) -> Report {
     Report::of(text, "done", &there).nothing_to_do_if(!there)
 }
 
-/// The fabric manager of the options, or else of the settings.
-pub(crate) fn open(options: &ManagerArgs, settings: &Settings) -> Result<FabricManager, Failure> {
-    Ok(options.or(settings)?.open()?)
-}
-
 fn end_step(
     job: Option<&JobId>,
     step: &StepId,
-    options: &ManagerArgs,
     settings: &Settings,
 ) -> Result<Report, Failure> {
     let there = if let Some(job) = job {
-        open(options, settings)?.end_step(job, step)
+        fabric_manager(settings)?.end_step(job, step)?
     } else {
         let inherited =
             CollectivesEnv::inherit(env::var_os, step.clone()).map_err(Failure::bad_input)?;
@@ -62,14 +53,11 @@ fn end_step(
                 "no --job, and the environment has no FI_CXI_COLL_JOB_ID",
             ));
         };
-        let options = options.or(settings)?;
-        let transport = options.transport()?;
-        let reservation = inherited.reservation();
-        end_inherited_step(reservation, step, &transport, &options.patience())
+        site::end_inherited_step(inherited.reservation(), step, settings)?
     };
     let text = format!("Ended step {step}\n");
     let nothing = "Nothing to do: the job has no reservation\n";
-    Ok(done(there?, &text, nothing))
+    Ok(done(there, &text, nothing))
 }
 
 fn preflight_of_process() -> Report {
@@ -89,7 +77,7 @@ fn preflight_of_process() -> Report {
 }
 
 fn reserve(arguments: &ReserveArgs, settings: &Settings) -> Result<Report, Failure> {
-    let manager = open(&arguments.manager, settings)?;
+    let manager = fabric_manager(settings)?;
     match manager.offload(&arguments.job, arguments.step.clone(), arguments.limit) {
         Ok(env) => {
             let env = match arguments.min_nodes {
@@ -107,7 +95,7 @@ fn reserve(arguments: &ReserveArgs, settings: &Settings) -> Result<Report, Failu
 }
 
 fn sweep(arguments: &SweepArgs, settings: &Settings) -> Result<Report, Failure> {
-    let (manager, dry_run) = (open(&arguments.manager, settings)?, arguments.dry_run);
+    let (manager, dry_run) = (fabric_manager(settings)?, arguments.dry_run);
     let mut jobs: Option<Result<BTreeSet<JobId>, Failure>> = None;
     let mut ended = Vec::new();
     let swept = manager.sweep(|job| {

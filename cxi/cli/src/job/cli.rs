@@ -8,7 +8,7 @@ use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::{Limit, LnisPerRgid, Resource, TrafficClass, Vni};
 use cxi_job::limits::{Multiplier, Subtract};
 use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
-use cxi_job::{FileLock, Filter, IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::{Filter, IdSet, JobId, NodeName, StepId, TenantName};
 
 use crate::args::{
     AccessArgs, duration, group, limit, lnis_per_rgid, number, once_each, user, word,
@@ -19,7 +19,6 @@ use crate::node::{has_no_nic, this_node};
 use crate::options::Common;
 use crate::output::Report;
 use crate::settings::{self, ModeName, PolicyName, Settings};
-use crate::vni::cli::PoolArgs;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum JobCommand {
@@ -59,8 +58,6 @@ pub(crate) enum JobCommand {
         /// Prints the IDs of the scheduler's jobs, separated by white space
         #[arg(last = true, required = true, value_name = "COMMAND")]
         live: Vec<OsString>,
-        #[command(flatten)]
-        pool: PoolArgs,
     },
     /// Confirm for a node that none of the job's services are left there
     Confirm {
@@ -104,8 +101,6 @@ pub(crate) struct PrologArgs {
     pub(crate) size: SizeArgs,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
-    #[command(flatten)]
-    pub(crate) lock: LockArgs,
     /// Only check, and print what would be made
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -122,8 +117,6 @@ pub(crate) struct EpilogArgs {
     pub(crate) which: WhichArgs,
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
-    #[command(flatten)]
-    pub(crate) lock: LockArgs,
     /// Only print what would be destroyed
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -153,8 +146,6 @@ pub(crate) struct CleanArgs {
     pub(crate) node: Option<NodeName>,
     #[command(flatten)]
     pub(crate) wait: WaitArgs,
-    #[command(flatten)]
-    pub(crate) lock: LockArgs,
     /// Only print what would be destroyed
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -346,27 +337,6 @@ impl WaitArgs {
     }
 }
 
-/// Keeps commands that change services of this node from running at the same time.
-#[derive(Clone, Debug, Default, Args)]
-#[command(next_help_heading = "Other commands on this node")]
-pub(crate) struct LockArgs {
-    /// Lock file shared by all commands on this node, in a directory that only root can write to
-    /// [default: setting node.lock]
-    #[arg(long, value_name = "FILE")]
-    lock: Option<PathBuf>,
-    /// How long to wait for the lock [default: setting wait]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    wait: Option<Duration>,
-}
-
-impl LockArgs {
-    pub(crate) fn file(&self, settings: &Settings) -> Result<FileLock, Failure> {
-        let path = settings.or(self.lock.clone(), &settings::NODE_LOCK)?;
-        let wait = settings.or(self.wait, &settings::WAIT)?;
-        Ok(FileLock::new(path).wait(wait))
-    }
-}
-
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     /// User to run the program as, who may use the services [default: you]
@@ -390,8 +360,6 @@ pub(crate) struct RunArgs {
     /// How long to try to destroy services that are still in use when the program has ended
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) retry_busy: Duration,
-    #[command(flatten)]
-    pub(crate) lock: LockArgs,
     /// How long the program may take to end after SIGTERM before it is killed
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) grace: Duration,
@@ -450,11 +418,6 @@ pub(crate) struct ReserveArgs {
     /// Take the VNIs from this tenant's share
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<TenantName>,
-    /// How long to wait for VNIs [default: setting controller.wait]
-    #[arg(long, value_name = "TIME", value_parser = duration)]
-    pub(crate) vni_wait: Option<Duration>,
-    #[command(flatten)]
-    pub(crate) pool: PoolArgs,
 }
 
 #[derive(Debug, Args)]
@@ -464,6 +427,4 @@ pub(crate) struct ReleaseArgs {
     /// The component of a heterogeneous job
     #[arg(long, value_name = "JOB")]
     pub(crate) component: Option<JobId>,
-    #[command(flatten)]
-    pub(crate) pool: PoolArgs,
 }

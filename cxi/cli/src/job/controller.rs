@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use cxi_job::site::{Controller, Done, ReserveRequest, Site};
 use cxi_job::{JobId, NodeName};
+use cxi_vni_etcd::SitePool;
 use serde_json::json;
 
 use super::cli::{ReleaseArgs, ReserveArgs};
@@ -15,24 +16,19 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::options::Common;
 use crate::output::{Report, joined};
-use crate::vni::cli::PoolArgs;
+use crate::settings;
 
-pub(super) fn controller(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
-    let wait = pool.wait(&common.settings)?;
+pub(super) fn controller(common: &Common) -> Result<Controller<'static>, Failure> {
     let site = Site::open(common.settings.clone())?;
-    let controller = site.controller(pool.open(&common.settings)?)?;
-    Ok(controller.lock_wait(wait))
+    Ok(site.controller(SitePool::of(&common.settings)?)?)
 }
 
-fn with_manager(pool: &PoolArgs, common: &Common) -> Result<Controller<'static>, Failure> {
-    Ok(controller(pool, common)?.fabric_manager_of(&common.settings)?)
+fn with_manager(common: &Common) -> Result<Controller<'static>, Failure> {
+    Ok(controller(common)?.fabric_manager_of(&common.settings)?)
 }
 
 pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report, Failure> {
-    let mut controller = with_manager(&arguments.pool, common)?;
-    if let Some(wait) = arguments.vni_wait {
-        controller = controller.vni_wait(wait);
-    }
+    let controller = with_manager(common)?;
     let reserved = controller.reserve(&ReserveRequest {
         job: arguments.job.clone(),
         component: arguments.component.clone(),
@@ -48,18 +44,14 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
 }
 
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {
-    let controller = with_manager(&arguments.pool, common)?;
+    let controller = with_manager(common)?;
     let done = controller.release(&arguments.job, arguments.component.as_ref())?;
     Ok(released(&done))
 }
 
-pub(super) fn sweep(
-    live: &[OsString],
-    pool: &PoolArgs,
-    common: &Common,
-) -> Result<Report, Failure> {
-    let wait = pool.wait(&common.settings)?;
-    let done = with_manager(pool, common)?.sweep(|| listed_by(live, wait))?;
+pub(super) fn sweep(live: &[OsString], common: &Common) -> Result<Report, Failure> {
+    let wait = common.settings.get(&settings::WAIT)?;
+    let done = with_manager(common)?.sweep(|| listed_by(live, wait))?;
     Ok(released(&done))
 }
 
@@ -107,7 +99,7 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
                 let _ = child.wait();
                 let wait = humantime::format_duration(wait);
                 return Err(failed(format!(
-                    "no list of jobs within {wait}: --wait or the setting wait changes how long to wait"
+                    "no list of jobs within {wait}: the setting wait changes how long to wait"
                 )));
             }
         }
@@ -123,7 +115,7 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
 }
 
 pub(super) fn confirm(job: &JobId, node: &NodeName, common: &Common) -> Result<Report, Failure> {
-    controller(&PoolArgs::default(), common)?.confirm(job, node)?;
+    controller(common)?.confirm(job, node)?;
     let text = format!("Job {job}: confirmed for {node}\n");
     Ok(Report::new(text, &json!({"job": job, "node": node})))
 }

@@ -14,7 +14,7 @@ use crate::output::Report;
 
 pub(super) fn run(arguments: &EnvArgs, common: &Common) -> Result<Report, Failure> {
     if let Some(job) = &arguments.job {
-        let here = Here::new(common, None)?;
+        let here = Here::new(common, Intent::Read)?;
         let node = here.node(None)?;
         let found = node.environment(job, arguments.step.as_ref())?;
         return Ok(Report::environment(found.set, &found.clear));

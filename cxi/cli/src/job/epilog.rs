@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     }
     let retry = arguments.wait.time(&common.settings)?;
     let release = if let (Some(job), false) = (&record.job, dry_run) {
-        let here = Here::new(common, Some(&arguments.lock))?;
+        let here = Here::new(common, Intent::Change)?;
         let node = here.node(arguments.node.as_ref())?;
         let release = until(retry, common, |options| {
             node.epilog(job, record.component.as_ref(), options)
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
             let node = JobNode::open(common, Intent::Read)?;
             return Ok(would_destroy(&node.nics.select(&filter)?));
         }
-        let node = JobNode::locked(common, &arguments.lock)?;
+        let node = JobNode::locked(common)?;
         let release = until(retry, common, |options| node.nics.release(&filter, options));
         node.save()?;
         release
@@ -172,7 +172,12 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
         dry_run: arguments.dry_run,
     };
     let retry = arguments.wait.time(settings)?;
-    let here = Here::new(common, (!arguments.dry_run).then_some(&arguments.lock))?;
+    let intent = if arguments.dry_run {
+        Intent::Read
+    } else {
+        Intent::Change
+    };
+    let here = Here::new(common, intent)?;
     let node = here.node(arguments.node.as_ref())?;
     let cleaned = until(retry, common, |options| node.clean(&cleaning, options));
     here.save()?;
@@ -189,7 +194,7 @@ pub(crate) fn left_over(
         dry_run: true,
         ..Cleaning::default()
     };
-    let here = Here::new(common, None)?;
+    let here = Here::new(common, Intent::Read)?;
     let node = here.node(name)?;
     Ok(node
         .clean(&cleaning, &ReleaseOptions::once())?

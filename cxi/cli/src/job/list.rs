@@ -9,9 +9,9 @@ use serde::Serialize;
 use super::controller::controller;
 use super::node::Here;
 use crate::exit::Failure;
+use crate::node::Intent;
 use crate::options::Common;
 use crate::output::{Columns, Report, joined};
-use crate::vni::cli::PoolArgs;
 
 /// A job that is running or has ended. A job that has been cleaned up is not recorded.
 #[derive(Serialize)]
@@ -85,7 +85,7 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
 
 /// The jobs with a record on this node.
 pub(crate) fn records(common: &Common) -> Result<Vec<JobRecord>, Failure> {
-    let here = Here::new(common, None)?;
+    let here = Here::new(common, Intent::Read)?;
     let node = here.node(None)?;
     Ok(node.list()?)
 }
@@ -96,7 +96,7 @@ pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
 }
 
 pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
-    let jobs = controller(&PoolArgs::default(), common)?.list()?;
+    let jobs = controller(common)?.list()?;
     let jobs = jobs.into_iter().map(|(decision, waits_for)| Job {
         state: state(decision.ended()),
         vnis: joined(&decision.vnis, ","),

@@ -26,7 +26,7 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
         JobCommand::Env(arguments) => env::run(arguments, common),
         JobCommand::Reserve(arguments) => controller::reserve(arguments, common),
         JobCommand::Release(arguments) => controller::release(arguments, common),
-        JobCommand::Sweep { live, pool } => controller::sweep(live, pool, common),
+        JobCommand::Sweep { live } => controller::sweep(live, common),
         JobCommand::Confirm { job, node } => controller::confirm(job, node, common),
         JobCommand::List { controller } => list::run(*controller, common),
         JobCommand::Run(arguments) => run::run(arguments, common),

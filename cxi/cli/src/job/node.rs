@@ -3,10 +3,9 @@
 use std::cell::OnceCell;
 
 use cxi::Host;
-use cxi_job::site::{ComputeNode, Site, SiteError};
+use cxi_job::site::{ComputeNode, Site, SiteError, keys};
 use cxi_job::{Node as Nics, NodeName};
 
-use super::cli::LockArgs;
 use crate::exit::Failure;
 use crate::node::{Intent, Node, named, no_device, no_stray_option, this_node};
 use crate::options::Common;
@@ -20,11 +19,11 @@ pub(crate) struct JobNode {
 
 impl JobNode {
     /// Opens the node for a command that changes services; only one such command runs at a time.
-    pub(super) fn locked(common: &Common, lock: &LockArgs) -> Result<Self, Failure> {
+    pub(super) fn locked(common: &Common) -> Result<Self, Failure> {
         let mut node = Self::open(common, Intent::Change)?;
         // A mock node is protected by the lock of its file.
         if node.mock.is_none() {
-            node.nics = node.nics.with_lock(lock.file(&common.settings)?);
+            node.nics = node.nics.with_lock(keys::node_lock(&common.settings)?);
         }
         Ok(node)
     }
@@ -65,17 +64,16 @@ impl JobNode {
 pub(super) struct Here<'a> {
     site: Site,
     common: &'a Common,
-    /// `None` if the command only reads.
-    lock: Option<&'a LockArgs>,
+    intent: Intent,
     node: OnceCell<JobNode>,
 }
 
 impl<'a> Here<'a> {
-    pub(super) fn new(common: &'a Common, lock: Option<&'a LockArgs>) -> Result<Self, Failure> {
+    pub(super) fn new(common: &'a Common, intent: Intent) -> Result<Self, Failure> {
         Ok(Self {
             site: Site::open(common.settings.clone())?,
             common,
-            lock,
+            intent,
             node: OnceCell::new(),
         })
     }
@@ -90,9 +88,9 @@ impl<'a> Here<'a> {
         if let Some(node) = self.node.get() {
             return Ok(node.nics.clone());
         }
-        let node = match self.lock {
-            Some(lock) => JobNode::locked(self.common, lock),
-            None => JobNode::open(self.common, Intent::Read),
+        let node = match self.intent {
+            Intent::Change => JobNode::locked(self.common),
+            Intent::Read => JobNode::open(self.common, Intent::Read),
         };
         let node = node.map_err(|failure| SiteError::Nics(Box::new(failure)))?;
         Ok(self.node.get_or_init(|| node).nics.clone())

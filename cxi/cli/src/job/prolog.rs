@@ -7,7 +7,7 @@ use cxi_job::site::{NetworkOptions, StartingJob};
 use cxi_job::{Grant, JobId, JobRequest, Node};
 use serde::Serialize;
 
-use super::cli::{LockArgs, PrologArgs, SizeArgs};
+use super::cli::{PrologArgs, SizeArgs};
 use super::epilog::left;
 use super::node::{Here, JobNode};
 use super::plan;
@@ -38,12 +38,12 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     if arguments.dry_run {
         dry_run(&request, &arguments.size, common)
     } else {
-        unrecorded(&request, &arguments.lock, common)
+        unrecorded(&request, common)
     }
 }
 
-fn unrecorded(request: &JobRequest, lock: &LockArgs, common: &Common) -> Result<Report, Failure> {
-    let node = JobNode::locked(common, lock)?;
+fn unrecorded(request: &JobRequest, common: &Common) -> Result<Report, Failure> {
+    let node = JobNode::locked(common)?;
     let result = node.nics.allocate(request);
     node.save()?;
     let grant = result?;
@@ -62,7 +62,7 @@ fn recorded(job: &JobId, arguments: &PrologArgs, common: &Common) -> Result<Repo
         access: arguments.who.undecided(),
         shape: arguments.size.shape(&arguments.service)?,
     };
-    let here = Here::new(common, Some(&arguments.lock))?;
+    let here = Here::new(common, Intent::Change)?;
     let node = here.node(None)?;
     let started = node.prolog(&starting);
     here.save()?;
@@ -74,20 +74,15 @@ fn recorded(job: &JobId, arguments: &PrologArgs, common: &Common) -> Result<Repo
         ));
     };
     let report = report(&grant, &here.open()?)?.with_warnings(started.warnings);
-    let (common, lock) = (common.clone(), arguments.lock.clone());
+    let common = common.clone();
     Ok(report.or_undo(move || {
-        let undone = undo(&starting, &grant, &lock, &common);
+        let undone = undo(&starting, &grant, &common);
         undone.err().into_iter().collect()
     }))
 }
 
-fn undo(
-    starting: &StartingJob,
-    grant: &Grant,
-    lock: &LockArgs,
-    common: &Common,
-) -> Result<(), Failure> {
-    let here = Here::new(common, Some(lock))?;
+fn undo(starting: &StartingJob, grant: &Grant, common: &Common) -> Result<(), Failure> {
+    let here = Here::new(common, Intent::Change)?;
     let node = here.node(None)?;
     let undone = node.undo(&starting.job, starting.component.as_ref(), grant);
     here.save()?;

@@ -66,7 +66,7 @@ fn services_on(
     uid: u32,
     common: &Common,
 ) -> Result<(Grant, Option<JobNode>), Failure> {
-    let node = JobNode::locked(common, &arguments.lock)?;
+    let node = JobNode::locked(common)?;
     let vnis = if arguments.vni.is_empty() {
         vec![unused_vni(&node)?]
     } else {
@@ -195,7 +195,7 @@ fn services_off(
     common: &Common,
 ) -> Vec<Failure> {
     let retry = arguments.retry_busy;
-    let node = match node.map_or_else(|| JobNode::locked(common, &arguments.lock), Ok) {
+    let node = match node.map_or_else(|| JobNode::locked(common), Ok) {
         Ok(node) => node,
         Err(failure) => {
             let services = grant.services.iter();

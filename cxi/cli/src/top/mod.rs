@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::Args;
 use cxi::{Device, DeviceId, Resource, ResourceLevel, ResourceMap, Vni, VniAccess};
 use cxi_job::{IdSet, JobId};
+use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
 use crate::args::duration;
@@ -20,7 +21,6 @@ use crate::options::Common;
 use crate::output::{Columns, Format, Report, nic_names, or_dash};
 use crate::service::found::who;
 use crate::service::show::measure;
-use crate::vni::cli::PoolArgs;
 use screen::View;
 
 #[derive(Debug, Args)]
@@ -31,8 +31,6 @@ pub(crate) struct TopArgs {
     /// How often to refresh
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
     interval: Duration,
-    #[command(flatten)]
-    pool: PoolArgs,
 }
 
 /// What a node has in use at one moment.
@@ -80,23 +78,23 @@ pub(crate) fn run(arguments: &TopArgs, common: &Common) -> Result<Report, Failur
     let terminals = io::stdin().is_terminal() && io::stdout().is_terminal();
     if !terminals || arguments.once || !Format::chosen().is_text() {
         return reading(common, |node| {
-            let usage = Usage::of(node, &arguments.pool, common)?;
+            let usage = Usage::of(node, common)?;
             let users: Vec<&User> = usage.users.iter().collect();
             Ok(Report::new(table(&users).render(0), &usage))
         });
     }
     let look = || {
         let node = Node::open(common, Intent::Read)?;
-        Usage::of(&node, &arguments.pool, common)
+        Usage::of(&node, common)
     };
     screen::show(View::new(arguments.interval), look)?;
     Ok(Report::verbatim(""))
 }
 
 impl Usage {
-    fn of(node: &Node, pool: &PoolArgs, common: &Common) -> Result<Self, Failure> {
+    fn of(node: &Node, common: &Common) -> Result<Self, Failure> {
         let mut users = users(node)?;
-        name_jobs(&mut users, pool, common)?;
+        name_jobs(&mut users, common)?;
         users.sort_by(by_share);
         let nics = node.devices().iter().map(NicUsage::of);
         let nics = nics.collect::<cxi::Result<_>>()?;
@@ -176,12 +174,12 @@ impl User {
 
 /// Names the jobs that have the VNIs, by the records of this node and the pool of this machine, if
 /// it has one.
-fn name_jobs(users: &mut [User], pool: &PoolArgs, common: &Common) -> Result<(), Failure> {
+fn name_jobs(users: &mut [User], common: &Common) -> Result<(), Failure> {
     let records = records(common)?.into_iter();
     let mut jobs: Vec<(JobId, IdSet)> = records
         .map(|record| (record.job.clone(), record.vni_set()))
         .collect();
-    let store = pool.open(&common.settings)?;
+    let store = SitePool::of(&common.settings)?;
     if store.is_here() {
         let pool = store.look()?;
         let held = pool.jobs();

@@ -1,52 +1,13 @@
 //! The command line of `cxi vni`.
 
 use std::num::NonZeroU16;
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
 use cxi_job::{IdSet, JobId, NodeName, TenantName};
-use cxi_vni_etcd::SitePool;
 
 use crate::args::{duration, tenant};
-use crate::exit::Failure;
-use crate::settings::{self, Settings};
-
-#[derive(Debug, Args)]
-pub(crate) struct VniArgs {
-    #[command(flatten)]
-    pub(crate) pool: PoolArgs,
-    #[command(subcommand)]
-    pub(crate) command: VniCommand,
-}
-
-/// Where the pool is.
-#[derive(Debug, Default, Args)]
-pub(crate) struct PoolArgs {
-    /// File that stores the pool, with a line of JSON for each change [default: setting
-    /// pool.store]
-    #[arg(long, global = true, value_name = "FILE")]
-    pool: Option<PathBuf>,
-    /// How long to wait for other commands that use the pool; they take turns in the order of
-    /// arrival [default: setting wait]
-    #[arg(long, global = true, value_name = "TIME", value_parser = duration)]
-    wait: Option<Duration>,
-}
-
-impl PoolArgs {
-    pub(crate) fn wait(&self, settings: &Settings) -> Result<Duration, Failure> {
-        Ok(settings.or(self.wait, &settings::WAIT)?)
-    }
-
-    pub(crate) fn open(&self, settings: &Settings) -> Result<SitePool, Failure> {
-        let pool = match &self.pool {
-            Some(path) => SitePool::in_file(path),
-            None => SitePool::of(settings)?,
-        };
-        Ok(pool.wait(self.wait(settings)?))
-    }
-}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum VniCommand {

@@ -19,11 +19,11 @@ use crate::node::{reading, this_node};
 use crate::options::Common;
 use crate::output::{Columns, Report, joined, or_dash};
 use crate::service::found::{all, named_vnis};
-use cli::{ConfigArgs, ConfirmArgs, ReleaseArgs, ReserveArgs, VniArgs, VniCommand};
+use cli::{ConfigArgs, ConfirmArgs, ReleaseArgs, ReserveArgs, VniCommand};
 
-pub(crate) fn run(arguments: &VniArgs, common: &Common) -> Result<Report, Failure> {
-    let store = &arguments.pool.open(&common.settings)?;
-    match &arguments.command {
+pub(crate) fn run(command: &VniCommand, common: &Common) -> Result<Report, Failure> {
+    let store = &SitePool::of(&common.settings)?;
+    match command {
         VniCommand::Configure(config) => configure(store, config),
         VniCommand::Reserve(arguments) => reserve(store, arguments),
         VniCommand::Lead => lead(store),

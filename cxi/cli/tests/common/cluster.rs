@@ -45,8 +45,14 @@ impl Cluster {
 
     /// Runs a command on the controller.
     pub(crate) fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
+        self.waiting("CXI_WAIT=5s", arguments)
+    }
+
+    /// Runs a command on the controller, with a variable that says how long it waits.
+    pub(crate) fn waiting(&self, wait: &str, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(&[]);
         clean(&mut command).env("CXI_CONFIG", self.path().join("controller.toml"));
+        command.envs(wait.split_once('='));
         command.args(arguments.words()).output().unwrap().into()
     }
 
@@ -83,11 +89,20 @@ impl Node {
     }
 
     pub(crate) fn faulty(&self, fault: &str, arguments: &(impl Arguments + ?Sized)) -> Said {
+        self.with(("CXI_MOCK_FAULT", fault), arguments)
+    }
+
+    /// Runs a command with a variable.
+    pub(crate) fn with(
+        &self,
+        variable: (&str, &str),
+        arguments: &(impl Arguments + ?Sized),
+    ) -> Said {
         let mut command = command(&[]);
         clean(&mut command)
             .env("CXI_CONFIG", &self.settings)
             .env("CXI_MOCK", self.mock.file())
-            .env("CXI_MOCK_FAULT", fault);
+            .envs([variable]);
         command.args(arguments.words()).output().unwrap().into()
     }
 

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
+use crate::common::Said;
 use crate::common::vni_pool::Pool;
 
 #[test]
@@ -14,7 +15,9 @@ fn those_that_wait_are_served_in_the_order_of_their_arrival() {
     let lock = File::open(pool.path("pool.json.lock")).unwrap();
     lock.lock().unwrap();
     let busy = "another cxi has been using the pool file for 30ms";
-    pool.vni("reserve early --wait=30ms").mentions(4, busy);
+    let mut early = pool.command("reserve early");
+    let early: Said = early.env("CXI_WAIT", "30ms").output().unwrap().into();
+    early.mentions(4, busy);
     let waiting: Vec<_> = (0..5)
         .map(|job| {
             let child = pool

@@ -21,9 +21,8 @@ use super::network::NetworkOptions;
 use super::shape::JobShape;
 use crate::clean::CleanReport;
 use crate::collectives::{self, CollectivesEnv};
-use crate::durable::FileLock;
 use crate::environment;
-use crate::settings::{NODE_LOCK, Settings};
+use crate::settings::Settings;
 use crate::{
     CleanPolicy, Grant, IdSet, JobId, JobRequest, Node, NodeName, NodeNic, ReleaseOptions,
     ReleaseReport, StepId, live_vnis,
@@ -153,7 +152,7 @@ impl<'a> ComputeNode<'a> {
         let wait = settings.get(&keys::WAIT)?;
         let records = JobRecords::new(settings.get(&keys::NODE_RECORDS)?, wait);
         let directory = settings.get(&keys::CONTROLLER_RECORDS)?;
-        let lock = FileLock::new(settings.get(&NODE_LOCK)?).wait(wait);
+        let lock = keys::node_lock(settings)?;
         Ok(Self {
             settings,
             jobs: KnownJobs {

@@ -132,20 +132,6 @@ impl<'a> Controller<'a> {
         })
     }
 
-    /// Sets how long to wait for another process that acts as the controller.
-    #[must_use]
-    pub fn lock_wait(mut self, wait: Duration) -> Self {
-        self.lock_wait = wait;
-        self
-    }
-
-    /// Sets how long a job waits for VNIs.
-    #[must_use]
-    pub fn vni_wait(mut self, wait: Duration) -> Self {
-        self.vni_wait = wait;
-        self
-    }
-
     /// Sets the fabric manager for hardware collectives, or why it cannot be asked. Without one, no job
     /// gets them.
     #[must_use]

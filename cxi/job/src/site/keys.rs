@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use cxi::TrafficClasses;
 
-use crate::IdSet;
 use crate::collectives::Certificate;
 use crate::fabric::ClusterName;
 use crate::limits::LimitPolicy;
-use crate::settings::{AnyKey, Key, NODE_LOCK, Value};
+use crate::settings::{AnyKey, Key, NODE_LOCK, Settings, SettingsError, Value};
+use crate::{FileLock, IdSet};
 
 macro_rules! keys {
     ($($(#[$doc:meta])* $key:ident: $type:ty = $name:literal, $variable:literal, $default:literal;)*) => {
@@ -101,6 +101,15 @@ keys! {
     ETCD_KEY: Option<PathBuf> = "etcd.client-key", "CXI_ETCD_CLIENT_KEY", "";
     /// How long a member may take to answer before the next one is asked.
     ETCD_TIMEOUT: Duration = "etcd.timeout", "CXI_ETCD_TIMEOUT", "2s";
+}
+
+/// The lock that commands which change services of this node share.
+///
+/// # Errors
+/// A setting is invalid.
+pub fn node_lock(settings: &Settings) -> Result<FileLock, SettingsError> {
+    let lock = FileLock::new(settings.get(&NODE_LOCK)?);
+    Ok(lock.wait(settings.get(&WAIT)?))
 }
 
 macro_rules! words {

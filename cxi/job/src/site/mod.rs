@@ -42,7 +42,7 @@ pub use host_list::{HostList, cpus_at};
 pub use job_records::{CollectivesRecord, JobRecord};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
-pub use manager::ManagerOptions;
+pub use manager::{end_inherited_step, fabric_manager};
 pub use network::NetworkOptions;
 pub use pool_store::{Act, PoolStore};
 pub use shape::JobShape;
