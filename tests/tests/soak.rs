@@ -155,7 +155,7 @@ impl Soak {
 
         let (uid, vni) = (uid.to_string(), vni.as_str());
         let which = ["--uid", uid.as_str(), "--vni", vni];
-        let prolog = ["job", "prolog", "--cores=1", "--no-tles"];
+        let prolog = ["job", "prolog", "--job", job, "--cores=1", "--no-tles"];
         let prolog = self.finish(random, || self.cxi(&[&prolog[..], &which].concat()));
         if prolog.status.success() {
             for _ in 0..=random.below(3) {
@@ -163,9 +163,9 @@ impl Soak {
             }
             self.ran.fetch_add(1, Ordering::Relaxed);
         }
-        let epilog = ["job", "epilog", "--retry-busy=1m"];
+        let epilog = ["job", "epilog", "--job", job, "--retry-busy=1m"];
         loop {
-            let epilog = self.finish(random, || self.cxi(&[&epilog[..], &which].concat()));
+            let epilog = self.finish(random, || self.cxi(&epilog));
             match epilog.status.code() {
                 Some(0 | 8) => break,
                 // A NIC that does not answer now.

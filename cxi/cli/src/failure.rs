@@ -68,11 +68,11 @@ impl From<SiteError> for Failure {
             SiteError::Reserve(error) => error.into(),
             SiteError::Pool(error) => error.into(),
             SiteError::Fabric(error) => error.into(),
-            SiteError::Environment(error) => error.into(),
             SiteError::Allocate(error) => error.into(),
             SiteError::Left(release) => {
-                let mut left = left(&release, std::time::Duration::ZERO);
-                left.drain(..1).next().unwrap_or_else(|| plain(&SiteError::Left(release)))
+                let left = left(&release, std::time::Duration::ZERO).into_iter();
+                let all = left.reduce(|first, other| first.hint(other.message()));
+                all.unwrap_or_else(|| plain(&SiteError::Left(release)))
             }
             SiteError::Unfinished { error, left } => {
                 Self::from(*error).hint(Self::from(*left).message())
@@ -134,21 +134,10 @@ impl From<InvalidJobRequest> for Failure {
 
 impl From<EnvironmentError> for Failure {
     fn from(error: EnvironmentError) -> Self {
-        match error {
-            EnvironmentError::NoService => Self::new(
-                Exit::NotFound,
-                "the job has no enabled service on this node",
-            )
-            .hint("cxi service list shows the services of this node."),
-            EnvironmentError::RepeatedDevice { .. } => {
-                Self::bad_input(error).hint("Also name the job's VNIs, with --vni.")
-            }
-            _ => Self::failed(error),
-        }
+        Self::failed(error)
     }
 }
 
-/// With everything that the NICs report; what several NICs report alike is printed once.
 impl From<AllocateError> for Failure {
     fn from(error: AllocateError) -> Self {
         let exit = error.code();

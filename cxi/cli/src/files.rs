@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi::kernel_file::read_bounded;
+use cxi_job::JobId;
 use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_job::site::store::Format;
-use cxi_job::{Grant, JobId, excerpt};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 
 use crate::exit::{Exit, Failure};
 
@@ -34,8 +34,6 @@ pub const OBSERVATION: Format = Format {
 
 /// Far more than the state of a full node or a list of a cluster's jobs needs.
 pub(crate) const LONGEST: u64 = 64 << 20;
-/// Far more than a grant for all NICs of a node needs.
-const LONGEST_GRANT: u64 = 1 << 24;
 /// How long to wait for another `cxi` that changes a state file.
 const WAIT: Duration = Duration::from_secs(60);
 
@@ -80,26 +78,6 @@ pub(crate) fn jobs<C: FromIterator<JobId>>(path: &Path) -> Result<C, Failure> {
             job.map_err(|error| Failure::bad_input(format!("{name}: line {number}: {error}")))
         })
         .collect()
-}
-
-/// Parses what `cxi --json job prolog` printed.
-pub(crate) fn grant(path: &Path) -> Result<Grant, Failure> {
-    let Input { name, text } = read(path, LONGEST_GRANT)?;
-    parse_grant(&name, &text)
-}
-
-pub(crate) fn parse_grant(name: &str, text: &str) -> Result<Grant, Failure> {
-    #[derive(Deserialize)]
-    struct Printed {
-        grant: Grant,
-    }
-    serde_json::from_str::<Printed>(text)
-        .map(|printed| printed.grant)
-        .map_err(|error| {
-            Failure::bad_input(format!("{name}: not a grant: {error}"))
-                .excerpt(excerpt(text, error.line(), error.column()))
-                .hint("Expected what cxi --json job prolog printed.")
-        })
 }
 
 /// Reads text of at most `longest` bytes.

@@ -5,11 +5,9 @@
 use std::ffi::OsString;
 
 use cxi::ServiceSpec;
-use cxi_job::Grant;
 
 use crate::app;
 use crate::exit::Failure;
-use crate::files;
 pub use crate::files::{MOCK_NODE, OBSERVATION};
 use crate::spec_file;
 
@@ -32,15 +30,6 @@ pub fn specification(text: &str) -> Result<ServiceSpec, String> {
 /// It cannot be written as YAML.
 pub fn print_specification(spec: &ServiceSpec) -> Result<String, String> {
     spec_file::write(spec).map_err(message)
-}
-
-/// Parses what `cxi --json job prolog` printed.
-///
-/// # Errors
-///
-/// What is wrong, with line and column.
-pub fn grant(text: &str) -> Result<Grant, String> {
-    files::parse_grant(NAME, text).map_err(message)
 }
 
 /// Parses a command line, starting with the name of the program. Runs nothing.

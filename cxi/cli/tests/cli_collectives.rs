@@ -25,7 +25,10 @@ impl Commands for MockManager {
         for (name, value) in [
             ("FABRIC_MANAGER", self.manager.url().as_str()),
             ("CLUSTER", "alpha"),
-            ("FABRIC_CREDENTIALS", &self.files.path().display().to_string()),
+            (
+                "FABRIC_CREDENTIALS",
+                &self.files.path().display().to_string(),
+            ),
             ("FABRIC_MANAGER_DEADLINE", "1s"),
             ("FABRIC_MANAGER_CERTIFICATE", "no"),
         ] {
@@ -99,8 +102,11 @@ fn a_sweep_spares_the_living_and_the_others() {
     for job in ["1", "2", "3"] {
         site.cxi(&["reserve", job, "--limit=1"]).done();
     }
-    site.run(&["reserve", "1", "--limit=1"], &json!({"CXI_CLUSTER": "alpha1"}))
-        .done();
+    site.run(
+        &["reserve", "1", "--limit=1"],
+        &json!({"CXI_CLUSTER": "alpha1"}),
+    )
+    .done();
     let list = site.files.path().join("live");
     fs::write(&list, "2\n\n9\n").unwrap();
     let from = format!("--live-from={}", list.display());

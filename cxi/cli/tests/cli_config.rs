@@ -147,7 +147,14 @@ fn commands_use_the_settings_and_options_override_them() {
     let other = [("CXI_VNI_POOL", missing.as_str())];
     assert_eq!(cxi(&other, &[&with[..], &["vni", "show"]].concat()).code, 2);
 
-    let prolog = ["job", "prolog", "--uid=7", "--vni=1024", "--cores=4"];
+    let prolog = [
+        "job",
+        "prolog",
+        "--job=1",
+        "--uid=7",
+        "--vni=1024",
+        "--cores=4",
+    ];
     let made = |arguments: &[&str]| {
         let node = MockNode::new();
         let mock = format!("--mock={}", node.file().display());

@@ -8,12 +8,12 @@ use common::{Arguments, MockNode, Said, assert_contains, refusals};
 use serde_json::json;
 
 fn prolog(node: &MockNode, number: u32, options: &(impl Arguments + ?Sized)) -> Said {
-    let job = format!("job prolog --uid=100{number} --vni=102{number} --cores=8");
+    let job = format!("job prolog --job={number} --uid=100{number} --vni=102{number} --cores=8");
     node.cxi(&[job.words(), options.words()].concat())
 }
 
 fn epilog(node: &MockNode, number: u32, options: &(impl Arguments + ?Sized)) -> Said {
-    let job = format!("job epilog --uid=100{number} --vni=102{number}");
+    let job = format!("job epilog --job={number}");
     node.cxi(&[job.words(), options.words()].concat())
 }
 
@@ -91,22 +91,29 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     assert_eq!(node.services(), 0);
     // The driver would refuse VNIs of other services; the command names those services beforehand.
     let large = ["--cores=300", "--no-tles"];
-    let first = ["job", "prolog", "--uid=1001", "--vni=1021"];
-    node.cxi(&[first, ["-d", "cxi1", large[0], large[1]]].concat())
-        .done();
+    let first = [
+        "-d",
+        "cxi1",
+        "job",
+        "prolog",
+        "--job=1",
+        "--uid=1001",
+        "--vni=1021",
+    ];
+    node.cxi(&[&first[..], &large].concat()).done();
     let strict = ["--subtract=all", "--mode=strict"];
     let said = node.cxi(&[["job", "plan"], large, strict].concat());
     said.mentions(7, "service 2 (uid 1001, VNI 1021): 1800 PTEs reserved");
     assert!(said.out.starts_with("cxi0:\n"), "{}", said.out);
 }
 
-const INVALID: &str = r"job prolog --vni=7 --cores=1
+const INVALID: &str = r"job prolog --job=7 --vni=7 --cores=1
   2: no member: name who may use the services with --uid, --gid or --netns
-job prolog --uid=7 --cores=1
+job prolog --job=7 --uid=7 --cores=1
+  2: no directory for the controller's decisions\n  Set controller.records to a directory on a file system that all nodes mount.
+job prolog --job=7 --uid=7 --cores=1 --dry-run
   2: no VNIs: name them with --vni, or a block of them with --vni-range
-job epilog
-  2: no job: name its VNIs with --vni, its user with --uid, or both; or its grant with --grant
-job epilog --uid=1 --retry-busy=5
+job epilog --job=1 --retry-busy=5
   2: invalid value '5' for '--retry-busy <TIME>': time unit needed, for example 5sec or 5ms: expected a time such as 500ms, 30s or 5m\n\nFor more information, try '--help'.";
 
 #[test]
@@ -123,15 +130,11 @@ fn a_prolog_runs_twice_and_an_epilog_too() {
     let node = MockNode::new();
     prolog(&node, 1, &[]).done();
     prolog(&node, 1, &[]).prints("Adopted service 2 on cxi0-1: for uid 1001, VNI 1021\n");
-    epilog(&node, 1, &["--dry-run"])
-        .prints("Would destroy service 2 on cxi0\nWould destroy service 2 on cxi1\n");
     epilog(&node, 1, &[]).prints(
         "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n\
          cxi1: service 2 (uid 1001, VNI 1021): destroyed\n",
     );
-    for options in [&[][..], &["--dry-run"]] {
-        epilog(&node, 1, options).ended(8, "Nothing to do: the job has no service on this node\n");
-    }
+    epilog(&node, 1, &[]).ended(8, "Nothing to do: the job has no service on this node\n");
     assert_eq!(node.services(), 0);
 }
 
@@ -191,33 +194,19 @@ fn the_environment_is_that_of_the_grant_and_of_the_nics() {
     let node = MockNode::new();
     // The service has a different ID on each NIC.
     node.cxi("service create -d cxi1 --uid=9 --vni=9").done();
-    let grant = prolog(&node, 1, "--json").done();
+    let printed = prolog(&node, 1, "--json").json();
+    assert_eq!(printed["environment"]["SLINGSHOT_SVC_IDS"], "2,3");
     let shell = "export SLINGSHOT_VNIS=1021\nexport SLINGSHOT_DEVICES=cxi0,cxi1\nexport \
                  SLINGSHOT_SVC_IDS=2,3\nexport SLINGSHOT_TCS=0xa\n";
-    let file = node.write("grant.json", &grant);
-    assert_eq!(node.cxi("job env --uid=1001 --vni=1021").done(), shell);
-    let grant = format!("--grant={file}");
-    assert_eq!(node.cxi(&["job", "env", &grant]).done(), shell);
-    let environment = node.cxi(&["--json", "job", "env", &grant]).json();
+    node.cxi("job env --job=1").prints(shell);
+    let environment = node.cxi("--json job env --job=1").json();
     assert_eq!(environment["environment"]["SLINGSHOT_SVC_IDS"], "2,3");
     assert_eq!(environment["clear"], json!([]));
 
     prolog(&node, 2, &[]).done();
-    node.cxi(&["job", "epilog", &grant]).done();
-    node.cxi("job env --uid=1001 --vni=1021").refused(
-        5,
-        "error: the job has no enabled service on this node\n  cxi service list shows the \
-             services of this node.",
-    );
-    let bad = node.write("bad.json", "{\"grant\": 7}");
-    node.cxi(&["job", "epilog", &format!("--grant={bad}")])
-        .refused(
-            2,
-            &format!(
-                "error: {bad}: not a grant: invalid type: integer `7`, expected struct Grant \
-                 at line 1 column 11\n  1 | {{\"grant\": 7}}\n    |           ^\n  Expected what cxi --json job prolog printed."
-            ),
-        );
+    epilog(&node, 1, &[]).done();
+    node.cxi("job env --job=1")
+        .mentions(5, "error: job 1 has no record on this node: there is no ");
     assert_eq!(node.services(), 3);
 }
 
@@ -225,7 +214,8 @@ fn the_environment_is_that_of_the_grant_and_of_the_nics() {
 fn cleaning_spares_what_lives_and_what_is_not_the_schedulers() {
     let node = MockNode::new();
     for number in 1..=3 {
-        prolog(&node, number, &[]).done();
+        let service = format!("--uid=100{number} --vni=102{number} --limit=txqs=1:1");
+        node.cxi(&format!("service create {service}")).done();
     }
     let before = fs::read(node.file()).unwrap();
     let clean = ["job", "clean", "--vni-pool=1022-1100", "--live=1023", "-d"];

@@ -141,11 +141,11 @@ fn what_a_killed_run_leaves_is_cleaned_up() {
 #[test]
 fn a_terminal_and_a_log_show_what_is_waited_for() {
     let node = MockNode::new();
-    let prolog = ["job", "prolog", "--uid=1001", "--vni=1021", "--cores=8"];
-    node.cxi(&prolog).done();
+    let prolog = "job prolog --job=1 --uid=1001 --vni=1021 --cores=8";
+    node.cxi(prolog).done();
     let mock = format!("--mock={}", node.file().display());
     let busy = "--mock-fault=cxi1:SVC_DESTROY:EBUSY";
-    let epilog = ["job", "epilog", "--uid=1001", "--retry-busy=200ms"];
+    let epilog = ["job", "epilog", "--job=1", "--retry-busy=200ms"];
     let terminal = nix::pty::openpty(None, None).unwrap();
     let mut child = command(&[&[mock.as_str(), busy], &epilog[..]].concat())
         .stdout(Stdio::null())
@@ -164,7 +164,7 @@ fn a_terminal_and_a_log_show_what_is_waited_for() {
     let (before, after) = seen.rsplit_once("\r\x1b[1A\x1b[J").unwrap();
     assert!(before.contains("Waiting") && !after.contains("Waiting"));
     assert!(after.contains("still in use after"), "{seen:?}");
-    let epilog = ["job", "epilog", "--uid=1001", "--retry-busy=1900ms"];
+    let epilog = ["job", "epilog", "--job=1", "--retry-busy=1900ms"];
     let said = node.cxi(&[&[busy], &epilog[..]].concat());
     assert_eq!(
         said.err.matches("Waiting: cxi1: ").count(),

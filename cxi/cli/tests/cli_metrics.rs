@@ -22,7 +22,7 @@ fn node_with_a_job() -> MockNode {
     let node = MockNode::new();
     node.cxi("vni configure 1024-2047").done();
     node.cxi("vni reserve 4711").done();
-    node.cxi("job prolog --uid=1000 --vni=1024 --cores=4")
+    node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --cores=4")
         .done();
     node
 }

@@ -80,7 +80,9 @@ fn csv_has_the_rows_of_the_table() {
     let orphans = node.cxi(orphans).done();
     assert!(orphans.starts_with("device,"), "{orphans}");
     assert_eq!(orphans.lines().count(), 3, "{orphans}");
-    let services = node.cxi("job epilog --uid=root --vni=1024 -o csv").done();
+    node.cxi("job prolog --job=1 --uid=root --vni=1028 --cores=1")
+        .done();
+    let services = node.cxi("job epilog --job=1 -o csv").done();
     let row = services.lines().nth(1).unwrap();
     assert!(row.starts_with("cxi0,"), "{services}");
     assert_eq!(services.lines().count(), 3, "{services}");

@@ -8,7 +8,8 @@ use std::process::Command;
 use common::{MockNode, Said, assert_contains, command};
 
 fn prolog(node: &MockNode, uid: &str, vni: &str) {
-    node.cxi(&["job", "prolog", "--uid", uid, "--vni", vni, "--unlimited"])
+    let access = ["--uid", uid, "--vni", vni, "--unlimited"];
+    node.cxi(&[&["job", "prolog", "--job", vni], &access[..]].concat())
         .done();
 }
 
@@ -17,7 +18,7 @@ fn records_say_which_jobs_live() {
     let node = MockNode::new();
     node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --unlimited")
         .done();
-    prolog(&node, "1001", "1025");
+    node.cxi("service create --uid=1001 --vni=1025").done();
     let clean = "job clean --vni-pool=1024-65535";
     node.cxi(clean).prints(
         "cxi0: service 3 (uid 1001, VNI 1025): destroyed\ncxi1: service 3 (uid 1001, VNI 1025): \
@@ -40,7 +41,8 @@ fn a_prolog_that_cannot_report_makes_nothing() {
     for (vni, left) in [("1024", 2), ("1025", 2)] {
         for json in [&[][..], &["--json"]] {
             let full = File::options().write(true).open("/dev/full").unwrap();
-            let job = ["job", "prolog", "--uid=1000", "--unlimited", "--vni", vni];
+            let job = ["job", "prolog", "--uid=1000", "--unlimited"];
+            let job = [&job[..], &["--vni", vni, "--job", vni]].concat();
             let mut prolog = command(&[&[&*mock], json, &job].concat());
             let said = Said::from(prolog.stdout(full).output().unwrap());
             said.mentions(1, "cannot write to standard output");
@@ -56,7 +58,8 @@ fn a_prolog_that_cannot_report_names_what_it_cannot_undo() {
     let mock = format!("--mock={}", node.file().display());
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut prolog = command(&[&mock, "--mock-fault=SVC_DESTROY:EBUSY"]);
-    prolog.args(["job", "prolog", "--uid=1000", "--unlimited", "--vni=1024"]);
+    prolog.args(["job", "prolog", "--job=1", "--unlimited"]);
+    prolog.args(["--uid=1000", "--vni=1024"]);
     let said = Said::from(prolog.stdout(full).output().unwrap());
     assert_contains(&said.err, "cxi1: service 2 (uid 1000, VNI 1024)");
     assert_eq!(node.services(), 2);
@@ -72,7 +75,7 @@ fn a_mock_names_no_process_of_this_machine() {
     let mut sleep = Command::new("sleep");
     let mut sleeping = sleep.arg("60").stdin(open).spawn().unwrap();
     let pid = sleeping.id().to_string();
-    let epilog = ["job", "epilog", "--uid=1000", "--vni=1024"];
+    let epilog = ["job", "epilog", "--job=1024"];
     let busy = ["--mock-fault=SVC_DESTROY:EBUSY"];
     let said = node.cxi(&[&busy[..], &epilog].concat());
     let explained = node.cxi("explain busy 2");

@@ -38,9 +38,9 @@ const COMMANDS: &str = "
     0 cdi
     0 service destroy 2
     0 job plan --cores=1
-    0 job prolog --uid=1000 --vni=1024 --cores=1
-    0 job env --uid=1000 --vni=1024
-    0 job epilog --uid=1000 --vni=1024
+    0 job prolog --job=8 --uid=1000 --vni=1024 --cores=1
+    0 job env --job=8
+    0 job epilog --job=8
     0 vni configure 2000-2010
     0 vni reserve 8
     0 vni show

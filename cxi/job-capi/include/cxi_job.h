@@ -41,7 +41,7 @@ int cxi_job_node_close(cxi_job_node *node);
  *    "nics_at_least": 2,                                use the NICs that can be used, at least this many
  *    "lnis_per_rgid": 4}
  * Repeating the request adopts existing services. `granted` becomes {"grant": {...}}: keep it until the
- * end of the job, for cxi_job_environment, cxi_job_release, and `cxi job epilog --grant FILE`. */
+ * end of the job, for cxi_job_environment and cxi_job_release. */
 int cxi_job_allocate(const cxi_job_node *node, const char *request, char **granted);
 
 /* The variables of a job that was granted this, each "NAME=VALUE", the last one NULL: the array and

@@ -38,11 +38,7 @@ fn done(there: bool, text: &str, nothing: &str) -> Report {
     Report::of(text, "done", &there).nothing_to_do_if(!there)
 }
 
-fn end_step(
-    job: Option<&JobId>,
-    step: &StepId,
-    settings: &Settings,
-) -> Result<Report, Failure> {
+fn end_step(job: Option<&JobId>, step: &StepId, settings: &Settings) -> Result<Report, Failure> {
     let there = if let Some(job) = job {
         fabric_manager(settings)?.end_step(job, step)?
     } else {

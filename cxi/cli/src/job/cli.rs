@@ -7,14 +7,13 @@ use std::time::Duration;
 use clap::{ArgGroup, Args, Subcommand, ValueEnum};
 use cxi::{Limit, LnisPerRgid, Resource, TrafficClass, Vni};
 use cxi_job::limits::{Multiplier, Subtract};
-use cxi_job::site::{Access, HostList, JobShape, NetworkOptions, cpus_at};
-use cxi_job::{Filter, IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::site::{HostList, JobShape, NetworkOptions, cpus_at};
+use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 
 use crate::args::{
     AccessArgs, duration, group, limit, lnis_per_rgid, number, once_each, user, word,
 };
 use crate::exit::Failure;
-use crate::files;
 use crate::node::{has_no_nic, this_node};
 use crate::options::Common;
 use crate::output::Report;
@@ -29,8 +28,7 @@ pub(crate) enum JobCommand {
     },
     /// Make a job's services, on all NICs or on none (needs CAP_SYS_ADMIN)
     ///
-    /// When run again, it adopts what the first run made. With --json it prints the grant, which
-    /// `epilog` and `env` accept with --grant.
+    /// When run again, it adopts what the first run made.
     Prolog(PrologArgs),
     /// Destroy a job's services on all NICs (needs CAP_SYS_ADMIN)
     ///
@@ -114,12 +112,7 @@ pub(crate) struct EpilogArgs {
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<NodeName>,
     #[command(flatten)]
-    pub(crate) which: WhichArgs,
-    #[command(flatten)]
     pub(crate) wait: WaitArgs,
-    /// Only print what would be destroyed
-    #[arg(long)]
-    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Args)]
@@ -153,24 +146,12 @@ pub(crate) struct CleanArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct EnvArgs {
-    /// The job, by its record on this node
-    #[arg(long, value_name = "JOB", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range", "grant"])]
-    pub(crate) job: Option<JobId>,
+    /// The job
+    #[arg(long, value_name = "JOB")]
+    pub(crate) job: JobId,
     /// The step, for its hardware collectives [default: all steps together]
-    #[arg(long, value_name = "STEP", requires = "job")]
+    #[arg(long, value_name = "STEP")]
     pub(crate) step: Option<StepId>,
-    #[command(flatten)]
-    pub(crate) which: WhichArgs,
-}
-
-/// Which services: selected by their properties, or those of a grant.
-#[derive(Debug, Args)]
-pub(crate) struct WhichArgs {
-    #[command(flatten)]
-    pub(crate) who: AccessArgs,
-    /// What `cxi --json job prolog` printed, - for standard input
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["uid", "gid", "netns", "vni", "vni_range"])]
-    pub(crate) grant: Option<PathBuf>,
 }
 
 /// The size of the job on this node, and the limits that follow from it.
@@ -250,27 +231,6 @@ pub(crate) struct ServiceArgs {
     /// Minimum number of usable NICs; unusable ones are left out [default: all must be usable]
     #[arg(long, value_name = "N")]
     pub(crate) nics_at_least: Option<usize>,
-}
-
-impl WhichArgs {
-    /// Selects a job's services.
-    pub(crate) fn filter(&self) -> Result<Filter, Failure> {
-        if let Some(path) = &self.grant {
-            return Ok(Filter::for_grant(&files::grant(path)?));
-        }
-        let Access {
-            members,
-            mut vnis,
-            vni_range,
-        } = self.who.access();
-        vnis.extend(vni_range.iter().flat_map(|range| range.iter()));
-        Filter::for_job(vnis, members).ok_or_else(|| {
-            Failure::bad_input(
-                "no job: name its VNIs with --vni, its user with --uid, or both; or its grant with \
-                 --grant",
-            )
-        })
-    }
 }
 
 impl SizeArgs {
@@ -368,16 +328,16 @@ pub(crate) struct RunArgs {
     pub(crate) program: Vec<OsString>,
 }
 
-/// Options for the record that this node keeps of a job.
+/// The job, of which this node keeps a record from its prolog to its epilog.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Its record")]
+#[command(next_help_heading = "The job")]
 pub(crate) struct RecordArgs {
-    /// The job; for a heterogeneous job, its leader. This node keeps a record of it. Without VNIs on
-    /// the command line, it gets those that the controller assigned
+    /// The job; for a heterogeneous job, its leader. Without VNIs on the command line, it gets those
+    /// that the controller assigned
     #[arg(long, value_name = "JOB")]
-    pub(crate) job: Option<JobId>,
+    pub(crate) job: JobId,
     /// The component of a heterogeneous job
-    #[arg(long, value_name = "JOB", requires = "job")]
+    #[arg(long, value_name = "JOB")]
     pub(crate) component: Option<JobId>,
     #[command(flatten)]
     pub(crate) optional: NicsOptional,

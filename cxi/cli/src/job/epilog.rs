@@ -5,7 +5,6 @@ use std::mem;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use cxi::DeviceId;
 use cxi_ioctl::Errno;
 use cxi_job::clean::{OrphanReason, Verdict};
 use cxi_job::release::{Outcome, Released, Waiting};
@@ -15,46 +14,33 @@ use serde::Serialize;
 use terminal_size::terminal_size_of;
 
 use super::cli::{CleanArgs, EpilogArgs};
-use super::node::{Here, JobNode};
+use super::node::Here;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
 use crate::output::{Report, log};
-use crate::service::found::by_id;
 use crate::settings;
 
 pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Failure> {
-    let (record, dry_run) = (&arguments.record, arguments.dry_run);
+    let record = &arguments.record;
     if let Some(nothing) = record.optional.without_nics(common) {
         return Ok(nothing);
     }
     let retry = arguments.wait.time(&common.settings)?;
-    let release = if let (Some(job), false) = (&record.job, dry_run) {
-        let here = Here::new(common, Intent::Change)?;
-        let node = here.node(arguments.node.as_ref())?;
-        let release = until(retry, common, |options| {
-            node.epilog(job, record.component.as_ref(), options)
-        });
-        here.save()?;
-        release?
-    } else {
-        let filter = arguments.which.filter()?;
-        if dry_run {
-            let node = JobNode::open(common, Intent::Read)?;
-            return Ok(would_destroy(&node.nics.select(&filter)?));
-        }
-        let node = JobNode::locked(common)?;
-        let release = until(retry, common, |options| node.nics.release(&filter, options));
-        node.save()?;
-        release
-    };
+    let here = Here::new(common, Intent::Change)?;
+    let node = here.node(arguments.node.as_ref())?;
+    let release = until(retry, common, |options| {
+        node.epilog(&record.job, record.component.as_ref(), options)
+    });
+    here.save()?;
+    let release = release?;
     let json = Done {
         status: status(release.status()),
         release: &release,
     };
     let mut text = gone(&release);
     if release.status() == ReleaseStatus::NothingToDo {
-        text += NOTHING;
+        text += "Nothing to do: the job has no service on this node\n";
     }
     Ok(report(text, &json, &release, retry))
 }
@@ -71,8 +57,6 @@ pub(super) fn until<T>(
     progress.end();
     released
 }
-
-const NOTHING: &str = "Nothing to do: the job has no service on this node\n";
 
 #[derive(Serialize)]
 struct Done<'a> {
@@ -136,19 +120,6 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
         }
     };
     failure.hint("Its VNIs must not be given to another job on this node before it is destroyed.")
-}
-
-fn would_destroy(found: &[(DeviceId, cxi::Service)]) -> Report {
-    let mut text: String = found
-        .iter()
-        .map(|(device, service)| format!("Would destroy service {} on {device}\n", service.id()))
-        .collect();
-    if found.is_empty() {
-        text += NOTHING;
-    }
-    let found = found.iter();
-    let found: Vec<_> = found.map(|(nic, service)| (*nic, service.id())).collect();
-    by_id(text, "would_destroy", &found).nothing_to_do_if(found.is_empty())
 }
 
 #[derive(Serialize)]

@@ -1,14 +1,12 @@
 //! `cxi job prolog`.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use cxi_job::site::{NetworkOptions, StartingJob};
-use cxi_job::{Grant, JobId, JobRequest, Node};
+use cxi_job::site::{JobShape, NetworkOptions, StartingJob};
+use cxi_job::{Grant, Node};
 use serde::Serialize;
 
-use super::cli::{PrologArgs, SizeArgs};
-use super::epilog::left;
+use super::cli::PrologArgs;
 use super::node::{Here, JobNode};
 use super::plan;
 use crate::audit;
@@ -28,39 +26,15 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     if let Some(nothing) = arguments.record.optional.without_nics(common) {
         return Ok(nothing);
     }
-    if let (Some(job), false) = (&arguments.record.job, arguments.dry_run) {
-        return recorded(job, arguments, common);
-    }
-    // Report errors in the request before looking for NICs.
     let shape = arguments.size.shape(&arguments.service)?;
-    let (network, access) = (NetworkOptions::default(), arguments.who.access());
-    let request = access.request(&shape, &network, &common.settings)?;
     if arguments.dry_run {
-        dry_run(&request, &arguments.size, common)
-    } else {
-        unrecorded(&request, common)
+        return dry_run(&shape, arguments, common);
     }
-}
-
-fn unrecorded(request: &JobRequest, common: &Common) -> Result<Report, Failure> {
-    let node = JobNode::locked(common)?;
-    let result = node.nics.allocate(request);
-    node.save()?;
-    let grant = result?;
-    let report = report(&grant, &node.nics)?;
-    Ok(report.or_undo(move || {
-        let mut left = left(&node.nics.undo(&grant), Duration::ZERO);
-        left.extend(node.save().err());
-        left
-    }))
-}
-
-fn recorded(job: &JobId, arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
     let starting = StartingJob {
-        job: job.clone(),
+        job: arguments.record.job.clone(),
         component: arguments.record.component.clone(),
         access: arguments.who.undecided(),
-        shape: arguments.size.shape(&arguments.service)?,
+        shape,
     };
     let here = Here::new(common, Intent::Change)?;
     let node = here.node(None)?;
@@ -91,9 +65,11 @@ fn undo(starting: &StartingJob, grant: &Grant, common: &Common) -> Result<(), Fa
 
 /// Reports what would be created, and what would prevent it, as far as that can be determined without
 /// trying.
-fn dry_run(request: &JobRequest, size: &SizeArgs, common: &Common) -> Result<Report, Failure> {
+fn dry_run(shape: &JobShape, arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
+    let (network, access) = (NetworkOptions::default(), arguments.who.access());
+    let request = access.request(shape, &network, &common.settings)?;
     let node = JobNode::open(common, Intent::Read)?;
-    let report = plan::of_node(&node, size, &common.settings)?;
+    let report = plan::of_node(&node, &arguments.size, &common.settings)?;
     let usable: Vec<_> = node.nics.usable().map(cxi_job::NodeNic::id).collect();
     if report.failures().is_empty() {
         return Ok(report.before(&format!(

@@ -15,11 +15,7 @@ impl State {
     pub(super) fn apply(&mut self, event: &Event) -> Result<(), PoolError> {
         let at = event.at;
         match &event.change {
-            Change::Reserved {
-                job,
-                tenant,
-                vnis,
-            } => {
+            Change::Reserved { job, tenant, vnis } => {
                 self.check_new(job, vnis)?;
                 self.settle(at);
                 let holding = Holding {

@@ -54,9 +54,8 @@ fn transport(settings: &Settings) -> Result<Http, SiteError> {
     let identity = settings.both(&keys::FABRIC_IDENTITY, &keys::FABRIC_KEY)?;
     let identity = identity.map(|(certificate, key)| Identity { certificate, key });
     let certificate = settings.get(&keys::FABRIC_CERTIFICATE)?;
-    Http::with_identity(&certificate, identity.as_ref()).map_err(|error| {
-        FabricError::new(ACTION, Problem::Credentials(error.to_string())).into()
-    })
+    Http::with_identity(&certificate, identity.as_ref())
+        .map_err(|error| FabricError::new(ACTION, Problem::Credentials(error.to_string())).into())
 }
 
 fn patience(settings: &Settings) -> Result<Patience, SettingsError> {

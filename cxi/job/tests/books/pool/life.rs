@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::pool::{Changed, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
 use cxi_job::IdSet;
+use cxi_job::pool::{Changed, PoolConfig, PoolConfigError, PoolError, VniPool, VniRequest};
 
 use super::support::{gets, ids, job, nodes, pool, refused, reserve, seconds};
 use crate::says;
