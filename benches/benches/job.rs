@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use cxi::{Device, DeviceId};
 use cxi_benches::{nic, run};
-use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::{Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
 
@@ -31,7 +31,7 @@ fn slow_node(nics: u8) -> Node {
 }
 
 fn request() -> JobRequest {
-    let size = Multiplier::Cores(16);
+    let size = 16;
     let limits = JobLimits::planned(LimitPolicy::hpe_recommended(), size, Mode::Strict);
     let vni = nic::vni(0).expect("a VNI");
     let request = JobRequest::builder().uid(nic::USER).vni(vni).limits(limits);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use cxi::{DeviceId, Member, Service, ServiceId};
 use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
-use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic};
 use nix::unistd::{Uid, User};
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     let exists = |uid: u32| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None));
     let usual = JobLimits::planned(
         LimitPolicy::hpe_recommended(),
-        Multiplier::Cores(arguments.cores),
+        arguments.cores,
         Mode::Strict,
     );
     let mut options = AuditOptions::new()

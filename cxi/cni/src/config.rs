@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cxi::{DeviceId, TrafficClasses};
-use cxi_job::limits::{LimitPolicy, Mode, Multiplier, TleRule};
+use cxi_job::limits::{LimitPolicy, Mode, TleRule};
 use cxi_job::{JobLimits, NicPolicy};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -146,7 +146,7 @@ impl Settings {
             TleRule::Never
         };
         let policy = LimitPolicy::hpe_recommended().tles(rule);
-        JobLimits::planned(policy, Multiplier::Cores(cores), Mode::Strict)
+        JobLimits::planned(policy, cores, Mode::Strict)
     }
 
     pub(crate) fn retry_busy(&self) -> Duration {

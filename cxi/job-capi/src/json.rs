@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniRange};
 use cxi_ioctl::Errno;
-use cxi_job::limits::{Mode, Multiplier};
+use cxi_job::limits::Mode;
 use cxi_job::site::keys::{ModeName, PolicyName};
 use cxi_job::site::{
     Access, ComputeNode, Decision, HostList, JobShape, NetworkOptions, ReserveRequest, Site,
@@ -80,7 +80,7 @@ impl Request {
             let mode = self
                 .scale_back
                 .map_or(Mode::Strict, |floor| Mode::ScaleBack { floor });
-            builder = builder.limits(JobLimits::planned(policy, Multiplier::Cores(cores), mode));
+            builder = builder.limits(JobLimits::planned(policy, cores, mode));
         }
         if let Some(count) = self.nics_at_least {
             builder = builder.nics(NicPolicy::AnyUsable(count));
@@ -141,7 +141,7 @@ impl Starting {
             component: self.place.component.clone(),
             access: asked.then_some(access),
             shape: JobShape {
-                size: self.request.cores.map(Multiplier::Cores),
+                size: self.request.cores,
                 policy: self.request.policy,
                 mode: floor.map(|_| ModeName::ScaleBack),
                 floor,

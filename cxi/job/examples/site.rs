@@ -5,7 +5,6 @@
 use std::fs;
 use std::sync::Mutex;
 
-use cxi_job::limits::Multiplier;
 use cxi_job::pool::log::{MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::settings::Settings;
@@ -49,7 +48,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             component: None,
             access: None,
             shape: JobShape {
-                size: Some(Multiplier::Cores(4)),
+                size: Some(4),
                 ..JobShape::default()
             },
         })?;

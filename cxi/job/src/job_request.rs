@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
-use super::limits::{LimitPolicy, Mode, Multiplier, NicUsage, RgidSharing, plan};
+use super::limits::{LimitPolicy, Mode, NicUsage, RgidSharing, plan};
 use super::node::NodeNic;
 use cxi::{
     DeviceId, InvalidSpec, Limits, LnisPerRgid, Member, Members, ServiceSpec, TrafficClasses, Vni,
@@ -15,7 +15,7 @@ use cxi::{
 ///
 /// ```
 /// use cxi::Vni;
-/// use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+/// use cxi_job::limits::{LimitPolicy, Mode};
 /// use cxi_job::{JobLimits, JobRequest, NicPolicy};
 ///
 /// let request = JobRequest::builder()
@@ -23,7 +23,7 @@ use cxi::{
 ///     .vni(Vni::new(4034)?)
 ///     .limits(JobLimits::Planned {
 ///         policy: LimitPolicy::hpe_recommended(),
-///         size: Multiplier::Cores(64),
+///         size: 64,
 ///         mode: Mode::ScaleBack { floor: 1 },
 ///     })
 ///     .nics(NicPolicy::AnyUsable(1))
@@ -67,8 +67,8 @@ pub enum JobLimits {
     Planned {
         /// The shares for each unit of size.
         policy: LimitPolicy,
-        /// The job's size on this node.
-        size: Multiplier,
+        /// The job's size on this node: usually its number of cores.
+        size: u32,
         /// What to do if there is not enough.
         mode: Mode,
     },
@@ -77,7 +77,7 @@ pub enum JobLimits {
 impl JobLimits {
     /// Calculated from the job's size and what each NIC has.
     #[must_use]
-    pub const fn planned(policy: LimitPolicy, size: Multiplier, mode: Mode) -> Self {
+    pub const fn planned(policy: LimitPolicy, size: u32, mode: Mode) -> Self {
         Self::Planned { policy, size, mode }
     }
 

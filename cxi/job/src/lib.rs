@@ -74,7 +74,7 @@
 //! use std::time::Duration;
 //!
 //! use cxi::{Host, Vni};
-//! use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+//! use cxi_job::limits::{LimitPolicy, Mode};
 //! use cxi_job::{
 //!     FileLock, Filter, Grant, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus,
 //! };
@@ -84,7 +84,7 @@
 //! }
 //!
 //! fn prolog(uid: u32, vni: Vni, cores: u32) -> Result<Grant, Box<dyn Error>> {
-//!     let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(cores));
+//!     let (policy, size) = (LimitPolicy::hpe_recommended(), cores);
 //!     let limits = JobLimits::planned(policy, size, Mode::Strict);
 //!     let request = JobRequest::builder()
 //!         .uid(uid)

@@ -14,7 +14,6 @@ use cxi_job::fabric::{
     Credentials as Secrets, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport,
     Method,
 };
-use cxi_job::limits::Multiplier;
 use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::settings::{Directories, Settings};
@@ -75,7 +74,7 @@ fn starting(id: u32) -> StartingJob {
         component: None,
         access: None,
         shape: JobShape {
-            size: Some(Multiplier::Cores(1)),
+            size: Some(1),
             ..JobShape::default()
         },
     }

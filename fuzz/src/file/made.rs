@@ -6,7 +6,7 @@ use cxi::{Device, DeviceId, Vni};
 use cxi_job::audit::AuditOptions;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::explain::Inquiry;
-use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, plan};
+use cxi_job::limits::{LimitPolicy, Mode, NicUsage, plan};
 use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 use cxi_job::{
     Filter, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, ProcFs, ReleaseOptions,
@@ -40,11 +40,7 @@ fn kept<T: Serialize>(format: &str, member: &str, value: &T) -> String {
 }
 
 fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
-    let limits = JobLimits::planned(
-        LimitPolicy::hpe_recommended(),
-        Multiplier::Cores(8),
-        Mode::BestEffort,
-    );
+    let limits = JobLimits::planned(LimitPolicy::hpe_recommended(), 8, Mode::BestEffort);
     add(12, json(&(&limits, NicPolicy::AnyUsable(1))));
     let request = JobRequest::builder().uid(1000).limits(limits);
     let request = request.vni(Vni::new(4034).expect("a VNI")).build();
@@ -82,7 +78,7 @@ fn nic(device: &Device, add: &mut impl FnMut(u8, String)) {
     add(18, json(&inquiry.explain()));
     let usage = NicUsage::read(device).expect("usage");
     for mode in [Mode::Strict, Mode::BestEffort] {
-        let (policy, size) = (LimitPolicy::slurm(), Multiplier::Depth(4));
+        let (policy, size) = (LimitPolicy::slurm(), 4);
         if let Ok(plan) = plan(&policy, size, &usage, mode) {
             add(19, json(&plan));
         }

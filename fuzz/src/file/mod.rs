@@ -10,7 +10,7 @@ use cxi::{Availability, CounterReading, DeviceInfo, ServiceSpec, Usage};
 use cxi_cli::read;
 use cxi_job::audit::{Audit, Observation};
 use cxi_job::clean::CleanReport;
-use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, forecast, plan};
+use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, NicUsage, forecast, plan};
 use cxi_job::pool::log::{FileLog, SharedPool};
 use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniRequest};
 use cxi_job::site::store::Format;
@@ -70,7 +70,7 @@ pub fn run(data: &[u8]) {
         10 => drop(round::<Observation>(text)),
         11 => {
             if let Some((policy, size, nic, mode)) =
-                round::<(LimitPolicy, Multiplier, NicUsage, Mode)>(text)
+                round::<(LimitPolicy, u32, NicUsage, Mode)>(text)
             {
                 planned(&policy, size, &nic, mode);
             }
@@ -166,7 +166,7 @@ fn used(pool: &mut VniPool) {
 }
 
 /// A plan keeps to what there is.
-fn planned(policy: &LimitPolicy, size: Multiplier, nic: &NicUsage, mode: Mode) {
+fn planned(policy: &LimitPolicy, size: u32, nic: &NicUsage, mode: Mode) {
     if let Some(plan) = told(plan(policy, size, nic, mode)) {
         let _ = forecast(nic, &plan.limits);
     }

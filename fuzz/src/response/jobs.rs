@@ -7,7 +7,7 @@ use std::time::Duration;
 use cxi::{Device, DeviceId, Member, Vni, VniRange};
 use cxi_job::audit::Observation;
 use cxi_job::clean::CleanPolicy;
-use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage};
+use cxi_job::limits::{LimitPolicy, Mode, NicUsage};
 use cxi_job::pool::Timestamp;
 use cxi_job::{
     AuditOptions, Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions,
@@ -32,7 +32,7 @@ fn request(input: &mut Input<'_>) -> JobRequest {
         builder.vni_range(VniRange::from_bounds(64, 71).expect("a block"))
     };
     let mode = input.choose(&[Mode::Strict, Mode::BestEffort, Mode::ScaleBack { floor: 1 }]);
-    let size = Multiplier::Cores(input.u16().into());
+    let size = input.u16().into();
     let policy = match choice >> 3 & 3 {
         0 => None,
         1 => Some(LimitPolicy::slurm()),

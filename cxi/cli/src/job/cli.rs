@@ -4,9 +4,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args, Subcommand};
 use cxi::{Limit, LnisPerRgid, Resource, TrafficClass, Vni};
-use cxi_job::limits::{Multiplier, Subtract};
 use cxi_job::site::{HostList, JobShape, NetworkOptions, cpus_at};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 
@@ -158,21 +157,12 @@ pub(crate) struct EnvArgs {
 #[derive(Debug, Args)]
 #[command(
     next_help_heading = "Its size",
-    group(ArgGroup::new("size").required(true).args(["cores", "tasks", "depth", "cpus_per_node", "unlimited"]))
+    group(ArgGroup::new("size").required(true).args(["cores", "cpus_per_node", "unlimited"]))
 )]
 pub(crate) struct SizeArgs {
     /// Number of cores on this node
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) cores: Option<u32>,
-    /// Number of tasks on this node
-    #[arg(long, value_name = "N", value_parser = number)]
-    pub(crate) tasks: Option<u32>,
-    /// CPUs of each task
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = number, requires = "tasks")]
-    pub(crate) cpus_per_task: u32,
-    /// A size given by the user, as with Slurm's --network=depth=N
-    #[arg(long, value_name = "N", value_parser = number)]
-    pub(crate) depth: Option<u32>,
     /// CPUs on each of its nodes, in the form of SLURM_JOB_CPUS_PER_NODE: 2(x3),1
     #[arg(long, value_name = "CPUS", requires = "nodes")]
     pub(crate) cpus_per_node: Option<String>,
@@ -202,19 +192,6 @@ pub(crate) struct SizeArgs {
     /// job.floor]
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) floor: Option<u32>,
-    /// Whose share is subtracted before the job gets its own
-    #[arg(long, value_enum, default_value_t = SubtractArg::System)]
-    pub(crate) subtract: SubtractArg,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-pub(crate) enum SubtractArg {
-    /// No service's: the driver refuses what is not available
-    None,
-    /// That of system services and the default service
-    System,
-    /// That of all services
-    All,
 }
 
 /// Other properties of its services.
@@ -252,17 +229,12 @@ impl SizeArgs {
             no_tles: self.no_tles,
             mode: self.mode,
             floor: self.floor,
-            subtract: Some(match self.subtract {
-                SubtractArg::None => Subtract::None,
-                SubtractArg::System => Subtract::System,
-                SubtractArg::All => Subtract::All,
-            }),
             ..JobShape::default()
         })
     }
 
     /// `None` for a job without limits.
-    fn count(&self) -> Result<Option<Multiplier>, Failure> {
+    fn count(&self) -> Result<Option<u32>, Failure> {
         if let (Some(cpus), Some(nodes)) = (&self.cpus_per_node, &self.nodes) {
             let node = self.node.clone().map_or_else(this_node, Ok)?;
             let position = nodes.position(node.as_str()).ok_or_else(|| {
@@ -270,15 +242,9 @@ impl SizeArgs {
                     .hint("--node says which of them this is.")
             })?;
             let cpus = cpus_at(cpus, position).map_err(Failure::bad_input)?;
-            return Ok(Some(Multiplier::Cores(cpus)));
+            return Ok(Some(cpus));
         }
-        let cpus_per_task = self.cpus_per_task;
-        let tasks = self.tasks.map(|tasks| Multiplier::Tasks {
-            tasks,
-            cpus_per_task,
-        });
-        let cores = self.cores.map(Multiplier::Cores);
-        Ok(cores.or(tasks).or(self.depth.map(Multiplier::Depth)))
+        Ok(self.cores)
     }
 }
 

@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use super::idset::IdSet;
 use super::job_request::JobLimits;
-use super::limits::{LimitPolicy, Mode, Multiplier};
+use super::limits::{LimitPolicy, Mode};
 use super::node::Node;
 use super::parallel;
 use super::pool::Timestamp;
@@ -189,7 +189,7 @@ impl<'a> AuditOptions<'a> {
             idle_after: Duration::from_secs(3600),
             job: JobLimits::Planned {
                 policy: LimitPolicy::hpe_recommended(),
-                size: Multiplier::Cores(1),
+                size: 1,
                 mode: Mode::Strict,
             },
             few: 0,

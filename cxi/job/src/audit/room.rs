@@ -105,7 +105,7 @@ mod tests {
     use cxi::{DeviceId, ResourceMap};
 
     use super::*;
-    use crate::limits::{LimitPolicy, Multiplier, TleRule};
+    use crate::limits::{LimitPolicy, TleRule};
     use crate::view::NicView;
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
             },
         };
         let policy = LimitPolicy::hpe_recommended().tles(TleRule::Reserve);
-        let job = JobLimits::planned(policy, Multiplier::Cores(1), Mode::Strict);
+        let job = JobLimits::planned(policy, 1, Mode::Strict);
         let found = check(&nic, &AuditOptions::new().room_for(job, 0)).unwrap();
         assert_eq!(
             found.to_string(),

@@ -17,7 +17,7 @@
 //!
 //! ```
 //! use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
-//! use cxi_job::limits::{LimitPolicy, Mode, Multiplier, NicUsage, ServiceUsage, Subtract, plan};
+//! use cxi_job::limits::{LimitPolicy, Mode, NicUsage, ServiceUsage, Subtract, plan};
 //!
 //! let totals = ResourceMap::from([2048, 1024, 512, 2047, 2047, 16384, 2048, 1022]);
 //! let mut held = Limits::default();
@@ -26,7 +26,7 @@
 //! let nic = NicUsage::new(DeviceId::new(1), totals, vec![other]);
 //!
 //! let policy = LimitPolicy::hpe_recommended().subtract(Subtract::All);
-//! let size = Multiplier::Cores(16);
+//! let size = 16;
 //! let error = plan(&policy, size, &nic, Mode::Strict).unwrap_err();
 //! assert_eq!(
 //!     error.to_string(),
@@ -48,6 +48,6 @@ mod rgid;
 
 pub use nic_usage::{Bottleneck, Forecast, HeldBy, NicUsage, ServiceUsage, forecast};
 pub use plan::{Cut, CutReason, LimitPlan, Mode, PlanError, plan};
-pub use policy::{LimitPolicy, Multiplier, ResourcePolicy, Subtract, TleRule};
+pub use policy::{LimitPolicy, ResourcePolicy, Subtract, TleRule};
 pub(crate) use rgid::RgidSharing;
 pub use rgid::{RgidError, lnis_per_rgid};

@@ -7,7 +7,7 @@ use cxi::pools::MIN_TLES;
 use cxi::{DeviceId, Limit, Limits, Resource};
 
 use super::nic_usage::{HeldBy, NicUsage, ServiceUsage};
-use super::policy::{LimitPolicy, Multiplier, TleRule};
+use super::policy::{LimitPolicy, TleRule};
 
 /// What to do if a job cannot have everything that the policy asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -59,13 +59,13 @@ pub struct LimitPlan {
 /// [`PlanError`] names everything that is short, and the services that hold it.
 pub fn plan(
     policy: &LimitPolicy,
-    multiplier: Multiplier,
+    size: u32,
     nic: &NicUsage,
     mode: Mode,
 ) -> Result<LimitPlan, PlanError> {
     let mut planner = Planner {
         policy,
-        count: multiplier.count(),
+        count: size,
         nic,
         mode,
         cuts: Vec::new(),

@@ -4,37 +4,6 @@ use super::nic_usage::ServiceUsage;
 use cxi::{Resource, ResourceMap};
 use serde::{Deserialize, Serialize};
 
-/// How large a job is on one node: the factor by which a policy's shares are multiplied.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum Multiplier {
-    /// Cores allocated on the node (Flux).
-    Cores(u32),
-    /// Tasks on the node, each with this many CPUs (Slurm).
-    Tasks {
-        /// Tasks on the node.
-        tasks: u32,
-        /// CPUs of each.
-        cpus_per_task: u32,
-    },
-    /// A number given by the user (Slurm's `--network=depth=N`).
-    Depth(u32),
-}
-
-impl Multiplier {
-    /// The number, at most 4294967295.
-    #[must_use]
-    pub const fn count(self) -> u32 {
-        match self {
-            Self::Cores(count) | Self::Depth(count) => count,
-            Self::Tasks {
-                tasks,
-                cpus_per_task,
-            } => tasks.saturating_mul(cpus_per_task),
-        }
-    }
-}
-
 /// What a policy asks for of one resource.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[allow(
@@ -73,10 +42,10 @@ impl ResourcePolicy {
 
     /// The reservation for a job of this size, before any bound.
     #[must_use]
-    pub const fn asked(self, multiplier: u32) -> u32 {
+    pub const fn asked(self, size: u32) -> u32 {
         match self.res {
             Some(res) => res,
-            None => self.def.saturating_mul(multiplier),
+            None => self.def.saturating_mul(size),
         }
     }
 }

@@ -6,7 +6,7 @@ use cxi::{Limit, LnisPerRgid, Resource, TrafficClasses};
 
 use super::keys::{self, ModeName, PolicyName};
 use super::network::NetworkOptions;
-use crate::limits::{Mode, Multiplier, ResourcePolicy, Subtract, TleRule};
+use crate::limits::{Mode, ResourcePolicy, Subtract, TleRule};
 use crate::settings::{Settings, SettingsError};
 use crate::{JobLimits, JobRequestBuilder, NicPolicy};
 
@@ -15,8 +15,8 @@ use crate::{JobLimits, JobRequestBuilder, NicPolicy};
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
 pub struct JobShape {
-    /// Its size; `None` for no limits: the job may have everything that the NIC has.
-    pub size: Option<Multiplier>,
+    /// Its size, usually its number of cores; `None` for no limits: the job may have everything that the NIC has.
+    pub size: Option<u32>,
     /// How much of each resource for each unit of size.
     pub policy: Option<PolicyName>,
     /// Limits that replace what the policy gives.
@@ -27,8 +27,6 @@ pub struct JobShape {
     pub mode: Option<ModeName>,
     /// With [`ModeName::ScaleBack`]: reserve at least as much as for a job of this size.
     pub floor: Option<u32>,
-    /// Whose share is subtracted before the job gets its own; `None` for that of system services.
-    pub subtract: Option<Subtract>,
     /// Its traffic classes.
     pub traffic_classes: Option<TrafficClasses>,
     /// How many LNIs may share an RGID.
@@ -62,7 +60,7 @@ impl JobShape {
         }
         policy = policy.subtract(match network.adjust_limits {
             Some(false) => Subtract::None,
-            _ => self.subtract.unwrap_or(Subtract::System),
+            _ => Subtract::System,
         });
         let mode = match settings.or(self.mode, &keys::MODE)? {
             ModeName::Strict => Mode::Strict,
@@ -71,7 +69,7 @@ impl JobShape {
             },
             ModeName::BestEffort => Mode::BestEffort,
         };
-        let size = network.depth.map_or(size, Multiplier::Depth);
+        let size = network.depth.unwrap_or(size);
         Ok(JobLimits::planned(policy, size, mode))
     }
 
@@ -103,7 +101,7 @@ impl JobShape {
         Ok(match self.size {
             Some(size) if slurm || nics.is_some() => {
                 let usual = settings.get(&keys::NIC_DISTRIBUTION_COUNT)?;
-                request.spread(size.count(), nics.or(usual.map(Into::into)))
+                request.spread(size, nics.or(usual.map(Into::into)))
             }
             _ => request,
         })

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::{DeviceId, ResourceMap};
-use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, Multiplier, NicUsage, plan};
+use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, NicUsage, plan};
 use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniPool, VniRequest};
 use cxi_job::{IdSet, JobId, NodeName, TenantName};
 use serde_json::{Value, from_str, from_value, json, to_string, to_value};
@@ -112,7 +112,7 @@ fn data_from_outside_is_checked() {
 fn plans_are_data() {
     let nic = NicUsage::new(DeviceId::new(3), ResourceMap::from_fn(|_| 100), Vec::new());
     let (policy, mode) = (LimitPolicy::slurm(), Mode::ScaleBack { floor: 1 });
-    let plan = plan(&policy, Multiplier::Cores(64), &nic, mode).unwrap();
+    let plan = plan(&policy, 64, &nic, mode).unwrap();
     let value = to_value(&plan).unwrap();
     assert_eq!(value["device"], "cxi3");
     assert_eq!(value["limits"]["PTEs"], json!({ "res": 100, "max": 100 }));

@@ -118,10 +118,10 @@ The job has no service on any NIC.";
 }
 
 fn planned_without_tles() -> JobLimits {
-    use cxi_job::limits::{LimitPolicy, Multiplier, TleRule};
+    use cxi_job::limits::{LimitPolicy, TleRule};
     JobLimits::Planned {
         policy: LimitPolicy::hpe_recommended().tles(TleRule::Never),
-        size: Multiplier::Cores(16),
+        size: 16,
         mode: Mode::Strict,
     }
 }

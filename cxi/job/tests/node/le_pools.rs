@@ -5,8 +5,7 @@ use cxi::pools::LE_POOLS;
 use cxi::{Device, DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId, ServiceSpec};
 use cxi_job::explain::Inquiry;
 use cxi_job::limits::{
-    Bottleneck, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage, forecast,
-    plan,
+    Bottleneck, LimitPolicy, Mode, NicUsage, ResourcePolicy, ServiceUsage, forecast, plan,
 };
 use cxi_mock::{MockNode, NicConfig};
 
@@ -75,7 +74,7 @@ fn a_job_that_reserves_no_les_is_planned_without_a_pool() {
         nic.services.push(usage);
     }
     let policy = LimitPolicy::slurm().with(Resource::Les, ResourcePolicy::fixed(0, 64));
-    let plan = plan(&policy, Multiplier::Cores(1), &nic, Mode::Strict).unwrap();
+    let plan = plan(&policy, 1, &nic, Mode::Strict).unwrap();
     assert_eq!(plan.limits[Resource::Les], Limit::at_most(64));
 }
 

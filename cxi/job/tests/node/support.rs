@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use cxi::{Clock, Device, DeviceId, Service, ServiceId, Vni};
 use cxi_ioctl::{Errno, Faulty, Transport};
-use cxi_job::limits::{LimitPolicy, Mode, Multiplier};
+use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::proc::ProcFs;
 use cxi_job::{
     AllocateError, CleanPolicy, FileLock, Grant, JobLimits, JobRequest, JobRequestBuilder, Node,
@@ -169,7 +169,7 @@ pub(crate) fn refuse(node: &Node, request: JobRequestBuilder) -> AllocateError {
 pub(crate) fn planned(cores: u32, mode: Mode) -> JobLimits {
     JobLimits::Planned {
         policy: LimitPolicy::hpe_recommended(),
-        size: Multiplier::Cores(cores),
+        size: cores,
         mode,
     }
 }

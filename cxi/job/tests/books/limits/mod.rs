@@ -3,8 +3,8 @@
 use cxi::pools::LE_POOLS;
 use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
 use cxi_job::limits::{
-    Bottleneck, CutReason, LimitPolicy, Mode, Multiplier, NicUsage, ResourcePolicy, ServiceUsage,
-    Subtract, TleRule, forecast, lnis_per_rgid, plan,
+    Bottleneck, CutReason, LimitPolicy, Mode, NicUsage, ResourcePolicy, ServiceUsage, Subtract,
+    TleRule, forecast, lnis_per_rgid, plan,
 };
 
 mod properties;
@@ -42,7 +42,7 @@ fn the_published_table() {
     let policy = LimitPolicy::hpe_recommended();
     for cores in [1_u16, 8, 64, 128] {
         let nic = nic(CASSINI_2, vec![default_service()]);
-        let size = Multiplier::Cores(cores.into());
+        let size = cores.into();
         let plan = plan(&policy, size, &nic, STRICT).unwrap();
         let tles = cores.max(8);
         for (resource, reserved, max) in [
@@ -69,7 +69,7 @@ fn the_published_table() {
 fn a_device_with_less_bounds_the_maximum() {
     let policy = LimitPolicy::hpe_recommended();
     let nic = nic(CASSINI_1, vec![default_service()]);
-    let plan = plan(&policy, Multiplier::Cores(600), &nic, STRICT).unwrap();
+    let plan = plan(&policy, 600, &nic, STRICT).unwrap();
     assert_eq!(plan.limits[Resource::Txqs], limit(1024, 1024));
     assert_eq!(plan.limits[Resource::Tgqs], limit(512, 512));
     assert_eq!(plan.limits[Resource::Acs], limit(1022, 1022));
@@ -90,32 +90,23 @@ fn a_device_with_less_bounds_the_maximum() {
 fn a_node_without_cores_reserves_nothing_and_has_no_tles() {
     let policy = LimitPolicy::hpe_recommended();
     let nic = nic(CASSINI_1, vec![]);
-    let plan = plan(&policy, Multiplier::Cores(0), &nic, STRICT).unwrap();
+    let plan = plan(&policy, 0, &nic, STRICT).unwrap();
     assert_eq!(plan.limits[Resource::Tles], Limit::NONE);
     assert_eq!(plan.limits[Resource::Ptes], Limit::at_most(2048));
 }
 
 #[test]
 fn arithmetic_saturates() {
-    let tasks = Multiplier::Tasks {
-        tasks: u32::MAX,
-        cpus_per_task: u32::MAX,
-    };
-    assert_eq!(tasks.count(), u32::MAX);
     // 512 for each of 128 CPUs is 65536, which is 0 in 16 bits.
     let policy = LimitPolicy::slurm().with(Resource::Txqs, ResourcePolicy::scaled(512, 1024));
-    let size = Multiplier::Tasks {
-        tasks: 64,
-        cpus_per_task: 2,
-    };
-    let one = plan(&policy, size, &nic(CASSINI_1, vec![]), STRICT).unwrap();
+    let one = plan(&policy, 128, &nic(CASSINI_1, vec![]), STRICT).unwrap();
     assert_eq!(one.limits[Resource::Txqs], limit(1024, 1024));
     assert_eq!(one.cuts[0].wanted, 65536);
 
     let huge = nic([u32::MAX; 8], vec![]);
     let policy =
         LimitPolicy::empty().with(Resource::Acs, ResourcePolicy::scaled(u32::MAX, u32::MAX));
-    let plan = plan(&policy, Multiplier::Depth(u32::MAX), &huge, STRICT).unwrap();
+    let plan = plan(&policy, u32::MAX, &huge, STRICT).unwrap();
     assert_eq!(plan.limits[Resource::Acs], limit(u16::MAX, u16::MAX));
     assert_eq!(plan.limits[Resource::Ptes], Limit::NONE);
 }
@@ -129,7 +120,7 @@ fn system_services_are_taken_off_and_others_by_choice() {
         .in_use(in_use);
     let user = service(5, &[(Resource::Acs, 60, 1022)]).owner("uid 5588");
     let nic = nic(CASSINI_1, vec![default_service(), system, user]);
-    let size = Multiplier::Cores(64);
+    let size = 64;
     let policy = LimitPolicy::hpe_recommended();
     let (none, all) = (
         policy.subtract(Subtract::None),
@@ -179,7 +170,7 @@ fn a_use_of_65535_is_unknown() {
     );
     let policy = LimitPolicy::hpe_recommended();
     let nic = nic(CASSINI_1, vec![system]);
-    let plan = plan(&policy, Multiplier::Cores(300), &nic, SCALE).unwrap();
+    let plan = plan(&policy, 300, &nic, SCALE).unwrap();
     assert_eq!(plan.limits[Resource::Ptes], limit(1800, 2048));
     assert_eq!(plan.limits[Resource::Tles], Limit::exactly(300));
     // The C arithmetic of 16 bits would have 2048 - 65535 = 2049 here.
@@ -197,7 +188,7 @@ fn the_fourth_job_with_tles_finds_no_pool() {
         CASSINI_1,
         vec![default_service().system(), job(2), job(3), job(4)],
     );
-    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
+    let (policy, size) = (LimitPolicy::hpe_recommended(), 4);
     let error = plan(&policy, size, &nic, STRICT).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -218,7 +209,7 @@ fn the_fourth_job_with_tles_finds_no_pool() {
 
 #[test]
 fn tles_are_at_least_eight_or_none() {
-    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(100));
+    let (policy, size) = (LimitPolicy::hpe_recommended(), 100);
     for (held, strict, scaled) in [
         (1948, Some(100), 100),
         (1949, None, 99),
@@ -243,7 +234,7 @@ fn without_an_le_pool_les_are_shared() {
         .take(LE_POOLS)
         .map(|id| service(id, &[(Resource::Les, 16, 16384)]));
     let nic = nic(CASSINI_1, holders.collect());
-    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
+    let (policy, size) = (LimitPolicy::hpe_recommended(), 4);
     let error = plan(&policy, size, &nic, STRICT).unwrap_err();
     assert!(error.to_string().starts_with(
         "cxi1: 64 LEs wanted, 0 available: all 15 LE pools are taken, by service 2, "
@@ -256,7 +247,7 @@ fn without_an_le_pool_les_are_shared() {
 fn best_effort_shares_all_and_fixed_reservations_may_be_zero() {
     let policy = LimitPolicy::slurm().with(Resource::Cts, ResourcePolicy::fixed(0, 64));
     let nic = nic(CASSINI_1, vec![]);
-    let best = plan(&policy, Multiplier::Depth(16), &nic, Mode::BestEffort).unwrap();
+    let best = plan(&policy, 16, &nic, Mode::BestEffort).unwrap();
     assert_eq!(best.limits[Resource::Ptes], Limit::at_most(2048));
     assert_eq!(best.limits[Resource::Tles], Limit::exactly(16));
     assert!(
@@ -264,13 +255,13 @@ fn best_effort_shares_all_and_fixed_reservations_may_be_zero() {
             .iter()
             .all(|cut| cut.reason == CutReason::BestEffort)
     );
-    let strict = plan(&policy, Multiplier::Depth(16), &nic, STRICT).unwrap();
+    let strict = plan(&policy, 16, &nic, STRICT).unwrap();
     assert_eq!(strict.limits[Resource::Cts], Limit::at_most(64));
 }
 
 #[test]
 fn the_forecast_names_what_runs_out_first() {
-    let (policy, size) = (LimitPolicy::hpe_recommended(), Multiplier::Cores(4));
+    let (policy, size) = (LimitPolicy::hpe_recommended(), 4);
     let mut nic = nic(CASSINI_1, vec![default_service()]);
     let limits = plan(&policy, size, &nic, STRICT).unwrap().limits;
     let of_pools = forecast(&nic, &limits);
@@ -312,7 +303,7 @@ fn best_effort_says_that_nothing_is_reserved_where_there_is_nothing() {
     let (def, res, max) = (1, None, 1);
     let policy = LimitPolicy::empty().with(resource, ResourcePolicy { def, res, max });
     let nic = nic([0; 8], Vec::new());
-    let plan = plan(&policy, Multiplier::Cores(1), &nic, Mode::BestEffort);
+    let plan = plan(&policy, 1, &nic, Mode::BestEffort);
     let cuts = plan.expect("best effort takes what there is").cuts;
     assert_eq!(cuts.len(), 1);
     assert_eq!(

@@ -67,7 +67,7 @@ proptest! {
     fn no_plan_asks_for_what_the_driver_calls_invalid(nic in any_nic(), policy in any_policy(), size in 0..300_u32, mode in 0..4_u8) {
         let mode = [Mode::Strict, Mode::ScaleBack { floor: 0 }, SCALE, Mode::BestEffort][usize::from(mode)];
         let always = matches!(mode, Mode::BestEffort | Mode::ScaleBack { floor: 0 });
-        let plan = match plan(&policy, Multiplier::Cores(size), &nic, mode) {
+        let plan = match plan(&policy, size, &nic, mode) {
             Err(error) => {
                 prop_assert!(!always, "{}", error);
                 prop_assert!(!error.short.is_empty());
