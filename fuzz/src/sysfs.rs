@@ -154,7 +154,7 @@ pub fn run(data: &[u8]) {
         let _ = told(found.into_parts());
     }
     if let Some(node) = told(Node::discover(&host)) {
-        let _ = node.audit(&AuditOptions::new());
+        let _ = node.audit(&AuditOptions::default());
     }
     processes(&proc);
 

@@ -65,25 +65,19 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
         Some(file) => files::load(OBSERVATION, file.path())?,
         None => None,
     };
-    // A failed lookup says nothing about the user.
-    let exists = |uid: u32| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None));
-    let usual = JobLimits::planned(
-        LimitPolicy::hpe_recommended(),
-        arguments.cores,
-        Mode::Strict,
-    );
-    let mut options = AuditOptions::new()
-        .user_exists(&exists)
-        .idle(Timestamp::now(), earlier.as_ref(), arguments.idle_after)
-        .room_for(usual, arguments.few);
-    if let Some(pool) = &arguments.vni_pool {
-        options = options.pool(pool.clone());
-    }
-    for (owner, vnis) in &arguments.range {
-        options = options.range(*owner, vnis.clone());
-    }
+    let (policy, cores) = (LimitPolicy::hpe_recommended(), arguments.cores);
     let node = JobNode::open(common, Intent::Read)?;
-    let audit = node.nics.audit(&options);
+    let audit = node.nics.audit(&AuditOptions {
+        pool: arguments.vni_pool.clone(),
+        ranges: arguments.range.clone(),
+        // A failed lookup says nothing about the user.
+        user_exists: Some(|uid| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None))),
+        earlier: earlier.as_ref(),
+        now: Timestamp::now(),
+        idle_after: arguments.idle_after,
+        job: JobLimits::planned(policy, cores, Mode::Strict),
+        few: arguments.few,
+    });
     if let Some(file) = &file {
         file.save(&audit.observation)?;
     }
@@ -111,7 +105,7 @@ pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<St
                 pair.is_some_and(|(made, found)| shares_with(&made, &found))
             })
     };
-    let audit = nics.audit(&AuditOptions::new());
+    let audit = nics.audit(&AuditOptions::default());
     let shared = audit.findings.iter().filter(concerned);
     by_nic(shared.map(|finding| (finding.device, &finding.text)))
 }

@@ -21,7 +21,6 @@ pub const MOCK_NODE: Format = Format {
     name: "state file",
     format: "cxi mock node",
     holds: "the state of a mock node",
-    member: "node",
 };
 
 /// The file of idle services that an audit found.
@@ -29,7 +28,6 @@ pub const OBSERVATION: Format = Format {
     name: "idle file",
     format: "cxi idle services",
     holds: "the services that an audit saw idle",
-    member: "observation",
 };
 
 /// Far more than the state of a full node or a list of a cluster's jobs needs.

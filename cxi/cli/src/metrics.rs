@@ -191,7 +191,10 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
 /// The findings of `cxi audit`, such as services that were left behind or that no process can use.
 fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     let vnis = common.settings.get(&settings::POOL_VNIS)?;
-    let audit = node.audit(&AuditOptions::new().pool(vnis));
+    let audit = node.audit(&AuditOptions {
+        pool: Some(vnis),
+        ..AuditOptions::default()
+    });
     let mut counts: BTreeMap<_, u32> = BTreeMap::new();
     for finding in &audit.findings {
         // The codes are those in the JSON output of cxi audit.

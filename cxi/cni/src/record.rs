@@ -19,7 +19,6 @@ const RECORD: Format = Format {
     name: "record of an attachment",
     format: "cxi cni attachment",
     holds: "what an attachment has",
-    member: "record",
 };
 const ENDING: &str = ".json";
 /// A name in a directory has at most 255 bytes; that of a file that is being written has a few more than

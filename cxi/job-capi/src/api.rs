@@ -262,10 +262,10 @@ pub(crate) extern "C" fn cxi_job_audit(
         let node = nodes::get(node)?;
         let options: json::Audit =
             json::read("options", options.optional("options")?.unwrap_or("{}"))?;
-        let mut wanted = AuditOptions::new();
-        if let Some(pool) = options.pool {
-            wanted = wanted.pool(pool);
-        }
+        let wanted = AuditOptions {
+            pool: options.pool,
+            ..AuditOptions::default()
+        };
         report.set_text(&json::write(&node.audit(&wanted))?)
     })
 }

@@ -31,12 +31,12 @@ pub(super) fn all(add: &mut impl FnMut(u8, String)) {
     job(&Node::from_devices(devices.clone()), add);
     nic(&devices[0], add);
     pool(add);
-    add(6, kept("cxi mock node", "node", &mock.snapshot()));
+    add(6, kept("cxi mock node", &mock.snapshot()));
 }
 
-fn kept<T: Serialize>(format: &str, member: &str, value: &T) -> String {
+fn kept<T: Serialize>(format: &str, value: &T) -> String {
     let value = json(value);
-    format!("{{\"format\":\"{format}\",\"version\":1,\"{member}\":{value}}}")
+    format!("{{\"format\":\"{format}\",\"version\":1,\"record\":{value}}}")
 }
 
 fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
@@ -46,16 +46,15 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
     let request = request.vni(Vni::new(4034).expect("a VNI")).build();
     let grant = node.allocate(&request.expect("a request"));
     let grant = grant.expect("room for a job");
-    add(2, format!("{{\"grant\":{}}}", json(&grant)));
-    add(3, json(&grant));
+    add(2, json(&grant));
     let options = ReleaseOptions::once();
     let pool: IdSet = [4034].into_iter().collect();
-    let audit = node.audit(&AuditOptions::new().pool(pool.clone()));
+    let audit = node.audit(&AuditOptions {
+        pool: Some(pool.clone()),
+        ..AuditOptions::default()
+    });
     add(15, json(&audit));
-    add(
-        7,
-        kept("cxi idle services", "observation", &audit.observation),
-    );
+    add(7, kept("cxi idle services", &audit.observation));
     add(10, json(&audit.observation));
     let policy = CleanPolicy::new(pool).dry_run(true);
     add(16, json(&node.clean(&policy, &options).unwrap()));

@@ -121,15 +121,22 @@ pub(super) fn call(call: usize, device: &Device, input: &mut Input<'_>) {
         6 => {
             let earlier = Observation::default();
             let now = Timestamp::from_millis(1_700_000_000_000);
-            let audit = node.audit(
-                &AuditOptions::new()
-                    .pool((64..=80).collect())
-                    .user_exists(&|uid| uid != 1000)
-                    .idle(now, Some(&earlier), Duration::ZERO),
-            );
+            let audit = node.audit(&AuditOptions {
+                pool: Some((64..=80).collect()),
+                user_exists: Some(|uid| uid != 1000),
+                earlier: Some(&earlier),
+                now,
+                idle_after: Duration::ZERO,
+                ..AuditOptions::default()
+            });
             audit.findings.iter().for_each(said);
             let later = now + Duration::from_secs(100_000_000);
-            let again = AuditOptions::new().idle(later, Some(&audit.observation), Duration::ZERO);
+            let again = AuditOptions {
+                earlier: Some(&audit.observation),
+                now: later,
+                idle_after: Duration::ZERO,
+                ..AuditOptions::default()
+            };
             node.audit(&again).findings.iter().for_each(said);
         }
         _ => {

@@ -212,7 +212,7 @@ fn check_release(
 
 /// Nothing is wrong with the node except what the test breaks.
 fn check_audit(node: &Node, case: &str, problems: &mut Problems) {
-    for finding in node.audit(&AuditOptions::new()).findings {
+    for finding in node.audit(&AuditOptions::default()).findings {
         let expected = match finding.code {
             Code::NicUnreadable => finding.device == STRANGE,
             // Both NICs actually have it.
@@ -321,6 +321,6 @@ fn an_audit_and_a_look_at_the_node_at_each_moment() {
             let usable = nic.is_usable() || nic.id() == STRANGE && !nic.problems().is_empty();
             problems.ensure(usable, case, format!("{:?}", nic.problems()));
         }
-        let _audit = node.audit(&AuditOptions::new());
+        let _audit = node.audit(&AuditOptions::default());
     });
 }

@@ -217,7 +217,7 @@ fn questions(place: &Place) -> cxi::Result<()> {
     let have = device.availability()?;
     assert!(have.resources[Resource::Txqs].total > 0);
     let node = Node::from_devices([device.clone()]);
-    let _audit = node.audit(&AuditOptions::new());
+    let _audit = node.audit(&AuditOptions::default());
     device.inbound_wait()
 }
 
@@ -320,7 +320,7 @@ pub(crate) fn job(node: &Node, thread: u16, round: u64) -> bool {
     };
     assert_eq!(grant.services.len(), node.nics().len());
     if round.is_multiple_of(3) {
-        let _audit = node.audit(&AuditOptions::new());
+        let _audit = node.audit(&AuditOptions::default());
     }
     let filter = if round.is_multiple_of(2) {
         Filter::for_grant(&grant)

@@ -17,7 +17,6 @@ pub(crate) const FORMAT: Format = Format {
     name: "report",
     format: "cxi selftest",
     holds: "what NICs answered to cxi selftest",
-    member: "record",
 };
 
 /// What a node answered.

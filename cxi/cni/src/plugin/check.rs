@@ -78,8 +78,10 @@ impl Plugin<'_> {
                 Err(error) => problems.push(error.to_string()),
             }
         }
-        let options = AuditOptions::new().room_for(settings.limits(), 0);
-        let audit = self.node.audit(&options);
+        let audit = self.node.audit(&AuditOptions {
+            job: settings.limits(),
+            ..AuditOptions::default()
+        });
         let full = audit.findings.iter().filter(|finding| {
             finding.code == Found::NearlyExhausted
                 && finding.severity == Severity::Error

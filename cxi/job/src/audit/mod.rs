@@ -11,7 +11,7 @@
 //! use cxi_job::AuditOptions;
 //! use cxi_job::audit::Code;
 //!
-//! let audit = node.audit(&AuditOptions::new());
+//! let audit = node.audit(&AuditOptions::default());
 //! assert_eq!(audit.findings[0].code, Code::DefaultServiceEnabled);
 //! assert_eq!(
 //!     audit.findings[0].to_string(),
@@ -163,105 +163,44 @@ impl Audit {
     }
 }
 
-/// What an audit looks for.
-#[derive(Clone)]
+/// What an audit looks for: by default, everything that needs no knowledge of the site.
+#[derive(Debug, Clone)]
+#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct AuditOptions<'a> {
-    pool: Option<IdSet>,
-    ranges: Vec<(Member, IdSet)>,
-    user_exists: Option<&'a (dyn Fn(u32) -> bool + Sync)>,
-    earlier: Option<&'a Observation>,
-    now: Timestamp,
-    idle_after: Duration,
-    job: JobLimits,
-    few: u32,
+    /// The scheduler's VNIs: user services with other VNIs are reported.
+    pub pool: Option<IdSet>,
+    /// Owners of VNIs, such as another scheduler's group: services with this member that have other
+    /// VNIs are reported, and so are owners whose VNIs overlap. An owner may occur again with more.
+    pub ranges: Vec<(Member, IdSet)>,
+    /// How to find out whether a user exists: members that do not exist are reported.
+    pub user_exists: Option<fn(u32) -> bool>,
+    /// What an earlier audit saw: services that had nothing in use then and now are reported if they
+    /// have been idle for [`idle_after`](Self::idle_after).
+    pub earlier: Option<&'a Observation>,
+    /// The time.
+    pub now: Timestamp,
+    /// How long a service may be idle.
+    pub idle_after: Duration,
+    /// A typical job: NICs with room for [`few`](Self::few) or fewer more such jobs are reported. By
+    /// default, a one-core job with the limits that HPE recommends.
+    pub job: JobLimits,
+    /// How few jobs are too few; by default none.
+    pub few: u32,
 }
 
-impl<'a> AuditOptions<'a> {
-    /// Looks for everything that needs no knowledge of the site.
-    #[must_use]
-    pub fn new() -> Self {
+impl Default for AuditOptions<'_> {
+    fn default() -> Self {
+        let policy = LimitPolicy::hpe_recommended();
         Self {
             pool: None,
             ranges: Vec::new(),
             user_exists: None,
             earlier: None,
-            now: Timestamp::from_millis(0),
+            now: Timestamp::default(),
             idle_after: Duration::from_secs(3600),
-            job: JobLimits::Planned {
-                policy: LimitPolicy::hpe_recommended(),
-                size: 1,
-                mode: Mode::Strict,
-            },
+            job: JobLimits::planned(policy, 1, Mode::Strict),
             few: 0,
         }
-    }
-
-    /// Sets the scheduler's VNIs: user services with other VNIs are reported.
-    #[must_use]
-    pub fn pool(mut self, vnis: IdSet) -> Self {
-        self.pool = Some(vnis);
-        self
-    }
-
-    /// Adds an owner of VNIs, such as another scheduler's group: services with this member that have
-    /// other VNIs are reported, and so are owners whose VNIs overlap. An owner may be added again
-    /// with more.
-    #[must_use]
-    pub fn range(mut self, owner: Member, vnis: IdSet) -> Self {
-        self.ranges.push((owner, vnis));
-        self
-    }
-
-    /// Sets how to find out whether a user exists: members that do not exist are reported.
-    #[must_use]
-    pub fn user_exists(mut self, lookup: &'a (dyn Fn(u32) -> bool + Sync)) -> Self {
-        self.user_exists = Some(lookup);
-        self
-    }
-
-    /// Sets the time and what an earlier audit saw: services that had nothing in use then and now
-    /// are reported if they have been idle for `after`.
-    #[must_use]
-    pub fn idle(
-        mut self,
-        now: Timestamp,
-        earlier: Option<&'a Observation>,
-        after: Duration,
-    ) -> Self {
-        self.now = now;
-        self.earlier = earlier;
-        self.idle_after = after;
-        self
-    }
-
-    /// Sets the size of a typical job: NICs with room for `few` or fewer more such jobs are
-    /// reported. The default is to report NICs with no room for a one-core job with the limits that
-    /// HPE recommends.
-    #[must_use]
-    pub fn room_for(mut self, job: JobLimits, few: u32) -> Self {
-        self.job = job;
-        self.few = few;
-        self
-    }
-}
-
-impl Default for AuditOptions<'_> {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for AuditOptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AuditOptions")
-            .field("pool", &self.pool)
-            .field("ranges", &self.ranges)
-            .field("earlier", &self.earlier)
-            .field("now", &self.now)
-            .field("idle_after", &self.idle_after)
-            .field("job", &self.job)
-            .field("few", &self.few)
-            .finish_non_exhaustive()
     }
 }
 

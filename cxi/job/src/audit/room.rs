@@ -126,7 +126,14 @@ mod tests {
         };
         let policy = LimitPolicy::hpe_recommended().tles(TleRule::Reserve);
         let job = JobLimits::planned(policy, 1, Mode::Strict);
-        let found = check(&nic, &AuditOptions::new().room_for(job, 0)).unwrap();
+        let found = check(
+            &nic,
+            &AuditOptions {
+                job,
+                ..AuditOptions::default()
+            },
+        )
+        .unwrap();
         assert_eq!(
             found.to_string(),
             "error: cxi0: no such job fits, even alone"

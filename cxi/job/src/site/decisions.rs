@@ -20,7 +20,6 @@ const DECISION: Format = Format {
     name: "decision",
     format: "cxi job decision",
     holds: "what the controller decided for a job",
-    member: "record",
 };
 
 /// What a job gets.

@@ -24,14 +24,12 @@ const JOB_RECORD: Format = Format {
     name: "job record",
     format: "cxi job on a node",
     holds: "what a job has on this node",
-    member: "record",
 };
 
 const COLLECTIVES_RECORD: Format = Format {
     name: "reservation",
     format: "cxi job reservation",
     holds: "what a job has at the fabric manager",
-    member: "record",
 };
 
 /// A job's reservation at the fabric manager: what each of its steps sets.

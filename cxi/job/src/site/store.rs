@@ -6,8 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
-use serde::ser::SerializeMap as _;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::durable::{self, Owner};
 use crate::{ErrorCode, JobId};
@@ -25,8 +24,6 @@ pub struct Format {
     pub format: &'static str,
     /// What it contains, in words: `what a job has on this node`.
     pub holds: &'static str,
-    /// The member of the JSON object with the value: `record`, `node`, `pool` or `observation`.
-    pub member: &'static str,
 }
 
 /// The version of all formats.
@@ -38,35 +35,13 @@ struct Header {
     version: Option<u32>,
 }
 
-#[derive(Deserialize)]
+/// A file: what it is, and the value.
+#[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Contents<T> {
-    #[serde(rename = "format")]
-    _format: String,
-    #[serde(rename = "version")]
-    _version: u32,
-    #[serde(
-        alias = "node",
-        alias = "pool",
-        alias = "observation",
-        alias = "record"
-    )]
-    value: T,
-}
-
-struct Written<'a, T> {
-    format: Format,
-    value: &'a T,
-}
-
-impl<T: Serialize> Serialize for Written<'_, T> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(3))?;
-        map.serialize_entry("format", self.format.format)?;
-        map.serialize_entry("version", &VERSION)?;
-        map.serialize_entry(self.format.member, self.value)?;
-        map.end()
-    }
+    format: String,
+    version: u32,
+    record: T,
 }
 
 impl Format {
@@ -76,8 +51,12 @@ impl Format {
     ///
     /// The value cannot be written as JSON.
     pub fn print<T: Serialize>(self, value: &T) -> serde_json::Result<String> {
-        let format = self;
-        let mut text = serde_json::to_string_pretty(&Written { format, value })?;
+        let contents = Contents {
+            format: self.format.to_owned(),
+            version: VERSION,
+            record: value,
+        };
+        let mut text = serde_json::to_string_pretty(&contents)?;
         text.push('\n');
         Ok(text)
     }
@@ -92,7 +71,6 @@ impl Format {
             name,
             format,
             holds,
-            ..
         } = self;
         if text.trim().is_empty() {
             return Err(format!("the {name} is empty: expected {holds} as JSON"));
@@ -131,7 +109,7 @@ impl Format {
             ));
         }
         let contents: Contents<T> = serde_json::from_str(text).map_err(damaged)?;
-        Ok(contents.value)
+        Ok(contents.record)
     }
 
     /// Reads a record; `None` if there is no file. A record that users other than its owner could

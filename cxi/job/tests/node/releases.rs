@@ -90,7 +90,10 @@ fn orphans_are_cleaned_and_the_node_is_audited() {
     for_each_release(|mock, release| {
         let node = node(mock);
         allocate(&node, job(1000, 4034));
-        let audit = node.audit(&AuditOptions::new().pool("1024-2047".parse().unwrap()));
+        let audit = node.audit(&AuditOptions {
+            pool: Some("1024-2047".parse().unwrap()),
+            ..AuditOptions::default()
+        });
         let outside = audit
             .findings
             .iter()
