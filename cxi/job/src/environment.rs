@@ -66,23 +66,6 @@ pub struct SlingshotEnv {
     tcs: Option<TrafficClasses>,
 }
 
-/// One service that was made for a job.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[allow(
-    clippy::exhaustive_structs,
-    reason = "callers make it; the variables have no room for more"
-)]
-pub struct JobService {
-    /// Its NIC.
-    pub device: DeviceId,
-    /// Its id on that NIC.
-    pub service: ServiceId,
-    /// The VNIs it allows, the application's first.
-    pub vnis: Vec<Vni>,
-    /// The traffic classes it allows.
-    pub traffic_classes: TrafficClasses,
-}
-
 /// Why the variables are not what a scheduler sets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -201,32 +184,6 @@ impl SlingshotEnv {
                 tcs,
             }),
         }
-    }
-
-    /// The environment for a job with these services on this node: in the order of the NICs'
-    /// numbers, with the traffic classes that all of them allow.
-    ///
-    /// # Errors
-    /// [`EnvironmentError`]: no service, a NIC named twice, services with different VNIs, or no
-    /// traffic class that all of them allow.
-    pub fn from_services(services: &[JobService]) -> Result<Self, EnvironmentError> {
-        let mut services: Vec<&JobService> = services.iter().collect();
-        services.sort_by_key(|service| service.device);
-        let first = services.first().ok_or(EnvironmentError::NoService)?;
-        if let Some(other) = services.iter().find(|other| other.vnis != first.vnis) {
-            return Err(EnvironmentError::VnisDiffer {
-                first: first.device,
-                device: other.device,
-            });
-        }
-        let all = TrafficClasses::from_bits_truncate(0xf);
-        let tcs = services
-            .iter()
-            .fold(all, |tcs, service| tcs & service.traffic_classes);
-        let entries = services
-            .iter()
-            .map(|service| (service.device, service.service));
-        Self::new(first.vnis.iter().copied(), entries, Some(tcs))
     }
 
     /// Returns what a job inside another one (a sub-instance) gets: its own services if it has any,

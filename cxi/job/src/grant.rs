@@ -1,6 +1,6 @@
 //! What a job got.
 
-use super::environment::{EnvironmentError, JobService, SlingshotEnv};
+use super::environment::{EnvironmentError, SlingshotEnv};
 use super::limits::Cut;
 use super::node::NicProblem;
 use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, VniAccess};
@@ -60,24 +60,32 @@ impl Grant {
         entry.map(|entry| entry.service)
     }
 
-    /// The job's environment: the `SLINGSHOT_*` variables.
+    /// The job's environment: the `SLINGSHOT_*` variables. The NICs are in order, and the traffic
+    /// classes are those that all services allow.
     ///
     /// # Errors
     ///
     /// [`EnvironmentError::NoService`] for a grant without services, or any other error of an
-    /// environment if the grant was not made by an allocation.
+    /// environment, such as [`EnvironmentError::VnisDiffer`], if the grant was not made by an
+    /// allocation.
     pub fn env(&self) -> Result<SlingshotEnv, EnvironmentError> {
-        let services: Vec<JobService> = self
-            .services
+        let mut services: Vec<&GrantedService> = self.services.iter().collect();
+        services.sort_by_key(|service| service.device);
+        let first = services.first().ok_or(EnvironmentError::NoService)?;
+        if let Some(other) = services.iter().find(|other| other.vnis != first.vnis) {
+            return Err(EnvironmentError::VnisDiffer {
+                first: first.device,
+                device: other.device,
+            });
+        }
+        let all = TrafficClasses::from_bits_truncate(0xf);
+        let classes = services
             .iter()
-            .map(|entry| JobService {
-                device: entry.device,
-                service: entry.service,
-                vnis: entry.vnis.iter().collect(),
-                traffic_classes: entry.traffic_classes,
-            })
-            .collect();
-        SlingshotEnv::from_services(&services)
+            .fold(all, |classes, service| classes & service.traffic_classes);
+        let entries = services
+            .iter()
+            .map(|service| (service.device, service.service));
+        SlingshotEnv::new(first.vnis.iter(), entries, Some(classes))
     }
 
     /// Everything that was cut, on any NIC.

@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::process::Command;
 
-use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
-use cxi_job::environment::{CLEAR, EnvironmentError, JobService, SlingshotEnv};
+use cxi::{DeviceId, Members, ServiceId, TrafficClasses, Vni, VniAccess, VniList};
+use cxi_job::Grant;
+use cxi_job::environment::{CLEAR, EnvironmentError, SlingshotEnv};
 use proptest::prelude::*;
+use serde_json::{Value, json};
 
 use crate::says;
 
@@ -118,21 +120,33 @@ fn a_value_that_is_not_text_is_refused() {
     says(error, "SLINGSHOT_VNIS is not UTF-8 text");
 }
 
-fn job_service(device: u32, id: u32, vnis: &[u16], traffic_classes: TrafficClasses) -> JobService {
-    JobService {
-        device: DeviceId::new(device),
-        service: service(id),
-        vnis: vnis.iter().map(|number| vni(*number)).collect(),
-        traffic_classes,
-    }
+fn granted(device: u32, id: u32, vnis: &[u16], traffic_classes: TrafficClasses) -> Value {
+    let vnis = VniList::new(vnis.iter().map(|number| vni(*number))).unwrap();
+    json!({
+        "device": DeviceId::new(device),
+        "service": service(id),
+        "vnis": VniAccess::List(vnis),
+        "traffic_classes": traffic_classes,
+        "asked": null,
+        "granted": null,
+        "cuts": [],
+        "lnis_per_rgid": null,
+        "adopted": false,
+    })
+}
+
+/// The environment of a grant with these services.
+fn env_of(services: &[Value]) -> Result<SlingshotEnv, EnvironmentError> {
+    let grant = json!({"members": Members::default(), "services": services, "left_out": []});
+    serde_json::from_value::<Grant>(grant).unwrap().env()
 }
 
 #[test]
 fn services_make_an_environment_in_the_order_of_the_nics() {
     let both = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
-    let env = SlingshotEnv::from_services(&[
-        job_service(10, 7, &[1500, 1501], both | TrafficClasses::BULK_DATA),
-        job_service(2, 9, &[1500, 1501], both),
+    let env = env_of(&[
+        granted(10, 7, &[1500, 1501], both | TrafficClasses::BULK_DATA),
+        granted(2, 9, &[1500, 1501], both),
     ])
     .unwrap();
     assert_eq!(
@@ -144,17 +158,16 @@ fn services_make_an_environment_in_the_order_of_the_nics() {
             ("SLINGSHOT_TCS", "0xa".to_owned()),
         ]
     );
-    let first = |classes| job_service(0, 7, &[1500], classes);
-    let second = |vni| job_service(1, 9, &[vni], both);
+    let first = |classes| granted(0, 7, &[1500], classes);
+    let second = |vni| granted(1, 9, &[vni], both);
     says(
-        SlingshotEnv::from_services(&[first(both), second(1501)]),
+        env_of(&[first(both), second(1501)]),
         "the service on cxi1 allows other VNIs than the one on cxi0: all must allow the same in the same order",
     );
-    let disjoint =
-        SlingshotEnv::from_services(&[first(TrafficClasses::BULK_DATA), second(1500)]).unwrap_err();
+    let disjoint = env_of(&[first(TrafficClasses::BULK_DATA), second(1500)]).unwrap_err();
     let of_classes = matches!(disjoint, EnvironmentError::TrafficClasses { .. });
     assert!(of_classes, "{disjoint}");
-    let none = SlingshotEnv::from_services(&[]);
+    let none = env_of(&[]);
     assert_eq!(none, Err(EnvironmentError::NoService));
 }
 
