@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cxi::{DeviceId, TrafficClasses};
-use cxi_job::limits::{LimitPolicy, Mode, TleRule};
+use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::{JobLimits, NicPolicy};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -140,12 +140,7 @@ impl Settings {
         let Some(cores) = self.cores else {
             return JobLimits::Unlimited;
         };
-        let rule = if self.tles {
-            TleRule::Reserve
-        } else {
-            TleRule::Never
-        };
-        let policy = LimitPolicy::hpe_recommended().tles(rule);
+        let policy = LimitPolicy::hpe_recommended().tles(self.tles);
         JobLimits::planned(policy, cores, Mode::Strict)
     }
 

@@ -3,7 +3,7 @@
 use cxi::Limits;
 use cxi_job::JobLimits;
 use cxi_job::explain::Explanation;
-use cxi_job::limits::{Bottleneck, Cut, Forecast, NicUsage, forecast, plan};
+use cxi_job::limits::{Bottleneck, Cut, NicUsage, forecast, plan};
 use cxi_job::site::NetworkOptions;
 use serde::Serialize;
 
@@ -79,9 +79,7 @@ pub(super) fn of_node(
 }
 
 fn one(usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
-    let Forecast {
-        fits, first_out, ..
-    } = forecast(usage, &limits);
+    let (fits, first_out) = forecast(usage, &limits).unzip();
     One {
         limits,
         cuts,
@@ -108,11 +106,10 @@ fn plan_text(plan: &One) -> String {
     for cut in &plan.cuts {
         text += &format!("  Less than the policy asks for: {}\n", cut.text());
     }
-    text += &match (plan.fits, &plan.first_out) {
-        (None, _) => "  Any number of such jobs fit: nothing is reserved\n".to_owned(),
-        (Some(0), Some(out)) => format!("  No such job fits: there are not enough {out}\n"),
-        (Some(fits), Some(out)) => format!("  {fits} such jobs fit, then {out} run out\n"),
-        (Some(fits), None) => format!("  {fits} such jobs fit\n"),
+    text += &match plan.fits.zip(plan.first_out.as_ref()) {
+        None => "  Any number of such jobs fit: nothing is reserved\n".to_owned(),
+        Some((0, out)) => format!("  No such job fits: there are not enough {out}\n"),
+        Some((fits, out)) => format!("  {fits} such jobs fit, then {out} run out\n"),
     };
     text
 }

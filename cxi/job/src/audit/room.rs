@@ -28,8 +28,7 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
             }
         }
     }
-    let forecast = forecast(usage, &limits);
-    let (fits, first) = (forecast.fits?, forecast.first_out?);
+    let (fits, first) = forecast(usage, &limits)?;
     if fits > options.few {
         return None;
     }
@@ -105,7 +104,7 @@ mod tests {
     use cxi::{DeviceId, ResourceMap};
 
     use super::*;
-    use crate::limits::{LimitPolicy, TleRule};
+    use crate::limits::LimitPolicy;
     use crate::view::NicView;
 
     #[test]
@@ -124,7 +123,7 @@ mod tests {
                 usage: NicUsage::new(device, totals, Vec::new()),
             },
         };
-        let policy = LimitPolicy::hpe_recommended().tles(TleRule::Reserve);
+        let policy = LimitPolicy::hpe_recommended();
         let job = JobLimits::planned(policy, 1, Mode::Strict);
         let found = check(
             &nic,

@@ -12,7 +12,7 @@
 //!    cut is recorded with its reason and the holders.
 //!
 //! TLEs are special: the driver reserves all that a service may use, at least 8, and takes one of 4
-//! pools for them, one of which the default service has. With [`TleRule::Never`] more than three
+//! pools for them, one of which the default service has. Without TLEs ([`LimitPolicy::tles`]) more than three
 //! jobs fit on a NIC.
 //!
 //! ```
@@ -46,8 +46,8 @@ mod plan;
 mod policy;
 mod rgid;
 
-pub use nic_usage::{Bottleneck, Forecast, HeldBy, NicUsage, ServiceUsage, forecast};
+pub use nic_usage::{Bottleneck, HeldBy, NicUsage, ServiceUsage, forecast};
 pub use plan::{Cut, CutReason, LimitPlan, Mode, PlanError, plan};
-pub use policy::{LimitPolicy, ResourcePolicy, Subtract, TleRule};
+pub use policy::{LimitPolicy, ResourcePolicy, Subtract};
 pub(crate) use rgid::RgidSharing;
 pub use rgid::{RgidError, lnis_per_rgid};

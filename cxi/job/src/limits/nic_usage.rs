@@ -169,16 +169,6 @@ impl fmt::Display for HeldBy {
     }
 }
 
-/// How many more services with the same limits a NIC can take, and what runs out first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Forecast {
-    /// How many fit; `None` if any number does, because nothing is reserved.
-    pub fits: Option<u32>,
-    /// What runs out first.
-    pub first_out: Option<Bottleneck>,
-}
-
 /// What runs out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -191,7 +181,8 @@ pub enum Bottleneck {
     LePools,
 }
 
-/// Calculates for how many more services with these limits the driver would have room on a NIC.
+/// Calculates for how many more services with these limits the driver would have room on a NIC, and
+/// what runs out then; `None` if for any number, because nothing is reserved.
 ///
 /// ```
 /// use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap};
@@ -200,16 +191,12 @@ pub enum Bottleneck {
 /// let nic = NicUsage::new(DeviceId::new(0), ResourceMap::from_fn(|_| 1000), Vec::new());
 /// let mut limits = Limits::default();
 /// limits[Resource::Acs] = Limit::new(400, 1000)?;
-/// let forecast = forecast(&nic, &limits);
-/// assert_eq!(forecast.fits, Some(2));
-/// assert_eq!(
-///     forecast.first_out,
-///     Some(Bottleneck::Resource(Resource::Acs))
-/// );
+/// let acs = Bottleneck::Resource(Resource::Acs);
+/// assert_eq!(forecast(&nic, &limits), Some((2, acs)));
 /// # Ok::<(), cxi::InvalidLimit>(())
 /// ```
 #[must_use]
-pub fn forecast(nic: &NicUsage, limits: &Limits) -> Forecast {
+pub fn forecast(nic: &NicUsage, limits: &Limits) -> Option<(u32, Bottleneck)> {
     let taken = nic.reservations();
     let resources = limits.iter().filter_map(|(resource, limit)| {
         let reserved = u32::from(limit.reserved());
@@ -230,12 +217,8 @@ pub fn forecast(nic: &NicUsage, limits: &Limits) -> Forecast {
         taken.le_pools_left(),
         Bottleneck::LePools,
     );
-    let least = resources
+    resources
         .chain(tles)
         .chain(les)
-        .min_by_key(|(fits, _)| *fits);
-    Forecast {
-        fits: least.map(|(fits, _)| fits),
-        first_out: least.map(|(_, what)| what),
-    }
+        .min_by_key(|(fits, _)| *fits)
 }

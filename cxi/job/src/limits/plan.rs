@@ -7,7 +7,7 @@ use cxi::pools::MIN_TLES;
 use cxi::{DeviceId, Limit, Limits, Resource};
 
 use super::nic_usage::{HeldBy, NicUsage, ServiceUsage};
-use super::policy::{LimitPolicy, TleRule};
+use super::policy::LimitPolicy;
 
 /// What to do if a job cannot have everything that the policy asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
@@ -186,7 +186,7 @@ impl Planner<'_> {
             available,
             ..
         } = self.bounds(resource);
-        if self.policy.tles == TleRule::Never || bounded == 0 {
+        if !self.policy.tles || bounded == 0 {
             return Limit::NONE;
         }
         let least = u32::from(MIN_TLES);

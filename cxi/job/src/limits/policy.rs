@@ -50,18 +50,6 @@ impl ResourcePolicy {
     }
 }
 
-/// Whether a job gets TLEs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[non_exhaustive]
-pub enum TleRule {
-    /// Reserve them: at least 8, and allow no more than are reserved. Each such job takes one of
-    /// the NIC's 4 TLE pools, one of which the default service has, so three of them fit on a NIC.
-    #[default]
-    Reserve,
-    /// None: no triggered operations, and any number of jobs.
-    Never,
-}
-
 /// Whose share is subtracted before a job gets its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -80,19 +68,19 @@ pub enum Subtract {
 ///
 /// ```
 /// use cxi::Resource;
-/// use cxi_job::limits::{LimitPolicy, ResourcePolicy, Subtract, TleRule};
+/// use cxi_job::limits::{LimitPolicy, ResourcePolicy, Subtract};
 ///
 /// let policy = LimitPolicy::hpe_recommended()
 ///     .with(Resource::Ptes, ResourcePolicy::scaled(4, 1024))
 ///     .with(Resource::Cts, ResourcePolicy::fixed(0, 64))
-///     .tles(TleRule::Never)
+///     .tles(false)
 ///     .subtract(Subtract::All);
 /// assert_eq!(policy.get(Resource::Ptes).asked(10), 40);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LimitPolicy {
     resources: ResourceMap<ResourcePolicy>,
-    pub(super) tles: TleRule,
+    pub(super) tles: bool,
     subtract: Subtract,
     pub(super) max_of_headroom: bool,
 }
@@ -113,7 +101,7 @@ impl LimitPolicy {
     pub fn empty() -> Self {
         Self {
             resources: ResourceMap::default(),
-            tles: TleRule::default(),
+            tles: true,
             subtract: Subtract::default(),
             max_of_headroom: false,
         }
@@ -162,10 +150,12 @@ impl LimitPolicy {
         self
     }
 
-    /// Sets whether jobs get TLEs.
+    /// Sets whether jobs get TLEs: at least 8, and no more than are reserved. Each such job takes one
+    /// of the NIC's 4 TLE pools, one of which the default service has, so three of them fit on a NIC.
+    /// Without TLEs, there are no triggered operations, and any number of jobs fit.
     #[must_use]
-    pub const fn tles(mut self, rule: TleRule) -> Self {
-        self.tles = rule;
+    pub const fn tles(mut self, tles: bool) -> Self {
+        self.tles = tles;
         self
     }
 

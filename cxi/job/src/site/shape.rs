@@ -6,7 +6,7 @@ use cxi::{Limit, LnisPerRgid, Resource, TrafficClasses};
 
 use super::keys::{self, ModeName, PolicyName};
 use super::network::NetworkOptions;
-use crate::limits::{Mode, ResourcePolicy, Subtract, TleRule};
+use crate::limits::{Mode, ResourcePolicy, Subtract};
 use crate::settings::{Settings, SettingsError};
 use crate::{JobLimits, JobRequestBuilder, NicPolicy};
 
@@ -56,7 +56,7 @@ impl JobShape {
         }
         policy = network.apply(policy);
         if self.no_tles || !network.asks_for_tles() && !settings.get(&keys::TLES)? {
-            policy = policy.tles(TleRule::Never);
+            policy = policy.tles(false);
         }
         policy = policy.subtract(match network.adjust_limits {
             Some(false) => Subtract::None,

@@ -118,9 +118,9 @@ The job has no service on any NIC.";
 }
 
 fn planned_without_tles() -> JobLimits {
-    use cxi_job::limits::{LimitPolicy, TleRule};
+    use cxi_job::limits::LimitPolicy;
     JobLimits::Planned {
-        policy: LimitPolicy::hpe_recommended().tles(TleRule::Never),
+        policy: LimitPolicy::hpe_recommended().tles(false),
         size: 16,
         mode: Mode::Strict,
     }

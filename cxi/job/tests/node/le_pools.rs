@@ -45,10 +45,9 @@ fn ten_services() -> NicUsage {
 fn by_reservation_a_maximum_is_free() {
     let nic = ten_services();
     assert_eq!(nic.le_pool_holders().count(), 1);
-    assert_eq!(forecast(&nic, &les(Limit::at_most(5))).fits, None);
+    assert_eq!(forecast(&nic, &les(Limit::at_most(5))), None);
     let forecast = forecast(&nic, &les(Limit::exactly(1)));
-    assert_eq!(forecast.fits, Some(14));
-    assert_eq!(forecast.first_out, Some(Bottleneck::LePools));
+    assert_eq!(forecast, Some((14, Bottleneck::LePools)));
 }
 
 #[test]
@@ -59,10 +58,9 @@ fn by_maximum_it_takes_a_pool() {
     assert!(holders.eq(2..=11), "not the default service");
     for limit in [Limit::exactly(1), Limit::at_most(5)] {
         let forecast = forecast(&nic, &les(limit));
-        assert_eq!(forecast.fits, Some(5));
-        assert_eq!(forecast.first_out, Some(Bottleneck::LePools));
+        assert_eq!(forecast, Some((5, Bottleneck::LePools)));
     }
-    assert_eq!(forecast(&nic, &les(Limit::NONE)).fits, None);
+    assert_eq!(forecast(&nic, &les(Limit::NONE)), None);
 }
 
 #[test]

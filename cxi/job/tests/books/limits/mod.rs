@@ -4,7 +4,7 @@ use cxi::pools::LE_POOLS;
 use cxi::{DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId};
 use cxi_job::limits::{
     Bottleneck, CutReason, LimitPolicy, Mode, NicUsage, ResourcePolicy, ServiceUsage, Subtract,
-    TleRule, forecast, lnis_per_rgid, plan,
+    forecast, lnis_per_rgid, plan,
 };
 
 mod properties;
@@ -200,7 +200,7 @@ fn the_fourth_job_with_tles_finds_no_pool() {
     assert!(
         matches!(&scaled.cuts[..], [cut] if matches!(&cut.reason, CutReason::NoTlePool(by) if by.len() == 4))
     );
-    let without = plan(&policy.tles(TleRule::Never), size, &nic, STRICT).unwrap();
+    let without = plan(&policy.tles(false), size, &nic, STRICT).unwrap();
     assert_eq!(
         (without.limits[Resource::Tles], without.cuts.len()),
         (Limit::NONE, 0)
@@ -265,20 +265,14 @@ fn the_forecast_names_what_runs_out_first() {
     let mut nic = nic(CASSINI_1, vec![default_service()]);
     let limits = plan(&policy, size, &nic, STRICT).unwrap().limits;
     let of_pools = forecast(&nic, &limits);
-    assert_eq!(
-        (of_pools.fits, of_pools.first_out),
-        (Some(3), Some(Bottleneck::TlePools))
-    );
-    let without = plan(&policy.tles(TleRule::Never), size, &nic, STRICT).unwrap();
+    assert_eq!(of_pools, Some((3, Bottleneck::TlePools)));
+    let without = plan(&policy.tles(false), size, &nic, STRICT).unwrap();
     let of_les = forecast(&nic, &without.limits);
-    assert_eq!(of_les.first_out, Some(Bottleneck::LePools));
+    assert_eq!(of_les.unwrap().1, Bottleneck::LePools);
     nic.totals[Resource::Acs] = 16;
     let of_acs = forecast(&nic, &limits);
-    assert_eq!(
-        (of_acs.fits, of_acs.first_out),
-        (Some(2), Some(Bottleneck::Resource(Resource::Acs)))
-    );
-    assert_eq!(forecast(&nic, &Limits::default()).fits, None);
+    assert_eq!(of_acs, Some((2, Bottleneck::Resource(Resource::Acs))));
+    assert_eq!(forecast(&nic, &Limits::default()), None);
 }
 
 #[test]
