@@ -47,6 +47,9 @@ pub(crate) const fn rendezvous_index(pid_bits: u32) -> u32 {
 /// How many pieces of work are done with the engine locked. A command of the control plane waits no
 /// longer than that.
 const TURN: usize = 64;
+/// The same after a trapped store, enough for the longest messages. Their program is stopped and
+/// needs no processor, whereas the thread that the rest would be left to may have to wait for one.
+const LONG_TURN: usize = 32 * TURN;
 /// How long memory that is taken from the NIC is waited for: many times what an access takes.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same for the commands of queues that are freed, as closing files wait for one another.
@@ -269,8 +272,12 @@ impl DataPath {
         mut state: MutexGuard<'a, State>,
         reach: Reach,
     ) -> (MutexGuard<'a, State>, bool) {
+        let most = match reach {
+            Reach::User(_) => LONG_TURN,
+            _ => TURN,
+        };
         let mut steps = 0;
-        while steps < TURN {
+        while steps < most {
             // Before steps, so that what has begun ends first.
             if let Some(dma) = state.engine.take_dma(|memory| reach.has(memory)) {
                 // The access may take any time, in which nothing else may wait for this thread.
@@ -452,7 +459,7 @@ mod tests {
     use std::sync::mpsc::{RecvTimeoutError, channel};
     use std::thread;
 
-    use cxi_engine::{Counter, MemoryFault, WriteBack};
+    use cxi_engine::{CommandPages, CommandQueue, Counter, MemoryFault, UpdatePolicy, WriteBack};
     use cxi_ioctl::Opcode;
 
     use super::*;
@@ -602,6 +609,40 @@ mod tests {
         assert!(other(LONG));
         memories[0].let_go();
         assert!(ended(LONG));
+    }
+
+    /// A ring of no-ops.
+    #[derive(Debug)]
+    struct Noops;
+
+    impl CommandPages for Noops {
+        fn read(&self, _: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
+            into.fill(0);
+            Ok(())
+        }
+
+        fn write_status(&self, _: u64) {}
+    }
+
+    /// A program is stopped until all that it has rung is done, as with a long message: another
+    /// thread might not get a processor before the program has used up its own.
+    #[test]
+    fn a_trapped_store_leaves_no_work() {
+        let nic = nic(&[]);
+        let path = nic.data_path();
+        let queue = CommandQueue {
+            transmit: None,
+            rgid: 1,
+            eq: 0,
+            count: 1024,
+            policy: UpdatePolicy::Always,
+            pages: Box::new(Noops),
+        };
+        path.add_queue(1024, queue, false);
+        let pieces = 8 * TURN as u64;
+        path.lock().engine.ring_queue(1024, 4 + pieces / 2);
+        path.run(Reach::User(1));
+        assert!(!path.lock().engine.has_work());
     }
 
     /// The memory of a caller that takes no answers.
