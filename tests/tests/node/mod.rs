@@ -74,8 +74,7 @@ pub fn refused(output: &Output, why: &str) {
 pub fn limit() -> Sender<()> {
     let (running, ended) = channel();
     let test = thread::current().name().unwrap_or("a test").to_owned();
-    let more = full().then(|| soak_length(3000));
-    let limit = LIMIT + more.unwrap_or_default();
+    let limit = LIMIT + soak_length(0);
     thread::spawn(move || {
         if ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout) {
             let _ = writeln!(std::io::stderr(), "{test} takes longer than {limit:?}");
