@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cxi_job::settings::Settings;
-use cxi_job::site::{Controller, Site, SiteError};
+use cxi_job::site::{Controller, Site};
 use cxi_vni_etcd::SitePool;
 
 use crate::failure::{Failure, Result};
@@ -17,6 +17,5 @@ pub(crate) fn site(settings: Option<&Path>) -> Result<Site> {
 
 pub(crate) fn open(site: &Site) -> Result<Controller<'_>> {
     let controller = site.controller(SitePool::of(site.settings())?)?;
-    let controller = controller.fabric_manager_of(site.settings());
-    Ok(controller.map_err(SiteError::from)?)
+    Ok(controller.fabric_manager_of(site.settings())?)
 }
