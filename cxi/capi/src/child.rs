@@ -16,21 +16,102 @@ use cxi_ioctl::abi::memory::Md as MdPublic;
 use crate::device::Counted;
 use crate::failure::{Failure, Result};
 use crate::ffi::Memory;
-use crate::handle::{Shared, Tag, block};
+use crate::handle::{Shared, Tag, blocks};
 use crate::public::{CmdqPublic, CpPublic, CtPublic, DomainPublic, EvtqPublic};
 use crate::send::send;
 use crate::window::Window;
 
-/// Behind a `struct cxil_lni`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Lni {
-    pub(crate) dev: Counted,
-    pub(crate) id: Shared<u32>,
-    pub(crate) service: u32,
-    pub(crate) tag: Tag,
+blocks! {
+    /// Behind a `struct cxil_lni`.
+    struct Lni = b"clni", id: u32 {
+        pub(crate) dev: Counted,
+        pub(crate) id: Shared<u32>,
+        pub(crate) service: u32,
+        pub(crate) tag: Tag,
+    }
+
+    /// Behind a `struct cxi_cp`.
+    struct Cp = b"c_cp", public: CpPublic {
+        pub(crate) public: Shared<CpPublic>,
+        pub(crate) tag: Tag,
+        pub(crate) number: u32,
+        pub(crate) dev: Counted,
+    }
+
+    /// Behind a `struct cxil_domain`.
+    struct Domain = b"cdom", public: DomainPublic {
+        pub(crate) public: Shared<DomainPublic>,
+        pub(crate) dev: Counted,
+        pub(crate) tag: Tag,
+        pub(crate) number: u32,
+    }
+
+    /// Behind a `struct cxi_md`.
+    struct Md = b"c_md", public: MdPublic {
+        pub(crate) dev: Counted,
+        pub(crate) number: u32,
+        /// Whether child processes do not inherit its memory.
+        pub(crate) protected: bool,
+        pub(crate) public: Shared<MdPublic>,
+        pub(crate) tag: Tag,
+    }
+
+    /// Behind a `struct cxi_cq`.
+    struct Cmdq = b"c_cq", public: CmdqPublic {
+        pub(crate) dev: Counted,
+        /// The mapped command buffer; `None` if it is in the caller's memory.
+        pub(crate) commands: Window,
+        pub(crate) write_pointer: Window,
+        pub(crate) number: u32,
+        pub(crate) tag: Tag,
+        pub(crate) public: Shared<CmdqPublic>,
+    }
+
+    /// Behind a `struct cxi_eq`.
+    struct Evtq = b"c_eq", public: EvtqPublic {
+        /// Address of the public part of the LNI, for tools; the LNI may no longer exist.
+        pub(crate) lni: *const Lni,
+        pub(crate) number: u32,
+        pub(crate) tag: Tag,
+        pub(crate) dev: Counted,
+        pub(crate) registers: Window,
+        /// The memory of a resize in progress.
+        pub(crate) resized: Cell<(Memory, usize)>,
+        pub(crate) public: Shared<EvtqPublic>,
+    }
+
+    /// Behind a `struct cxil_wait_obj`, which is opaque to C.
+    struct Wait = b"wait", nothing: () {
+        pub(crate) nothing: Shared<()>,
+        pub(crate) dev: Counted,
+        pub(crate) number: u32,
+        pub(crate) interrupt: File,
+        pub(crate) tag: Tag,
+    }
+
+    /// Behind a `struct cxi_ct`.
+    struct Ct = b"c_ct", public: CtPublic {
+        pub(crate) dev: Counted,
+        pub(crate) doorbell: Window,
+        pub(crate) tag: Tag,
+        pub(crate) public: Shared<CtPublic>,
+    }
+
+    /// Behind a `struct cxil_pte`.
+    struct Pte = b"cpte", number: u32 {
+        pub(crate) number: Shared<u32>,
+        pub(crate) dev: Counted,
+        pub(crate) tag: Tag,
+    }
+
+    /// Behind a `struct cxil_pte_map`, which is opaque to C.
+    struct PteMap = b"pmap", nothing: () {
+        pub(crate) nothing: Shared<()>,
+        pub(crate) dev: Counted,
+        pub(crate) index: u32,
+        pub(crate) tag: Tag,
+    }
 }
-block!(Lni, b"clni", id: u32);
 
 impl Lni {
     /// Sends a command that allocates something below the LNI and uses up one of `resource`.
@@ -60,115 +141,6 @@ impl Lni {
         service.map_or(failure, |service| failure.during(attempt(service)))
     }
 }
-
-/// Behind a `struct cxi_cp`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Cp {
-    pub(crate) public: Shared<CpPublic>,
-    pub(crate) tag: Tag,
-    pub(crate) number: u32,
-    pub(crate) dev: Counted,
-}
-block!(Cp, b"c_cp", public: CpPublic);
-
-/// Behind a `struct cxil_domain`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Domain {
-    pub(crate) public: Shared<DomainPublic>,
-    pub(crate) dev: Counted,
-    pub(crate) tag: Tag,
-    pub(crate) number: u32,
-}
-block!(Domain, b"cdom", public: DomainPublic);
-
-/// Behind a `struct cxi_md`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Md {
-    pub(crate) dev: Counted,
-    pub(crate) number: u32,
-    /// Whether child processes do not inherit its memory.
-    pub(crate) protected: bool,
-    pub(crate) public: Shared<MdPublic>,
-    pub(crate) tag: Tag,
-}
-block!(Md, b"c_md", public: MdPublic);
-
-/// Behind a `struct cxi_cq`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Cmdq {
-    pub(crate) dev: Counted,
-    /// The mapped command buffer; `None` if it is in the caller's memory.
-    pub(crate) commands: Window,
-    pub(crate) write_pointer: Window,
-    pub(crate) number: u32,
-    pub(crate) tag: Tag,
-    pub(crate) public: Shared<CmdqPublic>,
-}
-block!(Cmdq, b"c_cq", public: CmdqPublic);
-
-/// Behind a `struct cxi_eq`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Evtq {
-    /// Address of the public part of the LNI, for tools; the LNI may no longer exist.
-    pub(crate) lni: *const Lni,
-    pub(crate) number: u32,
-    pub(crate) tag: Tag,
-    pub(crate) dev: Counted,
-    pub(crate) registers: Window,
-    /// The memory of a resize in progress.
-    pub(crate) resized: Cell<(Memory, usize)>,
-    pub(crate) public: Shared<EvtqPublic>,
-}
-block!(Evtq, b"c_eq", public: EvtqPublic);
-
-/// Behind a `struct cxil_wait_obj`, which is opaque to C.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Wait {
-    pub(crate) nothing: Shared<()>,
-    pub(crate) dev: Counted,
-    pub(crate) number: u32,
-    pub(crate) interrupt: File,
-    pub(crate) tag: Tag,
-}
-block!(Wait, b"wait", nothing: ());
-
-/// Behind a `struct cxi_ct`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Ct {
-    pub(crate) dev: Counted,
-    pub(crate) doorbell: Window,
-    pub(crate) tag: Tag,
-    pub(crate) public: Shared<CtPublic>,
-}
-block!(Ct, b"c_ct", public: CtPublic);
-
-/// Behind a `struct cxil_pte`.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Pte {
-    pub(crate) number: Shared<u32>,
-    pub(crate) dev: Counted,
-    pub(crate) tag: Tag,
-}
-block!(Pte, b"cpte", number: u32);
-
-/// Behind a `struct cxil_pte_map`, which is opaque to C.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct PteMap {
-    pub(crate) nothing: Shared<()>,
-    pub(crate) dev: Counted,
-    pub(crate) index: u32,
-    pub(crate) tag: Tag,
-}
-block!(PteMap, b"pmap", nothing: ());
 
 /// The offsets of the members of HPE's private header that its tests read.
 const _: () = {

@@ -1,52 +1,32 @@
 //! Names of the counters of Cassini 1, by number.
 
+use std::sync::LazyLock;
+
 /// A number and a name on each line, in ascending order.
 const TABLE: &str = include_str!("counters.txt");
 
 /// How many numbers there are.
 pub(crate) const COUNT: usize = 2528;
 
+/// The name of each number.
+static NAMES: LazyLock<[Option<&str>; COUNT]> = LazyLock::new(|| {
+    let mut names = [None; COUNT];
+    for (number, name) in TABLE.lines().filter_map(|line| line.split_once(' ')) {
+        if let Some(place) = number.parse().ok().and_then(|at: usize| names.get_mut(at)) {
+            *place = Some(name);
+        }
+    }
+    names
+});
+
 /// How many numbers have a name.
-pub(crate) const NAMED: usize = {
-    let (text, mut lines, mut at) = (TABLE.as_bytes(), 0, 0);
-    while at < text.len() {
-        lines += (text[at] == b'\n') as usize;
-        at += 1;
-    }
-    lines
-};
-
-/// Start and length of each name in the table.
-const PLACES: [(u16, u8); COUNT] = {
-    let text = TABLE.as_bytes();
-    let mut places = [(0, 0); COUNT];
-    let mut at = 0;
-    while at < text.len() {
-        let mut number = 0;
-        while text[at] != b' ' {
-            number = number * 10 + (text[at] - b'0') as usize;
-            at += 1;
-        }
-        let start = at + 1;
-        while text[at] != b'\n' {
-            at += 1;
-        }
-        places[number] = (start as u16, (at - start) as u8);
-        at += 1;
-    }
-    places
-};
-
-const _: () = assert!(TABLE.len() <= u16::MAX as usize);
+pub(crate) fn named() -> usize {
+    NAMES.iter().flatten().count()
+}
 
 /// The name of the file with the counter of that number.
 pub(crate) fn name(number: u32) -> Option<&'static str> {
-    static NAMES: [(u16, u8); COUNT] = PLACES;
-    let (start, len) = *NAMES.get(number as usize)?;
-    let start = usize::from(start);
-    TABLE
-        .get(start..start + usize::from(len))
-        .filter(|name| !name.is_empty())
+    *NAMES.get(number as usize)?
 }
 
 #[cfg(test)]
@@ -59,12 +39,12 @@ mod tests {
             .lines()
             .map(|line| line.split_once(' ').unwrap())
             .collect();
-        assert_eq!(lines.len(), NAMED);
+        assert_eq!(lines.len(), named());
         for (number, text) in lines {
             assert_eq!(name(number.parse().unwrap()), Some(text));
         }
-        let named = (0..4000).filter(|number| name(*number).is_some()).count();
-        assert_eq!(named, NAMED);
+        let found = (0..4000).filter(|number| name(*number).is_some()).count();
+        assert_eq!(found, named());
         assert_eq!(name(u32::MAX), None);
     }
 }

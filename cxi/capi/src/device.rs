@@ -9,33 +9,31 @@ use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
 
 use cxi_ioctl::LniAllocForm;
 
-use crate::handle::{Handle, Shared, Tag, block, free};
+use crate::handle::{Handle, Shared, Tag, blocks, free};
 use crate::info::DevInfo;
 use crate::window::Window;
 
 const CLOSED: RawFd = -1;
 
-/// The block behind a `struct cxil_dev`.
-///
-/// The descriptor follows the public part, where tools with HPE's private header read it.
-#[derive(Debug)]
-#[repr(C)]
-pub(crate) struct Dev {
-    pub(crate) info: Shared<DevInfo>,
-    fd: AtomicI32,
-    tag: Tag,
-    /// Counts the handle while it is open, and each child.
-    uses: AtomicU32,
-    /// N of `/dev/cxiN`.
-    pub(crate) number: u32,
-    pub(crate) registers: Window,
-    pub(crate) lnis: LniAllocForm,
-    pub(crate) profiles: AtomicU8,
+blocks! {
+    /// The block behind a `struct cxil_dev`.
+    ///
+    /// The descriptor follows the public part, where tools with HPE's private header read it.
+    struct Dev = b"cdev", info: DevInfo {
+        pub(crate) info: Shared<DevInfo>,
+        fd: AtomicI32,
+        tag: Tag,
+        /// Counts the handle while it is open, and each child.
+        uses: AtomicU32,
+        /// N of `/dev/cxiN`.
+        pub(crate) number: u32,
+        pub(crate) registers: Window,
+        pub(crate) lnis: LniAllocForm,
+        pub(crate) profiles: AtomicU8,
+    }
 }
 
 const _: () = assert!(std::mem::offset_of!(Dev, fd) == 152);
-
-block!(Dev, b"cdev", info: DevInfo);
 
 impl Dev {
     pub(crate) fn new(number: u32, file: OwnedFd, info: DevInfo) -> Self {

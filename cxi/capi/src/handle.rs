@@ -68,11 +68,23 @@ pub(crate) unsafe trait Block: Sized {
     const KIND: u32;
 }
 
-/// Makes a type a [`Block`].
-macro_rules! block {
-    ($name:ident, $kind:literal, $public:ident: $type:ty) => {
-        // SAFETY: all blocks are declared `repr(C)`; the offsets are the compiler's, and the
-        // function below compiles only if both fields have their types.
+/// Declares types as a [`Block`] each: the kind, and which field is the public part.
+macro_rules! blocks {
+    ($(
+        $(#[$doc:meta])*
+        struct $name:ident = $kind:literal, $public:ident: $type:ty {
+            $($(#[$about:meta])* $vis:vis $field:ident: $of:ty,)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[repr(C)]
+        pub(crate) struct $name {
+            $($(#[$about])* $vis $field: $of,)*
+        }
+
+        // SAFETY: the type is `repr(C)`; the offsets are the compiler's, and the function below
+        // compiles only if both fields have their types.
         #[allow(unsafe_code, reason = "offsets that the compiler has checked")]
         unsafe impl $crate::handle::Block for $name {
             type Public = $type;
@@ -83,9 +95,9 @@ macro_rules! block {
 
         const _: fn(&$name) -> (&$crate::handle::Shared<$type>, &$crate::handle::Tag) =
             |block| (&block.$public, &block.tag);
-    };
+    )*};
 }
-pub(crate) use block;
+pub(crate) use blocks;
 
 /// A handle as C passes it: NULL, or the address of the public part of a block.
 #[derive(Debug)]

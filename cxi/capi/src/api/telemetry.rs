@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cxi_ioctl::Errno;
 
-use crate::counters::{self, COUNT, NAMED};
+use crate::counters::{self, COUNT};
 use crate::device::Dev;
 use crate::failure::{Failure, Result};
 use crate::ffi::{In, Out, status};
@@ -46,7 +46,7 @@ extern "C" fn cxil_read_n_cntrs(
         let nic = Nic::of(dev.get()?);
         let value = value.required()?;
         let count = count as usize;
-        if !(1..=NAMED).contains(&count) {
+        if !(1..=counters::named()).contains(&count) {
             return Err(Failure::argument());
         }
         let mut last = Timespec { sec: 0, nsec: 0 };
