@@ -19,11 +19,15 @@ pub struct NoSuchPlace {
     expected: RangeInclusive<u32>,
 }
 
-impl<'a> Hardware<'a> {
-    pub(crate) fn new(nic: &'a Nic) -> Self {
-        Self { nic }
+impl Nic {
+    /// Sets what the hardware reports.
+    #[must_use]
+    pub fn hardware(&self) -> Hardware<'_> {
+        Hardware { nic: self }
     }
+}
 
+impl Hardware<'_> {
     /// Sets how many commands of transmit queue `index` are in flight; 0 makes it quiet.
     ///
     /// # Errors

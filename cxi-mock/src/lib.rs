@@ -79,6 +79,7 @@
 #[doc = include_str!("../README.md")]
 struct Readme;
 
+mod caller_memory;
 mod client;
 mod clock;
 mod cluster;
@@ -96,7 +97,8 @@ mod rules;
 mod snapshot;
 mod state;
 
-pub use client::{Backing, CallerMemory, Client, InProcess};
+pub use caller_memory::{Backing, CallerMemory};
+pub use client::{Client, InProcess};
 pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};

@@ -1,6 +1,6 @@
 //! Addresses on the fabric, and who sends.
 
-use crate::layout::newtypes;
+use crate::value::newtypes;
 use crate::{PtlteState, StateReason};
 
 /// Bits of a NIC address.

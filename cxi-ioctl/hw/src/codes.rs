@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::layout::newtypes;
+use crate::value::newtypes;
 
 /// Newtypes of a byte; numbers without a name are values too.
 macro_rules! codes {

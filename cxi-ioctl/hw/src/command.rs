@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 
 use crate::Class;
-use crate::layout::{Value, newtypes};
+use crate::value::{Value, newtypes};
 
 /// Bytes of a slot. Commands take one, two, four or eight, at a multiple of their own size.
 pub const SLOT_BYTES: usize = 32;

@@ -34,57 +34,6 @@ impl Layout {
     }
 }
 
-/// What a field can hold.
-pub(crate) trait Value: Copy {
-    fn from_bits(bits: u64) -> Self;
-    fn to_bits(self) -> u64;
-}
-
-impl Value for bool {
-    fn from_bits(bits: u64) -> Self {
-        bits != 0
-    }
-
-    fn to_bits(self) -> u64 {
-        self.into()
-    }
-}
-
-macro_rules! integers {
-    ($($int:ty)*) => {$(
-        impl Value for $int {
-            // The field is no wider than the type.
-            #[allow(clippy::cast_possible_truncation)]
-            fn from_bits(bits: u64) -> Self {
-                bits as Self
-            }
-
-            #[allow(clippy::cast_lossless)]
-            fn to_bits(self) -> u64 {
-                self as u64
-            }
-        }
-    )*};
-}
-
-integers!(u8 u16 u32 u64);
-
-/// Types that hold an integer.
-macro_rules! newtypes {
-    ($($name:ident)*) => {$(
-        impl $crate::layout::Value for $name {
-            fn from_bits(bits: u64) -> Self {
-                Self($crate::layout::Value::from_bits(bits))
-            }
-
-            fn to_bits(self) -> u64 {
-                self.0.into()
-            }
-        }
-    )*};
-}
-pub(crate) use newtypes;
-
 const WORD: usize = 8;
 
 const fn mask(width: usize) -> u64 {
@@ -240,7 +189,7 @@ macro_rules! layout {
             #[must_use]
             pub fn decode(bytes: &[u8; $bytes]) -> Self {
                 Self {
-                    $($field: $crate::layout::Value::from_bits(
+                    $($field: $crate::value::Value::from_bits(
                         $crate::layout::get(bytes, $bit, $width)
                     ),)*
                 }
@@ -251,7 +200,7 @@ macro_rules! layout {
             pub fn encode(&self) -> [u8; $bytes] {
                 let mut bytes = [0; $bytes];
                 $($crate::layout::set(
-                    &mut bytes, $bit, $width, $crate::layout::Value::to_bits(self.$field)
+                    &mut bytes, $bit, $width, $crate::value::Value::to_bits(self.$field)
                 );)*
                 bytes
             }

@@ -11,6 +11,7 @@ mod ring;
 mod state;
 mod target;
 mod transmit;
+mod value;
 
 pub use address::{
     ENDPOINT_DEFINED_BITS, FabricAddress, MULTICAST_ID_BITS, MatchId, NID_BITS, StateChange,

@@ -17,9 +17,7 @@ use cxi_ioctl::{DriverRelease, Errno, LniForm};
 
 use crate::data_path::DataPath;
 use crate::rules::Rules;
-use crate::{
-    Client, Credentials, Faults, Hardware, Hazard, InProcess, LoadError, NicConfig, NicState,
-};
+use crate::{Client, Credentials, Faults, Hazard, InProcess, LoadError, NicConfig, NicState};
 use device::{Device, Keeper};
 pub use inconsistency::Inconsistency;
 pub use snapshot::{NicSnapshot, SnapshotError};
@@ -164,12 +162,6 @@ impl Nic {
         }
         let file = self.device().files.open(virtual_function)?;
         Ok(Client::new(Arc::clone(self), file))
-    }
-
-    /// Sets what the hardware reports.
-    #[must_use]
-    pub fn hardware(&self) -> Hardware<'_> {
-        Hardware::new(self)
     }
 
     /// What DEV_INFO_GET says, whatever faults there are.

@@ -5,16 +5,16 @@ use std::time::Duration;
 use cxi::lni::{CounterValue, CountingEvent};
 use cxi_hw::{Class, CommandByte, CounterDoorbell, CtCommand, CtOp, FullDma, SLOT_BYTES};
 
+use crate::Result;
 use crate::error::in_command;
 use crate::kind::{Transmit, Triggered};
 use crate::queue::{Post, Queue};
 use crate::wait::until;
-use crate::{Dma, Events, Result};
 
 /// A counting event: successes and failures of operations.
 ///
 /// The NIC counts on its own. It writes the value to memory when a [`CounterCommand::read`] or a
-/// [`Trigger`] requests it, when a failure is counted, and when the counter is set.
+/// [`Trigger`](crate::Trigger) requests it, when a failure is counted, and when the counter is set.
 #[derive(Debug)]
 pub struct Counter {
     event: CountingEvent,
@@ -125,12 +125,16 @@ impl CounterCommand {
     }
 }
 
-const fn byte(op: CtOp, size: u8) -> CommandByte {
+pub(crate) const fn byte(op: CtOp, size: u8) -> CommandByte {
     CommandByte::new(Class::CT, size, op.0)
 }
 
 /// Writes a command for counters, with a DMA command behind it if it has one.
-fn write<K>(queue: &mut Queue<K>, command: CtCommand, dma: Option<FullDma>) -> Result<()> {
+pub(crate) fn write<K>(
+    queue: &mut Queue<K>,
+    command: CtCommand,
+    dma: Option<FullDma>,
+) -> Result<()> {
     let mut bytes = [0; 4 * SLOT_BYTES];
     bytes[..CtCommand::BYTES].copy_from_slice(&command.encode());
     if let Some(dma) = dma {
@@ -148,61 +152,5 @@ impl Post<Transmit> for CounterCommand {
 impl Post<Triggered> for CounterCommand {
     fn write(&self, queue: &mut Queue<Triggered>) -> Result<()> {
         write(queue, self.0, None)
-    }
-}
-
-/// A command that the NIC executes by itself when the successes and failures of a counter together
-/// have reached a threshold.
-#[derive(Clone, Copy, Debug)]
-#[must_use = "a command does nothing until it is posted"]
-pub struct Trigger<'a> {
-    command: CtCommand,
-    dma: Option<Dma<'a>>,
-}
-
-impl<'a> Trigger<'a> {
-    fn new(op: CtOp, counter: &Counter, threshold: u64) -> Self {
-        let command = CtCommand {
-            command: byte(op, 1),
-            trig_ct: counter.id,
-            threshold,
-            ..CtCommand::default()
-        };
-        Self { command, dma: None }
-    }
-
-    /// Writes the counter's value to memory, where [`Counter::wait`] sees it.
-    pub fn write_back(counter: &Counter, threshold: u64) -> Self {
-        Self::new(CtOp::TRIG_EVENT, counter, threshold)
-    }
-
-    /// The same, and also reports an [`Event::Triggered`](crate::Event::Triggered).
-    pub fn event(counter: &Counter, threshold: u64, events: &Events) -> Self {
-        let mut trigger = Self::write_back(counter, threshold);
-        trigger.command.eq = events.id();
-        trigger
-    }
-
-    /// Executes a put or get.
-    pub fn dma(counter: &Counter, threshold: u64, dma: Dma<'a>) -> Self {
-        let mut trigger = Self::new(CtOp::TRIG_DMA, counter, threshold);
-        trigger.command.command = byte(CtOp::TRIG_DMA, 2);
-        trigger.dma = Some(dma);
-        trigger
-    }
-
-    /// Adds successes to another counter.
-    pub fn add(counter: &Counter, threshold: u64, to: &Counter, successes: u64) -> Self {
-        let mut trigger = Self::new(CtOp::TRIG_INC, counter, threshold);
-        (trigger.command.ct, trigger.command.ct_success) = (to.id, successes);
-        trigger
-    }
-}
-
-impl Post<Triggered> for Trigger<'_> {
-    fn write(&self, queue: &mut Queue<Triggered>) -> Result<()> {
-        let encode = |dma: Dma<'_>| dma.encode(queue.kind.initiator, queue.pid_bits);
-        let dma = self.dma.map(encode).transpose()?;
-        write(queue, self.command, dma)
     }
 }

@@ -16,13 +16,15 @@ mod options;
 mod queue;
 mod rendezvous;
 mod report;
+mod rest;
 mod ring;
+mod trigger;
 mod wait;
 
 pub use address::{Address, Target};
 pub use atomic::{Atomic, DmaAtomic, Operand};
 pub use buffer::{Buffer, Slice};
-pub use counter::{Counter, CounterCommand, Trigger};
+pub use counter::{Counter, CounterCommand};
 pub use cxi_hw::reduction::{REDUCTIONS, ReduceOp, ReductionPacket, ResultCode, Sequence};
 pub use cxi_hw::{
     AtomicOp, AtomicType, CompareOp, EventType, List, PtlteState, ReturnCode, StateReason,
@@ -35,5 +37,7 @@ pub use events::{Drain, Events};
 pub use immediate::{ImmediatePut, Message, Reduce};
 pub use list::{Append, Search, SetState, Unlink};
 pub use queue::{Batch, Command, Queue, TargetQueue, TransmitQueue, TriggeredQueue};
-pub use rendezvous::{Received, Rendezvous, Rest};
+pub use rendezvous::Rendezvous;
 pub use report::Report;
+pub use rest::{Received, Rest};
+pub use trigger::Trigger;

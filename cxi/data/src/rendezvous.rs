@@ -2,12 +2,12 @@
 
 use cxi::DeviceInfo;
 use cxi::lni::{LeList, Pte};
-use cxi_hw::{FullDma, InitiatorShort, RendezvousMatchBits, RendezvousUserPtr, TargetLong};
+use cxi_hw::{FullDma, RendezvousMatchBits};
 
 use crate::kind::Transmit;
 use crate::options::options;
 use crate::queue::{Post, Queue};
-use crate::{Address, Append, Dma, Error, Failure, Result, Slice, Target, TargetFlags};
+use crate::{Append, Dma, Error, Rest, Result, Slice, Target, TargetFlags};
 
 /// The most bytes that travel with a rendezvous put: its command has 20 bits for them.
 const MAX_EAGER: u32 = (1 << 20) - 1;
@@ -84,46 +84,7 @@ impl<'a> Append<'a> {
     }
 }
 
-/// The rest of a message: a rendezvous put has found a list entry.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Rest {
-    /// The sender.
-    pub source: Address,
-    /// The id of the put.
-    pub id: u8,
-    /// Number of the PtlTE.
-    pub pte: u16,
-    /// The buffer id of the list entry.
-    pub buffer_id: u16,
-    /// Match bits of the put.
-    pub match_bits: u64,
-    /// Length of the whole message in bytes.
-    pub requested: u32,
-    /// How many of them have arrived already. If the message was unexpected, they are in the buffer
-    /// of the overflow list.
-    pub received: u32,
-    /// Where the rest goes, for [`Buffer::position`](crate::Buffer::position).
-    pub start: u64,
-    /// Whether the NIC fetches it by itself. If not, the program does, with [`get`](Self::get).
-    pub is_coming: bool,
-}
-
 impl Rest {
-    pub(crate) fn decode(event: &TargetLong, pid_bits: u32) -> Self {
-        Self {
-            source: Address::of_source(event.initiator.0, pid_bits),
-            id: event.rendezvous_id,
-            pte: event.ptlte_index,
-            buffer_id: event.buffer_id,
-            match_bits: event.match_bits,
-            requested: event.rlength,
-            received: event.mlength,
-            start: event.start,
-            is_coming: event.get_issued,
-        }
-    }
-
     /// A get of the rest, for a NIC that does not issue it (`properties/rdzv_get_en` of the device
     /// is 0).
     pub fn get<'a>(&self, into: Slice<'a>, device: &DeviceInfo) -> Dma<'a> {
@@ -138,41 +99,5 @@ impl Rest {
         Dma::get(into, self.source.portal(index))
             .match_bits(u64::from_le_bytes(bits.encode()))
             .offset(self.received.into())
-    }
-}
-
-/// The get of the rest of a message has ended: the message is complete, or never will be.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Received {
-    /// The sender.
-    pub source: Address,
-    /// The id of the put.
-    pub id: u8,
-    /// Number of the PtlTE.
-    pub pte: u16,
-    /// The buffer id of the list entry.
-    pub buffer_id: u16,
-    /// Length of the rest in bytes.
-    pub length: u32,
-    /// How it ended.
-    pub result: Result<(), Failure>,
-}
-
-impl Received {
-    /// Decodes the REPLY of the NIC's get.
-    pub(crate) fn decode(event: &InitiatorShort, result: Result<(), Failure>) -> Self {
-        let of = RendezvousUserPtr::decode(&event.user_ptr.to_le_bytes());
-        Self {
-            source: Address {
-                nid: of.src_nid,
-                pid: of.src_pid,
-            },
-            id: of.rendezvous_id,
-            pte: of.ptlte_index,
-            buffer_id: of.buffer_id,
-            length: event.mlength,
-            result,
-        }
     }
 }
