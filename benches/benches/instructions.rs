@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use cxi::lni::{EventQueueOptions, MapOptions};
 use cxi::{
-    Device, DeviceMemory, Limit, Limits, Lni, Member, Resource, ServiceBuffer, ServiceId,
-    ServiceSpec, Services, TrafficClass, TrafficClasses, Vni,
+    Device, DeviceMemory, Limit, Limits, Lni, Member, Resource, ServiceId, ServiceSpec, Services,
+    TrafficClass, TrafficClasses, Vni,
 };
 use cxi_benches::engine::Program;
 use cxi_benches::nic::{Workplace, device, vni};
@@ -132,10 +132,9 @@ fn list_of_64() -> Act {
     for _ in 1..64 {
         services.create(&spec()).expect("room for a service");
     }
-    let mut buffer = ServiceBuffer::new();
     warm(move || {
-        services.list_into(&mut buffer).expect("a list");
-        assert_eq!(buffer.len(), 64);
+        let list = services.list().expect("a list");
+        assert_eq!(list.len(), 64);
     })
 }
 

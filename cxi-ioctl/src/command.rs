@@ -35,6 +35,13 @@ pub trait Command: IntoBytes + Immutable {
 /// From then on the same applies to the NIC.
 pub unsafe trait SafeCommand: Command {}
 
+/// The most entries that [`fetch_list`](crate::fetch_list) makes room for: the count determines an
+/// allocation in the kernel.
+pub const LIST_MAX: u32 = 65_536;
+
+/// The most commands that [`fetch_list`](crate::fetch_list) sends for one list.
+pub const LIST_ROUNDS: u32 = 8;
+
 /// Why a command has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -64,7 +71,7 @@ pub enum CommandError {
     #[error(
         "{opcode}: the driver names {count} entries after {rounds} attempts: more than can be \
          fetched (at most {limit} entries in at most {max_rounds} attempts)",
-        limit = crate::LIST_MAX, max_rounds = crate::LIST_ROUNDS
+        limit = LIST_MAX, max_rounds = LIST_ROUNDS
     )]
     ListTooLong {
         /// The command.

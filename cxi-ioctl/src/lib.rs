@@ -37,15 +37,15 @@ mod unknown;
 
 pub use chardev::CharDev;
 pub use command::{
-    Command, CommandError, Refusal, SafeCommand, execute, execute_explained, execute_unchecked,
+    Command, CommandError, LIST_MAX, LIST_ROUNDS, Refusal, SafeCommand, execute, execute_explained,
+    execute_unchecked,
 };
 pub use decorator::{
-    Divergence, Exchange, Fault, Faulty, Intercept, ParseRecordingError, Record, Recording, Replay,
-    Strike, Trace,
+    Divergence, Exchange, Fault, Faulty, Intercept, Record, Recording, Replay, Strike, Trace,
 };
 pub use errno::{Errno, UnknownErrno};
 pub use irregular::{DevProperties, dev_properties, svc_get_lpr};
-pub use list::{LIST_HEADROOM, LIST_MAX, LIST_ROUNDS, ListCommand, fetch_list, pte_status};
+pub use list::{LIST_HEADROOM, ListCommand, fetch_list, pte_status};
 pub use lni_form::{LniAllocForm, LniForm, eq_adjust_reserved_fc};
 pub use mapping::Mapping;
 pub use memory::DeviceMemory;

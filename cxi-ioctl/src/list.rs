@@ -12,17 +12,10 @@ use crate::abi::portal::{PteStatus, PteStatusCmd};
 use crate::abi::service::{
     RsrcUse, SvcDesc, SvcListGetCmd, SvcListGetResp, SvcRsrcListGetCmd, SvcRsrcListGetResp,
 };
-use crate::command::{CANARIES, Extra, RESPONSE_ROOM, submit};
+use crate::command::{CANARIES, Extra, LIST_MAX, LIST_ROUNDS, RESPONSE_ROOM, submit};
 use crate::{Command, CommandError, SafeCommand, Transport};
 
-/// The most entries that [`fetch_list`] makes room for: the count determines an allocation in the
-/// kernel.
-pub const LIST_MAX: u32 = 65_536;
-
-/// The most commands that [`fetch_list`] sends for one list.
-pub const LIST_ROUNDS: u32 = 8;
-
-/// How many entries to make room for when the caller's buffer has none.
+/// The fewest entries to make room for.
 const FIRST_ROOM: usize = 32;
 
 /// How many bytes at the end of a list cannot all look like canaries; no entry ends with a shorter
@@ -83,25 +76,22 @@ unsafe impl ListCommand for SvcRsrcListGetCmd {
     }
 }
 
-/// Fetches a whole list into `items`, replacing its contents.
+/// Fetches a whole list.
 ///
-/// This takes one command if the buffer has room for twice the list, so reuse the buffer; an empty
-/// one starts with 32 entries. If the list has grown in the meantime, the room grows and the command is
-/// repeated. The driver's count is never trusted beyond the room that it was given.
+/// This takes one command if the list has not grown by more than a quarter since it had `expected`
+/// entries, or has at most 32. Otherwise the room grows and the command is repeated. The driver's
+/// count is never trusted beyond the room that it was given.
 ///
-/// The other half of the room is for a driver whose entries are longer. Only what was written shows
+/// There is as much room again for a driver whose entries are longer. Only what was written shows
 /// how long they are: if that is not as many entries as the driver reports, of the length that this
 /// crate knows, the list is refused.
-///
-/// On error, `items` is empty.
 ///
 /// ```no_run
 /// use cxi_ioctl::{CharDev, abi::service::SvcListGetCmd, fetch_list};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// let device = CharDev::open("/dev/cxi0")?;
-/// let mut services = Vec::new();
-/// fetch_list::<SvcListGetCmd>(&device, &mut services)?;
+/// let services = fetch_list::<SvcListGetCmd>(&device, 0)?;
 /// # Ok(())
 /// # }
 /// ```
@@ -113,23 +103,15 @@ unsafe impl ListCommand for SvcRsrcListGetCmd {
 /// or the list outgrew the room [`LIST_ROUNDS`] times.
 pub fn fetch_list<C: ListCommand>(
     transport: &dyn Transport,
-    items: &mut Vec<C::Item>,
-) -> Result<(), CommandError> {
-    let result = fetch::<C>(transport, items);
-    if result.is_err() {
-        items.clear();
-    }
-    result
-}
-
-fn fetch<C: ListCommand>(
-    transport: &dyn Transport,
-    items: &mut Vec<C::Item>,
-) -> Result<(), CommandError> {
-    let mut room = match items.capacity() {
-        0 => FIRST_ROOM,
-        capacity => (capacity / LIST_HEADROOM).clamp(1, LIST_MAX as usize),
+    expected: usize,
+) -> Result<Vec<C::Item>, CommandError> {
+    // A little extra room, so that a list that grows meanwhile does not cost another round.
+    let room_for = |count: usize| {
+        let extra = count.saturating_add(count / 4);
+        extra.clamp(FIRST_ROOM, LIST_MAX as usize)
     };
+    let mut room = room_for(expected);
+    let mut items = Vec::new();
     let mut rounds = 0;
     loop {
         items.resize_with(room * LIST_HEADROOM, C::Item::new_zeroed);
@@ -148,7 +130,7 @@ fn fetch<C: ListCommand>(
         if count <= offered {
             check::<C>(items.as_slice().as_bytes(), count as usize)?;
             items.truncate(count as usize);
-            return Ok(());
+            return Ok(items);
         }
         if count > LIST_MAX || rounds == LIST_ROUNDS {
             return Err(CommandError::ListTooLong {
@@ -157,8 +139,7 @@ fn fetch<C: ListCommand>(
                 rounds,
             });
         }
-        // A little extra room, so that a list that grows meanwhile does not cost another round.
-        room = (count as usize + count as usize / 4).min(LIST_MAX as usize);
+        room = room_for(count as usize);
     }
 }
 
@@ -299,9 +280,7 @@ mod tests {
     }
 
     fn fetched(device: &Services) -> Vec<SvcDesc> {
-        let mut items = Vec::new();
-        fetch_list::<SvcListGetCmd>(device, &mut items).unwrap();
-        items
+        fetch_list::<SvcListGetCmd>(device, 0).unwrap()
     }
 
     fn ids(items: &[SvcDesc]) -> Vec<u32> {
@@ -321,9 +300,7 @@ mod tests {
         assert_eq!((ids(&items), device.commands()), (vec![1, 2, 3], 1));
 
         let device = Services::new(100, |count| count);
-        let mut items = Vec::with_capacity(200);
-        items.push(SvcDesc::new_zeroed());
-        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
+        let items = fetch_list::<SvcListGetCmd>(&device, 80).unwrap();
         assert_eq!((items.len(), device.commands()), (100, 1));
     }
 
@@ -346,10 +323,8 @@ mod tests {
     #[test]
     fn a_driver_that_makes_numbers_up_is_not_believed() {
         let device = Services::new(u32::MAX, |count| count);
-        let mut items = vec![SvcDesc::new_zeroed()];
-        let error = fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap_err();
+        let error = fetch_list::<SvcListGetCmd>(&device, 0).unwrap_err();
         assert_eq!(device.commands(), 1);
-        assert!(items.is_empty());
         assert_eq!(error.errno(), Errno::EOVERFLOW);
         assert_eq!(
             error.to_string(),
@@ -358,7 +333,7 @@ mod tests {
         );
 
         let device = Services::new(33, |count| count * 2);
-        let error = fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap_err();
+        let error = fetch_list::<SvcListGetCmd>(&device, 0).unwrap_err();
         assert_eq!(device.commands(), LIST_ROUNDS);
         assert_eq!(
             error,
@@ -373,18 +348,19 @@ mod tests {
     #[test]
     fn the_longest_list_is_one_too() {
         let device = Services::new(LIST_MAX, |count| count);
-        let items = fetched(&device);
-        assert_eq!(items.len(), LIST_MAX as usize);
-        assert_eq!(items.last().map(|item| item.svc_id), Some(LIST_MAX));
+        for expected in [0, LIST_MAX as usize, usize::MAX] {
+            let items = fetch_list::<SvcListGetCmd>(&device, expected).unwrap();
+            assert_eq!(items.len(), LIST_MAX as usize);
+            assert_eq!(items.last().map(|item| item.svc_id), Some(LIST_MAX));
+        }
     }
 
     #[test]
     fn an_empty_list_is_a_list() {
         let device = Services::new(0, |count| count);
-        let mut items = vec![SvcDesc::new_zeroed(); 4];
-        fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
-        assert_eq!(items, []);
+        assert_eq!(fetched(&device), []);
     }
+
     /// A driver with three services, whose entries have another length.
     #[derive(Debug)]
     struct Entries(usize);
@@ -400,11 +376,10 @@ mod tests {
 
     #[test]
     fn entries_of_another_length_are_no_services() {
-        for capacity in [0, 3, 6, 8, 100] {
+        for expected in [0, 3, 100] {
             let fetch = |len| {
-                let mut items = Vec::with_capacity(capacity);
-                let result = fetch_list::<SvcListGetCmd>(&Entries(len), &mut items);
-                result.map(|()| items.len())
+                let result = fetch_list::<SvcListGetCmd>(&Entries(len), expected);
+                result.map(|items| items.len())
             };
             assert_eq!(fetch(68), Ok(3));
             for len in (0..=64).step_by(4).chain((72..=136).step_by(4)) {
@@ -413,20 +388,9 @@ mod tests {
                     expected: 3 * 68,
                     written: 3 * len,
                 };
-                assert_eq!(fetch(len), Err(mismatch), "room for {capacity}");
+                assert_eq!(fetch(len), Err(mismatch), "room for {expected}");
             }
         }
-    }
-
-    #[test]
-    fn the_room_does_not_grow_when_it_is_used_again() {
-        let device = Services::new(33, |count| count);
-        let mut items = fetched(&device);
-        let capacity = items.capacity();
-        for _ in 0..10 {
-            fetch_list::<SvcListGetCmd>(&device, &mut items).unwrap();
-        }
-        assert_eq!((items.capacity(), device.commands()), (capacity, 12));
     }
 
     /// Writes this many bytes of a response, all of value 1.

@@ -13,9 +13,6 @@ use memmap2::{MmapOptions, MmapRaw};
 use crate::Errno;
 use crate::memory::page_size;
 
-/// Bytes of one command slot of a command queue.
-const SLOT_SIZE: usize = 64;
-
 const WORD: usize = size_of::<u64>();
 
 /// A window of device memory, mapped shared for reading and writing.
@@ -28,9 +25,9 @@ const WORD: usize = size_of::<u64>();
 /// ```
 /// # fn main() -> Result<(), cxi_ioctl::Errno> {
 /// let window = cxi_ioctl::Mapping::anonymous(4096)?;
-/// window.write_slot(64, &[7; 64])?;
+/// window.write_u64(64, 7)?;
 /// window.ring(0, 1)?;
-/// assert_eq!(window.read_u64(64)?, 0x0707_0707_0707_0707);
+/// assert_eq!(window.read_u64(64)?, 7);
 /// # Ok(())
 /// # }
 /// ```
@@ -103,30 +100,6 @@ impl Mapping {
         Ok(self.at(offset)?.swap(value, Ordering::Relaxed))
     }
 
-    /// Writes one 64-byte command slot as eight words in ascending order.
-    ///
-    /// The device may look at the slot before the last word has arrived, so notify it of the slot
-    /// only with [`Mapping::ring`].
-    ///
-    /// # Errors
-    ///
-    /// EINVAL if the offset is not a multiple of 64, ERANGE if the slot is not inside the window;
-    /// then nothing is written.
-    pub fn write_slot(&self, offset: usize, slot: &[u8; SLOT_SIZE]) -> Result<(), Errno> {
-        if !offset.is_multiple_of(SLOT_SIZE) {
-            return Err(Errno::EINVAL);
-        }
-        let end = offset.checked_add(SLOT_SIZE).ok_or(Errno::ERANGE)?;
-        if end > self.len() {
-            return Err(Errno::ERANGE);
-        }
-        let (words, _) = slot.as_chunks::<WORD>();
-        for (word, at) in words.iter().zip((offset..).step_by(WORD)) {
-            self.write_u64(at, u64::from_ne_bytes(*word))?;
-        }
-        Ok(())
-    }
-
     /// Writes a doorbell: the 64-bit word at `offset`, after everything that this thread has
     /// written before to this or any other window and to [`DeviceMemory`](crate::DeviceMemory).
     ///
@@ -196,25 +169,13 @@ mod tests {
         assert_eq!(window.read_u64(4), Err(Errno::EINVAL));
         assert_eq!(window.read_u64(128), Err(Errno::ERANGE));
         assert_eq!(window.read_u64(usize::MAX - 7), Err(Errno::ERANGE));
-        assert_eq!(window.write_slot(8, &[0; 64]), Err(Errno::EINVAL));
-        assert_eq!(window.write_slot(128, &[0; 64]), Err(Errno::ERANGE));
+        assert_eq!(window.write_u64(4, 0), Err(Errno::EINVAL));
+        assert_eq!(window.write_u64(128, 0), Err(Errno::ERANGE));
         assert_eq!(window.ring(120, 5), Ok(()));
         assert_eq!(window.read_u64(120), Ok(5));
         for len in [0, 7, 12, 4097] {
             assert_eq!(Mapping::anonymous(len).unwrap_err(), Errno::EINVAL);
         }
-    }
-
-    #[test]
-    fn a_slot_arrives_byte_by_byte_in_order() {
-        let window = Mapping::anonymous(128).unwrap();
-        let slot: [u8; 64] = std::array::from_fn(|index| u8::try_from(index).unwrap());
-        window.write_slot(64, &slot).unwrap();
-        for (index, word) in slot.as_chunks::<8>().0.iter().enumerate() {
-            let there = window.read_u64(64 + 8 * index);
-            assert_eq!(there, Ok(u64::from_ne_bytes(*word)));
-        }
-        assert_eq!(window.read_u64(56), Ok(0));
     }
 
     #[test]
@@ -263,10 +224,10 @@ mod tests {
                 let window = &window;
                 scope.spawn(move || {
                     for _ in 0..100 {
-                        window.write_slot(0, &[value; SLOT_SIZE]).unwrap();
-                        window.ring(56, u64::from(value)).unwrap();
+                        window.write_u64(0, value).unwrap();
+                        window.ring(56, value).unwrap();
                         let seen = window.read_u64(0).unwrap();
-                        assert!([1, 2].contains(&seen.to_ne_bytes()[0]), "{seen:#x}");
+                        assert!([1, 2].contains(&seen), "{seen:#x}");
                     }
                 });
             }

@@ -11,7 +11,7 @@ use cxi_ioctl::abi::counter::CtAllocCmd;
 use cxi_ioctl::abi::device::DevInfoGetCmd;
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd, MapFlags};
 use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
-use cxi_ioctl::abi::service::{SvcDesc, SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
+use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcGetCmd, SvcListGetCmd};
 use cxi_ioctl::memory::read_at;
 use cxi_ioctl::{
     CharDev, Command, CommandError, DeviceMemory, Errno, Opcode, Pointers, Request, Transport,
@@ -120,12 +120,11 @@ fn a_command_goes_out_whole_with_its_exact_length_and_addresses() {
 #[test]
 fn a_list_has_its_address_and_an_empty_one_has_none() {
     let (mut reader, device) = piped();
-    let mut services = Vec::<SvcDesc>::with_capacity(64);
-    let address = services.as_ptr().addr() as u64;
     // A pipe writes no response.
-    fetch_list::<SvcListGetCmd>(&device, &mut services).unwrap_err();
+    fetch_list::<SvcListGetCmd>(&device, 0).unwrap_err();
     let sent: SvcListGetCmd = received(&mut reader);
-    assert_eq!((sent.count, sent.svc_list), (32, address));
+    assert_eq!(sent.count, 32);
+    assert_ne!(sent.svc_list, 0);
     assert_ne!(sent.resp, 0);
 
     let command = SvcListGetCmd {

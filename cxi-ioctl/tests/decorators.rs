@@ -5,7 +5,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcGetLprCmd, SvcListGetCmd};
+use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcGetLprCmd, SvcListGetCmd};
 use cxi_ioctl::{
     CharDev, CommandError, Errno, Exchange, Fault, Faulty, Mapping, Opcode, Record, Recording,
     Replay, Request, Trace, Transport, execute, execute_explained, fetch_list, svc_get_lpr,
@@ -53,8 +53,7 @@ impl Transport for Driver {
 }
 
 fn ids(transport: &dyn Transport) -> Result<Vec<u32>, CommandError> {
-    let mut services = Vec::<SvcDesc>::with_capacity(8);
-    fetch_list::<SvcListGetCmd>(transport, &mut services)?;
+    let services = fetch_list::<SvcListGetCmd>(transport, 0)?;
     Ok(services.iter().map(|service| service.svc_id).collect())
 }
 
@@ -179,15 +178,39 @@ fn recorded() -> Recording {
     device.recording()
 }
 
+#[cfg(feature = "serde")]
 #[test]
-fn a_recording_survives_being_text_and_answers_the_same() {
+fn a_recording_is_kept_as_json() {
     let recording = recorded();
-    let text = recording.to_string();
-    assert_eq!(text.lines().count(), 7);
-    assert!(text.contains("\nmap 4096 4096 ENXIO\n"), "{text}");
-    assert_eq!(text.parse(), Ok(recording));
+    let json = serde_json::to_value(&recording).unwrap();
+    let none = "";
+    assert_eq!(
+        json.as_array().unwrap()[4..],
+        [
+            serde_json::json!({"map": {"offset": 4096, "len": 4096, "result": {"Err": 6}}}),
+            serde_json::json!({"command": {
+                "command": "1d00000004000000", "result": {"Ok": null},
+                "response": none, "list": none,
+            }}),
+        ]
+    );
+    let again: Recording = serde_json::from_value(json).unwrap();
+    assert_eq!(again, recording);
+    for wrong in ["1d0", "0x1d", "é0", "-"] {
+        let exchange = serde_json::json!({"command": {
+            "command": wrong, "result": {"Ok": null}, "response": none, "list": none,
+        }});
+        let error = serde_json::from_value::<Exchange>(exchange).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("invalid value: string {wrong:?}, expected bytes in hexadecimal")
+        );
+    }
+}
 
-    let device = Replay::new(text.parse().unwrap());
+#[test]
+fn a_recording_answers_the_same() {
+    let device = Replay::new(recorded());
     let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
     assert_eq!(refusal.error.errno(), Errno::ENOSPC);
     assert_eq!(refusal.response.unwrap().fail_info.rsrc_avail[0], 5);
@@ -263,8 +286,12 @@ fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
     let message = device.divergence().unwrap().to_string();
     assert!(message.contains("list 0 bytes"), "{message}");
 
-    let longer = "cxi-recording 1\ncommand 1d00000004000000 ok response 00000000 list -\n";
-    let device = Replay::new(longer.parse().unwrap());
+    let mut longer = Recording::default();
+    longer.exchanges = recorded().exchanges.split_off(5);
+    if let Exchange::Command { response, .. } = &mut longer.exchanges[0] {
+        response.resize(4, 0);
+    }
+    let device = Replay::new(longer);
     let error = execute(&device, &SvcDestroyCmd::of(4)).unwrap_err();
     assert_eq!(error.errno(), Errno::EPROTO);
     assert_eq!(
@@ -272,49 +299,6 @@ fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
         "step 1 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 4, \
          list 0 bytes), came SVC_DESTROY (8 bytes: 1d00000004000000; response 0, list 0 bytes)"
     );
-}
-
-#[test]
-fn a_text_that_is_no_recording_says_where_and_why() {
-    let error = |text: &str| text.parse::<Recording>().unwrap_err().to_string();
-    let header = "line 1 of the recording: expected 'cxi-recording 1', found ";
-    assert_eq!(error(""), format!("{header}''"));
-    assert_eq!(
-        error("cxi-recording 2"),
-        format!("{header}'cxi-recording 2'")
-    );
-    let bytes = "bytes in hexadecimal, or '-' for none, found";
-    for (line, expected) in [
-        ("comand 00", "'command' or 'map', found 'comand'"),
-        (
-            "command 0x1d ok response - list -",
-            &format!("{bytes} '0x1d'"),
-        ),
-        ("command 1d0 ok response - list -", bytes),
-        ("command", bytes),
-        ("command é0 ok response - list -", bytes),
-        (
-            "command 1d fine response - list -",
-            "'ok', the name of an error or its number, found 'fine'",
-        ),
-        ("command 1d ok - list -", "response, found '-'"),
-        ("map 0 -1 ok", "a number, found '-1'"),
-        ("map 0 1 ok more", "the end of the line, found 'more'"),
-    ] {
-        let error = error(&format!("cxi-recording 1\n# nothing\n{line}\n"));
-        let said = format!("line 3 of the recording: expected {expected}");
-        assert!(error.starts_with(&said), "{line}: {error}");
-    }
-}
-
-#[test]
-fn an_errno_without_a_name_is_kept_as_a_number() {
-    let recording: Recording = "cxi-recording 1\nmap 0 1 4095".parse().unwrap();
-    let [Exchange::Map { result, .. }] = recording.exchanges[..] else {
-        panic!("a mapping was recorded");
-    };
-    assert_eq!(result, Err(Errno::from_raw(4095)));
-    assert_eq!(recording.to_string(), "cxi-recording 1\nmap 0 1 4095\n");
 }
 
 #[test]

@@ -5,10 +5,11 @@ mod common;
 use std::sync::Arc;
 
 use common::{alloc, cp, desc, domain, lni, md, nic, root, send, write};
+use cxi_hw::PtlteState;
 use cxi_ioctl::abi::domain::PID_ANY;
 use cxi_ioctl::abi::lni::LniFreeCmd;
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags};
-use cxi_ioctl::abi::portal::{PTLTE_DISABLED, PteAllocCmd, PteMapCmd};
+use cxi_ioctl::abi::portal::{PteAllocCmd, PteMapCmd};
 use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1, EqAllocCmd};
 use cxi_ioctl::abi::service::{RSRC_AC, RSRC_LE};
 use cxi_ioctl::zerocopy::IntoBytes;
@@ -102,7 +103,7 @@ fn the_status_of_an_entry_tells_its_pool() {
     // The first entry of an LNI is on the first processing element.
     nic.hardware().set_les_allocated(0, 1, 7).unwrap();
     let (status, offsets) = pte_status(&root, number, 4).unwrap();
-    assert_eq!(u32::from(status.state), PTLTE_DISABLED);
+    assert_eq!(PtlteState(status.state), PtlteState::DISABLED);
     assert_eq!(
         (status.les_reserved, status.les_allocated, status.les_max),
         (40, 7, 100)

@@ -2,7 +2,8 @@
 
 use crate::driver::Capabilities;
 use crate::error::Result;
-use crate::{Device, ResourceMap, ServiceBuffer, ServiceId};
+use crate::pools::Reservations;
+use crate::{Device, ResourceMap, Service, ServiceId};
 
 /// One resource of a NIC, summed over all services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -54,15 +55,13 @@ impl Device {
     /// EIO if the device has been removed.
     pub fn availability(&self) -> Result<Availability> {
         let totals = self.totals()?;
-        let mut services = ServiceBuffer::new();
-        let list = self.services();
-        list.list_without_ranges(&mut services)?;
-        let usage = list.usage_all()?;
+        let services = self.services().list_without_ranges()?;
+        let usage = self.services().usage_all()?;
         let in_use = |id: ServiceId, resource| {
             let entry = usage.iter().find(|usage| usage.service == id)?;
             entry.reported[resource]
         };
-        let taken = services.reservations(self.le_pool_by_maximum()?);
+        let taken = self.reservations(&services)?;
         let resources = totals.map(|resource, total| {
             let reserved = u16::try_from(taken.reserved(resource)).unwrap_or(u16::MAX);
             let mut level = ResourceLevel {
@@ -72,7 +71,7 @@ impl Device {
                 in_use_complete: true,
                 ..ResourceLevel::default()
             };
-            for service in services.iter() {
+            for service in &services {
                 match in_use(service.id(), resource) {
                     Some(count) => {
                         level.in_use = level.in_use.saturating_add(count);
@@ -90,6 +89,15 @@ impl Device {
             le_pools: taken.le_pools_left(),
             tle_pools: taken.tle_pools_left(),
         })
+    }
+
+    /// What these services, which are all that the NIC has, have reserved.
+    pub(crate) fn reservations(&self, services: &[Service]) -> Result<Reservations> {
+        let services = services
+            .iter()
+            .map(|service| (service.id(), service.limits()));
+        let by_maximum = self.le_pool_by_maximum()?;
+        Ok(Reservations::from_services(services, by_maximum))
     }
 
     /// Whether a service that may have LEs takes an LE pool even without a reservation, or may do

@@ -7,7 +7,7 @@ use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse};
 
 use crate::error::Result;
 use crate::sysfs::NicDirectory;
-use crate::{Device, DeviceId, PciAddress, ResourceMap};
+use crate::{Device, DeviceId, Limit, Limits, PciAddress, ResourceMap};
 
 /// The properties of a NIC, as the driver and sysfs report them.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +147,17 @@ impl fmt::Display for Platform {
             Self::Netsim => f.pad("NETSIM"),
             Self::Other(number) => f.pad(&format!("platform {number}")),
         }
+    }
+}
+
+impl Limits {
+    /// All that a NIC has, with nothing reserved except TLEs, which come in pools.
+    ///
+    /// A service with these limits takes one of the three TLE pools for services, as does one
+    /// without limits.
+    #[must_use]
+    pub fn all_of(info: &DeviceInfo) -> Self {
+        info.totals.map(|_, total| Limit::at_most(total))
     }
 }
 

@@ -239,8 +239,7 @@ pub use lni::Lni;
 pub use member::{InvalidMembers, Member, Members};
 pub use resource::{InvalidResource, Resource, ResourceMap};
 pub use service::{
-    InvalidSpec, ScopedService, Service, ServiceBuffer, ServiceSpec, ServiceSpecBuilder, Services,
-    Usage,
+    InvalidSpec, ScopedService, Service, ServiceSpec, ServiceSpecBuilder, Services, Usage,
 };
 pub use telemetry::CounterReading;
 pub use traffic_class::{InvalidTrafficClass, TrafficClass, TrafficClasses};

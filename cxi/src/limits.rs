@@ -4,7 +4,7 @@ use std::fmt;
 
 use cxi_ioctl::abi::service::{Limits as RawLimit, RSRC_COUNT, RsrcLimits};
 
-use crate::{DeviceInfo, ResourceMap};
+use crate::ResourceMap;
 
 /// What a service may have of one resource: how many are reserved for it, and how many it may use.
 ///
@@ -126,15 +126,6 @@ impl Limits {
     #[must_use]
     pub fn none() -> Self {
         Self::default()
-    }
-
-    /// All that a NIC has, with nothing reserved except TLEs, which come in pools.
-    ///
-    /// A service with these limits takes one of the three TLE pools for services, as does one
-    /// without limits.
-    #[must_use]
-    pub fn all_of(info: &DeviceInfo) -> Self {
-        info.totals.map(|_, total| Limit::at_most(total))
     }
 
     pub(crate) fn from_kernel(limits: &RsrcLimits) -> Self {

@@ -1,8 +1,6 @@
 //! Network namespaces as members of a service.
 
-use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsFd;
+use std::fs;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
@@ -42,43 +40,27 @@ impl Member {
     /// [`ErrorKind::InvalidInput`]: there is no such file, or it is not a network namespace.
     pub fn netns_at(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
+        let invalid = |text: String| Error::invalid(ErrorKind::InvalidInput(text.into()));
+        let found = |path: &Path| {
+            fs::metadata(path).map_err(|error| invalid(format!("{}: {error}", path.display())))
+        };
         let kind = fs::read_link(path).unwrap_or_default();
         let kind = kind.to_string_lossy();
         let other = OTHER_KINDS.iter().any(|other| kind.starts_with(other));
-        let inode = fs::metadata(path).map(|file| (!other).then_some(file));
-        member(&path.display(), inode)
+        let (file, own) = (found(path)?, found(OWN.as_ref())?);
+        // All namespaces are on one file system of the kernel's, so a mounted one is recognized by
+        // its device.
+        u32::try_from(file.ino())
+            .ok()
+            .filter(|_| !other && file.dev() == own.dev())
+            .map(Self::NetNs)
+            .ok_or_else(|| {
+                invalid(format!(
+                    "invalid network namespace {}: expected a file such as /proc/1/ns/net",
+                    path.display()
+                ))
+            })
     }
-
-    /// The network namespace of an open file, such as one passed on by a container runtime.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::InvalidInput`]: the file is not a namespace. A namespace of another kind is not
-    /// noticed.
-    pub fn netns_of(file: impl AsFd) -> Result<Self> {
-        let metadata = file
-            .as_fd()
-            .try_clone_to_owned()
-            .and_then(|file| File::from(file).metadata());
-        member(&"the open file", metadata.map(Some))
-    }
-}
-
-/// All namespaces are on one file system of the kernel's, so a mounted one is recognized by its
-/// device.
-fn member(name: &dyn std::fmt::Display, found: io::Result<Option<fs::Metadata>>) -> Result<Member> {
-    let invalid = |text: String| Error::invalid(ErrorKind::InvalidInput(text.into()));
-    let found = found.map_err(|error| invalid(format!("{name}: {error}")))?;
-    let own = fs::metadata(OWN).map_err(|error| invalid(format!("{OWN}: {error}")))?;
-    found
-        .filter(|found| found.dev() == own.dev())
-        .and_then(|found| u32::try_from(found.ino()).ok())
-        .map(Member::NetNs)
-        .ok_or_else(|| {
-            invalid(format!(
-                "invalid network namespace {name}: expected a file such as /proc/1/ns/net"
-            ))
-        })
 }
 
 #[cfg(test)]
@@ -87,8 +69,6 @@ mod tests {
 
     #[test]
     fn a_file_of_another_kind_is_refused() {
-        let own = Member::own_netns().unwrap();
-        assert_eq!(Member::netns_of(File::open(OWN).unwrap()).unwrap(), own);
         for other in ["/proc/self/ns/mnt", "/proc/self/stat", "/"] {
             assert_eq!(
                 Member::netns_at(other).unwrap_err().to_string(),
@@ -99,10 +79,5 @@ mod tests {
         }
         let missing = Member::netns_at("/nowhere").unwrap_err().to_string();
         assert!(missing.starts_with("/nowhere: No such file"), "{missing}");
-        let file = File::open("/proc/self/stat").unwrap();
-        assert_eq!(
-            Member::netns_of(file).unwrap_err().to_string(),
-            "invalid network namespace the open file: expected a file such as /proc/1/ns/net"
-        );
     }
 }

@@ -119,7 +119,10 @@ impl Endpoint {
             ..FullDma::default()
         };
         let commands = self.queue.commands()?;
-        commands.write_slot(self.slot as usize * 32, &command.encode())?;
+        let at = self.slot as usize * 32;
+        for (word, at) in command.encode().as_chunks().0.iter().zip((at..).step_by(8)) {
+            commands.write_u64(at, u64::from_ne_bytes(*word))?;
+        }
         self.slot += command_ring::UNIT_SLOTS;
         if self.slot >= self.queue.slots() * command_ring::UNIT_SLOTS {
             self.slot = command_ring::FIRST_SLOT;

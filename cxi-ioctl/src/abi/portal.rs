@@ -2,26 +2,7 @@
 
 use crate::layout::{abi, commands, constants};
 
-constants! {
-    /// List: priority.
-    LIST_PRIORITY: u32 = 0, "C_PTL_LIST_PRIORITY";
-    /// List: overflow.
-    LIST_OVERFLOW: u32 = 1, "C_PTL_LIST_OVERFLOW";
-    /// List: request.
-    LIST_REQUEST: u32 = 2, "C_PTL_LIST_REQUEST";
-    /// List: unexpected.
-    LIST_UNEXPECTED: u32 = 3, "C_PTL_LIST_UNEXPECTED";
-    /// State: reset.
-    PTLTE_RESET: u32 = 0, "C_PTLTE_RESET";
-    /// State: disabled.
-    PTLTE_DISABLED: u32 = 1, "C_PTLTE_DISABLED";
-    /// State: enabled.
-    PTLTE_ENABLED: u32 = 2, "C_PTLTE_ENABLED";
-    /// State: software managed.
-    PTLTE_SOFTWARE_MANAGED: u32 = 3, "C_PTLTE_SOFTWARE_MANAGED";
-    /// State: Ethernet.
-    PTLTE_ETHERNET: u32 = 4, "C_PTLTE_ETHERNET";
-}
+constants! {}
 
 bitflags::bitflags! {
     /// The option bits of [`PtAllocOpts::bits`].
@@ -148,7 +129,7 @@ abi! {
         pte_index: u32 = 4,
         /// Buffer id of the list entry.
         buffer_id: u32 = 8,
-        /// List, see `LIST_*`.
+        /// List: the numbers of `enum c_ptl_list`.
         list: u32 = 12,
     }
 
@@ -156,7 +137,7 @@ abi! {
     struct PteStatus = "cxi_pte_status", 32 {
         /// Messages dropped.
         drop_count: u32 = 0,
-        /// State, see `PTLTE_*`.
+        /// State: the numbers of `enum c_ptlte_state`.
         state: u8 = 4 + 1,
         /// LEs reserved for the pool.
         les_reserved: u16 = 6,

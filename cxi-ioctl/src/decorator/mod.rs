@@ -10,5 +10,5 @@ mod replay;
 pub use fault::{Fault, Faulty, Strike};
 pub use intercept::Intercept;
 pub use observe::{Record, Trace};
-pub use recording::{Exchange, ParseRecordingError, Recording};
+pub use recording::{Exchange, Recording};
 pub use replay::{Divergence, Replay};

@@ -6,34 +6,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::recording::{Exchange, Hex, Recording};
 use crate::{Errno, Mapping, Opcode, Request, Transport};
 
-/// Answers from a [`Recording`], without a driver.
+/// Answers from a [`Recording`], without a driver: [`Record`](crate::Record) has an example.
 ///
 /// The same commands must come in the same order. Anything else is EPROTO, and so is every command
 /// after that; [`Replay::divergence`] says what was expected and what came. Windows are zeroed
 /// memory.
-///
-/// ```
-/// use cxi_ioctl::abi::service::SvcDestroyCmd;
-/// use cxi_ioctl::{Errno, Recording, Replay, execute};
-///
-/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let recording: Recording = "\
-/// cxi-recording 1
-/// command 1d00000007000000 EBUSY response - list -
-/// command 1d00000007000000 ok response - list -
-/// "
-/// .parse()?;
-/// let device = Replay::new(recording);
-/// let destroy = SvcDestroyCmd::of(7);
-/// assert_eq!(
-///     execute(&device, &destroy).unwrap_err().errno(),
-///     Errno::EBUSY
-/// );
-/// execute(&device, &destroy)?;
-/// device.finish()?;
-/// # Ok(())
-/// # }
-/// ```
 #[derive(Debug)]
 pub struct Replay {
     exchanges: Vec<Exchange>,

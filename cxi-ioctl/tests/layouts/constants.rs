@@ -14,6 +14,10 @@ const LEFT_OUT: &Reasons = &[
         &["CXI_SVC_MEMBER_MAX"],
     ),
     ("register settings of the kernel driver", &["C1_DEFAULT_"]),
+    (
+        "what the NIC calls its lists and states: in `cxi-hw`",
+        &["C_PTL_LIST_", "C_PTLTE_"],
+    ),
     ("error reports over netlink, not commands", &["CXIERR_"]),
     (
         "Ethernet of virtual functions, kernel to kernel",

@@ -52,8 +52,7 @@ fn through_typed_commands(device: &CharDev) {
 }
 
 fn into_a_list(device: &CharDev) {
-    let mut services = Vec::new();
-    fetch_list::<SvcListGetCmd>(device, &mut services).unwrap();
+    let services = fetch_list::<SvcListGetCmd>(device, 0).unwrap();
     let ids: Vec<_> = services.iter().map(|service| service.svc_id).collect();
     assert_eq!(ids, [1, 2, 3]);
     assert_eq!(services.as_bytes()[..64], pattern(64));
@@ -89,8 +88,7 @@ fn of_the_greatest_length(device: &CharDev) {
 /// A driver that fills its list to the last entry that it may, with entries that are longer than
 /// the library knows: they are refused, and they hit nothing that is not the list's.
 fn into_a_list_of_longer_entries(device: &CharDev) {
-    let mut usage = Vec::new();
-    let error = fetch_list::<SvcRsrcListGetCmd>(device, &mut usage).unwrap_err();
+    let error = fetch_list::<SvcRsrcListGetCmd>(device, 0).unwrap_err();
     assert_eq!(
         error,
         CommandError::AbiMismatch {
@@ -99,7 +97,6 @@ fn into_a_list_of_longer_entries(device: &CharDev) {
             written: 32 * LONGER_ENTRY
         }
     );
-    assert!(usage.is_empty() && usage.capacity() * 24 >= 32 * LONGER_ENTRY);
 }
 
 #[test]

@@ -50,11 +50,7 @@ fn a_nic_with_services_of_others_is_left_as_it_was() {
         .find(|step| step["name"] == "a put to the NIC itself");
     assert_eq!(put.unwrap()["answer"], "arrived unchanged");
     let times = nic["read"]["microseconds"].as_array().unwrap().len();
-    // The first line of a recording names its format.
-    assert_eq!(
-        nic["read"]["recording"].as_array().unwrap().len(),
-        times + 1
-    );
+    assert_eq!(nic["read"]["recording"].as_array().unwrap().len(), times);
     assert_eq!(std::fs::read(node.file()).unwrap(), before);
 }
 
@@ -157,14 +153,13 @@ fn a_report_says_nothing_about_the_site_and_is_judged_again() {
     assert_contains(&said.out, " in all: expected ");
 
     // A command is missing.
-    let mut lines: Vec<_> = text
-        .lines()
-        .filter(|line| !line.contains("# SVC_LIST_GET"))
-        .collect();
-    std::fs::write(&path, lines.join("\n")).unwrap();
+    let mut shorter: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let recording = shorter.pointer_mut("/record/nics/0/read/recording");
+    recording.unwrap().as_array_mut().unwrap().remove(0);
+    std::fs::write(&path, shorter.to_string()).unwrap();
     replay(&path).mentions(2, "Another version of cxi wrote the report");
-    lines.truncate(9);
-    std::fs::write(&path, lines.join("\n")).unwrap();
+    let (start, _) = text.split_at(text.len() / 2);
+    std::fs::write(&path, start).unwrap();
     assert_eq!(replay(&path).code, 2);
     replay("/nowhere/report").mentions(2, "/nowhere/report: there is no such file");
 }

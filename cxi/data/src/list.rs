@@ -35,15 +35,6 @@ fn write(
     queue.write(&command.encode())
 }
 
-const fn list(list: LeList) -> List {
-    match list {
-        LeList::Overflow => List::OVERFLOW,
-        LeList::Request => List::REQUEST,
-        LeList::Unexpected => List::UNEXPECTED,
-        _ => List::PRIORITY,
-    }
-}
-
 /// Appends a list entry: memory that others may put to or get from.
 ///
 /// LINK reports it, unless unexpected messages use the entry up at once.
@@ -61,7 +52,7 @@ impl<'a> Append<'a> {
     pub fn new(pte: &Pte, to: LeList, memory: Slice<'a>) -> Self {
         let command = TargetCommand {
             command: byte(TargetOp::APPEND),
-            ptl_list: list(to),
+            ptl_list: to.into(),
             lac: memory.lac,
             start: memory.iova,
             length: memory.len as u64,
@@ -133,7 +124,7 @@ impl Unlink {
     pub fn new(pte: &Pte, from: LeList, buffer_id: u16) -> Self {
         let command = TargetCommand {
             command: byte(TargetOp::UNLINK),
-            ptl_list: list(from),
+            ptl_list: from.into(),
             buffer_id,
             ..TargetCommand::default()
         };

@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::{
-    CommandError, DevProperties, Errno, LIST_HEADROOM, LniAllocForm, Opcode, SafeCommand,
-    Transport, dev_properties, execute,
+    CommandError, DevProperties, Errno, LniAllocForm, Opcode, SafeCommand, Transport,
+    dev_properties, execute,
 };
 
 use crate::driver::{Capabilities, Driver, Quirks};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::NicDirectory;
-use crate::{DeviceId, Host, ResourceMap, Services};
+use crate::{DeviceId, Host, ResourceMap};
 
 /// An open NIC. A clone is the same open file; dropping the last one closes it.
 ///
@@ -50,9 +50,6 @@ struct Open {
     /// How many services there were when last listed.
     services: AtomicUsize,
 }
-
-/// The number of services that a first list has room for.
-const SERVICES: usize = 32;
 
 /// Makes the device `cxi0` from another transport, for tests. [`Device::with_transport`] makes one
 /// of several.
@@ -145,12 +142,6 @@ impl Device {
         self.open.transport.file()
     }
 
-    /// The services of the NIC.
-    #[must_use]
-    pub fn services(&self) -> Services {
-        Services::new(self.clone())
-    }
-
     /// Returns how much the NIC has of each resource in total; LEs for each processing element.
     ///
     /// Queries the driver once (GET_DEV_PROPERTIES).
@@ -176,10 +167,9 @@ impl Device {
         &self.open.lni_form
     }
 
-    /// Room for a list of all services and a few new ones, so that a list takes one command.
-    pub(crate) fn room_for_services<T>(&self) -> Vec<T> {
-        let last = self.open.services.load(Ordering::Relaxed);
-        Vec::with_capacity(LIST_HEADROOM * (last + last / 4).max(SERVICES))
+    /// How many services there were when they were listed last, so that a list takes one command.
+    pub(crate) fn services_expected(&self) -> usize {
+        self.open.services.load(Ordering::Relaxed)
     }
 
     /// Remembers how many services there are.

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::pools::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
-use crate::{Resource, Service, ServiceId, Vni, VniAccess, VniRange};
+use crate::{Resource, ServiceId, Vni, VniRange};
 
 /// What is exhausted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,31 +92,6 @@ pub struct VniConflict {
     pub holder: Option<ServiceId>,
     /// What the other service has.
     pub held: Option<VniRange>,
-}
-
-impl VniConflict {
-    /// Finds a service that has one of the VNIs. `counts` says which overlaps matter.
-    pub(crate) fn find<'a>(
-        services: impl IntoIterator<Item = &'a Service>,
-        wanted: &[VniRange],
-        counts: impl Fn(VniRange, VniRange) -> bool,
-    ) -> Option<Self> {
-        services.into_iter().find_map(|service| {
-            let held = match service.vnis() {
-                VniAccess::Range(range) => vec![range],
-                // SHS 13.0 claims the listed VNIs even where the list does not restrict.
-                _ => service.listed_vnis().iter().map(VniRange::from).collect(),
-            };
-            wanted.iter().find_map(|wanted| {
-                let hits = |held: &&VniRange| wanted.overlaps(**held) && counts(*wanted, **held);
-                Some(Self {
-                    wanted: *wanted,
-                    holder: Some(service.id()),
-                    held: Some(*held.iter().find(hits)?),
-                })
-            })
-        })
-    }
 }
 
 impl fmt::Display for VniConflict {

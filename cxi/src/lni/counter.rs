@@ -2,7 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd, CtWriteback};
+use cxi_hw::CtWriteback;
+use cxi_ioctl::abi::counter::{CtAllocCmd, CtFreeCmd, CtWbUpdateCmd};
 use cxi_ioctl::{DeviceMemory, Mapping, ct_alloc, ct_wb_update};
 
 use super::object::{Object, Window, closable, device_memory};
@@ -24,11 +25,11 @@ pub struct CounterValue {
 
 impl From<u64> for CounterValue {
     fn from(bits: u64) -> Self {
-        let word = CtWriteback { bits };
+        let word = CtWriteback::decode(&bits.to_le_bytes());
         Self {
-            success: word.success(),
-            failure: word.failure(),
-            written_back: word.written_back(),
+            success: word.ct_success,
+            failure: word.ct_failure,
+            written_back: word.ct_writeback,
         }
     }
 }

@@ -35,7 +35,7 @@ pub use counter::{CounterValue, CountingEvent};
 pub use domain::{Domain, InvalidPid, Pid, PidBlock};
 pub use event_queue::{EventQueue, EventQueueFlags, EventQueueOptions, StatusThresholds};
 pub use memory::{MapFlags, MapOptions, Md};
-pub use portal::{LeList, PtOptions, Pte, PteMapping, PteState, PteStatus};
+pub use portal::{LeList, PtOptions, Pte, PteMapping, PteStatus, PtlteState};
 pub use profile::{
     CommunicationProfile, EthernetClass, LcidChoice, ProfileOptions, TrafficClassType,
 };

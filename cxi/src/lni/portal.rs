@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use cxi_hw::List;
+pub use cxi_hw::PtlteState;
 use cxi_ioctl::{Command, Errno, Opcode, pte_status};
 
 pub use cxi_ioctl::abi::portal::PtOptions;
 use cxi_ioctl::abi::portal::{
-    LIST_OVERFLOW, LIST_PRIORITY, LIST_REQUEST, LIST_UNEXPECTED, PTLTE_DISABLED, PTLTE_ENABLED,
-    PTLTE_ETHERNET, PTLTE_RESET, PTLTE_SOFTWARE_MANAGED, PtAllocOpts, PteAllocCmd, PteFreeCmd,
-    PteLeInvalidateCmd, PteMapCmd, PteTransitionSmCmd, PteUnmapCmd,
+    PtAllocOpts, PteAllocCmd, PteFreeCmd, PteLeInvalidateCmd, PteMapCmd, PteTransitionSmCmd,
+    PteUnmapCmd,
 };
 
 use super::domain::DomainInner;
@@ -22,48 +23,22 @@ use crate::error::{ErrorKind, Result};
 const MULTICAST_ADDRESSES: u32 = 1 << 18;
 
 /// A list of a PtlTE.
-#[repr(u32)]
+#[repr(u8)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum LeList {
     /// Buffers for expected messages.
-    Priority = LIST_PRIORITY,
+    Priority = List::PRIORITY.0,
     /// Buffers for unexpected messages.
-    Overflow = LIST_OVERFLOW,
+    Overflow = List::OVERFLOW.0,
     /// Requests to software.
-    Request = LIST_REQUEST,
+    Request = List::REQUEST.0,
     /// Headers of messages that arrived unexpectedly.
-    Unexpected = LIST_UNEXPECTED,
+    Unexpected = List::UNEXPECTED.0,
 }
 
-/// The state of a PtlTE.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum PteState {
-    /// Not in use yet.
-    Reset,
-    /// Refuses messages.
-    Disabled,
-    /// Accepts messages.
-    Enabled,
-    /// Software does the matching.
-    SoftwareManaged,
-    /// Accepts Ethernet frames.
-    Ethernet,
-    /// A state that this library does not know.
-    Unknown(u8),
-}
-
-impl From<u8> for PteState {
-    fn from(state: u8) -> Self {
-        match u32::from(state) {
-            PTLTE_RESET => Self::Reset,
-            PTLTE_DISABLED => Self::Disabled,
-            PTLTE_ENABLED => Self::Enabled,
-            PTLTE_SOFTWARE_MANAGED => Self::SoftwareManaged,
-            PTLTE_ETHERNET => Self::Ethernet,
-            _ => Self::Unknown(state),
-        }
+impl From<LeList> for List {
+    fn from(list: LeList) -> Self {
+        Self(list as u8)
     }
 }
 
@@ -74,7 +49,7 @@ pub struct PteStatus {
     /// Messages dropped since the PtlTE was disabled.
     pub drop_count: u32,
     /// Its state.
-    pub state: PteState,
+    pub state: PtlteState,
     /// LEs reserved for its pool.
     pub les_reserved: u16,
     /// LEs in use in its pool.
@@ -230,7 +205,7 @@ impl Pte {
     /// EINVAL when the PtlTE is gone.
     #[doc(alias = "cxil_invalidate_pte_le")]
     pub fn invalidate(&self, list: LeList, buffer_id: u32) -> Result<()> {
-        let command = PteLeInvalidateCmd::of(self.id(), buffer_id, list as u32);
+        let command = PteLeInvalidateCmd::of(self.id(), buffer_id, (list as u8).into());
         self.inner.object.device().call(&command, |_| None)
     }
 
@@ -247,7 +222,7 @@ impl Pte {
             .map_err(|error| device.refused(error, |_| None))?;
         Ok(PteStatus {
             drop_count: status.drop_count,
-            state: status.state.into(),
+            state: PtlteState(status.state),
             les_reserved: status.les_reserved,
             les_allocated: status.les_allocated,
             les_max: status.les_max,

@@ -235,7 +235,7 @@ impl Lni {
     ///
     /// let queue = lni.alloc_tgq(&TgqOptions::new(100))?;
     /// assert_eq!(queue.slots(), 128);
-    /// queue.commands()?.write_slot(0, &[0; 64])?;
+    /// queue.commands()?.write_u64(0, 0)?;
     /// # Ok(())
     /// # }
     /// ```

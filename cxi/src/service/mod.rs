@@ -6,6 +6,7 @@ mod create;
 mod destroy;
 #[cfg(feature = "serde")]
 mod forms;
+mod invalid;
 #[cfg(feature = "serde")]
 mod json;
 mod query;
@@ -18,9 +19,10 @@ use crate::Device;
 
 pub use builder::ServiceSpecBuilder;
 pub use destroy::ScopedService;
+pub use invalid::InvalidSpec;
 pub use query::Usage;
-pub use read::{Service, ServiceBuffer};
-pub use spec::{InvalidSpec, ServiceSpec};
+pub use read::Service;
+pub use spec::ServiceSpec;
 
 /// The services of a NIC.
 ///
@@ -50,11 +52,17 @@ pub struct Services {
     device: Device,
 }
 
-impl Services {
-    pub(crate) fn new(device: Device) -> Self {
-        Self { device }
+impl Device {
+    /// The services of the NIC.
+    #[must_use]
+    pub fn services(&self) -> Services {
+        Services {
+            device: self.clone(),
+        }
     }
+}
 
+impl Services {
     /// The NIC.
     #[must_use]
     pub fn device(&self) -> &Device {

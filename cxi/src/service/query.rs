@@ -3,10 +3,10 @@
 use cxi_ioctl::abi::service::{
     RsrcUse, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
 };
-use cxi_ioctl::{Command, Errno, fetch_list};
+use cxi_ioctl::{Command, Errno, ListCommand, fetch_list};
 
 use super::read::numbered;
-use super::{Service, ServiceBuffer, Services};
+use super::{Service, Services};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explain::Attempt;
 use crate::{Resource, ResourceMap, ServiceId};
@@ -103,9 +103,14 @@ impl Services {
     /// EIO if the device has been removed.
     #[doc(alias = "cxil_get_svc_list")]
     pub fn list(&self) -> Result<Vec<Service>> {
-        let mut buffer = ServiceBuffer::new();
-        self.list_into(&mut buffer)?;
-        Ok(buffer.services)
+        let mut services = self.list_without_ranges()?;
+        for service in &mut services {
+            *service = match self.with_range(*service) {
+                Err(error) if error.errno() == Errno::EINVAL => self.again(*service)?,
+                result => result?,
+            };
+        }
+        Ok(services)
     }
 
     /// A service whose range the driver denies may be gone, or its id may belong to another one.
@@ -117,64 +122,23 @@ impl Services {
         }
     }
 
-    /// As [`list`](Self::list), into a reusable buffer: nothing is allocated if the services fit.
-    ///
-    /// ```
-    /// # use cxi::{Device, ServiceBuffer};
-    /// # use cxi_mock::{Credentials, Nic, NicConfig};
-    /// # let nic = Nic::new(NicConfig::new())?;
-    /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-    /// # let services = Device::from(file).services();
-    /// let mut buffer = ServiceBuffer::new();
-    /// services.list_into(&mut buffer)?;
-    /// assert!(buffer[0].id().is_default());
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
-    /// ```
-    ///
-    /// # Errors
-    ///
-    /// As [`list`](Self::list). The buffer is then empty.
-    pub fn list_into(&self, buffer: &mut ServiceBuffer) -> Result<()> {
-        self.list_without_ranges(buffer)?;
-        let open = |service: &&mut Service| !service.restricted_vnis();
-        let asked = buffer
-            .services
-            .iter_mut()
-            .filter(open)
-            .try_for_each(|service| {
-                *service = match self.with_range(*service) {
-                    Err(error) if error.errno() == Errno::EINVAL => self.again(*service)?,
-                    result => result?,
-                };
-                Ok(())
-            });
-        if asked.is_err() {
-            buffer.services.clear();
+    /// One SVC_LIST_GET: services with a range appear to have no VNIs.
+    pub(crate) fn list_without_ranges(&self) -> Result<Vec<Service>> {
+        let listed = self.fetch::<SvcListGetCmd>()?;
+        let mut services = Vec::with_capacity(listed.len());
+        for desc in listed {
+            let service = Service::from_kernel(desc);
+            services.push(service.map_err(|error| self.nonsense::<SvcListGetCmd>(error))?);
         }
-        asked
+        Ok(services)
     }
 
-    /// One SVC_LIST_GET: services with a range appear to have no VNIs.
-    pub(crate) fn list_without_ranges(&self, buffer: &mut ServiceBuffer) -> Result<()> {
-        let ServiceBuffer { raw, services } = buffer;
-        services.clear();
-        if raw.capacity() == 0 {
-            *raw = self.device.room_for_services();
-        }
-        fetch_list::<SvcListGetCmd>(self.device.transport(), raw)
-            .map_err(|error| self.device.refused(error, |_| None))?;
-        self.device.services_seen(raw.len());
-        services.reserve(raw.len());
-        for desc in &*raw {
-            match Service::from_kernel(*desc) {
-                Ok(service) => services.push(service),
-                Err(error) => {
-                    services.clear();
-                    return Err(self.nonsense::<SvcListGetCmd>(error));
-                }
-            }
-        }
-        Ok(())
+    fn fetch<C: ListCommand>(&self) -> Result<Vec<C::Item>> {
+        let device = &self.device;
+        let items = fetch_list::<C>(device.transport(), device.services_expected())
+            .map_err(|error| device.refused(error, |_| None))?;
+        device.services_seen(items.len());
+        Ok(items)
     }
 
     /// What a service has in use (SVC_RSRC_GET).
@@ -199,11 +163,8 @@ impl Services {
     /// EIO if the device has been removed.
     #[doc(alias = "cxil_get_svc_rsrc_list")]
     pub fn usage_all(&self) -> Result<Vec<Usage>> {
-        let mut raw = self.device.room_for_services();
-        fetch_list::<SvcRsrcListGetCmd>(self.device.transport(), &mut raw)
-            .map_err(|error| self.device.refused(error, |_| None))?;
-        self.device.services_seen(raw.len());
-        raw.iter()
+        self.fetch::<SvcRsrcListGetCmd>()?
+            .iter()
             .map(|entry| {
                 let id = numbered(entry.svc_id)
                     .map_err(|error| self.nonsense::<SvcRsrcListGetCmd>(error))?;

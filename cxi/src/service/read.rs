@@ -1,16 +1,16 @@
 //! A service as the driver reports it.
 
 use std::fmt;
-use std::ops::Deref;
 
 use cxi_ioctl::abi::service::{SvcDesc, SvcFlags};
 
-use super::spec::{counter_pool, flags};
 use crate::error::{Error, ErrorKind, Result};
-use crate::pools::Reservations;
 use crate::{Limits, Member, Members, ServiceId, TrafficClass, TrafficClasses, Vni, VniAccess};
 use crate::{VniList, VniRange};
 use cxi_ioctl::Errno;
+
+/// Bits of the counter pool in the flags byte.
+pub(super) const POOL_SHIFT: u8 = 6;
 
 /// A service as the driver reports it.
 ///
@@ -21,6 +21,10 @@ pub struct Service {
     id: ServiceId,
     desc: SvcDesc,
     range: Option<VniRange>,
+}
+
+pub(super) fn flags(desc: &SvcDesc) -> SvcFlags {
+    SvcFlags::from_bits_truncate(desc.flags)
 }
 
 /// The id of a service in the driver's answer.
@@ -125,7 +129,7 @@ impl Service {
     /// The counter pool that is stored for it.
     #[must_use]
     pub fn counter_pool(&self) -> u8 {
-        counter_pool(&self.desc)
+        self.desc.flags >> POOL_SHIFT
     }
 
     /// The kernel's form, with everything that a newer driver may have put there.
@@ -193,38 +197,5 @@ impl fmt::Debug for Service {
             .field("limited", &self.is_limited())
             .field("limits", &self.limits())
             .finish_non_exhaustive()
-    }
-}
-
-/// A reusable buffer for lists of services.
-///
-/// It holds what [`Services::list_into`](super::Services::list_into) fetched last.
-#[derive(Debug, Default)]
-pub struct ServiceBuffer {
-    pub(super) raw: Vec<SvcDesc>,
-    pub(super) services: Vec<Service>,
-}
-
-impl ServiceBuffer {
-    /// An empty buffer.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    pub(crate) fn reservations(&self, le_pool_by_maximum: bool) -> Reservations {
-        let services = self.services.iter();
-        Reservations::from_services(
-            services.map(|service| (service.id(), service.limits())),
-            le_pool_by_maximum,
-        )
-    }
-}
-
-impl Deref for ServiceBuffer {
-    type Target = [Service];
-
-    fn deref(&self) -> &[Service] {
-        &self.services
     }
 }

@@ -3,16 +3,14 @@
 use cxi_ioctl::abi::profile::TC_COUNT;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
 
-use super::{Service, ServiceSpecBuilder};
+use super::read::{POOL_SHIFT, flags};
+use super::{InvalidSpec, Service, ServiceSpecBuilder};
 use crate::driver::Capabilities;
 use crate::pools::MIN_TLES;
 use crate::{
-    InvalidLimit, InvalidMembers, InvalidVniList, Limit, Limits, LnisPerRgid, Members, Resource,
-    ResourceMap, TrafficClass, TrafficClasses, VniAccess, VniRange,
+    Limit, Limits, LnisPerRgid, Members, Resource, ResourceMap, TrafficClass, TrafficClasses,
+    VniAccess,
 };
-
-/// Bits of the counter pool in the flags byte.
-const POOL_SHIFT: u8 = 6;
 
 /// The specification of a service: who may use it, on which VNIs, with which traffic classes, and
 /// how much of the NIC.
@@ -209,14 +207,6 @@ fn kernel_members(members: Members, proven: Capabilities) -> [SvcMember; Members
     [first, second]
 }
 
-pub(super) fn flags(desc: &SvcDesc) -> SvcFlags {
-    SvcFlags::from_bits_truncate(desc.flags)
-}
-
-pub(super) fn counter_pool(desc: &SvcDesc) -> u8 {
-    desc.flags >> POOL_SHIFT
-}
-
 /// What the driver makes of a specification's limits: what it would reserve.
 pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
     if flags(desc).contains(SvcFlags::RESOURCE_LIMITS) {
@@ -252,60 +242,6 @@ impl TryFrom<&Service> for ServiceSpec {
         }
         builder.build()
     }
-}
-
-/// Why a specification is invalid.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidSpec {
-    /// No VNIs are named.
-    #[error("no VNIs: name VNIs or a range, or ask for unrestricted VNIs")]
-    NoVnis,
-    /// VNIs were named in two ways.
-    #[error("both {range} as VNI range and VNIs are named: a service has one or the other")]
-    ListAndRange {
-        /// The range.
-        range: VniRange,
-    },
-    /// VNIs that a service cannot list.
-    #[error(transparent)]
-    Vnis(#[from] InvalidVniList),
-    /// Members that a service cannot have.
-    #[error(transparent)]
-    Members(#[from] InvalidMembers),
-    /// A restriction to no traffic class.
-    #[error("no traffic class: name at least one, or leave them unrestricted")]
-    NoTrafficClass,
-    /// Bits that are not traffic classes.
-    #[error("traffic classes {bits:#x}: expected bits below 0x20")]
-    TrafficClassBits {
-        /// The set, as bits.
-        bits: u8,
-    },
-    /// An impossible limit, such as that of a service for which the driver answered nonsense.
-    #[error("{resource}: {reason}")]
-    Limit {
-        /// The resource.
-        resource: Resource,
-        /// What is wrong.
-        reason: InvalidLimit,
-    },
-    /// A limit exceeds what the device has.
-    #[error("at most {max} {resource} asked for: the device has {total}")]
-    LimitAboveTotal {
-        /// The resource.
-        resource: Resource,
-        /// The requested maximum.
-        max: u16,
-        /// What the device has.
-        total: u16,
-    },
-    /// There is no such counter pool.
-    #[error("counter pool {0}: expected 0 to 3")]
-    CounterPool(u8),
-    /// Parts of a specification that contradict each other.
-    #[error("{0}")]
-    Contradiction(&'static str),
 }
 
 #[cfg(test)]

@@ -1,14 +1,15 @@
-//! What services hold of a NIC, and what is short when SVC_ALLOC fails with ENOSPC.
+//! What services hold of a NIC, and what is short or taken when SVC_ALLOC fails.
 
 use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
 use cxi_ioctl::zerocopy::FromZeros;
 
-use super::spec::{effective_limits, flags};
-use super::{ServiceBuffer, Services};
+use super::read::flags;
+use super::spec::effective_limits;
+use super::{Service, Services};
 use crate::driver::Capabilities;
-use crate::error::Shortage;
+use crate::error::{Shortage, VniConflict};
 use crate::pools::{Reservations, VNI_SLOTS};
-use crate::{Limit, Resource, ResourceMap};
+use crate::{Limit, Resource, ResourceMap, VniAccess, VniRange};
 
 /// What the services of a NIC hold, and what it has in all.
 #[derive(Debug)]
@@ -80,7 +81,7 @@ impl Services {
 }
 
 /// With drivers up to SHS 13.0 a disabled service holds places, too.
-fn slots(services: &ServiceBuffer, proven: Capabilities) -> usize {
+fn slots(services: &[Service], proven: Capabilities) -> usize {
     let frees_disabled = proven.contains(Capabilities::DISABLED_VNIS_OFF);
     services
         .iter()
@@ -106,11 +107,10 @@ impl Stock {
         let device = &services.device;
         let totals = device.totals().ok()?;
         let proven = device.proven_capabilities().ok()?;
-        let mut list = ServiceBuffer::new();
-        services.list_without_ranges(&mut list).ok()?;
+        let list = services.list_without_ranges().ok()?;
         Some(Self {
             totals,
-            taken: list.reservations(device.le_pool_by_maximum().ok()?),
+            taken: device.reservations(&list).ok()?,
             vni_slots: slots(&list, proven),
             proven,
         })
@@ -153,6 +153,31 @@ impl Stock {
         Shortage::Unclear {
             vni_slots: self.vni_slots,
         }
+    }
+}
+
+impl VniConflict {
+    /// Finds a service that has one of the VNIs. `counts` says which overlaps matter.
+    pub(crate) fn find<'a>(
+        services: impl IntoIterator<Item = &'a Service>,
+        wanted: &[VniRange],
+        counts: impl Fn(VniRange, VniRange) -> bool,
+    ) -> Option<Self> {
+        services.into_iter().find_map(|service| {
+            let held = match service.vnis() {
+                VniAccess::Range(range) => vec![range],
+                // SHS 13.0 claims the listed VNIs even where the list does not restrict.
+                _ => service.listed_vnis().iter().map(VniRange::from).collect(),
+            };
+            wanted.iter().find_map(|wanted| {
+                let hits = |held: &&VniRange| wanted.overlaps(**held) && counts(*wanted, **held);
+                Some(Self {
+                    wanted: *wanted,
+                    holder: Some(service.id()),
+                    held: Some(*held.iter().find(hits)?),
+                })
+            })
+        })
     }
 }
 

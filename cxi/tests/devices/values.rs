@@ -8,8 +8,8 @@ use cxi::lni;
 use cxi::{
     CassiniVersion, Clock, Device, DeviceId, Driver, DriverRelease, Errno, Error, Host, Limit,
     Limits, Lni, Member, Members, PciAddress, Platform, Resource, ScopedService, Service,
-    ServiceBuffer, ServiceId, ServiceSpec, Services, SystemClock, TrafficClass, TrafficClasses,
-    Vni, VniAccess, VniList,
+    ServiceId, ServiceSpec, Services, SystemClock, TrafficClass, TrafficClasses, Vni, VniAccess,
+    VniList,
 };
 use cxi_mock::{Nic, NicConfig};
 
@@ -194,14 +194,13 @@ fn a_service_is_shown_in_one_line() {
         .traffic_classes(TrafficClasses::LOW_LATENCY)
         .enabled(false);
     services.create(&spec.build().unwrap()).unwrap();
-    let mut buffer = ServiceBuffer::new();
-    services.list_into(&mut buffer).unwrap();
-    let shown: Vec<_> = buffer.iter().map(ToString::to_string).collect();
+    let list = services.list().unwrap();
+    let shown: Vec<_> = list.iter().map(ToString::to_string).collect();
     assert_eq!(
         shown[1],
         "service 2: uid 1000; VNIs 1024-1039; LOW_LATENCY; disabled"
     );
-    let vnis = buffer[1].vnis();
+    let vnis = list[1].vnis();
     assert!(vnis.contains(vni(1039)) && !vnis.contains(vni(1040)));
     assert_eq!(vnis.iter().count(), 16);
     let list = VniAccess::List(VniList::new([vni(5), vni(1030)]).unwrap());

@@ -7,8 +7,8 @@ use crate::common::{
 };
 use cxi::driver::Quirks;
 use cxi::lni::{
-    EthernetClass, EventQueueOptions, LcidChoice, LeList, Pid, ProfileOptions, PtOptions, PteState,
-    StatusThresholds, TgqOptions, TxqOptions,
+    EthernetClass, EventQueueOptions, LcidChoice, LeList, Pid, ProfileOptions, PtOptions,
+    PtlteState, StatusThresholds, TgqOptions, TxqOptions,
 };
 use cxi::{DeviceMemory, DriverRelease, Errno, ErrorKind, Member, Result, TrafficClass};
 
@@ -179,7 +179,7 @@ fn queues_are_checked_before_they_are_asked_for() {
     );
     let queue = lni.alloc_txq(&plain, &TxqOptions::new(65)).unwrap();
     assert_eq!((queue.slots(), queue.ack_counter().unwrap()), (128, 0));
-    queue.commands().unwrap().write_slot(64, &[7; 64]).unwrap();
+    queue.commands().unwrap().write_u64(64, 7).unwrap();
     queue.write_pointer().unwrap().ring(0, 1).unwrap();
     let largest = lni.alloc_txq(&plain, &TxqOptions::new(65_536)).unwrap();
     assert_eq!(largest.slots(), 65_536);
@@ -267,7 +267,7 @@ fn portal_entries_are_mapped_and_asked() {
 
     pte.invalidate(LeList::Priority, 7).unwrap();
     let status = pte.status(4).unwrap();
-    assert_eq!(status.state, PteState::Disabled);
+    assert_eq!(status.state, PtlteState::DISABLED);
     assert_eq!((status.les_max, status.unexpected), (16384, 0));
     says(
         pte.transition_to_software(1),
@@ -275,7 +275,7 @@ fn portal_entries_are_mapped_and_asked() {
          (EAGAIN)",
     );
     pte.transition_to_software(0).unwrap();
-    assert_eq!(pte.status(0).unwrap().state, PteState::SoftwareManaged);
+    assert_eq!(pte.status(0).unwrap().state, PtlteState::SOFTWARE_MANAGED);
     says(
         lni.alloc_pte(PtOptions::ETHERNET, None),
         "cxi0: PTE_ALLOC: not permitted: Ethernet takes CAP_NET_RAW",

@@ -6,19 +6,19 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::common::{all, exclusive_lni, lni_of, lni_with, nic, says, through, vni};
+use crate::common::{all, exclusive_lni, lni_of, lni_with, nic, says, vni};
 use cxi::lni::{
     EventQueueFlags, EventQueueOptions, LcidChoice, LeList, Lni, MapFlags, MapOptions, Pid,
-    ProfileOptions, PtOptions, PteState, StatusThresholds, TgqOptions, TrafficClassType,
-    TxqOptions, UpdatePolicy,
+    ProfileOptions, PtOptions, StatusThresholds, TgqOptions, TrafficClassType, TxqOptions,
+    UpdatePolicy,
 };
 use cxi::{Device, DeviceMemory, DriverRelease, TrafficClass};
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd};
-use cxi_ioctl::abi::portal::{PteAllocCmd, PteLeInvalidateCmd, PteMapCmd, PteStatus};
+use cxi_ioctl::abi::portal::{PteAllocCmd, PteLeInvalidateCmd, PteMapCmd};
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpFreeCmd, CpModifyCmd, TrigCpAllocCmd};
 use cxi_ioctl::abi::queue::{CqAllocCmd, EqAllocCmd};
 use cxi_ioctl::zerocopy::FromBytes;
-use cxi_ioctl::{Command, Errno, Exchange, Mapping, Opcode, Record, Transport};
+use cxi_ioctl::{Command, Exchange, Mapping, Opcode, Record};
 use cxi_mock::{InProcess, Nic};
 
 /// An LNI whose commands are kept.
@@ -270,30 +270,6 @@ fn lists_and_mappings_of_a_portal_entry_are_told_apart() {
     let sent = last::<PteMapCmd>(&record);
     assert_eq!((sent.is_multicast, sent.pid_offset), (1, 4));
     assert_ne!(single.index(), multicast.index());
-}
-
-#[test]
-fn states_of_a_portal_entry_have_names() {
-    for (number, state) in [
-        (0, PteState::Reset),
-        (1, PteState::Disabled),
-        (2, PteState::Enabled),
-        (3, PteState::SoftwareManaged),
-        (4, PteState::Ethernet),
-        (9, PteState::Unknown(9)),
-    ] {
-        let device = through(&nic(DriverRelease::Main), move |file, mut request| {
-            file.submit(request.reborrow())?;
-            if request.opcode() == Opcode::PTE_STATUS {
-                let status = PteStatus::mut_from_prefix(request.response());
-                status.map_err(|_| Errno::EFAULT)?.0.state = number;
-            }
-            Ok(())
-        });
-        let lni = lni_of(&device, 1024);
-        let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
-        assert_eq!(pte.status(0).unwrap().state, state);
-    }
 }
 
 #[test]

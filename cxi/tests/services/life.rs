@@ -4,8 +4,8 @@ use crate::common::{ALL, FROM_13_1, create, modest, nic, range, root, says, user
 use cxi::driver::Quirks;
 use cxi::lni::{EventQueueOptions, PtOptions, TxqOptions};
 use cxi::{
-    ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceBuffer, ServiceId, ServiceSpec,
-    TrafficClass, TrafficClasses, VniAccess,
+    ErrorKind, Limit, Limits, LnisPerRgid, Member, Resource, ServiceId, ServiceSpec, TrafficClass,
+    TrafficClasses, VniAccess,
 };
 use cxi_ioctl::DriverRelease;
 use cxi_mock::Credentials;
@@ -142,11 +142,9 @@ fn lists_and_usage_name_every_service() {
         for number in 0..40 {
             create(&services, with(100 + number, Resource::Txqs, 1, 2));
         }
-        let mut buffer = ServiceBuffer::new();
-        services.list_into(&mut buffer).unwrap();
-        let ids: Vec<u32> = buffer.iter().map(|service| service.id().get()).collect();
+        let list = services.list().unwrap();
+        let ids: Vec<u32> = list.iter().map(|service| service.id().get()).collect();
         assert_eq!(ids, (1..=41).collect::<Vec<_>>());
-        assert_eq!(services.list().unwrap(), buffer.to_vec());
         let usage = services.usage_all().unwrap();
         assert_eq!(usage.len(), 41);
         assert_eq!(usage[7], services.usage(usage[7].service).unwrap());

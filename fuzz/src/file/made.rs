@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use cxi::{Device, DeviceId, Vni};
+use cxi_ioctl::Record;
 use cxi_job::audit::AuditOptions;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::explain::Inquiry;
@@ -66,6 +67,10 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
 
 fn nic(device: &Device, add: &mut impl FnMut(u8, String)) {
     let services = device.services();
+    let record = Arc::new(Record::new(Arc::clone(device.transport())));
+    let listed = device.behind(Arc::clone(&record)).services().list();
+    assert!(listed.is_ok(), "{listed:?}");
+    add(20, json(&record.take()));
     add(13, json(&device.info().expect("info")));
     let usage = services.usage(cxi::ServiceId::DEFAULT).expect("usage");
     let left = device.availability().expect("what is left");

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use cxi::{Availability, CounterReading, DeviceInfo, ServiceSpec, Usage};
 use cxi_cli::read;
+use cxi_ioctl::Recording;
 use cxi_job::audit::{Audit, Observation};
 use cxi_job::clean::CleanReport;
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, NicUsage, forecast, plan};
@@ -42,7 +43,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     let text = &*String::from_utf8_lossy(bytes);
-    match choice % 20 {
+    match choice % 21 {
         0 => specification(text),
         1 => drop(round::<ServiceSpec>(text)),
         2 | 3 => {
@@ -81,7 +82,8 @@ pub fn run(data: &[u8]) {
         16 => drop(round::<CleanReport>(text)),
         17 => drop(round::<cxi_job::ReleaseReport>(text)),
         18 => drop(round::<Explanation>(text)),
-        _ => drop(round::<LimitPlan>(text)),
+        19 => drop(round::<LimitPlan>(text)),
+        _ => drop(round::<Recording>(text)),
     }
 }
 

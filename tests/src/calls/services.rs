@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::driver::Quirks;
-use cxi::{LnisPerRgid, Member, Service, ServiceBuffer, ServiceId, ServiceSpecBuilder};
+use cxi::{LnisPerRgid, Member, Service, ServiceId, ServiceSpecBuilder};
 use cxi_ioctl::Opcode;
 
 use super::Call;
@@ -96,16 +96,6 @@ pub(super) const CALLS: &[Call] = &[
         Ok(shown(services.iter().map(seen).collect::<Vec<_>>()))
     })
     .since_13_1(),
-    Call::new("Services::list_into", |stage| {
-        let _list = stage.listed();
-        let mut buffer = ServiceBuffer::new();
-        let result = stage.services().list_into(&mut buffer);
-        assert!(
-            result.is_ok() || buffer.is_empty(),
-            "old services are shown"
-        );
-        result.map(|()| shown(buffer.iter().map(seen).collect::<Vec<_>>()))
-    }),
     Call::new("Services::usage", |stage| {
         let id = stage.listed();
         stage.services().usage(id).map(shown)

@@ -59,11 +59,6 @@ pub const OPERATIONS: &[Operation] = &[
         scene.device.services().list()?;
         Ok(())
     }),
-    operation("Services::list_into", 1, false, |scene| {
-        let services = scene.device.services();
-        services.list_into(&mut scene.buffer)?;
-        Ok(())
-    }),
     operation("Services::usage_all", 1, true, |scene| {
         scene.device.services().usage_all()?;
         Ok(())

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cxi::lni::CommunicationProfile;
-use cxi::{Device, DeviceId, Host, Limits, Lni, ServiceBuffer, ServiceId, ServiceSpec, Vni};
+use cxi::{Device, DeviceId, Host, Limits, Lni, ServiceId, ServiceSpec, Vni};
 use cxi_ioctl::{CharDev, Intercept, Transport};
 use cxi_mock::{Nic, NicConfig};
 
@@ -20,7 +20,6 @@ pub struct Scene {
     pub(super) opened: Vec<Device>,
     pub(super) spec: ServiceSpec,
     pub(super) vni: Vni,
-    pub(super) buffer: ServiceBuffer,
     pub(super) service: Option<ServiceId>,
     pub(super) lni: Option<Lni>,
     pub(super) profile: Option<CommunicationProfile>,
@@ -75,7 +74,6 @@ impl Scene {
             opened: Vec::new(),
             spec: spec.build().map_err(|error| error.to_string())?,
             vni,
-            buffer: ServiceBuffer::new(),
             service: None,
             lni: None,
             profile: None,

@@ -8,8 +8,7 @@ use cxi::lni::{
 };
 use cxi::{
     Device, DeviceMemory, Error, ErrorKind, Limit, Limits, Lni, LnisPerRgid, Member, Resource,
-    ResourceMap, ServiceBuffer, ServiceId, ServiceSpec, ServiceSpecBuilder, TrafficClass, Vni,
-    VniRange,
+    ResourceMap, ServiceId, ServiceSpec, ServiceSpecBuilder, TrafficClass, Vni, VniRange,
 };
 use cxi_job::{AuditOptions, Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 
@@ -203,14 +202,13 @@ fn questions(place: &Place) -> cxi::Result<()> {
     let driver = device.driver()?.detected_release();
     assert_eq!(driver, place.own[0].driver()?.detected_release());
     assert!(device.info()?.link_up);
-    let mut buffer = ServiceBuffer::new();
-    services.list_into(&mut buffer)?;
-    assert!(buffer.iter().any(|service| service.id().is_default()));
+    let list = services.list()?;
+    assert!(list.iter().any(|service| service.id().is_default()));
     for usage in services.usage_all()? {
         let in_use = usage.in_use(Resource::Tgqs);
         assert!(in_use <= device.totals()?[Resource::Tgqs]);
     }
-    for service in services.list()? {
+    for service in list {
         let _usage = services.usage(service.id())?;
         let _netns = services.netns(service.id())?;
     }
@@ -228,8 +226,8 @@ fn queues(place: &Place) -> cxi::Result<()> {
         let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))?;
         let txq = lni.alloc_txq(&profile, &TxqOptions::new(64).event_queue(&events))?;
         let tgq = lni.alloc_tgq(&TgqOptions::new(64).event_queue(&events))?;
-        txq.commands()?.write_slot(0, &[7; 64]).unwrap();
-        assert_eq!(txq.commands()?.read_u64(0), Ok(0x0707_0707_0707_0707));
+        txq.commands()?.write_u64(0, 7).unwrap();
+        assert_eq!(txq.commands()?.read_u64(0), Ok(7));
         assert_eq!(tgq.ack_counter()?, 0);
         let next = events.resize(8192)?;
         events.complete_resize()?;

@@ -11,7 +11,6 @@ use cxi_job::site::store::Format;
 use serde::{Deserialize, Serialize};
 
 use super::steps::{Step, Steps};
-use crate::exit::Failure;
 
 pub(crate) const FORMAT: Format = Format {
     name: "report",
@@ -43,10 +42,7 @@ impl Tested {
         let parts = self.nics.iter_mut();
         let parts = parts.flat_map(|nic| std::iter::once(&mut nic.read).chain(&mut nic.write));
         for part in parts {
-            // What this program recorded, it can read.
-            if let Ok(recording) = part.recording() {
-                part.recording = lines(&recording.masked());
-            }
+            part.recording = std::mem::take(&mut part.recording).masked();
         }
         self
     }
@@ -70,22 +66,9 @@ pub(crate) struct TestOfNic {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
-    /// The text of a recording, line by line.
-    recording: Vec<String>,
+    pub(crate) recording: Recording,
     /// How long each of its commands and mappings took.
     microseconds: Vec<u64>,
-}
-
-impl Part {
-    pub(crate) fn recording(&self) -> Result<Recording, Failure> {
-        let text = self.recording.join("\n");
-        text.parse()
-            .map_err(|error| Failure::bad_input(format!("the recording: {error}")))
-    }
-}
-
-fn lines(recording: &Recording) -> Vec<String> {
-    recording.to_string().lines().map(str::to_owned).collect()
 }
 
 /// A NIC that keeps what it is asked.
@@ -114,7 +97,7 @@ impl Watched {
     pub(crate) fn part(&self, steps: Steps) -> Part {
         Part {
             steps: steps.0,
-            recording: lines(&self.record.take()),
+            recording: self.record.take(),
             microseconds: std::mem::take(&mut self.timed.lock()),
         }
     }

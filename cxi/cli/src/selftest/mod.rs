@@ -450,7 +450,7 @@ fn replay(path: &Path) -> Result<Report, Failure> {
     let missing = || Failure::bad_input(format!("{}: there is no such file", path.display()));
     let mut tested: Tested = files::load(file::FORMAT, path)?.ok_or_else(missing)?;
     for nic in &mut tested.nics {
-        let replay = Arc::new(Replay::new(nic.read.recording()?));
+        let replay = Arc::new(Replay::new(nic.read.recording.clone()));
         let device = Device::with_transport(nic.device, Arc::clone(&replay));
         let asked = read(&device);
         replay.finish().map_err(|error| {

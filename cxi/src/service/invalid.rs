@@ -1,0 +1,57 @@
+//! What is wrong with a specification.
+
+use crate::{InvalidLimit, InvalidMembers, InvalidVniList, Resource, VniRange};
+
+/// Why a specification is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum InvalidSpec {
+    /// No VNIs are named.
+    #[error("no VNIs: name VNIs or a range, or ask for unrestricted VNIs")]
+    NoVnis,
+    /// VNIs were named in two ways.
+    #[error("both {range} as VNI range and VNIs are named: a service has one or the other")]
+    ListAndRange {
+        /// The range.
+        range: VniRange,
+    },
+    /// VNIs that a service cannot list.
+    #[error(transparent)]
+    Vnis(#[from] InvalidVniList),
+    /// Members that a service cannot have.
+    #[error(transparent)]
+    Members(#[from] InvalidMembers),
+    /// A restriction to no traffic class.
+    #[error("no traffic class: name at least one, or leave them unrestricted")]
+    NoTrafficClass,
+    /// Bits that are not traffic classes.
+    #[error("traffic classes {bits:#x}: expected bits below 0x20")]
+    TrafficClassBits {
+        /// The set, as bits.
+        bits: u8,
+    },
+    /// An impossible limit, such as that of a service for which the driver answered nonsense.
+    #[error("{resource}: {reason}")]
+    Limit {
+        /// The resource.
+        resource: Resource,
+        /// What is wrong.
+        reason: InvalidLimit,
+    },
+    /// A limit exceeds what the device has.
+    #[error("at most {max} {resource} asked for: the device has {total}")]
+    LimitAboveTotal {
+        /// The resource.
+        resource: Resource,
+        /// The requested maximum.
+        max: u16,
+        /// What the device has.
+        total: u16,
+    },
+    /// There is no such counter pool.
+    #[error("counter pool {0}: expected 0 to 3")]
+    CounterPool(u8),
+    /// Parts of a specification that contradict each other.
+    #[error("{0}")]
+    Contradiction(&'static str),
+}
