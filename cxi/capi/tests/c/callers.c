@@ -11,17 +11,20 @@
  *   counter  a counter is read between two calls of getppid
  *   late     fork protection is asked for after memory has been pinned
  *   fork     a child uses what the parent has, and its own
+ *   few      a device is opened with the last descriptor
  *   reload   LIBRARY is loaded and unloaded a thousand times
  *
  * Needs a node with a NIC and the right to make services. Prints what is wrong, then "ok". */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include "cxi_decl.h"
@@ -431,6 +434,18 @@ static void reload(const char *library)
 	}
 }
 
+static void few(void)
+{
+	int next = open("/dev/null", O_RDONLY);
+	struct rlimit limit = { next + 1, next + 1 };
+
+	close(next);
+	EXPECT(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	EXPECT(cxil_open_device(0, &dev), 0);
+	EXPECT(open("/dev/null", O_RDONLY), -1);
+	cxil_close_device(dev);
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -447,8 +462,9 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "counter")) counter();
 	else if (!strcmp(what, "late")) late();
 	else if (!strcmp(what, "fork")) forks();
+	else if (!strcmp(what, "few")) few();
 	else if (!strcmp(what, "reload") && argc > 2) reload(argv[2]);
-	else { fprintf(stderr, "usage: callers null|twice|threads|race|life|counter|late|fork, list|map|service COUNT, reload LIBRARY\n"); return 2; }
+	else { fprintf(stderr, "usage: callers null|twice|threads|race|life|counter|late|fork|few, list|map|service COUNT, reload LIBRARY\n"); return 2; }
 	if (wrong) { printf("%d wrong\n", wrong); return 1; }
 	printf("ok\n");
 	return 0;

@@ -116,6 +116,14 @@ fn a_child_closes_for_itself_alone() {
 }
 
 #[test]
+fn the_last_descriptor_is_enough_for_a_device() {
+    let bench = need_bench!();
+    if can_serve() {
+        run(bench, &["few"], &[]);
+    }
+}
+
+#[test]
 fn a_thousand_reloads_leave_nothing_behind() {
     let bench = need_bench!();
     if can_serve() {
