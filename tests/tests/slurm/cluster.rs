@@ -61,26 +61,39 @@ impl Cluster {
 
     /// The same with nodes of these numbers of CPUs, and this many NICs on each.
     pub(crate) fn start_on(cpus: &str, nics: u32, vnis: &str) -> Option<Self> {
-        Self::start_with(cpus, nics, vnis, "", Slurm::new(None))
+        Self::start_with(cpus, nics, vnis, &[], Slurm::new(None))
     }
 
     /// The same with the pool in an etcd, at URLs with commas between.
     pub(crate) fn start_with_etcd(vnis: &str, etcd: &str) -> Option<Self> {
-        Self::start_with("4 8", 1, vnis, etcd, Slurm::new(None))
+        let etcd = [("CXI_SLURM_ETCD", etcd)];
+        Self::start_with("4 8", 1, vnis, &etcd, Slurm::new(None))
     }
 
     /// A cluster with a site's Slurm, and its plugin in the place of our scripts.
     pub(crate) fn of_site(vnis: &str) -> Option<Self> {
+        Self::of_site_with(vnis, "")
+    }
+
+    /// The same with more lines in `slurm.conf`.
+    pub(crate) fn of_site_with(vnis: &str, conf: &str) -> Option<Self> {
         let Some(prefix) = env::var_os(PREFIX) else {
             skip(&format!(
                 "{PREFIX} names no Slurm with switch/hpe_slingshot"
             ));
             return None;
         };
-        Self::start_with("4 8", 1, vnis, "", Slurm::new(Some(prefix)))
+        let conf = [("CXI_SLURM_CONF", conf)];
+        Self::start_with("4 8", 1, vnis, &conf, Slurm::new(Some(prefix)))
     }
 
-    fn start_with(cpus: &str, nics: u32, vnis: &str, etcd: &str, slurm: Slurm) -> Option<Self> {
+    fn start_with(
+        cpus: &str,
+        nics: u32,
+        vnis: &str,
+        more: &[(&str, &str)],
+        slurm: Slurm,
+    ) -> Option<Self> {
         if !nix::unistd::geteuid().is_root() {
             skip("Slurm's daemons run as root");
             return None;
@@ -107,12 +120,12 @@ impl Cluster {
                 ("CXI", CXI),
                 ("CXI_MOCK_SERVER", SERVER),
                 ("CXI_SLURM_CPUS", cpus),
-                ("CXI_SLURM_ETCD", etcd),
                 ("CXI_SLURM_VNIS", vnis),
             ])
+            .envs(more.iter().copied())
             .env("CXI_SLURM_NICS", nics.to_string())
-            // As many as a NIC has.
-            .env("CXI_SLURM_TLE_POOLS", "3")
+            // As many pools as a NIC has.
+            .env("CXI_SLURM_GRES", "tlepool:3,lepool:15")
             .env("CXI_SLURM_PORT", free_ports().to_string())
             .env("DIR", directory.path())
             .stdin(Stdio::piped())
@@ -150,6 +163,18 @@ impl Cluster {
             .env("SLURM_CONF", path.join("slurm.conf"))
             .env("CXI_CONFIG", path.join("cxi/cxi.toml"));
         command
+    }
+
+    /// Appends to the settings of `cxi`, of which `[job]` is the last table.
+    pub(crate) fn add_settings(&self, more: &str) {
+        let file = self.directory.join("cxi/cxi.toml");
+        let text = fs::read_to_string(&file).unwrap() + more;
+        fs::write(file, text).unwrap();
+    }
+
+    /// Jobs get all that they ask for, or wait.
+    pub(crate) fn set_strict(&self) {
+        self.add_settings("mode = \"strict\"\n");
     }
 
     pub(crate) fn run(&self, program: &str, arguments: &[&str]) -> Output {

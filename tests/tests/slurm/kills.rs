@@ -34,17 +34,8 @@ fn is_dead(cluster: &Cluster, daemon: &str) -> bool {
     !Path::new("/proc").join(pid.trim()).join("exe").exists()
 }
 
-/// Slurm's own reasons for draining a node or marking it down. The guide says what to do then.
-const REASONS: [&str; 8] = [
-    "Prolog error",
-    "Epilog error",
-    "Kill task failed",
-    "Not responding",
-    "Node unexpectedly rebooted",
-    "batch job complete failure",
-    "Prolog/Epilog failure",
-    "Duplicate jobid",
-];
+/// It says what to do about Slurm's own reasons for draining a node or marking it down.
+const GUIDE: &str = include_str!("../../../docs/integration/slurm.md");
 
 /// Restarts what was killed, as systemd does, and resumes nodes whose reason an administrator
 /// can act on. Returns how often each reason was given.
@@ -66,7 +57,10 @@ fn repair(cluster: &Cluster, reasons: &mut BTreeMap<String, u32>) {
             continue;
         }
         let ours = reason.strip_prefix("slingshot: ");
-        let says = ours.map_or(REASONS.contains(&reason), |text| text.contains("error: "));
+        let says = ours.map_or_else(
+            || GUIDE.contains(&format!("`{reason}`")),
+            |text| text.contains("error: "),
+        );
         assert!(says, "{line}");
         *reasons.entry(reason.to_owned()).or_default() += 1;
         let node = format!("NodeName={node}");

@@ -3,6 +3,7 @@
 //! Each test has a cluster of its own, which `tests/slurm/cluster` sets up.
 
 mod cluster;
+mod collectives;
 mod kills;
 #[path = "../node/mod.rs"]
 mod node;
@@ -212,10 +213,7 @@ fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
     let Some(cluster) = Cluster::start_on("8", 1, "1024-1031") else {
         return;
     };
-    // [job] is its last table.
-    let settings = cluster.directory.join("cxi/cxi.toml");
-    let strict = fs::read_to_string(&settings).unwrap() + "mode = \"strict\"\n";
-    fs::write(&settings, strict).unwrap();
+    cluster.set_strict();
     let tles = ["-n1", "--network=def_tles=1"];
     let jobs = [(); 3].map(|()| cluster.batch(&tles, "sleep 60"));
     eventually("the TLE pools are taken", || cluster.services("n1") == 3);
@@ -251,25 +249,38 @@ fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
     });
 }
 
-/// As the guide has it: Slurm counts the TLE pools, and no prolog is short of one.
+/// As the guide has it: Slurm counts the pools, and no prolog is short of one.
 #[test]
 fn a_job_waits_for_a_generic_resource_instead_of_being_requeued() {
-    let Some(cluster) = Cluster::start_on("8", 1, "1024-1031") else {
+    let Some(cluster) = Cluster::start_on("20", 1, "1024-1055") else {
         return;
     };
-    let options = ["-n1", "--network=def_tles=1", "--gres=tlepool:1"];
-    let jobs = [(); 3].map(|()| cluster.batch(&options, "sleep 60"));
-    eventually("the TLE pools are taken", || cluster.services("n1") == 3);
-    let fourth = cluster.batch(&options, "echo $SLINGSHOT_VNIS$SLINGSHOT_CXI_SCALED_BACK");
-    eventually("the fourth waits", || {
-        let state = cluster.state(&fourth);
-        state.contains("JobState=PENDING Reason=Resources ")
-    });
-    cluster.printed("scancel", &[&jobs[0]]);
-    let output = cluster.ended(&fourth);
-    assert!(output.trim().parse::<u16>().is_ok(), "{output}");
-    let state = cluster.state(&fourth);
-    assert!(state.contains(" Restarts=0 "), "{state}");
+    cluster.set_strict();
+    for (count, options) in [
+        (3, &["--network=def_tles=1", "--gres=tlepool:1"][..]),
+        (15, &["--gres=lepool:1"]),
+    ] {
+        let options = [&["-n1"], options].concat();
+        let jobs: Vec<String> = (0..count)
+            .map(|_| cluster.batch(&options, "sleep 300"))
+            .collect();
+        eventually("the pools are taken", || cluster.services("n1") == count);
+        let next = cluster.batch(&options, "echo $SLINGSHOT_VNIS$SLINGSHOT_CXI_SCALED_BACK");
+        eventually("the next one waits", || {
+            let state = cluster.state(&next);
+            state.contains("JobState=PENDING Reason=Resources ")
+        });
+        cluster.printed("scancel", &[&jobs[0]]);
+        let output = cluster.ended(&next);
+        assert!(output.trim().parse::<u16>().is_ok(), "{output}");
+        let state = cluster.state(&next);
+        assert!(state.contains(" Restarts=0 "), "{state}");
+        for job in &jobs[1..] {
+            cluster.printed("scancel", &[job]);
+        }
+        eventually("the pools are free", || cluster.services("n1") == 0);
+    }
+    eventually("no node is drained", || cluster.is_idle());
 }
 
 /// The scripts are the same; of the members, one does not answer.

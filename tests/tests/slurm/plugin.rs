@@ -210,3 +210,93 @@ fn daemons_that_are_killed_during_a_step() {
     clean(&cluster, left);
     nothing_is_left(&cluster);
 }
+
+/// One service of a step, from inside it.
+const SERVICES: &str = "$CXI --json service list";
+
+fn step_service(output: &str) -> Value {
+    let start = output.find('{').unwrap_or_else(|| panic!("{output}"));
+    let list: Value = serde_json::from_str(&output[start..]).unwrap();
+    let services = list["services"].as_array().unwrap();
+    let found = services.iter().find(|service| service["id"] != 1);
+    found.unwrap_or_else(|| panic!("{list}")).clone()
+}
+
+fn limit(service: &Value, name: &str) -> (u64, u64) {
+    let limits = service["limits"].as_array().unwrap();
+    let found = limits.iter().find(|limit| limit["name"] == name).unwrap();
+    (
+        found["res"].as_u64().unwrap(),
+        found["max"].as_u64().unwrap(),
+    )
+}
+
+/// What the guide says of the plugin, where the scripts do otherwise.
+#[test]
+fn steps_have_options_of_their_own_and_defaults_differ() {
+    let conf = "SwitchParameters=vnis=1024-1039";
+    let Some(cluster) = Cluster::of_site_with("1024-1039", conf) else {
+        return;
+    };
+    // Without parameters for them, neither single nodes nor jobs have a VNI.
+    let environment = cluster.printed("srun", &["-N1", "env"]);
+    assert!(vnis(&environment).is_empty(), "{environment}");
+    for option in ["job_vni", "single_node_vni"] {
+        let refused = cluster.run("srun", &["-N2", &format!("--network={option}"), "true"]);
+        assert!(!refused.status.success(), "{option}");
+    }
+    // Options of a step, but not its traffic classes.
+    let script = format!(
+        "srun --overlap -N2 -n2 sh -c '[ $SLURM_PROCID != 0 ] || {SERVICES}' > $DIR/one\n\
+         srun --overlap -N2 -n2 --network=depth=3,tcs=DEDICATED_ACCESS sh -c \
+         '[ $SLURM_PROCID != 0 ] || {{ echo $SLINGSHOT_TCS; {SERVICES}; }}' > $DIR/two\n\
+         srun --overlap -N2 -n2 --network=no_vni env > $DIR/three\n\
+         srun --overlap -N2 -n2 --network=disable_rdzv_get \
+         cat /sys/class/cxi_user/cxi0/device/properties/rdzv_get_en > $DIR/four\n\
+         srun --overlap -N2 -n2 cat /sys/class/cxi_user/cxi0/device/properties/rdzv_get_en > $DIR/five\n\
+         srun --overlap -N2 -n2 ls $DIR/n1.spool/switch_hpe_slingshot > $DIR/six"
+    );
+    cluster.ended(&cluster.batch(&["-N2", "-n2"], &script));
+    let read = |name: &str| fs::read_to_string(cluster.directory.join(name)).unwrap();
+    let (one, two) = (read("one"), read("two"));
+    assert_eq!(limit(&step_service(&one), "TXQs"), (2, 1024));
+    // Each step takes a pool of TLEs, which has eight or more.
+    assert_eq!(limit(&step_service(&one), "TLEs"), (8, 8));
+    assert_eq!(limit(&step_service(&two), "TXQs").0, 6);
+    assert!(two.starts_with("0xa\n"), "{two}");
+    assert!(vnis(&read("three")).is_empty());
+    assert_eq!(
+        (read("four"), read("five")),
+        ("0\n0\n".into(), "1\n1\n".into())
+    );
+    assert!(read("six").contains("apinfo."), "{}", read("six"));
+    nothing_is_left(&cluster);
+
+    // A step without a NIC on one of its nodes starts there without a service.
+    cluster.control("n2", &["unplug", "0"]);
+    let environment = cluster.printed("srun", &["-N2", "-n2", "env"]);
+    assert_eq!(vnis(&environment).len(), 1, "{environment}");
+}
+
+/// A VNI is free when its step has ended, whether or not its nodes have destroyed its services.
+#[test]
+fn a_vni_is_assigned_again_while_a_service_has_it() {
+    let conf = "SwitchParameters=vnis=1-2,destroy_retries=2,single_node_vni=all";
+    let Some(cluster) = Cluster::of_site_with("1-2", conf) else {
+        return;
+    };
+    cluster.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
+    let step = |options: &[&str]| {
+        let environment = cluster.printed("srun", &[options, &["env"]].concat());
+        vnis(&environment)[0].to_owned()
+    };
+    let first = step(&["-N2", "-n2"]);
+    eventually("the service is left", || cluster.services("n2") == 1);
+    // Also those of the default service.
+    let others = [step(&["-N1", "-wn1"]), step(&["-N1", "-wn1"])];
+    assert!(others.contains(&first), "{first} {others:?}");
+    assert!(others.contains(&"1".to_owned()), "{others:?}");
+    cluster.control("n2", &["clear-faults"]);
+    let clean = ["job", "clean", "--none-live", "--vni-pool=1-2"];
+    cluster.on("n2", &[&[CXI], &clean[..]].concat());
+}
