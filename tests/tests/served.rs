@@ -47,6 +47,20 @@ fn a_python_program() {
 }
 
 #[test]
+fn a_program_that_opens_a_terminal() {
+    need_node!(node::has("script"));
+    let typed = [
+        "script",
+        "--quiet",
+        "--return",
+        "--command",
+        "test -t 0 && echo ok",
+        "/dev/null",
+    ];
+    assert_eq!(printed(&run(&[&["--"], &typed[..]].concat())), "ok");
+}
+
+#[test]
 fn the_library_sleeps_on_wait_objects() {
     need_node!();
     let node = Served::start(&[]);

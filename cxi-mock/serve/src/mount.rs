@@ -1,16 +1,16 @@
 //! Mounts the mock's devices and files over the real `/dev` and `/sys`.
 
 use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use nix::fcntl::{OFlag, open};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::stat::Mode;
+use nix::sys::stat::{Mode, SFlag, makedev, mknod};
 use nix::unistd::{getegid, geteuid};
 
 use super::error::{Doing, ServeError};
@@ -214,7 +214,8 @@ impl Places {
         }
         let ours = stage.directory("dev")?;
         let dev = Path::new("/dev");
-        copy_entries(dev, &ours, |name| !is_cxi_device(name))?;
+        copy_entries(dev, &ours, |name| !is_cxi_device(name) && name != "ptmx")?;
+        add_ptmx(&ours)?;
         bind(&ours, dev)?;
         places.push(("/dev", open_directory(dev)?));
         Ok(Self(places))
@@ -241,6 +242,31 @@ impl Places {
             |(_, fd)| PathBuf::from(format!("/proc/self/fd/{}/{name}", fd.as_raw_fd())),
         )
     }
+}
+
+/// Makes the device that opens terminals. Bound as a file, it would not work: the kernel looks for
+/// `pts` in its directory. In a user namespace, where no device can be made, the node gets terminals
+/// of its own, whose file system has such a device; where that is refused, it has none.
+fn add_ptmx(dev: &Path) -> Result<(), ServeError> {
+    let (ptmx, terminals) = (dev.join("ptmx"), dev.join("pts"));
+    if !terminals.is_dir() {
+        return Ok(());
+    }
+    let everybody = Mode::from_bits_truncate(0o666);
+    if mknod(&ptmx, SFlag::S_IFCHR, everybody, makedev(5, 2)).is_ok() {
+        return fs::set_permissions(&ptmx, Permissions::from_mode(everybody.bits()))
+            .doing(|| format!("let everybody open {}", ptmx.display()));
+    }
+    let own = mount(
+        Some("devpts"),
+        &terminals,
+        Some("devpts"),
+        MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC,
+        Some("newinstance,ptmxmode=0666,mode=620"),
+    );
+    own.map_or(Ok(()), |()| {
+        symlink("pts/ptmx", &ptmx).doing(|| format!("link {}", ptmx.display()))
+    })
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, ServeError> {
