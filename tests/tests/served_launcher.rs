@@ -3,6 +3,7 @@
 mod node;
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -57,6 +58,23 @@ fn records_of_a_node_do_not_reach_the_machine() {
     assert_eq!(rest.lines().collect::<Vec<_>>(), here);
     for directory in ["/run/cxi", "/var/lib/cxi"] {
         assert!(!Path::new(directory).join("cxi-mock-test").exists());
+    }
+}
+
+#[test]
+fn a_served_node_says_how_to_enter_it() {
+    need_node!();
+    let directory = node::Directory::new();
+    let dir = directory.join("node");
+    for (command, on) in [("serve", ""), ("cluster", " --node n1")] {
+        let mut served = server([command, "--dir", &dir]);
+        let mut served = served.stderr(Stdio::piped()).start();
+        let said = BufReader::new(served.stderr.take().expect("it is piped"));
+        let first = said.lines().next().expect("a line").expect("text");
+        let enter = format!(" is ready: cxi-mock enter --dir {dir}{on} -- PROGRAM");
+        assert!(first.ends_with(&enter), "{first}");
+        kill("TERM", served.id());
+        assert!(served.wait().expect("it ends").success());
     }
 }
 

@@ -172,6 +172,10 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let signals = Signals::take()?;
             let control = Control::open(&dir)?;
             let running = node.start(Some(control))?;
+            say(format_args!(
+                "the node is ready: cxi-mock enter --dir {} -- PROGRAM",
+                dir.display()
+            ));
             launch::until_ended(&signals)?;
             running.end();
             Ok(0)

@@ -1,7 +1,7 @@
 //! What goes wrong around the mock, the corresponding exit status, and messages for the user.
 
 use std::fmt;
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write as _};
 
 use serde_json::Value;
 
@@ -72,6 +72,13 @@ pub(crate) fn say(message: fmt::Arguments<'_>) {
     // In one piece, because other nodes and their programs may write to the same file.
     let line = format!("cxi-mock: {message}\n");
     let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// Shows on a terminal how far something is, in place of what was shown before.
+pub(crate) fn show_progress(how_far: fmt::Arguments<'_>) {
+    if io::stderr().is_terminal() {
+        let _ = write!(io::stderr(), "\r\x1b[K{how_far}");
+    }
 }
 
 /// Prints, unless the reader is gone.

@@ -102,6 +102,10 @@ impl ClusterArguments {
         let control = Control::open(dir)?;
         let cluster = Cluster::start(&self.options)?;
         let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
+        say(format_args!(
+            "the cluster is ready: cxi-mock enter --dir {} --node n1 -- PROGRAM",
+            dir.display()
+        ));
         launch::until_ended(&signals)?;
         cluster.end();
         Ok(0)

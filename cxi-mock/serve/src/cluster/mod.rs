@@ -20,7 +20,7 @@ pub(crate) use args::ClusterArguments;
 pub(crate) use mpi::MpiArguments;
 
 use super::data_path;
-use super::error::{Doing, ServeError};
+use super::error::{Doing, ServeError, show_progress};
 use super::namespaces::{self, Inside};
 use super::server::Common;
 use super::setup::{Records, Setup};
@@ -75,12 +75,16 @@ impl Cluster {
             model,
         });
         data_path::start_clock(cluster.model.clock()).doing(|| "start the clock".to_owned())?;
-        for number in 0..cluster.members.len() {
+        let count = cluster.members.len();
+        let started = (0..count).try_for_each(|number| {
+            show_progress(format_args!("Starting node {} of {count}", number + 1));
             if is_new {
                 cluster.make_presets(number)?;
             }
-            cluster.bring_up(number)?;
-        }
+            cluster.bring_up(number)
+        });
+        show_progress(format_args!(""));
+        started?;
         if let Some(loss) = arguments.loss {
             cluster.model.fabric().set_faults(FabricFaults {
                 loss,
