@@ -70,10 +70,21 @@ const EXAMPLES: &[Examples] = &[
     ("man", &[("For this user", "cxi man ~/.local/share/man/man1")]),
 ];
 
-/// The examples of a command, such as `service list`.
-pub(crate) fn of(command: &str) -> &'static [(&'static str, &'static str)] {
-    let found = EXAMPLES.iter().find(|(name, _)| *name == command);
-    found.map_or(&[], |(_, examples)| examples)
+/// The examples of a command, such as `service list`; of a group such as `service`, or of all commands
+/// for an empty name, one example of each command in it.
+pub(crate) fn of(command: &str) -> Vec<(&'static str, &'static str)> {
+    if let Some((_, examples)) = EXAMPLES.iter().find(|(name, _)| *name == command) {
+        return examples.to_vec();
+    }
+    let mut within: Vec<_> = EXAMPLES
+        .iter()
+        .filter_map(|(name, examples)| {
+            let below = name.strip_prefix(command)?.trim_start();
+            Some((below.split(' ').next()?, *examples.first()?))
+        })
+        .collect();
+    within.dedup_by_key(|(child, _)| *child);
+    within.into_iter().map(|(_, example)| example).collect()
 }
 
 #[cfg(test)]
@@ -84,25 +95,24 @@ mod tests {
     use crate::cli::Cli;
     use crate::deferred;
 
-    fn leaves(command: &clap::Command, path: &str, all: &mut Vec<String>) {
-        let mut below = command
-            .get_subcommands()
+    fn commands(command: &clap::Command, path: &str, all: &mut Vec<String>) {
+        all.push(path.trim_start().to_owned());
+        let below = command.get_subcommands();
+        below
             .filter(|below| !below.is_hide_set())
-            .peekable();
-        if below.peek().is_none() {
-            all.push(path.trim_start().to_owned());
-        }
-        below.for_each(|below| leaves(below, &format!("{path} {}", below.get_name()), all));
+            .for_each(|below| commands(below, &format!("{path} {}", below.get_name()), all));
     }
 
     #[test]
     fn each_command_has_examples_that_are_command_lines_of_it() {
-        let mut commands = Vec::new();
-        leaves(&deferred::whole::<Cli>(), "", &mut commands);
-        assert!(commands.len() > 30, "{commands:?}");
-        for command in &commands {
+        let mut all = Vec::new();
+        commands(&deferred::whole::<Cli>(), "", &mut all);
+        assert!(all.len() > 40, "{all:?}");
+        for command in &all {
             assert!(!of(command).is_empty(), "{command}");
         }
+        assert_eq!(of("config")[0].1, "cxi config check --config ./cxi.toml");
+        assert_eq!(of("service").len(), 8);
         for (command, examples) in EXAMPLES {
             for (_, line) in *examples {
                 let own = line

@@ -56,14 +56,14 @@ fn sections(command: &str) -> Roff {
             }
         }
     }
-    let examples = examples::of(command.trim_start_matches("cxi "));
+    let examples = examples::of(command.trim_start_matches("cxi").trim_start());
     if !examples.is_empty() {
         roff.control("SH", ["EXAMPLES"]);
     }
     for (purpose, line) in examples {
         roff.control("TP", [])
-            .text([roman(*purpose)])
-            .text([bold(*line)]);
+            .text([roman(purpose)])
+            .text([bold(line)]);
     }
     roff
 }
@@ -74,7 +74,7 @@ fn write_pages(
     directory: &Path,
     written: &mut Vec<String>,
 ) -> Result<(), Failure> {
-    let page = Man::new(command.clone());
+    let page = Man::new(command.clone()).source(concat!("cxi ", env!("CARGO_PKG_VERSION")));
     let path = directory.join(page.get_filename());
     let cannot = |error: std::io::Error| Failure::unwritten(&path, &error);
     let mut text = Vec::new();
