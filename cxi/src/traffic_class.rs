@@ -76,8 +76,8 @@ impl fmt::Display for TrafficClass {
 /// A text that is not a traffic class.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "invalid traffic class '{0}': expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, BEST_EFFORT \
-     or ETH"
+    "invalid traffic class '{0}': expected dedicated-access, low-latency, bulk-data, best-effort \
+     or eth"
 )]
 pub struct InvalidTrafficClass(String);
 
@@ -201,8 +201,8 @@ mod tests {
         assert_eq!("bulk data".parse(), Ok(TrafficClass::BulkData));
         assert_eq!(
             "FAST".parse::<TrafficClass>().unwrap_err().to_string(),
-            "invalid traffic class 'FAST': expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, \
-             BEST_EFFORT or ETH"
+            "invalid traffic class 'FAST': expected dedicated-access, low-latency, bulk-data, \
+             best-effort or eth"
         );
         let set: TrafficClasses = "low_latency, BEST-EFFORT".parse().unwrap();
         assert_eq!(set.to_string(), "LOW_LATENCY,BEST_EFFORT");

@@ -246,8 +246,8 @@ limits:
             ),
             (
                 "vnis:\n  vni: 1\ntcs:\n  tc: FAST\n",
-                "line 4, column 7: invalid traffic class 'FAST': expected DEDICATED_ACCESS, \
-                 LOW_LATENCY, BULK_DATA, BEST_EFFORT or ETH",
+                "line 4, column 7: invalid traffic class 'FAST': expected dedicated-access, \
+                 low-latency, bulk-data, best-effort or eth",
             ),
             (
                 "vnis: [1]\n---\nvnis: [2]",

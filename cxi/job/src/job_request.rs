@@ -307,8 +307,8 @@ pub enum InvalidJobRequest {
     NoMember,
     /// The Ethernet class.
     #[error(
-        "traffic class ETHERNET is not for jobs: expected DEDICATED_ACCESS, LOW_LATENCY, \
-         BULK_DATA or BEST_EFFORT"
+        "traffic class ETHERNET is not for jobs: expected dedicated-access, low-latency, \
+         bulk-data or best-effort"
     )]
     Ethernet,
     /// The request is for no NIC.

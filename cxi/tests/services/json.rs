@@ -124,8 +124,8 @@ fn bad_specifications_say_where_and_why() {
         ),
         (
             r#"{"vnis": [5], "tcs": ["FAST"]}"#,
-            "invalid traffic class 'FAST': expected DEDICATED_ACCESS, LOW_LATENCY, BULK_DATA, \
-             BEST_EFFORT or ETH at line 1",
+            "invalid traffic class 'FAST': expected dedicated-access, low-latency, bulk-data, \
+             best-effort or eth at line 1",
         ),
         (
             r#"{"vnis": [5], "limits": [{"name": "XXs", "max": 1}]}"#,
