@@ -177,22 +177,62 @@ fn is_broken(document: &Path, link: &str) -> Option<&'static str> {
     (!known).then_some("there is no such heading")
 }
 
+/// What the links of a document lead to.
+fn links(document: &Path) -> Vec<String> {
+    let text = prose(document);
+    let links = text.split("](").skip(1);
+    let links = links.filter_map(|rest| rest.split(')').next());
+    links.map(str::to_owned).collect()
+}
+
+/// The first pages of the crates, which registries show, too.
+fn pages_of_crates() -> Vec<PathBuf> {
+    let below = |directory: &Path| -> Vec<PathBuf> {
+        let entries = fs::read_dir(directory).expect("a directory");
+        entries
+            .map(|entry| entry.expect("an entry").path())
+            .collect()
+    };
+    let is_crate = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str());
+        path.is_dir() && name.is_some_and(|name| name.starts_with("cxi"))
+    };
+    let of_crates = below(Path::new(ROOT)).into_iter().filter(is_crate);
+    let of_crates = of_crates.flat_map(|path| [below(&path), vec![path]].concat());
+    let pages = of_crates.map(|path| path.join("README.md"));
+    pages.filter(|page| page.exists()).collect()
+}
+
 #[test]
 fn links_of_the_documents_lead_somewhere() {
     let root = Path::new(ROOT);
-    let mut all = documents();
+    let mut all = [documents(), pages_of_crates()].concat();
     all.extend(["CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"].map(|name| root.join(name)));
     let mut broken = Vec::new();
     for document in &all {
-        let text = prose(document);
-        let links = text.split("](").skip(1);
-        for link in links.filter_map(|rest| rest.split(')').next()) {
-            if let Some(why) = is_broken(document, link) {
+        for link in links(document) {
+            if let Some(why) = is_broken(document, &link) {
                 broken.push(format!("{}: {link}: {why}", document.display()));
             }
         }
     }
     assert!(broken.is_empty(), "{}", broken.join("\n"));
+}
+
+#[test]
+fn pages_of_crates_have_links_that_work_on_a_registry() {
+    let pages = pages_of_crates();
+    assert!(pages.len() > 10, "{pages:?}");
+    for page in &pages {
+        for link in links(page) {
+            let works = link.contains("://") || link.starts_with('#');
+            assert!(
+                works,
+                "{}: {link}: expected the whole address",
+                page.display()
+            );
+        }
+    }
 }
 
 #[test]
