@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anstyle::Style;
 use clap::Args;
 use cxi::{DeviceId, Member, Service, ServiceId};
 use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
@@ -18,7 +19,7 @@ use crate::files::{self, OBSERVATION, StateFile};
 use crate::job::node::JobNode;
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, by_nic, merge, nic_names, wrapped};
+use crate::output::{ERROR, Report, WARNING, by_nic, merge, nic_names, wrapped};
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -116,7 +117,16 @@ fn report(audit: &Audit) -> Report {
     let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));
     let mut text: String = merge(lines)
         .into_iter()
-        .map(|(devices, (severity, text))| format!("{severity}: {}: {text}\n", nic_names(&devices)))
+        .map(|(devices, (severity, text))| {
+            let style = match severity {
+                Severity::Error => ERROR,
+                Severity::Warning => WARNING,
+                _ => Style::new(),
+            };
+            let rest = wrapped(&format!("{severity}: {}: {text}\n", nic_names(&devices)));
+            let (severity, rest) = rest.split_once(':').unwrap_or_default();
+            format!("{style}{severity}:{style:#}{rest}")
+        })
         .collect();
     if text.is_empty() {
         "No problems found.\n".clone_into(&mut text);
@@ -125,7 +135,7 @@ fn report(audit: &Audit) -> Report {
         worst: audit.worst(),
         findings: &audit.findings,
     };
-    let report = Report::new(wrapped(&text), &json);
+    let report = Report::new(text, &json);
     match audit.worst() {
         Some(Severity::Warning | Severity::Error) => report.ending_with(Exit::Findings as u8),
         _ => report,

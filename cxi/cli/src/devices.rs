@@ -4,16 +4,19 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
+use anstyle::Style;
 use clap::Args;
 use cxi::driver::{Capabilities, Driver};
 use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
+use humantime::format_duration;
 use serde::Serialize;
 
 use crate::args::duration;
 use crate::exit::Failure;
 use crate::node::Node;
 use crate::output::{
-    BAR_WIDTH, Columns, HEADING, Palette, Report, merge, nic_names, or_dash, wrapped,
+    BAR_WIDTH, Columns, DOWN, HEADING, Palette, Progress, Report, fullness, merge, nic_names,
+    or_dash, percent, wrapped,
 };
 
 #[derive(Debug, Args)]
@@ -158,11 +161,13 @@ fn limits_of_driver(nics: &str, release: &DriverRelease, verbose: bool) -> Strin
         "\n{HEADING}Driver of {nics}{HEADING:#}: behaves like {}\n",
         release.guess
     );
-    for lack in &release.lacks {
-        text += &wrapped(&format!("  lacks: {lack}\n"));
-    }
-    for hazard in release.hazards.iter().filter(|_| verbose) {
-        text += &wrapped(&format!("  avoided: {hazard}\n"));
+    if verbose {
+        for lack in &release.lacks {
+            text += &wrapped(&format!("  lacks: {lack}\n"));
+        }
+        for hazard in &release.hazards {
+            text += &wrapped(&format!("  avoided: {hazard}\n"));
+        }
     }
     text
 }
@@ -170,7 +175,8 @@ fn limits_of_driver(nics: &str, release: &DriverRelease, verbose: bool) -> Strin
 fn nics_table(devices: &[Entry]) -> Columns {
     let mut table = Columns::new(&["NIC", "Chip", "Address", "Link", "PCI", "NUMA", "Driver"]);
     for Entry { info, .. } in devices {
-        table.row([
+        let style = if info.link_up { Style::new() } else { DOWN };
+        let cells = [
             info.device.to_string(),
             chip(info),
             address(info),
@@ -178,7 +184,8 @@ fn nics_table(devices: &[Entry]) -> Columns {
             or_dash(info.pci_address.as_ref()),
             or_dash(info.numa_node.as_ref()),
             or_dash(info.driver.as_ref()),
-        ]);
+        ];
+        table.row_in(style, cells);
     }
     table
 }
@@ -214,7 +221,8 @@ fn resources(availability: &Availability, palette: Palette) -> String {
     let mut table = Columns::new(&["Resource", "In use", "Reserved", "Reservable", "Total", ""])
         .right(&[1, 2, 3, 4]);
     for (resource, level) in availability.resources.iter() {
-        table.row([
+        let taken = level.total.saturating_sub(level.reservable);
+        let cells = [
             resource.to_string(),
             level.in_use.to_string(),
             level.reserved.to_string(),
@@ -226,7 +234,8 @@ fn resources(availability: &Availability, palette: Palette) -> String {
                 level.reserved.into(),
                 level.total.into(),
             ),
-        ]);
+        ];
+        table.row_in(fullness(percent(taken, level.total)), cells);
     }
     let mut text = table.render(2);
     text += &format!(
@@ -310,7 +319,10 @@ struct Codewords {
 fn codewords(devices: &[Device], time: Duration) -> Result<Vec<Codewords>, Failure> {
     let all = || devices.iter().map(read).collect::<cxi::Result<Vec<_>>>();
     let before = all()?;
+    let progress = Progress::new();
+    progress.tell(format_args!("Measuring for {}", format_duration(time)));
     thread::sleep(time);
+    drop(progress);
     let after = all()?;
     let rates = before.iter().zip(&after).map(|(before, after)| {
         let [good, corrected, uncorrected] = [0, 1, 2].map(|kind| rate(before[kind], after[kind]));

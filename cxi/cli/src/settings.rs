@@ -34,7 +34,7 @@ pub(crate) fn load(named: Option<&Path>, mock: Option<Directories>) -> Result<Se
 pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Failure> {
     let ConfigCommand::Check = command;
     let settings = &common.settings;
-    let mut table = Columns::new(&["SETTING", "VALUE", "FROM"]);
+    let mut table = Columns::new(&["Setting", "Value", "From"]);
     let mut all = Vec::new();
     for key in ALL.iter().copied() {
         settings.valid(key)?;

@@ -68,7 +68,7 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     let node = MockNode::new();
     node.cxi("job plan --cores=8").prints(
         "cxi0-1:
-  RESOURCE  RESERVED    MAX
+  Resource  Reserved    Max
   PTEs            48   2048
   TXQs            16   1024
   TGQs             8    512

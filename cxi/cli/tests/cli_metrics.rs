@@ -281,12 +281,15 @@ fn the_last_picture_stays_while_nothing_can_be_read() {
     let mock = format!("--mock={}", node.file().display());
     let (mut top, mut screen) = top(&mock, "10ms", node.directory());
     let readable = fs::read(node.file()).unwrap();
-    until_seen(&mut screen, "Z  every ", 2);
+    let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
+    // An error would be between them.
+    let title = format!("{}  by share", host.trim());
+    until_seen(&mut screen, &title, 2);
     fs::write(node.file(), "unreadable").unwrap();
-    until_seen(&mut screen, "Z  error: ", 1);
+    until_seen(&mut screen, "  error: ", 1);
     until_seen(&mut screen, "uid 1000", 2);
     fs::write(node.file(), readable).unwrap();
-    until_seen(&mut screen, "Z  every ", 2);
+    until_seen(&mut screen, &title, 2);
     screen.write_all(b"q").unwrap();
     while screen.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     assert_eq!(top.wait().unwrap().code(), Some(0));

@@ -122,6 +122,16 @@ fn colors_and_warnings_are_as_chosen() {
     let node = node();
     let colored = node.cxi("service list --color=always").done();
     assert!(colored.starts_with("\u{1b}[1mNICs"), "{colored}");
+    let row = |service: &str| colored.lines().find(|row| row.contains(service)).unwrap();
+    assert!(row("disabled").starts_with("\u{1b}[2mcxi0-1"), "{colored}");
+    assert!(row("enabled ").starts_with("cxi0-1"), "{colored}");
+    let short = "service create --uid=0 --vni=1025 --limit=txqs=1000:1000";
+    node.cxi(short).done();
+    let devices = node.cxi("devices --color=always").done();
+    assert_contains(&devices, "\u{1b}[33mTXQs");
+    assert!(!devices.contains("[33mTGQs"), "{devices}");
+    let audit = node.cxi("audit --vni-pool=1-7 --color=always");
+    assert_contains(&audit.out, "\u{1b}[1m\u{1b}[33mwarning:\u{1b}[0m cxi0-1: ");
     assert!(
         !node
             .cxi("service list --color never")

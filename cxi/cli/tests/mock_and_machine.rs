@@ -150,7 +150,7 @@ fn a_mock_without_a_file_leaves_no_records() {
     let Some(said) = on_machine(MACHINE, script, &temporary) else {
         return;
     };
-    said.prints("Created service 2 on cxi0-1: for uid 7, VNI 7\nJOB  STATE  VNIS\n");
+    said.prints("Created service 2 on cxi0-1: for uid 7, VNI 7\nJob  State  VNIs\n");
     assert_eq!(fs::read_dir(node.directory()).unwrap().count(), 0);
 }
 

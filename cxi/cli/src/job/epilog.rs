@@ -1,8 +1,5 @@
 //! `cxi job epilog` and `clean`.
 
-use std::io::{self, IsTerminal as _, Write as _};
-use std::mem;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use cxi_ioctl::Errno;
@@ -11,14 +8,13 @@ use cxi_job::release::{Outcome, Released, Waiting};
 use cxi_job::site::{Cleaned, Cleaning};
 use cxi_job::{NodeName, ReleaseOptions, ReleaseReport, ReleaseStatus};
 use serde::Serialize;
-use terminal_size::terminal_size_of;
 
 use super::cli::{CleanArgs, EpilogArgs};
 use super::node::Here;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Report, log};
+use crate::output::{Progress, Report};
 use crate::settings;
 
 pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Failure> {
@@ -29,7 +25,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     let retry = arguments.wait.time(&common.settings)?;
     let here = Here::new(common, Intent::Change)?;
     let node = here.node(arguments.node.as_ref())?;
-    let release = until(retry, common, |options| {
+    let release = until(retry, |options| {
         node.epilog(&record.job, record.component.as_ref(), options)
     });
     here.save()?;
@@ -46,16 +42,10 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
 }
 
 /// Tries to release for at most this long, and shows what it is waiting for.
-pub(super) fn until<T>(
-    retry: Duration,
-    common: &Common,
-    release: impl FnOnce(&ReleaseOptions<'_>) -> T,
-) -> T {
-    let progress = Progress::new(common.json);
-    let tell = |waiting: &Waiting| progress.tell(waiting);
-    let released = release(&ReleaseOptions::until(retry).progress(&tell));
-    progress.end();
-    released
+pub(super) fn until<T>(retry: Duration, release: impl FnOnce(&ReleaseOptions<'_>) -> T) -> T {
+    let progress = Progress::new();
+    let tell = |waiting: &Waiting| progress.tell(format_args!("Waiting: {waiting}"));
+    release(&ReleaseOptions::until(retry).progress(&tell))
 }
 
 #[derive(Serialize)]
@@ -150,7 +140,7 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
     };
     let here = Here::new(common, intent)?;
     let node = here.node(arguments.node.as_ref())?;
-    let cleaned = until(retry, common, |options| node.clean(&cleaning, options));
+    let cleaned = until(retry, |options| node.clean(&cleaning, options));
     here.save()?;
     Ok(clean_report(&cleaned?, retry))
 }
@@ -200,73 +190,5 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
             text.extend(lines.lines().flat_map(|line| [line, "\n"]));
             Report::new(text, &json).nothing_to_do_if(clean.orphans.is_empty())
         }
-    }
-}
-
-/// How often a line is written to a log, after the first second.
-const LOGGED: Duration = Duration::from_secs(30);
-
-/// Shows on standard error what the command is waiting for: on a terminal, lines that are overwritten;
-/// in a log, a line from time to time.
-struct Progress {
-    to: Target,
-    /// How many lines of the terminal to erase, and when to write the next line to a log.
-    state: Mutex<(usize, Duration)>,
-}
-
-#[derive(Clone, Copy, PartialEq)]
-enum Target {
-    Nothing,
-    Terminal,
-    Log,
-}
-
-impl Progress {
-    fn new(json: bool) -> Self {
-        let to = if json || log::is_quiet() {
-            Target::Nothing
-        } else if log::is_text() && io::stderr().is_terminal() {
-            Target::Terminal
-        } else {
-            Target::Log
-        };
-        Self {
-            to,
-            state: Mutex::new((0, Duration::from_secs(1))),
-        }
-    }
-
-    fn tell(&self, waiting: &Waiting) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let (lines, due) = &mut *state;
-        let text = format!("Waiting: {waiting}");
-        // If standard error is closed, there is no way to report that.
-        match self.to {
-            Target::Terminal => {
-                let width = terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0.max(1));
-                let _ = write!(io::stderr(), "{}{text}", erased(*lines));
-                *lines = text.chars().count().div_ceil(width.into());
-            }
-            Target::Log if waiting.waited >= *due => {
-                log::print_info(&text);
-                *due = waiting.waited + LOGGED;
-            }
-            Target::Log | Target::Nothing => {}
-        }
-    }
-
-    /// Erases what the terminal shows.
-    fn end(&self) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let _ = write!(io::stderr(), "{}", erased(mem::take(&mut state.0)));
-    }
-}
-
-/// Erases the last lines of a terminal.
-fn erased(lines: usize) -> String {
-    match lines {
-        0 => String::new(),
-        1 => "\r\x1b[J".to_owned(),
-        lines => format!("\r\x1b[{}A\x1b[J", lines - 1),
     }
 }

@@ -76,7 +76,7 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
     } else {
         of_node(common)?
     };
-    let mut table = Columns::new(&["JOB", "STATE", "VNIS", ""]);
+    let mut table = Columns::new(&["Job", "State", "VNIs", ""]);
     for job in &jobs {
         table.row([job.id.as_str(), job.state, job.vnis(), &job.remark()]);
     }

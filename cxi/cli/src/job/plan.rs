@@ -94,7 +94,7 @@ fn one(usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
 }
 
 fn plan_text(plan: &One) -> String {
-    let mut table = Columns::new(&["RESOURCE", "RESERVED", "MAX"]).right(&[1, 2]);
+    let mut table = Columns::new(&["Resource", "Reserved", "Max"]).right(&[1, 2]);
     for (resource, limit) in plan.limits.iter() {
         table.row([
             resource.to_string(),

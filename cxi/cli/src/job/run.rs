@@ -205,7 +205,7 @@ fn services_off(
         }
     };
     let filter = Filter::for_grant(grant);
-    let release = epilog::until(retry, common, |options| node.nics.release(&filter, options));
+    let release = epilog::until(retry, |options| node.nics.release(&filter, options));
     let mut left = epilog::left(&release, retry);
     left.extend(node.save().err());
     left

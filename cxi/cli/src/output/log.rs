@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::exit::Failure;
 
-const ERROR: Style = AnsiColor::Red.on_default().bold();
-const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 const DEBUG: Style = Style::new().dimmed();
 /// The name of this program for syslog and the journal.
 const IDENTIFIER: &str = "cxi";

@@ -2,6 +2,7 @@
 
 mod csv;
 pub(crate) mod log;
+mod progress;
 mod text;
 
 use std::collections::BTreeMap;
@@ -19,10 +20,12 @@ use cxi::DeviceId;
 use serde::{Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
-pub(crate) use log::print_failures;
 use log::print_warnings;
+pub(crate) use log::{ERROR, WARNING, print_failures};
+pub(crate) use progress::Progress;
 pub(crate) use text::{
-    BAR_WIDTH, Columns, HEADING, Palette, by_nic, joined, merge, nic_names, or_dash, wrapped,
+    BAR_WIDTH, Columns, DOWN, HEADING, OFF, Palette, by_nic, fullness, joined, merge, nic_names,
+    or_dash, percent, wrapped,
 };
 
 /// The form of a command's output.

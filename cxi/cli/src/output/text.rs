@@ -4,7 +4,7 @@ use std::env;
 use std::fmt::{Display, Write as _};
 use std::io;
 
-use anstyle::Style;
+use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use cxi::DeviceId;
 use terminal_size::terminal_size_of;
@@ -12,6 +12,28 @@ use terminal_size::terminal_size_of;
 use super::Format;
 
 pub(crate) const HEADING: Style = Style::new().bold();
+/// A row about something that has no effect, such as a disabled service.
+pub(crate) const OFF: Style = Style::new().dimmed();
+/// A row about something that does not work, such as a link that is down.
+pub(crate) const DOWN: Style = AnsiColor::Red.on_default();
+/// A row about something that is nearly used up.
+const SHORT: Style = AnsiColor::Yellow.on_default();
+/// From which percentage on it is.
+const SHORT_FROM: f64 = 90.0;
+
+/// The style of a row about something of which this percentage is taken.
+pub(crate) fn fullness(percent: f64) -> Style {
+    if percent >= SHORT_FROM {
+        SHORT
+    } else {
+        Style::new()
+    }
+}
+
+/// Which percentage of a total is taken.
+pub(crate) fn percent(part: u16, total: u16) -> f64 {
+    f64::from(part) * 100.0 / f64::from(total.max(1))
+}
 
 /// The width of bars, in characters.
 pub(crate) const BAR_WIDTH: usize = 32;
@@ -59,6 +81,8 @@ fn wrapped_within(text: &str, width: usize) -> String {
 /// A table without lines: a heading and rows, with two spaces between columns.
 pub(crate) struct Columns {
     table: Table,
+    /// Of the heading and of each row.
+    styles: Vec<Style>,
 }
 
 impl Columns {
@@ -68,7 +92,10 @@ impl Columns {
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(headings.iter().copied());
-        Self { table }
+        Self {
+            table,
+            styles: vec![HEADING],
+        }
     }
 
     /// Aligns these columns, which contain numbers, to the right.
@@ -82,7 +109,17 @@ impl Columns {
     }
 
     pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.row_in(Style::new(), cells);
+    }
+
+    /// A row whose style says something about it.
+    pub(crate) fn row_in<T: Into<String>>(
+        &mut self,
+        style: Style,
+        cells: impl IntoIterator<Item = T>,
+    ) {
         self.table.add_row(cells.into_iter().map(Into::into));
+        self.styles.push(style);
     }
 
     /// The table, with each line indented by `indent` spaces.
@@ -116,14 +153,11 @@ impl Columns {
             }
         }
         let mut text = String::new();
-        for (number, line) in self.table.lines().enumerate() {
+        for (line, style) in self.table.lines().zip(self.styles) {
             let line = line.trim_end();
-            let (style, cut) = if number == 0 {
-                (HEADING, cut)
-            } else {
-                (Style::new(), "")
-            };
             let _ = writeln!(text, "{:indent$}{style}{line}{style:#}{cut}", "");
+            // Only the heading says so.
+            cut = "";
         }
         text
     }

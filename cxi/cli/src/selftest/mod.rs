@@ -28,7 +28,7 @@ use crate::exit::{Exit, Failure};
 use crate::files;
 use crate::node::{Node, reading};
 use crate::options::Common;
-use crate::output::{Report, log, nic_names, wrapped};
+use crate::output::{Progress, Report, log, nic_names, wrapped};
 use crate::service::found::{all, unnamed_vni};
 use crate::settings::{Settings, WAIT};
 use file::{Part, TestOfNic, Tested, Watched};
@@ -86,8 +86,14 @@ fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
         None
     };
     let (mut nics, mut failures) = (Vec::new(), Vec::new());
+    // On a mock node it takes no time.
+    let progress = (!node.is_mock()).then(Progress::new);
     working(node.mock_nics(), || {
-        for device in node.devices() {
+        let count = node.devices().len();
+        for (number, device) in (1..).zip(node.devices()) {
+            if let Some(progress) = &progress {
+                progress.tell(format_args!("Testing {}, {number} of {count}", device.id()));
+            }
             match test_nic(device, node, writing.as_mut()) {
                 Ok(nic) => nics.push(nic),
                 Err(failure) => failures.push(failure),
@@ -95,6 +101,7 @@ fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
         }
     });
     drop(writing);
+    drop(progress);
     let tested = Tested::new(nics);
     // If no NIC could be tested, an earlier report is left as it is.
     if let (Some(path), false) = (&arguments.report, tested.nics.is_empty()) {

@@ -11,7 +11,7 @@ use crate::args::once_each;
 use crate::audit;
 use crate::exit::{Exit, Failure};
 use crate::node::Node;
-use crate::output::{Report, merge, nic_names};
+use crate::output::{Progress, Report, merge, nic_names};
 use crate::spec_file;
 
 /// The specification that the command line describes.
@@ -161,6 +161,11 @@ pub(super) fn destroy(node: &Node, arguments: &DestroyArgs) -> Result<Report, Fa
         if wait == 0 {
             return device.services().destroy(id);
         }
+        let progress = Progress::new();
+        progress.tell(format_args!(
+            "Waiting for service {id} of {} to be idle, for at most {wait} s",
+            device.id()
+        ));
         let wait = Duration::from_secs(wait.into());
         device.services().destroy_when_idle(id, wait)
     })?;

@@ -1,5 +1,6 @@
 //! `cxi service list`, `show` and `usage`.
 
+use anstyle::Style;
 use cxi::{Device, DeviceId, LnisPerRgid, ResourceMap, ServiceId};
 use serde::Serialize;
 
@@ -8,7 +9,8 @@ use crate::devices;
 use crate::exit::Failure;
 use crate::node::Node;
 use crate::output::{
-    BAR_WIDTH, Columns, HEADING, Palette, Report, joined, merge, nic_names, or_dash,
+    BAR_WIDTH, Columns, HEADING, OFF, Palette, Report, fullness, joined, merge, nic_names, or_dash,
+    percent,
 };
 use crate::spec_file;
 
@@ -35,7 +37,12 @@ fn table(found: &[(DeviceId, Found)]) -> Columns {
     let mut table = Columns::new(&headings).right(&[1]);
     for (devices, found) in merge(found.iter().copied()) {
         let service = &found.service;
-        table.row([
+        let style = if service.is_enabled() {
+            Style::new()
+        } else {
+            OFF
+        };
+        let cells = [
             nic_names(&devices),
             service.id().to_string(),
             state(service),
@@ -43,7 +50,8 @@ fn table(found: &[(DeviceId, Found)]) -> Columns {
             service.vnis().to_string(),
             classes(service),
             limits(service),
-        ]);
+        ];
+        table.row_in(style, cells);
     }
     table
 }
@@ -219,18 +227,20 @@ fn block(resources: &ResourceMap<Amounts>, palette: Palette) -> String {
             none.push(resource.to_string());
             continue;
         }
-        table.row([
+        let in_use = amounts.in_use.unwrap_or_default();
+        let cells = [
             resource.to_string(),
             or_dash(amounts.in_use),
             amounts.reserved.to_string(),
             amounts.max.to_string(),
             palette.bar(
                 BAR_WIDTH,
-                amounts.in_use.unwrap_or_default().into(),
+                in_use.into(),
                 amounts.reserved.into(),
                 amounts.max.into(),
             ),
-        ]);
+        ];
+        table.row_in(fullness(percent(in_use, amounts.max)), cells);
     }
     let mut text = table.render(2);
     if !none.is_empty() {

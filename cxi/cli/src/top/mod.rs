@@ -18,7 +18,7 @@ use crate::exit::Failure;
 use crate::job::list::records;
 use crate::node::{Intent, Node, reading};
 use crate::options::Common;
-use crate::output::{Columns, Format, Report, nic_names, or_dash};
+use crate::output::{Columns, Format, Report, fullness, nic_names, or_dash, percent};
 use crate::service::found::who;
 use crate::service::show::measure;
 use screen::View;
@@ -151,8 +151,8 @@ fn users(node: &Node) -> Result<Vec<User>, Failure> {
             for (resource, amounts) in measured.resources.iter() {
                 let count = amounts.in_use.unwrap_or_default();
                 user.in_use[resource] += u32::from(count);
-                let total = levels.resources[resource].total.max(1);
-                user.share = user.share.max(f64::from(count) * 100.0 / f64::from(total));
+                let share = percent(count, levels.resources[resource].total);
+                user.share = user.share.max(share);
             }
         }
     }
@@ -206,7 +206,7 @@ fn table(users: &[&User]) -> Columns {
             nic_names(&user.devices),
         ];
         row.extend(user.in_use.iter().map(|(_, count)| count.to_string()));
-        table.row(row);
+        table.row_in(fullness(user.share), row);
     }
     table
 }

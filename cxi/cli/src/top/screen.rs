@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use anstream::{AutoStream, ColorChoice};
-use anstyle::{AnsiColor, Style};
+use anstyle::Style;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::terminal::{
     self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
@@ -26,12 +26,8 @@ use super::{NicUsage, RATES, Usage, User, by_resource, by_share, table};
 use crate::devices::rate;
 use crate::exit::Failure;
 use crate::node::this_node;
-use crate::output::{Columns, HEADING, or_dash};
+use crate::output::{Columns, DOWN, HEADING, or_dash};
 
-const DOWN: Style = AnsiColor::Red.on_default();
-/// A user that has most of some resource.
-const FULL: Style = AnsiColor::Yellow.on_default();
-const FULL_SHARE: f64 = 90.0;
 const KEYS: &str = "q quit  s sort  f filter  n NIC  p pause";
 /// How long it may take until a signal is noticed.
 const SIGNALS: Duration = Duration::from_millis(100);
@@ -118,19 +114,18 @@ impl View {
     }
 
     fn title(&self, at: SystemTime) -> String {
-        let time = humantime::format_rfc3339_seconds(at);
-        let every = humantime::format_duration(self.interval);
         let by = match (self.sort, self.resource()) {
             (_, Some(resource)) => resource.to_string(),
             (1, None) => "job".to_owned(),
             _ => "share".to_owned(),
         };
-        let mut title = format!("cxi top  {}  {time}", self.host);
-        // The error precedes what the user chose, so that a narrow screen shows it.
+        // What changes precedes what does not, so that a narrow screen shows it: first the error, then
+        // what the user chose.
+        let mut title = format!("cxi top  {}", self.host);
         if let Some(failure) = &self.failure {
             let _ = write!(title, "  error: {failure}");
         }
-        let _ = write!(title, "  every {every}  by {by}");
+        let _ = write!(title, "  by {by}");
         if let Some(nic) = self.nic {
             let _ = write!(title, "  {nic}");
         }
@@ -141,6 +136,9 @@ impl View {
         if self.is_paused {
             title += "  paused";
         }
+        let time = humantime::format_rfc3339_seconds(at);
+        let every = humantime::format_duration(self.interval);
+        let _ = write!(title, "  {time}  every {every}");
         title
     }
 
@@ -156,39 +154,17 @@ impl View {
         let nics: Vec<&NicUsage> = usage.nics.iter().filter(is_shown).collect();
         let title: String = self.title(at).chars().take(width).collect();
         let mut lines = vec![format!("{HEADING}{title}{HEADING:#}")];
-        let styled = |text: String, styles: Vec<Style>| -> Vec<String> {
-            let styles = std::iter::once(Style::new()).chain(styles);
-            let rows = text.lines().zip(styles);
-            rows.map(|(row, style)| format!("{style}{row}{style:#}"))
-                .collect()
+        let rows = |table: Columns| -> Vec<String> {
+            let text = table.render_within(0, Some(width));
+            text.lines().map(str::to_owned).collect()
         };
-        let colors = nics
-            .iter()
-            .map(|nic| if nic.link_up { Style::new() } else { DOWN });
-        let rows = rates(&nics, before).render_within(0, Some(width));
-        lines.extend(styled(rows, colors.collect()));
+        lines.extend(rows(rates(&nics, before)));
         if height >= ROOM_FOR_RESOURCES + nics.len() {
             lines.push(String::new());
-            lines.extend(
-                resources(&nics)
-                    .render_within(0, Some(width))
-                    .lines()
-                    .map(str::to_owned),
-            );
+            lines.extend(rows(resources(&nics)));
             lines.push(String::new());
         }
-        let users = self.users(usage);
-        let full = users.iter().map(|user| {
-            if user.share >= FULL_SHARE {
-                FULL
-            } else {
-                Style::new()
-            }
-        });
-        lines.extend(styled(
-            table(&users).render_within(0, Some(width)),
-            full.collect(),
-        ));
+        lines.extend(rows(table(&self.users(usage))));
         let keys = usize::from(height >= ROOM_FOR_KEYS);
         lines.truncate(height.saturating_sub(keys).max(1));
         if keys == 1 {
@@ -211,7 +187,7 @@ fn rates(nics: &[&NicUsage], before: Option<&Usage>) -> Columns {
             let pair = earlier.and_then(|nic| nic.counters[index]).zip(*now);
             or_dash(pair.map(|(before, now)| magnitude(rate(before, now))))
         }));
-        table.row(row);
+        table.row_in(if nic.link_up { Style::new() } else { DOWN }, row);
     }
     table
 }
@@ -228,7 +204,11 @@ fn magnitude(rate: f64) -> String {
 /// The total of all NICs that are shown.
 fn resources(nics: &[&NicUsage]) -> Columns {
     type Amount = fn(&ResourceLevel) -> u16;
-    let mut table = by_resource(&["All NICs"]);
+    let name = match nics {
+        [only] => only.device.to_string(),
+        _ => "All NICs".to_owned(),
+    };
+    let mut table = by_resource(&[&name]);
     let amounts: [(&str, Amount); 3] = [
         ("In use", |level| level.in_use),
         ("Reserved", |level| level.reserved),
@@ -425,7 +405,7 @@ mod tests {
         let lines = plain(&view(), (60, 8));
         assert_eq!(
             lines[0],
-            "cxi top  n1  1970-01-01T00:00:00Z  every 2s  by share"
+            "cxi top  n1  by share  1970-01-01T00:00:00Z  every 2s"
         );
         assert_eq!(
             lines[2],
@@ -474,7 +454,8 @@ mod tests {
             }
             assert_eq!(jobs(&view), shown, "{typed}");
             let is = view.title(SystemTime::UNIX_EPOCH);
-            assert!(is.ends_with(title), "{is}");
+            let end = format!("  {title}  1970-01-01T00:00:00Z  every 2s");
+            assert!(is.ends_with(&end), "{is}");
         }
         view.press(KeyCode::Esc.into(), &now.nics);
         assert!(!view.press(KeyCode::Char('q').into(), &now.nics));

@@ -267,7 +267,7 @@ fn show(store: &SitePool, job: Option<&JobId>) -> Result<Report, Failure> {
         totals(pool.config().vnis(), &metrics)
     };
     if !jobs.is_empty() {
-        let mut table = Columns::new(&["JOB", "VNIS", "TENANT", "SINCE", "STATE"]);
+        let mut table = Columns::new(&["Job", "VNIs", "Tenant", "Since", "State"]);
         for (id, held) in &jobs {
             table.row([
                 id.to_string(),
