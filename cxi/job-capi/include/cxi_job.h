@@ -99,6 +99,7 @@ int cxi_job_pool(const char *options, char **report);
  *   {"settings": "/etc/cxi/cxi.toml", "job": "4711", "component": "4712",
  *    "uid": 1000, "nodes": "n[1-2]",
  *    "network": "job_vni",                             the user's options, as of Slurm's --network
+ *    "vnis": 2,                                        instead of what the options and the settings say
  *    "tenant": "physics"}
  * Waits for VNIs as long as the setting controller.wait says. Repeating it returns the same decision.
  * `decision` becomes {"decision": {"job": "4711", "vnis": [1024], ...}, "warnings": [...]}.

@@ -243,6 +243,7 @@ pub(crate) struct Reserve {
     nodes: HostList,
     #[serde(default)]
     network: NetworkOptions,
+    vnis: Option<u8>,
     tenant: Option<TenantName>,
 }
 
@@ -254,6 +255,7 @@ impl Reserve {
             uid: self.uid,
             nodes: self.nodes,
             network: self.network,
+            vnis: self.vnis,
             tenant: self.tenant,
         }
     }

@@ -310,7 +310,7 @@ pub(crate) struct RecordArgs {
 }
 
 /// What to do on a node without NICs.
-#[derive(Clone, Copy, Debug, Args)]
+#[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct NicsOptional {
     /// On a node without any NIC, report that, do nothing, and succeed
     #[arg(long)]
@@ -318,9 +318,14 @@ pub(crate) struct NicsOptional {
 }
 
 impl NicsOptional {
+    /// Whether this node has no NIC, and that is not a failure.
+    pub(crate) fn applies(self, common: &Common) -> bool {
+        self.nics_optional && has_no_nic(common)
+    }
+
     /// The report of a command on a node without NICs, if that is not a failure.
     pub(crate) fn without_nics(self, common: &Common) -> Option<Report> {
-        (self.nics_optional && has_no_nic(common))
+        self.applies(common)
             .then(|| Report::new("Nothing to do: this node has no NIC\n", &()))
     }
 }
@@ -341,6 +346,9 @@ pub(crate) struct ReserveArgs {
     /// The user's --network options
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     pub(crate) network: NetworkOptions,
+    /// How many VNIs, up to 4 [default: what --network and the settings say]
+    #[arg(long, value_name = "N")]
+    pub(crate) vnis: Option<u8>,
     /// Take the VNIs from this tenant's share
     #[arg(long, value_name = "TENANT")]
     pub(crate) tenant: Option<TenantName>,

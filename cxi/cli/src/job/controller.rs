@@ -35,6 +35,7 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
         uid: arguments.uid,
         nodes: arguments.nodes.clone(),
         network: arguments.network.clone(),
+        vnis: arguments.vnis,
         tenant: arguments.tenant.clone(),
     })?;
     let vnis = &reserved.result.vnis;

@@ -19,17 +19,18 @@ use crate::settings;
 
 pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Failure> {
     let record = &arguments.record;
-    if let Some(nothing) = record.optional.without_nics(common) {
-        return Ok(nothing);
-    }
     let retry = arguments.wait.time(&common.settings)?;
-    let here = Here::new(common, Intent::Change)?;
+    let here = Here::new(common, Intent::Change)?.nics_optional(record.optional);
     let node = here.node(arguments.node.as_ref())?;
     let release = until(retry, |options| {
         node.epilog(&record.job, record.component.as_ref(), options)
     });
     here.save()?;
     let release = release?;
+    // It has confirmed to the controller nevertheless.
+    if let Some(nothing) = record.optional.without_nics(common) {
+        return Ok(nothing);
+    }
     let json = Done {
         status: status(release.status()),
         release: &release,
@@ -121,9 +122,6 @@ struct CleanedJson<'a> {
 }
 
 pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Failure> {
-    if let Some(nothing) = arguments.optional.without_nics(common) {
-        return Ok(nothing);
-    }
     let settings = &common.settings;
     let cleaning = Cleaning {
         pool: settings.or(arguments.vni_pool.clone(), &settings::POOL_VNIS)?,
@@ -138,11 +136,15 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
     } else {
         Intent::Change
     };
-    let here = Here::new(common, intent)?;
+    let here = Here::new(common, intent)?.nics_optional(arguments.optional);
     let node = here.node(arguments.node.as_ref())?;
     let cleaned = until(retry, |options| node.clean(&cleaning, options));
     here.save()?;
-    Ok(clean_report(&cleaned?, retry))
+    let cleaned = cleaned?;
+    match arguments.optional.without_nics(common) {
+        Some(nothing) if cleaned.ended.is_empty() => Ok(nothing),
+        _ => Ok(clean_report(&cleaned, retry)),
+    }
 }
 
 /// The services that a cleanup of this node would destroy.

@@ -6,6 +6,7 @@ use cxi::Host;
 use cxi_job::site::{ComputeNode, Site, SiteError, keys};
 use cxi_job::{Node as Nics, NodeName};
 
+use super::cli::NicsOptional;
 use crate::exit::Failure;
 use crate::node::{Intent, Node, named, no_device, no_stray_option, this_node};
 use crate::options::Common;
@@ -65,6 +66,8 @@ pub(super) struct Here<'a> {
     site: Site,
     common: &'a Common,
     intent: Intent,
+    /// Whether it is no failure that the node has no NIC.
+    optional: NicsOptional,
     node: OnceCell<JobNode>,
 }
 
@@ -74,8 +77,15 @@ impl<'a> Here<'a> {
             site: Site::open(common.settings.clone())?,
             common,
             intent,
+            optional: NicsOptional::default(),
             node: OnceCell::new(),
         })
+    }
+
+    /// Sets whether it is no failure that the node has no NIC.
+    pub(super) const fn nics_optional(mut self, optional: NicsOptional) -> Self {
+        self.optional = optional;
+        self
     }
 
     pub(super) fn node(&self, name: Option<&NodeName>) -> Result<ComputeNode<'_>, Failure> {
@@ -87,6 +97,9 @@ impl<'a> Here<'a> {
     pub(super) fn open(&self) -> Result<Nics, SiteError> {
         if let Some(node) = self.node.get() {
             return Ok(node.nics.clone());
+        }
+        if self.optional.applies(self.common) {
+            return Ok(Nics::from_devices([]));
         }
         let node = match self.intent {
             Intent::Change => JobNode::locked(self.common),

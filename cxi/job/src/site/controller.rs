@@ -61,6 +61,8 @@ pub struct ReserveRequest {
     pub nodes: HostList,
     /// The user's options.
     pub network: NetworkOptions,
+    /// How many VNIs, up to 4; `None` for what the options and the settings say.
+    pub vnis: Option<u8>,
     /// The tenant whose share the VNIs are taken from.
     pub tenant: Option<TenantName>,
 }
@@ -75,6 +77,7 @@ impl ReserveRequest {
             uid,
             nodes,
             network: NetworkOptions::default(),
+            vnis: None,
             tenant: None,
         }
     }
@@ -198,6 +201,9 @@ impl<'a> Controller<'a> {
 
     /// How many VNIs the job should have.
     fn vnis_wanted(&self, request: &ReserveRequest) -> Result<u8, SiteError> {
+        if let Some(vnis) = request.vnis {
+            return Ok(vnis);
+        }
         let network = &request.network;
         let allows = |rule, asked, option| match (rule, asked) {
             (Allowed::None, true) => Err(SiteError::NotAllowed(option)),
