@@ -66,11 +66,17 @@ const FLUX: &[Template] = templates![
     "flux/prolog.sh",
     "flux/epilog.sh",
     "flux/housekeeping.sh",
-    "flux/broker-start.sh",
-    "flux/with-slingshot.sh",
+    "flux/clean.sh",
+    "flux/sweep.sh",
     "flux/flux-job.sh",
+    "flux/jobtap.c",
+    "flux/slingshot.lua",
     "flux/cxi.toml",
     "flux/systemd/flux.service.d/cxi.conf",
+    "flux/systemd/cxi-flux-clean.service",
+    "flux/systemd/cxi-flux-clean.timer",
+    "flux/systemd/cxi-flux-sweep.service",
+    "flux/systemd/cxi-flux-sweep.timer",
 ];
 
 /// The paths in the templates, which are replaced.

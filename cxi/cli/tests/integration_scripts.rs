@@ -248,31 +248,46 @@ fn an_installation_names_absolute_paths_and_keeps_settings() {
     assert!(!Path::new(&odd).exists());
 }
 
-/// A node of Flux, whose job has these VNIs.
-fn flux(vnis: &str) -> Site {
+/// A site with Flux, whose user has decided what jobs have.
+fn flux(settings: &str) -> Site {
     let site = Site::new("flux", "");
     let path = site.directory.path().display().to_string();
     fs::write(
         site.path("cxi.toml"),
-        format!("[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/run/cxi/jobs\"\n"),
+        format!(
+            "wait = \"2s\"\n[pool]\nfile = \"{path}/pool.json\"\n[controller]\nrecords = \
+             \"{path}/shared\"\nwait = \"0s\"\n[node]\nretry-busy = \"20ms\"\nrecords = \
+             \"{path}/run/cxi/jobs\"\n{settings}"
+        ),
     )
     .unwrap();
-    let event = format!(
-        "{{\"timestamp\":1751386927.8,\"name\":\"cray-slingshot\",\"context\":{{\"vnis\":[{vnis}]}}}}"
-    );
+    fs::create_dir(site.path("shared")).unwrap();
+    // The exceptions of jobs and the reasons of drained nodes go to a file.
     site.program(
         "flux",
         &format!(
-            "#!/bin/sh\ncase \"$1 $2\" in\n'job id') [ $4 = 5 ] && echo f6 || echo \"f${{4#ƒ}}\" ;;\n'job wait-event') echo '{event}' ;;\n'getattr rank') echo 3 \
+            "#!/bin/sh\ncase \"$1 $2\" in\n'job id') [ $4 = 5 ] && echo f6 || echo \
+             \"f${{4#ƒ}}\" ;;\n'job wait-event') [ -e {path}/event ] ;;\n'getattr rank') echo 3 \
              ;;\n'job info') echo R ;;\n'R decode') [ \"$3 $4\" = '--include=3 --count=core' ] && \
-             echo 8 ;;\n*) exit 1 ;;\nesac\n"
+             echo 8 ;;\n'job raise' | 'resource drain') echo \"$@\" >> {path}/said ;;\n'jobs -A') cat \
+             {path}/jobs ;;\n*) exit 1 ;;\nesac\n"
         ),
     );
     site.install();
+    site.cxi("vni configure 1024-1025").done();
     site
 }
 
-fn flux_run(site: &Site, mock: &MockNode, script: &str, arguments: &[&str], fault: &str) -> Said {
+/// What the plugin of the job manager does before a job starts.
+fn flux_reserves(site: &Site, options: &str) {
+    let (uid, node) = (geteuid(), nix::unistd::gethostname().unwrap());
+    let node = node.display();
+    let reserve = format!("job reserve f6 --uid {uid} --nodes {node} {options}");
+    site.cxi(&reserve).done();
+    fs::write(site.path("event"), "").unwrap();
+}
+
+fn flux_run(site: &Site, mock: &MockNode, script: &str, fault: &str) -> Said {
     let (uid, mock) = (geteuid().to_string(), mock.file().display().to_string());
     // As Flux formats it for each of them.
     let is_housekeeping = script == "housekeeping.sh";
@@ -282,20 +297,19 @@ fn flux_run(site: &Site, mock: &MockNode, script: &str, arguments: &[&str], faul
         ("CXI_MOCK", mock.as_str()),
         ("CXI_MOCK_FAULT", fault),
     ];
-    site.run(script, arguments, &variables)
+    site.run(script, &[], &variables)
 }
 
 #[test]
-fn flux_prolog_task_epilog_housekeeping() {
-    let (site, mock) = (flux("1024,1025"), MockNode::new());
-    let run = |script, fault| flux_run(&site, &mock, script, &[], fault);
+fn flux_prolog_epilog_housekeeping() {
+    let (site, mock) = (flux(""), MockNode::new());
+    let run = |script, fault| flux_run(&site, &mock, script, fault);
     let uid = geteuid();
+    flux_reserves(&site, "--vnis 2");
     run("prolog.sh", "").prints(&format!(
         "Created service 2 on cxi0-1: for uid {uid}, VNIs 1024,1025\n"
     ));
-    let task = ["sh", "-c", "echo $SLINGSHOT_VNIS $SLINGSHOT_SVC_IDS"];
-    let said = flux_run(&site, &mock, "with-slingshot.sh", &task, "");
-    said.prints("1024,1025 2,2\n");
+    site.cxi("job release f6").done();
     // The epilog leaves busy services to housekeeping, whose exit code drains the node.
     let told = "slingshot: services of f6 are still busy, housekeeping tries again\n";
     run("epilog.sh", "cxi1:SVC_DESTROY:EBUSY").mentions(0, told);
@@ -303,6 +317,7 @@ fn flux_prolog_task_epilog_housekeeping() {
     // The broker is not queried again: the record has everything.
     site.program("flux", "#!/bin/sh\n[ \"$1 $2\" = 'job id' ] && echo f6\n");
     assert_eq!(run("epilog.sh", "SVC_LIST_GET:EIO").code, 1);
+    assert_eq!(site.cxi("--json vni show").json()["free"], 0);
     run("housekeeping.sh", "").prints(&format!(
         "cxi1: service 2 (uid {uid}, VNIs 1024,1025): destroyed\n"
     ));
@@ -310,45 +325,80 @@ fn flux_prolog_task_epilog_housekeeping() {
     for script in ["housekeeping.sh", "epilog.sh"] {
         assert_eq!(run(script, "").code, 0);
     }
-    run("prolog.sh", "").refused(
-        1,
-        "slingshot: no event cray-slingshot of f6: is the jobtap plugin loaded?",
-    );
+    assert_eq!(site.cxi("job list --controller").done().lines().count(), 2);
 }
 
 #[test]
-fn flux_jobs_without_slingshot_and_a_broker_that_was_killed() {
-    let (off, mock) = (flux(""), MockNode::new());
+fn flux_jobs_without_slingshot_have_no_services() {
+    let (site, mock) = (flux(""), MockNode::new());
+    flux_reserves(&site, "--vnis 0");
     for script in ["prolog.sh", "epilog.sh", "housekeeping.sh"] {
-        assert_eq!(flux_run(&off, &mock, script, &[], "").code, 0);
+        assert_eq!(flux_run(&site, &mock, script, "").code, 0);
+        assert_eq!(mock.services(), 0);
     }
-    let task = flux_run(&off, &mock, "with-slingshot.sh", &["echo", "task"], "");
-    task.prints("task\n");
-
-    let site = flux("1024");
-    flux_run(&site, &mock, "prolog.sh", &[], "").done();
-    flux_run(&site, &mock, "broker-start.sh", &[], "").done();
-    assert_eq!(mock.services(), 0);
 }
 
+#[test]
+fn flux_jobs_get_exceptions_and_nodes_that_fail_are_drained() {
+    let (site, mock) = (flux("[job]\nmode = \"strict\"\n"), MockNode::new());
+    let said = || fs::read_to_string(site.path("said")).unwrap_or_default();
+    let _ = fs::remove_file(site.path("event"));
+    assert_eq!(flux_run(&site, &mock, "prolog.sh", "").code, 0);
+    let missing = "job raise --type=slingshot --severity=0 ƒ6 no event cray-slingshot";
+    assert!(said().starts_with(missing), "{}", said());
+
+    flux_reserves(&site, "");
+    mock.take_queues();
+    assert_eq!(flux_run(&site, &mock, "prolog.sh", "").code, 0);
+    assert_contains(&said(), "--severity=0 ƒ6 ");
+    assert_contains(&said(), ": error: cxi0-1: SVC_ALLOC: not enough TXQs");
+    assert!(!said().contains("drain"), "{}", said());
+
+    assert_eq!(flux_run(&site, &mock, "prolog.sh", "SVC_ALLOC:EIO").code, 3);
+    assert_contains(&said(), "resource drain --update 3 slingshot: ");
+    assert_contains(&said(), "--severity=1 ƒ6 ");
+}
+
+/// A broker that starts again does not end the jobs of its node: Flux says which have ended.
+#[test]
+fn flux_jobs_outlive_a_broker_and_those_it_has_lost_are_swept() {
+    let (site, mock) = (flux(""), MockNode::new());
+    flux_reserves(&site, "");
+    flux_run(&site, &mock, "prolog.sh", "").done();
+    fs::write(site.path("jobs"), "f6\n").unwrap();
+    let restart = |services| {
+        site.run("sweep.sh", &[], &[]);
+        assert_eq!(flux_run(&site, &mock, "clean.sh", "").code, 0);
+        assert_eq!(mock.services(), services);
+    };
+    restart(2);
+    fs::remove_file(site.path("jobs")).unwrap();
+    restart(2);
+    fs::write(site.path("jobs"), "").unwrap();
+    restart(0);
+    site.run("sweep.sh", &[], &[]);
+    assert_eq!(site.cxi("--json vni show").json()["free"], 2);
+}
+
+/// They say to the controller that they have nothing of a job.
 #[test]
 fn flux_nodes_without_a_nic_are_not_drained() {
     if Path::new("/sys/class/cxi_user").exists() {
         return common::skip("this machine has CXI devices");
     }
-    let site = flux("1024");
+    let site = flux("");
+    flux_reserves(&site, "");
+    site.cxi("job release f6").done();
+    let variables = [("FLUX_JOB_ID", "ƒ6"), ("FLUX_JOB_USERID", "7")];
+    fs::write(site.path("jobs"), "").unwrap();
     let nothing = "Nothing to do: this node has no NIC\n";
-    for script in [
-        "prolog.sh",
-        "epilog.sh",
-        "housekeeping.sh",
-        "broker-start.sh",
-    ] {
-        let variables = [("FLUX_JOB_ID", "1"), ("FLUX_JOB_USERID", "7")];
+    for script in ["prolog.sh", "epilog.sh", "housekeeping.sh", "clean.sh"] {
         assert_eq!(
             site.run(script, &[], &variables).done(),
             nothing,
             "{script}"
         );
     }
+    site.run("sweep.sh", &[], &[]);
+    assert_eq!(site.cxi("--json vni show").json()["free"], 2);
 }

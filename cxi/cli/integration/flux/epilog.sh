@@ -1,5 +1,5 @@
 #!/bin/sh
-# Destroys the job's services: /etc/flux/system/epilog.d/50-slingshot.sh
+# Destroys the job's services, and tells the controller: /etc/flux/system/epilog.d/50-slingshot.sh
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
