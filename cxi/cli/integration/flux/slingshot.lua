@@ -80,7 +80,7 @@ local function free()
     for name, value in pairs(environment) do
         script:write("export ", name, "='", value, "'\n")
     end
-    script:write(cxi, " collectives step-end '", step, "' --deadline 4s\n")
+    script:write("export CXI_FABRIC_MANAGER_DEADLINE=4s\n", cxi, " collectives step-end '", step, "'\n")
     script:close()
 end
 
