@@ -1,7 +1,7 @@
 //! Messages on standard error: for people, for programs, and for the journal.
 
 use std::fmt::Display;
-use std::io::Write as _;
+use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
@@ -10,6 +10,7 @@ use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
 use serde::Serialize;
 
+use super::write_at_once;
 use crate::exit::Failure;
 
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
@@ -149,9 +150,6 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
             .collect::<Vec<_>>()
             .join("\n"),
     };
-    // In one piece, because prologs of other jobs may write to the same file; and if standard error
-    // is closed, there is no reader.
-    let _ = anstream::stderr()
-        .lock()
-        .write_all(format!("{line}\n").as_bytes());
+    // If standard error is closed, there is no reader.
+    let _ = write_at_once(io::stderr().lock(), &format!("{line}\n"));
 }

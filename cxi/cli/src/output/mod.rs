@@ -12,6 +12,8 @@ use std::sync::OnceLock;
 use std::thread;
 use std::time::Duration;
 
+use anstream::AutoStream;
+use anstream::stream::RawStream;
 use clap::ValueEnum;
 use crossterm::cursor::MoveTo;
 use crossterm::execute;
@@ -247,14 +249,24 @@ impl Report {
 /// Writes to standard output. Returns whether it still has a reader: a reader that has ended, such as
 /// `head`, is not a failure.
 fn write_out(text: &str) -> Result<bool, Failure> {
-    let mut out = anstream::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    let mut out = io::stdout().lock();
+    match write_at_once(&mut out, text).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
         Err(error) => Err(Failure::failed(format!(
             "cannot write to standard output: {error}"
         ))),
     }
+}
+
+/// Writes text in one piece, because others may write to the same file. Where colors are not wanted, it
+/// is without them.
+fn write_at_once(mut out: impl RawStream, text: &str) -> io::Result<()> {
+    let choice = AutoStream::choice(&out);
+    // Without colors, this stream writes what is between them piece by piece.
+    let mut whole = AutoStream::new(Vec::new(), choice);
+    whole.write_all(text.as_bytes())?;
+    out.write_all(&whole.into_inner())
 }
 
 /// Repeats a report until a signal arrives or standard output has no reader. On a terminal, each report
