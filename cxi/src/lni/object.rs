@@ -117,7 +117,11 @@ fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
     Error::new(kind, errno).on(device.id())
 }
 
-/// Adds `close` to a handle: the path to its [`Object`], the command, the function of libcxi.
+/// Compiles only for a type that any thread may use.
+pub(super) const fn any_thread_may_use<T: Send + Sync + 'static>() {}
+
+/// Adds `close` to a handle, which any thread may use: the path to its [`Object`], the command, the
+/// function of libcxi.
 macro_rules! closable {
     ($(#[$errors:meta])* $handle:ident.$($object:ident).+ by $opcode:ident ($alias:literal)) => {
         impl $handle {
@@ -137,6 +141,8 @@ macro_rules! closable {
                 })
             }
         }
+
+        const _: () = $crate::lni::object::any_thread_may_use::<$handle>();
     };
 }
 

@@ -4,12 +4,10 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;
 
 use crate::common::{create, modest, nic, range, root, says, vni};
-use cxi::lni;
 use cxi::{
     CassiniVersion, Clock, Device, DeviceId, Driver, DriverRelease, Errno, Error, Host, Limit,
-    Limits, Lni, Member, Members, PciAddress, Platform, Resource, ScopedService, Service,
-    ServiceId, ServiceSpec, Services, SystemClock, TrafficClass, TrafficClasses, Vni, VniAccess,
-    VniList,
+    Limits, Member, Members, PciAddress, Platform, Resource, ScopedService, Service, ServiceId,
+    ServiceSpec, Services, SystemClock, TrafficClass, TrafficClasses, Vni, VniAccess, VniList,
 };
 use cxi_mock::{Nic, NicConfig};
 
@@ -213,8 +211,5 @@ fn everything_can_be_used_from_any_thread() {
     fn check<T: Send + Sync + 'static>() {}
     check::<(Error, Driver, Device)>();
     check::<(Services, Service, ServiceSpec)>();
-    check::<(ScopedService, Lni, lni::CommunicationProfile)>();
-    check::<(lni::Domain, lni::EventQueue, lni::Txq, lni::Tgq)>();
-    check::<(lni::CountingEvent, lni::Pte, lni::PteMapping)>();
-    check::<(lni::Md, lni::WaitObject)>();
+    check::<ScopedService>();
 }
