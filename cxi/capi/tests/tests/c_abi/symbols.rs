@@ -5,7 +5,7 @@ use std::process::Command;
 
 use cxi_capi_build::{LIBCXI, SONAME};
 
-use crate::compiled::{printed, skip};
+use crate::compiled::{Bench, printed, skip};
 use crate::need_bench;
 
 /// The one name that HPE's library does not have.
@@ -44,6 +44,30 @@ fn names_and_versions_are_those_of_hpe() {
         .filter_map(|symbol| symbol.split(' ').nth(1));
     let versions: BTreeSet<&str> = versions.collect();
     assert_eq!(nodes, versions.len(), "{text}");
+}
+
+/// What has no node is local to the shared library, which nobody notices who does not call it.
+#[test]
+fn every_function_has_a_node() {
+    need_bench!();
+    let output = match Command::new("nm")
+        .args(["-g", "--defined-only"])
+        .arg(Bench::unstripped())
+        .output()
+    {
+        Ok(output) => output,
+        Err(error) => return skip(&format!("there is no nm: {error}")),
+    };
+    let text = printed(&output);
+    let functions: BTreeSet<&str> = text
+        .lines()
+        .filter_map(|line| line.split_whitespace().nth(2))
+        .filter(|name| name.starts_with("cxil_"))
+        .collect();
+    let exported = LIBCXI.names().expect("a version script");
+    let exported = exported.iter().map(String::as_str);
+    let exported: BTreeSet<&str> = exported.filter(|name| name.starts_with("cxil_")).collect();
+    assert_eq!(functions, exported);
 }
 
 #[test]
