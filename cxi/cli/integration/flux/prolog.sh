@@ -12,16 +12,11 @@ raise() {
     "$flux" job raise --type=slingshot --severity="$1" "$FLUX_JOB_ID" "$2"
 }
 
-# The plugin of the job manager posts what it decided for every job. A wait on another node than the first broker's can
-# miss an event that is posted while it begins (seen with Flux 0.88), so it is begun anew, for up to two minutes.
-waits=0
-until "$flux" job wait-event --timeout=5 "$FLUX_JOB_ID" cray-slingshot > /dev/null 2>&1; do
-    waits=$((waits + 1))
-    [ "$waits" -lt 24 ] || {
-        raise 0 "no event cray-slingshot: is the plugin cxi.so loaded?"
-        exit 0
-    }
-done
+# The plugin of the job manager posts what it decided for every job.
+"$flux" job wait-event --timeout=120 "$FLUX_JOB_ID" cray-slingshot > /dev/null || {
+    raise 0 "no event cray-slingshot: is the plugin cxi.so loaded?"
+    exit 0
+}
 rank=$("$flux" getattr rank)
 cores=$("$flux" job info "$FLUX_JOB_ID" R | "$flux" R decode --include="$rank" --count=core)
 code=0
