@@ -52,8 +52,8 @@ pub trait CallerMemory {
     }
 
     /// Whether the caller is stopped at a store to a doorbell past the end of the memory of its
-    /// windows, and the front end then calls [`Client::store`](crate::Client::store). The doorbells of such a caller are
-    /// allocated there; others are polled.
+    /// windows, and the front end then calls [`Client::store`](crate::Client::store). The doorbells of
+    /// such a caller are allocated there; others are polled.
     fn traps_stores(&self) -> bool {
         false
     }
