@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 /// A traffic class of the fabric.
 ///
-/// Names are parsed in any case, with or without the prefix `TC_`, and with `_`, `-` or a blank
-/// between words.
+/// Printed as `bulk-data`. Names are parsed in any case, with or without the prefix `TC_`, and with
+/// `_`, `-` or a blank between words.
 ///
 /// ```
 /// use cxi::TrafficClass;
@@ -15,14 +15,14 @@ use std::str::FromStr;
 ///     "tc_low latency".parse::<TrafficClass>()?,
 ///     TrafficClass::LowLatency
 /// );
-/// assert_eq!(TrafficClass::BulkData.to_string(), "BULK_DATA");
+/// assert_eq!(TrafficClass::BulkData.to_string(), "bulk-data");
 /// # Ok::<_, cxi::InvalidTrafficClass>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
     feature = "serde",
     derive(serde::Serialize, serde::Deserialize),
-    serde(into = "String", try_from = "String")
+    serde(try_from = "String", rename_all(serialize = "SCREAMING_SNAKE_CASE"))
 )]
 #[non_exhaustive]
 pub enum TrafficClass {
@@ -35,6 +35,7 @@ pub enum TrafficClass {
     /// Everything else.
     BestEffort,
     /// Ethernet frames; not for RDMA.
+    #[cfg_attr(feature = "serde", serde(rename(serialize = "ETH")))]
     Ethernet,
 }
 
@@ -48,7 +49,7 @@ impl TrafficClass {
         Self::Ethernet,
     ];
 
-    /// The name, such as `LOW_LATENCY`.
+    /// The name in HPE's YAML, such as `LOW_LATENCY`, by which a class is serialized.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -69,7 +70,7 @@ impl TrafficClass {
 
 impl fmt::Display for TrafficClass {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+        f.pad(&self.name().to_ascii_lowercase().replace('_', "-"))
     }
 }
 
@@ -97,7 +98,7 @@ impl FromStr for TrafficClass {
 bitflags::bitflags! {
     /// A set of traffic classes. Bit `n` is class number `n`, as in `SLINGSHOT_TCS`.
     ///
-    /// Printed as `LOW_LATENCY,BEST_EFFORT`; serialized as a list of names.
+    /// Printed as `low-latency,best-effort`; serialized as a list of names.
     ///
     /// ```
     /// use cxi::{TrafficClass, TrafficClasses};
@@ -163,7 +164,7 @@ impl From<TrafficClasses> for Vec<TrafficClass> {
 
 impl fmt::Display for TrafficClasses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<_> = self.classes().map(TrafficClass::name).collect();
+        let names: Vec<_> = self.classes().map(|class| class.to_string()).collect();
         f.pad(&names.join(","))
     }
 }
@@ -205,12 +206,12 @@ mod tests {
              best-effort or eth"
         );
         let set: TrafficClasses = "low_latency, BEST-EFFORT".parse().unwrap();
-        assert_eq!(set.to_string(), "LOW_LATENCY,BEST_EFFORT");
+        assert_eq!(set.to_string(), "low-latency,best-effort");
         assert_eq!(set.bits(), 0xa);
         let twice = [TrafficClass::BulkData; 2];
         let set: TrafficClasses = twice.into_iter().collect();
         assert_eq!(set, TrafficClasses::BULK_DATA);
-        assert_eq!(TrafficClass::BulkData.to_string(), "BULK_DATA");
+        assert_eq!(TrafficClass::BulkData.to_string(), "bulk-data");
         assert!("LOW_LATENCY,".parse::<TrafficClasses>().is_err());
     }
 }

@@ -228,7 +228,7 @@ mod tests {
         for part in [
             "A mock node with 2 NICs",
             "cxi1: created service 2",
-            "cxi0: service 2: uid 1000; VNIs 1024; LOW_LATENCY,BEST_EFFORT",
+            "cxi0: service 2: uid 1000; VNIs 1024; low-latency,best-effort",
             "cxi0: user 1000 has LNI 1",
             "cxi1: LNI_ALLOC: not permitted",
             "TXQs         20        16   128  #####...........................",

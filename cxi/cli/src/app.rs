@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+use cxi_job::durable;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
@@ -28,6 +29,7 @@ pub fn run() -> ExitCode {
     };
     let chosen = cli.common.choose_forms();
     let as_json = cli.common.json;
+    durable::report_waits(output::print_wait);
     match chosen.and_then(|()| execute(&mut cli)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

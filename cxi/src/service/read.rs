@@ -159,7 +159,7 @@ impl Service {
     }
 }
 
-/// One line: `service 5: uid 1000; VNIs 1024,1025; LOW_LATENCY`, followed by `disabled` and
+/// One line: `service 5: uid 1000; VNIs 1024,1025; low-latency`, followed by `disabled` and
 /// `system` where they apply.
 impl fmt::Display for Service {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

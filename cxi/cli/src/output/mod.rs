@@ -24,7 +24,7 @@ use serde::{Serialize, Serializer};
 use crate::exit::{Exit, Failure};
 use log::print_warnings;
 pub(crate) use log::{ERROR, WARNING, print_failures};
-pub(crate) use progress::Progress;
+pub(crate) use progress::{Progress, print_wait};
 pub(crate) use text::{
     BAR_WIDTH, Columns, DOWN, HEADING, OFF, Palette, by_nic, fullness, joined, merge, nic_names,
     or_dash, percent, wrapped,

@@ -2,6 +2,7 @@
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,17 +29,30 @@ enum Target {
     Log,
 }
 
+impl Target {
+    fn chosen() -> Self {
+        if Format::chosen() == Format::Json || log::is_quiet() {
+            Self::Nothing
+        } else if log::is_text() && io::stderr().is_terminal() {
+            Self::Terminal
+        } else {
+            Self::Log
+        }
+    }
+}
+
+/// Says that another command has the lock that this one waits for.
+pub(crate) fn print_wait(lock: &Path) {
+    if Target::chosen() != Target::Nothing {
+        let lock = lock.display();
+        log::print_info(&format!("Waiting for another command to release {lock}"));
+    }
+}
+
 impl Progress {
     pub(crate) fn new() -> Self {
-        let to = if Format::chosen() == Format::Json || log::is_quiet() {
-            Target::Nothing
-        } else if log::is_text() && io::stderr().is_terminal() {
-            Target::Terminal
-        } else {
-            Target::Log
-        };
         Self {
-            to,
+            to: Target::chosen(),
             started: Instant::now(),
             state: Mutex::new((0, Duration::from_secs(1))),
         }

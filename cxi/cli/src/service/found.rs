@@ -144,7 +144,7 @@ pub(super) fn classes(service: &Service) -> String {
         None => "all".to_owned(),
         Some(classes) if classes.is_empty() => "none".to_owned(),
         // In the spelling of options and settings.
-        Some(classes) => classes.to_string().to_lowercase().replace('_', "-"),
+        Some(classes) => classes.to_string(),
     }
 }
 

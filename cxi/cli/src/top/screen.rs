@@ -32,7 +32,7 @@ const KEYS: &str = "q quit  s sort  f filter  n NIC  p pause";
 /// How long it may take until a signal is noticed.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// Smaller screens show users in place of the resources and the keys.
-const ROOM_FOR_RESOURCES: usize = 16;
+const ROOM_FOR_RESOURCES: usize = 13;
 const ROOM_FOR_KEYS: usize = 10;
 
 /// What the user chose to see.
@@ -159,9 +159,18 @@ impl View {
             text.lines().map(str::to_owned).collect()
         };
         lines.extend(rows(rates(&nics, before)));
-        if height >= ROOM_FOR_RESOURCES + nics.len() {
+        // Of each NIC if that leaves room for users, else of all together.
+        let each: Vec<&[&NicUsage]> = nics.chunks(1).collect();
+        let all = [&*nics];
+        let room = height.saturating_sub(ROOM_FOR_RESOURCES + nics.len());
+        let groups = if room >= AMOUNTS.len() * nics.len() {
+            &*each
+        } else {
+            &all
+        };
+        if room >= AMOUNTS.len() {
             lines.push(String::new());
-            lines.extend(rows(resources(&nics)));
+            lines.extend(rows(resources(groups)));
             lines.push(String::new());
         }
         lines.extend(rows(table(&self.users(usage))));
@@ -201,27 +210,30 @@ fn magnitude(rate: f64) -> String {
     }
 }
 
-/// The total of all NICs that are shown.
-fn resources(nics: &[&NicUsage]) -> Columns {
-    type Amount = fn(&ResourceLevel) -> u16;
-    let name = match nics {
-        [only] => only.device.to_string(),
-        _ => "All NICs".to_owned(),
-    };
-    let mut table = by_resource(&[&name]);
-    let amounts: [(&str, Amount); 3] = [
-        ("In use", |level| level.in_use),
-        ("Reserved", |level| level.reserved),
-        ("Free", |level| level.reservable),
-    ];
-    for (name, amount) in amounts {
-        let mut row = vec![name.to_owned()];
-        row.extend(Resource::ALL.map(|resource| {
-            let levels = nics.iter().map(|nic| &nic.resources[resource]);
-            let sum: u32 = levels.map(|level| u32::from(amount(level))).sum();
-            sum.to_string()
-        }));
-        table.row(row);
+/// What to show of each resource.
+const AMOUNTS: [(&str, fn(&ResourceLevel) -> u16); 3] = [
+    ("in use", |level| level.in_use),
+    ("reserved", |level| level.reserved),
+    ("free", |level| level.reservable),
+];
+
+/// The totals of each of these groups of NICs.
+fn resources(groups: &[&[&NicUsage]]) -> Columns {
+    let mut table = by_resource(&["NIC", ""]);
+    for nics in groups {
+        let name = match nics {
+            [only] => only.device.to_string(),
+            _ => "all".to_owned(),
+        };
+        for (what, amount) in AMOUNTS {
+            let mut row = vec![name.clone(), what.to_owned()];
+            row.extend(Resource::ALL.map(|resource| {
+                let levels = nics.iter().map(|nic| &nic.resources[resource]);
+                let sum: u32 = levels.map(|level| u32::from(amount(level))).sum();
+                sum.to_string()
+            }));
+            table.row(row);
+        }
     }
     table
 }
@@ -418,8 +430,13 @@ mod tests {
         let large = plain(&view(), (80, 24));
         assert_eq!(large.last().unwrap(), KEYS);
         assert!(
-            large.iter().any(|line| line.starts_with("Reserved")),
+            large.iter().any(|line| line.starts_with("cxi1  reserved")),
             "{large:?}"
+        );
+        let totals = plain(&view(), (80, 18));
+        assert!(
+            totals.iter().any(|line| line.starts_with("all  reserved")),
+            "{totals:?}"
         );
     }
 

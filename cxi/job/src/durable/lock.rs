@@ -23,7 +23,7 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc;
+use std::sync::{OnceLock, mpsc};
 use std::thread;
 use std::time::Duration;
 
@@ -35,6 +35,17 @@ use super::{create_dir, directory_of, inherit};
 
 /// How long to wait for a lock by default.
 const WAIT: Duration = Duration::from_secs(60);
+
+/// How long a wait is not worth telling anyone.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+static REPORT: OnceLock<fn(&Path)> = OnceLock::new();
+
+/// Calls a function with the path of each lock that this process has waited for longer than a second,
+/// so that a program can say why it stands still. Only the first call has an effect.
+pub fn report_waits(report: fn(&Path)) {
+    let _ = REPORT.set(report);
+}
 
 /// A file whose lock (`flock`) processes and threads take in turn.
 ///
@@ -143,7 +154,14 @@ impl FileLock {
             let _ = sender.send(locked);
         });
         spawned.map_err(refused)?;
-        match receiver.recv_timeout(self.wait) {
+        let patience = self.wait.min(PATIENCE);
+        let received = receiver.recv_timeout(patience).or_else(|_| {
+            if let (Some(report), true) = (REPORT.get(), self.wait > patience) {
+                report(&self.path);
+            }
+            receiver.recv_timeout(self.wait - patience)
+        });
+        match received {
             Ok(Ok(file)) => Ok(LockGuard { file }),
             Ok(Err(source)) => Err(refused(source)),
             Err(_) => Err(busy()),

@@ -52,7 +52,7 @@ use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 
 #[doc(inline)]
 pub use cxi::kernel_file::{open_regular, open_regular_with};
-pub use lock::{FileLock, LockError, LockGuard};
+pub use lock::{FileLock, LockError, LockGuard, report_waits};
 
 /// The end of a new file's name, until it replaces the old one.
 const NEW: &str = ".new";
