@@ -154,14 +154,14 @@ impl FileLock {
             let _ = sender.send(locked);
         });
         spawned.map_err(refused)?;
-        let patience = self.wait.min(PATIENCE);
-        let received = receiver.recv_timeout(patience).or_else(|_| {
-            if let (Some(report), true) = (REPORT.get(), self.wait > patience) {
+        let outcome = receiver.recv_timeout(self.wait.min(PATIENCE)).or_else(|_| {
+            let rest = self.wait.saturating_sub(PATIENCE);
+            if let (Some(report), false) = (REPORT.get(), rest.is_zero()) {
                 report(&self.path);
             }
-            receiver.recv_timeout(self.wait - patience)
+            receiver.recv_timeout(rest)
         });
-        match received {
+        match outcome {
             Ok(Ok(file)) => Ok(LockGuard { file }),
             Ok(Err(source)) => Err(refused(source)),
             Err(_) => Err(busy()),
