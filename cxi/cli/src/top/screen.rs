@@ -210,8 +210,10 @@ fn magnitude(rate: f64) -> String {
     }
 }
 
+type Amount = fn(&ResourceLevel) -> u16;
+
 /// What to show of each resource.
-const AMOUNTS: [(&str, fn(&ResourceLevel) -> u16); 3] = [
+const AMOUNTS: [(&str, Amount); 3] = [
     ("in use", |level| level.in_use),
     ("reserved", |level| level.reserved),
     ("free", |level| level.reservable),
