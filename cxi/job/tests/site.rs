@@ -118,6 +118,29 @@ fn a_thousand_nodes_take_no_lock_and_the_pool_changes_three_times() {
     assert!(!directory.path().join("decisions/ended/1").exists());
 }
 
+/// In etcd, each change takes some requests.
+#[test]
+fn a_job_starts_with_two_changes_of_the_pool_however_many_have_ended() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let controller = site.controller(&pool).unwrap();
+    for id in 1..=32 {
+        reserve(&site, &pool, id, "n1").unwrap();
+    }
+    for id in 1..=32 {
+        release(&site, &pool, id);
+    }
+    for id in 1..=32 {
+        let node = NodeName::new("n1").unwrap();
+        controller.confirm(&job(id), &node).unwrap();
+    }
+    let before = pool.lock().unwrap().pool().sequence();
+    reserve(&site, &pool, 33, "n1").unwrap();
+    let pool = pool.lock().unwrap();
+    assert_eq!(pool.pool().sequence(), before + 2);
+    assert_eq!(pool.pool().jobs().count(), 1);
+}
+
 /// The controller is removing the job's directory, as all nodes have confirmed, when one of them
 /// confirms again.
 #[test]

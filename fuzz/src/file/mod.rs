@@ -160,7 +160,7 @@ fn used(pool: &mut VniPool) {
     let _ = pool.reconcile(&node, &seen, later);
     let jobs: Vec<_> = pool.jobs().map(|(job, _)| job.clone()).collect();
     for job in jobs {
-        let _ = pool.confirm_all(&job, later);
+        let _ = pool.confirm_all(&[job], later);
     }
     let again = VniPool::restore(pool.snapshot()).expect("a pool that was kept");
     assert_eq!(&again, pool, "kept as the same");

@@ -2,6 +2,7 @@
 
 pub(crate) mod cli;
 
+use std::slice;
 use std::time::Duration;
 
 use cxi::Vni;
@@ -138,7 +139,7 @@ fn confirm(store: &SitePool, arguments: &ConfirmArgs) -> Result<Report, Failure>
         match (job, node, arguments.stray) {
             (_, _, Some(vni)) => pool.operator_release_stray(vni, now),
             (Some(job), Some(node), None) => pool.confirm(job, node, now),
-            (Some(job), None, None) => pool.confirm_all(job, now),
+            (Some(job), None, None) => pool.confirm_all(slice::from_ref(job), now),
             // The command line requires a job or a VNI.
             (None, _, None) => Ok(Changed::nothing()),
         }

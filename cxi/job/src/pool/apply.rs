@@ -37,9 +37,13 @@ impl State {
                 self.drain(job, nodes, at);
             }
             Change::Confirmed { job, node } => self.confirm(job, node, at)?,
-            Change::ConfirmedAll { job } => {
-                self.waiting(job)?;
-                self.finish(job, at);
+            Change::ConfirmedAll { jobs } => {
+                for job in jobs {
+                    self.waiting(job)?;
+                }
+                for job in jobs {
+                    self.finish(job, at);
+                }
             }
             Change::StrayReleased { vni } => {
                 if !self.strays.contains_key(vni) {

@@ -119,10 +119,10 @@ pub enum Change {
         /// The node.
         node: NodeName,
     },
-    /// All of the job's services are destroyed on all nodes.
+    /// All services of jobs are destroyed on all nodes.
     ConfirmedAll {
-        /// The job.
-        job: JobId,
+        /// The jobs.
+        jobs: Vec<JobId>,
     },
     /// An operator declares a VNI without a job free.
     StrayReleased {
@@ -169,7 +169,10 @@ impl fmt::Display for Change {
                 write!(f, "release job {job} on {} nodes", nodes.len())
             }
             Self::Confirmed { job, node } => write!(f, "confirm job {job} on {node}"),
-            Self::ConfirmedAll { job } => write!(f, "confirm job {job} on all nodes"),
+            Self::ConfirmedAll { jobs } => {
+                let jobs: Vec<&str> = jobs.iter().map(JobId::as_str).collect();
+                write!(f, "confirm job {} on all nodes", jobs.join(", "))
+            }
             Self::StrayReleased { vni } => write!(f, "operator releases VNI {vni}"),
             Self::Observed { node, vnis } if vnis.is_empty() => {
                 write!(f, "node {node} shows no stray VNIs any more")

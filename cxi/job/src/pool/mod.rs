@@ -271,13 +271,17 @@ impl VniPool {
         self.commit(Change::Confirmed { job, node }, now)
     }
 
-    /// Records that all nodes have destroyed all of the job's services, or that an operator knows
-    /// that none is left, for example because a node was replaced.
+    /// Records that all nodes have destroyed all services of these jobs, or that an operator knows
+    /// that none is left, for example because a node was replaced. Without a job, returns no event.
     ///
     /// # Errors
-    /// [`PoolError`]: unknown job, or not released.
-    pub fn confirm_all(&mut self, job: &JobId, now: Timestamp) -> Result<Changed, PoolError> {
-        self.commit(Change::ConfirmedAll { job: job.clone() }, now)
+    /// [`PoolError`]: an unknown job, or one that is not released.
+    pub fn confirm_all(&mut self, jobs: &[JobId], now: Timestamp) -> Result<Changed, PoolError> {
+        if jobs.is_empty() {
+            return Ok(Changed::nothing());
+        }
+        let jobs = jobs.to_vec();
+        self.commit(Change::ConfirmedAll { jobs }, now)
     }
 
     /// Records an operator's statement that no service with a stray VNI is left.

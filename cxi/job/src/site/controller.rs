@@ -388,15 +388,11 @@ impl<'a> Controller<'a> {
     }
 
     fn collect_locked(&self) -> Result<Vec<Warning>, SiteError> {
-        let mut warnings = Vec::new();
+        let (mut over, mut warnings) = (Vec::new(), Vec::new());
         for job in self.decisions.ended_jobs()? {
             match self.decisions.find_ended(&job) {
                 Ok(Some(decision)) if self.decisions.missing(&decision)?.is_empty() => {
-                    // The record goes last: as long as it is there, this is tried again.
-                    if !decision.vnis.is_empty() {
-                        pool_store::free(&*self.pool, &job)?;
-                    }
-                    self.decisions.forget(&job)?;
+                    over.push(decision);
                 }
                 Ok(Some(_)) => {}
                 // What a controller left that was killed while it forgot the job.
@@ -404,6 +400,13 @@ impl<'a> Controller<'a> {
                 // One bad record does not keep the VNIs of other jobs.
                 Err(error) => warnings.push(Warning::Job(error.into())),
             }
+        }
+        let with_vnis = over.iter().filter(|decision| !decision.vnis.is_empty());
+        let with_vnis: Vec<_> = with_vnis.map(|decision| decision.job.clone()).collect();
+        pool_store::free(&*self.pool, &with_vnis)?;
+        // The records go last: as long as they are there, this is tried again.
+        for decision in &over {
+            self.decisions.forget(&decision.job)?;
         }
         Ok(warnings)
     }

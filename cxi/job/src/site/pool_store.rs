@@ -72,11 +72,27 @@ pub(super) fn drain(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError>
     if_held(store, job, |pool, job, now| pool.release(job, &[], now))
 }
 
-/// Frees the VNIs of a job that all its nodes have confirmed, if it still has them. It may not be
-/// draining yet if the controller was killed between record and pool.
-pub(super) fn free(store: &dyn PoolStore, job: &JobId) -> Result<(), SiteError> {
-    drain(store, job)?;
-    if_held(store, job, VniPool::confirm_all)
+/// Frees the VNIs of jobs that all their nodes have confirmed, as far as they still have them. This is
+/// one change, however many jobs there are, because the start of another job waits for it.
+pub(super) fn free(store: &dyn PoolStore, jobs: &[JobId]) -> Result<(), SiteError> {
+    let mut left = !jobs.is_empty();
+    while left {
+        store.change(&mut |pool, now| {
+            left = true;
+            let held = jobs.iter().filter(|job| pool.job(job).is_some());
+            let held: Vec<_> = held.cloned().collect();
+            for job in &held {
+                let released = pool.release(job, &[], now)?;
+                // The controller was killed between record and pool.
+                if released.event.is_some() {
+                    return Ok(released);
+                }
+            }
+            left = false;
+            Ok(pool.confirm_all(&held, now)?)
+        })?;
+    }
+    Ok(())
 }
 
 fn if_held(

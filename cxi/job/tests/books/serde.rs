@@ -1,5 +1,6 @@
 //! Logs and snapshots of a VNI pool as JSON, there and back.
 
+use std::slice;
 use std::time::Duration;
 
 use cxi::{DeviceId, ResourceMap};
@@ -40,7 +41,7 @@ fn history() -> (VniPool, Vec<Event>) {
         pool.release(&a, &[n1.clone(), n2], at(6)).unwrap().event,
         pool.confirm(&a, &n1, at(7)).unwrap().event,
         pool.release(&c, &[], at(8)).unwrap().event,
-        pool.confirm_all(&c, at(9)).unwrap().event,
+        pool.confirm_all(slice::from_ref(&c), at(9)).unwrap().event,
         pool.reconcile(&n1, &ids("1024,1060"), at(10)).event,
         pool.reconfigure(excluded, at(11)).unwrap().event,
     ];

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::slice;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -139,7 +140,7 @@ impl Scene {
             books.records.remove(vni.get());
             // An epilog that asked all NICs knows; else a clean-up finds what is left.
             if matches!(ended, ReleaseStatus::Done | ReleaseStatus::NothingToDo) {
-                let confirmed = books.pool.confirm_all(&job, AT).unwrap();
+                let confirmed = books.pool.confirm_all(slice::from_ref(&job), AT).unwrap();
                 books.log.extend(confirmed.event);
             }
         });
@@ -184,10 +185,8 @@ impl Scene {
             };
             let jobs = books.pool.jobs().filter(|(_, held)| gone(held));
             let jobs: Vec<JobId> = jobs.map(|(job, _)| job.clone()).collect();
-            for job in jobs {
-                let confirmed = books.pool.confirm_all(&job, AT).unwrap();
-                books.log.extend(confirmed.event);
-            }
+            let confirmed = books.pool.confirm_all(&jobs, AT).unwrap();
+            books.log.extend(confirmed.event);
         });
     }
 

@@ -46,7 +46,7 @@ fn without_known_nodes_only_a_word_for_all_frees() {
         pool.confirm(&job("a"), &n1, seconds(1)),
         "job a does not wait for node n1 (its nodes are not known: confirm all at once)",
     );
-    let _ = pool.confirm_all(&job("a"), seconds(2)).unwrap();
+    let _ = pool.confirm_all(&[job("a")], seconds(2)).unwrap();
     assert_eq!(pool.metrics(seconds(2)).free, 1);
 }
 
@@ -83,7 +83,7 @@ fn an_operator_cannot_free_what_a_living_job_has() {
     let mut pool = pool("1024-1025");
     reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
     let before = pool.clone();
-    assert!(pool.confirm_all(&job("a"), seconds(1)).is_err());
+    assert!(pool.confirm_all(&[job("a")], seconds(1)).is_err());
     let vni = Vni::new(1024).unwrap();
     assert_eq!(
         pool.operator_release_stray(vni, seconds(1)).unwrap_err(),
@@ -98,7 +98,7 @@ fn confirmed_vnis_rest() {
     let mut pool = VniPool::new(config).unwrap();
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
     let _ = pool.release(&job("a"), &[], seconds(10)).unwrap();
-    let _ = pool.confirm_all(&job("a"), seconds(20)).unwrap();
+    let _ = pool.confirm_all(&[job("a")], seconds(20)).unwrap();
     let why = "failed to reserve 1 VNI: 0 available, 2 resting";
     refused(&mut pool, "b", &VniRequest::vnis(1), 49, why);
     assert_eq!(pool.metrics(seconds(49)).resting, 2);
@@ -119,8 +119,8 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     assert_eq!((metrics.draining, metrics.outside), (1, 1));
 
     let _ = pool.release(&job("a"), &[], seconds(3)).unwrap();
-    let _ = pool.confirm_all(&job("a"), seconds(3)).unwrap();
-    let _ = pool.confirm_all(&job("b"), seconds(3)).unwrap();
+    let _ = pool.confirm_all(&[job("a")], seconds(3)).unwrap();
+    let _ = pool.confirm_all(&[job("b")], seconds(3)).unwrap();
     let three = VniRequest::vnis(3);
     gets(&mut pool, "c", &three, 4, "VNIs 2000,1025,1026");
     let metrics = pool.metrics(seconds(4));

@@ -1,6 +1,7 @@
 //! Logs of a pool, and pools on a shared log.
 
 use std::collections::HashMap;
+use std::slice;
 
 use cxi_job::JobId;
 use cxi_job::pool::log::{AppendError, EventLog, LogError, MemoryLog, Record, SharedPool, check};
@@ -122,7 +123,9 @@ fn a_refusal_leaves_no_trace() {
     let mut pool = SharedPool::open(log.clone(), config(), "one", 0, at(0)).unwrap();
     let job = JobId::new("1").unwrap();
     let before = pool.pool().clone();
-    let refused = pool.change(at(1), |pool, now| pool.confirm_all(&job, now));
+    let refused = pool.change(at(1), |pool, now| {
+        pool.confirm_all(slice::from_ref(&job), now)
+    });
     assert!(refused.is_err());
     assert_eq!(pool.pool(), &before);
     assert_eq!(log.load(0).unwrap().len(), 1);

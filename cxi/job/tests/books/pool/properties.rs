@@ -1,6 +1,7 @@
 //! Random histories of a pool against a model of the nodes: which services really exist where.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::slice;
 use std::time::Duration;
 
 use cxi_job::pool::{
@@ -141,7 +142,9 @@ impl World {
                 pool.confirm(name, &node(on), now)
             }),
             Action::ConfirmAll(number) => {
-                self.confirmed(number, None, |pool, name| pool.confirm_all(name, now));
+                self.confirmed(number, None, |pool, name| {
+                    pool.confirm_all(slice::from_ref(name), now)
+                });
             }
             Action::Leak { node: on, vni } => {
                 self.services.insert((vni, node(on), None));

@@ -111,7 +111,7 @@ fn a_log_may_be_older_than_the_range() {
     let mut pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
     assert_eq!(pool.metrics(seconds(1)).outside, 1);
     let _ = pool.release(&job("a"), &[], seconds(1)).unwrap();
-    let _ = pool.confirm_all(&job("a"), seconds(2)).unwrap();
+    let _ = pool.confirm_all(&[job("a")], seconds(2)).unwrap();
     gets(&mut pool, "c", &VniRequest::vnis(1), 3, "VNI 1025");
     assert!(
         pool.reserve(&job("d"), &VniRequest::vnis(1), seconds(3))

@@ -14,7 +14,7 @@ fn hands_out_round_robin_and_never_the_default_vnis() {
     for name in ["a", "b", "c"] {
         given.push(reserve(&mut pool, name, &one, seconds(0)));
         let _ = pool.release(&job(name), &[], seconds(1)).unwrap();
-        let _ = pool.confirm_all(&job(name), seconds(2)).unwrap();
+        let _ = pool.confirm_all(&[job(name)], seconds(2)).unwrap();
     }
     assert_eq!(given, ["VNI 2", "VNI 3", "VNI 4"]);
     gets(&mut pool, "d", &VniRequest::vnis(4), 3, "VNIs 5,6,7,8");
