@@ -15,7 +15,6 @@ use crate::args::{
 use crate::exit::Failure;
 use crate::node::{has_no_nic, this_node};
 use crate::options::Common;
-use crate::output::Report;
 use crate::settings::{self, ModeName, PolicyName, Settings};
 
 #[derive(Debug, Subcommand)]
@@ -321,12 +320,6 @@ impl NicsOptional {
     /// Whether this node has no NIC, and that is not a failure.
     pub(crate) fn applies(self, common: &Common) -> bool {
         self.nics_optional && has_no_nic(common)
-    }
-
-    /// The report of a command on a node without NICs, if that is not a failure.
-    pub(crate) fn without_nics(self, common: &Common) -> Option<Report> {
-        self.applies(common)
-            .then(|| Report::new("Nothing to do: this node has no NIC\n", &()))
     }
 }
 

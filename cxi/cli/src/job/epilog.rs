@@ -28,7 +28,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     here.save()?;
     let release = release?;
     // It has confirmed to the controller nevertheless.
-    if let Some(nothing) = record.optional.without_nics(common) {
+    if let Some(nothing) = here.without_nics() {
         return Ok(nothing);
     }
     let json = Done {
@@ -141,7 +141,7 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
     let cleaned = until(retry, |options| node.clean(&cleaning, options));
     here.save()?;
     let cleaned = cleaned?;
-    match arguments.optional.without_nics(common) {
+    match here.without_nics() {
         Some(nothing) if cleaned.ended.is_empty() => Ok(nothing),
         _ => Ok(clean_report(&cleaned, retry)),
     }

@@ -10,6 +10,7 @@ use super::cli::NicsOptional;
 use crate::exit::Failure;
 use crate::node::{Intent, Node, named, no_device, no_stray_option, this_node};
 use crate::options::Common;
+use crate::output::Report;
 
 /// The NICs that a command for jobs works on: all, unless --device is given.
 pub(crate) struct JobNode {
@@ -66,8 +67,8 @@ pub(super) struct Here<'a> {
     site: Site,
     common: &'a Common,
     intent: Intent,
-    /// Whether it is no failure that the node has no NIC.
-    optional: NicsOptional,
+    /// Whether this node has no NIC, and that is not a failure.
+    has_no_nic: bool,
     node: OnceCell<JobNode>,
 }
 
@@ -77,15 +78,21 @@ impl<'a> Here<'a> {
             site: Site::open(common.settings.clone())?,
             common,
             intent,
-            optional: NicsOptional::default(),
+            has_no_nic: false,
             node: OnceCell::new(),
         })
     }
 
     /// Sets whether it is no failure that the node has no NIC.
-    pub(super) const fn nics_optional(mut self, optional: NicsOptional) -> Self {
-        self.optional = optional;
+    pub(super) fn nics_optional(mut self, optional: NicsOptional) -> Self {
+        self.has_no_nic = optional.applies(self.common);
         self
+    }
+
+    /// The report of a command on a node without NICs, if that is not a failure.
+    pub(super) fn without_nics(&self) -> Option<Report> {
+        let nothing = || Report::new("Nothing to do: this node has no NIC\n", &());
+        self.has_no_nic.then(nothing)
     }
 
     pub(super) fn node(&self, name: Option<&NodeName>) -> Result<ComputeNode<'_>, Failure> {
@@ -98,7 +105,7 @@ impl<'a> Here<'a> {
         if let Some(node) = self.node.get() {
             return Ok(node.nics.clone());
         }
-        if self.optional.applies(self.common) {
+        if self.has_no_nic {
             return Ok(Nics::from_devices([]));
         }
         let node = match self.intent {

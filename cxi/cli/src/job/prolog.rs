@@ -23,7 +23,8 @@ struct Granted<'a> {
 }
 
 pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Failure> {
-    if let Some(nothing) = arguments.record.optional.without_nics(common) {
+    let here = Here::new(common, Intent::Change)?.nics_optional(arguments.record.optional);
+    if let Some(nothing) = here.without_nics() {
         return Ok(nothing);
     }
     let shape = arguments.size.shape(&arguments.service)?;
@@ -36,7 +37,6 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
         access: arguments.who.undecided(),
         shape,
     };
-    let here = Here::new(common, Intent::Change)?;
     let node = here.node(None)?;
     let started = node.prolog(&starting);
     here.save()?;
