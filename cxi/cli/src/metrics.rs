@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::exit::Failure;
 use crate::files;
 use crate::job::epilog::left_over;
-use crate::job::list::{Job, of_controller, of_node};
+use crate::job::list::{Job, last_sweep, of_controller, of_node};
 use crate::job::node::JobNode;
 use crate::node::{Intent, has_no_nic};
 use crate::options::Common;
@@ -315,7 +315,14 @@ fn decided(common: &Common) -> Result<Vec<Family>, Failure> {
     );
     let nodes = jobs.iter().map(|job| job.waits_for.len());
     missing.add([], nodes.sum::<usize>());
-    Ok(vec![by_state, missing])
+    let mut swept = Family::new(
+        "cxi_controller_last_sweep_timestamp_seconds",
+        "When cxi job sweep last ended the jobs that the scheduler has lost.",
+    );
+    if let Some(at) = last_sweep(common)? {
+        swept.add([], Timestamp::from(at).as_millis() / 1000);
+    }
+    Ok(vec![by_state, missing, swept])
 }
 
 /// Numbers of one name.

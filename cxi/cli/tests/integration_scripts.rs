@@ -179,6 +179,32 @@ fn slurm_requeues_a_job_that_the_controller_lost() {
     assert_eq!(last_update(0), "requeue 4711");
 }
 
+/// As when Slurm was killed and has forgotten it. A node cannot know that.
+#[test]
+fn slurm_jobs_whose_end_was_lost_are_ended_by_the_sweep_and_then_by_the_health_check() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    node.run("prolog-slurmctld.sh", &[]).done();
+    node.run("prolog.sh", &[]).done();
+    let health_check = |services| {
+        assert_eq!(node.run("health-check.sh", &[]).code, 0);
+        assert_eq!(node.mock.services(), services);
+    };
+    let is_swept = || {
+        let metrics = site.cxi("metrics --mock").done();
+        metrics.contains("\ncxi_controller_last_sweep_timestamp_seconds ")
+    };
+    health_check(2);
+    assert!(!is_swept());
+    site.run("sweep.sh", &[], &[])
+        .prints("Job 4711 has ended\n");
+    assert!(is_swept());
+    health_check(0);
+    site.cxi("job confirm 4711 --node n2").done();
+    site.run("sweep.sh", &[], &[]);
+    assert_eq!(site.cxi("--json vni show").json()["free"], 2);
+}
+
 /// As by the kernel when memory is short.
 #[test]
 fn slurm_reasons_name_a_command_that_was_killed() {

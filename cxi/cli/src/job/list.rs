@@ -1,6 +1,7 @@
 //! `cxi job list`.
 
 use std::collections::BTreeSet;
+use std::time::SystemTime;
 
 use cxi_job::site::JobRecord;
 use cxi_job::{Grant, JobId};
@@ -105,6 +106,11 @@ pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
         id: decision.job,
     });
     Ok(jobs.collect())
+}
+
+/// When the controller last ended the jobs that the scheduler has lost.
+pub(crate) fn last_sweep(common: &Common) -> Result<Option<SystemTime>, Failure> {
+    Ok(controller(common)?.last_sweep()?)
 }
 
 const ENDED: &str = "ended";

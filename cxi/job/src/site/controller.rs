@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cxi::{Clock, SystemClock};
 
@@ -342,10 +342,20 @@ impl<'a> Controller<'a> {
         }
         let mut warnings = self.collect_locked()?;
         warnings.extend(self.sweep_reservations()?);
+        self.decisions.note_sweep().map_err(SiteError::from)?;
         Ok(Done {
             result: released,
             warnings,
         })
+    }
+
+    /// When the last [`sweep`](Self::sweep) ended; `None` if there was none.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]: the records cannot be used.
+    pub fn last_sweep(&self) -> Result<Option<SystemTime>, SiteError> {
+        Ok(self.decisions.last_sweep()?)
     }
 
     /// Ends a job, or a component of it, with the lock held.

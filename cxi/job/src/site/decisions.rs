@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cxi::Vni;
 use serde::{Deserialize, Serialize};
@@ -13,7 +13,7 @@ use super::host_list::HostList;
 use super::network::NetworkOptions;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use super::{CollectivesRecord, SiteError};
-use crate::durable::{self, FileLock, LockGuard};
+use crate::durable::{self, FileLock, LockGuard, Owner};
 use crate::{JobId, NodeName};
 
 const DECISION: Format = Format {
@@ -115,6 +115,10 @@ impl Decisions {
 
     fn ended(&self) -> PathBuf {
         self.directory.join("ended")
+    }
+
+    fn swept(&self) -> PathBuf {
+        self.directory.join("swept")
     }
 
     /// For the controller, on its machine: one change at a time.
@@ -303,6 +307,21 @@ impl Decisions {
             .flat_map(|component| component.nodes.names());
         let nodes: BTreeSet<String> = nodes.cloned().collect();
         Ok(nodes.difference(&there).cloned().collect())
+    }
+
+    /// Notes that what the scheduler has lost has ended.
+    pub(super) fn note_sweep(&self) -> Result<(), RecordError> {
+        let file = self.swept();
+        durable::replace(&file, b"", Owner::Kept).map_err(cannot(&file, "written"))
+    }
+
+    /// When that was.
+    pub(super) fn last_sweep(&self) -> Result<Option<SystemTime>, RecordError> {
+        let file = self.swept();
+        match fs::metadata(&file).and_then(|metadata| metadata.modified()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            at => at.map(Some).map_err(cannot(&file, "read")),
+        }
     }
 
     /// Forgets a job that has ended.
