@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use criterion::{BenchmarkId, Criterion, Throughput};
 use cxi_benches::run;
-use peer::{Peer, Puts, Writes};
+use peer::{Peer, Puts, WORD, Writes};
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
 /// What this program does: unset at the start; then it measures, or is a peer.
@@ -77,12 +77,23 @@ fn measure(criterion: &mut Criterion) -> Result<(), peer::Problem> {
     drop(puts);
     group.finish();
 
-    let mut group = criterion.benchmark_group("processes");
-    group.throughput(Throughput::Elements(1));
-    for processes in run::sizes(&[1_u64, 8, 64]) {
+    processes(criterion, "processes", WORD, &[1, 8, 64])?;
+    processes(criterion, "copies", LARGE, &[1, 2, 4])
+}
+
+/// Messages of processes that send to themselves at the same time, by the number of processes.
+fn processes(
+    criterion: &mut Criterion,
+    name: &str,
+    bytes: usize,
+    numbers: &[u64],
+) -> Result<(), peer::Problem> {
+    let mut group = criterion.benchmark_group(name);
+    group.throughput(Throughput::Bytes(bytes as u64));
+    for processes in run::sizes(numbers) {
         let mut peers = Vec::new();
         for _ in 0..processes {
-            peers.push(Peer::start("alone", &[])?.0);
+            peers.push(Peer::start("alone", &[&bytes])?.0);
         }
         // The number of messages that all of them send together.
         group.bench_function(BenchmarkId::new("message", processes), |b| {

@@ -20,7 +20,7 @@ const VNI: u16 = 10;
 const WINDOW: u64 = 16;
 /// Messages behind one doorbell, of a process that sends to itself.
 const BATCH: u64 = 32;
-const WORD: usize = size_of::<u64>();
+pub(crate) const WORD: usize = size_of::<u64>();
 
 /// Another process of this program, which ends with this.
 #[derive(Debug)]
@@ -106,8 +106,8 @@ pub(crate) fn run(part: &str) -> Result<(), Problem> {
             tell(end.name())?;
             Ok(stdin().lines().try_for_each(|line| line.map(drop))?)
         }
-        ["alone"] => {
-            let mut end = End::new(WORD, TargetFlags::EVENT_SUCCESS_DISABLE)?;
+        ["alone", bytes] => {
+            let mut end = End::new(bytes.parse()?, TargetFlags::EVENT_SUCCESS_DISABLE)?;
             tell(end.name())?;
             let to = end.process.address.portal(0);
             for line in stdin().lines() {
