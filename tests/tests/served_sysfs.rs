@@ -73,6 +73,21 @@ fn nics_are_near_the_numa_nodes_of_their_topology() {
     }
 }
 
+/// NCCL finds out in this way which GPU a NIC is near.
+#[test]
+fn a_nic_is_found_through_its_bus() {
+    need_node!();
+    let text = script(
+        &["--nics", "2"],
+        "cd /sys/class/pci_bus; realpath 0000:42/../../0000:42:00.0 0000:41/device 0000:41/subsystem; \
+         cmp 0000:41/cpuaffinity /sys/bus/pci/devices/0000:41:00.0/local_cpus",
+    );
+    assert_eq!(
+        text,
+        "/sys/devices/pci-cxi-mock/0000:42:00.0\n/sys/devices/pci-cxi-mock\n/sys/class/pci_bus"
+    );
+}
+
 #[test]
 fn a_network_device_for_libfabric() {
     need_node!();

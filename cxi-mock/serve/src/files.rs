@@ -72,7 +72,7 @@ impl Files {
 
     fn tree(&self, place: Place) -> Option<(&Tree, u32)> {
         match place {
-            Place::Module(index) => Some((&self.server().module, index)),
+            Place::Shared(index) => Some((&self.server().shared, index)),
             Place::Function(number, index) => {
                 let function = self.server().function(number)?;
                 (!function.nic.faults().is_unplugged()).then_some((&function.tree, index))
@@ -89,8 +89,10 @@ impl Files {
     pub(crate) fn child(&self, place: Place, name: &str) -> Option<Place> {
         match place {
             Place::Root if name == "nodes" => Some(Place::Nodes),
-            Place::Root if name == "module" => Some(Place::Module(0)),
             Place::Root => {
+                if let Some(child) = self.server().shared.child(0, name) {
+                    return Some(Place::Shared(child));
+                }
                 let function = self.server().function_at(name)?;
                 (!function.nic.faults().is_unplugged())
                     .then_some(Place::Function(function.number, 0))
@@ -100,7 +102,7 @@ impl Files {
                 let lookup = self.lookups.fetch_add(1, Ordering::Relaxed) + 1;
                 Some(Place::Device(function.number, lookup))
             }
-            Place::Module(_) | Place::Function(..) => {
+            Place::Shared(_) | Place::Function(..) => {
                 let (tree, index) = self.tree(place)?;
                 let child = tree.child(index, name)?;
                 Some(in_tree(place, child, tree))
@@ -128,7 +130,7 @@ impl Files {
                     (function.address.to_string(), place)
                 })
                 .collect(),
-            Place::Module(_) | Place::Function(..) => {
+            Place::Shared(_) | Place::Function(..) => {
                 self.tree(place).map_or_else(Vec::new, |(tree, index)| {
                     tree.children(index)
                         .map(|(name, child)| (name.to_owned(), in_tree(place, child, tree)))
@@ -162,7 +164,7 @@ impl Files {
                     _ => (FileType::Directory, 0o755, 0),
                 })
             }
-            Place::Module(_) | Place::Function(..) => Some(match self.item(place)? {
+            Place::Shared(_) | Place::Function(..) => Some(match self.item(place)? {
                 Item::Directory | Item::Clients => (FileType::Directory, 0o755, 0),
                 Item::Link(target) => (FileType::Symlink, 0o777, target.len() as u64),
                 Item::Attribute(attribute) => {
@@ -201,7 +203,7 @@ fn in_tree(place: Place, child: u32, tree: &Tree) -> Place {
             Place::Clients(number, ClientPlace::All)
         }
         Place::Function(number, _) => Place::Function(number, child),
-        _ => Place::Module(child),
+        _ => Place::Shared(child),
     }
 }
 

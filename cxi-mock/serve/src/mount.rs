@@ -32,17 +32,18 @@ pub(crate) fn is_mock() -> bool {
 
 /// The parts of sysfs that get something added, and the directories that must be there.
 const SYSFS: [(&str, &[&str]); 4] = [
-    ("class", &["cxi", "cxi_user", "net"]),
+    ("class", &["cxi", "cxi_user", "net", "pci_bus"]),
     ("devices", &["pci-cxi-mock"]),
     ("bus", &["pci/devices", "pci/drivers/cxi_ss1"]),
     ("module", &["cxi_ss1"]),
 ];
 
 /// Directories of links that change when a NIC comes or goes, and whether the real links stay.
-const LINKS: [(&str, bool); 5] = [
+const LINKS: [(&str, bool); 6] = [
     ("/sys/class/cxi", false),
     ("/sys/class/cxi_user", false),
     ("/sys/class/net", true),
+    ("/sys/class/pci_bus", true),
     ("/sys/bus/pci/devices", true),
     ("/sys/bus/pci/drivers/cxi_ss1", false),
 ];

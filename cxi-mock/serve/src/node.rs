@@ -18,7 +18,7 @@ use super::network::Network;
 use super::privileges;
 use super::server::{Common, Function, Server};
 use super::setup::Records;
-use super::sysfs::network_device;
+use super::sysfs::{bus_path, network_device};
 use super::watch::Watch;
 use super::windows;
 
@@ -171,9 +171,9 @@ impl Drop for Node {
 /// The links by which programs find a function, and their targets. `/dev/cxiN` is a link, too. A
 /// node mounted there would be a single inode for all who open it, whereas each open file needs its
 /// own.
-fn links(function: &Function) -> [(String, String); 6] {
+fn links(function: &Function) -> [(String, String); 7] {
     let (name, net) = (function.device_name(), network_device(function.number));
-    let address = function.address;
+    let (address, bus) = (function.address, bus_path(function.address));
     let up = |levels: usize| "../".repeat(levels) + &format!("devices/pci-cxi-mock/{address}");
     [
         (format!("/sys/class/cxi/{name}"), up(2) + "/cxi/" + &name),
@@ -182,6 +182,10 @@ fn links(function: &Function) -> [(String, String); 6] {
             up(2) + "/cxi_user/" + &name,
         ),
         (format!("/sys/class/net/{net}"), up(2) + "/net/" + &net),
+        (
+            format!("/sys/class/{bus}"),
+            format!("../../devices/pci-cxi-mock/{bus}"),
+        ),
         (format!("/sys/bus/pci/devices/{address}"), up(3)),
         (format!("/sys/bus/pci/drivers/cxi_ss1/{address}"), up(4)),
         (format!("/dev/{name}"), format!("..{DEVICES}/nodes/{name}")),

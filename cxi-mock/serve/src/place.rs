@@ -12,8 +12,8 @@ pub(crate) enum Place {
     /// The character device of a function. Each lookup finds it under another number, so that each
     /// open file is an inode of its own, with its own memory to map.
     Device(u16, u64),
-    /// A place in the directory of the kernel module; not listed either.
-    Module(u32),
+    /// A place in a directory that belongs to no function; not listed either.
+    Shared(u32),
     /// A place in the directory of a PCI function.
     Function(u16, u32),
     /// A place in a function's directory of clients.
@@ -54,7 +54,7 @@ impl Place {
             Self::Root => 1,
             Self::Nodes => 2,
             Self::Device(function, lookup) => number(1, function, lookup & LOOKUPS),
-            Self::Module(index) => number(2, 0, index.into()),
+            Self::Shared(index) => number(2, 0, index.into()),
             Self::Function(function, index) => number(3, function, index.into()),
             Self::Clients(function, place) => {
                 let (level, client, wait) = match place {
@@ -93,7 +93,7 @@ impl Place {
             0 if number == 1 => Some(Self::Root),
             0 if number == 2 => Some(Self::Nodes),
             1 => Some(Self::Device(function, number & LOOKUPS)),
-            2 => Some(Self::Module(index)),
+            2 => Some(Self::Shared(index)),
             3 => Some(Self::Function(function, index)),
             4 => {
                 let place = match number >> LEVEL_SHIFT & 7 {
@@ -122,7 +122,7 @@ mod tests {
             Place::Nodes,
             Place::Device(0, 0),
             Place::Device(319, 1 << 40),
-            Place::Module(7),
+            Place::Shared(7),
             Place::Function(255, 1200),
             Place::Clients(1, ClientPlace::All),
             Place::Clients(2, ClientPlace::Client(5)),

@@ -185,8 +185,8 @@ impl Common {
 pub(crate) struct Server {
     /// All functions by number, including those of NICs that are unplugged.
     pub(crate) functions: Vec<Function>,
-    /// `/sys/module/cxi_ss1`
-    pub(crate) module: Tree,
+    /// What belongs to no function: `module`, which is `/sys/module/cxi_ss1`, and `pci_bus`.
+    pub(crate) shared: Tree,
     /// Where capabilities count.
     pub(crate) authority: Authority,
     /// Whether the driver has the release that programs are written for.
@@ -250,9 +250,14 @@ impl Server {
                 )));
             }
         }
+        let mut shared = Tree::new();
+        sysfs::describe_module(&mut shared, nics);
+        for (nic, locality) in located() {
+            sysfs::describe_bus(&mut shared, sysfs::address_of(nic, None), locality);
+        }
         Ok(Self {
             functions,
-            module: sysfs::describe_module(nics),
+            shared,
             authority: common.authority,
             release_follows: common.release_follows,
             trace,

@@ -1,6 +1,7 @@
 //! What the directory of a NIC's PCI function holds.
 
 mod board;
+mod bus;
 mod module;
 mod network;
 mod properties;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use cxi_ioctl::PciAddress;
 
+pub(crate) use bus::{describe as describe_bus, path as bus_path};
 pub(crate) use module::describe as describe_module;
 pub(crate) use network::{MTU, mac_address, network_device, network_index};
 pub(crate) use properties::switch;

@@ -12,8 +12,7 @@ use cxi_mock::{ModuleParameters, Nic};
 const PARAMETERS: &str = include_str!("parameters.txt");
 
 /// Describes the module of these NICs, which all run under one driver.
-pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
-    let mut tree = Tree::new();
+pub(crate) fn describe(tree: &mut Tree, nics: &[Arc<Nic>]) {
     let (release, modelled) = nics
         .first()
         .map_or((DriverRelease::Shs14_0_1, Map::new()), |nic| {
@@ -33,11 +32,10 @@ pub(crate) fn describe(nics: &[Arc<Nic>]) -> Tree {
             continue;
         }
         let value = modelled.get(name).map_or_else(|| unset(kind), printed);
-        tree.value(&format!("parameters/{name}"), move || value.clone());
+        tree.value(&format!("module/parameters/{name}"), move || value.clone());
     }
-    tree.value("refcnt", || 1);
-    tree.value("initstate", || "live");
-    tree
+    tree.value("module/refcnt", || 1);
+    tree.value("module/initstate", || "live");
 }
 
 /// The parameters that the mock uses, by name: fields are named after them.
@@ -72,18 +70,20 @@ mod tests {
         let config = NicConfig::new()
             .release(release)
             .parameters(|params| params.disable_default_svc = false);
-        describe(&[Nic::new(config).unwrap()])
+        let mut tree = Tree::new();
+        describe(&mut tree, &[Nic::new(config).unwrap()]);
+        tree
     }
 
     #[test]
     fn parameters_come_with_their_release() {
-        let path = "parameters/default_lnis_per_rgid";
+        let path = "module/parameters/default_lnis_per_rgid";
         assert!(tree(DriverRelease::Shs13_0).find(path).is_none());
         assert!(tree(DriverRelease::Shs13_1).find(path).is_some());
-        let path = "parameters/cass_sl_pml_rec_timeout_ms";
+        let path = "module/parameters/cass_sl_pml_rec_timeout_ms";
         assert!(tree(DriverRelease::Shs14_0_0).find(path).is_none());
         assert!(tree(DriverRelease::Shs14_0_1).find(path).is_some());
-        let path = "parameters/rmu_pf_max_clients";
+        let path = "module/parameters/rmu_pf_max_clients";
         assert!(tree(DriverRelease::Shs14_0_1).find(path).is_none());
         assert!(tree(DriverRelease::Main).find(path).is_some());
     }
@@ -95,8 +95,8 @@ mod tests {
             Some(super::super::super::tree::Item::Attribute(attribute)) => attribute.read(),
             _ => panic!("an attribute"),
         };
-        assert_eq!(read("parameters/disable_default_svc"), "N\n");
-        assert_eq!(read("parameters/default_vnis"), "1,10,0,0\n");
-        assert_eq!(read("parameters/pid_bits"), "9\n");
+        assert_eq!(read("module/parameters/disable_default_svc"), "N\n");
+        assert_eq!(read("module/parameters/default_vnis"), "1,10,0,0\n");
+        assert_eq!(read("module/parameters/pid_bits"), "9\n");
     }
 }
