@@ -126,6 +126,16 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
     for bar in &bars {
         let (start, took) = (number(bar, "ts"), number(bar, "dur"));
         assert!(start >= 0.0 && took > 0.0, "{bar}");
+        for field in ["ts", "dur"] {
+            let text = bar[field].to_string();
+            let decimals = text
+                .split_once('.')
+                .map_or(0, |(_, decimals)| decimals.len());
+            assert!(
+                decimals <= 3,
+                "{field} has digits of the binary number: {bar}"
+            );
+        }
         assert!(nics.iter().any(|nic| *nic.0 == bar["pid"]), "{bar}");
         assert!(tracks.contains(&(&bar["pid"], &bar["tid"])), "{bar}");
         // Perfetto takes the process instead of a larger number.

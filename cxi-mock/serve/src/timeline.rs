@@ -6,7 +6,7 @@ use std::fs::File;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use serde_json::{Value, json};
@@ -87,9 +87,10 @@ impl Timeline {
 
     /// Draws an operation that ended at this time, and an arrow to where it arrived.
     pub(crate) fn operation(&self, at: Instant, packet: &Packet) {
-        let end = micros(at.saturating_duration_since(self.start));
-        let duration = packet.microseconds.unwrap_or_default().min(end);
-        let (start, bytes) = (end - duration, packet.length);
+        let ended = at.saturating_duration_since(self.start);
+        let took = Duration::from_secs_f64(packet.microseconds.unwrap_or_default() / 1e6);
+        let (start, end) = (micros(ended.saturating_sub(took)), micros(ended));
+        let (duration, bytes) = (micros(took.min(ended)), packet.length);
         let mut name = format!("{} {bytes} bytes", packet.operation);
         let arrived = packet.result == "OK";
         if !arrived {
