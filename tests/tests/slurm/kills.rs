@@ -200,6 +200,8 @@ fn nothing_is_lost_or_left_whatever_is_killed() {
         assert!(files(&records).is_empty(), "{:?}", files(&records));
     }
     assert_eq!((cluster.all_services(), cluster.free()), (0, 40));
-    let records = cluster.directory.path().join("shared");
-    assert!(files(&records).is_empty(), "{:?}", files(&records));
+    for jobs in ["shared/running", "shared/ended"] {
+        let records = files(&cluster.directory.path().join(jobs));
+        assert!(records.is_empty(), "{records:?}");
+    }
 }
