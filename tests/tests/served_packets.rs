@@ -3,6 +3,7 @@
 
 mod node;
 
+use std::process::Command;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use node::{CLIENT, Directory, OPEN, SERVER, printed, run, script};
@@ -167,6 +168,16 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
         assert_ne!(from["tid"], to["tid"]);
         assert!(number(from, "ts") < number(to, "ts"), "{from} {to}");
         assert_eq!((&to["bp"], &from["cat"]), (&json!("e"), &to["cat"]));
+    }
+    // The guide's picture.
+    if node::has("jq") {
+        let draw = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/mpi/timeline.jq");
+        let mut jq = Command::new("jq");
+        jq.args(["-r", "--argjson", "last", "40", "-f", draw, &capture]);
+        let picture = printed(&jq.output().expect("jq runs"));
+        let count = |part: &str| picture.matches(part).count();
+        let drawn = (count("<title>"), count("class=\"arrow\""));
+        assert_eq!(drawn, (bars.len(), 2), "{picture}");
     }
 }
 

@@ -1,0 +1,33 @@
+# Draws the last operations of a timeline as SVG: a row for each track, a bar for each operation, and an
+# arrow to where it arrived.
+#
+#     jq -r --argjson last 40 -f docs/mpi/timeline.jq job.json > docs/mpi/timeline.svg
+
+def text: gsub("&"; "&amp;") | gsub("<"; "&lt;");
+def rounded: . * 10 | round / 10;
+
+(map(select(.ph == "M" and .name == "process_name") | {key: "\(.pid)", value: .args.name}) | from_entries) as $nics
+| (map(select(.args.operation)) | sort_by(.ts) | .[-$last:]) as $shown
+| ($shown | map(.ts) | min) as $since
+| ($shown | map(.ts + .dur) | max) as $until
+| map(select(.ph == "X" and .ts >= $since)) as $bars
+| (map(select(.ph == "M" and .name == "thread_name" and (.tid | IN($bars[].tid)))) | sort_by(.pid, .tid)) as $rows
+| ($rows | to_entries | map({key: "\(.value.tid)", value: (.key * 26 + 34)}) | from_entries) as $line
+| def x: (. - $since) / ($until - $since) * 766 + 264 | rounded;
+  def y: $line["\(.tid)"];
+  (map(select(.ph == "f") | {key: "\(.id)", value: .}) | from_entries) as $arrivals
+| ($rows | length * 26 + 60) as $height
+| "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1060\" height=\"\($height)\" viewBox=\"0 0 1060 \($height)\" role=\"img\">",
+  "<style>text { font: 12px sans-serif } .arrow { stroke: #57606a; marker-end: url(#tip) }</style>",
+  "<marker id=\"tip\" viewBox=\"0 0 6 6\" refX=\"6\" refY=\"3\" markerWidth=\"6\" markerHeight=\"6\" orient=\"auto\"><path d=\"M0 0 6 3 0 6z\" fill=\"#57606a\"/></marker>",
+  "<rect width=\"100%\" height=\"100%\" fill=\"white\"/>",
+  ($rows[] | "<text x=\"8\" y=\"\(y + 14)\">\("\($nics["\(.pid)"]): \(.args.name)" | text)</text>",
+             "<path d=\"M264 \(y + 20)H1030\" stroke=\"#d0d7de\"/>"),
+  ($bars[] | "<rect x=\"\(.ts | x)\" y=\"\(y + 4)\" width=\"\([(.ts + .dur | x) - (.ts | x), 1.5] | max | rounded)\" height=\"16\" fill=\"\(
+                 if .args.result == null then "#8c959f" elif .args.result != "OK" then "#cf222e"
+                 elif .args.operation == "GET" then "#bf8700" else "#0969da" end)\"><title>\(.name | text)</title></rect>"),
+  (.[] | select(.ph == "s" and .ts >= $since) | $arrivals["\(.id)"] as $to | select($to)
+       | "<path class=\"arrow\" d=\"M\(.ts | x) \(y + 12) \($to.ts | x) \($to | y + 12)\"/>"),
+  (range(0; 5) | . / 4 * ($until - $since) + $since
+               | "<text x=\"\(x)\" y=\"\($height - 8)\" text-anchor=\"middle\">\((. - $since) | round) µs</text>"),
+  "</svg>"
