@@ -93,7 +93,7 @@ fn memory(criterion: &mut Criterion) {
     });
 }
 
-/// An LNI has an RGID and, with its first mapping, an address context of its own. A counter gives
+/// An LNI has an RGID and, with its first mapping, its own address context. A counter gives
 /// its number back with its LNI only, so the LNI is part of the cycle.
 fn lnis(criterion: &mut Criterion) {
     object(criterion, "LNI", 200, |place| {

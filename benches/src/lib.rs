@@ -1,4 +1,4 @@
-//! What the benchmarks share.
+//! Code that the benchmarks share.
 //!
 //! Every benchmark runs on a mock. Those that make sense on a NIC run on the one that
 //! `CXI_BENCH_DEVICE` names (`CXI_BENCH_DEVICE=cxi0`): see [`nic`].

@@ -209,7 +209,7 @@ impl Drop for Modest {
     }
 }
 
-/// An LNI of an unlimited service of its own.
+/// An LNI of a separate service without limits.
 #[derive(Debug)]
 pub struct Workplace {
     /// The NIC.

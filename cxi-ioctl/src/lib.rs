@@ -6,7 +6,7 @@
 //! transports that carry the commands ([`Transport`]): the character device ([`CharDev`]), a mock, or a
 //! decorator around another transport.
 //!
-//! For services, LNIs and the rest as safe objects, use the crate `cxi`.
+//! For safe objects such as services and LNIs, use the crate `cxi`.
 
 // docs.rs shows which feature an item needs.
 #![cfg_attr(docsrs, feature(doc_cfg))]

@@ -150,7 +150,7 @@ pub struct RxProfileState {
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct TxProfileState {
-    /// Every LNI gets a communication profile of its own.
+    /// Every LNI gets its own communication profile.
     pub exclusive_cp: bool,
     /// Traffic classes.
     pub tcs: [bool; 5],

@@ -26,7 +26,7 @@ use std::str::FromStr;
 )]
 #[non_exhaustive]
 pub enum TrafficClass {
-    /// Bandwidth of its own.
+    /// Dedicated bandwidth.
     DedicatedAccess,
     /// Short messages with priority.
     LowLatency,

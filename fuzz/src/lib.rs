@@ -1,7 +1,7 @@
 //! Hostile input: what each fuzz target does with its bytes.
 //!
-//! A target must not panic, must end, and checks what must hold whatever the bytes were. The
-//! bodies are here so that a stable toolchain can run them too, with the program `smoke`.
+//! A target must neither panic nor hang, and checks what must hold for any bytes. The bodies are
+//! here so that a stable toolchain can run them too, with the program `smoke`.
 #![forbid(unsafe_code)]
 
 pub mod corpus;

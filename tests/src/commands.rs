@@ -13,7 +13,7 @@ pub trait Visitor {
 
 macro_rules! every {
     ($( $module:ident::{ $( $name:ident ),* $(,)? } )*) => {
-        /// Visits every command with a layout of its own.
+        /// Visits every command with its own layout.
         pub fn visit_all(visitor: &mut impl Visitor) {
             $( $( visitor.visit(stringify!($name), &$module::$name::new()); )* )*
         }

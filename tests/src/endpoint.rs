@@ -16,7 +16,7 @@ use crate::process::{Problem, Process};
 pub const BUFFER_BYTES: usize = 1 << 16;
 const UNITS: u32 = 64;
 
-/// A process with a queue of its own for commands that [`cxi_data`] does not make.
+/// A process with its own queue for commands that [`cxi_data`] does not make.
 #[derive(Debug)]
 pub struct Endpoint {
     /// Its events and its address.

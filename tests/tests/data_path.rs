@@ -24,7 +24,7 @@ fn service(node: &MockNode, nic: usize, vni: u16) -> ServiceId {
     device(node, nic).services().create(&spec).unwrap()
 }
 
-/// An endpoint with an open file of its own.
+/// An endpoint with its own open file.
 fn endpoint(node: &MockNode, nic: usize, service: ServiceId, vni: u16, pid: u32) -> Endpoint {
     let vni = Vni::new(vni).unwrap();
     let mut endpoint = Endpoint::new(&device(node, nic), service, vni, pid).unwrap();

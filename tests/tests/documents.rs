@@ -1,6 +1,6 @@
-//! The documents: their links, and their shell commands. Each block `sh` runs in a directory of its own, on a mock
-//! node. One marked `root` runs only as root; one marked `no_run` is left to its reader, and the
-//! text before it says why.
+//! The documents: their links, and their shell commands. Each block `sh` runs in its own directory,
+//! on a mock node. One marked `root` runs only as root; one marked `no_run` is left to its reader,
+//! and the text before it says why.
 
 mod node;
 
@@ -88,7 +88,7 @@ impl Block {
         true
     }
 
-    /// Whether it starts a node of its own.
+    /// Whether it starts its own node.
     fn is_served(&self) -> bool {
         self.script.contains("cxi-mock")
     }

@@ -1,6 +1,6 @@
 //! The plugin and the scripts for Flux in a real Flux, that of `CXI_TEST_FLUX_PREFIX`, on two mock nodes.
 //!
-//! Each test has an instance of its own, which `tests/flux/cluster` sets up.
+//! Each test has its own instance, which `tests/flux/cluster` sets up.
 
 mod node;
 

@@ -101,7 +101,7 @@ bitflags! {
         const USE_ONCE = 1 << 10;
         /// What does not fit does not match.
         const NO_TRUNCATE = 1 << 11;
-        /// The entry has an offset of its own.
+        /// The entry has its own offset.
         const MANAGE_LOCAL = 1 << 12;
         /// Gets may match.
         const OP_GET = 1 << 13;

@@ -309,7 +309,7 @@ abi! {
         value: u32 = 0,
     }
 
-    /// Sets whether each LNI gets a communication profile of its own. From SHS 13.1.
+    /// Sets whether each LNI gets its own communication profile. From SHS 13.1.
     ///
     /// Request of SVC_SET_EXCLUSIVE_CP; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
     /// `cxil_svc_set_exclusive_cp`.
@@ -320,11 +320,11 @@ abi! {
     @command struct SvcSetExclusiveCpCmd = "cxi_svc_set_exclusive_cp_cmd", 12 {
         /// Service id.
         svc_id: u32 = 4,
-        /// Non-zero: every LNI gets a communication profile of its own.
+        /// Non-zero: every LNI gets its own communication profile.
         exclusive_cp: u8 = 8 + 3,
     }
 
-    /// Tells whether each LNI gets a communication profile of its own. From SHS 13.1.
+    /// Tells whether each LNI gets its own communication profile. From SHS 13.1.
     ///
     /// Request of SVC_GET_EXCLUSIVE_CP; open to everyone. libcxi: `cxil_svc_get_exclusive_cp`.
     ///
@@ -338,7 +338,7 @@ abi! {
 
     /// Response of SVC_GET_EXCLUSIVE_CP.
     struct SvcGetExclusiveCpResp = "cxi_svc_get_exclusive_cp_resp", 1 {
-        /// Non-zero: every LNI gets a communication profile of its own.
+        /// Non-zero: every LNI gets its own communication profile.
         exclusive_cp: u8 = 0,
     }
 

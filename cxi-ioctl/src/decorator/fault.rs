@@ -92,7 +92,7 @@ impl Fault {
     }
 
     /// Counts a command, and returns what happens to it if it is hit; for transports and mocks that
-    /// keep faults of their own.
+    /// keep their own faults.
     pub fn strike(&mut self, opcode: Opcode, command: &[u8]) -> Option<Strike> {
         let is_concerned = self.opcode.is_none_or(|only| only == opcode)
             && self.shortage.is_none_or(|it| it.refuses(command));

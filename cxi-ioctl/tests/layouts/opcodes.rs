@@ -87,7 +87,7 @@ fn the_table_is_as_in_each_release() {
             if info.opcode.number() as usize != size(opcode, "number") {
                 problem(format!("number {}", info.opcode.number()));
             }
-            // An opcode without a handler has an errno of its own instead of lengths.
+            // An opcode without a handler has its own errno instead of lengths.
             let answers = !opcode.contains_key("errno_when_sent");
             let Some(handler) = info.handler else {
                 assert!(!answers, "{release}: {name} has a handler");

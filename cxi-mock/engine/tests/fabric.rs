@@ -282,7 +282,7 @@ fn late_answers_to_triggered_commands_are_dropped() {
     pair.here().store(TRIGQ, &[&command]);
     pair.here().ring_counter(CT, CounterDoorbell::AddSuccess, 1);
     assert_eq!(pair.here().engine.commands_in_flight(TRIGQ), 1);
-    // The queue that has the number now has a command of its own in flight.
+    // The queue that has the number now has its own command in flight.
     pair.here().add_tx(TRIGQ, true);
     pair.here().submit(TRIGQ, &[&trig_dma(9, &put(1).encode())]);
     pair.run();

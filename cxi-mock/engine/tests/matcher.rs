@@ -270,7 +270,7 @@ fn send(rig: &mut Rig, act: &Act) {
                     .with_match_id(it.from.map_or(MatchId::ANY, sender)),
             );
         }
-        // Each sender is a process with a queue of its own.
+        // Each sender is a process with its own queue.
         Act::Put { bits, from, len } => {
             let command = put(*len)
                 .with_initiator(sender(*from))

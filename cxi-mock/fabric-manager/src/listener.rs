@@ -23,7 +23,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    /// Accepts connections, each in a thread of its own.
+    /// Accepts connections, each in a separate thread.
     pub(crate) fn start(
         address: SocketAddr,
         name: &str,

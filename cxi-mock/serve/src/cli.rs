@@ -55,9 +55,9 @@ enum Command {
     },
     /// Serve several nodes on one fabric until SIGTERM, or run a program on each of them
     Cluster(ClusterArguments),
-    /// Run an MPI launcher on a cluster, as a job of a scheduler
+    /// Run an MPI launcher on a cluster, as a scheduler's job
     Mpi(MpiArguments),
-    /// Run a program on a node that is served
+    /// Run a program on a running node
     Enter {
         #[command(flatten)]
         node: ServedNode,
@@ -105,8 +105,9 @@ enum Command {
     },
     /// Run a command on another node of the cluster, as ssh does
     ///
-    /// On a node, where launchers find it as `ssh`, too. The command goes through a shell there,
-    /// with this environment and directory. Options of ssh have no effect, except -n.
+    /// Works on the nodes of a cluster, where launchers also find it as `ssh`. A shell on the other
+    /// node runs the command, with this environment and directory. Options of ssh other than -n are
+    /// ignored.
     Rsh {
         /// Options, the node, and the command
         #[arg(

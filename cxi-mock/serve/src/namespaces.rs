@@ -32,7 +32,7 @@ impl Inside {
     }
 }
 
-/// Moves this process into a mount namespace of its own. Call it while there is one thread.
+/// Moves this process into its own mount namespace. Call it while there is one thread.
 pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
     match route {
         Route::Privileged => {
@@ -87,7 +87,7 @@ fn set_map(file: &str, content: &str) -> Result<(), ServeError> {
     })
 }
 
-/// A kind of namespace that a node may have of its own, in the order in which one moves there.
+/// A kind of namespace that a node may have for itself, in the order in which one moves there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum NamespaceKind {
@@ -136,7 +136,7 @@ pub(crate) struct Namespaces {
     foreign: bool,
 }
 
-/// Does something in a thread of its own, which may enter other namespaces or close descriptors.
+/// Does something in a separate thread, which may enter other namespaces or close descriptors.
 /// Namespaces that it makes exist as long as something refers to them.
 pub(crate) fn in_thread<T: Send>(
     act: impl FnOnce() -> Result<T, ServeError> + Send,
@@ -239,7 +239,7 @@ impl Namespaces {
         &self.variables
     }
 
-    /// Whether the processes there have numbers of their own.
+    /// Whether the processes there have their own numbers.
     pub(crate) fn has_pids(&self) -> bool {
         self.own.iter().any(|(kind, _)| *kind == NamespaceKind::Pid)
     }

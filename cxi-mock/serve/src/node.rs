@@ -40,7 +40,7 @@ pub(crate) struct Node {
 pub(crate) struct NodeSetup {
     /// Where commands and events, and operations between processes, are recorded.
     pub(crate) records: Records,
-    /// A network of its own.
+    /// The node's own network.
     pub(crate) network: Option<Network>,
     /// What `/etc/hosts` says.
     pub(crate) hosts: Option<String>,

@@ -32,7 +32,7 @@ pub(crate) enum Order {
     State,
     /// Print operations between processes as they end
     Packets {
-        /// End after so many
+        /// End after this many operations
         #[arg(long, value_name = "N")]
         #[serde(skip)]
         count: Option<u64>,
@@ -57,7 +57,7 @@ pub(crate) enum Order {
     },
     /// Remove all faults and delays
     ClearFaults,
-    /// Run the cleanup of freed LNIs now; prints whether there was anything to do
+    /// Clean up freed LNIs now; prints whether there was anything to do
     Tick {
         /// Number of the NIC
         #[arg(default_value_t = 0)]
@@ -101,11 +101,11 @@ pub(crate) enum ClusterOrder {
     /// Name the nodes that run.
     #[command(skip)]
     Nodes,
-    /// Print the nodes, their links, and who has sent how much to whom, for Graphviz
+    /// Print the nodes, their links, and how much each NIC has sent to which, for Graphviz
     Graph,
     /// Kill a node: its programs are killed, and its NICs disappear
     Kill,
-    /// Boot a node, after killing it if it is running: its services are gone, and ids start again
+    /// Boot a node, after killing it if it is running: its services are gone, and IDs start over
     Reboot,
     /// Make the switch port of a NIC drop packets
     Port {
@@ -126,7 +126,7 @@ pub(crate) enum ClusterOrder {
     },
     /// End all partitions
     Heal,
-    /// Set what happens to packets between NICs: nothing, without options
+    /// Set what happens to packets between NICs; without options, nothing
     Fabric {
         /// Share that is lost, such as 0.01 or 1%
         #[arg(long, value_name = "SHARE", value_parser = chance, default_value = "0")]

@@ -10,7 +10,7 @@ pub(crate) enum Place {
     /// The directory of the character devices; it does not show up in listings.
     Nodes,
     /// The character device of a function. Each lookup finds it under another number, so that each
-    /// open file is an inode of its own, with its own memory to map.
+    /// open file is a separate inode, with its own memory to map.
     Device(u16, u64),
     /// A place in a directory that belongs to no function; not listed either.
     Shared(u32),

@@ -73,7 +73,7 @@ fn from_value(value: Value, base: &NicConfig) -> Result<Setup, String> {
 }
 
 fn list(nics: Vec<Value>, base: &NicConfig) -> Result<Vec<NicConfig>, String> {
-    // Each NIC is on a bus of its own unless its address is given.
+    // Each NIC is on its own bus unless its address is given.
     let bus = base.identity.pci_address.bus;
     (0u8..)
         .zip(nics)
@@ -211,8 +211,8 @@ pub(crate) struct NicArguments {
     /// --from`, with --- between them
     #[arg(long, value_name = "FILE")]
     pub(crate) preset: Option<PathBuf>,
-    /// Driver release, or auto: shs-14.0.1 until a program allocates an LNI, then the one that its
-    /// libcxi is written for [default: auto, or as in the configuration]
+    /// Driver release, or auto: shs-14.0.1 until a program allocates an LNI, then the one that the
+    /// program's libcxi is for [default: auto, or as in the configuration]
     #[arg(long, value_name = "RELEASE", value_parser = release())]
     pub(crate) release: Option<Release>,
     /// Inject a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
@@ -221,16 +221,16 @@ pub(crate) struct NicArguments {
     /// Place the NICs as on a blade: near NUMA nodes, which are shown if the machine has fewer
     #[arg(long, value_enum)]
     pub(crate) topology: Option<Topology>,
-    /// How a NIC notices a store to a doorbell
+    /// How NICs notice stores to doorbells
     #[arg(long, value_enum, default_value_t)]
     pub(crate) doorbells: Doorbells,
-    /// Freed LNIs are cleaned up by `ctl tick` only, and not every second
+    /// Clean up freed LNIs only on `ctl tick`, not every second
     #[arg(long)]
     pub(crate) manual_cleanup: bool,
     /// Count capabilities in the initial user namespace only, as the driver does
     #[arg(long)]
     strict_admin: bool,
-    /// Give a node a network namespace of its own, in which netlink shows the NICs as hsn0, hsn1...
+    /// Give each node its own network namespace, in which netlink shows the NICs as hsn0, hsn1...
     #[arg(long)]
     pub(crate) network: bool,
 }

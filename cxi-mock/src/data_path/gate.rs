@@ -90,6 +90,7 @@ impl Gate {
         open.quiet = if open.rung { 0 } else { open.quiet + 1 };
         open.rung = false;
         let needed = match (open.awaited, open.quiet) {
+            // A program was waiting for that event, so its stores should have been trapped.
             (true, _) => self.needed * 2,
             (false, LOOKS..) => self.needed / 2,
             (false, _) => return true,

@@ -103,7 +103,7 @@ pub(crate) struct State {
 }
 
 impl DataPath {
-    /// A NIC on a wire of its own.
+    /// A NIC on its own wire.
     pub(crate) fn new(config: &NicConfig) -> Arc<Self> {
         let wire = Arc::<Wire>::default();
         let identity = &config.identity;

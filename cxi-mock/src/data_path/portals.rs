@@ -5,7 +5,7 @@ use cxi_ioctl::abi::service::Limits;
 
 use super::{DataPath, small};
 
-/// Processing elements of a NIC, each with list entries of its own.
+/// Processing elements of a NIC, each with its own list entries.
 pub(crate) const ELEMENTS: u8 = 4;
 
 fn limits(limit: Limits) -> PoolLimits {

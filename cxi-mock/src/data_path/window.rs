@@ -44,8 +44,8 @@ pub(crate) type OpenTargets = (Arc<WindowMemory>, Vec<(usize, u32)>);
 /// A window as the NIC maps it, which is not before a program can.
 pub(crate) type Page = Arc<OnceLock<Mapping>>;
 
-/// The windows of an open file, in an offset space and a memory of its own, so that a program
-/// cannot map windows of another file.
+/// The windows of an open file, in its own offset space and memory, so that a program cannot map
+/// windows of another file.
 ///
 /// The memory is made when a program first maps a window, because most tests never do. Until then
 /// the NIC has nothing to read.

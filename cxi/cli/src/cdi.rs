@@ -25,7 +25,7 @@ const FILE: &str = "/etc/cdi/hpe.com-cxi.json";
 #[derive(Debug, Args)]
 pub(crate) struct CdiArgs {
     /// Write a file, or /etc/cdi/hpe.com-cxi.json if none is named, instead of printing. It is
-    /// replaced as a whole
+    /// replaced atomically
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[allow(clippy::option_option, reason = "how clap expresses an optional value")]
     output: Option<Option<PathBuf>>,

@@ -55,7 +55,7 @@ pub(crate) enum Command {
     Explain(Deferred<ExplainArgs>),
     /// Find problems with the services of this node before a job does
     Audit(Deferred<AuditArgs>),
-    /// Find out whether NICs and their driver behave as this program expects, and record how
+    /// Check whether NICs and their driver behave as this program expects, and record their behavior
     Selftest(Deferred<SelftestArgs>),
     /// Manage a pool of VNIs: which job has which, and when each may be reused
     #[command(subcommand)]
@@ -63,16 +63,16 @@ pub(crate) enum Command {
     /// Reserve multicast trees for hardware collectives at the fabric manager
     #[command(subcommand)]
     Collectives(Deferred<Box<CollectivesCommand>>),
-    /// Print numbers for Prometheus: NICs, services, use, findings, and the pool of VNIs
+    /// Print metrics for Prometheus: NICs, services, usage, findings, and the pool of VNIs
     Metrics(Deferred<MetricsArgs>),
-    /// Live resource usage by job
+    /// Show live resource usage by job
     Top(Deferred<TopArgs>),
     /// Describe the NICs for container runtimes: a specification of the Container Device Interface
     Cdi(Deferred<CdiArgs>),
-    /// The settings of this machine
+    /// Show the settings of this machine
     #[command(subcommand)]
     Config(Deferred<ConfigCommand>),
-    /// Scripts for schedulers
+    /// Write scripts for schedulers
     #[command(subcommand)]
     Integration(Deferred<IntegrationCommand>),
     /// Print a completion script

@@ -12,7 +12,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// A failure without a code of its own.
+    /// A failure that has no specific code.
     Failed = 1,
     /// The command line, a specification or a state file is invalid.
     BadInput = 2,
@@ -89,7 +89,7 @@ impl Failure {
         Self::new(Exit::BadInput, message)
     }
 
-    /// A failure without an exit code of its own.
+    /// A failure that has no specific exit code.
     pub(crate) fn failed(message: impl fmt::Display) -> Self {
         Self::new(Exit::Failed, message)
     }

@@ -36,7 +36,7 @@ enum ExplainCommand {
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
-    /// Whom a service is for, how much of it is in use, and which processes keep it from being
+    /// Who may use a service, how much of it is in use, and which processes keep it from being
     /// destroyed or disabled. Changes nothing
     #[command(visible_alias = "service")]
     Busy {
@@ -44,7 +44,7 @@ enum ExplainCommand {
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
-    /// Where a job is in its life, on this node and on the controller, and what ends it. Changes
+    /// The state of a job, on this node and on the controller, and the next command for it. Changes
     /// nothing
     Job {
         /// The job

@@ -30,7 +30,7 @@ pub(crate) fn man(directory: &Path) -> Result<Report, Failure> {
             directory.display()
         )));
     }
-    // Manual pages have the exit codes in a section of their own.
+    // Manual pages have the exit codes in a separate section.
     let whole = deferred::whole::<Cli>().disable_help_subcommand(true);
     let mut command = whole.after_help(Resettable::Reset);
     command.build();

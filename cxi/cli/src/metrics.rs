@@ -1,4 +1,4 @@
-//! `cxi metrics`: numbers for Prometheus.
+//! `cxi metrics`: metrics for Prometheus.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -26,7 +26,7 @@ use crate::settings;
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
     /// Write a file, such as /var/lib/node_exporter/cxi.prom, instead of printing. It is replaced
-    /// as a whole
+    /// atomically
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// This node's name in the scheduler [default: the name of this machine]

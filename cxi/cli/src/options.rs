@@ -31,7 +31,7 @@ pub(crate) struct Common {
     /// Print JSON; errors too, one object per line on standard error
     #[arg(long, global = true)]
     pub(crate) json: bool,
-    /// Form of the result [default: table]
+    /// Format of the result [default: table]
     #[arg(
         short = 'o',
         long,
@@ -60,11 +60,11 @@ pub(crate) struct Common {
     /// Colors on standard output and standard error [default: auto]
     #[arg(long, global = true, value_name = "WHEN")]
     color: Option<Color>,
-    /// Form of messages on standard error; the environment variable CXI_LOG_FORMAT can also name it
-    /// [default: text, or objects without a time with --json]
+    /// Format of messages on standard error; the environment variable CXI_LOG_FORMAT can also name
+    /// it [default: text, or objects without a time with --json]
     #[arg(long, global = true, value_name = "FORMAT")]
     pub(crate) log_format: Option<LogFormat>,
-    /// File with settings; the environment variable CXI_CONFIG can also name it [default:
+    /// Settings file; the environment variable CXI_CONFIG can also name it [default:
     /// /etc/cxi/cxi.toml, if it exists]
     #[arg(long, global = true, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -94,8 +94,8 @@ pub(crate) struct Common {
     #[arg(long, global = true, value_name = "RELEASE", value_parser = release())]
     pub(crate) mock_release: Option<DriverRelease>,
     /// Make the mock node fail, such as SVC_DESTROY:EBUSY:times=3, cxi1:EIO:after=100,
-    /// SVC_ALLOC:short=TXQ:96 or cxi1:unplug; the environment variable CXI_MOCK_FAULT can also
-    /// contain faults
+    /// SVC_ALLOC:short=TXQ:96 or cxi1:unplug; the environment variable CXI_MOCK_FAULT can also name
+    /// faults
     #[arg(long, global = true, value_name = "FAULT", value_delimiter = ',')]
     pub(crate) mock_fault: Vec<FaultSpec>,
 }

@@ -16,7 +16,7 @@ pub(crate) use cxi_job::site::keys::*;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Show the settings in force, and where each of them comes from
+    /// Show the settings in effect, and where each comes from
     Check,
 }
 

@@ -178,7 +178,7 @@ impl Records {
         self.load(&self.path(attachment))
     }
 
-    /// Every record of this boot. One that cannot be read is an error of its own.
+    /// Every record of this boot. One that cannot be read is a separate error.
     pub(crate) fn all(&self) -> Result<Vec<Result<Record, Error>>, Error> {
         let names = store::names(&self.directory)?.into_iter();
         let paths = names.filter(|name| name.ends_with(ENDING));

@@ -257,7 +257,7 @@ fn call(
     text(output).map_err(|_| failed("its output is still open".to_owned()))
 }
 
-/// Reads a pipe in a thread of its own.
+/// Reads a pipe in a separate thread.
 fn collected(pipe: Option<impl io::Read + Send + 'static>) -> mpsc::Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

@@ -4,7 +4,7 @@
 macro_rules! options {
     (@ offset $($in:ident)?) => {
         /// The offset in the list entry of the target, 0 by default. Entries that are managed
-        /// locally have an offset of their own.
+        /// locally have their own offset.
         pub const fn offset(mut self, offset: u64) -> Self {
             self.$($in.)?offset = offset;
             self

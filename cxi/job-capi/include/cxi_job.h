@@ -31,7 +31,7 @@ int cxi_job_node_open(const char *options, cxi_job_node **node);
 /* Forgets a node; its services stay. Calls that use it in other threads end first. */
 int cxi_job_node_close(cxi_job_node *node);
 
-/* Makes one service on each NIC, on all of them or on none; takes CAP_SYS_ADMIN. `request`:
+/* Makes one service on each NIC, on all of them or on none; needs CAP_SYS_ADMIN. `request`:
  *   {"uid": 1000, "gid": 1000, "netns": 4026531840,    who: one of them, or uid and gid
  *    "vnis": [1024],  or "vni_range": {"min": 1024, "max": 1031}
  *    "traffic_classes": ["LOW_LATENCY"],                default: it and BEST_EFFORT

@@ -44,7 +44,7 @@ impl ErrorCode {
         }
     }
 
-    /// The errno of a failure that has none of its own.
+    /// The errno of a failure that does not come with one.
     #[must_use]
     pub const fn errno(self) -> Errno {
         match self {

@@ -125,7 +125,7 @@ name! {
     /// A job, as its scheduler names it: `ƒ3WqKLhmP`, `4711`, `4711_3`, `cluster-4711`.
     ///
     /// The library does not interpret it: equal text means the same job, different text another
-    /// one. A rerun of a job that must not share VNIs with the earlier run needs an id of its own
+    /// one. A rerun of a job that must not share VNIs with the earlier run needs a different ID
     /// (`4711#2` for a requeued Slurm job).
     ///
     /// Text rather than a number, because Flux ids and Slurm's array, heterogeneous and step ids
@@ -162,6 +162,6 @@ name! {
 }
 
 name! {
-    /// A tenant with VNIs of its own. Same alphabet as [`JobId`].
+    /// A tenant with its own VNIs. Same alphabet as [`JobId`].
     TenantName, "tenant name"
 }

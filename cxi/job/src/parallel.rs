@@ -4,7 +4,7 @@ use std::iter;
 use std::panic::resume_unwind;
 use std::thread::Builder;
 
-/// Runs `act` on every item, each in a thread of its own except for the first, which runs in the
+/// Runs `act` on every item, each in a separate thread except for the first, which runs in the
 /// caller's. Returns the results in the items' order.
 ///
 /// If the system provides no more threads, the rest runs sequentially.

@@ -203,7 +203,7 @@ impl Directories {
 /// it is `/run/cxi/node.lock`.
 ///
 /// For a user other than root, it is a file in the temporary directory: such a user can at most
-/// change services of a served mock of their own. The same holds for root of a user namespace,
+/// change services of their own served mock. The same holds for root of a user namespace,
 /// except in the node of a served mock, which has a `/run/cxi` of its own.
 pub static NODE_LOCK: Key<PathBuf> = Key {
     name: "node.lock",

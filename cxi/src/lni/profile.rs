@@ -188,7 +188,7 @@ impl Lni {
 
 /// Refuses a communication profile on a VNI that no service has.
 ///
-/// The driver refuses it too, except for uid 0: root gets a profile of its own, and when that is
+/// The driver refuses it too, except for uid 0: root gets its own profile, and when that is
 /// freed, the kernel uses memory that it has freed before.
 fn check_vni(lni: &LniInner, vni: u32) -> Result<()> {
     let device = lni.device();

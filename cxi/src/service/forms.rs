@@ -40,7 +40,7 @@ impl Vnis {
     }
 }
 
-/// The VNIs as a list: in our form a block has a key of its own.
+/// The VNIs as a list: in our form a block has its own key.
 impl Serialize for Vnis {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self.access {

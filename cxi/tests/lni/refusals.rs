@@ -84,7 +84,7 @@ fn classes_and_types_that_the_nic_does_not_have_are_said() {
 
 #[test]
 fn the_range_of_a_service_that_was_never_enabled_is_out_of_reach() {
-    // Uid 0 gets a profile of its own where no service admits it, unless a range is in the way.
+    // Uid 0 gets its own profile where no service admits it, unless a range is in the way.
     for release in FROM_13_1 {
         let nic = nic(release);
         let service = lni_of(&root(&nic), 7).service();

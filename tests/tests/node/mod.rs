@@ -96,7 +96,7 @@ pub const DEVICE: &str = "/dev/cxi0";
 /// Options by which all users may use the default service.
 pub const OPEN: [&str; 2] = ["--set", "disable_default_svc=0"];
 
-/// Runs a shell script on a node of its own and returns what it printed.
+/// Runs a shell script on its own node and returns what it printed.
 pub fn script(options: &[&str], script: &str) -> String {
     let output = server(["run"])
         .args(options)

@@ -66,7 +66,7 @@ pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command
     command
 }
 
-/// Runs a program on a node of its own; options stand in front of `--`.
+/// Runs a program on its own node; options stand in front of `--`.
 pub fn run(arguments: &[&str]) -> Output {
     server(["run"])
         .args(arguments)

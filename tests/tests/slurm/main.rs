@@ -1,6 +1,6 @@
 //! The scripts for Slurm in a real Slurm, the distribution's, on two mock nodes.
 //!
-//! Each test has a cluster of its own, which `tests/slurm/cluster` sets up.
+//! Each test has its own cluster, which `tests/slurm/cluster` sets up.
 
 mod cluster;
 mod collectives;

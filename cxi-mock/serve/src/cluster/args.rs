@@ -31,13 +31,13 @@ pub(crate) struct ClusterOptions {
     pub(super) nics: NicArguments,
     #[command(flatten)]
     pub(super) files: FileArguments,
-    /// Lose this share of the packets between NICs, such as 1%; NICs send them again
+    /// Lose this share of the packets between NICs, such as 1%; NICs retransmit them
     #[arg(long, value_name = "SHARE", value_parser = chance)]
     pub(super) loss: Option<u16>,
     /// Run programs under your own user ID, without privileges (ordinary users only)
     #[arg(long)]
     pub(super) as_user: bool,
-    /// Serve a fabric manager for hardware collectives, too; its configuration is JSON
+    /// Also serve a fabric manager for hardware collectives; FILE configures it, as JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[allow(
         clippy::option_option,
@@ -61,9 +61,9 @@ pub(crate) struct ClusterArguments {
 enum ClusterCommand {
     /// Run a program on every node
     ///
-    /// With --nodes or other options of a cluster in front, on one that exists as long as the
-    /// program runs, else on the one of --dir. Programs find their place in CXI_MOCK_RANK, from 0
-    /// to CXI_MOCK_RANKS - 1, and their node in CXI_MOCK_NODE. The exit status is the highest.
+    /// With --nodes or other cluster options before `run`, the cluster exists as long as the program
+    /// runs; otherwise it is the one of --dir. Programs find their rank in CXI_MOCK_RANK, from 0 to
+    /// CXI_MOCK_RANKS - 1, and their node in CXI_MOCK_NODE. The exit status is the highest of all.
     Run {
         /// Only on these nodes, such as n1,n3
         #[arg(long, value_name = "NODES", value_delimiter = ',')]

@@ -1,4 +1,4 @@
-//! Several nodes on one fabric, each in namespaces of its own: `cxi-mock cluster`.
+//! Several nodes on one fabric, each in its own namespaces: `cxi-mock cluster`.
 
 mod args;
 mod graph;

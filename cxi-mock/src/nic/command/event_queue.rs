@@ -135,7 +135,7 @@ impl Device {
             self.eqs.pct = Some(id);
         }
         let waiting = waits_of_eq.map(|wait| wait != 0);
-        // A reused number without a callback of its own has that of its predecessor, which is gone.
+        // A reused number without its own callback has that of its predecessor, which is gone.
         if (callbacks[0] && !waiting[0]) || (callbacks[1] && !waiting[1]) {
             self.hazard(HazardKind::StaleCallback { eq: id });
         }

@@ -92,6 +92,7 @@ impl Device {
         if !lni.freed_cqs.is_empty() {
             return Some((id, lni));
         }
+        // Until now, these kept number and credit for the LNI's next queues and entries.
         for FreeEq { id, .. } in lni.free_eqs {
             self.eqs.queues.give_number(id);
             self.services.refund(lni.svc, Slot::Eq);

@@ -147,12 +147,15 @@ impl Device {
         let limits = descriptor::effective_limits(desc, &self.services.totals());
         let mut reserved = self.services.reserve(id, &limits, &self.rules, info)?;
         let restricted = flags(desc).contains(SvcFlags::RESTRICTED_VNIS);
+        // A service without a VNI list starts disabled, to wait for its range.
         let enable = restricted || !self.rules.range_to_come;
         if enable {
             let mut pairs = profiles.into_iter();
             let enabled = pairs.try_for_each(|pair| self.vnis.enable(pair));
             enabled.inspect_err(|_| self.services.give_back(&mut reserved))?;
         }
+        // Not before: if the VNI table is full, the driver's answer has the numbers of the
+        // reservation.
         *info = SvcFailInfo::new_zeroed();
         let system = flags(desc).contains(SvcFlags::IS_SYSTEM_SVC);
         let shareable = self.rules.rgid_parameters && !system && id != DEFAULT_SVC_ID;
@@ -454,6 +457,7 @@ impl Device {
         group.access.add(netns)?;
         let count = usize::from(group.desc.num_vld_vnis);
         let pairs = group.profiles;
+        // If a profile is missing, the driver does not undo the group's entry.
         for pair in pairs.get(..count).ok_or(Errno::ENODATA)? {
             let tx = self.vnis.tx_of(*pair).ok_or(Errno::ENODATA)?;
             tx.access.add(netns)?;

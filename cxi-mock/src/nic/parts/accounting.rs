@@ -9,7 +9,7 @@ use cxi_ioctl::abi::service::{
 use super::pools::LePools;
 use crate::state::{EntryState, ResourceState};
 
-/// Fewest TLEs that a pool has.
+/// Fewest TLEs that a pool has; the driver raises smaller reservations to this number.
 pub(crate) const MIN_POOL_TLES: u16 = 8;
 
 /// The counted quantities: the resource types, with LEs separately for each processing element. The

@@ -62,7 +62,7 @@ pub(crate) fn effective_limits(desc: &SvcDesc, totals: &RsrcLimits) -> RsrcLimit
     limits
 }
 
-/// The access entries that a service's members make for its group. A namespace has no id of its own
+/// The access entries that a service's members make for its group. A namespace has no ID of its own
 /// in a descriptor: the driver takes the id that it read last, or 0.
 pub(crate) fn access(desc: &SvcDesc, rules: &Rules) -> Result<AccessList, Errno> {
     entries(desc, rules, |last_id| last_id)

@@ -9,8 +9,8 @@ use super::ids::Ids;
 use super::objects::Objects;
 use crate::data_path::Windows;
 
-/// An open file. Handles of communication profiles and wait objects have numbers of its own; other
-/// objects are the device's.
+/// An open file. Handles of communication profiles and wait objects have their own numbers in each
+/// file; other objects are the device's.
 #[derive(Debug)]
 pub(crate) struct File {
     /// `None` for the physical function.

@@ -64,7 +64,7 @@ pub(crate) struct Mapping {
     pub(crate) kind: Kind,
     /// Start and end of the mapping are multiples of this many bytes.
     pub(crate) page: u64,
-    /// Whether it gets an address context of its own, which others may share.
+    /// Whether it gets its own address context, which others may share.
     pub(crate) alone: bool,
     /// Whether all of it is in pages of 1 GiB.
     pub(crate) huge: bool,

@@ -24,9 +24,9 @@ pub(crate) enum JobCommand {
         #[command(flatten)]
         size: SizeArgs,
     },
-    /// Make a job's services, on all NICs or on none (needs CAP_SYS_ADMIN)
+    /// Create a job's services, on all NICs or on none (needs CAP_SYS_ADMIN)
     ///
-    /// When run again, it adopts what the first run made.
+    /// When run again, it adopts the services that the first run created.
     Prolog(PrologArgs),
     /// Destroy a job's services on all NICs (needs CAP_SYS_ADMIN)
     ///
@@ -48,8 +48,8 @@ pub(crate) enum JobCommand {
     Release(ReleaseArgs),
     /// On the controller: end the jobs that the scheduler no longer knows
     ///
-    /// It makes up for releases that were lost. If the command that lists the scheduler's jobs fails,
-    /// nothing is released.
+    /// This makes up for lost releases. If the command that lists the scheduler's jobs fails, nothing
+    /// is released.
     Sweep {
         /// Prints the IDs of the scheduler's jobs, separated by white space
         #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -65,7 +65,7 @@ pub(crate) enum JobCommand {
     },
     /// List the jobs of this node, or of the controller, and their state
     List {
-        /// Those of the controller
+        /// List the jobs of the controller
         #[arg(long)]
         controller: bool,
     },
@@ -97,7 +97,7 @@ pub(crate) struct PrologArgs {
     pub(crate) size: SizeArgs,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
-    /// Only check, and print what would be made
+    /// Only check, and print what would be created
     #[arg(long)]
     pub(crate) dry_run: bool,
 }
@@ -155,17 +155,17 @@ pub(crate) struct EnvArgs {
 /// The size of the job on this node, and the limits that follow from it.
 #[derive(Debug, Args)]
 #[command(
-    next_help_heading = "Its size",
+    next_help_heading = "Size of the job",
     group(ArgGroup::new("size").required(true).args(["cores", "cpus_per_node", "unlimited"]))
 )]
 pub(crate) struct SizeArgs {
     /// Number of cores on this node
     #[arg(long, value_name = "N", value_parser = number)]
     pub(crate) cores: Option<u32>,
-    /// CPUs on each of its nodes, in the form of SLURM_JOB_CPUS_PER_NODE: 2(x3),1
+    /// CPUs on each of the job's nodes, in the form of SLURM_JOB_CPUS_PER_NODE: 2(x3),1
     #[arg(long, value_name = "CPUS", requires = "nodes")]
     pub(crate) cpus_per_node: Option<String>,
-    /// With --cpus-per-node: its nodes, such as n[1-4]
+    /// With --cpus-per-node: the job's nodes, such as n[1-4]
     #[arg(long, value_name = "NODES")]
     pub(crate) nodes: Option<HostList>,
     /// With --nodes: which of them this is [default: the name of this machine]
@@ -195,7 +195,7 @@ pub(crate) struct SizeArgs {
 
 /// Other properties of its services.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Its services")]
+#[command(next_help_heading = "Services of the job")]
 pub(crate) struct ServiceArgs {
     /// Traffic classes: dedicated-access, low-latency, bulk-data, best-effort [default: setting
     /// job.traffic-classes]
@@ -330,10 +330,10 @@ pub(crate) struct ReserveArgs {
     /// The component of a heterogeneous job
     #[arg(long, value_name = "JOB")]
     pub(crate) component: Option<JobId>,
-    /// Its user
+    /// The job's user
     #[arg(long, value_name = "USER", value_parser = user)]
     pub(crate) uid: u32,
-    /// Its nodes, such as n[1-4]
+    /// The job's nodes, such as n[1-4]
     #[arg(long, value_name = "NODES")]
     pub(crate) nodes: HostList,
     /// The user's --network options

@@ -38,9 +38,9 @@ use write::{Own, write};
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is an option")]
 pub(crate) struct SelftestArgs {
-    /// Also use each NIC: with a service of its own for this user, on a VNI that no other service
-    /// has, and with nothing reserved. Everything is removed at the end, even if this command
-    /// is killed (needs CAP_SYS_ADMIN)
+    /// Also use each NIC, with a separate service for this user that reserves nothing, on a VNI
+    /// that no other service has. Everything is removed at the end, even if this command is killed
+    /// (needs CAP_SYS_ADMIN)
     #[arg(long, conflicts_with = "replay")]
     write: bool,
     /// Do not ask before --write
@@ -49,8 +49,7 @@ pub(crate) struct SelftestArgs {
     /// VNI of --write [default: the highest that no service has]
     #[arg(long)]
     vni: Option<Vni>,
-    /// Write everything that was asked and answered to a file, without user IDs, the NICs'
-    /// addresses, and serial numbers
+    /// Write all commands and answers to a file, without user IDs, NIC addresses and serial numbers
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
     /// Leave IDs and addresses in the report as they are
@@ -320,7 +319,7 @@ fn working<T>(nics: &[Arc<Nic>], work: impl FnOnce() -> T) -> T {
 /// What a process says that waits for the one that started it.
 const READY: &str = "ready";
 
-/// This program in a process of its own, with a pipe that ends when this process does.
+/// This program in a separate process, with a pipe that ends when this process does.
 fn another(devices: &[DeviceId], arguments: &[&str]) -> io::Result<Child> {
     let devices: Vec<String> = devices.iter().map(DeviceId::to_string).collect();
     let mut child = Command::new(env::current_exe()?)

@@ -1,4 +1,4 @@
-//! What `cxi selftest --write` does to a NIC: a service of its own, everything below it, a put from
+//! What `cxi selftest --write` does to a NIC: a separate service, everything below it, a put from
 //! the NIC to itself, and its end.
 
 use std::time::Duration;

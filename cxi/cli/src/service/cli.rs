@@ -90,7 +90,7 @@ pub(crate) struct UpdateArgs {
     /// LNIs that may share an RGID, 0 to 8
     #[arg(long, value_name = "N", value_parser = lnis_per_rgid, group = "changes")]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Whether each LNI gets communication profiles of its own (only with a VNI range)
+    /// Whether each LNI gets its own communication profiles (only with a VNI range)
     #[arg(
         long,
         value_name = "BOOL",
@@ -100,11 +100,11 @@ pub(crate) struct UpdateArgs {
         group = "changes"
     )]
     pub(crate) exclusive_cp: Option<bool>,
-    /// Change --exclusive-cp although the kernel then uses freed memory if a process has a
+    /// Change --exclusive-cp even though the kernel then uses freed memory if a process has a
     /// communication profile on the range
     #[arg(long, requires = "exclusive_cp")]
     pub(crate) force: bool,
-    /// Block of VNIs, for a service that has neither a list nor a block of them yet
+    /// Block of VNIs, for a service that has neither a list nor a block yet
     #[arg(long, value_name = "MIN-MAX", group = "changes")]
     pub(crate) vni_range: Option<VniRange>,
     /// Network namespace that may use it, for a service without users and groups
@@ -134,7 +134,7 @@ pub(crate) struct SpecArgs {
     /// LNIs that may share an RGID, 0 to 8
     #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Give each LNI communication profiles of its own (only with a VNI range)
+    /// Give each LNI its own communication profiles (only with a VNI range)
     #[arg(long)]
     pub(crate) exclusive_cp: bool,
     /// Mark it as a system service

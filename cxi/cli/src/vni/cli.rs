@@ -11,7 +11,7 @@ use crate::args::{duration, tenant};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum VniCommand {
-    /// Make the pool, or change which VNIs it assigns
+    /// Create the pool, or change which VNIs it assigns
     ///
     /// VNIs that jobs have stay with them; those that are no longer in the pool are not
     /// assigned again.
@@ -24,7 +24,8 @@ pub(crate) enum VniCommand {
     Lead,
     /// Take back the VNIs of a job that did not start; they are free immediately
     ///
-    /// Only for a job that no node knows of. Release a job that may have services instead.
+    /// Only for a job that no node has learned of. A job that may have services must be released
+    /// instead.
     Cancel {
         /// The job
         job: JobId,
@@ -39,7 +40,7 @@ pub(crate) enum VniCommand {
         /// Show only this job
         job: Option<JobId>,
     },
-    /// Compare with what the services on a node's NICs show
+    /// Compare the pool with the VNIs of the services on a node's NICs
     ///
     /// VNIs that no live job has are not assigned until the node no longer shows them.
     Reconcile {

@@ -1,4 +1,4 @@
-//! A pool of VNIs in a directory of its own.
+//! A pool of VNIs in its own directory.
 
 use std::collections::BTreeSet;
 use std::fs;

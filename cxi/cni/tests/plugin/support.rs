@@ -14,7 +14,7 @@ use cxi_mock::{Credentials, FaultSpec, MockNode, NicConfig};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A process in a network namespace of its own.
+/// A process in its own network namespace.
 pub(crate) struct Pod(Child);
 
 impl Pod {

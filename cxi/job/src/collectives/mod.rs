@@ -255,7 +255,7 @@ impl CollectivesEnv {
     }
 
     /// Returns what a job inside another one (a sub-instance) gets: the outer job's reservation,
-    /// read through `get`, with a name of its own within it. `None` if the outer job has no
+    /// read through `get`, with its own name within it. `None` if the outer job has no
     /// reservation.
     ///
     /// If the outer job does not mention a certificate, it is not verified; libfabric does the

@@ -5,7 +5,7 @@
 //! | a file that another user or program may have made | [`open_regular`], or [`open_regular_with`] to create it or to append |
 //! | a file that readers must never see half-written | [`replace`], with the [`Owner`] that it is to have |
 //! | a file that several processes replace | [`lock`] before reading what is replaced |
-//! | taking turns without a file of their own | [`FileLock`] |
+//! | taking turns without their own file | [`FileLock`] |
 //! | a directory for any of them | [`create_dir`] |
 //!
 //! What root creates in a directory of another user belongs to that user. Otherwise, a daemon could not

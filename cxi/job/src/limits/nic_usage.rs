@@ -117,7 +117,7 @@ impl ServiceUsage {
     }
 
     /// Sets what it uses, as the driver reports it: 65535 means that the driver does not know (LEs
-    /// and TLEs of a service without a pool of its own).
+    /// and TLEs of a service without its own pool).
     #[must_use]
     pub fn in_use(mut self, reported: ResourceMap<u16>) -> Self {
         self.in_use = reported.map(|_, count| (count != u16::MAX).then_some(count));

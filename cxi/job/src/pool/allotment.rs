@@ -52,9 +52,8 @@ impl VniRequest {
         Self::of(Shape::Block(size))
     }
 
-    /// VNIs for the job's steps. The job makes a pool of its own from them, as Slurm's `stepmgr`
-    /// does with one VNI for each node. The job's services list the VNIs of a step, never all of
-    /// these.
+    /// VNIs for the job's steps. The job makes its own pool from them, as Slurm's `stepmgr` does
+    /// with one VNI for each node. The job's services list the VNIs of a step, never all of these.
     ///
     /// ```
     /// use cxi_job::JobId;

@@ -66,7 +66,7 @@ impl NetworkOptions {
             })
     }
 
-    /// Whether the job wants TLEs of its own.
+    /// Whether the job wants its own TLEs.
     pub(super) fn asks_for_tles(&self) -> bool {
         self.limits.contains_key(&Resource::Tles)
     }

@@ -11,7 +11,7 @@ use crate::pool::{Changed, PoolError, Timestamp, VniPool, VniRequest};
 use crate::{ErrorCode, JobId};
 
 /// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, the `SitePool` of the crate
-/// `cxi-vni-etcd`, which the settings describe, or a store of one's own.
+/// `cxi-vni-etcd`, which the settings describe, or a store that you provide.
 pub trait PoolStore: fmt::Debug {
     /// Makes a change: `act` gets the pool as it is, and the time, and changes it. When this returns,
     /// the event is durable. `act` may be called again if another process was faster.

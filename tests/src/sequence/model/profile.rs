@@ -63,7 +63,7 @@ pub struct Profile {
     pub users: u32,
     /// Traffic classes (TX).
     pub tcs: [u8; 5],
-    /// Each CP has a table entry of its own (TX).
+    /// Each CP has its own table entry (TX).
     pub exclusive: bool,
     /// PIDs taken by domains (RX).
     pub used_pids: BTreeSet<u32>,

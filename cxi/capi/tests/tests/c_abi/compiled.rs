@@ -161,7 +161,7 @@ impl Bench {
     }
 }
 
-/// Runs a program on a served node of its own; options stand in front of `--`.
+/// Runs a program on its own served node; options stand in front of `--`.
 pub(crate) fn served(arguments: &[&str], environment: &[(&str, &str)]) -> Output {
     server::server(["run"])
         .args(arguments)
