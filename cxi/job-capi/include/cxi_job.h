@@ -6,9 +6,9 @@
  * know, and a member that the library does not know is an error.
  *
  * Functions return 0 or a negative errno: -EINVAL for NULL, a node that is not open, or JSON that
- * is not as described. A result is one block of malloc: pass it to free(3). On failure, a result is
+ * is not as described. A result is one block allocated with malloc: pass it to free(3). On failure, a result is
  * not written, except where the description says so. All functions may be called from several
- * threads, also with the same node.
+ * threads, even with the same node.
  */
 #ifndef CXI_JOB_H
 #define CXI_JOB_H
@@ -31,7 +31,7 @@ int cxi_job_node_open(const char *options, cxi_job_node **node);
 /* Forgets a node; its services stay. Calls that use it in other threads end first. */
 int cxi_job_node_close(cxi_job_node *node);
 
-/* Makes one service on each NIC, on all of them or on none; needs CAP_SYS_ADMIN. `request`:
+/* Creates one service on each NIC, or none at all; needs CAP_SYS_ADMIN. `request`:
  *   {"uid": 1000, "gid": 1000, "netns": 4026531840,    who: one of them, or uid and gid
  *    "vnis": [1024],  or "vni_range": {"min": 1024, "max": 1031}
  *    "traffic_classes": ["LOW_LATENCY"],                default: it and BEST_EFFORT
@@ -62,9 +62,10 @@ int cxi_job_release(const cxi_job_node *node, const char *job, uint64_t deadline
  *              "node": "n1", "job": "4711",            this node and the job in the scheduler
  *              "component": "4712"},                   of a heterogeneous job
  *    "request": {"cores": 64}}                         as for cxi_job_allocate
- * Without VNIs in the request, waits for what the site's controller decides (`cxi job reserve`). `granted` becomes {"grant": {...}, "warnings": [...]}; the grant is null for a job
- * that wants no VNI. Call cxi_job_epilog at its end. On failure the job has no services and no record,
- * except for what cxi_job_explain lists. */
+ * Without VNIs in the request, waits for what the site's controller decides (`cxi job reserve`).
+ * `granted` becomes {"grant": {...}, "warnings": [...]}; the grant is null for a job that wants no VNI.
+ * Call cxi_job_epilog at the end of the job. On failure, the job has no services and no record, except
+ * for what cxi_job_explain lists. */
 int cxi_job_prolog(const cxi_job_node *node, const char *job, char **granted);
 
 /* Ends a recorded job on this node: destroys its services, confirms that to the controller, and removes
@@ -77,19 +78,19 @@ int cxi_job_epilog(const cxi_job_node *node, const char *job, uint64_t deadline_
  *   {"place": {...},                                   as for cxi_job_prolog
  *    "step": "0"}                                      default: every step
  * `variables` becomes {"set": {"NAME": "VALUE"}, "clear": ["NAME"]}: those of `clear` are removed first.
- * With hardware collectives they name the step's, and its token. Queries no NIC, and needs no
- * privilege other than the job's user's. */
+ * With hardware collectives, those of the step and its token are among them. Queries no NIC, and needs
+ * no privilege other than the job's user's. */
 int cxi_job_step(const char *step, char **variables);
 
 /* The pool of VNIs of the site's controller, in a file or in etcd as the settings say. `options` is
  * NULL or
  *   {"settings": "/etc/cxi/cxi.toml", "vnis": "1024-65535", "rest_ms": 30000, "lead": true}
- * where "vnis" makes the pool, or changes what it consists of and how long a VNI rests before it is
- * used again (default: not at all). "lead" then takes the lead of a pool in etcd, as `cxi vni lead`
- * does: only this machine can change it from now on. A controller that starts does so.
+ * where "vnis" creates the pool, or changes its VNIs and how long a VNI rests before it is used again
+ * (default: not at all). "lead" then takes the lead of a pool in etcd, as `cxi vni lead` does: only
+ * this machine can change it from then on. A controller does so when it starts.
  * `report`, if not NULL, becomes
  *   {"total": 64512, "free": 64510, "reserved": 1, "draining": 1, "resting": 0, "outside": 0}
- * where "outside" counts VNIs of jobs that the pool no longer consists of.
+ * where "outside" counts VNIs that jobs have and that are no longer in the pool.
  * -ENOENT, here and from the controller's functions below: there is no pool. -EIO,
  * likewise: another machine has taken the lead of the pool in etcd. */
 int cxi_job_pool(const char *options, char **report);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # On each node, as root, before its broker starts and every five minutes: finishes what epilogs could not, and destroys
-# what no live job has. A job lives until the controller has ended it: it survives the broker if its processes do.
+# services that belong to no live job. A job lives until the controller has ended it: it survives the broker if its processes do.
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml

@@ -1,5 +1,5 @@
-# What the Slingshot scripts of Flux share.
+# Functions that Flux's Slingshot scripts share.
 flux=/usr/bin/flux
 
-# Prolog and task, housekeeping, and systemd's units have the id in three spellings.
+# Prolog and task, housekeeping, and systemd's units spell the job ID in three ways.
 job=$("$flux" job id --to=f58plain "$FLUX_JOB_ID")

@@ -22,7 +22,7 @@ code=0
     why=$("$cxi" job prolog --job "$job" --cores "$cores" --nics-optional 2>&1 >&3) || code=$?
 } 3>&1
 [ -z "$why" ] || printf '%s\n' "$why" >&2
-# A command that was killed has said nothing. Flux's log has the rest: who holds it, and what to do.
+# A command that was killed has printed nothing. Flux's log says more: who holds the resource, and what to do.
 why=$(printf '%s\nerror: cxi job prolog ended with status %s\n' "$why" "$code" |
     sed -e '/^$/d' -e '/^warning: /d' -e q)
 why="$(uname -n): $why"

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Where Flux's first broker runs, as Flux's user, every five minutes: ends jobs that Flux no longer has, as when the
-# broker was killed before it had saved them.
+# Where Flux's first broker runs, as Flux's user, every five minutes: ends jobs that Flux no longer has, for example
+# because the broker was killed before it had saved them.
 set -eu
 cxi=/usr/bin/cxi
 flux=/usr/bin/flux

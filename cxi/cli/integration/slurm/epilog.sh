@@ -15,7 +15,7 @@ code=0
 case $code in
 0 | 8) ;; # all gone, or there was none
 *)
-    # A command that was killed has said nothing.
+    # A command that was killed has printed nothing.
     why=$(printf '%s\nerror: cxi job epilog ended with status %s\n' "$why" "$code" |
         sed -e '/^$/d' -e '/^info: /d' -e '/^warning: /d' -e q)
     "$scontrol" update "NodeName=$SLURMD_NODENAME" State=DRAIN "Reason=slingshot: $why" || true

@@ -1,6 +1,6 @@
 #!/bin/sh
 # HealthCheckProgram= of slurm.conf, and before slurmd starts: finishes what epilogs could not, confirms jobs that a
-# reset has ended, and destroys what no live job has.
+# reset has ended, and destroys services that belong to no live job.
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml

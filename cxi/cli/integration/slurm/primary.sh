@@ -1,6 +1,6 @@
 #!/bin/sh
-# SlurmctldPrimaryOnProg= of slurm.conf, as SlurmUser, when a slurmctld takes over: with a pool in etcd, what the one before
-# it still does to the pool is refused from now on.
+# SlurmctldPrimaryOnProg= of slurm.conf, as SlurmUser, when a slurmctld takes over: with a pool in etcd,
+# changes by the previous controller are refused from now on.
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml

@@ -15,10 +15,10 @@ if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
 fi
 code=0
 why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1 > /dev/null) || code=$?
-# A command that was killed has not said why.
+# A command that was killed has not printed why.
 [ "$code" -lt 128 ] || why="$why error: cxi job reserve ended with status $code"
 [ -z "$why" ] ||
     "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $(echo "$why" | sed '/^$/q' | tr -s '\n ' ' ')" || true
-# What is invalid stays so, and a queued job keeps its options: it waits until someone cancels it.
+# A queued job keeps its options, so invalid ones stay invalid: the job is held until someone cancels it.
 [ "$code" != 2 ] || "$scontrol" uhold "$SLURM_JOB_ID"
 exit "$code"

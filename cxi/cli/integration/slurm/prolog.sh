@@ -17,7 +17,7 @@ code=0
         --node "$SLURMD_NODENAME" 2>&1 >&3) || code=$?
 } 3>&1
 [ -z "$why" ] || printf '%s\n' "$why" >&2
-# A command that was killed has said nothing. slurmd's log has the rest: who holds it, and what to do.
+# A command that was killed has printed nothing. slurmd's log says more: who holds the resource, and what to do.
 why=$(printf '%s\nerror: cxi job prolog ended with status %s\n' "$why" "$code" |
     sed -e '/^$/d' -e '/^warning: /d' -e q)
 why="slingshot: $SLURMD_NODENAME: $why"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# On the controller, while slurmctld runs: ends jobs whose EpilogSlurmctld never ran, as when slurmctld was down.
+# On the controller, while slurmctld runs: ends jobs whose EpilogSlurmctld never ran, for example because slurmctld was down.
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml

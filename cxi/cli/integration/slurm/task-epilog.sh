@@ -6,7 +6,7 @@ cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
 
 [ "$SLURM_PROCID" = 0 ] || exit 0
-# What the task prolog has set, the task has, and not this script.
+# The task's environment has the variables that the task prolog set, but this script's does not.
 step=${SLURM_STEP_ID:-0}
 environment=$("$cxi" job env --job "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" --step "$step" 2> /dev/null) || exit 0
 eval "$environment"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# TaskProlog= of slurm.conf, as the user: what it prints as "export NAME=value" the task gets, as "print" its user sees.
+# TaskProlog= of slurm.conf, as the user. What it prints as "export NAME=value" is set for the task; "print" is for the user.
 # A task that should have an environment and has none does not start.
 set -eu
 cxi=/usr/bin/cxi
