@@ -27,7 +27,7 @@ tests_as() {
 # The command of the README that a new user runs first.
 main_job() { counted cargo run --quiet --package cxi-demo; }
 
-# A response that the kernel side writes during write(2) must be seen by optimised code too.
+# A response that the kernel side writes during write(2) must be seen by optimized code too.
 release_response() { cargo test --release --package cxi-ioctl --test response; }
 
 # libcxi.so.1 and libcxi_job.so.0 as a user installs them.

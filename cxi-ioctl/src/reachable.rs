@@ -14,7 +14,7 @@ type Held = BTreeMap<Key, Vec<Arc<DeviceMemory>>>;
 
 /// The memory that the NIC may reach through an open file.
 ///
-/// What it contains when dropped stays allocated for ever.
+/// What it contains when dropped stays allocated forever.
 #[derive(Debug, Default)]
 pub(crate) struct Reachable {
     held: ManuallyDrop<Mutex<Held>>,
@@ -39,7 +39,7 @@ impl Reachable {
     ///
     /// An object's number can be reused as soon as the object is freed. What is held under a number
     /// is therefore taken out before the command that frees it is written: whatever is held under
-    /// it afterwards belongs to a later object.
+    /// it afterward belongs to a later object.
     pub(crate) fn follow(
         &self,
         mut request: Request<'_>,

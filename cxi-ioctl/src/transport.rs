@@ -121,7 +121,7 @@ impl<'a> Request<'a> {
     }
 
     /// Borrows the request with the same buffers, for a transport around another one that examines
-    /// the buffers afterwards.
+    /// the buffers afterward.
     #[must_use]
     pub fn reborrow(&mut self) -> Request<'_> {
         Request {

@@ -23,7 +23,7 @@ use serde_json::Value;
 use crate::device::{Buffers, Device, LoadFailure, Report};
 use crate::scenario::Setup;
 
-/// Fills buffers before a command; a byte that differs afterwards was written.
+/// Fills buffers before a command; a byte that differs afterward was written.
 const UNTOUCHED: u8 = 0xa5;
 /// Room for a response.
 const RESPONSE_ROOM: usize = 256;

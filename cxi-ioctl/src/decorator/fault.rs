@@ -10,7 +10,7 @@ use crate::{Errno, Mapping, Opcode, Request, Transport};
 
 /// A fault: which commands fail, how often, and whether they are carried out first.
 ///
-/// By default it hits every command, for ever, before it reaches the driver.
+/// By default it hits every command, forever, before it reaches the driver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
     errno: Errno,

@@ -1,7 +1,7 @@
 //! A response that another process writes while `write(2)` runs is seen by the caller.
 //!
 //! The compiler may only believe that if it knows that the call changes memory; where it does
-//! not, an optimised build reads back what the buffer held before. So this is worth running with
+//! not, an optimized build reads back what the buffer held before. So this is worth running with
 //! `--release` above all.
 //!
 //! Two stand-ins for a driver: a file of a FUSE server, where the caller may mount one, and a

@@ -1,4 +1,4 @@
-//! The reduction engines of a switch: they merge what participants of a multicast tree send towards
+//! The reduction engines of a switch: they merge what participants of a multicast tree send toward
 //! its root. A [`Fabric`](crate::Fabric) has them for each [`MulticastTree`](crate::MulticastTree).
 //!
 //! A tree has one root, whose software finishes each reduction, and switches on the way to it. A
@@ -105,7 +105,7 @@ impl ReductionEngines {
         }
     }
 
-    /// Handles a packet from below. Returns the packet that goes on towards the root, if any.
+    /// Handles a packet from below. Returns the packet that goes on toward the root, if any.
     pub fn contribute(
         &mut self,
         reduction: u8,

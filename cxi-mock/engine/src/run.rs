@@ -403,7 +403,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Forgets triggered commands that were cancelled before they ran.
+    /// Forgets triggered commands that were canceled before they ran.
     pub(crate) fn forget(&mut self, cancelled: &[Triggered]) {
         for triggered in cancelled {
             let owner = Owner::Triggered(triggered.queue, triggered.generation);

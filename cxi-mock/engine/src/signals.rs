@@ -149,7 +149,7 @@ impl Signals {
         }
     }
 
-    /// Reports ACK or REPLY, and counts it afterwards.
+    /// Reports ACK or REPLY, and counts it afterward.
     pub(crate) fn report_end(&mut self, report: &Report, reply: &Reply) {
         let success = reply.code == ReturnCode::OK;
         let (event_type, counts) = if report.reply {

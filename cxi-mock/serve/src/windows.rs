@@ -88,7 +88,7 @@ pub(crate) struct FileSystem(u32, u32);
 /// same number for every open file of a device. `None` for a file that FUSE does not serve.
 ///
 /// The file system is not asked. The server may be killed while it asks itself, and would then wait
-/// for ever.
+/// forever.
 pub(crate) fn opened(path: &str) -> Option<(FileSystem, INodeNo)> {
     /// The inode number in two words, and a generation.
     const FILEID_INO64_GEN: i32 = 0x81;

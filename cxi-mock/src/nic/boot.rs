@@ -29,7 +29,7 @@ use crate::{LoadError, NicConfig, Totals};
 
 /// How many virtual functions a NIC can have.
 const VIRTUAL_FUNCTIONS: RangeInclusive<u32> = 0..=64;
-/// The QoS profiles that are modelled.
+/// The QoS profiles that are modeled.
 const QOS_PROFILES: RangeInclusive<u32> = 1..=2;
 
 impl Device {

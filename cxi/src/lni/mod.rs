@@ -198,7 +198,7 @@ impl Device {
 }
 
 impl Device {
-    /// Waits until everything in flight towards the NIC has arrived (INBOUND_WAIT).
+    /// Waits until everything in flight toward the NIC has arrived (INBOUND_WAIT).
     ///
     /// No privilege is needed.
     ///

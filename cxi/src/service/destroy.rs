@@ -11,7 +11,7 @@ use crate::explain::Attempt;
 use crate::{Backoff, Clock, ServiceId, SystemClock};
 
 impl Services {
-    /// Destroys a service (SVC_DESTROY). Its VNIs, reservations and id are free afterwards.
+    /// Destroys a service (SVC_DESTROY). Its VNIs, reservations and id are free afterward.
     ///
     /// # Errors
     ///

@@ -115,7 +115,7 @@ pub(crate) fn all(max: u16) -> Limits {
     })
 }
 
-/// Runs a check on each release; afterwards no kernel may have come to harm.
+/// Runs a check on each release; afterward no kernel may have come to harm.
 #[expect(clippy::print_stdout, reason = "shown where a check fails")]
 pub(crate) fn for_each_release(check: impl Fn(DriverRelease, &Arc<Nic>)) {
     for release in ALL {

@@ -1,4 +1,4 @@
-//! Tries calls, and checks what must be true afterwards.
+//! Tries calls, and checks what must be true afterward.
 
 use std::sync::Arc;
 

@@ -72,7 +72,7 @@ pub(super) struct Tree {
 pub(super) enum Hop {
     /// To the NIC that it is for.
     Nic,
-    /// To a switch of its tree, towards the root.
+    /// To a switch of its tree, toward the root.
     Up(usize),
     /// The same, away from the root.
     Down(usize),
@@ -118,7 +118,7 @@ impl Tree {
         self.nodes.iter().any(|node| node.engines.holds())
     }
 
-    /// From a switch towards the root.
+    /// From a switch toward the root.
     fn above(&self, number: usize, mut packet: Packet) -> (Hop, Packet) {
         packet.to = self.root;
         let parent = self.nodes.get(number).and_then(|node| node.parent);

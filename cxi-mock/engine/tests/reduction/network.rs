@@ -75,7 +75,7 @@ pub(crate) struct Network {
     root: Root,
     leaves: Vec<Leaf>,
     nics: Vec<Rig>,
-    /// Faults end then: what is lost for ever cannot end.
+    /// Faults end then: what is lost forever cannot end.
     until: u64,
     now: u64,
     pub(crate) at_root: u64,

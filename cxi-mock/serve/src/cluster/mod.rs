@@ -95,7 +95,7 @@ impl Cluster {
             cluster.inject(fault).map_err(ServeError::Input)?;
         }
         // It is better to notice a file that cannot be written before the program runs than
-        // afterwards.
+        // afterward.
         if let Some(saver) = &cluster.saver {
             saver.save()?;
         }

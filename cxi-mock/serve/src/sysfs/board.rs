@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(TELEMETRY.lines().filter(counts).count(), 221);
     }
 
-    /// All types of events have one: no name is spelt differently.
+    /// All types of events have one: no name is spelled differently.
     #[test]
     fn every_type_of_event_has_its_counter() {
         let of_events = |name: &&str| name.starts_with("ee_event_");

@@ -72,7 +72,7 @@ impl<'a> Plugin<'a> {
             return Ok(None);
         }
         // A call was killed before it recorded what it created. Services get their VNIs first and
-        // their namespace afterwards; in between, no process can use them.
+        // their namespace afterward; in between, no process can use them.
         let others = self.named(|_| true)?;
         let mut vnis = record.vnis.clone();
         vnis.sort_unstable();

@@ -531,7 +531,7 @@ impl<'a> Controller<'a> {
         Ok(record.is_some_and(|record| !record.variables.is_empty()))
     }
 
-    /// Releases what a job has that is about to end. Before it ends: afterwards a new run may use its
+    /// Releases what a job has that is about to end. Before it ends: afterward a new run may use its
     /// name.
     fn release_collectives(
         &self,

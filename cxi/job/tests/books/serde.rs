@@ -20,7 +20,7 @@ fn config() -> PoolConfig {
         .tenant(TenantName::new("blue").unwrap(), ids("1090-1099"))
 }
 
-/// Something of every kind: reserved, cancelled, draining, stray, resting, reconfigured.
+/// Something of every kind: reserved, canceled, draining, stray, resting, reconfigured.
 fn history() -> (VniPool, Vec<Event>) {
     let mut pool = VniPool::new(config()).unwrap();
     let job = |name: &str| JobId::new(name).unwrap();

@@ -35,7 +35,7 @@ fn a_sweep_touches_no_other_cluster() {
     );
 }
 
-/// A job that starts while the list is read is not in it, and one that is asked for is asked for afterwards.
+/// A job that starts while the list is read is not in it, and one that is asked for is asked for afterward.
 #[test]
 fn a_sweep_asks_for_jobs_after_it_has_the_list() {
     let site = Site::new();

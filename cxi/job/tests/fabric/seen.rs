@@ -14,7 +14,7 @@ use cxi_job::fabric::{
 
 use crate::support::{PATIENCE, Site, client, http, job, step};
 
-/// Notes what goes through, and how it is printed. What fails does so for ever.
+/// Notes what goes through, and how it is printed. What fails does so forever.
 struct Spy {
     inner: Arc<dyn HttpTransport>,
     secrets: Mutex<Vec<String>>,

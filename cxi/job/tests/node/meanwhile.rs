@@ -125,7 +125,7 @@ fn undoing_is_tried_again() {
 
 #[test]
 fn where_nothing_can_be_left_nothing_is_said_to_be() {
-    // Whatever of the lists fails afterwards.
+    // Whatever of the lists fails afterward.
     for skip in 0..6 {
         let lists = Fault::errno(Errno::ENOMEM).on(Opcode::SVC_LIST_GET);
         // Not sent: the driver knows no namespaces.

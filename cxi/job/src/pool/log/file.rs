@@ -56,7 +56,7 @@ impl FileLog {
         Ok(self)
     }
 
-    /// The records with a number above `after`, and at least the last `least` ones, read backwards
+    /// The records with a number above `after`, and at least the last `least` ones, read backward
     /// from byte `length` of the file.
     fn after(
         &self,
