@@ -73,7 +73,7 @@ pub enum SiteError {
         waited: Duration,
     },
     /// No job waits for this node.
-    #[error("there is no job {job} that waits for {node}")]
+    #[error("no job {job} waits for {node}")]
     NotWaiting {
         /// The job.
         job: JobId,
