@@ -1,4 +1,4 @@
-# What the gates share. Read by .ci/run.
+# Functions that the gates share. Read by .ci/run.
 
 skipped=()
 failed=()

@@ -170,7 +170,7 @@ pub enum Directories {
     #[default]
     Machine,
     /// All in one directory, for a mock node in a file: its jobs must not be mixed up with those of
-    /// this machine, whose services a clean-up would destroy.
+    /// this machine, whose services a cleanup would destroy.
     Mock(PathBuf),
 }
 

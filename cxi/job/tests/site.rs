@@ -299,7 +299,7 @@ fn a_controller_that_is_killed_leaves_no_vni_for_two_jobs() {
         let node = compute(&site, &mock);
         let _ = node.prolog(&starting(1)).unwrap();
         killed().release(&job(1), None).unwrap_err();
-        // The decision has moved, so a clean-up of the node would destroy its services, and its VNI is
+        // The decision has moved, so a cleanup of the node would destroy its services, and its VNI is
         // no other job's before they are gone.
         let controller = site.controller(&pool).unwrap();
         let again = controller.release(&job(1), None).unwrap();

@@ -191,7 +191,7 @@ fn nothing_is_lost_or_left_whatever_is_killed() {
         stderr(),
         "{killed} kills, {submitted} jobs, {ran} tasks began; reasons: {reasons:#?}"
     );
-    // One clean-up of each daemon's start, and nothing is left.
+    // One cleanup of each daemon's start, and nothing is left.
     let start = cluster.directory.join("cxi/slurm/sweep.sh");
     assert!(cluster.run(&start, &[]).status.success());
     for node in &cluster.node_names {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * What cxi-capi has and HPE's libcxi has not. Look it up with dlsym(3) in a program that must run
- * on either.
+ * The function that cxi-capi has and HPE's libcxi does not. A program that must run on either library
+ * looks it up with dlsym(3).
  */
 #ifndef CXI_RS_H
 #define CXI_RS_H
@@ -10,9 +10,9 @@
 extern "C" {
 #endif
 
-/* Why the last call of this thread that failed did so, in one line; "" if none has. Never NULL.
- * The text is the library's and stands until this is called again in the same thread. Asking may
- * send commands to the NIC, none of which changes anything. */
+/* The reason why this thread's last failed call failed, as one line; "" if no call has failed. Never
+ * NULL. The string belongs to the library, and is valid until the next call of this function in the
+ * same thread. It may send commands to the NIC, none of which changes anything. */
 const char *cxi_last_error(void);
 
 #ifdef __cplusplus

@@ -1,6 +1,6 @@
 //! A lock file that processes take in the order of arrival.
 //!
-//! A prolog, an epilog and a clean-up that run at the same time read the list of services, decide,
+//! A prolog, an epilog and a cleanup that run at the same time read the list of services, decide,
 //! and act on what they read. If another process changed services between reading and acting, an id
 //! about to be destroyed might belong to another job by then. A [`Node`](crate::Node) with a lock
 //! holds it for each of these operations.

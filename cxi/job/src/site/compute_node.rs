@@ -1,4 +1,4 @@
-//! A node of a site: prolog and epilog with a record, and the clean-up that knows which jobs live.
+//! A node of a site: prolog and epilog with a record, and the cleanup that knows which jobs live.
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
@@ -37,7 +37,7 @@ pub const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 /// A node of a site, with a record for each of its jobs.
 ///
 /// A record is on the disk before its job gets a service. It is removed after the job's last
-/// service is gone and the controller knows. A clean-up therefore never takes a starting job for
+/// service is gone and the controller knows. A cleanup therefore never takes a starting job for
 /// one that has ended, and finds every service that a killed process leaves behind.
 ///
 /// The lock of the records and the lock of the NICs are never held at the same time, so that jobs
@@ -109,7 +109,7 @@ pub struct Started {
     pub warnings: Vec<String>,
 }
 
-/// Which services a clean-up looks at, and which jobs are live.
+/// Which services a cleanup looks at, and which jobs are live.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
 pub struct Cleaning {
@@ -126,7 +126,7 @@ pub struct Cleaning {
     pub dry_run: bool,
 }
 
-/// What a clean-up did.
+/// What a cleanup did.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Cleaned {
@@ -227,7 +227,7 @@ impl<'a> ComputeNode<'a> {
             disable_rdzv_get: network.disable_rdzv_get,
             grant: None,
         };
-        // Before there is a service: a clean-up would take it for an orphan.
+        // Before there is a service: a cleanup would take it for an orphan.
         self.begin(&mut record)?;
         let Some(request) = request else {
             return Ok(Started {
@@ -324,7 +324,7 @@ impl<'a> ComputeNode<'a> {
     ///
     /// # Errors
     ///
-    /// [`SiteError`]: what is left, for an epilog or a clean-up.
+    /// [`SiteError`]: what is left, for an epilog or a cleanup.
     pub fn undo(
         &self,
         job: &JobId,
@@ -366,7 +366,7 @@ impl<'a> ComputeNode<'a> {
     ///
     /// # Errors
     ///
-    /// [`SiteError`]. What could not be destroyed is in the report, and a clean-up tries it again.
+    /// [`SiteError`]. What could not be destroyed is in the report, and a cleanup tries it again.
     pub fn epilog(
         &self,
         job: &JobId,
@@ -376,7 +376,7 @@ impl<'a> ComputeNode<'a> {
         let held = self.jobs.records.lock()?;
         let record = match self.jobs.records.read(job)? {
             Some(mut record) => {
-                // Before its services go: a clean-up finishes an epilog that is killed.
+                // Before its services go: a cleanup finishes an epilog that is killed.
                 record.running.remove(component.unwrap_or(job));
                 self.jobs.records.write(&record)?;
                 Some(record)

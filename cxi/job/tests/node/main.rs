@@ -1,4 +1,4 @@
-//! The scheduler layer on mock NICs: nodes, allocation, explanations, release, clean-up, audit.
+//! The scheduler layer on mock NICs: nodes, allocation, explanations, release, cleanup, audit.
 
 mod accounting;
 mod allocate;

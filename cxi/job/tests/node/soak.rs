@@ -1,5 +1,5 @@
 //! Everything that happens on a node at the same time: jobs that start twice, run, end, are killed
-//! or fail, clean-ups, and a pool that is replayed at the same time. For two seconds, or as many as
+//! or fail, cleanups, and a pool that is replayed at the same time. For two seconds, or as many as
 //! `CXI_SOAK_SECONDS` says.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ struct Scene {
     started: AtomicU64,
     /// Jobs that had their services.
     ran: AtomicU64,
-    /// Services that a clean-up destroyed.
+    /// Services that a cleanup destroyed.
     cleaned: AtomicU64,
     begun: Instant,
     time: Duration,
@@ -138,7 +138,7 @@ impl Scene {
             let released = books.pool.release(&job, &[], AT).unwrap();
             books.log.extend(released.event);
             books.records.remove(vni.get());
-            // An epilog that asked all NICs knows; else a clean-up finds what is left.
+            // An epilog that asked all NICs knows; else a cleanup finds what is left.
             if matches!(ended, ReleaseStatus::Done | ReleaseStatus::NothingToDo) {
                 let confirmed = books.pool.confirm_all(slice::from_ref(&job), AT).unwrap();
                 books.log.extend(confirmed.event);
