@@ -312,7 +312,7 @@ fn an_environment_against_its_node() {
         [
             "cxi0: service 2 (uid 1000, VNIs 4034,4035) is not for this user: an open gives EPERM",
             "cxi0: service 2 (uid 1000, VNIs 4034,4035) does not allow VNI 9",
-            "cxi0: service 2 does not allow traffic class DEDICATED_ACCESS",
+            "cxi0: service 2 does not allow traffic class dedicated-access",
             "cxi1: there is no service 7: it was released, or the variables are another node's",
             "cxi5: the node has no such NIC",
         ]
