@@ -56,8 +56,8 @@ pub enum CommandError {
     },
     /// The driver wrote more or fewer bytes than the response has: it is of another generation.
     #[error(
-        "{opcode}: the driver wrote {written} bytes of response, this library knows {expected}: \
-         the driver's interface is of a generation that this library does not know"
+        "{opcode}: the driver wrote {written} bytes of response, this library expects {expected}: \
+         it does not know this version of the driver's interface"
     )]
     AbiMismatch {
         /// The command.
@@ -69,7 +69,7 @@ pub enum CommandError {
     },
     /// A list did not fit, although there was room for what the driver had announced.
     #[error(
-        "{opcode}: the driver names {count} entries after {rounds} attempts: more than can be \
+        "{opcode}: the driver reports {count} entries after {rounds} attempts: more than can be \
          fetched (at most {limit} entries in at most {max_rounds} attempts)",
         limit = LIST_MAX, max_rounds = LIST_ROUNDS
     )]

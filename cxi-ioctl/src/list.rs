@@ -328,7 +328,8 @@ mod tests {
         assert_eq!(error.errno(), Errno::EOVERFLOW);
         assert_eq!(
             error.to_string(),
-            "SVC_LIST_GET: the driver names 4294967295 entries after 1 attempts: more than can be \
+            "SVC_LIST_GET: the driver reports 4294967295 entries after 1 attempts: more than can \
+             be \
              fetched (at most 65536 entries in at most 8 attempts)"
         );
 

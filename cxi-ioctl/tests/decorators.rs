@@ -222,7 +222,7 @@ fn a_recording_answers_the_same() {
     assert_eq!(
         unfinished.to_string(),
         "step 6 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 0, \
-         list 0 bytes), came nothing more"
+         list 0 bytes), got nothing more"
     );
     assert_eq!(execute(&device, &SvcDestroyCmd::of(4)), Ok(()));
     assert_eq!(device.finish(), Ok(()));
@@ -239,7 +239,7 @@ fn a_divergence_says_what_was_expected_and_what_came() {
     assert_eq!(
         divergence.to_string(),
         "step 1 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 0, \
-         list 0 bytes), came SVC_DESTROY (8 bytes: 1d00000005000000; response 0, list 0 bytes)"
+         list 0 bytes), got SVC_DESTROY (8 bytes: 1d00000005000000; response 0, list 0 bytes)"
     );
     // What comes later is not answered, and does not hide the first divergence.
     let error = execute(&device, &SvcDestroyCmd::of(4)).unwrap_err();
@@ -297,7 +297,7 @@ fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
     assert_eq!(
         device.divergence().unwrap().to_string(),
         "step 1 of the recording: expected SVC_DESTROY (8 bytes: 1d00000004000000; response 4, \
-         list 0 bytes), came SVC_DESTROY (8 bytes: 1d00000004000000; response 0, list 0 bytes)"
+         list 0 bytes), got SVC_DESTROY (8 bytes: 1d00000004000000; response 0, list 0 bytes)"
     );
 }
 

@@ -75,7 +75,7 @@ pub enum ClusterError {
     /// Two NICs have the same address.
     #[error(
         "NIC {nic} of node {node} has the fabric address {nid:#x}, which NIC {other_nic} of node \
-         {other_node} has: expected an address of its own for each NIC"
+         {other_node} has: expected a different address for each NIC"
     )]
     AddressTaken {
         /// The address.
@@ -103,7 +103,7 @@ pub enum ClusterError {
         first: u32,
     },
     /// A driver does not load.
-    #[error("the driver of node {node} does not load: {source}")]
+    #[error("cannot load the driver of node {node}: {source}")]
     Load {
         /// Number of the node.
         node: usize,
@@ -111,7 +111,7 @@ pub enum ClusterError {
         source: LoadError,
     },
     /// A snapshot is of another version or contradicts itself.
-    #[error("node {node} cannot be restored: {source}")]
+    #[error("cannot restore node {node}: {source}")]
     Restore {
         /// Number of the node.
         node: usize,

@@ -241,7 +241,7 @@ pub enum LoadError {
         expected: RangeInclusive<u32>,
     },
     /// The default service cannot be made.
-    #[error("the default service cannot be made: {0}")]
+    #[error("cannot create the default service: {0}")]
     DefaultService(Errno),
 }
 

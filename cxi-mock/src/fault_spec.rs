@@ -79,7 +79,7 @@ pub enum InvalidFault {
     #[error("a fault without an effect: expected {EFFECTS}")]
     NoEffect,
     /// Two effects in one fault.
-    #[error("two effects in one fault: expected one; inject each as a fault of its own")]
+    #[error("two effects in one fault: expected one; inject each as a separate fault")]
     TwoEffects,
     /// A count for an effect that cannot be limited to some commands.
     #[error("after= and times= need an errno or a shortage: a delay applies to every command")]

@@ -32,7 +32,7 @@ fn each_nic_has_an_address_of_its_own() {
     assert_eq!(
         error.to_string(),
         "NIC 1 of node 1 has the fabric address 0x5, which NIC 0 of node 0 has: \
-         expected an address of its own for each NIC"
+         expected a different address for each NIC"
     );
 }
 

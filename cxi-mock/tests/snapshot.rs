@@ -144,7 +144,7 @@ fn contradictions_are_named() {
 /tx_profiles/3/ignore|2|profile 3 has VNI
 /tx_profiles/3/vni|70|which conflicts with another profile
 /tx_profiles/3||keeps profile 3, which does not exist
-/config/virtual_functions|1000|the snapshot's configuration is bad"#
+/config/virtual_functions|1000|invalid configuration in the snapshot"#
     );
     for line in refused.lines().skip(1) {
         let [at, to, expected] = line.split('|').collect::<Vec<_>>()[..] else {

@@ -6,7 +6,7 @@
 //! and those [`Facts`]. [`Device::explain`] looks the facts up first, with queries that change
 //! nothing.
 //!
-//! The errors of this crate are made here. A program that sends commands of its own, through
+//! The errors of this crate are made here. A program that sends its own commands, through
 //! [`Device::transport`], gets the same ones:
 //!
 //! ```
@@ -251,7 +251,7 @@ fn create(
     })
 }
 
-/// What a [`ServiceSpec`] would have prevented; programs can send a descriptor of their own.
+/// What a [`ServiceSpec`] would have prevented; programs can send their own descriptor.
 fn invalid_service(desc: &SvcDesc, facts: &Facts) -> ErrorKind {
     let spec = match ServiceSpec::from_kernel(*desc) {
         Ok(spec) => spec,
@@ -262,7 +262,7 @@ fn invalid_service(desc: &SvcDesc, facts: &Facts) -> ErrorKind {
     }
     let lists_no_vni = matches!(spec.vnis(), VniAccess::List(list) if list.is_empty());
     if lists_no_vni && !facts.can(Capabilities::EMPTY_VNI_LIST) {
-        return refused("this driver makes no service without VNIs (EINVAL)");
+        return refused("this driver cannot create a service without VNIs (EINVAL)");
     }
     refused(
         "the driver rejects the specification (EINVAL), although all that is known to be wrong \
@@ -296,15 +296,15 @@ fn on_service(opcode: Opcode, id: ServiceId, errno: Errno, facts: &Facts) -> Opt
         (Opcode::LNI_ALLOC, Errno::ENOSPC) => nothing_left("all 255 RGIDs of the NIC are in use"),
         (Opcode::SVC_GET_VNI_RANGE, Errno::ENOENT) => refused(
             "the service lost its VNI range when the driver refused one (ENOENT): destroy it and \
-             make another",
+             create another",
         ),
         (Opcode::SVC_SET_NETNS, Errno::EEXIST) => refused(
             "the service has a uid or gid or this namespace as a member, or is open to everyone \
              (EEXIST)",
         ),
         (Opcode::SVC_SET_NETNS, Errno::ENODATA) => refused(
-            "the VNIs that the service is said to have are not there (ENODATA); LNIs can be \
-             allocated in the namespace all the same",
+            "the VNIs that the service is said to have are not there (ENODATA); LNIs can still be \
+             allocated in the namespace",
         ),
         _ if is_query => return None,
         (Opcode::SVC_SET_NETNS | Opcode::SVC_SET_EXCLUSIVE_CP, Errno::EBUSY) => {
@@ -325,7 +325,7 @@ fn there_nevertheless(opcode: Opcode, id: ServiceId) -> ErrorKind {
     match opcode {
         Opcode::SVC_UPDATE | Opcode::SVC_ENABLE => refused(
             "the VNIs that the service is said to have are not there (EINVAL): setting its range, \
-             or an update, went wrong; destroy it and make another",
+             or an update, went wrong; destroy it and create another",
         ),
         Opcode::SVC_SET_EXCLUSIVE_CP => {
             refused("only a service with a VNI range has exclusive CPs (EINVAL)")
@@ -333,9 +333,9 @@ fn there_nevertheless(opcode: Opcode, id: ServiceId) -> ErrorKind {
         Opcode::SVC_GET_NETNS => refused(format!("service {id} has no network namespace (EINVAL)")),
         Opcode::SVC_GET_VNI_RANGE => refused(format!("service {id} has no VNI range (EINVAL)")),
         _ => refused(format!(
-            "service {id} exists, and the driver refuses the command nevertheless (EINVAL): it does \
-             not know it, or not in this form, or the service was made just now under the id of one \
-             that is gone"
+            "service {id} exists, and the driver refuses the command nevertheless (EINVAL): it \
+             does not know the command, or not in this form, or the service was created just now \
+             under the ID of one that is gone"
         )),
     }
 }
@@ -361,7 +361,7 @@ fn below(opcode: Opcode, errno: Errno) -> Option<ErrorKind> {
         }
         (Opcode::CQ_ALLOC | Opcode::PTE_ALLOC, Errno::EPERM) => no_raw_network(),
         (Opcode::EQ_ALLOC, Errno::EPERM) => {
-            ErrorKind::NotPermitted("the retry handler's queue takes CAP_SYS_ADMIN".into())
+            ErrorKind::NotPermitted("the retry handler's queue needs CAP_SYS_ADMIN".into())
         }
         (Opcode::EQ_ALLOC, Errno::EEXIST) => {
             refused("the device already has a retry handler's queue")
@@ -398,7 +398,7 @@ fn profile(service: ServiceId, errno: Errno, facts: &Facts) -> Option<ErrorKind>
              such class and type (EINVAL)",
         ),
         Errno::ENOSPC => nothing_left(
-            "the NIC's 255 communication profiles are in use, or the LCIDs of the RGID that will do",
+            "the NIC's 255 communication profiles are in use, or all suitable LCIDs of the RGID",
         ),
         _ => return vni_out_of_reach(errno),
     })
@@ -464,7 +464,7 @@ fn on_virtual_function(facts: &Facts) -> Option<ErrorKind> {
 }
 
 fn no_raw_network() -> ErrorKind {
-    ErrorKind::NotPermitted("Ethernet takes CAP_NET_RAW".into())
+    ErrorKind::NotPermitted("Ethernet needs CAP_NET_RAW".into())
 }
 
 fn refused(why: impl Into<Cow<'static, str>>) -> ErrorKind {
@@ -534,7 +534,7 @@ mod tests {
         };
         assert_eq!(
             said(none, Opcode::SVC_ALLOC, Errno::EINVAL, &Facts::default()),
-            "SVC_ALLOC: this driver makes no service without VNIs (EINVAL)"
+            "SVC_ALLOC: this driver cannot create a service without VNIs (EINVAL)"
         );
         let proven = Some(Capabilities::FROM_13_1);
         let facts = Facts {

@@ -113,7 +113,7 @@ impl Device {
     }
 
     pub(crate) fn without_sysfs(&self) -> Error {
-        let kind = ErrorKind::Refused("there is no sysfs behind this device".into());
+        let kind = ErrorKind::Refused("this device has no entry in sysfs".into());
         Error::new(kind, Errno::ENOENT).on(self.id())
     }
 }
@@ -150,7 +150,7 @@ fn read(nic: &NicDirectory) -> Hardware {
     }
 }
 
-/// Lines of a name and a count. The kernel's totals are left out: they are not errors of their own.
+/// Lines of a name and a count. The kernel's totals are left out: they are not separate errors.
 fn errors(text: Option<String>) -> BTreeMap<String, u64> {
     let text = text.unwrap_or_default();
     let counts = text.lines().filter_map(|line| {

@@ -118,7 +118,7 @@ impl ServiceId {
 
 /// A value that is not a service id.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid service id {0}: expected 1 to 4294967295")]
+#[error("invalid service ID {0}: expected 1 to 4294967295")]
 pub struct InvalidServiceId(InvalidNumber);
 
 /// A number, or the text of none, that does not fit.
@@ -167,15 +167,15 @@ mod tests {
         assert!(ServiceId::new(1).unwrap().is_default());
         assert_eq!(
             ServiceId::new(0).unwrap_err().to_string(),
-            "invalid service id 0: expected 1 to 4294967295"
+            "invalid service ID 0: expected 1 to 4294967295"
         );
         assert_eq!(
             ServiceId::try_from(1_u64 << 32).unwrap_err().to_string(),
-            "invalid service id 4294967296: expected 1 to 4294967295"
+            "invalid service ID 4294967296: expected 1 to 4294967295"
         );
         assert_eq!(
             "x".parse::<ServiceId>().unwrap_err().to_string(),
-            "invalid service id 'x': expected 1 to 4294967295"
+            "invalid service ID 'x': expected 1 to 4294967295"
         );
         assert_eq!("17".parse(), ServiceId::new(17));
     }

@@ -15,7 +15,7 @@ use crate::ResourceMap;
 /// assert_eq!((limit.reserved(), limit.max()), (16, 64));
 /// assert_eq!(
 ///     Limit::new(64, 16).unwrap_err().to_string(),
-///     "64 reserved but at most 16: expected a maximum of at least what is reserved"
+///     "64 reserved but at most 16: expected a maximum no lower than the reservation"
 /// );
 /// # Ok::<_, cxi::InvalidLimit>(())
 /// ```
@@ -97,7 +97,7 @@ impl fmt::Display for Limit {
 
 /// A limit that reserves more than it allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reserved} reserved but at most {max}: expected a maximum of at least what is reserved")]
+#[error("{reserved} reserved but at most {max}: expected a maximum no lower than the reservation")]
 pub struct InvalidLimit {
     reserved: u16,
     max: u16,
@@ -143,7 +143,7 @@ impl Limits {
 
 /// How many LNIs of a service may share one RGID: 0 to 8.
 ///
-/// With 0 or 1 every LNI has an RGID of its own, of which a NIC has 255. LNIs that share an RGID
+/// With 0 or 1 every LNI has its own RGID, of which a NIC has 255. LNIs that share an RGID
 /// also share its 8 logical address contexts and 16 communication profiles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(

@@ -156,7 +156,7 @@ pub enum InvalidMembers {
         member: Member,
     },
     /// An id of all ones, which means "no id" to the kernel.
-    #[error("invalid member {member}: the id of all ones means no id")]
+    #[error("invalid member {member}: an ID of all ones means no ID")]
     AllOnes {
         /// The member.
         member: Member,
@@ -165,7 +165,7 @@ pub enum InvalidMembers {
     #[error("a network namespace must be the only member of a service")]
     NetNsNotAlone,
     /// A kind that this library does not know.
-    #[error("members of kind {kind} are not known: expected a uid, a gid or a network namespace")]
+    #[error("unknown kind of member {kind}: expected a uid, a gid or a network namespace")]
     Kind {
         /// Number of the kind.
         kind: u32,
@@ -189,7 +189,7 @@ mod tests {
             ),
             (
                 vec![Member::Gid(u32::MAX)],
-                "invalid member gid 4294967295: the id of all ones means no id",
+                "invalid member gid 4294967295: an ID of all ones means no ID",
             ),
             (
                 vec![Member::NetNs(5), Member::Uid(1)],
@@ -197,7 +197,7 @@ mod tests {
             ),
             (
                 vec![Member::Other { kind: 9, id: 1 }],
-                "members of kind 9 are not known: expected a uid, a gid or a network namespace",
+                "unknown kind of member 9: expected a uid, a gid or a network namespace",
             ),
         ] {
             assert_eq!(Members::new(members).unwrap_err().to_string(), message);

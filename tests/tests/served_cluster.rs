@@ -220,8 +220,8 @@ fn orders_without_a_node_say_so() {
     need_node!();
     let cluster = Served::cluster(&["--nodes", "2"]);
     let refused = |order: &[&str], why: &str| refused(&cluster.ctl(order), why);
-    refused(&["tick"], "which node? Say it with --node, n1 to n2");
-    refused(&["kill"], "which node?");
+    refused(&["tick"], "no node named: expected --node with n1 to n2");
+    refused(&["kill"], "no node named");
     refused(&["--node", "n3", "tick"], "no node n3: expected n1 to n2");
     refused(&["partition", "n1", "n5"], "no node n5");
     refused(

@@ -283,6 +283,6 @@ fn a_directory_belongs_to_one_node() {
     let node = Served::start(&[]);
     let output = server(["serve", "--dir", &node.dir()]).output();
     let output = output.expect("the server runs");
-    refused(&output, "there is a node in");
+    refused(&output, "there is already a node in");
     printed(&node.enter(&["true"]));
 }

@@ -58,7 +58,7 @@ fn an_ordinary_user_is_root_inside() {
     let text = printed(&output);
     assert_eq!(text, "0\n2\n/dev/cxi0\n/dev/cxi1\nok\nENODEV\n0x1590");
     let said = errors(&output);
-    assert_eq!(said.matches("it takes root").count(), 1, "{said}");
+    assert_eq!(said.matches("it needs root").count(), 1, "{said}");
 }
 
 #[test]

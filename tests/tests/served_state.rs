@@ -79,7 +79,7 @@ fn a_state_file_has_one_node_and_survives_its_kill() {
             &file,
         ]);
         let output = { second }.run();
-        refused(&output, "another node has its state in");
+        refused(&output, "another node keeps its state in");
         let vni = (100 + round).to_string();
         printed(&node.enter(&[CLIENT, "allocate", DEVICE, &vni, "0"]));
         node.end("KILL");

@@ -252,7 +252,7 @@ fn a_nic_is_unplugged_and_plugged() {
     node.order(&["plug", "0"]);
     assert_eq!(devices(), all);
     printed(&node.enter(&[CLIENT, "cycle", DEVICE]));
-    refused(&node.ctl(&["plug", "0"]), "plugged in already");
+    refused(&node.ctl(&["plug", "0"]), "already plugged in");
     refused(&node.ctl(&["unplug", "2"]), "the node has 2");
     // As faults, they are the same.
     node.order(&["fault", "cxi0:unplug"]);
@@ -324,7 +324,8 @@ fn bad_configurations_say_what_is_wrong() {
         ("5", "the NIC is 5: expected an object"),
         (
             r#"[{}, {"identity": {"pci_address": "0000:41:00.0"}}]"#,
-            "cxi0 and cxi1 both have the PCI address 0000:41:00.0: expected an address of its own",
+            "cxi0 and cxi1 both have the PCI address 0000:41:00.0: expected a different address \
+             for each",
         ),
         (
             r#"[{"virtual_functions": 2}, {"identity": {"pci_address": "0000:41:00.2"}}]"#,

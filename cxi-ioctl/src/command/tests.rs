@@ -68,8 +68,8 @@ fn a_response_of_another_length_is_told_with_both_lengths() {
     let error = execute(&fake, &DevInfoGetCmd::new()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "DEV_INFO_GET: the driver wrote 116 bytes of response, this library knows 120: \
-         the driver's interface is of a generation that this library does not know"
+        "DEV_INFO_GET: the driver wrote 116 bytes of response, this library expects 120: it does \
+         not know this version of the driver's interface"
     );
     assert_eq!(error.errno(), Errno::EPROTO);
     assert_eq!(error.opcode(), Opcode::DEV_INFO_GET);

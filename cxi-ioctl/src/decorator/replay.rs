@@ -26,7 +26,7 @@ struct Progress {
 
 /// The point at which the commands departed from a recording.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("step {step} of the recording: expected {expected}, came {came}")]
+#[error("step {step} of the recording: expected {expected}, got {came}")]
 #[non_exhaustive]
 pub struct Divergence {
     /// Position in the recording, from 1.

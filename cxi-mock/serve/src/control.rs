@@ -60,7 +60,7 @@ impl Control {
         let directory = directory(dir)?;
         if UnixStream::connect(socket(&directory)).is_ok() {
             return Err(ServeError::Input(format!(
-                "there is a node in {} already: take another directory, or end that node",
+                "there is already a node in {}: use another directory, or end that node",
                 dir.display()
             )));
         }
@@ -69,7 +69,7 @@ impl Control {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error).doing(what),
             _ => {}
         }
-        // The socket has its mode from the start. If the mode were set afterwards, anyone could
+        // The socket has its mode from the start. If the mode were set afterward, anyone could
         // connect in between.
         let others = umask(Mode::S_IXUSR | Mode::S_IRWXG | Mode::S_IRWXO);
         let listener = UnixListener::bind(socket(&directory));

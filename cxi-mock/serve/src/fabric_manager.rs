@@ -16,7 +16,7 @@ pub(crate) struct FabricManagerArguments {
     /// Address to listen on
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     listen: SocketAddr,
-    /// Address to take orders on: faults, restarts, the journal
+    /// Address of the control port: faults, restarts, the journal
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:0")]
     control: SocketAddr,
     /// Configuration as JSON: prefix, access, settings
@@ -48,7 +48,7 @@ pub(crate) fn serve(
     MockFabricManager::bind(config, listen)
         .doing(|| format!("serve a fabric manager on {listen}"))?
         .with_control(control)
-        .doing(|| format!("take orders on {control}"))
+        .doing(|| format!("listen on the control port {control}"))
 }
 
 /// Where a fabric manager is reached.

@@ -161,7 +161,7 @@ pub(crate) fn prepare_credentials(
     })
 }
 
-/// Gives the node shared memory of its own. Processes of different nodes have the same numbers, and
+/// Gives the node its own shared memory. Processes of different nodes have the same numbers, and
 /// would otherwise find each other's segments there.
 pub(crate) fn mount_shared_memory() -> Result<(), ServeError> {
     const SHARED_MEMORY: &str = "/dev/shm";
@@ -256,7 +256,7 @@ fn add_ptmx(dev: &Path) -> Result<(), ServeError> {
     let everybody = Mode::from_bits_truncate(0o666);
     if mknod(&ptmx, SFlag::S_IFCHR, everybody, makedev(5, 2)).is_ok() {
         return fs::set_permissions(&ptmx, Permissions::from_mode(everybody.bits()))
-            .doing(|| format!("let everybody open {}", ptmx.display()));
+            .doing(|| format!("let everyone open {}", ptmx.display()));
     }
     let own = mount(
         Some("devpts"),

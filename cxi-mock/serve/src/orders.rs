@@ -147,7 +147,7 @@ impl Node {
     fn plug(&self, number: u16) -> Result<(), String> {
         let nic = self.nic(number)?;
         if !nic.faults().is_unplugged() {
-            return Err(format!("NIC {number} is plugged in already"));
+            return Err(format!("NIC {number} is already plugged in"));
         }
         nic.faults().plug();
         self.each_function_of(nic, |function| self.show(function))

@@ -11,7 +11,7 @@ use super::credentials::effective_capabilities;
 use super::error::ServeError;
 use super::memory;
 
-/// How the launcher obtains a mount namespace of its own.
+/// How the launcher obtains its own mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// It has CAP_SYS_ADMIN where it is.
@@ -61,7 +61,7 @@ pub(crate) fn open_fuse() -> Result<OwnedFd, ServeError> {
         ),
         ErrorKind::PermissionDenied => ServeError::missing(
             "FUSE is not accessible: /dev/fuse cannot be opened for reading and writing",
-            "Let everybody open it, as distributions do (chmod 666 /dev/fuse), or run as root.",
+            "Let everyone open it, as distributions do (chmod 666 /dev/fuse), or run as root.",
         ),
         _ => ServeError::missing(
             format!("FUSE is not accessible: /dev/fuse cannot be opened: {error}"),

@@ -65,7 +65,7 @@ impl NodeArguments {
             let saver = Saver::of_node(file, &model);
             saver.watch(0, &model)?;
             // It is better to notice a file that cannot be written before the program runs than
-            // afterwards.
+            // afterward.
             saver.save()?;
         }
         let serve = |control: Control| control.serve(Arc::<Node>::clone(&node));
@@ -101,6 +101,6 @@ impl NodeArguments {
                 ));
             }
         };
-        node.map_err(|error| ServeError::Input(format!("the driver does not load: {error}")))
+        node.map_err(|error| ServeError::Input(format!("cannot load the driver: {error}")))
     }
 }

@@ -25,7 +25,7 @@ use super::tree::Tree;
 use super::windows::{self, Backing};
 use cxi_mock::{Client, Nic};
 
-/// A PCI function that has a character device of its own.
+/// A PCI function that has its own character device.
 #[derive(Debug)]
 pub(crate) struct Function {
     /// N of `/dev/cxiN`.
@@ -78,7 +78,7 @@ impl Function {
             (Err(error), _) => {
                 *windows = Windows::Refused(format!(
                     "{error}: mmap(2) of a queue or counter, and so fi_enable(3), fails with ENODEV; \
-                     it takes root in the initial user namespace and Linux 6.9"
+                     it needs root in the initial user namespace, and Linux 6.9"
                 ));
                 Ok(None)
             }
@@ -130,7 +130,7 @@ impl Drop for OpenFile {
             say(format_args!(
                 "a program's libcxi and the driver of cxi{} are of different releases (LNI_ALLOC \
                  has another length), so it got no LNI: the driver is {}. With --release auto, it \
-                 is the one that the first program is written for",
+                 follows the first program's libcxi",
                 self.function,
                 self.client.nic().release()
             ));
@@ -245,8 +245,8 @@ impl Server {
         {
             if let Some(other) = taken.insert(address, number) {
                 return Err(ServeError::Input(format!(
-                    "cxi{other} and cxi{number} both have the PCI address {address}: expected an \
-                     address of its own for each"
+                    "cxi{other} and cxi{number} both have the PCI address {address}: expected a \
+                     different address for each"
                 )));
             }
         }

@@ -39,7 +39,7 @@ impl StateFile {
                 _lock: lock,
             }),
             Err(LockError::Busy { .. }) => Err(ServeError::Input(format!(
-                "another node has its state in {}: end it, or take another file",
+                "another node keeps its state in {}: end it, or use another file",
                 path.display()
             ))),
             Err(error) => Err(ServeError::Input(error.to_string())),
@@ -179,6 +179,6 @@ impl Saver {
 pub(crate) fn another_configuration(what: &str) -> ServeError {
     ServeError::Input(format!(
         "the state file holds {what} of another configuration: leave out --nodes, --nics, \
-         --config, --release and --set, or take another file"
+         --config, --release and --set, or use another file"
     ))
 }

@@ -34,7 +34,7 @@ pub struct NicSnapshot {
 #[non_exhaustive]
 pub enum SnapshotError {
     /// The driver does not load with its configuration.
-    #[error("the snapshot's configuration is bad: {0}")]
+    #[error("invalid configuration in the snapshot: {0}")]
     Config(#[from] LoadError),
     /// It contradicts itself.
     #[error("the snapshot contradicts itself: {0}")]

@@ -1,4 +1,4 @@
-//! Values of options that need a parser of their own.
+//! Values of options that need their own parser.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::str::FromStr;
@@ -303,7 +303,7 @@ mod tests {
             ),
             (
                 "acs=9:8",
-                "ACs: 9 reserved but at most 8: expected a maximum of at least what is reserved",
+                "ACs: 9 reserved but at most 8: expected a maximum no lower than the reservation",
             ),
         ] {
             assert_eq!(limit(bad).unwrap_err(), message);

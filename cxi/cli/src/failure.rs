@@ -107,7 +107,7 @@ impl From<SitePoolError> for Failure {
             SitePoolError::Missing(place) => {
                 // The code for "not found" means a missing job, which scripts treat differently.
                 let failure = Self::bad_input(failure.message())
-                    .hint("Make one, such as: cxi vni configure 1024-65535");
+                    .hint("Create one, for example: cxi vni configure 1024-65535");
                 match place {
                     PoolPlace::File(_) => failure.hint(format!("{OTHER} file.")),
                     _ => failure,

@@ -224,8 +224,7 @@ limits:
             ),
             (
                 "vnis: [1]\nexclusive_cp: 1",
-                "exclusive CPs are asked for, which only a service with a VNI \
-                 range has",
+                "exclusive CPs are requested, which only a service with a VNI range has",
             ),
             (
                 "vnis: [1]\nmembers:\n",

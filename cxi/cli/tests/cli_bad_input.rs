@@ -13,9 +13,9 @@ service create --vni-range=1030-1045
 service create --vni=1 --lnis-per-rgid=9
   2: invalid value '9' for '--lnis-per-rgid <N>': invalid LNIs per RGID 9: expected 0 to 8
 service create --vni=1 --limit=txqs=9:8
-  2: invalid value 'txqs=9:8' for '--limit <RESOURCE=RESERVED:MAX>': TXQs: 9 reserved but at most 8: expected a maximum of at least what is reserved
+  2: invalid value 'txqs=9:8' for '--limit <RESOURCE=RESERVED:MAX>': TXQs: 9 reserved but at most 8: expected a maximum no lower than the reservation
 service destroy 0
-  2: invalid value '0' for '<ID>...': invalid service id '0': expected 1 to 4294967295
+  2: invalid value '0' for '<ID>...': invalid service ID '0': expected 1 to 4294967295
 devices -d eth0
   2: invalid value 'eth0' for '--device <NICS>': invalid NIC 'eth0': expected all, cxi0, cxi0-3 or a list of them
 --mock --mock-release=15 devices

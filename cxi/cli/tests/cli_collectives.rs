@@ -147,7 +147,7 @@ fn what_hangs_libfabric_is_found_before() {
     variables["FI_CXI_COLL_FABRIC_MGR_CACERT"] = "/nowhere/ca.pem".into();
     site.run(&["preflight"], &variables).ended(
         9,
-        "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /nowhere/ca.pem on this node: libfabric would wait for ever\n",
+        "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /nowhere/ca.pem on this node: libfabric would wait forever\n",
     );
 }
 

@@ -124,8 +124,8 @@ fn a_vni_that_another_user_has_is_noticed() {
     let warning = |service: u8, uid: u32, nics: &str| {
         format!(
             "warning: {nics}: service {service} (uid {uid}, VNI 1025) and service 2 (uid 1001, VNIs \
-             1024,1025) share VNI 1025: their processes can communicate with each other; give each \
-             job VNIs of its own\n"
+             1024,1025) share VNI 1025: their processes can communicate with each other; give \
+             each job its own VNIs\n"
         )
     };
     node.cxi("service create --uid=1002 --vni=1025 --limit=txqs=1:1 -d cxi0")

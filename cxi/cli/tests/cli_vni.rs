@@ -34,7 +34,7 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
     pool.vni("reserve job1").refused(
         4,
         "error: job job1 was released and is still draining VNI 1024 (2 nodes have not \
-         confirmed): confirm that first, or give the new run an id of its own",
+         confirmed): confirm that first, or give the new run a different ID",
     );
 
     pool.vni("confirm job1 --node=node1")
@@ -74,7 +74,7 @@ fn a_job_that_does_not_start_gives_its_vnis_back() {
 const IMPOSSIBLE: &str = r#"reserve job2 --count=5
   2: a job can have 1 to 4 VNIs (one service lists no more), not 5
 reserve job2 --block=3
-  2: a block of 3 VNIs is impossible: range services take powers of two
+  2: invalid block of 3 VNIs: expected a power of two
 reserve job2 --tenant=blue
   2: no tenant blue in the configuration of the pool (it has none)
 reserve job1 --count=2
@@ -84,7 +84,7 @@ release job9
 confirm job1 --all
   1: job job1 is not released: its VNIs are in use\n  End its use first: cxi vni release job1 --nodes …
 confirm --stray=1030
-  5: VNI 1030 is not a stray one: no node shows it without a job
+  5: VNI 1030 is not stray: no node shows it without a job
 show job9
   5: job job9 has no VNIs in the pool
 configure 1,10
@@ -113,7 +113,7 @@ fn no_pool_is_said_and_none_is_made() {
     with_pool(&file, "vni reserve job1").refused(
         2,
         &format!(
-            "error: {}: there is no pool of VNIs\n  Make one, such as: cxi vni configure \
+            "error: {}: there is no pool of VNIs\n  Create one, for example: cxi vni configure \
              1024-65535\n  The setting pool.file or CXI_VNI_POOL names another file.",
             file.display()
         ),

@@ -194,7 +194,7 @@ fn a_node_that_was_reset_confirms() {
     }
     cluster
         .cxi("job confirm 3 --node=n3")
-        .refused(5, "error: no job 3 waits for n3");
+        .refused(5, "error: there is no job 3 that waits for n3");
     cluster.reserve("4", "n1").done();
 }
 

@@ -88,13 +88,16 @@ fn a_controller_takes_over_and_the_one_before_is_refused() {
     etcd[0].kill();
     site.reserve("a", "2").prints("1025\n");
     let other = site.reserve("b", "3");
-    other.mentions(1, "a leader of epoch 1 has taken the log of the pool over");
+    other.mentions(
+        1,
+        "a leader with epoch 1 has taken over the log of the pool",
+    );
     assert_contains(&other.err, "cxi vni lead");
     site.on("b", "vni lead")
         .prints("This controller leads cxi/vni in etcd: epoch 2\n");
     site.reserve("b", "2").prints("1025\n");
     site.reserve("b", "3").prints("1026\n");
-    assert_contains(&site.reserve("a", "4").err, "a leader of epoch 2");
+    assert_contains(&site.reserve("a", "4").err, "a leader with epoch 2");
     site.on("b", "job release 1").done();
     site.on("b", "job confirm 1 --node n1").done();
     site.on("b", "job sweep -- echo 2 3")
@@ -160,7 +163,7 @@ fn no_vni_is_given_twice_or_lost_whatever_is_killed() {
             site.on(leader, "vni lead").done();
             // Should the one that was killed come back, it changes nothing.
             let deposed = site.reserve(other, "deposed");
-            deposed.mentions(1, "has taken the log of the pool over");
+            deposed.mentions(1, "has taken over the log of the pool");
             controllers += 1;
             is_killed = true;
         }

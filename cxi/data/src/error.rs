@@ -125,7 +125,7 @@ fn reason(code: ReturnCode) -> &'static str {
         ReturnCode::AMO_ALIGN_ERROR => "the target of an atomic is not aligned",
         ReturnCode::ILLEGAL_OP => "the queue does not take that command",
         ReturnCode::CMD_INVALID_ARG => "the command names something that it may not use",
-        ReturnCode::CANCELED | ReturnCode::MST_CANCELLED => "the operation was cancelled",
+        ReturnCode::CANCELED | ReturnCode::MST_CANCELLED => "the operation was canceled",
         _ => "the operation failed",
     }
 }

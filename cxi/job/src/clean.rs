@@ -256,7 +256,7 @@ impl fmt::Debug for CleanPolicy<'_> {
     }
 }
 
-/// What a clean-up found and did.
+/// What a cleanup found and did.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CleanReport {
@@ -314,7 +314,7 @@ pub enum KeepReason {
 }
 
 impl fmt::Display for CleanReport {
-    /// One line for each service: what became of it or, for a dry run, what would. A clean-up also has
+    /// One line for each service: what became of it or, for a dry run, what would. A cleanup also has
     /// a line for each NIC that failed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(release) = &self.release {
@@ -344,7 +344,7 @@ impl fmt::Display for KeepReason {
             Self::System => "it is a system service",
             Self::Live => "it belongs to a live job",
             Self::OutsidePool => "none of its VNIs is in the pool",
-            Self::Unfinished => "it has no VNI yet, and may still be in the making",
+            Self::Unfinished => "it has no VNI yet: its creation may still be in progress",
             Self::RangeRefused => {
                 "the driver refused its VNI range, and destroying it may make the kernel use memory \
                  that it has freed: destroy it by hand if another service was in the way; otherwise \

@@ -2,13 +2,13 @@
 
 use cxi::{Service, VniAccess};
 
-/// Whose a service is: `uid 5588`, `everybody`, `the default service`.
+/// Whose a service is: `uid 5588`, `everyone`, `the default service`.
 pub(super) fn owner(service: &Service) -> String {
     if service.id().is_default() {
         return "default service".to_owned();
     }
     let members = match service.members() {
-        None => "everybody".to_owned(),
+        None => "everyone".to_owned(),
         Some(members) if members.is_empty() => "no one".to_owned(),
         Some(members) => members.to_string(),
     };

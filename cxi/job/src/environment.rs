@@ -102,7 +102,8 @@ pub enum EnvironmentError {
     },
     /// The lists of NICs and services differ in length.
     #[error(
-        "{devices} devices but {services} service ids: {DEVICES} and {SVC_IDS} have one entry for each NIC"
+        "{devices} devices but {services} service IDs: {DEVICES} and {SVC_IDS} have one entry for \
+         each NIC"
     )]
     Lengths {
         /// Entries in `SLINGSHOT_DEVICES`.
@@ -138,7 +139,8 @@ pub enum EnvironmentError {
     },
     /// The services of a job allow different VNIs.
     #[error(
-        "the service on {device} allows other VNIs than the one on {first}: all must allow the same in the same order"
+        "the service on {device} allows different VNIs from the one on {first}: all must allow \
+         the same VNIs in the same order"
     )]
     VnisDiffer {
         /// One NIC.
@@ -273,7 +275,7 @@ impl SlingshotEnv {
     /// let get = |name: &str| vars.iter().find(|(key, _)| *key == name).map(|(_, value)| value.into());
     /// assert_eq!(
     ///     SlingshotEnv::parse(get).unwrap_err().to_string(),
-    ///     "3 devices but 4 service ids: SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS have one entry for each NIC"
+    ///     "3 devices but 4 service IDs: SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS have one entry for each NIC"
     /// );
     /// ```
     ///

@@ -312,7 +312,7 @@ pub enum InvalidJobRequest {
     )]
     Ethernet,
     /// The request is for no NIC.
-    #[error("no NIC is asked for: expected at least one")]
+    #[error("no NIC requested: expected at least one")]
     NoNicWanted,
     /// The specification of the services is invalid.
     #[error(transparent)]

@@ -65,7 +65,7 @@ impl fmt::Display for NicProblem {
         match self {
             Self::Unavailable { reason } => f.write_str(reason),
             Self::VirtualFunction => f.write_str(
-                "it is a virtual function: services can be made on its physical function only",
+                "it is a virtual function: services can be created only on its physical function",
             ),
             Self::LinkDown => f.write_str("its link is down"),
             Self::NoRetryHandler => f.write_str(
@@ -226,7 +226,7 @@ impl Node {
     /// Sets the lock that serializes all changes of services.
     ///
     /// Everything that makes or destroys services for jobs on this node should use the same lock:
-    /// the prolog holds it while it makes them, the epilog and the clean-up for each attempt.
+    /// the prolog holds it while it makes them, the epilog and the cleanup for each attempt.
     #[must_use]
     pub fn with_lock(mut self, lock: FileLock) -> Self {
         self.lock = Some(lock);

@@ -45,7 +45,7 @@ described_flags! {
         /// off.
         const RGID_PARAMETERS = 1 << 17, "module parameters for RGIDs";
         /// Lists of services are sorted by id, not by age.
-        const LIST_BY_ID = 1 << 18, "a list of services in order of id";
+        const LIST_BY_ID = 1 << 18, "a list of services in order of ID";
     }
 }
 

@@ -20,22 +20,22 @@ described_flags! {
         /// for none of its own.
         const OPEN_VNIS = 1 << 3, "a service without a VNI list is enabled at once, for any VNI (shs-12.0) or none of its own (shs-13.0)";
         /// An unused member slot opens a restricted service to everyone (SHS 13.0).
-        const OPEN_MEMBER_SLOT = 1 << 4, "a member slot that is not used opens a restricted service to everybody";
+        const OPEN_MEMBER_SLOT = 1 << 4, "a member slot that is not used opens a restricted service to everyone";
         /// A communication profile of uid 0 on a VNI that no service has: when it is freed, the
         /// kernel uses memory that it has freed before (from SHS 13.0 on).
-        const ORPHANED_PROFILE = 1 << 5, "a communication profile on a VNI that no service has makes the kernel use freed memory when it goes";
+        const ORPHANED_PROFILE = 1 << 5, "a communication profile on a VNI that no service has makes the kernel use freed memory when the profile is freed";
         /// A VNI range for a service that has one, or one that is refused: the kernel loses track
         /// of VNIs, or uses memory that it has freed (from SHS 13.1 on).
         const REFUSED_RANGE = 1 << 6, "a second or a refused VNI range makes the kernel lose track of VNIs or use freed memory";
         /// More VNIs in a descriptor than a service can have, or an update that changes their
         /// number (from SHS 13.0 on).
-        const VNI_COUNT = 1 << 7, "a wrong number of VNIs in a descriptor makes the kernel write or read behind its arrays";
+        const VNI_COUNT = 1 << 7, "a wrong number of VNIs in a descriptor makes the kernel write or read past the end of its arrays";
         /// An event queue without a wait object, in an LNI that has freed one that had one: the
         /// kernel follows a null pointer.
-        const REUSED_EVENT_QUEUE = 1 << 8, "an event queue without a wait object, allocated after the LNI has freed one that had one, makes the kernel follow a null pointer: give it one too, or take another LNI";
+        const REUSED_EVENT_QUEUE = 1 << 8, "an event queue without a wait object, allocated after the LNI has freed one that had one, makes the kernel follow a null pointer: give it one too, or use another LNI";
         /// `exclusive_cp` switched while a communication profile is there, which cannot be seen:
         /// the kernel keeps that profile in a table after it has freed it (from SHS 13.1 on).
-        const SWITCHED_EXCLUSIVE_CP = 1 << 9, "exclusive_cp that is switched under a communication profile, which nobody can see, makes the kernel use freed memory: make another service that has it from the start";
+        const SWITCHED_EXCLUSIVE_CP = 1 << 9, "switching exclusive_cp while a communication profile exists, which cannot be detected, makes the kernel use freed memory: create another service that has it from the start";
     }
 }
 

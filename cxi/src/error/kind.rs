@@ -121,7 +121,7 @@ impl ErrorKind {
         match errno {
             Errno::EIO => Self::Removed,
             Errno::EPERM if opcode.needs_admin() => Self::NotPermitted(
-                "it takes CAP_SYS_ADMIN in the initial user namespace, and a physical function"
+                "it needs CAP_SYS_ADMIN in the initial user namespace, and a physical function"
                     .into(),
             ),
             errno => Self::Other(errno),
@@ -131,7 +131,7 @@ impl ErrorKind {
 
 fn hint(service: ServiceId) -> &'static str {
     if service.is_default() {
-        ": the default service is, unless the administrator enables it; use a service of your own"
+        ": the default service is, unless the administrator enables it; use your own service"
     } else {
         ""
     }
@@ -183,7 +183,7 @@ mod tests {
     #[test]
     fn only_a_command_of_the_administrators_takes_the_capability() {
         let text = |opcode| ErrorKind::of(opcode, Errno::EPERM).to_string();
-        assert!(text(Opcode::SVC_ALLOC).starts_with("not permitted: it takes CAP_SYS_ADMIN"));
+        assert!(text(Opcode::SVC_ALLOC).starts_with("not permitted: it needs CAP_SYS_ADMIN"));
         assert_eq!(
             text(Opcode::CP_ALLOC),
             "the driver refused with EPERM (Operation not permitted)"

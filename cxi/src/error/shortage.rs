@@ -27,20 +27,20 @@ pub enum Shortage {
     LePools,
     /// All TLE pools are taken: each service with TLEs has one.
     #[error(
-        "no TLE pool is left: {TLE_POOLS} services, the default service among them, have one each; \
+        "no TLE pool is left: {TLE_POOLS} services, including the default service, have one each; \
          a service limited to 0 TLEs needs none"
     )]
     TlePools,
     /// The NIC's table of VNIs is full.
-    #[error("the table of VNIs is full: enabled services hold {used} of its {VNI_SLOTS} places")]
+    #[error("the table of VNIs is full: enabled services hold {used} of its {VNI_SLOTS} entries")]
     VniTable {
         /// Places in the table that enabled services visibly hold.
         used: usize,
     },
     /// The driver names nothing, and nothing visible is short.
     #[error(
-        "something is used up that the driver does not name: no resource is short of what was \
-         requested, and services hold {vni_slots} of {VNI_SLOTS} places in the table of VNIs; CPs \
+        "the driver does not say what is used up: no resource is short of what was \
+         requested, and services hold {vni_slots} of {VNI_SLOTS} entries in the table of VNIs; CPs \
          and domains outside services may hold the others"
     )]
     Unclear {

@@ -93,7 +93,7 @@ impl DomainInner {
 /// A driver that assigns PIDs out of range.
 fn unexpected_answer(device: &Device, first: u32, count: u16) -> Error {
     let text = format!(
-        "the driver's answer makes no sense: {count} PIDs from {first} on, where 510 is the last"
+        "invalid answer of the driver: {count} PIDs from {first} on, where 510 is the last"
     );
     let kind = ErrorKind::Refused(text.into());
     device.error(kind, Errno::EPROTO, Opcode::DOMAIN_RESERVE)

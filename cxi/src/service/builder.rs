@@ -68,7 +68,7 @@ impl ServiceSpecBuilder {
         system: bool;
         /// Sets a counter pool, 0 to 3. The driver only stores this.
         counter_pool: u8;
-        /// Gives every LNI communication profiles of its own, which
+        /// Gives every LNI its own communication profiles, which
         /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only for
         /// services with a VNI range, from SHS 13.1 on.
         exclusive_cp: bool;
@@ -123,12 +123,12 @@ impl ServiceSpecBuilder {
         };
         if self.exclusive_vnis && vnis == VniAccess::Unrestricted {
             return Err(InvalidSpec::Contradiction(
-                "exclusive VNIs are asked for, but none are named",
+                "exclusive VNIs are requested, but none are named",
             ));
         }
         if self.exclusive_cp && !matches!(vnis, VniAccess::Range(_)) {
             return Err(InvalidSpec::Contradiction(
-                "exclusive CPs are asked for, which only a service with a VNI range has",
+                "exclusive CPs are requested, which only a service with a VNI range has",
             ));
         }
         if let Some(classes) = self.traffic_classes {

@@ -57,8 +57,8 @@ impl Services {
         if let Some(what) = merely_noted(&service, spec) {
             let kind = ErrorKind::NotGuaranteed {
                 what: format!(
-                    "other {what} for service {id}, which drivers from shs-13.0 on note and do not \
-                     apply: destroy it and make another"
+                    "other {what} for service {id}, which drivers from shs-13.0 on store but do \
+                     not apply: destroy it and create another"
                 )
                 .into(),
                 has: self.device.driver()?.detected_release(),

@@ -24,7 +24,7 @@ pub struct Usage {
     /// How much of each resource; for LEs, on the processing element with most in use.
     ///
     /// `None` if the driver does not report it: drivers newer than SHS 14.0, for LEs and TLEs of a
-    /// service without a pool of its own. Older drivers show 0, or the use of the default pool.
+    /// service without its own pool. Older drivers show 0, or the use of the default pool.
     #[cfg_attr(feature = "serde", serde(rename = "in_use"))]
     pub reported: ResourceMap<Option<u16>>,
     /// TLE pool of the service; 0 is the default service's, and also means none.
@@ -73,7 +73,7 @@ impl Services {
             return Ok(service);
         }
         let text = format!(
-            "asked for service {id}, the driver answers about {}",
+            "asked for service {id}, the driver answered about {}",
             service.id()
         );
         let error = Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO);

@@ -30,7 +30,7 @@ pub(super) fn flags(desc: &SvcDesc) -> SvcFlags {
 /// The id of a service in the driver's answer.
 pub(super) fn numbered(id: u32) -> Result<ServiceId> {
     ServiceId::new(id).map_err(|_| {
-        let text = "the driver's answer holds a service with id 0";
+        let text = "the driver's answer contains a service with ID 0";
         Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
     })
 }
@@ -113,7 +113,7 @@ impl Service {
         })
     }
 
-    /// Whether it was made with limits of its own.
+    /// Whether it was created with limits.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.has(SvcFlags::RESOURCE_LIMITS)

@@ -67,7 +67,7 @@ impl Services {
             .map_err(|error| self.device.explain(&Attempt::OnService(id), error))
     }
 
-    /// Sets whether every LNI gets communication profiles of its own (SVC_SET_EXCLUSIVE_CP), which
+    /// Sets whether every LNI gets its own communication profiles (SVC_SET_EXCLUSIVE_CP), which
     /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only for
     /// disabled services with a VNI range, from SHS 13.1 on. Prefer
     /// [`exclusive_cp`](crate::ServiceSpecBuilder::exclusive_cp), which sets this before any
@@ -111,7 +111,7 @@ impl Services {
         self.device.attempt(Attempt::OnService(id), &command)
     }
 
-    /// Returns whether every LNI gets communication profiles of its own (SVC_GET_EXCLUSIVE_CP).
+    /// Returns whether every LNI gets its own communication profiles (SVC_GET_EXCLUSIVE_CP).
     /// False for services that cannot have them, and with drivers that do not support them.
     ///
     /// # Errors
@@ -136,7 +136,7 @@ impl Services {
     /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). Needs SHS 13.1 or later.
     ///
     /// The service must have been made with [unrestricted VNIs](crate::VniAccess::Unrestricted) and
-    /// have no range yet; it has to be [enabled](Self::set_enabled) afterwards.
+    /// have no range yet; it has to be [enabled](Self::set_enabled) afterward.
     /// [`create`](Self::create) with a range takes care of all that.
     ///
     /// A driver that refuses a range leaves the service broken, and it must be destroyed. Whatever
@@ -156,13 +156,14 @@ impl Services {
         let service = self.exists(id, OPCODE)?;
         if service.restricted_vnis() {
             let text = format!(
-                "service {id} lists its VNIs ({}): it takes no range",
+                "service {id} lists its VNIs ({}): it cannot have a range",
                 service.vnis()
             );
             return Err(self.device.invalid(OPCODE, text));
         }
         if let Some(present) = self.vni_range(id)? {
-            let text = format!("service {id} has VNI range {present} already: it takes no other");
+            let text =
+                format!("service {id} already has VNI range {present}: it cannot have another");
             return Err(self.device.invalid(OPCODE, text));
         }
         // Every driver refuses blocks that overlap, unless both are single VNIs.
@@ -207,7 +208,7 @@ impl Services {
 
     /// Whether a driver refused the range of a service. Either another service was in the way, and
     /// destroying this one is harmless; or a domain of uid 0 was, and the driver keeps a profile
-    /// that it has freed. The two cannot be told apart afterwards.
+    /// that it has freed. The two cannot be told apart afterward.
     ///
     /// # Errors
     ///

@@ -109,7 +109,7 @@ impl ServiceSpec {
         self.exclusive_vnis
     }
 
-    /// Whether every LNI has communication profiles of its own.
+    /// Whether every LNI has its own communication profiles.
     #[must_use]
     pub fn exclusive_cp(&self) -> bool {
         self.exclusive_cp
@@ -278,8 +278,8 @@ mod tests {
         };
         desc.limits.types[4] = cxi_ioctl::abi::service::Limits { max: 16, res: 17 };
         let service = Service::from_kernel(desc).unwrap();
-        let message = "CTs: 17 reserved but at most 16: expected a maximum of at least what is \
-                       reserved";
+        let message = "CTs: 17 reserved but at most 16: expected a maximum no lower than the \
+                       reservation";
         let copied = ServiceSpec::try_from(&service).unwrap_err();
         assert_eq!(copied.to_string(), message);
         let builder = ServiceSpec::builder().vni(Vni::new(1024).unwrap());

@@ -221,7 +221,7 @@ fn telemetry_is_read_on_request() {
     let nic = crate::common::nic(DriverRelease::Main);
     says(
         crate::common::root(&nic).telemetry("x"),
-        "cxi0: there is no sysfs behind this device",
+        "cxi0: this device has no entry in sysfs",
     );
 }
 

@@ -67,7 +67,7 @@ fn profiles_say_what_they_miss() {
         );
         assert_eq!(
             ethernet(7),
-            "cxi0: CP_ALLOC: not permitted: Ethernet takes CAP_NET_RAW"
+            "cxi0: CP_ALLOC: not permitted: Ethernet needs CAP_NET_RAW"
         );
     }
 }
@@ -171,7 +171,7 @@ fn queues_are_checked_before_they_are_asked_for() {
     assert_eq!(error.errno(), Errno::E2BIG);
     assert_eq!(
         text(lni.alloc_txq(&plain, &TxqOptions::new(64).ethernet())),
-        "cxi0: CQ_ALLOC: not permitted: Ethernet takes CAP_NET_RAW"
+        "cxi0: CQ_ALLOC: not permitted: Ethernet needs CAP_NET_RAW"
     );
     says(
         lni.alloc_tgq(&TgqOptions::new(64).credit_thresholds(4)),
@@ -278,7 +278,7 @@ fn portal_entries_are_mapped_and_asked() {
     assert_eq!(pte.status(0).unwrap().state, PtlteState::SOFTWARE_MANAGED);
     says(
         lni.alloc_pte(PtOptions::ETHERNET, None),
-        "cxi0: PTE_ALLOC: not permitted: Ethernet takes CAP_NET_RAW",
+        "cxi0: PTE_ALLOC: not permitted: Ethernet needs CAP_NET_RAW",
     );
 }
 

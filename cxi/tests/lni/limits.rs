@@ -321,7 +321,7 @@ fn who_may_allocate_an_lni() {
         let error = says(
             device.alloc_lni(ServiceId::DEFAULT),
             "cxi0: LNI_ALLOC: service 1 is disabled: the default service is, unless the \
-             administrator enables it; use a service of your own",
+             administrator enables it; use your own service",
         );
         assert_eq!(error.errno(), Errno::EKEYREVOKED);
         let unknown = ServiceId::new(99).unwrap();

@@ -13,7 +13,7 @@ fn a_range_is_refused_where_it_cannot_be() {
         refused(
             services.set_vni_range(listed, range("64-127")),
             Errno::EINVAL,
-            "cxi0: SVC_SET_VNI_RANGE: service 2 lists its VNIs (5): it takes no range",
+            "cxi0: SVC_SET_VNI_RANGE: service 2 lists its VNIs (5): it cannot have a range",
         );
     }
     let services = root(&nic(DriverRelease::Shs13_0)).services();
@@ -33,7 +33,7 @@ fn a_service_with_id_0_is_none() {
     refused(
         ask(&device.services(), modest(5)),
         Errno::EPROTO,
-        "cxi0: SVC_ALLOC: the driver's answer holds a service with id 0",
+        "cxi0: SVC_ALLOC: the driver's answer contains a service with ID 0",
     );
 }
 

@@ -57,7 +57,7 @@ fn limits_are_checked_against_the_device() {
     let services = root(&nic).services();
     let error = says(
         ask(&services, with(5, Resource::Txqs, 0, 2048)),
-        "cxi0: SVC_ALLOC: at most 2048 TXQs asked for: the device has 1024",
+        "cxi0: SVC_ALLOC: at most 2048 TXQs requested: the device has 1024",
     );
     assert_eq!(error.errno(), Errno::EINVAL);
     assert!(matches!(error.kind(), ErrorKind::InvalidSpec(_)));
@@ -71,7 +71,7 @@ fn without_the_capability_services_are_read_only() {
         let services = user(&nic).services();
         let error = says(
             ask(&services, modest(6)),
-            "cxi0: SVC_ALLOC: not permitted: it takes CAP_SYS_ADMIN in the initial user \
+            "cxi0: SVC_ALLOC: not permitted: it needs CAP_SYS_ADMIN in the initial user \
              namespace, and a physical function",
         );
         assert_eq!(
@@ -181,7 +181,7 @@ fn updates_that_would_only_be_noted_are_refused() {
             );
             let expected = format!(
                 "cannot promise other {what} for service {id}, which drivers from shs-13.0 on \
-                 note and do not apply: destroy it and make another"
+                 store but do not apply: destroy it and create another"
             );
             assert!(error.to_string().ends_with(&expected), "{release}: {error}");
             assert_eq!(services.get(id).unwrap(), before, "{release}");
@@ -284,7 +284,7 @@ fn an_undo_that_fails_names_what_is_left() {
     let error = says(
         services.create(&spec),
         "cxi0: SVC_ENABLE: the driver refused with ENOMEM (Cannot allocate memory); service 2 is \
-         left behind, because destroying it failed too: not permitted: it takes CAP_SYS_ADMIN in \
+         left behind, because destroying it failed too: not permitted: it needs CAP_SYS_ADMIN in \
          the initial user namespace, and a physical function",
     );
     let leftover = error.leftover().unwrap();

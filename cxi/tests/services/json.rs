@@ -133,7 +133,8 @@ fn bad_specifications_say_where_and_why() {
         ),
         (
             r#"{"vnis": [5], "limits": [{"name": "ACs", "max": 1, "res": 2}]}"#,
-            "ACs: 2 reserved but at most 1: expected a maximum of at least what is reserved at line 1",
+            "ACs: 2 reserved but at most 1: expected a maximum no lower than the reservation at \
+             line 1",
         ),
         (
             r#"{"vnis": [5], "limits": [{"name": "ACs", "max": 1}, {"name": "AC", "max": 2}]}"#,

@@ -82,7 +82,8 @@ fn ranges_are_set_and_enabled() {
 
         says(
             services.set_vni_range(id, "2048-2063".parse().unwrap()),
-            "cxi0: SVC_SET_VNI_RANGE: service 2 has VNI range 1024-1039 already: it takes no other",
+            "cxi0: SVC_SET_VNI_RANGE: service 2 already has VNI range 1024-1039: it cannot have \
+             another",
         );
 
         // Disabled and enabled again, and updated, the range stays.
@@ -197,7 +198,7 @@ fn a_specification_says_how_rgids_and_profiles_are_shared() {
     }
     says(
         modest(5).exclusive_cp(true).build(),
-        "exclusive CPs are asked for, which only a service with a VNI range has",
+        "exclusive CPs are requested, which only a service with a VNI range has",
     );
     // Where sharing may crash the kernel nothing is made.
     let nic = nic(DriverRelease::Shs13_0);

@@ -71,7 +71,7 @@ fn every_change_takes_the_capability() {
         says(
             change(&services, id),
             format!(
-                "cxi0: {command}: not permitted: it takes CAP_SYS_ADMIN in the initial user \
+                "cxi0: {command}: not permitted: it needs CAP_SYS_ADMIN in the initial user \
                  namespace, and a physical function"
             ),
         );
@@ -132,7 +132,7 @@ fn an_einval_that_nothing_explains() {
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_ENABLE: the VNIs that the service is said to have are not there (EINVAL): \
-         setting its range, or an update, went wrong; destroy it and make another"
+         setting its range, or an update, went wrong; destroy it and create another"
     );
     // The service is there: the driver does not know the command in this form.
     let waiting = ServiceId::new(3).unwrap();
@@ -142,8 +142,8 @@ fn an_einval_that_nothing_explains() {
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_SET_VNI_RANGE: service 3 exists, and the driver refuses the command \
-         nevertheless (EINVAL): it does not know it, or not in this form, or the service was made just now \
-             under the id of one that is gone"
+         nevertheless (EINVAL): it does not know the command, or not in this form, or the service \
+         was created just now under the ID of one that is gone"
     );
 }
 
@@ -169,7 +169,7 @@ fn a_namespace_that_a_service_does_not_take() {
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_SET_NETNS: the VNIs that the service is said to have are not there (ENODATA); \
-         LNIs can be allocated in the namespace all the same"
+         LNIs can still be allocated in the namespace"
     );
 }
 
@@ -197,7 +197,7 @@ fn an_answer_that_is_no_refusal_is_not_taken_for_none() {
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_GET_VNI_RANGE: the service lost its VNI range when the driver refused one \
-         (ENOENT): destroy it and make another"
+         (ENOENT): destroy it and create another"
     );
 }
 

@@ -79,7 +79,7 @@ fn what_runs_out_is_named() {
         (
             vec![(tles, 8, 8); 3],
             (tles, 1),
-            "no TLE pool is left: 4 services, the default service among them, have one each; a \
+            "no TLE pool is left: 4 services, including the default service, have one each; a \
              service limited to 0 TLEs needs none",
         ),
         (
@@ -164,7 +164,7 @@ fn the_table_of_vnis_is_named_although_the_driver_shows_numbers() {
             assert_eq!(
                 error.to_string(),
                 "cxi0: SVC_ALLOC: the table of VNIs is full: enabled services hold 256 of its 256 \
-                 places",
+                 entries",
                 "{release}"
             );
         }
@@ -180,6 +180,6 @@ fn enabling_finds_the_table_of_vnis_full_too() {
     }
     says(
         services.set_enabled(cxi::ServiceId::DEFAULT, true),
-        "cxi0: SVC_ENABLE: the table of VNIs is full: enabled services hold 256 of its 256 places",
+        "cxi0: SVC_ENABLE: the table of VNIs is full: enabled services hold 256 of its 256 entries",
     );
 }

@@ -126,7 +126,7 @@ fn one_of_two_controllers_leads_a_pool_in_etcd() {
     let deposed = reserve(&one, &first, 5).unwrap_err();
     assert_eq!(deposed.code(), ErrorCode::Failed);
     assert!(
-        deposed.to_string().contains("a leader of epoch 2"),
+        deposed.to_string().contains("a leader with epoch 2"),
         "{deposed}"
     );
     fs::write(directory.path().join("b.epoch"), "two\n").unwrap();

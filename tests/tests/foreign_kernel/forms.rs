@@ -64,8 +64,8 @@ fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_serv
         assert_eq!(
             error.to_string(),
             "cxi0: LNI_ALLOC: service 2 exists, and the driver refuses the command nevertheless \
-             (EINVAL): it does not know it, or not in this form, or the service was made just now \
-             under the id of one that is gone"
+             (EINVAL): it does not know the command, or not in this form, or the service was \
+             created just now under the ID of one that is gone"
         );
     }
 }

@@ -162,7 +162,7 @@ fn impossible_answers_are_errors() {
     let zero = patched(get, Opcode::SVC_GET, ("SvcDesc", "svc_id"), &[0; 4]);
     strange(
         zero.result,
-        "cxi0: SVC_GET: the driver's answer holds a service with id 0",
+        "cxi0: SVC_GET: the driver's answer contains a service with ID 0",
     );
     let other = patched(
         get,
@@ -172,7 +172,7 @@ fn impossible_answers_are_errors() {
     );
     strange(
         other.result,
-        "cxi0: SVC_GET: asked for service 2, the driver answers about 9",
+        "cxi0: SVC_GET: asked for service 2, the driver answered about 9",
     );
     let create = "Services::create, VNI list";
     let place = ("SvcAllocResp", "svc_id");
@@ -180,7 +180,7 @@ fn impossible_answers_are_errors() {
     assert_eq!(made.made.len(), 1, "the driver made it all the same");
     strange(
         made.result,
-        "cxi0: SVC_ALLOC: the driver's answer holds a service with id 0",
+        "cxi0: SVC_ALLOC: the driver's answer contains a service with ID 0",
     );
     for (name, first, last, why) in [
         ("Services::get, VNI range", 9_u16, 8_u16, "9-8"),
@@ -203,7 +203,7 @@ fn impossible_answers_are_errors() {
     );
     strange(
         pids.result,
-        "cxi0: DOMAIN_RESERVE: the driver's answer makes no sense: 8 PIDs from 504 on, where 510 \
+        "cxi0: DOMAIN_RESERVE: invalid answer of the driver: 8 PIDs from 504 on, where 510 \
          is the last",
     );
 }
@@ -264,7 +264,7 @@ fn a_list_of_services_without_an_id_is_refused() {
         let run = run(&nic(DriverRelease::Main), call, Plan::Twist(opcode, twist)).unwrap();
         strange(
             run.result,
-            &format!("cxi0: {opcode}: the driver's answer holds a service with id 0"),
+            &format!("cxi0: {opcode}: the driver's answer contains a service with ID 0"),
         );
     }
 }

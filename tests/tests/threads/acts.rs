@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn gone(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::NoSuchService { .. } => true,
-        ErrorKind::Refused(why) => why.contains("under the id of one that is gone"),
+        ErrorKind::Refused(why) => why.contains("under the ID of one that is gone"),
         _ => false,
     }
 }

@@ -101,7 +101,7 @@ struct Init {
 }
 
 impl Init {
-    /// Starts it in a PID namespace of its own and waits until it is ready.
+    /// Starts it in its own PID namespace and waits until it is ready.
     fn start() -> Result<Self, ServeError> {
         unshare(CloneFlags::CLONE_NEWPID).doing(|| "make a PID namespace".to_owned())?;
         keep_mounting().doing(|| "let process 1 of a node mount /proc".to_owned())?;
@@ -123,7 +123,7 @@ impl Init {
             return Ok(init);
         }
         Err(ServeError::missing(
-            "a node cannot have processes of its own (process 1 said why)",
+            "a node cannot have its own processes (process 1 said why)",
             "In a container, allow mounts of proc (docker run --security-opt systempaths=unconfined).",
         ))
     }

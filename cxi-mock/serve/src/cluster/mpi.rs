@@ -235,7 +235,7 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> 
         ("OMPI_MCA_plm_rsh_agent", ssh),
         ("OMPI_MCA_orte_default_hostfile", hosts),
         ("OMPI_MCA_rmaps_base_oversubscribe", text("1")),
-        // Intel MPI, which comes with a libfabric of its own.
+        // Intel MPI, which comes with its own libfabric.
         ("I_MPI_OFI_LIBRARY_INTERNAL", text("0")),
         ("I_MPI_OFI_PROVIDER", text("cxi")),
         ("I_MPI_HYDRA_BOOTSTRAP", text("ssh")),
@@ -281,8 +281,8 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
     };
     if !contains(&libfabric, PROVIDER_NEEDS) {
         say(format_args!(
-            "{} has no cxi provider, so programs that use it do not use the NICs: name the directory \
-             of a libfabric with the provider in LD_LIBRARY_PATH",
+            "{} has no cxi provider, so programs that use it do not use the NICs: add the \
+             directory of a libfabric with the provider to LD_LIBRARY_PATH",
             libfabric.display()
         ));
         return Ok(None);
@@ -300,7 +300,7 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
     let ours = this.with_file_name("../lib/libcxi.so.1");
     if !ours.is_file() {
         say(format_args!(
-            "{} needs libcxi.so.1, and there is none: name its directory in LD_LIBRARY_PATH, or \
+            "{} needs libcxi.so.1, and there is none: add its directory to LD_LIBRARY_PATH, or \
              install this project's, {}",
             libfabric.display(),
             ours.display()

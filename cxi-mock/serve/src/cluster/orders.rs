@@ -166,6 +166,6 @@ impl Cluster {
 
     fn which_node(&self) -> String {
         let last = names::name(self.members.len() - 1);
-        format!("which node? Say it with --node, n1 to {last}")
+        format!("no node named: expected --node with n1 to {last}")
     }
 }

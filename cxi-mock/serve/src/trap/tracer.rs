@@ -32,7 +32,7 @@ const OPTIONS: Options = Options::PTRACE_O_TRACECLONE
     .union(Options::PTRACE_O_TRACEVFORK)
     .union(Options::PTRACE_O_TRACEEXEC);
 
-/// Traces a process from now on, in a thread of its own. Returns whether that is possible.
+/// Traces a process from now on, in a separate thread. Returns whether that is possible.
 pub(super) fn start(server: &Arc<Server>, process: Pid, traced: &Arc<Traced>) -> bool {
     children::TRACES.store(true, Ordering::Release);
     let (sender, seized) = channel();
@@ -165,8 +165,8 @@ impl Tracer {
                     return None;
                 }
                 say(format_args!(
-                    "the instruction of thread {thread} at {:#x} stores to no doorbell, or not \
-                     eight bytes: it is left out",
+                    "the instruction of thread {thread} at {:#x} does not store eight bytes to a \
+                     doorbell: it is skipped",
                     registers.rip
                 ));
             }
@@ -193,7 +193,7 @@ impl Tracer {
         }
         let file = self.server.mappable(inode)?;
         // Otherwise a program could ring a doorbell of a file that it does not have, at the offset
-        // of that doorbell in a file of its own.
+        // of that doorbell in its own file.
         if !file.client.has_doorbell(offset) {
             return None;
         }

@@ -98,17 +98,17 @@ pub enum LeftBehindReason {
     #[error("still exists: {0}")]
     Hazard(String),
     /// It was there before, made by an earlier run for the same job.
-    #[error("still exists: it was there before, from an earlier run for this job")]
+    #[error("still exists: it is from an earlier run for this job")]
     Adopted,
     /// It appeared while this job's service was made, and its owner is unknown: the driver's answer
     /// was lost before the service got its VNIs or members.
     #[error(
-        "still exists, and may be this job's: it appeared meanwhile, and the driver's answer got \
-         lost"
+        "still exists, and may be this job's: it appeared in the meantime, and the driver's \
+         answer was lost"
     )]
     Unclear,
     /// The driver's answer was lost, and the NIC could not be queried for what it made.
-    #[error("may exist: the driver's answer got lost, and asking again failed: {0}")]
+    #[error("may exist: the driver's answer was lost, and asking again failed: {0}")]
     Unknown(Error),
 }
 

@@ -49,8 +49,8 @@ fn twins<'a>(nic: &'a Seen, service: &Service) -> Vec<&'a Service> {
 
 fn absent(nic: &Seen, having: &Seen, service: &Service) -> Finding {
     let text = format!(
-        "nothing like {} of {}: a job gets a service on each NIC, so something failed half way or \
-         the job asked for some NICs only",
+        "nothing like {} of {}: a job gets a service on each NIC, so something failed halfway or \
+         the job asked for only some NICs",
         describe::service(service),
         having.device
     );
@@ -79,7 +79,7 @@ fn different(nic: &Seen, service: &Service, usable: &[&Seen]) -> Option<Finding>
     }
     (first.device != nic.device && !what.is_empty()).then(|| {
         let text = format!(
-            "{} and service {} of {} are of one job, and differ: {}",
+            "{} and service {} of {} belong to one job, but differ: {}",
             describe::service(service),
             other.id(),
             first.device,
@@ -98,7 +98,7 @@ fn default_services(first: &Seen, others: &[&Seen]) -> Vec<Finding> {
             && one.limits() == other.limits();
         (!alike).then(|| {
             let (first, other) = (first.device, describe::service(&other));
-            let text = format!("the default service is not as on {first}: {other} here");
+            let text = format!("the default service differs from the one on {first}: {other} here");
             let default = Some(ServiceId::DEFAULT);
             Finding::new(Code::DefaultServicesDiffer, nic.device, default, text)
         })

@@ -40,7 +40,7 @@ pub(super) fn shared_vnis(nic: &Seen) -> Vec<Finding> {
         .map(|(one, other, shared)| {
             let text = format!(
                 "{} and {} share VNI {shared}: their processes can communicate with each other; \
-                 give each job VNIs of its own",
+                 give each job its own VNIs",
                 describe::service(other),
                 describe::service(one)
             );
@@ -71,7 +71,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
     let open = service.is_enabled() && !service.is_system();
     if open && service.members().is_none() {
         let text = format!(
-            "{name} is open to everybody on the node: restrict it to the uid, gid or network \
+            "{name} is open to everyone on the node: restrict it to the uid, gid or network \
              namespace of a job"
         );
         found.push((Code::NoMembers, text));
@@ -86,8 +86,8 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
     }
     if unrestricted && !service.is_enabled() && !service.is_system() {
         let text = format!(
-            "{name} has neither VNIs nor a range: a process that made it may have been killed; \
-             destroy it if no process is about to finish it"
+            "{name} has neither VNIs nor a range: the process that created it may have been \
+             killed; destroy it unless a process is still setting it up"
         );
         found.push((Code::Unfinished, text));
     }
@@ -98,7 +98,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
             {
                 let text = format!(
                     "{name} is for uid {uid}, which the node does not know: its job has ended, or \
-                     user ids changed"
+                     user IDs changed"
                 );
                 found.push((Code::DeadUser, text));
             }
@@ -111,7 +111,7 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
         if !outside.is_empty() {
             let text = format!(
                 "{name} has VNIs outside the scheduler's pool: {outside}; another scheduler or an \
-                 administrator made it, or the pool was changed"
+                 administrator created it, or the pool was changed"
             );
             found.push((Code::OutsidePool, text));
         }

@@ -70,7 +70,7 @@ impl fmt::Display for PreflightFinding {
 /// assert_eq!(findings[0].severity, PreflightSeverity::Hangs);
 /// assert_eq!(
 ///     findings[0].to_string(),
-///     "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /etc/fm/ca.pem on this node: libfabric would wait for ever"
+///     "FI_CXI_COLL_FABRIC_MGR_CACERT: there is no /etc/fm/ca.pem on this node: libfabric would wait forever"
 /// );
 /// ```
 #[must_use]
@@ -174,7 +174,7 @@ impl Checks {
             Some(path) if exists(Path::new(path)) => {}
             Some(path) => {
                 let message =
-                    format!("there is no {path} on this node: libfabric would wait for ever");
+                    format!("there is no {path} on this node: libfabric would wait forever");
                 self.find(CACERT, PreflightSeverity::Hangs, message);
             }
         }

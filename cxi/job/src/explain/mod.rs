@@ -209,9 +209,7 @@ impl<'a> Inquiry<'a> {
             ErrorKind::NotEnough(shortage) => {
                 resources::refused(explanation, shortage, self.spec, self.view().as_ref())
             }
-            ErrorKind::VniTaken(conflict) => {
-                vni_taken(explanation, conflict, self.view().as_ref())
-            }
+            ErrorKind::VniTaken(conflict) => vni_taken(explanation, conflict, self.view().as_ref()),
             ErrorKind::NotPermitted(_) if self.error.command() == Some(Opcode::LNI_ALLOC) => {
                 not_a_member(explanation, &self)
             }
@@ -221,9 +219,10 @@ impl<'a> Inquiry<'a> {
             ErrorKind::ServiceDisabled { service } => disabled(explanation, *service, &self),
             ErrorKind::Busy { .. } => busy(explanation, &self),
             ErrorKind::NoSuchService { .. } => explanation
-                .because("A service's id is free for the next one as soon as it is destroyed.")
+                .because("A service's ID can be reused as soon as the service is destroyed.")
                 .advise(
-                    "If it was to be destroyed, there is nothing to do: another process was faster.",
+                    "If you wanted to destroy it, there is nothing to do: another process was \
+                     faster.",
                 )
                 .advise("Otherwise list the services, and look for the job's by its VNIs."),
             ErrorKind::Removed => explanation
@@ -259,13 +258,13 @@ fn disabled(
     if service.is_default() {
         return explanation
             .because(
-                "The default service is disabled by default. A process that asks for it was given \
-                 no service of its own: SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set, or \
+                "The default service is disabled by default. A process that asks for it was not \
+                 given its own service: SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set, or \
                  were not passed on to it.",
             )
             .advise(
-                "Let the scheduler make services for the job, and pass the SLINGSHOT_* variables \
-                 on to its processes.",
+                "Let the scheduler create services for the job, and pass the SLINGSHOT_* \
+                 variables on to its processes.",
             )
             .advise(
                 "Enabling the default service works too, but then every user of the node shares \
@@ -277,14 +276,14 @@ fn disabled(
         .and_then(|view| view.service(service).map(describe::service));
     let reason = name.map(|name| format!("It is {name}."));
     explanation.reasons.extend(reason);
-    explanation.advise("Enable it (SVC_ENABLE), or make another one.")
+    explanation.advise("Enable it (SVC_ENABLE), or create another one.")
 }
 
 fn busy(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
     let explanation = explanation.because(
         "A service cannot be changed while it has an LNI: destroying, enabling, disabling and \
-         updating it all fail with EBUSY. An LNI ends with the process that made it, after its \
-         transfers have ended. Reading a service's usage also makes it busy for a moment.",
+         updating it all fail with EBUSY. An LNI ends with the process that allocated it, after \
+         its transfers have ended. Reading a service's usage also makes it busy for a moment.",
     );
     let members = inquiry.service.and_then(|id| {
         let service = inquiry.device?.services().get(id).ok()?;
@@ -305,7 +304,7 @@ fn busy(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
     let pids: Vec<String> = users.processes.iter().map(|p| p.pid.to_string()).collect();
     explanation
         .advise(format!(
-            "If the job has ended, kill the processes that it left: kill -KILL {}",
+            "If the job has ended, kill the processes that it left behind: kill -KILL {}",
             pids.join(" ")
         ))
         .advise("Then try again for some minutes. If the service stays busy, drain the node.")
@@ -316,7 +315,7 @@ fn unopened(explanation: Explanation, error: &std::io::Error) -> Explanation {
         Some(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => explanation
             .because("The driver (cxi_ss1; cxi_core in old releases) creates the device node.")
             .advise("Check whether the driver is loaded, and whether the NIC is on the PCI bus.")
-            .advise("In a container, pass the device node in."),
+            .advise("In a container, pass in the device node."),
         Some(Errno::EACCES | Errno::EPERM) => explanation
             .because("By default, every user may open a NIC for reading and writing.")
             .advise(

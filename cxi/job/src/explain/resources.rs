@@ -49,8 +49,8 @@ pub(super) fn refused(
         Shortage::Unclear { .. } => explanation
             .because(
                 "Either something was used up only for a moment, by a simultaneous allocation, or \
-                 the NIC's table of VNIs is full of CPs and domains that processes made outside \
-                 services.",
+                 the NIC's table of VNIs is full of CPs and domains that processes allocated \
+                 outside services.",
             )
             .advise("Try again. If it fails again, find the processes that have the NIC open."),
         Shortage::Limit { resource, .. } => explanation
@@ -64,10 +64,11 @@ pub(super) fn refused(
             }))
             .advise(format!("Let the job's processes use fewer {resource}."))
             .advise(format!(
-                "Give the job's service more {resource} when it is made: limits cannot be changed later."
+                "Give the job's service more {resource} when it is created: limits cannot be \
+                 changed later."
             )),
         Shortage::Allocation { .. } => explanation.advise(
-            "End other processes of the service, or give it higher limits when it is made.",
+            "End other processes of the service, or give it higher limits when it is created.",
         ),
         // The shortage names itself, and no remedy is known.
         _ => explanation,
@@ -99,7 +100,7 @@ pub(super) fn planned(cut: &Cut, view: Option<&NicView>) -> Explanation {
         ),
         _ => reservation(
             explanation(format!(
-                "not enough {resource}: {wanted} wanted, {available} available"
+                "not enough {resource}: {wanted} requested, {available} available"
             )),
             *resource,
             u16::try_from(*available).unwrap_or(u16::MAX),

@@ -17,7 +17,7 @@ pub enum ReserveError {
         asked: u8,
     },
     /// A block's size is not a power of two.
-    #[error("a block of {size} VNIs is impossible: range services take powers of two")]
+    #[error("invalid block of {size} VNIs: expected a power of two")]
     BlockSize {
         /// The requested size.
         size: u16,
@@ -49,7 +49,7 @@ pub enum ReserveError {
         asked: Box<VniRequest>,
     },
     /// The job was released, but its services are not yet destroyed everywhere.
-    #[error("job {job} was released and is still draining {vnis} ({}): confirm that first, or give the new run an id of its own", waiting(*nodes))]
+    #[error("job {job} was released and is still draining {vnis} ({}): confirm that first, or give the new run a different ID", waiting(*nodes))]
     Draining {
         /// The job.
         job: JobId,
@@ -192,7 +192,7 @@ pub enum PoolError {
         vnis: Allotment,
     },
     /// The VNI is not a stray.
-    #[error("VNI {vni} is not a stray one: no node shows it without a job")]
+    #[error("VNI {vni} is not stray: no node shows it without a job")]
     NotStray {
         /// The VNI.
         vni: Vni,

@@ -291,7 +291,7 @@ pub(super) fn release_chosen(
 
 /// A VNI access and members in words, for printing a service that is gone.
 fn name(members: Option<&Members>, vnis: VniAccess) -> String {
-    let members = members.map_or_else(|| "everybody".to_owned(), Members::to_string);
+    let members = members.map_or_else(|| "everyone".to_owned(), Members::to_string);
     format!("{members}, {}", super::describe::vnis(vnis))
 }
 

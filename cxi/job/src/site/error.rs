@@ -73,7 +73,7 @@ pub enum SiteError {
         waited: Duration,
     },
     /// No job waits for this node.
-    #[error("no job {job} waits for {node}")]
+    #[error("there is no job {job} that waits for {node}")]
     NotWaiting {
         /// The job.
         job: JobId,
@@ -106,7 +106,7 @@ pub enum SiteError {
     /// Services of an earlier run of the job could not be destroyed.
     #[error("services of an earlier run are left:\n{0}")]
     Left(ReleaseReport),
-    /// The clean-up could not find out which jobs are live; nothing was destroyed.
+    /// The cleanup could not find out which jobs are live; nothing was destroyed.
     #[error("{0}")]
     Live(std::io::Error),
     /// A job's environment cannot be determined.

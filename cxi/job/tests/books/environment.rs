@@ -64,9 +64,9 @@ fn reads_what_schedulers_write() {
 }
 
 /// A variable in place of the usual one, and why that is refused.
-const REFUSED: &str = r#"SLINGSHOT_DEVICES="cxi0,cxi1,cxi2": 3 devices but 2 service ids: SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS have one entry for each NIC
+const REFUSED: &str = r#"SLINGSHOT_DEVICES="cxi0,cxi1,cxi2": 3 devices but 2 service IDs: SLINGSHOT_DEVICES and SLINGSHOT_SVC_IDS have one entry for each NIC
 SLINGSHOT_SVC_IDS="11,-1": SLINGSHOT_SVC_IDS, entry 2: -1 stands for a NIC without a service: leave that NIC out of both lists, or libfabric takes another service there and ranks on different NICs cannot talk
-SLINGSHOT_SVC_IDS="0,12": SLINGSHOT_SVC_IDS, entry 1: invalid service id '0': expected 1 to 4294967295
+SLINGSHOT_SVC_IDS="0,12": SLINGSHOT_SVC_IDS, entry 1: invalid service ID '0': expected 1 to 4294967295
 SLINGSHOT_SVC_IDS="11,": SLINGSHOT_SVC_IDS, entry 2: nothing between the commas
 SLINGSHOT_SVC_IDS="unset": SLINGSHOT_SVC_IDS is not set, but SLINGSHOT_DEVICES is
 SLINGSHOT_VNIS="unset": SLINGSHOT_VNIS is not set, but SLINGSHOT_DEVICES is
@@ -162,7 +162,8 @@ fn services_make_an_environment_in_the_order_of_the_nics() {
     let second = |vni| granted(1, 9, &[vni], both);
     says(
         env_of(&[first(both), second(1501)]),
-        "the service on cxi1 allows other VNIs than the one on cxi0: all must allow the same in the same order",
+        "the service on cxi1 allows different VNIs from the one on cxi0: all must allow the same \
+         VNIs in the same order",
     );
     let disjoint = env_of(&[first(TrafficClasses::BULK_DATA), second(1500)]).unwrap_err();
     let of_classes = matches!(disjoint, EnvironmentError::TrafficClasses { .. });

@@ -196,7 +196,7 @@ fn nothing_is_made_if_one_nic_has_no_room() {
     let error = refuse(&node, request);
     assert_eq!(
         error.to_string(),
-        "cxi1: at most 32 TXQs asked for: the device has 16\n  \
+        "cxi1: at most 32 TXQs requested: the device has 16\n  \
          This was found before anything was sent to the driver.\n\
          The job has no service on any NIC."
     );
@@ -302,7 +302,7 @@ fn what_cannot_be_undone_is_named() {
         "cxi2: SVC_ALLOC: the driver refused with ENOMEM (Cannot allocate memory)\n\
          Left behind:\n  \
          cxi0: service 2 still exists: destroying it failed: cxi0: SVC_DESTROY: not permitted: it \
-         takes CAP_SYS_ADMIN in the initial user namespace, and a physical function"
+         needs CAP_SYS_ADMIN in the initial user namespace, and a physical function"
     );
 }
 

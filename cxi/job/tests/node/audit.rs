@@ -76,7 +76,7 @@ fn services_that_are_not_as_they_should_be() {
     let texts = texts(&audit.findings);
     assert_eq!(
         texts[0],
-        "error: cxi0: service 2 (everybody, VNI 1024) is open to everybody on the node: restrict it \
+        "error: cxi0: service 2 (everyone, VNI 1024) is open to everyone on the node: restrict it \
          to the uid, gid or network namespace of a job"
     );
     like(&texts[2], "*is for uid 4444, which the node does not know*");
@@ -109,7 +109,7 @@ fn jobs_of_different_users_share_no_vni() {
         [
             "error: cxi0: service 3 (uid 1001, VNIs 1025,1026) and service 2 (uid 1000, VNIs \
           1024,1025) share VNI 1025: their processes can communicate with each other; give each \
-          job VNIs of its own"
+          job its own VNIs"
         ]
     );
 }
@@ -271,7 +271,7 @@ fn nics_that_disagree() {
     );
     like(
         &audit.findings[3].text,
-        "*and differ: whether it is enabled",
+        "*but differ: whether it is enabled",
     );
 }
 

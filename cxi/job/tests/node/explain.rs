@@ -106,7 +106,7 @@ The job has no service on any NIC.";
     let explanation = &refused.failures()[1].explanations[0];
     assert_eq!(
         explanation.problem,
-        "SVC_ALLOC: no TLE pool is left: 4 services, the default service among them, have one \
+        "SVC_ALLOC: no TLE pool is left: 4 services, including the default service, have one \
          each; a service limited to 0 TLEs needs none"
     );
     let planned = &error.failures()[1].explanations[0];
@@ -246,7 +246,7 @@ fn rights() {
     assert_eq!(
         explain(INITIAL, NONE),
         "\
-cxi0: SVC_ALLOC: not permitted: it takes CAP_SYS_ADMIN in the initial user namespace, and a physical function
+cxi0: SVC_ALLOC: not permitted: it needs CAP_SYS_ADMIN in the initial user namespace, and a physical function
   This process does not have CAP_SYS_ADMIN. The user ID does not matter: root is refused without the capability, \
 and another user is not refused with it.
   What to do:

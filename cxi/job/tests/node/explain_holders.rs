@@ -43,9 +43,9 @@ fn places_in_the_table_of_vnis() {
         holders[63..],
         [
             "service 1 (default service, VNIs 1,10, disabled): 2 entries",
-            "service 68 (everybody, VNIs 4000,4001): 2 entries, nothing in use",
-            "service 2 (everybody, VNI 2000): 1 entry, nothing in use",
-            "service 3 (everybody, VNIs 2048-2063): 1 entry, nothing in use",
+            "service 68 (everyone, VNIs 4000,4001): 2 entries, nothing in use",
+            "service 2 (everyone, VNI 2000): 1 entry, nothing in use",
+            "service 3 (everyone, VNIs 2048-2063): 1 entry, nothing in use",
         ]
     );
 }

@@ -100,6 +100,6 @@ fn a_refusal_is_explained_with_all_that_hold_a_pool() {
     assert_eq!(explanation.holders.len(), LE_POOLS);
     assert_eq!(
         explanation.holders[0].to_string(),
-        "service 2 (everybody, VNI 100): up to 64 LEs, nothing in use"
+        "service 2 (everyone, VNI 100): up to 64 LEs, nothing in use"
     );
 }

@@ -196,8 +196,8 @@ fn one_failure_stops_nothing_else() {
     assert_eq!(release.status(), ReleaseStatus::Failed);
     assert_eq!(
         release.to_string(),
-        "cxi0: service 2 (uid 1000, VNI 1024): not destroyed: cxi0: SVC_DESTROY: not permitted: it \
-         takes CAP_SYS_ADMIN in the initial user namespace, and a physical function\n\
+        "cxi0: service 2 (uid 1000, VNI 1024): not destroyed: cxi0: SVC_DESTROY: not permitted: \
+         it needs CAP_SYS_ADMIN in the initial user namespace, and a physical function\n\
          cxi0: service 3 (uid 1000, VNI 1024): destroyed\n\
          cxi1: service 2 (uid 1000, VNI 1024): destroyed\n\
          cxi1: service 3 (uid 1000, VNI 1024): destroyed\n\

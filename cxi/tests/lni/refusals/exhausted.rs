@@ -34,8 +34,8 @@ fn communication_profiles_run_out() {
         refused(
             triggered(TrafficClass::LowLatency),
             Errno::ENOSPC,
-            "cxi0: TRIG_CP_ALLOC: the NIC's 255 communication profiles are in use, or the \
-                 LCIDs of the RGID that will do",
+            "cxi0: TRIG_CP_ALLOC: the NIC's 255 communication profiles are in use, or all \
+             suitable LCIDs of the RGID",
         );
         let any = ProfileOptions::new(vni(1024), TrafficClass::LowLatency).lcid(LcidChoice::Any);
         assert_eq!(lni.alloc_cp_with(&any).unwrap().lcid(), 1);
@@ -50,7 +50,7 @@ fn there_is_one_queue_for_the_retry_handler() {
     refused(
         lni.alloc_eq(&options),
         Errno::EPERM,
-        "cxi0: EQ_ALLOC: not permitted: the retry handler's queue takes CAP_SYS_ADMIN",
+        "cxi0: EQ_ALLOC: not permitted: the retry handler's queue needs CAP_SYS_ADMIN",
     );
     let lni = lni_of(&root(&nic), 1025);
     let events = lni.alloc_eq(&options).unwrap();

@@ -69,8 +69,8 @@ fn other_refusals_have_their_reasons_too() {
     let said = |what| said(bench, "shs-14.0.1", what);
     assert_eq!(
         said("limit"),
-        "-22 cxi0: SVC_ALLOC: CTs: 4 reserved but at most 3: expected a maximum of at \
-         least what is reserved"
+        "-22 cxi0: SVC_ALLOC: CTs: 4 reserved but at most 3: expected a maximum no lower than the \
+         reservation"
     );
     assert_eq!(
         said("busy"),
@@ -172,8 +172,7 @@ fn what_is_no_nic_is_refused() {
         return;
     }
     let silent = "-71 cxi0: DEV_INFO_GET: the driver wrote 0 bytes of response, this library \
-                  knows 120: the driver's interface is of a generation that this library does not \
-                  know";
+                  expects 120: it does not know this version of the driver's interface";
     for node in [
         "mkfifo /dev/cxi0",
         "echo > /dev/cxi0",

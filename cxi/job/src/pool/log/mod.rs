@@ -107,13 +107,13 @@ pub enum AppendError {
     #[error("the log of the pool has changed since it was read")]
     Moved,
     /// A later leader has written: this one must stop.
-    #[error("a leader of epoch {epoch} has taken the log of the pool over")]
+    #[error("a leader with epoch {epoch} has taken over the log of the pool")]
     Deposed {
         /// The highest epoch in the log.
         epoch: u64,
     },
     /// The record may be in the log or not, now or later: the answer of the store was lost.
-    #[error("whether the log of the pool was written is not known: {0}")]
+    #[error("cannot tell whether the log of the pool was written: {0}")]
     Unknown(#[source] BoxError),
     /// The record is not in the log.
     #[error("cannot write the log of the pool: {0}")]

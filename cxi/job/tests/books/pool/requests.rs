@@ -52,7 +52,7 @@ fn impossible_requests_are_refused_with_the_reason() {
         ),
         (
             VniRequest::block(12),
-            "a block of 12 VNIs is impossible: range services take powers of two",
+            "invalid block of 12 VNIs: expected a power of two",
         ),
         (
             VniRequest::vnis(1).for_tenant(red),
@@ -79,7 +79,7 @@ fn the_same_request_again_gets_the_same_and_logs_nothing() {
     let again = pool.release(&a, &n1, seconds(11)).unwrap();
     assert_eq!(again, Changed::nothing());
     let why = "job a was released and is still draining VNIs 1024,1025 (1 node has not confirmed): \
-               confirm that first, or give the new run an id of its own";
+               confirm that first, or give the new run a different ID";
     refused(&mut pool, "a", &two, 12, why);
 }
 
