@@ -250,7 +250,7 @@ fn a_divergence_says_what_was_expected_and_what_came() {
     assert_eq!(device.map(8192, 1).unwrap_err(), Errno::EPROTO);
     let message = device.divergence().unwrap().to_string();
     assert!(
-        message.ends_with("came the mapping of 1 bytes at offset 0x2000"),
+        message.ends_with("got the mapping of 1 bytes at offset 0x2000"),
         "{message}"
     );
 
