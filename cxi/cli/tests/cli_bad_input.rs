@@ -93,7 +93,7 @@ service enable 9 -d cxi0
 service list -d cxi7
   3: cxi7: no such NIC; this node has cxi0, cxi1\n  Choose with --device, such as --device cxi0 or --device all.
 service create --vni=1 --limit=txqs=1:2000
-  2: cxi0: SVC_ALLOC: at most 2000 TXQs asked for: the device has 1024
+  2: cxi0: SVC_ALLOC: at most 2000 TXQs requested: the device has 1024
 service destroy 1 -d cxi0
   2: cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled";
 
