@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::landing::Landing;
 use crate::link::{Operation, Owner, Report};
 use crate::packet::Request;
-use crate::portal::{Header, Nic, PortalState, RendezvousGet};
+use crate::portal::{Claim, Nic, PortalState, RendezvousGet};
 use crate::report::describe;
 
 /// The match bits of the get of the rest.
@@ -56,23 +56,17 @@ impl PortalState {
     }
 
     /// Continues a rendezvous put that has waited for the entry that is now appended.
-    pub(crate) fn claim_rendezvous(
-        &self,
-        header: &Header,
-        (entry, start, room): (&Entry, u64, u64),
-        auto_unlinked: bool,
-        nic: &mut Nic<'_>,
-    ) {
+    pub(crate) fn claim_rendezvous(&self, claim: &Claim, nic: &mut Nic<'_>) {
         // Rule 10.6: For an unexpected message, the get stores behind the eager bytes in the new
         // entry; software copies the eager bytes.
         let rest = Rest {
-            request: &header.request,
-            from: header.from,
-            entry,
-            auto_unlinked,
-            start,
-            room,
-            eager: header.mlength,
+            request: &claim.header.request,
+            from: claim.header.from,
+            entry: &claim.entry,
+            auto_unlinked: claim.used_up,
+            start: claim.start,
+            room: claim.room,
+            eager: claim.header.mlength,
         };
         self.get_rest(&rest, nic);
     }

@@ -6,7 +6,7 @@ use cxi_hw::{
 
 use crate::landing::Landing;
 use crate::packet::Request;
-use crate::portal::{Header, Nic, PortalState, Portals};
+use crate::portal::{Claim, Header, Nic, PortalState, Portals};
 use crate::signals::Signals;
 use crate::{EventFlags, PortalOptions, Settings};
 
@@ -83,6 +83,11 @@ impl PortalState {
         }
         self.moving
             .retain(|(arrival, ..)| *arrival != landing.arrival);
+        let is_it = |claim: &Claim| claim.header.arrival == landing.arrival;
+        if let Some(place) = self.claims.iter().position(is_it) {
+            let claim = self.claims.remove(place);
+            self.claim_rendezvous(&claim, nic);
+        }
         self.post_unlinks(nic.signals);
     }
 

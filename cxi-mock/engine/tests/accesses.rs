@@ -439,6 +439,31 @@ fn rule_8_12_unlink_follows_rendezvous() {
     assert_eq!(events, [PUT, RENDEZVOUS, UNLINK, nowhere]);
 }
 
+/// The get of an unexpected rendezvous put ends it at its source, so the first bytes precede it.
+#[test]
+fn rule_10_5_a_claimed_rendezvous_gets_the_rest_last() {
+    let mut users = Users::new();
+    users
+        .rig
+        .append(&overflow(5, iova(2) + 0x20_0000, 0x10_0000));
+    users.answer_all();
+    users.rig.events(TARGET_EQ);
+    let put = between(DmaOp::RENDEZVOUS_PUT, (1, 0), (9, 0), 64).with_eager(8);
+    users.rig.store(10, &[&put.encode()]);
+    users.answer(1);
+    let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
+    users
+        .rig
+        .append(&entry(9, iova(2), 64).with_match_bits(9).with_flags(flags));
+    let offloaded = |users: &Users| users.rig.engine.telemetry().elements[0].offloaded;
+    assert_eq!(offloaded(&users), 0);
+    users.answer_all();
+    assert_eq!(offloaded(&users), 1);
+    let nowhere = (EventType::REPLY, ReturnCode::PTLTE_NOT_FOUND);
+    let events = users.rig.events(TARGET_EQ);
+    assert_eq!(events, [PUT_OVERFLOW, PUT, RENDEZVOUS, nowhere]);
+}
+
 /// A PtlTE hears nothing of a message to another that had its number before.
 #[test]
 fn a_freed_portal_starts_no_rendezvous() {
