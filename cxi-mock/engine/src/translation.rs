@@ -37,12 +37,15 @@ struct Segment {
     len: u64,
     /// Whether the region still exists.
     live: Arc<AtomicBool>,
+    /// The same of other regions with this memory, as of other messages from the same page.
+    others: Vec<Arc<AtomicBool>>,
 }
 
 impl Segment {
-    /// The memory while the region exists. Packets outlive regions.
+    /// The memory while a region with it exists. Packets outlive regions.
     fn memory(&self) -> Result<&dyn ClientMemory, MemoryFault> {
-        if self.live.load(Ordering::Acquire) {
+        let mut regions = std::iter::once(&self.live).chain(&self.others);
+        if regions.any(|live| live.load(Ordering::Acquire)) {
             Ok(&*self.memory)
         } else {
             Err(MemoryFault)
@@ -122,6 +125,7 @@ impl Scatter {
             va,
             len,
             live: Arc::new(AtomicBool::new(true)),
+            others: Vec::new(),
         };
         Self {
             first: Some(segment),
@@ -188,27 +192,44 @@ impl Regions {
         known.map(|known| Arc::clone(&known.region.memory))
     }
 
+    /// The regions with the permission that contain an address.
+    fn containing(&self, at: u64, access: Access) -> impl Iterator<Item = &Known> {
+        self.0.iter().flat_map(move |(class, regions)| {
+            let longest = u64::MAX >> (63 - class);
+            let nearest = at.saturating_sub(longest);
+            let before = regions.range(..=(at, u64::MAX)).rev();
+            let near = before.take_while(move |((start, _), _)| *start >= nearest);
+            let known = near.map(|(_, known)| known);
+            known.filter(move |known| known.end() > at && access.is_allowed(&known.region))
+        })
+    }
+
     /// Finds a region with the permission that contains all addresses from `at` to `end`, or else
     /// the one that reaches furthest from `at`.
     fn find(&self, at: u64, end: u64, access: Access) -> Option<&Known> {
         let mut furthest: Option<&Known> = None;
-        for (class, regions) in &self.0 {
-            let longest = u64::MAX >> (63 - class);
-            let nearest = at.saturating_sub(longest);
-            let before = regions.range(..=(at, u64::MAX)).rev();
-            for (_, known) in before.take_while(|((start, _), _)| *start >= nearest) {
-                if known.end() <= at || !access.is_allowed(&known.region) {
-                    continue;
-                }
-                if known.end() >= end {
-                    return Some(known);
-                }
-                if furthest.is_none_or(|other| other.end() < known.end()) {
-                    furthest = Some(known);
-                }
+        for known in self.containing(at, access) {
+            if known.end() >= end {
+                return Some(known);
+            }
+            if furthest.is_none_or(|other| other.end() < known.end()) {
+                furthest = Some(known);
             }
         }
         furthest
+    }
+
+    /// Whether the other regions exist that have the memory of a region from `at` to `end`.
+    fn others(&self, known: &Known, at: u64, end: u64, access: Access) -> Vec<Arc<AtomicBool>> {
+        let va = |region: &Region| region.va.wrapping_sub(region.iova);
+        let is_other = |other: &&Known| {
+            other.end() >= end
+                && !Arc::ptr_eq(&other.live, &known.live)
+                && Arc::ptr_eq(&other.region.memory, &known.region.memory)
+                && va(&other.region) == va(&known.region)
+        };
+        let others = self.containing(at, access).filter(is_other);
+        others.map(|other| Arc::clone(&other.live)).collect()
     }
 }
 
@@ -286,6 +307,7 @@ impl Translation {
                     .ok_or(ReturnCode::NO_TRANSLATION)?,
                 len: part,
                 live: Arc::clone(&known.live),
+                others: regions.others(known, at, at + part, access),
             });
             at += part;
         }

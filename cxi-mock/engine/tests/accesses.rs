@@ -50,15 +50,20 @@ const QUEUES: std::ops::Range<u16> = 10..14;
 struct Users {
     rig: Rig,
     memories: [Arc<Memory>; 2],
+    late: [Arc<dyn ClientMemory>; 2],
 }
 
 impl Users {
     fn new() -> Self {
         let mut rig = Rig::matching();
         let memories = [Memory::new(), Memory::new()];
+        let late = |user| -> Arc<dyn ClientMemory> {
+            Arc::new(Late(Arc::clone(&memories[user as usize - 1]), user))
+        };
+        let late = [late(1), late(2)];
         for (user, eq) in [(1, EQ), (2, TARGET_EQ)] {
             let memory = &memories[user as usize - 1];
-            let late: Arc<dyn ClientMemory> = Arc::new(Late(Arc::clone(memory), user));
+            let late = Arc::clone(&late[user as usize - 1]);
             memory.map(iova(user), LEN);
             memory.map(EVENTS, 256 * 64);
             let region = region(RGID, iova(user), LEN as u64, Arc::clone(&late));
@@ -98,7 +103,11 @@ impl Users {
         for number in QUEUES {
             rig.add_tx(number, false);
         }
-        Self { rig, memories }
+        Self {
+            rig,
+            memories,
+            late,
+        }
     }
 
     fn memory(&self, user: u32) -> &Memory {
@@ -437,6 +446,24 @@ fn rule_8_12_unlink_follows_rendezvous() {
     let nowhere = (EventType::REPLY, ReturnCode::PTLTE_NOT_FOUND);
     let events = users.rig.events(TARGET_EQ);
     assert_eq!(events, [PUT, RENDEZVOUS, UNLINK, nowhere]);
+}
+
+/// Messages from the same page have a region each, of which the first to end takes only its own.
+#[test]
+fn memory_that_another_region_has_stays() {
+    for (others, code) in [(1, ReturnCode::OK), (0, ReturnCode::SRC_ERROR)] {
+        let mut users = Users::new();
+        for number in 200..200 + others {
+            let own = region(RGID, iova(1), 1 << 20, Arc::clone(&users.late[0]));
+            users.rig.engine.add_region(number, own);
+        }
+        let put = between(DmaOp::PUT, (1, 0), (2, 0), 1 << 20);
+        users.rig.store(10, &[&put.encode()]);
+        users.rig.engine.run_until_idle();
+        users.rig.engine.remove_region(101);
+        users.answer_all();
+        assert_eq!(users.rig.events(TARGET_EQ), [(EventType::PUT, code)]);
+    }
 }
 
 /// The get of an unexpected rendezvous put ends it at its source, so the first bytes precede it.
