@@ -12,6 +12,7 @@ use crate::entry::Entry;
 use crate::link::Operation;
 use crate::packet::Request;
 use crate::pools::Pools;
+use crate::rendezvous::Rest;
 use crate::sequence::{Label, Labelled, Sequence};
 use crate::signals::Signals;
 use crate::table::Table;
@@ -175,23 +176,10 @@ pub(crate) struct PortalState {
     pub(crate) arrivals: u64,
     /// Those whose data has not moved, with the list and buffer ID of their entries.
     pub(crate) moving: Vec<(u64, List, u16)>,
-    /// Rendezvous puts that an entry has claimed although their first bytes have not moved.
-    pub(crate) claims: Vec<Claim>,
+    /// What is still to be fetched of those that an entry has claimed meanwhile.
+    pub(crate) claimed: Vec<(u64, Rest)>,
     /// UNLINK events that wait for messages, up to an arrival, of the entry that they name.
     pub(crate) unlinks: Vec<(u64, TargetLong)>,
-}
-
-/// An unexpected message, and the entry that has claimed it.
-#[derive(Debug)]
-pub(crate) struct Claim {
-    pub(crate) header: Header,
-    pub(crate) entry: Entry,
-    /// Where the buffer of the message starts.
-    pub(crate) start: u64,
-    /// Bytes for which the buffer has room.
-    pub(crate) room: u64,
-    /// Whether the message uses the entry up.
-    pub(crate) used_up: bool,
 }
 
 /// The get of the rest of a rendezvous put, still to be sent.
@@ -227,7 +215,7 @@ impl PortalState {
             closed: [false; 3],
             arrivals: 0,
             moving: Vec::new(),
-            claims: Vec::new(),
+            claimed: Vec::new(),
             unlinks: Vec::new(),
         }
     }

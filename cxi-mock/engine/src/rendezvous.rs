@@ -10,7 +10,7 @@ use crate::entry::Entry;
 use crate::landing::Landing;
 use crate::link::{Operation, Owner, Report};
 use crate::packet::Request;
-use crate::portal::{Claim, Nic, PortalState, RendezvousGet};
+use crate::portal::{Header, Nic, PortalState, RendezvousGet};
 use crate::report::describe;
 
 /// The match bits of the get of the rest.
@@ -26,10 +26,10 @@ fn get_bits(request: &Request) -> u64 {
 
 /// A rendezvous put that has found its buffer.
 #[derive(Clone, Copy, Debug)]
-struct Rest<'a> {
-    request: &'a Request,
+pub(crate) struct Rest {
+    request: Request,
     from: u32,
-    entry: &'a Entry,
+    entry: Entry,
     auto_unlinked: bool,
     /// Where the buffer of this message starts.
     start: u64,
@@ -44,9 +44,9 @@ impl PortalState {
     pub(crate) fn start_rendezvous(&self, landing: &Landing, nic: &mut Nic<'_>) {
         // Rule 10.5: PUT precedes RENDEZVOUS, which precedes the REPLY of the get.
         let rest = Rest {
-            request: &landing.request,
+            request: landing.request,
             from: landing.back.nid,
-            entry: &landing.entry,
+            entry: landing.entry,
             auto_unlinked: landing.auto_unlinked,
             start: landing.iova,
             room: landing.room,
@@ -56,24 +56,45 @@ impl PortalState {
     }
 
     /// Continues a rendezvous put that has waited for the entry that is now appended.
-    pub(crate) fn claim_rendezvous(&self, claim: &Claim, nic: &mut Nic<'_>) {
+    pub(crate) fn claim_rendezvous(
+        &mut self,
+        header: &Header,
+        (entry, start, room): (&Entry, u64, u64),
+        auto_unlinked: bool,
+        nic: &mut Nic<'_>,
+    ) {
         // Rule 10.6: For an unexpected message, the get stores behind the eager bytes in the new
         // entry; software copies the eager bytes.
         let rest = Rest {
-            request: &claim.header.request,
-            from: claim.header.from,
-            entry: &claim.entry,
-            auto_unlinked: claim.used_up,
-            start: claim.start,
-            room: claim.room,
-            eager: claim.header.mlength,
+            request: header.request,
+            from: header.from,
+            entry: *entry,
+            auto_unlinked,
+            start,
+            room,
+            eager: header.mlength,
         };
-        self.get_rest(&rest, nic);
+        // The get ends the message at its source, whose memory may be gone after that, so it waits
+        // for the first bytes.
+        if self.moving.iter().any(|it| it.0 == header.arrival) {
+            self.claimed.push((header.arrival, rest));
+        } else {
+            self.get_rest(&rest, nic);
+        }
+    }
+
+    /// Continues a rendezvous put that was claimed before its first bytes arrived, if it was one.
+    pub(crate) fn continue_claimed(&mut self, arrival: u64, nic: &mut Nic<'_>) {
+        let mut claimed = self.claimed.iter();
+        if let Some(place) = claimed.position(|(of, _)| *of == arrival) {
+            let (_, rest) = self.claimed.remove(place);
+            self.get_rest(&rest, nic);
+        }
     }
 
     /// Reports RENDEZVOUS, and requests the get unless software issues it.
-    fn get_rest(&self, rest: &Rest<'_>, nic: &mut Nic<'_>) {
-        let request = rest.request;
+    fn get_rest(&self, rest: &Rest, nic: &mut Nic<'_>) {
+        let request = &rest.request;
         let pid = request.initiator.pid(nic.settings.pid_bits);
         // Rule 10.7: If the NIC may not issue the get, RENDEZVOUS says so, with the match bits of the
         // get that software issues.
@@ -113,8 +134,8 @@ impl PortalState {
         }
     }
 
-    fn get(&self, rest: &Rest<'_>, remote_offset: u64, iova: u64, nic: &Nic<'_>) -> RendezvousGet {
-        let (settings, request) = (nic.settings, rest.request);
+    fn get(&self, rest: &Rest, remote_offset: u64, iova: u64, nic: &Nic<'_>) -> RendezvousGet {
+        let (settings, request) = (nic.settings, &rest.request);
         let pid = request.initiator.pid(settings.pid_bits);
         let pid = u16::try_from(pid).unwrap_or(u16::MAX);
         let whole = u64::from(request.length).min(rest.room);

@@ -6,7 +6,7 @@ use cxi_hw::{
 
 use crate::landing::Landing;
 use crate::packet::Request;
-use crate::portal::{Claim, Header, Nic, PortalState, Portals};
+use crate::portal::{Header, Nic, PortalState, Portals};
 use crate::signals::Signals;
 use crate::{EventFlags, PortalOptions, Settings};
 
@@ -83,11 +83,7 @@ impl PortalState {
         }
         self.moving
             .retain(|(arrival, ..)| *arrival != landing.arrival);
-        let is_it = |claim: &Claim| claim.header.arrival == landing.arrival;
-        if let Some(place) = self.claims.iter().position(is_it) {
-            let claim = self.claims.remove(place);
-            self.claim_rendezvous(&claim, nic);
-        }
+        self.continue_claimed(landing.arrival, nic);
         self.post_unlinks(nic.signals);
     }
 

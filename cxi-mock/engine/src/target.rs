@@ -7,7 +7,7 @@ use cxi_hw::{
 
 use crate::arrival::offset;
 use crate::entry::Entry;
-use crate::portal::{Claim, Header, Key, Nic, PortalState, Portals};
+use crate::portal::{Header, Key, Nic, PortalState, Portals};
 use crate::report::describe;
 use crate::signals::Signals;
 use crate::{PortalOptions, Settings};
@@ -176,7 +176,7 @@ impl PortalState {
             });
             if fits && let Some(header) = self.unexpected.remove(place) {
                 nic.pools.give(self.config.pool, 1);
-                if self.claim(header, entry, nic) {
+                if self.claim(&header, entry, nic) {
                     return true;
                 }
             }
@@ -185,7 +185,7 @@ impl PortalState {
     }
 
     /// Gives an entry an unexpected message. Returns whether that uses it up.
-    fn claim(&mut self, header: Header, entry: &mut Entry, nic: &mut Nic<'_>) -> bool {
+    fn claim(&mut self, header: &Header, entry: &mut Entry, nic: &mut Nic<'_>) -> bool {
         let request = &header.request;
         let remote_offset = offset(self.config.options, request);
         let room = entry.room(remote_offset);
@@ -195,26 +195,13 @@ impl PortalState {
         let used_up = entry.consume(u64::from(request.length).min(room));
         if entry.reports(request, true) {
             let found = (List::PRIORITY, entry.buffer_id);
-            self.post_overflow(&header, found, used_up, nic.signals);
+            self.post_overflow(header, found, used_up, nic.signals);
         }
         if entry.flags.contains(TargetFlags::EVENT_CT_OVERFLOW) {
             entry.count_success(header.mlength, nic.signals);
         }
         if request.is_rendezvous() {
-            let is_moving = self.moving.iter().any(|it| it.0 == header.arrival);
-            let claim = Claim {
-                header,
-                entry: *entry,
-                start,
-                room,
-                used_up,
-            };
-            // The get ends the message at its source, whose memory may be gone after that.
-            if is_moving {
-                self.claims.push(claim);
-            } else {
-                self.claim_rendezvous(&claim, nic);
-            }
+            self.claim_rendezvous(header, (entry, start, room), used_up, nic);
         }
         used_up
     }

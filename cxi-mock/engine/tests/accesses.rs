@@ -370,16 +370,22 @@ fn data_comes_before_its_event() {
     }
 }
 
-/// Rule 8.3: an entry that is appended while the data of an unexpected message is on the way finds
-/// it.
-#[test]
-fn a_message_under_way_is_found() {
+/// User 2 has a buffer for unexpected messages.
+fn with_overflow() -> Users {
     let mut users = Users::new();
     users
         .rig
         .append(&overflow(5, iova(2) + 0x20_0000, 0x10_0000));
     users.answer_all();
     users.rig.events(TARGET_EQ);
+    users
+}
+
+/// Rule 8.3: an entry that is appended while the data of an unexpected message is on the way finds
+/// it.
+#[test]
+fn a_message_under_way_is_found() {
+    let mut users = with_overflow();
     let entries = users.rig.engine.entries_in_use(EntryPool::default());
     let put = between(DmaOp::PUT, (1, 0), (7, 0), 8);
     users.rig.store(10, &[&put.encode()]);
@@ -469,12 +475,7 @@ fn memory_that_another_region_has_stays() {
 /// The get of an unexpected rendezvous put ends it at its source, so the first bytes precede it.
 #[test]
 fn rule_10_5_a_claimed_rendezvous_gets_the_rest_last() {
-    let mut users = Users::new();
-    users
-        .rig
-        .append(&overflow(5, iova(2) + 0x20_0000, 0x10_0000));
-    users.answer_all();
-    users.rig.events(TARGET_EQ);
+    let mut users = with_overflow();
     let put = between(DmaOp::RENDEZVOUS_PUT, (1, 0), (9, 0), 64).with_eager(8);
     users.rig.store(10, &[&put.encode()]);
     users.answer(1);
