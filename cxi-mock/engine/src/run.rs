@@ -596,23 +596,31 @@ impl Engine {
 
     /// Reports a request whose data has moved, and answers it.
     fn land(&mut self, landing: &Landing, moved: Moved) {
-        let (settings, signals) = (&self.settings, &mut self.signals);
         let code = moved.err().unwrap_or(ReturnCode::OK);
-        // Rule 9.7: UNLINK, MATCH and the event of the message precede the answer, and therefore
-        // the initiator's ACK.
-        let eq = self.portals.report(landing, code, settings, signals);
         let reply = match moved {
             Ok(fetched) => landing.reply(fetched),
             Err(code) => {
-                signals.telemetry.refusals.add(code.0);
+                self.signals.telemetry.refusals.add(code.0);
                 Reply::refusal(code)
             }
         };
         let route = (landing.back.nid, self.settings.nid);
         self.observe(route, &landing.request, &reply);
-        let after = After::Reply(landing.back, reply);
-        if let Some(After::Reply(back, reply)) = self.signals.after_events(eq, after) {
-            self.link.reply(back, reply);
+        let is_get = landing.request.op == DmaOp::GET;
+        if is_get {
+            // The answer to a get leaves before the GET event: that event may end a rendezvous, and
+            // the target must have its REPLY before the source reuses the ID for another message.
+            self.link.reply(landing.back, reply);
+        }
+        let (settings, signals) = (&self.settings, &mut self.signals);
+        let eq = self.portals.report(landing, code, settings, signals);
+        if !is_get {
+            // Rule 9.7: UNLINK, MATCH and the event of the message precede the answer, and therefore
+            // the initiator's ACK.
+            let after = After::Reply(landing.back, reply);
+            if let Some(After::Reply(back, reply)) = self.signals.after_events(eq, after) {
+                self.link.reply(back, reply);
+            }
         }
         self.send_gets();
     }

@@ -280,6 +280,23 @@ fn rule_9_7_answers_and_wakes_follow_events() {
     assert_eq!(users.rig.events(EQ), [ACK]);
 }
 
+/// Otherwise a source could reuse the ID of a rendezvous before the target has its REPLY.
+#[test]
+fn the_event_of_a_get_follows_its_answer() {
+    let mut users = Users::new();
+    let get = between(DmaOp::GET, (1, 0), (2, 0), 4);
+    users.rig.store(10, &[&get.encode()]);
+    users.answer(1);
+    let mut read = users.take(2).unwrap();
+    read.run();
+    users.rig.engine.complete_dma(read);
+    users.answer(1);
+    assert_eq!(users.rig.events(EQ), [REPLY]);
+    assert_eq!(users.rig.events(TARGET_EQ), []);
+    users.answer_all();
+    assert_eq!(users.rig.events(TARGET_EQ), [GET]);
+}
+
 /// A request that comes again while it is executed is not executed again.
 #[test]
 fn repeated_requests_count_once() {
