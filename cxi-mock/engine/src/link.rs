@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use cxi_hw::DmaFlags;
+use cxi_hw::{DmaFlags, RendezvousUserPtr};
 
 use crate::packet::{Body, Data, Multicast, Packet, Reply, ReplyTo, Request};
 use crate::{Fabric, Telemetry};
@@ -274,6 +274,22 @@ impl Link {
         // Otherwise the answer is for a NIC that had the address before.
         (place.incarnation == self.incarnation)
             .then(|| self.flights.take(place.slot, place.sequence))?
+    }
+
+    /// Whether a rendezvous put has an ID that its source may not use yet, because the answer to the
+    /// get of an earlier one was lost. The put comes again.
+    pub(crate) fn is_too_early(&self, from: u32, request: &Request, pid_bits: u32) -> bool {
+        let id = request.rendezvous_id;
+        let same = |user_ptr: u64| {
+            let it = RendezvousUserPtr::decode(&user_ptr.to_le_bytes());
+            let source = (it.src_nid, u32::from(it.src_pid));
+            source == (from, request.initiator.pid(pid_bits)) && it.rendezvous_id == id
+        };
+        let flights = self.flights.slots.iter().flat_map(|slot| &slot.flight);
+        let mut reports = flights.map(|flight| flight.operation.report);
+        request.is_rendezvous()
+            && self.fabric.is_faulty()
+            && reports.any(|it| it.rendezvous && same(it.user_ptr))
     }
 
     /// Whether a request is new. One that came before is answered again if it has been answered.

@@ -481,7 +481,10 @@ impl Engine {
                 let telemetry = &mut self.signals.telemetry;
                 let awaited = request.multicast.is_none();
                 let back = ReplyTo { awaited, ..place };
-                if self.link.admit(back, telemetry) {
+                let pid_bits = self.settings.pid_bits;
+                if !self.link.is_too_early(back.nid, &request, pid_bits)
+                    && self.link.admit(back, telemetry)
+                {
                     self.arrive(back, &request, data);
                 }
             }

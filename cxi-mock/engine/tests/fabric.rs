@@ -89,9 +89,8 @@ fn a_put_and_a_get_from_nic_to_nic() {
     assert_eq!(pair.here().events(EQ), [REPLY]);
 }
 
-#[test]
-fn a_rendezvous_from_nic_to_nic() {
-    let mut pair = Pair::new();
+/// A rendezvous put of 50,000 bytes, and the entries for it and for the get of its rest.
+fn rendezvous(pair: &mut Pair) -> FullDma {
     pair.here().portal(5, 255, PortalOptions::IS_MATCHING);
     pair.here().append(
         &entry(9, 0, (1 << 56) - 1)
@@ -99,23 +98,51 @@ fn a_rendezvous_from_nic_to_nic() {
             .with_flags(TargetFlags::OP_GET)
             .with_ignore_bits(u64::MAX),
     );
-    pair.there().append(
+    pair.there().link(
         &entry(2, BUFFER + 0x10_0000, 0x10_0000)
             .with_flags(TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL)
             .with_match_bits(4),
     );
-    let data: Vec<u8> = (0..50_000_u32).map(|at| at.to_le_bytes()[1]).collect();
-    pair.here().memory.put(BUFFER, &data);
-    let command = to(DmaOp::RENDEZVOUS_PUT, 50_000)
+    to(DmaOp::RENDEZVOUS_PUT, 50_000)
         .with_flags(DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET)
         .with_offset(BUFFER)
         .with_eager(256)
         .with_rendezvous(3)
-        .with_match_bits(4);
+        .with_match_bits(4)
+}
+
+#[test]
+fn a_rendezvous_from_nic_to_nic() {
+    let mut pair = Pair::new();
+    let data: Vec<u8> = (0..50_000_u32).map(|at| at.to_le_bytes()[1]).collect();
+    pair.here().memory.put(BUFFER, &data);
+    let command = rendezvous(&mut pair);
     pair.send(&command.encode());
     assert!(pair.there().memory.bytes(BUFFER + 0x10_0000, 50_000) == data);
-    let reply = pair.there().events(TARGET_EQ).pop();
-    assert_eq!(reply, Some(REPLY));
+    let events = pair.there().events(TARGET_EQ);
+    assert_eq!(events, [PUT, RENDEZVOUS, REPLY]);
+}
+
+/// The source has done its part and may reuse the ID, but its answer to the get is lost.
+#[test]
+fn a_rendezvous_with_the_id_of_an_earlier_one_waits_for_its_reply() {
+    let mut pair = Pair::on(Fabric::unreliable());
+    let command = rendezvous(&mut pair).encode();
+    pair.here().store(TXQ, &[&command]);
+    pair.here().engine.run_until_idle();
+    pair.there().engine.run_until_idle();
+    pair.fabric.set_port_loss(THERE, u16::MAX);
+    pair.here().engine.run_until_idle();
+    pair.fabric.set_port_loss(THERE, 0);
+    assert_eq!(pair.here().events(EQ), [ACK]);
+    pair.here().store(TXQ, &[&command]);
+    pair.here().engine.run_until_idle();
+    pair.there().engine.run_until_idle();
+    assert_eq!(pair.there().events(TARGET_EQ), [PUT, RENDEZVOUS]);
+    pair.run();
+    let events = pair.there().events(TARGET_EQ);
+    assert_eq!(events, [REPLY, PUT, RENDEZVOUS, REPLY]);
+    assert_eq!(pair.here().events(EQ), [ACK]);
 }
 
 #[test]
