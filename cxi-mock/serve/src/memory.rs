@@ -18,6 +18,7 @@ use cxi_mock::{ClientMemory, MemoryFault};
 
 use super::procfs;
 
+const PAGE: u64 = 4096;
 /// The address of random bytes, in what the kernel tells a program that it starts.
 const AT_RANDOM: u64 = 25;
 
@@ -87,17 +88,34 @@ impl ClientMemory for ProcessMemory {
     }
 
     fn read(&self, va: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
-        self.file()?
-            .read_exact_at(into, va)
+        let file = self.file()?;
+        let (head, pages) = into.split_at_mut(head(va, into.len()));
+        let after = va.wrapping_add(head.len() as u64);
+        file.read_exact_at(head, va)
+            .and_then(|()| file.read_exact_at(pages, after))
             .map_err(|_| MemoryFault)
     }
 
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
         let file = self.file()?;
-        parts
-            .iter()
-            .try_for_each(|(va, part)| file.write_all_at(part, *va).map_err(|_| MemoryFault))
+        parts.iter().try_for_each(|(va, part)| {
+            let (head, pages) = part.split_at(head(*va, part.len()));
+            let after = va.wrapping_add(head.len() as u64);
+            file.write_all_at(head, *va)
+                .and_then(|()| file.write_all_at(pages, after))
+                .map_err(|_| MemoryFault)
+        })
     }
+}
+
+/// How many bytes to copy first, so that the rest starts with a page.
+///
+/// The kernel copies 4 KiB at a time from the first address on. In the middle of a page, each time
+/// takes two pages, and finding a page costs more than copying it. Fewer than eight pages are not
+/// worth the call.
+fn head(va: u64, len: usize) -> usize {
+    let before = usize::try_from(va.wrapping_neg() % PAGE).unwrap_or(0);
+    if len < 8 * 4096 { 0 } else { before }
 }
 
 /// Writes parts into the memory of a thread's process; all of them, or an error.
@@ -136,7 +154,6 @@ fn remote(address: u64, len: usize) -> Result<RemoteIoVec, Errno> {
 
 /// Reads from the memory of a thread's process as far as its page reaches, if there is one.
 pub(crate) fn read_some(pid: Pid, address: u64, bytes: &mut [u8]) -> &[u8] {
-    const PAGE: u64 = 4096;
     if read(pid, address, bytes).is_ok() {
         return bytes;
     }
@@ -240,6 +257,20 @@ mod tests {
         assert_eq!(memory.read(16, &mut bytes), Err(MemoryFault));
         assert_eq!(memory.write(&[(u64::MAX, &[1])]), Err(MemoryFault));
         assert_eq!(memory.write(&[]), Ok(()));
+    }
+
+    /// Long enough to be copied in two parts, and short enough to be copied as a whole.
+    #[test]
+    fn copies_from_the_middle_of_a_page_are_whole() {
+        let memory = ProcessMemory::of(gettid());
+        let own = DeviceMemory::new(64 << 10).unwrap();
+        for (va, len) in [(1, 40_000), (4095, 32 << 10), (4096, 50_000), (7, 30_000)] {
+            let sent: Vec<u8> = (0..len).map(|at: u32| at.to_le_bytes()[1] ^ 0x5a).collect();
+            memory.write(&[(own.address() + va, &sent)]).unwrap();
+            let mut read = vec![0; sent.len()];
+            memory.read(own.address() + va, &mut read).unwrap();
+            assert!(read == sent, "{len} bytes at {va}");
+        }
     }
 
     #[test]
