@@ -149,11 +149,11 @@ fn list_of_64() -> Act {
 })), config = at_most(1_500))]
 #[bench::enable(args = (service(|services, id, _| {
     services.set_enabled(id, true).expect("an idle service");
-})), config = at_most(2_350))]
+})), config = at_most(2_450))]
 #[bench::update(args = (service(|services, id, spec| {
     services.update(id, spec).expect("an idle service");
 })), config = at_most(3_700))]
-#[bench::list_of_64(args = (list_of_64()), config = at_most(18_500))]
+#[bench::list_of_64(args = (list_of_64()), config = at_most(19_200))]
 fn services(act: Act) -> Act {
     repeat(act)
 }
@@ -172,20 +172,20 @@ fn map_memory() -> Act {
 }
 
 #[library_benchmark]
-#[bench::lni(args = (alloc_lni(|_| ())), config = at_most(3_500))]
+#[bench::lni(args = (alloc_lni(|_| ())), config = at_most(3_900))]
 #[bench::lni_and_8_pids(args = (alloc_lni(|lni| {
     black_box(lni.reserve_pids(vni(0).expect("a VNI"), None, 8).expect("PIDs"));
 })), config = at_most(13_600))]
 #[bench::lni_and_ct(args = (alloc_lni(|lni| {
     black_box(lni.alloc_ct().expect("a counter"));
-})), config = at_most(10_300))]
+})), config = at_most(10_700))]
 #[bench::cp(args = (below(|lni| {
     let vni = vni(0).expect("a VNI");
     black_box(lni.alloc_cp(vni, TrafficClass::BestEffort).expect("a CP"));
-})), config = at_most(5_250))]
+})), config = at_most(5_600))]
 #[bench::domain(args = (below(|lni| {
     black_box(lni.alloc_domain(vni(0).expect("a VNI"), None).expect("a domain"));
-})), config = at_most(3_950))]
+})), config = at_most(4_050))]
 #[bench::eq(args = (below(|lni| {
     black_box(lni.alloc_eq(&EventQueueOptions::new(4096)).expect("an event queue"));
 })), config = at_most(11_600))]
@@ -204,12 +204,12 @@ fn region(others: u32) -> Act {
 }
 
 #[library_benchmark]
-#[bench::put_of_8_bytes(args = (program(Program::new(8, 1))), config = at_most(5_000))]
-#[bench::put_among_10_000_regions(args = (program(Program::new(8, 1).with_regions(10_000))), config = at_most(5_450))]
+#[bench::put_of_8_bytes(args = (program(Program::new(8, 1))), config = at_most(8_500))]
+#[bench::put_among_10_000_regions(args = (program(Program::new(8, 1).with_regions(10_000))), config = at_most(9_000))]
 #[bench::region_among_10(args = (region(10)), config = at_most(1_850))]
 #[bench::region_among_10_000(args = (region(10_000)), config = at_most(5_100))]
-#[bench::message_of_2_entries(args = (program(Program::new(64, 2))), config = at_most(5_100))]
-#[bench::message_of_10_000_entries(args = (program(Program::new(64, 10_000))), config = at_most(6_100))]
+#[bench::message_of_2_entries(args = (program(Program::new(64, 2))), config = at_most(8_600))]
+#[bench::message_of_10_000_entries(args = (program(Program::new(64, 10_000))), config = at_most(9_500))]
 #[bench::message_of_10_000_wildcards(args = (program(Program::with_wildcards(64, 10_000))), config = at_most(127_500))]
 fn engine(act: Act) -> Act {
     repeat(act)
@@ -281,7 +281,7 @@ fn allocate_and_release() -> Act {
 })), config = at_most(7_500))]
 #[bench::print_ids(args = (print_ids()), config = at_most(11_600))]
 #[bench::parse_environment(args = (warm(parse_environment)), config = at_most(8_250))]
-#[bench::allocate_and_release(args = (allocate_and_release()), config = at_most(33_000))]
+#[bench::allocate_and_release(args = (allocate_and_release()), config = at_most(34_000))]
 fn job(act: Act) -> Act {
     repeat(act)
 }
