@@ -75,6 +75,8 @@ pub(super) struct Running {
     ended: Arc<AtomicBool>,
     /// Whether it polls for work. While it does, a thread that sends commands would wait for it.
     wanted: Arc<AtomicBool>,
+    /// Whether it may be polling.
+    busy: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -82,10 +84,15 @@ impl Running {
     pub(super) fn new(nic: Arc<Nic>) -> Self {
         let ended = Arc::new(AtomicBool::new(false));
         let wanted = Arc::new(AtomicBool::new(true));
+        let busy = Arc::new(AtomicBool::new(false));
         let (until, work) = (Arc::clone(&ended), Arc::clone(&wanted));
+        let polls = Arc::clone(&busy);
         let thread = thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
-                if !work.load(Ordering::Relaxed) || !nic.step() {
+                polls.store(true, Ordering::SeqCst);
+                let worked = work.load(Ordering::SeqCst) && nic.step();
+                polls.store(false, Ordering::SeqCst);
+                if !worked {
                     thread::yield_now();
                 }
             }
@@ -93,12 +100,17 @@ impl Running {
         Self {
             ended,
             wanted,
+            busy,
             thread: Some(thread),
         }
     }
 
     pub(super) fn run(&self, wanted: bool) {
-        self.wanted.store(wanted, Ordering::Relaxed);
+        self.wanted.store(wanted, Ordering::SeqCst);
+        // The next call would otherwise wait for the poll under way with system calls.
+        while !wanted && self.busy.load(Ordering::SeqCst) {
+            std::hint::spin_loop();
+        }
     }
 }
 
