@@ -18,7 +18,7 @@ use cxi_mock::{ClientMemory, MemoryFault};
 
 use super::procfs;
 
-const PAGE: u64 = 4096;
+pub(crate) const PAGE: u64 = 4096;
 /// The address of random bytes, in what the kernel tells a program that it starts.
 const AT_RANDOM: u64 = 25;
 
@@ -114,8 +114,10 @@ impl ClientMemory for ProcessMemory {
 /// takes two pages, and finding a page costs more than copying it. Fewer than eight pages are not
 /// worth the call.
 fn head(va: u64, len: usize) -> usize {
-    let before = usize::try_from(va.wrapping_neg() % PAGE).unwrap_or(0);
-    if len < 8 * 4096 { 0 } else { before }
+    if (len as u64) < 8 * PAGE {
+        return 0;
+    }
+    usize::try_from(va.wrapping_neg() % PAGE).unwrap_or(0)
 }
 
 /// Writes parts into the memory of a thread's process; all of them, or an error.

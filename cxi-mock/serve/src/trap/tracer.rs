@@ -14,14 +14,14 @@ use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
 use super::super::error::say;
+use super::super::memory::{self, PAGE};
 use super::super::procfs::process_of;
 use super::super::server::{OpenFile, Server};
-use super::super::{children, memory, procfs, windows};
+use super::super::{children, procfs, windows};
 use super::Traced;
 use super::store::{MAX_BYTES, Store};
 use super::tracee;
 
-const PAGE: u64 = 4096;
 /// How long to wait until a process can be traced. A process that is executing another program
 /// cannot, until the thread that waits here for an answer has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
