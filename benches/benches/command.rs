@@ -37,10 +37,7 @@ impl Answering {
 impl Transport for Answering {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
         self.0.submit(request.reborrow())?;
-        let len = request
-            .opcode()
-            .handler()
-            .map_or(0, |handler| handler.response_len);
+        let len = request.opcode().handler().map_or(0, |handler| handler.response_len);
         let response = request.response().get_mut(..len).ok_or(Errno::EINVAL)?;
         // An empty buffer is at no address. Filling nothing there costs a processor that masks
         // what it writes as much as a quarter of a system call.

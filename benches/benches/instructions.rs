@@ -4,11 +4,7 @@
 //! count when it was set, plus a tenth: raise it only with a reason in the commit.
 //! Needs the feature `instructions`, valgrind, and `gungraun-runner` of gungraun's version.
 
-#![allow(
-    missing_docs,
-    unused_qualifications,
-    reason = "gungraun's macros make such items"
-)]
+#![allow(missing_docs, unused_qualifications, reason = "gungraun's macros make such items")]
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -71,9 +67,7 @@ fn spec() -> ServiceSpec {
     let limit = Limit::new(2, 64).expect("a limit");
     let limits = [Resource::Txqs, Resource::Tgqs, Resource::Eqs, Resource::Cts]
         .into_iter()
-        .fold(Limits::none(), |limits, resource| {
-            limits.with(resource, limit)
-        });
+        .fold(Limits::none(), |limits, resource| limits.with(resource, limit));
     let spec = ServiceSpec::builder()
         .member(Member::Uid(0))
         .vni(vni(0).expect("a VNI"))
@@ -286,8 +280,5 @@ fn job(act: Act) -> Act {
     repeat(act)
 }
 
-library_benchmark_group!(
-    name = hot_paths,
-    benchmarks = [services, alloc_and_free, engine, job]
-);
+library_benchmark_group!(name = hot_paths, benchmarks = [services, alloc_and_free, engine, job]);
 main!(library_benchmark_groups = hot_paths);

@@ -58,8 +58,7 @@ fn check_ratio() {
     let (one, eight) = (slow_node(1), slow_node(8));
     let fastest = |node: &Node| {
         let runs = (0..5).map(|_| (allocate(node), release(node)));
-        runs.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1)))
-            .expect("five runs")
+        runs.reduce(|a, b| (a.0.min(b.0), a.1.min(b.1))).expect("five runs")
     };
     let (one, eight) = (fastest(&one), fastest(&eight));
     for (act, one, eight) in [("allocate", one.0, eight.0), ("release", one.1, eight.1)] {
@@ -73,9 +72,7 @@ fn check_ratio() {
 
 fn nodes() -> Vec<(u8, Node)> {
     let Some(id) = nic::named() else {
-        return run::sizes(&[1_u8, 2, 4, 8])
-            .map(|nics| (nics, slow_node(nics)))
-            .collect();
+        return run::sizes(&[1_u8, 2, 4, 8]).map(|nics| (nics, slow_node(nics))).collect();
     };
     run::skip("job on several NICs", format_args!("{id} is one"));
     let node = Node::from_devices(nic::device());

@@ -51,9 +51,7 @@ fn cycle(transport: &dyn Transport, allocate: &SvcAllocCmd) {
 
 fn open() -> InProcess {
     let nic = Nic::new(NicConfig::new()).expect("a mock");
-    nic.open()
-        .expect("an open file")
-        .transport(Credentials::root())
+    nic.open().expect("an open file").transport(Credentials::root())
 }
 
 fn services(criterion: &mut Criterion) {
@@ -93,9 +91,8 @@ fn together(transports: &[InProcess], threads: usize, count: u64) -> Duration {
             .map(|transport| scope.spawn(move || run(transport)))
             .collect();
         let times = all.into_iter().map(|one| one.join().expect("a thread"));
-        let (began, ended) = times
-            .reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
-            .expect("a thread");
+        let (began, ended) =
+            times.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))).expect("a thread");
         ended.duration_since(began)
     })
 }
@@ -105,11 +102,9 @@ fn threads(criterion: &mut Criterion) {
         return;
     }
     let mut group = criterion.benchmark_group("threads");
-    for (name, nics, threads) in [
-        ("1 thread, 1 NIC", 1, 1),
-        ("2 threads, 2 NICs", 2, 2),
-        ("2 threads, 1 NIC", 1, 2),
-    ] {
+    for (name, nics, threads) in
+        [("1 thread, 1 NIC", 1, 1), ("2 threads, 2 NICs", 2, 2), ("2 threads, 1 NIC", 1, 2)]
+    {
         let transports: Vec<_> = (0..nics).map(|_| open()).collect();
         group.bench_function(name, |bencher| {
             bencher.iter_custom(|count| together(&transports, threads, count));

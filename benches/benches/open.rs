@@ -28,11 +28,7 @@ struct Place {
 impl Place {
     fn new() -> Self {
         if let Some(id) = nic::named() {
-            return Self {
-                host: Host::system(),
-                id,
-                _directory: None,
-            };
+            return Self { host: Host::system(), id, _directory: None };
         }
         let directory = tempfile::tempdir().expect("a directory");
         let (dev, sysfs) = (directory.path().join("dev"), directory.path().join("sys"));
@@ -59,10 +55,7 @@ fn open(criterion: &mut Criterion) {
     let path = place.host.dev().join(place.id.to_string());
     group.bench_function("open(2), close(2)", |bencher| {
         bencher.iter(|| {
-            let file = OpenOptions::new()
-                .read(true)
-                .write(true)
-                .open(black_box(&path));
+            let file = OpenOptions::new().read(true).write(true).open(black_box(&path));
             file.expect("the device")
         });
     });

@@ -53,9 +53,7 @@ fn object<T>(
     most: u32,
     make: impl Fn(&Workplace) -> Result<T>,
 ) {
-    flat(criterion, name, most, &make, |place| {
-        make(place).map(black_box).map(drop)
-    });
+    flat(criterion, name, most, &make, |place| make(place).map(black_box).map(drop));
 }
 
 fn queues(criterion: &mut Criterion) {
@@ -64,9 +62,7 @@ fn queues(criterion: &mut Criterion) {
         let profile = place.lni().alloc_cp(vni, TrafficClass::BestEffort)?;
         Ok(place.lni().alloc_txq(&profile, &TxqOptions::new(64))?)
     });
-    object(criterion, "TGQ", 511, |place| {
-        Ok(place.lni().alloc_tgq(&TgqOptions::new(64))?)
-    });
+    object(criterion, "TGQ", 511, |place| Ok(place.lni().alloc_tgq(&TgqOptions::new(64))?));
     object(criterion, "EQ", 2046, |place| {
         Ok(place.lni().alloc_eq(&EventQueueOptions::new(4096))?)
     });
@@ -77,9 +73,7 @@ fn portals(criterion: &mut Criterion) {
         Ok(place.lni().alloc_pte(PtOptions::IS_MATCHING, None)?)
     });
     let vni = vni(0).expect("a VNI");
-    object(criterion, "domain", 509, |place| {
-        Ok(place.lni().alloc_domain(vni, None)?)
-    });
+    object(criterion, "domain", 509, |place| Ok(place.lni().alloc_domain(vni, None)?));
 }
 
 fn memory(criterion: &mut Criterion) {
@@ -88,17 +82,13 @@ fn memory(criterion: &mut Criterion) {
     object(criterion, "MD", 10_000, |place| {
         Ok(place.lni().map_memory(&memory, &MapOptions::new())?)
     });
-    object(criterion, "wait object", 1000, |place| {
-        Ok(place.lni().alloc_wait()?)
-    });
+    object(criterion, "wait object", 1000, |place| Ok(place.lni().alloc_wait()?));
 }
 
 /// An LNI has an RGID and, with its first mapping, its own address context. A counter gives
 /// its number back with its LNI only, so the LNI is part of the cycle.
 fn lnis(criterion: &mut Criterion) {
-    object(criterion, "LNI", 200, |place| {
-        Ok(place.device.alloc_lni(place.service)?)
-    });
+    object(criterion, "LNI", 200, |place| Ok(place.device.alloc_lni(place.service)?));
     let memory = Arc::new(DeviceMemory::new(4096).expect("a page"));
     object(criterion, "LNI and AC", 200, |place| {
         let lni = place.device.alloc_lni(place.service)?;

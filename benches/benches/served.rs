@@ -98,10 +98,7 @@ impl Bare {
             read.map_err(|error| error.to_string())?;
         }
         let path = directory.path().join(BARE_FILE);
-        let bare = Self {
-            process,
-            _directory: directory,
-        };
+        let bare = Self { process, _directory: directory };
         if line.trim() != "ok" {
             return Err(line.trim().to_owned());
         }

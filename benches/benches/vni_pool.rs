@@ -77,12 +77,7 @@ fn block(c: &mut Criterion) {
     let mut group = c.benchmark_group("vni_pool");
     for size in [2, 256] {
         group.bench_function(BenchmarkId::new("no block", size), |b| {
-            b.iter(|| {
-                black_box(
-                    pool.reserve(&new, &VniRequest::block(size), now(0))
-                        .is_err(),
-                )
-            });
+            b.iter(|| black_box(pool.reserve(&new, &VniRequest::block(size), now(0)).is_err()));
         });
     }
     group.finish();

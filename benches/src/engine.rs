@@ -34,11 +34,7 @@ impl Program {
 
     fn with(bytes: u32, entries: u16, ignored: fn(u16) -> u64) -> Self {
         let mut rig = Rig::new();
-        let options = if entries > 1 {
-            PortalOptions::IS_MATCHING
-        } else {
-            PortalOptions::empty()
-        };
+        let options = if entries > 1 { PortalOptions::IS_MATCHING } else { PortalOptions::empty() };
         rig.portal(PORTAL, 0, options);
         let quiet = TargetFlags::EVENT_COMM_DISABLE | TargetFlags::EVENT_LINK_DISABLE;
         for entry in 0..entries {
@@ -54,11 +50,7 @@ impl Program {
             match_bits: u64::from(entries) - 1,
             ..rig::put(bytes)
         };
-        Self {
-            rig,
-            regions: 1,
-            put,
-        }
+        Self { rig, regions: 1, put }
     }
 
     /// The same with that many regions, one behind the other.
@@ -73,8 +65,7 @@ impl Program {
     fn add_region(&mut self) {
         let va = BUFFER + u64::from(self.regions) * BUFFER_LEN as u64;
         self.regions += 1;
-        self.rig
-            .region_with(self.regions, va, BUFFER_LEN, true, true);
+        self.rig.region_with(self.regions, va, BUFFER_LEN, true, true);
     }
 
     /// Adds one more region, and removes it.
@@ -94,9 +85,6 @@ impl Drop for Program {
     /// Puts that were refused are not what is measured.
     fn drop(&mut self) {
         let refused = self.rig.engine.telemetry().refusals.total();
-        assert!(
-            refused == 0 || std::thread::panicking(),
-            "a put was refused"
-        );
+        assert!(refused == 0 || std::thread::panicking(), "a put was refused");
     }
 }

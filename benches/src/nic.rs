@@ -96,16 +96,10 @@ pub fn take_option() {
     let Some(at) = arguments.iter().position(|argument| argument == "--device") else {
         return;
     };
-    assert!(
-        at + 1 < arguments.len(),
-        "--device: expected a NIC, such as cxi0"
-    );
+    assert!(at + 1 < arguments.len(), "--device: expected a NIC, such as cxi0");
     let device = arguments.drain(at..at + 2).next_back();
     let mut again = Command::new(std::env::current_exe().expect("this program"));
-    let error = again
-        .args(arguments)
-        .envs(device.map(|device| (VARIABLE, device)))
-        .exec();
+    let error = again.args(arguments).envs(device.map(|device| (VARIABLE, device))).exec();
     panic!("this program cannot be started again: {error}");
 }
 
@@ -230,11 +224,7 @@ impl Workplace {
         let user = fs::metadata("/proc/self")?.uid();
         let spec = spec().member(Member::Uid(user)).vni(vni(0)?).build()?;
         let service = device.services().create(&spec)?;
-        let mut place = Self {
-            device,
-            service,
-            lni: None,
-        };
+        let mut place = Self { device, service, lni: None };
         place.lni = Some(place.device.alloc_lni(service)?);
         Ok(place)
     }

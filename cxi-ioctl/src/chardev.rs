@@ -53,10 +53,7 @@ impl From<File> for CharDev {
 
 impl From<OwnedFd> for CharDev {
     fn from(file: OwnedFd) -> Self {
-        Self {
-            file,
-            reachable: Reachable::default(),
-        }
+        Self { file, reachable: Reachable::default() }
     }
 }
 
@@ -133,28 +130,17 @@ impl CharDev {
         } else {
             write()
         };
-        if written? == bytes.len() {
-            Ok(())
-        } else {
-            Err(Errno::EIO)
-        }
+        if written? == bytes.len() { Ok(()) } else { Err(Errno::EIO) }
     }
 }
 
 /// The address of a buffer; null for an empty one, not a dangling address.
 fn address(buffer: &mut [u8]) -> usize {
-    if buffer.is_empty() {
-        0
-    } else {
-        buffer.as_mut_ptr().expose_provenance()
-    }
+    if buffer.is_empty() { 0 } else { buffer.as_mut_ptr().expose_provenance() }
 }
 
 fn put_address(bytes: &mut [u8], offset: usize, address: usize) -> Result<(), Errno> {
-    let place = bytes
-        .get_mut(offset..)
-        .and_then(<[u8]>::first_chunk_mut)
-        .ok_or(Errno::EINVAL)?;
+    let place = bytes.get_mut(offset..).and_then(<[u8]>::first_chunk_mut).ok_or(Errno::EINVAL)?;
     *place = (address as u64).to_ne_bytes();
     Ok(())
 }

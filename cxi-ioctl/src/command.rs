@@ -1,9 +1,6 @@
 //! Typed commands over a [`Transport`].
 
-#![allow(
-    unsafe_code,
-    reason = "commands that carry addresses are unsafe to send"
-)]
+#![allow(unsafe_code, reason = "commands that carry addresses are unsafe to send")]
 
 use std::sync::Arc;
 
@@ -186,11 +183,7 @@ pub(crate) struct Extra<'a, R> {
 
 impl<R> Default for Extra<'_, R> {
     fn default() -> Self {
-        Self {
-            input: None,
-            list: &mut [],
-            memory: None,
-        }
+        Self { input: None, list: &mut [], memory: None }
     }
 }
 
@@ -210,10 +203,7 @@ const SLACK: usize = 1;
 /// A byte that differs from its neighbors and is neither zero, a small number, all ones nor ASCII,
 /// so that what the driver wrote can be distinguished from what it left alone.
 const fn canary(index: usize) -> u8 {
-    #[allow(
-        clippy::cast_possible_truncation,
-        reason = "only the low bits are wanted"
-    )]
+    #[allow(clippy::cast_possible_truncation, reason = "only the low bits are wanted")]
     let mixed = (index as u8).wrapping_mul(0x6D) ^ (index >> 3) as u8;
     0xA0 | (mixed & 0x1F)
 }
@@ -271,11 +261,7 @@ impl<R: FromBytes + IntoBytes + Immutable> Room<R> {
 
 /// How many bytes from the start up to the last one that changed.
 pub(crate) fn touched(before: &[u8], after: &[u8]) -> usize {
-    before
-        .iter()
-        .zip(after)
-        .rposition(|(old, new)| old != new)
-        .map_or(0, |last| last + 1)
+    before.iter().zip(after).rposition(|(old, new)| old != new).map_or(0, |last| last + 1)
 }
 
 /// Sends a command with a canary-filled buffer; for responses of more than one length.
@@ -322,11 +308,7 @@ unsafe fn send<C: Command>(
 pub(crate) unsafe fn submit<C: Command>(
     transport: &(impl Transport + ?Sized),
     command: &C,
-    Extra {
-        input,
-        list,
-        memory,
-    }: Extra<'_, C::Response>,
+    Extra { input, list, memory }: Extra<'_, C::Response>,
 ) -> Result<C::Response, Refusal<C::Response>> {
     let mut room = Room::<C::Response>::new();
     let expected = Room::<C::Response>::LEN;
@@ -334,11 +316,7 @@ pub(crate) unsafe fn submit<C: Command>(
         room.as_mut_bytes()[..expected].copy_from_slice(input.as_bytes());
     }
     // A command without a response has no pointer that a driver could write through.
-    let buffer = if expected == 0 {
-        &mut []
-    } else {
-        room.as_mut_bytes()
-    };
+    let buffer = if expected == 0 { &mut [] } else { room.as_mut_bytes() };
     // SAFETY: the room is that of the response and its headroom; the caller vouches for the list
     // and for other addresses.
     let result = unsafe { send(transport, command, buffer, list, memory) };

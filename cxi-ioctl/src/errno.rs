@@ -10,11 +10,7 @@ const MAX_ERRNO: i32 = 4096;
 ///
 /// Values without a name are preserved.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(transparent)
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 pub struct Errno(i32);
 
 impl Errno {

@@ -72,15 +72,8 @@ pub fn dev_properties(transport: &dyn Transport) -> Result<DevProperties, Comman
         _ => (None, &[][..]),
     };
     match PropertiesInfoV1::read_from_prefix(info) {
-        Ok((info, _)) => Ok(DevProperties {
-            nid_configured,
-            info,
-        }),
-        Err(_) => Err(CommandError::AbiMismatch {
-            opcode,
-            expected: NEW,
-            written,
-        }),
+        Ok((info, _)) => Ok(DevProperties { nid_configured, info }),
+        Err(_) => Err(CommandError::AbiMismatch { opcode, expected: NEW, written }),
     }
 }
 
@@ -123,10 +116,7 @@ mod tests {
         assert_eq!(from_old.nid_configured, None);
         assert_eq!(from_new.info.rsrcs.types[7].max, 1022);
         assert_eq!(from_new.info.amo_remap_to_pcie_fadd, -1);
-        let same = DevProperties {
-            nid_configured: None,
-            ..from_new
-        };
+        let same = DevProperties { nid_configured: None, ..from_new };
         assert_eq!(same, from_old);
 
         // Zeros at the end are written bytes too.

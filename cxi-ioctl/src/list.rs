@@ -1,10 +1,7 @@
 //! Lists: those whose length only the driver knows, and that of PTE_STATUS, which reads its response
 //! buffer before it writes there.
 
-#![allow(
-    unsafe_code,
-    reason = "the room for a list has to be what the command says"
-)]
+#![allow(unsafe_code, reason = "the room for a list has to be what the command says")]
 
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
@@ -49,10 +46,7 @@ unsafe impl ListCommand for SvcListGetCmd {
     type Item = SvcDesc;
 
     fn with_count(count: u32) -> Self {
-        Self {
-            count,
-            ..Self::new()
-        }
+        Self { count, ..Self::new() }
     }
 
     fn count(response: &SvcListGetResp) -> u32 {
@@ -65,10 +59,7 @@ unsafe impl ListCommand for SvcRsrcListGetCmd {
     type Item = RsrcUse;
 
     fn with_count(count: u32) -> Self {
-        Self {
-            count,
-            ..Self::new()
-        }
+        Self { count, ..Self::new() }
     }
 
     fn count(response: &SvcRsrcListGetResp) -> u32 {
@@ -117,10 +108,7 @@ pub fn fetch_list<C: ListCommand>(
         items.resize_with(room * LIST_HEADROOM, C::Item::new_zeroed);
         fill(items.as_mut_slice().as_mut_bytes());
         let offered = u32::try_from(room).unwrap_or(LIST_MAX);
-        let extra = Extra {
-            list: items.as_mut_slice().as_mut_bytes(),
-            ..Extra::default()
-        };
+        let extra = Extra { list: items.as_mut_slice().as_mut_bytes(), ..Extra::default() };
         // SAFETY: a `ListCommand` promises that the driver fills at most `LIST_HEADROOM` times the
         // announced room, which is what there is.
         let response = unsafe { submit(transport, &C::with_count(offered), extra) }
@@ -133,11 +121,7 @@ pub fn fetch_list<C: ListCommand>(
             return Ok(items);
         }
         if count > LIST_MAX || rounds == LIST_ROUNDS {
-            return Err(CommandError::ListTooLong {
-                opcode: C::OPCODE,
-                count,
-                rounds,
-            });
+            return Err(CommandError::ListTooLong { opcode: C::OPCODE, count, rounds });
         }
         room = room_for(count as usize);
     }
@@ -154,29 +138,16 @@ fn check<C: ListCommand>(bytes: &[u8], count: usize) -> Result<(), CommandError>
     let expected = count * size_of::<C::Item>();
     let untouched = |(index, byte): (usize, &u8)| *byte == CANARIES[index % RESPONSE_ROOM];
     let tail = expected.saturating_sub(TAIL)..expected;
-    let too_short = count > 0
-        && bytes
-            .iter()
-            .enumerate()
-            .take(tail.end)
-            .skip(tail.start)
-            .all(untouched);
-    let too_long = bytes
-        .chunks(RESPONSE_ROOM)
-        .enumerate()
-        .any(|(index, chunk)| {
-            let behind = expected
-                .saturating_sub(index * RESPONSE_ROOM)
-                .min(chunk.len());
-            chunk[behind..] != CANARIES[behind..chunk.len()]
-        });
+    let too_short =
+        count > 0 && bytes.iter().enumerate().take(tail.end).skip(tail.start).all(untouched);
+    let too_long = bytes.chunks(RESPONSE_ROOM).enumerate().any(|(index, chunk)| {
+        let behind = expected.saturating_sub(index * RESPONSE_ROOM).min(chunk.len());
+        chunk[behind..] != CANARIES[behind..chunk.len()]
+    });
     if !too_short && !too_long {
         return Ok(());
     }
-    let last = bytes
-        .iter()
-        .enumerate()
-        .rposition(|place| !untouched(place));
+    let last = bytes.iter().enumerate().rposition(|place| !untouched(place));
     Err(CommandError::AbiMismatch {
         opcode: C::OPCODE,
         expected,
@@ -207,15 +178,8 @@ pub fn pte_status(
     input.les_reserved = NO_LES;
     input.les_allocated = NO_LES;
     input.les_max = NO_LES;
-    let command = PteStatusCmd {
-        pte_index,
-        ..PteStatusCmd::new()
-    };
-    let extra = Extra {
-        input: Some(&input),
-        list: offsets.as_mut_bytes(),
-        ..Extra::default()
-    };
+    let command = PteStatusCmd { pte_index, ..PteStatusCmd::new() };
+    let extra = Extra { input: Some(&input), list: offsets.as_mut_bytes(), ..Extra::default() };
     // SAFETY: the driver writes at most `ule_count` offsets, and there is room for twice as many.
     let status = unsafe { submit(transport, &command, extra) }.map_err(|refusal| refusal.error)?;
     if status.les_max >> 8 == NO_LES >> 8 {
@@ -246,11 +210,7 @@ mod tests {
 
     impl Services {
         fn new(count: u32, growth: fn(u32) -> u32) -> Self {
-            Self {
-                count: count.into(),
-                growth,
-                commands: 0.into(),
-            }
+            Self { count: count.into(), growth, commands: 0.into() }
         }
 
         fn commands(&self) -> u32 {
@@ -264,10 +224,7 @@ mod tests {
             self.commands.fetch_add(1, Ordering::Relaxed);
             let count = self.count.load(Ordering::Relaxed);
             self.count.store((self.growth)(count), Ordering::Relaxed);
-            assert_eq!(
-                request.list().len(),
-                LIST_HEADROOM * command.count as usize * 68
-            );
+            assert_eq!(request.list().len(), LIST_HEADROOM * command.count as usize * 68);
             if count <= command.count {
                 for (id, entry) in (1..=count).zip(request.list().chunks_exact_mut(68)) {
                     entry.fill(0);
@@ -314,10 +271,7 @@ mod tests {
         let device = Services::new(40, |count| count + 20);
         let items = fetched(&device);
         assert!(device.commands() > 1 && device.commands() < LIST_ROUNDS);
-        assert_eq!(
-            u32::try_from(items.len()),
-            Ok(40 + 20 * (device.commands() - 1))
-        );
+        assert_eq!(u32::try_from(items.len()), Ok(40 + 20 * (device.commands() - 1)));
     }
 
     #[test]

@@ -60,9 +60,7 @@ impl LniAllocForm {
     /// Creates one with the form still unknown.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            settled: OnceLock::new(),
-        }
+        Self { settled: OnceLock::new() }
     }
 
     /// The form, if an LNI has been allocated.
@@ -145,11 +143,7 @@ mod tests {
 
     impl Driver {
         fn new(form: LniForm) -> Self {
-            Self {
-                form,
-                error: Mutex::default(),
-                lengths: Mutex::default(),
-            }
+            Self { form, error: Mutex::default(), lengths: Mutex::default() }
         }
 
         fn lengths(&self) -> Vec<usize> {
@@ -188,10 +182,9 @@ mod tests {
 
     #[test]
     fn the_form_is_found_at_the_first_success_and_kept() {
-        for (form, first, then) in [
-            (LniForm::Long, vec![16, 24], vec![24]),
-            (LniForm::Short, vec![16], vec![16]),
-        ] {
+        for (form, first, then) in
+            [(LniForm::Long, vec![16, 24], vec![24]), (LniForm::Short, vec![16], vec![16])]
+        {
             let driver = Driver::new(form);
             let lnis = LniAllocForm::new();
             assert_eq!(lnis.known(), None);
@@ -235,10 +228,7 @@ mod tests {
             let driver = Driver::new(form);
             assert_eq!(eq_adjust_reserved_fc(&driver, form, 3, -4), Ok(-4));
         }
-        assert_eq!(
-            LniForm::for_release(DriverRelease::Shs14_0_1),
-            LniForm::Short
-        );
+        assert_eq!(LniForm::for_release(DriverRelease::Shs14_0_1), LniForm::Short);
         assert_eq!(LniForm::for_release(DriverRelease::Main), LniForm::Long);
     }
 }

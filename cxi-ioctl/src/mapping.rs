@@ -1,9 +1,6 @@
 //! Memory that a device reads and writes on its own.
 
-#![allow(
-    unsafe_code,
-    reason = "memory shared with a device has no safe reference"
-)]
+#![allow(unsafe_code, reason = "memory shared with a device has no safe reference")]
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicU64, Ordering, fence};
@@ -204,16 +201,10 @@ mod tests {
             (0, usize::MAX - 7),
             (0, isize::MAX as usize + 1),
         ] {
-            assert!(
-                Mapping::from_file(&file, offset, len).is_err(),
-                "{offset} {len}"
-            );
+            assert!(Mapping::from_file(&file, offset, len).is_err(), "{offset} {len}");
         }
         let (read_only, _other) = std::io::pipe().unwrap();
-        assert_eq!(
-            Mapping::from_file(&read_only, 0, 4096).unwrap_err(),
-            Errno::EACCES
-        );
+        assert_eq!(Mapping::from_file(&read_only, 0, 4096).unwrap_err(), Errno::EACCES);
     }
 
     #[test]

@@ -48,9 +48,7 @@ impl DeviceMemory {
         if len == 0 {
             return Err(Errno::EINVAL);
         }
-        let len = len
-            .checked_next_multiple_of(page_size())
-            .ok_or(Errno::ENOMEM)?;
+        let len = len.checked_next_multiple_of(page_size()).ok_or(Errno::ENOMEM)?;
         let words = Arc::new(Mapping::anonymous(len)?);
         let address = words.address();
         REGISTRY
@@ -119,10 +117,7 @@ impl fmt::Debug for DeviceMemory {
 
 impl Drop for DeviceMemory {
     fn drop(&mut self) {
-        REGISTRY
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
-            .remove(&self.address);
+        REGISTRY.write().unwrap_or_else(PoisonError::into_inner).remove(&self.address);
     }
 }
 
@@ -163,10 +158,7 @@ const WORD: usize = size_of::<u64>();
 
 fn find(address: u64) -> Result<(Arc<Mapping>, usize), Errno> {
     let registry = REGISTRY.read().unwrap_or_else(PoisonError::into_inner);
-    let (start, words) = registry
-        .range(..=address)
-        .next_back()
-        .ok_or(Errno::EFAULT)?;
+    let (start, words) = registry.range(..=address).next_back().ok_or(Errno::EFAULT)?;
     let offset = usize::try_from(address - start).map_err(|_| Errno::EFAULT)?;
     if offset >= words.len() {
         return Err(Errno::EFAULT);
@@ -185,21 +177,17 @@ fn parts(
     if end > words.len() {
         return Err(Errno::ERANGE);
     }
-    Ok(
-        (offset / WORD..end.div_ceil(WORD)).filter_map(move |index| {
-            let start = index * WORD;
-            let range = offset.saturating_sub(start)..(end - start).min(WORD);
-            (!range.is_empty()).then_some((index, range))
-        }),
-    )
+    Ok((offset / WORD..end.div_ceil(WORD)).filter_map(move |index| {
+        let start = index * WORD;
+        let range = offset.saturating_sub(start)..(end - start).min(WORD);
+        (!range.is_empty()).then_some((index, range))
+    }))
 }
 
 fn read(words: &Mapping, offset: usize, mut bytes: &mut [u8]) -> Result<(), Errno> {
     for (index, range) in parts(words, offset, bytes.len())? {
         let word = words.word(index)?.load(Ordering::Acquire).to_ne_bytes();
-        let (part, rest) = bytes
-            .split_at_mut_checked(range.len())
-            .ok_or(Errno::ERANGE)?;
+        let (part, rest) = bytes.split_at_mut_checked(range.len()).ok_or(Errno::ERANGE)?;
         part.copy_from_slice(word.get(range).ok_or(Errno::ERANGE)?);
         bytes = rest;
     }

@@ -201,8 +201,7 @@ impl Opcode {
     /// Whether only an administrator may send it; see [`Privilege::Admin`].
     #[must_use]
     pub fn needs_admin(self) -> bool {
-        self.handler()
-            .is_some_and(|handler| handler.privilege == Privilege::Admin)
+        self.handler().is_some_and(|handler| handler.privilege == Privilege::Admin)
     }
 
     /// The name in the kernel's header without its prefix; `None` for an unknown number.

@@ -5,10 +5,7 @@
 //! therefore does not matter what the caller does with its `Arc`, or what a transport on the way
 //! does.
 
-#![allow(
-    unsafe_code,
-    reason = "commands that carry addresses are unsafe to send"
-)]
+#![allow(unsafe_code, reason = "commands that carry addresses are unsafe to send")]
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -59,11 +56,7 @@ pub fn atu_map(
     memory: &Arc<DeviceMemory>,
     command: &AtuMapCmd,
 ) -> Result<AtuMapResp, CommandError> {
-    let command = AtuMapCmd {
-        va: memory.address(),
-        len: memory.len() as u64,
-        ..*command
-    };
+    let command = AtuMapCmd { va: memory.address(), len: memory.len() as u64, ..*command };
     if !confined(command.flags) || command.hints.dmabuf_valid != 0 {
         return refused::<AtuMapCmd, _>();
     }
@@ -109,10 +102,7 @@ pub fn ct_alloc(
     memory: &Arc<DeviceMemory>,
     command: &CtAllocCmd,
 ) -> Result<CtAllocResp, CommandError> {
-    let command = CtAllocCmd {
-        wb: memory.address(),
-        ..*command
-    };
+    let command = CtAllocCmd { wb: memory.address(), ..*command };
     // SAFETY: a write-back has eight bytes, and `memory` has at least a page.
     unsafe { send(transport, &command, Some(memory)) }
 }
@@ -130,10 +120,7 @@ pub fn ct_wb_update(
     memory: &Arc<DeviceMemory>,
     command: &CtWbUpdateCmd,
 ) -> Result<(), CommandError> {
-    let command = CtWbUpdateCmd {
-        wb: memory.address(),
-        ..*command
-    };
+    let command = CtWbUpdateCmd { wb: memory.address(), ..*command };
     // SAFETY: as in `ct_alloc`.
     unsafe { send(transport, &command, Some(memory)) }
 }
@@ -172,11 +159,8 @@ pub fn eq_resize(
     memory: &Arc<DeviceMemory>,
     command: &EqResizeCmd,
 ) -> Result<(), CommandError> {
-    let command = EqResizeCmd {
-        queue: memory.address(),
-        queue_len: memory.len() as u64,
-        ..*command
-    };
+    let command =
+        EqResizeCmd { queue: memory.address(), queue_len: memory.len() as u64, ..*command };
     if command.queue_md == MD_NONE {
         return refused::<EqResizeCmd, _>();
     }
@@ -189,10 +173,7 @@ fn confined(flags: u32) -> bool {
 }
 
 fn refused<C: Command, T>() -> Result<T, CommandError> {
-    Err(CommandError::Refused {
-        opcode: C::OPCODE,
-        errno: Errno::EINVAL,
-    })
+    Err(CommandError::Refused { opcode: C::OPCODE, errno: Errno::EINVAL })
 }
 
 /// # Safety
@@ -204,10 +185,7 @@ unsafe fn send<C: Command>(
     command: &C,
     memory: Option<&Arc<DeviceMemory>>,
 ) -> Result<C::Response, CommandError> {
-    let extra = Extra {
-        memory,
-        ..Extra::default()
-    };
+    let extra = Extra { memory, ..Extra::default() };
     // SAFETY: the caller vouches for the address; there is no list.
     unsafe { submit(transport, command, extra) }.map_err(|refusal| refusal.error)
 }

@@ -24,12 +24,7 @@ pub struct PciAddress {
 
 impl fmt::Display for PciAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            domain,
-            bus,
-            device,
-            function,
-        } = self;
+        let Self { domain, bus, device, function } = self;
         f.pad(&format!("{domain:04x}:{bus:02x}:{device:02x}.{function:x}"))
     }
 }
@@ -86,14 +81,7 @@ mod tests {
         for text in ["0000:41:00.0", "10000:c1:1f.7"] {
             assert_eq!(text.parse::<PciAddress>().unwrap().to_string(), text);
         }
-        for bad in [
-            "",
-            "41:00.0",
-            "0000:41:20.0",
-            "0000:41:00.8",
-            "0:+1:0.0",
-            "x:0:0.0",
-        ] {
+        for bad in ["", "41:00.0", "0000:41:20.0", "0000:41:00.8", "0:+1:0.0", "x:0:0.0"] {
             assert_eq!(
                 bad.parse::<PciAddress>().unwrap_err().to_string(),
                 format!("invalid PCI address '{bad}': expected the form 0000:41:00.0")

@@ -150,11 +150,7 @@ mod tests {
                 assert!(is_kept(address), "{take} {failure:?}");
             }
             // Object 7 of the other kind.
-            let other = if take == Opcode::CT_FREE {
-                Opcode::ATU_UNMAP
-            } else {
-                Opcode::CT_FREE
-            };
+            let other = if take == Opcode::CT_FREE { Opcode::ATU_UNMAP } else { Opcode::CT_FREE };
             follow(&reachable, other, None, DONE).unwrap();
             assert!(is_kept(address), "{other}");
             follow(&reachable, take, None, DONE).unwrap();

@@ -21,11 +21,7 @@ pub struct Pointers {
 
 impl Pointers {
     /// The driver looks for no addresses.
-    pub const NONE: Self = Self {
-        response: None,
-        list: None,
-        list_in_response: None,
-    };
+    pub const NONE: Self = Self { response: None, list: None, list_in_response: None };
 }
 
 /// One command on its way to a driver: its bytes, and buffers for the answer.
@@ -63,14 +59,7 @@ impl<'a> Request<'a> {
         response: &'a mut [u8],
         list: &'a mut [u8],
     ) -> Self {
-        Self {
-            opcode,
-            command,
-            pointers,
-            response,
-            list,
-            memory: None,
-        }
+        Self { opcode, command, pointers, response, list, memory: None }
     }
 
     /// Adds memory of which the request gives the NIC an address.

@@ -21,10 +21,7 @@ impl UnknownCmd {
     /// The command: its number, followed by zeros up to the length of a header.
     #[must_use]
     pub const fn new() -> Self {
-        Self {
-            op: Self::OPCODE.number(),
-            zeros: [0; 3],
-        }
+        Self { op: Self::OPCODE.number(), zeros: [0; 3] }
     }
 }
 

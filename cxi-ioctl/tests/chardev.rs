@@ -47,11 +47,7 @@ fn the_null_device_takes_a_command_and_answers_nothing() {
     assert_eq!(execute(&device, &SvcDestroyCmd::new()), Ok(()));
     assert_eq!(
         execute(&device, &DevInfoGetCmd::new()),
-        Err(CommandError::AbiMismatch {
-            opcode: Opcode::DEV_INFO_GET,
-            expected: 120,
-            written: 0
-        })
+        Err(CommandError::AbiMismatch { opcode: Opcode::DEV_INFO_GET, expected: 120, written: 0 })
     );
     assert_eq!(device.map(0, 4096).unwrap_err(), Errno::ENODEV);
     assert_eq!(device.map(0, 0).unwrap_err(), Errno::EINVAL);
@@ -61,13 +57,7 @@ fn the_null_device_takes_a_command_and_answers_nothing() {
 fn a_full_device_refuses() {
     let device = CharDev::open("/dev/full").unwrap();
     let error = execute(&device, &SvcDestroyCmd::new()).unwrap_err();
-    assert_eq!(
-        error,
-        CommandError::Refused {
-            opcode: Opcode::SVC_DESTROY,
-            errno: Errno::ENOSPC
-        }
-    );
+    assert_eq!(error, CommandError::Refused { opcode: Opcode::SVC_DESTROY, errno: Errno::ENOSPC });
 }
 
 #[test]
@@ -96,18 +86,9 @@ fn a_command_goes_out_whole_with_its_exact_length_and_addresses() {
     let mut response = [0_u8; 80];
     let address = response.as_ptr().addr() as u64;
     let command = SvcGetCmd::of(4);
-    device
-        .submit(request(
-            command.as_bytes(),
-            SvcGetCmd::POINTERS,
-            &mut response,
-        ))
-        .unwrap();
+    device.submit(request(command.as_bytes(), SvcGetCmd::POINTERS, &mut response)).unwrap();
     let sent: SvcGetCmd = received(&mut reader);
-    let expected = SvcGetCmd {
-        resp: address,
-        ..command
-    };
+    let expected = SvcGetCmd { resp: address, ..command };
     assert_eq!(sent, expected);
 
     // Nothing behind the commands.
@@ -127,10 +108,7 @@ fn a_list_has_its_address_and_an_empty_one_has_none() {
     assert_ne!(sent.svc_list, 0);
     assert_ne!(sent.resp, 0);
 
-    let command = SvcListGetCmd {
-        svc_list: 4096,
-        ..SvcListGetCmd::new()
-    };
+    let command = SvcListGetCmd { svc_list: 4096, ..SvcListGetCmd::new() };
     execute(&device, &command).unwrap_err();
     let sent: SvcListGetCmd = received(&mut reader);
     assert_eq!(sent.svc_list, 0);
@@ -159,10 +137,7 @@ fn memory_that_a_command_without_a_readable_answer_got_is_kept() {
     let (_reader, device) = piped();
     let memory = Arc::new(DeviceMemory::new(1).unwrap());
     let address = memory.address();
-    let command = AtuMapCmd {
-        flags: MapFlags::CONFINED.bits(),
-        ..AtuMapCmd::new()
-    };
+    let command = AtuMapCmd { flags: MapFlags::CONFINED.bits(), ..AtuMapCmd::new() };
     let error = atu_map(&device, &memory, &command).unwrap_err();
     assert_eq!(error.errno(), Errno::EPROTO);
     drop(memory);
@@ -203,17 +178,11 @@ fn what_cannot_be_sent_is_refused_before_the_write() {
     let submit = device.submit(request(&long, Pointers::NONE, &mut response));
     assert_eq!(submit, Err(Errno::EINVAL));
     for offset in [1, 8, usize::MAX] {
-        let pointers = Pointers {
-            response: Some(offset),
-            ..Pointers::NONE
-        };
+        let pointers = Pointers { response: Some(offset), ..Pointers::NONE };
         let submit = device.submit(request(&[0; 8], pointers, &mut response));
         assert_eq!(submit, Err(Errno::EINVAL), "address at {offset} of 8 bytes");
     }
-    let pointers = Pointers {
-        list_in_response: Some(1),
-        ..Pointers::NONE
-    };
+    let pointers = Pointers { list_in_response: Some(1), ..Pointers::NONE };
     let submit = device.submit(request(&[0; 8], pointers, &mut response));
     assert_eq!(submit, Err(Errno::EINVAL));
     drop(device);

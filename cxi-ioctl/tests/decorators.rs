@@ -44,11 +44,7 @@ impl Transport for Driver {
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        if offset == 0 {
-            Mapping::anonymous(len)
-        } else {
-            Err(Errno::ENXIO)
-        }
+        if offset == 0 { Mapping::anonymous(len) } else { Err(Errno::ENXIO) }
     }
 }
 
@@ -64,11 +60,7 @@ fn a_trace_has_commands_answers_and_what_was_written() {
     assert_eq!(ids(&device), Ok(vec![1, 4]));
     execute(&device, &SvcDestroyCmd::of(4)).unwrap();
     let recording = device.take();
-    assert!(
-        recording
-            .opcodes()
-            .eq([Opcode::SVC_ALLOC, Opcode::SVC_LIST_GET, Opcode::SVC_DESTROY])
-    );
+    assert!(recording.opcodes().eq([Opcode::SVC_ALLOC, Opcode::SVC_LIST_GET, Opcode::SVC_DESTROY]));
     let [alloc, list, freed] = &recording.exchanges[..] else {
         panic!("three commands were sent");
     };
@@ -76,10 +68,9 @@ fn a_trace_has_commands_answers_and_what_was_written() {
     assert_eq!((alloc.response().len(), alloc.response()[4]), (24, 5));
     assert_eq!(list.response(), 2_u32.to_ne_bytes());
     assert_eq!((freed.result(), freed.response().len()), (Ok(()), 0));
-    for (exchange, sent) in [
-        (alloc, SvcAllocCmd::new().as_bytes()),
-        (freed, SvcDestroyCmd::of(4).as_bytes()),
-    ] {
+    for (exchange, sent) in
+        [(alloc, SvcAllocCmd::new().as_bytes()), (freed, SvcDestroyCmd::of(4).as_bytes())]
+    {
         assert!(matches!(exchange, Exchange::Command { command, .. } if command == sent));
     }
     assert_eq!(device.take(), Recording::default());
@@ -249,10 +240,7 @@ fn a_divergence_says_what_was_expected_and_what_came() {
     let device = Replay::new(recording.clone());
     assert_eq!(device.map(8192, 1).unwrap_err(), Errno::EPROTO);
     let message = device.divergence().unwrap().to_string();
-    assert!(
-        message.ends_with("got the mapping of 1 bytes at offset 0x2000"),
-        "{message}"
-    );
+    assert!(message.ends_with("got the mapping of 1 bytes at offset 0x2000"), "{message}");
 
     // Bytes of another command, or others of this one, are compared all the same.
     for device in [
@@ -266,10 +254,7 @@ fn a_divergence_says_what_was_expected_and_what_came() {
     assert_eq!(execute(&device, &SvcDestroyCmd::of(5)), Ok(()));
     execute(&device, &SvcDestroyCmd::of(5)).unwrap_err();
     let message = device.divergence().unwrap().to_string();
-    assert!(
-        message.contains("step 2 of the recording: expected nothing more"),
-        "{message}"
-    );
+    assert!(message.contains("step 2 of the recording: expected nothing more"), "{message}");
 }
 
 #[test]
@@ -277,10 +262,7 @@ fn a_recorded_answer_that_does_not_fit_is_a_divergence() {
     let mut recording = recorded();
     recording.exchanges.drain(..1);
     let device = Replay::new(recording);
-    let command = SvcListGetCmd {
-        count: 4,
-        ..SvcListGetCmd::new()
-    };
+    let command = SvcListGetCmd { count: 4, ..SvcListGetCmd::new() };
     let error = execute(&device, &command).unwrap_err();
     assert_eq!(error.errno(), Errno::EPROTO);
     let message = device.divergence().unwrap().to_string();

@@ -10,10 +10,7 @@ use cxi_ioctl::{DriverRelease, Errno, Opcode, RequestLen};
 fn an_errno_is_a_number_with_a_name() {
     assert_eq!(Errno::EKEYREVOKED.raw(), 128);
     assert_eq!(Errno::EKEYREVOKED.to_string(), "EKEYREVOKED");
-    assert_eq!(
-        format!("{:>8}|{:?}", Errno::EIO, Errno::EIO),
-        "     EIO|Errno(EIO)"
-    );
+    assert_eq!(format!("{:>8}|{:?}", Errno::EIO, Errno::EIO), "     EIO|Errno(EIO)");
     assert_eq!("ENODATA".parse(), Ok(Errno::ENODATA));
     for wrong in ["", "enodata", "61", "EWRONG"] {
         let error = wrong.parse::<Errno>().unwrap_err();
@@ -63,10 +60,7 @@ fn a_release_is_read_by_its_name() {
     assert_eq!("main".parse(), Ok(DriverRelease::Main));
     for wrong in ["", "shs-", "14.0", "shs-15.0", "shs-main ", "Main"] {
         let error = wrong.parse::<DriverRelease>().unwrap_err().to_string();
-        assert!(
-            error.starts_with(&format!("unknown driver release '{wrong}'")),
-            "{error}"
-        );
+        assert!(error.starts_with(&format!("unknown driver release '{wrong}'")), "{error}");
         assert!(error.contains("shs-14.0.0"), "{error}");
     }
     assert!(DriverRelease::ALL.is_sorted());
@@ -76,10 +70,7 @@ fn a_release_is_read_by_its_name() {
 fn an_opcode_is_known_by_number_or_kept() {
     let opcode = Opcode::from_number(28);
     assert_eq!(opcode, Opcode::SVC_ALLOC);
-    assert_eq!(
-        format!("{opcode} {opcode:?}"),
-        "SVC_ALLOC Opcode(SVC_ALLOC)"
-    );
+    assert_eq!(format!("{opcode} {opcode:?}"), "SVC_ALLOC Opcode(SVC_ALLOC)");
     let first_unknown = u32::try_from(Opcode::all().len() + 1).unwrap();
     for number in [0, first_unknown, u32::MAX] {
         let opcode = Opcode::from_number(number);

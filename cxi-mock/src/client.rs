@@ -97,9 +97,7 @@ impl Client {
         let path = self.nic.data_path();
         // The device stays locked, so that no number is reused between finding the doorbell and
         // ringing it.
-        let rang = windows
-            .doorbell_at(offset)
-            .is_some_and(|at| path.ring(self.file, at, value));
+        let rang = windows.doorbell_at(offset).is_some_and(|at| path.ring(self.file, at, value));
         // If they cannot be opened, every store is still trapped.
         if path.wants_open(self.file)
             && let Ok((memory, queues)) = windows.open_targets()
@@ -186,9 +184,7 @@ impl Transport for InProcess {
         let command = request.command();
         let (response, list) = request.buffers();
         let mut memory = Buffers { response, list };
-        self.client
-            .write(&self.caller, command, &mut memory)
-            .map(drop)
+        self.client.write(&self.caller, command, &mut memory).map(drop)
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
@@ -219,8 +215,6 @@ impl CallerMemory for Buffers<'_> {
 }
 
 fn copy(to: &mut [u8], from: &[u8]) -> Result<(), Errno> {
-    to.get_mut(..from.len())
-        .ok_or(Errno::EFAULT)?
-        .copy_from_slice(from);
+    to.get_mut(..from.len()).ok_or(Errno::EFAULT)?.copy_from_slice(from);
     Ok(())
 }

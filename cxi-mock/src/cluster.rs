@@ -22,13 +22,7 @@ use crate::{Clock, Fabric, LoadError, MockNode, NicConfig, NodeSnapshot, Snapsho
 /// // Nothing is open any more, and all that was open gives EIO.
 /// assert!(before.nics()[0].clients_of(None).is_empty());
 /// cluster.boot(7)?;
-/// assert!(
-///     cluster
-///         .node(7)
-///         .unwrap()
-///         .devices(&Credentials::root())
-///         .is_ok()
-/// );
+/// assert!(cluster.node(7).unwrap().devices(&Credentials::root()).is_ok());
 /// # drop(open);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -208,18 +202,12 @@ impl MockCluster {
             }
         }
         let member = |(node, configs): (usize, Vec<NicConfig>)| {
-            let power = Power {
-                node: make(node, &configs, &wire)?,
-                up: true,
-            };
+            let power = Power { node: make(node, &configs, &wire)?, up: true };
             let node = Mutex::new(power);
             Ok(Member { configs, node })
         };
         let nodes = nodes.into_iter().enumerate().map(member);
-        Ok(Self {
-            nodes: nodes.collect::<Result<_, _>>()?,
-            wire,
-        })
+        Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, wire })
     }
 
     /// How many nodes there are, up or not.

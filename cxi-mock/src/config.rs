@@ -116,10 +116,7 @@ impl Default for NicConfig {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
-#[expect(
-    clippy::struct_excessive_bools,
-    reason = "the driver's parameters are what they are"
-)]
+#[expect(clippy::struct_excessive_bools, reason = "the driver's parameters are what they are")]
 pub struct ModuleParameters {
     /// Whether the default service starts disabled. Default on.
     pub disable_default_svc: bool,
@@ -192,15 +189,7 @@ pub struct Totals {
 
 impl Default for Totals {
     fn default() -> Self {
-        Self {
-            ptes: 2048,
-            txqs: 1024,
-            tgqs: 512,
-            eqs: 2047,
-            cts: 2047,
-            tles: 2048,
-            acs: 1022,
-        }
+        Self { ptes: 2048, txqs: 1024, tgqs: 512, eqs: 2047, cts: 2047, tles: 2048, acs: 1022 }
     }
 }
 

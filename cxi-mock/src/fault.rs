@@ -19,8 +19,7 @@ use crate::data_path::DataPath;
 ///
 /// let nic = Nic::new(NicConfig::new())?;
 /// // The service stays busy for three attempts.
-/// nic.faults()
-///     .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
+/// nic.faults().inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
 /// # Ok::<_, cxi_mock::LoadError>(())
 /// ```
 #[derive(Debug, Default)]
@@ -53,10 +52,7 @@ impl Script {
 
 impl Faults {
     pub(crate) fn of(data_path: &Arc<DataPath>) -> Self {
-        Self {
-            data_path: Arc::downgrade(data_path),
-            ..Self::default()
-        }
+        Self { data_path: Arc::downgrade(data_path), ..Self::default() }
     }
 
     /// Adds a fault after the existing ones.
@@ -99,10 +95,7 @@ impl Faults {
     /// Removes all faults and delays, and puts the NIC back in.
     pub fn clear(&self) {
         self.change(|script| {
-            *script = Script {
-                off: script.off,
-                ..Script::default()
-            };
+            *script = Script { off: script.off, ..Script::default() };
         });
     }
 
@@ -113,10 +106,7 @@ impl Faults {
     }
 
     pub(crate) fn strike(&self, opcode: Opcode, command: &[u8]) -> Option<Strike> {
-        self.script()?
-            .faults
-            .iter_mut()
-            .find_map(|fault| fault.strike(opcode, command))
+        self.script()?.faults.iter_mut().find_map(|fault| fault.strike(opcode, command))
     }
 
     /// What is scripted, if anything is.
@@ -169,13 +159,7 @@ mod tests {
         let faults = Faults::default();
         faults.delay(None, Duration::from_millis(1));
         faults.delay(Some(Opcode::SVC_ALLOC), Duration::from_millis(2));
-        assert_eq!(
-            faults.delay_of(Opcode::SVC_ALLOC),
-            Some(Duration::from_millis(3))
-        );
-        assert_eq!(
-            faults.delay_of(Opcode::SVC_GET),
-            Some(Duration::from_millis(1))
-        );
+        assert_eq!(faults.delay_of(Opcode::SVC_ALLOC), Some(Duration::from_millis(3)));
+        assert_eq!(faults.delay_of(Opcode::SVC_GET), Some(Duration::from_millis(1)));
     }
 }

@@ -125,8 +125,7 @@ impl FaultSpec {
                 None => Fault::errno(errno),
             },
         };
-        nic.faults()
-            .inject(fault.after(self.after).times(self.times));
+        nic.faults().inject(fault.after(self.after).times(self.times));
     }
 }
 
@@ -194,8 +193,7 @@ impl FromStr for FaultSpec {
 }
 
 fn count(text: &str) -> Result<u64, InvalidFault> {
-    text.parse()
-        .map_err(|_| InvalidFault::Number(text.to_owned()))
+    text.parse().map_err(|_| InvalidFault::Number(text.to_owned()))
 }
 
 /// A resource, and the number in the word after it.
@@ -253,10 +251,7 @@ mod tests {
         assert_eq!(parse("SVC_ALLOC"), Err(InvalidFault::NoEffect));
         assert_eq!(parse(""), Err(InvalidFault::Word(String::new())));
         assert_eq!(parse("EWHAT"), Err(InvalidFault::Word("EWHAT".to_owned())));
-        assert_eq!(
-            parse("EIO:times=x"),
-            Err(InvalidFault::Number("x".to_owned()))
-        );
+        assert_eq!(parse("EIO:times=x"), Err(InvalidFault::Number("x".to_owned())));
         assert_eq!(parse("delay=20"), Err(InvalidFault::Delay("20".to_owned())));
         for (text, error) in [
             ("delay=1s:times=2", InvalidFault::Counted),
@@ -266,10 +261,7 @@ mod tests {
             ("EIO:short=TXQ:1", InvalidFault::TwoEffects),
             ("EIO:EBUSY", InvalidFault::TwoEffects),
             ("short=TXQ", InvalidFault::Shortage("TXQ:".to_owned())),
-            (
-                "short=QUEUE:1",
-                InvalidFault::Shortage("QUEUE:1".to_owned()),
-            ),
+            ("short=QUEUE:1", InvalidFault::Shortage("QUEUE:1".to_owned())),
             ("short=TXQ:-1", InvalidFault::Shortage("TXQ:-1".to_owned())),
         ] {
             assert_eq!(parse(text), Err(error), "{text}");
@@ -279,11 +271,7 @@ mod tests {
     #[test]
     fn faults_strike() {
         let nic = Nic::new(crate::NicConfig::new()).unwrap();
-        let struck = || {
-            nic.faults()
-                .strike(Opcode::SVC_GET, &[])
-                .map(|strike| strike.errno)
-        };
+        let struck = || nic.faults().strike(Opcode::SVC_GET, &[]).map(|strike| strike.errno);
         parse("SVC_GET:ENOSPC:times=1").unwrap().inject(&nic);
         parse("SVC_GET:delay=2s").unwrap().inject(&nic);
         assert_eq!(struck(), Some(Errno::ENOSPC));
@@ -304,12 +292,7 @@ mod tests {
         let mut struck = |reserved| {
             command.svc_desc.limits.types[RSRC_TLE].res = reserved;
             let strike = nic.faults().strike(Opcode::SVC_ALLOC, command.as_bytes());
-            strike.map(|it| {
-                (
-                    it.errno,
-                    it.response.map(|it| it.fail_info.rsrc_avail[RSRC_TLE]),
-                )
-            })
+            strike.map(|it| (it.errno, it.response.map(|it| it.fail_info.rsrc_avail[RSRC_TLE])))
         };
         assert_eq!(struck(8), None);
         assert_eq!(struck(9), Some((Errno::ENOSPC, Some(8))));

@@ -56,11 +56,7 @@ impl Hardware<'_> {
         commands: u32,
     ) -> Result<(), NoSuchPlace> {
         if !expected.contains(&index) {
-            return Err(NoSuchPlace {
-                what,
-                index,
-                expected,
-            });
+            return Err(NoSuchPlace { what, index, expected });
         }
         let in_flight = &mut self.nic.device().registers.in_flight;
         in_flight.insert(index, commands);
@@ -143,9 +139,5 @@ impl Hardware<'_> {
 fn place<'a, T>(of: &'a mut [T], what: &'static str, index: u32) -> Result<&'a mut T, NoSuchPlace> {
     let last = u32::try_from(of.len()).unwrap_or(u32::MAX) - 1;
     let place = usize::try_from(index).ok().and_then(|at| of.get_mut(at));
-    place.ok_or(NoSuchPlace {
-        what,
-        index,
-        expected: 0..=last,
-    })
+    place.ok_or(NoSuchPlace { what, index, expected: 0..=last })
 }

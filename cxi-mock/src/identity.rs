@@ -47,12 +47,7 @@ impl Default for Identity {
         Self {
             nid: 0x100,
             nid_configured: true,
-            pci_address: PciAddress {
-                domain: 0,
-                bus: 0x41,
-                device: 0,
-                function: 0,
-            },
+            pci_address: PciAddress { domain: 0, bus: 0x41, device: 0, function: 0 },
             vendor_id: 0x1590,
             device_id: 0x0371,
             cassini_version: CASSINI_2_0,

@@ -48,18 +48,13 @@
 //! let files = node.devices(&Credentials::root())?;
 //! // Once, cxi1 is full. `Fault::shortage` refuses those that ask for too much of a resource.
 //! let nic = &node.nics()[1];
-//! nic.faults()
-//!     .inject(Fault::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC).once());
+//! nic.faults().inject(Fault::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC).once());
 //! let (number, file) = &files[1];
 //! assert_eq!(*number, 1);
-//! assert_eq!(
-//!     execute(file, &SvcAllocCmd::new()).unwrap_err().errno(),
-//!     Errno::ENOSPC
-//! );
+//! assert_eq!(execute(file, &SvcAllocCmd::new()).unwrap_err().errno(), Errno::ENOSPC);
 //! execute(file, &SvcAllocCmd::new())?;
 //! // Every SVC_DESTROY is refused until the fault is removed.
-//! nic.faults()
-//!     .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
+//! nic.faults().inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY));
 //! # Ok(())
 //! # }
 //! ```

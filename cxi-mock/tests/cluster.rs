@@ -66,10 +66,7 @@ fn a_node_that_dies_closes_all_and_comes_back_empty() {
     drop(device);
     assert_eq!(cluster.node(2).unwrap().nics()[1].state().svc_count, 2);
     let error = cluster.boot(3).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "no node 3: the cluster has 3, counted from 0"
-    );
+    assert_eq!(error.to_string(), "no node 3: the cluster has 3, counted from 0");
 }
 
 #[test]

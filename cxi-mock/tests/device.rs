@@ -26,10 +26,7 @@ fn a_driver_that_does_not_load_says_why() {
     assert_eq!(error, LoadError::NoDefaultVni { first: 0 });
     assert_eq!(error.errno(), Errno::EINVAL);
     let error = load(NicConfig::new().parameters(|params| params.default_svc_num_tles = 2049));
-    assert_eq!(
-        error.to_string(),
-        "default_svc_num_tles is 2049: the NIC has 2048"
-    );
+    assert_eq!(error.to_string(), "default_svc_num_tles is 2049: the NIC has 2048");
     let twice = |release| {
         let config = NicConfig::new().release(release);
         Nic::new(config.parameters(|params| params.default_vnis = [5, 5, 0, 0]))
@@ -55,20 +52,12 @@ fn a_driver_that_does_not_load_says_why() {
 
 #[test]
 fn a_configuration_is_changed_part_by_part() {
-    let config = NicConfig::new()
-        .release(DriverRelease::Main)
-        .virtual_functions(2);
+    let config = NicConfig::new().release(DriverRelease::Main).virtual_functions(2);
     let changed = config.clone().identity(|identity| identity.nid = 77);
-    assert_eq!(
-        (changed.release, changed.virtual_functions),
-        (DriverRelease::Main, 2)
-    );
+    assert_eq!((changed.release, changed.virtual_functions), (DriverRelease::Main, 2));
     assert_eq!(changed.identity.nid, 77);
     let changed = config.totals(|totals| totals.acs = 5);
-    assert_eq!(
-        (changed.release, changed.totals.acs),
-        (DriverRelease::Main, 5)
-    );
+    assert_eq!((changed.release, changed.totals.acs), (DriverRelease::Main, 5));
 }
 
 #[test]
@@ -90,15 +79,11 @@ fn scripted_faults_end() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let root = root(&nic);
     let id = alloc(&root, desc(&[5])).unwrap();
-    nic.faults()
-        .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
-    let answers: Vec<_> = (0..4)
-        .map(|_| send(&root, &SvcDestroyCmd::of(id)))
-        .collect();
+    nic.faults().inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
+    let answers: Vec<_> = (0..4).map(|_| send(&root, &SvcDestroyCmd::of(id))).collect();
     let (busy, gone) = (Err(Errno::EBUSY), Err(Errno::EINVAL));
     assert_eq!(answers, [busy, busy, Ok(()), gone]);
-    nic.faults()
-        .delay(Some(Opcode::DEV_INFO_GET), Duration::from_millis(20));
+    nic.faults().delay(Some(Opcode::DEV_INFO_GET), Duration::from_millis(20));
     let start = Instant::now();
     execute(&root, &DevInfoGetCmd::new()).unwrap();
     assert!(start.elapsed() >= Duration::from_millis(20));
@@ -143,10 +128,7 @@ fn virtual_functions_before_the_relay() {
     let vf = old.open_vf(0).unwrap().transport(Credentials::root());
     assert!(send(&vf, &DevInfoGetCmd::new()).is_ok());
     // No physical function answers a virtual function's message.
-    assert_eq!(
-        send(&vf, &SvcListGetCmd::new()).unwrap_err(),
-        Errno::EOPNOTSUPP
-    );
+    assert_eq!(send(&vf, &SvcListGetCmd::new()).unwrap_err(), Errno::EOPNOTSUPP);
 }
 
 #[test]
@@ -194,10 +176,7 @@ fn queue_windows_are_memory_of_their_own() {
     command.opts.count = 100;
     command.opts.flags = CQ_IS_TX;
     command.opts.lcid = lcid;
-    let (one, two) = (
-        send(&root, &command).unwrap(),
-        send(&root, &command).unwrap(),
-    );
+    let (one, two) = (send(&root, &command).unwrap(), send(&root, &command).unwrap());
     assert_eq!((one.count, one.cmds.size), (128, 128 * 64));
     let windows = [one.cmds, one.wp_addr, two.cmds, two.wp_addr];
     let map = |window: Mminfo| root.map(window.offset, usize::try_from(window.size).unwrap());
@@ -228,14 +207,10 @@ fn a_file_maps_its_own_windows_only() {
     let nic = nic(DriverRelease::Shs14_0_1);
     let files = [root(&nic), root(&nic)];
     let service = alloc(&files[0], desc(&[5])).unwrap();
-    let [one, two] = files.each_ref().map(|file| {
-        send(file, &CtAllocCmd::of(lni(file, service).unwrap()))
-            .unwrap()
-            .doorbell
-    });
-    let [mine, theirs] = files
+    let [one, two] = files
         .each_ref()
-        .map(|file| file.map(one.offset, 4096).unwrap());
+        .map(|file| send(file, &CtAllocCmd::of(lni(file, service).unwrap())).unwrap().doorbell);
+    let [mine, theirs] = files.each_ref().map(|file| file.map(one.offset, 4096).unwrap());
     assert_eq!(one.offset, two.offset);
     mine.write_u64(8, 7).unwrap();
     assert_eq!((mine.read_u64(8), theirs.read_u64(8)), (Ok(7), Ok(0)));

@@ -48,10 +48,7 @@ fn five_vnis_overrun_on_allocation_or_destruction() {
         let svc_id = alloc(&root, desc).unwrap();
         assert_eq!(kinds(&nic).len(), usize::from(on_alloc), "{release}");
         assert_eq!(send(&root, &SvcDestroyCmd::of(svc_id)), Ok(()));
-        let expected = HazardKind::CountBeyondProfiles {
-            svc_id,
-            num_vld_vnis: 5,
-        };
+        let expected = HazardKind::CountBeyondProfiles { svc_id, num_vld_vnis: 5 };
         assert_eq!(kinds(&nic), [expected], "{release}");
         assert_eq!(nic.state().tx_profiles.len(), 2, "{release}");
     }
@@ -63,10 +60,7 @@ fn four_vnis_overrun_nothing() {
         let nic = nic(release);
         let root = root(&nic);
         assert_eq!(
-            send(
-                &root,
-                &SvcDestroyCmd::of(alloc(&root, desc(&[5, 6, 7, 8])).unwrap())
-            ),
+            send(&root, &SvcDestroyCmd::of(alloc(&root, desc(&[5, 6, 7, 8])).unwrap())),
             Ok(())
         );
         assert_eq!(kinds(&nic), [], "{release}");
@@ -88,11 +82,7 @@ fn a_refused_reservation_corrupts_on_13_0_only() {
         // One for each VNI of the two services; SHS 12.0 makes them when they are used.
         let references = nic.state().rx_profiles;
         let references: Vec<_> = references.iter().map(|profile| profile.refcount).collect();
-        let kept = if release == DriverRelease::Shs12_0 {
-            0
-        } else {
-            3
-        };
+        let kept = if release == DriverRelease::Shs12_0 { 0 } else { 3 };
         assert_eq!(references, [1, 1, 1][..kept], "{release}");
     }
 }
@@ -102,10 +92,7 @@ fn an_rgid_behind_a_hole_is_wrong_on_old_drivers() {
     for release in DriverRelease::ALL {
         let nic = nic(release);
         let root = root(&nic);
-        let (one, two) = (
-            alloc(&root, desc(&[5])).unwrap(),
-            alloc(&root, desc(&[6])).unwrap(),
-        );
+        let (one, two) = (alloc(&root, desc(&[5])).unwrap(), alloc(&root, desc(&[6])).unwrap());
         send(&root, &SvcSetLprCmd::of(two, 2)).unwrap();
         let hole = lni(&root, one).unwrap();
         lni(&root, two).unwrap();

@@ -104,10 +104,7 @@ fn the_status_of_an_entry_tells_its_pool() {
     nic.hardware().set_les_allocated(0, 1, 7).unwrap();
     let (status, offsets) = pte_status(&root, number, 4).unwrap();
     assert_eq!(PtlteState(status.state), PtlteState::DISABLED);
-    assert_eq!(
-        (status.les_reserved, status.les_allocated, status.les_max),
-        (40, 7, 100)
-    );
+    assert_eq!((status.les_reserved, status.les_allocated, status.les_max), (40, 7, 100));
     assert_eq!((status.ule_count, offsets), (0, vec![]));
 }
 
@@ -197,10 +194,7 @@ fn logical_address_contexts_hold_their_lni() {
     let nic = root.client().nic();
     assert_eq!(nic.hazards(), []);
     assert_eq!(free(lni, 4), Ok(()));
-    assert_eq!(
-        nic.hazards()[0].kind,
-        HazardKind::LniReferenceDropped { lni }
-    );
+    assert_eq!(nic.hazards()[0].kind, HazardKind::LniReferenceDropped { lni });
     send(&root, &free_lni).unwrap();
     assert!(nic.state().rgids.is_empty());
     let other = common::lni(&root, 2).unwrap();
@@ -221,9 +215,7 @@ fn hazards_are_noted_where_a_kernel_may_crash() {
     let events = nic.hazards();
     assert_eq!(events[0].kind, HazardKind::ProfileUsedAfterFree { vni: 77 });
     assert!(
-        events[0]
-            .to_string()
-            .starts_with("a real shs-14.0.1 kernel may crash here: "),
+        events[0].to_string().starts_with("a real shs-14.0.1 kernel may crash here: "),
         "{}",
         events[0]
     );

@@ -36,11 +36,7 @@ fn ethernet_classes_take_priorities_and_need_a_privilege() {
         assert_eq!(cp_of_class(&user, lni, 8, 5), Err(Errno::EINVAL));
         // Class 4 is not a class by priority: VNI 1, which the disabled default service has.
         let exclusive = matches!(release, DriverRelease::Shs13_1 | DriverRelease::Shs14_0_0);
-        let expected = if exclusive {
-            Errno::EEXIST
-        } else {
-            Errno::EINVAL
-        };
+        let expected = if exclusive { Errno::EEXIST } else { Errno::EINVAL };
         assert_eq!(cp_of_class(&root, lni, 1, 4), Err(expected), "{release}");
     }
 }
@@ -167,10 +163,7 @@ fn a_service_refused_for_tles_costs_le_pools_on_12_0() {
         let with = |vni, les, tles| {
             let mut desc = desc(&[vni]);
             desc.limits.types[RSRC_LE] = les;
-            desc.limits.types[RSRC_TLE] = Limits {
-                max: tles,
-                res: tles,
-            };
+            desc.limits.types[RSRC_TLE] = Limits { max: tles, res: tles };
             desc
         };
         let none = Limits { max: 0, res: 0 };
@@ -195,10 +188,7 @@ fn an_update_stores_restrictions_and_the_counter_pool() {
         let always = SvcFlags::RESOURCE_LIMITS | SvcFlags::ENABLE;
         let restricted =
             SvcFlags::RESTRICTED_MEMBERS | SvcFlags::RESTRICTED_VNIS | SvcFlags::RESTRICTED_TCS;
-        for flags in [
-            (always | restricted).bits() | 0b1100_0000,
-            always.bits() | 0b0100_0000,
-        ] {
+        for flags in [(always | restricted).bits() | 0b1100_0000, always.bits() | 0b0100_0000] {
             let mut update = SvcUpdateCmd::of(only(desc(&[50]), 7));
             (update.svc_desc.svc_id, update.svc_desc.flags) = (svc_id, flags);
             send(&root, &update).unwrap();

@@ -33,11 +33,7 @@ fn busy(release: DriverRelease) -> Arc<Nic> {
     // Older drivers have no ranges.
     let has_ranges = send(&root, &set).is_ok();
     assert_eq!(has_ranges, release >= DriverRelease::Shs13_1, "{release}");
-    assert_eq!(
-        send(&root, &SvcEnableCmd::of(ranged, 1)).is_ok(),
-        has_ranges,
-        "{release}"
-    );
+    assert_eq!(send(&root, &SvcEnableCmd::of(ranged, 1)).is_ok(), has_ranges, "{release}");
     nic
 }
 
@@ -88,16 +84,9 @@ fn leaked_pools_stay_leaked() {
 
 #[test]
 fn another_version_is_told_from_a_broken_file() {
-    let parse = |text| {
-        serde_json::from_str::<NodeSnapshot>(text)
-            .unwrap_err()
-            .to_string()
-    };
+    let parse = |text| serde_json::from_str::<NodeSnapshot>(text).unwrap_err().to_string();
     let error = parse(r#"{"version":9,"new":[]}"#);
-    assert!(
-        error.contains("has format 9: this version reads format 1"),
-        "{error}"
-    );
+    assert!(error.contains("has format 9: this version reads format 1"), "{error}");
     assert!(parse(r#"{"version":1}"#).contains("missing field `nics`"));
 }
 

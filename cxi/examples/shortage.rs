@@ -17,10 +17,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let error = device.services().create(&spec).unwrap_err();
 
     println!("{error}");
-    assert_eq!(
-        error.to_string(),
-        "cxi0: SVC_ALLOC: not enough TXQs: 128 requested, 96 available"
-    );
+    assert_eq!(error.to_string(), "cxi0: SVC_ALLOC: not enough TXQs: 128 requested, 96 available");
     assert_eq!(error.errno(), Errno::ENOSPC);
     assert!(matches!(
         error.kind(),

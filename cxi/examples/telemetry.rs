@@ -8,9 +8,7 @@ use cxi::{Device, Result};
 
 fn counters(device: &Device) -> Result<BTreeMap<String, u64>> {
     let names = device.telemetry_counters()?.into_iter();
-    names
-        .map(|name| device.telemetry(&name).map(|reading| (name, reading.value)))
-        .collect()
+    names.map(|name| device.telemetry(&name).map(|reading| (name, reading.value))).collect()
 }
 
 fn main() -> Result<()> {

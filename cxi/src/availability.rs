@@ -93,9 +93,7 @@ impl Device {
 
     /// What these services, which are all that the NIC has, have reserved.
     pub(crate) fn reservations(&self, services: &[Service]) -> Result<Reservations> {
-        let services = services
-            .iter()
-            .map(|service| (service.id(), service.limits()));
+        let services = services.iter().map(|service| (service.id(), service.limits()));
         let by_maximum = self.le_pool_by_maximum()?;
         Ok(Reservations::from_services(services, by_maximum))
     }

@@ -69,11 +69,8 @@ mod tests {
 
     #[test]
     fn pauses_double_up_to_the_bound() {
-        let pauses: Vec<_> = Backoff::default()
-            .pauses()
-            .map(|pause| pause.as_millis())
-            .take(12)
-            .collect();
+        let pauses: Vec<_> =
+            Backoff::default().pauses().map(|pause| pause.as_millis()).take(12).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1000, 1000]);
     }
 }

@@ -20,10 +20,7 @@
 //! let command = SvcDestroyCmd::of(77);
 //! let refusal = cxi_ioctl::execute(device.transport(), &command).unwrap_err();
 //! let error = device.explain(&Attempt::OnService(ServiceId::new(77)?), refusal);
-//! assert_eq!(
-//!     error.to_string(),
-//!     "cxi0: SVC_DESTROY: there is no service 77"
-//! );
+//! assert_eq!(error.to_string(), "cxi0: SVC_DESTROY: there is no service 77");
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
@@ -121,10 +118,7 @@ impl Facts {
                 facts.exists = exists(device, id, opcode);
             }
             (
-                Attempt::Below {
-                    service,
-                    resource: Some(resource),
-                },
+                Attempt::Below { service, resource: Some(resource) },
                 Errno::ENOSPC | Errno::EBADR,
             ) => {
                 let limits = services.get(service).map(|service| service.limits());
@@ -156,11 +150,7 @@ impl Facts {
 /// VNIs forever. The default service always exists: only a driver that answers for that one knows
 /// the command.
 fn exists(device: &Device, id: ServiceId, refused: Opcode) -> Option<bool> {
-    let get = |id: ServiceId| {
-        device
-            .execute(&SvcGetCmd::of(id.get()))
-            .map_err(CommandError::errno)
-    };
+    let get = |id: ServiceId| device.execute(&SvcGetCmd::of(id.get())).map_err(CommandError::errno);
     if refused != Opcode::SVC_GET {
         match get(id) {
             Ok(_) => return Some(true),
@@ -188,8 +178,7 @@ impl Device {
         attempt: Attempt,
         command: &C,
     ) -> Result<C::Response> {
-        self.execute(command)
-            .map_err(|refusal| self.explain(&attempt, refusal))
+        self.execute(command).map_err(|refusal| self.explain(&attempt, refusal))
     }
 }
 
@@ -211,14 +200,10 @@ pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error
             _ => below(opcode, errno),
         },
         Attempt::OnVni { ethernet: true, .. } if errno == Errno::EPERM => Some(no_raw_network()),
-        Attempt::OnVni { ethernet: true, .. } if errno == Errno::EINVAL => Some(refused(
-            "the NIC has no such Ethernet class and type (EINVAL)",
-        )),
-        Attempt::OnVni {
-            service,
-            vni,
-            ethernet,
-        } => match (Vni::try_from(vni), errno) {
+        Attempt::OnVni { ethernet: true, .. } if errno == Errno::EINVAL => {
+            Some(refused("the NIC has no such Ethernet class and type (EINVAL)"))
+        }
+        Attempt::OnVni { service, vni, ethernet } => match (Vni::try_from(vni), errno) {
             (Err(invalid), Errno::EINVAL) if !ethernet => {
                 Some(ErrorKind::InvalidValue(Box::new(invalid)))
             }
@@ -239,10 +224,8 @@ fn create(
         Errno::ENOSPC => ErrorKind::NotEnough(shortage(desc, fail_info, facts.stock.as_ref())),
         Errno::EEXIST => {
             let vnis = desc.vnis.iter().take(desc.num_vld_vnis.into());
-            let wanted: Vec<VniRange> = vnis
-                .filter_map(|vni| Vni::new(*vni).ok())
-                .map(VniRange::from)
-                .collect();
+            let wanted: Vec<VniRange> =
+                vnis.filter_map(|vni| Vni::new(*vni).ok()).map(VniRange::from).collect();
             return taken(&wanted, None, facts);
         }
         Errno::EINVAL => invalid_service(desc, facts),
@@ -442,15 +425,8 @@ fn limit(service: ServiceId, resource: Resource, facts: &Facts) -> ErrorKind {
 
 /// EEXIST: a VNI is taken. A process may also hold it outside any service.
 fn taken(wanted: &[VniRange], except: Option<ServiceId>, facts: &Facts) -> Option<ErrorKind> {
-    let unknown = VniConflict {
-        wanted: *wanted.first()?,
-        holder: None,
-        held: None,
-    };
-    let others = facts
-        .services
-        .iter()
-        .filter(|other| Some(other.id()) != except);
+    let unknown = VniConflict { wanted: *wanted.first()?, holder: None, held: None };
+    let others = facts.services.iter().filter(|other| Some(other.id()) != except);
     let conflict = VniConflict::find(others, wanted, |_, _| true);
     Some(ErrorKind::VniTaken(conflict.unwrap_or(unknown)))
 }
@@ -472,10 +448,7 @@ fn refused(why: impl Into<Cow<'static, str>>) -> ErrorKind {
 }
 
 fn busy(what: String) -> ErrorKind {
-    ErrorKind::Busy {
-        what: what.into(),
-        waited: None,
-    }
+    ErrorKind::Busy { what: what.into(), waited: None }
 }
 
 fn nothing_left(what: &'static str) -> ErrorKind {
@@ -484,8 +457,7 @@ fn nothing_left(what: &'static str) -> ErrorKind {
 
 impl Facts {
     fn can(&self, capability: Capabilities) -> bool {
-        self.proven
-            .is_some_and(|proven| proven.contains(capability))
+        self.proven.is_some_and(|proven| proven.contains(capability))
     }
 }
 
@@ -503,23 +475,12 @@ mod tests {
     fn what_is_unknown_is_not_claimed() {
         let id = ServiceId::new(7).unwrap();
         let destroy = |exists| {
-            let facts = Facts {
-                exists,
-                ..Facts::default()
-            };
-            said(
-                Attempt::OnService(id),
-                Opcode::SVC_DESTROY,
-                Errno::EINVAL,
-                &facts,
-            )
+            let facts = Facts { exists, ..Facts::default() };
+            said(Attempt::OnService(id), Opcode::SVC_DESTROY, Errno::EINVAL, &facts)
         };
         assert_eq!(destroy(Some(false)), "SVC_DESTROY: there is no service 7");
         assert!(destroy(Some(true)).starts_with("SVC_DESTROY: service 7 exists, and"));
-        assert_eq!(
-            destroy(None),
-            "SVC_DESTROY: the driver refused with EINVAL (Invalid argument)"
-        );
+        assert_eq!(destroy(None), "SVC_DESTROY: the driver refused with EINVAL (Invalid argument)");
     }
 
     #[test]
@@ -528,19 +489,13 @@ mod tests {
             flags: cxi_ioctl::abi::service::SvcFlags::RESTRICTED_VNIS.bits(),
             ..SvcDesc::new_zeroed()
         };
-        let none = Attempt::Create {
-            desc,
-            fail_info: None,
-        };
+        let none = Attempt::Create { desc, fail_info: None };
         assert_eq!(
             said(none, Opcode::SVC_ALLOC, Errno::EINVAL, &Facts::default()),
             "SVC_ALLOC: this driver cannot create a service without VNIs (EINVAL)"
         );
         let proven = Some(Capabilities::FROM_13_1);
-        let facts = Facts {
-            proven,
-            ..Facts::default()
-        };
+        let facts = Facts { proven, ..Facts::default() };
         assert!(
             said(none, Opcode::SVC_ALLOC, Errno::EINVAL, &facts).contains("known to be wrong was"),
         );
@@ -548,17 +503,10 @@ mod tests {
 
     #[test]
     fn a_limit_is_told_from_a_full_nic() {
-        let below = Attempt::Below {
-            service: ServiceId::new(2).unwrap(),
-            resource: Some(Resource::Acs),
-        };
+        let below =
+            Attempt::Below { service: ServiceId::new(2).unwrap(), resource: Some(Resource::Acs) };
         let acs = |in_use, max, is_left| {
-            let facts = Facts {
-                max,
-                in_use,
-                is_left,
-                ..Facts::default()
-            };
+            let facts = Facts { max, in_use, is_left, ..Facts::default() };
             said(below, Opcode::ATU_MAP, Errno::ENOSPC, &facts)
         };
         assert_eq!(
@@ -567,9 +515,6 @@ mod tests {
         );
         assert!(acs(Some(9), Some(9), false).contains("9 of at most 9 are in use"));
         assert!(acs(Some(8), Some(9), false).contains("the NIC has no ACs left"));
-        assert_eq!(
-            acs(None, None, false),
-            "ATU_MAP: no ACs are left for service 2"
-        );
+        assert_eq!(acs(None, None, false), "ATU_MAP: no ACs are left for service 2");
     }
 }

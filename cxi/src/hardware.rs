@@ -125,9 +125,7 @@ fn read(nic: &NicDirectory) -> Hardware {
         text(&format!("port/0/{numbered}")).or_else(|| text(&format!("port/{single}")))
     };
     let network_device = nic.network_device();
-    let mac_address = network_device
-        .as_ref()
-        .and_then(|name| text(&format!("net/{name}/address")));
+    let mac_address = network_device.as_ref().and_then(|name| text(&format!("net/{name}/address")));
     Hardware {
         part_number: text("fru/part_number"),
         serial_number: text("fru/serial_number"),
@@ -157,7 +155,5 @@ fn errors(text: Option<String>) -> BTreeMap<String, u64> {
         let (name, count) = line.rsplit_once(' ')?;
         Some((name.to_owned(), count.parse().ok()?))
     });
-    counts
-        .filter(|(name, _)| !name.starts_with("TOTAL_"))
-        .collect()
+    counts.filter(|(name, _)| !name.starts_with("TOTAL_")).collect()
 }

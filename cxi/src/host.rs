@@ -26,10 +26,7 @@ impl Host {
     /// Uses another `/dev` and another `/sys`, such as those of a container or a test.
     #[must_use]
     pub fn with_roots(dev: impl Into<PathBuf>, sysfs: impl Into<PathBuf>) -> Self {
-        Self {
-            dev: dev.into(),
-            sysfs: sysfs.into(),
-        }
+        Self { dev: dev.into(), sysfs: sysfs.into() }
     }
 
     /// The directory of device nodes.

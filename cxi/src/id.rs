@@ -142,17 +142,7 @@ mod tests {
             let id: DeviceId = good.parse().unwrap();
             assert_eq!(id.to_string(), good);
         }
-        for bad in [
-            "",
-            "cxi",
-            "cxi01",
-            "cxi+1",
-            "cxi-1",
-            "CXI0",
-            "0",
-            "cxi 1",
-            "cxi4294967296",
-        ] {
+        for bad in ["", "cxi", "cxi01", "cxi+1", "cxi-1", "CXI0", "0", "cxi 1", "cxi4294967296"] {
             let error = bad.parse::<DeviceId>().unwrap_err();
             assert_eq!(
                 error.to_string(),

@@ -40,9 +40,7 @@ pub(crate) fn open_attribute(path: &Path) -> io::Result<File> {
 }
 
 fn open_nonblocking(path: &Path, options: &mut OpenOptions, flags: i32) -> io::Result<File> {
-    options
-        .custom_flags(flags | nix::libc::O_NONBLOCK)
-        .open(path)
+    options.custom_flags(flags | nix::libc::O_NONBLOCK).open(path)
 }
 
 /// Reads a file. Bytes that are not UTF-8, such as in a name that a program gave itself, are
@@ -86,10 +84,7 @@ mod tests {
         std::fs::write(&path, vec![b' '; 1 << 16]).unwrap();
         assert_eq!(read(&path).unwrap().len(), 1 << 16);
         std::fs::write(&path, vec![b' '; (1 << 16) + 1]).unwrap();
-        assert_eq!(
-            read(&path).unwrap_err().to_string(),
-            "too long: expected at most 65536 bytes"
-        );
+        assert_eq!(read(&path).unwrap_err().to_string(), "too long: expected at most 65536 bytes");
     }
 
     #[test]

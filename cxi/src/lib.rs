@@ -33,12 +33,7 @@
 //! for found in cxi::devices()? {
 //!     let (device, info) = (found.device()?, found.info()?);
 //!     let txqs = device.availability()?.resources[cxi::Resource::Txqs];
-//!     println!(
-//!         "{}: address {:#x}, {} TXQs left",
-//!         device.id(),
-//!         info.nid,
-//!         txqs.reservable
-//!     );
+//!     println!("{}: address {:#x}, {} TXQs left", device.id(), info.nid, txqs.reservable);
 //!     for service in device.services().list()? {
 //!         // All of it in one line; also id(), members() (None: everyone), vnis(), is_enabled()...
 //!         println!("  {service}; limits: {}", service.limits());
@@ -127,11 +122,7 @@
 //! let error = device.services().create(&spec).unwrap_err();
 //! assert_eq!(error.errno(), Errno::ENOSPC);
 //! match error.kind() {
-//!     ErrorKind::NotEnough(Shortage::Reservation {
-//!         resource,
-//!         available,
-//!         ..
-//!     }) => {
+//!     ErrorKind::NotEnough(Shortage::Reservation { resource, available, .. }) => {
 //!         assert_eq!((*resource, *available), (Resource::Txqs, 96));
 //!     }
 //!     other => panic!("{other}"),

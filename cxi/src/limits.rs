@@ -32,10 +32,7 @@ pub struct Limit {
 
 impl Limit {
     /// Nothing at all: allocating the resource fails with EBADR.
-    pub const NONE: Self = Self {
-        reserved: 0,
-        max: 0,
-    };
+    pub const NONE: Self = Self { reserved: 0, max: 0 };
 
     /// `reserved` for the service alone, and at most `max` in use.
     ///
@@ -58,10 +55,7 @@ impl Limit {
     /// `count` reserved, and no more than that.
     #[must_use]
     pub const fn exactly(count: u16) -> Self {
-        Self {
-            reserved: count,
-            max: count,
-        }
+        Self { reserved: count, max: count }
     }
 
     /// How many are reserved for the service.
@@ -81,10 +75,7 @@ impl Limit {
     }
 
     pub(crate) const fn to_kernel(self) -> RawLimit {
-        RawLimit {
-            max: self.max,
-            res: self.reserved,
-        }
+        RawLimit { max: self.max, res: self.reserved }
     }
 }
 
@@ -183,9 +174,7 @@ impl LnisPerRgid {
 plain_number!(LnisPerRgid, u32);
 
 checked_integers!(LnisPerRgid, InvalidLnisPerRgid, |count| {
-    let valid = u32::try_from(count)
-        .ok()
-        .filter(|count| *count <= LnisPerRgid::MAX);
+    let valid = u32::try_from(count).ok().filter(|count| *count <= LnisPerRgid::MAX);
     valid.map(LnisPerRgid).ok_or(InvalidLnisPerRgid(count))
 });
 
@@ -216,10 +205,7 @@ impl TryFrom<RawJson> for Limit {
 #[cfg(feature = "serde")]
 impl From<Limit> for RawJson {
     fn from(limit: Limit) -> Self {
-        Self {
-            max: limit.max,
-            res: limit.reserved,
-        }
+        Self { max: limit.max, res: limit.reserved }
     }
 }
 

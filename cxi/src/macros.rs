@@ -82,9 +82,7 @@ macro_rules! non_zero {
 
         checked_integers!($id, $invalid, |number| {
             let valid = <$number>::try_from(number).ok().and_then(<$non_zero>::new);
-            valid
-                .map(Self)
-                .ok_or($invalid(InvalidNumber::Value(number)))
+            valid.map(Self).ok_or($invalid(InvalidNumber::Value(number)))
         });
 
         impl std::str::FromStr for $id {

@@ -94,9 +94,7 @@ impl Members {
     pub fn new(members: impl IntoIterator<Item = Member>) -> Result<Self, InvalidMembers> {
         let members: Vec<Member> = members.into_iter().collect();
         if members.len() > Self::MAX {
-            return Err(InvalidMembers::TooMany {
-                count: members.len(),
-            });
+            return Err(InvalidMembers::TooMany { count: members.len() });
         }
         for (index, member) in members.iter().enumerate() {
             let others = || members.iter().take(index);
@@ -111,11 +109,7 @@ impl Members {
                 _ => {}
             }
         }
-        if members.len() > 1
-            && members
-                .iter()
-                .any(|member| matches!(member, Member::NetNs(_)))
-        {
+        if members.len() > 1 && members.iter().any(|member| matches!(member, Member::NetNs(_))) {
             return Err(InvalidMembers::NetNsNotAlone);
         }
         Ok(Self::from_kernel(members))
@@ -183,10 +177,7 @@ mod tests {
                 vec![Member::Uid(1), Member::Uid(2), Member::Gid(3)],
                 "3 members: a service can name at most 2",
             ),
-            (
-                vec![Member::Uid(1), Member::Uid(1)],
-                "uid 1 is named twice: name each member once",
-            ),
+            (vec![Member::Uid(1), Member::Uid(1)], "uid 1 is named twice: name each member once"),
             (
                 vec![Member::Gid(u32::MAX)],
                 "invalid member gid 4294967295: an ID of all ones means no ID",

@@ -11,9 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 const OWN: &str = "/proc/self/ns/net";
 
 /// The prefix of a link in `/proc` to a namespace of another kind.
-const OTHER_KINDS: [&str; 7] = [
-    "cgroup:[", "ipc:[", "mnt:[", "pid:[", "time:[", "user:[", "uts:[",
-];
+const OTHER_KINDS: [&str; 7] = ["cgroup:[", "ipc:[", "mnt:[", "pid:[", "time:[", "user:[", "uts:["];
 
 impl Member {
     /// The network namespace of this process.

@@ -13,10 +13,7 @@ use cxi_ioctl::abi::service::{RSRC_COUNT, RSRC_NAMES, rsrc_by_name};
     derive(serde::Serialize, serde::Deserialize),
     serde(into = "String", try_from = "String")
 )]
-#[allow(
-    clippy::exhaustive_enums,
-    reason = "the kernel interface has room for eight"
-)]
+#[allow(clippy::exhaustive_enums, reason = "the kernel interface has room for eight")]
 pub enum Resource {
     /// Portal table entries (PtlTEs): where messages of a process arrive.
     Ptes,
@@ -51,15 +48,8 @@ impl Resource {
 
     /// The order in which the driver checks for room. It reports what is available of each resource
     /// up to the first that is short, and leaves zeros after that. TLEs are not checked here.
-    pub const CHECK_ORDER: [Self; RSRC_COUNT - 1] = [
-        Self::Ptes,
-        Self::Txqs,
-        Self::Tgqs,
-        Self::Eqs,
-        Self::Cts,
-        Self::Les,
-        Self::Acs,
-    ];
+    pub const CHECK_ORDER: [Self; RSRC_COUNT - 1] =
+        [Self::Ptes, Self::Txqs, Self::Tgqs, Self::Eqs, Self::Cts, Self::Les, Self::Acs];
 
     /// The name, such as `TXQs`.
     #[must_use]
@@ -208,9 +198,7 @@ impl<T: serde::Serialize> serde::Serialize for ResourceMap<T> {
 impl<'de, T: serde::Deserialize<'de> + Default> serde::Deserialize<'de> for ResourceMap<T> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut values = std::collections::BTreeMap::<Resource, T>::deserialize(deserializer)?;
-        Ok(Self::from_fn(|resource| {
-            values.remove(&resource).unwrap_or_default()
-        }))
+        Ok(Self::from_fn(|resource| values.remove(&resource).unwrap_or_default()))
     }
 }
 

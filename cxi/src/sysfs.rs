@@ -138,21 +138,13 @@ pub(crate) fn names(directory: &Path) -> Result<Vec<DeviceId>> {
     for entry in entries {
         let entry = entry.map_err(|error| unreadable(directory, &error))?;
         // Other names are unrelated: `cxi`, `cxi_loopback`.
-        ids.extend(
-            entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse::<DeviceId>().ok()),
-        );
+        ids.extend(entry.file_name().to_str().and_then(|name| name.parse::<DeviceId>().ok()));
     }
     Ok(ids)
 }
 
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {
-    let kind = ErrorKind::Sysfs {
-        path: path.to_owned(),
-        reason: error.to_string(),
-    };
+    let kind = ErrorKind::Sysfs { path: path.to_owned(), reason: error.to_string() };
     Error::new(kind, Errno::from_io(error))
 }
 

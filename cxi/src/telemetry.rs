@@ -66,10 +66,7 @@ impl Device {
 fn parse(text: &str) -> Option<CounterReading> {
     let (value, time) = text.split_once('@')?;
     let (seconds, nanoseconds) = time.split_once('.')?;
-    let nanoseconds = nanoseconds
-        .parse()
-        .ok()
-        .filter(|count| *count < 1_000_000_000)?;
+    let nanoseconds = nanoseconds.parse().ok().filter(|count| *count < 1_000_000_000)?;
     Some(CounterReading {
         value: value.parse().ok()?,
         time: Duration::new(seconds.parse().ok()?, nanoseconds),
@@ -118,10 +115,7 @@ mod tests {
         fs::write(directory.join("sub/x"), "7@1.5\n").unwrap();
         for name in ["", "..hidden", "sub/x", "/sub"] {
             let error = device.telemetry(name).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::InvalidInput(_)),
-                "{error}"
-            );
+            assert!(matches!(error.kind(), ErrorKind::InvalidInput(_)), "{error}");
             assert_eq!(error.device(), Some(crate::DeviceId::new(3)));
         }
     }

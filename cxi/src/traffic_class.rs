@@ -11,10 +11,7 @@ use std::str::FromStr;
 /// ```
 /// use cxi::TrafficClass;
 ///
-/// assert_eq!(
-///     "tc_low latency".parse::<TrafficClass>()?,
-///     TrafficClass::LowLatency
-/// );
+/// assert_eq!("tc_low latency".parse::<TrafficClass>()?, TrafficClass::LowLatency);
 /// assert_eq!(TrafficClass::BulkData.to_string(), "bulk-data");
 /// # Ok::<_, cxi::InvalidTrafficClass>(())
 /// ```
@@ -41,13 +38,8 @@ pub enum TrafficClass {
 
 impl TrafficClass {
     /// All classes, by number.
-    pub const ALL: [Self; 5] = [
-        Self::DedicatedAccess,
-        Self::LowLatency,
-        Self::BulkData,
-        Self::BestEffort,
-        Self::Ethernet,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::DedicatedAccess, Self::LowLatency, Self::BulkData, Self::BestEffort, Self::Ethernet];
 
     /// The name in HPE's YAML, such as `LOW_LATENCY`, by which a class is serialized.
     #[must_use]
@@ -130,9 +122,7 @@ bitflags::bitflags! {
 impl TrafficClasses {
     /// The classes of the set, by number.
     pub fn classes(self) -> impl Iterator<Item = TrafficClass> {
-        TrafficClass::ALL
-            .into_iter()
-            .filter(move |class| self.contains((*class).into()))
+        TrafficClass::ALL.into_iter().filter(move |class| self.contains((*class).into()))
     }
 }
 
@@ -144,9 +134,7 @@ impl From<TrafficClass> for TrafficClasses {
 
 impl FromIterator<TrafficClass> for TrafficClasses {
     fn from_iter<I: IntoIterator<Item = TrafficClass>>(classes: I) -> Self {
-        classes
-            .into_iter()
-            .fold(Self::empty(), |set, class| set | class.into())
+        classes.into_iter().fold(Self::empty(), |set, class| set | class.into())
     }
 }
 
@@ -180,9 +168,7 @@ impl FromStr for TrafficClasses {
 
     /// Parses class names separated by commas.
     fn from_str(text: &str) -> Result<Self, InvalidTrafficClass> {
-        text.split(',')
-            .map(|name| name.trim().parse::<TrafficClass>())
-            .collect()
+        text.split(',').map(|name| name.trim().parse::<TrafficClass>()).collect()
     }
 }
 
@@ -194,10 +180,7 @@ mod tests {
     fn names_are_read_leniently_and_written_strictly() {
         for class in TrafficClass::ALL {
             assert_eq!(class.name().parse(), Ok(class));
-            assert_eq!(
-                format!("tc_{}", class.name().to_lowercase()).parse(),
-                Ok(class)
-            );
+            assert_eq!(format!("tc_{}", class.name().to_lowercase()).parse(), Ok(class));
         }
         assert_eq!("bulk data".parse(), Ok(TrafficClass::BulkData));
         assert_eq!(

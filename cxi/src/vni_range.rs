@@ -49,10 +49,7 @@ impl VniRange {
     /// A bound is not a VNI, `last` is smaller than `first`, or the block's size is not a power of
     /// two or its start not a multiple of that.
     pub fn from_bounds(first: u64, last: u64) -> Result<Self, InvalidVniRange> {
-        let range = Self {
-            first: Vni::try_from(first)?,
-            last: Vni::try_from(last)?,
-        };
+        let range = Self { first: Vni::try_from(first)?, last: Vni::try_from(last)? };
         if last < first {
             return Err(InvalidVniRange::Reversed { first, last });
         }
@@ -98,10 +95,7 @@ impl VniRange {
 impl From<Vni> for VniRange {
     /// The block of this single VNI.
     fn from(vni: Vni) -> Self {
-        Self {
-            first: vni,
-            last: vni,
-        }
+        Self { first: vni, last: vni }
     }
 }
 
@@ -187,9 +181,8 @@ impl FromStr for VniRange {
 
     /// Parses `first-last`.
     fn from_str(text: &str) -> Result<Self, InvalidVniRange> {
-        let (first, last) = text
-            .split_once('-')
-            .ok_or_else(|| InvalidVniRange::Text(text.to_owned()))?;
+        let (first, last) =
+            text.split_once('-').ok_or_else(|| InvalidVniRange::Text(text.to_owned()))?;
         let (first, last) = (first.parse::<Vni>()?, last.parse::<Vni>()?);
         Self::from_bounds(first.get().into(), last.get().into())
     }
@@ -236,10 +229,7 @@ mod tests {
     #[test]
     fn bad_ranges_say_what_is_right() {
         for (text, message) in [
-            (
-                "5",
-                "invalid VNI range '5': expected two VNIs, such as 1024-1039",
-            ),
+            ("5", "invalid VNI range '5': expected two VNIs, such as 1024-1039"),
             ("0-7", "invalid VNI '0': expected 1 to 65535"),
             ("8-70000", "invalid VNI '70000': expected 1 to 65535"),
             ("9-8", "VNI range 9-8: expected the lower VNI first"),

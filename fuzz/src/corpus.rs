@@ -11,9 +11,7 @@ use crate::Target;
 pub type Kept = (PathBuf, Vec<u8>);
 
 fn root(directory: &str, target: Target) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join(directory)
-        .join(target.name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(directory).join(target.name)
 }
 
 /// What a target starts from: its own seeds and those of `seeds/`.
@@ -23,11 +21,7 @@ fn root(directory: &str, target: Target) -> PathBuf {
 /// A file cannot be read.
 pub fn seeds(target: Target) -> io::Result<Vec<Vec<u8>>> {
     let mut inputs = (target.seeds)();
-    inputs.extend(
-        files(&root("seeds", target))?
-            .into_iter()
-            .map(|kept| kept.1),
-    );
+    inputs.extend(files(&root("seeds", target))?.into_iter().map(|kept| kept.1));
     Ok(inputs)
 }
 

@@ -88,9 +88,7 @@ enum Step<'a> {
 
 /// Begins a sequence.
 fn header(release: DriverRelease, input: &mut Vec<u8>) {
-    let index = DriverRelease::ALL
-        .iter()
-        .position(|known| *known == release);
+    let index = DriverRelease::ALL.iter().position(|known| *known == release);
     input.push(u8::try_from(index.unwrap_or(0)).unwrap_or(0));
 }
 
@@ -105,11 +103,7 @@ impl Step<'_> {
             Self::InFlight { index, value } => {
                 input.extend([4, low(*index), low(*index >> 8), low(*value)]);
             }
-            Self::Command {
-                file,
-                caller,
-                command,
-            } => {
+            Self::Command { file, caller, command } => {
                 // As long as the release expects: zeros at the end need not be stored.
                 let end = command[4..].iter().rposition(|byte| *byte != 0);
                 let rest = &command[4..][..end.map_or(0, |last| last + 1)];
@@ -183,11 +177,7 @@ pub fn run(data: &[u8]) {
     while !input.is_empty() {
         match input.byte() % 7 {
             kind @ (0 | 1) => {
-                let file = if kind == 0 {
-                    nic.open()
-                } else {
-                    nic.open_vf(0)
-                };
+                let file = if kind == 0 { nic.open() } else { nic.open_vf(0) };
                 files[opened % FILES] = Some(file.expect("a NIC that is there"));
                 opened += 1;
             }
@@ -243,11 +233,7 @@ fn ended(nic: &std::sync::Arc<Nic>, start: &Held) {
     let file = nic.open().expect("a NIC that is there");
     for group in &state.rgroups {
         let destroy = SvcDestroyCmd::of(group.id);
-        let _ = file.write(
-            &Credentials::root(),
-            destroy.as_bytes(),
-            &mut Memory::default(),
-        );
+        let _ = file.write(&Credentials::root(), destroy.as_bytes(), &mut Memory::default());
     }
     drop(file);
     if nic.state().rgroups.len() == 1 && nic.hazards().is_empty() {
@@ -283,9 +269,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let choices = sequence::seeds();
     let releases = DriverRelease::ALL.iter().cycle();
     let modeled = choices.iter().zip(releases);
-    let mut seeds: Vec<_> = modeled
-        .map(|(it, release)| of_model(it, *release))
-        .collect();
+    let mut seeds: Vec<_> = modeled.map(|(it, release)| of_model(it, *release)).collect();
     seeds.extend(DriverRelease::ALL.map(every_command));
     seeds
 }
@@ -305,21 +289,11 @@ fn of_model(choices: &[u8], release: DriverRelease) -> Vec<u8> {
             Operation::Open { file } => {
                 files[*file] = opened;
                 opened += 1;
-                Step::Open {
-                    virtual_function: false,
-                }
+                Step::Open { virtual_function: false }
             }
             Operation::Close { file } => Step::Close { file: files[*file] },
-            Operation::Command {
-                file,
-                caller,
-                command: it,
-            }
-            | Operation::Fill {
-                file,
-                caller,
-                command: it,
-            } => {
+            Operation::Command { file, caller, command: it }
+            | Operation::Fill { file, caller, command: it } => {
                 command = it.request(release);
                 Step::Command {
                     file: files[*file],
@@ -327,10 +301,9 @@ fn of_model(choices: &[u8], release: DriverRelease) -> Vec<u8> {
                     command: &command,
                 }
             }
-            Operation::Report(Report::TxqInFlight { index, value }) => Step::InFlight {
-                index: *index,
-                value: *value,
-            },
+            Operation::Report(Report::TxqInFlight { index, value }) => {
+                Step::InFlight { index: *index, value: *value }
+            }
             Operation::Tick => Step::Tick,
             Operation::Report(_) => continue,
         };
@@ -350,12 +323,7 @@ fn every_command(release: DriverRelease) -> Vec<u8> {
     for info in Opcode::all() {
         for file in [0, 1] {
             let command = &info.opcode.number().to_le_bytes();
-            Step::Command {
-                file,
-                caller,
-                command,
-            }
-            .write(&mut input);
+            Step::Command { file, caller, command }.write(&mut input);
         }
     }
     Step::Tick.write(&mut input);

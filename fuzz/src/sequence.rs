@@ -74,9 +74,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
     let seed = |number: u64| {
         let mut changes = Changes::new(number << 32 | 0x5EED);
         let steps = 1 + changes.below(150);
-        (0..(1 + steps) * CHOICE)
-            .map(|_| u8::try_from(changes.below(256)).unwrap_or(0))
-            .collect()
+        (0..(1 + steps) * CHOICE).map(|_| u8::try_from(changes.below(256)).unwrap_or(0)).collect()
     };
     (1..=24).map(seed).collect()
 }

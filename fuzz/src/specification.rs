@@ -66,10 +66,7 @@ impl Transport for Notebook {
                     desc.flags &= !SvcFlags::ENABLE.bits();
                 }
                 *page = Page { desc, range: None };
-                let response = SvcAllocResp {
-                    svc_id: SERVICE,
-                    ..FromZeros::new_zeroed()
-                };
+                let response = SvcAllocResp { svc_id: SERVICE, ..FromZeros::new_zeroed() };
                 answer(request.response(), response.as_bytes())
             }
             Opcode::SVC_UPDATE => {
@@ -116,10 +113,7 @@ pub fn run(data: &[u8]) {
         return;
     };
     let Ok(truth) = nic.root() else { return };
-    let empty = Page {
-        desc: SvcDesc::new_zeroed(),
-        range: None,
-    };
+    let empty = Page { desc: SvcDesc::new_zeroed(), range: None };
     let notebook = Arc::new(Notebook {
         truth,
         before_13_1: release < DriverRelease::Shs13_1,
@@ -137,13 +131,7 @@ pub fn run(data: &[u8]) {
         let desc = SvcDesc::read_from_bytes(&bytes);
         let range = input.flag().then(|| (input.u32(), input.u32()));
         if let Ok(desc) = desc {
-            *notebook.page() = Page {
-                desc: SvcDesc {
-                    svc_id: SERVICE,
-                    ..desc
-                },
-                range,
-            };
+            *notebook.page() = Page { desc: SvcDesc { svc_id: SERVICE, ..desc }, range };
             descriptor(&device, &notebook);
         }
     }
@@ -173,9 +161,7 @@ fn specification(input: &mut Input<'_>) -> Option<ServiceSpec> {
     }
     if choice & 2 != 0 {
         let count = usize::from(input.byte() % 6);
-        let vnis: Vec<Vni> = (0..count)
-            .filter_map(|_| Vni::new(input.u16()).ok())
-            .collect();
+        let vnis: Vec<Vni> = (0..count).filter_map(|_| Vni::new(input.u16()).ok()).collect();
         builder = builder.vnis(vnis);
     }
     if choice & 4 != 0
@@ -215,11 +201,7 @@ fn texts(spec: &ServiceSpec) {
     assert_eq!(again.ok().as_ref(), Some(spec), "{json}");
     assert_eq!(cxi_cli::read::specification(&json).as_ref(), Ok(spec));
     let yaml = cxi_cli::read::print_specification(spec).unwrap_or_default();
-    assert_eq!(
-        cxi_cli::read::specification(&yaml).as_ref(),
-        Ok(spec),
-        "{yaml}"
-    );
+    assert_eq!(cxi_cli::read::specification(&yaml).as_ref(), Ok(spec), "{yaml}");
 }
 
 /// Makes a service of it, and says what it is then. `None` if the driver cannot do that.
@@ -241,11 +223,7 @@ fn written(device: &Device, spec: &ServiceSpec) -> Option<ServiceSpec> {
     };
     let service = device.services().get(id).expect("a service that was made");
     let read = ServiceSpec::try_from(&service).expect("a service that was asked for");
-    assert_eq!(
-        comparable(&read, *spec),
-        comparable(spec, *spec),
-        "{service:?}"
-    );
+    assert_eq!(comparable(&read, *spec), comparable(spec, *spec), "{service:?}");
     Some(read)
 }
 
@@ -282,11 +260,7 @@ fn descriptor(device: &Device, notebook: &Notebook) {
     };
     assert!(!format!("{service:?}").is_empty());
     serde_json::to_string(&service).expect("a service as JSON");
-    assert_eq!(
-        service.descriptor(),
-        &notebook.page().desc,
-        "bytes are kept"
-    );
+    assert_eq!(service.descriptor(), &notebook.page().desc, "bytes are kept");
     let Some(spec) = told(ServiceSpec::try_from(&service)) else {
         return;
     };

@@ -78,11 +78,7 @@ fn place(input: &mut Input<'_>) -> PathBuf {
     let known = Path::new(PLACES[index % PLACES.len()]);
     let name = input.block();
     let usable = !name.is_empty() && name.len() < 64 && !name.contains(&0) && !name.contains(&b'/');
-    let name = if usable && name != b"." && name != b".." {
-        name
-    } else {
-        b"x"
-    };
+    let name = if usable && name != b"." && name != b".." { name } else { b"x" };
     known.with_file_name(std::ffi::OsStr::from_bytes(name))
 }
 
@@ -125,9 +121,7 @@ fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
 fn directory() -> std::io::Result<tempfile::TempDir> {
     let mut builder = tempfile::Builder::new();
     let builder = builder.prefix("cxi-fuzz-");
-    builder
-        .tempdir_in("/dev/shm")
-        .or_else(|_| builder.tempdir())
+    builder.tempdir_in("/dev/shm").or_else(|_| builder.tempdir())
 }
 
 /// Things in a tree, then everything that looks there.
@@ -170,11 +164,7 @@ fn processes(proc: &ProcFs) {
     let users = proc.users_of(DeviceId::new(0));
     assert!(!users.to_string().is_empty());
     let _ = users.among(None);
-    let _ = (
-        proc.caller(),
-        proc.in_user_namespace(),
-        proc.has_sys_admin(),
-    );
+    let _ = (proc.caller(), proc.in_user_namespace(), proc.has_sys_admin());
 }
 
 /// A NIC that answers, with this tree as its sysfs.
@@ -240,9 +230,5 @@ pub fn seeds() -> Vec<Vec<u8>> {
         let index = u8::try_from(index).ok()?;
         Some(vec![0, 3, index, index])
     });
-    [node, endless]
-        .into_iter()
-        .chain(zero)
-        .chain(looped)
-        .collect()
+    [node, endless].into_iter().chain(zero).chain(looped).collect()
 }

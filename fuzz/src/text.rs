@@ -42,13 +42,7 @@ const TEXTS: [(Reader, &[&str]); 18] = [
     (round::<StepId>, &["0"]),
     (round::<TenantName>, &["blue"]),
     (round::<NodeName>, &["node-17"]),
-    (
-        fault,
-        &[
-            "cxi1:SVC_DESTROY:EBUSY:times=3:after=1",
-            "SVC_ALLOC:delay=20ms",
-        ],
-    ),
+    (fault, &["cxi1:SVC_DESTROY:EBUSY:times=3:after=1", "SVC_ALLOC:delay=20ms"]),
     (
         command_line,
         &[
@@ -98,10 +92,7 @@ where
     if let Some(value) = read::<T>(bytes) {
         let printed = value.to_string();
         let again = printed.parse::<T>();
-        assert!(
-            again.is_ok_and(|again| again == value),
-            "{value:?} is printed as {printed:?}"
-        );
+        assert!(again.is_ok_and(|again| again == value), "{value:?} is printed as {printed:?}");
     }
 }
 
@@ -111,10 +102,7 @@ fn read<T: FromStr<Err: Display>>(bytes: &[u8]) -> Option<T> {
     if let Err(error) = &read {
         let said = error.to_string();
         assert!(!said.is_empty(), "{text:?}: an error has a text");
-        assert!(
-            said.len() < 4 * text.len() + 1024,
-            "{said}: a text has an end"
-        );
+        assert!(said.len() < 4 * text.len() + 1024, "{said}: a text has an end");
     }
     read.ok()
 }

@@ -21,11 +21,7 @@ fn every_target_survives_hostile_input() {
     let smoke = Command::new(env!("CARGO_BIN_EXE_smoke")).arg("1").output();
     let smoke = smoke.expect("the runner starts");
     let said = String::from_utf8_lossy(&smoke.stdout);
-    assert!(
-        smoke.status.success(),
-        "{said}{}",
-        String::from_utf8_lossy(&smoke.stderr)
-    );
+    assert!(smoke.status.success(), "{said}{}", String::from_utf8_lossy(&smoke.stderr));
     for target in TARGETS {
         let ran = said
             .lines()

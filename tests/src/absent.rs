@@ -1,9 +1,6 @@
 //! Memory whose pages do not come.
 
-#![allow(
-    unsafe_code,
-    reason = "a mapping in the place of another one has no safe wrapper"
-)]
+#![allow(unsafe_code, reason = "a mapping in the place of another one has no safe wrapper")]
 
 use std::fs::File;
 use std::io::Write;
@@ -28,10 +25,7 @@ pub const PUTTING: &str = "putting";
 /// Something could not be allocated or mapped.
 pub fn put(device: &Device, pid: u32, peer: (u32, u32), file: &Path) -> Result<String, Problem> {
     let mut end = traffic::endpoint(device, pid)?;
-    replace(
-        &end.local,
-        &File::options().read(true).write(true).open(file)?,
-    )?;
+    replace(&end.local, &File::options().read(true).write(true).open(file)?)?;
     writeln!(std::io::stderr(), "{PUTTING}")?;
     end.send(&Operation {
         op: DmaOp::PUT,

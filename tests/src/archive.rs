@@ -70,16 +70,9 @@ fn collect(root: &Path, directory: &Path, files: &mut Vec<File>) -> Result<(), S
         let path: PathBuf = entry.map_err(|error| failed(directory, error))?.path();
         if path.is_dir() {
             collect(root, &path, files)?;
-        } else if path
-            .extension()
-            .is_some_and(|extension| extension == "json")
-        {
+        } else if path.extension().is_some_and(|extension| extension == "json") {
             let json = fs::read(&path).map_err(|error| failed(&path, error))?;
-            let path = path
-                .strip_prefix(root)
-                .unwrap_or(&path)
-                .display()
-                .to_string();
+            let path = path.strip_prefix(root).unwrap_or(&path).display().to_string();
             files.push(File { path, json });
         }
     }

@@ -148,9 +148,7 @@ pub fn storm(path: &Path, process: u16, threads: u16, commands: u32) -> Result<(
         })
         .collect();
     for thread in running {
-        thread
-            .join()
-            .map_err(|_| "a thread panicked".to_owned())??;
+        thread.join().map_err(|_| "a thread panicked".to_owned())??;
     }
     Ok(())
 }

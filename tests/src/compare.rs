@@ -22,21 +22,13 @@ pub struct Difference {
 
 impl Difference {
     pub(crate) fn new(path: &str, expected: impl ToString, got: impl ToString) -> Self {
-        Self {
-            path: path.to_owned(),
-            expected: expected.to_string(),
-            got: got.to_string(),
-        }
+        Self { path: path.to_owned(), expected: expected.to_string(), got: got.to_string() }
     }
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            path,
-            expected,
-            got,
-        } = self;
+        let Self { path, expected, got } = self;
         write!(f, "{path}: expected {expected}, got {got}")
     }
 }
@@ -47,11 +39,7 @@ pub fn response(expected: &Value, got: &Value, unchecked: &[String]) -> Vec<Diff
         let path = path.strip_prefix("resp.").unwrap_or(path);
         unchecked.iter().any(|name| name == path)
     };
-    let mut walk = Walk {
-        exact: false,
-        skip: &skip,
-        found: Vec::new(),
-    };
+    let mut walk = Walk { exact: false, skip: &skip, found: Vec::new() };
     walk.compare(expected, got, "resp");
     walk.found
 }

@@ -23,9 +23,7 @@ pub fn response(
     };
     let size = layout.size;
     if written != size {
-        return Err(format!(
-            "a response of {written} bytes written, {op} has {size}"
-        ));
+        return Err(format!("a response of {written} bytes written, {op} has {size}"));
     }
     let mut response = object(layout, bytes, release);
     if let Some(wrapper) = wrapper {
@@ -34,9 +32,7 @@ pub fn response(
     if let Some((field, entry)) = uapi::list(op, release) {
         let size = entry.size;
         if !in_list.is_multiple_of(size) {
-            return Err(format!(
-                "a list of {in_list} bytes written, an entry has {size}"
-            ));
+            return Err(format!("a list of {in_list} bytes written, an entry has {size}"));
         }
         let entries = list.chunks(size).map(|bytes| object(entry, bytes, release));
         response.insert(field.to_owned(), entries.collect());
@@ -48,9 +44,8 @@ pub fn response(
 
 fn object(layout: &StructLayout, bytes: &[u8], release: DriverRelease) -> Map<String, Value> {
     let fields = uapi::fields(layout, release).into_iter().map(|field| {
-        let mut elements = bytes[field.offset..]
-            .chunks(field.size)
-            .map(|bytes| value(field.kind, bytes, release));
+        let mut elements =
+            bytes[field.offset..].chunks(field.size).map(|bytes| value(field.kind, bytes, release));
         let value = match field.count {
             None => elements.next().unwrap_or_default(),
             Some(count) => elements.take(count).collect(),

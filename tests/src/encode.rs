@@ -53,21 +53,14 @@ fn object<'a>(
             element(field.kind, value, release, &mut room[..field.size], &path)?;
             continue;
         };
-        let values = value
-            .as_array()
-            .ok_or_else(|| format!("{path}: expected an array, got {value}"))?;
+        let values =
+            value.as_array().ok_or_else(|| format!("{path}: expected an array, got {value}"))?;
         if values.len() > count {
             let got = values.len();
             return Err(format!("{path}: at most {count} entries, got {got}"));
         }
         for (index, (value, room)) in values.iter().zip(room.chunks_mut(field.size)).enumerate() {
-            element(
-                field.kind,
-                value,
-                release,
-                room,
-                &format!("{path}[{index}]"),
-            )?;
+            element(field.kind, value, release, room, &format!("{path}[{index}]"))?;
         }
     }
     Ok(())

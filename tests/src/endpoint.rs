@@ -57,11 +57,7 @@ impl Endpoint {
         let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;
         let options = TxqOptions::new(UNITS).event_queue(process.events.queue());
         let queue = lni.alloc_txq(&profile, &options)?;
-        let status = CqStatus {
-            rd_ptr: 4,
-            return_code: ReturnCode::OK,
-            ..CqStatus::default()
-        };
+        let status = CqStatus { rd_ptr: 4, return_code: ReturnCode::OK, ..CqStatus::default() };
         let commands = queue.commands()?;
         commands.write_u64(0, u64::from_le_bytes(status.encode()))?;
         let local = Arc::new(DeviceMemory::new(BUFFER_BYTES)?);
@@ -71,14 +67,7 @@ impl Endpoint {
         let entry = entry.flags(TargetFlags::OP_PUT | TargetFlags::OP_GET);
         process.target.post(&SetState::enable(&process.pte))?;
         process.target.post(&entry)?;
-        Ok(Self {
-            process,
-            buffer,
-            local,
-            local_md,
-            queue,
-            slot: command_ring::FIRST_SLOT,
-        })
+        Ok(Self { process, buffer, local, local_md, queue, slot: command_ring::FIRST_SLOT })
     }
 
     /// Its address on the fabric.
@@ -148,9 +137,6 @@ impl Endpoint {
             Event::State(it) => (EventType::STATE_CHANGE, it.result),
             other => return Err(format!("{other:?} came").into()),
         };
-        Ok(Some((
-            kind,
-            result.map_or_else(|it| it.0, |()| ReturnCode::OK),
-        )))
+        Ok(Some((kind, result.map_or_else(|it| it.0, |()| ReturnCode::OK))))
     }
 }

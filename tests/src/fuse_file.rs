@@ -25,12 +25,7 @@ where
     F: Fn(Pid, &[u8]) -> Result<u32, i32> + Send + Sync + 'static,
 {
     let unanswered = Unanswered::default();
-    let file = OneFile {
-        name,
-        size: 0,
-        write,
-        unanswered,
-    };
+    let file = OneFile { name, size: 0, write, unanswered };
     spawn(file, directory)
 }
 
@@ -73,11 +68,8 @@ struct OneFile<F> {
 }
 
 fn attributes(ino: INodeNo, size: u64) -> FileAttr {
-    let (kind, perm) = if ino == FILE {
-        (FileType::RegularFile, 0o666)
-    } else {
-        (FileType::Directory, 0o755)
-    };
+    let (kind, perm) =
+        if ino == FILE { (FileType::RegularFile, 0o666) } else { (FileType::Directory, 0o755) };
     FileAttr {
         ino,
         size,

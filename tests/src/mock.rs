@@ -31,11 +31,7 @@ impl Device for InProcess {
     }
 
     fn open(&self, _caller: &Credentials, virtual_function: bool) -> Result<Client, Errno> {
-        if virtual_function {
-            self.0.open_vf(0)
-        } else {
-            self.0.open()
-        }
+        if virtual_function { self.0.open_vf(0) } else { self.0.open() }
     }
 
     fn write(
@@ -68,11 +64,9 @@ pub(crate) fn report_of(nic: &Nic, report: Report) -> Result<(), String> {
         Report::TxqInFlight { index, value } => hardware.set_txq_in_flight(index, value),
         Report::TgqInFlight { index, value } => hardware.set_tgq_in_flight(index, value),
         Report::TlesInUse { pool, value } => hardware.set_tles_in_use(pool, value),
-        Report::LesAllocated {
-            element,
-            pool,
-            value,
-        } => hardware.set_les_allocated(element, pool, value),
+        Report::LesAllocated { element, pool, value } => {
+            hardware.set_les_allocated(element, pool, value)
+        }
     }
     .map_err(|error| error.to_string())
 }
@@ -81,11 +75,7 @@ pub(crate) fn report_of(nic: &Nic, report: Report) -> Result<(), String> {
 fn parameters(params: &mut ModuleParameters, given: &Map<String, Value>) -> Result<(), String> {
     for (name, value) in given {
         let wrong = || format!("device.params.{name}: invalid value {value}");
-        let word = || {
-            number(value)
-                .and_then(|number| u32::try_from(number).ok())
-                .ok_or_else(wrong)
-        };
+        let word = || number(value).and_then(|number| u32::try_from(number).ok()).ok_or_else(wrong);
         match name.as_str() {
             "disable_default_svc" => params.disable_default_svc = word()? != 0,
             "default_svc_test_mode" => params.default_svc_test_mode = word()? != 0,

@@ -79,11 +79,9 @@ impl Device for OnNode {
             Report::TxqInFlight { index, value } => format!("txq {index} {value}"),
             Report::TgqInFlight { index, value } => format!("tgq {index} {value}"),
             Report::TlesInUse { pool, value } => format!("tles {pool} {value}"),
-            Report::LesAllocated {
-                element,
-                pool,
-                value,
-            } => format!("les {element} {pool} {value}"),
+            Report::LesAllocated { element, pool, value } => {
+                format!("les {element} {pool} {value}")
+            }
         };
         let words: Vec<&str> = words.split(' ').collect();
         control(&[&["hardware"], &words[..]].concat()).map(drop)
@@ -121,9 +119,7 @@ fn provide_memory() -> rustix::io::Result<()> {
             flags,
         )
     }?;
-    (at.addr() == start)
-        .then_some(())
-        .ok_or(rustix::io::Errno::EXIST)
+    (at.addr() == start).then_some(()).ok_or(rustix::io::Errno::EXIST)
 }
 
 /// Runs a function on a thread with these credentials, which Linux keeps per thread.
@@ -134,9 +130,7 @@ fn by<T: Send + 'static>(caller: &Credentials, act: impl FnOnce() -> T + Send + 
         become_caller.unwrap_or_else(|error| panic!("become {caller:?}: {error}"));
         act()
     });
-    thread
-        .join()
-        .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 fn become_caller(caller: &Credentials) -> rustix::io::Result<()> {
@@ -189,19 +183,14 @@ fn submit(
         let end = bytes.iter().rposition(|byte| *byte != UNTOUCHED);
         end.map(|last| bytes[..=last].to_vec())
     };
-    let buffers = Buffers {
-        response: written(&response),
-        list: written(&list).unwrap_or_default(),
-        bad,
-    };
+    let buffers =
+        Buffers { response: written(&response), list: written(&list).unwrap_or_default(), bad };
     (result, buffers)
 }
 
 fn pointers(opcode: Opcode, release: DriverRelease) -> Pointers {
-    let answers = opcode
-        .info()
-        .and_then(|info| info.handler)
-        .is_some_and(|handler| handler.response_len > 0);
+    let answers =
+        opcode.info().and_then(|info| info.handler).is_some_and(|handler| handler.response_len > 0);
     match opcode {
         Opcode::SVC_LIST_GET | Opcode::SVC_RSRC_LIST_GET => SvcListGetCmd::POINTERS,
         Opcode::PTE_STATUS => PteStatusCmd::POINTERS,
@@ -209,11 +198,7 @@ fn pointers(opcode: Opcode, release: DriverRelease) -> Pointers {
             EqAdjustReservedFcCmdV1::POINTERS
         }
         Opcode::EQ_ADJUST_RESERVED_FC => EqAdjustReservedFcCmd::POINTERS,
-        _ if answers => Pointers {
-            response: Some(8),
-            list: None,
-            list_in_response: None,
-        },
+        _ if answers => Pointers { response: Some(8), list: None, list_in_response: None },
         _ => Pointers::NONE,
     }
 }

@@ -59,10 +59,7 @@ pub fn roam(
     while start.elapsed() < time {
         let nid = nids[roamer.below(nids.len())];
         let other = u16::try_from(roamer.below(places.into())).unwrap_or(0);
-        let peer = Address {
-            nid,
-            pid: FIRST + other,
-        };
+        let peer = Address { nid, pid: FIRST + other };
         roamer.visit(peer)?;
     }
     Ok(format!("{} {}", roamer.done, roamer.lost))
@@ -102,11 +99,7 @@ impl Roamer {
         let share = usize::from(self.place) * SHARE;
         let len = 8 + self.below(LONGEST / 8 - 1) * 8;
         // Most messages are small.
-        let len = if self.below(4) > 0 {
-            8 + len % 512 / 8 * 8
-        } else {
-            len
-        };
+        let len = if self.below(4) > 0 { 8 + len % 512 / 8 * 8 } else { len };
         let value = u8::try_from(1 + self.below(255)).unwrap_or(1);
         let offset = (share + COUNTED) as u64;
         let report = Report::event(&self.process.events, 0);

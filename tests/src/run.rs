@@ -85,10 +85,7 @@ impl<D: Device> Replay<'_, D> {
         let expect = step.expect.as_ref().ok_or("FILL needs expect")?;
         let mut collected = Vec::new();
         let mut successes = 0;
-        let mut last = Done {
-            errno: None,
-            response: None,
-        };
+        let mut last = Done { errno: None, response: None };
         while successes < limit {
             let done = self
                 .perform(inner)
@@ -108,11 +105,7 @@ impl<D: Device> Replay<'_, D> {
             found.extend(response(inner, expect, &last));
         }
         let ends = [
-            (
-                "successes",
-                expect.successes.map(Value::from),
-                Some(successes.into()),
-            ),
+            ("successes", expect.successes.map(Value::from), Some(successes.into())),
             ("first", expect.first.clone(), collected.first().cloned()),
             ("last", expect.last.clone(), collected.last().cloned()),
         ];
@@ -130,10 +123,8 @@ impl<D: Device> Replay<'_, D> {
         let field = step.field.as_ref().ok_or("DRAIN needs field")?;
         let list = step.list.as_ref().ok_or("DRAIN needs list")?;
         let expect = step.expect.as_ref().ok_or("DRAIN needs expect")?;
-        let values = self
-            .lists
-            .remove(list)
-            .ok_or_else(|| format!("no FILL made a list '{list}'"))?;
+        let values =
+            self.lists.remove(list).ok_or_else(|| format!("no FILL made a list '{list}'"))?;
         let mut errors = Vec::new();
         let mut successes = 0;
         for value in values {
@@ -149,11 +140,7 @@ impl<D: Device> Replay<'_, D> {
         errors.dedup();
         let mut found = Vec::new();
         if let Some(expected) = expect.successes {
-            found.extend(differ(
-                "successes",
-                &expected.into(),
-                &Value::from(successes),
-            ));
+            found.extend(differ("successes", &expected.into(), &Value::from(successes)));
         }
         if let Some(mut expected) = expect.errors.clone() {
             expected.sort_unstable();

@@ -1,10 +1,6 @@
 //! The environment for a call of the library: a mock NIC, an open file that misbehaves from a certain
 //! moment on, and another file that never does.
-#![allow(
-    missing_docs,
-    clippy::missing_panics_doc,
-    reason = "the calls are its only users"
-)]
+#![allow(missing_docs, clippy::missing_panics_doc, reason = "the calls are its only users")]
 
 use std::cell::RefCell;
 use std::fmt;
@@ -27,10 +23,7 @@ pub struct Value {
 
 /// A value without a service.
 pub fn shown(value: impl fmt::Debug) -> Value {
-    Value {
-        text: format!("{value:?}"),
-        made: Vec::new(),
-    }
+    Value { text: format!("{value:?}"), made: Vec::new() }
 }
 
 /// A NIC, and an open file of it that misbehaves once it is armed.
@@ -69,9 +62,7 @@ pub fn some_of_all() -> Limits {
 }
 
 pub fn spec() -> ServiceSpecBuilder {
-    ServiceSpec::builder()
-        .member(Member::Uid(UID))
-        .limits(some_of_all())
+    ServiceSpec::builder().member(Member::Uid(UID)).limits(some_of_all())
 }
 
 impl Stage {
@@ -83,12 +74,7 @@ impl Stage {
 
     /// A stage with two open files, of which the first goes wrong once `arm` was called.
     pub fn on(device: Device, upkeep: Device, arm: impl Fn() + 'static) -> Self {
-        Self {
-            device,
-            upkeep,
-            arm: Box::new(arm),
-            made: RefCell::default(),
-        }
+        Self { device, upkeep, arm: Box::new(arm), made: RefCell::default() }
     }
 
     /// Makes the file misbehave from now on.

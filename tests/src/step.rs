@@ -12,18 +12,8 @@ use crate::scenario::{Expect, Step};
 use crate::{decode, encode, uapi};
 
 /// Operations of the runner itself.
-const RUNNER_OPERATIONS: [&str; 10] = [
-    "OPEN",
-    "CLOSE",
-    "STATE",
-    "TICK",
-    "HW_SET",
-    "REPEAT",
-    "FILL",
-    "DRAIN",
-    "RAW",
-    "VF_KERNEL_API",
-];
+const RUNNER_OPERATIONS: [&str; 10] =
+    ["OPEN", "CLOSE", "STATE", "TICK", "HW_SET", "REPEAT", "FILL", "DRAIN", "RAW", "VF_KERNEL_API"];
 
 /// The outcome of a step.
 pub(crate) struct Done {
@@ -34,24 +24,17 @@ pub(crate) struct Done {
 
 impl Done {
     pub(crate) fn errno(&self) -> String {
-        self.errno
-            .map_or_else(|| "OK".to_owned(), |errno| errno.to_string())
+        self.errno.map_or_else(|| "OK".to_owned(), |errno| errno.to_string())
     }
 
     fn with(response: Value) -> Self {
-        Self {
-            errno: None,
-            response: Some(response),
-        }
+        Self { errno: None, response: Some(response) }
     }
 }
 
 impl From<Result<(), Errno>> for Done {
     fn from(result: Result<(), Errno>) -> Self {
-        Self {
-            errno: result.err(),
-            response: None,
-        }
+        Self { errno: result.err(), response: None }
     }
 }
 
@@ -154,10 +137,7 @@ impl<'a, D: Device> Replay<'a, D> {
             }
             _ => None,
         };
-        Ok(Done {
-            errno: written.err(),
-            response,
-        })
+        Ok(Done { errno: written.err(), response })
     }
 
     fn command(&mut self, step: &Step, cmd: &Map<String, Value>) -> Result<Done, String> {
@@ -191,17 +171,9 @@ impl<'a, D: Device> Replay<'a, D> {
 
     fn write(&mut self, step: &Step, bytes: &[u8], bad: bool) -> Result<Done, String> {
         let name = step.fd.as_deref().ok_or("the step needs fd")?;
-        let file = self
-            .files
-            .get(name)
-            .ok_or_else(|| format!("no file '{name}' is open"))?;
-        let mut buffers = Buffers {
-            bad,
-            ..Buffers::default()
-        };
-        let written = self
-            .device
-            .write(file, &credentials(step)?, bytes, &mut buffers);
+        let file = self.files.get(name).ok_or_else(|| format!("no file '{name}' is open"))?;
+        let mut buffers = Buffers { bad, ..Buffers::default() };
+        let written = self.device.write(file, &credentials(step)?, bytes, &mut buffers);
         let length = bytes.len();
         if written.is_ok_and(|written| written != length) {
             return Err(format!("write(2) returned {written:?} of {length} bytes"));
@@ -212,10 +184,7 @@ impl<'a, D: Device> Replay<'a, D> {
             None if buffers.list.is_empty() => None,
             None => return Err("a list was written without a response".to_owned()),
         };
-        Ok(Done {
-            errno: written.err(),
-            response,
-        })
+        Ok(Done { errno: written.err(), response })
     }
 
     /// Replaces names by the values that were saved under them.
@@ -238,10 +207,9 @@ impl<'a, D: Device> Replay<'a, D> {
                 None => value.clone(),
             },
             Value::Object(map) => Value::Object(self.resolve(map)?),
-            Value::Array(values) => values
-                .iter()
-                .map(|value| self.value(value))
-                .collect::<Result<_, _>>()?,
+            Value::Array(values) => {
+                values.iter().map(|value| self.value(value)).collect::<Result<_, _>>()?
+            }
             _ => value.clone(),
         })
     }
@@ -266,16 +234,13 @@ fn unsigned(cmd: &Map<String, Value>, name: &str) -> Result<u32, String> {
 
 fn report(cmd: &Map<String, Value>) -> Result<Report, String> {
     let report = serde_json::from_value(Value::Object(cmd.clone()));
-    Ok(
-        match report.map_err(|error| format!("cmd.what: {error}"))? {
-            // Handles of target queues start at 1024, their registers at 0.
-            Report::TgqInFlight { index, value } => Report::TgqInFlight {
-                index: index % 1024 + 1024,
-                value,
-            },
-            other => other,
-        },
-    )
+    Ok(match report.map_err(|error| format!("cmd.what: {error}"))? {
+        // Handles of target queues start at 1024, their registers at 0.
+        Report::TgqInFlight { index, value } => {
+            Report::TgqInFlight { index: index % 1024 + 1024, value }
+        }
+        other => other,
+    })
 }
 
 pub(crate) fn at_path<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {

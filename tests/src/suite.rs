@@ -45,9 +45,7 @@ pub fn run_all<D: Device>(files: &[File]) -> Summary {
         }
     });
     let mut summary = Summary::default();
-    let mut outcomes = outcomes
-        .into_inner()
-        .unwrap_or_else(PoisonError::into_inner);
+    let mut outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     outcomes.sort_by(|(left, _), (right, _)| left.cmp(right));
     for (path, failures) in outcomes {
         if failures.is_empty() {

@@ -167,10 +167,7 @@ impl Exchange {
         let mut message = vec![0; self.bytes];
         self.end.buffer.read(0, &mut message)?;
         let words = message.chunks_exact(8);
-        match words
-            .zip(0..)
-            .find(|(word, _)| *word != round.to_le_bytes())
-        {
+        match words.zip(0..).find(|(word, _)| *word != round.to_le_bytes()) {
             Some((word, at)) => Err(format!("message {round} has {word:?} in word {at}").into()),
             None => Ok(()),
         }
@@ -236,13 +233,7 @@ fn attempt(
     local: u64,
 ) -> Result<String, Problem> {
     const LEN: u32 = 64;
-    end.send(&Operation {
-        op,
-        to,
-        offset,
-        local,
-        len: LEN,
-    })?;
+    end.send(&Operation { op, to, offset, local, len: LEN })?;
     let deadline = Instant::now() + START;
     while Instant::now() < deadline {
         match end.event()? {

@@ -35,10 +35,7 @@ pub fn layout(name: &str, release: DriverRelease) -> Option<&'static StructLayou
 
 /// The opcode of a name such as `SVC_ALLOC`.
 pub fn opcode(name: &str) -> Option<Opcode> {
-    Opcode::all()
-        .iter()
-        .find(|info| info.name == name)
-        .map(|info| info.opcode)
+    Opcode::all().iter().find(|info| info.name == name).map(|info| info.opcode)
 }
 
 /// The request struct of a command.
@@ -117,11 +114,7 @@ pub struct Field {
 /// A field has a type that is not of the interface.
 pub fn fields(layout: &StructLayout, release: DriverRelease) -> Vec<Field> {
     let mut fields = Vec::new();
-    for ours in layout
-        .fields
-        .iter()
-        .filter(|ours| !ours.name.starts_with('_'))
-    {
+    for ours in layout.fields.iter().filter(|ours| !ours.name.starts_with('_')) {
         let (kind, size, count) = elements(ours, release)
             .unwrap_or_else(|| panic!("{}: unknown type {}", ours.name, ours.type_name));
         let field = |name: &str, kind| Field {
@@ -153,10 +146,7 @@ pub fn fields(layout: &StructLayout, release: DriverRelease) -> Vec<Field> {
             }
             ("SvcMember", "kind") => fields.push(field("type", Kind::MemberType)),
             ("SvcMember", "id") => fields.extend(["uid", "gid"].map(|name| field(name, kind))),
-            (_, name) => fields.push(Field {
-                count,
-                ..field(name, kind)
-            }),
+            (_, name) => fields.push(Field { count, ..field(name, kind) }),
         }
     }
     fields

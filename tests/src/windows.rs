@@ -93,17 +93,9 @@ pub fn ring_of_another_file(path: &Path) -> Result<(), Problem> {
     let rung = command_ring::FIRST_UNIT.into();
     let window = queue(&mine, svc_id)?.wp_addr;
     let own = mapped(&other, queue(&other, svc_id)?.wp_addr)?;
-    expect(
-        "ring",
-        own.write_u64(launch_page::WRITE_POINTER, rung),
-        Ok(()),
-    )?;
+    expect("ring", own.write_u64(launch_page::WRITE_POINTER, rung), Ok(()))?;
     let borrowed = mapped(&other, window)?;
-    expect(
-        "borrow",
-        borrowed.write_u64(launch_page::WRITE_POINTER, rung),
-        Ok(()),
-    )?;
+    expect("borrow", borrowed.write_u64(launch_page::WRITE_POINTER, rung), Ok(()))?;
     Err("the doorbell of another file was rung".to_owned())
 }
 

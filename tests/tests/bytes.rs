@@ -10,13 +10,8 @@ fn lists_are_entries() {
     let mut list = [0; 48];
     (list[0], list[24]) = (1, 2);
     list[46..].fill(0xFF);
-    let response = decode::response(
-        "SVC_RSRC_LIST_GET",
-        &[2, 0, 0, 0],
-        &list,
-        DriverRelease::Main,
-    )
-    .unwrap();
+    let response =
+        decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], &list, DriverRelease::Main).unwrap();
     assert_eq!(response["count"], 2);
     assert_eq!(response["rsrc_list"].as_array().unwrap().len(), 2);
     assert_eq!(response["rsrc_list"][1]["svc_id"], 2);

@@ -3,11 +3,7 @@
 //! Takes the project's own copy, or the directory that `CXI_CONFORMANCE_DIR` names. A name given as
 //! an argument picks the scenarios whose path contains it.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a test prints its result"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test prints its result")]
 
 use std::env;
 use std::path::Path;
@@ -46,11 +42,7 @@ fn main() -> ExitCode {
         }
     };
     if !options && !arguments.is_empty() {
-        let wanted = |file: &File| {
-            arguments
-                .iter()
-                .any(|name| file.path.contains(name.as_str()))
-        };
+        let wanted = |file: &File| arguments.iter().any(|name| file.path.contains(name.as_str()));
         files.retain(wanted);
     }
     let summary = suite::run_all::<InProcess>(&files);
@@ -65,9 +57,5 @@ fn main() -> ExitCode {
         }
     }
     println!("{}", summary.line());
-    if summary.failed.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    }
+    if summary.failed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -74,11 +74,7 @@ fn pair(vnis: [u16; 2], nics: [usize; 2]) -> (MockNode, [Endpoint; 2]) {
     let node = MockNode::with_nics(2, &NicConfig::new()).unwrap();
     let here = service(&node, nics[0], vnis[0]);
     let shared = vnis[0] == vnis[1] && nics[0] == nics[1];
-    let there = if shared {
-        here
-    } else {
-        service(&node, nics[1], vnis[1])
-    };
+    let there = if shared { here } else { service(&node, nics[1], vnis[1]) };
     let one = endpoint(&node, nics[0], here, vnis[0], 3);
     let two = endpoint(&node, nics[1], there, vnis[1], 4);
     (node, [one, two])
@@ -98,20 +94,9 @@ fn a_nic_has_as_many_list_entries_as_its_driver_was_told() {
     for pid in 3..8 {
         let mut endpoint = Endpoint::new(&device, service, vni, pid).unwrap();
         run(&node);
-        assert_eq!(
-            endpoint.event().unwrap().unwrap().0,
-            EventType::STATE_CHANGE
-        );
-        let code = if pid < 7 {
-            ReturnCode::OK
-        } else {
-            ReturnCode::NO_SPACE
-        };
-        assert_eq!(
-            endpoint.event().unwrap(),
-            Some((EventType::LINK, code)),
-            "{pid}"
-        );
+        assert_eq!(endpoint.event().unwrap().unwrap().0, EventType::STATE_CHANGE);
+        let code = if pid < 7 { ReturnCode::OK } else { ReturnCode::NO_SPACE };
+        assert_eq!(endpoint.event().unwrap(), Some((EventType::LINK, code)), "{pid}");
         endpoints.push(endpoint);
     }
 }
@@ -136,11 +121,7 @@ fn puts_go_from_node_to_node_or_end() {
     assert_eq!(one.event().unwrap(), lost);
     cluster.fabric().heal();
     // The answer is lost with the node.
-    cluster.fabric().set_faults(FabricFaults {
-        delay: 50,
-        seed: 1,
-        ..FabricFaults::default()
-    });
+    cluster.fabric().set_faults(FabricFaults { delay: 50, seed: 1, ..FabricFaults::default() });
     one.send(&put).unwrap();
     nodes[0].nics()[0].run_until_idle();
     assert!(cluster.clock().is_busy());
@@ -168,10 +149,7 @@ fn a_nic_reaches_registered_memory_only() {
     one.send(&Operation { local, ..get }).unwrap();
     run(&node);
     assert_eq!(bytes(&secret, 0), HELLO);
-    let beyond = Operation {
-        offset: BUFFER_BYTES as u64 - 8,
-        ..put
-    };
+    let beyond = Operation { offset: BUFFER_BYTES as u64 - 8, ..put };
     while two.event().unwrap().is_some() {}
     one.send(&beyond).unwrap();
     run(&node);

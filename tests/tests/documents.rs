@@ -34,11 +34,8 @@ fn blocks(document: &Path) -> Vec<Block> {
         let Some(info) = line.strip_prefix("```") else {
             continue;
         };
-        let body: Vec<_> = lines
-            .by_ref()
-            .map(|(_, line)| line)
-            .take_while(|line| *line != "```")
-            .collect();
+        let body: Vec<_> =
+            lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         let mut marks = info.split(' ').map(str::to_owned);
         match marks.next().as_deref() {
             Some("sh") => blocks.push(Block {
@@ -153,10 +150,7 @@ fn anchors(document: &Path) -> Vec<String> {
     let anchor = |heading: &str| {
         let kept = |c: &char| c.is_alphanumeric() || "-_ ".contains(*c);
         let name = heading.trim_start_matches('#').trim().to_lowercase();
-        name.chars()
-            .filter(kept)
-            .collect::<String>()
-            .replace(' ', "-")
+        name.chars().filter(kept).collect::<String>().replace(' ', "-")
     };
     headings.map(anchor).collect()
 }
@@ -189,9 +183,7 @@ fn links(document: &Path) -> Vec<String> {
 fn pages_of_crates() -> Vec<PathBuf> {
     let below = |directory: &Path| -> Vec<PathBuf> {
         let entries = fs::read_dir(directory).expect("a directory");
-        entries
-            .map(|entry| entry.expect("an entry").path())
-            .collect()
+        entries.map(|entry| entry.expect("an entry").path()).collect()
     };
     let is_crate = |path: &PathBuf| {
         let name = path.file_name().and_then(|name| name.to_str());
@@ -226,11 +218,7 @@ fn pages_of_crates_have_links_that_work_on_a_registry() {
     for page in &pages {
         for link in links(page) {
             let works = link.contains("://") || link.starts_with('#');
-            assert!(
-                works,
-                "{}: {link}: expected the whole address",
-                page.display()
-            );
+            assert!(works, "{}: {link}: expected the whole address", page.display());
         }
     }
 }
@@ -304,11 +292,7 @@ fn commands_of_the_documents_work() {
     let bin = programs();
     let served = node::possible();
     let blocks: Vec<_> = documents().iter().flat_map(|path| blocks(path)).collect();
-    assert!(
-        blocks.len() > 20,
-        "only {}: what do fences look like?",
-        blocks.len()
-    );
+    assert!(blocks.len() > 20, "only {}: what do fences look like?", blocks.len());
     let bin = bin.path();
     let possible = blocks.iter().filter(|block| block.is_possible(bin, served));
     let failed: Vec<_> = possible.filter_map(|block| block.run(bin).err()).collect();

@@ -60,10 +60,7 @@ fn prefix() -> Option<PathBuf> {
         skip("prologs need root and served nodes");
         return None;
     }
-    if !["cc", "pkg-config"]
-        .iter()
-        .all(|program| node::has(program))
-    {
+    if !["cc", "pkg-config"].iter().all(|program| node::has(program)) {
         return None;
     }
     Some(prefix)
@@ -163,14 +160,9 @@ nothing_is_left
     };
     assert_eq!(count(&said, "COMPLETED 0"), 40, "{said}");
     // The user is told in the output, and the program in its environment.
-    let told = said
-        .matches("slingshot: less than the job asks for of TLEs")
-        .count();
+    let told = said.matches("slingshot: less than the job asks for of TLEs").count();
     assert!(told > 0 && told == count(&said, "has less: TLEs"), "{said}");
-    assert!(
-        said.ends_with("\nnothing is left") && !said.contains("drained"),
-        "{said}"
-    );
+    assert!(said.ends_with("\nnothing is left") && !said.contains("drained"), "{said}");
 }
 
 #[test]
@@ -187,10 +179,7 @@ flux run --requires=host:n1 printenv SLINGSHOT_VNIS
     let Some(said) = flux("1024-1025", "[job]\nmode = \"strict\"\n", commands) else {
         return;
     };
-    assert!(
-        said.contains("note=\"n2: error: cxi0-1: SVC_ALLOC: not enough TXQs"),
-        "{said}"
-    );
+    assert!(said.contains("note=\"n2: error: cxi0-1: SVC_ALLOC: not enough TXQs"), "{said}");
     assert!(said.ends_with("\n0\n1025"), "{said}");
 }
 
@@ -230,15 +219,8 @@ nothing_is_left
         return;
     };
     let lines: Vec<_> = said.lines().collect();
-    assert_eq!(
-        lines[..3],
-        ["1024", "1024", "ended  1024  waits for n2"],
-        "{said}"
-    );
-    assert!(
-        lines[3].starts_with("failed to reserve 1 VNI: 0 available"),
-        "{said}"
-    );
+    assert_eq!(lines[..3], ["1024", "1024", "ended  1024  waits for n2"], "{said}");
+    assert!(lines[3].starts_with("failed to reserve 1 VNI: 0 available"), "{said}");
     assert_eq!(lines[4..], ["1024", "1024", "nothing is left"], "{said}");
 }
 
@@ -267,19 +249,10 @@ nothing_is_left
         return;
     };
     let lines: Vec<_> = said.lines().collect();
-    assert!(
-        lines[0].starts_with("failed to reserve 1 VNI: 0 available"),
-        "{said}"
-    );
+    assert!(lines[0].starts_with("failed to reserve 1 VNI: 0 available"), "{said}");
     assert_eq!(
         lines[1..],
-        [
-            "here: RUN with 1, n2 has 0",
-            "1025",
-            "1025",
-            "1026",
-            "nothing is left"
-        ],
+        ["here: RUN with 1, n2 has 0", "1025", "1025", "1026", "nothing is left"],
         "{said}"
     );
 }
@@ -381,10 +354,7 @@ nothing_is_left
     let Some(said) = flux("1024-1026", &settings, &commands) else {
         return;
     };
-    assert_eq!(
-        said,
-        "tree: 200 1 1\ntree: 200 1 1\nnone for small jobs\nnothing is left"
-    );
+    assert_eq!(said, "tree: 200 1 1\ntree: 200 1 1\nnone for small jobs\nnothing is left");
     manager.assert_quiet();
 }
 

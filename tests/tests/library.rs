@@ -20,11 +20,7 @@ fn a_served_node_answers_as_the_same_process() {
         let mut said: Vec<String> = printed(&output).lines().map(str::to_owned).collect();
         // Only a served NIC has a sysfs, which describes it and is evidence of its release; how many
         // LE pools are free depends on that.
-        let by_sysfs = [
-            "Device::info: ",
-            "Device::driver: ",
-            "Device::availability: ",
-        ];
+        let by_sysfs = ["Device::info: ", "Device::driver: ", "Device::availability: "];
         for said in [&mut expected, &mut said] {
             said.retain(|line| !by_sysfs.iter().any(|call| line.starts_with(call)));
         }

@@ -32,8 +32,5 @@ fn has_every_driver() {
 fn damage_is_reported() {
     let packed = include_bytes!("../conformance/scenarios.tar.xz");
     let error = archive::unpack(&packed[..packed.len() / 2]).unwrap_err();
-    assert!(
-        error.starts_with("the packed scenarios are damaged"),
-        "{error}"
-    );
+    assert!(error.starts_with("the packed scenarios are damaged"), "{error}");
 }

@@ -1,9 +1,6 @@
 //! The runner itself, on a device with scripted answers.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::needless_pass_by_value,
-    reason = "steps read better without references"
-)]
+#![allow(clippy::needless_pass_by_value, reason = "steps read better without references")]
 
 use std::cell::Cell;
 
@@ -95,11 +92,7 @@ fn differences(steps: &[Value]) -> Vec<String> {
 }
 
 fn alloc(lni: u32) -> Value {
-    step(
-        "LNI_ALLOC",
-        json!({"svc_id": 1}),
-        json!({"errno": "OK", "resp": {"lni": lni}}),
-    )
+    step("LNI_ALLOC", json!({"svc_id": 1}), json!({"errno": "OK", "resp": {"lni": lni}}))
 }
 
 #[test]
@@ -116,25 +109,11 @@ fn what_differs_is_named() {
     let refused = step("LNI_ALLOC", json!({}), json!({"errno": "EPERM"}));
     assert_eq!(
         differences(&[refused]),
-        [
-            "1: errno: expected EPERM, got OK",
-            "1: resp: expected nothing written, got {\"lni\":1}"
-        ]
+        ["1: errno: expected EPERM, got OK", "1: resp: expected nothing written, got {\"lni\":1}"]
     );
-    let answered = step(
-        "LNI_FREE",
-        json!({"lni": 2}),
-        json!({"errno": "OK", "resp": {"a": 1}}),
-    );
-    assert_eq!(
-        differences(&[answered]),
-        ["1: resp: expected {\"a\":1}, got nothing written"]
-    );
-    let bad = step(
-        "LNI_ALLOC",
-        json!({"__bad_resp": true}),
-        json!({"errno": "EFAULT"}),
-    );
+    let answered = step("LNI_FREE", json!({"lni": 2}), json!({"errno": "OK", "resp": {"a": 1}}));
+    assert_eq!(differences(&[answered]), ["1: resp: expected {\"a\":1}, got nothing written"]);
+    let bad = step("LNI_ALLOC", json!({"__bad_resp": true}), json!({"errno": "EFAULT"}));
     assert_eq!(differences(&[bad]), NOTHING);
 }
 
@@ -159,9 +138,7 @@ fn what_cannot_be_done_is_a_failure() {
 fn state_is_compared_whole() {
     let state = |resp| step("STATE", json!({}), json!({"errno": "OK", "resp": resp}));
     assert_eq!(
-        differences(&[state(
-            json!({"dev_refcount": 9, "svc_count": 2, "missing": 0})
-        )]),
+        differences(&[state(json!({"dev_refcount": 9, "svc_count": 2, "missing": 0}))]),
         [
             "1: state.missing: expected 0, got no such field",
             "1: state.svc_count: expected 2, got 1",
@@ -179,10 +156,7 @@ fn repeat_compares_every_pass_unless_it_varies() {
             "expect": {"errno": "OK"}
         })
     };
-    assert_eq!(
-        differences(&[repeat(&inner)]),
-        ["1 (pass 1, step 0): resp.lni: expected 1, got 2"]
-    );
+    assert_eq!(differences(&[repeat(&inner)]), ["1 (pass 1, step 0): resp.lni: expected 1, got 2"]);
     inner["varies"] = true.into();
     assert_eq!(differences(&[repeat(&inner)]), NOTHING);
 }
@@ -204,10 +178,7 @@ fn fill_and_drain() {
     };
     let everything = json!({"errno": "ENOSPC", "successes": 3, "first": 1, "last": 3});
     let freed = json!({"errno": "OK", "successes": 1, "errors": ["EBUSY"]});
-    assert_eq!(
-        differences(&[fill(9, everything.clone()), drain(freed)]),
-        NOTHING
-    );
+    assert_eq!(differences(&[fill(9, everything.clone()), drain(freed)]), NOTHING);
     assert_eq!(
         differences(&[
             fill(2, everything),
@@ -245,17 +216,12 @@ fn malformed_files_and_panics_are_failures() {
         "name": "t", "driver": "main",
         "steps": [step("OPEN", json!({}), json!({"errno": "OK"})), panics]
     });
-    let file = |path: &str, json: &str| File {
-        path: path.to_owned(),
-        json: json.as_bytes().to_vec(),
-    };
+    let file =
+        |path: &str, json: &str| File { path: path.to_owned(), json: json.as_bytes().to_vec() };
     let head = r#"{"name": "t", "driver": "main", "steps": ["#;
     let files = [
         file("cut.json", head),
-        file(
-            "driver.json",
-            &head.replace("main", "shs-15").replace('[', "[]}"),
-        ),
+        file("driver.json", &head.replace("main", "shs-15").replace('[', "[]}")),
         file("empty.json", &head.replace('[', "[]}")),
         file("panics.json", &panics.to_string()),
     ];
@@ -266,13 +232,7 @@ fn malformed_files_and_panics_are_failures() {
         .iter()
         .map(|(path, failures)| format!("{path}: {}", failures[0].differences[0].got))
         .collect();
-    assert!(
-        reasons[0].starts_with("cut.json: EOF while parsing"),
-        "{reasons:?}"
-    );
-    assert!(
-        reasons[1].contains("unknown driver release 'shs-15'"),
-        "{reasons:?}"
-    );
+    assert!(reasons[0].starts_with("cut.json: EOF while parsing"), "{reasons:?}");
+    assert!(reasons[1].contains("unknown driver release 'shs-15'"), "{reasons:?}");
     assert_eq!(reasons[2], "panics.json: a domain");
 }

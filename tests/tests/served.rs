@@ -49,14 +49,7 @@ fn a_python_program() {
 #[test]
 fn a_program_that_opens_a_terminal() {
     need_node!(node::has("script"));
-    let typed = [
-        "script",
-        "--quiet",
-        "--return",
-        "--command",
-        "test -t 0 && echo ok",
-        "/dev/null",
-    ];
+    let typed = ["script", "--quiet", "--return", "--command", "test -t 0 && echo ok", "/dev/null"];
     assert_eq!(printed(&run(&[&["--"], &typed[..]].concat())), "ok");
 }
 
@@ -130,16 +123,10 @@ fn commands_are_traced() {
     printed(&run(&["--trace", &file, "--", CLIENT, "cycle", DEVICE]));
     let lines = node::json_lines(&file);
     let named = |command: &str, result: &str| {
-        lines
-            .iter()
-            .filter(|line| line["command"] == command && line["result"] == result)
-            .count()
+        lines.iter().filter(|line| line["command"] == command && line["result"] == result).count()
     };
     assert_eq!(named("SVC_DESTROY", "OK"), 1, "{lines:?}");
     assert_eq!(named("SVC_DESTROY", "EBUSY"), 1, "{lines:?}");
     assert_eq!(named("SVC_DESTROY", "EINVAL"), 1, "{lines:?}");
-    assert!(
-        lines.iter().all(|line| line["device"] == "cxi0"),
-        "{lines:?}"
-    );
+    assert!(lines.iter().all(|line| line["device"] == "cxi0"), "{lines:?}");
 }

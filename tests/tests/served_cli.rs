@@ -24,10 +24,7 @@ fn a_list_is_one_command_on_each_nic_that_is_asked_for() {
     };
     let list = |device: &str| (device.to_owned(), "SVC_LIST_GET".to_owned());
     assert_eq!(commands(&["service", "list", "-d", "cxi1"]), [list("cxi1")]);
-    assert_eq!(
-        commands(&["service", "list"]),
-        ["cxi0", "cxi1", "cxi2"].map(list)
-    );
+    assert_eq!(commands(&["service", "list"]), ["cxi0", "cxi1", "cxi2"].map(list));
 }
 
 /// From the device on: what the dynamic linker and the standard library do first is not ours.
@@ -51,10 +48,7 @@ fn a_list_of_one_nic_opens_asks_closes_and_prints() {
         .filter(|name| *name != "fcntl");
     let calls: Vec<_> = calls.take_while(|name| *name != "sigaltstack").collect();
     // Whether standard output is a terminal matters for the width of the table and for colors.
-    assert_eq!(
-        calls,
-        ["openat", "write", "ioctl", "close", "ioctl", "write"]
-    );
+    assert_eq!(calls, ["openat", "write", "ioctl", "close", "ioctl", "write"]);
 }
 
 /// What HPE's `cxi_stat` shows of a NIC that is there and up.

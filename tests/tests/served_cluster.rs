@@ -17,11 +17,7 @@ use node::{
 
 /// Runs a program on every node of a cluster that exists as long.
 fn run(options: &[&str], program: &[&str]) -> Output {
-    server(["cluster"])
-        .args(options)
-        .args(["run", "--"])
-        .args(program)
-        .run()
+    server(["cluster"]).args(options).args(["run", "--"]).args(program).run()
 }
 
 #[test]
@@ -33,11 +29,7 @@ fn each_node_has_a_name_processes_and_nics_of_its_own() {
     let output = run(&["--nodes", "3", "--nics", "2"], &["sh", "-c", script]);
     assert_eq!(
         sorted(&output),
-        [
-            "0 of 3 n1 n1 1 0 2 0x101",
-            "1 of 3 n2 n2 1 0 2 0x103",
-            "2 of 3 n3 n3 1 0 2 0x105"
-        ]
+        ["0 of 3 n1 n1 1 0 2 0x101", "1 of 3 n2 n2 1 0 2 0x103", "2 of 3 n3 n3 1 0 2 0x105"]
     );
 }
 
@@ -49,15 +41,8 @@ fn the_status_is_the_highest_and_bad_arguments_are_refused() {
     let directory = Directory::new();
     let config = directory.join("nodes.json");
     let refused = |options: &[&str], why: &str| refused(&run(options, &["true"]), why);
-    fs::write(
-        &config,
-        r#"[[{"identity": {"nid": 7}}], [{"identity": {"nid": 7}}]]"#,
-    )
-    .unwrap();
-    refused(
-        &["--config", &config],
-        "NIC 0 of node 1 has the fabric address 0x7",
-    );
+    fs::write(&config, r#"[[{"identity": {"nid": 7}}], [{"identity": {"nid": 7}}]]"#).unwrap();
+    refused(&["--config", &config], "NIC 0 of node 1 has the fabric address 0x7");
     refused(&["--config", &config, "--nodes", "2"], "leave out --nodes");
     fs::write(&config, "[{}, {}]").unwrap();
     refused(&["--config", &config], "a list of NICs for each node");
@@ -84,9 +69,7 @@ fn each_node_has_records_of_its_own() {
     let cluster = Served::cluster(&["--nodes", "2"]);
     let cxi = |node, arguments: &str| {
         let words = arguments.split(' ');
-        let command: Vec<_> = iter::once(env!("CARGO_BIN_EXE_test-cxi"))
-            .chain(words)
-            .collect();
+        let command: Vec<_> = iter::once(env!("CARGO_BIN_EXE_test-cxi")).chain(words).collect();
         printed(&cluster.on(node, &command))
     };
     let services = |node| {
@@ -94,10 +77,7 @@ fn each_node_has_records_of_its_own() {
         state["nics"][0]["state"]["svc_count"].clone()
     };
     for node in ["n1", "n2"] {
-        cxi(
-            node,
-            "job prolog --job=cxi-mock-1 --uid=0 --vni=2000 --cores=1",
-        );
+        cxi(node, "job prolog --job=cxi-mock-1 --uid=0 --vni=2000 --cores=1");
         assert_eq!(services(node), 2);
     }
     for node in ["n1", "n2"] {
@@ -129,9 +109,7 @@ fn a_node_that_dies_takes_its_programs_along_and_boots_empty() {
     cluster.order(&["--node", "n1", "kill"]);
     let status = dying.wait().expect("it ends");
     assert_eq!(status.code(), Some(137));
-    eventually("programs of n1 are left", || {
-        with_argument(&word).len() == 2
-    });
+    eventually("programs of n1 are left", || with_argument(&word).len() == 2);
     refused(&cluster.on("n1", &["true"]), "n1 is down: boot it");
     assert_eq!(cluster.state_of(&[])["nodes"][0]["up"], false);
 
@@ -172,9 +150,7 @@ fn reboots_leak_nothing() {
     for _ in 0..5 {
         cluster.order(&["--node", "n2", "reboot"]);
     }
-    eventually("threads or descriptors are left", || {
-        (count("task"), count("fd")) <= before
-    });
+    eventually("threads or descriptors are left", || (count("task"), count("fd")) <= before);
 }
 
 /// Other nodes remember the hardware addresses that they have seen.
@@ -224,10 +200,7 @@ fn orders_without_a_node_say_so() {
     refused(&["kill"], "no node named");
     refused(&["--node", "n3", "tick"], "no node n3: expected n1 to n2");
     refused(&["partition", "n1", "n5"], "no node n5");
-    refused(
-        &["--node", "n1", "port", "7", "--loss", "1"],
-        "there is no NIC 7",
-    );
+    refused(&["--node", "n1", "port", "7", "--loss", "1"], "there is no NIC 7");
     for order in [
         &["partition", "n1", "n2"] as &[&str],
         &["heal"],

@@ -41,11 +41,7 @@ impl Site {
         let out = pod.stdout.take().expect("a pipe");
         std::io::BufRead::read_line(&mut std::io::BufReader::new(out), &mut line).expect("a line");
         fs::write(directory.path().join("pid"), line.trim()).expect("a file");
-        Self {
-            node,
-            directory,
-            pod,
-        }
+        Self { node, directory, pod }
     }
 
     fn netns(&self) -> String {
@@ -88,9 +84,7 @@ impl Site {
     }
 
     fn call(&self, command: &str) -> Output {
-        self.start_call(command)
-            .wait_with_output()
-            .expect("it ends")
+        self.start_call(command).wait_with_output().expect("it ends")
     }
 
     fn refused(&self, command: &str) -> Value {
@@ -102,8 +96,7 @@ impl Site {
     /// Runs a program in the pod.
     fn inside(&self, program: &[&str]) -> Output {
         let netns = format!("--net={}", self.netns());
-        self.node
-            .enter(&[&["nsenter", &netns][..], program].concat())
+        self.node.enter(&[&["nsenter", &netns][..], program].concat())
     }
 
     /// Ends the last process of the pod, and with it the network namespace.
@@ -179,10 +172,7 @@ fn what_a_container_had_goes_after_its_namespace_is_gone() {
 /// The reference runtime of CNI.
 #[test]
 fn cnitool_makes_checks_and_ends_an_attachment() {
-    need_node!(
-        node::root("keep cnitool's results off the machine"),
-        node::has("cnitool")
-    );
+    need_node!(node::root("keep cnitool's results off the machine"), node::has("cnitool"));
     let mut site = Site::start();
     let networks = site.directory.join("networks");
     fs::create_dir(&networks).expect("a directory");
@@ -216,8 +206,7 @@ fn a_plugin_that_is_killed_leaves_what_del_finds() {
     need_node!();
     let site = Site::start();
     for opcode in ["SVC_SET_NETNS", "SVC_ENABLE", "SVC_ALLOC"] {
-        site.node
-            .order(&["fault", &format!("{opcode}:delay=500ms")]);
+        site.node.order(&["fault", &format!("{opcode}:delay=500ms")]);
         let mut call = site.start_call("ADD");
         let state = site.directory.path().join("state");
         let start = Instant::now();
@@ -309,10 +298,7 @@ fn a_container_of_podman_has_the_nics_and_the_service_of_its_network() {
     }
     // Used inside, and gone with the container: only the default services are left.
     let (inside, after) = said.split_once("lock\n").expect("only the lock is left");
-    assert_eq!(
-        inside,
-        "cxi0-1: you can use service 2: an LNI was allocated, and freed again\n"
-    );
+    assert_eq!(inside, "cxi0-1: you can use service 2: an LNI was allocated, and freed again\n");
     let after: Value = serde_json::from_str(after).expect("the list is JSON");
     assert_eq!(after["services"].as_array().map(Vec::len), Some(2));
 }

@@ -20,9 +20,8 @@ fn a_put_leaves_one_process_and_arrives_in_another() {
         let node = node(doorbells);
         let nids = node.nids();
         for (device, to, from) in [("cxi0", 0, 0), ("cxi1", 1, 0)] {
-            let there = node
-                .command(&[CLIENT, "exchange", device, "4", &nids[from], "3", "100"])
-                .start();
+            let there =
+                node.command(&[CLIENT, "exchange", device, "4", &nids[from], "3", "100"]).start();
             let here = node.enter(&[CLIENT, "exchange", "cxi0", "3", &nids[to], "4", "100"]);
             assert_eq!(printed(&here), "ok", "{doorbells}");
             let there = there.wait_with_output().expect("the program ends");
@@ -112,9 +111,7 @@ fn a_page_that_does_not_come_stops_no_other_process() {
             .command(&[CLIENT, "absent", "cxi0", "7", &nid, "7"])
             .arg(directory.join("pages"))
             .start();
-        eventually("the NIC reads the page", || {
-            !unanswered.lock().expect("no panic").is_empty()
-        });
+        eventually("the NIC reads the page", || !unanswered.lock().expect("no panic").is_empty());
         let telemetry = "cat /sys/class/cxi/cxi0/device/telemetry/* | wc -l";
         for _ in 0..3 {
             let lines = printed(&node.enter(&["timeout", "60", "sh", "-c", telemetry]));

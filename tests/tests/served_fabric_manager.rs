@@ -37,10 +37,7 @@ fn workload_managers_on_all_nodes_reach_it() {
             printed(&cluster.on(node, &program))
         };
         let variables = on("n1", &["reserve", "7", "--limit", "3", "--required"]);
-        assert!(
-            variables.contains("export FI_CXI_COLL_JOB_ID='mock-7'"),
-            "{variables}"
-        );
+        assert!(variables.contains("export FI_CXI_COLL_JOB_ID='mock-7'"), "{variables}");
         let jobs = json!({"mock-7": {"limit": 3, "steps": {}}});
         assert_eq!(state(&cluster)["jobs"], jobs);
         let basic = ["env", "CXI_FABRIC_MANAGER_AUTH=basic", CXI];
@@ -77,9 +74,7 @@ fn a_job_has_a_reservation_as_long_as_it_runs() {
 
     let word = format!("9{}", std::process::id());
     let mut job = everywhere(&["sleep", &word]).spawn().unwrap();
-    eventually("no reservation", || {
-        state(&cluster)["jobs"]["mock-2"] != json!(null)
-    });
+    eventually("no reservation", || state(&cluster)["jobs"]["mock-2"] != json!(null));
     kill("KILL", job.id());
     job.wait().expect("it ends");
     eventually("the reservation is left", || state(&cluster) == quiet());
@@ -92,18 +87,12 @@ fn nics_beside_a_fabric_manager_are_no_netsim_unless_configured() {
     let directory = Directory::new();
     let config = directory.write("nic.json", r#"{"identity": {"device_platform": 1}}"#);
     let configured = ["--fabric-manager", "--config", &config];
-    for (options, platform) in [
-        (&[] as &[&str], "1"),
-        (&["--fabric-manager"], "2"),
-        (&configured, "1"),
-    ] {
+    for (options, platform) in
+        [(&[] as &[&str], "1"), (&["--fabric-manager"], "2"), (&configured, "1")]
+    {
         let cluster = Served::cluster(&[&["--nodes", "1"], options].concat());
         let file = "/sys/class/cxi/cxi0/device/properties/platform";
-        assert_eq!(
-            printed(&cluster.on("n1", &["cat", file])),
-            platform,
-            "{options:?}"
-        );
+        assert_eq!(printed(&cluster.on("n1", &["cat", file])), platform, "{options:?}");
     }
 }
 
@@ -124,10 +113,7 @@ fn a_job_without_a_reservation_runs() {
     };
     let (said, output) = run(r#"{"settings": {"addresses": [1, 8], "overcommits": false}}"#);
     assert_eq!(printed(&output), "mock\nmock");
-    assert!(
-        said.contains("run without hardware collectives: 02: 8 multicast ids"),
-        "{said}"
-    );
+    assert!(said.contains("run without hardware collectives: 02: 8 multicast ids"), "{said}");
     let (said, output) = run(r#"{"settings": {"adresses": [1, 8]}}"#);
     assert_eq!(output.status.code(), Some(125));
     assert!(said.contains("fm.json: unknown field `adresses`"), "{said}");
@@ -149,17 +135,12 @@ fn a_tree_adds_up_what_nodes_send() {
     let step = StepId::new("0").unwrap();
     let inherited = CollectivesEnv::inherit(get, step.clone()).unwrap().unwrap();
     let reservation = inherited.reservation();
-    let nics = addresses
-        .each_ref()
-        .map(|nid| nid.parse().expect("a number"));
+    let nics = addresses.each_ref().map(|nid| nid.parse().expect("a number"));
     let body = TreeRequest::of_libfabric(reservation.id().as_str(), step.as_str(), &nics, 10);
     let body = serde_json::to_string(&body).expect("JSON");
     let bearer = format!("Bearer {}", reservation.token());
     let request = HttpRequest::post(reservation.url(), Some(&bearer), &body);
-    let (http, timeout) = (
-        Http::new(&Certificate::Unverified).unwrap(),
-        Duration::from_secs(20),
-    );
+    let (http, timeout) = (Http::new(&Certificate::Unverified).unwrap(), Duration::from_secs(20));
     let made = http.send(&request, timeout).expect("an answer");
     let made: Value = serde_json::from_slice(&made.body).expect("JSON");
     let id = made["mcastID"].to_string();

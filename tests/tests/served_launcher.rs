@@ -25,10 +25,7 @@ fn the_exit_status_is_passed_on() {
     assert_eq!(status(&["--", "/dev/null"]), Some(126));
     assert_eq!(status(&["--fault", "nonsense", "--", "true"]), Some(125));
     assert_eq!(status(&["--set", "pid_bits=x", "--", "true"]), Some(125));
-    assert_eq!(
-        status(&["--config", "/nonexistent", "--", "true"]),
-        Some(125)
-    );
+    assert_eq!(status(&["--config", "/nonexistent", "--", "true"]), Some(125));
     let loads = ["--set", "default_svc_num_tles=4096", "--", "true"];
     assert_eq!(status(&loads), Some(125));
 }
@@ -132,9 +129,7 @@ impl Tree {
 
 /// Launcher, guard, guard, program: as many of them as there are yet.
 fn watching(launcher: u32) -> Vec<u32> {
-    std::iter::successors(Some(launcher), |pid| children(*pid).first().copied())
-        .take(4)
-        .collect()
+    std::iter::successors(Some(launcher), |pid| children(*pid).first().copied()).take(4).collect()
 }
 
 #[test]
@@ -145,9 +140,7 @@ fn nothing_is_left_whoever_is_killed() {
         let (tree, script) = Tree::script(number);
         let mut launcher = server(["run", "--", "sh", "-c", &script]).start();
         node::wait_ready(&mut launcher);
-        eventually("all processes are there", || {
-            node::with_argument(&tree.word).len() >= 5
-        });
+        eventually("all processes are there", || node::with_argument(&tree.word).len() >= 5);
         let watching = watching(launcher.id());
         // Practically at once: none of them does anything before all are killed.
         for signal in ["STOP", "KILL"] {
@@ -159,9 +152,7 @@ fn nothing_is_left_whoever_is_killed() {
         if !victims.contains(&0) {
             assert_eq!(status.code(), Some(137), "{victims:?}");
         }
-        eventually(&format!("{victims:?}: a process is left"), || {
-            tree.is_gone()
-        });
+        eventually(&format!("{victims:?}: a process is left"), || tree.is_gone());
     }
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("proc is mounted");
     assert!(!mounts.contains("cxi-mock"), "{mounts}");
@@ -186,10 +177,8 @@ fn killed_programs_leave_no_lni() {
     let mut random = 0x2545_f491_u32;
     for _ in 0..times {
         random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        let mut launcher = node
-            .command(&[CLIENT, "churn", DEVICE, &svc_id])
-            .spawn()
-            .expect("the server runs");
+        let mut launcher =
+            node.command(&[CLIENT, "churn", DEVICE, &svc_id]).spawn().expect("the server runs");
         std::thread::sleep(Duration::from_micros(u64::from(random >> 16)));
         // In turn the program, one of its guards, and its launcher.
         let watching = watching(launcher.id());
@@ -197,9 +186,7 @@ fn killed_programs_leave_no_lni() {
         kill("KILL", victim);
         launcher.wait().expect("the launcher ends");
     }
-    eventually("a program is left", || {
-        node::with_argument("churn").is_empty()
-    });
+    eventually("a program is left", || node::with_argument("churn").is_empty());
     eventually("the accounting is as before", || node.state() == before);
     printed(&node.enter(&[CLIENT, "destroy", DEVICE, &svc_id]));
 }
@@ -250,9 +237,7 @@ fn entered_programs_end_with_the_node() {
             .stderr(Stdio::null())
             .spawn()
             .expect("the server runs");
-        eventually("all processes are there", || {
-            node::with_argument(&tree.word).len() >= 5
-        });
+        eventually("all processes are there", || node::with_argument(&tree.word).len() >= 5);
         node.end(signal);
         assert_eq!(program.wait().expect("it ends").code(), Some(137));
         assert!(tree.is_gone());
@@ -268,9 +253,7 @@ fn a_program_may_outlive_its_launcher() {
     let script = format!("({script}) >/dev/null 2>&1 & echo started");
     let output = server(enter).arg(script).run();
     assert_eq!(printed(&output), "started");
-    eventually("all processes are there", || {
-        node::with_argument(&tree.word).len() >= 5
-    });
+    eventually("all processes are there", || node::with_argument(&tree.word).len() >= 5);
     for pid in node::with_argument(&tree.word) {
         kill("KILL", pid);
     }

@@ -14,11 +14,7 @@ use node::{
 
 /// Runs a shell script as the launcher.
 fn mpi(options: &[&str], script: &str) -> Output {
-    server(["mpi"])
-        .args(options)
-        .args(["--", "sh", "-euc", script])
-        .env("CLIENT", CLIENT)
-        .run()
+    server(["mpi"]).args(options).args(["--", "sh", "-euc", script]).env("CLIENT", CLIENT).run()
 }
 
 #[test]
@@ -42,9 +38,7 @@ fn a_launcher_finds_a_job_on_every_node() {
 fn what_the_user_has_set_stays() {
     need_node!();
     let script = "echo $FI_PROVIDER $HYDRA_LAUNCHER";
-    let output = server(["mpi", "--", "sh", "-c", script])
-        .env("FI_PROVIDER", "tcp")
-        .run();
+    let output = server(["mpi", "--", "sh", "-c", script]).env("FI_PROVIDER", "tcp").run();
     assert_eq!(printed(&output).trim(), "tcp ssh");
 }
 
@@ -83,10 +77,7 @@ fn it_ends_with_what_has_moved() {
     assert_eq!(printed(&output), "ok\nok");
     let said = errors(&output);
     // Each sends 50 messages of 512 bytes, and the first ones may find nobody.
-    assert!(
-        said.contains("cxi0: nothing; cxi1: 100 messages, 51.2 kB"),
-        "{said}"
-    );
+    assert!(said.contains("cxi0: nothing; cxi1: 100 messages, 51.2 kB"), "{said}");
     assert!(!said.contains("WARNING"), "{said}");
 }
 
@@ -124,10 +115,7 @@ fn a_graph_shows_who_has_sent_to_whom() {
         assert!(graph.contains(line), "{line}\n{graph}");
     }
     let lines = graph.lines();
-    assert_eq!(
-        (lines.clone().next(), lines.last()),
-        (Some("digraph fabric {"), Some("}"))
-    );
+    assert_eq!((lines.clone().next(), lines.last()), (Some("digraph fabric {"), Some("}")));
 }
 
 #[test]
@@ -173,9 +161,7 @@ fn what_ssh_started_ends_with_it() {
     let mut lost = start();
     cluster.order(&["--node", "n2", "kill"]);
     assert_eq!(lost.wait().expect("it ends").code(), Some(255));
-    let alone = server(["rsh", "n2", "true"])
-        .env_remove("CXI_MOCK_DIR")
-        .run();
+    let alone = server(["rsh", "n2", "true"]).env_remove("CXI_MOCK_DIR").run();
     assert!(errors(&alone).contains("CXI_MOCK_DIR is not set"));
 }
 
@@ -199,9 +185,7 @@ fn skip_as_root() -> bool {
 fn lines_have_labels_on_request() {
     need_node!();
     let script = "echo out $CXI_MOCK_RANK; echo error >&2; printf 'no end'";
-    let run = [
-        "cluster", "--nodes", "2", "run", "--label", "--", "sh", "-c",
-    ];
+    let run = ["cluster", "--nodes", "2", "run", "--label", "--", "sh", "-c"];
     let output = server(run).arg(script).run();
     let text = printed(&output);
     for line in ["[0] out 0\n", "[1] out 1\n", "[0] no end"] {
@@ -239,19 +223,13 @@ def alloc(file, command):
     let long = "print(alloc(os.open('/dev/cxi0', os.O_RDWR), long))";
     let commands: [&[&str]; 3] = [&["run"], &["cluster"], &["mpi"]];
     for command in commands {
-        let nodes: &[&str] = if command == ["run"] {
-            &[]
-        } else {
-            &["--nodes", "1"]
-        };
+        let nodes: &[&str] = if command == ["run"] { &[] } else { &["--nodes", "1"] };
         assert_eq!(printed(&on(command, nodes, long)), "ok", "{command:?}");
         let old = [nodes, &["--release", "shs-14.0.1"]].concat();
         let old = on(command, &old, long);
         assert_eq!(printed(&old), "Invalid argument", "{command:?}");
         let said = errors(&old);
-        let mismatch = said
-            .lines()
-            .filter(|line| line.contains("the driver is shs-14.0.1"));
+        let mismatch = said.lines().filter(|line| line.contains("the driver is shs-14.0.1"));
         assert_eq!(mismatch.count(), 1, "{command:?}: {said}");
     }
     let served = Served::start(&[]);
@@ -278,10 +256,7 @@ def alloc(file, command):
                        no_service = struct.pack('=IIQ', 1, 77, at)\n\
                        print(alloc(file, no_service), alloc(file, long), alloc(file, short))";
     let short_first = run(&[], short_first);
-    assert_eq!(
-        printed(&short_first),
-        "Invalid argument Invalid argument ok"
-    );
+    assert_eq!(printed(&short_first), "Invalid argument Invalid argument ok");
     assert_eq!(errors(&short_first), "");
     let unknown = server(["run", "--release", "shs-99", "--", "true"]).run();
     let values = "[possible values: auto, shs-12.0, ";

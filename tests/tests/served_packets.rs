@@ -42,46 +42,25 @@ fn a_capture_has_every_operation_and_the_trace_every_event() {
     let packets = node::json_lines(&capture);
     assert_eq!(ends(&packets), expected(), "{packets:#?}");
     let first = &packets[0];
-    assert_eq!(
-        (&first["device"], &first["operation"]),
-        (&json!("cxi0"), &json!("PUT"))
-    );
+    assert_eq!((&first["device"], &first["operation"]), (&json!("cxi0"), &json!("PUT")));
     assert_eq!(first["vni"], 10);
     assert_ne!(first["from"]["pid"], first["to"]["pid"]);
     let processes = ["from", "to"].map(|end| first[end]["process"].as_str().expect("known"));
     assert_eq!(processes[0], processes[1], "one process has both PIDs");
-    assert!(
-        CLIENT.contains(processes[0].split(' ').next().expect("its name")),
-        "{processes:?}"
-    );
+    assert!(CLIENT.contains(processes[0].split(' ').next().expect("its name")), "{processes:?}");
     let took = first["microseconds"].as_f64().expect("known");
     assert!(took > 0.0 && took < 1e7, "{took}");
     assert_eq!(packets[2]["to"]["portal_index"], 7);
-    let order: Vec<f64> = packets
-        .iter()
-        .filter_map(|it| it["seconds"].as_f64())
-        .collect();
+    let order: Vec<f64> = packets.iter().filter_map(|it| it["seconds"].as_f64()).collect();
     assert!(order.len() == 3 && order.is_sorted(), "{order:?}");
 
     let lines = node::json_lines(&trace);
     assert!(lines.iter().any(|line| line["command"] == "CQ_ALLOC"));
-    let events: Vec<&Value> = lines
-        .iter()
-        .filter(|line| line["event"].is_string())
-        .collect();
-    let kinds: Vec<&str> = events
-        .iter()
-        .filter_map(|it| it["event"].as_str())
-        .collect();
+    let events: Vec<&Value> = lines.iter().filter(|line| line["event"].is_string()).collect();
+    let kinds: Vec<&str> = events.iter().filter_map(|it| it["event"].as_str()).collect();
     assert_eq!(kinds, ["STATE_CHANGE", "LINK", "LINK", "PUT", "PUT", "ACK"]);
-    assert_eq!(
-        (&events[0]["state"], &events[0]["result"]),
-        (&json!("ENABLED"), &json!("OK"))
-    );
-    assert_eq!(
-        (&events[3]["buffer_id"], &events[3]["length"]),
-        (&json!(21), &json!(100))
-    );
+    assert_eq!((&events[0]["state"], &events[0]["result"]), (&json!("ENABLED"), &json!("OK")));
+    assert_eq!((&events[3]["buffer_id"], &events[3]["length"]), (&json!(21), &json!(100)));
     assert_eq!(events[4]["list"], "OVERFLOW");
     assert_eq!(events[5]["user_pointer"], "0xfeed");
     assert_eq!(events[5]["result"], "PTLTE_NOT_FOUND");
@@ -95,11 +74,7 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
     let directory = Directory::new();
     let capture = directory.join("capture.json");
     let program = ["--", CLIENT, "packets", "cxi0"];
-    printed(&run(&[
-        &["--capture", &capture, OPEN[0], OPEN[1]],
-        &program[..],
-    ]
-    .concat()));
+    printed(&run(&[&["--capture", &capture, OPEN[0], OPEN[1]], &program[..]].concat()));
     let text = std::fs::read_to_string(&capture).expect("text");
     let events: Vec<Value> = serde_json::from_str(&text).expect("a list");
     let of_kind = |kind: &'static str| events.iter().filter(move |event| event["ph"] == kind);
@@ -110,18 +85,13 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
     };
 
     let bars: Vec<&Value> = of_kind("X").collect();
-    let sent: Vec<&Value> = bars
-        .iter()
-        .filter_map(|bar| bar["args"].as_object().map(|_| &bar["args"]))
-        .collect();
+    let sent: Vec<&Value> =
+        bars.iter().filter_map(|bar| bar["args"].as_object().map(|_| &bar["args"])).collect();
     let sent: Vec<Value> = sent.into_iter().cloned().collect();
     assert_eq!(ends(&sent), expected(), "{text}");
     let titles: Vec<&str> = bars.iter().filter_map(|bar| bar["name"].as_str()).collect();
     assert!(titles.contains(&"PUT 100 bytes"), "{titles:?}");
-    assert!(
-        titles.contains(&"PUT 0 bytes: PTLTE_NOT_FOUND"),
-        "{titles:?}"
-    );
+    assert!(titles.contains(&"PUT 0 bytes: PTLTE_NOT_FOUND"), "{titles:?}");
     let (nics, tracks) = (names("process_name"), names("thread_name"));
     let mut until = std::collections::HashMap::new();
     for bar in &bars {
@@ -129,23 +99,13 @@ fn a_capture_as_a_timeline_has_bars_on_named_tracks_and_arrows() {
         assert!(start >= 0.0 && took > 0.0, "{bar}");
         for field in ["ts", "dur"] {
             let text = bar[field].to_string();
-            let decimals = text
-                .split_once('.')
-                .map_or(0, |(_, decimals)| decimals.len());
-            assert!(
-                decimals <= 3,
-                "{field} has digits of the binary number: {bar}"
-            );
+            let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
+            assert!(decimals <= 3, "{field} has digits of the binary number: {bar}");
         }
         assert!(nics.iter().any(|nic| *nic.0 == bar["pid"]), "{bar}");
         assert!(tracks.contains(&(&bar["pid"], &bar["tid"])), "{bar}");
         // Perfetto takes the process instead of a larger number.
-        assert!(
-            bar["tid"]
-                .as_u64()
-                .is_some_and(|tid| u32::try_from(tid).is_ok()),
-            "{bar}"
-        );
+        assert!(bar["tid"].as_u64().is_some_and(|tid| u32::try_from(tid).is_ok()), "{bar}");
         let until = until.entry(bar["tid"].as_u64()).or_insert(0.0);
         assert!(start >= *until, "{bar} begins before {until}");
         *until = start + took;
@@ -196,10 +156,7 @@ fn a_capture_as_pcapng_has_a_packet_for_every_operation() {
     while !rest.is_empty() {
         let length = word(&rest[4..]) as usize;
         let (block, after) = rest.split_at(length);
-        assert_eq!(
-            (length % 4, word(&block[length - 4..]) as usize),
-            (0, length)
-        );
+        assert_eq!((length % 4, word(&block[length - 4..]) as usize), (0, length));
         blocks.push((word(block), &block[8..length - 4]));
         rest = after;
     }
@@ -211,18 +168,13 @@ fn a_capture_as_pcapng_has_a_packet_for_every_operation() {
     let mut packets = Vec::new();
     let mut before = 0;
     for (_, packet) in &blocks[3..] {
-        assert_eq!(
-            (word(packet), word(&packet[12..])),
-            (1, word(&packet[16..]))
-        );
+        assert_eq!((word(packet), word(&packet[12..])), (1, word(&packet[16..])));
         let at = u64::from(word(&packet[4..])) << 32 | u64::from(word(&packet[8..]));
         let age = SystemTime::now().duration_since(UNIX_EPOCH + Duration::from_micros(at));
         assert!(at >= before && age.expect("it is over") < Duration::from_secs(600));
         before = at;
         let tagged = &packet[20..][..word(&packet[12..]) as usize];
-        let tagged = tagged
-            .strip_prefix(b"\0\x0c\0\x04json\0\x24")
-            .expect("its dissector");
+        let tagged = tagged.strip_prefix(b"\0\x0c\0\x04json\0\x24").expect("its dissector");
         let (info, payload) = tagged[2..].split_at(usize::from(tagged[1]));
         assert!(info.starts_with(b"cxi0 VNI 10 PUT "), "{info:?}");
         let payload = payload.strip_prefix(&[0; 4]).expect("the last tag");
@@ -254,18 +206,11 @@ fn the_state_shows_the_lists_of_portals() {
         .collect();
     assert_eq!(
         lists,
-        [
-            json!(["PRIORITY", 1, 21]),
-            json!(["OVERFLOW", 1, 22]),
-            json!(["REQUEST", 0, null]),
-        ]
+        [json!(["PRIORITY", 1, 21]), json!(["OVERFLOW", 1, 22]), json!(["REQUEST", 0, null]),]
     );
     let overflow = &portal["lists"][1]["first"][0];
     assert_eq!(overflow["flags"], json!(["MANAGE_LOCAL", "OP_PUT"]));
-    assert_eq!(
-        (&overflow["offset"], &overflow["length"]),
-        (&json!(24), &json!(4096))
-    );
+    assert_eq!((&overflow["offset"], &overflow["length"]), (&json!(24), &json!(4096)));
     let unexpected = &portal["unexpected"];
     assert_eq!(unexpected["length"], 1);
     assert_eq!(unexpected["first"][0]["match_bits"], "0x100000000");
@@ -292,10 +237,7 @@ fn packets_are_shown_as_they_end() {
     let ends = ends(&packets);
     let expected = expected();
     // It may have begun in the middle of an exchange.
-    let start = expected
-        .iter()
-        .position(|end| *end == ends[0])
-        .expect("known");
+    let start = expected.iter().position(|end| *end == ends[0]).expect("known");
     for (at, end) in ends.iter().enumerate() {
         assert_eq!(*end, expected[(start + at) % 3], "{at}");
     }

@@ -20,9 +20,8 @@ fn each_release_answers_as_expected_in_the_report_too() {
         assert!(text.starts_with(&expected), "{text}");
         assert!(text.contains(" answers are as expected; "), "{text}");
         assert!(text.contains("telemetry: "), "{text}");
-        let replayed = std::process::Command::new(CXI)
-            .args(["selftest", "--replay", &report])
-            .output();
+        let replayed =
+            std::process::Command::new(CXI).args(["selftest", "--replay", &report]).output();
         let text = printed(&replayed.expect("it runs"));
         assert!(text.contains(" answers are as expected; "), "{text}");
     }
@@ -35,10 +34,7 @@ fn a_difference_is_found() {
     let output = run(&[&node[..], &["selftest"]].concat());
     let text = String::from_utf8_lossy(&output.stdout);
     assert_eq!(output.status.code(), Some(9), "{text}");
-    assert!(
-        text.contains("SVC_RSRC_GET of no service: expected "),
-        "{text}"
-    );
+    assert!(text.contains("SVC_RSRC_GET of no service: expected "), "{text}");
 }
 
 /// A fault that lasts is a finding; a service that is busy for a while is destroyed a little later.

@@ -47,9 +47,7 @@ fn a_site_has_services_of_its_own() {
                 restricted_vnis: 1\nvnis:\n  vni: 4001\n  vni: 4002\n";
     fs::write(&file, site).expect("the file can be written");
     let script = format!("{CLIENT} count /dev/cxi1; {CLIENT} allocate {DEVICE} 77 0");
-    let script = [
-        "--nics", "2", "--preset", &file, "--", "sh", "-euc", &script,
-    ];
+    let script = ["--nics", "2", "--preset", &file, "--", "sh", "-euc", &script];
     assert_eq!(printed(&run(&script)), "3\n4");
 
     fs::write(&file, "vnis: [4000]\n---\nvnis: [70000]\n").expect("the file can be written");
@@ -71,13 +69,7 @@ fn a_state_file_has_one_node_and_survives_its_kill() {
         let mut node = Served::start(&["--state", &file]);
         let count = printed(&node.enter(&[CLIENT, "count", DEVICE]));
         assert_eq!(count, (round + 1).to_string(), "what was answered is kept");
-        let second = server([
-            "serve",
-            "--dir",
-            &elsewhere.join("second"),
-            "--state",
-            &file,
-        ]);
+        let second = server(["serve", "--dir", &elsewhere.join("second"), "--state", &file]);
         let output = { second }.run();
         refused(&output, "another node keeps its state in");
         let vni = (100 + round).to_string();
@@ -118,10 +110,7 @@ fn what_is_no_state_file_is_neither_waited_for_nor_followed() {
     let state = directory.join("state.json");
     symlink(&victim, format!("{state}.new")).expect("a link");
     printed(&serve(&state));
-    assert_eq!(
-        fs::read_to_string(&victim).expect("it is there"),
-        "precious"
-    );
+    assert_eq!(fs::read_to_string(&victim).expect("it is there"), "precious");
     assert!(fs::symlink_metadata(&state).is_ok_and(|state| state.is_file()));
 }
 
@@ -138,14 +127,10 @@ fn a_state_file_stays_its_owners() {
     need_node!(node::root("write the files of others"));
     let directory = Directory::new();
     let file = directory.join("state.json");
-    let allocate = [
-        "--state", &file, "--", CLIENT, "allocate", DEVICE, "77", "0",
-    ];
+    let allocate = ["--state", &file, "--", CLIENT, "allocate", DEVICE, "77", "0"];
     printed(&run(&allocate));
     chown(&file, Some(1234), Some(1235)).expect("root gives files away");
-    let allocate = [
-        "--state", &file, "--", CLIENT, "allocate", DEVICE, "78", "0",
-    ];
+    let allocate = ["--state", &file, "--", CLIENT, "allocate", DEVICE, "78", "0"];
     printed(&run(&allocate));
     let metadata = fs::metadata(&file).expect("the file is there");
     assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235));
@@ -223,20 +208,12 @@ fn services_of_a_cluster_live_on_in_a_file() {
 
     let again = |options: &[&str]| {
         let mut command = server(["cluster", "--state", &file]);
-        command
-            .args(options)
-            .args(["run", "--", "sh", "-c", &count]);
+        command.args(options).args(["run", "--", "sh", "-c", &count]);
         command.run()
     };
     assert_eq!(sorted(&again(&[])), ["1", "1", "2"]);
-    refused(
-        &again(&["--nodes", "2"]),
-        "a cluster of another configuration",
-    );
-    refused(
-        &run(&["--state", &file, "--", "true"]),
-        "it holds that of a cluster",
-    );
+    refused(&again(&["--nodes", "2"]), "a cluster of another configuration");
+    refused(&run(&["--state", &file, "--", "true"]), "it holds that of a cluster");
     fs::remove_file(&file).expect("it is there");
     printed(&run(&["--state", &file, "--", "true"]));
     refused(&again(&["--nodes", "2"]), "expected a list of nodes");

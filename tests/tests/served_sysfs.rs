@@ -57,10 +57,7 @@ fn nics_are_near_the_numa_nodes_of_their_topology() {
                       echo ${PWD%/*} $node; done";
     for (topology, nodes) in [("ex235a", [3, 1, 0, 2]), ("ex254n", [0, 1, 2, 3])] {
         let expected = nodes.map(|node| format!("/sys/devices/pci-cxi-mock {node}"));
-        assert_eq!(
-            script(&["--topology", topology], places),
-            expected.join("\n")
-        );
+        assert_eq!(script(&["--topology", topology], places), expected.join("\n"));
     }
     let hwloc = "command -v lstopo-no-graphics > /dev/null || exit 0; \
                  lstopo-no-graphics --of console --whole-io | \
@@ -112,9 +109,7 @@ fn attributes_cannot_be_mapped() {
     let mut inside = program.start();
     let mut pid = String::new();
     let said = inside.stdout.take().expect("a pipe");
-    BufReader::new(said)
-        .read_line(&mut pid)
-        .expect("its number");
+    BufReader::new(said).read_line(&mut pid).expect("its number");
     let device = format!("/proc/{}/root/sys/class/cxi/cxi0/device", pid.trim());
     let mut refused = Vec::new();
     for name in ["telemetry/atu_at_stall_ccp", "properties/nid", "uevent"] {
@@ -124,11 +119,7 @@ fn attributes_cannot_be_mapped() {
         // SAFETY: the kernel chooses where, and nothing uses the memory.
         let mapped = unsafe { mmap(std::ptr::null_mut(), 4096, read, private, &file, 0) };
         refused.push(mapped.map(drop));
-        assert!(
-            !std::fs::read_to_string(&path)
-                .expect("it is read")
-                .is_empty()
-        );
+        assert!(!std::fs::read_to_string(&path).expect("it is read").is_empty());
     }
     inside.kill().expect("it is there");
     inside.wait().expect("it ends");
@@ -138,21 +129,15 @@ fn attributes_cannot_be_mapped() {
 #[test]
 fn telemetry_has_value_and_time() {
     need_node!();
-    let text = script(
-        &[],
-        "cd /sys/class/cxi/cxi0/device/telemetry; ls | wc -l; cat cq_cycles_blocked_0",
-    );
+    let text =
+        script(&[], "cd /sys/class/cxi/cxi0/device/telemetry; ls | wc -l; cat cq_cycles_blocked_0");
     let (count, counter) = text.split_once('\n').expect("two lines");
     let names = include_str!("../../cxi-mock/serve/src/sysfs/telemetry.txt");
     assert_eq!(count, names.lines().count().to_string());
     let (value, time) = counter.split_once('@').expect("a time");
     let (seconds, nanoseconds) = time.split_once('.').expect("nanoseconds");
     assert_eq!((value, nanoseconds.len()), ("0", 9));
-    assert!(
-        seconds
-            .parse::<u64>()
-            .is_ok_and(|seconds| seconds > 1_700_000_000)
-    );
+    assert!(seconds.parse::<u64>().is_ok_and(|seconds| seconds > 1_700_000_000));
 }
 
 #[test]
@@ -221,10 +206,7 @@ fn attributes_change_with_the_nic() {
 
     let set = "echo 0xabc > /sys/class/cxi_user/cxi1/device/properties/nid";
     printed(&node.enter(&["sh", "-euc", set]));
-    assert_eq!(
-        read("properties/nid net/hsn1/address"),
-        "0xabc\n02:00:00:00:0a:bc"
-    );
+    assert_eq!(read("properties/nid net/hsn1/address"), "0xabc\n02:00:00:00:0a:bc");
     let set = "echo nonsense > /sys/class/cxi_user/cxi1/device/properties/nid";
     assert!(!node.enter(&["sh", "-euc", set]).status.success());
 }
@@ -316,10 +298,7 @@ fn bad_configurations_say_what_is_wrong() {
     let config = directory.join("config.json");
     for (text, expected) in [
         ("{", "EOF while parsing"),
-        (
-            r#"{"totals": {"txq": 1}}"#,
-            "unknown field totals.txq: expected one of",
-        ),
+        (r#"{"totals": {"txq": 1}}"#, "unknown field totals.txq: expected one of"),
         (r#"[{}, {"release": "shs-99"}]"#, "NIC 1: "),
         ("5", "the NIC is 5: expected an object"),
         (

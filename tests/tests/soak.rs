@@ -58,8 +58,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
         scope.spawn(move || {
             let mut random = Random(0x9e37_79b9);
             while Instant::now() < deadline {
-                soak.node
-                    .order(&["fault", FAULTS[random.below(FAULTS.len())]]);
+                soak.node.order(&["fault", FAULTS[random.below(FAULTS.len())]]);
                 sleep(Duration::from_millis(50));
                 soak.node.order(&["clear-faults"]);
             }
@@ -126,11 +125,8 @@ impl Soak {
     /// Runs a command until it completes; before that, it may be killed halfway a few times.
     fn finish(&self, random: &mut Random, make: impl Fn() -> Command) -> Output {
         while random.below(3) == 0 {
-            let mut child = make()
-                .stdout(Stdio::null())
-                .stderr(Stdio::null())
-                .spawn()
-                .expect("cxi runs");
+            let mut child =
+                make().stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("cxi runs");
             sleep(Duration::from_micros(random.below(60_000) as u64));
             child.kill().expect("a child can be killed");
             child.wait().expect("it ends");
@@ -143,11 +139,7 @@ impl Soak {
     fn life(&self, job: &str, uid: u32, random: &mut Random) {
         let vni = printed(&self.finish(random, || self.vni(&["reserve", job])));
         let number: u64 = vni.parse().expect("a VNI");
-        let holder = self
-            .holders
-            .lock()
-            .expect("no panic")
-            .insert(number, job.to_owned());
+        let holder = self.holders.lock().expect("no panic").insert(number, job.to_owned());
         assert_eq!(holder, None, "VNI {vni} is in two jobs, {job} is one");
         let record = self.directory.join(&format!("run/{job}.vnis"));
         fs::write(self.directory.join(job), format!("{vni}\n")).expect("a file");
@@ -190,10 +182,7 @@ impl Soak {
             vnis.is_some_and(|vnis| vnis.contains(&vni.into()))
         };
         let services = self.listed();
-        let nics = services
-            .iter()
-            .filter(has)
-            .map(|service| service["device"].to_string());
+        let nics = services.iter().filter(has).map(|service| service["device"].to_string());
         nics.collect::<BTreeSet<_>>().len()
     }
 
@@ -217,9 +206,7 @@ impl Soak {
     fn clean(&self) {
         let run = self.directory.join("run");
         let clean = ["job", "clean", "--vni-pool=1024-2047", "--retry-busy=1s"];
-        let clean = self
-            .cxi(&[&clean[..], &["--live-from", &run]].concat())
-            .output();
+        let clean = self.cxi(&[&clean[..], &["--live-from", &run]].concat()).output();
         let clean = clean.expect("cxi runs");
         // 1 and 4: a NIC that does not answer, or a service that is busy, now.
         let code = clean.status.code();

@@ -87,10 +87,7 @@ fn live(node: &Served, (addresses, place): (&str, u32), counts: &Counts, random:
     // As the process itself, so that a kill hits it.
     let mut command = server(["enter", "--dir", &node.dir(), "--outlive", "--"]);
     let roam = [CLIENT, "roam", device, addresses, &place, &places, &time];
-    command
-        .args(roam)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
+    command.args(roam).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the program runs");
     if random.below(2) == 0 {
         sleep(Duration::from_micros(random.below(500_000) as u64));
@@ -101,9 +98,7 @@ fn live(node: &Served, (addresses, place): (&str, u32), counts: &Counts, random:
     }
     let output = child.wait_with_output().expect("it ends");
     let said = printed(&output);
-    let mut numbers = said
-        .split(' ')
-        .map(|number| number.parse().expect("a number"));
+    let mut numbers = said.split(' ').map(|number| number.parse().expect("a number"));
     for counter in [&counts.done, &counts.nobody] {
         counter.fetch_add(numbers.next().expect("two numbers"), Ordering::Relaxed);
     }

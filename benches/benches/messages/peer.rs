@@ -39,10 +39,7 @@ impl Peer {
             .stdout(Stdio::piped())
             .spawn()?;
         let output = process.stdout.take().ok_or("no output")?;
-        let mut peer = Self {
-            process,
-            output: BufReader::new(output),
-        };
+        let mut peer = Self { process, output: BufReader::new(output) };
         let greeting = peer.hear()?;
         Ok((peer, greeting))
     }
@@ -90,10 +87,7 @@ pub(crate) fn run(part: &str) -> Result<(), Problem> {
             }
         }
         ["puts", bytes, nid, pid] => {
-            let to = Address {
-                nid: nid.parse()?,
-                pid: pid.parse()?,
-            };
+            let to = Address { nid: nid.parse()?, pid: pid.parse()? };
             let mut end = End::new(bytes.parse()?, TargetFlags::empty())?;
             tell(end.name())?;
             loop {
@@ -144,10 +138,8 @@ impl Memory {
         let Some((pid, address)) = self.peer else {
             return;
         };
-        let remote = |at: u64, len| RemoteIoVec {
-            base: usize::try_from(address + at).unwrap_or(0),
-            len,
-        };
+        let remote =
+            |at: u64, len| RemoteIoVec { base: usize::try_from(address + at).unwrap_or(0), len };
         let round = self.round.to_ne_bytes();
         let local = [IoSlice::new(&self.from), IoSlice::new(&round)];
         let remote = [remote(WORD as u64, self.from.len()), remote(0, WORD)];
@@ -176,10 +168,7 @@ impl Writes {
         let (peer, address) = Peer::start("writes", &own)?;
         let pid = Pid::from_raw(peer.process.id().try_into()?);
         memory.peer = Some((pid, address.parse()?));
-        Ok(Self {
-            memory,
-            _peer: peer,
-        })
+        Ok(Self { memory, _peer: peer })
     }
 
     pub(crate) fn exchange(&mut self) {
@@ -211,11 +200,7 @@ impl End {
         process.expose(&to, flags)?;
         let from = Buffer::new(&process.lni, bytes)?;
         from.write(0, &vec![1; bytes])?;
-        Ok(Self {
-            process,
-            from,
-            _to: to,
-        })
+        Ok(Self { process, from, _to: to })
     }
 
     fn name(&self) -> String {
@@ -265,15 +250,8 @@ impl Puts {
         let Address { nid, pid } = end.process.address;
         let (peer, name) = Peer::start(part, &[&bytes, &nid, &pid])?;
         let (nid, pid) = name.split_once(' ').ok_or("no address")?;
-        let to = Address {
-            nid: nid.parse()?,
-            pid: pid.parse()?,
-        };
-        Ok(Self {
-            end,
-            to: to.portal(0),
-            _peer: peer,
-        })
+        let to = Address { nid: nid.parse()?, pid: pid.parse()? };
+        Ok(Self { end, to: to.portal(0), _peer: peer })
     }
 
     pub(crate) fn exchange(&mut self) -> Result<(), Error> {

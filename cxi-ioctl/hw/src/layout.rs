@@ -52,10 +52,7 @@ pub(crate) fn get<const N: usize>(bytes: &[u8; N], bit: usize, width: usize) -> 
 pub(crate) fn set<const N: usize>(bytes: &mut [u8; N], bit: usize, width: usize, value: u64) {
     let start = bit / 64 * WORD;
     let word = (value & mask(width)) << (bit % 64);
-    for (byte, more) in bytes[start..start + WORD]
-        .iter_mut()
-        .zip(word.to_le_bytes())
-    {
+    for (byte, more) in bytes[start..start + WORD].iter_mut().zip(word.to_le_bytes()) {
         *byte |= more;
     }
 }

@@ -69,12 +69,8 @@ pub enum CounterDoorbell {
 
 impl CounterDoorbell {
     /// All doorbells, resets first. A page is polled in this order.
-    pub const ALL: [Self; 4] = [
-        Self::ResetSuccess,
-        Self::ResetFailure,
-        Self::AddSuccess,
-        Self::AddFailure,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::ResetSuccess, Self::ResetFailure, Self::AddSuccess, Self::AddFailure];
 
     /// Where in the page.
     #[must_use]

@@ -37,16 +37,12 @@ fn recorded_fields(layout: &Value) -> Vec<Field> {
 fn inside(field: &str, layout: &str) -> Vec<(String, usize, usize)> {
     let fields = |fields: &[(&str, usize, usize)]| {
         let fields = fields.iter();
-        fields
-            .map(|(name, bit, width)| ((*name).to_owned(), *bit, *width))
-            .collect()
+        fields.map(|(name, bit, width)| ((*name).to_owned(), *bit, *width)).collect()
     };
     match field {
         "command" | "fail_command" if layout != "c_cq_status" => {
             let parts = [("cmd_type", 0, 2), ("cmd_size", 2, 2), ("opcode", 4, 4)];
-            parts
-                .map(|(name, bit, width)| (format!("{field}.{name}"), bit, width))
-                .into()
+            parts.map(|(name, bit, width)| (format!("{field}.{name}"), bit, width)).into()
         }
         "dfa" => fields(&[
             ("dfa.multicast.action", 0, 3),
@@ -82,9 +78,7 @@ fn inside(field: &str, layout: &str) -> Vec<(String, usize, usize)> {
 
 fn flags(names: &[(&str, u16)]) -> Vec<Field> {
     let names = names.iter();
-    names
-        .map(|(name, bits)| (name.to_lowercase(), bits.trailing_zeros() as usize, 1))
-        .collect()
+    names.map(|(name, bits)| (name.to_lowercase(), bits.trailing_zeros() as usize, 1)).collect()
 }
 
 /// The fields of a layout with those inside a field in its place.
@@ -95,11 +89,7 @@ fn flat(layout: &Layout) -> BTreeSet<Field> {
         if inside.is_empty() {
             flat.insert((field.name.to_owned(), field.bit, field.width));
         }
-        flat.extend(
-            inside
-                .into_iter()
-                .map(|(name, bit, width)| (name, field.bit + bit, width)),
-        );
+        flat.extend(inside.into_iter().map(|(name, bit, width)| (name, field.bit + bit, width)));
     }
     flat
 }
@@ -129,22 +119,13 @@ fn cases() -> Vec<Case> {
 #[test]
 fn every_recorded_field_is_in_its_place() {
     let recorded = recorded();
-    let mut layouts: BTreeSet<_> = recorded["layouts"]
-        .as_object()
-        .unwrap()
-        .keys()
-        .cloned()
-        .collect();
+    let mut layouts: BTreeSet<_> =
+        recorded["layouts"].as_object().unwrap().keys().cloned().collect();
     for (layout, _) in cases() {
         let theirs = &recorded["layouts"][layout.name];
         let fields: BTreeSet<_> = recorded_fields(theirs).into_iter().collect();
         assert_eq!(flat(&layout), fields, "{}", layout.name);
-        assert_eq!(
-            Some(layout.bytes as u64),
-            theirs["bytes"].as_u64(),
-            "{}",
-            layout.name
-        );
+        assert_eq!(Some(layout.bytes as u64), theirs["bytes"].as_u64(), "{}", layout.name);
         assert!(layouts.remove(layout.name), "{}", layout.name);
     }
     // These are types, which the next tests hold to their places.
@@ -188,26 +169,16 @@ fn addresses_and_match_ids() {
     let (address, ext) = FabricAddress::unicast(0x12345, 0x1ab, 0xe5, 9);
     assert_eq!(address.0, 0x12345 << 12 | (0xe5 >> 5) << 9 | 0x1ab);
     assert_eq!(ext, 0x05);
-    assert_eq!(
-        (address.nid(), address.pid(9), address.index(ext, 9)),
-        (0x12345, 0x1ab, 0xe5)
-    );
+    assert_eq!((address.nid(), address.pid(9), address.index(ext, 9)), (0x12345, 0x1ab, 0xe5));
     assert!(!address.is_multicast());
     assert!(FabricAddress(0x1ff << 23 | 7).is_multicast());
     let id = MatchId::new(0x1ab, 0x12345, 9);
-    assert_eq!(
-        (id.0, id.pid(9), id.id(9)),
-        (0x1ab << 23 | 0x12345, 0x1ab, 0x12345)
-    );
+    assert_eq!((id.0, id.pid(9), id.id(9)), (0x1ab << 23 | 0x12345, 0x1ab, 0x12345));
 }
 
 #[test]
 fn a_state_change_stands_in_place_of_the_initiator() {
-    let change = StateChange {
-        state: PtlteState(7),
-        reason: StateReason(15),
-        by_nic: true,
-    };
+    let change = StateChange { state: PtlteState(7), reason: StateReason(15), by_nic: true };
     assert_eq!(change.encode(), 0x0001_0f07);
     assert_eq!(StateChange::decode(u32::MAX), change);
 }
@@ -232,26 +203,16 @@ fn enumerations_have_their_numbers() {
     ];
     for (name, numbers) in ours {
         let theirs = recorded["enums"][name].as_object().unwrap();
-        let theirs: BTreeMap<_, _> = theirs
-            .iter()
-            .map(|(name, number)| (name.as_str(), number.as_u64().unwrap()))
-            .collect();
-        let numbers: BTreeMap<_, _> = numbers
-            .iter()
-            .map(|(name, number)| (*name, u64::from(*number)))
-            .collect();
+        let theirs: BTreeMap<_, _> =
+            theirs.iter().map(|(name, number)| (name.as_str(), number.as_u64().unwrap())).collect();
+        let numbers: BTreeMap<_, _> =
+            numbers.iter().map(|(name, number)| (*name, u64::from(*number))).collect();
         assert_eq!(numbers, theirs, "{name}");
     }
     for (_, size) in EventSize::NAMES {
-        assert_eq!(
-            EventSize(*size).bytes(),
-            [0, 16, 32, 64][usize::from(*size)]
-        );
+        assert_eq!(EventSize(*size).bytes(), [0, 16, 32, 64][usize::from(*size)]);
     }
-    assert_eq!(
-        format!("{:?} {}", ReturnCode::NO_MATCH, ReturnCode(63)),
-        "NO_MATCH ReturnCode(63)"
-    );
+    assert_eq!(format!("{:?} {}", ReturnCode::NO_MATCH, ReturnCode(63)), "NO_MATCH ReturnCode(63)");
 }
 
 #[test]
@@ -260,14 +221,8 @@ fn rings_and_pages() {
     let number = |value: &Value| value.as_u64().unwrap();
     let numbers =
         |value: &Value| -> Vec<_> { value.as_array().unwrap().iter().map(number).collect() };
-    assert_eq!(
-        u64::from(command_ring::FIRST_SLOT),
-        number(&recorded["first_slot"])
-    );
-    assert_eq!(
-        u64::from(command_ring::FIRST_UNIT),
-        number(&recorded["first_unit"])
-    );
+    assert_eq!(u64::from(command_ring::FIRST_SLOT), number(&recorded["first_slot"]));
+    assert_eq!(u64::from(command_ring::FIRST_UNIT), number(&recorded["first_unit"]));
     for (slot, by_class) in (0..).zip(recorded["padding"].as_array().unwrap()) {
         let padding: [u64; 4] = [1, 2, 4, 8].map(|slots| command_ring::padding(slot, slots).into());
         assert_eq!(numbers(by_class), padding, "{slot}");
@@ -277,10 +232,7 @@ fn rings_and_pages() {
         launch_page::WINDOW_128_ALIGNED,
         launch_page::WINDOW_128_UNALIGNED,
     ];
-    assert_eq!(
-        numbers(&recorded["windows"]),
-        windows.map(|window| window as u64)
-    );
+    assert_eq!(numbers(&recorded["windows"]), windows.map(|window| window as u64));
     assert_eq!(launch_page::window_offset(9), 256);
     assert_eq!(launch_page::window_offset(32 + 9), 256);
     let doorbells = recorded["doorbells"].as_object().unwrap();

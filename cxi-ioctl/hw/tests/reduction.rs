@@ -54,26 +54,14 @@ fn floating_point_says_what_it_lost() {
         let (payload, code) = op.merge(words(one), words(other));
         (f64::from_bits(payload[0]), code)
     };
-    assert_eq!(
-        merge(ReduceOp::FloatSum, 1.0, 2.0),
-        (3.0, ResultCode::SUCCESS)
-    );
-    assert_eq!(
-        merge(ReduceOp::FloatSum, 1e100, 1.0),
-        (1e100, ResultCode::INEXACT)
-    );
+    assert_eq!(merge(ReduceOp::FloatSum, 1.0, 2.0), (3.0, ResultCode::SUCCESS));
+    assert_eq!(merge(ReduceOp::FloatSum, 1e100, 1.0), (1e100, ResultCode::INEXACT));
     assert_eq!(
         merge(ReduceOp::FloatSum, f64::MAX, f64::MAX),
         (f64::INFINITY, ResultCode::OVERFLOW)
     );
-    assert_eq!(
-        merge(ReduceOp::FloatMin, 1.0, f64::NAN).1,
-        ResultCode::INVALID
-    );
-    assert_eq!(
-        merge(ReduceOp::FloatMax, -1.0, 2.0),
-        (2.0, ResultCode::SUCCESS)
-    );
+    assert_eq!(merge(ReduceOp::FloatMin, 1.0, f64::NAN).1, ResultCode::INVALID);
+    assert_eq!(merge(ReduceOp::FloatMax, -1.0, 2.0), (2.0, ResultCode::SUCCESS));
     let words =
         |least: f64, at, greatest: f64, there| [least.to_bits(), at, greatest.to_bits(), there];
     let (places, _) = ReduceOp::FloatMinMaxLoc.merge(words(1.0, 4, 5.0, 4), words(1.0, 2, 7.0, 9));
@@ -86,10 +74,7 @@ fn operations_have_numbers() {
     let known: Vec<u8> = (0..=u8::MAX)
         .filter(|number| ReduceOp::from_number(*number).is_some_and(|op| op.number() == *number))
         .collect();
-    assert_eq!(
-        known,
-        [0, 1, 2, 3, 0x10, 0x11, 0x12, 0x14, 0x24, 0x25, 0x26, 0x28]
-    );
+    assert_eq!(known, [0, 1, 2, 3, 0x10, 0x11, 0x12, 0x14, 0x24, 0x25, 0x26, 0x28]);
 }
 
 #[test]

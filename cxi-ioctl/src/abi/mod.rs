@@ -4,10 +4,7 @@
 //! booleans are plain integers here, because a kernel may answer with values that this crate has
 //! never seen. Padding is a field too, so that it is always zero in requests.
 
-#![allow(
-    missing_debug_implementations,
-    reason = "the derives of zerocopy define helper types"
-)]
+#![allow(missing_debug_implementations, reason = "the derives of zerocopy define helper types")]
 
 pub mod counter;
 pub mod device;

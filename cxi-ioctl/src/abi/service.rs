@@ -66,9 +66,7 @@ pub const RSRC_NAMES: [&str; RSRC_COUNT] =
 pub fn rsrc_by_name(name: &str) -> Option<usize> {
     let singular = |name: &str| name.to_ascii_lowercase().trim_end_matches('s').to_owned();
     let wanted = singular(name);
-    RSRC_NAMES
-        .into_iter()
-        .position(|known| singular(known) == wanted)
+    RSRC_NAMES.into_iter().position(|known| singular(known) == wanted)
 }
 
 abi! {

@@ -18,20 +18,13 @@ struct Fake {
 
 impl Fake {
     fn answering(bytes: &[u8], result: Result<(), Errno>) -> Self {
-        Self {
-            bytes: bytes.to_vec(),
-            result,
-            seen: Mutex::default(),
-        }
+        Self { bytes: bytes.to_vec(), result, seen: Mutex::default() }
     }
 }
 
 impl Transport for Fake {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        assert_eq!(
-            request.command()[..4],
-            request.opcode().number().to_ne_bytes()
-        );
+        assert_eq!(request.command()[..4], request.opcode().number().to_ne_bytes());
         assert!(request.response().len() >= self.bytes.len(), "no headroom");
         *self.seen.lock().unwrap() = request.response().to_vec();
         request.response()[..self.bytes.len()].copy_from_slice(&self.bytes);
@@ -57,11 +50,7 @@ fn a_response_of_another_length_is_told_with_both_lengths() {
     for written in [0, 5, 6, 8, 64, 4 + HEADROOM] {
         assert_eq!(
             lpr(&vec![0; written]),
-            Err(CommandError::AbiMismatch {
-                opcode,
-                expected: 4,
-                written
-            }),
+            Err(CommandError::AbiMismatch { opcode, expected: 4, written }),
         );
     }
     let fake = Fake::answering(&[0; 116], Ok(()));
@@ -120,20 +109,14 @@ fn canaries_are_no_likely_values() {
 
 #[test]
 fn a_refusal_keeps_its_errno_whatever_was_written() {
-    let refused = CommandError::Refused {
-        opcode: Opcode::SVC_ALLOC,
-        errno: Errno::ENOSPC,
-    };
+    let refused = CommandError::Refused { opcode: Opcode::SVC_ALLOC, errno: Errno::ENOSPC };
     let mut bytes = [0; 24];
     bytes[4..6].copy_from_slice(&2048_u16.to_ne_bytes());
     let explained = Fake::answering(&bytes, Err(Errno::ENOSPC));
     let refusal = execute_explained(&explained, &SvcAllocCmd::new()).unwrap_err();
     assert_eq!(refusal.error, refused);
     let response = refusal.response.unwrap();
-    assert_eq!(
-        (response.svc_id, response.fail_info.rsrc_avail[0]),
-        (0, 2048)
-    );
+    assert_eq!((response.svc_id, response.fail_info.rsrc_avail[0]), (0, 2048));
 
     for garbage in [0, 4, 20, 25, 28, 24 + HEADROOM] {
         let fake = Fake::answering(&vec![3; garbage], Err(Errno::ENOSPC));
@@ -146,10 +129,7 @@ fn a_refusal_keeps_its_errno_whatever_was_written() {
     let refusal = execute_explained(&fake, &InboundWaitCmd::new()).unwrap_err();
     assert_eq!(refusal.response, None);
     assert_eq!(refused.to_string(), "SVC_ALLOC: ENOSPC");
-    assert_eq!(
-        std::io::Error::from(refused).raw_os_error(),
-        Some(Errno::ENOSPC.raw())
-    );
+    assert_eq!(std::io::Error::from(refused).raw_os_error(), Some(Errno::ENOSPC.raw()));
 }
 
 #[test]
@@ -171,14 +151,8 @@ fn the_driver_reads_the_input_of_pte_status() {
 #[test]
 fn a_command_under_a_foreign_opcode_is_not_sent() {
     let fake = Fake::answering(&[0; 24], Ok(()));
-    let forged = SvcAllocCmd {
-        op: Opcode::ATU_MAP.number(),
-        ..SvcAllocCmd::new()
-    };
+    let forged = SvcAllocCmd { op: Opcode::ATU_MAP.number(), ..SvcAllocCmd::new() };
     let error = execute(&fake, &forged).unwrap_err();
-    assert_eq!(
-        (error.opcode(), error.errno()),
-        (Opcode::SVC_ALLOC, Errno::EINVAL)
-    );
+    assert_eq!((error.opcode(), error.errno()), (Opcode::SVC_ALLOC, Errno::EINVAL));
     assert!(fake.seen.lock().unwrap().is_empty());
 }

@@ -32,14 +32,7 @@ impl Fault {
     /// Commands fail with this errno.
     #[must_use]
     pub const fn errno(errno: Errno) -> Self {
-        Self {
-            errno,
-            opcode: None,
-            after: 0,
-            times: u64::MAX,
-            carried_out: false,
-            shortage: None,
-        }
+        Self { errno, opcode: None, after: 0, times: u64::MAX, carried_out: false, shortage: None }
     }
 
     /// SVC_ALLOC fails with ENOSPC if it reserves more than this many of a resource: an index of
@@ -48,10 +41,7 @@ impl Fault {
     #[must_use]
     pub fn shortage(resource: impl Into<usize>, available: u16) -> Self {
         Self {
-            shortage: Some(Shortage {
-                resource: resource.into(),
-                available,
-            }),
+            shortage: Some(Shortage { resource: resource.into(), available }),
             ..Self::errno(Errno::ENOSPC).on(Opcode::SVC_ALLOC)
         }
     }
@@ -167,14 +157,8 @@ pub struct Strike {
 /// let device = Faulty::new(CharDev::open("/dev/null")?);
 /// device.inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(2));
 /// let destroy = SvcDestroyCmd::of(7);
-/// assert_eq!(
-///     execute(&device, &destroy).unwrap_err().errno(),
-///     Errno::EBUSY
-/// );
-/// assert_eq!(
-///     execute(&device, &destroy).unwrap_err().errno(),
-///     Errno::EBUSY
-/// );
+/// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
+/// assert_eq!(execute(&device, &destroy).unwrap_err().errno(), Errno::EBUSY);
 /// assert_eq!(execute(&device, &destroy), Ok(()));
 /// assert_eq!(device.injected(), 2);
 /// # Ok(())
@@ -195,10 +179,7 @@ struct Injections {
 impl<T: Transport> Faulty<T> {
     /// Wraps a transport, without any fault.
     pub fn new(inner: T) -> Self {
-        Self {
-            inner,
-            state: Mutex::default(),
-        }
+        Self { inner, state: Mutex::default() }
     }
 
     /// Adds a fault after the existing ones.

@@ -13,12 +13,11 @@ use crate::{Errno, Mapping, Request, Transport};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// // /dev/null takes every command that has no response.
-/// let device = Intercept::new(CharDev::open("/dev/null")?, |file, request| {
-///     match request.opcode() {
+/// let device =
+///     Intercept::new(CharDev::open("/dev/null")?, |file, request| match request.opcode() {
 ///         Opcode::SVC_DESTROY => Err(Errno::EBUSY),
 ///         _ => file.submit(request),
-///     }
-/// });
+///     });
 /// let error = execute(&device, &SvcDestroyCmd::of(7)).unwrap_err();
 /// assert_eq!(error.errno(), Errno::EBUSY);
 /// # Ok(())

@@ -24,13 +24,7 @@ impl Recording {
         let mut ids = BTreeMap::new();
         for exchange in &mut self.exchanges {
             let opcode = exchange.opcode();
-            let Exchange::Command {
-                command,
-                response,
-                list,
-                ..
-            } = exchange
-            else {
+            let Exchange::Command { command, response, list, .. } = exchange else {
                 continue;
             };
             match opcode {
@@ -141,11 +135,7 @@ mod tests {
                 exchange(SvcAllocCmd::of(service([c, a])).as_bytes(), &[], &[]),
                 exchange(
                     DevInfoGetCmd::new().as_bytes(),
-                    DevInfoUse {
-                        pid_bits: 9,
-                        ..DevInfoUse::new_zeroed()
-                    }
-                    .as_bytes(),
+                    DevInfoUse { pid_bits: 9, ..DevInfoUse::new_zeroed() }.as_bytes(),
                     &[],
                 ),
                 exchange(SvcSetNetnsCmd::of(7, u32::MAX).as_bytes(), &[], &[]),

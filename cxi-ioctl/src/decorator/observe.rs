@@ -31,10 +31,7 @@ pub struct Trace<T> {
 impl<T: Transport> Trace<T> {
     /// Calls `watcher` after each answer, in the thread that sent the command.
     pub fn new(inner: T, watcher: impl Fn(Exchange) + Send + Sync + 'static) -> Self {
-        Self {
-            inner,
-            watcher: Box::new(watcher),
-        }
+        Self { inner, watcher: Box::new(watcher) }
     }
 
     /// Sends each exchange to `tracing`, as an event of level DEBUG and target `cxi_ioctl`.
@@ -57,9 +54,7 @@ impl<T: Transport> Trace<T> {
 
 impl<T: fmt::Debug> fmt::Debug for Trace<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Trace")
-            .field("inner", &self.inner)
-            .finish_non_exhaustive()
+        f.debug_struct("Trace").field("inner", &self.inner).finish_non_exhaustive()
     }
 }
 

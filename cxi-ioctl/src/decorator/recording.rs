@@ -80,12 +80,7 @@ impl fmt::Display for Exchange {
     /// One line without the bytes: `SVC_DESTROY 8 bytes: EBUSY`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let changed = match self {
-            Self::Command {
-                command,
-                response,
-                list,
-                ..
-            } => {
+            Self::Command { command, response, list, .. } => {
                 let opcode = self.opcode().unwrap_or(Opcode::from_number(0));
                 write!(f, "{opcode} {} bytes", command.len())?;
                 [("response", response.len()), ("list", list.len())]
@@ -109,11 +104,7 @@ impl fmt::Display for Exchange {
 /// With the feature `serde`, it is kept as a list of exchanges, with the bytes in hexadecimal as
 /// they are in memory, and an errno as its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(
-    feature = "serde",
-    derive(serde::Serialize, serde::Deserialize),
-    serde(transparent)
-)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize), serde(transparent))]
 #[non_exhaustive]
 pub struct Recording {
     /// The exchanges, oldest first.

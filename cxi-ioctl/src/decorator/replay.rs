@@ -41,11 +41,7 @@ impl Replay {
     /// Starts at the beginning of a recording.
     #[must_use]
     pub fn new(recording: Recording) -> Self {
-        Self {
-            exchanges: recording.exchanges,
-            ignored: Vec::new(),
-            state: Mutex::default(),
-        }
+        Self { exchanges: recording.exchanges, ignored: Vec::new(), state: Mutex::default() }
     }
 
     /// Permits these bytes of a command to differ: addresses of the caller's memory, such as bytes
@@ -111,17 +107,13 @@ impl Replay {
 
     fn same(&self, opcode: Opcode, recorded: &[u8], command: &[u8]) -> bool {
         recorded.len() == command.len()
-            && recorded
-                .iter()
-                .zip(command)
-                .enumerate()
-                .all(|(index, (old, new))| {
-                    old == new
-                        || self
-                            .ignored
-                            .iter()
-                            .any(|(only, bytes)| *only == opcode && bytes.contains(&index))
-                })
+            && recorded.iter().zip(command).enumerate().all(|(index, (old, new))| {
+                old == new
+                    || self
+                        .ignored
+                        .iter()
+                        .any(|(only, bytes)| *only == opcode && bytes.contains(&index))
+            })
     }
 }
 
@@ -132,12 +124,7 @@ impl Transport for Replay {
         let room = (request.response().len(), request.list().len());
         let exchange = self.take(
             |exchange| match exchange {
-                Exchange::Command {
-                    command,
-                    response,
-                    list,
-                    ..
-                } => {
+                Exchange::Command { command, response, list, .. } => {
                     self.same(opcode, command, sent)
                         && response.len() <= room.0
                         && list.len() <= room.1
@@ -178,12 +165,9 @@ fn window(offset: u64, len: usize) -> String {
 
 fn describe(exchange: &Exchange) -> String {
     match exchange {
-        Exchange::Command {
-            command,
-            response,
-            list,
-            ..
-        } => describe_command(exchange.opcode(), command, (response.len(), list.len())),
+        Exchange::Command { command, response, list, .. } => {
+            describe_command(exchange.opcode(), command, (response.len(), list.len()))
+        }
         Exchange::Map { offset, len, .. } => window(*offset, *len),
     }
 }

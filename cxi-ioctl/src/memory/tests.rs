@@ -54,11 +54,7 @@ fn words_are_checked() {
     assert_eq!(memory.read_u64(4), Err(Errno::EINVAL));
     assert_eq!(memory.read_u64(end), Err(Errno::ERANGE));
     assert_eq!(memory.copy_in(end - 1, &[1, 2]), Err(Errno::ERANGE));
-    assert_eq!(
-        memory.read_u64(end - 8),
-        Ok(0),
-        "a refused copy writes nothing"
-    );
+    assert_eq!(memory.read_u64(end - 8), Ok(0), "a refused copy writes nothing");
     assert_eq!(memory.copy_out(usize::MAX, &mut [0; 2]), Err(Errno::ERANGE));
     assert_eq!(memory.copy_in(end, &[]), Ok(()));
 }

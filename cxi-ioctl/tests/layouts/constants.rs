@@ -9,20 +9,11 @@ use crate::{LeftOut, Reasons, report};
 
 /// Constants that are not defined here.
 const LEFT_OUT: &Reasons = &[
-    (
-        "a count that changed with a release",
-        &["CXI_SVC_MEMBER_MAX"],
-    ),
+    ("a count that changed with a release", &["CXI_SVC_MEMBER_MAX"]),
     ("register settings of the kernel driver", &["C1_DEFAULT_"]),
-    (
-        "what the NIC calls its lists and states: in `cxi-hw`",
-        &["C_PTL_LIST_", "C_PTLTE_"],
-    ),
+    ("what the NIC calls its lists and states: in `cxi-hw`", &["C_PTL_LIST_", "C_PTLTE_"]),
     ("error reports over netlink, not commands", &["CXIERR_"]),
-    (
-        "Ethernet of virtual functions, kernel to kernel",
-        &["CXI_ETH_HASH_KEY_SIZE", "CXI_ETH_MAX_"],
-    ),
+    ("Ethernet of virtual functions, kernel to kernel", &["CXI_ETH_HASH_KEY_SIZE", "CXI_ETH_MAX_"]),
 ];
 
 /// All constants of a release by name, those of hardware aside.
@@ -56,15 +47,12 @@ fn every_constant_has_the_kernels_value() {
         let header = of_header(&recorded);
         let hardware = recorded.section("hardware_constants");
         for (name, value, since) in here() {
-            let kernel = header
-                .get(name.as_str())
-                .copied()
-                .or_else(|| hardware.get(&name)?.as_i64());
+            let kernel =
+                header.get(name.as_str()).copied().or_else(|| hardware.get(&name)?.as_i64());
             let expected = since.is_none_or(|since| since <= release).then_some(value);
             if kernel != expected {
-                problems.push(format!(
-                    "{release}: {name} is {expected:?}, the kernel has {kernel:?}"
-                ));
+                problems
+                    .push(format!("{release}: {name} is {expected:?}, the kernel has {kernel:?}"));
             }
         }
     }

@@ -12,29 +12,15 @@ use crate::{LeftOut, Reasons, report};
 
 /// Opcodes with a handler that have no typed command.
 const UNTYPED: &Reasons = &[
-    (
-        "always refused to user processes",
-        &["ATU_MAP_SGT", "ATU_UPDATE_SGT", "ATU_CLEAR_MD"],
-    ),
-    (
-        "always refused to user processes; unreleased",
-        &["RETRY_HANDLER_RUNNING"],
-    ),
-    (
-        "for the kernel's virtual function driver; unreleased",
-        &["VF_GET_TOKEN", "PHYS_LAC_"],
-    ),
-    (
-        "Ethernet of virtual functions, kernel to kernel; unreleased",
-        &["ETH_", "RMU_ETH_"],
-    ),
+    ("always refused to user processes", &["ATU_MAP_SGT", "ATU_UPDATE_SGT", "ATU_CLEAR_MD"]),
+    ("always refused to user processes; unreleased", &["RETRY_HANDLER_RUNNING"]),
+    ("for the kernel's virtual function driver; unreleased", &["VF_GET_TOKEN", "PHYS_LAC_"]),
+    ("Ethernet of virtual functions, kernel to kernel; unreleased", &["ETH_", "RMU_ETH_"]),
 ];
 
 /// Opcodes of which a release of the kernel has more than the table says, with the reason.
-const UNKNOWN_RESPONSE: &[(&str, &str)] = &[(
-    "ETH_DEV_INFO_GET",
-    "the response is not in the kernel's public header",
-)];
+const UNKNOWN_RESPONSE: &[(&str, &str)] =
+    &[("ETH_DEV_INFO_GET", "the response is not in the kernel's public header")];
 
 fn short(name: &str) -> &str {
     let name = name.strip_prefix("_OBSOLETED_").unwrap_or(name);
@@ -175,29 +161,19 @@ fn check(
     let release = recorded.release;
     let mut same = |what: &str, here: String, kernel: String| {
         if here != kernel {
-            problems.push(format!(
-                "{release}: {name}: {what} {here}, the kernel has {kernel}"
-            ));
+            problems.push(format!("{release}: {name}: {what} {here}, the kernel has {kernel}"));
         }
     };
     let layout = layout_of(command);
     let request = opcode["request"].as_str().unwrap_or_default();
     same("request", layout.c_name.to_owned(), request.to_owned());
-    same(
-        "request length",
-        layout.size.to_string(),
-        size(opcode, "request_len").to_string(),
-    );
+    same("request length", layout.size.to_string(), size(opcode, "request_len").to_string());
 
     // A pointer that the driver never follows stays zero.
     let pointer = optional(opcode, "response_pointer_offset")
         .filter(|_| !flag(opcode, "response_pointer_ignored"));
     let here = command.pointers.response;
-    same(
-        "response pointer",
-        format!("{here:?}"),
-        format!("{pointer:?}"),
-    );
+    same("response pointer", format!("{here:?}"), format!("{pointer:?}"));
 
     same(
         "pointers of the release",
@@ -223,28 +199,17 @@ fn check(
         Opcode::SVC_RSRC_LIST_GET => Some(size_of::<<SvcRsrcListGetCmd as ListCommand>::Item>()),
         _ => None,
     };
-    same(
-        "list entry length",
-        format!("{here:?}"),
-        format!("{item:?}"),
-    );
+    same("list entry length", format!("{here:?}"), format!("{item:?}"));
 
     let in_response = (command.opcode == Opcode::PTE_STATUS)
         .then(|| field_offset(recorded, "cxi_pte_status", &Value::from("ule_offsets")));
     let here = command.pointers.list_in_response;
-    same(
-        "list pointer in the response",
-        format!("{here:?}"),
-        format!("{in_response:?}"),
-    );
+    same("list pointer in the response", format!("{here:?}"), format!("{in_response:?}"));
 }
 
 fn field_offset(recorded: &Recorded, structure: &str, field: &Value) -> usize {
     let fields = &recorded.section("structs")[structure]["fields"];
     objects(fields)
         .find(|candidate| candidate["name"] == *field)
-        .map_or_else(
-            || panic!("{structure} has no {field}"),
-            |field| size(field, "offset"),
-        )
+        .map_or_else(|| panic!("{structure} has no {field}"), |field| size(field, "offset"))
 }

@@ -10,9 +10,7 @@ pub(crate) struct Recorded {
 
 impl Recorded {
     pub(crate) fn section(&self, name: &str) -> &Map<String, Value> {
-        self.root[name]
-            .as_object()
-            .unwrap_or_else(|| panic!("{}: no section {name}", self.release))
+        self.root[name].as_object().unwrap_or_else(|| panic!("{}: no section {name}", self.release))
     }
 
     pub(crate) fn number(&self, name: &str) -> u64 {
@@ -43,11 +41,7 @@ pub(crate) fn all() -> Vec<Recorded> {
 
 /// An array of objects; nothing if there is none.
 pub(crate) fn objects(value: &Value) -> impl Iterator<Item = &Map<String, Value>> {
-    value
-        .as_array()
-        .into_iter()
-        .flatten()
-        .filter_map(Value::as_object)
+    value.as_array().into_iter().flatten().filter_map(Value::as_object)
 }
 
 pub(crate) fn size(object: &Map<String, Value>, key: &str) -> usize {

@@ -32,32 +32,14 @@ const WRAPPERS: &[(&str, &str)] = &[
 
 /// Structs that are not defined here.
 const LEFT_OUT: &Reasons = &[
-    (
-        "the head of all commands; each has it as its first fields",
-        &["cxi_common_cmd"],
-    ),
+    ("the head of all commands; each has it as its first fields", &["cxi_common_cmd"]),
     ("C library only: no command carries it", &["cxi_cp"]),
     ("what the NIC writes: in `cxi-hw`", &["c_ct_writeback"]),
-    (
-        "a way to compute pid_offset of PTE_MAP for multicast",
-        &["cxi_pte_map_offset"],
-    ),
-    (
-        "a union of two u32: the field id of SvcMember",
-        &["cxi_svc_member"],
-    ),
-    (
-        "no opcode",
-        &["cxi_tc_cfg_cmd", "cxi_tc_cfg_resp", "cxi_tc_clear_cmd"],
-    ),
-    (
-        "entry of ATU_MAP_SGT, which is always refused to user processes",
-        &["cxi_sgt_entry"],
-    ),
-    (
-        "commands that are always refused to user processes (*_SGT, CLEAR_MD)",
-        &["cxi_atu_"],
-    ),
+    ("a way to compute pid_offset of PTE_MAP for multicast", &["cxi_pte_map_offset"]),
+    ("a union of two u32: the field id of SvcMember", &["cxi_svc_member"]),
+    ("no opcode", &["cxi_tc_cfg_cmd", "cxi_tc_cfg_resp", "cxi_tc_clear_cmd"]),
+    ("entry of ATU_MAP_SGT, which is always refused to user processes", &["cxi_sgt_entry"]),
+    ("commands that are always refused to user processes (*_SGT, CLEAR_MD)", &["cxi_atu_"]),
     (
         "Ethernet of virtual functions, kernel to kernel; unreleased",
         &["cxi_eth_", "cxi_get_tc_req_pcp_resp", "cxi_rmu_eth_"],
@@ -66,10 +48,7 @@ const LEFT_OUT: &Reasons = &[
         "for the kernel's virtual function driver; unreleased",
         &["cxi_phys_lac_", "cxi_vf_get_token_"],
     ),
-    (
-        "always refused to user processes; unreleased",
-        &["cxi_retry_handler_running_"],
-    ),
+    ("always refused to user processes; unreleased", &["cxi_retry_handler_running_"]),
 ];
 
 /// What the kernel's header has of a struct.
@@ -93,15 +72,11 @@ impl<'a> Found<'a> {
                 found.bits.push((name, bit("bit_in_struct"), bit("width")));
             } else if name.is_empty() {
                 let inner = Self::collect(&field["fields"]);
-                found
-                    .wanted
-                    .push(inner.fields.iter().map(|field| field.0).collect());
+                found.wanted.push(inner.fields.iter().map(|field| field.0).collect());
                 found.fields.extend(inner.fields);
                 found.bits.extend(inner.bits);
             } else {
-                found
-                    .fields
-                    .push((name, size(field, "offset"), size(field, "size")));
+                found.fields.push((name, size(field, "offset"), size(field, "size")));
                 found.wanted.push(vec![name]);
             }
         }
@@ -146,10 +121,8 @@ fn check(layout: &StructLayout, recorded: &Recorded, problems: &mut Vec<String>)
         problem(format!("{} bytes, the kernel has {length}", layout.size));
     }
     let kernel = Found::collect(&found["fields"]);
-    let bit_holder = BITFIELDS
-        .iter()
-        .find(|(name, _)| *name == layout.name)
-        .map(|(_, field)| *field);
+    let bit_holder =
+        BITFIELDS.iter().find(|(name, _)| *name == layout.name).map(|(_, field)| *field);
 
     let mut end = 0;
     let mut padding = BTreeSet::new();
@@ -191,11 +164,7 @@ fn check(layout: &StructLayout, recorded: &Recorded, problems: &mut Vec<String>)
     let mut gaps: BTreeSet<usize> = objects(found.get("padding").unwrap_or(&Value::Null))
         .flat_map(|gap| bytes(size(gap, "offset"), size(gap, "size")))
         .collect();
-    if let Some(holder) = layout
-        .fields
-        .iter()
-        .find(|field| bit_holder == Some(field.name))
-    {
+    if let Some(holder) = layout.fields.iter().find(|field| bit_holder == Some(field.name)) {
         for byte in bytes(holder.offset, holder.size) {
             gaps.remove(&byte);
         }
@@ -203,17 +172,12 @@ fn check(layout: &StructLayout, recorded: &Recorded, problems: &mut Vec<String>)
         problem("has bitfields in the kernel".to_owned());
     }
     if padding != gaps {
-        problem(format!(
-            "padding bytes {padding:?}, the kernel has {gaps:?}"
-        ));
+        problem(format!("padding bytes {padding:?}, the kernel has {gaps:?}"));
     }
 
     for names in &kernel.wanted {
         let have = |name: &&str| {
-            layout
-                .fields
-                .iter()
-                .any(|field| kernel_name(layout, field.name) == *name)
+            layout.fields.iter().any(|field| kernel_name(layout, field.name) == *name)
         };
         if !names.iter().any(have) {
             problem(format!("lacks {}", names.join(" or ")));
@@ -263,10 +227,7 @@ fn every_struct_of_the_kernel_is_here_or_has_a_reason() {
             let fields: Vec<_> = objects(&structs[*wrapper]["fields"]).collect();
             assert_eq!(fields.len(), 1, "{wrapper}");
             assert_eq!(size(fields[0], "offset"), 0, "{wrapper}");
-            assert_eq!(
-                structs[*wrapper]["size"], structs[*inner]["size"],
-                "{wrapper}"
-            );
+            assert_eq!(structs[*wrapper]["size"], structs[*inner]["size"], "{wrapper}");
         }
     }
     left_out.report(problems);
@@ -292,19 +253,12 @@ fn check_bits(c_name: &str, flags: &[(String, u64)], unnamed: &[(&str, u32, u32)
 }
 
 fn named<F: bitflags::Flags<Bits: Into<u64> + Copy>>() -> Vec<(String, u64)> {
-    F::FLAGS
-        .iter()
-        .map(|flag| (flag.name().to_lowercase(), flag.value().bits().into()))
-        .collect()
+    F::FLAGS.iter().map(|flag| (flag.name().to_lowercase(), flag.value().bits().into())).collect()
 }
 
 #[test]
 fn every_bitfield_is_where_the_kernel_has_it() {
-    check_bits(
-        "cxi_svc_desc",
-        &named::<SvcFlags>(),
-        &[("cntr_pool_id", 6, 2)],
-    );
+    check_bits("cxi_svc_desc", &named::<SvcFlags>(), &[("cntr_pool_id", 6, 2)]);
     check_bits("cxi_pt_alloc_opts", &named::<PtOptions>(), &[]);
 }
 
@@ -323,9 +277,7 @@ fn resource_types_index_the_limits() {
     for recorded in recorded::all() {
         let limits = &recorded.section("structs")["cxi_rsrc_limits"]["fields"];
         let union = objects(limits).next().expect("the union");
-        let names = objects(&union["fields"])
-            .next()
-            .expect("the struct of names");
+        let names = objects(&union["fields"]).next().expect("the struct of names");
         let found = Found::collect(&names["fields"]);
         let expected: Vec<_> = order
             .iter()

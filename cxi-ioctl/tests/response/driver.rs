@@ -17,16 +17,12 @@ pub(crate) const HEADROOM: usize = 64;
 pub(crate) type Store = (u64, Vec<u8>);
 
 fn address(command: &[u8], offset: usize) -> u64 {
-    command
-        .get(offset..offset + 8)
-        .map_or(0, |bytes| u64::from_ne_bytes(bytes.try_into().unwrap()))
+    command.get(offset..offset + 8).map_or(0, |bytes| u64::from_ne_bytes(bytes.try_into().unwrap()))
 }
 
 /// What a driver stores before it answers a command, and its answer.
 pub(crate) fn answer(command: &[u8]) -> (Vec<Store>, Result<u32, Errno>) {
-    let number = command
-        .first_chunk()
-        .map_or(0, |bytes| u32::from_ne_bytes(*bytes));
+    let number = command.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
     let opcode = Opcode::from_number(number);
     let response = address(command, 8);
     let taken = Ok(u32::try_from(command.len()).unwrap());

@@ -28,19 +28,13 @@ impl Mounted {
 pub(crate) fn mount() -> Result<Mounted, String> {
     let directory = TempDir::new().map_err(|error| format!("no directory to mount on: {error}"))?;
     let session = fuse_file::mount(directory.path(), NAME, command)?;
-    Ok(Mounted {
-        _session: session,
-        directory,
-    })
+    Ok(Mounted { _session: session, directory })
 }
 
 fn command(caller: Pid, command: &[u8]) -> Result<u32, i32> {
     let (stores, answer) = driver::answer(command);
     for (address, bytes) in stores {
-        let there = RemoteIoVec {
-            base: usize::try_from(address).unwrap_or(0),
-            len: bytes.len(),
-        };
+        let there = RemoteIoVec { base: usize::try_from(address).unwrap_or(0), len: bytes.len() };
         if process_vm_writev(caller, &[IoSlice::new(&bytes)], &[there]) != Ok(bytes.len()) {
             return Err(nix::libc::EFAULT);
         }

@@ -66,11 +66,7 @@ fn of_another_length(device: &CharDev) {
     let error = execute(device, &cxi_ioctl::abi::service::SvcGetNetnsCmd::new()).unwrap_err();
     assert_eq!(
         error,
-        CommandError::AbiMismatch {
-            opcode: Opcode::SVC_GET_NETNS,
-            expected: 4,
-            written: 12
-        }
+        CommandError::AbiMismatch { opcode: Opcode::SVC_GET_NETNS, expected: 4, written: 12 }
     );
 }
 

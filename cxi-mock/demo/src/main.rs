@@ -55,28 +55,14 @@ fn play(out: &mut impl Write) -> Result<()> {
     heading(out, 2, "These services exist now")?;
     list(out, &root)?;
 
-    heading(
-        out,
-        3,
-        "The job starts and opens the NICs; another user may not",
-    )?;
+    heading(out, 3, "The job starts and opens the NICs; another user may not")?;
     let mut processes = Vec::new();
-    for (device, &service) in open(Credentials::user(JOB_USER, JOB_USER))?
-        .iter()
-        .zip(&services)
-    {
+    for (device, &service) in open(Credentials::user(JOB_USER, JOB_USER))?.iter().zip(&services) {
         let process = Process::start(device, service)?;
-        writeln!(
-            out,
-            "   {}: user {JOB_USER} has LNI {}",
-            device.id(),
-            process.lni.id()
-        )?;
+        writeln!(out, "   {}: user {JOB_USER} has LNI {}", device.id(), process.lni.id())?;
         processes.push(process);
     }
-    for (device, &service) in open(Credentials::user(OTHER_USER, OTHER_USER))?
-        .iter()
-        .zip(&services)
+    for (device, &service) in open(Credentials::user(OTHER_USER, OTHER_USER))?.iter().zip(&services)
     {
         refused(out, device.alloc_lni(service))?;
     }
@@ -85,25 +71,14 @@ fn play(out: &mut impl Write) -> Result<()> {
     for (device, &service) in root.iter().zip(&services) {
         usage(out, device, service)?;
     }
-    writeln!(
-        out,
-        "   # in use  = reserved, not in use  . up to the maximum"
-    )?;
+    writeln!(out, "   # in use  = reserved, not in use  . up to the maximum")?;
 
-    heading(
-        out,
-        5,
-        "Another job asks for more than is left, and learns what is short",
-    )?;
+    heading(out, 5, "Another job asks for more than is left, and learns what is short")?;
     for device in &root {
         refused(out, device.services().create(&too_large()?))?;
     }
 
-    heading(
-        out,
-        6,
-        "The job is over: its service can be destroyed once its last process is gone",
-    )?;
+    heading(out, 6, "The job is over: its service can be destroyed once its last process is gone")?;
     for (device, &service) in root.iter().zip(&services) {
         refused(out, device.services().destroy(service))?;
     }
@@ -173,11 +148,7 @@ impl Process {
         let queues = queues.collect::<cxi::Result<_>>()?;
         let counters = (0..COUNTERS).map(|_| lni.alloc_ct());
         let counters = counters.collect::<cxi::Result<_>>()?;
-        Ok(Self {
-            lni,
-            _queues: queues,
-            _counters: counters,
-        })
+        Ok(Self { lni, _queues: queues, _counters: counters })
     }
 }
 

@@ -22,9 +22,8 @@ impl Portals {
         signals: &mut Signals,
     ) -> Result<Landing, ReturnCode> {
         let number = self.directory.find(request)?;
-        let (portal, mut nic) = self
-            .open(number, settings, signals)
-            .ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
+        let (portal, mut nic) =
+            self.open(number, settings, signals).ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
         portal.accept(back, request, &mut nic)
     }
 }
@@ -36,10 +35,7 @@ impl PortalState {
         request: &Request,
         nic: &mut Nic<'_>,
     ) -> Result<Landing, ReturnCode> {
-        if !matches!(
-            self.state,
-            PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED
-        ) {
+        if !matches!(self.state, PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED) {
             // Rule 8.5: A PtlTE that is disabled or reset refuses all requests; when disabled, it
             // counts them as drops, except for gets.
             if self.state == PtlteState::DISABLED && request.op != DmaOp::GET {
@@ -162,9 +158,7 @@ impl PortalState {
             return self.disable(StateReason::FC_NO_MATCH, nic);
         }
         let forbids = !self.has(PortalOptions::IS_MATCHING)
-            && self.lists[0]
-                .find(0, |key| !key.allows(request.op))
-                .is_some();
+            && self.lists[0].find(0, |key| !key.allows(request.op)).is_some();
         if forbids {
             return ReturnCode::OP_VIOLATION;
         }
@@ -200,11 +194,8 @@ impl PortalState {
     fn find(&self, request: &Request) -> Option<(List, usize)> {
         // Rule 8.1: The priority list is searched first, then the overflow list or, if software
         // manages the PtlTE, the request list; the first matching entry wins.
-        let second = if self.state == PtlteState::SOFTWARE_MANAGED {
-            List::REQUEST
-        } else {
-            List::OVERFLOW
-        };
+        let second =
+            if self.state == PtlteState::SOFTWARE_MANAGED { List::REQUEST } else { List::OVERFLOW };
         let matching = self.has(PortalOptions::IS_MATCHING);
         let label = (request.match_bits, request.initiator.0);
         let offset = offset(self.config.options, request);
@@ -221,10 +212,7 @@ impl PortalState {
                 } else {
                     entries.find(from, |key| key.allows(request.op))?
                 };
-                if entries
-                    .get(place)
-                    .is_some_and(|entry| entry.fits(offset, len))
-                {
+                if entries.get(place).is_some_and(|entry| entry.fits(offset, len)) {
                     return Some((list, place));
                 }
                 from = place + 1;
@@ -236,11 +224,7 @@ impl PortalState {
 /// Bytes of a buffer that a request takes. On a priority list, a rendezvous put takes room for the
 /// whole message.
 fn wanted(list: List, request: &Request) -> u32 {
-    if list == List::PRIORITY {
-        request.length
-    } else {
-        request.carried()
-    }
+    if list == List::PRIORITY { request.length } else { request.carried() }
 }
 
 /// The offset that a request asks for. For a rendezvous put, it may be the offset at the source.

@@ -24,10 +24,7 @@ pub(crate) fn size(ty: AtomicType) -> Option<u32> {
 /// The size of the operands, if there is such an operation for the type.
 pub(crate) fn check(atomic: &Atomic) -> Result<u32, ReturnCode> {
     let size = size(atomic.ty).ok_or(ReturnCode::AMO_INVAL_OP_ERROR)?;
-    let complex = matches!(
-        atomic.ty,
-        AtomicType::FLOAT_COMPLEX_T | AtomicType::DOUBLE_COMPLEX_T
-    );
+    let complex = matches!(atomic.ty, AtomicType::FLOAT_COMPLEX_T | AtomicType::DOUBLE_COMPLEX_T);
     let real = matches!(atomic.ty, AtomicType::FLOAT_T | AtomicType::DOUBLE_T);
     // Rule 13.3: Complex numbers have sums, swaps and comparisons for equality; bit operations are
     // for integers alone.
@@ -42,11 +39,7 @@ pub(crate) fn check(atomic: &Atomic) -> Result<u32, ReturnCode> {
         },
         _ => false,
     };
-    if exists {
-        Ok(size)
-    } else {
-        Err(ReturnCode::AMO_INVAL_OP_ERROR)
-    }
+    if exists { Ok(size) } else { Err(ReturnCode::AMO_INVAL_OP_ERROR) }
 }
 
 /// Whether a compare-and-swap swaps; the compare value is on the left.

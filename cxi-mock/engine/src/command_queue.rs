@@ -133,11 +133,7 @@ impl Queue {
         self.read_ring(0, &mut bytes[..SLOT_BYTES]).map_err(gone)?;
         let byte = CommandByte(bytes[0]);
         let slots = if byte.0 == 0 { 1 } else { byte.slots() };
-        let end = if self.write > self.read {
-            self.write
-        } else {
-            self.slots
-        };
+        let end = if self.write > self.read { self.write } else { self.slots };
         let room = (end - self.read) as usize;
         // Rule 2.4: A command starts at a multiple of its size, and reaches neither beyond the write
         // pointer nor beyond the end of the ring.
@@ -154,9 +150,7 @@ impl Queue {
     /// Copies commands from an offset behind the read pointer.
     fn read_ring(&self, offset: usize, into: &mut [u8]) -> Result<(), MemoryFault> {
         match &self.ahead {
-            None => self
-                .pages
-                .read(self.read as usize * SLOT_BYTES + offset, into),
+            None => self.pages.read(self.read as usize * SLOT_BYTES + offset, into),
             Some(ahead) => {
                 let ahead = ahead.as_ref().map_err(|fault| *fault)?;
                 let from = ahead.get(offset..offset + into.len());
@@ -193,26 +187,16 @@ impl Queue {
         };
         if due {
             self.unreported = 0;
-            let status = CqStatus {
-                return_code: ReturnCode::OK,
-                ..CqStatus::default()
-            };
+            let status = CqStatus { return_code: ReturnCode::OK, ..CqStatus::default() };
             self.write_status(status, dmas);
         }
     }
 
     fn write_status(&self, status: CqStatus, dmas: &mut Dmas) {
-        let status = CqStatus {
-            rd_ptr: self.unit(),
-            ..status
-        };
+        let status = CqStatus { rd_ptr: self.unit(), ..status };
         let bytes = status.encode();
         if let Some((memory, va)) = self.pages.ring() {
-            let target = Target {
-                memory,
-                rgid: self.rgid,
-                alive: &self.alive,
-            };
+            let target = Target { memory, rgid: self.rgid, alive: &self.alive };
             dmas.store(target, &[(va, &bytes)]);
         } else {
             self.pages.write_status(u64::from_le_bytes(bytes));
@@ -271,9 +255,7 @@ impl Queues {
     }
 
     pub(crate) fn has_work(&self, number: u16) -> bool {
-        self.table
-            .get(number)
-            .is_some_and(|queue| queue.busy || queue.has_commands())
+        self.table.get(number).is_some_and(|queue| queue.busy || queue.has_commands())
     }
 
     /// Whether any queue can go on.
@@ -409,9 +391,7 @@ impl Queues {
     /// Takes what was stored to the polled doorbells of all queues.
     pub(crate) fn take_doorbells(&self) -> Vec<(u16, u64)> {
         let queues = self.table.iter();
-        queues
-            .filter_map(|(number, queue)| Some((number, queue.pages.take_doorbell()?)))
-            .collect()
+        queues.filter_map(|(number, queue)| Some((number, queue.pages.take_doorbell()?))).collect()
     }
 
     /// Whether the queue or counter that waits for an operation still exists. Its number may belong

@@ -44,13 +44,7 @@ pub(crate) struct Count {
 
 impl Count {
     pub(crate) fn new(config: Counter) -> Self {
-        Self {
-            config,
-            alive: Arc::default(),
-            success: 0,
-            failure: 0,
-            waiting: BTreeMap::new(),
-        }
+        Self { config, alive: Arc::default(), success: 0, failure: 0, waiting: BTreeMap::new() }
     }
 
     /// Whether a command with that threshold need not wait.
@@ -120,11 +114,7 @@ impl Count {
             ct_failure: self.failure.to_le_bytes()[0],
             ct_writeback: true,
         };
-        let target = Target {
-            memory,
-            rgid: self.config.rgid,
-            alive: &self.alive,
-        };
+        let target = Target { memory, rgid: self.config.rgid, alive: &self.alive };
         dmas.store(target, &[(*va, &word.encode())]);
     }
 
@@ -147,10 +137,7 @@ impl Count {
         // Rule 14.1: A command fires when successes and failures together reach its threshold;
         // commands that become ready together run in order of arrival.
         reached.sort_unstable_by_key(|((_, arrival), _)| *arrival);
-        reached
-            .into_iter()
-            .map(|(_, triggered)| triggered)
-            .collect()
+        reached.into_iter().map(|(_, triggered)| triggered).collect()
     }
 
     /// Takes the waiting commands that fit.

@@ -166,9 +166,7 @@ fn event_of(counter: &str) -> Option<EventType> {
             name => name,
         },
     };
-    let named = |kind: &EventType| {
-        kind.name()
-            .is_some_and(|known| known.eq_ignore_ascii_case(name))
-    };
+    let named =
+        |kind: &EventType| kind.name().is_some_and(|known| known.eq_ignore_ascii_case(name));
     (0..32).map(EventType).find(named)
 }

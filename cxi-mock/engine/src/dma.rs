@@ -212,11 +212,7 @@ impl Lane {
     /// Only what depends on them goes on.
     fn give_up(&mut self, done: &mut VecDeque<Done>) {
         let mut end = |then| {
-            done.push_back(Done {
-                then,
-                access: None,
-                result: Err(MemoryFault),
-            });
+            done.push_back(Done { then, access: None, result: Err(MemoryFault) });
         };
         if let Some(then) = self.running.as_mut().and_then(|it| it.then.take()) {
             end(then);
@@ -296,11 +292,7 @@ impl Dmas {
             let lane = self.lane(&memory);
             if !lane.is_given_up() && lane.held + access.held() <= MOST_BYTES {
                 lane.held += access.held();
-                lane.waiting.push_back(Waiting {
-                    number,
-                    access,
-                    then,
-                });
+                lane.waiting.push_back(Waiting { number, access, then });
                 return;
             }
             Err(MemoryFault)
@@ -308,11 +300,7 @@ impl Dmas {
             self.prepare(&mut access);
             access.run()
         };
-        self.done.push_back(Done {
-            then,
-            access: Some(access),
-            result,
-        });
+        self.done.push_back(Done { then, access: Some(access), result });
     }
 
     fn lane(&mut self, memory: &Arc<dyn ClientMemory>) -> &mut Lane {
@@ -333,11 +321,7 @@ impl Dmas {
 
     /// Stores parts, each at an address, after all that was stored to the memory before.
     pub(crate) fn store(&mut self, target: Target<'_>, parts: &[(u64, &[u8])]) {
-        let Target {
-            memory,
-            rgid,
-            alive,
-        } = target;
+        let Target { memory, rgid, alive } = target;
         let va = parts.first().map_or(0, |(va, _)| *va);
         if memory.owner().is_none() {
             if memory.write(parts).is_err() {
@@ -355,16 +339,9 @@ impl Dmas {
         let store = Store {
             rgid,
             alive: Arc::downgrade(alive),
-            parts: parts
-                .iter()
-                .map(|(va, part)| (*va, part.to_vec()))
-                .collect(),
+            parts: parts.iter().map(|(va, part)| (*va, part.to_vec())).collect(),
         };
-        if let Some(Waiting {
-            access: Access::Post(_, stores),
-            ..
-        }) = lane.waiting.back_mut()
-        {
+        if let Some(Waiting { access: Access::Post(_, stores), .. }) = lane.waiting.back_mut() {
             // What waits for earlier ones may wait for these too.
             stores.push(store);
         } else {
@@ -459,27 +436,14 @@ impl Dmas {
         let ready = self.lanes.iter_mut().filter(|(_, lane)| lane.is_ready());
         let mine = ready.filter(|(_, lane)| may(&*lane.memory));
         let (&key, lane) = mine.min_by_key(|(_, lane)| lane.next())?;
-        let Waiting {
-            number,
-            mut access,
-            then,
-        } = lane.waiting.pop_front()?;
+        let Waiting { number, mut access, then } = lane.waiting.pop_front()?;
         lane.held -= access.held();
         if let Access::Post(_, stores) = &access {
             lane.held -= stores.len() * OVERHEAD;
         }
-        lane.running = Some(Running {
-            number,
-            then: Some(then),
-            ticks: 0,
-        });
+        lane.running = Some(Running { number, then: Some(then), ticks: 0 });
         self.prepare(&mut access);
-        Some(Dma {
-            lane: key,
-            number,
-            access,
-            result: Err(MemoryFault),
-        })
+        Some(Dma { lane: key, number, access, result: Err(MemoryFault) })
     }
 
     /// Handles an access that has been executed.
@@ -502,11 +466,7 @@ impl Dmas {
         let Some(then) = running.then else {
             return;
         };
-        self.done.push_back(Done {
-            then,
-            access: Some(dma.access),
-            result: dma.result,
-        });
+        self.done.push_back(Done { then, access: Some(dma.access), result: dma.result });
     }
 
     /// Notes that memory of a process is taken from the NIC.

@@ -98,16 +98,12 @@ impl Engine {
 
     /// Maps a PtlTE to a portal index of a PID of a receive profile's domain: PTE_MAP.
     pub fn map_portal(&mut self, profile: u32, pid: u16, index: u16, portal: u16) {
-        self.portals
-            .directory
-            .map(profile, Place::Index(pid, index), portal);
+        self.portals.directory.map(profile, Place::Index(pid, index), portal);
     }
 
     /// Removes the mapping: PTE_UNMAP.
     pub fn unmap_portal(&mut self, profile: u32, pid: u16, index: u16) {
-        self.portals
-            .directory
-            .unmap(profile, Place::Index(pid, index));
+        self.portals.directory.unmap(profile, Place::Index(pid, index));
     }
 
     /// Maps a PtlTE to a multicast address of a receive profile's VNIs: the number of the tree, and
@@ -119,9 +115,7 @@ impl Engine {
 
     /// Takes the mapping away: PTE_UNMAP.
     pub fn unmap_multicast(&mut self, profile: u32, address: u32) {
-        self.portals
-            .directory
-            .unmap(profile, Place::Multicast(address));
+        self.portals.directory.unmap(profile, Place::Multicast(address));
     }
 
     /// Sets the limits of a pool of list entries. Without this call, a pool may take all entries of
@@ -382,11 +376,7 @@ impl Engine {
     #[must_use]
     pub fn telemetry(&self) -> Telemetry {
         let mut telemetry = self.signals.telemetry;
-        for (element, counts) in telemetry
-            .elements
-            .iter_mut()
-            .zip(self.portals.pools.counts())
-        {
+        for (element, counts) in telemetry.elements.iter_mut().zip(self.portals.pools.counts()) {
             element.entries = counts;
         }
         for (pool, used) in (0..).zip(&mut telemetry.triggered_in_use) {

@@ -38,11 +38,7 @@ impl Entry {
 
     /// Bytes left behind an offset, which is the entry's own if it is managed locally.
     pub(crate) fn room(&self, remote_offset: u64) -> u64 {
-        let offset = if self.managed() {
-            self.offset
-        } else {
-            remote_offset
-        };
+        let offset = if self.managed() { self.offset } else { remote_offset };
         self.length.saturating_sub(offset)
     }
 
@@ -71,11 +67,7 @@ impl Entry {
 
     /// Where a message goes: at the entry's own offset if it is managed locally.
     pub(crate) fn address(&self, remote_offset: u64) -> u64 {
-        let offset = if self.managed() {
-            self.offset
-        } else {
-            remote_offset
-        };
+        let offset = if self.managed() { self.offset } else { remote_offset };
         // Rule 7.8: An access starts at the entry's start plus an offset; nothing is added to the
         // length, which may cover all of memory.
         self.start.wrapping_add(offset)

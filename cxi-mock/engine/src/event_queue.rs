@@ -65,11 +65,7 @@ impl Events {
     }
 
     fn target(&self) -> Target<'_> {
-        Target {
-            memory: self.memory(),
-            rgid: self.config.rgid,
-            alive: &self.alive,
-        }
+        Target { memory: self.memory(), rgid: self.config.rgid, alive: &self.alive }
     }
 
     pub(crate) fn is_owned_by(&self, rgid: u16) -> bool {

@@ -109,20 +109,13 @@ impl Flights {
         });
         let entry = &mut self.slots[slot as usize];
         entry.sequence = entry.sequence.wrapping_add(1);
-        entry.flight = Some(Flight {
-            operation,
-            retry: None,
-        });
+        entry.flight = Some(Flight { operation, retry: None });
         (slot, entry.sequence)
     }
 
     fn retry_at(&mut self, due: u64, packet: &Packet) {
         if let Some(flight) = &mut self.slots[packet.slot as usize].flight {
-            flight.retry = Some(Box::new(Retry {
-                packet: packet.clone(),
-                due,
-                tries: 1,
-            }));
+            flight.retry = Some(Box::new(Retry { packet: packet.clone(), due, tries: 1 }));
             self.retries += 1;
         }
     }

@@ -135,11 +135,7 @@ impl Request {
     /// Bytes that the request carries or fetches.
     pub(crate) fn carried(&self) -> u32 {
         // Rule 10.1: A rendezvous put carries at most its eager length.
-        if self.is_rendezvous() {
-            self.eager
-        } else {
-            self.length
-        }
+        if self.is_rendezvous() { self.eager } else { self.length }
     }
 
     /// Whether it is unordered and has no match bits.
@@ -186,9 +182,6 @@ impl Reply {
 
     /// An error that the target found.
     pub(crate) fn refusal(code: ReturnCode) -> Self {
-        Self {
-            target_error: true,
-            ..Self::error(code)
-        }
+        Self { target_error: true, ..Self::error(code) }
     }
 }

@@ -20,17 +20,11 @@ pub(crate) struct Store {
 
 impl Store {
     pub(crate) fn new(total: u16) -> Self {
-        Self {
-            total,
-            pools: BTreeMap::new(),
-        }
+        Self { total, pools: BTreeMap::new() }
     }
 
     fn pool(&mut self, pool: u8) -> &mut Pool {
-        let limits = PoolLimits {
-            reserved: 0,
-            max: self.total,
-        };
+        let limits = PoolLimits { reserved: 0, max: self.total };
         self.pools.entry(pool).or_insert(Pool { limits, used: 0 })
     }
 
@@ -43,11 +37,8 @@ impl Store {
     }
 
     fn counts(&self) -> EntryCounts {
-        let mut counts = EntryCounts {
-            total: self.total,
-            shared: self.total,
-            ..EntryCounts::default()
-        };
+        let mut counts =
+            EntryCounts { total: self.total, shared: self.total, ..EntryCounts::default() };
         for Pool { limits, used } in self.pools.values() {
             counts.allocated += used;
             counts.shared = counts.shared.saturating_sub(limits.reserved);

@@ -46,13 +46,7 @@ impl Key {
             id_mask &= !id_bits;
         }
         let (match_bits, ignore_bits) = (command.match_bits, command.ignore_bits);
-        Self {
-            match_bits,
-            ignore_bits,
-            id: id.0,
-            id_mask,
-            flags: command.flags,
-        }
+        Self { match_bits, ignore_bits, id: id.0, id_mask, flags: command.flags }
     }
 
     /// Whether a message fits, by its match bits and who sends it.
@@ -135,11 +129,7 @@ impl Header {
     fn place(&self) -> u64 {
         // Rule 10.8: The status has the source offset of a rendezvous put, so that software can
         // fetch a message whose header it has deleted.
-        if self.request.is_rendezvous() {
-            self.request.remote_offset
-        } else {
-            self.start
-        }
+        if self.request.is_rendezvous() { self.request.remote_offset } else { self.start }
     }
 }
 
@@ -266,11 +256,7 @@ impl PortalState {
         let counts = state == PtlteState::DISABLED && nic.settings.counts_first_drop;
         self.drops = counts.into();
         // Rule 6.2: A state change by the NIC is reported with its reason.
-        let change = StateChange {
-            state,
-            reason,
-            by_nic: true,
-        };
+        let change = StateChange { state, reason, by_nic: true };
         self.post_state_change(change, 0, ReturnCode::OK, nic.signals);
     }
 
@@ -369,12 +355,7 @@ impl Portals {
         settings: &'a Settings,
         signals: &'a mut Signals,
     ) -> Option<(&'a mut PortalState, Nic<'a>)> {
-        let nic = Nic {
-            settings,
-            signals,
-            pools: &mut self.pools,
-            gets: &mut self.gets,
-        };
+        let nic = Nic { settings, signals, pools: &mut self.pools, gets: &mut self.gets };
         Some((self.table.get_mut(number)?, nic))
     }
 
@@ -385,8 +366,7 @@ impl Portals {
         settings: &'a Settings,
         signals: &'a mut Signals,
     ) -> Option<(&'a mut PortalState, Nic<'a>)> {
-        self.open(number, settings, signals)
-            .filter(|(portal, _)| portal.generation == generation)
+        self.open(number, settings, signals).filter(|(portal, _)| portal.generation == generation)
     }
 
     /// Takes the next get that a rendezvous put has caused.

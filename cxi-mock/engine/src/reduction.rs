@@ -19,11 +19,7 @@
 //! use cxi_hw::reduction::{ReduceOp, ReductionPacket, Sequence};
 //!
 //! let mut switch = ReductionEngines::new(100, 2, 1000);
-//! let order = ReductionPacket {
-//!     sequence: Sequence::new(1),
-//!     arm: true,
-//!     ..Default::default()
-//! };
+//! let order = ReductionPacket { sequence: Sequence::new(1), arm: true, ..Default::default() };
 //! switch.arm(0, &order, 0);
 //! let contribution = |sender| ReductionPacket {
 //!     sender,
@@ -74,12 +70,7 @@ impl ReductionEngines {
     /// `timeout` from the time when it is armed.
     #[must_use]
     pub fn new(number: u32, participants: u32, timeout: u64) -> Self {
-        Self {
-            number,
-            participants,
-            timeout,
-            engines: Default::default(),
-        }
+        Self { number, participants, timeout, engines: Default::default() }
     }
 
     /// Handles a packet from the root, which may arm an engine or clear it. Reduction ids are taken
@@ -92,16 +83,9 @@ impl ReductionEngines {
         }
         if sequence == Sequence::CLEAR {
             engine.armed = None;
-        } else if engine
-            .last_armed
-            .is_none_or(|last| sequence.is_newer_than(last))
-        {
+        } else if engine.last_armed.is_none_or(|last| sequence.is_newer_than(last)) {
             engine.last_armed = Some(sequence);
-            engine.armed = Some(Armed {
-                sequence,
-                deadline: now + self.timeout,
-                merged: None,
-            });
+            engine.armed = Some(Armed { sequence, deadline: now + self.timeout, merged: None });
         }
     }
 
@@ -112,30 +96,21 @@ impl ReductionEngines {
         packet: &ReductionPacket,
     ) -> Option<ReductionPacket> {
         let engine = &mut self.engines[usize::from(reduction) % REDUCTIONS];
-        if engine
-            .newest
-            .is_none_or(|newest| packet.sequence.is_newer_than(newest))
-        {
+        if engine.newest.is_none_or(|newest| packet.sequence.is_newer_than(newest)) {
             engine.newest = Some(packet.sequence);
             engine.seen.clear();
         }
         if engine.newest == Some(packet.sequence) && !engine.seen.insert(packet.sender) {
             return None;
         }
-        let armed = engine
-            .armed
-            .as_mut()
-            .filter(|armed| armed.sequence == packet.sequence);
+        let armed = engine.armed.as_mut().filter(|armed| armed.sequence == packet.sequence);
         let Some(armed) = armed else {
             return Some(*packet);
         };
         if ReduceOp::from_number(packet.op).is_none() {
             return Some(*packet);
         }
-        let mut merged = armed.merged.unwrap_or(ReductionPacket {
-            sender: self.number,
-            ..*packet
-        });
+        let mut merged = armed.merged.unwrap_or(ReductionPacket { sender: self.number, ..*packet });
         if armed.merged.is_some() {
             merged.add(packet);
         }
@@ -170,10 +145,7 @@ impl ReductionEngines {
     /// When the next engine's time is over.
     #[must_use]
     pub fn deadline(&self) -> Option<u64> {
-        let armed = self
-            .engines
-            .iter()
-            .filter_map(|engine| engine.armed.as_ref());
+        let armed = self.engines.iter().filter_map(|engine| engine.armed.as_ref());
         armed.map(|armed| armed.deadline).min()
     }
 }

@@ -100,11 +100,7 @@ impl PortalState {
         // get that software issues.
         let issued = nic.settings.rendezvous_gets;
         let iova = rest.start.wrapping_add(rest.eager.into());
-        let source = if request.is_offset_of_source() {
-            request.remote_offset
-        } else {
-            0
-        };
+        let source = if request.is_offset_of_source() { request.remote_offset } else { 0 };
         let remote_offset = source.wrapping_add(rest.eager.into());
         if rest.entry.reports(request, true) {
             // Rule 10.2: RENDEZVOUS has the source's address in place of its match ID, and says
@@ -117,11 +113,7 @@ impl PortalState {
                 mlength: rest.eager,
                 remote_offset,
                 start: iova,
-                match_bits: if issued {
-                    request.match_bits
-                } else {
-                    get_bits(request)
-                },
+                match_bits: if issued { request.match_bits } else { get_bits(request) },
                 ..describe(request, self.event(EventType::RENDEZVOUS, List::PRIORITY))
             };
             self.post(&event, nic.signals);
@@ -145,18 +137,9 @@ impl PortalState {
         // Rule 10.10: At the target a rendezvous counts twice: when its first bytes arrive, and when
         // the rest has arrived.
         for (flag, set) in [
-            (
-                DmaFlags::EVENT_CT_REPLY,
-                flags.contains(TargetFlags::EVENT_CT_COMM),
-            ),
-            (
-                DmaFlags::EVENT_CT_BYTES,
-                flags.contains(TargetFlags::EVENT_CT_BYTES),
-            ),
-            (
-                DmaFlags::EVENT_SUCCESS_DISABLE,
-                !rest.entry.reports(request, true),
-            ),
+            (DmaFlags::EVENT_CT_REPLY, flags.contains(TargetFlags::EVENT_CT_COMM)),
+            (DmaFlags::EVENT_CT_BYTES, flags.contains(TargetFlags::EVENT_CT_BYTES)),
+            (DmaFlags::EVENT_SUCCESS_DISABLE, !rest.entry.reports(request, true)),
         ] {
             report.set(flag, set);
         }

@@ -81,8 +81,7 @@ impl PortalState {
         if success && landing.has_rest() {
             self.start_rendezvous(landing, nic);
         }
-        self.moving
-            .retain(|(arrival, ..)| *arrival != landing.arrival);
+        self.moving.retain(|(arrival, ..)| *arrival != landing.arrival);
         self.continue_claimed(landing.arrival, nic);
         self.post_unlinks(nic.signals);
     }
@@ -123,11 +122,7 @@ impl PortalState {
     ) {
         let eq = self.config.eq;
         let request = &landing.request;
-        let moved = if code == ReturnCode::OK {
-            landing.mlength
-        } else {
-            0
-        };
+        let moved = if code == ReturnCode::OK { landing.mlength } else { 0 };
         let mlength = moved + landing.header;
         let long = signals.has_flag(eq, EventFlags::TARGET_LONG)
             || self.has(PortalOptions::USE_LONG_EVENT)

@@ -45,11 +45,8 @@ pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; 
         (false, true) => 1,
         (false, false) => 0,
     };
-    let opcode = if request.op == DmaOp::PUT && request.small {
-        DmaOp::SMALL_MESSAGE
-    } else {
-        request.op
-    };
+    let opcode =
+        if request.op == DmaOp::PUT && request.small { DmaOp::SMALL_MESSAGE } else { request.op };
     bytes[PORTALS] = opcode.0 | kind << 4 | 1 << 7;
     bytes[PORTALS + 1] = index_ext | u8::from(request.flags.contains(DmaFlags::FLUSH)) << 7;
     let length = request.length.to_be_bytes();
@@ -76,11 +73,7 @@ pub(crate) fn encode(request: &Request, from: u32, settings: &Settings) -> [u8; 
     put(&mut bytes, PORTALS + 20, &request.initiator.0.to_be_bytes());
     put(&mut bytes, PORTALS + 24, &request.match_bits.to_be_bytes());
     put(&mut bytes, PORTALS + 32, &request.header_data.to_be_bytes());
-    let eager = if request.op == DmaOp::RENDEZVOUS_PUT {
-        request.eager
-    } else {
-        0
-    };
+    let eager = if request.op == DmaOp::RENDEZVOUS_PUT { request.eager } else { 0 };
     let [_, high, middle, low] = (eager << 4).to_be_bytes();
     put(&mut bytes, PORTALS + 40, &[high, middle, low]);
     bytes

@@ -111,8 +111,7 @@ impl Engine {
         self.signals.telemetry.command(byte);
         if number >= FIRST_TARGET {
             let (settings, signals) = (&self.settings, &mut self.signals);
-            self.portals
-                .execute(rgid, byte, &fetched.head(), settings, signals)?;
+            self.portals.execute(rgid, byte, &fetched.head(), settings, signals)?;
             self.send_gets();
         } else {
             let owner = Owner::Queue(number, generation);
@@ -144,11 +143,7 @@ impl Engine {
             _ => return Err(ReturnCode::ILLEGAL_OP),
         };
         let profile = self.profiles.get(&(rgid, lcid));
-        Ok(Sender {
-            rgid,
-            profile: *profile.ok_or(ReturnCode::CMD_INVALID_ARG)?,
-            owner,
-        })
+        Ok(Sender { rgid, profile: *profile.ok_or(ReturnCode::CMD_INVALID_ARG)?, owner })
     }
 
     fn execute_immediate(
@@ -196,11 +191,7 @@ impl Engine {
 
     /// Reads the data of a command and sends it.
     fn issue(&mut self, sender: Sender, command: &SendCommand<'_>) -> Result<(), ReturnCode> {
-        let Sender {
-            rgid,
-            profile,
-            owner,
-        } = sender;
+        let Sender { rgid, profile, owner } = sender;
         let (eq, ct) = (command.command.eq, command.command.ct);
         if !self.signals.may_report(rgid, eq) || !self.signals.may_count(rgid, ct) {
             return Err(ReturnCode::CMD_INVALID_ARG);
@@ -275,10 +266,7 @@ impl Engine {
         }
         if let Some(tree) = request.multicast {
             // The operation ends as soon as it is sent, because no member of a tree answers.
-            let reply = Reply {
-                mlength: request.length,
-                ..Reply::error(ReturnCode::OK)
-            };
+            let reply = Reply { mlength: request.length, ..Reply::error(ReturnCode::OK) };
             self.link.multicast(tree, request, data);
             self.complete(operation, reply);
         } else {
@@ -299,9 +287,7 @@ impl Engine {
             get.request.started = self.signals.now();
             let context = (get.operation.rgid, get.lac);
             let len = get.request.length.into();
-            let to = self
-                .translation
-                .translate(context, get.iova, len, Access::Write);
+            let to = self.translation.translate(context, get.iova, len, Access::Write);
             match to {
                 Ok(to) => self.launch(get.to, get.operation, get.request, Data::Memory(to)),
                 Err(code) => self.complete(get.operation, Reply::error(code)),
@@ -324,9 +310,7 @@ impl Engine {
             CqOp::LCID => {
                 let selected = CqCommand::decode(&fetched.head()).lcid;
                 let exists = self.profiles.contains_key(&(rgid, selected));
-                let Some(Kind::Transmit {
-                    lcid, triggered, ..
-                }) = self.queues.kind_mut(number)
+                let Some(Kind::Transmit { lcid, triggered, .. }) = self.queues.kind_mut(number)
                 else {
                     return Err(ReturnCode::CMD_INVALID_ARG);
                 };
@@ -348,10 +332,7 @@ impl Engine {
         let op = CtOp(fetched.byte.opcode());
         check_slots(fetched.byte, if op == CtOp::TRIG_DMA { 4 } else { 2 })?;
         let command = CtCommand::decode(&fetched.head());
-        let Some(&Kind::Transmit {
-            triggered, pool, ..
-        }) = self.queues.kind(number)
-        else {
+        let Some(&Kind::Transmit { triggered, pool, .. }) = self.queues.kind(number) else {
             return Err(ReturnCode::CMD_INVALID_ARG);
         };
         let known = |ct| ct != 0 && self.signals.may_count(rgid, ct);
@@ -385,15 +366,8 @@ impl Engine {
                     let from = CtCommand::BYTES;
                     Box::new(std::array::from_fn(|at| fetched.bytes[from + at]))
                 });
-                let triggered = Triggered {
-                    queue: number,
-                    generation,
-                    rgid,
-                    pool,
-                    op,
-                    command,
-                    dma,
-                };
+                let triggered =
+                    Triggered { queue: number, generation, rgid, pool, op, command, dma };
                 if !self.signals.trigger(triggered) {
                     return Err(ReturnCode::NO_SPACE);
                 }
@@ -505,9 +479,7 @@ impl Engine {
     fn arrive(&mut self, back: ReplyTo, request: &Request, data: Data) {
         let signals = &mut self.signals;
         let accepted = self.portals.accept(back, request, &self.settings, signals);
-        signals
-            .telemetry
-            .arrived(request, accepted.as_ref().err().copied());
+        signals.telemetry.arrived(request, accepted.as_ref().err().copied());
         match accepted {
             Ok(landing) => {
                 let (settings, translation) = (&self.settings, &self.translation);
@@ -650,9 +622,7 @@ impl Engine {
         {
             let context = (operation.rgid, fetch.lac);
             let len = fetch.len as u64;
-            let to = self
-                .translation
-                .translate(context, fetch.iova, len, Access::Write);
+            let to = self.translation.translate(context, fetch.iova, len, Access::Write);
             match to {
                 Ok(to) => {
                     let dmas = &mut self.signals.dmas;
@@ -687,7 +657,6 @@ impl Engine {
     /// Shows the observer the end of an operation.
     fn observe(&mut self, route: (u32, u32), request: &Request, reply: &Reply) {
         let pid_bits = self.settings.pid_bits;
-        self.signals
-            .observe(|| ObservedOperation::new(route, request, reply, pid_bits));
+        self.signals.observe(|| ObservedOperation::new(route, request, reply, pid_bits));
     }
 }

@@ -39,11 +39,7 @@ pub(crate) enum Source {
 
 /// Refuses a command that does not have the length of its kind.
 pub(crate) fn check_slots(byte: CommandByte, slots: usize) -> Result<(), ReturnCode> {
-    if byte.slots() == slots {
-        Ok(())
-    } else {
-        Err(ReturnCode::CMD_INVALID_ARG)
-    }
+    if byte.slots() == slots { Ok(()) } else { Err(ReturnCode::CMD_INVALID_ARG) }
 }
 
 /// An operand of two words.
@@ -53,14 +49,7 @@ fn words(low: u64, high: u64) -> [u8; 16] {
 
 impl<'a> SendCommand<'a> {
     fn new(op: DmaOp, command: FullDma) -> Self {
-        Self {
-            op,
-            command,
-            small: false,
-            atomic: None,
-            fetch: None,
-            immediate: None,
-        }
+        Self { op, command, small: false, atomic: None, fetch: None, immediate: None }
     }
 
     /// A DMA command; `None` for one without effect.
@@ -110,13 +99,7 @@ impl<'a> SendCommand<'a> {
                 iova: command.local_write_addr,
                 len: (command.request_len as usize).min(16),
             }),
-            ..Self::new(
-                op,
-                FullDma {
-                    rendezvous_id: 0,
-                    ..common
-                },
-            )
+            ..Self::new(op, FullDma { rendezvous_id: 0, ..common })
         }
     }
 
@@ -136,11 +119,8 @@ impl<'a> SendCommand<'a> {
             DmaOp::PUT => {
                 let head = IdcHeader::decode(&fetched.head());
                 let payload = payload(fetched, IdcHeader::BYTES, head.length, state.flags)?;
-                let command = FullDma {
-                    dfa: head.dfa,
-                    remote_offset: head.remote_offset,
-                    ..common
-                };
+                let command =
+                    FullDma { dfa: head.dfa, remote_offset: head.remote_offset, ..common };
                 Self::with_payload(command, payload)
             }
             DmaOp::SMALL_MESSAGE => {
@@ -155,20 +135,14 @@ impl<'a> SendCommand<'a> {
                     user_ptr: head.user_ptr,
                     ..common
                 };
-                Self {
-                    small: true,
-                    ..Self::with_payload(command, payload)
-                }
+                Self { small: true, ..Self::with_payload(command, payload) }
             }
             DmaOp::ATOMIC if fetched.byte.slots() == 1 => {
                 let head = IdcHeader::decode(&fetched.head());
                 let operands = std::array::from_fn(|at| fetched.bytes[IdcHeader::BYTES + at]);
                 let operands = SmallAtomic::decode(&operands);
-                let command = FullDma {
-                    dfa: head.dfa,
-                    remote_offset: head.remote_offset,
-                    ..common
-                };
+                let command =
+                    FullDma { dfa: head.dfa, remote_offset: head.remote_offset, ..common };
                 let atomic = Atomic {
                     op: operands.amo_op,
                     ty: operands.amo_type,
@@ -180,11 +154,8 @@ impl<'a> SendCommand<'a> {
             DmaOp::ATOMIC | DmaOp::FETCHING_ATOMIC => {
                 check_slots(fetched.byte, 2)?;
                 let head = IdcAtomic::decode(&fetched.head());
-                let command = FullDma {
-                    dfa: head.dfa,
-                    remote_offset: head.remote_offset,
-                    ..common
-                };
+                let command =
+                    FullDma { dfa: head.dfa, remote_offset: head.remote_offset, ..common };
                 let atomic = Atomic {
                     op: head.atomic_op,
                     ty: head.atomic_type,
@@ -208,26 +179,13 @@ impl<'a> SendCommand<'a> {
         // The payload has at most 224 bytes.
         #[allow(clippy::cast_possible_truncation)]
         let request_len = payload.len() as u32;
-        let command = FullDma {
-            request_len,
-            ..command
-        };
-        Self {
-            immediate: Some(payload),
-            ..Self::new(DmaOp::PUT, command)
-        }
+        let command = FullDma { request_len, ..command };
+        Self { immediate: Some(payload), ..Self::new(DmaOp::PUT, command) }
     }
 
     fn with_operands(op: DmaOp, command: FullDma, atomic: Atomic) -> Self {
-        let command = FullDma {
-            request_len: atomic::size(atomic.ty).unwrap_or(0),
-            ..command
-        };
-        Self {
-            atomic: Some(atomic),
-            immediate: Some(&[]),
-            ..Self::new(op, command)
-        }
+        let command = FullDma { request_len: atomic::size(atomic.ty).unwrap_or(0), ..command };
+        Self { atomic: Some(atomic), immediate: Some(&[]), ..Self::new(op, command) }
     }
 
     pub(crate) fn report(&self) -> Report {
@@ -339,15 +297,7 @@ fn payload(
     // Rule 2.11: The length of an immediate command includes its head; the payload is at most 192
     // bytes, or 224 if restricted.
     let end = usize::from(length);
-    let most = if flags.contains(DmaFlags::RESTRICTED) {
-        INLINE
-    } else {
-        MAX_UNRESTRICTED
-    };
+    let most = if flags.contains(DmaFlags::RESTRICTED) { INLINE } else { MAX_UNRESTRICTED };
     let fits = end >= head && end <= fetched.byte.bytes() && end - head <= most;
-    if fits {
-        Ok(&fetched.bytes[head..end])
-    } else {
-        Err(ReturnCode::CMD_INVALID_ARG)
-    }
+    if fits { Ok(&fetched.bytes[head..end]) } else { Err(ReturnCode::CMD_INVALID_ARG) }
 }

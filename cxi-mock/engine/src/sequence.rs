@@ -41,10 +41,7 @@ fn masked(label: Label, mask: Label) -> Label {
 
 impl<K: Labelled> Index<K> {
     pub(crate) const fn new() -> Self {
-        Self {
-            groups: Vec::new(),
-            others: VecDeque::new(),
-        }
+        Self { groups: Vec::new(), others: VecDeque::new() }
     }
 
     /// The group for a mask, unless there are too many.
@@ -99,18 +96,13 @@ impl<K: Labelled> Index<K> {
             let end = found.unwrap_or(usize::MAX);
             let places = group.places.range((label, from)..(label, end));
             let mut places = places.map(|(_, place)| *place);
-            places
-                .find(|place| keys[*place].as_ref().is_some_and(&mut fits))
-                .or(found)
+            places.find(|place| keys[*place].as_ref().is_some_and(&mut fits)).or(found)
         });
         let end = found.unwrap_or(usize::MAX);
         let first = self.others.partition_point(|other| other.0 < from);
         let mut others = self.others.range(first..);
         let other = others.find(|(place, key)| *place >= end || fits(key));
-        other
-            .map(|(place, _)| *place)
-            .filter(|place| *place < end)
-            .or(found)
+        other.map(|(place, _)| *place).filter(|place| *place < end).or(found)
     }
 }
 
@@ -128,13 +120,7 @@ pub(crate) struct Sequence<K, V> {
 
 impl<K, V> Default for Sequence<K, V> {
     fn default() -> Self {
-        Self {
-            keys: Vec::new(),
-            values: Vec::new(),
-            first: 0,
-            live: 0,
-            index: None,
-        }
+        Self { keys: Vec::new(), values: Vec::new(), first: 0, live: 0, index: None }
     }
 }
 
@@ -166,11 +152,8 @@ impl<K: Labelled, V> Sequence<K, V> {
     /// The first place from `from` on whose key fits. Places stay valid until the next push.
     pub(crate) fn find(&self, from: usize, mut fits: impl FnMut(&K) -> bool) -> Option<usize> {
         let from = from.max(self.first);
-        let found = self
-            .keys
-            .get(from..)?
-            .iter()
-            .position(|key| key.as_ref().is_some_and(&mut fits))?;
+        let found =
+            self.keys.get(from..)?.iter().position(|key| key.as_ref().is_some_and(&mut fits))?;
         Some(from + found)
     }
 
@@ -213,9 +196,7 @@ impl<K: Labelled, V> Sequence<K, V> {
     /// Removes and returns the first value that fits.
     pub(crate) fn remove_first(&mut self, mut fits: impl FnMut(&V) -> bool) -> Option<V> {
         let values = self.values.get(self.first..)?.iter();
-        let found = values
-            .map(Option::as_ref)
-            .position(|value| value.is_some_and(&mut fits))?;
+        let found = values.map(Option::as_ref).position(|value| value.is_some_and(&mut fits))?;
         self.remove(self.first + found)
     }
 

@@ -180,11 +180,8 @@ impl Signals {
         if !report.flags.contains(counts) {
             return;
         }
-        let amount = if report.flags.contains(DmaFlags::EVENT_CT_BYTES) {
-            reply.mlength.into()
-        } else {
-            1
-        };
+        let amount =
+            if report.flags.contains(DmaFlags::EVENT_CT_BYTES) { reply.mlength.into() } else { 1 };
         if success {
             self.count(report.ct, amount, 0);
         } else {
@@ -194,14 +191,7 @@ impl Signals {
 
     fn post_initiator(&mut self, eq: u16, event: InitiatorShort) {
         let event_size = EventSize::BYTES_16;
-        self.post_short(
-            eq,
-            InitiatorShort {
-                event_size,
-                ..event
-            }
-            .encode(),
-        );
+        self.post_short(eq, InitiatorShort { event_size, ..event }.encode());
     }
 
     /// Writes an event of 16 bytes, or of 32 if its queue wants that. Both have their fields in the
@@ -312,9 +302,7 @@ impl Signals {
             return false;
         }
         self.arrivals += 1;
-        let CtCommand {
-            trig_ct, threshold, ..
-        } = triggered.command;
+        let CtCommand { trig_ct, threshold, .. } = triggered.command;
         match self.counters.get_mut(trig_ct) {
             Some(counter) if !counter.has_reached(threshold) => {
                 counter.wait(self.arrivals, triggered);
@@ -347,9 +335,8 @@ impl Signals {
     pub(crate) fn cancel_of_queue(&mut self, queue: u16, generation: u64) {
         let of_queue = |it: &Triggered| (it.queue, it.generation) == (queue, generation);
         let counters = self.counters.iter_mut();
-        let cancelled: Vec<_> = counters
-            .flat_map(|(_, counter)| counter.take_waiting(of_queue))
-            .collect();
+        let cancelled: Vec<_> =
+            counters.flat_map(|(_, counter)| counter.take_waiting(of_queue)).collect();
         self.give_back(&cancelled);
     }
 

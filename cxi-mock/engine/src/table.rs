@@ -32,14 +32,10 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u16, &T)> {
-        (0..=u16::MAX)
-            .zip(&self.0)
-            .filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
+        (0..=u16::MAX).zip(&self.0).filter_map(|(number, slot)| Some((number, slot.as_ref()?)))
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (u16, &mut T)> {
-        (0..=u16::MAX)
-            .zip(&mut self.0)
-            .filter_map(|(number, slot)| Some((number, slot.as_mut()?)))
+        (0..=u16::MAX).zip(&mut self.0).filter_map(|(number, slot)| Some((number, slot.as_mut()?)))
     }
 }

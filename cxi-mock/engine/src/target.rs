@@ -82,16 +82,9 @@ impl PortalState {
             // Rule 11.5: Software disables a PtlTE itself before it takes over the lists.
             self.state = state;
         }
-        let change = StateChange {
-            state: self.state,
-            reason: StateReason::default(),
-            by_nic: false,
-        };
-        let code = if refused {
-            ReturnCode::NO_MATCH
-        } else {
-            ReturnCode::OK
-        };
+        let change =
+            StateChange { state: self.state, reason: StateReason::default(), by_nic: false };
+        let code = if refused { ReturnCode::NO_MATCH } else { ReturnCode::OK };
         let element = nic.signals.telemetry.element(self.config.pool);
         element.states.add(!refused);
         // Rule 6.1: Each SETSTATE is answered by a STATE_CHANGE with the resulting state.
@@ -291,11 +284,7 @@ impl PortalState {
             }
         }
         let telemetry = &mut nic.signals.telemetry;
-        let counts = if delete {
-            &mut telemetry.deletions
-        } else {
-            &mut telemetry.searches
-        };
+        let counts = if delete { &mut telemetry.deletions } else { &mut telemetry.searches };
         counts.add(from > 0);
         // Rule 11.1: A search ends with a NO_MATCH event, unless it asked for one message and found
         // it.

@@ -240,11 +240,7 @@ impl Telemetry {
     }
 
     pub(crate) fn command_ended(&mut self, queue: u16, code: ReturnCode) {
-        let counts = if queue < FIRST_TARGET {
-            &mut self.transmit
-        } else {
-            &mut self.target
-        };
+        let counts = if queue < FIRST_TARGET { &mut self.transmit } else { &mut self.target };
         counts.add(code.0);
     }
 

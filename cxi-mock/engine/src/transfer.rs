@@ -41,11 +41,8 @@ impl Copy {
     fn entry(&self, translation: &Translation, len: usize) -> Result<Scatter, ReturnCode> {
         let landing = &self.landing;
         let context = (landing.rgid, landing.entry.lac);
-        let (header, access) = if self.is_put() {
-            (landing.header.into(), Access::Write)
-        } else {
-            (0, Access::Read)
-        };
+        let (header, access) =
+            if self.is_put() { (landing.header.into(), Access::Write) } else { (0, Access::Read) };
         let iova = landing.iova + header + self.done;
         translation.translate(context, iova, len as u64, access)
     }
@@ -106,11 +103,7 @@ impl Copy {
     fn fail(self, of_entry: bool) -> Move {
         // Rule 15.4: Memory that disappears during a copy is an error of the side that it belongs
         // to; bytes already copied stay.
-        let code = if of_entry {
-            ReturnCode::NO_TRANSLATION
-        } else {
-            ReturnCode::SRC_ERROR
-        };
+        let code = if of_entry { ReturnCode::NO_TRANSLATION } else { ReturnCode::SRC_ERROR };
         Move::End(self.landing, Err(code))
     }
 }
@@ -132,11 +125,7 @@ pub(crate) fn start(
         Ok(moves) => moves,
         Err(code) => return Move::End(landing, Err(code)),
     };
-    let copy = remote.map(|remote| Copy {
-        landing,
-        remote,
-        done: 0,
-    });
+    let copy = remote.map(|remote| Copy { landing, remote, done: 0 });
     match (head, copy) {
         (Some(head), Some(copy)) => Move::Access(head, Then::Written(copy, 0)),
         (Some(head), None) => Move::Access(head, Then::Landed(landing)),

@@ -76,21 +76,18 @@ impl Scatter {
         len: usize,
     ) -> impl Iterator<Item = (&Segment, u64, std::ops::Range<usize>)> {
         let mut done = 0;
-        self.first
-            .iter()
-            .chain(&self.rest)
-            .filter_map(move |segment| {
-                if offset >= segment.len {
-                    offset -= segment.len;
-                    return None;
-                }
-                let room = usize::try_from(segment.len - offset).unwrap_or(usize::MAX);
-                let part = done..done + room.min(len - done);
-                let va = segment.va + offset;
-                offset = 0;
-                done = part.end;
-                (!part.is_empty()).then_some((segment, va, part))
-            })
+        self.first.iter().chain(&self.rest).filter_map(move |segment| {
+            if offset >= segment.len {
+                offset -= segment.len;
+                return None;
+            }
+            let room = usize::try_from(segment.len - offset).unwrap_or(usize::MAX);
+            let part = done..done + room.min(len - done);
+            let va = segment.va + offset;
+            offset = 0;
+            done = part.end;
+            (!part.is_empty()).then_some((segment, va, part))
+        })
     }
 
     pub(crate) fn read(&self, offset: u64, into: &mut [u8]) -> Result<(), MemoryFault> {
@@ -127,10 +124,7 @@ impl Scatter {
             live: Arc::new(AtomicBool::new(true)),
             others: Vec::new(),
         };
-        Self {
-            first: Some(segment),
-            rest: Vec::new(),
-        }
+        Self { first: Some(segment), rest: Vec::new() }
     }
 
     /// Whose memory it is; `None` for no bytes.
@@ -301,10 +295,7 @@ impl Translation {
             let part = (region.len - offset).min(end - at);
             scatter.push(Segment {
                 memory: Arc::clone(&region.memory),
-                va: region
-                    .va
-                    .checked_add(offset)
-                    .ok_or(ReturnCode::NO_TRANSLATION)?,
+                va: region.va.checked_add(offset).ok_or(ReturnCode::NO_TRANSLATION)?,
                 len: part,
                 live: Arc::clone(&known.live),
                 others: regions.others(known, at, at + part, access),
@@ -345,9 +336,7 @@ mod tests {
     fn a_search_finds_what_a_walk_finds() {
         let mut random = 1_u64;
         let mut next = |below: u64| {
-            random = random
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1);
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             (random >> 33) % below
         };
         let mut regions = Regions::default();
@@ -382,11 +371,7 @@ mod tests {
                     assert!(it.region.iova <= at && access.is_allowed(&it.region));
                     it.end().min(end)
                 });
-                assert_eq!(
-                    reach,
-                    walked(&all, at, end, access),
-                    "{at} {end} {access:?}"
-                );
+                assert_eq!(reach, walked(&all, at, end, access), "{at} {end} {access:?}");
                 found += usize::from(known.is_some());
             }
         }

@@ -76,11 +76,7 @@ impl Users {
             let word = Word::default();
             let queue = EventQueue {
                 rgid: RGID,
-                buffer: EventBuffer {
-                    memory: late,
-                    va: EVENTS,
-                    len: 256 * 64,
-                },
+                buffer: EventBuffer { memory: late, va: EVENTS, len: 256 * 64 },
                 flags: EventFlags::empty(),
                 thresholds: Thresholds::default(),
                 reserved: 0,
@@ -103,11 +99,7 @@ impl Users {
         for number in QUEUES {
             rig.add_tx(number, false);
         }
-        Self {
-            rig,
-            memories,
-            late,
-        }
+        Self { rig, memories, late }
     }
 
     fn memory(&self, user: u32) -> &Memory {
@@ -138,9 +130,7 @@ impl Users {
 
 /// An operation between the memory of two users, at these offsets.
 fn between(op: DmaOp, from: (u32, u64), to: (u32, u64), len: u32) -> FullDma {
-    message(op, NID, iova(from.0) + from.1, len)
-        .with_match_bits(to.0.into())
-        .with_offset(to.1)
+    message(op, NID, iova(from.0) + from.1, len).with_match_bits(to.0.into()).with_offset(to.1)
 }
 
 /// An atomic that adds what user 1 has at its start.
@@ -210,10 +200,7 @@ fn freed_memory_is_let_go_of() {
     users.rig.engine.complete_dma(running);
     users.answer_all();
     let refused = (EventType::PUT, ReturnCode::NO_TRANSLATION);
-    assert_eq!(
-        users.rig.events(TARGET_EQ),
-        [LINK, refused, refused, refused]
-    );
+    assert_eq!(users.rig.events(TARGET_EQ), [LINK, refused, refused, refused]);
     assert_eq!(users.rig.events(EQ), []);
     // What can be executed is executed.
     users.rig.store(12, &[&put.encode()]);
@@ -268,10 +255,7 @@ fn rule_9_7_answers_and_wakes_follow_events() {
     assert_eq!(users.rig.engine.take_effects(), []);
     let mut event = users.take(2).unwrap();
     event.run();
-    assert_eq!(
-        users.rig.readers[&TARGET_EQ].peek().unwrap().kind(),
-        EventType::PUT
-    );
+    assert_eq!(users.rig.readers[&TARGET_EQ].peek().unwrap().kind(), EventType::PUT);
     assert_eq!(users.rig.engine.take_effects(), []);
     users.rig.engine.complete_dma(event);
     users.answer(1);
@@ -301,10 +285,7 @@ fn the_event_of_a_get_follows_its_answer() {
 #[test]
 fn repeated_requests_count_once() {
     let mut users = Users::new();
-    users.rig.fabric.set_faults(FabricFaults {
-        duplication: u16::MAX,
-        ..FabricFaults::default()
-    });
+    users.rig.fabric.set_faults(FabricFaults { duplication: u16::MAX, ..FabricFaults::default() });
     users.memory(1).put(iova(1), &5_u64.to_le_bytes());
     users.rig.store(10, &[&padded(&sum((2, 8)).encode(), 128)]);
     users.answer_all();
@@ -320,9 +301,7 @@ const TOTAL: u8 = 24;
 fn data_comes_before_its_event() {
     let mut random = 1_u64;
     let mut next = move |below: u64| {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         (random >> 33) % below
     };
     for _ in 0..40 {
@@ -339,9 +318,7 @@ fn data_comes_before_its_event() {
                 let (op, from) = [(DmaOp::PUT, 1), (DmaOp::GET, 2)][usize::from(next(2) == 0)];
                 let len = [1, 100, 5000, 0x2_0001][usize::try_from(next(4)).unwrap()];
                 let (offset, byte) = (u64::from(at) * 0x2_1000, at + 1);
-                users
-                    .memory(from)
-                    .put(iova(from) + offset, &vec![byte; len]);
+                users.memory(from).put(iova(from) + offset, &vec![byte; len]);
                 let command = FullDma {
                     user_ptr: at.into(),
                     header_data: at.into(),
@@ -390,9 +367,7 @@ fn data_comes_before_its_event() {
 /// User 2 has a buffer for unexpected messages.
 fn with_overflow() -> Users {
     let mut users = Users::new();
-    users
-        .rig
-        .append(&overflow(5, iova(2) + 0x20_0000, 0x10_0000));
+    users.rig.append(&overflow(5, iova(2) + 0x20_0000, 0x10_0000));
     users.answer_all();
     users.rig.events(TARGET_EQ);
     users
@@ -420,10 +395,7 @@ fn a_message_under_way_is_found() {
     assert_eq!(users.rig.unexpected(), 1);
     users.answer_all();
     assert_eq!(users.rig.unexpected(), 0);
-    assert_eq!(
-        users.rig.events(TARGET_EQ),
-        [(EventType::PUT, ReturnCode::NO_TRANSLATION)]
-    );
+    assert_eq!(users.rig.events(TARGET_EQ), [(EventType::PUT, ReturnCode::NO_TRANSLATION)]);
     let in_use = users.rig.engine.entries_in_use(EntryPool::default());
     assert_eq!(in_use, entries);
 }
@@ -497,9 +469,7 @@ fn rule_10_5_a_claimed_rendezvous_gets_the_rest_last() {
     users.rig.store(10, &[&put.encode()]);
     users.answer(1);
     let flags = TargetFlags::OP_PUT | TargetFlags::USE_ONCE;
-    users
-        .rig
-        .append(&entry(9, iova(2), 64).with_match_bits(9).with_flags(flags));
+    users.rig.append(&entry(9, iova(2), 64).with_match_bits(9).with_flags(flags));
     let offloaded = |users: &Users| users.rig.engine.telemetry().elements[0].offloaded;
     assert_eq!(offloaded(&users), 0);
     users.answer_all();
@@ -513,9 +483,7 @@ fn rule_10_5_a_claimed_rendezvous_gets_the_rest_last() {
 #[test]
 fn a_freed_portal_starts_no_rendezvous() {
     let mut users = rendezvous_under_way();
-    users
-        .rig
-        .portal_at(PORTAL, TARGET_EQ, PortalOptions::IS_MATCHING);
+    users.rig.portal_at(PORTAL, TARGET_EQ, PortalOptions::IS_MATCHING);
     users.answer_all();
     assert_eq!(users.rig.events(EQ), [ACK]);
     assert_eq!(users.rig.events(TARGET_EQ), []);
@@ -587,10 +555,7 @@ fn freed_queues_hear_nothing_of_triggered_commands() {
 #[test]
 fn late_answers_leave_later_requests_alone() {
     let mut users = Users::new();
-    users.rig.fabric.set_faults(FabricFaults {
-        duplication: 1,
-        ..FabricFaults::default()
-    });
+    users.rig.fabric.set_faults(FabricFaults { duplication: 1, ..FabricFaults::default() });
     let pass = |users: &mut Users, ticks| {
         for _ in 0..ticks {
             users.rig.fabric.tick();
@@ -646,20 +611,10 @@ fn events_are_never_torn() {
     let mut users = Users::new();
     let memory = Memory::new();
     memory.map(EVENTS, 4096);
-    let buffer = EventBuffer {
-        memory: Arc::new(Torn(Arc::clone(&memory))),
-        va: EVENTS,
-        len: 4096,
-    };
-    users
-        .rig
-        .engine
-        .add_event_queue(5, event_queue(RGID, buffer));
+    let buffer = EventBuffer { memory: Arc::new(Torn(Arc::clone(&memory))), va: EVENTS, len: 4096 };
+    users.rig.engine.add_event_queue(5, event_queue(RGID, buffer));
     users.rig.portal_at(5, 5, PortalOptions::IS_MATCHING);
-    let search = TargetCommand {
-        ptlte_index: 5,
-        ..search(TargetOp::SEARCH, 0, 0)
-    };
+    let search = TargetCommand { ptlte_index: 5, ..search(TargetOp::SEARCH, 0, 0) };
     users.rig.append(&search);
     assert_eq!(users.answer(3), 1);
     assert!(memory.bytes(EVENTS, 4096).iter().all(|byte| *byte == 0));
@@ -679,15 +634,9 @@ fn lost_events_leave_no_hole() {
         va: EVENTS,
         len: BLOCKS * 64,
     };
-    users
-        .rig
-        .engine
-        .add_event_queue(5, event_queue(RGID, buffer));
+    users.rig.engine.add_event_queue(5, event_queue(RGID, buffer));
     users.rig.portal_at(5, 5, PortalOptions::IS_MATCHING);
-    let search = TargetCommand {
-        ptlte_index: 5,
-        ..search(TargetOp::SEARCH, 0, 0)
-    };
+    let search = TargetCommand { ptlte_index: 5, ..search(TargetOp::SEARCH, 0, 0) };
     for _ in 0..70_000 {
         users.rig.append(&search);
     }
@@ -708,10 +657,7 @@ fn memory_of_two_processes() {
     let mut users = Users::new();
     let end = iova(1) + LEN as u64;
     let second: Arc<dyn ClientMemory> = Arc::new(Late(Arc::clone(&users.memories[1]), 2));
-    let region = Region {
-        va: iova(2),
-        ..region(RGID, end, 0x1000, second)
-    };
+    let region = Region { va: iova(2), ..region(RGID, end, 0x1000, second) };
     users.rig.engine.add_region(103, region);
     users.memory(1).put(end - 100, &[1; 100]);
     let put = between(DmaOp::PUT, (1, LEN as u64 - 100), (1, 0), 1000);

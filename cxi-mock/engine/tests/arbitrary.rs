@@ -45,12 +45,7 @@ fn command(class: Class) -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn any_command() -> impl Strategy<Value = Vec<u8>> {
-    prop_oneof![
-        command(Class::IDC),
-        command(Class::DMA),
-        command(Class::CT),
-        command(Class::CQ)
-    ]
+    prop_oneof![command(Class::IDC), command(Class::DMA), command(Class::CT), command(Class::CQ)]
 }
 
 /// Steps until there is nothing to do; a bound stands for "does not hang".
@@ -68,11 +63,7 @@ fn unharmed(rig: &Rig) {
         rig.memory.bytes(OTHER, OTHER_LEN) == [0xa5; OTHER_LEN],
         "another's memory was written"
     );
-    assert_eq!(
-        rig.readers[&40].peek(),
-        None,
-        "another's event queue was written"
-    );
+    assert_eq!(rig.readers[&40].peek(), None, "another's event queue was written");
 }
 
 proptest! {

@@ -49,9 +49,7 @@ enum Step {
 fn bytes(hex: &str) -> Vec<u8> {
     let digits = hex.as_bytes().chunks_exact(2);
     let digits = digits.map(|pair| std::str::from_utf8(pair).unwrap());
-    digits
-        .map(|pair| u8::from_str_radix(pair, 16).unwrap())
-        .collect()
+    digits.map(|pair| u8::from_str_radix(pair, 16).unwrap()).collect()
 }
 
 fn step(line: &str) -> Step {
@@ -72,14 +70,7 @@ fn exchanges() -> BTreeMap<&'static str, Vec<Step>> {
     parts
         .map(|part| {
             let (name, steps) = part.split_once('\n').unwrap();
-            (
-                name,
-                steps
-                    .lines()
-                    .filter(|line| !line.is_empty())
-                    .map(step)
-                    .collect(),
-            )
+            (name, steps.lines().filter(|line| !line.is_empty()).map(step).collect())
         })
         .collect()
 }
@@ -138,11 +129,7 @@ fn set_up(name: &str, steps: &[Step]) -> (Rig, BTreeMap<u16, u64>) {
         matches!(step, Step::Event(_, event)
             if event.len() == 32 && (event[14] >> 2) & 31 <= EventType::FETCH_ATOMIC.0)
     });
-    let flags = if short {
-        EventFlags::empty()
-    } else {
-        EventFlags::TARGET_LONG
-    };
+    let flags = if short { EventFlags::empty() } else { EventFlags::TARGET_LONG };
     let mut counters: BTreeSet<_> = (1..=6).collect();
     for step in steps {
         match step {
@@ -157,10 +144,7 @@ fn set_up(name: &str, steps: &[Step]) -> (Rig, BTreeMap<u16, u64>) {
     for eq in 1..=4 {
         rig.add_eq(eq, 256, flags);
     }
-    let counters = counters
-        .into_iter()
-        .map(|ct| (ct, rig.add_ct(ct)))
-        .collect();
+    let counters = counters.into_iter().map(|ct| (ct, rig.add_ct(ct))).collect();
     let region = rig::region(RGID, 0, 1 << 57, Arc::new(Everything::default()));
     rig.engine.add_region(1, region);
     let eqs = event_queues(steps);
@@ -221,32 +205,20 @@ fn replay(name: &str, steps: &[Step]) {
             }
             Step::Event(eq, expected) => {
                 let event = rig.event(*eq).0;
-                assert_eq!(
-                    normal(event),
-                    normal(expected.clone()),
-                    "{name}: step {number}"
-                );
+                assert_eq!(normal(event), normal(expected.clone()), "{name}: step {number}");
             }
             Step::Ring(ct, offset, value) => {
                 rig.memory.put(counters[ct], &[0; 8]);
                 rig.ring_counter(*ct, CounterDoorbell::at(*offset).unwrap(), *value);
             }
             Step::Written(ct, expected) => {
-                assert_eq!(
-                    rig.memory.bytes(counters[ct], 8),
-                    *expected,
-                    "{name}: step {number}"
-                );
+                assert_eq!(rig.memory.bytes(counters[ct], 8), *expected, "{name}: step {number}");
                 rig.memory.put(counters[ct], &[0; 8]);
             }
         }
     }
     for eq in 1..=4 {
-        assert_eq!(
-            rig.events(eq),
-            [],
-            "{name}: more than was recorded in queue {eq}"
-        );
+        assert_eq!(rig.events(eq), [], "{name}: more than was recorded in queue {eq}");
     }
 }
 

@@ -71,16 +71,12 @@ fn to(op: DmaOp, len: u32) -> FullDma {
 fn a_put_and_a_get_from_nic_to_nic() {
     let mut pair = Pair::new();
     pair.here().memory.put(BUFFER, b"across the fabric");
-    pair.here()
-        .store(TXQ, &[&to(DmaOp::PUT, 17).with_offset(64).encode()]);
+    pair.here().store(TXQ, &[&to(DmaOp::PUT, 17).with_offset(64).encode()]);
     pair.here().engine.run_until_idle();
     assert_eq!(pair.fabric.waiting(), [THERE]);
     assert_eq!(pair.here().events(EQ), []);
     pair.run();
-    assert_eq!(
-        pair.there().memory.bytes(BUFFER + 64, 17),
-        b"across the fabric"
-    );
+    assert_eq!(pair.there().memory.bytes(BUFFER + 64, 17), b"across the fabric");
     assert_eq!(pair.there().events(TARGET_EQ), [PUT]);
     assert_eq!(pair.here().events(EQ), [ACK]);
     pair.there().memory.put(BUFFER, &[7; 3000]);
@@ -167,10 +163,7 @@ fn another_process_is_out_of_reach() {
     for command in [to(DmaOp::PUT, 0), to(DmaOp::PUT, 0).with_eq(0).with_ct(CT)] {
         here.add_tx(9, false);
         here.submit(9, &[&command.encode()]);
-        assert_eq!(
-            here.queues[&9].status().return_code,
-            ReturnCode::CMD_INVALID_ARG
-        );
+        assert_eq!(here.queues[&9].status().return_code, ReturnCode::CMD_INVALID_ARG);
     }
     // Another's memory.
     here.add_tx(9, false);
@@ -189,16 +182,11 @@ fn another_vni_is_another_world() {
 }
 
 fn add_one() -> DmaAtomic {
-    atomic(
-        DmaOp::FETCHING_ATOMIC,
-        AtomicOp::SUM,
-        AtomicType::UINT64_T,
-        8,
-    )
-    .with_dfa(to(DmaOp::PUT, 0).dfa)
-    .with_initiator(to(DmaOp::PUT, 0).initiator)
-    .with_read_addr(BUFFER)
-    .with_write_addr(BUFFER + 8)
+    atomic(DmaOp::FETCHING_ATOMIC, AtomicOp::SUM, AtomicType::UINT64_T, 8)
+        .with_dfa(to(DmaOp::PUT, 0).dfa)
+        .with_initiator(to(DmaOp::PUT, 0).initiator)
+        .with_read_addr(BUFFER)
+        .with_write_addr(BUFFER + 8)
 }
 
 /// Each operation happens once and in order, whatever the fabric does to packets.
@@ -212,13 +200,7 @@ fn faults_are_mended() {
         (3, 10_000, 20_000, 10_000, 5),
     ] {
         let mut pair = Pair::new();
-        let faults = FabricFaults {
-            seed,
-            loss,
-            duplication,
-            reordering,
-            delay,
-        };
+        let faults = FabricFaults { seed, loss, duplication, reordering, delay };
         pair.fabric.set_faults(faults);
         pair.here().memory.put(BUFFER, &1_u64.to_le_bytes());
         for round in 0..ROUNDS {
@@ -228,10 +210,7 @@ fn faults_are_mended() {
         assert_eq!(pair.there().memory.word(BUFFER), ROUNDS);
         assert_eq!(pair.here().events(EQ).len() as u64, ROUNDS);
         assert_eq!(pair.there().events(TARGET_EQ).len() as u64, ROUNDS);
-        let (sent, came) = (
-            pair.here().engine.telemetry(),
-            pair.there().engine.telemetry(),
-        );
+        let (sent, came) = (pair.here().engine.telemetry(), pair.there().engine.telemetry());
         assert_eq!((came.requests, sent.retries), (ROUNDS, sent.timeouts));
         assert_eq!(sent.retries > 0, faults.loss > 0, "{faults:?}");
         let comes_again = faults.loss > 0 || faults.duplication > 0;
@@ -263,10 +242,7 @@ fn faults_repeat() {
 #[test]
 fn what_is_always_lost_is_given_up() {
     let mut pair = Pair::new();
-    pair.fabric.set_faults(FabricFaults {
-        loss: u16::MAX,
-        ..FabricFaults::default()
-    });
+    pair.fabric.set_faults(FabricFaults { loss: u16::MAX, ..FabricFaults::default() });
     let [one, two] = [8, 4].map(|len| to(DmaOp::PUT, len).encode());
     pair.here().store(TXQ, &[&one, &two]);
     pair.run();

@@ -42,11 +42,7 @@ enum Act {
 }
 
 fn act() -> impl Strategy<Value = Act> {
-    let op = prop_oneof![
-        Just(DmaOp::PUT),
-        Just(DmaOp::GET),
-        Just(DmaOp::RENDEZVOUS_PUT)
-    ];
+    let op = prop_oneof![Just(DmaOp::PUT), Just(DmaOp::GET), Just(DmaOp::RENDEZVOUS_PUT)];
     let len = prop_oneof![3 => 0..300_u32, 1 => Just(5000), 1 => Just(LONG)];
     let queue = prop_oneof![Just(TXQ), Just(TRIGQ), Just(TGQ)];
     let traffic = prop_oneof![
@@ -114,11 +110,7 @@ fn act_at(rig: &mut Rig, peer: u32, act: &Act) {
         Act::Send(op, len, bits) => {
             let command = message(*op, peer, BUFFER, *len)
                 .with_flags(DmaFlags::EVENT_SEND_DISABLE | DmaFlags::USE_OFFSET_FOR_GET)
-                .with_offset(if *op == DmaOp::RENDEZVOUS_PUT {
-                    BUFFER
-                } else {
-                    0
-                })
+                .with_offset(if *op == DmaOp::RENDEZVOUS_PUT { BUFFER } else { 0 })
                 .with_eager(64);
             rig.store(TXQ, &[&command.with_match_bits(*bits).encode()]);
         }

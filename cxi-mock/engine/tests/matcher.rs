@@ -11,21 +11,9 @@ use rig::*;
 #[derive(Clone, Debug)]
 enum Act {
     Append(List, Entry),
-    Put {
-        bits: u64,
-        from: u32,
-        len: u32,
-    },
-    Unlink {
-        list: List,
-        buffer_id: u16,
-    },
-    Search {
-        bits: u64,
-        ignore: u64,
-        once: bool,
-        delete: bool,
-    },
+    Put { bits: u64, from: u32, len: u32 },
+    Unlink { list: List, buffer_id: u16 },
+    Search { bits: u64, ignore: u64, once: bool, delete: bool },
 }
 
 fn list() -> impl Strategy<Value = List> {
@@ -37,28 +25,21 @@ fn append() -> impl Strategy<Value = Act> {
     let ignore = prop_oneof![Just(0), Just(u64::MAX), 0..16_u64];
     let append = (
         (list(), 1..8_u16, 0..4_u64, ignore),
-        (
-            proptest::option::of(0..3_u32),
-            any::<bool>(),
-            any::<bool>(),
-            0..24_u64,
-        ),
+        (proptest::option::of(0..3_u32), any::<bool>(), any::<bool>(), 0..24_u64),
     );
-    append.prop_map(
-        |((list, buffer_id, bits, ignore), (from, once, managed, length))| {
-            let entry = Entry {
-                buffer_id,
-                bits,
-                ignore,
-                from,
-                once,
-                managed: managed || list == List::OVERFLOW,
-                length,
-                offset: 0,
-            };
-            Act::Append(list, entry)
-        },
-    )
+    append.prop_map(|((list, buffer_id, bits, ignore), (from, once, managed, length))| {
+        let entry = Entry {
+            buffer_id,
+            bits,
+            ignore,
+            from,
+            once,
+            managed: managed || list == List::OVERFLOW,
+            length,
+            offset: 0,
+        };
+        Act::Append(list, entry)
+    })
 }
 
 fn act() -> impl Strategy<Value = Act> {
@@ -133,12 +114,9 @@ impl Model {
                 };
                 self.hear(EventType::UNLINK, code, *list, *buffer_id, 0);
             }
-            Act::Search {
-                bits,
-                ignore,
-                once,
-                delete,
-            } => self.search(*bits, *ignore, *once, *delete),
+            Act::Search { bits, ignore, once, delete } => {
+                self.search(*bits, *ignore, *once, *delete)
+            }
         }
     }
 
@@ -184,15 +162,10 @@ impl Model {
             };
             let entry = &mut entries[at];
             if !entry.managed && u64::from(len) > entry.length {
-                self.acks
-                    .push((ReturnCode::OP_VIOLATION, List::PRIORITY, 0));
+                self.acks.push((ReturnCode::OP_VIOLATION, List::PRIORITY, 0));
                 return;
             }
-            let moved = if entry.managed {
-                u64::from(len).min(entry.room())
-            } else {
-                len.into()
-            };
+            let moved = if entry.managed { u64::from(len).min(entry.room()) } else { len.into() };
             let moved = u32::try_from(moved).unwrap();
             if entry.managed {
                 entry.offset += u64::from(moved);
@@ -209,16 +182,11 @@ impl Model {
             self.acks.push((ReturnCode::OK, list, moved));
             return;
         }
-        self.acks
-            .push((ReturnCode::ENTRY_NOT_FOUND, List::PRIORITY, 0));
+        self.acks.push((ReturnCode::ENTRY_NOT_FOUND, List::PRIORITY, 0));
     }
 
     fn search(&mut self, bits: u64, ignore: u64, once: bool, delete: bool) {
-        let kind = if delete {
-            EventType::PUT_OVERFLOW
-        } else {
-            EventType::SEARCH
-        };
+        let kind = if delete { EventType::PUT_OVERFLOW } else { EventType::SEARCH };
         let mut at = 0;
         while at < self.waiting.len() {
             let message = self.waiting[at];
@@ -236,13 +204,7 @@ impl Model {
                 return;
             }
         }
-        self.hear(
-            EventType::SEARCH,
-            ReturnCode::NO_MATCH,
-            List::UNEXPECTED,
-            99,
-            0,
-        );
+        self.hear(EventType::SEARCH, ReturnCode::NO_MATCH, List::UNEXPECTED, 99, 0);
     }
 }
 
@@ -253,11 +215,7 @@ fn sender(number: u32) -> MatchId {
 fn send(rig: &mut Rig, act: &Act) {
     match act {
         Act::Append(list, it) => {
-            let template = if *list == List::OVERFLOW {
-                overflow
-            } else {
-                entry
-            };
+            let template = if *list == List::OVERFLOW { overflow } else { entry };
             let command = template(it.buffer_id, BUFFER + 4096, it.length);
             let mut flags = command.flags;
             flags.set(TargetFlags::USE_ONCE, it.once);
@@ -272,24 +230,13 @@ fn send(rig: &mut Rig, act: &Act) {
         }
         // Each sender is a process with its own queue.
         Act::Put { bits, from, len } => {
-            let command = put(*len)
-                .with_initiator(sender(*from))
-                .with_match_bits(*bits);
+            let command = put(*len).with_initiator(sender(*from)).with_match_bits(*bits);
             let queue = 10 + u16::try_from(*from).unwrap();
             rig.submit(queue, &[&command.encode()]);
         }
         Act::Unlink { list, buffer_id } => rig.append(&unlink(*list, *buffer_id)),
-        Act::Search {
-            bits,
-            ignore,
-            once,
-            delete,
-        } => {
-            let op = if *delete {
-                TargetOp::SEARCH_AND_DELETE
-            } else {
-                TargetOp::SEARCH
-            };
+        Act::Search { bits, ignore, once, delete } => {
+            let op = if *delete { TargetOp::SEARCH_AND_DELETE } else { TargetOp::SEARCH };
             let mut command = search(op, 99, *bits).with_ignore_bits(*ignore);
             command.flags.set(TargetFlags::USE_ONCE, *once);
             rig.append(&command);
@@ -302,22 +249,10 @@ fn heard(rig: &mut Rig) -> Vec<Heard> {
         let event = rig.try_event(TARGET_EQ)?;
         Some(if event.0.len() == 64 {
             let event = event.long();
-            (
-                event.event_type,
-                event.return_code,
-                event.ptl_list,
-                event.buffer_id,
-                event.mlength,
-            )
+            (event.event_type, event.return_code, event.ptl_list, event.buffer_id, event.mlength)
         } else {
             let event = event.short();
-            (
-                event.event_type,
-                event.return_code,
-                event.ptl_list,
-                event.buffer_id,
-                event.length,
-            )
+            (event.event_type, event.return_code, event.ptl_list, event.buffer_id, event.length)
         })
     })
     .collect()

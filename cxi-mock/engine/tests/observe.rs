@@ -46,8 +46,7 @@ fn watched() -> (Rig, Arc<Mutex<Seen>>) {
     let seen = Arc::<Mutex<Seen>>::default();
     rig.portal(PORTAL, 0, PortalOptions::IS_MATCHING);
     rig.append(&entry(7, BUFFER, 0x1000));
-    rig.engine
-        .set_observer(Some(Box::new(Watcher(Arc::clone(&seen)))));
+    rig.engine.set_observer(Some(Box::new(Watcher(Arc::clone(&seen)))));
     (rig, seen)
 }
 
@@ -109,9 +108,7 @@ fn events_are_seen_as_they_are_written_and_when_they_are_lost() {
 #[test]
 fn a_snapshot_shows_states_entries_and_unexpected_messages() {
     let (mut rig, _) = watched();
-    let managed = overflow(9, BUFFER + 0x1000, 0x800)
-        .with_match_bits(0)
-        .with_ignore_bits(u64::MAX);
+    let managed = overflow(9, BUFFER + 0x1000, 0x800).with_match_bits(0).with_ignore_bits(u64::MAX);
     rig.append(&managed);
     let unexpected = put(24).with_match_bits(0xfe);
     rig.store(TXQ, &[&unexpected.encode()]);

@@ -84,11 +84,7 @@ fn read(
     knows: impl FnOnce(&Request) -> bool,
 ) -> io::Result<Request> {
     let mut request = read_head(reader)?;
-    let longest = if knows(&request) {
-        LONGEST_BODY
-    } else {
-        LONGEST_BODY_UNKNOWN
-    };
+    let longest = if knows(&request) { LONGEST_BODY } else { LONGEST_BODY_UNKNOWN };
     let says = |name, value: &str| {
         let header = request.header(name);
         header.is_some_and(|header| header.eq_ignore_ascii_case(value))
@@ -100,9 +96,7 @@ fn read(
         request.body = read_chunks(reader, longest)?;
     } else if let Some(length) = request.header("content-length") {
         let length: u64 = length.parse().map_err(|_| {
-            malformed(format!(
-                "invalid Content-Length {length:?}: expected a number"
-            ))
+            malformed(format!("invalid Content-Length {length:?}: expected a number"))
         })?;
         read_exact(reader, length, longest, &mut request.body)?;
     }
@@ -125,9 +119,7 @@ fn read_head(reader: &mut impl BufRead) -> io::Result<Request> {
     }
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
-    parsed
-        .parse(&head)
-        .map_err(|error| malformed(format!("the head of the request: {error}")))?;
+    parsed.parse(&head).map_err(|error| malformed(format!("the head of the request: {error}")))?;
     let header = |header: &httparse::Header<'_>| {
         let value = String::from_utf8_lossy(header.value);
         (header.name.to_owned(), value.trim().to_owned())
@@ -166,9 +158,7 @@ fn read_chunks(reader: &mut impl BufRead, longest: u64) -> io::Result<Vec<u8>> {
     loop {
         let line = read_line(reader)?;
         let Ok(httparse::Status::Complete((_, size))) = httparse::parse_chunk_size(&line) else {
-            return Err(malformed(
-                "invalid size of a chunk: expected a hexadecimal number",
-            ));
+            return Err(malformed("invalid size of a chunk: expected a hexadecimal number"));
         };
         if size == 0 {
             // Skip the trailers and the empty line that ends them.
@@ -228,11 +218,8 @@ fn head(answer: &Answer, length: usize) -> String {
     let mut head = format!("HTTP/1.1 {status} \r\nConnection: close\r\n");
     // A 204 has neither a type nor a length.
     if status != 204 {
-        let _ = write!(
-            head,
-            "Content-Type: {}\r\nContent-Length: {length}\r\n",
-            answer.content_type
-        );
+        let _ =
+            write!(head, "Content-Type: {}\r\nContent-Length: {length}\r\n", answer.content_type);
     }
     head + "\r\n"
 }
@@ -261,16 +248,10 @@ mod tests {
             }
         });
         let until = Instant::now() + Duration::from_millis(50);
-        let mut timed = BufReader::new(Timed {
-            stream: &stream,
-            until,
-        });
+        let mut timed = BufReader::new(Timed { stream: &stream, until });
         let refused = read_head(&mut timed).unwrap_err();
         assert!(
-            matches!(
-                refused.kind(),
-                io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock
-            ),
+            matches!(refused.kind(), io::ErrorKind::TimedOut | io::ErrorKind::WouldBlock),
             "{refused}"
         );
         drop(stream);

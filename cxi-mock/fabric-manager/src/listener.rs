@@ -35,12 +35,7 @@ impl Listener {
         let (listener, stopped) = (Arc::clone(&socket), Arc::clone(&stop));
         let thread = thread::Builder::new().name(name.to_owned());
         let thread = thread.spawn(move || accept(&listener, &stopped, &serve))?;
-        Ok(Self {
-            address,
-            socket,
-            stop,
-            thread: Some(thread),
-        })
+        Ok(Self { address, socket, stop, thread: Some(thread) })
     }
 
     pub(crate) const fn address(&self) -> SocketAddr {

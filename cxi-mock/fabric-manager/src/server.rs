@@ -55,11 +55,7 @@ impl MockFabricManager {
             switches: Mutex::default(),
         });
         let address = Shared::listen(&shared, resolve(address)?)?;
-        Ok(Self {
-            shared,
-            address,
-            control: None,
-        })
+        Ok(Self { shared, address, control: None })
     }
 
     /// Accepts orders on another address. Port 0 chooses a free port. Anyone who can reach it may do
@@ -161,8 +157,7 @@ impl MockFabricManager {
     /// [`Refusal::NoSuchJob`].
     pub fn release(&self, job: &str) -> Result<(), Refusal> {
         let now = self.shared.now();
-        self.shared
-            .change(|api| api.model_mut().release(job, now).map(|_| ()))
+        self.shared.change(|api| api.model_mut().release(job, now).map(|_| ()))
     }
 
     /// Makes all tokens of workload managers invalid.
@@ -172,10 +167,7 @@ impl MockFabricManager {
 
     /// Sets the VNIs of a job. From now on, trees with other VNIs are refused.
     pub fn expect_vnis(&self, job: &str, vnis: &[u16]) {
-        self.shared
-            .api()
-            .model_mut()
-            .expect_vnis(job, vnis.to_vec());
+        self.shared.api().model_mut().expect_vnis(job, vnis.to_vec());
     }
 
     /// The reservations and trees, without tokens.
@@ -197,10 +189,7 @@ impl MockFabricManager {
     #[track_caller]
     pub fn assert_quiet(&self) {
         let state = self.state();
-        assert!(
-            state.is_quiet(),
-            "reservations or multicast trees are left: {state:?}"
-        );
+        assert!(state.is_quiet(), "reservations or multicast trees are left: {state:?}");
     }
 }
 

@@ -38,10 +38,7 @@ pub(crate) struct Switches {
 
 impl Switches {
     pub(crate) fn new(program: impl FnMut(TreeChange) + Send + 'static) -> Self {
-        Self {
-            program: Box::new(program),
-            trees: BTreeMap::new(),
-        }
+        Self { program: Box::new(program), trees: BTreeMap::new() }
     }
 
     /// Programs the switches with the changes since the last call.
@@ -69,8 +66,6 @@ impl Switches {
 
 impl fmt::Debug for Switches {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Switches")
-            .field("trees", &self.trees)
-            .finish_non_exhaustive()
+        f.debug_struct("Switches").field("trees", &self.trees).finish_non_exhaustive()
     }
 }

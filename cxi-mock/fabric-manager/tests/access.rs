@@ -15,10 +15,7 @@ fn w8_a_gateway_has_a_prefix_and_speaks_html() {
     });
     let base = format!("http://{}/apis/fabric-manager", manager.address());
     assert_eq!(manager.url(), base);
-    assert_eq!(
-        manager.multicasts_url(),
-        format!("{base}/fabric/collectives/multicasts")
-    );
+    assert_eq!(manager.multicasts_url(), format!("{base}/fabric/collectives/multicasts"));
     let path = "GET /apis/fabric-manager/fabric/collectives/jobs/";
     let refused = send(&manager, "Bearer old", path, "");
     assert_eq!(refused.status, 403);
@@ -48,10 +45,7 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
         send(&manager, "none", "POST /token", &form)
     };
     assert_eq!(token("wrong").status, 401);
-    assert_eq!(
-        send(&manager, "none", "POST /token", "grant_type=password").status,
-        400
-    );
+    assert_eq!(send(&manager, "none", "POST /token", "grant_type=password").status, 400);
     // The form as Slurm sends it, and with the escapes that forms require.
     for secret in ["a&b=%c", "a%26b%3D%25c"] {
         let bearer = format!("Bearer {}", token(secret).text("access_token"));
@@ -68,10 +62,7 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
     assert_eq!(list(&forgotten), 401);
     // The journal contains no secret.
     let journal = format!("{:?}", manager.journal());
-    assert!(
-        !journal.contains("a&b") && !journal.contains(&forgotten),
-        "{journal}"
-    );
+    assert!(!journal.contains("a&b") && !journal.contains(&forgotten), "{journal}");
     assert!(journal.contains("Bearer ***"), "{journal}");
 }
 
@@ -79,10 +70,7 @@ fn w9_tokens_end_by_time_by_number_and_by_order() {
 fn a_restart_forgets_what_it_is_told_to() {
     let manager = MockFabricManager::start().unwrap();
     let before = reserve(&manager, "a-1", 1);
-    assert_eq!(
-        make_tree(&manager, &before, "a-1", "0", r#""0:00:01""#).status,
-        200
-    );
+    assert_eq!(make_tree(&manager, &before, "a-1", "0", r#""0:00:01""#).status, 200);
     manager.restart(Forget::Nothing);
     assert_eq!(send(&manager, &before, "GET jobs/a-1", "").status, 200);
     manager.restart(Forget::Tokens);

@@ -34,10 +34,7 @@ fn answers_can_be_late_broken_or_missing() {
     let short = Answer::of(&once(Delivery::TooShort(2)).unwrap());
     let promised = format!("Content-Length: {}", short.body.len() + 2);
     assert!(short.head.ends_with(&promised), "{}", short.head);
-    assert_eq!(
-        once(Delivery::Reset).unwrap_err().kind(),
-        ErrorKind::ConnectionReset
-    );
+    assert_eq!(once(Delivery::Reset).unwrap_err().kind(), ErrorKind::ConnectionReset);
     assert_eq!(list(&manager).unwrap(), whole);
 }
 
@@ -48,9 +45,7 @@ fn silence_lasts_until_the_client_gives_up() {
     for (delivery, said) in [(Delivery::Silence, false), (Delivery::HeadOnly, true)] {
         manager.inject(Fault::from(delivery).times(1));
         let mut stream = std::net::TcpStream::connect(manager.address()).unwrap();
-        stream
-            .set_read_timeout(Some(Duration::from_millis(200)))
-            .unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(200))).unwrap();
         stream.write_all(&request(BASIC, "GET jobs/", "")).unwrap();
         let mut text = Vec::new();
         let error = stream.read_to_end(&mut text).unwrap_err();
@@ -64,10 +59,7 @@ fn silence_lasts_until_the_client_gives_up() {
 fn no_server_listens_for_a_while() {
     let manager = MockFabricManager::start().unwrap();
     manager.set_listening(false).unwrap();
-    assert_eq!(
-        list(&manager).unwrap_err().kind(),
-        ErrorKind::ConnectionRefused
-    );
+    assert_eq!(list(&manager).unwrap_err().kind(), ErrorKind::ConnectionRefused);
     manager.set_listening(true).unwrap();
     assert!(list(&manager).is_ok());
 }
@@ -81,27 +73,14 @@ fn faults_are_counted() {
     later.after = 1;
     manager.inject(later);
     manager.inject(Fault::status(500).on(Endpoint::CreateJob));
-    assert_eq!(
-        [status(), status(), status(), status()],
-        [200, 503, 503, 200]
-    );
-    let reserve = || {
-        send(
-            &manager,
-            BASIC,
-            "POST jobs",
-            r#"{"jobID":"a-1","mcastLimit":1}"#,
-        )
-    };
+    assert_eq!([status(), status(), status(), status()], [200, 503, 503, 200]);
+    let reserve = || send(&manager, BASIC, "POST jobs", r#"{"jobID":"a-1","mcastLimit":1}"#);
     assert_eq!([reserve().status, reserve().status], [500, 500]);
     manager.clear_faults();
     assert_eq!(reserve().status, 200);
     let journal = manager.journal();
-    let faulty: Vec<u16> = journal
-        .iter()
-        .filter(|entry| entry.fault)
-        .map(|entry| entry.status)
-        .collect();
+    let faulty: Vec<u16> =
+        journal.iter().filter(|entry| entry.fault).map(|entry| entry.status).collect();
     assert_eq!(faulty, [503, 503, 500, 500]);
 }
 
@@ -118,32 +97,18 @@ fn answers_can_be_others() {
     let page = once(Fault::answer(401, Body::Html));
     assert!(page.body.starts_with("<html>"));
     assert_eq!(once(Fault::answer(200, Body::Empty)).body, "");
-    assert_eq!(
-        once(Fault::answer(204, Body::Empty)).head.lines().count(),
-        2
-    );
+    assert_eq!(once(Fault::answer(204, Body::Empty)).head.lines().count(), 2);
     for message in ["01: quota", "no colon", ":first"] {
         let short = once(Fault::answer(507, Body::Message(message.to_owned())));
-        assert_eq!(
-            (short.status, short.text("message")),
-            (507, message.to_owned())
-        );
+        assert_eq!((short.status, short.text("message")), (507, message.to_owned()));
     }
-    for links in [
-        json!({}),
-        json!({ "documentLinks": null }),
-        json!({ "documentLinks": ["/x", null] }),
-    ] {
-        assert_eq!(
-            once(Fault::answer(200, Body::Json(links.clone()))).json(),
-            links
-        );
+    for links in
+        [json!({}), json!({ "documentLinks": null }), json!({ "documentLinks": ["/x", null] })]
+    {
+        assert_eq!(once(Fault::answer(200, Body::Json(links.clone()))).json(), links);
     }
     let page = once(Fault::new(Effect::PageOfBytes));
-    assert_eq!(
-        (page.body.len(), page.json()["documentLinks"].clone()),
-        (4096, json!([]))
-    );
+    assert_eq!((page.body.len(), page.json()["documentLinks"].clone()), (4096, json!([])));
 }
 
 #[test]
@@ -154,30 +119,14 @@ fn trees_can_have_impossible_roots_and_ids() {
     let mut once = |effect: Effect| {
         manager.inject(Fault::new(effect).on(Endpoint::CreateTree).times(1));
         nic += 1;
-        make_tree(
-            &manager,
-            &session,
-            "a-1",
-            "0",
-            &format!(r#""1:44:{nic:02X}""#),
-        )
-        .json()
+        make_tree(&manager, &session, "a-1", "0", &format!(r#""1:44:{nic:02X}""#)).json()
     };
     assert_eq!(once(Effect::ThreeOctetRoot)["hwRoot"], "1:44:01");
     assert_eq!(once(Effect::LocalRoot)["hwRoot"], "02:00:00:01:44:02");
     let member = |member: &str| member.to_owned();
-    assert_eq!(
-        once(Effect::Remove {
-            member: member("hwRoot")
-        })
-        .get("hwRoot"),
-        None
-    );
+    assert_eq!(once(Effect::Remove { member: member("hwRoot") }).get("hwRoot"), None);
     for value in [json!("7"), json!(-1), json!(8192)] {
-        let set = Effect::Set {
-            member: member("mcastID"),
-            value: value.clone(),
-        };
+        let set = Effect::Set { member: member("mcastID"), value: value.clone() };
         assert_eq!(once(set)["mcastID"], value);
     }
     // The client cannot use these trees, but they exist.
@@ -193,12 +142,7 @@ fn deletions_can_lie() {
     manager.inject(Fault::status(200).on(Endpoint::DeleteJob).times(1));
     assert_eq!((delete(), manager.state().is_quiet()), (200, false));
     manager.inject(
-        Fault::new(Effect::Answer {
-            status: 500,
-            body: Body::Error,
-            perform: true,
-        })
-        .times(1),
+        Fault::new(Effect::Answer { status: 500, body: Body::Error, perform: true }).times(1),
     );
     assert_eq!((delete(), manager.state().is_quiet()), (500, true));
     assert_eq!(delete(), 404);
@@ -226,10 +170,7 @@ fn trees_take_their_time() {
 /// The same by orders to the control port.
 #[test]
 fn the_control_port_does_the_same() {
-    let manager = MockFabricManager::start()
-        .unwrap()
-        .with_control("127.0.0.1:0")
-        .unwrap();
+    let manager = MockFabricManager::start().unwrap().with_control("127.0.0.1:0").unwrap();
     let control = manager.control_address().unwrap();
     let order = |line: &str, body: &str| {
         Answer::of(&exchange(control, &request("none", line, body)).unwrap())
@@ -238,10 +179,7 @@ fn the_control_port_does_the_same() {
     assert_eq!(order("GET /quiet", "").status, 200);
     reserve(&manager, "a-1", 3);
     assert_eq!(order("GET /quiet", "").status, 409);
-    assert_eq!(
-        order("GET /state", "").json()["jobs"]["a-1"]["limit"].as_u64(),
-        Some(3)
-    );
+    assert_eq!(order("GET /state", "").json()["jobs"]["a-1"]["limit"].as_u64(), Some(3));
     done(
         "POST /faults",
         r#"{"on":"jobs.list","times":1,"effect":{"answer":{"status":503,"body":"html"}}}"#,
@@ -251,10 +189,7 @@ fn the_control_port_does_the_same() {
     done("POST /faults", r#"{"effect":"page_of_bytes"}"#);
     done("DELETE /faults", "");
     assert_eq!(send(&manager, BASIC, "GET jobs/", "").status, 200);
-    assert_eq!(
-        order("GET /journal", "").json().as_array().unwrap().len(),
-        3
-    );
+    assert_eq!(order("GET /journal", "").json().as_array().unwrap().len(), 3);
     done("DELETE /journal", "");
     done("POST /clock", r#"{"advance_ms":1000}"#);
     done("POST /expire-tokens", "");
@@ -267,13 +202,7 @@ fn the_control_port_does_the_same() {
     manager.assert_quiet();
     let unknown = order("POST /faults", r#"{"effect":"unheard_of"}"#);
     assert_eq!(unknown.status, 400);
-    assert!(
-        unknown
-            .text("message")
-            .starts_with("/faults: unknown variant"),
-        "{}",
-        unknown.body
-    );
+    assert!(unknown.text("message").starts_with("/faults: unknown variant"), "{}", unknown.body);
     assert_eq!(order("GET /", "").status, 404);
 }
 

@@ -62,11 +62,7 @@ fn perform(model: &mut Model, act: Act, now: &mut Duration) -> Result<(), Refusa
     let text = |step: u8| step.to_string();
     match act {
         Act::Reserve(number, limit) => model.reserve(&job(number), limit).map(|_| ()),
-        Act::Create {
-            job: number,
-            step,
-            nics,
-        } => {
+        Act::Create { job: number, step, nics } => {
             let request = TreeRequest {
                 job: job(number),
                 step: text(step),

@@ -38,15 +38,8 @@ fn a_long_body_takes_a_token_or_a_password() {
         assert_eq!(answer.status, 400);
         assert!(answer.text("message").contains("longer than 65536 bytes"));
     }
-    let long = format!(
-        r#"{{"jobID":"a-1","mcastLimit":1,"x":"{}"}}"#,
-        "x".repeat(1 << 20)
-    );
+    let long = format!(r#"{{"jobID":"a-1","mcastLimit":1,"x":"{}"}}"#, "x".repeat(1 << 20));
     assert_eq!(send(&manager, BASIC, "POST jobs", &long).status, 200);
     let answer = Answer::of(&announce(&format!("Authorization: {BASIC}\r\n"), 1 << 25).unwrap());
-    assert!(
-        answer
-            .text("message")
-            .contains("longer than 16777216 bytes")
-    );
+    assert!(answer.text("message").contains("longer than 16777216 bytes"));
 }

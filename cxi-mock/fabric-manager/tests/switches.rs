@@ -20,13 +20,7 @@ impl Site {
         let log = Arc::clone(&seen);
         manager.program(move |change| {
             log.lock().unwrap().push(match change {
-                TreeChange::Made {
-                    id,
-                    nics,
-                    root,
-                    timeout,
-                    ..
-                } => {
+                TreeChange::Made { id, nics, root, timeout, .. } => {
                     assert_eq!(timeout, Duration::from_secs(20));
                     format!("{id}: {nics:x?} from {root:x}")
                 }
@@ -63,13 +57,7 @@ fn switches_have_the_trees_whose_requests_were_answered() {
     assert!(site.manager.release("a-1").is_err());
 
     let token = site.manager.reserve("a-2", 1).unwrap();
-    let answer = make_tree(
-        &site.manager,
-        &format!("Bearer {token}"),
-        "a-2",
-        "0",
-        r#""0:00:01""#,
-    );
+    let answer = make_tree(&site.manager, &format!("Bearer {token}"), "a-2", "0", r#""0:00:01""#);
     assert_eq!(answer.status, 200);
     assert_eq!(site.seen(), ["1: [1] from 1"]);
     site.manager.restart(Forget::Everything);
@@ -86,10 +74,7 @@ fn trees_that_take_their_time_are_in_switches_meanwhile_not() {
     let make = || make_tree(&site.manager, &token, "a-1", "0", r#""0:00:01""#).status;
     assert_eq!((make(), site.seen()), (409, vec![]));
     site.manager.advance(Duration::from_secs(1));
-    assert_eq!(
-        (make(), site.seen()),
-        (200, vec!["1: [1] from 1".to_owned()])
-    );
+    assert_eq!((make(), site.seen()), (200, vec!["1: [1] from 1".to_owned()]));
     let delete = "DELETE multicasts/1";
     assert_eq!(send(&site.manager, &token, delete, "").status, 409);
     assert_eq!(site.seen(), ["1: none"]);

@@ -44,10 +44,7 @@ fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
         )
         .unwrap(),
     );
-    assert_eq!(
-        (token.status, token.json()["expires_in"].as_u64()),
-        (200, Some(300))
-    );
+    assert_eq!((token.status, token.json()["expires_in"].as_u64()), (200, Some(300)));
     assert_eq!(token.text("token_type"), "Bearer");
     let token = token.text("access_token");
     let head = |line: &str| {
@@ -71,58 +68,31 @@ fn w1_w3_w4_w10_a_workload_manager_reserves_ends_a_step_and_releases() {
     assert_eq!(none.status, 404);
     assert_eq!(none.text("detail"), none.text("message"));
     let list = plain(&format!("GET {jobs}/"), "");
-    assert_eq!(
-        (list.status, list.json()["documentLinks"].clone()),
-        (200, serde_json::json!([]))
-    );
+    assert_eq!((list.status, list.json()["documentLinks"].clone()), (200, serde_json::json!([])));
 
-    let made = plain(
-        &format!("POST {jobs}"),
-        r#"{"jobID":"alpha-17","mcastLimit":4}"#,
-    );
+    let made = plain(&format!("POST {jobs}"), r#"{"jobID":"alpha-17","mcastLimit":4}"#);
     assert_eq!(made.status, 200);
     let session = made.text("sessionToken");
     let found = plain(&format!("GET {jobs}/alpha-17"), "");
     assert_eq!(found.text("sessionToken"), session);
-    let again = plain(
-        &format!("POST {jobs}"),
-        r#"{"jobID":"alpha-17","mcastLimit":4}"#,
-    );
+    let again = plain(&format!("POST {jobs}"), r#"{"jobID":"alpha-17","mcastLimit":4}"#);
     assert_eq!(again.status, 409);
-    for path in [
-        "GET /fabric/collectives/jobs/",
-        "GET /fabric/collectives/jobs",
-    ] {
+    for path in ["GET /fabric/collectives/jobs/", "GET /fabric/collectives/jobs"] {
         let links = plain(path, "").json()["documentLinks"].clone();
-        assert_eq!(
-            links,
-            serde_json::json!(["/fabric/collectives/jobs/alpha-17"])
-        );
+        assert_eq!(links, serde_json::json!(["/fabric/collectives/jobs/alpha-17"]));
     }
 
     let session = format!("Bearer {session}");
     make_tree(&manager, &session, "alpha-17", "0", r#""1:44:33""#);
     assert_eq!(manager.state().jobs["alpha-17"].steps["0"], [1]);
-    let ended = plain(
-        &format!("PATCH {jobs}/alpha-17"),
-        r#"{"jobSteps":{"0":null}}"#,
-    );
-    assert_eq!(
-        (ended.status, ended.json()["jobSteps"].clone()),
-        (200, serde_json::json!({}))
-    );
+    let ended = plain(&format!("PATCH {jobs}/alpha-17"), r#"{"jobSteps":{"0":null}}"#);
+    assert_eq!((ended.status, ended.json()["jobSteps"].clone()), (200, serde_json::json!({})));
 
     // The chunked deletion, whose body is sent only after 100 Continue.
     let mut stream = TcpStream::connect(host).unwrap();
-    stream
-        .set_read_timeout(Some(Duration::from_secs(10)))
-        .unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     let delete = head(&format!("DELETE {jobs}/alpha-17"));
-    write!(
-        stream,
-        "{delete}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
-    )
-    .unwrap();
+    write!(stream, "{delete}Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n").unwrap();
     let mut interim = [0; 25];
     stream.read_exact(&mut interim).unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100 Continue\r\n\r\n");
@@ -158,14 +128,8 @@ fn w2_w6_w7_a_library_makes_and_deletes_a_tree() {
         "DELETE /fabric/collectives/multicasts/1 HTTP/1.1\r\nHost: {host}\r\nAccept: application/json\r\n\
          Content-Type: application/json\r\ncharset: utf-8\r\nAuthorization: {session}\r\n\r\n"
     );
-    assert_eq!(
-        Answer::of(&exchange(host, bytes.as_bytes()).unwrap()).status,
-        200
-    );
-    assert_eq!(
-        Answer::of(&exchange(host, bytes.as_bytes()).unwrap()).status,
-        404
-    );
+    assert_eq!(Answer::of(&exchange(host, bytes.as_bytes()).unwrap()).status, 200);
+    assert_eq!(Answer::of(&exchange(host, bytes.as_bytes()).unwrap()).status, 404);
     assert_eq!(manager.state().roots.len(), 1);
 }
 
@@ -177,23 +141,11 @@ fn what_is_short_has_a_number() {
     let large = reserve(&manager, "a-2", 9);
     let make = |session: &str, job: &str, nics: &str| make_tree(&manager, session, job, "0", nics);
     let code = |answer: &Answer| (answer.status, answer.text("message")[..3].to_owned());
-    assert_eq!(
-        make(&small, "a-1", r#""0:00:01""#).json()["mcastID"].as_u64(),
-        Some(7)
-    );
-    assert_eq!(
-        code(&make(&small, "a-1", r#""0:00:02""#)),
-        (507, "01:".to_owned())
-    );
-    assert_eq!(
-        code(&make(&large, "a-2", r#""0:00:01""#)),
-        (507, "03:".to_owned())
-    );
+    assert_eq!(make(&small, "a-1", r#""0:00:01""#).json()["mcastID"].as_u64(), Some(7));
+    assert_eq!(code(&make(&small, "a-1", r#""0:00:02""#)), (507, "01:".to_owned()));
+    assert_eq!(code(&make(&large, "a-2", r#""0:00:01""#)), (507, "03:".to_owned()));
     assert_eq!(make(&large, "a-2", r#""0:00:02""#).status, 200);
-    assert_eq!(
-        code(&make(&large, "a-2", r#""0:00:03""#)),
-        (507, "02:".to_owned())
-    );
+    assert_eq!(code(&make(&large, "a-2", r#""0:00:03""#)), (507, "02:".to_owned()));
 }
 
 /// Checks have an order: form, token, job.
@@ -209,18 +161,9 @@ fn requests_are_refused_for_the_first_reason() {
         ("[]", "not a JSON object"),
         (&*tree("a-1", "0", ""), "0 NICs: expected 1"),
         (&*tree("a-1", "0", r#""1:2:3""#), "such as 1:44:33"),
-        (
-            &*good.replace("10", "0"),
-            "invalid VNI 0: expected 1 to 65535",
-        ),
-        (
-            &*good.replace("20000000", "20000001"),
-            "expected 1 to 20000000 microseconds",
-        ),
-        (
-            &*good.replace("jobStepID", "step"),
-            "missing field `jobStepID`",
-        ),
+        (&*good.replace("10", "0"), "invalid VNI 0: expected 1 to 65535"),
+        (&*good.replace("20000000", "20000001"), "expected 1 to 20000000 microseconds"),
+        (&*good.replace("jobStepID", "step"), "missing field `jobStepID`"),
     ] {
         let answer = send(&manager, "Bearer nobody", "POST multicasts", wrong);
         assert_eq!(answer.status, 400, "{wrong}");
@@ -228,10 +171,7 @@ fn requests_are_refused_for_the_first_reason() {
     }
     assert_eq!(status("Bearer nobody", "POST multicasts", &good), 401);
     assert_eq!(status(&other, "POST multicasts", &good), 401);
-    assert_eq!(
-        status(BASIC, "POST multicasts", &tree("a-9", "0", r#""0:00:01""#)),
-        404
-    );
+    assert_eq!(status(BASIC, "POST multicasts", &tree("a-9", "0", r#""0:00:01""#)), 404);
     assert_eq!(status(&own, "POST multicasts", &good), 200);
     assert_eq!(status(&other, "DELETE multicasts/1", ""), 403);
     assert_eq!(status(&own, "DELETE multicasts/x", ""), 400);
@@ -242,10 +182,7 @@ fn requests_are_refused_for_the_first_reason() {
     assert_eq!(status(&own, "DELETE jobs/a-1", ""), 403);
     let patch = "PATCH jobs/a-1";
     assert_eq!(status(&own, patch, r#"{"jobSteps":{"0":1}}"#), 400);
-    assert_eq!(
-        status(&own, patch, r#"{"jobSteps":{"0":null,"9":null}}"#),
-        200
-    );
+    assert_eq!(status(&own, patch, r#"{"jobSteps":{"0":null,"9":null}}"#), 200);
     assert!(manager.state().roots.is_empty());
     assert_eq!(status("Basic bm9ib2R5", "GET jobs/", ""), 401);
     for limit in ["0", "-1", "1.5", "\"4\"", "null"] {
@@ -268,10 +205,7 @@ fn w12_no_answer_is_a_multiple_of_a_page() {
         })
         .collect();
     assert!(lengths.iter().any(|length| *length > 4096));
-    assert!(
-        lengths.iter().all(|length| length % 4096 != 0),
-        "{lengths:?}"
-    );
+    assert!(lengths.iter().all(|length| length % 4096 != 0), "{lengths:?}");
 }
 
 #[test]
@@ -280,10 +214,7 @@ fn what_is_no_http_is_answered_or_left() {
     let status =
         |bytes: &[u8]| exchange(manager.address(), bytes).map(|text| text[9..12].to_owned());
     assert_eq!(status(b"\x00\x01\r\n\r\n").unwrap(), "400");
-    assert_eq!(
-        status(b"POST /token HTTP/1.1\r\nContent-Length: x\r\n\r\n").unwrap(),
-        "400"
-    );
+    assert_eq!(status(b"POST /token HTTP/1.1\r\nContent-Length: x\r\n\r\n").unwrap(), "400");
     assert_eq!(
         status(b"POST /token HTTP/1.1\r\nContent-Length: 99999999999\r\n\r\n").unwrap(),
         "400"
@@ -308,10 +239,7 @@ fn w5_every_error_says_why_in_json() {
     let manager = MockFabricManager::start().unwrap();
     let own = reserve(&manager, "a-1", 1);
     let other = reserve(&manager, "a-2", 1);
-    let (first, second) = (
-        tree("a-1", "0", r#""0:00:01""#),
-        tree("a-1", "0", r#""0:00:02""#),
-    );
+    let (first, second) = (tree("a-1", "0", r#""0:00:01""#), tree("a-1", "0", r#""0:00:02""#));
     let made = send(&manager, &own, "POST multicasts", &first);
     assert_eq!(made.status, 200);
     for (status, who, line, body) in [
@@ -328,20 +256,14 @@ fn w5_every_error_says_why_in_json() {
         let answer = send(&manager, who, line, body);
         assert_eq!(answer.status, status, "{line}");
         let message = answer.text("message");
-        assert!(
-            !message.is_empty() && message == answer.text("detail"),
-            "{line}"
-        );
+        assert!(!message.is_empty() && message == answer.text("detail"), "{line}");
     }
 }
 
 #[test]
 fn every_must_has_a_test() {
     let tests = [include_str!("wire.rs"), include_str!("access.rs")].concat();
-    let names: Vec<_> = tests
-        .lines()
-        .filter(|line| line.starts_with("fn "))
-        .collect();
+    let names: Vec<_> = tests.lines().filter(|line| line.starts_with("fn ")).collect();
     for number in (1..=12).filter(|number| *number != 11) {
         let number = format!("w{number}_");
         assert!(names.iter().any(|name| name.contains(&number)), "{number}");

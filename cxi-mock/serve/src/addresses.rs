@@ -12,11 +12,7 @@ use super::{memory, procfs};
 use cxi_mock::{Backing, CallerMemory, ClientMemory};
 
 /// Where commands that only kernels send have the address of their response.
-const RESPONSE: Pointers = Pointers {
-    response: Some(8),
-    list: None,
-    list_in_response: None,
-};
+const RESPONSE: Pointers = Pointers { response: Some(8), list: None, list_in_response: None };
 
 /// The buffers of a command in the process of a caller.
 #[derive(Debug)]
@@ -45,10 +41,7 @@ impl RemoteBuffers {
 
     /// The same, of a process whose stores to doorbells are trapped or not.
     pub(crate) fn trapping(self, traps_stores: bool) -> Self {
-        Self {
-            traps_stores,
-            ..self
-        }
+        Self { traps_stores, ..self }
     }
 }
 

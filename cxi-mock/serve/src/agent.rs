@@ -73,10 +73,7 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
     // Asks for the node first: nothing is made for one that does not exist.
     let stream = UnixStream::from(Connection::open(dir.as_ref())?.shell(host)?);
     // If two variables have the same name, the last one counts.
-    let own = variables([
-        (NODE_VARIABLE, host.into()),
-        ("TMPDIR", temporary(dir.as_ref(), host)?),
-    ]);
+    let own = variables([(NODE_VARIABLE, host.into()), ("TMPDIR", temporary(dir.as_ref(), host)?)]);
     let session = Session {
         program,
         variables: env::vars_os().chain(own).collect(),
@@ -85,11 +82,7 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
     let what = || format!("start a program on {host}");
     let nothing = File::open("/dev/null").doing(what)?;
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
-    let stdin = if without_input {
-        nothing.as_fd()
-    } else {
-        stdin.as_fd()
-    };
+    let stdin = if without_input { nothing.as_fd() } else { stdin.as_fd() };
     let session = serde_json::to_value(session).doing(what)?;
     let fds = [stdin, stdout.as_fd(), stderr.as_fd()];
     send(&stream, &Ok(session), &fds).doing(what)?;
@@ -195,11 +188,7 @@ fn go_on((stream, pid): &mut Open) -> bool {
             true
         }
         Err(error) => {
-            let _ = send(
-                stream,
-                &Err(format!("cannot run the command: {error}")),
-                &[],
-            );
+            let _ = send(stream, &Err(format!("cannot run the command: {error}")), &[]);
             false
         }
     }

@@ -83,8 +83,7 @@ fn of_this_process() -> impl Iterator<Item = Pid> {
 
 fn is_zombie(pid: Pid) -> bool {
     let stat = procfs::text(pid, "stat").unwrap_or_default();
-    stat.rsplit_once(')')
-        .is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
+    stat.rsplit_once(')').is_some_and(|(_, rest)| rest.trim_start().starts_with('Z'))
 }
 
 fn parent_of(pid: Pid) -> Option<i32> {

@@ -159,12 +159,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let control = dir.as_deref().map(Control::open).transpose()?;
             let variables = control.iter().map(Control::variable).collect();
             let running = node.start(control)?;
-            let launch = Launch {
-                program: &program.program,
-                variables,
-                place: None,
-                label: None,
-            };
+            let launch = Launch { program: &program.program, variables, place: None, label: None };
             let status = launch::run(&[launch], &signals, None)?;
             running.end();
             Ok(status)
@@ -183,11 +178,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
         }
         Command::Cluster(arguments) => arguments.run(),
         Command::Mpi(arguments) => arguments.run(),
-        Command::Enter {
-            node: ServedNode { dir, node },
-            outlive,
-            program,
-        } => {
+        Command::Enter { node: ServedNode { dir, node }, outlive, program } => {
             let connection = Connection::open(&dir)?;
             let place = connection.namespaces(node.as_deref())?;
             place.join_user()?;
@@ -206,10 +197,9 @@ fn run(command: Command) -> Result<u8, ServeError> {
             launch::adopt_orphans()?;
             launch::run(&[launch], &signals, Some(connection.lifeline()))
         }
-        Command::Ctl {
-            node: ServedNode { dir, node },
-            order: Order::Packets { count, json },
-        } => packets::show(&Connection::open(&dir)?, node.as_deref(), count, json),
+        Command::Ctl { node: ServedNode { dir, node }, order: Order::Packets { count, json } } => {
+            packets::show(&Connection::open(&dir)?, node.as_deref(), count, json)
+        }
         Command::Ctl { node, order } => {
             let connection = Connection::open(&node.dir)?;
             let answer = connection.send(node.node.as_deref(), order)?;
@@ -227,11 +217,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             generate::man(&Arguments::command(), &directory)?;
             Ok(0)
         }
-        Command::Guard {
-            parent,
-            more,
-            program,
-        } => launch::guard(parent, more, &program.program),
+        Command::Guard { parent, more, program } => launch::guard(parent, more, &program.program),
         Command::Start { program } => launch::start(&program.program),
         Command::Rsh { words } => agent::ssh(&words),
         Command::Init => agent::init(),
@@ -248,12 +234,7 @@ mod tests {
         generate::man(&Arguments::command(), directory.path()).expect("pages");
         let page = |name: &str| std::fs::read_to_string(directory.path().join(name));
         let main = page("cxi-mock.1").expect("the page of the command");
-        for part in [
-            ".SH NAME",
-            ".SH EXIT STATUS",
-            ".SH EXAMPLES",
-            "cxi\\-mock\\-cluster(1)",
-        ] {
+        for part in [".SH NAME", ".SH EXIT STATUS", ".SH EXAMPLES", "cxi\\-mock\\-cluster(1)"] {
             assert!(main.contains(part), "{part} in {main}");
         }
         let below = page("cxi-mock-ctl-fault.1").expect("the page of a subcommand");
@@ -261,9 +242,6 @@ mod tests {
         assert!(page("cxi-mock-guard.1").is_err(), "it is hidden");
         let nowhere = generate::man(&Arguments::command(), "/nowhere".as_ref()).unwrap_err();
         let message = nowhere.to_string();
-        assert!(
-            message.starts_with("cannot write manual pages to /nowhere: "),
-            "{message}"
-        );
+        assert!(message.starts_with("cannot write manual pages to /nowhere: "), "{message}");
     }
 }

@@ -104,12 +104,13 @@ impl Control {
                         continue;
                     };
                     let (served, seat) = (Arc::clone(&served), Seat::take(&taken));
-                    let _ = thread::Builder::new()
-                        .name("control".to_owned())
-                        .spawn(move || match admit(&connection, seat.as_ref()) {
-                            Ok(()) => answer_all(&*served, &connection),
-                            Err(error) => drop(send(&connection, &Err(error), &[])),
-                        });
+                    let _ =
+                        thread::Builder::new().name("control".to_owned()).spawn(
+                            move || match admit(&connection, seat.as_ref()) {
+                                Ok(()) => answer_all(&*served, &connection),
+                                Err(error) => drop(send(&connection, &Err(error), &[])),
+                            },
+                        );
                 }
             })
             .doing(|| "start the control socket".to_owned())?;

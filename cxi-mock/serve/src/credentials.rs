@@ -24,16 +24,12 @@ pub(crate) struct Authority {
 impl Authority {
     /// The driver's rule: capabilities count in the initial user namespace only.
     pub(crate) const fn strict() -> Self {
-        Self {
-            user_namespace: INITIAL_USER_NAMESPACE,
-        }
+        Self { user_namespace: INITIAL_USER_NAMESPACE }
     }
 
     /// The namespace of this process counts as the initial one.
     pub(crate) fn of_this_process() -> Self {
-        Self {
-            user_namespace: namespace("self", "user").unwrap_or(INITIAL_USER_NAMESPACE),
-        }
+        Self { user_namespace: namespace("self", "user").unwrap_or(INITIAL_USER_NAMESPACE) }
     }
 
     fn covers(self, user_namespace: u32) -> bool {

@@ -60,13 +60,11 @@ struct Runner {
 impl Runner {
     fn start(self: &Arc<Self>, thread: u64) -> io::Result<()> {
         let runner = Arc::clone(self);
-        thread::Builder::new()
-            .name(format!("nic{}", self.number))
-            .spawn(move || {
-                let _ = runner.home.enter();
-                runner.watch(thread);
-                runner.run(thread);
-            })?;
+        thread::Builder::new().name(format!("nic{}", self.number)).spawn(move || {
+            let _ = runner.home.enter();
+            runner.watch(thread);
+            runner.run(thread);
+        })?;
         Ok(())
     }
 
@@ -128,21 +126,19 @@ impl Runner {
 
 /// Starts the thread that lets the time of a fabric pass while an answer may be lost.
 pub(crate) fn start_clock(clock: Clock) -> io::Result<()> {
-    thread::Builder::new()
-        .name("clock".to_owned())
-        .spawn(move || {
-            loop {
-                if clock.wait(PARKED) {
-                    let mut now = Instant::now();
-                    while clock.is_busy() {
-                        // A sleep may last longer than it should. The missing ticks then follow at
-                        // once, because the elapsed time counts and not the number of sleeps.
-                        thread::sleep(TICK.saturating_sub(now.elapsed()));
-                        clock.tick();
-                        now += TICK;
-                    }
+    thread::Builder::new().name("clock".to_owned()).spawn(move || {
+        loop {
+            if clock.wait(PARKED) {
+                let mut now = Instant::now();
+                while clock.is_busy() {
+                    // A sleep may last longer than it should. The missing ticks then follow at
+                    // once, because the elapsed time counts and not the number of sleeps.
+                    thread::sleep(TICK.saturating_sub(now.elapsed()));
+                    clock.tick();
+                    now += TICK;
                 }
             }
-        })?;
+        }
+    })?;
     Ok(())
 }

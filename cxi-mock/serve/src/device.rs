@@ -43,11 +43,7 @@ pub(crate) struct Caller {
 
 impl From<&Request> for Caller {
     fn from(request: &Request) -> Self {
-        Self {
-            pid: procfs::pid(request.pid()),
-            uid: request.uid(),
-            gid: request.gid(),
-        }
+        Self { pid: procfs::pid(request.pid()), uid: request.uid(), gid: request.gid() }
     }
 }
 
@@ -57,11 +53,7 @@ impl From<&Request> for Caller {
 /// The kernel has one memory for each inode. Where a device is bound elsewhere, or opened anew
 /// through `/proc/PID/fd`, the inode may be open already, and then it is busy.
 pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: ReplyOpen) {
-    let opened = if server.mappable(inode).is_some() {
-        Err(Errno::EBUSY)
-    } else {
-        function.open()
-    };
+    let opened = if server.mappable(inode).is_some() { Err(Errno::EBUSY) } else { function.open() };
     let client = match opened {
         Ok(client) => client,
         Err(errno) => return reply.error(to_fuse(errno)),
@@ -136,10 +128,8 @@ impl Call {
         }
         let credentials =
             credentials::of_caller((pid, uid, gid), opcode, release, server.authority);
-        let gets_doorbell = matches!(
-            opcode.effect(),
-            Some(Effect::Makes(Object::CommandQueue | Object::Counter))
-        );
+        let gets_doorbell =
+            matches!(opcode.effect(), Some(Effect::Makes(Object::CommandQueue | Object::Counter)));
         if gets_doorbell && let Some(function) = server.function(self.file.function) {
             function.say_unmappable();
         }
@@ -174,11 +164,7 @@ impl Call {
         let knows_other = self.file.lni_forms.load(Ordering::Relaxed) == LNI_FORM_FITS;
         let fits = LniForm::for_release(nic.release()) == form
             || (server.release_follows && !knows_other && nic.follow(form));
-        let seen = if fits {
-            LNI_FORM_FITS
-        } else {
-            LNI_FORM_DIFFERS
-        };
+        let seen = if fits { LNI_FORM_FITS } else { LNI_FORM_DIFFERS };
         self.file.lni_forms.fetch_max(seen, Ordering::Relaxed);
     }
 

@@ -37,10 +37,7 @@ pub(crate) enum ServeError {
 impl ServeError {
     /// Something that is missing, and how to get it.
     pub(crate) fn missing(what: impl Into<String>, how: impl Into<String>) -> Self {
-        Self::Missing {
-            what: what.into(),
-            how: how.into(),
-        }
+        Self::Missing { what: what.into(), how: how.into() }
     }
 
     /// The exit status that distinguishes this error from others.
@@ -60,10 +57,7 @@ pub(crate) trait Doing<T> {
 
 impl<T, E: Into<io::Error>> Doing<T> for Result<T, E> {
     fn doing(self, what: impl FnOnce() -> String) -> Result<T, ServeError> {
-        self.map_err(|error| ServeError::System {
-            doing: what(),
-            source: error.into(),
-        })
+        self.map_err(|error| ServeError::System { doing: what(), source: error.into() })
     }
 }
 

@@ -29,11 +29,7 @@ pub(crate) fn run(arguments: &FabricManagerArguments) -> Result<u8, ServeError> 
     let config = arguments.config.as_deref().map(read).transpose()?;
     // Signals are taken before there are threads, so that all threads inherit the mask.
     let signals = Signals::take()?;
-    let manager = serve(
-        config.unwrap_or_default(),
-        arguments.listen,
-        arguments.control,
-    )?;
+    let manager = serve(config.unwrap_or_default(), arguments.listen, arguments.control)?;
     print(&urls(&manager));
     launch::until_ended(&signals)?;
     Ok(0)

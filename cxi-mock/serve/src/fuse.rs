@@ -48,10 +48,7 @@ pub(crate) struct FileSystem {
 
 impl FileSystem {
     pub(crate) fn new(server: Arc<Server>) -> Self {
-        Self {
-            files: Arc::new(Files::new(server)),
-            workers: Workers::default(),
-        }
+        Self { files: Arc::new(Files::new(server)), workers: Workers::default() }
     }
 
     /// Answers in another thread. A reply that is dropped answers EIO.
@@ -121,13 +118,11 @@ impl Filesystem for FileSystem {
     }
 
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
-        self.answer(
-            move |files| match Place::of(ino).and_then(|place| files.item(place)) {
-                Some(Item::Link(target)) => reply.data(target.as_bytes()),
-                Some(_) => reply.error(Errno::EINVAL),
-                None => reply.error(Errno::ENOENT),
-            },
-        );
+        self.answer(move |files| match Place::of(ino).and_then(|place| files.item(place)) {
+            Some(Item::Link(target)) => reply.data(target.as_bytes()),
+            Some(_) => reply.error(Errno::EINVAL),
+            None => reply.error(Errno::ENOENT),
+        });
     }
 
     fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
@@ -289,9 +284,7 @@ impl Filesystem for FileSystem {
         self.answer(move |files| {
             let mut ready = READY;
             if let Some(Place::Clients(_, ClientPlace::Interrupt(..))) = Place::of(ino) {
-                let notifier = flags
-                    .contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY)
-                    .then_some(ph);
+                let notifier = flags.contains(PollFlags::FUSE_POLL_SCHEDULE_NOTIFY).then_some(ph);
                 if files.server().interrupts.poll(fh.0, notifier) {
                     ready |= PollEvents::POLLPRI | PollEvents::POLLERR;
                 }
@@ -312,11 +305,7 @@ impl Files {
         let Some(file) = self.server().file(fh.0) else {
             return reply.error(Errno::EBADF);
         };
-        let call = Call {
-            file,
-            caller,
-            command,
-        };
+        let call = Call { file, caller, command };
         answer(call.execute(self.server()), reply);
     }
 }

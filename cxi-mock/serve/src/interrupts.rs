@@ -38,11 +38,7 @@ impl Interrupts {
         let mut state = self.state.lock();
         state.next_handle += 1;
         let handle = state.next_handle;
-        let watcher = Watcher {
-            wait,
-            seen: None,
-            sleeping: Vec::new(),
-        };
+        let watcher = Watcher { wait, seen: None, sleeping: Vec::new() };
         state.watchers.insert(handle, watcher);
         handle
     }
@@ -96,10 +92,7 @@ impl Interrupts {
 
     /// An open file of a function was closed, and its wait objects with it.
     pub(crate) fn forget(&self, function: u16, client: u32) {
-        self.state
-            .lock()
-            .woken
-            .retain(|(of, by, _), _| (*of, *by) != (function, client));
+        self.state.lock().woken.retain(|(of, by, _), _| (*of, *by) != (function, client));
     }
 }
 

@@ -199,10 +199,7 @@ pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
     let [name, arguments @ ..] = launch.program else {
         return Ok(EXIT_NOT_FOUND);
     };
-    let child = Command::new(name)
-        .args(arguments)
-        .envs(launch.variables())
-        .spawn();
+    let child = Command::new(name).args(arguments).envs(launch.variables()).spawn();
     match child.and_then(|mut child| child.wait()) {
         Ok(status) => {
             let signal = status.signal().and_then(|signal| signal.try_into().ok());
@@ -218,13 +215,7 @@ pub(crate) fn until_ended(signals: &Signals) -> Result<(), ServeError> {
     // Every device that a program opens takes two descriptors here, so the limit becomes the
     // highest that this user may have. A program started later would inherit that.
     let descriptors = getrlimit(Resource::Nofile);
-    let _ = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: descriptors.maximum,
-            ..descriptors
-        },
-    );
+    let _ = setrlimit(Resource::Nofile, Rlimit { current: descriptors.maximum, ..descriptors });
     loop {
         wait(signals, None)?;
         while let Some(arrived) = signals.next() {
@@ -284,10 +275,7 @@ pub(crate) fn guard(parent: i32, more: u8, program: &[OsString]) -> Result<u8, S
 pub(crate) fn start(program: &[OsString]) -> Result<u8, ServeError> {
     set_pdeathsig(Signal::SIGKILL).doing(|| "tie the program to its guard".to_owned())?;
     release()?;
-    Ok(become_program(&Launch {
-        program,
-        ..Launch::default()
-    }))
+    Ok(become_program(&Launch { program, ..Launch::default() }))
 }
 
 /// Becomes the program. Returns the exit status if that fails.
@@ -295,10 +283,7 @@ fn become_program(launch: &Launch<'_>) -> u8 {
     let Some((name, arguments)) = launch.program.split_first() else {
         return EXIT_NOT_FOUND;
     };
-    let error = Command::new(name)
-        .args(arguments)
-        .envs(launch.variables())
-        .exec();
+    let error = Command::new(name).args(arguments).envs(launch.variables()).exec();
     cannot_run(name, &error)
 }
 
@@ -327,11 +312,7 @@ fn wait(signals: &Signals, lifeline: Option<BorrowedFd<'_>>) -> Result<Wakeup, S
             Err(errno) => return Err(errno).doing(|| "wait for signals".to_owned()),
         }
         let ready = |at: usize| fds.get(at).and_then(PollFd::any).unwrap_or(false);
-        return Ok(if ready(1) {
-            Wakeup::Lifeline
-        } else {
-            Wakeup::Signals
-        });
+        return Ok(if ready(1) { Wakeup::Lifeline } else { Wakeup::Signals });
     }
 }
 
@@ -350,9 +331,7 @@ fn guarding(parent: Pid, more: u8, program: &[OsString]) -> Command {
 }
 
 fn spawn(command: &mut Command) -> Result<Pid, ServeError> {
-    let child = command
-        .spawn()
-        .doing(|| "start what watches over the program".to_owned())?;
+    let child = command.spawn().doing(|| "start what watches over the program".to_owned())?;
     Ok(procfs::pid(child.id()))
 }
 
@@ -398,8 +377,7 @@ impl Signals {
     /// Blocks the signals and takes them over.
     pub(crate) fn take() -> Result<Self, ServeError> {
         let set = handled();
-        set.thread_block()
-            .doing(|| "block the signals to forward".to_owned())?;
+        set.thread_block().doing(|| "block the signals to forward".to_owned())?;
         let fd = SignalFd::with_flags(&set, SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK)
             .doing(|| "watch for signals".to_owned())?;
         Ok(Self { fd })
@@ -438,14 +416,9 @@ impl AsFd for Signals {
 
 /// Lets the signals through again, for a program that is about to be run.
 pub(crate) fn release() -> Result<(), ServeError> {
-    handled()
-        .thread_unblock()
-        .doing(|| "unblock the forwarded signals".to_owned())
+    handled().thread_unblock().doing(|| "unblock the forwarded signals".to_owned())
 }
 
 fn handled() -> SigSet {
-    FORWARDED
-        .into_iter()
-        .chain([Signal::SIGCHLD, PARENT_DIED])
-        .collect::<SigSet>()
+    FORWARDED.into_iter().chain([Signal::SIGCHLD, PARENT_DIED]).collect::<SigSet>()
 }

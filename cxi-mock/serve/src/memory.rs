@@ -69,12 +69,7 @@ impl ProcessMemory {
 
 fn program_of(thread: Pid) -> Option<Program> {
     let told = fs::read(format!("/proc/{thread}/auxv")).ok()?;
-    let words: Vec<u64> = told
-        .as_chunks()
-        .0
-        .iter()
-        .map(|word| u64::from_ne_bytes(*word))
-        .collect();
+    let words: Vec<u64> = told.as_chunks().0.iter().map(|word| u64::from_ne_bytes(*word)).collect();
     let (pairs, _) = words.as_chunks();
     let [_, address] = *pairs.iter().find(|[key, _]| *key == AT_RANDOM)?;
     let mut random = [0; 16];
@@ -143,10 +138,7 @@ pub(crate) fn read(pid: Pid, address: u64, bytes: &mut [u8]) -> Result<(), Errno
         return Ok(());
     }
     let from = [remote(address, len)?];
-    complete(
-        process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &from),
-        len,
-    )
+    complete(process_vm_readv(pid, &mut [IoSliceMut::new(bytes)], &from), len)
 }
 
 fn remote(address: u64, len: usize) -> Result<RemoteIoVec, Errno> {

@@ -106,14 +106,10 @@ pub(crate) fn extend_sysfs(stage: &Stage, files: &[(String, String)]) -> Result<
             stage.directory(&format!("sys/{part}/{directory}"))?;
         }
         let layers = format!("lowerdir={}:{}", top.display(), target.display());
-        mount(
-            Some("cxi-mock"),
-            &target,
-            Some("overlay"),
-            MsFlags::empty(),
-            Some(layers.as_str()),
-        )
-        .map_err(|errno| mount_refused(&format!("an overlay on {}", target.display()), errno))?;
+        mount(Some("cxi-mock"), &target, Some("overlay"), MsFlags::empty(), Some(layers.as_str()))
+            .map_err(|errno| {
+                mount_refused(&format!("an overlay on {}", target.display()), errno)
+            })?;
     }
     Ok(())
 }
@@ -265,40 +261,22 @@ fn add_ptmx(dev: &Path) -> Result<(), ServeError> {
         MsFlags::MS_NOSUID | MsFlags::MS_NOEXEC,
         Some("newinstance,ptmxmode=0666,mode=620"),
     );
-    own.map_or(Ok(()), |()| {
-        symlink("pts/ptmx", &ptmx).doing(|| format!("link {}", ptmx.display()))
-    })
+    own.map_or(Ok(()), |()| symlink("pts/ptmx", &ptmx).doing(|| format!("link {}", ptmx.display())))
 }
 
 fn open_directory(path: &Path) -> Result<OwnedFd, ServeError> {
-    open(
-        path,
-        OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC,
-        Mode::empty(),
-    )
-    .doing(|| format!("open {}", path.display()))
+    open(path, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
+        .doing(|| format!("open {}", path.display()))
 }
 
 fn mount_tmpfs(target: &Path, options: &str) -> Result<(), ServeError> {
-    mount(
-        Some("cxi-mock"),
-        target,
-        Some("tmpfs"),
-        MsFlags::MS_NOSUID,
-        Some(options),
-    )
-    .map_err(|errno| mount_refused(&format!("a tmpfs on {}", target.display()), errno))
+    mount(Some("cxi-mock"), target, Some("tmpfs"), MsFlags::MS_NOSUID, Some(options))
+        .map_err(|errno| mount_refused(&format!("a tmpfs on {}", target.display()), errno))
 }
 
 fn bind(source: &Path, target: &Path) -> Result<(), ServeError> {
-    mount(
-        Some(source),
-        target,
-        None::<&str>,
-        MsFlags::MS_BIND | MsFlags::MS_REC,
-        None::<&str>,
-    )
-    .map_err(|errno| mount_refused(&format!("a binding on {}", target.display()), errno))
+    mount(Some(source), target, None::<&str>, MsFlags::MS_BIND | MsFlags::MS_REC, None::<&str>)
+        .map_err(|errno| mount_refused(&format!("a binding on {}", target.display()), errno))
 }
 
 fn absent_is_fine(result: io::Result<()>) -> io::Result<()> {
@@ -380,11 +358,7 @@ fn descriptors() -> io::Result<Vec<i32>> {
     let entries = fs::read_dir("/proc/thread-self/fd")?;
     let numbers = entries.map(|entry| Ok(entry?.file_name().to_str().and_then(|n| n.parse().ok())));
     let numbers: io::Result<Vec<Option<i32>>> = numbers.collect();
-    Ok(numbers?
-        .into_iter()
-        .flatten()
-        .filter(|fd| *fd > 2)
-        .collect())
+    Ok(numbers?.into_iter().flatten().filter(|fd| *fd > 2).collect())
 }
 
 #[cfg(test)]

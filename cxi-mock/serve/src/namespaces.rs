@@ -153,9 +153,7 @@ pub(crate) fn variables<V: Into<OsString>>(
     values: impl IntoIterator<Item = (&'static str, V)>,
 ) -> Vec<Variable> {
     let values = values.into_iter();
-    values
-        .map(|(name, value)| (name.into(), value.into()))
-        .collect()
+    values.map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// What is sent with the descriptors when they are handed over.
@@ -197,11 +195,7 @@ impl Namespaces {
         own.push((NamespaceKind::Pid, pids));
         // Everything is opened before the mounts change.
         own.sort_by_key(|(kind, _)| *kind as u8);
-        Ok(Self {
-            own,
-            variables,
-            ..*self
-        })
+        Ok(Self { own, variables, ..*self })
     }
 
     /// The descriptors to hand over, and what is sent with them.
@@ -211,27 +205,15 @@ impl Namespaces {
             pids: self.pids,
             variables: self.variables.clone(),
         };
-        (
-            handover,
-            self.own.iter().map(|(_, fd)| fd.as_fd()).collect(),
-        )
+        (handover, self.own.iter().map(|(_, fd)| fd.as_fd()).collect())
     }
 
     /// The namespaces that a node handed over; `None` if something is missing.
     pub(crate) fn of_node(handover: Handover, fds: Vec<OwnedFd>) -> Option<Self> {
-        let Handover {
-            kinds,
-            pids,
-            variables,
-        } = handover;
+        let Handover { kinds, pids, variables } = handover;
         let fds = fds.into_iter().map(File::from);
         let own: Vec<_> = kinds.iter().copied().zip(fds).collect();
-        (own.len() == kinds.len()).then_some(Self {
-            own,
-            pids,
-            variables,
-            foreign: true,
-        })
+        (own.len() == kinds.len()).then_some(Self { own, pids, variables, foreign: true })
     }
 
     /// What programs there find in their environment.
@@ -253,11 +235,7 @@ impl Namespaces {
                     .to_owned(),
             ));
         }
-        for (kind, theirs) in self
-            .own
-            .iter()
-            .filter(|(kind, _)| *kind == NamespaceKind::User)
-        {
+        for (kind, theirs) in self.own.iter().filter(|(kind, _)| *kind == NamespaceKind::User) {
             if inode(theirs)? != inode(&open("/proc/self/ns/user")?)? {
                 enter(theirs, *kind)?;
             }
@@ -269,11 +247,7 @@ impl Namespaces {
     pub(crate) fn join(&self) -> Result<(), ServeError> {
         let stand = std::env::current_dir();
         unshare(CloneFlags::CLONE_FS).doing(|| "leave the other threads behind".to_owned())?;
-        for (kind, theirs) in self
-            .own
-            .iter()
-            .filter(|(kind, _)| *kind != NamespaceKind::User)
-        {
+        for (kind, theirs) in self.own.iter().filter(|(kind, _)| *kind != NamespaceKind::User) {
             enter(theirs, *kind)?;
         }
         // Otherwise the server would wait for its own answer: see `without_descriptors`.
@@ -318,11 +292,7 @@ fn open(path: &str) -> Result<File, ServeError> {
 fn enter(namespace: &File, kind: NamespaceKind) -> Result<(), ServeError> {
     setns(namespace, kind.name_and_flag().1).map_err(|errno| {
         ServeError::missing(
-            format!(
-                "entering the node's {} namespace is refused ({})",
-                kind.name(),
-                errno.desc()
-            ),
+            format!("entering the node's {} namespace is refused ({})", kind.name(), errno.desc()),
             "Enter a node as the user who serves it, with the same capabilities.",
         )
     })

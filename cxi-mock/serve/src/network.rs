@@ -82,10 +82,7 @@ impl Network {
         self.switch
             .add_veth(index, port, device)
             .and_then(|()| self.node.set_up(index, true))
-            .and_then(|()| {
-                self.switch
-                    .set_up(index, function.nic.hardware().is_link_up())
-            })
+            .and_then(|()| self.switch.set_up(index, function.nic.hardware().is_link_up()))
             .map_err(refused)
     }
 
@@ -123,9 +120,7 @@ pub(crate) fn refused(error: io::Error) -> ServeError {
         Some(Errno::EOPNOTSUPP) => "Load the driver of pairs of network devices (modprobe veth)",
         Some(Errno::ENOSPC) => "Raise the limit (sysctl user.max_net_namespaces)",
         _ => {
-            return Err::<(), _>(error)
-                .doing(|| "make the network".to_owned())
-                .unwrap_err();
+            return Err::<(), _>(error).doing(|| "make the network".to_owned()).unwrap_err();
         }
     };
     ServeError::missing(
@@ -143,15 +138,9 @@ pub(crate) struct Netlink {
 impl Netlink {
     /// A socket of the namespace of this thread.
     pub(crate) fn open() -> io::Result<Self> {
-        let socket = socket_with(
-            AddressFamily::NETLINK,
-            SocketType::RAW,
-            SocketFlags::CLOEXEC,
-            ROUTE,
-        )?;
-        Ok(Self {
-            socket: Mutex::new(socket),
-        })
+        let socket =
+            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, ROUTE)?;
+        Ok(Self { socket: Mutex::new(socket) })
     }
 
     /// Sets a device up or down.

@@ -57,13 +57,8 @@ impl Node {
         common: &Common,
         node_setup: NodeSetup,
     ) -> Result<Self, ServeError> {
-        let NodeSetup {
-            records: Records { trace, capture },
-            network,
-            hosts,
-            credentials,
-            own,
-        } = node_setup;
+        let NodeSetup { records: Records { trace, capture }, network, hosts, credentials, own } =
+            node_setup;
         let fuse = privileges::open_fuse()?;
         let server = Arc::new(Server::new(nics, common, trace)?);
         let home = Arc::clone(&common.home);
@@ -146,9 +141,7 @@ impl Node {
         if let Some(network) = &self.network {
             network.add(function)?;
         }
-        links(function)
-            .iter()
-            .try_for_each(|(path, target)| self.places.link(path, target))
+        links(function).iter().try_for_each(|(path, target)| self.places.link(path, target))
     }
 
     /// Makes it disappear from there.
@@ -156,9 +149,7 @@ impl Node {
         if let Some(network) = &self.network {
             network.remove(function)?;
         }
-        links(function)
-            .iter()
-            .try_for_each(|(path, _)| self.places.unlink(path))
+        links(function).iter().try_for_each(|(path, _)| self.places.unlink(path))
     }
 }
 
@@ -177,15 +168,9 @@ fn links(function: &Function) -> [(String, String); 7] {
     let up = |levels: usize| "../".repeat(levels) + &format!("devices/pci-cxi-mock/{address}");
     [
         (format!("/sys/class/cxi/{name}"), up(2) + "/cxi/" + &name),
-        (
-            format!("/sys/class/cxi_user/{name}"),
-            up(2) + "/cxi_user/" + &name,
-        ),
+        (format!("/sys/class/cxi_user/{name}"), up(2) + "/cxi_user/" + &name),
         (format!("/sys/class/net/{net}"), up(2) + "/net/" + &net),
-        (
-            format!("/sys/class/{bus}"),
-            format!("../../devices/pci-cxi-mock/{bus}"),
-        ),
+        (format!("/sys/class/{bus}"), format!("../../devices/pci-cxi-mock/{bus}")),
         (format!("/sys/bus/pci/devices/{address}"), up(3)),
         (format!("/sys/bus/pci/drivers/cxi_ss1/{address}"), up(4)),
         (format!("/dev/{name}"), format!("..{DEVICES}/nodes/{name}")),

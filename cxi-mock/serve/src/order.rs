@@ -196,9 +196,5 @@ pub(crate) enum Register {
     /// TLEs in use in pool POOL (0 to 3)
     Tles { pool: u32, in_use: u16 },
     /// LEs allocated in pool POOL (0 to 15) of processing element ELEMENT (0 to 3)
-    Les {
-        element: u32,
-        pool: u32,
-        allocated: u16,
-    },
+    Les { element: u32, pool: u32, allocated: u16 },
 }

@@ -40,9 +40,7 @@ impl Served for Node {
 
 fn only_node(node: Option<&str>) -> Result<(), String> {
     node.map_or(Ok(()), |name| {
-        Err(format!(
-            "no node {name}: there is one node, which has no name: leave out --node"
-        ))
+        Err(format!("no node {name}: there is one node, which has no name: leave out --node"))
     })
 }
 
@@ -74,11 +72,9 @@ impl Node {
             Register::Txq { index, in_flight } => hardware.set_txq_in_flight(index, in_flight),
             Register::Tgq { index, in_flight } => hardware.set_tgq_in_flight(index, in_flight),
             Register::Tles { pool, in_use } => hardware.set_tles_in_use(pool, in_use),
-            Register::Les {
-                element,
-                pool,
-                allocated,
-            } => hardware.set_les_allocated(element, pool, allocated),
+            Register::Les { element, pool, allocated } => {
+                hardware.set_les_allocated(element, pool, allocated)
+            }
         }
         .map_err(|error| error.to_string())
     }
@@ -96,9 +92,7 @@ impl Node {
 
     /// Injects a fault into the NICs that it concerns.
     pub(crate) fn inject(&self, text: &str) -> Result<(), String> {
-        let fault: FaultSpec = text
-            .parse()
-            .map_err(|error| format!("fault '{text}': {error}"))?;
+        let fault: FaultSpec = text.parse().map_err(|error| format!("fault '{text}': {error}"))?;
         if let Some(device) = fault.device() {
             self.nic(device)?;
         }

@@ -66,11 +66,8 @@ impl Packet {
         ended: Instant,
         endpoints: &Endpoints,
     ) -> Self {
-        let endpoint = |(nid, pid)| Endpoint {
-            nid,
-            pid,
-            process: endpoints.process(nid, operation.vni, pid),
-        };
+        let endpoint =
+            |(nid, pid)| Endpoint { nid, pid, process: endpoints.process(nid, operation.vni, pid) };
         let (nid, pid, portal_index) = operation.to;
         let started = operation.started;
         let result = operation.code.to_string();
@@ -78,10 +75,7 @@ impl Packet {
             device: device.to_owned(),
             operation: operation.op.to_string(),
             from: endpoint(operation.from),
-            to: Destination {
-                endpoint: endpoint((nid, pid)),
-                portal_index,
-            },
+            to: Destination { endpoint: endpoint((nid, pid)), portal_index },
             vni: operation.vni,
             match_bits: format!("{:#x}", operation.match_bits),
             length: operation.length,
@@ -95,18 +89,7 @@ impl Packet {
 
 impl fmt::Display for Packet {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            device,
-            operation,
-            from,
-            to,
-            vni,
-            match_bits,
-            length,
-            moved,
-            result,
-            ..
-        } = self;
+        let Self { device, operation, from, to, vni, match_bits, length, moved, result, .. } = self;
         write!(
             f,
             "{device} VNI {vni} {operation} {:#x}/{} -> {:#x}/{}:{} match {match_bits}, \

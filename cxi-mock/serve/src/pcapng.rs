@@ -49,11 +49,7 @@ impl Pcapng {
     /// Makes the file, or empties it.
     pub(crate) fn create(path: &Path) -> Result<Self, ServeError> {
         let file = File::create(path).doing(|| format!("write the capture {}", path.display()))?;
-        let mut blocks = Blocks {
-            file,
-            end: 0,
-            interfaces: Vec::new(),
-        };
+        let mut blocks = Blocks { file, end: 0, interfaces: Vec::new() };
         let mut header = MAGIC.to_le_bytes().to_vec();
         header.extend([1, 0, 0, 0]); // version 1.0
         header.extend([0xff; 8]); // a section of unknown length
@@ -68,10 +64,7 @@ impl Pcapng {
 
     /// The same file, for one node of several.
     pub(crate) fn on_node(&self, name: &str) -> Self {
-        Self {
-            node: Some(name.to_owned()),
-            ..self.clone()
-        }
+        Self { node: Some(name.to_owned()), ..self.clone() }
     }
 
     /// Adds an operation that ended at this time.

@@ -65,11 +65,7 @@ impl Place {
                     ClientPlace::Interrupt(client, wait) => (4, client, wait),
                 };
                 let (client, wait) = (u64::from(client) & LOW, u64::from(wait) & LOW);
-                number(
-                    4,
-                    function,
-                    level << LEVEL_SHIFT | client << CLIENT_SHIFT | wait,
-                )
+                number(4, function, level << LEVEL_SHIFT | client << CLIENT_SHIFT | wait)
             }
         })
     }

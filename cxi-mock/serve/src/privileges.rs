@@ -120,10 +120,7 @@ pub(crate) fn mount_refused(what: &str, errno: nix::errno::Errno) -> ServeError 
             "In a container, allow mounts (docker run --cap-add SYS_ADMIN \
              --security-opt apparmor=unconfined); an ordinary user needs Linux 5.11.",
         ),
-        _ => ServeError::System {
-            doing,
-            source: errno.into(),
-        },
+        _ => ServeError::System { doing, source: errno.into() },
     }
 }
 

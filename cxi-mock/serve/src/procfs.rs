@@ -48,12 +48,7 @@ pub(crate) fn process_of(thread: Pid) -> Option<Pid> {
 
 /// The user who has started the process of a thread, and may stop it.
 pub(crate) fn user_of(thread: Pid) -> Option<u32> {
-    head(thread)?
-        .value("Uid")?
-        .split_whitespace()
-        .next()?
-        .parse()
-        .ok()
+    head(thread)?.value("Uid")?.split_whitespace().next()?.parse().ok()
 }
 
 /// The process of the thread with that status.
@@ -63,9 +58,8 @@ pub(crate) fn process(status: &Status) -> Option<Pid> {
 
 /// What is behind a range of a thread's process. If that cannot be determined, the best is assumed.
 pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
-    text(pid, "maps").map_or(Backing::Writable, |maps| {
-        backing_in(&maps, va, va.saturating_add(len))
-    })
+    text(pid, "maps")
+        .map_or(Backing::Writable, |maps| backing_in(&maps, va, va.saturating_add(len)))
 }
 
 fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
@@ -121,11 +115,7 @@ fn page_size(maps: &str, va: u64) -> Option<u64> {
     let mut lines = maps.lines();
     lines.find(|line| mapping(line).is_some_and(|(there, _)| there.contains(&va)))?;
     let size = lines.find_map(|line| line.strip_prefix("KernelPageSize:"))?;
-    size.trim()
-        .strip_suffix(" kB")?
-        .parse::<u64>()
-        .ok()
-        .map(|kib| kib << 10)
+    size.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib << 10)
 }
 
 #[cfg(test)]

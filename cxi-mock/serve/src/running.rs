@@ -69,10 +69,7 @@ impl NodeArguments {
             saver.save()?;
         }
         let serve = |control: Control| control.serve(Arc::<Node>::clone(&node));
-        Ok(Running {
-            _control: control.map(serve).transpose()?,
-            node,
-        })
+        Ok(Running { _control: control.map(serve).transpose()?, node })
     }
 
     fn node(&self, state: Option<&StateFile>) -> Result<MockNode, ServeError> {

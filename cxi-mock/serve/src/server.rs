@@ -239,10 +239,7 @@ impl Server {
             .collect();
         // In sysfs the address is the name of a function.
         let mut taken = HashMap::new();
-        for Function {
-            number, address, ..
-        } in &functions
-        {
+        for Function { number, address, .. } in &functions {
             if let Some(other) = taken.insert(address, number) {
                 return Err(ServeError::Input(format!(
                     "cxi{other} and cxi{number} both have the PCI address {address}: expected a \
@@ -292,9 +289,7 @@ impl Server {
 
     /// The NICs themselves, without their virtual functions.
     pub(crate) fn physical(&self) -> impl Iterator<Item = &Function> {
-        self.functions
-            .iter()
-            .filter(|function| function.vf.is_none())
+        self.functions.iter().filter(|function| function.vf.is_none())
     }
 
     /// The function of a number.
@@ -305,9 +300,7 @@ impl Server {
     /// The function at a PCI address.
     pub(crate) fn function_at(&self, address: &str) -> Option<&Function> {
         let address: PciAddress = address.parse().ok()?;
-        self.functions
-            .iter()
-            .find(|function| function.address == address)
+        self.functions.iter().find(|function| function.address == address)
     }
 
     /// The function of a device name.
@@ -358,11 +351,8 @@ impl Server {
         // Held until the files are closed, so that no caller overtakes this. The list is not locked
         // meanwhile: what a NIC does when a file is closed delays no other release.
         let _closer = self.closer.lock();
-        let unmapped: Vec<_> = self
-            .closing
-            .lock()
-            .extract_if(.., |file| !file.is_mapped())
-            .collect();
+        let unmapped: Vec<_> =
+            self.closing.lock().extract_if(.., |file| !file.is_mapped()).collect();
         for file in unmapped {
             self.interrupts.forget(file.function, file.client.number());
         }

@@ -145,10 +145,7 @@ fn assign(params: &mut ModuleParameters, assignment: &str) -> Result<(), String>
                 .collect::<Result<Vec<_>, _>>()?;
             if numbers.len() > list.len() {
                 let most = list.len();
-                return Err(format!(
-                    "{name} has {} values: at most {most}",
-                    numbers.len()
-                ));
+                return Err(format!("{name} has {} values: at most {most}", numbers.len()));
             }
             numbers.resize(list.len(), Value::from(0));
             Value::Array(numbers)
@@ -160,9 +157,8 @@ fn assign(params: &mut ModuleParameters, assignment: &str) -> Result<(), String>
 }
 
 fn integer(name: &str, text: &str) -> Result<Value, String> {
-    let number: u32 = text
-        .parse()
-        .map_err(|_| format!("{name} is '{text}': expected a number from 0"))?;
+    let number: u32 =
+        text.parse().map_err(|_| format!("{name} is '{text}': expected a number from 0"))?;
     Ok(Value::from(number))
 }
 
@@ -283,20 +279,14 @@ impl NicArguments {
 
     /// Where capabilities count.
     pub(crate) fn authority(&self) -> Authority {
-        if self.strict_admin {
-            Authority::strict()
-        } else {
-            Authority::of_this_process()
-        }
+        if self.strict_admin { Authority::strict() } else { Authority::of_this_process() }
     }
 
     fn adjust(&self, config: &mut NicConfig) -> Result<(), ServeError> {
         if let Some(Release::Is(release)) = self.release {
             config.release = release;
         }
-        self.set
-            .iter()
-            .try_for_each(|assignment| set(&mut config.params, assignment))
+        self.set.iter().try_for_each(|assignment| set(&mut config.params, assignment))
     }
 }
 
@@ -418,10 +408,7 @@ mod tests {
     #[test]
     fn errors_say_where() {
         let error = config(r#"{"params": {"pidbits": 8}}"#).unwrap_err();
-        assert!(
-            error.starts_with("unknown field params.pidbits: expected one of"),
-            "{error}"
-        );
+        assert!(error.starts_with("unknown field params.pidbits: expected one of"), "{error}");
         let error = config(r#"[{}, {"totals": 5}]"#).unwrap_err();
         assert_eq!(error, "NIC 1: totals is 5: expected an object");
     }

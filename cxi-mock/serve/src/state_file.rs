@@ -34,10 +34,7 @@ impl StateFile {
             )));
         }
         match durable::lock(path, Duration::ZERO) {
-            Ok(lock) => Ok(Self {
-                path: path.to_owned(),
-                _lock: lock,
-            }),
+            Ok(lock) => Ok(Self { path: path.to_owned(), _lock: lock }),
             Err(LockError::Busy { .. }) => Err(ServeError::Input(format!(
                 "another node keeps its state in {}: end it, or use another file",
                 path.display()
@@ -104,20 +101,12 @@ pub(crate) struct Saver {
 impl Saver {
     /// Keeps a node in a file.
     pub(crate) fn of_node(file: StateFile, node: &MockNode) -> Arc<Self> {
-        Arc::new(Self {
-            file,
-            nodes: Mutex::new(vec![node.snapshot()]),
-            is_cluster: false,
-        })
+        Arc::new(Self { file, nodes: Mutex::new(vec![node.snapshot()]), is_cluster: false })
     }
 
     /// Keeps a cluster in a file.
     pub(crate) fn of_cluster(file: StateFile, cluster: &MockCluster) -> Arc<Self> {
-        Arc::new(Self {
-            file,
-            nodes: Mutex::new(cluster.snapshot()),
-            is_cluster: true,
-        })
+        Arc::new(Self { file, nodes: Mutex::new(cluster.snapshot()), is_cluster: true })
     }
 
     /// Keeps the state of a node's NICs from now on. A change that cannot be written fails with

@@ -71,10 +71,7 @@ impl Timeline {
 
     /// The same file, for one node of several.
     pub(crate) fn on_node(&self, name: &str) -> Self {
-        Self {
-            node: Some(name.to_owned()),
-            ..self.clone()
-        }
+        Self { node: Some(name.to_owned()), ..self.clone() }
     }
 
     /// Names a NIC.
@@ -144,10 +141,7 @@ impl Drawing {
         }
         let number = self.next_track;
         self.next_track += 1;
-        tracks.push(Track {
-            number,
-            free_from: to,
-        });
+        tracks.push(Track { number, free_from: to });
         self.write(&[json!({
             "ph": "M", "name": "thread_name", "pid": process.nid, "tid": number,
             "args": {"name": name},
@@ -161,11 +155,7 @@ impl Drawing {
         let lines: Vec<_> = events.iter().map(Value::to_string).collect();
         let text = first.to_owned() + &lines.join(",\n");
         let added = text.len() as u64;
-        if self
-            .file
-            .write_all_at((text + "\n]\n").as_bytes(), self.end)
-            .is_ok()
-        {
+        if self.file.write_all_at((text + "\n]\n").as_bytes(), self.end).is_ok() {
             self.end += added;
         }
     }

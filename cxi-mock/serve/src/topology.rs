@@ -104,10 +104,7 @@ impl Machine {
         let numa_node = numa_nodes.map_or(0, |nodes| nodes[nic % nodes.len()]);
         let nodes = (0..).zip(self.nodes());
         let cpus = nodes.into_iter().find(|(node, _)| *node == numa_node);
-        Locality {
-            numa_node,
-            cpus: cpus.map(|(_, cpus)| cpus).unwrap_or_default(),
-        }
+        Locality { numa_node, cpus: cpus.map(|(_, cpus)| cpus).unwrap_or_default() }
     }
 
     /// Files that show the topology's NUMA nodes where the machine has fewer, by their path below
@@ -124,13 +121,7 @@ impl Machine {
         // As firmware reports them: 10 for a node itself.
         let distance = |from, to| if from == to { "10" } else { "12" };
         let mut files = Vec::new();
-        for name in [
-            "online",
-            "possible",
-            "has_cpu",
-            "has_memory",
-            "has_normal_memory",
-        ] {
+        for name in ["online", "possible", "has_cpu", "has_memory", "has_normal_memory"] {
             files.push((format!("{NODES}/{name}"), list(&numbers)));
         }
         for (node, cpus) in numbers.iter().zip(&nodes) {
@@ -167,10 +158,7 @@ fn mask(numbers: &[u32]) -> String {
     let words = numbers.iter().max().map_or(1, |last| last / 32 + 1);
     let word = |word: u32| {
         let bits = numbers.iter().filter(|number| **number / 32 == word);
-        format!(
-            "{:08x}",
-            bits.fold(0_u32, |mask, number| mask | 1 << (number % 32))
-        )
+        format!("{:08x}", bits.fold(0_u32, |mask, number| mask | 1 << (number % 32)))
     };
     (0..words).rev().map(word).collect::<Vec<_>>().join(",") + "\n"
 }
@@ -204,9 +192,6 @@ mod tests {
         assert_eq!(numbers("0-2,5\n"), [0, 1, 2, 5]);
         assert_eq!(list(&[0, 1, 5]), "0,1,5\n");
         assert_eq!(mask(&[0, 1, 35]), "00000008,00000003\n");
-        assert_eq!(
-            (list(&[]), mask(&[])),
-            ("\n".to_owned(), "00000000\n".to_owned())
-        );
+        assert_eq!((list(&[]), mask(&[])), ("\n".to_owned(), "00000000\n".to_owned()));
     }
 }

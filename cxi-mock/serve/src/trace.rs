@@ -58,27 +58,17 @@ impl Trace {
     /// Makes the file, or empties it.
     pub(crate) fn create(path: &Path) -> Result<Self, ServeError> {
         let file = File::create(path).doing(|| format!("write the trace {}", path.display()))?;
-        Ok(Self {
-            start: Instant::now(),
-            file: Arc::new(Mutex::new(file)),
-            node: None,
-        })
+        Ok(Self { start: Instant::now(), file: Arc::new(Mutex::new(file)), node: None })
     }
 
     /// The same file, for one node of several.
     pub(crate) fn on_node(&self, name: &str) -> Self {
-        Self {
-            node: Some(name.to_owned()),
-            ..self.clone()
-        }
+        Self { node: Some(name.to_owned()), ..self.clone() }
     }
 
     /// Adds a line. If the disk is full, the trace has gaps, and the program is not affected.
     pub(crate) fn note(&self, at: Instant, noted: &impl Serialize) {
-        let timed = Timed {
-            node: self.node.clone(),
-            ..Timed::new(self.start, at, noted)
-        };
+        let timed = Timed { node: self.node.clone(), ..Timed::new(self.start, at, noted) };
         let Ok(mut line) = serde_json::to_vec(&timed) else {
             return;
         };

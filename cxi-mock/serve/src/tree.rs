@@ -62,10 +62,7 @@ struct Entry {
 impl Tree {
     /// A tree with only a root directory.
     pub(crate) fn new() -> Self {
-        let root = Entry {
-            item: Item::Directory,
-            children: BTreeMap::new(),
-        };
+        let root = Entry { item: Item::Directory, children: BTreeMap::new() };
         Self { nodes: vec![root] }
     }
 
@@ -108,9 +105,7 @@ impl Tree {
         let parent = directories
             .split('/')
             .filter(|directory| !directory.is_empty())
-            .fold(0, |at, directory| {
-                self.enter(at, directory, Item::Directory)
-            });
+            .fold(0, |at, directory| self.enter(at, directory, Item::Directory));
         self.enter(parent, name, item);
     }
 
@@ -122,10 +117,7 @@ impl Tree {
         if let Some(node) = self.node_mut(parent) {
             node.children.insert(name.to_owned(), index);
         }
-        self.nodes.push(Entry {
-            item,
-            children: BTreeMap::new(),
-        });
+        self.nodes.push(Entry { item, children: BTreeMap::new() });
         index
     }
 
@@ -150,9 +142,7 @@ impl Tree {
     /// The item that a path leads to, without following links.
     #[cfg(test)]
     pub(crate) fn find(&self, path: &str) -> Option<&Item> {
-        let index = path
-            .split('/')
-            .try_fold(0, |at, name| self.child(at, name))?;
+        let index = path.split('/').try_fold(0, |at, name| self.child(at, name))?;
         self.item(index)
     }
 
@@ -167,9 +157,7 @@ impl Tree {
 
 impl fmt::Debug for Tree {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Tree")
-            .field("nodes", &self.nodes.len())
-            .finish()
+        f.debug_struct("Tree").field("nodes", &self.nodes.len()).finish()
     }
 }
 

@@ -35,10 +35,7 @@ impl Backing {
     /// privilege in the initial user namespace.
     pub(crate) fn new(client: &Client, reply: &ReplyOpen) -> io::Result<Self> {
         let memory = client.window_memory()?;
-        Ok(Self {
-            probe: Probe::new(&memory)?,
-            id: Arc::new(reply.open_backing(&*memory)?),
-        })
+        Ok(Self { probe: Probe::new(&memory)?, id: Arc::new(reply.open_backing(&*memory)?) })
     }
 
     pub(crate) fn id(&self) -> Arc<BackingId> {
@@ -95,14 +92,7 @@ pub(crate) fn opened(path: &str) -> Option<(FileSystem, INodeNo)> {
     #[repr(C)]
     struct Handle(file_handle, [u32; 3]);
     let file = openat(CWD, path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
-    let mut handle = Handle(
-        file_handle {
-            handle_bytes: 12,
-            handle_type: 0,
-            f_handle: [],
-        },
-        [0; 3],
-    );
+    let mut handle = Handle(file_handle { handle_bytes: 12, handle_type: 0, f_handle: [] }, [0; 3]);
     let mut mount = 0;
     // SAFETY: the handle has room for the bytes that it says, and the path is an empty C string.
     let done = unsafe {
@@ -136,10 +126,7 @@ mod tests {
         let memory = client.window_memory().unwrap();
         let probe = Probe::new(&memory).unwrap();
         let own = Mapping::from_file(&*memory, 0, 4096).unwrap();
-        assert!(
-            !probe.is_open_elsewhere(),
-            "what the server maps does not count"
-        );
+        assert!(!probe.is_open_elsewhere(), "what the server maps does not count");
         let path = format!("/proc/self/fd/{}", memory.as_raw_fd());
         let opened = File::options().read(true).write(true).open(path).unwrap();
         assert!(probe.is_open_elsewhere());

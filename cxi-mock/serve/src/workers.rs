@@ -43,9 +43,8 @@ impl Workers {
             return;
         }
         let workers = self.clone();
-        let started = thread::Builder::new()
-            .name("answer".to_owned())
-            .spawn(move || workers.work());
+        let started =
+            thread::Builder::new().name("answer".to_owned()).spawn(move || workers.work());
         if started.is_err() {
             self.shared.lock().jobs.pop_back();
         }
@@ -76,8 +75,6 @@ impl Workers {
 
 impl fmt::Debug for Workers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Workers")
-            .field("idle", &self.shared.lock().idle.len())
-            .finish()
+        f.debug_struct("Workers").field("idle", &self.shared.lock().idle.len()).finish()
     }
 }

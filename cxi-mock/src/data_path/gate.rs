@@ -48,11 +48,7 @@ struct Open {
 
 impl Default for Gate {
     fn default() -> Self {
-        Self {
-            stores: (0, None),
-            needed: STORES.0,
-            open: None,
-        }
+        Self { stores: (0, None), needed: STORES.0, open: None }
     }
 }
 
@@ -159,13 +155,8 @@ impl DataPath {
     pub(crate) fn opened(&self, file: u32, memory: Arc<WindowMemory>, queues: &[(usize, u32)]) {
         let queues = queues.iter().map(|(page, id)| (*page, small(*id)));
         let mut state = self.state();
-        state.gates.entry(file).or_default().open = Some(Open {
-            memory,
-            queues: queues.collect(),
-            rung: true,
-            awaited: false,
-            quiet: 0,
-        });
+        state.gates.entry(file).or_default().open =
+            Some(Open { memory, queues: queues.collect(), rung: true, awaited: false, quiet: 0 });
         self.wake(&mut state);
     }
 

@@ -13,8 +13,6 @@ impl ClientMemory for OwnMemory {
     }
 
     fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), MemoryFault> {
-        parts
-            .iter()
-            .try_for_each(|(va, part)| write_at(*va, part).map_err(|_| MemoryFault))
+        parts.iter().try_for_each(|(va, part)| write_at(*va, part).map_err(|_| MemoryFault))
     }
 }

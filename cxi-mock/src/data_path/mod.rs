@@ -348,9 +348,11 @@ impl DataPath {
     pub(crate) fn finish_queues(&self, ids: &[u32]) {
         let end = Instant::now() + FINISH;
         for number in ids.iter().filter_map(|id| u16::try_from(*id).ok()) {
-            drop(self.wait_until(end, |engine| {
-                engine.finish_queue(number) || !engine.has_accesses()
-            }));
+            drop(
+                self.wait_until(end, |engine| {
+                    engine.finish_queue(number) || !engine.has_accesses()
+                }),
+            );
         }
     }
 
@@ -479,10 +481,7 @@ mod tests {
 
     impl Absent {
         fn new(owner: u32) -> Arc<Self> {
-            Arc::new(Self {
-                owner,
-                ..Self::default()
-            })
+            Arc::new(Self { owner, ..Self::default() })
         }
 
         fn let_go(&self) {
@@ -520,11 +519,8 @@ mod tests {
         let nic = Arc::clone(&node.nics()[0]);
         for (number, memory) in (1..).zip(memories) {
             let memory = Arc::clone(*memory) as Arc<dyn ClientMemory>;
-            let counter = Counter {
-                rgid: 1,
-                write_back: Some(WriteBack { memory, va: 8 }),
-                page: None,
-            };
+            let counter =
+                Counter { rgid: 1, write_back: Some(WriteBack { memory, va: 8 }), page: None };
             nic.data_path().lock().engine.add_counter(number, counter);
         }
         nic

@@ -9,10 +9,7 @@ use super::{DataPath, small};
 pub(crate) const ELEMENTS: u8 = 4;
 
 fn limits(limit: Limits) -> PoolLimits {
-    PoolLimits {
-        reserved: limit.res,
-        max: limit.max,
-    }
+    PoolLimits { reserved: limit.res, max: limit.max }
 }
 
 impl DataPath {

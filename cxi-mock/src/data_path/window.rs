@@ -79,11 +79,7 @@ impl Offsets {
     /// The offsets of a file by its number, in the files' part that starts at `part`.
     fn new(part: u64, file: u32) -> Self {
         let first = part + u64::from(file) * BEHIND_THE_END_EACH;
-        Self {
-            first,
-            next: first,
-            freed: Vec::new(),
-        }
+        Self { first, next: first, freed: Vec::new() }
     }
 
     fn alloc(&mut self) -> u64 {
@@ -181,11 +177,8 @@ impl Windows {
         };
         if window.offset >= BEHIND_THE_END {
             self.trapped.remove(&window.offset);
-            let of = if window.offset < NOT_OF_TARGETS {
-                &mut self.targets
-            } else {
-                &mut self.others
-            };
+            let of =
+                if window.offset < NOT_OF_TARGETS { &mut self.targets } else { &mut self.others };
             of.freed.push(window.offset);
             return;
         }
@@ -227,8 +220,7 @@ impl Windows {
         doorbell: Option<Doorbell>,
     ) -> Result<Page, Errno> {
         let page = Page::default();
-        self.unmapped
-            .insert(window.offset, (doorbell, Arc::clone(&page)));
+        self.unmapped.insert(window.offset, (doorbell, Arc::clone(&page)));
         if self.memory.is_some() {
             self.memory()?;
         }
@@ -239,11 +231,8 @@ impl Windows {
     pub(crate) fn map(&mut self, offset: u64, len: usize) -> Result<Mapping, Errno> {
         let bytes = u64::try_from(len).map_err(|_| Errno::EINVAL)?;
         let end = offset.checked_add(bytes).ok_or(Errno::EINVAL)?;
-        let inside = self
-            .live
-            .range(..=offset)
-            .next_back()
-            .is_some_and(|(start, size)| end <= start + size);
+        let inside =
+            self.live.range(..=offset).next_back().is_some_and(|(start, size)| end <= start + size);
         if !inside || !offset.is_multiple_of(PAGE) {
             return Err(Errno::EINVAL);
         }
@@ -262,10 +251,8 @@ mod tests {
         let two = windows.alloc(PAGE + 1).unwrap();
         assert_eq!((one.size, two.size), (PAGE, 2 * PAGE));
         assert!(one.offset >= PAGE && two.offset >= one.offset + one.size);
-        let (here, there) = (
-            windows.map(one.offset, 4096).unwrap(),
-            windows.map(one.offset, 4096).unwrap(),
-        );
+        let (here, there) =
+            (windows.map(one.offset, 4096).unwrap(), windows.map(one.offset, 4096).unwrap());
         here.write_u64(8, 7).unwrap();
         assert_eq!(there.read_u64(8), Ok(7));
         windows.free(one);
@@ -274,11 +261,7 @@ mod tests {
         assert_eq!(again.offset, one.offset);
         assert_eq!(windows.map(again.offset, 4096).unwrap().read_u64(8), Ok(0));
         let late = windows.alloc(64 * PAGE).unwrap();
-        windows
-            .map(late.offset, 64 * 4096)
-            .unwrap()
-            .write_u64(63 * 4096, 1)
-            .unwrap();
+        windows.map(late.offset, 64 * 4096).unwrap().write_u64(63 * 4096, 1).unwrap();
     }
 
     #[test]
@@ -298,10 +281,7 @@ mod tests {
         assert_eq!(windows.doorbell_at(two.offset + 64), rung);
         windows.free(two);
         assert_eq!(windows.doorbell_at(two.offset), None);
-        assert_eq!(
-            windows.alloc_doorbell(true, false).unwrap().offset,
-            two.offset
-        );
+        assert_eq!(windows.alloc_doorbell(true, false).unwrap().offset, two.offset);
         let polled = windows.alloc_doorbell(false, true).unwrap();
         let page = windows.map_doorbell(polled, Doorbell::Counter(1));
         assert!(page.unwrap().is_some());
@@ -340,11 +320,7 @@ mod tests {
             (u64::MAX, 1),
             (window.offset, 0),
         ] {
-            assert_eq!(
-                windows.map(offset, len).unwrap_err(),
-                Errno::EINVAL,
-                "{offset} {len}"
-            );
+            assert_eq!(windows.map(offset, len).unwrap_err(), Errno::EINVAL, "{offset} {len}");
         }
     }
 }

@@ -65,10 +65,7 @@ impl WindowMemory {
     pub(crate) fn new(end: u64) -> Result<Self, Errno> {
         let file = memfd_create("cxi-windows", MFdFlags::MFD_CLOEXEC).map_err(errno)?;
         ftruncate(&file, end.cast_signed()).map_err(errno)?;
-        Ok(Self {
-            file: Arc::new(file),
-            extent: Mutex::new(Extent { end, open: None }),
-        })
+        Ok(Self { file: Arc::new(file), extent: Mutex::new(Extent { end, open: None }) })
     }
 
     /// The memory as a file.
@@ -102,11 +99,7 @@ impl WindowMemory {
             written.map_err(errno).map_err(undo)?;
         }
         let pages = Mapping::from_file(&*self.file, offset, count * PAGE_BYTES);
-        extent.open = Some(Open {
-            offset,
-            pages: pages.map_err(undo)?,
-            pipe,
-        });
+        extent.open = Some(Open { offset, pages: pages.map_err(undo)?, pipe });
         Ok(())
     }
 

@@ -19,10 +19,7 @@ pub(crate) struct Wire {
 
 impl Wire {
     pub(crate) fn new(fabric: Fabric) -> Self {
-        Self {
-            fabric,
-            ..Self::default()
-        }
+        Self { fabric, ..Self::default() }
     }
 
     pub(crate) fn fabric(&self) -> &Fabric {
@@ -88,9 +85,7 @@ impl Wire {
     /// Waits until a NIC waits for an answer, but no longer than `most`. Returns whether one does.
     pub(crate) fn wait_for_traffic(&self, most: Duration) -> bool {
         let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self
-            .waits
-            .wait_timeout_while(waiting, most, |waiting| !*waiting);
+        let waited = self.waits.wait_timeout_while(waiting, most, |waiting| !*waiting);
         let (mut waiting, _) = waited.unwrap_or_else(PoisonError::into_inner);
         std::mem::take(&mut *waiting)
     }

@@ -70,9 +70,7 @@ impl Device {
     fn make_default_service(&mut self, config: &NicConfig) -> Result<(), LoadError> {
         let desc = self.default_desc(config)?;
         let mut info = SvcFailInfo::new_zeroed();
-        let id = self
-            .svc_alloc(&desc, &mut info)
-            .map_err(LoadError::DefaultService)?;
+        let id = self.svc_alloc(&desc, &mut info).map_err(LoadError::DefaultService)?;
         let params = &config.params;
         let stays_off = params.disable_default_svc
             || (params.default_svc_test_mode && self.rules.range_to_come);
@@ -91,9 +89,7 @@ impl Device {
             .map_while(|vni| u16::try_from(*vni).ok().filter(|vni| *vni != 0))
             .collect();
         if vnis.is_empty() {
-            return Err(LoadError::NoDefaultVni {
-                first: params.default_vnis[0],
-            });
+            return Err(LoadError::NoDefaultVni { first: params.default_vnis[0] });
         }
         let mut flags = SvcFlags::RESOURCE_LIMITS;
         if !params.default_svc_test_mode {
@@ -162,19 +158,11 @@ fn check(config: &NicConfig) -> Result<(), LoadError> {
     let others = [
         ("virtual_functions", functions, VIRTUAL_FUNCTIONS),
         ("pid_bits", params.pid_bits, 1..=TABLE_PIDS.ilog2()),
-        (
-            "active_qos_profile",
-            params.active_qos_profile,
-            QOS_PROFILES,
-        ),
+        ("active_qos_profile", params.active_qos_profile, QOS_PROFILES),
     ];
     for (what, value, expected) in totals.chain(others) {
         if !expected.contains(&value) {
-            return Err(LoadError::OutOfRange {
-                what,
-                value,
-                expected,
-            });
+            return Err(LoadError::OutOfRange { what, value, expected });
         }
     }
     Ok(())

@@ -54,10 +54,7 @@ pub(crate) struct Device {
 }
 
 /// The function that keeps snapshots.
-#[allow(
-    clippy::type_complexity,
-    reason = "it is spelled out in `Nic::keep` only"
-)]
+#[allow(clippy::type_complexity, reason = "it is spelled out in `Nic::keep` only")]
 pub(super) struct Keeper(pub(super) Box<dyn Fn(NicSnapshot) -> Result<(), Errno> + Send + Sync>);
 
 impl fmt::Debug for Keeper {
@@ -77,10 +74,7 @@ pub(super) struct Checkpoint {
 impl Device {
     /// Records an event that a real kernel may not survive.
     pub(super) fn hazard(&mut self, kind: HazardKind) {
-        self.hazards.push(Hazard {
-            release: self.rules.release,
-            kind,
-        });
+        self.hazards.push(Hazard { release: self.rules.release, kind });
     }
 
     /// The state to return to if the next command cannot be kept.
@@ -97,10 +91,7 @@ impl Device {
         self.vnis = to.vnis;
         self.hazards.truncate(to.hazards);
         // The pools of other services stay as they are: they may be in use.
-        for (_, made) in from
-            .iter()
-            .filter(|(id, _)| self.services.get(*id).is_err())
-        {
+        for (_, made) in from.iter().filter(|(id, _)| self.services.get(*id).is_err()) {
             self.unwire_pools(made);
         }
         let services = self.services.iter();
@@ -124,10 +115,7 @@ impl Device {
             config: config.clone(),
             services: idle.collect(),
             tx_profiles: self.vnis.tx().without_users(|tx| tx.cps.clear()),
-            rx_profiles: self
-                .vnis
-                .rx()
-                .without_users(|rx| rx.pids = PidTable::default()),
+            rx_profiles: self.vnis.rx().without_users(|rx| rx.pids = PidTable::default()),
             pools: self.services.pools().clone(),
         }
     }

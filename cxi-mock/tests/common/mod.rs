@@ -34,9 +34,7 @@ pub(crate) fn write(
     response: &mut [u8],
 ) -> Result<(), Errno> {
     let mut memory = Memory(response);
-    let written = transport
-        .client()
-        .write(transport.caller(), command, &mut memory)?;
+    let written = transport.client().write(transport.caller(), command, &mut memory)?;
     assert_eq!(written, command.len());
     Ok(())
 }
@@ -57,11 +55,7 @@ impl CallerMemory for Memory<'_> {
     }
 
     fn write_list(&mut self, list: &[u8]) -> Result<(), Errno> {
-        if list.is_empty() {
-            Ok(())
-        } else {
-            Err(Errno::EFAULT)
-        }
+        if list.is_empty() { Ok(()) } else { Err(Errno::EFAULT) }
     }
 }
 
@@ -81,18 +75,9 @@ pub(crate) fn desc(vnis: &[u16]) -> SvcDesc {
 /// Restricts a service to one user.
 pub(crate) fn only(mut desc: SvcDesc, uid: u32) -> SvcDesc {
     desc.flags |= SvcFlags::RESTRICTED_MEMBERS.bits();
-    let member = SvcMember {
-        id: uid,
-        kind: MEMBER_UID,
-    };
+    let member = SvcMember { id: uid, kind: MEMBER_UID };
     // Twice would be refused; an IGNORE slot opens a service on one release.
-    desc.members = [
-        member,
-        SvcMember {
-            id: uid + 100_000,
-            ..member
-        },
-    ];
+    desc.members = [member, SvcMember { id: uid + 100_000, ..member }];
     desc
 }
 

@@ -128,11 +128,7 @@ impl Lni {
 
     /// Adds to a command's failure which VNI the command was for.
     pub(crate) fn on_vni(&self, failure: Failure, vni: u32, ethernet: bool) -> Failure {
-        self.explained(failure, |service| Attempt::OnVni {
-            service,
-            vni,
-            ethernet,
-        })
+        self.explained(failure, |service| Attempt::OnVni { service, vni, ethernet })
     }
 
     #[cold]

@@ -35,10 +35,7 @@ mod tests {
 
     #[test]
     fn every_line_is_found_by_its_number() {
-        let lines: Vec<_> = TABLE
-            .lines()
-            .map(|line| line.split_once(' ').unwrap())
-            .collect();
+        let lines: Vec<_> = TABLE.lines().map(|line| line.split_once(' ').unwrap()).collect();
         assert_eq!(lines.len(), named());
         for (number, text) in lines {
             assert_eq!(name(number.parse().unwrap()), Some(text));

@@ -38,11 +38,7 @@ pub(crate) enum Details {
     /// A file in sysfs, whose content or absence was not as expected.
     Sysfs(Attribute),
     /// A command to the NIC with this number, and what the command was for.
-    Command {
-        device: u32,
-        error: CommandError,
-        attempt: Attempt,
-    },
+    Command { device: u32, error: CommandError, attempt: Attempt },
 }
 
 thread_local! {
@@ -56,19 +52,13 @@ pub(crate) type Result<T> = std::result::Result<T, Failure>;
 impl Failure {
     /// A required pointer is NULL, or a number is invalid.
     pub(crate) const fn argument() -> Self {
-        Self {
-            errno: Errno::EINVAL,
-            cause: Cause::Argument,
-        }
+        Self { errno: Errno::EINVAL, cause: Cause::Argument }
     }
 
     #[cold]
     fn detailed(errno: Errno, details: Details) -> Self {
         DETAILS.set(Some(details));
-        Self {
-            errno,
-            cause: Cause::Detailed,
-        }
+        Self { errno, cause: Cause::Detailed }
     }
 
     pub(crate) fn open(device: u32, error: &io::Error) -> Self {
@@ -81,11 +71,7 @@ impl Failure {
 
     #[cold]
     pub(crate) fn command(device: u32, error: CommandError, attempt: Attempt) -> Self {
-        let details = Details::Command {
-            device,
-            error,
-            attempt,
-        };
+        let details = Details::Command { device, error, attempt };
         Self::detailed(error.errno(), details)
     }
 
@@ -111,9 +97,7 @@ impl Failure {
 
     /// The thread's details about it, as long as the thread has no other failure.
     pub(crate) fn details(self) -> Option<Details> {
-        matches!(self.cause, Cause::Detailed)
-            .then(|| DETAILS.get())
-            .flatten()
+        matches!(self.cause, Cause::Detailed).then(|| DETAILS.get()).flatten()
     }
 
     /// The reason, in the words of the crate `cxi`. Queries the NIC that refused a command.
@@ -126,21 +110,14 @@ impl Failure {
                         .to_owned(),
                     _ => io::Error::from(self.errno).to_string(),
                 };
-                return Explanation {
-                    text,
-                    is_answer: false,
-                };
+                return Explanation { text, is_answer: false };
             }
             Some(Details::Open { device }) => {
                 let (path, error) = (format!("/dev/cxi{device}").into(), self.errno.into());
                 Error::new(ErrorKind::Open { path, error }, self.errno).on(DeviceId::new(device))
             }
             Some(Details::Sysfs(attribute)) => attribute.explain(self.errno),
-            Some(Details::Command {
-                device,
-                error,
-                attempt,
-            }) => {
+            Some(Details::Command { device, error, attempt }) => {
                 let id = DeviceId::new(device);
                 match cxi::Device::open(id) {
                     Ok(device) => device.explain(&attempt, error),
@@ -149,10 +126,7 @@ impl Failure {
                 }
             }
         };
-        Explanation {
-            is_answer: is_answer(&error),
-            text: error.to_string(),
-        }
+        Explanation { is_answer: is_answer(&error), text: error.to_string() }
     }
 }
 
@@ -175,10 +149,7 @@ fn is_answer(error: &Error) -> bool {
 
 impl From<Errno> for Failure {
     fn from(errno: Errno) -> Self {
-        Self {
-            errno,
-            cause: Cause::System,
-        }
+        Self { errno, cause: Cause::System }
     }
 }
 

@@ -250,10 +250,7 @@ impl Fresh {
         if block.is_null() {
             return Err(Errno::ENOMEM.into());
         }
-        Ok(Self {
-            block: Owned(block),
-            len,
-        })
+        Ok(Self { block: Owned(block), len })
     }
 
     /// The bytes.

@@ -80,10 +80,8 @@ pub(crate) fn init() -> Result<()> {
 /// Whether this kernel supports the advice; ENOSYS if not.
 fn try_advice(huge_pages: bool) -> Result<()> {
     let len = rustix::param::page_size();
-    let (access, kind) = (
-        libc::PROT_READ | libc::PROT_WRITE,
-        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-    );
+    let (access, kind) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
     let page = unsafe { libc::mmap(null_mut(), len, access, kind, -1, 0) };
     if page == libc::MAP_FAILED {
@@ -97,11 +95,7 @@ fn try_advice(huge_pages: bool) -> Result<()> {
         && advise(&(start..start + len), libc::MADV_DOFORK);
     // SAFETY: the page was mapped above, and nothing refers to it.
     unsafe { libc::munmap(page, len) };
-    if taken {
-        Ok(())
-    } else {
-        Err(Errno::ENOSYS.into())
-    }
+    if taken { Ok(()) } else { Err(Errno::ENOSYS.into()) }
 }
 
 /// Makes child processes not inherit memory that is about to be pinned.
@@ -164,11 +158,7 @@ fn pages(address: u64, len: u64, huge_pages: bool) -> Option<Range<usize>> {
     if address == 0 || len == 0 {
         return None;
     }
-    let page = if huge_pages {
-        smaps::page_size(address)
-    } else {
-        rustix::param::page_size()
-    };
+    let page = if huge_pages { smaps::page_size(address) } else { rustix::param::page_size() };
     let end = address.checked_add(len)?.checked_next_multiple_of(page)?;
     Some(address - address % page..end)
 }
@@ -182,9 +172,5 @@ fn advise(range: &Range<usize>, advice: c_int) -> bool {
 /// The line that libcxi prints if the requested protection is not available.
 pub(crate) fn complain(errno: Errno) {
     // If standard error is closed, there is no way to report that.
-    let _ = writeln!(
-        std::io::stderr(),
-        "cxil_fork_init() failed: {}",
-        errno.raw()
-    );
+    let _ = writeln!(std::io::stderr(), "cxil_fork_init() failed: {}", errno.raw());
 }

@@ -178,10 +178,7 @@ impl<T: Block> Room<T> {
     pub(crate) fn new(handle: Out<*mut T::Public>) -> Result<Self> {
         // malloc's blocks are aligned for everything up to this.
         const { assert!(align_of::<T>() <= 16) };
-        Ok(Self {
-            handle: handle.required()?,
-            memory: Fresh::zeroed(size_of::<T>())?,
-        })
+        Ok(Self { handle: handle.required()?, memory: Fresh::zeroed(size_of::<T>())? })
     }
 
     /// Makes the block and gives C its handle.

@@ -90,10 +90,7 @@ impl DevInfo {
         let directory = file("");
         access(directory.path(), Access::READ_OK).map_err(|_| directory.failed(Errno::ENOENT))?;
         let driver = file("device/driver").target()?;
-        let pci = Attribute {
-            expected: "a link to a PCI device",
-            ..file("device")
-        };
+        let pci = Attribute { expected: "a link to a PCI device", ..file("device") };
         let address = pci_address(pci.target()?.as_bytes());
         let [domain, bus, slot, function] = address.ok_or(pci.failed(Errno::EINVAL))?;
         let resource0 = file("device/resource0");
@@ -196,10 +193,7 @@ fn number_in(
 }
 
 /// Older drivers do not show it; then it follows from the NIC's own generation.
-#[allow(
-    clippy::unnecessary_wraps,
-    reason = "has the type of the others, which may fail"
-)]
+#[allow(clippy::unnecessary_wraps, reason = "has the type of the others, which may fail")]
 fn system_type(nic: &DevInfo) -> Result<u64> {
     let of_nic = if nic.cassini_version & CASSINI_2 != 0 {
         SYSTEM_ONLY_CASSINI_2

@@ -21,13 +21,9 @@ pub(crate) fn copy_on_fork() -> bool {
 }
 
 fn ask() -> Option<bool> {
-    let socket = socket_with(
-        AddressFamily::NETLINK,
-        SocketType::RAW,
-        SocketFlags::CLOEXEC,
-        Some(RDMA),
-    )
-    .ok()?;
+    let socket =
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(RDMA))
+            .ok()?;
     let mut request = [0; HEADER];
     request[..4].copy_from_slice(&(HEADER as u32).to_ne_bytes());
     request[4..6].copy_from_slice(&SYS_GET.to_ne_bytes());

@@ -12,9 +12,7 @@ pub(crate) struct Ranges {
 
 impl Ranges {
     pub(crate) const fn new() -> Self {
-        Self {
-            pinned: BTreeMap::new(),
-        }
+        Self { pinned: BTreeMap::new() }
     }
 
     /// Pins a range once more. Returns the parts that were not pinned before, in ascending order.
@@ -76,10 +74,7 @@ impl Ranges {
 }
 
 #[cfg(test)]
-#[allow(
-    clippy::single_range_in_vec_init,
-    reason = "a list of ranges may have one"
-)]
+#[allow(clippy::single_range_in_vec_init, reason = "a list of ranges may have one")]
 mod tests {
     use super::*;
 
@@ -118,19 +113,13 @@ mod tests {
             let pages_of =
                 |parts: Vec<Range<usize>>| parts.into_iter().flatten().collect::<Vec<_>>();
             for range in [&first, &second, &first] {
-                let fresh = range
-                    .clone()
-                    .filter(|page| pages[*page] == 0)
-                    .collect::<Vec<_>>();
+                let fresh = range.clone().filter(|page| pages[*page] == 0).collect::<Vec<_>>();
                 range.clone().for_each(|page| pages[page] += 1);
                 assert_eq!(pages_of(ranges.pin(range)), fresh);
             }
             for range in [&second, &first, &first] {
                 range.clone().for_each(|page| pages[page] -= 1);
-                let free = range
-                    .clone()
-                    .filter(|page| pages[*page] == 0)
-                    .collect::<Vec<_>>();
+                let free = range.clone().filter(|page| pages[*page] == 0).collect::<Vec<_>>();
                 assert_eq!(pages_of(ranges.unpin(range)), free);
             }
             assert!(ranges.pinned.is_empty());

@@ -13,24 +13,16 @@ pub(crate) fn number(text: &[u8], base: u32) -> Option<(u64, &[u8])> {
     };
     let (base, digits) = prefixed(digits, base);
     let digit = |byte: &u8| char::from(*byte).to_digit(base);
-    let len = digits
-        .iter()
-        .take_while(|byte| digit(byte).is_some())
-        .count();
+    let len = digits.iter().take_while(|byte| digit(byte).is_some()).count();
     let (digits, rest) = digits.split_at(len);
     if digits.is_empty() {
         return None;
     }
-    let value = digits.iter().filter_map(digit).fold(0_u64, |value, digit| {
-        value
-            .saturating_mul(base.into())
-            .saturating_add(digit.into())
-    });
-    let value = if negative {
-        value.wrapping_neg()
-    } else {
-        value
-    };
+    let value = digits
+        .iter()
+        .filter_map(digit)
+        .fold(0_u64, |value, digit| value.saturating_mul(base.into()).saturating_add(digit.into()));
+    let value = if negative { value.wrapping_neg() } else { value };
     Some((value, rest))
 }
 
@@ -51,15 +43,12 @@ fn prefixed(digits: &[u8], base: u32) -> (u32, &[u8]) {
 
 /// The first word, as `%s` parses it.
 pub(crate) fn word(text: &[u8]) -> Option<&[u8]> {
-    text.split(u8::is_ascii_whitespace)
-        .find(|word| !word.is_empty())
+    text.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())
 }
 
 /// What follows the first occurrence of a character.
 pub(crate) fn after(text: &[u8], character: u8) -> Option<&[u8]> {
-    text.split_first()
-        .filter(|(first, _)| **first == character)
-        .map(|(_, rest)| rest)
+    text.split_first().filter(|(first, _)| **first == character).map(|(_, rest)| rest)
 }
 
 #[cfg(test)]

@@ -1,9 +1,6 @@
 //! The one place where commands go to a NIC.
 
-#![allow(
-    unsafe_code,
-    reason = "addresses of C callers, and descriptors in blocks that C may free"
-)]
+#![allow(unsafe_code, reason = "addresses of C callers, and descriptors in blocks that C may free")]
 
 use std::mem::ManuallyDrop;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -64,39 +61,23 @@ pub(crate) fn send_list<C: ListCommand>(dev: &Dev, count: u32, list: &mut [u8]) 
         unsafe { Request::from_raw(C::OPCODE, command.as_bytes(), pointers, &mut room, list) };
     submit(dev, request)?;
     let response = C::Response::read_from_prefix(&room);
-    response
-        .map(|(response, _)| C::count(&response))
-        .map_err(|_| Failure::argument())
+    response.map(|(response, _)| C::count(&response)).map_err(|_| Failure::argument())
 }
 
 /// Sends PTE_STATUS, whose response is also an input: it contains an address of the caller's memory.
 pub(crate) fn pte_status(dev: &Dev, pte_index: u32, input: &PteStatus) -> Result<PteStatus> {
-    let command = PteStatusCmd {
-        pte_index,
-        ..PteStatusCmd::new()
-    };
-    let pointers = Pointers {
-        list_in_response: None,
-        ..PteStatusCmd::POINTERS
-    };
+    let command = PteStatusCmd { pte_index, ..PteStatusCmd::new() };
+    let pointers = Pointers { list_in_response: None, ..PteStatusCmd::POINTERS };
     let mut room = [0; size_of::<PteStatus>() + HEADROOM];
     room[..size_of::<PteStatus>()].copy_from_slice(input.as_bytes());
     // SAFETY: the driver writes a response, and writes offsets of entries to the address that the
     // caller passed, at most as many as the caller says there is space for.
     let request = unsafe {
-        Request::from_raw(
-            PteStatusCmd::OPCODE,
-            command.as_bytes(),
-            pointers,
-            &mut room,
-            &mut [],
-        )
+        Request::from_raw(PteStatusCmd::OPCODE, command.as_bytes(), pointers, &mut room, &mut [])
     };
     submit(dev, request)?;
     let status = PteStatus::read_from_prefix(&room);
-    status
-        .map(|(status, _)| status)
-        .map_err(|_| Failure::argument())
+    status.map(|(status, _)| status).map_err(|_| Failure::argument())
 }
 
 #[inline(always)]
@@ -110,17 +91,13 @@ fn submit(dev: &Dev, request: Request<'_>) -> Result<()> {
 
 /// Allocates an LNI, in the form that the driver understands.
 pub(crate) fn alloc_lni(dev: &Dev, service: u32) -> Result<u32> {
-    with(dev, |device| {
-        dev.lnis.alloc(device, service).map(|(lni, _)| lni)
-    })
-    .map_err(|failure| failure.about(service))
+    with(dev, |device| dev.lnis.alloc(device, service).map(|(lni, _)| lni))
+        .map_err(|failure| failure.about(service))
 }
 
 /// Changes how many slots of an event queue are reserved for flow control.
 pub(crate) fn adjust_reserved_fc(dev: &Dev, form: LniForm, eq: u32, value: i32) -> Result<i32> {
-    with(dev, |device| {
-        cxi_ioctl::eq_adjust_reserved_fc(device, form, eq, value)
-    })
+    with(dev, |device| cxi_ioctl::eq_adjust_reserved_fc(device, form, eq, value))
 }
 
 fn with<R>(

@@ -29,13 +29,7 @@ pub(crate) struct Attribute {
 impl Attribute {
     /// A numeric attribute in a directory of the NIC, in the class for users.
     pub(crate) fn user(device: u32, directory: &'static str, name: &'static str) -> Self {
-        Self {
-            device,
-            class: "cxi_user",
-            directory,
-            name,
-            expected: "a number",
-        }
+        Self { device, class: "cxi_user", directory, name, expected: "a number" }
     }
 
     pub(crate) fn path(&self) -> PathBuf {

@@ -1,10 +1,7 @@
 //! Windows of device memory, mapped for C.
 
 #![allow(unsafe_code, reason = "memory that C and the NIC work on")]
-#![allow(
-    clippy::cast_ptr_alignment,
-    reason = "registers are read whole where they are aligned"
-)]
+#![allow(clippy::cast_ptr_alignment, reason = "registers are read whole where they are aligned")]
 
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
@@ -29,10 +26,7 @@ pub(crate) struct Window {
 impl Window {
     /// An empty window.
     pub(crate) const fn new() -> Self {
-        Self {
-            address: AtomicPtr::new(null_mut()),
-            len: AtomicUsize::new(0),
-        }
+        Self { address: AtomicPtr::new(null_mut()), len: AtomicUsize::new(0) }
     }
 
     /// Maps what a response names.

@@ -77,10 +77,7 @@ fn shows(command: &Command) -> bool {
             ServiceCommand::List | ServiceCommand::Show(_) | ServiceCommand::Usage { .. }
         ),
         Command::Job(command) => {
-            matches!(
-                ***command,
-                JobCommand::List { .. } | JobCommand::Plan { .. }
-            )
+            matches!(***command, JobCommand::List { .. } | JobCommand::Plan { .. })
         }
         Command::Vni(command) => matches!(**command, VniCommand::Show { .. }),
         Command::Explain(arguments) => arguments.only_looks(),

@@ -107,12 +107,7 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "NETNS", value_parser = netns, conflicts_with_all = ["uid", "gid"])]
     netns: Option<u32>,
     /// VNIs, at most 4; the application's first
-    #[arg(
-        long,
-        visible_alias = "vnis",
-        value_name = "VNI",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "vnis", value_name = "VNI", value_delimiter = ',')]
     vni: Vec<Vni>,
     /// Block of VNIs: its size is a power of two, and it starts at a multiple of that
     #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
@@ -213,13 +208,10 @@ fn id_of(
     }
     match find() {
         Ok(Some(id)) => Ok(id),
-        Ok(None) => Err(format!(
-            "this machine has no {kind} '{text}': expected a name or a number"
-        )),
-        Err(errno) => Err(format!(
-            "{kind} '{text}' cannot be looked up: {}",
-            errno.desc()
-        )),
+        Ok(None) => {
+            Err(format!("this machine has no {kind} '{text}': expected a name or a number"))
+        }
+        Err(errno) => Err(format!("{kind} '{text}' cannot be looked up: {}", errno.desc())),
     }
 }
 
@@ -246,9 +238,8 @@ pub(crate) fn release() -> impl TypedValueParser<Value = DriverRelease> {
 
 /// A number of LNIs.
 pub(crate) fn lnis_per_rgid(text: &str) -> Result<LnisPerRgid, String> {
-    let count: u32 = text
-        .parse()
-        .map_err(|_| format!("invalid number of LNIs '{text}': expected 0 to 8"))?;
+    let count: u32 =
+        text.parse().map_err(|_| format!("invalid number of LNIs '{text}': expected 0 to 8"))?;
     LnisPerRgid::new(count).map_err(|error| error.to_string())
 }
 
@@ -271,16 +262,10 @@ mod tests {
         assert_eq!(nics("cxi0-cxi1"), Ok(vec![0, 1]));
         for bad in ["", "eth0", "cxi", "cxi0,", "cxi-1", "cxi0-x"] {
             let error = nics(bad).unwrap_err();
-            assert!(
-                error.ends_with("': expected all, cxi0, cxi0-3 or a list of them"),
-                "{error}"
-            );
+            assert!(error.ends_with("': expected all, cxi0, cxi0-3 or a list of them"), "{error}");
         }
         for bad in ["cxi3-1", "cxi0-4294967295"] {
-            assert!(
-                nics(bad).unwrap_err().contains("invalid range of NICs"),
-                "{bad}"
-            );
+            assert!(nics(bad).unwrap_err().contains("invalid range of NICs"), "{bad}");
         }
     }
 
@@ -297,10 +282,7 @@ mod tests {
                 "queues=1:2",
                 "invalid resource 'queues': expected one of PTEs, TXQs, TGQs, EQs, CTs, LEs, TLEs, ACs",
             ),
-            (
-                "txqs=1:70000",
-                "invalid number of TXQs '70000': expected 0 to 65535",
-            ),
+            ("txqs=1:70000", "invalid number of TXQs '70000': expected 0 to 65535"),
             (
                 "acs=9:8",
                 "ACs: 9 reserved but at most 8: expected a maximum no lower than the reservation",

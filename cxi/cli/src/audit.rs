@@ -59,9 +59,7 @@ struct Found<'a> {
 
 pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Failure> {
     let file = arguments.idle_file.as_deref();
-    let file = file
-        .map(|path| StateFile::lock(OBSERVATION, path))
-        .transpose()?;
+    let file = file.map(|path| StateFile::lock(OBSERVATION, path)).transpose()?;
     let earlier: Option<Observation> = match &file {
         Some(file) => files::load(OBSERVATION, file.path())?,
         None => None,
@@ -131,10 +129,7 @@ fn report(audit: &Audit) -> Report {
     if text.is_empty() {
         "No problems found.\n".clone_into(&mut text);
     }
-    let json = Found {
-        worst: audit.worst(),
-        findings: &audit.findings,
-    };
+    let json = Found { worst: audit.worst(), findings: &audit.findings };
     let report = Report::new(text, &json);
     match audit.worst() {
         Some(Severity::Warning | Severity::Error) => report.ending_with(Exit::Findings as u8),

@@ -37,18 +37,13 @@ pub(crate) struct CdiArgs {
 
 fn absolute(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
-    if path.is_absolute() {
-        Ok(path)
-    } else {
-        Err("expected an absolute path".to_owned())
-    }
+    if path.is_absolute() { Ok(path) } else { Err("expected an absolute path".to_owned()) }
 }
 
 pub(crate) fn run(arguments: &CdiArgs, common: &Common) -> Result<Report, Failure> {
     let file = arguments.output.as_ref();
-    let file = file
-        .map(|named| common.machine_path("--output=FILE", named.as_ref(), FILE))
-        .transpose()?;
+    let file =
+        file.map(|named| common.machine_path("--output=FILE", named.as_ref(), FILE)).transpose()?;
     reading(common, |node| of_node(arguments, node, file.as_deref()))
 }
 
@@ -62,11 +57,7 @@ fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Repo
         let _ = fs::create_dir_all(directory);
     }
     files::replace(path, &text)?;
-    Ok(Report::of(
-        format!("{}\n", path.display()),
-        "written",
-        &path,
-    ))
+    Ok(Report::of(format!("{}\n", path.display()), "written", &path))
 }
 
 fn describe(arguments: &CdiArgs, node: &Node) -> Value {

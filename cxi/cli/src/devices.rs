@@ -90,14 +90,9 @@ pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failur
         text += &codewords_table(&devices);
     }
     text.push('\n');
-    text += &all_resources(
-        devices
-            .iter()
-            .map(|entry| (entry.info.device, entry.availability.clone())),
-    );
-    let drivers = devices
-        .iter()
-        .map(|entry| (entry.info.device, entry.release.clone()));
+    text +=
+        &all_resources(devices.iter().map(|entry| (entry.info.device, entry.availability.clone())));
+    let drivers = devices.iter().map(|entry| (entry.info.device, entry.release.clone()));
     for (ids, release) in merge(drivers) {
         text += &limits_of_driver(&nic_names(&ids), &release, arguments.verbose);
     }
@@ -130,14 +125,8 @@ const NOTICED: [(Capabilities, &str); 7] = [
     (Capabilities::VNI_RANGES, "VNI ranges"),
     (Capabilities::NETNS, "network namespaces as members"),
     (Capabilities::SERVICE_ENABLE, "enabling without an update"),
-    (
-        Capabilities::EXCLUSIVE_CPS,
-        "exclusive communication profiles",
-    ),
-    (
-        Capabilities::EXCLUSIVE_VNIS,
-        "VNIs that no other service can list",
-    ),
+    (Capabilities::EXCLUSIVE_CPS, "exclusive communication profiles"),
+    (Capabilities::EXCLUSIVE_VNIS, "VNIs that no other service can list"),
     (Capabilities::POOL_FLAGS, "naming the pool that ran out"),
     (Capabilities::USAGE_NOT_APPLICABLE, "marking unknown usage"),
 ];
@@ -157,10 +146,8 @@ impl DriverRelease {
 }
 
 fn limits_of_driver(nics: &str, release: &DriverRelease, verbose: bool) -> String {
-    let mut text = format!(
-        "\n{HEADING}Driver of {nics}{HEADING:#}: behaves like {}\n",
-        release.guess
-    );
+    let mut text =
+        format!("\n{HEADING}Driver of {nics}{HEADING:#}: behaves like {}\n", release.guess);
     if verbose {
         for lack in &release.lacks {
             text += &wrapped(&format!("  lacks: {lack}\n"));
@@ -210,11 +197,7 @@ fn address(info: &DeviceInfo) -> String {
 }
 
 pub(crate) fn link(info: &DeviceInfo) -> String {
-    if info.link_up {
-        format!("up, {} Gbit/s", info.link_speed / 1000)
-    } else {
-        "down".to_owned()
-    }
+    if info.link_up { format!("up, {} Gbit/s", info.link_speed / 1000) } else { "down".to_owned() }
 }
 
 fn resources(availability: &Availability, palette: Palette) -> String {
@@ -228,12 +211,7 @@ fn resources(availability: &Availability, palette: Palette) -> String {
             level.reserved.to_string(),
             level.reservable.to_string(),
             level.total.to_string(),
-            palette.bar(
-                BAR_WIDTH,
-                level.in_use.into(),
-                level.reserved.into(),
-                level.total.into(),
-            ),
+            palette.bar(BAR_WIDTH, level.in_use.into(), level.reserved.into(), level.total.into()),
         ];
         table.row_in(fullness(percent(taken, level.total)), cells);
     }
@@ -246,13 +224,7 @@ fn resources(availability: &Availability, palette: Palette) -> String {
 }
 
 fn describe(info: &DeviceInfo, hardware: &Hardware) -> String {
-    let Hardware {
-        network_device,
-        mac_address,
-        pcie_speed,
-        pcie_width,
-        ..
-    } = hardware;
+    let Hardware { network_device, mac_address, pcie_speed, pcie_width, .. } = hardware;
     let mut table = Columns::new(&["NIC", &info.device.to_string()]);
     for (name, value) in [
         ("Description", or_dash(info.description.as_ref())),
@@ -278,10 +250,7 @@ fn describe(info: &DeviceInfo, hardware: &Hardware) -> String {
         ("Link speed", or_dash(hardware.link_speed.as_ref())),
         ("Link media", or_dash(hardware.link_media.as_ref())),
         ("Link MTU", info.link_mtu.to_string()),
-        (
-            "Link layer retry",
-            or_dash(hardware.link_layer_retry.as_ref()),
-        ),
+        ("Link layer retry", or_dash(hardware.link_layer_retry.as_ref())),
         ("Loopback", or_dash(hardware.loopback.as_ref())),
         ("Pause", or_dash(hardware.pause.as_ref())),
     ] {
@@ -300,11 +269,7 @@ fn errors(counts: &BTreeMap<String, u64>) -> String {
         .filter(|(_, count)| **count > 0)
         .map(|(name, count)| format!("{count} {name}"))
         .collect();
-    if seen.is_empty() {
-        "none".to_owned()
-    } else {
-        seen.join(", ")
-    }
+    if seen.is_empty() { "none".to_owned() } else { seen.join(", ") }
 }
 
 /// How many of each kind of codeword.
@@ -326,11 +291,7 @@ fn codewords(devices: &[Device], time: Duration) -> Result<Vec<Codewords>, Failu
     let after = all()?;
     let rates = before.iter().zip(&after).map(|(before, after)| {
         let [good, corrected, uncorrected] = [0, 1, 2].map(|kind| rate(before[kind], after[kind]));
-        Codewords {
-            good,
-            corrected,
-            uncorrected,
-        }
+        Codewords { good, corrected, uncorrected }
     });
     Ok(rates.collect())
 }
@@ -383,18 +344,10 @@ mod tests {
     #[test]
     fn errors_are_named_and_what_is_not_counted_is_not_none() {
         let counts = |pairs: &[(&str, u64)]| {
-            errors(
-                &pairs
-                    .iter()
-                    .map(|(name, count)| ((*name).to_owned(), *count))
-                    .collect(),
-            )
+            errors(&pairs.iter().map(|(name, count)| ((*name).to_owned(), *count)).collect())
         };
         assert_eq!(counts(&[]), "-");
         assert_eq!(counts(&[("RxErr", 0), ("BadTLP", 0)]), "none");
-        assert_eq!(
-            counts(&[("RxErr", 3), ("BadTLP", 0), ("BadDLLP", 1)]),
-            "1 BadDLLP, 3 RxErr"
-        );
+        assert_eq!(counts(&[("RxErr", 3), ("BadTLP", 0), ("BadDLLP", 1)]), "1 BadDLLP, 3 RxErr");
     }
 }

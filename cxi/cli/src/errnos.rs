@@ -52,11 +52,7 @@ const MEANINGS: [Meaning; 11] = [
         "Taken: another service has the VNI and does not share it, or another process has the PID.",
         &["cxi service list", "cxi audit"],
     ),
-    (
-        Errno::ENODEV,
-        "No such NIC: its driver is not loaded, or it was removed.",
-        &["cxi devices"],
-    ),
+    (Errno::ENODEV, "No such NIC: its driver is not loaded, or it was removed.", &["cxi devices"]),
     (
         Errno::EINVAL,
         "The driver refuses a value: there is no such service, the value is out of range, or this release of \
@@ -84,9 +80,7 @@ const MEANINGS: [Meaning; 11] = [
 /// Explains the errnos that a text names.
 pub(crate) fn explain(text: &[String]) -> Result<Report, Failure> {
     let text = text.join(" ");
-    let words: Vec<&str> = text
-        .split(|letter: char| !letter.is_ascii_alphanumeric())
-        .collect();
+    let words: Vec<&str> = text.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
     let is_named = |(errno, ..): &&Meaning| {
         let name = errno.to_string();
         words.iter().any(|word| word.eq_ignore_ascii_case(&name))
@@ -99,11 +93,7 @@ pub(crate) fn explain(text: &[String]) -> Result<Report, Failure> {
             .hint("cxi explain create, open and busy explain what a NIC refuses."));
     }
     let paragraphs = named.iter().map(|(errno, meaning, commands)| {
-        format!(
-            "{errno} ({}): {meaning}\n    {}\n",
-            errno.raw(),
-            commands.join("\n    ")
-        )
+        format!("{errno} ({}): {meaning}\n    {}\n", errno.raw(), commands.join("\n    "))
     });
     let json: Vec<_> = named
         .iter()

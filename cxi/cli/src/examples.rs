@@ -115,9 +115,7 @@ mod tests {
         assert_eq!(of("service").len(), 8);
         for (command, examples) in EXAMPLES {
             for (_, line) in *examples {
-                let own = line
-                    .split_once("cxi ")
-                    .map(|(_, own)| own.trim_end_matches([')', '"']));
+                let own = line.split_once("cxi ").map(|(_, own)| own.trim_end_matches([')', '"']));
                 let own = own.filter(|own| own.starts_with(command)).expect(line);
                 assert!(is_parsed_at_once(own), "{line}");
             }
@@ -133,15 +131,9 @@ mod tests {
 
     #[test]
     fn what_is_no_command_line_needs_all_commands() {
-        for line in [
-            "",
-            "service",
-            "serivce list",
-            "service list 2",
-            "help",
-            "devices --help",
-            "-V job",
-        ] {
+        for line in
+            ["", "service", "serivce list", "service list 2", "help", "devices --help", "-V job"]
+        {
             assert!(!is_parsed_at_once(line), "{line}");
         }
     }

@@ -100,10 +100,7 @@ impl Failure {
             io::ErrorKind::PermissionDenied => Exit::NotPermitted,
             _ => Exit::Failed,
         };
-        Self::new(
-            kind,
-            format!("{}: cannot be written: {error}", path.display()),
-        )
+        Self::new(kind, format!("{}: cannot be written: {error}", path.display()))
     }
 
     /// Adds a line that says what to do about it.
@@ -119,10 +116,7 @@ impl Failure {
     }
 
     pub(crate) fn errno(mut self, errno: Errno) -> Self {
-        self.errno = Some(ErrnoName {
-            name: errno.to_string(),
-            number: errno.raw(),
-        });
+        self.errno = Some(ErrnoName { name: errno.to_string(), number: errno.raw() });
         self
     }
 

@@ -55,10 +55,7 @@ enum ExplainCommand {
 impl ExplainArgs {
     /// Whether it changes nothing, so that it can be repeated.
     pub(crate) fn only_looks(&self) -> bool {
-        matches!(
-            self.command,
-            Some(ExplainCommand::Busy { .. } | ExplainCommand::Job { .. })
-        )
+        matches!(self.command, Some(ExplainCommand::Busy { .. } | ExplainCommand::Job { .. }))
     }
 }
 
@@ -79,16 +76,14 @@ pub(crate) fn run(arguments: &ExplainArgs, common: &Common) -> Result<Report, Fa
     match command {
         ExplainCommand::Create(arguments) => {
             let spec = specification(arguments)?;
-            changing(common, |node| {
-                Ok(each(node, |device| create(node, device, &spec)))
-            })
+            changing(common, |node| Ok(each(node, |device| create(node, device, &spec))))
         }
-        ExplainCommand::Open { id } => reading(common, |node| {
-            Ok(each(node, |device| open(node, device, *id)))
-        }),
-        ExplainCommand::Busy { id } => reading(common, |node| {
-            Ok(each(node, |device| busy(node, device, *id)))
-        }),
+        ExplainCommand::Open { id } => {
+            reading(common, |node| Ok(each(node, |device| open(node, device, *id))))
+        }
+        ExplainCommand::Busy { id } => {
+            reading(common, |node| Ok(each(node, |device| busy(node, device, *id))))
+        }
         ExplainCommand::Job { job } => job::explain::run(job, common),
     }
 }
@@ -118,12 +113,9 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
     for device in node.devices() {
         let id = device.id();
         match answer(device) {
-            Answer::Free(text) => explained.push(OnNic {
-                device: id,
-                obstacle: false,
-                text,
-                explanation: None,
-            }),
+            Answer::Free(text) => {
+                explained.push(OnNic { device: id, obstacle: false, text, explanation: None })
+            }
             Answer::Refused(failure, explanation) => {
                 code.get_or_insert(failure.kind() as u8);
                 explained.push(OnNic {
@@ -172,9 +164,7 @@ fn open(node: &Node, device: &Device, id: ServiceId) -> Answer {
     match device.alloc_lni(id) {
         Ok(lni) => {
             drop(lni);
-            Answer::Free(format!(
-                "you can use service {id}: an LNI was allocated, and freed again"
-            ))
+            Answer::Free(format!("you can use service {id}: an LNI was allocated, and freed again"))
         }
         Err(error) => Answer::refused(error, node, |why| why.device(device).service(id).explain()),
     }

@@ -194,9 +194,9 @@ impl From<PoolError> for Failure {
     fn from(error: PoolError) -> Self {
         let failure = Self::new(error.code(), &error);
         match error {
-            PoolError::NotReleased { job } => failure.hint(format!(
-                "End its use first: cxi vni release {job} --nodes …"
-            )),
+            PoolError::NotReleased { job } => {
+                failure.hint(format!("End its use first: cxi vni release {job} --nodes …"))
+            }
             _ => failure,
         }
     }

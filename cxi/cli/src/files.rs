@@ -17,11 +17,8 @@ use serde::de::DeserializeOwned;
 use crate::exit::{Exit, Failure};
 
 /// The file of a mock node.
-pub const MOCK_NODE: Format = Format {
-    name: "state file",
-    format: "cxi mock node",
-    holds: "the state of a mock node",
-};
+pub const MOCK_NODE: Format =
+    Format { name: "state file", format: "cxi mock node", holds: "the state of a mock node" };
 
 /// The file of idle services that an audit found.
 pub const OBSERVATION: Format = Format {
@@ -59,9 +56,7 @@ pub(crate) fn read(path: &Path, longest: u64) -> Result<Input, Failure> {
     };
     match text {
         Ok(text) => Ok(Input { name, text }),
-        Err(error) => Err(Failure::bad_input(format!(
-            "{name}: cannot be read: {error}"
-        ))),
+        Err(error) => Err(Failure::bad_input(format!("{name}: cannot be read: {error}"))),
     }
 }
 
@@ -92,10 +87,7 @@ pub(crate) fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
 
 /// Replaces a file atomically, so that no reader sees half of it. Everyone may read the new file.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
-    let owner = Owner::Set {
-        uid: None,
-        mode: 0o644,
-    };
+    let owner = Owner::Set { uid: None, mode: 0o644 };
     let replaced = durable::replace(path, text.as_bytes(), owner);
     replaced.map_err(|error| Failure::unwritten(path, &error))
 }
@@ -120,11 +112,7 @@ impl StateFile {
         let lock = lock.map_err(|error| of_lock(format.name, &error))?;
         // The file may have been replaced during the wait.
         replaceable(format, &path)?;
-        Ok(Self {
-            format,
-            path,
-            _lock: lock,
-        })
+        Ok(Self { format, path, _lock: lock })
     }
 
     /// Where the file is, with symbolic links resolved.

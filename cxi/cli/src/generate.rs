@@ -47,9 +47,7 @@ fn sections(command: &str) -> Roff {
     for line in EXIT_CODES.lines().skip(1) {
         match line.trim_start().split_once("  ") {
             Some((code, meaning)) => {
-                roff.control("TP", [])
-                    .text([bold(code)])
-                    .text([roman(meaning)]);
+                roff.control("TP", []).text([bold(code)]).text([roman(meaning)]);
             }
             None => {
                 roff.control("PP", []).text([roman(line)]);
@@ -61,9 +59,7 @@ fn sections(command: &str) -> Roff {
         roff.control("SH", ["EXAMPLES"]);
     }
     for (purpose, line) in examples {
-        roff.control("TP", [])
-            .text([roman(purpose)])
-            .text([bold(line)]);
+        roff.control("TP", []).text([roman(purpose)]).text([bold(line)]);
     }
     roff
 }
@@ -83,10 +79,7 @@ fn write_pages(
     sections(name).to_writer(&mut text).map_err(cannot)?;
     fs::write(&path, text).map_err(cannot)?;
     written.push(path.display().to_string());
-    for below in command
-        .get_subcommands()
-        .filter(|below| !below.is_hide_set())
-    {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_pages(below, directory, written)?;
     }
     Ok(())

@@ -94,10 +94,8 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
     let prefix = common.machine_path("--prefix", prefix.as_ref(), PREFIX)?;
     let prefix =
         std::path::absolute(&prefix).map_err(|error| Failure::unwritten(&prefix, &error))?;
-    let mut paths = vec![
-        (PREFIX.to_owned(), plain(&prefix)?),
-        (THIS.to_owned(), plain(&this_program()?)?),
-    ];
+    let mut paths =
+        vec![(PREFIX.to_owned(), plain(&prefix)?), (THIS.to_owned(), plain(&this_program()?)?)];
     for program in PROGRAMS {
         if let Some(found) = in_path(program) {
             paths.push((format!("/usr/bin/{program}"), plain(&found)?));
@@ -107,10 +105,7 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
         Scheduler::Slurm => SLURM,
         Scheduler::Flux => FLUX,
     };
-    let mut json = Installed {
-        written: Vec::new(),
-        kept: Vec::new(),
-    };
+    let mut json = Installed { written: Vec::new(), kept: Vec::new() };
     for (name, template) in templates {
         let settings = name.ends_with("cxi.toml");
         let path = prefix.join(if settings { "cxi.toml" } else { name });
@@ -122,14 +117,8 @@ pub(crate) fn run(command: &IntegrationCommand, common: &Common) -> Result<Repor
         write(&path, &text).map_err(|error| Failure::unwritten(&path, &error))?;
         json.written.push(path);
     }
-    let lines = json
-        .written
-        .iter()
-        .map(|path| format!("Wrote {}\n", path.display()));
-    let kept = json
-        .kept
-        .iter()
-        .map(|path| format!("Kept {}\n", path.display()));
+    let lines = json.written.iter().map(|path| format!("Wrote {}\n", path.display()));
+    let kept = json.kept.iter().map(|path| format!("Kept {}\n", path.display()));
     let text: String = lines.chain(kept).collect();
     Ok(Report::new(text, &json))
 }
@@ -140,9 +129,7 @@ fn lines_with(template: &str, paths: &[(String, String)]) -> String {
         if line.starts_with('#') {
             return line.to_owned();
         }
-        paths.iter().fold(line.to_owned(), |line, (usual, path)| {
-            line.replace(usual, path)
-        })
+        paths.iter().fold(line.to_owned(), |line, (usual, path)| line.replace(usual, path))
     };
     template.lines().map(|line| replaced(line) + "\n").collect()
 }
@@ -172,8 +159,5 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     }
     fs::write(path, text)?;
     let program = text.starts_with("#!");
-    fs::set_permissions(
-        path,
-        fs::Permissions::from_mode(if program { 0o755 } else { 0o644 }),
-    )
+    fs::set_permissions(path, fs::Permissions::from_mode(if program { 0o755 } else { 0o644 }))
 }

@@ -51,11 +51,7 @@ pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Fa
 
 fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Failure> {
     let node = JobNode::open(common, Intent::Read)?.nics;
-    let devices: Vec<Device> = node
-        .nics()
-        .iter()
-        .filter_map(|nic| nic.device().cloned())
-        .collect();
+    let devices: Vec<Device> = node.nics().iter().filter_map(|nic| nic.device().cloned()).collect();
     let mut families = nics(&node)?;
     families.extend(resources(&devices)?);
     families.extend(services(&devices)?);
@@ -87,10 +83,8 @@ const COUNTERS: [&str; 16] = [
 fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
     let mut usable = Family::new("cxi_nic_usable", "Whether jobs can use the NIC.");
     let mut link = Family::new("cxi_nic_link_up", "Whether the link is up.");
-    let mut counters = Family::new(
-        "cxi_nic_telemetry_total",
-        "A counter of the hardware, by its name.",
-    );
+    let mut counters =
+        Family::new("cxi_nic_telemetry_total", "A counter of the hardware, by its name.");
     counters.kind = "counter";
     for nic in node.nics() {
         let id = nic.id().to_string();
@@ -116,27 +110,14 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
 
 fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {
     let mut total = Family::new("cxi_resource_capacity", "Total amount of the resource.");
-    let mut reserved = Family::new(
-        "cxi_resource_reserved",
-        "Amount that services have reserved.",
-    );
-    let mut reservable = Family::new(
-        "cxi_resource_reservable",
-        "Amount that can still be reserved.",
-    );
+    let mut reserved = Family::new("cxi_resource_reserved", "Amount that services have reserved.");
+    let mut reservable =
+        Family::new("cxi_resource_reservable", "Amount that can still be reserved.");
     let mut in_use = Family::new("cxi_resource_in_use", "Amount in use.");
-    let mut pools = Family::new(
-        "cxi_pools_free",
-        "Number of LE and TLE pools left for services.",
-    );
+    let mut pools = Family::new("cxi_pools_free", "Number of LE and TLE pools left for services.");
     for device in devices {
         let id = device.id().to_string();
-        let Availability {
-            resources,
-            le_pools,
-            tle_pools,
-            ..
-        } = device.availability()?;
+        let Availability { resources, le_pools, tle_pools, .. } = device.availability()?;
         for (resource, level) in resources.iter() {
             let labels = || [("device", id.clone()), ("resource", label(resource))];
             total.add(labels(), level.total);
@@ -155,20 +136,11 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
     let mut info = Family::new("cxi_service_info", "Who may use the service: always 1.");
     let mut enabled = Family::new("cxi_service_enabled", "Whether the service is enabled.");
     let mut in_use = Family::new("cxi_service_in_use", "Amount that the service has in use.");
-    let mut reserved = Family::new(
-        "cxi_service_reserved",
-        "Amount that the service has reserved.",
-    );
-    let mut max = Family::new(
-        "cxi_service_max",
-        "Maximum amount that the service may use.",
-    );
+    let mut reserved = Family::new("cxi_service_reserved", "Amount that the service has reserved.");
+    let mut max = Family::new("cxi_service_max", "Maximum amount that the service may use.");
     for (device, measured) in measure(devices, &[])? {
         let service = &measured.found.service;
-        let of = [
-            ("device", device.to_string()),
-            ("service", service.id().to_string()),
-        ];
+        let of = [("device", device.to_string()), ("service", service.id().to_string())];
         let described = [
             ("members", who(&measured.found)),
             ("vnis", service.vnis().to_string()),
@@ -191,10 +163,7 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
 /// The findings of `cxi audit`, such as services that were left behind or that no process can use.
 fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     let vnis = common.settings.get(&settings::POOL_VNIS)?;
-    let audit = node.audit(&AuditOptions {
-        pool: Some(vnis),
-        ..AuditOptions::default()
-    });
+    let audit = node.audit(&AuditOptions { pool: Some(vnis), ..AuditOptions::default() });
     let mut counts: BTreeMap<_, u32> = BTreeMap::new();
     for finding in &audit.findings {
         // The codes are those in the JSON output of cxi audit.
@@ -205,11 +174,7 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     }
     let mut findings = Family::new("cxi_findings", "Problems that cxi audit finds.");
     for ((device, code, severity), count) in counts {
-        let labels = [
-            ("device", device.to_string()),
-            ("code", code),
-            ("severity", severity),
-        ];
+        let labels = [("device", device.to_string()), ("code", code), ("severity", severity)];
         findings.add(labels, count);
     }
     Ok(findings)
@@ -242,11 +207,7 @@ fn pool(common: &Common) -> Result<Vec<Family>, Failure> {
     let seconds = counts.oldest_draining.map_or(0, |(_, age)| age.as_secs());
     oldest.add([], seconds);
     let mut families = vec![vnis, holders, oldest];
-    if common
-        .settings
-        .get(&settings::CONTROLLER_RECORDS)?
-        .is_some()
-    {
+    if common.settings.get(&settings::CONTROLLER_RECORDS)?.is_some() {
         families.extend(decided(common)?);
     }
     Ok(families)
@@ -281,11 +242,7 @@ fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
     for job in jobs {
         let id = job.id.to_string();
         cut.add([("cxi_job", id.clone())], job.scaled_back.len());
-        let labels = [
-            ("cxi_job", id),
-            ("state", job.state.to_owned()),
-            ("vnis", job.vnis),
-        ];
+        let labels = [("cxi_job", id), ("state", job.state.to_owned()), ("vnis", job.vnis)];
         info.add(labels, true);
     }
     Ok(vec![by_state, info, cut])
@@ -343,12 +300,7 @@ struct Sample {
 
 impl Family {
     fn new(name: &'static str, help: &'static str) -> Self {
-        Self {
-            name,
-            kind: "gauge",
-            help,
-            samples: Vec::new(),
-        }
+        Self { name, kind: "gauge", help, samples: Vec::new() }
     }
 
     fn add(
@@ -365,12 +317,7 @@ impl Family {
 
 impl fmt::Display for Family {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            name,
-            kind,
-            help,
-            samples,
-        } = self;
+        let Self { name, kind, help, samples } = self;
         writeln!(f, "# HELP {name} {help}\n# TYPE {name} {kind}")?;
         for Sample { labels, value } in samples {
             let labels: Vec<_> = labels
@@ -388,10 +335,7 @@ impl fmt::Display for Family {
 }
 
 fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    value.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 #[cfg(test)]
@@ -401,10 +345,7 @@ mod tests {
     #[test]
     fn a_value_cannot_break_out_of_its_label() {
         let mut family = Family::new("cxi_test", "A test.");
-        family.add(
-            [("b", "a\"b\\c\nd".to_owned()), ("a", String::new())],
-            7_u16,
-        );
+        family.add([("b", "a\"b\\c\nd".to_owned()), ("a", String::new())], 7_u16);
         family.add([], true);
         assert_eq!(
             family.to_string(),

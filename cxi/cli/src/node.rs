@@ -85,17 +85,12 @@ impl Node {
             return Self::open_real(common, intent);
         };
         let mock = match file {
-            None => Mock {
-                node: new_node(common)?,
-                save_to: None,
-            },
+            None => Mock { node: new_node(common)?, save_to: None },
             Some(path) => Mock::open(path, common, intent)?,
         };
         inject(&mock.node, &common.mock_fault)?;
         let nics = (0..).map(DeviceId::new).zip(mock.node.nics());
-        let there: Vec<_> = nics
-            .filter(|(_, nic)| !nic.faults().is_unplugged())
-            .collect();
+        let there: Vec<_> = nics.filter(|(_, nic)| !nic.faults().is_unplugged()).collect();
         if there.is_empty() {
             return Err(Failure::new(
                 Exit::NoDevice,
@@ -112,12 +107,7 @@ impl Node {
             .filter(|(id, _)| wanted.contains(id))
             .map(|(id, nic)| open_mock(id, nic))
             .collect::<Result<_, Failure>>()?;
-        Ok(Self {
-            devices,
-            named: common.device.is_some(),
-            unusable: Vec::new(),
-            mock: Some(mock),
-        })
+        Ok(Self { devices, named: common.device.is_some(), unusable: Vec::new(), mock: Some(mock) })
     }
 
     /// Opens only the requested NICs. A command that only reads continues without the NICs that cannot
@@ -145,12 +135,7 @@ impl Node {
         }
         match unusable.first() {
             Some(failure) if intent != Intent::Read || devices.is_empty() => Err(failure.clone()),
-            _ => Ok(Self {
-                devices,
-                named: common.device.is_some(),
-                unusable,
-                mock: None,
-            }),
+            _ => Ok(Self { devices, named: common.device.is_some(), unusable, mock: None }),
         }
     }
 
@@ -177,10 +162,7 @@ impl Node {
     /// Saves the changes of a mock node with a state file.
     pub(crate) fn save(&self) -> Result<(), Failure> {
         match &self.mock {
-            Some(Mock {
-                node,
-                save_to: Some(file),
-            }) => file.save(&node.snapshot()),
+            Some(Mock { node, save_to: Some(file) }) => file.save(&node.snapshot()),
             _ => Ok(()),
         }
     }
@@ -196,9 +178,7 @@ impl Node {
 
     /// Whether it is a mock node with a state file.
     pub(crate) fn has_file(&self) -> bool {
-        self.mock
-            .as_ref()
-            .is_some_and(|mock| mock.save_to.is_some())
+        self.mock.as_ref().is_some_and(|mock| mock.save_to.is_some())
     }
 }
 
@@ -207,10 +187,7 @@ impl Mock {
         if intent == Intent::Read
             && let Some(state) = files::load(MOCK_NODE, path)?
         {
-            return Ok(Self {
-                node: restored(&state, path, common)?,
-                save_to: None,
-            });
+            return Ok(Self { node: restored(&state, path, common)?, save_to: None });
         }
         let file = StateFile::lock(MOCK_NODE, path)?;
         let node = if let Some(state) = files::load(MOCK_NODE, file.path())? {
@@ -220,10 +197,7 @@ impl Mock {
             file.save(&node.snapshot())?;
             node
         };
-        Ok(Self {
-            node,
-            save_to: (intent != Intent::Read).then_some(file),
-        })
+        Ok(Self { node, save_to: (intent != Intent::Read).then_some(file) })
     }
 }
 
@@ -247,16 +221,10 @@ fn new_node(common: &Common) -> Result<MockNode, Failure> {
 
 fn restored(state: &NodeSnapshot, path: &Path, common: &Common) -> Result<MockNode, Failure> {
     let node = MockNode::restore(state).map_err(|error| {
-        Failure::bad_input(format!(
-            "{}: the state file is damaged: {error}",
-            path.display()
-        ))
+        Failure::bad_input(format!("{}: the state file is damaged: {error}", path.display()))
     })?;
     let there = node.nics();
-    if let Some(wanted) = common
-        .mock_nics
-        .filter(|wanted| usize::from(*wanted) != there.len())
-    {
+    if let Some(wanted) = common.mock_nics.filter(|wanted| usize::from(*wanted) != there.len()) {
         return Err(Failure::bad_input(format!(
             "{}: the mock node in this file has {} NICs, not {wanted}",
             path.display(),
@@ -285,20 +253,13 @@ fn restored(state: &NodeSnapshot, path: &Path, common: &Common) -> Result<MockNo
 pub(crate) fn no_stray_option(common: &Common) -> Result<(), Failure> {
     let option = match common {
         Common { mock: Some(_), .. } => None,
-        Common {
-            mock_nics: Some(_), ..
-        } => Some("--mock-nics"),
-        Common {
-            mock_release: Some(_),
-            ..
-        } => Some("--mock-release"),
+        Common { mock_nics: Some(_), .. } => Some("--mock-nics"),
+        Common { mock_release: Some(_), .. } => Some("--mock-release"),
         Common { mock_fault, .. } if !mock_fault.is_empty() => Some("--mock-fault"),
         _ => None,
     };
     option.map_or(Ok(()), |option| {
-        Err(Failure::bad_input(format!(
-            "{option} describes a mock node: add --mock"
-        )))
+        Err(Failure::bad_input(format!("{option} describes a mock node: add --mock")))
     })
 }
 
@@ -306,10 +267,7 @@ pub(crate) fn no_stray_option(common: &Common) -> Result<(), Failure> {
 fn inject(node: &MockNode, faults: &[FaultSpec]) -> Result<(), Failure> {
     let there: Vec<_> = (0..).map(DeviceId::new).take(node.nics().len()).collect();
     for fault in faults {
-        if let Some(device) = fault
-            .device()
-            .filter(|nic| usize::from(*nic) >= there.len())
-        {
+        if let Some(device) = fault.device().filter(|nic| usize::from(*nic) >= there.len()) {
             let there = nic_names(&there);
             return Err(Failure::bad_input(format!(
                 "a fault is for cxi{device}, but the mock node has {there}"
@@ -349,14 +307,12 @@ pub(crate) fn has_no_nic(common: &Common) -> bool {
 
 pub(crate) fn no_such_nic(missing: DeviceId, there: &[DeviceId]) -> Failure {
     let names = joined(there, ", ");
-    let failure = Failure::new(
-        Exit::NoDevice,
-        format!("{missing}: no such NIC; this node has {names}"),
-    );
+    let failure =
+        Failure::new(Exit::NoDevice, format!("{missing}: no such NIC; this node has {names}"));
     match there.first() {
-        Some(first) => failure.hint(format!(
-            "Choose with --device, such as --device {first} or --device all."
-        )),
+        Some(first) => {
+            failure.hint(format!("Choose with --device, such as --device {first} or --device all."))
+        }
         None => failure,
     }
 }

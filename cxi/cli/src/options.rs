@@ -32,13 +32,7 @@ pub(crate) struct Common {
     #[arg(long, global = true)]
     pub(crate) json: bool,
     /// Format of the result [default: table]
-    #[arg(
-        short = 'o',
-        long,
-        global = true,
-        value_name = "FORMAT",
-        conflicts_with = "json"
-    )]
+    #[arg(short = 'o', long, global = true, value_name = "FORMAT", conflicts_with = "json")]
     format: Option<Format>,
     /// Print neither warnings nor progress
     #[arg(short, long, global = true)]
@@ -240,9 +234,7 @@ fn parse_faults(faults: &OsString) -> Result<Vec<FaultSpec>, Failure> {
     faults
         .split(',')
         .map(|fault| {
-            fault
-                .parse()
-                .map_err(|error| Failure::bad_input(format!("{FAULTS}: {error}")))
+            fault.parse().map_err(|error| Failure::bad_input(format!("{FAULTS}: {error}")))
         })
         .collect()
 }

@@ -39,9 +39,7 @@ pub fn print_specification(spec: &ServiceSpec) -> Result<String, String> {
 /// Help, the version, or what is wrong.
 pub fn command_line(arguments: impl IntoIterator<Item = OsString>) -> Result<(), String> {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    app::parse(&arguments)
-        .map(drop)
-        .map_err(|error| error.to_string())
+    app::parse(&arguments).map(drop).map_err(|error| error.to_string())
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "for map_err")]

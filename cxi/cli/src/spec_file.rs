@@ -168,20 +168,14 @@ limits:
                     [{\"name\": \"TXQs\", \"max\": 5, \"res\": 2}]\n}\n";
         let spec = parse("job.json", json).unwrap();
         assert!(matches!(spec.vnis(), VniAccess::Range(range) if range.size() == 16));
-        assert_eq!(
-            spec.limits().unwrap()[Resource::Txqs],
-            Limit::new(2, 5).unwrap()
-        );
+        assert_eq!(spec.limits().unwrap()[Resource::Txqs], Limit::new(2, 5).unwrap());
     }
 
     #[test]
     #[allow(clippy::too_many_lines, reason = "a table")]
     fn refusals_say_where_and_what() {
         for (text, message) in [
-            (
-                "vnis: [1,\n 65536]\n",
-                "line 2, column 2: invalid VNI 65536: expected 1 to 65535",
-            ),
+            ("vnis: [1,\n 65536]\n", "line 2, column 2: invalid VNI 65536: expected 1 to 65535"),
             (
                 "vnis: [1, 2, 3, 4, 5]",
                 "line 1, column 7: 5 VNIs: a service can list at most 4; more need a VNI range",
@@ -231,10 +225,7 @@ limits:
                 "line 2, column 8: the key has no value: give it one, or leave the \
                  key out",
             ),
-            (
-                "vnis: [1]\nmembers: [{type: uid}]\n",
-                "line 2, column 12: missing field `id`",
-            ),
+            ("vnis: [1]\nmembers: [{type: uid}]\n", "line 2, column 12: missing field `id`"),
             (
                 "vnis: [1]\nmembers: [{type: uid, id: 4294967296}]\n",
                 "line 2, column 27: expected a number from 0 to 4294967295",
@@ -256,14 +247,8 @@ limits:
                 "vnis: [1]\nmembers:\n  - {type: uid, id: 4294967296}",
                 "line 3, column 21: expected a number from 0 to 4294967295",
             ),
-            (
-                "vnis: [1.5]",
-                "line 1, column 8: expected a whole number, not negative",
-            ),
-            (
-                "tcs: [BEST_EFFORT",
-                "line 1, column 6: unclosed bracket '['",
-            ),
+            ("vnis: [1.5]", "line 1, column 8: expected a whole number, not negative"),
+            ("tcs: [BEST_EFFORT", "line 1, column 6: unclosed bracket '['"),
         ] {
             assert_eq!(refused(text), format!("job.yaml: {message}"), "{text}");
         }
@@ -282,9 +267,6 @@ limits:
             );
         }
         let nothing = refused("{}");
-        assert!(
-            nothing.contains("no VNIs: name VNIs or a range"),
-            "{nothing}"
-        );
+        assert!(nothing.contains("no VNIs: name VNIs or a range"), "{nothing}");
     }
 }

@@ -73,11 +73,10 @@ fn specification_files_are_checked() {
         &format!("error: {unknown}: line 2, column 1: unknown field `vlan`, expected one of"),
     );
     let missing = node.directory().join("none.yaml").display().to_string();
-    node.cxi(&["service", "create", "--from", &missing])
-        .refused(
-            2,
-            &format!("error: {missing}: cannot be read: No such file or directory (os error 2)"),
-        );
+    node.cxi(&["service", "create", "--from", &missing]).refused(
+        2,
+        &format!("error: {missing}: cannot be read: No such file or directory (os error 2)"),
+    );
 }
 
 const NOT_THERE: &str = r"service show 9
@@ -142,11 +141,7 @@ fn without_a_device_both_ways_out_are_named() {
 fn faults_by_variable_are_for_mock_nodes() {
     let said = |faults: &str, arguments: &str| -> common::Said {
         let mut command = common::command(arguments);
-        command
-            .env("CXI_MOCK_FAULT", faults)
-            .output()
-            .unwrap()
-            .into()
+        command.env("CXI_MOCK_FAULT", faults).output().unwrap().into()
     };
     said("", "--mock service list").done();
     said("SVC_LIST_GET:EIO", "--mock service list")

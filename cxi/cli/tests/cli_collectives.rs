@@ -25,10 +25,7 @@ impl Commands for MockManager {
         for (name, value) in [
             ("FABRIC_MANAGER", self.manager.url().as_str()),
             ("CLUSTER", "alpha"),
-            (
-                "FABRIC_CREDENTIALS",
-                &self.files.path().display().to_string(),
-            ),
+            ("FABRIC_CREDENTIALS", &self.files.path().display().to_string()),
             ("FABRIC_MANAGER_DEADLINE", "1s"),
             ("FABRIC_MANAGER_CERTIFICATE", "no"),
         ] {
@@ -52,10 +49,8 @@ fn a_job_from_reservation_to_release() {
     assert_eq!(environment["FI_CXI_HWCOLL_MIN_NODES"], "64");
     assert_eq!(environment["FI_CXI_HWCOLL_ADDRS_PER_JOB"], "4");
     assert_eq!(site.manager.state().jobs["alpha-17"].limit, 4);
-    let shell = site.run(
-        &["reserve", "17", "--limit=4"],
-        &json!({"CXI_FABRIC_MANAGER_AUTH": "basic"}),
-    );
+    let shell =
+        site.run(&["reserve", "17", "--limit=4"], &json!({"CXI_FABRIC_MANAGER_AUTH": "basic"}));
     let shell = shell.done();
     let url = site.manager.multicasts_url();
     let url = format!("export FI_CXI_COLL_FABRIC_MGR_URL='{url}'\n");
@@ -66,8 +61,7 @@ fn a_job_from_reservation_to_release() {
     let said = site.run(&["step-end", "0"], environment);
     said.prints("Ended step 0\n");
     site.cxi("step-end 0 --job=17").prints("Ended step 0\n");
-    site.cxi("release 17")
-        .prints("Released the reservation of job 17\n");
+    site.cxi("release 17").prints("Released the reservation of job 17\n");
     let again = site.cxi("release 17");
     again.ended(8, "Nothing to do: job 17 has no reservation\n");
     site.manager.assert_quiet();
@@ -76,8 +70,7 @@ fn a_job_from_reservation_to_release() {
 #[test]
 fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
     let site = MockManager::new();
-    site.manager
-        .inject(Fault::status(507).on(Endpoint::CreateJob));
+    site.manager.inject(Fault::status(507).on(Endpoint::CreateJob));
     let reason =
         "cannot reserve 4 multicast trees for job 17: the answer is 507: status 507, as requested";
     let without = site.cxi("reserve 17 --limit=4");
@@ -86,10 +79,8 @@ fn a_reservation_that_fails_is_the_jobs_only_if_it_must_be() {
     assert!(without.out.lines().all(unset), "{}", without.out);
     let warning = format!("warning: the job starts without hardware collectives: {reason}\n");
     assert_eq!(without.err, warning);
-    site.cxi("reserve 17 --limit=4 --required")
-        .refused(7, &format!("error: {reason}"));
-    site.manager
-        .inject(Fault::from(Delivery::Silence).on(Endpoint::DeleteJob));
+    site.cxi("reserve 17 --limit=4 --required").refused(7, &format!("error: {reason}"));
+    site.manager.inject(Fault::from(Delivery::Silence).on(Endpoint::DeleteJob));
     site.cxi("release 17").refused(
         4,
         "error: cannot release the reservation of job 17: gave up after 1s: no answer in time",
@@ -102,11 +93,7 @@ fn a_sweep_spares_the_living_and_the_others() {
     for job in ["1", "2", "3"] {
         site.cxi(&["reserve", job, "--limit=1"]).done();
     }
-    site.run(
-        &["reserve", "1", "--limit=1"],
-        &json!({"CXI_CLUSTER": "alpha1"}),
-    )
-    .done();
+    site.run(&["reserve", "1", "--limit=1"], &json!({"CXI_CLUSTER": "alpha1"})).done();
     let list = site.files.path().join("live");
     fs::write(&list, "2\n\n9\n").unwrap();
     let from = format!("--live-from={}", list.display());
@@ -118,14 +105,11 @@ fn a_sweep_spares_the_living_and_the_others() {
     });
     assert_eq!(swept, expected);
     assert_eq!(site.cxi("sweep --live=2,9").code, 8);
-    site.cxi("sweep --live-from=/nowhere")
-        .mentions(2, "Nothing was released.\n");
+    site.cxi("sweep --live-from=/nowhere").mentions(2, "Nothing was released.\n");
     fs::write(&list, "2\na b\n").unwrap();
-    site.cxi(&["sweep", &from])
-        .mentions(2, "live: line 2: job id \"a b\" has ' '");
+    site.cxi(&["sweep", &from]).mentions(2, "live: line 2: job id \"a b\" has ' '");
     assert_eq!(site.cxi("sweep").code, 2);
-    site.cxi("sweep --none-live")
-        .prints("Released the reservation of job 2\n");
+    site.cxi("sweep --none-live").prints("Released the reservation of job 2\n");
     let left: Vec<_> = site.manager.state().jobs.into_keys().collect();
     assert_eq!(left, ["alpha1-1"]);
 }
@@ -142,8 +126,7 @@ fn what_hangs_libfabric_is_found_before() {
         "FI_CXI_COLL_FABRIC_MGR_URL": "https://fm/fabric/collectives/multicasts",
         "FI_CXI_COLL_FABRIC_MGR_CACERT": "/",
     });
-    site.run(&["preflight"], &variables)
-        .prints("No problems found.\n");
+    site.run(&["preflight"], &variables).prints("No problems found.\n");
     variables["FI_CXI_COLL_FABRIC_MGR_CACERT"] = "/nowhere/ca.pem".into();
     site.run(&["preflight"], &variables).ended(
         9,
@@ -155,28 +138,14 @@ fn what_hangs_libfabric_is_found_before() {
 fn wrong_words_are_refused() {
     let site = MockManager::new();
     for (arguments, message) in [
-        (
-            &["reserve", "1-2", "--limit=1", "--required"][..],
-            "expected no '-', '/' or '#'",
-        ),
-        (
-            &["step-end", "0"],
-            "no --job, and the environment has no FI_CXI_COLL_JOB_ID",
-        ),
+        (&["reserve", "1-2", "--limit=1", "--required"][..], "expected no '-', '/' or '#'"),
+        (&["step-end", "0"], "no --job, and the environment has no FI_CXI_COLL_JOB_ID"),
     ] {
         site.cxi(arguments).mentions(2, message);
     }
     for (variable, value, message) in [
-        (
-            "CXI_FABRIC_MANAGER",
-            "fm",
-            "expected http:// or https:// and a host",
-        ),
-        (
-            "CXI_FABRIC_MANAGER_CERTIFICATE",
-            "ca.pem",
-            "expected system, no or an absolute path",
-        ),
+        ("CXI_FABRIC_MANAGER", "fm", "expected http:// or https:// and a host"),
+        ("CXI_FABRIC_MANAGER_CERTIFICATE", "ca.pem", "expected system, no or an absolute path"),
         ("CXI_CLUSTER", "a/b", "invalid cluster name \"a/b\""),
         (
             "CXI_FABRIC_MANAGER_CLIENT_KEY",
@@ -185,7 +154,6 @@ fn wrong_words_are_refused() {
              neither",
         ),
     ] {
-        site.run(&["release", "1"], &json!({variable: value}))
-            .mentions(2, message);
+        site.run(&["release", "1"], &json!({variable: value})).mentions(2, message);
     }
 }

@@ -25,11 +25,7 @@ fn check_says_what_is_used_and_where_it_comes_from() {
         "wait = \"5s\"\n[node]\nlock = \"/run/site.lock\"\n\n[job]\ntles = false\nfloor = 4\n\
          traffic-classes = [\"low-latency\", \"bulk-data\"]\n",
     );
-    let variables = [
-        ("CXI_CONFIG", file.as_str()),
-        ("CXI_WAIT", "7s"),
-        ("CXI_LOCK", ""),
-    ];
+    let variables = [("CXI_CONFIG", file.as_str()), ("CXI_WAIT", "7s"), ("CXI_LOCK", "")];
     let checked = cxi(&variables, "--json config check").json();
     assert_eq!(checked["file"], file.as_str());
     let expected = [
@@ -37,29 +33,17 @@ fn check_says_what_is_used_and_where_it_comes_from() {
         ("node.lock", "/run/site.lock", "{\"line\":3}"),
         ("job.tles", "false", "{\"line\":6}"),
         ("job.floor", "4", "{\"line\":7}"),
-        (
-            "job.traffic-classes",
-            "low-latency,bulk-data",
-            "{\"line\":8}",
-        ),
+        ("job.traffic-classes", "low-latency,bulk-data", "{\"line\":8}"),
         ("pool.vnis", "1024-65535", "\"default\""),
     ];
     for (name, value, place) in expected {
-        assert_eq!(
-            from(&checked, name),
-            (value.to_owned(), place.to_owned()),
-            "{name}"
-        );
+        assert_eq!(from(&checked, name), (value.to_owned(), place.to_owned()), "{name}");
     }
     let text = cxi(&[], &["--config", &file, "config", "check"]).done();
+    assert!(text.starts_with(&format!("Settings from {file}\n")), "{text}");
     assert!(
-        text.starts_with(&format!("Settings from {file}\n")),
-        "{text}"
-    );
-    assert!(
-        text.lines().any(|line| line
-            .split_whitespace()
-            .eq("node.lock /run/site.lock line 3".split(' '))),
+        text.lines()
+            .any(|line| line.split_whitespace().eq("node.lock /run/site.lock line 3".split(' '))),
         "{text}"
     );
 }
@@ -123,10 +107,8 @@ fn a_wrong_file_is_refused_with_its_line() {
         2,
         &format!("error: {missing}: cannot be read: No such file or directory (os error 2)"),
     );
-    cxi(&[("CXI_FLOOR", "few")], &["config", "check"]).refused(
-        2,
-        "error: CXI_FLOOR: invalid number 'few': expected 0 to 4294967295",
-    );
+    cxi(&[("CXI_FLOOR", "few")], &["config", "check"])
+        .refused(2, "error: CXI_FLOOR: invalid number 'few': expected 0 to 4294967295");
 }
 
 #[test]
@@ -147,14 +129,7 @@ fn commands_use_the_settings_and_options_override_them() {
     let other = [("CXI_VNI_POOL", missing.as_str())];
     assert_eq!(cxi(&other, &[&with[..], &["vni", "show"]].concat()).code, 2);
 
-    let prolog = [
-        "job",
-        "prolog",
-        "--job=1",
-        "--uid=7",
-        "--vni=1024",
-        "--cores=4",
-    ];
+    let prolog = ["job", "prolog", "--job=1", "--uid=7", "--vni=1024", "--cores=4"];
     let made = |arguments: &[&str]| {
         let node = MockNode::new();
         let mock = format!("--mock={}", node.file().display());
@@ -164,12 +139,6 @@ fn commands_use_the_settings_and_options_override_them() {
         let classes = service["traffic_classes"].to_string();
         (service["granted"]["TLEs"]["max"].to_string(), classes)
     };
-    assert_eq!(
-        made(&[]),
-        (
-            "8".to_owned(),
-            "[\"LOW_LATENCY\",\"BEST_EFFORT\"]".to_owned()
-        )
-    );
+    assert_eq!(made(&[]), ("8".to_owned(), "[\"LOW_LATENCY\",\"BEST_EFFORT\"]".to_owned()));
     assert_eq!(made(&with), ("0".to_owned(), "[\"BULK_DATA\"]".to_owned()));
 }

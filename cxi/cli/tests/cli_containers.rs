@@ -13,10 +13,7 @@ use serde_json::{Value, json};
 fn is_valid(specification: &Value) {
     let keys = |value: &Value, allowed: &[&str]| {
         let object = value.as_object().expect("an object");
-        let unknown: Vec<_> = object
-            .keys()
-            .filter(|key| !allowed.contains(&&***key))
-            .collect();
+        let unknown: Vec<_> = object.keys().filter(|key| !allowed.contains(&&***key)).collect();
         assert!(unknown.is_empty(), "{unknown:?} in {value}");
     };
     let edits = |value: &Value| {
@@ -35,10 +32,7 @@ fn is_valid(specification: &Value) {
             }
         }
     };
-    keys(
-        specification,
-        &["cdiVersion", "kind", "devices", "containerEdits"],
-    );
+    keys(specification, &["cdiVersion", "kind", "devices", "containerEdits"]);
     assert_eq!(specification["cdiVersion"], "0.3.0");
     assert_eq!(specification["kind"], "hpe.com/cxi");
     let devices = specification["devices"].as_array().unwrap();
@@ -78,14 +72,8 @@ fn one_device_for_each_nic_and_one_for_all() {
 
     let one = node.cxi("cdi -d cxi1 --mount /opt/cray/lib64").json();
     is_valid(&one);
-    assert_eq!(
-        one["devices"],
-        json!([device("cxi1", &[nic(1)]), device("all", &[nic(1)])])
-    );
-    assert_eq!(
-        one["containerEdits"]["mounts"][0]["containerPath"],
-        "/opt/cray/lib64"
-    );
+    assert_eq!(one["devices"], json!([device("cxi1", &[nic(1)]), device("all", &[nic(1)])]));
+    assert_eq!(one["containerEdits"]["mounts"][0]["containerPath"], "/opt/cray/lib64");
 }
 
 #[test]
@@ -107,11 +95,10 @@ fn a_file_is_replaced_as_a_whole_and_everybody_may_read_it() {
         "nothing else stays in the directory"
     );
     let directory = node.directory().display();
-    node.cxi(&["cdi", &format!("--output={directory}")])
-        .refused(
-            1,
-            &format!("error: {directory}: cannot be written: Is a directory (os error 21)"),
-        );
+    node.cxi(&["cdi", &format!("--output={directory}")]).refused(
+        1,
+        &format!("error: {directory}: cannot be written: Is a directory (os error 21)"),
+    );
     node.cxi("cdi --mount lib").refused(
         2,
         "error: invalid value 'lib' for '--mount <PATH>': expected an absolute path\n\n\

@@ -13,8 +13,7 @@ fn a_service_that_cannot_be_made_is_explained_and_none_is_left() {
     for vni in ["1025", "1026", "1027"] {
         let vni = format!("--vni={vni}");
         let create = ["service", "create", "-d", "cxi0", "--uid=1001", &vni];
-        node.cxi(&[&create[..], &["--limit=tles=8:8"]].concat())
-            .done();
+        node.cxi(&[&create[..], &["--limit=tles=8:8"]].concat()).done();
     }
     let said = node.cxi(&[&all[..], &["--limit=tles=8:8"]].concat());
     assert_eq!((said.code, said.err.as_str()), (7, ""));
@@ -70,10 +69,7 @@ fn an_audit_finds_what_is_wrong() {
         .iter()
         .filter_map(|finding| finding["code"].as_str())
         .collect();
-    assert!(
-        codes.contains(&"no_members") && codes.contains(&"outside_pool"),
-        "{codes:?}"
-    );
+    assert!(codes.contains(&"no_members") && codes.contains(&"outside_pool"), "{codes:?}");
 }
 
 #[test]
@@ -134,12 +130,9 @@ fn a_vni_that_another_user_has_is_noticed() {
     node.cxi("job prolog --job=5 --uid=1003 --vni=1025 --cores=1")
         .warns(&warning(3, 1003, "cxi0-1"));
     // The same user, another VNI, and a service that no process can use.
-    for more in [
-        "--uid=1001 --vni=1024",
-        "--uid=1004 --vni=1026",
-        "--uid=1005 --vni=1025 --disabled",
-    ] {
-        node.cxi(&format!("service create --limit=txqs=1:1 {more}"))
-            .done();
+    for more in
+        ["--uid=1001 --vni=1024", "--uid=1004 --vni=1026", "--uid=1005 --vni=1025 --disabled"]
+    {
+        node.cxi(&format!("service create --limit=txqs=1:1 {more}")).done();
     }
 }

@@ -90,15 +90,7 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     );
     assert_eq!(node.services(), 0);
     let large = ["--cores=300", "--no-tles"];
-    let first = [
-        "-d",
-        "cxi1",
-        "job",
-        "prolog",
-        "--job=1",
-        "--uid=1001",
-        "--vni=1021",
-    ];
+    let first = ["-d", "cxi1", "job", "prolog", "--job=1", "--uid=1001", "--vni=1021"];
     node.cxi(&[&first[..], &large].concat()).done();
     let plan = node.cxi(&[["job", "plan"], large].concat()).done();
     let (one, other) = plan.split_once("cxi1:\n").unwrap();
@@ -180,8 +172,7 @@ fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
 #[test]
 fn a_refusal_on_one_nic_leaves_nothing_on_the_other() {
     let node = MockNode::new();
-    node.cxi("service create -d cxi1 --uid=9 --vni-range=1016-1023")
-        .done();
+    node.cxi("service create -d cxi1 --uid=9 --vni-range=1016-1023").done();
     let said = prolog(&node, 1, &[]);
     said.mentions(1, "service 2 (uid 9, VNIs 1016-1023)");
     said.mentions(1, "The job has no service on any NIC.");
@@ -233,9 +224,6 @@ fn cleaning_spares_what_lives_and_what_is_not_the_schedulers() {
          cxi1: service 3 (uid 1002, VNI 1022): destroyed\n",
     );
     let again = clean(&["all"]);
-    again.ended(
-        8,
-        "Nothing to do: no service is left of a job that has ended\n",
-    );
+    again.ended(8, "Nothing to do: no service is left of a job that has ended\n");
     assert_eq!(node.services(), 4);
 }

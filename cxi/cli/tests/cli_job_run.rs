@@ -55,8 +55,7 @@ fn the_programs_exit_code_is_passed_on() {
         ),
         ("/", 126, "error: /: Permission denied (os error 13)"),
     ] {
-        node.cxi(&["job", "run", "--cores=4", "--", program])
-            .refused(code, message);
+        node.cxi(&["job", "run", "--cores=4", "--", program]).refused(code, message);
         assert_eq!(node.services(), 0);
     }
 }
@@ -102,11 +101,7 @@ fn a_signal_ends_the_program_and_the_services() {
     for (options, script, code) in [
         (&[][..], "echo ready; exec sleep 60", 128 + 15),
         // A program that ignores the signal is killed.
-        (
-            &["--grace=100ms"],
-            "trap '' TERM; echo ready; sleep 60; sleep 60",
-            128 + 9,
-        ),
+        (&["--grace=100ms"], "trap '' TERM; echo ready; sleep 60; sleep 60", 128 + 9),
         // A program that handles the signal decides the exit code.
         (&[], "trap 'exit 5' TERM; echo ready; sleep 60 & wait", 5),
     ] {
@@ -166,17 +161,9 @@ fn a_terminal_and_a_log_show_what_is_waited_for() {
     assert!(after.contains("still in use after"), "{seen:?}");
     let epilog = ["job", "epilog", "--job=1", "--retry-busy=1900ms"];
     let said = node.cxi(&[&[busy], &epilog[..]].concat());
-    assert_eq!(
-        said.err.matches("Waiting: cxi1: ").count(),
-        1,
-        "{}",
-        said.err
-    );
+    assert_eq!(said.err.matches("Waiting: cxi1: ").count(), 1, "{}", said.err);
     for (format, line) in [
-        (
-            "json",
-            r#","priority":6,"identifier":"cxi","info":{"message":"Waiting: cxi1: "#,
-        ),
+        ("json", r#","priority":6,"identifier":"cxi","info":{"message":"Waiting: cxi1: "#),
         ("journal", "<6>cxi: info: Waiting: cxi1: "),
     ] {
         let format = format!("--log-format={format}");
@@ -201,10 +188,8 @@ fn the_program_runs_as_the_user() {
     let script = "id -u; id -g; id -G; cat /proc/self/status | grep CapEff";
     run(&node, &["--uid=65531", "--gid=65532"], script)
         .prints("65531\n65532\n65532\nCapEff:\t0000000000000000\n");
-    run(&node, &["--uid=65531"], script).refused(
-        2,
-        "error: user 65531 is unknown on this node: name its group with --gid",
-    );
+    run(&node, &["--uid=65531"], script)
+        .refused(2, "error: user 65531 is unknown on this node: name its group with --gid");
     assert_eq!(node.services(), 0);
 }
 

@@ -10,11 +10,7 @@ const MESSAGE: &str = "no service 9 on cxi0-1";
 
 fn run(options: &[&str], variable: &str) -> Said {
     let mut command = command(&[options, &FAILS].concat());
-    command
-        .env("CXI_LOG_FORMAT", variable)
-        .output()
-        .unwrap()
-        .into()
+    command.env("CXI_LOG_FORMAT", variable).output().unwrap().into()
 }
 
 #[test]
@@ -49,10 +45,8 @@ fn people_get_text_and_programs_objects_unless_told_otherwise() {
     let said = run(&["--json"], "");
     let object: Value = serde_json::from_str(&said.err).unwrap();
     assert_eq!(object.as_object().unwrap().len(), 1);
-    run(&[], "xml").refused(
-        2,
-        "error: CXI_LOG_FORMAT: invalid value 'xml': expected text, json or journal",
-    );
+    run(&[], "xml")
+        .refused(2, "error: CXI_LOG_FORMAT: invalid value 'xml': expected text, json or journal");
 }
 
 #[test]
@@ -63,11 +57,7 @@ fn commands_to_the_nics_are_printed_on_request() {
         assert_eq!(said.err.contains(line), !options.is_empty(), "{}", said.err);
     }
     let list = ["--mock", "--mock-nics=2", "service", "list"];
-    for (level, is_traced) in [
-        ("info", false),
-        ("warn,cxi_ioctl=debug", true),
-        ("trace", true),
-    ] {
+    for (level, is_traced) in [("info", false), ("warn,cxi_ioctl=debug", true), ("trace", true)] {
         let said = Said::from(command(&list).env("RUST_LOG", level).output().unwrap());
         assert_eq!(said.code, 0);
         let traced = said.err.contains("debug: cxi1: SVC_LIST_GET ");

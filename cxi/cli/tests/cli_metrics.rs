@@ -22,8 +22,7 @@ fn node_with_a_job() -> MockNode {
     let node = MockNode::new();
     node.cxi("vni configure 1024-2047").done();
     node.cxi("vni reserve 4711").done();
-    node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --cores=4")
-        .done();
+    node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --cores=4").done();
     node
 }
 
@@ -31,10 +30,7 @@ fn node_with_a_job() -> MockNode {
 fn samples(text: &str) -> Vec<(&str, u32)> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let split = |line| str::rsplit_once(line, ' ').unwrap();
-    lines
-        .map(split)
-        .map(|(name, value)| (name, value.parse().unwrap()))
-        .collect()
+    lines.map(split).map(|(name, value)| (name, value.parse().unwrap())).collect()
 }
 
 #[test]
@@ -44,27 +40,15 @@ fn numbers_say_what_the_other_commands_say() {
     let wanted = [
         ("cxi_nic_usable{device=\"cxi0\"}", 1),
         ("cxi_nic_link_up{device=\"cxi0\"}", 1),
-        (
-            "cxi_resource_capacity{device=\"cxi1\",resource=\"txqs\"}",
-            1024,
-        ),
-        (
-            "cxi_resource_reserved{device=\"cxi1\",resource=\"txqs\"}",
-            8,
-        ),
+        ("cxi_resource_capacity{device=\"cxi1\",resource=\"txqs\"}", 1024),
+        ("cxi_resource_reserved{device=\"cxi1\",resource=\"txqs\"}", 8),
         (
             "cxi_service_info{device=\"cxi0\",members=\"uid 1000\",service=\"2\",system=\"false\",\
              vnis=\"1024\"}",
             1,
         ),
-        (
-            "cxi_service_reserved{device=\"cxi0\",resource=\"txqs\",service=\"2\"}",
-            8,
-        ),
-        (
-            "cxi_service_in_use{device=\"cxi0\",resource=\"txqs\",service=\"2\"}",
-            0,
-        ),
+        ("cxi_service_reserved{device=\"cxi0\",resource=\"txqs\",service=\"2\"}", 8),
+        ("cxi_service_in_use{device=\"cxi0\",resource=\"txqs\",service=\"2\"}", 0),
         ("cxi_service_enabled{device=\"cxi0\",service=\"1\"}", 0),
         ("cxi_vni_pool_vnis{state=\"free\"}", 1023),
         ("cxi_vni_pool_vnis{state=\"reserved\"}", 1),
@@ -95,11 +79,7 @@ fn prometheus_accepts_the_metrics() {
     let text = node.cxi("metrics").done();
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped());
-    let Ok(mut promtool) = promtool
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-    else {
+    let Ok(mut promtool) = promtool.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn() else {
         return common::skip("there is no promtool (apt-get install prometheus)");
     };
     let mut stdin = promtool.stdin.take().unwrap();
@@ -107,11 +87,7 @@ fn prometheus_accepts_the_metrics() {
     drop(stdin);
     let output = promtool.wait_with_output().unwrap();
     let said = [output.stdout, output.stderr].concat();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&said)
-    );
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&said));
 }
 
 /// Dashboards and alerts use only metrics that exist.
@@ -162,10 +138,7 @@ fn jobs_are_counted_where_their_records_are() {
         &[
             ("cxi_jobs{state=\"running\"}", 2),
             ("cxi_jobs{state=\"ended\"}", 0),
-            (
-                "cxi_job_info{cxi_job=\"1\",state=\"running\",vnis=\"1024\"}",
-                1,
-            ),
+            ("cxi_job_info{cxi_job=\"1\",state=\"running\",vnis=\"1024\"}", 1),
             ("cxi_job_scaled_back{cxi_job=\"2\"}", 0),
             ("cxi_services_left{device=\"cxi1\"}", 0),
         ],
@@ -195,10 +168,7 @@ fn jobs_are_counted_where_their_records_are() {
     waits(1);
     node.clean().done();
     waits(0);
-    let clean = [
-        ("cxi_jobs{state=\"ended\"}", 0),
-        ("cxi_services_left{device=\"cxi0\"}", 0),
-    ];
+    let clean = [("cxi_jobs{state=\"ended\"}", 0), ("cxi_services_left{device=\"cxi0\"}", 0)];
     has(&on_node(), &clean);
 }
 
@@ -216,15 +186,10 @@ fn a_collector_reads_a_whole_file() {
 fn who_uses_most_stands_first() {
     let node = node_with_a_job();
     let text = node.cxi("top").done();
-    let lines: Vec<Vec<&str>> = text
-        .lines()
-        .map(|line| line.split_whitespace().collect())
-        .collect();
+    let lines: Vec<Vec<&str>> =
+        text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0][..5], ["Share", "Job", "Who", "VNIs", "NICs"]);
-    assert_eq!(
-        lines[1][..6],
-        ["0.0%", "4711", "uid", "1000", "1024", "cxi0-1"]
-    );
+    assert_eq!(lines[1][..6], ["0.0%", "4711", "uid", "1000", "1024", "cxi0-1"]);
     let json: Value = node.cxi("--json top").json();
     assert_eq!(json["users"][0]["job"], "4711");
     let users = json["users"].as_array().unwrap();
@@ -233,12 +198,7 @@ fn who_uses_most_stands_first() {
 
 /// `cxi top` on its own pseudoterminal.
 fn top(mock: &str, interval: &str, scratch: &Path) -> (Child, File) {
-    let size = Winsize {
-        ws_row: 24,
-        ws_col: 160,
-        ws_xpixel: 0,
-        ws_ypixel: 0,
-    };
+    let size = Winsize { ws_row: 24, ws_col: 160, ws_xpixel: 0, ws_ypixel: 0 };
     let terminal = openpty(Some(&size), None).unwrap();
     // The terminal cannot end while this process also has its other side open.
     fcntl(&terminal.master, FcntlArg::F_SETFD(FdFlag::FD_CLOEXEC)).unwrap();
@@ -321,13 +281,7 @@ fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
         drop(screen);
         let status = ended(&mut top);
         // It may still write to a terminal that is gone.
-        assert!(
-            status.success() || end == "end" && status.code() == Some(1),
-            "{end}: {status}"
-        );
-        assert!(
-            fs::read_dir(scratch.path()).unwrap().next().is_none(),
-            "{end}"
-        );
+        assert!(status.success() || end == "end" && status.code() == Some(1), "{end}: {status}");
+        assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "{end}");
     }
 }

@@ -9,8 +9,7 @@ use common::{MockNode, assert_contains, command, cxi};
 /// A node with a service that a table has to show in full.
 fn node() -> MockNode {
     let node = MockNode::new();
-    node.cxi("service create --uid=root --vni=1024 --tc=best-effort --limit=txqs=1:2")
-        .done();
+    node.cxi("service create --uid=root --vni=1024 --tc=best-effort --limit=txqs=1:2").done();
     node
 }
 
@@ -26,16 +25,9 @@ fn a_narrow_terminal_gets_fewer_columns_and_is_told() {
     let node = node();
     let wide = list(&node, "-o wide", "40");
     assert_contains(&wide, "Limits\n");
-    assert_eq!(
-        wide,
-        list(&node, "", ""),
-        "without a terminal nothing is cut"
-    );
+    assert_eq!(wide, list(&node, "", ""), "without a terminal nothing is cut");
     for (columns, heading) in [
-        (
-            "70",
-            "NICs    Service  State     Who       VNIs  Traffic classes  ...",
-        ),
+        ("70", "NICs    Service  State     Who       VNIs  Traffic classes  ..."),
         ("50", "NICs    Service  State     Who       VNIs  ..."),
         ("20", "NICs    Service  ..."),
         ("5", "NICs    Service  ..."),
@@ -80,8 +72,7 @@ fn csv_has_the_rows_of_the_table() {
     let orphans = node.cxi(orphans).done();
     assert!(orphans.starts_with("device,"), "{orphans}");
     assert_eq!(orphans.lines().count(), 3, "{orphans}");
-    node.cxi("job prolog --job=1 --uid=root --vni=1028 --cores=1")
-        .done();
+    node.cxi("job prolog --job=1 --uid=root --vni=1028 --cores=1").done();
     let services = node.cxi("job epilog --job=1 -o csv").done();
     let row = services.lines().nth(1).unwrap();
     assert!(row.starts_with("cxi0,"), "{services}");
@@ -93,14 +84,8 @@ fn results_are_csv_and_yaml_on_request() {
     let node = node();
     let csv = list(&node, "-o csv", "40");
     let heading = csv.lines().next().unwrap();
-    assert!(
-        heading.starts_with("cntr_pool_id,device,enable,id,"),
-        "{heading}"
-    );
-    let row = csv
-        .lines()
-        .find(|line| line.contains("BEST_EFFORT"))
-        .unwrap();
+    assert!(heading.starts_with("cntr_pool_id,device,enable,id,"), "{heading}");
+    let row = csv.lines().find(|line| line.contains("BEST_EFFORT")).unwrap();
     assert!(row.starts_with("0,cxi0,true,2,"), "{row}");
     assert_eq!(csv.lines().count(), 5);
     let yaml = list(&node, "--format=yaml", "");
@@ -132,12 +117,7 @@ fn colors_and_warnings_are_as_chosen() {
     assert!(!devices.contains("[33mTGQs"), "{devices}");
     let audit = node.cxi("audit --vni-pool=1-7 --color=always");
     assert_contains(&audit.out, "\u{1b}[1m\u{1b}[33mwarning:\u{1b}[0m cxi0-1: ");
-    assert!(
-        !node
-            .cxi("service list --color never")
-            .done()
-            .contains('\u{1b}')
-    );
+    assert!(!node.cxi("service list --color never").done().contains('\u{1b}'));
     let create = "service create --uid=7 --vni=1024";
     assert_contains(&node.cxi(create).err, "warning: ");
     assert_eq!(node.cxi(&format!("-q {create}")).err, "");
@@ -159,10 +139,8 @@ fn an_errno_is_explained_with_commands() {
         "--json",
     ]);
     assert_eq!(pasted.json()["errnos"][0]["number"], 16);
-    cxi("explain opne 3").failed(
-        5,
-        "error: 'opne 3' names no errno of the driver: expected one of EPERM,",
-    );
+    cxi("explain opne 3")
+        .failed(5, "error: 'opne 3' names no errno of the driver: expected one of EPERM,");
     cxi("explain").failed(2, "");
 }
 
@@ -184,6 +162,5 @@ fn a_watched_list_is_printed_again_until_its_reader_goes() {
     node.cxi("service disable 2 --watch")
         .failed(2, "error: --watch repeats devices, service list, ");
     // A command that fails at first is not repeated.
-    node.cxi("-d cxi9 devices --watch")
-        .failed(3, "error: cxi9: no such NIC");
+    node.cxi("-d cxi9 devices --watch").failed(3, "error: cxi9: no such NIC");
 }

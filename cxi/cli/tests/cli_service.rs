@@ -11,8 +11,7 @@ const JOB: &str = "service create --uid=1000 --vni=1024,1025 \
 #[test]
 fn a_service_lives_from_call_to_call() {
     let node = MockNode::new();
-    node.cxi(JOB)
-        .prints("Created service 2 on cxi0-1: for uid 1000, VNIs 1024,1025, enabled\n");
+    node.cxi(JOB).prints("Created service 2 on cxi0-1: for uid 1000, VNIs 1024,1025, enabled\n");
     node.cxi("service list").prints("\
 NICs    Service  State     Who       VNIs       Traffic classes          Limits
 cxi0-1        1  disabled  everyone  1,10       all                      512 TLEs reserved
@@ -30,22 +29,17 @@ Service 2 on cxi0-1: uid 1000, VNIs 1024,1025, enabled
 # in use  = reserved, not in use  . up to the maximum
 ",
     );
-    node.cxi("service disable 2 -d cxi1")
-        .prints("Disabled service 2 on cxi1\n");
+    node.cxi("service disable 2 -d cxi1").prints("Disabled service 2 on cxi1\n");
     node.cxi("service list").prints("\
 NICs    Service  State     Who       VNIs       Traffic classes          Limits
 cxi0-1        1  disabled  everyone  1,10       all                      512 TLEs reserved
 cxi0          2  enabled   uid 1000  1024,1025  low-latency,best-effort  24 PTEs, 16 TXQs, 8 TLEs reserved
 cxi1          2  disabled  uid 1000  1024,1025  low-latency,best-effort  24 PTEs, 16 TXQs, 8 TLEs reserved
 ");
-    node.cxi("service enable 2 -d cxi1")
-        .prints("Enabled service 2 on cxi1\n");
-    node.cxi("service delete 2")
-        .prints("Destroyed service 2 on cxi0-1\n");
+    node.cxi("service enable 2 -d cxi1").prints("Enabled service 2 on cxi1\n");
+    node.cxi("service delete 2").prints("Destroyed service 2 on cxi0-1\n");
     assert_eq!(
-        node.cxi("service list --json").json()["services"]
-            .as_array()
-            .map(Vec::len),
+        node.cxi("service list --json").json()["services"].as_array().map(Vec::len),
         Some(2)
     );
 }
@@ -54,8 +48,7 @@ cxi1          2  disabled  uid 1000  1024,1025  low-latency,best-effort  24 PTEs
 fn ids_settings_and_ranges_come_back() {
     let node = MockNode::new();
     for vni in ["--vni=2", "--vni=3"] {
-        node.cxi(&["service", "create", vni, "--limit=txqs=1:1"])
-            .done();
+        node.cxi(&["service", "create", vni, "--limit=txqs=1:1"]).done();
     }
     let range = "service create --vni-range=1024-1039 --exclusive-cp --lnis-per-rgid=4 --disabled --system --gid=100";
     node.cxi(range).done();
@@ -63,16 +56,10 @@ fn ids_settings_and_ranges_come_back() {
     node.cxi("service destroy 2").done();
     let shown = node.cxi("service show 3 4 5 -d cxi1 --json").json();
     let services = shown["services"].as_array().unwrap();
-    let ids: Vec<_> = services
-        .iter()
-        .map(|service| service["id"].clone())
-        .collect();
+    let ids: Vec<_> = services.iter().map(|service| service["id"].clone()).collect();
     assert_eq!(ids, [3, 4, 5]);
     let with_range = &services[1];
-    assert_eq!(
-        with_range["vni_range"],
-        json!({"first": 1024, "last": 1039})
-    );
+    assert_eq!(with_range["vni_range"], json!({"first": 1024, "last": 1039}));
     assert_eq!(with_range["members"], json!([{"type": "gid", "id": 100}]));
     assert_eq!(with_range["exclusive_cp"], true);
     assert_eq!(with_range["lnis_per_rgid"], 4);
@@ -105,14 +92,12 @@ fn a_shown_specification_can_be_read_again() {
 #[test]
 fn all_nics_or_none() {
     let node = MockNode::new();
-    node.cxi("service create -d cxi1 --vni=7 --limit=txqs=1000:1000")
-        .done();
-    node.cxi("service create --vni=8 --limit=txqs=100:100")
-        .refused(
-            7,
-            "error: cxi1: SVC_ALLOC: not enough TXQs: 100 requested, 24 available\n  \
+    node.cxi("service create -d cxi1 --vni=7 --limit=txqs=1000:1000").done();
+    node.cxi("service create --vni=8 --limit=txqs=100:100").refused(
+        7,
+        "error: cxi1: SVC_ALLOC: not enough TXQs: 100 requested, 24 available\n  \
              What had been created on cxi0 was destroyed again.",
-        );
+    );
     let on_first = node.cxi("service list -d cxi0 --json").json();
     assert_eq!(on_first["services"].as_array().map(Vec::len), Some(1));
 }
@@ -121,26 +106,16 @@ fn all_nics_or_none() {
 fn a_mock_runs_short_and_loses_a_nic_on_request() {
     let node = MockNode::new();
     let short = "--mock-fault=SVC_ALLOC:short=TXQ:96";
-    node.cxi(&format!(
-        "{short} service create --vni=8 --limit=txqs=96:96"
-    ))
-    .done();
-    node.cxi(&format!(
-        "{short} service create --vni=9 --limit=txqs=97:97"
-    ))
-    .refused(
-        7,
-        "error: cxi0: SVC_ALLOC: not enough TXQs: 97 requested, 96 available",
-    );
+    node.cxi(&format!("{short} service create --vni=8 --limit=txqs=96:96")).done();
+    node.cxi(&format!("{short} service create --vni=9 --limit=txqs=97:97"))
+        .refused(7, "error: cxi0: SVC_ALLOC: not enough TXQs: 97 requested, 96 available");
     let unplugged = "--mock-fault=cxi1:unplug";
     let devices = node.cxi(&format!("{unplugged} devices --json")).json();
     assert_eq!(devices["devices"].as_array().map(Vec::len), Some(1));
     node.cxi(&format!("{unplugged} service list -d cxi1"))
         .failed(3, "error: cxi1: no such NIC; this node has cxi0\n");
-    node.cxi("--mock-fault=cxi7:unplug devices").refused(
-        2,
-        "error: a fault is for cxi7, but the mock node has cxi0-1",
-    );
+    node.cxi("--mock-fault=cxi7:unplug devices")
+        .refused(2, "error: a fault is for cxi7, but the mock node has cxi0-1");
     node.cxi("--mock-fault=unplug devices")
         .refused(3, "error: the mock node has no NIC: all are unplugged");
 }
@@ -204,8 +179,5 @@ fn devices_show_what_is_left() {
     );
     let text = node.cxi("devices").done();
     assert_contains(&text, "Resources of cxi0-1");
-    assert!(
-        !text.contains('\u{1b}'),
-        "no escape codes when not on a terminal"
-    );
+    assert!(!text.contains('\u{1b}'), "no escape codes when not on a terminal");
 }

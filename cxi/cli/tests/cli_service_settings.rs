@@ -30,10 +30,7 @@ fn a_service_of_a_network_namespace_says_whose_it_is() {
     assert_eq!(json["services"][0]["netns"], json!(null));
     assert_eq!(json["services"][1]["netns"], 4_026_532_000_u32);
     let yaml = node.cxi("service show 2 --yaml").done();
-    assert!(
-        yaml.contains("type: netns\n") && yaml.contains("id: 4026532000\n"),
-        "{yaml}"
-    );
+    assert!(yaml.contains("type: netns\n") && yaml.contains("id: 4026532000\n"), "{yaml}");
 }
 
 /// Everything that `cxi_service list -v` shows is in one place.
@@ -73,12 +70,9 @@ fn everything_about_all_services_is_shown() {
 fn what_the_driver_can_change_is_changed() {
     let node = MockNode::new();
     let show = |id: &str| {
-        node.cxi(&["service", "show", id, "--json", "-d", "cxi0"])
-            .json()["services"][0]
-            .clone()
+        node.cxi(&["service", "show", id, "--json", "-d", "cxi0"]).json()["services"][0].clone()
     };
-    node.cxi("service create --vni-range=64-127 --limit=eqs=1:1")
-        .done();
+    node.cxi("service create --vni-range=64-127 --limit=eqs=1:1").done();
     let refused = node.cxi("service update 2 --exclusive-cp");
     refused.mentions(1, "use freed memory");
     assert_eq!(show("2")["exclusive_cp"], false);
@@ -90,8 +84,7 @@ fn what_the_driver_can_change_is_changed() {
     assert_eq!(service["lnis_per_rgid"], 3);
     assert_eq!(service["enable"], true);
     assert_eq!(
-        node.cxi("service update 2 --exclusive-cp=false --force --disable --json")
-            .json(),
+        node.cxi("service update 2 --exclusive-cp=false --force --disable --json").json(),
         json!({"updated": [{"device": "cxi0", "service": 2}, {"device": "cxi1", "service": 2}]})
     );
     let service = show("2");
@@ -101,13 +94,10 @@ fn what_the_driver_can_change_is_changed() {
     assert_eq!(show("2")["enable"], true);
 
     // Services that are waiting for them get a block of VNIs and a namespace.
-    let waiting = node.write(
-        "waiting.yaml",
-        "restricted_vnis: false\nrestricted_members: 1\nmembers: []\n",
-    );
+    let waiting =
+        node.write("waiting.yaml", "restricted_vnis: false\nrestricted_members: 1\nmembers: []\n");
     node.cxi(&["service", "create", "--from", &waiting]).done();
-    node.cxi("service update 3 --vni-range=128-255 --netns=4026532000 --enable")
-        .done();
+    node.cxi("service update 3 --vni-range=128-255 --netns=4026532000 --enable").done();
     let service = show("3");
     assert_eq!(service["vni_range"], json!({"first": 128, "last": 255}));
     assert_eq!(service["netns"], 4_026_532_000_u32);
@@ -122,8 +112,5 @@ fn what_the_driver_can_change_is_changed() {
     );
     assert_eq!(show("4")["enable"], true);
     let said = node.cxi("service update 4");
-    said.failed(
-        2,
-        "error: the following required arguments were not provided",
-    );
+    said.failed(2, "error: the following required arguments were not provided");
 }

@@ -15,11 +15,7 @@ const LEFT: &str = "\n  The file was left as it is. Name another one, or remove 
 fn refused_and_kept(node: &MockNode, text: &str, message: &str) {
     fs::write(node.file(), text).unwrap();
     let expected = format!("error: {}: {message}", node.file().display());
-    for arguments in [
-        "service list",
-        "service create --vni=7",
-        "service destroy 2",
-    ] {
+    for arguments in ["service list", "service create --vni=7", "service destroy 2"] {
         node.cxi(arguments).refused(2, &expected);
         assert_eq!(fs::read_to_string(node.file()).unwrap(), text);
     }
@@ -109,10 +105,8 @@ fn only_a_file_of_sane_length_is_read() {
     let pipe = node.directory().join("pipe").display().to_string();
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
-    cxi(&[&format!("--mock={pipe}"), "service", "list"]).refused(
-        2,
-        &format!("error: {pipe}: the state file cannot be read: not a regular file"),
-    );
+    cxi(&[&format!("--mock={pipe}"), "service", "list"])
+        .refused(2, &format!("error: {pipe}: the state file cannot be read: not a regular file"));
     let long = fs::File::create(node.file()).unwrap();
     long.set_len((64 << 20) + 1).unwrap();
     node.cxi("service list").refused(
@@ -199,12 +193,9 @@ fn manual_pages_and_completions_are_written() {
     let written = cxi(&["man", &path]).done();
     assert_contains(&written, "cxi-service-create.1");
     let page = fs::read_to_string(directory.path().join("cxi-service-create.1")).unwrap();
-    for part in [
-        "vni\\-range",
-        ".SH \"EXIT STATUS\"",
-        ".SH EXAMPLES",
-        "cxi service create \\-\\-from",
-    ] {
+    for part in
+        ["vni\\-range", ".SH \"EXIT STATUS\"", ".SH EXAMPLES", "cxi service create \\-\\-from"]
+    {
         assert_contains(&page, part);
     }
     let script = cxi("completions bash").done();
@@ -215,8 +206,6 @@ fn manual_pages_and_completions_are_written() {
     let page = fs::read_to_string(directory.path().join("cxi-vni.1")).unwrap();
     assert_contains(&page, about);
     assert_contains(&cxi("vni --help").done(), about);
-    cxi("man /nowhere").refused(
-        2,
-        "error: /nowhere: not a directory: expected one for the manual pages",
-    );
+    cxi("man /nowhere")
+        .refused(2, "error: /nowhere: not a directory: expected one for the manual pages");
 }

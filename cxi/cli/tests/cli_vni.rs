@@ -15,20 +15,15 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
     pool.vni("reserve job1").prints("1024\n");
     assert_eq!(pool.vni("reserve job1").done(), "1024\n", "again");
     pool.vni("reserve job2").prints("1025\n");
-    pool.vni("reserve job3").refused(
-        7,
-        "error: failed to reserve 1 VNI: 0 available, 2 reserved by jobs",
-    );
+    pool.vni("reserve job3")
+        .refused(7, "error: failed to reserve 1 VNI: 0 available, 2 reserved by jobs");
 
     pool.vni("release job1 --nodes=node1,node2")
         .prints("Job job1: VNI 1024, draining, waits for node1, node2\n");
     let again = pool.vni("release job1");
     assert_eq!((again.code, again.err.as_str()), (8, ""));
     let short = pool.vni("reserve job3");
-    short.failed(
-        7,
-        "error: failed to reserve 1 VNI: 0 available, 1 draining (oldest job job1, ",
-    );
+    short.failed(7, "error: failed to reserve 1 VNI: 0 available, 1 draining (oldest job job1, ");
     let hint = "\n  cxi vni show lists the draining jobs, and the nodes that have not confirmed.\n";
     assert_contains(&short.err, hint);
     pool.vni("reserve job1").refused(
@@ -37,20 +32,15 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
          confirmed): confirm that first, or give the new run a different ID",
     );
 
+    pool.vni("confirm job1 --node=node1").prints("Job job1: VNI 1024, draining, waits for node2\n");
     pool.vni("confirm job1 --node=node1")
-        .prints("Job job1: VNI 1024, draining, waits for node2\n");
-    pool.vni("confirm job1 --node=node1").refused(
-        1,
-        "error: job job1 does not wait for node node1 (1 node has not confirmed)",
-    );
+        .refused(1, "error: job job1 does not wait for node node1 (1 node has not confirmed)");
     pool.vni("confirm job1 --node=node2")
         .prints("Job job1 no longer has VNIs: they may be used again\n");
     pool.vni("reserve job3").prints("1024\n");
 
-    pool.vni("configure 2000-2009").failed(
-        0,
-        "warning: 2 VNIs in use are no longer in the pool: they stay with their jobs\n",
-    );
+    pool.vni("configure 2000-2009")
+        .failed(0, "warning: 2 VNIs in use are no longer in the pool: they stay with their jobs\n");
     assert_eq!(pool.vni("configure 2000-2009").code, 8);
 }
 
@@ -58,17 +48,14 @@ fn a_vni_is_used_again_only_after_every_node_has_confirmed() {
 fn a_job_that_does_not_start_gives_its_vnis_back() {
     let pool = Pool::of("1024");
     pool.vni("reserve job1").done();
-    pool.vni("cancel job1")
-        .prints("Job job1 no longer has VNIs: they may be used again\n");
+    pool.vni("cancel job1").prints("Job job1 no longer has VNIs: they may be used again\n");
     let logged = fs::read_to_string(pool.path("pool.json")).unwrap();
     let last: Value = serde_json::from_str(logged.lines().last().unwrap()).unwrap();
     assert_eq!(last["change"], json!({"cancelled": {"job": "job1"}}));
     pool.vni("reserve job2").prints("1024\n");
     pool.vni("release job2").done();
-    pool.vni("cancel job2")
-        .refused(1, "error: job job2 is released: its VNIs are draining");
-    pool.vni("cancel job1")
-        .refused(5, "error: job job1 has no VNIs in the pool");
+    pool.vni("cancel job2").refused(1, "error: job job2 is released: its VNIs are draining");
+    pool.vni("cancel job1").refused(5, "error: job job1 has no VNIs in the pool");
 }
 
 const IMPOSSIBLE: &str = r#"reserve job2 --count=5
@@ -140,10 +127,7 @@ fn the_nodes_of_a_job_can_be_confirmed_at_once() {
     pool.vni("reserve 77 --count=2").done();
     pool.vni("release 77 --nodes=n1,n2").done();
     let shown = pool.show();
-    assert_eq!(
-        shown["jobs"][0]["phase"]["draining"]["waiting"],
-        json!(["n1", "n2"])
-    );
+    assert_eq!(shown["jobs"][0]["phase"]["draining"]["waiting"], json!(["n1", "n2"]));
     pool.vni("confirm 77 --all").done();
     assert_eq!(pool.show()["free"], 16);
 }
@@ -197,10 +181,7 @@ fn a_damaged_file_is_refused_and_left_as_it_is() {
     );
     // An incomplete last line would be a change that was never made.
     let half = &whole[..whole.trim_end().len() - 5];
-    refused(
-        &format!("{half}\n"),
-        "not a change of a pool: EOF while parsing",
-    );
+    refused(&format!("{half}\n"), "not a change of a pool: EOF while parsing");
 }
 
 #[test]

@@ -18,9 +18,7 @@ use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
 /// A site whose jobs with two or more nodes have collectives, with additional settings.
 fn site(mock: &MockManager, more: &str) -> Site {
     let site = site_of_slurm();
-    let file = fs::OpenOptions::new()
-        .append(true)
-        .open(site.path("cxi.toml"));
+    let file = fs::OpenOptions::new().append(true).open(site.path("cxi.toml"));
     let mut file = file.unwrap();
     let manager = mock.settings();
     write!(file, "[collectives]\ntrees = 4\n{more}{manager}").unwrap();
@@ -60,9 +58,7 @@ fn a_job_of_many_nodes_has_trees_from_its_prolog_to_its_end() {
 fn make_tree(environment: &str, step: &str) {
     let get = |name: &str| {
         let start = format!("export FI_CXI_COLL_{name}=");
-        let mut values = environment
-            .lines()
-            .filter_map(|line| line.strip_prefix(&start));
+        let mut values = environment.lines().filter_map(|line| line.strip_prefix(&start));
         values.next().unwrap().to_owned()
     };
     let body = TreeRequest::of_libfabric(&get("JOB_ID"), step, &[0x14433, 0x14434], 1024);
@@ -83,9 +79,7 @@ fn the_trees_of_a_step_are_freed_when_it_has_ended() {
     node.run("prolog.sh", &[]).done();
     let trees = || mock.manager.state().roots.len();
     for step in ["0", "1"] {
-        let environment = node
-            .run("task-prolog.sh", &[("SLURM_STEP_ID", step)])
-            .done();
+        let environment = node.run("task-prolog.sh", &[("SLURM_STEP_ID", step)]).done();
         make_tree(&environment, step);
     }
     let end = |step, task| {
@@ -99,8 +93,7 @@ fn the_trees_of_a_step_are_freed_when_it_has_ended() {
     end("1", "0");
     assert_eq!(trees(), 0);
     // A job without a reservation or a record has no trees to free.
-    node.run("task-epilog.sh", &[("SLURM_JOB_ID", "4712")])
-        .done();
+    node.run("task-epilog.sh", &[("SLURM_JOB_ID", "4712")]).done();
 }
 
 #[test]
@@ -150,8 +143,7 @@ fn reservations_of_jobs_that_ended_unseen_are_swept() {
     let node = slurm_node(&site, "n1");
     // Slurm has only job 4712.
     for job in ["4711", "4712"] {
-        node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)])
-            .done();
+        node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)]).done();
     }
     site.run("sweep.sh", &[], &[]);
     assert_eq!(jobs(&mock), ["alpha-4712"]);

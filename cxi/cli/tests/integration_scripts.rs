@@ -21,9 +21,8 @@ fn slurm_jobs_with_nothing_but_slurms_own_variables() {
     one.run("prolog-slurmctld.sh", &[]).done();
     for node in [&one, &two] {
         let uid = geteuid();
-        node.run("prolog.sh", &[]).prints(&format!(
-            "Created service 2 on cxi0-1: for uid {uid}, VNI 1024\n"
-        ));
+        node.run("prolog.sh", &[])
+            .prints(&format!("Created service 2 on cxi0-1: for uid {uid}, VNI 1024\n"));
         node.run("task-prolog.sh", &[]).prints(
             "export SLINGSHOT_VNIS=1024\nexport SLINGSHOT_DEVICES=cxi0,cxi1\nexport \
              SLINGSHOT_SVC_IDS=2,2\nexport SLINGSHOT_TCS=0xa\n",
@@ -161,11 +160,7 @@ fn slurm_says_what_was_cut() {
 fn slurm_requeues_a_job_that_the_controller_lost() {
     let site = site_of_slurm();
     let node = slurm_node(&site, "n1");
-    fs::write(
-        site.path("job"),
-        "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0",
-    )
-    .unwrap();
+    fs::write(site.path("job"), "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0").unwrap();
     let last_update = |code| {
         assert_eq!(node.run("prolog.sh", &[("CXI_WAIT", "10ms")]).code, code);
         let updates = fs::read_to_string(site.path("updates")).unwrap();
@@ -174,8 +169,7 @@ fn slurm_requeues_a_job_that_the_controller_lost() {
     let drained = last_update(1);
     assert!(drained.starts_with("NodeName=n1 State=DRAIN"), "{drained}");
     assert_contains(&drained, "No such file or directory");
-    node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "1")])
-        .done();
+    node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", "1")]).done();
     assert_eq!(last_update(0), "requeue 4711");
 }
 
@@ -196,8 +190,7 @@ fn slurm_jobs_whose_end_was_lost_are_ended_by_the_sweep_and_then_by_the_health_c
     };
     health_check(2);
     assert!(!is_swept());
-    site.run("sweep.sh", &[], &[])
-        .prints("Job 4711 has ended\n");
+    site.run("sweep.sh", &[], &[]).prints("Job 4711 has ended\n");
     assert!(is_swept());
     health_check(0);
     site.cxi("job confirm 4711 --node n2").done();
@@ -210,17 +203,11 @@ fn slurm_jobs_whose_end_was_lost_are_ended_by_the_sweep_and_then_by_the_health_c
 fn slurm_reasons_name_a_command_that_was_killed() {
     let site = site_of_slurm();
     let node = slurm_node(&site, "n1");
-    site.program(
-        "killed",
-        "#!/bin/sh\necho 'warning: slow' >&2; kill -9 $$\n",
-    );
+    site.program("killed", "#!/bin/sh\necho 'warning: slow' >&2; kill -9 $$\n");
     let killed = format!("cxi={}", site.path("bin/killed").display());
     for (script, reason) in [
         ("prolog-slurmctld.sh", "JobId=4711 AdminComment=slingshot: "),
-        (
-            "prolog.sh",
-            "NodeName=n1 State=DRAIN Reason=slingshot: n1: ",
-        ),
+        ("prolog.sh", "NodeName=n1 State=DRAIN Reason=slingshot: n1: "),
         ("epilog.sh", "NodeName=n1 State=DRAIN Reason=slingshot: "),
     ] {
         let path = site.path("slurm").join(script);
@@ -244,14 +231,8 @@ fn an_installation_names_absolute_paths_and_keeps_settings() {
     let this = env!("CARGO_BIN_EXE_cxi");
     for (file, line) in [
         ("slurm/prolog.sh", format!("cxi={this}")),
-        (
-            "slurm/prolog-slurmctld.sh",
-            format!("scontrol={prefix}/bin/scontrol"),
-        ),
-        (
-            "slurm/slurm.conf",
-            format!("Prolog={prefix}/slurm/prolog.sh"),
-        ),
+        ("slurm/prolog-slurmctld.sh", format!("scontrol={prefix}/bin/scontrol")),
+        ("slurm/slurm.conf", format!("Prolog={prefix}/slurm/prolog.sh")),
         (
             "slurm/systemd/slurmd.service.d/cxi.conf",
             format!("ExecStartPre=-{prefix}/slurm/health-check.sh"),
@@ -332,9 +313,8 @@ fn flux_prolog_epilog_housekeeping() {
     let run = |script, fault| flux_run(&site, &mock, script, fault);
     let uid = geteuid();
     flux_reserves(&site, "--vnis 2");
-    run("prolog.sh", "").prints(&format!(
-        "Created service 2 on cxi0-1: for uid {uid}, VNIs 1024,1025\n"
-    ));
+    run("prolog.sh", "")
+        .prints(&format!("Created service 2 on cxi0-1: for uid {uid}, VNIs 1024,1025\n"));
     site.cxi("job release f6").done();
     // The epilog leaves busy services to housekeeping, whose exit code drains the node.
     let told = "slingshot: services of f6 are still busy, housekeeping tries again\n";
@@ -344,9 +324,8 @@ fn flux_prolog_epilog_housekeeping() {
     site.program("flux", "#!/bin/sh\n[ \"$1 $2\" = 'job id' ] && echo f6\n");
     assert_eq!(run("epilog.sh", "SVC_LIST_GET:EIO").code, 1);
     assert_eq!(site.cxi("--json vni show").json()["free"], 0);
-    run("housekeeping.sh", "").prints(&format!(
-        "cxi1: service 2 (uid {uid}, VNIs 1024,1025): destroyed\n"
-    ));
+    run("housekeeping.sh", "")
+        .prints(&format!("cxi1: service 2 (uid {uid}, VNIs 1024,1025): destroyed\n"));
     assert_eq!(mock.services(), 0);
     for script in ["housekeeping.sh", "epilog.sh"] {
         assert_eq!(run(script, "").code, 0);
@@ -369,14 +348,9 @@ fn flux_jobs_get_exceptions_and_nodes_that_fail_are_drained() {
     let (site, mock) = (flux("[job]\nmode = \"strict\"\n"), MockNode::new());
     let said = || fs::read_to_string(site.path("said")).unwrap_or_default();
     // As when the plugin is no longer loaded.
-    site.cxi("job reserve f7 --uid 7 --nodes n1 --vnis 0")
-        .done();
+    site.cxi("job reserve f7 --uid 7 --nodes n1 --vnis 0").done();
     assert_eq!(flux_run(&site, &mock, "prolog.sh", "").code, 0);
-    assert!(
-        said().starts_with("job raise --type=slingshot --severity=0 ƒ6 "),
-        "{}",
-        said()
-    );
+    assert!(said().starts_with("job raise --type=slingshot --severity=0 ƒ6 "), "{}", said());
     assert_contains(&said(), "no decision of the controller within 2s");
 
     flux_reserves(&site, "");
@@ -435,11 +409,7 @@ fn flux_nodes_without_a_nic_are_not_drained() {
     fs::write(site.path("jobs"), "").unwrap();
     let nothing = "Nothing to do: this node has no NIC\n";
     for script in ["prolog.sh", "epilog.sh", "housekeeping.sh", "clean.sh"] {
-        assert_eq!(
-            site.run(script, &[], &variables).done(),
-            nothing,
-            "{script}"
-        );
+        assert_eq!(site.run(script, &[], &variables).done(), nothing, "{script}");
     }
     site.run("sweep.sh", &[], &[]);
     assert_eq!(site.cxi("--json vni show").json()["free"], 2);

@@ -39,10 +39,7 @@ fn set(lines: &[String]) -> usize {
 #[track_caller]
 fn readable_by(path: &Path, uid: u32) {
     let file = fs::metadata(path).unwrap();
-    assert_eq!(
-        (file.permissions().mode() & 0o777, file.uid()),
-        (0o600, uid)
-    );
+    assert_eq!((file.permissions().mode() & 0o777, file.uid()), (0o600, uid));
 }
 
 #[test]
@@ -107,9 +104,7 @@ fn small_jobs_and_jobs_without_a_vni_have_none() {
     let component = |number, nodes| {
         let component = format!("--component={number}");
         let nodes = format!("--nodes={nodes}");
-        cluster
-            .cxi(&["job", "reserve", "3", "--uid=1000", &component, &nodes])
-            .done();
+        cluster.cxi(&["job", "reserve", "3", "--uid=1000", &component, &nodes]).done();
     };
     component(3, "n[1-2]");
     mock.manager.assert_quiet();
@@ -167,8 +162,7 @@ fn a_job_that_is_reserved_again_keeps_what_it_has() {
     node.prolog("1").done();
     let before = of_collectives(&node, "1", &[]);
     assert!(set(&before) > 0);
-    mock.manager
-        .inject(Fault::status(400).on(Endpoint::GetJob).times(1));
+    mock.manager.inject(Fault::status(400).on(Endpoint::GetJob).times(1));
     let said = cluster.reserve("1", "n[1-2]");
     let warning = "warning: job 1 keeps the reservation that it has: cannot reserve 4";
     said.failed(0, warning);
@@ -198,8 +192,7 @@ fn what_cannot_be_released_is_for_the_sweep() {
     let mock = MockManager::new();
     let cluster = cluster("1024-1027", &mock, "");
     let refuse = || {
-        mock.manager
-            .inject(Fault::status(400).on(Endpoint::DeleteJob).times(1));
+        mock.manager.inject(Fault::status(400).on(Endpoint::DeleteJob).times(1));
     };
     for job in ["1", "2", "3"] {
         cluster.reserve(job, "n[1-2]").done();
@@ -213,8 +206,7 @@ fn what_cannot_be_released_is_for_the_sweep() {
     told(said, "release the reservation of job 1: ");
     // The scheduler has restarted and still knows job 3.
     let sweep = "job sweep -- echo 3";
-    mock.manager
-        .inject(Fault::status(400).on(Endpoint::ListJobs).times(1));
+    mock.manager.inject(Fault::status(400).on(Endpoint::ListJobs).times(1));
     told(cluster.cxi(sweep), "list the reservations of alpha: ");
     assert_eq!(mock.manager.state().jobs.len(), 3);
     refuse();

@@ -9,15 +9,13 @@ use common::{MockNode, Said, assert_contains, command};
 
 fn prolog(node: &MockNode, uid: &str, vni: &str) {
     let access = ["--uid", uid, "--vni", vni, "--unlimited"];
-    node.cxi(&[&["job", "prolog", "--job", vni], &access[..]].concat())
-        .done();
+    node.cxi(&[&["job", "prolog", "--job", vni], &access[..]].concat()).done();
 }
 
 #[test]
 fn records_say_which_jobs_live() {
     let node = MockNode::new();
-    node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --unlimited")
-        .done();
+    node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --unlimited").done();
     node.cxi("service create --uid=1001 --vni=1025").done();
     let clean = "job clean --vni-pool=1024-65535";
     node.cxi(clean).prints(

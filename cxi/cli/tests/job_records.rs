@@ -14,8 +14,7 @@ fn the_controller_decides_once_and_a_vni_is_free_when_all_nodes_have_confirmed()
     let (one, two) = (cluster.node("n1"), cluster.node("n2"));
     cluster.reserve("7", "n[1-2]").prints("1024\n");
     for node in [&one, &two] {
-        node.prolog("7")
-            .prints("Created service 2 on cxi0-1: for uid 1000, VNI 1024\n");
+        node.prolog("7").prints("Created service 2 on cxi0-1: for uid 1000, VNI 1024\n");
         let environment = node.cxi("job env --job=7").done();
         assert_contains(&environment, "export SLINGSHOT_VNIS=1024\n");
     }
@@ -109,9 +108,7 @@ fn a_task_without_an_environment_is_told_why() {
         ),
     );
     // A job that needs no VNI has a record and nothing else.
-    cluster
-        .cxi("job reserve 9 --uid=1000 --nodes=n1 --network=no_vni")
-        .done();
+    cluster.cxi("job reserve 9 --uid=1000 --nodes=n1 --network=no_vni").done();
     node.prolog("9").done();
     let cleared = node.cxi("job env --job=9").done();
     let unset = |line: &str| line.starts_with("unset SLINGSHOT_");
@@ -129,10 +126,7 @@ fn a_failed_epilog_is_finished_by_a_clean_up() {
     let epilog = ["job", "epilog", "--job=1", "--node=n1"];
     assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &epilog).code, 4);
     cluster.cxi("job release 1").done();
-    assert_eq!(
-        node.cxi("--json job list").json()["jobs"][0]["state"],
-        "ended"
-    );
+    assert_eq!(node.cxi("--json job list").json()["jobs"][0]["state"], "ended");
     let clean = ["job", "clean", "--node=n1"];
     assert_eq!(node.faulty("SVC_DESTROY:EBUSY", &clean).code, 4);
     assert_eq!(cluster.cxi("job release 1").code, 8);
@@ -169,17 +163,10 @@ fn a_node_that_was_reset_confirms() {
         two.reset();
         cluster.cxi("job release 1").done();
         one.epilog("1").done();
-        assert_eq!(
-            cluster.reserve("2", "n1").code,
-            7,
-            "the reset node has not confirmed"
-        );
+        assert_eq!(cluster.reserve("2", "n1").code, 7, "the reset node has not confirmed");
         match how {
             "epilog" => assert_eq!(two.epilog("1").code, 8),
-            _ => assert_eq!(
-                two.clean().done(),
-                "Job 1 has ended: nothing is left of it\n"
-            ),
+            _ => assert_eq!(two.clean().done(), "Job 1 has ended: nothing is left of it\n"),
         }
         cluster.reserve("2", "n1").done();
         cluster.cxi("job release 2").done();
@@ -192,9 +179,7 @@ fn a_node_that_was_reset_confirms() {
     for node in ["n1", "n2"] {
         cluster.cxi(&["job", "confirm", "3", "--node", node]).done();
     }
-    cluster
-        .cxi("job confirm 3 --node=n3")
-        .refused(5, "error: there is no job 3 that waits for n3");
+    cluster.cxi("job confirm 3 --node=n3").refused(5, "error: there is no job 3 that waits for n3");
     cluster.reserve("4", "n1").done();
 }
 
@@ -228,15 +213,11 @@ fn a_sweep_ends_what_the_scheduler_no_longer_knows() {
         env!("CARGO_BIN_EXE_cxi")
     );
     let sweep = ["job", "sweep", "--", "sh", "-c", late.as_str()];
-    cluster
-        .cxi(&sweep)
-        .prints("Job 1 has ended\nJob 3 has ended\n");
+    cluster.cxi(&sweep).prints("Job 1 has ended\nJob 3 has ended\n");
     node.clean().done();
     assert_eq!(cluster.cxi("job sweep -- echo 2 4").code, 8);
     assert_eq!((cluster.free(), node.services()), (2, 2));
-    cluster
-        .cxi("job sweep -- echo 2")
-        .prints("Job 4 has ended\n");
+    cluster.cxi("job sweep -- echo 2").prints("Job 4 has ended\n");
 }
 
 #[test]
@@ -249,25 +230,14 @@ fn a_record_that_others_can_write_is_not_believed() {
     fs::set_permissions(&record, fs::Permissions::from_mode(0o664)).unwrap();
     node.prolog("1").refused(
         2,
-        &format!(
-            "error: {}: group or others may write it: expected mode 644",
-            record.display()
-        ),
+        &format!("error: {}: group or others may write it: expected mode 644", record.display()),
     );
     assert_eq!(node.services(), 0);
     fs::remove_file(&record).unwrap();
-    let pipe = Command::new("mkfifo")
-        .args(["-m", "644"])
-        .arg(&record)
-        .status();
+    let pipe = Command::new("mkfifo").args(["-m", "644"]).arg(&record).status();
     assert!(pipe.unwrap().success());
-    node.prolog("1").refused(
-        2,
-        &format!(
-            "error: {}: not a record: expected a regular file",
-            record.display()
-        ),
-    );
+    node.prolog("1")
+        .refused(2, &format!("error: {}: not a record: expected a regular file", record.display()));
     let said = cluster.reserve("../1", "n1");
     assert_contains(&said.err, "expected no slash");
 }

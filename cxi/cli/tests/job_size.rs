@@ -11,36 +11,19 @@ use common::{Said, assert_contains, clean, command};
 fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
     let cluster = Cluster::new("1024-1039");
     let txqs = |job: &str, network: &str, node: &str| {
-        let reserve = [
-            "job",
-            "reserve",
-            job,
-            "--uid=1000",
-            "--nodes=n[1-4]",
-            "--network",
-            network,
-        ];
+        let reserve = ["job", "reserve", job, "--uid=1000", "--nodes=n[1-4]", "--network", network];
         cluster.cxi(&reserve).done();
         let this = cluster.node(node);
         let size = ["--cpus-per-node=2(x3),16", "--nodes=n[1-4]", "--node", node];
         let prolog = ["--json", "job", "prolog", "--job", job];
         let grant = this.cxi(&[&prolog[..], &size].concat()).json();
-        grant["grant"]["services"][0]["granted"]["TXQs"]["res"]
-            .as_u64()
-            .unwrap()
+        grant["grant"]["services"][0]["granted"]["TXQs"]["res"].as_u64().unwrap()
     };
     assert_eq!(txqs("1", "", "n3"), 4);
     assert_eq!(txqs("2", "", "n4"), 32);
     assert_eq!(txqs("3", "depth=5", "n4"), 10);
     assert_eq!(txqs("4", "res_txqs=3", "n4"), 3);
-    let reserve = [
-        "job",
-        "reserve",
-        "5",
-        "--uid=1000",
-        "--nodes=n1",
-        "--network=job_vni",
-    ];
+    let reserve = ["job", "reserve", "5", "--uid=1000", "--nodes=n1", "--network=job_vni"];
     cluster.cxi(&reserve).prints("1028,1029\n");
     let wrong = cluster.cxi("job reserve 6 --uid=1 --nodes=n1 --network=fast");
     wrong.mentions(2, "invalid network option 'fast'");
@@ -62,11 +45,7 @@ fn what_was_cut_reaches_the_user() {
     fs::copy(node.mock.file(), strict.mock.file()).unwrap();
     cluster.reserve("2", "n2").done();
     assert_eq!(strict.prolog("2").code, 7);
-    assert_eq!(
-        strict.cxi("job list").done().lines().count(),
-        1,
-        "nothing is left of it"
-    );
+    assert_eq!(strict.cxi("job list").done().lines().count(), 1, "nothing is left of it");
 }
 
 #[test]
@@ -77,9 +56,7 @@ fn more_jobs_than_le_pools_fit_a_node() {
         cluster.reserve(&job.to_string(), "n1").done();
         let said = node.prolog(&job.to_string());
         assert_eq!(said.code, 0, "{job}: {}", said.err);
-        let cut = said
-            .err
-            .contains("LEs wanted, 0 available: all 15 LE pools are taken");
+        let cut = said.err.contains("LEs wanted, 0 available: all 15 LE pools are taken");
         assert_eq!(cut, job > 15, "{job}: {}", said.err);
     }
 }
@@ -91,13 +68,7 @@ type Expected = Result<usize, &'static str>;
 const VNIS: [(&str, &str, &str, &str, Expected); 13] = [
     ("none", "none", "n1", "", Ok(0)),
     ("none", "none", "n[1-2]", "", Ok(1)),
-    (
-        "none",
-        "none",
-        "n1",
-        "single_node_vni",
-        Err("single_node_vni"),
-    ),
+    ("none", "none", "n1", "single_node_vni", Err("single_node_vni")),
     ("user", "none", "n1", "", Ok(0)),
     ("user", "none", "n1", "single_node_vni", Ok(1)),
     ("all", "none", "n1", "", Ok(1)),

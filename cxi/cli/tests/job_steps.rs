@@ -22,8 +22,7 @@ impl With<'_> {
 
     fn prolog(&self, step: &str, vnis: &str) -> String {
         let prolog = ["job", "prolog", "--uid=1000", "--cores=2", "--no-tles"];
-        self.cxi(&[&prolog[..], &["--job", step, "--vni", vnis]].concat())
-            .done();
+        self.cxi(&[&prolog[..], &["--job", step, "--vni", vnis]].concat()).done();
         let env = self.cxi(&["job", "env", "--job", step]).done();
         env.lines().next().unwrap().to_owned()
     }
@@ -39,9 +38,7 @@ fn steps_have_vnis_of_their_own_and_share_that_of_their_job() {
         cluster.cxi(&for_steps).prints("1024-1026\n");
     }
     let short = "error: failed to reserve 4 VNIs for steps: 3 available, 3 reserved by jobs";
-    cluster
-        .cxi("vni reserve 18 --for-steps=4")
-        .refused(7, short);
+    cluster.cxi("vni reserve 18 --for-steps=4").refused(7, short);
     assert_eq!(cluster.cxi("vni reserve 18 --for-steps=0").code, 2);
 
     job.cxi("vni configure 1024-1026").done();

@@ -113,11 +113,8 @@ fn no_command_for_a_mock_touches_what_the_machine_has() {
         let node = MockNode::new();
         let (state, trace) = (node.file(), node.directory().join("trace"));
         let decisions = node.directory().join("decisions");
-        let mut variables = vec![
-            ("STATE", &*state),
-            ("TRACE", &trace),
-            ("CXI_CONTROLLER_RECORDS", &decisions),
-        ];
+        let mut variables =
+            vec![("STATE", &*state), ("TRACE", &trace), ("CXI_CONTROLLER_RECORDS", &decisions)];
         if options.is_empty() {
             variables.push(("CXI_MOCK", &state));
         }
@@ -132,10 +129,7 @@ fn no_command_for_a_mock_touches_what_the_machine_has() {
                 assert!(!own.iter().any(|place| line.contains(place)), "{line}");
                 let writes = ["O_WRONLY", "O_RDWR", "O_CREAT", "mkdir", "unlink", "rename"];
                 let machine = line.contains("\"/run") || line.contains("\"/etc");
-                assert!(
-                    !machine || !writes.iter().any(|way| line.contains(way)),
-                    "{line}"
-                );
+                assert!(!machine || !writes.iter().any(|way| line.contains(way)), "{line}");
             }
         }
     }
@@ -190,9 +184,7 @@ fn a_forgotten_variable_is_noticed_where_there_are_nics() {
     let object: serde_json::Value = serde_json::from_str(&said.err).unwrap();
     assert_eq!(object["warning"]["message"], *warning);
     // There is no warning if the command line names the mock node.
-    run("\"$CXI\" --mock=\"$CXI_MOCK\" service list")
-        .unwrap()
-        .done();
+    run("\"$CXI\" --mock=\"$CXI_MOCK\" service list").unwrap().done();
 
     let check = run("\"$CXI\" config check").unwrap().out;
     let named = format!("Mock node {}, named by CXI_MOCK\n", state.display());
@@ -200,8 +192,5 @@ fn a_forgotten_variable_is_noticed_where_there_are_nics() {
     let json = node.cxi("--json config check").json();
     assert_eq!(json["mock"]["file"], *state.display().to_string());
     assert_eq!(json["mock"]["by_variable"], false);
-    assert_eq!(
-        cxi("--json config check").json()["mock"],
-        serde_json::Value::Null
-    );
+    assert_eq!(cxi("--json config check").json()["mock"], serde_json::Value::Null);
 }

@@ -22,15 +22,9 @@ fn each_release_answers_as_its_mock() {
             other => other,
         };
         assert_contains(&text, &format!("cxi0 (driver {driver}): "));
-        assert_contains(
-            &text,
-            " answers are as expected; compared with the mock of ",
-        );
+        assert_contains(&text, " answers are as expected; compared with the mock of ");
         // Replay the part of the report that only reads.
-        assert_contains(
-            &replay(&path).done(),
-            " answers are as expected; compared with",
-        );
+        assert_contains(&replay(&path).done(), " answers are as expected; compared with");
         assert_eq!(node.cxi("--mock-nics=1 service list").code, 0);
     }
 }
@@ -45,9 +39,7 @@ fn a_nic_with_services_of_others_is_left_as_it_was() {
     let nic = &said["nics"][1];
     assert_eq!(nic["device"], "cxi1");
     let steps = nic["write"]["steps"].as_array().unwrap();
-    let put = steps
-        .iter()
-        .find(|step| step["name"] == "a put to the NIC itself");
+    let put = steps.iter().find(|step| step["name"] == "a put to the NIC itself");
     assert_eq!(put.unwrap()["answer"], "arrived unchanged");
     let times = nic["read"]["microseconds"].as_array().unwrap().len();
     assert_eq!(nic["read"]["recording"].as_array().unwrap().len(), times);
@@ -61,34 +53,16 @@ fn a_difference_is_found_wherever_it_is() {
             "SVC_GET_LPR:EPERM",
             "SVC_GET_LPR of no service: expected SVC_GET_LPR: there is no service 4000000001, found",
         ),
-        (
-            "CQ_ALLOC:ENOSPC",
-            "a put to the NIC itself: expected arrived unchanged, found",
-        ),
-        (
-            "LNI_ALLOC:ENOSPC:after=1",
-            "using it: expected done, found LNI_ALLOC",
-        ),
-        (
-            "CT_ALLOC:ENOSPC:after=1",
-            "counters it gets: expected 2, found 1",
-        ),
-        (
-            "SVC_ALLOC:ENOSPC",
-            "creating a service: expected done, found",
-        ),
-        (
-            "SVC_DESTROY:EIO",
-            "destroying it: expected done, found SVC_DESTROY",
-        ),
+        ("CQ_ALLOC:ENOSPC", "a put to the NIC itself: expected arrived unchanged, found"),
+        ("LNI_ALLOC:ENOSPC:after=1", "using it: expected done, found LNI_ALLOC"),
+        ("CT_ALLOC:ENOSPC:after=1", "counters it gets: expected 2, found 1"),
+        ("SVC_ALLOC:ENOSPC", "creating a service: expected done, found"),
+        ("SVC_DESTROY:EIO", "destroying it: expected done, found SVC_DESTROY"),
     ] {
         let fault = ["--mock", "--mock-nics=1", "--mock-fault", fault];
         let said = cxi(&[&fault[..], &["selftest", "--write"]].concat());
         assert_eq!(said.code, 9, "{said:?}");
-        assert_contains(
-            &said.out,
-            " answers are not as expected; compared with the mock",
-        );
+        assert_contains(&said.out, " answers are not as expected; compared with the mock");
         assert_contains(&said.out, finding);
     }
 }
@@ -121,10 +95,7 @@ fn a_nic_that_fails_leaves_the_report_of_the_others() {
     let said = selftest("cxi1:SVC_ALLOC:EPERM");
     said.failed(6, "error: cxi1: SVC_ALLOC: ");
     assert!(said.out.starts_with("cxi0 (driver "), "{said:?}");
-    assert_contains(
-        &replay(&path).done(),
-        " answers are as expected; compared with",
-    );
+    assert_contains(&replay(&path).done(), " answers are as expected; compared with");
 }
 
 #[test]
@@ -134,8 +105,7 @@ fn a_report_says_nothing_about_the_site_and_is_judged_again() {
     node.cxi(create).done();
     let path = node.write("report", "");
     let report = |more: &str| {
-        node.cxi(&format!("-d cxi0 selftest --report {path} {more}"))
-            .done();
+        node.cxi(&format!("-d cxi0 selftest --report {path} {more}")).done();
         std::fs::read_to_string(&path).unwrap()
     };
     let uid = "92100000";

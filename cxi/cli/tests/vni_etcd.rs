@@ -80,33 +80,24 @@ fn a_controller_takes_over_and_the_one_before_is_refused() {
     // A machine that has never led does not query etcd for metrics.
     let metrics = || site.on("a", "metrics --mock").out;
     assert!(!metrics().contains("cxi_vni_pool"), "{}", metrics());
-    site.on("a", "vni lead")
-        .prints("This controller leads cxi/vni in etcd: epoch 1\n");
+    site.on("a", "vni lead").prints("This controller leads cxi/vni in etcd: epoch 1\n");
     assert_contains(&metrics(), "cxi_vni_pool_vnis{state=\"free\"} 3");
     site.reserve("a", "1").prints("1024\n");
     // The next endpoint responds.
     etcd[0].kill();
     site.reserve("a", "2").prints("1025\n");
     let other = site.reserve("b", "3");
-    other.mentions(
-        1,
-        "a leader with epoch 1 has taken over the log of the pool",
-    );
+    other.mentions(1, "a leader with epoch 1 has taken over the log of the pool");
     assert_contains(&other.err, "cxi vni lead");
-    site.on("b", "vni lead")
-        .prints("This controller leads cxi/vni in etcd: epoch 2\n");
+    site.on("b", "vni lead").prints("This controller leads cxi/vni in etcd: epoch 2\n");
     site.reserve("b", "2").prints("1025\n");
     site.reserve("b", "3").prints("1026\n");
     assert_contains(&site.reserve("a", "4").err, "a leader with epoch 2");
     site.on("b", "job release 1").done();
     site.on("b", "job confirm 1 --node n1").done();
-    site.on("b", "job sweep -- echo 2 3")
-        .ended(8, "Nothing to do: no such job is running\n");
+    site.on("b", "job sweep -- echo 2 3").ended(8, "Nothing to do: no such job is running\n");
     let pool = site.on("b", "--json vni show").json();
-    assert_eq!(
-        (pool["free"].as_u64(), pool["reserved"].as_u64()),
-        (Some(1), Some(2))
-    );
+    assert_eq!((pool["free"].as_u64(), pool["reserved"].as_u64()), (Some(1), Some(2)));
     // One of three members is not a majority.
     etcd[1].kill();
     let mut alone = site.command("b", "vni show");
@@ -186,26 +177,18 @@ fn no_vni_is_given_twice_or_lost_whatever_is_killed() {
             for job in &over {
                 live.remove(job);
             }
-            let lists = live
-                .keys()
-                .map(String::as_str)
-                .collect::<Vec<_>>()
-                .join(" ");
+            let lists = live.keys().map(String::as_str).collect::<Vec<_>>().join(" ");
             let swept = site.on(leader, &format!("job sweep -- echo {lists}"));
             assert!([0, 8].contains(&swept.code), "{swept:?}");
             for job in over {
-                site.on(leader, &format!("job confirm {job} --node=n1"))
-                    .done();
+                site.on(leader, &format!("job confirm {job} --node=n1")).done();
             }
         }
     }
     let swept = site.on(leader, "job sweep -- true");
     assert_eq!(swept.code, 8, "{swept:?}");
     let pool = site.on(leader, "--json vni show").json();
-    assert_eq!(
-        (pool["free"].as_u64(), pool["reserved"].as_u64()),
-        (Some(128), Some(0))
-    );
+    assert_eq!((pool["free"].as_u64(), pool["reserved"].as_u64()), (Some(128), Some(0)));
     for directory in ["running", "ended"] {
         let left = fs::read_dir(site.directory.path().join("decisions").join(directory));
         assert_eq!(left.unwrap().count(), 0, "{directory}");
@@ -224,26 +207,14 @@ fn no_vni_is_given_twice_or_lost_whatever_is_killed() {
 fn what_is_wrong_with_the_settings_is_named() {
     let one = ["https://127.0.0.1:9".to_owned()];
     for (urls, more, why) in [
-        (
-            &[][..],
-            "",
-            "pool.store is etcd: expected the setting etcd.endpoints",
-        ),
-        (
-            &one,
-            "user = \"cxi\"",
-            "expected both etcd.user and etcd.password-file, or neither",
-        ),
+        (&[][..], "", "pool.store is etcd: expected the setting etcd.endpoints"),
+        (&one, "user = \"cxi\"", "expected both etcd.user and etcd.password-file, or neither"),
         (
             &one,
             "client-key = \"/k\"",
             "expected both etcd.client-certificate and etcd.client-key, or neither",
         ),
-        (
-            &one,
-            "certificate = \"/nowhere/ca\"",
-            "no certificate authority of /nowhere/ca",
-        ),
+        (&one, "certificate = \"/nowhere/ca\"", "no certificate authority of /nowhere/ca"),
         (
             &one,
             "certificate = \"no\"\nuser = \"cxi\"\npassword-file = \"/nowhere/password\"",

@@ -103,11 +103,7 @@ fn container(
         &needed(variable, "CNI_CONTAINERID")?,
         &needed(variable, "CNI_IFNAME")?,
     )?;
-    let netns = if with_netns {
-        Some(needed(variable, "CNI_NETNS")?.into())
-    } else {
-        None
-    };
+    let netns = if with_netns { Some(needed(variable, "CNI_NETNS")?.into()) } else { None };
     let arguments = variable("CNI_ARGS").unwrap_or_default();
     let arguments = arguments
         .split(';')
@@ -120,11 +116,7 @@ fn container(
             Ok((key.to_owned(), value.to_owned()))
         })
         .collect::<Result<_, Error>>()?;
-    Ok(Container {
-        attachment,
-        netns,
-        arguments,
-    })
+    Ok(Container { attachment, netns, arguments })
 }
 
 impl Container {

@@ -119,10 +119,7 @@ impl Config {
             network: raw.name,
             settings,
             previous: raw.prev_result,
-            asked: asked
-                .into_iter()
-                .filter_map(|asked| asked.cxi_vnis)
-                .collect(),
+            asked: asked.into_iter().filter_map(|asked| asked.cxi_vnis).collect(),
             valid: raw.valid,
         })
     }

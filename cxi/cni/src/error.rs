@@ -42,11 +42,7 @@ pub struct Error {
 
 impl Error {
     pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            details: String::new(),
-        }
+        Self { code, message: message.into(), details: String::new() }
     }
 
     pub(crate) fn details(mut self, details: impl Into<String>) -> Self {
@@ -72,12 +68,8 @@ impl Error {
             #[serde(skip_serializing_if = "str::is_empty")]
             details: &'a str,
         }
-        let json = Json {
-            version,
-            code: self.code as u32,
-            msg: &self.message,
-            details: &self.details,
-        };
+        let json =
+            Json { version, code: self.code as u32, msg: &self.message, details: &self.details };
         serde_json::to_string(&json).unwrap_or_default()
     }
 }

@@ -47,10 +47,7 @@ impl Attachment {
             name.starts_with(first) && name.chars().all(|c| first(c) || "_.-".contains(c))
         };
         let invalid = |code, what: &str, name: &str, expected: &str| {
-            Err(Error::new(
-                code,
-                format!("invalid {what} {name:?}: expected {expected}"),
-            ))
+            Err(Error::new(code, format!("invalid {what} {name:?}: expected {expected}")))
         };
         let letters = "letters, digits and _ . -, a letter or digit first";
         if !plain(network) {
@@ -84,11 +81,7 @@ impl Attachment {
 
     /// The names are joined by colons, which none of them contains.
     fn file_name(&self) -> String {
-        let Self {
-            network,
-            container,
-            interface,
-        } = self;
+        let Self { network, container, interface } = self;
         format!("{network}:{container}:{interface}{ENDING}")
     }
 }
@@ -151,10 +144,7 @@ impl Records {
         }
         let boot = kernel_file::read(Path::new(BOOT_ID))
             .map_err(|error| io_error(Path::new(BOOT_ID), "read", error))?;
-        Ok(Self {
-            directory: directory.to_owned(),
-            boot: boot.trim().to_owned(),
-        })
+        Ok(Self { directory: directory.to_owned(), boot: boot.trim().to_owned() })
     }
 
     /// Keeps other calls of the plugin from changing records, and services of records. Removes what
@@ -162,11 +152,7 @@ impl Records {
     pub(crate) fn lock(&self) -> Result<LockGuard, Error> {
         let lock = FileLock::new(self.directory.join("lock"));
         let guard = lock.acquire().map_err(|error| {
-            let code = if error.is_busy() {
-                Code::TryAgain
-            } else {
-                Code::Io
-            };
+            let code = if error.is_busy() { Code::TryAgain } else { Code::Io };
             Error::new(code, error.to_string())
         })?;
         durable::remove_abandoned(&self.directory, OsStr::new("."));
@@ -206,10 +192,7 @@ impl Records {
 
     /// Writes a record; when this returns, it survives a crash. Needs the lock.
     pub(crate) fn write(&self, record: &Record) -> Result<(), Error> {
-        let owner = Owner::Set {
-            uid: None,
-            mode: 0o600,
-        };
+        let owner = Owner::Set { uid: None, mode: 0o600 };
         Ok(RECORD.write(&self.path(&record.attachment), record, owner)?)
     }
 

@@ -88,10 +88,7 @@ impl VniSource {
             Self::Static { vnis } => Ok(vnis.clone()),
             Self::Args { allowed } => from_arguments(container, asked, allowed),
             Self::File { path } => from_file(Path::new(&filled(path, container)?)),
-            Self::Exec {
-                program,
-                timeout_seconds,
-            } => {
+            Self::Exec { program, timeout_seconds } => {
                 let text = call(
                     program,
                     *timeout_seconds,
@@ -107,10 +104,9 @@ impl VniSource {
     /// Notifies the source that no service of an attachment is left on this node.
     pub(crate) fn released(&self, attachment: &Attachment) -> Result<(), Error> {
         match self {
-            Self::Exec {
-                program,
-                timeout_seconds,
-            } => call(program, *timeout_seconds, "DEL", attachment, &[]).map(drop),
+            Self::Exec { program, timeout_seconds } => {
+                call(program, *timeout_seconds, "DEL", attachment, &[]).map(drop)
+            }
             _ => Ok(()),
         }
     }
@@ -150,11 +146,7 @@ fn from_arguments(
     if let Some(other) = asked.iter().find(|other| *other != first) {
         return Err(Error::new(
             Code::Configuration,
-            format!(
-                "the VNIs are requested twice: {} and {}",
-                in_words(first),
-                in_words(other)
-            ),
+            format!("the VNIs are requested twice: {} and {}", in_words(first), in_words(other)),
         ));
     }
     if let Some(vni) = first.iter().find(|vni| !allowed.contains(vni.get())) {
@@ -177,9 +169,8 @@ fn filled(path: &str, container: &Container) -> Result<String, Error> {
     let mut parts = path.split('{');
     let mut filled = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (key, rest) = part
-            .split_once('}')
-            .ok_or_else(|| wrong("'{' without '}'".to_owned()))?;
+        let (key, rest) =
+            part.split_once('}').ok_or_else(|| wrong("'{' without '}'".to_owned()))?;
         let value = match key {
             "containerID" => Some(&*container.attachment.container),
             "ifname" => Some(&*container.attachment.interface),
@@ -187,9 +178,7 @@ fn filled(path: &str, container: &Container) -> Result<String, Error> {
         };
         let value = value.ok_or_else(|| wrong(format!("CNI_ARGS has no {key}")))?;
         if matches!(value, "" | "." | "..") || value.contains('/') {
-            return Err(wrong(format!(
-                "invalid {key} {value:?}: expected the name of a file"
-            )));
+            return Err(wrong(format!("invalid {key} {value:?}: expected the name of a file")));
         }
         filled += value;
         filled += rest;
@@ -226,10 +215,7 @@ fn call(
 ) -> Result<String, Error> {
     let name = program.display();
     let failed = |what: String| Error::new(Code::TryAgain, format!("{name}: {what}"));
-    let arguments: Vec<_> = arguments
-        .iter()
-        .map(|(key, value)| format!("{key}={value}"))
-        .collect();
+    let arguments: Vec<_> = arguments.iter().map(|(key, value)| format!("{key}={value}")).collect();
     let mut child = Command::new(program)
         .env("CNI_COMMAND", command)
         .env("CNI_CONTAINERID", &attachment.container)

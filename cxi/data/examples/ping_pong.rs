@@ -22,9 +22,7 @@ fn receive(process: &mut Process, inbox: &Buffer, round: u32) -> Result<(), Prob
 
 fn send(process: &mut Process, to: Address, round: u32) -> Result<(), Problem> {
     let message = round.to_le_bytes();
-    Ok(process
-        .transmit
-        .post(&ImmediatePut::new(&message, to.portal(0)))?)
+    Ok(process.transmit.post(&ImmediatePut::new(&message, to.portal(0)))?)
 }
 
 fn main() -> Result<(), Problem> {

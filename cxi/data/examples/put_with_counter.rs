@@ -30,9 +30,7 @@ fn main() -> Result<(), Problem> {
     let source = Buffer::new(&writer.lni, BLOCK)?;
     source.write(0, &[7; BLOCK])?;
     let ended = Counter::new(writer.lni.alloc_ct()?)?;
-    let report = Report::event(&writer.events, 0)
-        .failures_only()
-        .counted(&ended);
+    let report = Report::event(&writer.events, 0).failures_only().counted(&ended);
     let mut batch = writer.transmit.batch();
     for block in 0..BLOCKS {
         let put = Dma::put(source.whole(), owner.address.portal(0));

@@ -29,14 +29,9 @@ fn main() -> Result<(), Problem> {
 
     let to = receiver.address.portal(0);
     let early = Message::new(b"early", to).match_bits(1);
-    sender
-        .transmit
-        .post(&early.report(Report::event(&sender.events, 1)))?;
+    sender.transmit.post(&early.report(Report::event(&sender.events, 1)))?;
     let unexpected = receiver.arrival(EventType::PUT)?;
-    println!(
-        "tag {}: unexpected, {} bytes",
-        unexpected.match_bits, unexpected.length
-    );
+    println!("tag {}: unexpected, {} bytes", unexpected.match_bits, unexpected.length);
 
     // A receive with its tag finds the message, and says where its bytes are.
     let inbox = Buffer::new(&receiver.lni, 4096)?;
@@ -48,22 +43,14 @@ fn main() -> Result<(), Problem> {
     let (first, second) = (receive(1), receive(2));
     receiver.target.post(&first)?;
     let found = receiver.arrival(EventType::PUT_OVERFLOW)?;
-    assert_eq!(
-        (found.buffer_id, text(&overflow, &found)?.as_str()),
-        (1, "early")
-    );
+    assert_eq!((found.buffer_id, text(&overflow, &found)?.as_str()), (1, "early"));
     println!("tag 1: found in the overflow list");
 
     // One that waits gets its message straight into its buffer.
     receiver.target.post(&second)?;
-    sender
-        .transmit
-        .post(&Message::new(b"in time", to).match_bits(2))?;
+    sender.transmit.post(&Message::new(b"in time", to).match_bits(2))?;
     let expected = receiver.arrival(EventType::PUT)?;
-    assert_eq!(
-        (expected.buffer_id, text(&inbox, &expected)?.as_str()),
-        (2, "in time")
-    );
+    assert_eq!((expected.buffer_id, text(&inbox, &expected)?.as_str()), (2, "in time"));
     println!("tag 2: straight into its buffer");
     Ok(())
 }

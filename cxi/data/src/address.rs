@@ -17,19 +17,13 @@ impl Address {
     /// The address of a domain of a device.
     #[must_use]
     pub fn new(info: &DeviceInfo, domain: &Domain) -> Self {
-        Self {
-            nid: info.nid,
-            pid: pid(domain.pid()),
-        }
+        Self { nid: info.nid, pid: pid(domain.pid()) }
     }
 
     /// A portal of the process: the offset at which it has mapped a PtlTE.
     #[must_use]
     pub const fn portal(self, index: u16) -> Target {
-        Target {
-            address: self,
-            index,
-        }
+        Target { address: self, index }
     }
 
     pub(crate) fn match_id(self, pid_bits: u32) -> MatchId {
@@ -37,19 +31,13 @@ impl Address {
     }
 
     pub(crate) fn of_initiator(id: MatchId, pid_bits: u32) -> Self {
-        Self {
-            nid: id.id(pid_bits),
-            pid: pid(id.pid(pid_bits)),
-        }
+        Self { nid: id.id(pid_bits), pid: pid(id.pid(pid_bits)) }
     }
 
     /// The address in a RENDEZVOUS event, which has a fabric address there.
     pub(crate) fn of_source(word: u32, pid_bits: u32) -> Self {
         let source = FabricAddress(word);
-        Self {
-            nid: source.nid(),
-            pid: pid(source.pid(pid_bits)),
-        }
+        Self { nid: source.nid(), pid: pid(source.pid(pid_bits)) }
     }
 }
 

@@ -118,20 +118,12 @@ fn complete(
     fetch: Option<Slice<'_>>,
 ) -> Result<(DmaOp, CompareOp, [u64; 2])> {
     if fetch.is_some_and(|into| into.len < size) {
-        return Err(Error::Operands(
-            "the slice is shorter than the value that is fetched",
-        ));
+        return Err(Error::Operands("the slice is shorter than the value that is fetched"));
     }
     if matches!(op, AtomicOp::CSWAP | AtomicOp::AXOR) && second.is_none() {
-        return Err(Error::Operands(
-            "the operation has two operands: one is missing",
-        ));
+        return Err(Error::Operands("the operation has two operands: one is missing"));
     }
-    let kind = if fetch.is_some() {
-        DmaOp::FETCHING_ATOMIC
-    } else {
-        DmaOp::ATOMIC
-    };
+    let kind = if fetch.is_some() { DmaOp::FETCHING_ATOMIC } else { DmaOp::ATOMIC };
     let (how, second) = second.unwrap_or((CompareOp::EQ, Operand::U64(0)));
     Ok((kind, how, second.words()))
 }

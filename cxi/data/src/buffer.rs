@@ -60,12 +60,7 @@ impl Buffer {
     }
 
     fn part(&self, start: usize, len: usize) -> Slice<'_> {
-        Slice {
-            iova: self.md.iova() + start as u64,
-            lac: self.md.lac(),
-            len,
-            buffer: PhantomData,
-        }
+        Slice { iova: self.md.iova() + start as u64, lac: self.md.lac(), len, buffer: PhantomData }
     }
 
     /// The offset in the buffer of an address that an event names, such as
@@ -98,10 +93,7 @@ impl Buffer {
     }
 
     fn beyond(&self, offset: usize, len: usize) -> Error {
-        Error::OutOfBounds {
-            range: offset..offset.saturating_add(len),
-            len: self.len(),
-        }
+        Error::OutOfBounds { range: offset..offset.saturating_add(len), len: self.len() }
     }
 
     /// Returns the memory to the driver (ATU_UNMAP) and reports any error. Dropping the buffer does
@@ -139,9 +131,7 @@ impl Slice<'_> {
 
     /// The length for a command that moves bytes.
     pub(crate) fn request_len(&self) -> Result<u32> {
-        u32::try_from(self.len).map_err(|_| Error::TooLong {
-            len: self.len,
-            most: u32::MAX as usize,
-        })
+        u32::try_from(self.len)
+            .map_err(|_| Error::TooLong { len: self.len, most: u32::MAX as usize })
     }
 }

@@ -92,11 +92,7 @@ pub struct CounterCommand(CtCommand);
 
 impl CounterCommand {
     fn new(op: CtOp, counter: &Counter) -> Self {
-        Self(CtCommand {
-            command: byte(op, 1),
-            ct: counter.id,
-            ..CtCommand::default()
-        })
+        Self(CtCommand { command: byte(op, 1), ct: counter.id, ..CtCommand::default() })
     }
 
     /// Writes the value to memory, where [`Counter::wait`] sees it.

@@ -81,11 +81,7 @@ const MOST: u32 = 2047;
 /// The number of an object as commands have it.
 pub(crate) fn in_command(what: &'static str, number: u32) -> Result<u16> {
     let fits = u16::try_from(number).ok().filter(|_| number <= MOST);
-    fits.ok_or(Error::Number {
-        what,
-        number,
-        most: MOST,
-    })
+    fits.ok_or(Error::Number { what, number, most: MOST })
 }
 
 /// How an operation failed.
@@ -96,11 +92,7 @@ pub struct Failure(pub ReturnCode);
 impl Failure {
     /// The result that a return code stands for.
     pub(crate) fn check(code: ReturnCode) -> Result<(), Self> {
-        if code == ReturnCode::OK {
-            Ok(())
-        } else {
-            Err(Self(code))
-        }
+        if code == ReturnCode::OK { Ok(()) } else { Err(Self(code)) }
     }
 }
 

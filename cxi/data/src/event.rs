@@ -161,10 +161,7 @@ impl Event {
             }),
             EventType::TRIGGERED_OP => {
                 let event = TriggeredShort::decode(&head(block));
-                Self::Triggered {
-                    counter: event.ct_handle,
-                    threshold: event.threshold,
-                }
+                Self::Triggered { counter: event.ct_handle, threshold: event.threshold }
             }
             EventType::COMMAND_FAILURE => {
                 let event = CommandFailure::decode(&head(block));

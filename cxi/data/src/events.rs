@@ -49,10 +49,7 @@ impl Events {
             pid_bits: info.pid_bits,
             at: START,
             read: 0,
-            state: EqState {
-                rd_ptr: FIRST_BLOCK,
-                ..EqState::default()
-            },
+            state: EqState { rd_ptr: FIRST_BLOCK, ..EqState::default() },
         })
     }
 
@@ -127,10 +124,7 @@ impl Events {
         if last[WORD - 1] & 0x3f == ReturnCode::default().0 {
             return Ok(None);
         }
-        for (part, offset) in block[..bytes]
-            .chunks_exact_mut(WORD)
-            .zip((0..).step_by(WORD))
-        {
+        for (part, offset) in block[..bytes].chunks_exact_mut(WORD).zip((0..).step_by(WORD)) {
             part.copy_from_slice(&word(offset)?.to_le_bytes());
         }
         Ok(Some((block, size)))

@@ -29,11 +29,7 @@ impl Queue<Transmit> {
     fn write_put(&mut self, put: &Put<'_>) -> Result<()> {
         let (dfa, index_ext) = put.to;
         self.set_state(put.report.state(put.flags, index_ext))?;
-        let head = IdcHeader {
-            dfa,
-            remote_offset: put.offset,
-            ..IdcHeader::default()
-        };
+        let head = IdcHeader { dfa, remote_offset: put.offset, ..IdcHeader::default() };
         let most = if put.flags.contains(DmaFlags::RESTRICTED) {
             MAX_IDC_PAYLOAD
         } else {
@@ -91,13 +87,7 @@ pub struct ImmediatePut<'a> {
 impl<'a> ImmediatePut<'a> {
     /// Copies bytes to a target.
     pub const fn new(bytes: &'a [u8], to: Target) -> Self {
-        Self {
-            bytes,
-            to,
-            offset: 0,
-            flags: DmaFlags::empty(),
-            report: Report::none(),
-        }
+        Self { bytes, to, offset: 0, flags: DmaFlags::empty(), report: Report::none() }
     }
 
     options!(offset restricted report);
@@ -129,13 +119,7 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// Sends bytes to a target.
     pub const fn new(bytes: &'a [u8], to: Target) -> Self {
-        Self {
-            bytes,
-            to,
-            match_bits: 0,
-            header_data: 0,
-            report: Report::none(),
-        }
+        Self { bytes, to, match_bits: 0, header_data: 0, report: Report::none() }
     }
 
     options!(match_bits header_data report);
@@ -179,11 +163,7 @@ impl<'a> Reduce<'a> {
     /// A packet of one of the eight reductions of a tree. Numbers of trees are cut to 13 bits, and
     /// numbers of reductions to 3.
     pub const fn new(packet: &'a ReductionPacket, tree: u16, reduction: u8) -> Self {
-        Self {
-            packet,
-            to: FabricAddress::multicast(tree, reduction),
-            report: Report::none(),
-        }
+        Self { packet, to: FabricAddress::multicast(tree, reduction), report: Report::none() }
     }
 
     options!(report);

@@ -58,12 +58,7 @@ impl<'a> Append<'a> {
             length: memory.len as u64,
             ..TargetCommand::default()
         };
-        Self {
-            pte: pte.id(),
-            memory: PhantomData,
-            from: None,
-            command,
-        }
+        Self { pte: pte.id(), memory: PhantomData, from: None, command }
     }
 
     /// What it accepts and reports: usually at least [`TargetFlags::OP_PUT`].
@@ -128,10 +123,7 @@ impl Unlink {
             buffer_id,
             ..TargetCommand::default()
         };
-        Self {
-            pte: pte.id(),
-            command,
-        }
+        Self { pte: pte.id(), command }
     }
 }
 
@@ -165,11 +157,7 @@ impl Search {
             ignore_bits: u64::MAX,
             ..TargetCommand::default()
         };
-        Self {
-            pte: pte.id(),
-            from: None,
-            command,
-        }
+        Self { pte: pte.id(), from: None, command }
     }
 
     /// Searches only for the oldest message. If there is one, no other event follows.
@@ -220,10 +208,7 @@ impl SetState {
             drop_count: ANY_DROPS,
             ..cxi_hw::SetState::default()
         };
-        Self {
-            pte: pte.id(),
-            command,
-        }
+        Self { pte: pte.id(), command }
     }
 
     /// Changes the state only if this many messages were dropped. Otherwise, STATE_CHANGE has
@@ -236,10 +221,8 @@ impl SetState {
 
 impl Post<Target> for SetState {
     fn write(&self, queue: &mut Queue<Target>) -> Result<()> {
-        let command = cxi_hw::SetState {
-            ptlte_index: in_command("PtlTE", self.pte)?,
-            ..self.command
-        };
+        let command =
+            cxi_hw::SetState { ptlte_index: in_command("PtlTE", self.pte)?, ..self.command };
         queue.write(&command.encode())
     }
 }

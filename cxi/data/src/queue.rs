@@ -87,9 +87,7 @@ impl TriggeredQueue {
     ///
     /// The windows of the queue cannot be mapped.
     pub fn new(queue: Txq, info: &DeviceInfo, domain: &Domain) -> Result<Self> {
-        let kind = Triggered {
-            initiator: Address::new(info, domain).match_id(info.pid_bits),
-        };
+        let kind = Triggered { initiator: Address::new(info, domain).match_id(info.pid_bits) };
         let units = queue.slots();
         Self::with(kind, Handle::Txq(queue), units, COUNTER_NOOP, info)
     }
@@ -116,12 +114,7 @@ impl<K> Queue<K> {
         info: &DeviceInfo,
     ) -> Result<Self> {
         let ring = Ring::new(handle.windows()?.0, units, filler)?;
-        Ok(Self {
-            kind,
-            handle,
-            ring,
-            pid_bits: info.pid_bits,
-        })
+        Ok(Self { kind, handle, ring, pid_bits: info.pid_bits })
     }
 
     /// Posts a command and rings the doorbell.

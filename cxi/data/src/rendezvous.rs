@@ -39,11 +39,7 @@ impl<'a> Rendezvous<'a> {
     /// Copies bytes to a target. No other rendezvous put of this process that is under way may have
     /// the same id.
     pub const fn put(from: Slice<'a>, to: Target, id: u8) -> Self {
-        Self {
-            put: Dma::rendezvous(from, to),
-            id,
-            eager: 0,
-        }
+        Self { put: Dma::rendezvous(from, to), id, eager: 0 }
     }
 
     /// Sets how many bytes are sent at once: none by default, and at most 1,048,575.
@@ -58,10 +54,7 @@ impl<'a> Rendezvous<'a> {
 impl Post<Transmit> for Rendezvous<'_> {
     fn write(&self, queue: &mut Queue<Transmit>) -> Result<()> {
         if self.eager > MAX_EAGER {
-            return Err(Error::TooLong {
-                len: self.eager as usize,
-                most: MAX_EAGER as usize,
-            });
+            return Err(Error::TooLong { len: self.eager as usize, most: MAX_EAGER as usize });
         }
         let command = FullDma {
             eager_length: self.eager,

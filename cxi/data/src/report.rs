@@ -23,22 +23,13 @@ impl Report {
     /// Nothing is reported.
     #[must_use]
     pub const fn none() -> Self {
-        Self {
-            eq: 0,
-            ct: 0,
-            token: 0,
-            flags: DmaFlags::EVENT_SEND_DISABLE,
-        }
+        Self { eq: 0, ct: 0, token: 0, flags: DmaFlags::EVENT_SEND_DISABLE }
     }
 
     /// A [`Completion`](crate::Completion) with a token.
     #[must_use]
     pub fn event(events: &Events, token: u64) -> Self {
-        Self {
-            eq: events.id(),
-            token,
-            ..Self::none()
-        }
+        Self { eq: events.id(), token, ..Self::none() }
     }
 
     /// Counts the end in a counter, as a success or a failure; for puts, gets and atomics alike.

@@ -68,10 +68,7 @@ impl Received {
     pub(crate) fn decode(event: &InitiatorShort, result: Result<(), Failure>) -> Self {
         let of = RendezvousUserPtr::decode(&event.user_ptr.to_le_bytes());
         Self {
-            source: Address {
-                nid: of.src_nid,
-                pid: of.src_pid,
-            },
+            source: Address { nid: of.src_nid, pid: of.src_pid },
             id: of.rendezvous_id,
             pte: of.ptlte_index,
             buffer_id: of.buffer_id,

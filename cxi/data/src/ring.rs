@@ -29,11 +29,8 @@ pub(crate) struct Ring {
 impl Ring {
     /// The ring of an unused queue.
     pub(crate) fn new(commands: &Mapping, units: u32, filler: CommandByte) -> Result<Self> {
-        let status = CqStatus {
-            rd_ptr: FIRST_READ,
-            return_code: ReturnCode::OK,
-            ..CqStatus::default()
-        };
+        let status =
+            CqStatus { rd_ptr: FIRST_READ, return_code: ReturnCode::OK, ..CqStatus::default() };
         commands.write_u64(0, u64::from_le_bytes(status.encode()))?;
         Ok(Self {
             slots: units * UNIT_SLOTS,

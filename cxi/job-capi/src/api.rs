@@ -240,9 +240,7 @@ pub(crate) extern "C" fn cxi_job_clean(
         let node = nodes::get(node)?;
         let policy: json::Clean = json::read("policy", policy.required("policy")?)?;
         let live = || policy.live();
-        let cleaned = CleanPolicy::new(policy.pool.clone())
-            .live(&live)
-            .dry_run(policy.dry_run);
+        let cleaned = CleanPolicy::new(policy.pool.clone()).live(&live).dry_run(policy.dry_run);
         let clean = node
             .clean(&cleaned, &until(deadline_ms))
             .map_err(|error| Failure::new(Errno::EIO, error.to_string()))?;
@@ -262,10 +260,7 @@ pub(crate) extern "C" fn cxi_job_audit(
         let node = nodes::get(node)?;
         let options: json::Audit =
             json::read("options", options.optional("options")?.unwrap_or("{}"))?;
-        let wanted = AuditOptions {
-            pool: options.pool,
-            ..AuditOptions::default()
-        };
+        let wanted = AuditOptions { pool: options.pool, ..AuditOptions::default() };
         report.set_text(&json::write(&node.audit(&wanted))?)
     })
 }

@@ -30,12 +30,7 @@ struct OnNic {
 
 impl Failure {
     pub(crate) fn new(errno: Errno, text: impl Into<String>) -> Self {
-        Self {
-            errno: errno.raw(),
-            text: text.into(),
-            nics: Vec::new(),
-            left: Vec::new(),
-        }
+        Self { errno: errno.raw(), text: text.into(), nics: Vec::new(), left: Vec::new() }
     }
 
     pub(crate) fn null(what: &str) -> Self {
@@ -61,11 +56,7 @@ impl From<AllocateError> for Failure {
             text: failure.to_string(),
             explanations: failure.explanations.clone(),
         });
-        Self {
-            nics: nics.collect(),
-            left,
-            ..Self::new(error.errno(), text)
-        }
+        Self { nics: nics.collect(), left, ..Self::new(error.errno(), text) }
     }
 }
 
@@ -102,12 +93,8 @@ pub(crate) fn keep(failure: Failure) {
 /// The last failure of this thread, as JSON.
 pub(crate) fn explain() -> Result<String> {
     let explained = LAST.with_borrow(|last| last.as_ref().map(crate::json::write));
-    explained.unwrap_or_else(|| {
-        Err(Failure::new(
-            Errno::ENOENT,
-            "no call of this thread has failed",
-        ))
-    })
+    explained
+        .unwrap_or_else(|| Err(Failure::new(Errno::ENOENT, "no call of this thread has failed")))
 }
 
 /// The text of the last failure of this thread.

@@ -18,12 +18,7 @@ use crate::failure::{self, Failure, Result};
 ///
 /// A panic would be a bug; it must not reach C, where nothing can catch it.
 pub(crate) fn status(body: impl FnOnce() -> Result<()>) -> c_int {
-    let panicked = |_| {
-        Err(Failure::new(
-            Errno::EIO,
-            "the library has failed: this is a bug",
-        ))
-    };
+    let panicked = |_| Err(Failure::new(Errno::EIO, "the library has failed: this is a bug"));
     match catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(panicked) {
         Ok(()) => 0,
         Err(failure) => {

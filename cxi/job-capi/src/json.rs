@@ -77,9 +77,7 @@ impl Request {
         }
         if let Some(cores) = self.cores {
             let policy = self.policy.unwrap_or(PolicyName::Hpe).policy();
-            let mode = self
-                .scale_back
-                .map_or(Mode::Strict, |floor| Mode::ScaleBack { floor });
+            let mode = self.scale_back.map_or(Mode::Strict, |floor| Mode::ScaleBack { floor });
             builder = builder.limits(JobLimits::planned(policy, cores, mode));
         }
         if let Some(count) = self.nics_at_least {
@@ -88,9 +86,7 @@ impl Request {
         if let Some(count) = self.lnis_per_rgid {
             builder = builder.lnis_per_rgid(count);
         }
-        builder
-            .build()
-            .map_err(|error| Failure::invalid("request", &error))
+        builder.build().map_err(|error| Failure::invalid("request", &error))
     }
 }
 
@@ -125,9 +121,7 @@ pub(crate) struct Starting {
 
 impl Starting {
     pub(crate) fn starting(&self) -> StartingJob {
-        let Request {
-            uid, gid, netns, ..
-        } = self.request;
+        let Request { uid, gid, netns, .. } = self.request;
         let access = Access {
             members: members(uid, gid, netns).collect(),
             vnis: self.request.vnis.clone(),
@@ -163,8 +157,7 @@ pub(crate) struct Recorded<'a> {
 
 fn members(uid: Option<u32>, gid: Option<u32>, netns: Option<u32>) -> impl Iterator<Item = Member> {
     let uid = uid.map(Member::Uid).into_iter();
-    uid.chain(gid.map(Member::Gid))
-        .chain(netns.map(Member::NetNs))
+    uid.chain(gid.map(Member::Gid)).chain(netns.map(Member::NetNs))
 }
 
 /// The output of `cxi_job_allocate` or of `cxi --json job prolog`.
@@ -271,15 +264,8 @@ pub(crate) struct Reserved {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, untagged)]
 pub(crate) enum Ending {
-    Job {
-        settings: Option<PathBuf>,
-        job: JobId,
-        component: Option<JobId>,
-    },
-    Live {
-        settings: Option<PathBuf>,
-        live: Vec<JobId>,
-    },
+    Job { settings: Option<PathBuf>, job: JobId, component: Option<JobId> },
+    Live { settings: Option<PathBuf>, live: Vec<JobId> },
 }
 
 impl Ending {
@@ -306,8 +292,7 @@ pub(crate) struct Step {
 impl Step {
     pub(crate) fn id(&self) -> Result<Option<StepId>> {
         let step = self.step.as_deref().map(str::parse);
-        step.transpose()
-            .map_err(|error| Failure::invalid("step", &error))
+        step.transpose().map_err(|error| Failure::invalid("step", &error))
     }
 }
 

@@ -16,10 +16,7 @@ struct Nodes {
     last: usize,
 }
 
-static NODES: Mutex<Nodes> = Mutex::new(Nodes {
-    open: BTreeMap::new(),
-    last: 0,
-});
+static NODES: Mutex<Nodes> = Mutex::new(Nodes { open: BTreeMap::new(), last: 0 });
 
 fn nodes() -> MutexGuard<'static, Nodes> {
     NODES.lock().unwrap_or_else(PoisonError::into_inner)
@@ -44,8 +41,5 @@ pub(crate) fn close(handle: Handle) -> Result<()> {
 }
 
 fn not_open() -> Failure {
-    Failure::new(
-        Errno::EINVAL,
-        "node: expected an open node, got NULL or a closed one",
-    )
+    Failure::new(Errno::EINVAL, "node: expected an open node, got NULL or a closed one")
 }

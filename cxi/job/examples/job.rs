@@ -40,11 +40,8 @@ impl Agent {
     }
 
     fn epilog(&mut self, job: &JobId, services: &Filter) -> Result<(), Box<dyn std::error::Error>> {
-        self.pool
-            .release(job, std::slice::from_ref(&self.name), Timestamp::now())?;
-        let report = self
-            .node
-            .release(services, &ReleaseOptions::until(Duration::from_secs(5)));
+        self.pool.release(job, std::slice::from_ref(&self.name), Timestamp::now())?;
+        let report = self.node.release(services, &ReleaseOptions::until(Duration::from_secs(5)));
         match report.status() {
             ReleaseStatus::Done | ReleaseStatus::NothingToDo => {
                 self.pool.confirm(job, &self.name, Timestamp::now())?;
@@ -67,9 +64,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
 
     // A prolog that fails on the second NIC leaves nothing behind.
-    mock.nics()[1]
-        .faults()
-        .inject(Fault::shortage(Resource::Txqs, 96).once());
+    mock.nics()[1].faults().inject(Fault::shortage(Resource::Txqs, 96).once());
     let job = JobId::new("4711")?;
     println!("{job}: {}", agent.prolog(&job).unwrap_err());
     assert!(mock.nics().iter().all(|nic| nic.state().svc_count == 1));

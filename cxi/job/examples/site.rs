@@ -32,30 +32,19 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let controller = site.controller(&pool)?;
     let job = JobId::new("4711")?;
     let request = ReserveRequest::new(job.clone(), 1000, "n[1-2]".parse()?);
-    println!(
-        "{job}: VNIs {:?}",
-        controller.reserve(&request)?.result.vnis
-    );
+    println!("{job}: VNIs {:?}", controller.reserve(&request)?.result.vnis);
 
     // Each node. Without `nics`, it would be the NICs of this machine.
     for name in ["n1", "n2"] {
         let node = nics(&directory.path().join("node.lock"))?;
-        let compute = site
-            .node(NodeName::new(name)?)?
-            .nics(move || Ok(node.clone()));
+        let compute = site.node(NodeName::new(name)?)?.nics(move || Ok(node.clone()));
         let started = compute.prolog(&StartingJob {
             job: job.clone(),
             component: None,
             access: None,
-            shape: JobShape {
-                size: Some(4),
-                ..JobShape::default()
-            },
+            shape: JobShape { size: Some(4), ..JobShape::default() },
         })?;
-        println!(
-            "{name}: {} services",
-            started.grant.map_or(0, |grant| grant.services.len())
-        );
+        println!("{name}: {} services", started.grant.map_or(0, |grant| grant.services.len()));
         for (variable, value) in compute.environment(&job, None)?.set {
             println!("{name}: {variable}={value}");
         }

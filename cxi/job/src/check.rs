@@ -36,10 +36,7 @@ impl SlingshotEnv {
     /// # let node = cxi_job::Node::from_devices([Device::from(mock.nics()[0].root()?)]);
     /// use cxi_job::JobRequest;
     ///
-    /// let request = JobRequest::builder()
-    ///     .uid(1000)
-    ///     .vni(Vni::new(4034)?)
-    ///     .build()?;
+    /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
     /// let env = node.allocate(&request)?.env()?;
     /// assert!(env.check(&node, &[Member::Uid(1000)]).is_empty());
     /// let other = env.check(&node, &[Member::Uid(1001)]);
@@ -110,18 +107,12 @@ impl SlingshotEnv {
         }
         let allowed = service.vnis();
         let restricted = allowed != VniAccess::Unrestricted;
-        let foreign = self
-            .vnis()
-            .iter()
-            .filter(|vni| restricted && !allowed.contains(**vni));
+        let foreign = self.vnis().iter().filter(|vni| restricted && !allowed.contains(**vni));
         found.extend(foreign.map(|vni| format!("{name} does not allow VNI {vni}")));
         if let (Some(named), Some(allowed)) = (self.traffic_classes(), service.traffic_classes())
             && !allowed.contains(named)
         {
-            found.push(format!(
-                "service {id} does not allow traffic class {}",
-                named - allowed
-            ));
+            found.push(format!("service {id} does not allow traffic class {}", named - allowed));
         }
         found
     }

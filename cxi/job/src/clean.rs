@@ -67,14 +67,9 @@ impl Node {
             });
         }
         let release = (!policy.dry_run).then(|| {
-            let chosen: Vec<(DeviceId, Service)> = orphans
-                .iter()
-                .map(|orphan| (orphan.device, orphan.service))
-                .collect();
-            ReleaseReport {
-                services: release_chosen(self, &chosen, policy.live, options),
-                nics,
-            }
+            let chosen: Vec<(DeviceId, Service)> =
+                orphans.iter().map(|orphan| (orphan.device, orphan.service)).collect();
+            ReleaseReport { services: release_chosen(self, &chosen, policy.live, options), nics }
         });
         Ok(CleanReport {
             orphans: orphans.into_iter().map(Found::verdict).collect(),
@@ -112,11 +107,7 @@ fn safe(nic: &Device, service: &Service, reason: OrphanReason) -> Result<OrphanR
     Ok(reason)
 }
 
-type Judgement = (
-    Vec<Found<OrphanReason>>,
-    Vec<Found<KeepReason>>,
-    Vec<FailedNic>,
-);
+type Judgement = (Vec<Found<OrphanReason>>, Vec<Found<KeepReason>>, Vec<FailedNic>);
 
 struct Found<R> {
     device: DeviceId,
@@ -126,11 +117,7 @@ struct Found<R> {
 
 impl<R> Found<R> {
     fn new(nic: &Device, service: Service, reason: R) -> Self {
-        Self {
-            device: nic.id(),
-            service,
-            reason,
-        }
+        Self { device: nic.id(), service, reason }
     }
 
     fn verdict(self) -> Verdict<R> {
@@ -170,12 +157,7 @@ impl<'a> CleanPolicy<'a> {
     /// Cleans up services with any VNI of the scheduler's pool, and unfinished ones.
     #[must_use]
     pub fn new(pool: IdSet) -> Self {
-        Self {
-            pool,
-            live: &|| Ok(IdSet::new()),
-            unfinished: Unfinished::Locked,
-            dry_run: false,
-        }
+        Self { pool, live: &|| Ok(IdSet::new()), unfinished: Unfinished::Locked, dry_run: false }
     }
 
     /// Sets the function that returns the VNIs of live jobs, whose services are kept. It is called
@@ -238,11 +220,7 @@ impl<'a> CleanPolicy<'a> {
         if service.is_enabled() || service.vnis() != VniAccess::Unrestricted {
             return Err(KeepReason::OutsidePool);
         }
-        if unfinished {
-            Ok(OrphanReason::Unfinished)
-        } else {
-            Err(KeepReason::Unfinished)
-        }
+        if unfinished { Ok(OrphanReason::Unfinished) } else { Err(KeepReason::Unfinished) }
     }
 }
 

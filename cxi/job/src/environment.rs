@@ -26,10 +26,8 @@
 //! use cxi_job::environment::SlingshotEnv;
 //!
 //! let tcs = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
-//! let services = [
-//!     (DeviceId::new(0), ServiceId::new(11)?),
-//!     (DeviceId::new(1), ServiceId::new(12)?),
-//! ];
+//! let services =
+//!     [(DeviceId::new(0), ServiceId::new(11)?), (DeviceId::new(1), ServiceId::new(12)?)];
 //! let env = SlingshotEnv::new([Vni::new(4034)?], services, Some(tcs))?;
 //! assert_eq!(
 //!     env.vars(),
@@ -176,15 +174,9 @@ impl SlingshotEnv {
         }
         match tcs {
             Some(tcs) if tcs.bits() == 0 || tcs.bits() > 0xf => {
-                Err(EnvironmentError::TrafficClasses {
-                    value: format!("{:#x}", tcs.bits()),
-                })
+                Err(EnvironmentError::TrafficClasses { value: format!("{:#x}", tcs.bits()) })
             }
-            _ => Ok(Self {
-                vnis,
-                services,
-                tcs,
-            }),
+            _ => Ok(Self { vnis, services, tcs }),
         }
     }
 
@@ -304,10 +296,7 @@ impl SlingshotEnv {
         let vnis = parse_list::<Vni>(VNIS, Some(&vnis))?;
         let ids = parse_list::<ServiceEntry>(SVC_IDS, ids.as_deref())?;
         if devices.len() != ids.len() {
-            return Err(EnvironmentError::Lengths {
-                devices: devices.len(),
-                services: ids.len(),
-            });
+            return Err(EnvironmentError::Lengths { devices: devices.len(), services: ids.len() });
         }
         let services = devices.into_iter().zip(ids.into_iter().map(|id| id.0));
         Self::new(vnis, services, tcs).map(Some)
@@ -315,9 +304,7 @@ impl SlingshotEnv {
 }
 
 fn to_text(name: &'static str, value: OsString) -> Result<String, EnvironmentError> {
-    let text = value
-        .into_string()
-        .map_err(|_| EnvironmentError::NotText { name })?;
+    let text = value.into_string().map_err(|_| EnvironmentError::NotText { name })?;
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return Err(EnvironmentError::Empty { name });
@@ -338,11 +325,7 @@ fn parse_list<T: FromStr<Err: ToString>>(
                 Err(error) => T::Err::to_string(&error),
             },
         };
-        Err(EnvironmentError::Entry {
-            name,
-            position: index + 1,
-            reason,
-        })
+        Err(EnvironmentError::Entry { name, position: index + 1, reason })
     };
     entries.enumerate().map(parse).collect()
 }
@@ -360,9 +343,7 @@ impl FromStr for ServiceEntry {
                     .to_owned(),
             );
         }
-        text.parse()
-            .map(Self)
-            .map_err(|error: cxi::InvalidServiceId| error.to_string())
+        text.parse().map(Self).map_err(|error: cxi::InvalidServiceId| error.to_string())
     }
 }
 
@@ -373,7 +354,5 @@ fn parse_classes(text: &str) -> Result<TrafficClasses, EnvironmentError> {
         .and_then(|digits| u8::from_str_radix(digits, 16).ok())
         .filter(|bits| (1..=0xf).contains(bits))
         .and_then(TrafficClasses::from_bits)
-        .ok_or_else(|| EnvironmentError::TrafficClasses {
-            value: text.to_owned(),
-        })
+        .ok_or_else(|| EnvironmentError::TrafficClasses { value: text.to_owned() })
 }

@@ -73,18 +73,12 @@ impl Grant {
         services.sort_by_key(|service| service.device);
         let first = services.first().ok_or(EnvironmentError::NoService)?;
         if let Some(other) = services.iter().find(|other| other.vnis != first.vnis) {
-            return Err(EnvironmentError::VnisDiffer {
-                first: first.device,
-                device: other.device,
-            });
+            return Err(EnvironmentError::VnisDiffer { first: first.device, device: other.device });
         }
         let all = TrafficClasses::from_bits_truncate(0xf);
-        let classes = services
-            .iter()
-            .fold(all, |classes, service| classes & service.traffic_classes);
-        let entries = services
-            .iter()
-            .map(|service| (service.device, service.service));
+        let classes =
+            services.iter().fold(all, |classes, service| classes & service.traffic_classes);
+        let entries = services.iter().map(|service| (service.device, service.service));
         SlingshotEnv::new(first.vnis.iter(), entries, Some(classes))
     }
 

@@ -273,9 +273,8 @@ impl JobRequestBuilder {
             }
             _ => {}
         }
-        let mut spec = ServiceSpec::builder()
-            .members(self.members)
-            .traffic_classes(self.traffic_classes);
+        let mut spec =
+            ServiceSpec::builder().members(self.members).traffic_classes(self.traffic_classes);
         if !self.vnis.is_empty() {
             spec = spec.vnis(self.vnis);
         }

@@ -43,10 +43,7 @@
 //! // The prolog; on a real node: Node::discover(&Host::system())?.with_lock(…)
 //! let grant = node.allocate(&JobRequest::builder().uid(1000).vnis(vnis.iter()).build()?)?;
 //! // The step.
-//! assert_eq!(
-//!     grant.env()?.vars()[0],
-//!     ("SLINGSHOT_VNIS", "1024".to_owned())
-//! );
+//! assert_eq!(grant.env()?.vars()[0], ("SLINGSHOT_VNIS", "1024".to_owned()));
 //! // The epilog.
 //! let report = node.release(&Filter::for_grant(&grant), &ReleaseOptions::once());
 //! assert_eq!(report.status(), ReleaseStatus::Done);
@@ -86,11 +83,7 @@
 //! fn prolog(uid: u32, vni: Vni, cores: u32) -> Result<Grant, Box<dyn Error>> {
 //!     let (policy, size) = (LimitPolicy::hpe_recommended(), cores);
 //!     let limits = JobLimits::planned(policy, size, Mode::Strict);
-//!     let request = JobRequest::builder()
-//!         .uid(uid)
-//!         .vni(vni)
-//!         .limits(limits)
-//!         .build()?;
+//!     let request = JobRequest::builder().uid(uid).vni(vni).limits(limits).build()?;
 //!     Ok(node()?.allocate(&request)?)
 //! }
 //!
@@ -114,9 +107,7 @@
 //! use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 //!
 //! let mock = MockNode::with_nics(2, &NicConfig::new())?;
-//! mock.nics()[1]
-//!     .faults()
-//!     .inject(Fault::shortage(Resource::Txqs, 96));
+//! mock.nics()[1].faults().inject(Fault::shortage(Resource::Txqs, 96));
 //! let node = Node::from_transports(mock.devices(&Credentials::root())?);
 //!
 //! let limits = Limits::none().with(Resource::Txqs, Limit::exactly(128));

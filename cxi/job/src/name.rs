@@ -43,10 +43,7 @@ pub enum NameError {
 
 const fn allowed(character: char) -> bool {
     character.is_ascii_alphanumeric()
-        || matches!(
-            character,
-            'ƒ' | '.' | '_' | '-' | '+' | ':' | '/' | '#' | '@'
-        )
+        || matches!(character, 'ƒ' | '.' | '_' | '-' | '+' | ':' | '/' | '#' | '@')
 }
 
 fn check(what: &'static str, name: &str) -> Result<(), NameError> {
@@ -54,19 +51,13 @@ fn check(what: &'static str, name: &str) -> Result<(), NameError> {
         return Err(NameError::Empty { what });
     }
     if name.len() > MAX_NAME {
-        return Err(NameError::TooLong {
-            what,
-            len: name.len(),
-        });
+        return Err(NameError::TooLong { what, len: name.len() });
     }
     match name.char_indices().find(|(_, c)| !allowed(*c)) {
         None => Ok(()),
-        Some((position, character)) => Err(NameError::Character {
-            what,
-            name: name.to_owned(),
-            character,
-            position,
-        }),
+        Some((position, character)) => {
+            Err(NameError::Character { what, name: name.to_owned(), character, position })
+        }
     }
 }
 

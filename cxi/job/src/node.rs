@@ -154,16 +154,10 @@ impl NodeNic {
 fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
     let simulator = !matches!(info.platform, Platform::Asic);
     let checks = [
-        (
-            info.virtual_function == Some(true),
-            NicProblem::VirtualFunction,
-        ),
+        (info.virtual_function == Some(true), NicProblem::VirtualFunction),
         (!info.link_up, NicProblem::LinkDown),
         // A simulator loses no packets and so has no retry handler.
-        (
-            !simulator && !info.is_retry_handler_running(),
-            NicProblem::NoRetryHandler,
-        ),
+        (!simulator && !info.is_retry_handler_running(), NicProblem::NoRetryHandler),
     ];
     let found = checks.into_iter().filter(|(wrong, _)| *wrong);
     found.map(|(_, problem)| problem).collect()
@@ -216,11 +210,7 @@ impl Node {
 
     fn sorted(mut nics: Vec<NodeNic>) -> Self {
         nics.sort_by_key(NodeNic::id);
-        Self {
-            nics,
-            lock: None,
-            proc: ProcFs::system(),
-        }
+        Self { nics, lock: None, proc: ProcFs::system() }
     }
 
     /// Sets the lock that serializes all changes of services.

@@ -36,8 +36,6 @@ where
                 .unwrap_or_else(|panic| resume_unwind(panic)),
             Err(result) => result,
         };
-        iter::once(act(first))
-            .chain(started.into_iter().map(finish))
-            .collect()
+        iter::once(act(first)).chain(started.into_iter().map(finish)).collect()
     })
 }

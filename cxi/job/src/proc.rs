@@ -30,10 +30,7 @@ impl ProcFs {
     /// Another directory, such as a test's.
     #[must_use]
     pub fn with_root(root: impl Into<PathBuf>) -> Self {
-        Self {
-            root: root.into(),
-            dev: "/dev".into(),
-        }
+        Self { root: root.into(), dev: "/dev".into() }
     }
 
     /// No `/proc` at all: for NICs that no process of this machine can open, such as an in-memory
@@ -406,11 +403,7 @@ mod tests {
             assert_eq!(proc.in_user_namespace(), Some(inside), "{map:?}");
         }
         for (mask, admin) in [("000001ffffffffff", true), ("0000000000000000", false)] {
-            fs::write(
-                root.path().join("self/status"),
-                format!("CapEff:\t{mask}\n"),
-            )
-            .unwrap();
+            fs::write(root.path().join("self/status"), format!("CapEff:\t{mask}\n")).unwrap();
             assert_eq!(proc.has_sys_admin(), Some(admin));
         }
     }

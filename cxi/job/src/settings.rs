@@ -66,25 +66,20 @@ impl Value for String {
 impl Value for Vec<String> {
     fn parse(text: &str) -> Result<Self, String> {
         let parts = text.split(',').map(str::trim);
-        Ok(parts
-            .filter(|part| !part.is_empty())
-            .map(str::to_owned)
-            .collect())
+        Ok(parts.filter(|part| !part.is_empty()).map(str::to_owned).collect())
     }
 }
 
 impl Value for bool {
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|_| format!("invalid value '{text}': expected true or false"))
+        text.parse().map_err(|_| format!("invalid value '{text}': expected true or false"))
     }
 }
 
 impl Value for u32 {
     // The standard library's error would not name the range.
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|_| format!("invalid number '{text}': expected 0 to {}", Self::MAX))
+        text.parse().map_err(|_| format!("invalid number '{text}': expected 0 to {}", Self::MAX))
     }
 }
 
@@ -205,12 +200,8 @@ impl Directories {
 /// For a user other than root, it is a file in the temporary directory: such a user can at most
 /// change services of their own served mock. The same holds for root of a user namespace,
 /// except in the node of a served mock, which has a `/run/cxi` of its own.
-pub static NODE_LOCK: Key<PathBuf> = Key {
-    name: "node.lock",
-    variable: "CXI_LOCK",
-    default: default_lock,
-    parse: Value::parse,
-};
+pub static NODE_LOCK: Key<PathBuf> =
+    Key { name: "node.lock", variable: "CXI_LOCK", default: default_lock, parse: Value::parse };
 
 fn default_lock(directories: &Directories) -> String {
     let lock = directories.expand("{run}/node.lock");
@@ -355,10 +346,7 @@ impl Settings {
         directories: Directories,
     ) -> Result<Self, SettingsError> {
         let named = Self::named(named).map(|path| read(&path));
-        Ok(Self {
-            directories,
-            ..named.transpose()?.unwrap_or_default()
-        })
+        Ok(Self { directories, ..named.transpose()?.unwrap_or_default() })
     }
 
     fn named(named: Option<&Path>) -> Option<PathBuf> {
@@ -375,11 +363,7 @@ impl Settings {
         let mut settings: Vec<_> = self.in_file.iter().collect();
         settings.sort_by_key(|(_, value)| value.line);
         for (name, in_file) in settings {
-            let InFile {
-                text,
-                line,
-                excerpt,
-            } = in_file;
+            let InFile { text, line, excerpt } = in_file;
             let key = keys.iter().find(|key| key.name() == name);
             let key = key.ok_or_else(|| SettingsError::Unknown {
                 path: self.file.clone().unwrap_or_default(),
@@ -387,8 +371,7 @@ impl Settings {
                 name: name.clone(),
                 excerpt: excerpt.clone(),
             })?;
-            key.check(text)
-                .map_err(|what| self.invalid(*key, Source::Line(*line), what))?;
+            key.check(text).map_err(|what| self.invalid(*key, Source::Line(*line), what))?;
         }
         Ok(())
     }
@@ -453,8 +436,7 @@ impl Settings {
     /// It is not.
     pub fn valid(&self, key: &dyn AnyKey) -> Result<(), SettingsError> {
         let (text, source) = self.text(key);
-        key.check(&text)
-            .map_err(|what| self.invalid(key, source, what))
+        key.check(&text).map_err(|what| self.invalid(key, source, what))
     }
 
     fn invalid(&self, key: &dyn AnyKey, source: Source, what: String) -> SettingsError {
@@ -482,22 +464,15 @@ fn read(path: &Path) -> Result<Settings, SettingsError> {
     // The file may be a pipe, such as one from a shell's process substitution.
     let bytes = File::open(path).and_then(|file| read_bounded(file, LONGEST));
     let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
-    let text = text.map_err(|source| SettingsError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })?;
+    let text =
+        text.map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })?;
     parse(path, &text)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     let wrong = |start: usize, what: String| {
         let (line, excerpt) = place(text, start);
-        SettingsError::Syntax {
-            path: path.to_owned(),
-            line,
-            what,
-            excerpt,
-        }
+        SettingsError::Syntax { path: path.to_owned(), line, what, excerpt }
     };
     let table = DeTable::parse(text).map_err(|error| {
         let start = error.span().map_or(0, |span| span.start);
@@ -505,19 +480,12 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
     })?;
     let mut found = Vec::new();
     flatten("", table.get_ref(), &mut found);
-    let mut settings = Settings {
-        file: Some(path.to_owned()),
-        ..Settings::default()
-    };
+    let mut settings = Settings { file: Some(path.to_owned()), ..Settings::default() };
     for (name, start, value) in found {
         let expected = "expected a text, a number, true or false, or a list of these";
         let value = plain(value).ok_or_else(|| wrong(start, format!("{name}: {expected}")))?;
         let (line, excerpt) = place(text, start);
-        let entry = InFile {
-            text: value,
-            line,
-            excerpt,
-        };
+        let entry = InFile { text: value, line, excerpt };
         if let Some(before) = settings.in_file.insert(name.clone(), entry) {
             let what = format!("{name} is also set on line {}", before.line);
             return Err(wrong(start, what));
@@ -530,12 +498,7 @@ fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> {
 fn place(text: &str, start: usize) -> (usize, String) {
     let before = text.get(..start).unwrap_or(text);
     let line = before.matches('\n').count() + 1;
-    let column = before
-        .chars()
-        .rev()
-        .take_while(|letter| *letter != '\n')
-        .count()
-        + 1;
+    let column = before.chars().rev().take_while(|letter| *letter != '\n').count() + 1;
     (line, excerpt(text, line, column))
 }
 

@@ -12,9 +12,7 @@ const SHOWN: usize = 72;
 pub fn excerpt(text: &str, line: impl TryInto<usize>, column: impl TryInto<usize>) -> String {
     let line: usize = line.try_into().unwrap_or_default();
     let column = column.try_into().unwrap_or_default();
-    let source = line
-        .checked_sub(1)
-        .and_then(|before| text.lines().nth(before));
+    let source = line.checked_sub(1).and_then(|before| text.lines().nth(before));
     let source = source.unwrap_or_default();
     let length = source.trim_end().chars().count();
     if length == 0 {
@@ -34,10 +32,7 @@ pub fn excerpt(text: &str, line: impl TryInto<usize>, column: impl TryInto<usize
     let after = if start + SHOWN < length { "..." } else { "" };
     let number = line.to_string();
     let (margin, indent) = (number.len(), before.len() + at - start);
-    format!(
-        "{number} | {before}{shown}{after}\n{:margin$} | {:indent$}^",
-        "", ""
-    )
+    format!("{number} | {before}{shown}{after}\n{:margin$} | {:indent$}^", "", "")
 }
 
 /// Serializes types by `Display`, and deserializes them by `FromStr`.

@@ -73,10 +73,7 @@ fn starting(id: u32) -> StartingJob {
         job: job(id),
         component: None,
         access: None,
-        shape: JobShape {
-            size: Some(1),
-            ..JobShape::default()
-        },
+        shape: JobShape { size: Some(1), ..JobShape::default() },
     }
 }
 
@@ -110,11 +107,7 @@ fn a_thousand_nodes_take_no_lock_and_the_pool_changes_three_times() {
     drop(held);
     assert_eq!(sequence(), before + 2, "nodes change nothing in the pool");
     reserve(&site, &pool, 2, &all).unwrap();
-    assert_eq!(
-        sequence(),
-        before + 4,
-        "all have confirmed, and the next job"
-    );
+    assert_eq!(sequence(), before + 4, "all have confirmed, and the next job");
     assert!(!directory.path().join("decisions/ended/1").exists());
 }
 
@@ -167,9 +160,7 @@ fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
     reserve(&site, &pool, 1, "n1").unwrap();
     let undecided = node.prolog(&starting(2)).unwrap_err();
     assert_eq!(undecided.code(), ErrorCode::NotFound, "{undecided}");
-    mock.nics()[1]
-        .faults()
-        .inject(Fault::shortage(cxi::Resource::Txqs, 0));
+    mock.nics()[1].faults().inject(Fault::shortage(cxi::Resource::Txqs, 0));
     let full = node.prolog(&starting(1)).unwrap_err();
     assert_eq!(full.code(), ErrorCode::NotEnough, "{full}");
     assert!(node.list().unwrap().is_empty());
@@ -217,10 +208,7 @@ fn the_files_of_a_mock_node_are_next_to_its_state() {
         vnis: vec![cxi::Vni::new(1024).unwrap()],
         vni_range: None,
     };
-    let job = StartingJob {
-        access: Some(access),
-        ..starting(1)
-    };
+    let job = StartingJob { access: Some(access), ..starting(1) };
     let _ = compute(&site, &mock).prolog(&job).unwrap();
     assert!(files.join("jobs/1.json").exists());
 }
@@ -309,13 +297,7 @@ fn a_controller_that_is_killed_leaves_no_vni_for_two_jobs() {
         let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
         assert_eq!(report.status(), ReleaseStatus::Done);
         killed().collect().unwrap_err();
-        assert!(
-            site.controller(&pool)
-                .unwrap()
-                .collect()
-                .unwrap()
-                .is_empty()
-        );
+        assert!(site.controller(&pool).unwrap().collect().unwrap().is_empty());
         assert_eq!(pool.lock().unwrap().pool().jobs().count(), 0);
     }
 }
@@ -333,17 +315,12 @@ fn what_a_killed_controller_leaves_is_finished() {
         reserve(&site, &pool, 1, "n1").unwrap();
         fs::remove_file(decisions.join("running/1/job.json")).unwrap();
         if !in_pool {
-            pool.lock()
-                .unwrap()
-                .cancel(&job(1), Timestamp::now())
-                .unwrap();
+            pool.lock().unwrap().cancel(&job(1), Timestamp::now()).unwrap();
         }
         if tries_again {
             reserve(&site, &pool, 1, "n1").unwrap();
             release(&site, &pool, 1);
-            controller
-                .confirm(&job(1), &NodeName::new("n1").unwrap())
-                .unwrap();
+            controller.confirm(&job(1), &NodeName::new("n1").unwrap()).unwrap();
             assert!(controller.collect().unwrap().is_empty());
         } else {
             let ended = controller.sweep(|| Ok::<_, SiteError>(Vec::new())).unwrap();
@@ -359,9 +336,7 @@ fn what_a_killed_controller_leaves_is_finished() {
     assert!(listed.ended() && missing == ["n1"]);
     assert!(controller.collect().unwrap().is_empty());
     assert_eq!(jobs(), 1);
-    controller
-        .confirm(&job(1), &NodeName::new("n1").unwrap())
-        .unwrap();
+    controller.confirm(&job(1), &NodeName::new("n1").unwrap()).unwrap();
     fs::create_dir_all(decisions.join("ended/2/confirmed")).unwrap();
     assert!(controller.collect().unwrap().is_empty());
     assert_eq!(jobs(), 0);

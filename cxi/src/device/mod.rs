@@ -97,11 +97,7 @@ impl Device {
         transport: impl Transport + 'static,
         sysfs: impl AsRef<Path>,
     ) -> Self {
-        Self::new(
-            id,
-            Arc::new(transport),
-            Some(NicDirectory::new(sysfs.as_ref(), id)),
-        )
+        Self::new(id, Arc::new(transport), Some(NicDirectory::new(sysfs.as_ref(), id)))
     }
 
     pub(crate) fn new(
@@ -179,8 +175,7 @@ impl Device {
 
     /// The first answer to GET_DEV_PROPERTIES, for properties that do not change.
     pub(crate) fn properties(&self) -> Result<&DevProperties> {
-        self.try_properties()
-            .map_err(|error| self.refused(error, |_| None))
+        self.try_properties().map_err(|error| self.refused(error, |_| None))
     }
 
     /// As [`properties`](Self::properties), with the transport's own error.
@@ -214,11 +209,7 @@ impl Device {
     /// nothing. [`driver`](Self::driver) knows more and sends more than this one command.
     pub(crate) fn proven_capabilities(&self) -> Result<Capabilities> {
         let is_long_form = self.properties()?.nid_configured.is_some();
-        Ok(if is_long_form {
-            Capabilities::FROM_13_1
-        } else {
-            Capabilities::empty()
-        })
+        Ok(if is_long_form { Capabilities::FROM_13_1 } else { Capabilities::empty() })
     }
 
     /// Sends a command.
@@ -235,8 +226,7 @@ impl Device {
         command: &C,
         explain: impl FnOnce(Errno) -> Option<ErrorKind>,
     ) -> Result<C::Response> {
-        self.execute(command)
-            .map_err(|error| self.refused(error, explain))
+        self.execute(command).map_err(|error| self.refused(error, explain))
     }
 
     /// An error for a request that cannot be valid, and is not sent.

@@ -74,10 +74,7 @@ fn judge(device: &Device, error: CommandError) -> Result<Answer> {
 
 /// Whether an errno is temporary, or means that the device is gone.
 fn passing(errno: Errno) -> bool {
-    matches!(
-        errno,
-        Errno::EINTR | Errno::EAGAIN | Errno::ENOMEM | Errno::EIO | Errno::ENODEV
-    )
+    matches!(errno, Errno::EINTR | Errno::EAGAIN | Errno::ENOMEM | Errno::EIO | Errno::ENODEV)
 }
 
 fn answer<C: SafeCommand>(device: &Device, command: &C) -> Result<Answer> {

@@ -81,16 +81,12 @@ impl Device {
         needs: DriverRelease,
         opcode: Opcode,
     ) -> Error {
-        let unsupported = ErrorKind::Unsupported {
-            what: what.into(),
-            needs,
-            has: self.detected_release(),
-        };
+        let unsupported =
+            ErrorKind::Unsupported { what: what.into(), needs, has: self.detected_release() };
         self.error(unsupported, Errno::EOPNOTSUPP, opcode)
     }
 
     fn detected_release(&self) -> DetectedRelease {
-        self.driver()
-            .map_or(DetectedRelease::Unknown, Driver::detected_release)
+        self.driver().map_or(DetectedRelease::Unknown, Driver::detected_release)
     }
 }

@@ -93,9 +93,7 @@ impl Capabilities {
         let lacking = |release: &DriverRelease| !Self::for_release(*release).contains(self);
         let mut later = DriverRelease::ALL.into_iter().rev();
         let last = later.find(lacking);
-        let next = DriverRelease::ALL
-            .into_iter()
-            .find(|release| Some(*release) > last);
+        let next = DriverRelease::ALL.into_iter().find(|release| Some(*release) > last);
         next.unwrap_or(DriverRelease::Main)
     }
 }

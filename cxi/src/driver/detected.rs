@@ -53,17 +53,15 @@ impl DetectedRelease {
     /// Whether this release is possible.
     #[must_use]
     pub fn may_be(self, release: DriverRelease) -> bool {
-        self.bounds()
-            .is_some_and(|(oldest, newest)| (oldest..=newest).contains(&release))
+        self.bounds().is_some_and(|(oldest, newest)| (oldest..=newest).contains(&release))
     }
 }
 
 impl fmt::Display for DetectedRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let between = |oldest: DriverRelease, newest: DriverRelease| {
-            let neighbours = DriverRelease::ALL
-                .windows(2)
-                .any(|pair| pair == [oldest, newest].as_slice());
+            let neighbours =
+                DriverRelease::ALL.windows(2).any(|pair| pair == [oldest, newest].as_slice());
             let word = if neighbours { "or" } else { "to" };
             format!("{oldest} {word} {newest}")
         };

@@ -84,10 +84,7 @@ pub struct Evidence {
 impl Evidence {
     /// The releases that fit all observations, oldest first.
     pub(super) fn candidates(&self) -> Vec<DriverRelease> {
-        DriverRelease::ALL
-            .into_iter()
-            .filter(|release| self.fits(*release))
-            .collect()
+        DriverRelease::ALL.into_iter().filter(|release| self.fits(*release)).collect()
     }
 
     fn fits(&self, release: DriverRelease) -> bool {

@@ -56,10 +56,7 @@ pub use quirks::Quirks;
 /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
 /// # let device = Device::from(file);
 /// let driver = device.driver()?;
-/// assert_eq!(
-///     driver.detected_release(),
-///     DetectedRelease::Release(DriverRelease::Shs13_1)
-/// );
+/// assert_eq!(driver.detected_release(), DetectedRelease::Release(DriverRelease::Shs13_1));
 /// assert!(driver.can(Capabilities::VNI_RANGES));
 /// assert!(!driver.can(Capabilities::NETNS));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -83,11 +80,7 @@ impl Driver {
                 || (release == DriverRelease::Shs13_0
                     && candidates.contains(&DriverRelease::Shs12_0))
         };
-        let relevant = || {
-            DriverRelease::ALL
-                .into_iter()
-                .filter(|release| relied_on(*release))
-        };
+        let relevant = || DriverRelease::ALL.into_iter().filter(|release| relied_on(*release));
         let (capabilities, quirks) = if candidates.is_empty() {
             (evidence.proven(), Quirks::all())
         } else {
@@ -95,9 +88,7 @@ impl Driver {
                 relevant()
                     .map(Capabilities::for_release)
                     .fold(Capabilities::all(), Capabilities::intersection),
-                relevant()
-                    .map(Quirks::for_release)
-                    .fold(Quirks::empty(), Quirks::union),
+                relevant().map(Quirks::for_release).fold(Quirks::empty(), Quirks::union),
             )
         };
         Self {

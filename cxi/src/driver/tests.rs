@@ -7,11 +7,7 @@ use super::*;
 /// What a physical function shows without sysfs.
 fn shown_by(release: DriverRelease) -> Evidence {
     let from = |since, answer| {
-        if release >= since {
-            answer
-        } else {
-            Answer::Refused(Errno::EINVAL)
-        }
+        if release >= since { answer } else { Answer::Refused(Errno::EINVAL) }
     };
     Evidence {
         unknown_command: Answer::Refused(Errno::EINVAL),
@@ -41,24 +37,15 @@ fn guesses_read_well() {
         between(DriverRelease::Shs14_0_0, DriverRelease::Shs14_0_1),
         "shs-14.0.0 or shs-14.0.1"
     );
-    assert_eq!(
-        between(DriverRelease::Shs13_1, DriverRelease::Main),
-        "shs-13.1 to main"
-    );
-    assert_eq!(
-        DetectedRelease::Release(DriverRelease::Main).to_string(),
-        "main"
-    );
+    assert_eq!(between(DriverRelease::Shs13_1, DriverRelease::Main), "shs-13.1 to main");
+    assert_eq!(DetectedRelease::Release(DriverRelease::Main).to_string(), "main");
     assert_eq!(DetectedRelease::Unknown.to_string(), "unknown");
 }
 
 #[test]
 fn nothing_relies_on_a_driver_being_12_0() {
     let driver = Driver::of(shown_by(DriverRelease::Shs12_0));
-    assert_eq!(
-        driver.detected_release(),
-        DetectedRelease::Release(DriverRelease::Shs12_0)
-    );
+    assert_eq!(driver.detected_release(), DetectedRelease::Release(DriverRelease::Shs12_0));
     assert!(driver.quirks().contains(Quirks::REFUSED_RESERVE));
     assert!(driver.quirks().contains(Quirks::REFUSED_SERVICE_LEAK));
     assert!(!driver.can(Capabilities::SHARED_VNIS));
@@ -70,14 +57,9 @@ fn nothing_relies_on_a_driver_being_12_0() {
 #[test]
 fn a_changed_default_service_leaves_two() {
     for release in [DriverRelease::Shs12_0, DriverRelease::Shs13_0] {
-        let driver = Driver::of(Evidence {
-            default_classes: DefaultClasses::Other,
-            ..shown_by(release)
-        });
-        assert_eq!(
-            driver.detected_release().to_string(),
-            "shs-12.0 or shs-13.0"
-        );
+        let driver =
+            Driver::of(Evidence { default_classes: DefaultClasses::Other, ..shown_by(release) });
+        assert_eq!(driver.detected_release().to_string(), "shs-12.0 or shs-13.0");
         assert_eq!(driver.quirks().bits(), {
             let both = Quirks::for_release(DriverRelease::Shs12_0)
                 | Quirks::for_release(DriverRelease::Shs13_0);
@@ -85,34 +67,16 @@ fn a_changed_default_service_leaves_two() {
         });
     }
     // It says nothing about later ones.
-    let main = Evidence {
-        default_classes: DefaultClasses::None,
-        ..shown_by(DriverRelease::Main)
-    };
-    assert_eq!(
-        Driver::of(main).detected_release().release(),
-        Some(DriverRelease::Main)
-    );
+    let main = Evidence { default_classes: DefaultClasses::None, ..shown_by(DriverRelease::Main) };
+    assert_eq!(Driver::of(main).detected_release().release(), Some(DriverRelease::Main));
 }
 
 #[test]
 fn the_form_of_lni_alloc_counts() {
-    let long = Evidence {
-        lni_form: Some(LniForm::Long),
-        ..shown_by(DriverRelease::Shs14_0_1)
-    };
-    assert_eq!(
-        Driver::of(long).detected_release(),
-        DetectedRelease::Unknown
-    );
-    assert_eq!(
-        Driver::of(shown_by(DriverRelease::Shs13_1)).lni_form(),
-        Some(LniForm::Short)
-    );
-    assert_eq!(
-        Driver::of(shown_by(DriverRelease::Main)).lni_form(),
-        Some(LniForm::Long)
-    );
+    let long = Evidence { lni_form: Some(LniForm::Long), ..shown_by(DriverRelease::Shs14_0_1) };
+    assert_eq!(Driver::of(long).detected_release(), DetectedRelease::Unknown);
+    assert_eq!(Driver::of(shown_by(DriverRelease::Shs13_1)).lni_form(), Some(LniForm::Short));
+    assert_eq!(Driver::of(shown_by(DriverRelease::Main)).lni_form(), Some(LniForm::Long));
 }
 
 #[test]
@@ -132,10 +96,7 @@ fn a_virtual_function_that_does_not_answer_for_services_rules_nothing_out() {
     assert_eq!(driver.detected_release().to_string(), "shs-13.1 to main");
     assert!(!driver.can(Capabilities::EXCLUSIVE_CPS));
     assert!(!driver.can(Capabilities::NETNS));
-    assert_eq!(
-        function(Some(false)).detected_release(),
-        DetectedRelease::Unknown
-    );
+    assert_eq!(function(Some(false)).detected_release(), DetectedRelease::Unknown);
 }
 
 #[test]

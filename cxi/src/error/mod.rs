@@ -256,10 +256,7 @@ mod tests {
     #[test]
     fn says_where_and_what_and_keeps_the_errno() {
         let error = Error::refused(
-            CommandError::Refused {
-                opcode: Opcode::SVC_DESTROY,
-                errno: Errno::from_raw(4242),
-            },
+            CommandError::Refused { opcode: Opcode::SVC_DESTROY, errno: Errno::from_raw(4242) },
             |_| None,
         )
         .on(DeviceId::new(3));
@@ -276,10 +273,7 @@ mod tests {
     #[test]
     fn becomes_an_io_error_of_the_right_kind() {
         let busy = Error::refused(
-            CommandError::Refused {
-                opcode: Opcode::SVC_ALLOC,
-                errno: Errno::EPERM,
-            },
+            CommandError::Refused { opcode: Opcode::SVC_ALLOC, errno: Errno::EPERM },
             |_| None,
         );
         let text = busy.to_string();
@@ -295,10 +289,7 @@ mod tests {
         let error = Error::invalid(ErrorKind::InvalidInput("no".into())).on(DeviceId::new(3));
         let same = || -> Result<()> { Err(&error)? };
         assert_eq!(same().unwrap_err().to_string(), error.to_string());
-        assert_eq!(
-            error.clone().on(DeviceId::new(4)).device(),
-            Some(DeviceId::new(4))
-        );
+        assert_eq!(error.clone().on(DeviceId::new(4)).device(), Some(DeviceId::new(4)));
         assert_eq!(error.device(), Some(DeviceId::new(3)));
     }
 

@@ -98,12 +98,9 @@ impl fmt::Display for VniConflict {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let wanted = Vnis(self.wanted);
         match (self.holder, self.held) {
-            (Some(holder), Some(held)) if held != self.wanted => write!(
-                f,
-                "{wanted} {} taken: service {holder} has {}",
-                wanted.verb(),
-                Vnis(held)
-            ),
+            (Some(holder), Some(held)) if held != self.wanted => {
+                write!(f, "{wanted} {} taken: service {holder} has {}", wanted.verb(), Vnis(held))
+            }
             (Some(holder), _) => write!(f, "{wanted} {} taken by service {holder}", wanted.verb()),
             (None, _) => write!(
                 f,

@@ -26,11 +26,7 @@ pub struct CounterValue {
 impl From<u64> for CounterValue {
     fn from(bits: u64) -> Self {
         let word = CtWriteback::decode(&bits.to_le_bytes());
-        Self {
-            success: word.ct_success,
-            failure: word.ct_failure,
-            written_back: word.ct_writeback,
-        }
+        Self { success: word.ct_success, failure: word.ct_failure, written_back: word.ct_writeback }
     }
 }
 
@@ -119,10 +115,7 @@ impl CountingEvent {
     /// EINVAL when the driver rejects the address. The old memory then stays in use.
     #[doc(alias = "cxil_ct_wb_update")]
     pub fn write_back_to(&self, memory: &Arc<DeviceMemory>) -> Result<()> {
-        let mut current = self
-            .write_back
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut current = self.write_back.lock().unwrap_or_else(PoisonError::into_inner);
         let device = self.object.device();
         let command = CtWbUpdateCmd::of(self.id());
         ct_wb_update(device.transport(), memory, &command)
@@ -132,12 +125,7 @@ impl CountingEvent {
     }
 
     fn write_back(&self) -> Arc<DeviceMemory> {
-        Arc::clone(
-            &self
-                .write_back
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner),
-        )
+        Arc::clone(&self.write_back.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 

@@ -178,8 +178,7 @@ impl Lni {
         }
         for wait in options.event_wait.iter().chain(&options.status_wait) {
             let other = wait.inner.device();
-            self.inner
-                .check_same_file(other, "wait object", EqAllocCmd::OPCODE)?;
+            self.inner.check_same_file(other, "wait object", EqAllocCmd::OPCODE)?;
         }
         let waits = [options.event_wait, options.status_wait];
         let callbacks = self.inner.callbacks();
@@ -211,10 +210,7 @@ impl Lni {
                 lni: Arc::clone(&self.inner),
                 registers: Window::new(response.csr),
                 waits: waits.map(|wait| wait.map(|wait| Arc::clone(&wait.inner))),
-                buffers: Mutex::new(Buffers {
-                    current: Arc::clone(&md.inner),
-                    next: None,
-                }),
+                buffers: Mutex::new(Buffers { current: Arc::clone(&md.inner), next: None }),
             }),
         })
     }
@@ -244,9 +240,7 @@ impl EventQueue {
     ///
     /// The errno of `mmap(2)`.
     pub fn registers(&self) -> Result<&Mapping> {
-        self.inner
-            .registers
-            .get(self.inner.object.device(), "event queue registers")
+        self.inner.registers.get(self.inner.object.device(), "event queue registers")
     }
 
     /// Starts moving the queue to a buffer of another size (EQ_RESIZE) and returns that buffer.
@@ -267,9 +261,7 @@ impl EventQueue {
             let device = self.inner.device();
             return Err(device.error(busy, Errno::EBUSY, EqResizeCmd::OPCODE));
         }
-        let lni = Lni {
-            inner: Arc::clone(&self.inner.lni),
-        };
+        let lni = Lni { inner: Arc::clone(&self.inner.lni) };
         let md = lni.register(len)?;
         let memory = md.memory();
         let command = EqResizeCmd::of(self.id(), md.id());
@@ -287,9 +279,7 @@ impl EventQueue {
     #[doc(alias = "cxil_evtq_resize_complete")]
     pub fn complete_resize(&self) -> Result<()> {
         let mut buffers = self.buffers();
-        self.inner
-            .lni
-            .send(&EqResizeCompleteCmd::of(self.id()), None)?;
+        self.inner.lni.send(&EqResizeCompleteCmd::of(self.id()), None)?;
         if let Some(next) = buffers.next.take() {
             buffers.current = next;
         }
@@ -311,10 +301,7 @@ impl EventQueue {
     }
 
     fn buffers(&self) -> std::sync::MutexGuard<'_, Buffers> {
-        self.inner
-            .buffers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.inner.buffers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

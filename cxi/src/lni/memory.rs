@@ -163,10 +163,7 @@ impl Md {
 
     /// Length in bytes.
     #[must_use]
-    #[allow(
-        clippy::len_without_is_empty,
-        reason = "registered memory is never empty"
-    )]
+    #[allow(clippy::len_without_is_empty, reason = "registered memory is never empty")]
     pub fn len(&self) -> usize {
         self.inner.memory().len()
     }

@@ -66,9 +66,7 @@ use shared_profile::SharedProfiles;
 /// use cxi::{ServiceSpec, TrafficClass, Vni};
 ///
 /// let vni = Vni::new(1024)?;
-/// let service = device
-///     .services()
-///     .create(&ServiceSpec::builder().vni(vni).build()?)?;
+/// let service = device.services().create(&ServiceSpec::builder().vni(vni).build()?)?;
 /// let lni = device.alloc_lni(service)?;
 /// let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;
 /// let queue = lni.alloc_txq(&profile, &cxi::lni::TxqOptions::new(256))?;
@@ -129,9 +127,7 @@ impl LniInner {
     }
 
     fn callbacks(&self) -> MutexGuard<'_, Callbacks> {
-        self.callbacks
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.callbacks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Refuses an object of another open file: its number means something else in this one.
@@ -145,25 +141,18 @@ impl LniInner {
 
     /// Sends a command that allocates something of this LNI; `resource` is the resource it uses up.
     fn send<C: SafeCommand>(&self, command: &C, resource: Option<Resource>) -> Result<C::Response> {
-        self.device()
-            .execute(command)
-            .map_err(|error| self.refused(error, resource))
+        self.device().execute(command).map_err(|error| self.refused(error, resource))
     }
 
     /// Explains the refusal of a command; `resource` is the resource it would have used up.
     fn refused(&self, error: CommandError, resource: Option<Resource>) -> Error {
         let service = self.service;
-        self.device()
-            .explain(&Attempt::Below { service, resource }, error)
+        self.device().explain(&Attempt::Below { service, resource }, error)
     }
 
     /// An attempt to use a VNI.
     fn on_vni(&self, vni: Vni) -> Attempt {
-        Attempt::OnVni {
-            service: self.service,
-            vni: vni.into(),
-            ethernet: false,
-        }
+        Attempt::OnVni { service: self.service, vni: vni.into(), ethernet: false }
     }
 }
 

@@ -23,11 +23,7 @@ pub(crate) struct Object<C: SafeCommand<Response = ()> + fmt::Debug> {
 
 impl<C: SafeCommand<Response = ()> + fmt::Debug> Object<C> {
     pub(crate) fn new(device: &Device, free: C) -> Self {
-        Self {
-            device: device.clone(),
-            free,
-            freed: AtomicBool::new(false),
-        }
+        Self { device: device.clone(), free, freed: AtomicBool::new(false) }
     }
 
     pub(crate) fn device(&self) -> &Device {
@@ -45,10 +41,8 @@ impl<C: SafeCommand<Response = ()> + fmt::Debug> Object<C> {
             return Ok(());
         }
         self.device.call(&self.free, |errno| {
-            (errno == Errno::EBUSY).then(|| ErrorKind::Busy {
-                what: freed_by(C::OPCODE),
-                waited: None,
-            })
+            (errno == Errno::EBUSY)
+                .then(|| ErrorKind::Busy { what: freed_by(C::OPCODE), waited: None })
         })?;
         self.freed.store(true, Ordering::Release);
         Ok(())
@@ -79,10 +73,7 @@ pub(crate) struct Window {
 
 impl Window {
     pub(crate) fn new(place: Mminfo) -> Self {
-        Self {
-            place,
-            mapping: OnceLock::new(),
-        }
+        Self { place, mapping: OnceLock::new() }
     }
 
     pub(crate) fn get(&self, device: &Device, what: &'static str) -> Result<&Mapping> {

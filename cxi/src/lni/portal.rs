@@ -115,8 +115,7 @@ impl Lni {
     pub fn alloc_pte(&self, options: PtOptions, events: Option<&EventQueue>) -> Result<Pte> {
         if let Some(events) = events {
             let other = events.inner.device();
-            self.inner
-                .check_same_file(other, "event queue", PteAllocCmd::OPCODE)?;
+            self.inner.check_same_file(other, "event queue", PteAllocCmd::OPCODE)?;
         }
         let bits = options.bits();
         let events_id = events.map_or(0, EventQueue::id);
@@ -164,14 +163,9 @@ impl Pte {
     fn map_at(&self, domain: &Domain, offset: u32, multicast: bool) -> Result<PteMapping> {
         const OPCODE: Opcode = PteMapCmd::OPCODE;
         let device = self.inner.object.device();
-        self.inner
-            .lni
-            .check_same_file(domain.inner.device(), "domain", OPCODE)?;
-        let end = if multicast {
-            MULTICAST_ADDRESSES
-        } else {
-            device.properties()?.info.pid_granule
-        };
+        self.inner.lni.check_same_file(domain.inner.device(), "domain", OPCODE)?;
+        let end =
+            if multicast { MULTICAST_ADDRESSES } else { device.properties()?.info.pid_granule };
         if offset >= end {
             let text = format!("offset {offset}: expected 0 to {}", end.saturating_sub(1));
             return Err(device.invalid(OPCODE, text));
@@ -182,9 +176,9 @@ impl Pte {
                 "the entry has a multicast address, or the domain belongs to another LNI (EINVAL)"
                     .into(),
             )),
-            Errno::EINVAL => Some(ErrorKind::Refused(
-                "the domain belongs to another LNI (EINVAL)".into(),
-            )),
+            Errno::EINVAL => {
+                Some(ErrorKind::Refused("the domain belongs to another LNI (EINVAL)".into()))
+            }
             Errno::ENOSPC if multicast => Some(ErrorKind::Refused(
                 format!("multicast address {offset} is taken (ENOSPC)").into(),
             )),

@@ -99,12 +99,7 @@ impl<'a> TgqOptions<'a> {
     /// A queue of at least `slots` commands of 64 bytes: 64 to 65536, rounded up to a power of two.
     #[must_use]
     pub const fn new(slots: u32) -> Self {
-        Self {
-            slots,
-            policy: UpdatePolicy::Always,
-            credit_thresholds: 0,
-            event_queue: None,
-        }
+        Self { slots, policy: UpdatePolicy::Always, credit_thresholds: 0, event_queue: None }
     }
 
     setters! {
@@ -211,13 +206,7 @@ impl Lni {
             lcid: profile.lcid(),
             lpe_cdt_thresh_id: 0,
         };
-        let queue = Queue::alloc(
-            self,
-            opts,
-            Resource::Txqs,
-            options.event_queue,
-            Some(profile),
-        )?;
+        let queue = Queue::alloc(self, opts, Resource::Txqs, options.event_queue, Some(profile))?;
         Ok(Txq { queue })
     }
 
@@ -246,10 +235,8 @@ impl Lni {
     #[doc(alias = "cxil_alloc_cmdq")]
     pub fn alloc_tgq(&self, options: &TgqOptions<'_>) -> Result<Tgq> {
         if options.credit_thresholds > MAX_THRESHOLD_SET {
-            let text = format!(
-                "credit threshold set {}: expected 0 to 3",
-                options.credit_thresholds
-            );
+            let text =
+                format!("credit threshold set {}: expected 0 to 3", options.credit_thresholds);
             return Err(self.device().invalid(Opcode::CQ_ALLOC, text));
         }
         let opts = CqAllocOpts {
@@ -286,9 +273,7 @@ macro_rules! command_queue {
             ///
             /// The errno of `mmap(2)`.
             pub fn commands(&self) -> Result<&Mapping> {
-                self.queue
-                    .commands
-                    .get(self.queue.object.device(), "command slots")
+                self.queue.commands.get(self.queue.object.device(), "command slots")
             }
 
             /// The write pointer, which notifies the NIC of new commands; mapped at first use.
@@ -297,9 +282,7 @@ macro_rules! command_queue {
             ///
             /// The errno of `mmap(2)`.
             pub fn write_pointer(&self) -> Result<&Mapping> {
-                self.queue
-                    .write_pointer
-                    .get(self.queue.object.device(), "write pointer")
+                self.queue.write_pointer.get(self.queue.object.device(), "write pointer")
             }
 
             /// How many commands of the queue have not been acknowledged yet (CQ_ACK_COUNTER).
@@ -309,11 +292,8 @@ macro_rules! command_queue {
             /// EIO when the device is gone.
             #[doc(alias = "cxil_cmdq_ack_counter")]
             pub fn ack_counter(&self) -> Result<u32> {
-                let response = self
-                    .queue
-                    .object
-                    .device()
-                    .call(&CqAckCounterCmd::of(self.id()), |_| None)?;
+                let response =
+                    self.queue.object.device().call(&CqAckCounterCmd::of(self.id()), |_| None)?;
                 Ok(response.ack_counter)
             }
         }

@@ -73,21 +73,12 @@ impl ProfileUse {
         let object = Object::new(lni.device(), CpFreeCmd::of(cp_hndl));
         let profile = Arc::new(Allocated { object, lcid });
         let made = Self::of(lni, &profile, true);
-        all.push(Entry {
-            profile,
-            traffic,
-            handles: 1,
-            users: 1,
-        });
+        all.push(Entry { profile, traffic, handles: 1, users: 1 });
         Ok(made)
     }
 
     fn of(lni: &Arc<LniInner>, profile: &Arc<Allocated>, is_handle: bool) -> Self {
-        Self {
-            lni: Arc::clone(lni),
-            profile: Arc::clone(profile),
-            is_handle,
-        }
+        Self { lni: Arc::clone(lni), profile: Arc::clone(profile), is_handle }
     }
 
     /// The same profile, held by a queue.

@@ -96,9 +96,7 @@ impl WaitObject {
     /// The errors of `open(2)` and the first `read(2)`; ENOENT on a device without sysfs, such as
     /// an in-process mock.
     pub fn open(&self, sysfs: &Path) -> io::Result<Interrupt> {
-        let interrupt = Interrupt {
-            file: File::open(self.path(sysfs))?,
-        };
+        let interrupt = Interrupt { file: File::open(self.path(sysfs))? };
         interrupt.rearm()?;
         Ok(interrupt)
     }
@@ -126,10 +124,7 @@ impl Interrupt {
         let timeout = timeout.map_or(PollTimeout::NONE, |timeout| {
             PollTimeout::try_from(timeout).unwrap_or(PollTimeout::MAX)
         });
-        let mut files = [PollFd::new(
-            self.file.as_fd(),
-            PollFlags::POLLPRI | PollFlags::POLLERR,
-        )];
+        let mut files = [PollFd::new(self.file.as_fd(), PollFlags::POLLPRI | PollFlags::POLLERR)];
         let news = poll(&mut files, timeout)? > 0;
         if news {
             self.rearm()?;

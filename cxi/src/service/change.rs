@@ -99,8 +99,7 @@ impl Services {
             }
             return self.send_update(id, desc);
         }
-        self.device
-            .needs(Capabilities::SERVICE_ENABLE, Opcode::SVC_ENABLE)?;
+        self.device.needs(Capabilities::SERVICE_ENABLE, Opcode::SVC_ENABLE)?;
         self.check_vni_count(id, Opcode::SVC_ENABLE)?;
         let command = SvcEnableCmd::of(id.get(), enabled.into());
         self.device.attempt(Attempt::OnService(id), &command)
@@ -130,9 +129,7 @@ impl Services {
     fn send_update(&self, id: ServiceId, mut desc: cxi_ioctl::abi::service::SvcDesc) -> Result<()> {
         desc.svc_id = id.get();
         let command = SvcUpdateCmd::of(desc);
-        self.device
-            .attempt(Attempt::OnService(id), &command)
-            .map(drop)
+        self.device.attempt(Attempt::OnService(id), &command).map(drop)
     }
 
     /// Reads a service before a command for which EINVAL has several reasons.

@@ -56,8 +56,7 @@ impl Services {
         let proven = self.check(spec)?;
         let desc = spec.to_kernel(proven);
         let id = self.allocate(&desc)?;
-        self.complete(id, spec, proven)
-            .map_err(|error| self.undo(id, error))?;
+        self.complete(id, spec, proven).map_err(|error| self.undo(id, error))?;
         Ok(id)
     }
 
@@ -221,9 +220,7 @@ impl Services {
 
     fn undo(&self, id: ServiceId, error: Error) -> Error {
         if taken_outside_services(&error) && !self.device.allows_quirks(Quirks::REFUSED_RANGE) {
-            let stays = self
-                .device
-                .quirk(Quirks::REFUSED_RANGE, Opcode::SVC_DESTROY);
+            let stays = self.device.quirk(Quirks::REFUSED_RANGE, Opcode::SVC_DESTROY);
             return error.leaving(id, stays);
         }
         match self.destroy_when_idle_with(id, UNDO, Backoff::default(), &SystemClock) {
@@ -237,8 +234,5 @@ impl Services {
 /// one of the VNIs. The driver then keeps a freed profile, and destroying the service would use it.
 fn taken_outside_services(error: &Error) -> bool {
     error.command() == Some(Opcode::SVC_SET_VNI_RANGE)
-        && matches!(
-            error.kind(),
-            ErrorKind::VniTaken(VniConflict { holder: None, .. })
-        )
+        && matches!(error.kind(), ErrorKind::VniTaken(VniConflict { holder: None, .. }))
 }

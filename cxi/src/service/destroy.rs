@@ -28,8 +28,7 @@ impl Services {
             return Err(self.device.invalid(SvcDestroyCmd::OPCODE, text));
         }
         self.check_vni_count(id, SvcDestroyCmd::OPCODE)?;
-        self.device
-            .attempt(Attempt::OnService(id), &SvcDestroyCmd::of(id.get()))
+        self.device.attempt(Attempt::OnService(id), &SvcDestroyCmd::of(id.get()))
     }
 
     /// Destroys a service as soon as it is no longer in use, trying for at most `deadline`. The
@@ -108,11 +107,7 @@ pub struct ScopedService {
 
 impl ScopedService {
     pub(super) fn new(services: Services, id: ServiceId) -> Self {
-        Self {
-            services,
-            id,
-            kept: false,
-        }
+        Self { services, id, kept: false }
     }
 
     /// The service.
@@ -145,10 +140,7 @@ impl ScopedService {
                 self.keep();
                 Ok(())
             }
-            Err(error) => Err(NotClosed {
-                handle: self,
-                error,
-            }),
+            Err(error) => Err(NotClosed { handle: self, error }),
         }
     }
 }

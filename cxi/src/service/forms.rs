@@ -16,9 +16,7 @@ where
     T: Deserialize<'de>,
 {
     match Option::deserialize(deserializer)? {
-        None => Err(D::Error::custom(
-            "the key has no value: give it one, or leave the key out",
-        )),
+        None => Err(D::Error::custom("the key has no value: give it one, or leave the key out")),
         some => Ok(some),
     }
 }
@@ -33,10 +31,7 @@ pub(super) struct Vnis {
 
 impl Vnis {
     pub(super) fn list(list: VniList) -> Self {
-        Self {
-            access: VniAccess::List(list),
-            of_hpe: false,
-        }
+        Self { access: VniAccess::List(list), of_hpe: false }
     }
 }
 
@@ -100,10 +95,7 @@ impl<'de> Deserialize<'de> for Vnis {
                         ));
                     }
                 };
-                Ok(Vnis {
-                    access,
-                    of_hpe: true,
-                })
+                Ok(Vnis { access, of_hpe: true })
             }
         }
         deserializer.deserialize_any(Form)
@@ -157,10 +149,7 @@ pub(super) struct MemberList {
 
 impl From<Members> for MemberList {
     fn from(members: Members) -> Self {
-        Self {
-            members,
-            classes: None,
-        }
+        Self { members, classes: None }
     }
 }
 
@@ -174,9 +163,8 @@ impl TryFrom<Vec<MemberForm>> for MemberList {
     type Error = crate::InvalidMembers;
 
     fn try_from(entries: Vec<MemberForm>) -> Result<Self, crate::InvalidMembers> {
-        let classes = entries
-            .iter()
-            .fold(TrafficClasses::empty(), |all, entry| all | entry.classes);
+        let classes =
+            entries.iter().fold(TrafficClasses::empty(), |all, entry| all | entry.classes);
         Ok(Self {
             members: Members::new(entries.into_iter().map(|entry| entry.member))?,
             classes: (!classes.is_empty()).then_some(classes),

@@ -30,10 +30,7 @@ impl<'de> Deserialize<'de> for Switch {
             fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Switch, E> {
                 match number {
                     0 | 1 => Ok(Switch(number == 1)),
-                    other => Err(E::invalid_value(
-                        serde::de::Unexpected::Unsigned(other),
-                        &self,
-                    )),
+                    other => Err(E::invalid_value(serde::de::Unexpected::Unsigned(other), &self)),
                 }
             }
 

@@ -38,10 +38,7 @@ pub use spec::ServiceSpec;
 /// use cxi::{Member, ServiceSpec, Vni};
 ///
 /// let services = device.services();
-/// let spec = ServiceSpec::builder()
-///     .member(Member::Uid(1000))
-///     .vni(Vni::new(1024)?)
-///     .build()?;
+/// let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(1024)?).build()?;
 /// let id = services.create(&spec)?;
 /// assert!(services.get(id)?.is_enabled());
 /// services.destroy(id)?;
@@ -56,9 +53,7 @@ impl Device {
     /// The services of the NIC.
     #[must_use]
     pub fn services(&self) -> Services {
-        Services {
-            device: self.clone(),
-        }
+        Services { device: self.clone() }
     }
 }
 

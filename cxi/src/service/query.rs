@@ -42,8 +42,7 @@ impl Usage {
         Self {
             service,
             reported: ResourceMap::from(
-                raw.in_use
-                    .map(|count| (count != NOT_APPLICABLE).then_some(count)),
+                raw.in_use.map(|count| (count != NOT_APPLICABLE).then_some(count)),
             ),
             tle_pool: raw.tle_pool_id,
         }
@@ -64,18 +63,13 @@ impl Services {
 
     /// Reads one service without its VNI range.
     pub(super) fn read(&self, id: ServiceId) -> Result<Service> {
-        let desc = self
-            .device
-            .attempt(Attempt::OnService(id), &SvcGetCmd::of(id.get()))?;
+        let desc = self.device.attempt(Attempt::OnService(id), &SvcGetCmd::of(id.get()))?;
         let service =
             Service::from_kernel(desc).map_err(|error| self.nonsense::<SvcGetCmd>(error))?;
         if service.id() == id {
             return Ok(service);
         }
-        let text = format!(
-            "asked for service {id}, the driver answered about {}",
-            service.id()
-        );
+        let text = format!("asked for service {id}, the driver answered about {}", service.id());
         let error = Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO);
         Err(self.nonsense::<SvcGetCmd>(error))
     }
@@ -150,9 +144,7 @@ impl Services {
     /// [`ErrorKind::NoSuchService`] (EINVAL).
     #[doc(alias = "cxil_get_svc_rsrc_use")]
     pub fn usage(&self, id: ServiceId) -> Result<Usage> {
-        let raw = self
-            .device
-            .attempt(Attempt::OnService(id), &SvcRsrcGetCmd::of(id.get()))?;
+        let raw = self.device.attempt(Attempt::OnService(id), &SvcRsrcGetCmd::of(id.get()))?;
         Ok(Usage::from_kernel(id, &raw))
     }
 

@@ -38,20 +38,12 @@ pub(super) fn numbered(id: u32) -> Result<ServiceId> {
 impl Service {
     pub(super) fn from_kernel(desc: SvcDesc) -> Result<Self> {
         let id = numbered(desc.svc_id)?;
-        Ok(Self {
-            id,
-            desc,
-            range: None,
-        })
+        Ok(Self { id, desc, range: None })
     }
 
     /// A service that does not exist yet.
     pub(super) fn without_id(desc: SvcDesc) -> Self {
-        Self {
-            id: ServiceId::DEFAULT,
-            desc,
-            range: None,
-        }
+        Self { id: ServiceId::DEFAULT, desc, range: None }
     }
 
     pub(super) fn with_range(mut self, range: Option<VniRange>) -> Self {
@@ -105,12 +97,8 @@ impl Service {
     #[must_use]
     pub fn traffic_classes(&self) -> Option<TrafficClasses> {
         let named = TrafficClass::ALL.into_iter().zip(self.desc.tcs);
-        self.has(SvcFlags::RESTRICTED_TCS).then(|| {
-            named
-                .filter(|(_, on)| *on != 0)
-                .map(|(class, _)| class)
-                .collect()
-        })
+        self.has(SvcFlags::RESTRICTED_TCS)
+            .then(|| named.filter(|(_, on)| *on != 0).map(|(class, _)| class).collect())
     }
 
     /// Whether it was created with limits.
@@ -173,10 +161,7 @@ impl fmt::Display for Service {
         if let Some(classes) = self.traffic_classes() {
             write!(f, "; {classes}")?;
         }
-        for (is_so, word) in [
-            (!self.is_enabled(), "disabled"),
-            (self.is_system(), "system"),
-        ] {
+        for (is_so, word) in [(!self.is_enabled(), "disabled"), (self.is_system(), "system")] {
             if is_so {
                 write!(f, "; {word}")?;
             }

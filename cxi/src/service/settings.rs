@@ -48,8 +48,7 @@ impl Services {
     #[doc(alias = "cxil_set_svc_lpr")]
     pub fn set_lnis_per_rgid(&self, id: ServiceId, count: LnisPerRgid) -> Result<()> {
         if count.get() > 1 {
-            self.device
-                .guard(Quirks::SHARED_RGID, SvcSetLprCmd::OPCODE)?;
+            self.device.guard(Quirks::SHARED_RGID, SvcSetLprCmd::OPCODE)?;
         }
         let command = SvcSetLprCmd::of(id.get(), count.get());
         self.device.attempt(Attempt::OnService(id), &command)
@@ -84,8 +83,7 @@ impl Services {
     /// - [`ErrorKind::Unsupported`].
     #[doc(alias = "cxil_svc_set_exclusive_cp")]
     pub fn set_exclusive_cp(&self, id: ServiceId, exclusive: bool) -> Result<()> {
-        self.device
-            .needs(Capabilities::EXCLUSIVE_CPS, SvcSetExclusiveCpCmd::OPCODE)?;
+        self.device.needs(Capabilities::EXCLUSIVE_CPS, SvcSetExclusiveCpCmd::OPCODE)?;
         if self.would_switch_profiles(id, exclusive)? {
             let quirk = Quirks::SWITCHED_EXCLUSIVE_CP;
             self.device.guard(quirk, SvcSetExclusiveCpCmd::OPCODE)?;
@@ -155,10 +153,8 @@ impl Services {
         self.device.needs(Capabilities::VNI_RANGES, OPCODE)?;
         let service = self.exists(id, OPCODE)?;
         if service.restricted_vnis() {
-            let text = format!(
-                "service {id} lists its VNIs ({}): it cannot have a range",
-                service.vnis()
-            );
+            let text =
+                format!("service {id} lists its VNIs ({}): it cannot have a range", service.vnis());
             return Err(self.device.invalid(OPCODE, text));
         }
         if let Some(present) = self.vni_range(id)? {
@@ -179,8 +175,7 @@ impl Services {
 
     pub(super) fn write_vni_range(&self, id: ServiceId, range: VniRange) -> Result<()> {
         let command = SvcSetVniRangeCmd::of(id.get(), range.first().into(), range.last().into());
-        self.device
-            .attempt(Attempt::SetVniRange(id, range), &command)
+        self.device.attempt(Attempt::SetVniRange(id, range), &command)
     }
 
     /// Returns the VNI block of a service (SVC_GET_VNI_RANGE); `None` if it lists its VNIs, has no
@@ -225,17 +220,13 @@ impl Services {
         VniRange::from_bounds(found.vni_min.into(), found.vni_max.into()).map_err(|error| {
             let text = format!("the driver answers with an invalid range: {error}");
             let kind = ErrorKind::Refused(text.into());
-            self.device
-                .error(kind, Errno::EPROTO, SvcGetVniRangeCmd::OPCODE)
+            self.device.error(kind, Errno::EPROTO, SvcGetVniRangeCmd::OPCODE)
         })
     }
 
     /// The range of a service that was read; also `None` if it was lost.
     pub(super) fn range_of(&self, service: &Service) -> Result<Option<VniRange>> {
-        match self
-            .device
-            .execute(&SvcGetVniRangeCmd::of(service.id().get()))
-        {
+        match self.device.execute(&SvcGetVniRangeCmd::of(service.id().get())) {
             Ok(found) => self.bounds(found).map(Some),
             Err(error) => match error.errno() {
                 Errno::ENOENT => Ok(None),

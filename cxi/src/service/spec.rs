@@ -38,10 +38,7 @@ use crate::{
     derive(serde::Serialize, serde::Deserialize),
     serde(into = "super::json::Template", try_from = "super::json::Template")
 )]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is a question of its own"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a question of its own")]
 pub struct ServiceSpec {
     pub(super) members: Option<Members>,
     pub(super) vnis: VniAccess,
@@ -145,11 +142,7 @@ impl ServiceSpec {
         for (resource, limit) in limits.iter() {
             let total = totals[resource];
             if limit.max() > total {
-                return Err(InvalidSpec::LimitAboveTotal {
-                    resource,
-                    max: limit.max(),
-                    total,
-                });
+                return Err(InvalidSpec::LimitAboveTotal { resource, max: limit.max(), total });
             }
         }
         Ok(())
@@ -201,9 +194,7 @@ fn kernel_members(members: Members, proven: Capabilities) -> [SvcMember; Members
     let mut given = members.iter().map(crate::Member::to_kernel);
     let first = given.next().unwrap_or(UNUSED);
     let may_be_unused = proven.contains(Capabilities::UNUSED_MEMBER_SLOTS);
-    let second = given
-        .next()
-        .unwrap_or(if may_be_unused { UNUSED } else { first });
+    let second = given.next().unwrap_or(if may_be_unused { UNUSED } else { first });
     [first, second]
 }
 

@@ -44,17 +44,11 @@ pub(crate) fn shortage(
             !stock.names_pools() && stock.reservable(resource) >= limit.reserved()
         });
         if !(nothing_named && proven_wrong) {
-            return Shortage::Reservation {
-                resource,
-                requested: limit.reserved(),
-                available,
-            };
+            return Shortage::Reservation { resource, requested: limit.reserved(), available };
         }
     }
     let own_slots = desc.num_vld_vnis.into();
-    stock.map_or(Shortage::Unclear { vni_slots: 0 }, |stock| {
-        stock.unnamed(&wanted, own_slots)
-    })
+    stock.map_or(Shortage::Unclear { vni_slots: 0 }, |stock| stock.unnamed(&wanted, own_slots))
 }
 
 impl Services {
@@ -122,9 +116,7 @@ impl Stock {
     }
 
     fn reservable(&self, resource: Resource) -> u16 {
-        let left = self
-            .taken
-            .reservable(resource, self.totals[resource].into());
+        let left = self.taken.reservable(resource, self.totals[resource].into());
         u16::try_from(left).unwrap_or(u16::MAX)
     }
 
@@ -146,13 +138,9 @@ impl Stock {
             return Shortage::TlePools;
         }
         if self.vni_slots + own_slots > VNI_SLOTS {
-            return Shortage::VniTable {
-                used: self.vni_slots,
-            };
+            return Shortage::VniTable { used: self.vni_slots };
         }
-        Shortage::Unclear {
-            vni_slots: self.vni_slots,
-        }
+        Shortage::Unclear { vni_slots: self.vni_slots }
     }
 }
 
@@ -241,17 +229,11 @@ mod tests {
         let tles = |count| wanting(Resource::Tles, Limit::exactly(count));
         let unclear = Shortage::Unclear { vni_slots: 0 };
         assert_eq!(room(NEW).unnamed(&tles(100), 0), unclear);
-        let short = Shortage::Reservation {
-            resource: Resource::Tles,
-            requested: 101,
-            available: 100,
-        };
+        let short =
+            Shortage::Reservation { resource: Resource::Tles, requested: 101, available: 100 };
         assert_eq!(room(NEW).unnamed(&tles(101), 0), short);
 
-        let stock = Stock {
-            vni_slots: VNI_SLOTS - 2,
-            ..room(NEW)
-        };
+        let stock = Stock { vni_slots: VNI_SLOTS - 2, ..room(NEW) };
         let none = ResourceMap::default();
         let vni_slots = VNI_SLOTS - 2;
         assert_eq!(stock.unnamed(&none, 2), Shortage::Unclear { vni_slots });

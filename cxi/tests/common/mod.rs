@@ -58,16 +58,12 @@ pub(crate) fn vni(number: u16) -> Vni {
 
 /// A service on a VNI that asks for nothing at all, not even a TLE pool.
 pub(crate) fn modest(number: u16) -> ServiceSpecBuilder {
-    ServiceSpec::builder()
-        .vni(vni(number))
-        .limits(Limits::default())
+    ServiceSpec::builder().vni(vni(number)).limits(Limits::default())
 }
 
 /// As [`modest`], on a block of VNIs.
 pub(crate) fn modest_range(text: &str) -> ServiceSpecBuilder {
-    ServiceSpec::builder()
-        .vni_range(range(text))
-        .limits(Limits::default())
+    ServiceSpec::builder().vni_range(range(text)).limits(Limits::default())
 }
 
 pub(crate) fn ask(services: &Services, spec: ServiceSpecBuilder) -> Result<ServiceId> {

@@ -23,11 +23,7 @@ fn pools_that_are_left_are_counted() {
         assert_eq!(pools(), (14, 2), "{release}");
         // A maximum takes one too up to 14.0.0, and without sysfs 14.0.1 may be that old.
         create(&services, with(8, Resource::Les, 0, 1));
-        let left = if release == DriverRelease::Main {
-            14
-        } else {
-            13
-        };
+        let left = if release == DriverRelease::Main { 14 } else { 13 };
         assert_eq!(pools(), (left, 2), "{release}");
         for number in 0..left {
             let number = 100 + u16::try_from(number).unwrap();
@@ -35,11 +31,7 @@ fn pools_that_are_left_are_counted() {
         }
         assert_eq!(pools(), (0, 2), "{release}");
         let one_more = ask(&services, with(200, Resource::Les, 1, 1));
-        assert_eq!(
-            one_more.is_ok(),
-            release == DriverRelease::Shs14_0_1,
-            "{release}"
-        );
+        assert_eq!(one_more.is_ok(), release == DriverRelease::Shs14_0_1, "{release}");
     }
 }
 
@@ -53,10 +45,7 @@ fn availability_is_the_drivers_arithmetic() {
         create(&services, with(6, Resource::Tles, 1, 1));
         let have = device.availability().unwrap();
         let txqs = have.resources[Resource::Txqs];
-        assert_eq!(
-            (txqs.total, txqs.reserved, txqs.reservable, txqs.in_use),
-            (1024, 100, 924, 0)
-        );
+        assert_eq!((txqs.total, txqs.reserved, txqs.reservable, txqs.in_use), (1024, 100, 924, 0));
         assert!(txqs.in_use_complete);
         assert_eq!(have.tle_pools, 2);
         assert_eq!(have.resources[Resource::Tles].reservable, 2048 - 512 - 8);

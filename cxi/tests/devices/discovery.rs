@@ -96,16 +96,10 @@ fn a_nic_that_cannot_be_used_is_listed_with_the_reason() {
     // Not a CXI device: a file takes any write and answers nothing.
     fs::write(tree.dev().join("cxi1"), "").unwrap();
     let found = tree.host().devices().unwrap();
-    let reasons: Vec<_> = found
-        .iter()
-        .map(|nic| nic.info().unwrap_err().to_string())
-        .collect();
+    let reasons: Vec<_> = found.iter().map(|nic| nic.info().unwrap_err().to_string()).collect();
     assert_eq!(
         reasons[0],
-        format!(
-            "cxi0: cannot open {}: there is no such device",
-            tree.dev().join("cxi0").display()
-        )
+        format!("cxi0: cannot open {}: there is no such device", tree.dev().join("cxi0").display())
     );
     assert!(
         reasons[1].starts_with("cxi1: DEV_INFO_GET: the driver wrote 0 bytes of response"),
@@ -139,10 +133,7 @@ fn mock(sys: &Path) -> Device {
 fn sysfs_adds_what_the_driver_does_not_answer() {
     let tree = Tree::new();
     let bare = mock(&tree.sys()).info().unwrap();
-    assert_eq!(
-        (bare.pci_address, bare.driver, bare.virtual_function),
-        (None, None, None)
-    );
+    assert_eq!((bare.pci_address, bare.driver, bare.virtual_function), (None, None, None));
 
     let directory = tree.nic("cxi0", "0000:41:00.0");
     let driver = tree.sys().join("bus/pci/drivers/cxi_ss1");
@@ -154,15 +145,7 @@ fn sysfs_adds_what_the_driver_does_not_answer() {
     window.set_len(1 << 31).unwrap();
 
     let info = mock(&tree.sys()).info().unwrap();
-    assert_eq!(
-        info.pci_address,
-        Some(PciAddress {
-            domain: 0,
-            bus: 0x41,
-            device: 0,
-            function: 0
-        })
-    );
+    assert_eq!(info.pci_address, Some(PciAddress { domain: 0, bus: 0x41, device: 0, function: 0 }));
     assert_eq!(info.driver.as_deref(), Some("cxi_ss1"));
     assert_eq!(info.virtual_function, Some(false));
     assert_eq!(info.numa_node, Some(1));
@@ -172,16 +155,10 @@ fn sysfs_adds_what_the_driver_does_not_answer() {
 
     // A smaller window is a virtual function's; so is one with a physical function.
     window.set_len((1 << 31) - 1).unwrap();
-    assert_eq!(
-        mock(&tree.sys()).info().unwrap().virtual_function,
-        Some(true)
-    );
+    assert_eq!(mock(&tree.sys()).info().unwrap().virtual_function, Some(true));
     window.set_len(1 << 31).unwrap();
     symlink("..", directory.join("physfn")).unwrap();
-    assert_eq!(
-        mock(&tree.sys()).info().unwrap().virtual_function,
-        Some(true)
-    );
+    assert_eq!(mock(&tree.sys()).info().unwrap().virtual_function, Some(true));
     // No node is -1.
     fs::write(directory.join("numa_node"), "-1\n").unwrap();
     assert_eq!(mock(&tree.sys()).info().unwrap().numa_node, None);
@@ -191,17 +168,10 @@ fn sysfs_adds_what_the_driver_does_not_answer() {
 fn telemetry_is_read_on_request() {
     let tree = Tree::new();
     let directory = tree.nic("cxi0", "0000:41:00.0").join("telemetry");
-    fs::write(
-        directory.join("pct_sct_timeouts"),
-        "17@1700000000.000000042\n",
-    )
-    .unwrap();
+    fs::write(directory.join("pct_sct_timeouts"), "17@1700000000.000000042\n").unwrap();
     fs::write(directory.join("bad"), "17\n").unwrap();
     let device = mock(&tree.sys());
-    assert_eq!(
-        device.telemetry_counters().unwrap(),
-        ["bad", "pct_sct_timeouts"]
-    );
+    assert_eq!(device.telemetry_counters().unwrap(), ["bad", "pct_sct_timeouts"]);
     let reading = device.telemetry("pct_sct_timeouts").unwrap();
     assert_eq!(reading.value, 17);
     assert_eq!(reading.time, Duration::new(1_700_000_000, 42));
@@ -219,10 +189,7 @@ fn telemetry_is_read_on_request() {
         "cxi0: invalid counter name '../../secret': expected a file name",
     );
     let nic = crate::common::nic(DriverRelease::Main);
-    says(
-        crate::common::root(&nic).telemetry("x"),
-        "cxi0: this device has no entry in sysfs",
-    );
+    says(crate::common::root(&nic).telemetry("x"), "cxi0: this device has no entry in sysfs");
 }
 
 #[test]
@@ -230,10 +197,7 @@ fn properties_are_switched_through_sysfs() {
     let tree = Tree::new();
     let directory = tree.nic("cxi0", "0000:41:00.0").join("properties");
     let device = mock(&tree.sys());
-    assert_eq!(
-        device.set_rdzv_get_enabled(false).unwrap_err().errno(),
-        Errno::ENOENT
-    );
+    assert_eq!(device.set_rdzv_get_enabled(false).unwrap_err().errno(), Errno::ENOENT);
     fs::create_dir(&directory).unwrap();
     fs::write(directory.join("rdzv_get_en"), "1\n").unwrap();
     fs::write(directory.join("amo_remap_to_pcie_fadd"), "-1\n").unwrap();
@@ -245,10 +209,7 @@ fn properties_are_switched_through_sysfs() {
     device.set_amo_remap_to_pcie_fadd(None).unwrap();
     assert_eq!(read("amo_remap_to_pcie_fadd"), "-1");
 
-    assert_eq!(
-        (device.free_rgids(), device.rdzv_get_default()),
-        (None, None)
-    );
+    assert_eq!((device.free_rgids(), device.rdzv_get_default()), (None, None));
     fs::write(directory.join("rgids_avail"), "243\n").unwrap();
     assert_eq!(device.free_rgids(), Some(243));
     let parameters = tree.sys().join("module/cxi_ss1/parameters");
@@ -285,10 +246,7 @@ fn the_card_its_link_and_pci_express_are_in_sysfs() {
         ("port/link_layer_retry", "on\n"),
         ("port/loopback", "off\n"),
         ("port/pause", "pfc/802.1qbb\n"),
-        (
-            "aer_dev_correctable",
-            "RxErr 2\nBadTLP 0\nTOTAL_ERR_COR 2\n",
-        ),
+        ("aer_dev_correctable", "RxErr 2\nBadTLP 0\nTOTAL_ERR_COR 2\n"),
         ("aer_dev_fatal", "Undefined 0\nTOTAL_ERR_FATAL 0\n"),
     ] {
         write(name, text);
@@ -309,10 +267,7 @@ fn the_card_its_link_and_pci_express_are_in_sysfs() {
     assert_eq!(words(found.loopback.clone()), "off");
     assert_eq!(words(found.pause.clone()), "pfc/802.1qbb");
     let errors: Vec<_> = found.aer_correctable.iter().collect();
-    assert_eq!(
-        errors,
-        [(&"BadTLP".to_owned(), &0), (&"RxErr".to_owned(), &2)]
-    );
+    assert_eq!(errors, [(&"BadTLP".to_owned(), &0), (&"RxErr".to_owned(), &2)]);
     assert_eq!(found.aer_fatal.len(), 1);
     assert!(found.aer_nonfatal.is_empty());
 

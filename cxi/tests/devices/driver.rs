@@ -51,11 +51,7 @@ fn every_release_is_recognised_by_root_and_by_a_user() {
         for caller in CALLERS {
             let nic = nic(release);
             let driver = device(&nic, caller.clone()).driver().unwrap().clone();
-            assert_eq!(
-                driver.detected_release(),
-                expected(release),
-                "{release} {caller:?}"
-            );
+            assert_eq!(driver.detected_release(), expected(release), "{release} {caller:?}");
             assert!(driver.detected_release().may_be(release));
         }
     }
@@ -81,15 +77,9 @@ fn sysfs_tells_14_0_0_from_14_0_1() {
 fn sysfs_of_another_driver_is_a_contradiction() {
     let directory = tempfile::tempdir().unwrap();
     sysfs(directory.path(), DriverRelease::Main);
-    let file = nic(DriverRelease::Shs13_0)
-        .open()
-        .unwrap()
-        .transport(Credentials::root());
+    let file = nic(DriverRelease::Shs13_0).open().unwrap().transport(Credentials::root());
     let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), directory.path());
-    assert_eq!(
-        device.driver().unwrap().detected_release(),
-        DetectedRelease::Unknown
-    );
+    assert_eq!(device.driver().unwrap().detected_release(), DetectedRelease::Unknown);
 }
 
 #[test]
@@ -106,10 +96,7 @@ fn neither_what_is_on_the_nic_nor_the_parameters_matter() {
                 let id = create(&services, crate::common::modest(77));
                 let _lni = root(&nic).alloc_lni(id).unwrap();
                 let device = device(&nic, caller);
-                assert_eq!(
-                    device.driver().unwrap().detected_release(),
-                    expected(release)
-                );
+                assert_eq!(device.driver().unwrap().detected_release(), expected(release));
             }
         }
     }
@@ -154,19 +141,13 @@ fn capabilities_are_those_of_the_release() {
             (Capabilities::NID_CONFIGURED, since(DriverRelease::Shs13_1)),
             (Capabilities::NETNS, since(DriverRelease::Shs14_0_0)),
             (Capabilities::CQ_ALLOC_BUF, since(DriverRelease::Main)),
-            (
-                Capabilities::USAGE_NOT_APPLICABLE,
-                since(DriverRelease::Main),
-            ),
+            (Capabilities::USAGE_NOT_APPLICABLE, since(DriverRelease::Main)),
         ] {
             assert_eq!(driver.can(capability), there, "{release} {capability:?}");
         }
         // Nothing is promised that the other of two look-alikes does not do.
         assert!((Capabilities::for_release(release)).contains(driver.capabilities()));
-        assert!(
-            driver.quirks().contains(Quirks::for_release(release)),
-            "{release}"
-        );
+        assert!(driver.quirks().contains(Quirks::for_release(release)), "{release}");
     }
 }
 
@@ -179,10 +160,7 @@ fn on_a_virtual_function_nothing_wrong_is_said() {
             let file = nic.open_vf(0).unwrap().transport(caller);
             let device = Device::from(Arc::new(file));
             let driver = device.driver().unwrap();
-            assert!(
-                driver.detected_release().may_be(release),
-                "{release} {driver}"
-            );
+            assert!(driver.detected_release().may_be(release), "{release} {driver}");
             assert!(Capabilities::for_release(release).contains(driver.capabilities()));
             assert!(driver.quirks().contains(Quirks::for_release(release)));
         }
@@ -217,17 +195,10 @@ fn an_unknown_driver_gets_no_promise() {
         for release in ALL {
             let device = answering(release, answers);
             let driver = device.driver().unwrap();
-            assert_eq!(
-                driver.detected_release(),
-                DetectedRelease::Unknown,
-                "{what} {release}"
-            );
+            assert_eq!(driver.detected_release(), DetectedRelease::Unknown, "{what} {release}");
             assert_eq!(driver.quirks(), Quirks::all(), "{what} {release}");
             let promised = driver.capabilities();
-            assert!(
-                Capabilities::for_release(release).contains(promised),
-                "{what} {release}"
-            );
+            assert!(Capabilities::for_release(release).contains(promised), "{what} {release}");
             assert_eq!(driver.lni_form(), None);
         }
     }
@@ -255,10 +226,7 @@ fn garbage_of_any_length_does_not_panic() {
                 request.response()[..len].fill(byte);
                 Ok(())
             });
-            assert_eq!(
-                device.driver().unwrap().detected_release(),
-                DetectedRelease::Unknown
-            );
+            assert_eq!(device.driver().unwrap().detected_release(), DetectedRelease::Unknown);
         }
     }
 }

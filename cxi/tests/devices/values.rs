@@ -64,15 +64,8 @@ fn a_specification_says_what_was_asked_for() {
     assert!(!spec.is_enabled() && spec.is_system() && spec.exclusive_vnis());
     assert_eq!(spec.counter_pool(), 3);
     let nothing = ServiceSpec::builder().unrestricted_vnis();
-    says(
-        nothing.exclusive_vnis(true).build(),
-        "exclusive VNIs are requested, but none are named",
-    );
-    for access in [
-        VniAccess::Unrestricted,
-        plain.vnis(),
-        VniAccess::Range(range("64-127")),
-    ] {
+    says(nothing.exclusive_vnis(true).build(), "exclusive VNIs are requested, but none are named");
+    for access in [VniAccess::Unrestricted, plain.vnis(), VniAccess::Range(range("64-127"))] {
         let spec = ServiceSpec::builder().vni_access(access).build().unwrap();
         assert_eq!(spec.vnis(), access);
     }
@@ -118,12 +111,7 @@ fn a_service_shows_what_it_is_and_no_padding() {
     assert!(shown.ends_with(", .. }"), "{shown}");
     let error = services.get(ServiceId::new(99).unwrap()).unwrap_err();
     let shown = format!("{error:?}");
-    for part in [
-        "device: Some(DeviceId(0))",
-        "SVC_GET",
-        "EINVAL",
-        "NoSuchService",
-    ] {
+    for part in ["device: Some(DeviceId(0))", "SVC_GET", "EINVAL", "NoSuchService"] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
 }
@@ -143,10 +131,7 @@ fn handles_know_where_they_belong() {
     assert!(!format!("{:?}", driver.evidence()).is_empty());
 
     let host = Host::default();
-    assert_eq!(
-        (host.dev(), host.sysfs()),
-        (Path::new("/dev"), Path::new("/sys"))
-    );
+    assert_eq!((host.dev(), host.sysfs()), (Path::new("/dev"), Path::new("/sys")));
     let clock = SystemClock;
     assert!(clock.now() <= clock.now());
     assert_eq!(Resource::ALL.len(), 8);
@@ -171,10 +156,7 @@ fn wrong_values_become_errors_by_question_mark() {
 #[test]
 fn what_the_driver_refused_has_its_errno_as_source() {
     let nic = nic(DriverRelease::Main);
-    let error = root(&nic)
-        .services()
-        .destroy(ServiceId::new(9).unwrap())
-        .unwrap_err();
+    let error = root(&nic).services().destroy(ServiceId::new(9).unwrap()).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap();
     assert_eq!(cause.downcast_ref::<Errno>(), Some(&Errno::EINVAL));
 }
@@ -191,10 +173,7 @@ fn a_service_is_shown_in_one_line() {
     services.create(&spec.build().unwrap()).unwrap();
     let list = services.list().unwrap();
     let shown: Vec<_> = list.iter().map(ToString::to_string).collect();
-    assert_eq!(
-        shown[1],
-        "service 2: uid 1000; VNIs 1024-1039; low-latency; disabled"
-    );
+    assert_eq!(shown[1], "service 2: uid 1000; VNIs 1024-1039; low-latency; disabled");
     let vnis = list[1].vnis();
     assert!(vnis.contains(vni(1039)) && !vnis.contains(vni(1040)));
     assert_eq!(vnis.iter().count(), 16);

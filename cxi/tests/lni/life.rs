@@ -53,22 +53,13 @@ fn profiles_say_what_they_miss() {
         let device = user(&nic).allow_quirks(Quirks::ORPHANED_PROFILE);
         let asked = device.alloc_lni(service).unwrap();
         let error = asked.alloc_cp(vni(77), TrafficClass::BestEffort);
-        says(
-            error,
-            "cxi0: CP_ALLOC: no enabled service has this VNI (ENOENT)",
-        );
+        says(error, "cxi0: CP_ALLOC: no enabled service has this VNI (ENOENT)");
         let ethernet = |priority| {
             let options = ProfileOptions::ethernet(EthernetClass::Shared, priority);
             lni.alloc_cp_with(&options).unwrap_err().to_string()
         };
-        assert_eq!(
-            ethernet(8),
-            "cxi0: CP_ALLOC: priority code point 8: expected 0 to 7"
-        );
-        assert_eq!(
-            ethernet(7),
-            "cxi0: CP_ALLOC: not permitted: Ethernet needs CAP_NET_RAW"
-        );
+        assert_eq!(ethernet(8), "cxi0: CP_ALLOC: priority code point 8: expected 0 to 7");
+        assert_eq!(ethernet(7), "cxi0: CP_ALLOC: not permitted: Ethernet needs CAP_NET_RAW");
     }
 }
 
@@ -152,9 +143,7 @@ fn queues_are_checked_before_they_are_asked_for() {
     let nic = nic(DriverRelease::Main);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let any = ProfileOptions::new(vni(1024), TrafficClass::BestEffort);
-    let plain = lni
-        .alloc_cp_with(&any.lcid(LcidChoice::NotTriggered))
-        .unwrap();
+    let plain = lni.alloc_cp_with(&any.lcid(LcidChoice::NotTriggered)).unwrap();
     let triggered = lni.alloc_cp_with(&any.lcid(LcidChoice::Triggered)).unwrap();
     let text = |result: Result<_>| result.map(|_: cxi::lni::Txq| ()).unwrap_err().to_string();
     assert_eq!(
@@ -162,8 +151,7 @@ fn queues_are_checked_before_they_are_asked_for() {
         "cxi0: CQ_ALLOC: a queue for triggered commands needs a profile with LCID 0, this one has \
          1: ask for LcidChoice::Triggered"
     );
-    lni.alloc_txq(&triggered, &TxqOptions::new(64).triggered())
-        .unwrap();
+    lni.alloc_txq(&triggered, &TxqOptions::new(64).triggered()).unwrap();
     let error = says(
         lni.alloc_txq(&plain, &TxqOptions::new(65_537)),
         "cxi0: CQ_ALLOC: a queue of 65537 commands: expected at most 65536",
@@ -198,21 +186,12 @@ fn event_queues_are_checked_and_resized() {
         "cxi0: EQ_ALLOC: a fill level is above 100 or below 0 percent, or there are more than \
          four, or no fewer slots are reserved than the queue has, or more than 16383 (EINVAL)",
     );
-    let falling = StatusThresholds {
-        base: 95,
-        delta: 15,
-        count: 4,
-    };
+    let falling = StatusThresholds { base: 95, delta: 15, count: 4 };
     let watched = EventQueueOptions::new(4096).thresholds(falling);
     lni.alloc_eq(&watched).unwrap().close().unwrap();
-    let events = lni
-        .alloc_eq(&EventQueueOptions::new(4096).reserved_slots(2))
-        .unwrap();
+    let events = lni.alloc_eq(&EventQueueOptions::new(4096).reserved_slots(2)).unwrap();
     assert_eq!(events.adjust_reserved_slots(3).unwrap(), 5);
-    assert_eq!(
-        events.adjust_reserved_slots(-6).unwrap_err().errno(),
-        Errno::EINVAL
-    );
+    assert_eq!(events.adjust_reserved_slots(-6).unwrap_err().errno(), Errno::EINVAL);
     let larger = events.resize(16384).unwrap();
     assert_eq!(larger.len(), 16384);
     assert_eq!(events.memory().len(), 4096);
@@ -239,10 +218,7 @@ fn portal_entries_are_mapped_and_asked() {
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
     let [_unmapped, domain] = [(); 2].map(|()| lni.alloc_domain(vni(1024), None).unwrap());
     let mapping = pte.map(&domain, 255).unwrap();
-    says(
-        pte.map(&domain, 256),
-        "cxi0: PTE_MAP: offset 256: expected 0 to 255",
-    );
+    says(pte.map(&domain, 256), "cxi0: PTE_MAP: offset 256: expected 0 to 255");
     pte.map(&domain, 255).unwrap().close().unwrap();
     let multicast = pte.map_multicast(&domain, (1 << 18) - 1).unwrap();
     says(
@@ -290,9 +266,7 @@ fn objects_of_another_open_file_are_refused() {
     let events = stranger.alloc_eq(&EventQueueOptions::new(4096)).unwrap();
     let domain = stranger.alloc_domain(vni(1024), None).unwrap();
     let wait = stranger.alloc_wait().unwrap();
-    let profile = stranger
-        .alloc_cp(vni(1024), TrafficClass::BestEffort)
-        .unwrap();
+    let profile = stranger.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
     for (error, message) in [
         (
@@ -300,13 +274,11 @@ fn objects_of_another_open_file_are_refused() {
             "PTE_MAP: the domain belongs to another open file than the LNI",
         ),
         (
-            lni.alloc_pte(PtOptions::empty(), Some(&events))
-                .unwrap_err(),
+            lni.alloc_pte(PtOptions::empty(), Some(&events)).unwrap_err(),
             "PTE_ALLOC: the event queue belongs to another open file than the LNI",
         ),
         (
-            lni.alloc_eq(&EventQueueOptions::new(4096).status_wait(&wait))
-                .unwrap_err(),
+            lni.alloc_eq(&EventQueueOptions::new(4096).status_wait(&wait)).unwrap_err(),
             "EQ_ALLOC: the wait object belongs to another open file than the LNI",
         ),
         (
@@ -314,8 +286,7 @@ fn objects_of_another_open_file_are_refused() {
             "CQ_ALLOC: the profile belongs to another open file than the LNI",
         ),
         (
-            lni.alloc_tgq(&TgqOptions::new(64).event_queue(&events))
-                .unwrap_err(),
+            lni.alloc_tgq(&TgqOptions::new(64).event_queue(&events)).unwrap_err(),
             "CQ_ALLOC: the event queue belongs to another open file than the LNI",
         ),
     ] {
@@ -334,10 +305,7 @@ fn counters_have_their_own_memory() {
     memory.write_u64(0, (1 << 63) | (3 << 48) | 0xc).unwrap();
     counter.write_back_to(&memory).unwrap();
     let value = counter.value();
-    assert_eq!(
-        (value.success, value.failure, value.written_back),
-        (12, 3, true)
-    );
+    assert_eq!((value.success, value.failure, value.written_back), (12, 3, true));
     // Failures have seven bits; the eight above are reserved.
     memory.write_u64(0, (0xff << 55) | (0x7f << 48)).unwrap();
     let value = counter.value();

@@ -15,10 +15,7 @@ const MODULE: &str = module_path!();
 
 #[test]
 fn what_outlives_its_parent_does_not_compile() {
-    let output = Command::new("rustc")
-        .arg("--version")
-        .output()
-        .expect("a compiler");
+    let output = Command::new("rustc").arg("--version").output().expect("a compiler");
     let version = String::from_utf8_lossy(&output.stdout);
     if !version.starts_with(RECORDED) && std::env::var_os("TRYBUILD").is_none() {
         let why = format!("the messages were recorded with {RECORDED}x, this is {version}");

@@ -30,20 +30,11 @@ fn take(lni: &Lni, number: u16, resource: Resource) -> Result<Held> {
     })
 }
 
-const ONE_BY_ONE: [Resource; 5] = [
-    Resource::Ptes,
-    Resource::Txqs,
-    Resource::Tgqs,
-    Resource::Eqs,
-    Resource::Cts,
-];
+const ONE_BY_ONE: [Resource; 5] =
+    [Resource::Ptes, Resource::Txqs, Resource::Tgqs, Resource::Eqs, Resource::Cts];
 
 fn in_use(lni: &Lni, resource: Resource) -> Option<u16> {
-    lni.device()
-        .services()
-        .usage(lni.service())
-        .unwrap()
-        .reported[resource]
+    lni.device().services().usage(lni.service()).unwrap().reported[resource]
 }
 
 #[test]
@@ -54,9 +45,7 @@ fn limits_bite_and_what_is_freed_can_be_had_again() {
             let mut limits = all(100);
             limits[resource] = Limit::new(4, 16).unwrap();
             let (service, lni) = lni_with(&nic, 1024, limits);
-            let mut held: Vec<_> = (0..16)
-                .map(|_| take(&lni, 1024, resource).unwrap())
-                .collect();
+            let mut held: Vec<_> = (0..16).map(|_| take(&lni, 1024, resource).unwrap()).collect();
             assert_eq!(in_use(&lni, resource), Some(16));
             let error = take(&lni, 1024, resource).unwrap_err();
             let command = match resource {
@@ -114,9 +103,9 @@ fn a_limit_of_zero_is_said() {
         let error = take(&lni, number, resource).unwrap_err();
         assert_eq!(error.errno(), Errno::EBADR);
         assert!(
-            error.to_string().ends_with(&format!(
-                "service {service} may have no {resource}: its limit is 0"
-            )),
+            error
+                .to_string()
+                .ends_with(&format!("service {service} may have no {resource}: its limit is 0")),
             "{error}"
         );
     }
@@ -144,10 +133,7 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
         ),
     );
     let have = root(&nic).availability().unwrap().resources[Resource::Cts];
-    assert_eq!(
-        (have.in_use, have.shared_in_use, have.reservable),
-        (32, 32, 24)
-    );
+    assert_eq!((have.in_use, have.shared_in_use, have.reservable), (32, 32, 24));
     assert_eq!(in_use(&second, Resource::Cts), Some(32));
     assert_ne!(reserving, sharing);
     drop(taken);
@@ -226,16 +212,10 @@ fn handles_may_be_dropped_in_any_order() {
     let (service, lni) = lni_with(&nic, 1024, all(100));
     for order in 0..8_usize {
         let wait = lni.alloc_wait().unwrap();
-        let events = lni
-            .alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait))
-            .unwrap();
+        let events = lni.alloc_eq(&EventQueueOptions::new(4096).event_wait(&wait)).unwrap();
         let profile = lni.alloc_cp(vni(1024), TrafficClass::LowLatency).unwrap();
-        let queue = lni
-            .alloc_txq(&profile, &TxqOptions::new(64).event_queue(&events))
-            .unwrap();
-        let pte = lni
-            .alloc_pte(PtOptions::IS_MATCHING, Some(&events))
-            .unwrap();
+        let queue = lni.alloc_txq(&profile, &TxqOptions::new(64).event_queue(&events)).unwrap();
+        let pte = lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events)).unwrap();
         let domain = lni.alloc_domain(vni(1024), None).unwrap();
         let mapping = pte.map(&domain, 3).unwrap();
         let counter = lni.alloc_ct().unwrap();
@@ -265,17 +245,11 @@ fn closing_reports_and_gives_the_handle_back() {
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
     let refused = lni.close().unwrap_err();
-    let converted = cxi::Error::from(NotClosed {
-        handle: (),
-        error: refused.error.clone(),
-    });
+    let converted = cxi::Error::from(NotClosed { handle: (), error: refused.error.clone() });
     assert!(converted.is_busy());
     assert_eq!(refused.error.errno(), Errno::EBUSY);
     assert!(refused.error.is_busy());
-    assert_eq!(
-        refused.error.to_string(),
-        "cxi0: LNI_FREE: the LNI is still in use"
-    );
+    assert_eq!(refused.error.to_string(), "cxi0: LNI_FREE: the LNI is still in use");
     let lni = refused.handle;
     domain.close().unwrap();
     lni.close().unwrap();
@@ -290,10 +264,7 @@ fn an_lni_lives_until_its_last_object_is_gone() {
         let counter = lni.alloc_ct().unwrap();
         drop(lni);
         let services = root(&nic).services();
-        assert!(
-            services.destroy(service).unwrap_err().is_busy(),
-            "{release}"
-        );
+        assert!(services.destroy(service).unwrap_err().is_busy(), "{release}");
         drop(counter);
         services.destroy(service).unwrap();
     }
@@ -314,10 +285,7 @@ fn who_may_allocate_an_lni() {
             ),
         );
         services.set_enabled(id, false).unwrap();
-        says(
-            device.alloc_lni(id),
-            format!("cxi0: LNI_ALLOC: service {id} is disabled"),
-        );
+        says(device.alloc_lni(id), format!("cxi0: LNI_ALLOC: service {id} is disabled"));
         let error = says(
             device.alloc_lni(ServiceId::DEFAULT),
             "cxi0: LNI_ALLOC: service 1 is disabled: the default service is, unless the \
@@ -325,10 +293,7 @@ fn who_may_allocate_an_lni() {
         );
         assert_eq!(error.errno(), Errno::EKEYREVOKED);
         let unknown = ServiceId::new(99).unwrap();
-        says(
-            device.alloc_lni(unknown),
-            "cxi0: LNI_ALLOC: there is no service 99",
-        );
+        says(device.alloc_lni(unknown), "cxi0: LNI_ALLOC: there is no service 99");
     }
 }
 
@@ -338,10 +303,7 @@ fn a_removed_nic_does_not_make_handles_panic() {
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     nic.faults().unplug();
-    says(
-        lni.alloc_ct(),
-        "cxi0: CT_ALLOC: the device has been removed",
-    );
+    says(lni.alloc_ct(), "cxi0: CT_ALLOC: the device has been removed");
     let refused = counter.close().unwrap_err();
     assert_eq!(refused.error.errno(), Errno::EIO);
     drop((refused, lni));

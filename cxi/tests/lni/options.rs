@@ -82,22 +82,14 @@ fn event_queues_are_asked_for_as_described() {
     let flags = EventQueueFlags::TARGET_LONG | EventQueueFlags::TIMESTAMPS;
     let options = EventQueueOptions::new(4096)
         .flags(flags)
-        .thresholds(StatusThresholds {
-            base: 50,
-            delta: 10,
-            count: 4,
-        })
+        .thresholds(StatusThresholds { base: 50, delta: 10, count: 4 })
         .coalescing_delay(7)
         .cpu(1);
     let events = lni.alloc_eq(&options).unwrap();
     let attr = last::<EqAllocCmd>(&record).attr;
     assert_eq!(attr.flags, flags.bits());
     assert_eq!(
-        (
-            attr.status_thresh_base,
-            attr.status_thresh_delta,
-            attr.status_thresh_count
-        ),
+        (attr.status_thresh_base, attr.status_thresh_delta, attr.status_thresh_count),
         (50, 10, 4)
     );
     assert_eq!((attr.ec_delay, attr.cpu_affinity), (7, 1));
@@ -107,10 +99,7 @@ fn event_queues_are_asked_for_as_described() {
     let options = options.event_wait(&for_events).status_wait(&for_status);
     let waiting = lni.alloc_eq(&options).unwrap();
     let command = last::<EqAllocCmd>(&record);
-    assert_eq!(
-        [command.event_wait, command.status_wait],
-        [for_events.id(), for_status.id()]
-    );
+    assert_eq!([command.event_wait, command.status_wait], [for_events.id(), for_status.id()]);
     assert_ne!(command.event_wait, command.status_wait);
     assert_ne!(waiting.id(), events.id());
 }
@@ -125,17 +114,11 @@ fn profiles_are_asked_for_as_described() {
         (TrafficClassType::HighRatePuts, 1),
     ] {
         lni.alloc_cp_with(&any.class_type(class_type)).unwrap();
-        assert_eq!(
-            last::<CpAllocCmd>(&record).tc_type,
-            number,
-            "{class_type:?}"
-        );
+        assert_eq!(last::<CpAllocCmd>(&record).tc_type, number, "{class_type:?}");
     }
-    for (choice, number) in [
-        (LcidChoice::Triggered, 0),
-        (LcidChoice::NotTriggered, 1),
-        (LcidChoice::Any, 2),
-    ] {
+    for (choice, number) in
+        [(LcidChoice::Triggered, 0), (LcidChoice::NotTriggered, 1), (LcidChoice::Any, 2)]
+    {
         let options = any.class_type(TrafficClassType::Restricted).lcid(choice);
         lni.alloc_cp_with(&options).unwrap();
         let sent = last::<TrigCpAllocCmd>(&record);
@@ -163,15 +146,12 @@ fn a_profile_on_a_vni_of_its_own_service_takes_no_look_at_the_others() {
     let listed = || {
         let exchanges = record.recording().exchanges;
         let opcodes = exchanges.iter().filter_map(Exchange::opcode);
-        opcodes
-            .filter(|opcode| *opcode == Opcode::SVC_LIST_GET)
-            .count()
+        opcodes.filter(|opcode| *opcode == Opcode::SVC_LIST_GET).count()
     };
     let before = listed();
     lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     assert_eq!(listed(), before);
-    lni.alloc_cp(vni(1025), TrafficClass::BestEffort)
-        .unwrap_err();
+    lni.alloc_cp(vni(1025), TrafficClass::BestEffort).unwrap_err();
     assert_eq!(listed(), before + 1);
 }
 
@@ -213,20 +193,14 @@ fn a_part_of_memory_is_faulted_in_where_it_starts() {
         pinned.update(0..4096),
         "cxi0: ATU_UPDATE_MD: the memory is pinned: its pages are always there",
     );
-    assert_eq!(
-        record.recording().exchanges.len(),
-        before + 1,
-        "the ATU_MAP"
-    );
+    assert_eq!(record.recording().exchanges.len(), before + 1, "the ATU_MAP");
 }
 
 #[test]
 fn what_a_queue_works_with_is_freed_after_it() {
     let (lni, record) = recorded(&nic(DriverRelease::Main));
     let [for_events, for_status] = [(); 2].map(|()| lni.alloc_wait().unwrap());
-    let options = EventQueueOptions::new(4096)
-        .event_wait(&for_events)
-        .status_wait(&for_status);
+    let options = EventQueueOptions::new(4096).event_wait(&for_events).status_wait(&for_status);
     let events = lni.alloc_eq(&options).unwrap();
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     let options = TxqOptions::new(64).event_queue(&events);
@@ -280,10 +254,7 @@ fn a_wait_object_says_where_its_news_are() {
     assert_ne!(first.id(), second.id());
     let path = second.path(Path::new("/sys"));
     let number = second.id().to_string();
-    assert!(
-        path.starts_with("/sys/class/cxi_user/cxi0/clients"),
-        "{path:?}"
-    );
+    assert!(path.starts_with("/sys/class/cxi_user/cxi0/clients"), "{path:?}");
     assert!(path.ends_with(format!("wait/{number}/intr")), "{path:?}");
 
     // A mock in the same process has no sysfs.
@@ -302,12 +273,8 @@ fn a_wait_object_says_where_its_news_are() {
     // A file that always has: that of pressure stall information, unless a trigger is written.
     let pressure = Path::new("/proc/pressure/cpu");
     if !pressure.exists() {
-        let _ = writeln!(
-            std::io::stderr(),
-            "SKIPPED {}: no {}",
-            module_path!(),
-            pressure.display()
-        );
+        let _ =
+            writeln!(std::io::stderr(), "SKIPPED {}: no {}", module_path!(), pressure.display());
         return;
     }
     std::fs::remove_file(&place).unwrap();
@@ -327,11 +294,7 @@ fn a_pid_is_its_number() {
 fn an_lni_waits_for_inbound_traffic() {
     let (lni, record) = recorded(&nic(DriverRelease::Main));
     lni.device().inbound_wait().unwrap();
-    let opcodes: Vec<_> = record
-        .recording()
-        .exchanges
-        .iter()
-        .filter_map(Exchange::opcode)
-        .collect();
+    let opcodes: Vec<_> =
+        record.recording().exchanges.iter().filter_map(Exchange::opcode).collect();
     assert_eq!(opcodes.last(), Some(&Opcode::INBOUND_WAIT));
 }

@@ -51,27 +51,11 @@ fn classes_and_types_that_the_nic_does_not_have_are_said() {
         lni.alloc_cp_with(&options).map_err(|error| error.errno())
     };
     for (class, class_type, exists) in [
-        (
-            TrafficClass::BestEffort,
-            TrafficClassType::HighRatePuts,
-            true,
-        ),
+        (TrafficClass::BestEffort, TrafficClassType::HighRatePuts, true),
         (TrafficClass::BestEffort, TrafficClassType::Restricted, true),
-        (
-            TrafficClass::BestEffort,
-            TrafficClassType::CollectiveLeaf,
-            false,
-        ),
-        (
-            TrafficClass::LowLatency,
-            TrafficClassType::CollectiveLeaf,
-            true,
-        ),
-        (
-            TrafficClass::LowLatency,
-            TrafficClassType::HighRatePuts,
-            false,
-        ),
+        (TrafficClass::BestEffort, TrafficClassType::CollectiveLeaf, false),
+        (TrafficClass::LowLatency, TrafficClassType::CollectiveLeaf, true),
+        (TrafficClass::LowLatency, TrafficClassType::HighRatePuts, false),
         (TrafficClass::BulkData, TrafficClassType::Default, true),
     ] {
         assert_eq!(
@@ -274,9 +258,7 @@ fn a_window_that_cannot_be_mapped_is_said() {
     let error = queue.commands().unwrap_err();
     assert_eq!(error.errno(), Errno::EAGAIN);
     assert!(
-        error
-            .to_string()
-            .starts_with("cxi0: cannot map the command slots of the device: "),
+        error.to_string().starts_with("cxi0: cannot map the command slots of the device: "),
         "{error}"
     );
 }

@@ -14,10 +14,7 @@ fn quirk_of<T>(result: cxi::Result<T>) -> Option<Quirks> {
 }
 
 fn hazards(nic: &Nic) -> Vec<HazardKind> {
-    nic.hazards()
-        .into_iter()
-        .map(|hazard| hazard.kind)
-        .collect()
+    nic.hazards().into_iter().map(|hazard| hazard.kind).collect()
 }
 
 /// Allocates and frees event queues until only an unsafe one is left to ask for.
@@ -89,11 +86,7 @@ fn whoever_insists_gets_the_null_pointer() {
 fn the_same_traffic_again_is_the_same_profile() {
     for release in DriverRelease::ALL {
         let nic = nic(release);
-        let number = if release < DriverRelease::Shs14_0_1 {
-            7
-        } else {
-            1
-        };
+        let number = if release < DriverRelease::Shs14_0_1 { 7 } else { 1 };
         let (_, lni) = lni_with(&nic, number, all(100));
         let class = TrafficClass::BestEffort;
         let one = lni.alloc_cp(vni(number), class).unwrap();

@@ -46,10 +46,7 @@ fn exclusive_profiles_are_unknown_to_old_drivers() {
         let error = services.exclusive_cp(unknown).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::NoSuchService { .. }));
         let error = services.set_exclusive_cp(ServiceId::DEFAULT, true);
-        assert!(matches!(
-            error.unwrap_err().kind(),
-            ErrorKind::Unsupported { .. }
-        ));
+        assert!(matches!(error.unwrap_err().kind(), ErrorKind::Unsupported { .. }));
     }
 }
 

@@ -9,18 +9,12 @@ use cxi_mock::Fault;
 fn specifications_are_checked_before_anything_is_sent() {
     let spec = ServiceSpec::builder;
     for (builder, message) in [
-        (
-            spec(),
-            "no VNIs: name VNIs or a range, or ask for unrestricted VNIs",
-        ),
+        (spec(), "no VNIs: name VNIs or a range, or ask for unrestricted VNIs"),
         (
             spec().vnis([1, 2, 3, 4, 5].map(vni)),
             "5 VNIs: a service can list at most 4; more need a VNI range",
         ),
-        (
-            spec().vni(vni(7)).vni(vni(7)),
-            "VNI 7 is listed twice: name each VNI once",
-        ),
+        (spec().vni(vni(7)).vni(vni(7)), "VNI 7 is listed twice: name each VNI once"),
         (
             spec().vni(vni(7)).vni_range(range("8-15")),
             "both 8-15 as VNI range and VNIs are named: a service has one or the other",
@@ -74,10 +68,7 @@ fn without_the_capability_services_are_read_only() {
             "cxi0: SVC_ALLOC: not permitted: it needs CAP_SYS_ADMIN in the initial user \
              namespace, and a physical function",
         );
-        assert_eq!(
-            std::io::Error::from(error).kind(),
-            std::io::ErrorKind::PermissionDenied
-        );
+        assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::PermissionDenied);
         let error = services.destroy(id.unwrap()).unwrap_err();
         assert_eq!(error.errno(), Errno::EPERM);
     }
@@ -94,34 +85,17 @@ fn ids_that_do_not_exist_are_named() {
         (services.usage(id).unwrap_err(), "SVC_RSRC_GET"),
         (services.update(id, &spec).unwrap_err(), "SVC_GET"),
         (services.set_enabled(id, true).unwrap_err(), "SVC_ENABLE"),
-        (
-            services.set_vni_range(id, range("8-15")).unwrap_err(),
-            "SVC_SET_VNI_RANGE",
-        ),
+        (services.set_vni_range(id, range("8-15")).unwrap_err(), "SVC_SET_VNI_RANGE"),
         (services.vni_range(id).unwrap_err(), "SVC_GET_VNI_RANGE"),
-        (
-            services
-                .set_lnis_per_rgid(id, 2.try_into().unwrap())
-                .unwrap_err(),
-            "SVC_SET_LPR",
-        ),
+        (services.set_lnis_per_rgid(id, 2.try_into().unwrap()).unwrap_err(), "SVC_SET_LPR"),
         (services.lnis_per_rgid(id).unwrap_err(), "SVC_GET_LPR"),
-        (
-            services.set_exclusive_cp(id, true).unwrap_err(),
-            "SVC_SET_EXCLUSIVE_CP",
-        ),
-        (
-            services.exclusive_cp(id).unwrap_err(),
-            "SVC_GET_EXCLUSIVE_CP",
-        ),
+        (services.set_exclusive_cp(id, true).unwrap_err(), "SVC_SET_EXCLUSIVE_CP"),
+        (services.exclusive_cp(id).unwrap_err(), "SVC_GET_EXCLUSIVE_CP"),
         (services.set_netns(id, 5).unwrap_err(), "SVC_SET_NETNS"),
         (services.netns(id).unwrap_err(), "SVC_GET_NETNS"),
         (services.destroy(id).unwrap_err(), "SVC_DESTROY"),
     ] {
-        assert_eq!(
-            error.to_string(),
-            format!("cxi0: {command}: there is no service 77")
-        );
+        assert_eq!(error.to_string(), format!("cxi0: {command}: there is no service 77"));
         assert_eq!(error.errno(), Errno::EINVAL);
     }
 }
@@ -152,9 +126,7 @@ fn updates_that_would_break_a_service_are_refused() {
         "cxi0: SVC_UPDATE: service 2 has VNIs 5 and the specification 5,6: their number and kind \
          cannot be changed",
     );
-    services
-        .update(id, &modest(5).enabled(false).build().unwrap())
-        .unwrap();
+    services.update(id, &modest(5).enabled(false).build().unwrap()).unwrap();
     assert!(!services.get(id).unwrap().is_enabled());
 }
 
@@ -169,16 +141,10 @@ fn updates_that_would_only_be_noted_are_refused() {
         for (other, what) in [
             (modest(5).member(Member::Uid(1001)), "members"),
             (modest(6).member(Member::Uid(1000)), "VNIs"),
-            (
-                spec().traffic_classes(TrafficClasses::BULK_DATA),
-                "traffic classes",
-            ),
+            (spec().traffic_classes(TrafficClasses::BULK_DATA), "traffic classes"),
         ] {
             let error = services.update(id, &other.build().unwrap()).unwrap_err();
-            assert!(
-                matches!(error.kind(), ErrorKind::NotGuaranteed { .. }),
-                "{release}: {error}"
-            );
+            assert!(matches!(error.kind(), ErrorKind::NotGuaranteed { .. }), "{release}: {error}");
             let expected = format!(
                 "cannot promise other {what} for service {id}, which drivers from shs-13.0 on \
                  store but do not apply: destroy it and create another"
@@ -186,9 +152,7 @@ fn updates_that_would_only_be_noted_are_refused() {
             assert!(error.to_string().ends_with(&expected), "{release}: {error}");
             assert_eq!(services.get(id).unwrap(), before, "{release}");
         }
-        services
-            .update(id, &spec().enabled(false).build().unwrap())
-            .unwrap();
+        services.update(id, &spec().enabled(false).build().unwrap()).unwrap();
         assert!(!services.get(id).unwrap().is_enabled(), "{release}");
     }
 }
@@ -204,16 +168,8 @@ fn old_drivers_are_told_from_new_ones() {
         for (builder, what, needs) in [
             (spec().vni_range(range), "a range of VNIs", "13.1"),
             (spec().vnis([]), "a service without any VNI", "13.1"),
-            (
-                modest(5).members([]),
-                "a service without any member",
-                "13.1",
-            ),
-            (
-                modest(5).member(Member::NetNs(7)),
-                "a network namespace as member",
-                "14.0.0",
-            ),
+            (modest(5).members([]), "a service without any member", "13.1"),
+            (modest(5).member(Member::NetNs(7)), "a network namespace as member", "14.0.0"),
         ] {
             says(
                 services.create(&builder.build().unwrap()),
@@ -239,11 +195,7 @@ fn old_drivers_are_told_from_new_ones() {
 
 #[test]
 fn taken_vnis_are_named_with_their_holder() {
-    for release in [
-        DriverRelease::Shs13_0,
-        DriverRelease::Shs13_1,
-        DriverRelease::Shs14_0_0,
-    ] {
+    for release in [DriverRelease::Shs13_0, DriverRelease::Shs13_1, DriverRelease::Shs14_0_0] {
         let nic = nic(release);
         let services = root(&nic).services();
         let first = create(&services, modest(1024));
@@ -252,17 +204,11 @@ fn taken_vnis_are_named_with_their_holder() {
             format!("cxi0: SVC_ALLOC: VNI 1024 is taken by service {first}"),
         );
         assert_eq!(error.errno(), Errno::EEXIST);
-        says(
-            ask(&services, modest(10)),
-            "cxi0: SVC_ALLOC: VNI 10 is taken by service 1",
-        );
+        says(ask(&services, modest(10)), "cxi0: SVC_ALLOC: VNI 10 is taken by service 1");
     }
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    create(
-        &services,
-        ServiceSpec::builder().vni_range(range("1024-1039")),
-    );
+    create(&services, ServiceSpec::builder().vni_range(range("1024-1039")));
     says(
         ask(&services, modest(1030)),
         "cxi0: SVC_ALLOC: VNI 1030 is taken: service 2 has VNIs 1024-1039",
@@ -273,14 +219,9 @@ fn taken_vnis_are_named_with_their_holder() {
 fn an_undo_that_fails_names_what_is_left() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
-    nic.faults()
-        .inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ENABLE).once());
-    nic.faults()
-        .inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).once());
-    let spec = ServiceSpec::builder()
-        .vni_range(range("64-127"))
-        .build()
-        .unwrap();
+    nic.faults().inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ENABLE).once());
+    nic.faults().inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).once());
+    let spec = ServiceSpec::builder().vni_range(range("64-127")).build().unwrap();
     let error = says(
         services.create(&spec),
         "cxi0: SVC_ENABLE: the driver refused with ENOMEM (Cannot allocate memory); service 2 is \
@@ -296,10 +237,7 @@ fn a_removed_nic_says_so() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     nic.faults().unplug();
-    let error = says(
-        services.list(),
-        "cxi0: SVC_LIST_GET: the device has been removed",
-    );
+    let error = says(services.list(), "cxi0: SVC_LIST_GET: the device has been removed");
     assert_eq!(error.errno(), Errno::EIO);
 }
 
@@ -322,8 +260,7 @@ fn an_injected_shortage_says_what_is_short() {
     let file = Faulty::new(mock.root().unwrap());
     file.inject(Fault::shortage(Resource::Txqs, 96));
     is_short(Device::from(file));
-    mock.faults()
-        .inject(Fault::shortage(Resource::Txqs, 96).once());
+    mock.faults().inject(Fault::shortage(Resource::Txqs, 96).once());
     is_short(root(&mock));
     create(&root(&mock).services(), wanted());
 

@@ -10,11 +10,8 @@ fn exclusive_profiles_belong_to_ranges() {
     for release in FROM_13_1 {
         let nic = nic(release);
         let services = root(&nic).services();
-        let range = ServiceSpec::builder()
-            .vni_range(range("1024-1039"))
-            .enabled(false)
-            .build()
-            .unwrap();
+        let range =
+            ServiceSpec::builder().vni_range(range("1024-1039")).enabled(false).build().unwrap();
         let id = services.create(&range).unwrap();
         assert!(!services.get(id).unwrap().is_enabled());
         assert!(!services.exclusive_cp(id).unwrap());

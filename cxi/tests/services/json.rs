@@ -60,11 +60,9 @@ fn specifications_have_the_form_of_hpe_templates() {
     assert_eq!(read(template), Ok(spec));
     // What is off or none by default is said only where it is not.
     let text = serde_json::to_value(spec).unwrap();
-    for (name, value) in [
-        ("enable", json!(false)),
-        ("is_system_svc", json!(true)),
-        ("cntr_pool_id", json!(2)),
-    ] {
+    for (name, value) in
+        [("enable", json!(false)), ("is_system_svc", json!(true)), ("cntr_pool_id", json!(2))]
+    {
         assert_eq!(text[name], value);
     }
     assert_eq!(read(&text.to_string()), Ok(spec));
@@ -82,9 +80,7 @@ fn every_kind_of_vnis_survives() {
         builder().unrestricted_vnis(),
         builder().vnis([]),
         builder().vnis([]).members([]),
-        builder()
-            .unrestricted_vnis()
-            .member(Member::NetNs(4_026_532_000)),
+        builder().unrestricted_vnis().member(Member::NetNs(4_026_532_000)),
     ] {
         let spec = spec.build().unwrap();
         let text = serde_json::to_string(&spec).unwrap();
@@ -97,22 +93,13 @@ fn every_kind_of_vnis_survives() {
 #[test]
 fn bad_specifications_say_where_and_why() {
     for (text, message) in [
-        (
-            r#"{"vnis": [65536]}"#,
-            "invalid VNI 65536: expected 1 to 65535 at line 1",
-        ),
-        (
-            r#"{"vnis": [0]}"#,
-            "invalid VNI 0: expected 1 to 65535 at line 1",
-        ),
+        (r#"{"vnis": [65536]}"#, "invalid VNI 65536: expected 1 to 65535 at line 1"),
+        (r#"{"vnis": [0]}"#, "invalid VNI 0: expected 1 to 65535 at line 1"),
         (
             r#"{"vnis": [1, 2, 3, 4, 5]}"#,
             "5 VNIs: a service can list at most 4; more need a VNI range at line 1",
         ),
-        (
-            r#"{"vnis": ["5"]}"#,
-            "invalid type: string \"5\", expected u64 at line 1",
-        ),
+        (r#"{"vnis": ["5"]}"#, "invalid type: string \"5\", expected u64 at line 1"),
         (
             r#"{"vni_range": {"first": 1030, "last": 1045}}"#,
             "VNI range of 16 from 1030: expected a start that is a multiple of 16, such as 1024 \
@@ -144,18 +131,12 @@ fn bad_specifications_say_where_and_why() {
             r#"{"vnis": [5], "limits": [{"name": "ACs", "max": 70000}]}"#,
             "invalid value: integer `70000`, expected u16 at line 1",
         ),
-        (
-            r#"{"vnis": [5], "vnis": [6]}"#,
-            "duplicate field `vnis` at line 1",
-        ),
+        (r#"{"vnis": [5], "vnis": [6]}"#, "duplicate field `vnis` at line 1"),
         (
             r#"{"vnis": [5], "resource_limits": 2}"#,
             "invalid value: integer `2`, expected true, false, 1 or 0 at line 1",
         ),
-        (
-            r"{}",
-            "no VNIs: name VNIs or a range, or ask for unrestricted VNIs",
-        ),
+        (r"{}", "no VNIs: name VNIs or a range, or ask for unrestricted VNIs"),
         (
             r#"{"vnis": [5], "resource_limits": true}"#,
             "resource_limits is on, but no limits are given",
@@ -164,10 +145,7 @@ fn bad_specifications_say_where_and_why() {
             r#"{"vnis": [5], "resource_limits": false, "limits": []}"#,
             "limits are given, but resource_limits is off",
         ),
-        (
-            r#"{"restricted_vnis": true}"#,
-            "restricted_vnis is on, but no vnis are named",
-        ),
+        (r#"{"restricted_vnis": true}"#, "restricted_vnis is on, but no vnis are named"),
     ] {
         let error = read(text).unwrap_err();
         let (before, _) = error.split_once(" column ").unwrap_or((&error, ""));
@@ -219,10 +197,7 @@ fn services_and_usage_have_stable_names() {
             "tle_pool": 0,
         })
     );
-    assert_eq!(
-        serde_json::from_value::<cxi::Usage>(usage).unwrap(),
-        services.usage(id).unwrap()
-    );
+    assert_eq!(serde_json::from_value::<cxi::Usage>(usage).unwrap(), services.usage(id).unwrap());
 }
 
 #[test]
@@ -267,10 +242,7 @@ fn device_information_has_stable_names() {
             "local_cpus": null,
         })
     );
-    assert_eq!(
-        serde_json::from_value::<cxi::DeviceInfo>(text).unwrap(),
-        info
-    );
+    assert_eq!(serde_json::from_value::<cxi::DeviceInfo>(text).unwrap(), info);
 }
 
 #[test]

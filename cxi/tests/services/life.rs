@@ -99,11 +99,7 @@ fn ranges_are_set_and_enabled() {
 
 #[test]
 fn namespaces_are_the_only_member() {
-    for release in [
-        DriverRelease::Shs14_0_0,
-        DriverRelease::Shs14_0_1,
-        DriverRelease::Main,
-    ] {
+    for release in [DriverRelease::Shs14_0_0, DriverRelease::Shs14_0_1, DriverRelease::Main] {
         for is_range in [false, true] {
             let nic = nic(release);
             let services = root(&nic).services();
@@ -151,11 +147,7 @@ fn lists_and_usage_name_every_service() {
         assert_eq!(usage[7], services.usage(usage[7].service).unwrap());
         assert_eq!(usage[7].in_use(Resource::Txqs), 0);
         let not_applicable = (release < DriverRelease::Main).then_some(0);
-        assert_eq!(
-            usage[7].reported[Resource::Les],
-            not_applicable,
-            "{release}"
-        );
+        assert_eq!(usage[7].reported[Resource::Les], not_applicable, "{release}");
     }
 }
 
@@ -175,10 +167,7 @@ fn sharing_of_rgids_is_set_and_read() {
         insisting.set_lnis_per_rgid(id, eight).unwrap();
         assert_eq!(services.lnis_per_rgid(id).unwrap().get(), 8);
         let unknown = ServiceId::new(99).unwrap();
-        says(
-            services.lnis_per_rgid(unknown),
-            "cxi0: SVC_GET_LPR: there is no service 99",
-        );
+        says(services.lnis_per_rgid(unknown), "cxi0: SVC_GET_LPR: there is no service 99");
     }
 }
 
@@ -204,10 +193,7 @@ fn a_specification_says_how_rgids_and_profiles_are_shared() {
     let nic = nic(DriverRelease::Shs13_0);
     let eight = modest(5).lnis_per_rgid(LnisPerRgid::new(8).unwrap());
     let refused = root(&nic).services().create(&eight.build().unwrap());
-    assert!(matches!(
-        refused.unwrap_err().kind(),
-        ErrorKind::Quirk { .. }
-    ));
+    assert!(matches!(refused.unwrap_err().kind(), ErrorKind::Quirk { .. }));
     assert_eq!(nic.state().svc_count, 1);
 }
 
@@ -216,21 +202,14 @@ fn the_service_of_the_front_page_can_be_used() {
     let nic = nic(DriverRelease::Main);
     let info = root(&nic).info().unwrap();
     let limits = Limits::all_of(&info).with(Resource::Txqs, Limit::new(8, 16).unwrap());
-    let spec = ServiceSpec::builder()
-        .member(Member::Uid(1000))
-        .vni(vni(1024))
-        .limits(limits);
-    let id = root(&nic)
-        .services()
-        .create(&spec.build().unwrap())
-        .unwrap();
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni(1024)).limits(limits);
+    let id = root(&nic).services().create(&spec.build().unwrap()).unwrap();
     let lni = user(&nic).alloc_lni(id).unwrap();
     let events = lni.alloc_eq(&EventQueueOptions::new(4096)).unwrap();
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     let options = TxqOptions::new(64).event_queue(&events);
     lni.alloc_txq(&profile, &options).unwrap();
-    lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events))
-        .unwrap();
+    lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events)).unwrap();
 }
 
 #[test]

@@ -23,11 +23,7 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
         let (first, second) = (user(nic), user(nic));
         let first = first.alloc_lni(id).unwrap();
         let reserved = first.reserve_pids(vni(70), None, 500);
-        assert_eq!(
-            reserved.is_ok(),
-            release >= DriverRelease::Shs13_1,
-            "{release}"
-        );
+        assert_eq!(reserved.is_ok(), release >= DriverRelease::Shs13_1, "{release}");
         let second = second.alloc_lni(id).unwrap();
         // On 13.0 this one would be the fatal one.
         let error = second.reserve_pids(vni(70), None, 500);
@@ -36,10 +32,7 @@ fn pids_are_not_reserved_where_a_refusal_does_harm() {
         } else {
             assert!(matches!(
                 error.unwrap_err().kind(),
-                ErrorKind::Quirk {
-                    quirk: Quirks::REFUSED_RESERVE,
-                    ..
-                }
+                ErrorKind::Quirk { quirk: Quirks::REFUSED_RESERVE, .. }
             ));
         }
     });
@@ -59,9 +52,7 @@ fn rgids_are_not_shared_where_that_crashes_the_kernel() {
     for_each_release(|release, nic| {
         let services = root(nic).services();
         let id = create(&services, modest(71));
-        services
-            .set_lnis_per_rgid(id, LnisPerRgid::new(1).unwrap())
-            .unwrap();
+        services.set_lnis_per_rgid(id, LnisPerRgid::new(1).unwrap()).unwrap();
         let set = services.set_lnis_per_rgid(id, LnisPerRgid::new(2).unwrap());
         assert_eq!(set.is_ok(), release >= DriverRelease::Shs13_1, "{release}");
         let device = user(nic);
@@ -119,12 +110,8 @@ fn only_a_service_that_would_leak_is_not_sent() {
         create(&services, modest(100 + number));
     }
     let tles = Limit::exactly(2048 - 512 - 8);
-    create(
-        &services,
-        modest(200).limits(Limits::none().with(Resource::Tles, tles)),
-    );
-    nic.faults()
-        .inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
+    create(&services, modest(200).limits(Limits::none().with(Resource::Tles, tles)));
+    nic.faults().inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC));
     for (les, tles, sent) in [
         (Limit::at_most(1), Limit::exactly(9), false),
         (Limit::at_most(1), Limit::exactly(8), true),
@@ -132,11 +119,8 @@ fn only_a_service_that_would_leak_is_not_sent() {
         (Limit::exactly(1), Limit::exactly(9), true),
         (Limit::NONE, Limit::exactly(9), true),
     ] {
-        let spec = modest(300).limits(
-            Limits::none()
-                .with(Resource::Les, les)
-                .with(Resource::Tles, tles),
-        );
+        let spec =
+            modest(300).limits(Limits::none().with(Resource::Les, les).with(Resource::Tles, tles));
         let error = services.create(&spec.build().unwrap()).unwrap_err();
         let expected = if sent { Errno::ENOMEM } else { Errno::ENOSPC };
         assert_eq!(error.errno(), expected, "{les} {tles}");
@@ -161,11 +145,7 @@ fn uid_0_gets_no_profile_that_is_used_after_it_is_freed() {
         // That of a disabled one is as if it were not there, or its profile is not the caller's.
         create(&services, modest(82).enabled(false));
         let disabled = lni.alloc_cp(vni(82), TrafficClass::BestEffort);
-        assert_eq!(
-            disabled.is_ok(),
-            release == DriverRelease::Shs13_0,
-            "{release}"
-        );
+        assert_eq!(disabled.is_ok(), release == DriverRelease::Shs13_0, "{release}");
     });
 }
 
@@ -274,11 +254,7 @@ fn a_service_with_too_many_vnis_is_not_touched() {
         let services = root(&nic).services();
         let id = strange_service(&nic);
         let events = nic.hazards();
-        let spec = ServiceSpec::builder()
-            .vnis([])
-            .limits(Limits::default())
-            .build()
-            .unwrap();
+        let spec = ServiceSpec::builder().vnis([]).limits(Limits::default()).build().unwrap();
         for refused in [services.destroy(id).err(), services.update(id, &spec).err()] {
             let error = refused.expect("refused");
             assert!(matches!(error.kind(), ErrorKind::Quirk { .. }), "{error}");

@@ -30,19 +30,13 @@ type Change = fn(&Services, ServiceId) -> Result<()>;
 
 /// Calls that change service 2, and the command each fails with.
 const CHANGES: [(&str, Change); 8] = [
-    ("SVC_ALLOC", |services, _| {
-        ask(services, modest(9)).map(drop)
-    }),
+    ("SVC_ALLOC", |services, _| ask(services, modest(9)).map(drop)),
     ("SVC_UPDATE", |services, id| {
         services.update(id, &with(5, Resource::Txqs, 0, 1).build().unwrap())
     }),
     ("SVC_ENABLE", |services, id| services.set_enabled(id, false)),
-    ("SVC_SET_LPR", |services, id| {
-        services.set_lnis_per_rgid(id, LnisPerRgid::new(2).unwrap())
-    }),
-    ("SVC_SET_EXCLUSIVE_CP", |services, id| {
-        services.set_exclusive_cp(id, true)
-    }),
+    ("SVC_SET_LPR", |services, id| services.set_lnis_per_rgid(id, LnisPerRgid::new(2).unwrap())),
+    ("SVC_SET_EXCLUSIVE_CP", |services, id| services.set_exclusive_cp(id, true)),
     ("SVC_SET_NETNS", |services, id| services.set_netns(id, 77)),
     ("SVC_SET_VNI_RANGE", |services, _| {
         // The default service lists its VNIs; one that does not is service 3.
@@ -53,9 +47,7 @@ const CHANGES: [(&str, Change); 8] = [
 
 /// A NIC with a service on VNI 5, and one that waits for its range.
 fn two_services() -> (Arc<Nic>, ServiceId) {
-    let config = NicConfig::new()
-        .release(DriverRelease::Main)
-        .virtual_functions(1);
+    let config = NicConfig::new().release(DriverRelease::Main).virtual_functions(1);
     let nic = Nic::new(config).unwrap();
     let services = root(&nic).services();
     let id = create(&services, with(5, Resource::Txqs, 0, 1));
@@ -105,10 +97,8 @@ fn a_busy_service_is_named() {
     let _lni = user(&nic).alloc_lni(id).unwrap();
     for (command, change) in CHANGES {
         if ["SVC_UPDATE", "SVC_ENABLE", "SVC_SET_LPR", "SVC_DESTROY"].contains(&command) {
-            let error = says(
-                change(&services, id),
-                format!("cxi0: {command}: service 2 is still in use"),
-            );
+            let error =
+                says(change(&services, id), format!("cxi0: {command}: service 2 is still in use"));
             assert!(error.is_busy());
         }
     }
@@ -118,17 +108,14 @@ fn a_busy_service_is_named() {
 fn an_einval_that_nothing_explains() {
     let (nic, id) = two_services();
     let services = root(&nic).services();
-    let error = refused(&nic, Opcode::SVC_ALLOC, Errno::EINVAL, || {
-        ask(&services, modest(9))
-    });
+    let error = refused(&nic, Opcode::SVC_ALLOC, Errno::EINVAL, || ask(&services, modest(9)));
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_ALLOC: the driver rejects the specification (EINVAL), although all that is \
          known to be wrong was checked"
     );
-    let error = refused(&nic, Opcode::SVC_ENABLE, Errno::EINVAL, || {
-        services.set_enabled(id, false)
-    });
+    let error =
+        refused(&nic, Opcode::SVC_ENABLE, Errno::EINVAL, || services.set_enabled(id, false));
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_ENABLE: the VNIs that the service is said to have are not there (EINVAL): \
@@ -163,9 +150,7 @@ fn a_namespace_that_a_service_does_not_take() {
         "cxi0: SVC_SET_NETNS: the service has a uid or gid or this namespace as a member, or is \
          open to everyone (EEXIST)",
     );
-    let error = refused(&nic, Opcode::SVC_SET_NETNS, Errno::ENODATA, || {
-        services.set_netns(id, 77)
-    });
+    let error = refused(&nic, Opcode::SVC_SET_NETNS, Errno::ENODATA, || services.set_netns(id, 77));
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_SET_NETNS: the VNIs that the service is said to have are not there (ENODATA); \
@@ -187,13 +172,10 @@ fn an_answer_that_is_no_refusal_is_not_taken_for_none() {
             format!("cxi0: {opcode}: the driver refused with ENOMEM (Cannot allocate memory)")
         );
     }
-    nic.faults()
-        .inject(Fault::errno(Errno::EOPNOTSUPP).on(Opcode::SVC_GET_VNI_RANGE));
+    nic.faults().inject(Fault::errno(Errno::EOPNOTSUPP).on(Opcode::SVC_GET_VNI_RANGE));
     assert_eq!(services.vni_range(id).unwrap(), None);
     nic.faults().clear();
-    let error = refused(&nic, Opcode::SVC_GET_VNI_RANGE, Errno::ENOENT, || {
-        services.vni_range(id)
-    });
+    let error = refused(&nic, Opcode::SVC_GET_VNI_RANGE, Errno::ENOENT, || services.vni_range(id));
     assert_eq!(
         error.to_string(),
         "cxi0: SVC_GET_VNI_RANGE: the service lost its VNI range when the driver refused one \
@@ -207,13 +189,10 @@ fn a_list_is_whole_or_an_error() {
     let services = root(&nic).services();
     let before = services.list().unwrap();
     // A service that is destroyed while it is listed was there when it was listed.
-    nic.faults()
-        .inject(Fault::errno(Errno::EINVAL).on(Opcode::SVC_GET_VNI_RANGE));
+    nic.faults().inject(Fault::errno(Errno::EINVAL).on(Opcode::SVC_GET_VNI_RANGE));
     assert_eq!(services.list().unwrap(), before);
     nic.faults().clear();
-    let error = refused(&nic, Opcode::SVC_GET_VNI_RANGE, Errno::ENOMEM, || {
-        services.list()
-    });
+    let error = refused(&nic, Opcode::SVC_GET_VNI_RANGE, Errno::ENOMEM, || services.list());
     assert_eq!(error.command(), Some(Opcode::SVC_GET_VNI_RANGE));
 }
 

@@ -26,11 +26,7 @@ fn members_alone_get_in() {
                 "{release} {members:?}"
             );
             for stranger in [Credentials::user(1001, 1001), Credentials::root()] {
-                assert_eq!(
-                    lni(nic, stranger, id),
-                    Err(Errno::EPERM),
-                    "{release} {members:?}"
-                );
+                assert_eq!(lni(nic, stranger, id), Err(Errno::EPERM), "{release} {members:?}");
             }
             // What was asked for is what is read back.
             let read = services.get(id).unwrap();
@@ -170,20 +166,11 @@ fn an_unrestricted_service_waits_or_is_an_error() {
                 assert_eq!(services.get(id).unwrap().vnis(), VniAccess::Unrestricted);
                 services.set_vni_range(id, range("64-127")).unwrap();
                 services.set_enabled(id, true).unwrap();
-                assert_eq!(
-                    services.get(id).unwrap().vnis(),
-                    VniAccess::Range(range("64-127"))
-                );
+                assert_eq!(services.get(id).unwrap().vnis(), VniAccess::Range(range("64-127")));
             }
             Err(error) => {
                 assert!(release < DriverRelease::Shs13_1, "{error}");
-                assert!(matches!(
-                    error.kind(),
-                    ErrorKind::Quirk {
-                        quirk: Quirks::OPEN_VNIS,
-                        ..
-                    }
-                ));
+                assert!(matches!(error.kind(), ErrorKind::Quirk { quirk: Quirks::OPEN_VNIS, .. }));
                 let insisting = root(nic).allow_quirks(Quirks::OPEN_VNIS).services();
                 let id = insisting.create(&spec).unwrap();
                 assert!(services.get(id).unwrap().is_enabled());
@@ -209,11 +196,8 @@ fn a_disabled_service_without_vnis_is_disabled() {
 fn a_block_of_one_vni_is_as_exclusive_as_a_single_one() {
     let nic = crate::common::nic(DriverRelease::Main);
     let services = root(&nic).services();
-    let spec = ServiceSpec::builder()
-        .vni_range(range("64-64"))
-        .exclusive_vnis(true)
-        .build()
-        .unwrap();
+    let spec =
+        ServiceSpec::builder().vni_range(range("64-64")).exclusive_vnis(true).build().unwrap();
     says(
         services.create(&spec),
         "cxi0: SVC_ALLOC: this driver (main) cannot promise that no other service gets VNI 64-64; \

@@ -45,11 +45,7 @@ fn only_the_first_short_resource_is_named() {
         let error = ask(&services, modest(101).limits(wanted.into())).unwrap_err();
         assert_eq!(
             shortage(&error),
-            &Shortage::Reservation {
-                resource: Resource::Tgqs,
-                requested: 400,
-                available: 112,
-            },
+            &Shortage::Reservation { resource: Resource::Tgqs, requested: 400, available: 112 },
             "{release}"
         );
     });
@@ -60,22 +56,14 @@ fn what_runs_out_is_named() {
     let (ptes, les, tles) = (Resource::Ptes, Resource::Les, Resource::Tles);
     // What services have, each in turn, and what is asked for then.
     for (taken, (resource, units), text) in [
-        (
-            vec![(ptes, 2048, 2048)],
-            (ptes, 7),
-            "not enough PTEs: 7 requested, 0 available",
-        ),
+        (vec![(ptes, 2048, 2048)], (ptes, 7), "not enough PTEs: 7 requested, 0 available"),
         // The driver reserves at least 8 TLEs, and reserves no more than that for the second.
         (
             vec![(tles, 1500, 1500), (tles, 0, 37)],
             (tles, 100),
             "not enough TLEs: 100 requested, 28 available",
         ),
-        (
-            vec![(tles, 1530, 1530)],
-            (tles, 1),
-            "not enough TLEs: 8 requested, 6 available",
-        ),
+        (vec![(tles, 1530, 1530)], (tles, 1), "not enough TLEs: 8 requested, 6 available"),
         (
             vec![(tles, 8, 8); 3],
             (tles, 1),
@@ -148,10 +136,7 @@ fn full_vni_table(release: DriverRelease, spec: &dyn Fn(u16) -> ServiceSpec) -> 
 #[test]
 fn the_table_of_vnis_is_named_although_the_driver_shows_numbers() {
     // SHS 12.0 has no such table.
-    for release in ALL
-        .into_iter()
-        .filter(|release| *release > DriverRelease::Shs12_0)
-    {
+    for release in ALL.into_iter().filter(|release| *release > DriverRelease::Shs12_0) {
         for reserve in [0, 5] {
             let spec = |number| {
                 let limits: Limits = ResourceMap::from_fn(|resource| match resource {

@@ -31,8 +31,7 @@ fn a_busy_service_is_destroyed_when_it_is_idle() {
     let nic = nic(DriverRelease::Main);
     let services = root(&nic).services();
     let id = create(&services, modest(5));
-    nic.faults()
-        .inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(4));
+    nic.faults().inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(4));
     let clock = Dial::default();
     services
         .destroy_when_idle_with(id, Duration::from_secs(1), Backoff::default(), &clock)
@@ -49,10 +48,7 @@ fn waiting_for_a_busy_service_ends_at_the_deadline() {
     let holder = user(&nic);
     let form = cxi_ioctl::LniAllocForm::new();
     form.alloc(&**holder.transport(), id.get()).unwrap();
-    says(
-        services.destroy(id),
-        "cxi0: SVC_DESTROY: service 2 is still in use",
-    );
+    says(services.destroy(id), "cxi0: SVC_DESTROY: service 2 is still in use");
     let clock = Dial::default();
     let error = says(
         services.destroy_when_idle_with(id, Duration::from_millis(10), Backoff::default(), &clock),

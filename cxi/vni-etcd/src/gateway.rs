@@ -113,9 +113,7 @@ pub(crate) struct Gateway {
 
 impl fmt::Debug for Gateway {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Gateway")
-            .field("urls", &self.urls)
-            .finish_non_exhaustive()
+        f.debug_struct("Gateway").field("urls", &self.urls).finish_non_exhaustive()
     }
 }
 
@@ -165,9 +163,8 @@ impl Gateway {
         puts: &[(Bytes, Bytes)],
         removed: Option<&(Bytes, Bytes)>,
     ) -> Result<bool, GatewayError> {
-        let puts = puts
-            .iter()
-            .map(|(key, value)| json!({"requestPut": {"key": key, "value": value}}));
+        let puts =
+            puts.iter().map(|(key, value)| json!({"requestPut": {"key": key, "value": value}}));
         let removed =
             removed.map(|(from, to)| json!({"requestDeleteRange": {"key": from, "range_end": to}}));
         let all: Vec<_> = puts.chain(removed).collect();
@@ -214,10 +211,7 @@ impl Gateway {
         timeout: Duration,
     ) -> Result<HttpAnswer, GatewayError> {
         let url = self.url();
-        if !["http://", "https://"]
-            .iter()
-            .any(|scheme| url.starts_with(scheme))
-        {
+        if !["http://", "https://"].iter().any(|scheme| url.starts_with(scheme)) {
             return Err(GatewayError::Url { url });
         }
         let (place, body) = (format!("{url}/v3/{what}"), body.to_string());

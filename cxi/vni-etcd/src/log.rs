@@ -88,15 +88,11 @@ impl EtcdLog {
         } else {
             compare.push(is_absent(&self.epoch_key()));
         }
-        let puts = [
-            (self.key(sequence), Bytes(value)),
-            (self.epoch_key(), Bytes::of(&digits(epoch))),
-        ];
+        let puts =
+            [(self.key(sequence), Bytes(value)), (self.epoch_key(), Bytes::of(&digits(epoch)))];
         let before = (self.key(0), self.key(sequence));
         let removed = record.is_beginning().then_some(&before);
-        self.gateway
-            .write_if(&compare, &puts, removed)
-            .map_err(failed)
+        self.gateway.write_if(&compare, &puts, removed).map_err(failed)
     }
 }
 
@@ -139,17 +135,12 @@ impl EventLog for EtcdLog {
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
         if record.event.sequence == 0 {
-            return Err(AppendError::Failed(
-                "invalid event number 0: expected 1 or more".into(),
-            ));
+            return Err(AppendError::Failed("invalid event number 0: expected 1 or more".into()));
         }
         if self.try_append(record)? {
             return Ok(());
         }
-        match self
-            .epoch()
-            .map_err(|error| AppendError::Failed(error.into()))?
-        {
+        match self.epoch().map_err(|error| AppendError::Failed(error.into()))? {
             Some(epoch) if epoch > record.epoch => Err(AppendError::Deposed { epoch }),
             _ => Err(AppendError::Moved),
         }

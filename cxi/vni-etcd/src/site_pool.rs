@@ -169,11 +169,7 @@ impl SitePoolError {
 
 impl From<SitePoolError> for SiteError {
     fn from(error: SitePoolError) -> Self {
-        Self::PoolStore {
-            code: error.code(),
-            errno: error.errno(),
-            source: Box::new(error),
-        }
+        Self::PoolStore { code: error.code(), errno: error.errno(), source: Box::new(error) }
     }
 }
 
@@ -188,11 +184,7 @@ impl SitePool {
             keys::StoreName::File => Backend::File(settings.get(&keys::POOL_FILE)?),
             keys::StoreName::Etcd => Backend::Etcd(Box::new(Etcd::of(settings)?)),
         };
-        Ok(Self {
-            backend,
-            wait: settings.get(&keys::WAIT)?,
-            opened: Mutex::default(),
-        })
+        Ok(Self { backend, wait: settings.get(&keys::WAIT)?, opened: Mutex::default() })
     }
 
     /// Where it is.
@@ -292,10 +284,7 @@ impl SitePool {
         // no longer leads, and takes another one.
         durable::create_dir(durable::directory_of(path))
             .and_then(|()| durable::replace(path, format!("{epoch}\n").as_bytes(), Owner::Kept))
-            .map_err(|source| SitePoolError::Unwritten {
-                path: path.clone(),
-                source,
-            })?;
+            .map_err(|source| SitePoolError::Unwritten { path: path.clone(), source })?;
         Ok(Some(epoch))
     }
 
@@ -382,11 +371,8 @@ impl Etcd {
 
     fn log(&self, wait: Duration) -> Result<EtcdLog, SitePoolError> {
         let log = EtcdLog::new(self.http.clone(), &self.endpoints, &self.prefix);
-        let log = log.patience(Patience {
-            attempt: self.timeout,
-            deadline: wait,
-            ..Patience::default()
-        });
+        let log =
+            log.patience(Patience { attempt: self.timeout, deadline: wait, ..Patience::default() });
         match &self.user {
             Some((user, password)) => Ok(log.user(user, read(password)?.trim_end())),
             None => Ok(log),
@@ -395,8 +381,6 @@ impl Etcd {
 }
 
 fn read(path: &Path) -> Result<String, SitePoolError> {
-    cxi::kernel_file::read(path).map_err(|source| SitePoolError::Unreadable {
-        path: path.to_owned(),
-        source,
-    })
+    cxi::kernel_file::read(path)
+        .map_err(|source| SitePoolError::Unreadable { path: path.to_owned(), source })
 }

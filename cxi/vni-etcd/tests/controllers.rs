@@ -111,11 +111,7 @@ impl Controller {
                 let _ = tell.send(line);
             }
         });
-        Self {
-            process,
-            said,
-            networks,
-        }
+        Self { process, said, networks }
     }
 
     fn set_down(&self, down: bool) {
@@ -251,9 +247,7 @@ fn no_vni_is_in_two_jobs_and_none_is_lost() {
         "nothing went wrong: {cuts} cuts, {epoch} leaders, {deposed} deposed, {members_killed} members killed"
     );
 
-    let records = log(&etcd.iter().map(Etcd::url).collect::<Vec<_>>())
-        .load(0)
-        .unwrap();
+    let records = log(&etcd.iter().map(Etcd::url).collect::<Vec<_>>()).load(0).unwrap();
     let events: Vec<_> = records.into_iter().map(|it| it.event).collect();
     // It refuses a VNI that a job has.
     let pool = VniPool::replay(config(), &events).unwrap();

@@ -39,10 +39,7 @@ fn it_conforms_over_tls() {
     };
     let url = etcd.url();
     let ours = Certificate::Path(pem.clone());
-    let identity = Identity {
-        certificate: pem.into(),
-        key: key.into(),
-    };
+    let identity = Identity { certificate: pem.into(), key: key.into() };
     check(|number| {
         let http = Http::with_identity(&ours, Some(&identity)).unwrap();
         EtcdLog::new(http, &[&url], &format!("/pool{number}/"))
@@ -53,13 +50,8 @@ fn it_conforms_over_tls() {
     let other = certificate().unwrap();
     let other = other.path().join("cert.pem").display().to_string();
     let stranger = Http::with_identity(&Certificate::Path(other), Some(&identity)).unwrap();
-    let text = EtcdLog::new(stranger, &[&url], "/pool/")
-        .load(0)
-        .unwrap_err();
-    assert!(
-        text.to_string().contains("invalid peer certificate"),
-        "{text}"
-    );
+    let text = EtcdLog::new(stranger, &[&url], "/pool/").load(0).unwrap_err();
+    assert!(text.to_string().contains("invalid peer certificate"), "{text}");
 }
 
 /// A certificate of 127.0.0.1 that vouches for itself, and its key; `None`, with a message, where
@@ -92,14 +84,8 @@ fn it_logs_in() {
     };
     order("role/add", r#"{"name":"root"}"#);
     for user in ["root", "cxi"] {
-        order(
-            "user/add",
-            &format!(r#"{{"name":"{user}","password":"secret"}}"#),
-        );
-        order(
-            "user/grant",
-            &format!(r#"{{"user":"{user}","role":"root"}}"#),
-        );
+        order("user/add", &format!(r#"{{"name":"{user}","password":"secret"}}"#));
+        order("user/grant", &format!(r#"{{"user":"{user}","role":"root"}}"#));
     }
     order("enable", "{}");
     let log = || EtcdLog::new(http(), &[etcd.url()], "/pool/");
@@ -134,10 +120,7 @@ fn a_long_log_is_read_whole() {
     assert_eq!(log.load(1004).unwrap(), records[1004..]);
     // Each answer that is longer than 20 pieces is cut off, and shorter ones now and then.
     let network = Proxy::start(etcd.address(), 20);
-    let patience = Patience {
-        pause: Duration::from_millis(1),
-        ..Patience::default()
-    };
+    let patience = Patience { pause: Duration::from_millis(1), ..Patience::default() };
     let mut far = EtcdLog::new(http(), &[network.url()], "/long/").patience(patience);
     assert_eq!(far.load(0).unwrap(), records);
     assert!(network.cuts() > 3, "{} cuts", network.cuts());
@@ -169,27 +152,17 @@ fn pools_of_fourteen_thousand_jobs_can_be_saved() {
         let mut pool = VniPool::new(config()).unwrap();
         for number in 0..jobs {
             let job = JobId::new(&format!("ƒ3WqKL{number:05}")).unwrap();
-            let _ = pool
-                .reserve(&job, &VniRequest::vnis(1), Timestamp::now())
-                .unwrap();
+            let _ = pool.reserve(&job, &VniRequest::vnis(1), Timestamp::now()).unwrap();
         }
         let mut pool = pool.snapshot();
         pool.sequence = 0;
         let saved = VniPool::restore(pool).unwrap().save(at(1)).unwrap().event;
-        let saved = Record {
-            epoch: 0,
-            writer: "one".to_owned(),
-            event: saved.unwrap(),
-        };
-        log.append(&saved)
-            .map(|()| assert_eq!(log.load(0).unwrap(), [saved]))
+        let saved = Record { epoch: 0, writer: "one".to_owned(), event: saved.unwrap() };
+        log.append(&saved).map(|()| assert_eq!(log.load(0).unwrap(), [saved]))
     };
     let error = save(17_000).unwrap_err();
     assert!(matches!(error, AppendError::Failed(_)), "{error}");
-    assert!(
-        error.to_string().contains("request is too large"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("request is too large"), "{error}");
     save(14_000).unwrap();
 }
 
@@ -234,10 +207,7 @@ fn a_log_that_is_not_in_order_is_an_error() {
 
 #[test]
 fn a_server_that_is_not_there_is_an_error_with_its_address() {
-    let patience = Patience {
-        deadline: Duration::from_millis(200),
-        ..Patience::default()
-    };
+    let patience = Patience { deadline: Duration::from_millis(200), ..Patience::default() };
     for url in ["http://127.0.0.1:9", "https://127.0.0.1:9", "nonsense"] {
         let log = EtcdLog::new(http(), &[url], "/x").patience(patience);
         let error = SharedPool::open(log, config(), "one", 0, at(0));

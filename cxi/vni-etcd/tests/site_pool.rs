@@ -50,20 +50,11 @@ fn where_there_is_no_pool_nothing_is_left_behind() {
     assert!(!pool.is_here() && pool.place() == place);
     for missing in [pool.look().map(drop), pool.open().map(drop)] {
         let missing = missing.unwrap_err();
-        assert!(
-            matches!(&missing, SitePoolError::Missing(found) if *found == place),
-            "{missing}"
-        );
+        assert!(matches!(&missing, SitePoolError::Missing(found) if *found == place), "{missing}");
     }
     let missing = reserve(&site, &pool, 1).unwrap_err();
-    assert_eq!(
-        (missing.code(), missing.errno()),
-        (ErrorCode::NotFound, Errno::ENOENT)
-    );
-    assert_eq!(
-        missing.to_string(),
-        format!("{place}: there is no pool of VNIs")
-    );
+    assert_eq!((missing.code(), missing.errno()), (ErrorCode::NotFound, Errno::ENOENT));
+    assert_eq!(missing.to_string(), format!("{place}: there is no pool of VNIs"));
     let unusable = pool.configure(&PoolConfig::new("1,10".parse().unwrap()));
     assert_eq!(unusable.unwrap_err().code(), ErrorCode::BadInput);
     let entries = fs::read_dir(directory.path()).unwrap();
@@ -88,10 +79,7 @@ fn a_pool_in_a_file_is_made_changed_and_locked_for_each_change() {
     assert_eq!(pool.look().unwrap().jobs().count(), 2);
     let held = durable::lock(&path, Duration::ZERO).unwrap();
     let busy = reserve(&site, &pool, 3).unwrap_err();
-    assert_eq!(
-        (busy.code(), busy.errno()),
-        (ErrorCode::Busy, Errno::EAGAIN)
-    );
+    assert_eq!((busy.code(), busy.errno()), (ErrorCode::Busy, Errno::EAGAIN));
     drop(held);
     assert_eq!(reserve(&site, &pool, 3).unwrap(), [1026]);
     fs::write(&path, "{}\n").unwrap();
@@ -105,10 +93,7 @@ fn a_pool_in_a_file_is_made_changed_and_locked_for_each_change() {
 fn one_of_two_controllers_leads_a_pool_in_etcd() {
     let Some(etcd) = Etcd::start() else { return };
     let directory = TempDir::new().unwrap();
-    let settings = format!(
-        "store = \"etcd\"\n[etcd]\nendpoints = [\"{}\"]\n",
-        etcd.url()
-    );
+    let settings = format!("store = \"etcd\"\n[etcd]\nendpoints = [\"{}\"]\n", etcd.url());
     let [one, two] = ["a", "b"].map(|machine| site(directory.path(), machine, "5s", &settings));
     let [first, second] = [&one, &two].map(pool);
     let missing = reserve(&one, &first, 1).unwrap_err();
@@ -125,10 +110,7 @@ fn one_of_two_controllers_leads_a_pool_in_etcd() {
     assert_eq!(reserve(&two, &second, 4).unwrap(), [1027]);
     let deposed = reserve(&one, &first, 5).unwrap_err();
     assert_eq!(deposed.code(), ErrorCode::Failed);
-    assert!(
-        deposed.to_string().contains("a leader with epoch 2"),
-        "{deposed}"
-    );
+    assert!(deposed.to_string().contains("a leader with epoch 2"), "{deposed}");
     fs::write(directory.path().join("b.epoch"), "two\n").unwrap();
     let unusable = pool(&two).look().unwrap_err();
     assert!(matches!(unusable, SitePoolError::Epoch(_)), "{unusable}");

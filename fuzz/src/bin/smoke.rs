@@ -2,11 +2,7 @@
 //!
 //! See `fuzz/README.md`.
 #![forbid(unsafe_code)]
-#![allow(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "a command line program"
-)]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line program")]
 
 use std::collections::HashSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -55,9 +51,7 @@ fn once(target: Target, input: &[u8]) -> Result<(u64, u64), String> {
     }
     if memory.bytes_max > target.memory {
         let (held, most) = (memory.bytes_max, target.memory);
-        return Err(format!(
-            "held {held} bytes at once, at most {most} expected"
-        ));
+        return Err(format!("held {held} bytes at once, at most {most} expected"));
     }
     Ok((memory.count_total, memory.bytes_total))
 }
@@ -176,10 +170,8 @@ fn chosen(names: &[&str]) -> Result<Vec<Target>, String> {
 
 fn variable(name: &str) -> Result<Option<u64>, String> {
     let text = std::env::var(name).ok();
-    let number = |text: String| {
-        text.parse()
-            .map_err(|_| format!("{name}={text}: expected a number"))
-    };
+    let number =
+        |text: String| text.parse().map_err(|_| format!("{name}={text}: expected a number"));
     text.map(number).transpose()
 }
 

@@ -50,19 +50,13 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
     add(2, json(&grant));
     let options = ReleaseOptions::once();
     let pool: IdSet = [4034].into_iter().collect();
-    let audit = node.audit(&AuditOptions {
-        pool: Some(pool.clone()),
-        ..AuditOptions::default()
-    });
+    let audit = node.audit(&AuditOptions { pool: Some(pool.clone()), ..AuditOptions::default() });
     add(15, json(&audit));
     add(7, kept("cxi idle services", &audit.observation));
     add(10, json(&audit.observation));
     let policy = CleanPolicy::new(pool).dry_run(true);
     add(16, json(&node.clean(&policy, &options).unwrap()));
-    add(
-        17,
-        json(&node.release(&Filter::for_grant(&grant), &options)),
-    );
+    add(17, json(&node.release(&Filter::for_grant(&grant), &options)));
 }
 
 fn nic(device: &Device, add: &mut impl FnMut(u8, String)) {
@@ -98,11 +92,9 @@ fn pool(add: &mut impl FnMut(u8, String)) {
     let mut pool = VniPool::new(config).expect("a pool");
     let node: NodeName = "node-1".parse().expect("a name");
     let mut events = Vec::new();
-    for (name, request) in [
-        ("1", VniRequest::vnis(2)),
-        ("2", VniRequest::block(16)),
-        ("3", VniRequest::vnis(1)),
-    ] {
+    for (name, request) in
+        [("1", VniRequest::vnis(2)), ("2", VniRequest::block(16)), ("3", VniRequest::vnis(1))]
+    {
         let job: JobId = name.parse().expect("a name");
         let reserved = pool.reserve(&job, &request, now).expect("room");
         events.extend(reserved.event);

@@ -62,11 +62,7 @@ fn allocated(node: &Node, input: &mut Input<'_>) -> Option<Grant> {
     match node.allocate(&request(input)) {
         Ok(grant) => {
             let json = serde_json::to_string(&grant).expect("a grant as JSON");
-            assert_eq!(
-                serde_json::from_str(&json).ok().as_ref(),
-                Some(&grant),
-                "{json}"
-            );
+            assert_eq!(serde_json::from_str(&json).ok().as_ref(), Some(&grant), "{json}");
             Some(grant)
         }
         Err(error) => {
@@ -112,9 +108,7 @@ pub(super) fn call(call: usize, device: &Device, input: &mut Input<'_>) {
             let policy = CleanPolicy::new(pool)
                 .dry_run(input.flag())
                 .unfinished(input.flag().then_some(Duration::from_secs(1)));
-            let clean = node
-                .clean(&policy, &options())
-                .expect("no list of live jobs is read");
+            let clean = node.clean(&policy, &options()).expect("no list of live jobs is read");
             let json = serde_json::to_string(&clean).expect("a clean-up as JSON");
             assert!(json.len() < 1 << 24);
         }

@@ -52,37 +52,28 @@ impl Lie {
         let (kind, again) = (input.byte(), input.byte());
         let lie = match kind {
             0..=127 => return (Self::None, kind),
-            128..=159 => Self::Errno {
-                errno: input.choose(&ERRNOS),
-                done: again & 1 != 0,
-            },
+            128..=159 => Self::Errno { errno: input.choose(&ERRNOS), done: again & 1 != 0 },
             160..=167 => Self::Errno {
                 errno: i32::from_le_bytes(input.u32().to_le_bytes()),
                 done: again & 1 != 0,
             },
-            168..=199 => Self::Bytes {
-                at: usize::from(input.byte()) % 128,
-                bytes: input.block().to_vec(),
-            },
-            200..=223 => Self::Made {
-                response: input.block().to_vec(),
-                list: input.block().to_vec(),
-            },
+            168..=199 => {
+                Self::Bytes { at: usize::from(input.byte()) % 128, bytes: input.block().to_vec() }
+            }
+            200..=223 => {
+                Self::Made { response: input.block().to_vec(), list: input.block().to_vec() }
+            }
             224..=231 => Self::Short(input.byte().into()),
             232..=239 => Self::Growing,
-            _ => Self::List {
-                at: usize::from(input.u16()),
-                bytes: input.block().to_vec(),
-            },
+            _ => Self::List { at: usize::from(input.u16()), bytes: input.block().to_vec() },
         };
         (lie, again / 16)
     }
 }
 
 /// What drivers answer with, and what none does.
-const ERRNOS: [i32; 20] = [
-    1, 2, 4, 5, 7, 11, 12, 14, 16, 17, 19, 22, 28, 53, 61, 75, 95, 128, 4242, -22,
-];
+const ERRNOS: [i32; 20] =
+    [1, 2, 4, 5, 7, 11, 12, 14, 16, 17, 19, 22, 28, 53, 61, 75, 95, 128, 4242, -22];
 
 impl Liar {
     pub(super) fn new(truth: InProcess, script: &[u8]) -> Self {
@@ -93,10 +84,7 @@ impl Liar {
             lies: false,
             again: (Lie::None, 0),
         };
-        Self {
-            truth,
-            script: Mutex::new(script),
-        }
+        Self { truth, script: Mutex::new(script) }
     }
 
     fn script(&self) -> MutexGuard<'_, Script> {
@@ -160,11 +148,7 @@ impl Transport for Liar {
             Lie::Short(from) => {
                 let before = request.response().to_vec();
                 let result = self.truth.submit(request.reborrow());
-                put(
-                    request.response(),
-                    from,
-                    before.get(from..).unwrap_or_default(),
-                );
+                put(request.response(), from, before.get(from..).unwrap_or_default());
                 result
             }
             Lie::Growing => {

@@ -31,9 +31,7 @@ impl Clock for Hurry {
     fn sleep(&self, time: Duration) {
         let mut now = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         // Time passes even in a sleep of no time.
-        *now = now
-            .saturating_add(time)
-            .saturating_add(Duration::from_micros(1));
+        *now = now.saturating_add(time).saturating_add(Duration::from_micros(1));
     }
 }
 
@@ -63,10 +61,7 @@ fn refused(device: &Device, error: &Error) {
     assert!(text.starts_with(&place), "{text}: says which NIC");
     assert_eq!(error.device(), Some(device.id()), "{text}");
     assert!(text.len() < 8192, "{text}: has an end");
-    let explained = Inquiry::new(error)
-        .device(device)
-        .proc(no_processes())
-        .explain();
+    let explained = Inquiry::new(error).device(device).proc(no_processes()).explain();
     assert!(!explained.to_string().is_empty());
 }
 
@@ -80,11 +75,7 @@ fn refused(device: &Device, error: &Error) {
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let release = input.choose(&DriverRelease::ALL);
-    let quirks = if input.flag() {
-        Quirks::all()
-    } else {
-        Quirks::empty()
-    };
+    let quirks = if input.flag() { Quirks::all() } else { Quirks::empty() };
     let number = usize::from(input.byte()) % (calls::all().count() + jobs::CALLS);
     let arguments = input.block();
     let Ok(nic) = Nic::new(NicConfig::new().release(release)) else {
@@ -110,11 +101,7 @@ pub fn run(data: &[u8]) {
     drop((stage, liar));
     nic.tick();
     let stats = nic.state().stats;
-    assert_eq!(
-        (stats.lni, stats.eq, stats.md),
-        (0, 0, 0),
-        "objects of a closed file"
-    );
+    assert_eq!((stats.lni, stats.eq, stats.md), (0, 0, 0), "objects of a closed file");
 }
 
 /// Each call with each kind of lie, at once and after some true answers.

@@ -62,11 +62,7 @@ fn act(arguments: &[String]) -> Result<String, Problem> {
     match words.as_slice() {
         ["as", uid, program, arguments @ ..] => {
             let uid = number(uid)?;
-            let error = Command::new(program)
-                .args(arguments)
-                .uid(uid)
-                .gid(uid)
-                .exec();
+            let error = Command::new(program).args(arguments).uid(uid).gid(uid).exec();
             Err(format!("{program}: {error}"))
         }
         // Runs the arguments next to two threads: one sends commands, and one executes `true` when
@@ -201,6 +197,5 @@ fn with_device(what: &str, path: &Path, rest: &[&str]) -> Result<String, Problem
 }
 
 fn number<T: std::str::FromStr>(text: &str) -> Result<T, Problem> {
-    text.parse()
-        .map_err(|_| format!("'{text}' is not a number of the right size"))
+    text.parse().map_err(|_| format!("'{text}' is not a number of the right size"))
 }

@@ -30,10 +30,8 @@ pub(super) const CALLS: &[Call] = &[
         Ok(shown((driver.detected_release(), driver.capabilities())))
     })
     .taking_for_an_answer(EVIDENCE),
-    Call::new("Device::inbound_wait", |stage| {
-        stage.armed().inbound_wait().map(shown)
-    })
-    .like(&["cxil_inbound_wait"]),
+    Call::new("Device::inbound_wait", |stage| stage.armed().inbound_wait().map(shown))
+        .like(&["cxil_inbound_wait"]),
     Call::new("Device::alloc_lni", |stage| {
         let service = stage.listed();
         stage.armed().alloc_lni(service).map(|lni| shown(lni.id()))

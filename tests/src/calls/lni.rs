@@ -48,16 +48,14 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Lni::alloc_cp", |stage| {
         let lni = stage.lni();
         stage.arm();
-        lni.alloc_cp(vni(1024), CLASS)
-            .map(|profile| shown(profile.lcid()))
+        lni.alloc_cp(vni(1024), CLASS).map(|profile| shown(profile.lcid()))
     })
     .like(&["cxil_alloc_cp"]),
     Call::new("Lni::alloc_cp_with, LCID", |stage| {
         let lni = stage.lni();
         let options = ProfileOptions::new(vni(1024), CLASS).lcid(LcidChoice::Triggered);
         stage.arm();
-        lni.alloc_cp_with(&options)
-            .map(|profile| shown(profile.lcid()))
+        lni.alloc_cp_with(&options).map(|profile| shown(profile.lcid()))
     })
     .since_13_1()
     .like(&["cxil_alloc_trig_cp"]),
@@ -105,8 +103,7 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Lni::alloc_ct", |stage| {
         let lni = stage.lni();
         stage.arm();
-        lni.alloc_ct()
-            .map(|counter| shown((counter.id(), counter.value())))
+        lni.alloc_ct().map(|counter| shown((counter.id(), counter.value())))
     })
     .like(&["cxil_alloc_ct"]),
     Call::new("Lni::alloc_eq", |stage| {
@@ -120,8 +117,7 @@ pub(super) const CALLS: &[Call] = &[
         let lni = stage.lni();
         let events = events(&lni);
         stage.arm();
-        lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events))
-            .map(|pte| shown(pte.id()))
+        lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events)).map(|pte| shown(pte.id()))
     })
     .like(&["cxil_alloc_pte"]),
     Call::new("Lni::map_memory", |stage| {
@@ -134,8 +130,7 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Lni::alloc_wait", |stage| {
         let lni = stage.lni();
         stage.arm();
-        lni.alloc_wait()
-            .map(|wait| shown((wait.id(), wait.path("/sys".as_ref()))))
+        lni.alloc_wait().map(|wait| shown((wait.id(), wait.path("/sys".as_ref()))))
     })
     .like(&["cxil_alloc_wait_obj"]),
     Call::new("Lni::alloc_cp, a service without that VNI", |stage| {
@@ -143,8 +138,7 @@ pub(super) const CALLS: &[Call] = &[
         let lni = stage.lni();
         stage.service(spec().vni(vni(1025)));
         stage.arm();
-        lni.alloc_cp(vni(1025), CLASS)
-            .map(|profile| shown(profile.lcid()))
+        lni.alloc_cp(vni(1025), CLASS).map(|profile| shown(profile.lcid()))
     })
     .since_13_1(),
 ];

@@ -27,13 +27,7 @@ pub struct Call {
 
 impl Call {
     pub const fn new(name: &'static str, act: fn(&Stage) -> cxi::Result<Value>) -> Self {
-        Self {
-            name,
-            aliases: &[],
-            possible: |_| true,
-            takes_for_an_answer: &[],
-            act,
-        }
+        Self { name, aliases: &[], possible: |_| true, takes_for_an_answer: &[], act }
     }
 
     const fn like(mut self, aliases: &'static [&'static str]) -> Self {
@@ -75,7 +69,5 @@ pub fn said(release: DriverRelease, open: &dyn Fn() -> Device) -> Vec<String> {
 
 /// All of them.
 pub fn all() -> impl Iterator<Item = &'static Call> {
-    [device::CALLS, services::CALLS, lni::CALLS, objects::CALLS]
-        .into_iter()
-        .flatten()
+    [device::CALLS, services::CALLS, lni::CALLS, objects::CALLS].into_iter().flatten()
 }

@@ -58,9 +58,7 @@ pub(super) const CALLS: &[Call] = &[
         let events = events(&stage.lni());
         let _next = events.resize(8192).unwrap();
         stage.arm();
-        events
-            .complete_resize()
-            .map(|()| shown(events.memory().len()))
+        events.complete_resize().map(|()| shown(events.memory().len()))
     })
     .like(&["cxil_evtq_resize_complete"]),
     Call::new("EventQueue::adjust_reserved_slots", |stage| {
@@ -78,8 +76,7 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Pte::map_multicast", |stage| {
         let (_lni, pte, domain) = matching(stage);
         stage.arm();
-        pte.map_multicast(&domain, 7)
-            .map(|mapping| shown(mapping.index()))
+        pte.map_multicast(&domain, 7).map(|mapping| shown(mapping.index()))
     }),
     Call::new("Pte::invalidate", |stage| {
         let (_lni, pte, _domain) = matching(stage);
@@ -104,10 +101,7 @@ pub(super) const CALLS: &[Call] = &[
     Call::new("Lni::close", |stage| end(stage, stage.lni(), Lni::close))
         .like(&["cxil_destroy_lni"]),
     Call::new("CommunicationProfile::close", |stage| {
-        let profile = stage
-            .lni()
-            .alloc_cp(vni(1024), TrafficClass::BestEffort)
-            .unwrap();
+        let profile = stage.lni().alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
         end(stage, profile, CommunicationProfile::close)
     })
     .like(&["cxil_destroy_cp"]),
@@ -143,10 +137,7 @@ pub(super) const CALLS: &[Call] = &[
     })
     .like(&["cxil_unmap_pte"]),
     Call::new("Md::close", |stage| {
-        let md = stage
-            .lni()
-            .map_memory(&memory(), &MapOptions::new())
-            .unwrap();
+        let md = stage.lni().map_memory(&memory(), &MapOptions::new()).unwrap();
         end(stage, md, Md::close)
     })
     .like(&["cxil_unmap"]),

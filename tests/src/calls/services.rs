@@ -13,32 +13,22 @@ const NAMESPACE: u32 = 4_026_532_000;
 
 fn create(stage: &Stage, spec: ServiceSpecBuilder) -> cxi::Result<Value> {
     let spec = spec.build().unwrap();
-    stage.services().create(&spec).map(|id| Value {
-        text: id.to_string(),
-        made: vec![id],
-    })
+    stage.services().create(&spec).map(|id| Value { text: id.to_string(), made: vec![id] })
 }
 
 /// All properties of a service.
 fn seen(service: &Service) -> (ServiceId, String) {
-    (
-        service.id(),
-        format!("{service:?} {:?}", service.descriptor()),
-    )
+    (service.id(), format!("{service:?} {:?}", service.descriptor()))
 }
 
 pub(super) const CALLS: &[Call] = &[
-    Call::new("Services::create, VNI list", |stage| {
-        create(stage, spec().vni(vni(1024)))
-    })
-    .like(&["cxil_alloc_svc"]),
+    Call::new("Services::create, VNI list", |stage| create(stage, spec().vni(vni(1024))))
+        .like(&["cxil_alloc_svc"]),
     Call::new("Services::create, disabled", |stage| {
         create(stage, spec().vni(vni(1024)).enabled(false))
     }),
-    Call::new("Services::create, VNI range", |stage| {
-        create(stage, spec().vni_range(block()))
-    })
-    .since_13_1(),
+    Call::new("Services::create, VNI range", |stage| create(stage, spec().vni_range(block())))
+        .since_13_1(),
     Call::new("Services::create, exclusive VNI", |stage| {
         create(stage, spec().vni_range(block()).exclusive_vnis(true))
     })
@@ -70,18 +60,12 @@ pub(super) const CALLS: &[Call] = &[
     }),
     Call::new("Services::get", |stage| {
         let id = stage.listed();
-        stage
-            .services()
-            .get(id)
-            .map(|service| shown(seen(&service)))
+        stage.services().get(id).map(|service| shown(seen(&service)))
     })
     .like(&["cxil_get_svc"]),
     Call::new("Services::get, VNI range", |stage| {
         let id = stage.ranged();
-        stage
-            .services()
-            .get(id)
-            .map(|service| shown(seen(&service)))
+        stage.services().get(id).map(|service| shown(seen(&service)))
     })
     .since_13_1(),
     Call::new("Services::list", |stage| {
@@ -132,12 +116,8 @@ pub(super) const CALLS: &[Call] = &[
     .since_13_1()
     .like(&["cxil_svc_get_vni_range"]),
     Call::new("Services::set_netns", |stage| {
-        let id = stage.service(
-            cxi::ServiceSpec::builder()
-                .members([])
-                .vni(vni(1024))
-                .enabled(false),
-        );
+        let id =
+            stage.service(cxi::ServiceSpec::builder().members([]).vni(vni(1024)).enabled(false));
         stage.services().set_netns(id, NAMESPACE).map(shown)
     })
     .since_14_0()
@@ -189,10 +169,6 @@ pub(super) const CALLS: &[Call] = &[
         let id = stage.listed();
         stage.arm();
         let patience = Duration::from_secs(1);
-        stage
-            .device
-            .services()
-            .destroy_when_idle(id, patience)
-            .map(shown)
+        stage.device.services().destroy_when_idle(id, patience).map(shown)
     }),
 ];

@@ -32,12 +32,7 @@ impl Messages {
         let mut process = Process::new(device, service, vni, None)?;
         let to = Buffer::new(&process.lni, 4096)?;
         process.expose(&to, TargetFlags::EVENT_SUCCESS_DISABLE)?;
-        Ok(Self {
-            from: Buffer::new(&process.lni, 4096)?,
-            process,
-            _to: to,
-            service,
-        })
+        Ok(Self { from: Buffer::new(&process.lni, 4096)?, process, _to: to, service })
     }
 
     /// Writes the message, and sends it.
@@ -97,12 +92,7 @@ impl Running {
                 }
             }
         });
-        Self {
-            ended,
-            wanted,
-            busy,
-            thread: Some(thread),
-        }
+        Self { ended, wanted, busy, thread: Some(thread) }
     }
 
     pub(super) fn run(&self, wanted: bool) {

@@ -114,10 +114,7 @@ pub const OPERATIONS: &[Operation] = &[
         Ok(())
     }),
     operation("Services::destroy", 2, false, |scene| {
-        scene
-            .device
-            .services()
-            .destroy(made(scene.service.take())?)?;
+        scene.device.services().destroy(made(scene.service.take())?)?;
         Ok(())
     }),
 ];
@@ -128,12 +125,7 @@ const fn operation(
     allocates: bool,
     run: fn(&mut Scene) -> Done,
 ) -> Operation {
-    Operation {
-        name,
-        system_calls,
-        allocates,
-        run,
-    }
+    Operation { name, system_calls, allocates, run }
 }
 
 /// What an earlier operation made.

@@ -75,17 +75,12 @@ pub(super) fn between_marks(program: &mut Command) -> Result<Vec<Vec<Call>>, Unc
     let mut child = Traced(child.map_err(|error| failed("start the child", &error))?);
     let pid = child.pid();
     // The child is stopped while it waits for the line, and reads it when it continues.
-    ptrace::seize(
-        pid,
-        Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACESYSGOOD,
-    )
-    .and_then(|()| ptrace::interrupt(pid))
-    .and_then(|()| waitpid(pid, None))
-    .map_err(|errno| Uncounted::Refused(errno.to_string()))?;
+    ptrace::seize(pid, Options::PTRACE_O_EXITKILL | Options::PTRACE_O_TRACESYSGOOD)
+        .and_then(|()| ptrace::interrupt(pid))
+        .and_then(|()| waitpid(pid, None))
+        .map_err(|errno| Uncounted::Refused(errno.to_string()))?;
     if let Some(input) = &mut child.0.stdin {
-        input
-            .write_all(b"go\n")
-            .map_err(|error| failed("wake the child", &error))?;
+        input.write_all(b"go\n").map_err(|error| failed("wake the child", &error))?;
     }
     let mut stops = Vec::new();
     let mut signal = None;
@@ -130,10 +125,7 @@ fn system_call(pid: Pid) -> Result<Call, Uncounted> {
     let path = format!("/proc/{pid}/syscall");
     let text = fs::read_to_string(&path);
     let text = text.map_err(|error| Uncounted::Refused(format!("{path}: {error}")))?;
-    let number = text
-        .split_whitespace()
-        .next()
-        .and_then(|word| word.parse().ok());
+    let number = text.split_whitespace().next().and_then(|word| word.parse().ok());
     let number = number.ok_or_else(|| Uncounted::Failed(format!("{path} says '{text}'")))?;
     Ok(Call(number))
 }

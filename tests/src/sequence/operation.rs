@@ -32,12 +32,7 @@ pub struct Caller {
 }
 
 impl Caller {
-    pub const ROOT: Self = Self {
-        uid: 0,
-        gid: 0,
-        admin: true,
-        netns: 4_026_531_840,
-    };
+    pub const ROOT: Self = Self { uid: 0, gid: 0, admin: true, netns: 4_026_531_840 };
 }
 
 /// One step; `file` is the slot of an open file.
@@ -181,12 +176,7 @@ impl Command {
             Self::TrigCpAlloc(it) => (it.lni, it.vni, (it.tc, it.tc_type), Some(it.cp_type)),
             _ => return None,
         };
-        Some(CpRequest {
-            lni,
-            vni,
-            class,
-            kind,
-        })
+        Some(CpRequest { lni, vni, class, kind })
     }
 }
 

@@ -31,9 +31,7 @@ pub(crate) fn server(name: &str, mutual: bool) -> Arc<ServerConfig> {
         .expect("versions of TLS");
     let config = if mutual {
         let mut roots = RootCertStore::empty();
-        roots
-            .add(certificate("authority.pem"))
-            .expect("an authority");
+        roots.add(certificate("authority.pem")).expect("an authority");
         let clients = WebPkiClientVerifier::builder_with_provider(roots.into(), provider);
         config.with_client_cert_verifier(clients.build().expect("a verifier"))
     } else {

@@ -23,11 +23,8 @@ fn get(url: &str, path: &str) -> String {
 fn it_serves_until_it_is_ended() {
     let files = tempfile::TempDir::new().unwrap();
     let config = files.path().join("config.json");
-    std::fs::write(
-        &config,
-        r#"{"prefix": "/apis/fm", "settings": {"addresses": [1, 9]}}"#,
-    )
-    .unwrap();
+    std::fs::write(&config, r#"{"prefix": "/apis/fm", "settings": {"addresses": [1, 9]}}"#)
+        .unwrap();
     let mut server = Command::new(CXI_MOCK)
         .args(["fabric-manager", "--config"])
         .arg(&config)
@@ -43,19 +40,12 @@ fn it_serves_until_it_is_ended() {
     let url = said["url"].as_str().unwrap();
     let (address, prefix) = url.rsplit_once("/apis/").unwrap();
     assert_eq!(prefix, "fm");
-    assert_eq!(
-        said["multicasts_url"],
-        format!("{url}/fabric/collectives/multicasts")
-    );
+    assert_eq!(said["multicasts_url"], format!("{url}/fabric/collectives/multicasts"));
     let list = get(address, "/apis/fm/fabric/collectives/jobs/");
     assert!(list.starts_with("HTTP/1.1 401 "), "{list}");
     let quiet = get(said["control_url"].as_str().unwrap(), "/quiet");
     assert!(quiet.starts_with("HTTP/1.1 200 "), "{quiet}");
-    kill(
-        Pid::from_raw(server.id().try_into().unwrap()),
-        Signal::SIGTERM,
-    )
-    .unwrap();
+    kill(Pid::from_raw(server.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
     let status = server.wait().unwrap();
     assert!(status.code().is_some(), "{status}");
 }
@@ -66,22 +56,13 @@ fn a_wrong_configuration_is_refused() {
     let config = files.path().join("config.json");
     let run = |text: &str| {
         std::fs::write(&config, text).unwrap();
-        let run = Command::new(CXI_MOCK)
-            .args(["fabric-manager", "--config"])
-            .arg(&config)
-            .output();
+        let run = Command::new(CXI_MOCK).args(["fabric-manager", "--config"]).arg(&config).output();
         let output = run.unwrap();
-        (
-            output.status.code(),
-            String::from_utf8(output.stderr).unwrap(),
-        )
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
     };
     let (code, message) = run(r#"{"setings": {}}"#);
     assert_eq!(code, Some(125));
-    assert!(
-        message.contains("config.json: unknown field `setings`, expected one of"),
-        "{message}"
-    );
+    assert!(message.contains("config.json: unknown field `setings`, expected one of"), "{message}");
     let (code, message) = run(r#"{"settings": {"addresses": [5, 4]}}"#);
     assert_eq!(code, Some(125));
     assert!(

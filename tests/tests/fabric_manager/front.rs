@@ -62,8 +62,7 @@ fn is_whole(request: &[u8]) -> bool {
     };
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
-        name.eq_ignore_ascii_case("content-length")
-            .then(|| value.trim().parse::<usize>().ok())?
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?
     });
     body.len() >= length.unwrap_or(0)
 }

@@ -68,10 +68,7 @@ impl Site {
     fn distrusted(&self, certificate: Certificate, what: &str) {
         let start = Instant::now();
         let error = self.reserve(certificate).unwrap_err();
-        assert!(
-            start.elapsed() < Duration::from_secs(8),
-            "it is tried again: {error}"
-        );
+        assert!(start.elapsed() < Duration::from_secs(8), "it is tried again: {error}");
         let Problem::Transport(HttpError::Untrusted(why)) = error.problem() else {
             panic!("{error}")
         };
@@ -87,11 +84,7 @@ fn w11_a_server_that_the_authority_vouches_for_is_trusted() {
     // A directory in the format of OpenSSL: by hash.
     let directory = site.files.path().join("ca");
     fs::create_dir(&directory).unwrap();
-    fs::write(
-        directory.join("0a1b2c3d.0"),
-        certificates::text("authority.pem"),
-    )
-    .unwrap();
+    fs::write(directory.join("0a1b2c3d.0"), certificates::text("authority.pem")).unwrap();
     assert!(site.reserve(site.path("ca")).unwrap());
     assert!(site.reserve(Certificate::Unverified).unwrap());
     site.mock.assert_quiet();
@@ -121,32 +114,17 @@ fn w11_a_client_shows_who_it_is() {
     };
     let own = identity("client");
     let over = |identity: &Identity| Http::with_identity(&certificate, Some(identity));
-    assert!(
-        site.reserve_over(over(&own).unwrap(), certificate.clone())
-            .unwrap()
-    );
+    assert!(site.reserve_over(over(&own).unwrap(), certificate.clone()).unwrap());
     let before = site.mock.journal().len();
     let stranger = over(&identity("stranger")).unwrap();
     assert!(site.reserve_over(stranger, certificate.clone()).is_err());
     assert!(site.reserve(certificate.clone()).is_err());
     assert_eq!(site.mock.journal().len(), before);
 
-    let swapped = Identity {
-        certificate: own.key.clone(),
-        key: own.certificate.clone(),
-    };
+    let swapped = Identity { certificate: own.key.clone(), key: own.certificate.clone() };
     let error = over(&swapped).unwrap_err().to_string();
-    assert!(
-        error.ends_with("client.key: no certificate in PEM form"),
-        "{error}"
-    );
-    let no_key = Identity {
-        key: own.certificate.clone(),
-        ..own
-    };
+    assert!(error.ends_with("client.key: no certificate in PEM form"), "{error}");
+    let no_key = Identity { key: own.certificate.clone(), ..own };
     let error = over(&no_key).unwrap_err().to_string();
-    assert!(
-        error.ends_with("client.pem: no private key in PEM form"),
-        "{error}"
-    );
+    assert!(error.ends_with("client.pem: no private key in PEM form"), "{error}");
 }

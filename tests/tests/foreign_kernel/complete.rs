@@ -68,9 +68,7 @@ fn sources() -> String {
 /// The functions in attributes, including those that a macro writes.
 fn aliases(text: &str) -> BTreeSet<&str> {
     let found = text.match_indices("\"cxil_");
-    found
-        .filter_map(|(at, _)| text.get(at + 1..)?.split('"').next())
-        .collect()
+    found.filter_map(|(at, _)| text.get(at + 1..)?.split('"').next()).collect()
 }
 
 #[test]
@@ -93,14 +91,9 @@ fn every_alias_is_in_the_document_and_every_method_of_the_document_exists() {
     let here = table.split('`').skip(1).step_by(2);
     for method in here.filter_map(|code| code.split_once("::")) {
         let (_, name) = method;
-        let there = [
-            "fn ",
-            "pub ",
-            "closable!(\n    ",
-            "use host::{FoundDevice, Host, ",
-        ]
-        .iter()
-        .any(|before| text.contains(&format!("{before}{name}")))
+        let there = ["fn ", "pub ", "closable!(\n    ", "use host::{FoundDevice, Host, "]
+            .iter()
+            .any(|before| text.contains(&format!("{before}{name}")))
             || ["execute", "execute_unchecked"].contains(&name);
         assert!(there, "{name} does not exist");
     }

@@ -14,8 +14,7 @@ fn run_named(release: DriverRelease, name: &str, plan: Plan) -> Run {
 /// Lengths and answers of a command, oldest first.
 fn sent(run: &Run, opcode: Opcode) -> Vec<(usize, Result<(), Errno>)> {
     let log = run.log.iter().filter(|sent| sent.opcode() == Some(opcode));
-    log.map(|sent| (sent.command().len(), sent.result()))
-        .collect()
+    log.map(|sent| (sent.command().len(), sent.result())).collect()
 }
 
 #[test]
@@ -40,11 +39,7 @@ fn each_release_gets_the_forms_that_it_knows() {
         assert_eq!(run.result.unwrap().text, "3");
 
         let run = run_named(release, "Device::totals", Plan::Fine);
-        let len = if release < DriverRelease::Shs13_1 {
-            80
-        } else {
-            84
-        };
+        let len = if release < DriverRelease::Shs13_1 { 80 } else { 84 };
         assert_eq!(run.log[0].response().len(), len, "{release}");
     }
 }
@@ -54,10 +49,8 @@ fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_serv
     for release in DriverRelease::ALL {
         let refuse = Fault::errno(Errno::EINVAL).on(Opcode::LNI_ALLOC);
         let run = run_named(release, "Device::alloc_lni", Plan::Fail(refuse));
-        let lengths: Vec<usize> = sent(&run, Opcode::LNI_ALLOC)
-            .iter()
-            .map(|(len, _)| *len)
-            .collect();
+        let lengths: Vec<usize> =
+            sent(&run, Opcode::LNI_ALLOC).iter().map(|(len, _)| *len).collect();
         assert_eq!(lengths, [16, 24]);
         let error = run.result.unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Refused(_)), "{error}");

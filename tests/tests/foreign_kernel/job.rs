@@ -43,12 +43,7 @@ impl Stage {
             Device::with_transport(STRANGE, Arc::clone(&record)),
             Device::with_transport(GOOD, Arc::new(open(1))),
         ]);
-        Self {
-            mock,
-            node,
-            fault,
-            record,
-        }
+        Self { mock, node, fault, record }
     }
 
     /// The services of both NICs except the default ones, listed on a file that works.
@@ -67,19 +62,13 @@ impl Stage {
     }
 
     fn allocate(&self, ranged: bool) {
-        self.node
-            .allocate(&job(ranged))
-            .unwrap_or_else(|error| panic!("{error}"));
+        self.node.allocate(&job(ranged)).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
 fn job(ranged: bool) -> JobRequest {
     let job = JobRequest::builder().uid(1000);
-    let job = if ranged {
-        job.vni_range(block())
-    } else {
-        job.vni(vni(1024))
-    };
+    let job = if ranged { job.vni_range(block()) } else { job.vni(vni(1024)) };
     job.build().unwrap()
 }
 
@@ -109,11 +98,7 @@ fn each_change(
     operate: impl Fn(&Stage, bool, Option<&str>, &mut Problems),
 ) {
     let mut problems = Problems::default();
-    for release in [
-        DriverRelease::Shs13_0,
-        DriverRelease::Shs14_0_1,
-        DriverRelease::Main,
-    ] {
+    for release in [DriverRelease::Shs13_0, DriverRelease::Shs14_0_1, DriverRelease::Main] {
         for ranged in [false, true] {
             if ranged && release < DriverRelease::Shs13_1 {
                 continue;
@@ -163,11 +148,8 @@ fn an_allocation_names_everything_that_exists() {
             let there = stage.services();
             match result {
                 Ok(grant) => {
-                    let granted: Vec<_> = grant
-                        .services
-                        .iter()
-                        .map(|entry| (entry.device, entry.service))
-                        .collect();
+                    let granted: Vec<_> =
+                        grant.services.iter().map(|entry| (entry.device, entry.service)).collect();
                     let exist: Vec<_> = there.keys().copied().collect();
                     problems.ensure(granted == exist, case, format!("{exist:?}: {grant:?}"));
                     let enabled = there.values().all(Service::is_enabled);
@@ -232,11 +214,7 @@ fn clean(stage: &Stage) -> Released {
 #[test]
 fn a_release_tells_the_truth() {
     each_change(Stage::allocate, |stage, ranged, case, problems| {
-        let filter = if ranged {
-            Filter::vnis(block().iter())
-        } else {
-            Filter::vnis([vni(1024)])
-        };
+        let filter = if ranged { Filter::vnis(block().iter()) } else { Filter::vnis([vni(1024)]) };
         let release = stage.node.release(&filter, &ReleaseOptions::once());
         let case = case.unwrap_or("nothing");
         check_release(stage, &release, |_| true, case, problems);
@@ -289,11 +267,7 @@ fn each_moment(operate: impl Fn(&Stage, &str, &mut Problems)) {
             let stage = Stage::new(DriverRelease::Main);
             stage.allocate(false);
             let injection = Fault::errno(errno).after(k);
-            stage.fault.inject(if errno == Errno::EIO {
-                injection
-            } else {
-                injection.times(1)
-            });
+            stage.fault.inject(if errno == Errno::EIO { injection } else { injection.times(1) });
             operate(&stage, &format!("{errno} at command {k}"), &mut problems);
             if stage.fault.injected() == 0 {
                 assert!(k > 1, "too few commands");

@@ -30,10 +30,7 @@ fn a_nic_that_goes_away_at_each_command_is_reported_and_nothing_is_lost() {
                     let removed = matches!(error.kind(), ErrorKind::Removed);
                     problems.ensure(removed && error.errno() == Errno::EIO, &case, error);
                 }
-                let first = run
-                    .log
-                    .iter()
-                    .position(|sent| sent.result() == Err(Errno::EIO));
+                let first = run.log.iter().position(|sent| sent.result() == Err(Errno::EIO));
                 if first != usize::try_from(k).ok() {
                     let fine = run.result.is_ok() && run.clean && first.is_none();
                     problems.ensure(fine, &case, format!("{:?}", run.result));
@@ -105,17 +102,9 @@ fn a_window_that_cannot_be_mapped_is_reported() {
         text(Errno::ENOMEM),
         format!(
             "{:?}",
-            [
-                "command slots",
-                "write pointer",
-                "event queue registers",
-                "counter doorbell"
-            ]
-            .map(|what| format!("cxi0: cannot map the {what} of the device: ENOMEM"))
+            ["command slots", "write pointer", "event queue registers", "counter doorbell"]
+                .map(|what| format!("cxi0: cannot map the {what} of the device: ENOMEM"))
         )
     );
-    assert_eq!(
-        text(Errno::EIO),
-        format!("{:?}", ["cxi0: the device has been removed"; 4])
-    );
+    assert_eq!(text(Errno::EIO), format!("{:?}", ["cxi0: the device has been removed"; 4]));
 }

@@ -29,9 +29,7 @@ impl Problems {
             _ => false,
         };
         self.ensure(!wrong, case, format!("the error is wrong: {error}"));
-        let start = error
-            .command()
-            .map(|opcode| format!("{DEVICE}: {opcode}: "));
+        let start = error.command().map(|opcode| format!("{DEVICE}: {opcode}: "));
         let named = start.is_some_and(|start| error.to_string().starts_with(&start));
         self.ensure(
             named && error.device() == Some(DEVICE),
@@ -65,12 +63,7 @@ impl Problems {
 
     pub(crate) fn report(self) {
         let shown: Vec<&str> = self.0.iter().take(SHOWN).map(String::as_str).collect();
-        assert!(
-            self.0.is_empty(),
-            "{} problems:\n{}",
-            self.0.len(),
-            shown.join("\n")
-        );
+        assert!(self.0.is_empty(), "{} problems:\n{}", self.0.len(), shown.join("\n"));
     }
 }
 

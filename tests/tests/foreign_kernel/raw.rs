@@ -33,9 +33,7 @@ const ERRNOS: [Errno; 7] = [
 /// Lengths up to the available room, and beyond. One byte too few is left out: no
 /// number of the interface has such a length.
 fn lengths(right: usize) -> impl Iterator<Item = usize> {
-    (0..=right + 64)
-        .chain([4096])
-        .filter(move |len| len + 1 != right)
+    (0..=right + 64).chain([4096]).filter(move |len| len + 1 != right)
 }
 
 fn check<C: Command>(layout: &CommandLayout, command: &C) {
@@ -57,11 +55,7 @@ fn check<C: Command>(layout: &CommandLayout, command: &C) {
             Ok(response) if len == right || right == 0 => {
                 assert!(response.as_bytes().iter().all(|byte| *byte == 0));
             }
-            Err(CommandError::AbiMismatch {
-                opcode: named,
-                expected,
-                written,
-            }) if len != right => {
+            Err(CommandError::AbiMismatch { opcode: named, expected, written }) if len != right => {
                 assert_eq!((named, expected), (opcode, right));
                 assert_eq!(written, len.min(right + 64), "{opcode}");
             }

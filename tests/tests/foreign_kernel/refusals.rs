@@ -7,13 +7,8 @@ use crate::problems::Problems;
 use crate::stage::{Plan, each_call, run};
 
 /// How kernels refuse what they do not know, and an unknown error.
-pub(crate) const ERRNOS: [Errno; 5] = [
-    Errno::EINVAL,
-    Errno::EOPNOTSUPP,
-    Errno::ENOTTY,
-    Errno::ENOSYS,
-    Errno::from_raw(4242),
-];
+pub(crate) const ERRNOS: [Errno; 5] =
+    [Errno::EINVAL, Errno::EOPNOTSUPP, Errno::ENOTTY, Errno::ENOSYS, Errno::from_raw(4242)];
 
 /// Whether the library did not even ask, because it no longer knows what the driver can do.
 fn is_cautious(error: &cxi::Error) -> bool {

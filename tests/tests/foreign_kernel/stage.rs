@@ -45,11 +45,7 @@ pub(crate) fn releases() -> &'static [DriverRelease] {
     if all_of_it() {
         &DriverRelease::ALL
     } else {
-        &[
-            DriverRelease::Shs13_0,
-            DriverRelease::Shs14_0_1,
-            DriverRelease::Main,
-        ]
+        &[DriverRelease::Shs13_0, DriverRelease::Shs14_0_1, DriverRelease::Main]
     }
 }
 
@@ -100,21 +96,11 @@ pub(crate) fn run(nic: &Arc<Nic>, call: &Call, plan: Plan) -> Option<Run> {
     drop(record);
     stage.end();
     while nic.tick() {}
-    assert_eq!(
-        nic.state(),
-        before,
-        "{}: the NIC is not as it was",
-        call.name
-    );
+    assert_eq!(nic.state(), before, "{}: the NIC is not as it was", call.name);
     if keeps_numbers {
         assert_eq!(nic.hazards(), hazards, "{}: a hazard", call.name);
     }
-    Some(Run {
-        result,
-        log,
-        made,
-        clean,
-    })
+    Some(Run { result, log, made, clean })
 }
 
 fn no_objects(state: &NicState) -> bool {

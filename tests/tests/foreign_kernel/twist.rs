@@ -28,11 +28,7 @@ pub(crate) struct Twisted<T> {
 
 impl<T: Transport> Twisted<T> {
     pub(crate) fn new(inner: T) -> Self {
-        Self {
-            inner,
-            plan: Mutex::default(),
-            no_windows: OnceLock::new(),
-        }
+        Self { inner, plan: Mutex::default(), no_windows: OnceLock::new() }
     }
 
     pub(crate) fn plan(&self, opcode: Opcode, twist: Twist) {
@@ -49,8 +45,7 @@ impl<T: Transport> Twisted<T> {
 
     fn twist(&self, opcode: Opcode) -> Option<Twist> {
         let plan = self.lock().clone();
-        plan.filter(|(only, _)| *only == opcode)
-            .map(|(_, twist)| twist)
+        plan.filter(|(only, _)| *only == opcode).map(|(_, twist)| twist)
     }
 }
 
@@ -91,11 +86,8 @@ fn patch(buffer: &mut [u8], at: usize, bytes: &[u8]) {
 
 /// Nothing is written past the buffer here; a kernel would overwrite what follows it.
 fn shorten_or_lengthen(before: &[u8], response: &mut [u8], len: usize) {
-    let written = before
-        .iter()
-        .zip(&*response)
-        .rposition(|(old, new)| old != new)
-        .map_or(0, |last| last + 1);
+    let written =
+        before.iter().zip(&*response).rposition(|(old, new)| old != new).map_or(0, |last| last + 1);
     let len = len.min(response.len());
     if len < written {
         response[len..].copy_from_slice(&before[len..]);

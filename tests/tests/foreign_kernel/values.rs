@@ -23,11 +23,7 @@ fn answered(log: &[Exchange]) -> Vec<(Opcode, usize)> {
 #[test]
 fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
     let mut problems = Problems::default();
-    let values: &[u8] = if all_of_it() {
-        &[0x00, 0x01, 0x7F, 0x80, 0xFF]
-    } else {
-        &[0xFF]
-    };
+    let values: &[u8] = if all_of_it() { &[0x00, 0x01, 0x7F, 0x80, 0xFF] } else { &[0xFF] };
     let nic = nic(DriverRelease::Main);
     for call in calls::all() {
         let fine = run(&nic, call, Plan::Fine).unwrap();
@@ -74,11 +70,7 @@ fn offset(structure: &str, field: &str) -> usize {
     let layouts: Vec<&layout::StructLayout> = cxi_ioctl::abi::layouts().collect();
     let layout = layouts.iter().find(|layout| layout.name == structure);
     let fields = layout.unwrap().fields.iter();
-    fields
-        .clone()
-        .find(|known| known.name == field)
-        .unwrap()
-        .offset
+    fields.clone().find(|known| known.name == field).unwrap().offset
 }
 
 fn strange(result: cxi::Result<Value>, expected: &str) {
@@ -136,13 +128,7 @@ fn services_with_unknown_members_flags_and_limits_are_shown_as_they_are() {
         let members: Vec<Member> = service.members().into_iter().flat_map(Vec::from).collect();
         let limit = service.limits()[Resource::Ptes];
         let flags = service.descriptor().flags;
-        Ok(shown((
-            members,
-            limit,
-            flags,
-            service.vnis(),
-            service.traffic_classes(),
-        )))
+        Ok(shown((members, limit, flags, service.vnis(), service.traffic_classes())))
     };
     let get = |field, bytes: &[u8]| {
         let place = ("SvcDesc", field);
@@ -160,28 +146,14 @@ fn services_with_unknown_members_flags_and_limits_are_shown_as_they_are() {
 fn impossible_answers_are_errors() {
     let get = "Services::get";
     let zero = patched(get, Opcode::SVC_GET, ("SvcDesc", "svc_id"), &[0; 4]);
-    strange(
-        zero.result,
-        "cxi0: SVC_GET: the driver's answer contains a service with ID 0",
-    );
-    let other = patched(
-        get,
-        Opcode::SVC_GET,
-        ("SvcDesc", "svc_id"),
-        &9_u32.to_ne_bytes(),
-    );
-    strange(
-        other.result,
-        "cxi0: SVC_GET: asked for service 2, the driver answered about 9",
-    );
+    strange(zero.result, "cxi0: SVC_GET: the driver's answer contains a service with ID 0");
+    let other = patched(get, Opcode::SVC_GET, ("SvcDesc", "svc_id"), &9_u32.to_ne_bytes());
+    strange(other.result, "cxi0: SVC_GET: asked for service 2, the driver answered about 9");
     let create = "Services::create, VNI list";
     let place = ("SvcAllocResp", "svc_id");
     let made = patched(create, Opcode::SVC_ALLOC, place, &[0; 4]);
     assert_eq!(made.made.len(), 1, "the driver made it all the same");
-    strange(
-        made.result,
-        "cxi0: SVC_ALLOC: the driver's answer contains a service with ID 0",
-    );
+    strange(made.result, "cxi0: SVC_ALLOC: the driver's answer contains a service with ID 0");
     for (name, first, last, why) in [
         ("Services::get, VNI range", 9_u16, 8_u16, "9-8"),
         ("Services::list, VNI range", 5, 7, "5-7"),
@@ -216,11 +188,7 @@ fn counts_are_not_believed() {
     };
     for (name, opcode, structure) in [
         ("Services::list", Opcode::SVC_LIST_GET, "SvcListGetResp"),
-        (
-            "Services::usage_all",
-            Opcode::SVC_RSRC_LIST_GET,
-            "SvcRsrcListGetResp",
-        ),
+        ("Services::usage_all", Opcode::SVC_RSRC_LIST_GET, "SvcRsrcListGetResp"),
     ] {
         let error = count(name, opcode, structure).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Protocol(_)), "{error}");
@@ -236,9 +204,7 @@ fn counts_are_not_believed() {
     }
     let many = call_with(
         |stage| {
-            let pte = stage
-                .lni()
-                .alloc_pte(cxi::lni::PtOptions::IS_MATCHING, None)?;
+            let pte = stage.lni().alloc_pte(cxi::lni::PtOptions::IS_MATCHING, None)?;
             stage.arm();
             let status = pte.status(2)?;
             assert_eq!(status.unexpected_offsets.len(), 2);
@@ -279,15 +245,7 @@ fn windows_of_any_size_are_mapped_or_refused() {
         let all = commands.write_u64(commands.len(), 0);
         Ok(shown((commands.len(), all)))
     };
-    for size in [
-        0_u64,
-        1,
-        4097,
-        1 << 40,
-        u64::MAX / 2,
-        u64::MAX - 4095,
-        u64::MAX,
-    ] {
+    for size in [0_u64, 1, 4097, 1 << 40, u64::MAX / 2, u64::MAX - 4095, u64::MAX] {
         for offset_of in [0_u64, 4096, 12_345, u64::MAX - 4095, u64::MAX] {
             let place = [offset_of.to_ne_bytes(), size.to_ne_bytes()].concat();
             let result = call_with(queue, Opcode::CQ_ALLOC, ("CqAllocResp", "cmds"), &place);

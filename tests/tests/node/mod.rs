@@ -190,10 +190,8 @@ impl Served {
 
     fn of(make: impl FnOnce(&str) -> Command) -> Self {
         let directory = Directory::new();
-        let process = make(&directory.join("node"))
-            .stdin(Stdio::null())
-            .spawn()
-            .expect("the server runs");
+        let process =
+            make(&directory.join("node")).stdin(Stdio::null()).spawn().expect("the server runs");
         let node = Self { process, directory };
         let deadline = Instant::now() + Duration::from_secs(20);
         while !node.ctl(&["state"]).status.success() {
@@ -309,10 +307,7 @@ pub fn json_lines(file: &str) -> Vec<Value> {
 pub fn wait_ready(program: &mut Child) {
     let output = BufReader::new(program.stdout.take().expect("a pipe"));
     let mut lines = output.lines().map(|line| line.expect("text"));
-    assert!(
-        lines.any(|line| line == "ready"),
-        "it ends before it is ready"
-    );
+    assert!(lines.any(|line| line == "ready"), "it ends before it is ready");
 }
 
 /// Sends a signal to a process.
@@ -326,10 +321,7 @@ pub fn kill(signal: &str, pid: u32) {
 
 /// The children of a process.
 pub fn children(pid: u32) -> Vec<u32> {
-    processes()
-        .into_iter()
-        .filter(|child| parent(*child) == Some(pid))
-        .collect()
+    processes().into_iter().filter(|child| parent(*child) == Some(pid)).collect()
 }
 
 /// All processes whose command line has that word.

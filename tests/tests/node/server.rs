@@ -48,10 +48,7 @@ pub fn windows() -> bool {
     });
     let mappable = *WINDOWS == "mappable";
     if !mappable {
-        skip(&format!(
-            "the kernel passes no windows through: {}",
-            *WINDOWS
-        ));
+        skip(&format!("the kernel passes no windows through: {}", *WINDOWS));
     }
     mappable
 }
@@ -59,19 +56,13 @@ pub fn windows() -> bool {
 /// The server with these arguments.
 pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(SERVER);
-    command
-        .args(arguments)
-        .env_remove("CXI_MOCK_DIR")
-        .env_remove("CXI_MOCK_NODE");
+    command.args(arguments).env_remove("CXI_MOCK_DIR").env_remove("CXI_MOCK_NODE");
     command
 }
 
 /// Runs a program on its own node; options stand in front of `--`.
 pub fn run(arguments: &[&str]) -> Output {
-    server(["run"])
-        .args(arguments)
-        .output()
-        .expect("the server runs")
+    server(["run"]).args(arguments).output().expect("the server runs")
 }
 
 /// The output of a program that must succeed.

@@ -19,13 +19,9 @@ const CASES: &str = "CXI_PROPERTY_CASES";
 
 fn config() -> Config {
     let cases = std::env::var(CASES).map_or(24, |text| {
-        text.parse()
-            .unwrap_or_else(|_| panic!("{CASES}={text}: expected a number of sequences"))
+        text.parse().unwrap_or_else(|_| panic!("{CASES}={text}: expected a number of sequences"))
     });
-    let seeds = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/proptest-regressions/resources.txt"
-    );
+    let seeds = concat!(env!("CARGO_MANIFEST_DIR"), "/proptest-regressions/resources.txt");
     Config {
         cases,
         failure_persistence: Some(Box::new(FileFailurePersistence::Direct(seeds))),

@@ -13,10 +13,7 @@ use cxi_tests::sequence::operation::{Command, Operation};
 
 /// Commands, and the answers that each must get.
 const WANTED: &[(&str, &str)] = &[
-    (
-        "SvcAlloc",
-        "ok EINVAL EEXIST EPERM ENOSPC+short ENOSPC+le-pools ENOSPC+tle-pools",
-    ),
+    ("SvcAlloc", "ok EINVAL EEXIST EPERM ENOSPC+short ENOSPC+le-pools ENOSPC+tle-pools"),
     ("SvcUpdate", "ok EINVAL EBUSY EPERM"),
     ("SvcDestroy", "ok EINVAL EBUSY EPERM"),
     ("SvcEnable", "ok EINVAL EBUSY EPERM"),
@@ -46,10 +43,7 @@ const WANTED: &[(&str, &str)] = &[
     ("CtAlloc", "ok EINVAL EBADR ENOSPC"),
     ("CtFree", "ok EINVAL"),
     ("CtUpdate", "ok EINVAL"),
-    (
-        "AtuMap",
-        "ok EINVAL EOVERFLOW EFAULT EOPNOTSUPP EBADR ENOSPC",
-    ),
+    ("AtuMap", "ok EINVAL EOVERFLOW EFAULT EOPNOTSUPP EBADR ENOSPC"),
     ("AtuUnmap", "ok EINVAL EBUSY"),
     ("AtuUpdate", "ok EINVAL"),
     ("WaitAlloc", "ok EINVAL"),
@@ -57,10 +51,7 @@ const WANTED: &[(&str, &str)] = &[
     // What has no answer of its own.
     ("cleanup", "nothing pending"),
     ("LNI", "pending finished shares-RGID"),
-    (
-        "unit",
-        "reused-EQ reused-PTE late-queue shared beyond-shared",
-    ),
+    ("unit", "reused-EQ reused-PTE late-queue shared beyond-shared"),
     ("numbers", "TGQ"),
     ("RGID", "full"),
     ("profile", "private orphan"),
@@ -83,9 +74,7 @@ fn every_kind_of_answer_is_met() {
         }
     }
     let wanted = WANTED.iter().flat_map(|(what, answers)| {
-        answers
-            .split(' ')
-            .map(move |answer| format!("{what} {answer}"))
+        answers.split(' ').map(move |answer| format!("{what} {answer}"))
     });
     let missed: Vec<_> = wanted.filter(|kind| !met.contains_key(kind)).collect();
     assert!(missed.is_empty(), "never met: {missed:?}; met: {met:#?}");
@@ -99,10 +88,7 @@ fn kinds(before: &Model, operation: &Operation, after: &Model) -> Vec<String> {
             kinds.push(describe(command, &after.answer));
             if let Command::AtuMap(_) = command
                 && matches!(after.answer, Answer::Failed(Errno::ENOSPC))
-                && after
-                    .lnis
-                    .values()
-                    .any(|lni| after.lacs(lni.rgid).len() == 8)
+                && after.lnis.values().any(|lni| after.lacs(lni.rgid).len() == 8)
             {
                 kinds.push("RGID full".to_owned());
             }
@@ -152,10 +138,7 @@ fn effects(before: &Model, after: &Model) -> Vec<String> {
         ("unit reused-EQ", same_lnis && new.0 < old.0),
         ("unit reused-PTE", same_lnis && new.1 < old.1),
         ("unit late-queue", same_lnis && new.2 < old.2),
-        (
-            "unit shared",
-            after.device.shared_use.iter().any(|units| *units > 0),
-        ),
+        ("unit shared", after.device.shared_use.iter().any(|units| *units > 0)),
         ("unit beyond-shared", overused),
         ("numbers TGQ", tgqs == 512),
         (

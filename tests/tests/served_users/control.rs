@@ -34,16 +34,12 @@ fn the_node_of_another_user_cannot_be_entered() {
         "import socket,time; s=socket.socket(socket.AF_UNIX); s.bind('{dir}/control'); \
          s.listen(); time.sleep(60)"
     );
-    let mut impostor = match Command::new(CLIENT)
-        .args(["as", "1234", "python3", "-c", &listen])
-        .spawn()
-    {
-        Ok(impostor) => impostor,
-        Err(error) => return skip(&format!("there is no python3: {error}")),
-    };
-    eventually("the impostor listens", || {
-        UnixStream::connect(format!("{dir}/control")).is_ok()
-    });
+    let mut impostor =
+        match Command::new(CLIENT).args(["as", "1234", "python3", "-c", &listen]).spawn() {
+            Ok(impostor) => impostor,
+            Err(error) => return skip(&format!("there is no python3: {error}")),
+        };
+    eventually("the impostor listens", || UnixStream::connect(format!("{dir}/control")).is_ok());
     let output = server(["enter", "--dir", &dir, "--", "true"]).output();
     impostor.kill().expect("the impostor runs");
     impostor.wait().expect("the impostor ends");
@@ -56,16 +52,7 @@ fn another_pid_namespace_is_not_mistaken() {
     let directory = Directory::new();
     let dir = directory.join("node");
     let mut node = match Command::new("unshare")
-        .args([
-            "-p",
-            "-f",
-            "--kill-child",
-            "--mount-proc",
-            SERVER,
-            "serve",
-            "--dir",
-            &dir,
-        ])
+        .args(["-p", "-f", "--kill-child", "--mount-proc", SERVER, "serve", "--dir", &dir])
         .env_remove("CXI_MOCK_DIR")
         .stderr(Stdio::null())
         .spawn()
@@ -93,9 +80,7 @@ fn the_control_socket_has_bounds() {
     need_node!();
     let node = Served::start(&[]);
     let path = format!("{}/control", node.dir());
-    let mode = std::fs::metadata(&path)
-        .expect("the socket is there")
-        .permissions();
+    let mode = std::fs::metadata(&path).expect("the socket is there").permissions();
     assert_eq!(mode.mode() & 0o7777, 0o600);
 
     let mut long = UnixStream::connect(&path).expect("the node listens");
@@ -103,10 +88,7 @@ fn the_control_socket_has_bounds() {
     assert!(sent.count() < 1 << 10, "256 MiB of one line were taken");
     let mut answer = String::new();
     let _ = long.read_to_string(&mut answer);
-    assert!(
-        answer.is_empty() || answer.contains("invalid order"),
-        "{answer}"
-    );
+    assert!(answer.is_empty() || answer.contains("invalid order"), "{answer}");
 
     let mut taken = Vec::new();
     let refusal = (0..1200).find_map(|_| {
@@ -120,7 +102,5 @@ fn the_control_socket_has_bounds() {
     });
     assert!(refusal.expect("a refusal").contains("1000 connections"));
     drop(taken);
-    eventually("the node answers again", || {
-        node.ctl(&["state"]).status.success()
-    });
+    eventually("the node answers again", || node.ctl(&["state"]).status.success());
 }

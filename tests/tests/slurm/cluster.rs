@@ -78,9 +78,7 @@ impl Cluster {
     /// The same with more lines in `slurm.conf`.
     pub(crate) fn of_site_with(vnis: &str, conf: &str) -> Option<Self> {
         let Some(prefix) = env::var_os(PREFIX) else {
-            skip(&format!(
-                "{PREFIX} names no Slurm with switch/hpe_slingshot"
-            ));
+            skip(&format!("{PREFIX} names no Slurm with switch/hpe_slingshot"));
             return None;
         };
         let conf = [("CXI_SLURM_CONF", conf)];
@@ -101,9 +99,7 @@ impl Cluster {
         for program in ["slurmctld", "slurmd", "munged"] {
             let found = slurm.command(program).arg("-V").output().is_ok();
             if !found {
-                skip(&format!(
-                    "there is no {program}: apt-get install slurm-wlm munge"
-                ));
+                skip(&format!("there is no {program}: apt-get install slurm-wlm munge"));
                 return None;
             }
         }
@@ -134,18 +130,12 @@ impl Cluster {
         let mut cluster = Self {
             process,
             directory,
-            node_names: (1..=cpus.split(' ').count())
-                .map(|number| format!("n{number}"))
-                .collect(),
+            node_names: (1..=cpus.split(' ').count()).map(|number| format!("n{number}")).collect(),
             slurm,
         };
         let ready = cluster.directory.path().join("ready");
         eventually("the cluster is ready", || {
-            assert_eq!(
-                cluster.process.try_wait().unwrap(),
-                None,
-                "the cluster has ended"
-            );
+            assert_eq!(cluster.process.try_wait().unwrap(), None, "the cluster has ended");
             ready.exists()
         });
         Some(cluster)
@@ -184,10 +174,7 @@ impl Cluster {
     /// The output of a program that must succeed.
     pub(crate) fn printed(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.run(program, arguments);
-        assert!(
-            output.status.success(),
-            "{program} {arguments:?}: {output:?}"
-        );
+        assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
         String::from_utf8(output.stdout).unwrap()
     }
 
@@ -203,9 +190,7 @@ impl Cluster {
     pub(crate) fn ended(&self, job: &str) -> String {
         eventually("the job ends", || {
             let state = self.state(job);
-            ["COMPLETED", "FAILED"]
-                .iter()
-                .any(|end| state.contains(&format!("JobState={end} ")))
+            ["COMPLETED", "FAILED"].iter().any(|end| state.contains(&format!("JobState={end} ")))
         });
         fs::read_to_string(self.directory.join(&format!("job.{job}"))).unwrap_or_default()
     }
@@ -234,8 +219,7 @@ impl Cluster {
     }
 
     pub(crate) fn nodes(&self) -> String {
-        self.printed("sinfo", &["--noheader", "--Node", "--format=%N:%t"])
-            .replace('\n', " ")
+        self.printed("sinfo", &["--noheader", "--Node", "--format=%N:%t"]).replace('\n', " ")
     }
 
     /// Why nodes are drained.
@@ -301,9 +285,7 @@ impl Cluster {
     pub(crate) fn drain_with_a_busy_service(&self) {
         self.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
         self.printed("srun", &["-N2", "true"]);
-        eventually("the node is drained", || {
-            self.nodes() == "n1:idle n2:drain "
-        });
+        eventually("the node is drained", || self.nodes() == "n1:idle n2:drain ");
     }
 
     pub(crate) fn control(&self, node: &str, arguments: &[&str]) {

@@ -36,12 +36,8 @@ impl Manager {
     fn make_tree(&self, environment: &str) {
         let get = |name: &str| {
             let start = format!("FI_CXI_COLL_{name}=");
-            let mut values = environment
-                .lines()
-                .filter_map(|line| line.strip_prefix(&start));
-            values
-                .next()
-                .unwrap_or_else(|| panic!("{name} in {environment}"))
+            let mut values = environment.lines().filter_map(|line| line.strip_prefix(&start));
+            values.next().unwrap_or_else(|| panic!("{name} in {environment}"))
         };
         assert_eq!(get("FABRIC_MGR_URL"), self.mock.multicasts_url());
         let nics = [0x14433, 0x14434];
@@ -79,9 +75,7 @@ fn steps_have_trees_and_leave_none(cluster: &Cluster, manager: &Manager, options
         fs::write(cluster.directory.join(&format!("go.{number}")), "").unwrap();
     }
     cluster.ended(&job);
-    eventually("the reservation is gone", || {
-        manager.mock.state().is_quiet()
-    });
+    eventually("the reservation is gone", || manager.mock.state().is_quiet());
     eventually("the nodes are clean", || cluster.all_services() == 0);
 }
 
@@ -101,9 +95,7 @@ fn the_scripts_reserve_trees_for_a_job_and_free_those_of_each_step() {
     steps_have_trees_and_leave_none(&cluster, &manager, &[]);
 
     // Software can do what the fabric does not.
-    manager
-        .mock
-        .inject(Fault::status(507).on(Endpoint::CreateJob));
+    manager.mock.inject(Fault::status(507).on(Endpoint::CreateJob));
     let job = cluster.batch(&["-N2", "-n2"], "srun -n1 env");
     let output = cluster.ended(&job);
     assert!(output.contains("SLINGSHOT_VNIS="), "{output}");
@@ -133,13 +125,8 @@ fn the_plugin_reserves_trees_for_jobs_with_a_step_manager() {
     steps_have_trees_and_leave_none(&cluster, &manager, &["--network=job_vni"]);
 
     // The step fails.
-    manager
-        .mock
-        .inject(Fault::status(507).on(Endpoint::CreateJob));
+    manager.mock.inject(Fault::status(507).on(Endpoint::CreateJob));
     let failed = "srun -N2 -n2 echo began || echo failed";
     let output = cluster.ended(&cluster.batch(&["-N2", "-n2"], failed));
-    assert!(
-        output.contains("failed\n") && !output.contains("began"),
-        "{output}"
-    );
+    assert!(output.contains("failed\n") && !output.contains("began"), "{output}");
 }

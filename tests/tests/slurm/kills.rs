@@ -74,10 +74,7 @@ fn repair(cluster: &Cluster, reasons: &mut BTreeMap<String, u32>) {
 fn queue(cluster: &Cluster) -> usize {
     let queue = cluster.run("squeue", &["--noheader", "--format=%A|%T|%r|%M"]);
     let queue = String::from_utf8_lossy(&queue.stdout).into_owned();
-    let jobs: Vec<Vec<&str>> = queue
-        .lines()
-        .map(|line| line.split('|').collect())
-        .collect();
+    let jobs: Vec<Vec<&str>> = queue.lines().map(|line| line.split('|').collect()).collect();
     let those = |chosen: fn(&[&str]) -> bool| -> Vec<&str> {
         let chosen = jobs.iter().filter(|job| job.len() == 4 && chosen(job));
         chosen.filter_map(|job| job.first().copied()).collect()
@@ -121,13 +118,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     };
     let entries = entries.map(|entry| entry.unwrap().path());
     entries
-        .flat_map(|path| {
-            if path.is_dir() {
-                files(&path)
-            } else {
-                vec![path]
-            }
-        })
+        .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
         .filter(|path| !path.ends_with(".lock"))
         .collect()
 }
@@ -135,11 +126,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 /// At full length four nodes with two NICs each, 500 jobs and 200 kills.
 #[test]
 fn nothing_is_lost_or_left_whatever_is_killed() {
-    let (cpus, kills, jobs) = if full() {
-        ("4 4 4 4", 200, 500)
-    } else {
-        ("2 2", 8, 20)
-    };
+    let (cpus, kills, jobs) = if full() { ("4 4 4 4", 200, 500) } else { ("2 2", 8, 20) };
     let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1063") else {
         return;
     };
@@ -157,10 +144,7 @@ fn nothing_is_lost_or_left_whatever_is_killed() {
         let nodes = ["-N1", "-N2"][random.below(2)];
         let task = format!("--wrap=srun sh -c '{TASK}'");
         if queue(&cluster) < 12
-            && cluster
-                .run("sbatch", &["-o", "/dev/null", nodes, "-n2", &task])
-                .status
-                .success()
+            && cluster.run("sbatch", &["-o", "/dev/null", nodes, "-n2", &task]).status.success()
         {
             submitted += 1;
         }

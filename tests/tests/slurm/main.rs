@@ -19,10 +19,8 @@ use node::{errors, eventually, full};
 
 /// Lines of a job's output that show its Slingshot environment.
 fn told(output: &str) -> Vec<&str> {
-    let mut lines: Vec<&str> = output
-        .lines()
-        .filter(|line| line.starts_with("SLINGSHOT_"))
-        .collect();
+    let mut lines: Vec<&str> =
+        output.lines().filter(|line| line.starts_with("SLINGSHOT_")).collect();
     lines.sort_unstable();
     lines
 }
@@ -89,9 +87,7 @@ fn a_job_without_a_vni_is_requeued_and_no_node_is_drained() {
         return;
     };
     let first = cluster.batch(&["-N1", "-n1"], "sleep 60");
-    eventually("the first job runs", || {
-        cluster.state(&first).contains("RUNNING")
-    });
+    eventually("the first job runs", || cluster.state(&first).contains("RUNNING"));
     let second = cluster.batch(&["-N1", "-n1"], "srun env");
     eventually("Slurm says why the second one waits", || {
         let state = cluster.state(&second);
@@ -100,10 +96,7 @@ fn a_job_without_a_vni_is_requeued_and_no_node_is_drained() {
     assert!(!cluster.nodes().contains("drain"), "{}", cluster.nodes());
     cluster.printed("scancel", &[&first]);
     eventually("the VNI is free", || cluster.free() == 1);
-    cluster.printed(
-        "scontrol",
-        &["update", &format!("JobId={second}"), "StartTime=now"],
-    );
+    cluster.printed("scontrol", &["update", &format!("JobId={second}"), "StartTime=now"]);
     let output = cluster.ended(&second);
     assert!(told(&output).contains(&"SLINGSHOT_VNIS=1024"), "{output}");
 }
@@ -121,15 +114,10 @@ fn a_job_with_an_unknown_option_is_held_and_says_why() {
     // A user at a terminal gets an error, and these jobs block nothing.
     let other = cluster.run("srun", &["-N1", "--network=fast", "true"]);
     let told = errors(&other);
-    assert!(
-        told.contains("PrologSlurmctld failed, job killed"),
-        "{told}"
-    );
+    assert!(told.contains("PrologSlurmctld failed, job killed"), "{told}");
     cluster.printed("srun", &["-N2", "true"]);
     assert!(cluster.state(&job).contains(" Restarts=1 "));
-    eventually("nothing is left", || {
-        cluster.is_idle() && cluster.free() == 1
-    });
+    eventually("nothing is left", || cluster.is_idle() && cluster.free() == 1);
 }
 
 #[test]
@@ -141,9 +129,7 @@ fn rendezvous_gets_are_off_as_long_as_a_job_runs_that_wants_that() {
     let off = ["-N2", "--network=disable_rdzv_get", "cat", file];
     assert_eq!(cluster.printed("srun", &off), "0\n0\n");
     eventually("they are on again", || {
-        ["n1", "n2"]
-            .iter()
-            .all(|node| cluster.on(node, &["cat", file]).stdout == b"1\n")
+        ["n1", "n2"].iter().all(|node| cluster.on(node, &["cat", file]).stdout == b"1\n")
     });
 }
 
@@ -154,18 +140,8 @@ fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
     };
     cluster.drain_with_a_busy_service();
     let reasons = cluster.reasons();
-    assert!(
-        reasons.contains("slingshot: error: cxi0: service 2"),
-        "{reasons}"
-    );
-    assert_eq!(
-        (
-            cluster.services("n1"),
-            cluster.services("n2"),
-            cluster.free()
-        ),
-        (0, 1, 0)
-    );
+    assert!(reasons.contains("slingshot: error: cxi0: service 2"), "{reasons}");
+    assert_eq!((cluster.services("n1"), cluster.services("n2"), cluster.free()), (0, 1, 0));
     cluster.health_check("n2");
     assert_eq!(cluster.services("n2"), 1, "still busy");
     cluster.control("n2", &["clear-faults"]);
@@ -178,24 +154,16 @@ fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
 /// Services that reserve LEs have 15 pools on a NIC: further jobs reserve none.
 #[test]
 fn more_jobs_run_on_a_node_than_its_nic_has_pools_for() {
-    let (cpus, count, at_once) = if full() {
-        ("32 32 32 32", 200, 120)
-    } else {
-        ("20", 20, 20)
-    };
+    let (cpus, count, at_once) = if full() { ("32 32 32 32", 200, 120) } else { ("20", 20, 20) };
     let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1279") else {
         return;
     };
     // Slurm calls a job running before its prolog has run.
     let script = "touch $DIR/runs.$SLURM_JOB_ID; until [ -e $DIR/go ]; do sleep 0.5; done; \
                   echo less=$SLINGSHOT_CXI_SCALED_BACK";
-    let jobs: Vec<String> = (0..count)
-        .map(|_| cluster.batch(&["-n1"], script))
-        .collect();
+    let jobs: Vec<String> = (0..count).map(|_| cluster.batch(&["-n1"], script)).collect();
     let runs = |job: &&String| fs::exists(cluster.directory.join(&format!("runs.{job}"))).unwrap();
-    eventually("they run at the same time", || {
-        jobs.iter().filter(runs).count() >= at_once
-    });
+    eventually("they run at the same time", || jobs.iter().filter(runs).count() >= at_once);
     fs::write(cluster.directory.join("go"), "").unwrap();
     let less = jobs.iter().filter(|job| {
         let output = cluster.ended(job);
@@ -256,14 +224,11 @@ fn a_job_waits_for_a_generic_resource_instead_of_being_requeued() {
         return;
     };
     cluster.set_strict();
-    for (count, options) in [
-        (3, &["--network=def_tles=1", "--gres=tlepool:1"][..]),
-        (15, &["--gres=lepool:1"]),
-    ] {
+    for (count, options) in
+        [(3, &["--network=def_tles=1", "--gres=tlepool:1"][..]), (15, &["--gres=lepool:1"])]
+    {
         let options = [&["-n1"], options].concat();
-        let jobs: Vec<String> = (0..count)
-            .map(|_| cluster.batch(&options, "sleep 300"))
-            .collect();
+        let jobs: Vec<String> = (0..count).map(|_| cluster.batch(&options, "sleep 300")).collect();
         eventually("the pools are taken", || cluster.services("n1") == count);
         let next = cluster.batch(&options, "echo $SLINGSHOT_VNIS$SLINGSHOT_CXI_SCALED_BACK");
         eventually("the next one waits", || {
@@ -294,9 +259,7 @@ fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
         return;
     };
     let epoch = || fs::read_to_string(cluster.directory.join("state/vni-epoch"));
-    eventually("the first one leads", || {
-        epoch().is_ok_and(|epoch| epoch == "1\n")
-    });
+    eventually("the first one leads", || epoch().is_ok_and(|epoch| epoch == "1\n"));
     let environment = cluster.printed("srun", &["-N2", "-n2", "env"]);
     assert_eq!(tasks_with_1024(&environment), 2, "{environment}");
     // Slurm itself may take minutes to hear the end of a job that it had not saved when it was killed.
@@ -308,9 +271,7 @@ fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
         fs::read_link(format!("/proc/{}/exe", pid.trim())).is_err()
     });
     cluster.start_daemon("slurmctld", &[]);
-    eventually("the next one leads", || {
-        epoch().is_ok_and(|epoch| epoch == "2\n")
-    });
+    eventually("the next one leads", || epoch().is_ok_and(|epoch| epoch == "2\n"));
     let environment = cluster.printed("srun", &["-N1", "env"]);
     assert!(environment.contains("SLINGSHOT_VNIS=102"), "{environment}");
     eventually("its VNI is free", || cluster.free() == 2);
@@ -324,13 +285,8 @@ fn a_node_that_is_reset_during_a_job_confirms_when_it_boots() {
     let job = cluster.batch(&["-N2", "--no-requeue"], "sleep 60");
     eventually("the job runs", || cluster.all_services() == 2);
     cluster.printed(&cluster.directory.join("crash"), &["n2"]);
-    cluster.printed(
-        "scontrol",
-        &["update", "NodeName=n2", "State=DOWN", "Reason=crash"],
-    );
-    eventually("the job has failed", || {
-        cluster.state(&job).contains("NODE_FAIL")
-    });
+    cluster.printed("scontrol", &["update", "NodeName=n2", "State=DOWN", "Reason=crash"]);
+    eventually("the job has failed", || cluster.state(&job).contains("NODE_FAIL"));
     eventually("the other node is clean", || cluster.services("n1") == 0);
     assert_eq!(cluster.free(), 0);
     let list = cluster.printed(CXI, &["job", "list", "--controller"]);
@@ -344,10 +300,7 @@ fn a_task_without_a_record_fails_and_says_why() {
     let Some(cluster) = Cluster::start("1024") else {
         return;
     };
-    let job = cluster.batch(
-        &["-N1"],
-        "rm $DIR/n1.run/jobs/$SLURM_JOB_ID.json; srun echo started",
-    );
+    let job = cluster.batch(&["-N1"], "rm $DIR/n1.run/jobs/$SLURM_JOB_ID.json; srun echo started");
     let output = cluster.ended(&job);
     assert!(!output.contains("started"), "{output}");
     let told = format!("slingshot: error: job {job} has no record on this node: there is no ");
@@ -359,9 +312,8 @@ fn a_health_check_takes_nothing_from_jobs_that_start() {
     let Some(cluster) = Cluster::start("1024-1039") else {
         return;
     };
-    let jobs: Vec<String> = (0..24)
-        .map(|_| cluster.batch(&["-N1", "-n1"], "srun env; sleep 0.2"))
-        .collect();
+    let jobs: Vec<String> =
+        (0..24).map(|_| cluster.batch(&["-N1", "-n1"], "srun env; sleep 0.2")).collect();
     std::thread::scope(|scope| {
         let checks = scope.spawn(|| {
             let mut rounds = 0;

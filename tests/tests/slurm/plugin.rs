@@ -41,10 +41,7 @@ fn each_step_has_a_vni_of_its_own_on_all_its_nodes() {
         panic!("{output}");
     };
     assert_eq!(vnis_of_job, [first, first, first, last, last, last]);
-    let (first, last) = (
-        first.split_once(',').unwrap(),
-        last.split_once(',').unwrap(),
-    );
+    let (first, last) = (first.split_once(',').unwrap(), last.split_once(',').unwrap());
     assert_ne!(first.0, last.0, "VNIs of steps");
     assert_eq!(first.1, last.1, "the job's");
     assert_eq!(values(&output, "SLINGSHOT_DEVICES"), ["cxi0"; 6]);
@@ -73,10 +70,7 @@ fn a_step_that_finds_too_little_fails_and_others_run() {
     );
     let job = cluster.batch(&["-N1", "-n1"], &script);
     let output = cluster.ended(&job);
-    assert!(
-        output.contains("\ncode ") && output.contains("first\n"),
-        "{output}"
-    );
+    assert!(output.contains("\ncode ") && output.contains("first\n"), "{output}");
     assert!(!output.contains("second\n"), "{output}");
     nothing_is_left(&cluster);
 }
@@ -111,11 +105,7 @@ fn a_step_gets_what_system_services_leave() {
     let found = found.iter().find(|one| one["vnis"][0] == 1024).unwrap();
     for limit in found["limits"].as_array().unwrap() {
         let planned = &plan[limit["name"].as_str().unwrap()];
-        assert_eq!(
-            [&limit["res"], &limit["max"]],
-            [&planned["res"], &planned["max"]],
-            "{limit}"
-        );
+        assert_eq!([&limit["res"], &limit["max"]], [&planned["res"], &planned["max"]], "{limit}");
     }
     on(&["--json", "service", "destroy", &system]);
     nothing_is_left(&cluster);
@@ -150,9 +140,7 @@ fn daemons_that_are_killed_during_a_step() {
     let start = || {
         let job = cluster.batch(&["-N2", "-n2"], step);
         let path = |name| cluster.directory.path().join(name);
-        eventually("both tasks run", || {
-            path("runs.0").exists() && path("runs.1").exists()
-        });
+        eventually("both tasks run", || path("runs.0").exists() && path("runs.1").exists());
         job
     };
     let daemon = |name: &str| {
@@ -165,10 +153,7 @@ fn daemons_that_are_killed_during_a_step() {
     // it is killed it assigns again.
     let job = start();
     let now = SystemTime::now();
-    cluster.printed(
-        "scontrol",
-        &["update", &format!("JobId={job}"), "Comment=saved"],
-    );
+    cluster.printed("scontrol", &["update", &format!("JobId={job}"), "Comment=saved"]);
     let state = cluster.directory.path().join("state/job_state");
     eventually("slurmctld has saved the step", || {
         let saved = fs::metadata(&state).and_then(|file| file.modified());
@@ -184,10 +169,7 @@ fn daemons_that_are_killed_during_a_step() {
     let output = cluster.ended(&job);
     let (other, own) = (vnis(&other), vnis(&output));
     assert_eq!((own.len(), other.len()), (2, 2), "{output}");
-    assert!(
-        own[0] == own[1] && other[0] == other[1],
-        "{own:?} {other:?}"
-    );
+    assert!(own[0] == own[1] && other[0] == other[1], "{own:?} {other:?}");
     nothing_is_left(&cluster);
 
     // What a slurmstepd created stays when it is killed, and is found.
@@ -202,11 +184,7 @@ fn daemons_that_are_killed_during_a_step() {
     cluster.printed("scancel", &[&job]);
     eventually("both nodes are idle", || cluster.is_idle());
     eventually("one service is left", || cluster.all_services() == 1);
-    let left = if cluster.services("n1") == 1 {
-        "n1"
-    } else {
-        "n2"
-    };
+    let left = if cluster.services("n1") == 1 { "n1" } else { "n2" };
     clean(&cluster, left);
     nothing_is_left(&cluster);
 }
@@ -225,10 +203,7 @@ fn step_service(output: &str) -> Value {
 fn limit(service: &Value, name: &str) -> (u64, u64) {
     let limits = service["limits"].as_array().unwrap();
     let found = limits.iter().find(|limit| limit["name"] == name).unwrap();
-    (
-        found["res"].as_u64().unwrap(),
-        found["max"].as_u64().unwrap(),
-    )
+    (found["res"].as_u64().unwrap(), found["max"].as_u64().unwrap())
 }
 
 /// What the guide says of the plugin, where the scripts do otherwise.
@@ -265,10 +240,7 @@ fn steps_have_options_of_their_own_and_defaults_differ() {
     assert_eq!(limit(&step_service(&two), "TXQs").0, 6);
     assert!(two.starts_with("0xa\n"), "{two}");
     assert!(vnis(&read("three")).is_empty());
-    assert_eq!(
-        (read("four"), read("five")),
-        ("0\n0\n".into(), "1\n1\n".into())
-    );
+    assert_eq!((read("four"), read("five")), ("0\n0\n".into(), "1\n1\n".into()));
     assert!(read("six").contains("apinfo."), "{}", read("six"));
     nothing_is_left(&cluster);
 

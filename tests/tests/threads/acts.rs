@@ -120,9 +120,7 @@ fn with_lni(
     vni: Vni,
     act: impl FnOnce(Lni, ServiceId) -> cxi::Result<()>,
 ) -> cxi::Result<()> {
-    with_service(device, spec(some()).vni(vni), |id| {
-        act(device.alloc_lni(id)?, id)
-    })
+    with_service(device, spec(some()).vni(vni), |id| act(device.alloc_lni(id)?, id))
 }
 
 /// A change that readers of the usage may prevent.
@@ -145,11 +143,7 @@ fn services(place: &Place) -> cxi::Result<()> {
         assert_eq!(services.usage(id)?.in_use(Resource::Txqs), 0);
         patiently(|| services.set_enabled(id, false))?;
         assert!(!services.get(id)?.is_enabled());
-        let again = spec(some())
-            .vni(place.vni(0))
-            .vni(place.vni(1))
-            .build()
-            .unwrap();
+        let again = spec(some()).vni(place.vni(0)).vni(place.vni(1)).build().unwrap();
         patiently(|| services.update(id, &again))?;
         let count = LnisPerRgid::new(4).unwrap();
         patiently(|| services.set_lnis_per_rgid(id, count))?;
@@ -161,10 +155,7 @@ fn services(place: &Place) -> cxi::Result<()> {
 fn ranges(place: &Place) -> cxi::Result<()> {
     let device = place.device();
     let services = device.services();
-    let wanted = spec(Limits::default())
-        .vni_range(place.range())
-        .exclusive_cp(true)
-        .enabled(false);
+    let wanted = spec(Limits::default()).vni_range(place.range()).exclusive_cp(true).enabled(false);
     with_service(device, wanted, |id| {
         assert_eq!(services.vni_range(id)?, Some(place.range()));
         patiently(|| services.set_exclusive_cp(id, true))?;
@@ -320,11 +311,8 @@ pub(crate) fn job(node: &Node, thread: u16, round: u64) -> bool {
     if round.is_multiple_of(3) {
         let _audit = node.audit(&AuditOptions::default());
     }
-    let filter = if round.is_multiple_of(2) {
-        Filter::for_grant(&grant)
-    } else {
-        Filter::vnis([vni])
-    };
+    let filter =
+        if round.is_multiple_of(2) { Filter::for_grant(&grant) } else { Filter::vnis([vni]) };
     let release = node.release(&filter, &ReleaseOptions::until(PATIENCE));
     assert_eq!(release.status(), ReleaseStatus::Done, "{release}");
     assert_eq!(release.services.len(), node.nics().len());

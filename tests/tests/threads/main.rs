@@ -22,10 +22,7 @@ const THREADS: u64 = 6;
 const NICS: u8 = 2;
 
 fn rounds() -> u64 {
-    if let Some(rounds) = std::env::var("CXI_TEST_ROUNDS")
-        .ok()
-        .filter(|text| !text.is_empty())
-    {
+    if let Some(rounds) = std::env::var("CXI_TEST_ROUNDS").ok().filter(|text| !text.is_empty()) {
         return rounds.parse().expect("CXI_TEST_ROUNDS is a number");
     }
     let full = std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
@@ -63,28 +60,20 @@ impl Met {
 
 fn devices(mock: &MockNode) -> Vec<Device> {
     let files = mock.devices(&Credentials::root()).unwrap().into_iter();
-    files
-        .map(|(number, file)| Device::with_transport(DeviceId::new(number), file))
-        .collect()
+    files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)).collect()
 }
 
 /// Arms and disarms faults that do no lasting harm: EAGAIN for commands that only query.
 fn disturb(mock: &MockNode, rounds: u64) {
-    const ASKING: [Opcode; 4] = [
-        Opcode::SVC_RSRC_LIST_GET,
-        Opcode::DEV_INFO_GET,
-        Opcode::INBOUND_WAIT,
-        Opcode::PTE_STATUS,
-    ];
+    const ASKING: [Opcode; 4] =
+        [Opcode::SVC_RSRC_LIST_GET, Opcode::DEV_INFO_GET, Opcode::INBOUND_WAIT, Opcode::PTE_STATUS];
     for round in 0..rounds {
-        for (nic, opcode) in mock.nics().iter().zip(
-            ASKING
-                .iter()
-                .cycle()
-                .skip(usize::try_from(round).unwrap() % ASKING.len()),
-        ) {
-            nic.faults()
-                .inject(Fault::errno(Errno::EAGAIN).on(*opcode).times(2));
+        for (nic, opcode) in mock
+            .nics()
+            .iter()
+            .zip(ASKING.iter().cycle().skip(usize::try_from(round).unwrap() % ASKING.len()))
+        {
+            nic.faults().inject(Fault::errno(Errno::EAGAIN).on(*opcode).times(2));
             std::thread::yield_now();
             let _state = nic.state();
             let _events = nic.hazards();
@@ -140,10 +129,7 @@ fn all_at_once(release: DriverRelease, rounds: u64) {
     let (done, refused) = (met.done.into_inner(), met.refused.into_inner());
     let acts = THREADS * rounds * ACTS.len() as u64;
     assert_eq!(done + refused, acts);
-    assert!(
-        done > acts / 2,
-        "{release}: {done} of {acts} acts were done"
-    );
+    assert!(done > acts / 2, "{release}: {done} of {acts} acts were done");
 }
 
 #[test]

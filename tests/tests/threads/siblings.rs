@@ -19,10 +19,7 @@ fn siblings_end_in_any_order_and_any_thread() {
         Resource::Tles => Limit::NONE,
         _ => Limit::at_most(16),
     });
-    let spec = ServiceSpec::builder()
-        .member(Member::Uid(0))
-        .vni(vni)
-        .limits(limits);
+    let spec = ServiceSpec::builder().member(Member::Uid(0)).vni(vni).limits(limits);
     let service = device.services().create(&spec.build().unwrap()).unwrap();
     for _ in 0..rounds() {
         let lni = Arc::new(device.alloc_lni(service).unwrap());
@@ -37,9 +34,7 @@ fn siblings_end_in_any_order_and_any_thread() {
                     start.wait();
                     let options = TgqOptions::new(64).event_queue(&events);
                     let queue = lni.alloc_tgq(&options).unwrap();
-                    let pte = lni
-                        .alloc_pte(PtOptions::IS_MATCHING, Some(&events))
-                        .unwrap();
+                    let pte = lni.alloc_pte(PtOptions::IS_MATCHING, Some(&events)).unwrap();
                     let mapping = pte.map(&domain, offset).unwrap();
                     // The parents go first, here and elsewhere.
                     drop((lni, events, domain, pte));

@@ -91,20 +91,15 @@ impl ReduceOp {
             Self::FloatMin => each(&|one, other| float(one, other, f64::min)),
             Self::FloatMax => each(&|one, other| float(one, other, f64::max)),
             Self::FloatSum => each(&float_sum),
-            Self::MinMaxLoc => places(one, other, |one, other| {
-                one.cast_signed() < other.cast_signed()
-            }),
+            Self::MinMaxLoc => {
+                places(one, other, |one, other| one.cast_signed() < other.cast_signed())
+            }
             Self::FloatMinMaxLoc => {
                 let values = [one[0], one[2], other[0], other[2]];
-                if values
-                    .into_iter()
-                    .any(|value| f64::from_bits(value).is_nan())
-                {
+                if values.into_iter().any(|value| f64::from_bits(value).is_nan()) {
                     code = ResultCode::INVALID;
                 }
-                places(one, other, |one, other| {
-                    f64::from_bits(one) < f64::from_bits(other)
-                })
+                places(one, other, |one, other| f64::from_bits(one) < f64::from_bits(other))
             }
         };
         (merged, code)
@@ -113,21 +108,14 @@ impl ReduceOp {
 
 fn sum(one: u64, other: u64) -> (u64, ResultCode) {
     let (sum, over) = one.cast_signed().overflowing_add(other.cast_signed());
-    let code = if over {
-        ResultCode::INTEGER_OVERFLOW
-    } else {
-        ResultCode::SUCCESS
-    };
+    let code = if over { ResultCode::INTEGER_OVERFLOW } else { ResultCode::SUCCESS };
     (sum.cast_unsigned(), code)
 }
 
 fn float(one: u64, other: u64, choose: fn(f64, f64) -> f64) -> (u64, ResultCode) {
     let (one, other) = (f64::from_bits(one), f64::from_bits(other));
-    let code = if one.is_nan() || other.is_nan() {
-        ResultCode::INVALID
-    } else {
-        ResultCode::SUCCESS
-    };
+    let code =
+        if one.is_nan() || other.is_nan() { ResultCode::INVALID } else { ResultCode::SUCCESS };
     (choose(one, other).to_bits(), code)
 }
 
@@ -156,16 +144,9 @@ fn places(one: [u64; 4], other: [u64; 4], less: impl Fn(u64, u64) -> bool) -> [u
     let takes_least = less(other_least, least) || (!less(least, other_least) && other_at < at);
     let takes_greatest =
         less(greatest, other_greatest) || (!less(other_greatest, greatest) && other_there < there);
-    let (least, at) = if takes_least {
-        (other_least, other_at)
-    } else {
-        (least, at)
-    };
-    let (greatest, there) = if takes_greatest {
-        (other_greatest, other_there)
-    } else {
-        (greatest, there)
-    };
+    let (least, at) = if takes_least { (other_least, other_at) } else { (least, at) };
+    let (greatest, there) =
+        if takes_greatest { (other_greatest, other_there) } else { (greatest, there) };
     [least, at, greatest, there]
 }
 

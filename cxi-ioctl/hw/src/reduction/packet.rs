@@ -132,23 +132,12 @@ impl ReductionPacket {
         let mut header = [0; 16];
         header[4..].copy_from_slice(&bytes[5..17]);
         let mut rest = u128::from_be_bytes(header);
-        let [
-            sequence,
-            arm,
-            op,
-            count,
-            answered,
-            code,
-            m,
-            overflow,
-            retry,
-            _,
-            cookie,
-        ] = HEADER.map(|width| {
-            let value = rest & mask(width);
-            rest >>= width;
-            value as u32
-        });
+        let [sequence, arm, op, count, answered, code, m, overflow, retry, _, cookie] =
+            HEADER.map(|width| {
+                let value = rest & mask(width);
+                rest >>= width;
+                value as u32
+            });
         let mut packet = Self {
             sender: u32::from_le_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]),
             sequence: Sequence(sequence as u16),

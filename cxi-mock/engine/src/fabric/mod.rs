@@ -28,13 +28,7 @@ pub struct FabricFaults {
 
 impl FabricFaults {
     fn none(&self) -> bool {
-        let Self {
-            seed: _,
-            loss,
-            duplication,
-            reordering,
-            delay,
-        } = *self;
+        let Self { seed: _, loss, duplication, reordering, delay } = *self;
         loss == 0 && duplication == 0 && reordering == 0 && delay == 0
     }
 }

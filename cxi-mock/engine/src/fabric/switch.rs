@@ -48,9 +48,7 @@ impl Switch {
     }
 
     pub(super) fn is_attached(&self, nid: u32) -> bool {
-        self.ports
-            .get(&nid)
-            .is_some_and(|port| port.inbox.is_some())
+        self.ports.get(&nid).is_some_and(|port| port.inbox.is_some())
     }
 
     pub(super) fn set_faults(&mut self, faults: FabricFaults) {

@@ -23,29 +23,18 @@ impl MulticastTree {
         let mut members: Vec<_> = members.into_iter().filter(|nid| *nid != root).collect();
         members.sort_unstable();
         members.dedup();
-        Self {
-            root,
-            members,
-            timeout: 20_000,
-            ports: 16,
-        }
+        Self { root, members, timeout: 20_000, ports: 16 }
     }
 
     /// Sets how many ticks an armed engine waits for contributions. The default is 20,000.
     pub fn timeout(self, ticks: u64) -> Self {
-        Self {
-            timeout: ticks,
-            ..self
-        }
+        Self { timeout: ticks, ..self }
     }
 
     /// Sets how many NICs or switches are below a switch: at least 2, by default 16. If there are
     /// more, there are further levels of switches above.
     pub fn ports(self, ports: usize) -> Self {
-        Self {
-            ports: ports.max(2),
-            ..self
-        }
+        Self { ports: ports.max(2), ..self }
     }
 }
 
@@ -107,10 +96,7 @@ impl Tree {
             });
             level = above.collect();
         }
-        Self {
-            root: tree.root,
-            nodes,
-        }
+        Self { root: tree.root, nodes }
     }
 
     /// Whether contributions are held back.
@@ -164,10 +150,7 @@ impl Tree {
         let switches = node.switches.iter();
         let switches = switches.map(|child| (Hop::Down(*child), packet.clone()));
         let nics = node.nics.iter().map(|nid| {
-            let packet = Packet {
-                to: *nid,
-                ..packet.clone()
-            };
+            let packet = Packet { to: *nid, ..packet.clone() };
             (Hop::Nic, packet)
         });
         switches.chain(nics).collect()

@@ -34,21 +34,10 @@ fn what_is_not_armed_passes() {
         assert_eq!(switch.contribute(0, &packet), Some(packet));
     }
     let other = contribution(1, 5, 10);
-    assert_eq!(
-        switch.contribute(1, &other),
-        Some(other),
-        "another reduction id"
-    );
-    let repsum = ReductionPacket {
-        op: 0x30,
-        ..contribution(1, 5, 10)
-    };
+    assert_eq!(switch.contribute(1, &other), Some(other), "another reduction id");
+    let repsum = ReductionPacket { op: 0x30, ..contribution(1, 5, 10) };
     let mut switch = armed(2, 5);
-    assert_eq!(
-        switch.contribute(0, &repsum),
-        Some(repsum),
-        "not merged by engines"
-    );
+    assert_eq!(switch.contribute(0, &repsum), Some(repsum), "not merged by engines");
 }
 
 #[test]
@@ -78,23 +67,10 @@ fn the_root_arms_and_clears() {
     switch.arm(0, &order(Sequence::new(6)), 10);
     // An order that comes late or twice, and a result without one.
     switch.arm(0, &order(Sequence::new(5)), 10);
-    switch.arm(
-        0,
-        &ReductionPacket {
-            arm: false,
-            ..order(Sequence::new(7))
-        },
-        10,
-    );
+    switch.arm(0, &ReductionPacket { arm: false, ..order(Sequence::new(7)) }, 10);
     assert_eq!(switch.contribute(0, &contribution(1, 6, 1)), None);
     switch.arm(0, &order(Sequence::new(6)), 10);
-    assert_eq!(
-        switch
-            .contribute(0, &contribution(2, 6, 2))
-            .unwrap()
-            .payload[0],
-        3
-    );
+    assert_eq!(switch.contribute(0, &contribution(2, 6, 2)).unwrap().payload[0], 3);
     switch.arm(0, &order(Sequence::new(7)), 10);
     switch.arm(0, &order(Sequence::CLEAR), 10);
     assert_eq!(switch.deadline(), None);
@@ -105,30 +81,15 @@ fn the_root_arms_and_clears() {
 #[test]
 fn what_goes_wrong_is_in_the_code() {
     let mut switch = armed(2, 5);
-    assert_eq!(
-        switch.contribute(0, &contribution(1, 5, i64::MAX as u64)),
-        None
-    );
+    assert_eq!(switch.contribute(0, &contribution(1, 5, i64::MAX as u64)), None);
     let merged = switch.contribute(0, &contribution(2, 5, 1)).unwrap();
     assert_eq!(merged.code, ResultCode::INTEGER_OVERFLOW);
     let mut switch = armed(2, 5);
     assert_eq!(switch.contribute(0, &contribution(1, 5, 1)), None);
-    let other = ReductionPacket {
-        op: ReduceOp::Max.number(),
-        ..contribution(2, 5, 1)
-    };
-    assert_eq!(
-        switch.contribute(0, &other).unwrap().code,
-        ResultCode::OPERATION_MISMATCH
-    );
+    let other = ReductionPacket { op: ReduceOp::Max.number(), ..contribution(2, 5, 1) };
+    assert_eq!(switch.contribute(0, &other).unwrap().code, ResultCode::OPERATION_MISMATCH);
     let mut switch = armed(2, 5);
     assert_eq!(switch.contribute(0, &contribution(1, 5, 1)), None);
-    let two = ReductionPacket {
-        count: 2,
-        ..contribution(2, 5, 1)
-    };
-    assert_eq!(
-        switch.contribute(0, &two).unwrap().code,
-        ResultCode::TOO_MANY
-    );
+    let two = ReductionPacket { count: 2, ..contribution(2, 5, 1) };
+    assert_eq!(switch.contribute(0, &two).unwrap().code, ResultCode::TOO_MANY);
 }

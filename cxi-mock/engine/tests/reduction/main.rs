@@ -5,10 +5,7 @@
 //! again for what is missing, and leaves that fetch a result which they missed. What NICs, switches
 //! and fabric do is the engine's.
 
-#![allow(
-    clippy::cast_possible_truncation,
-    reason = "trees and reduction ids of tests are small"
-)]
+#![allow(clippy::cast_possible_truncation, reason = "trees and reduction ids of tests are small")]
 
 mod engines;
 mod members;
@@ -23,11 +20,7 @@ use cxi_hw::reduction::{ReduceOp, ReductionPacket, Sequence};
 
 /// The root's order to take part in a reduction.
 fn order(sequence: Sequence) -> ReductionPacket {
-    ReductionPacket {
-        sequence,
-        arm: true,
-        ..ReductionPacket::default()
-    }
+    ReductionPacket { sequence, arm: true, ..ReductionPacket::default() }
 }
 
 /// What a participant adds to a sum.

@@ -67,10 +67,7 @@ fn what_is_held_back_goes_on_when_its_time_is_over() {
 fn what_engines_cannot_read_passes() {
     let (_, mut nics) = tree(2);
     send(&mut nics[0], 0, &order(Sequence::new(1)));
-    let odd = ReductionPacket {
-        op: 0x30,
-        ..contribution(1, 1, 10)
-    };
+    let odd = ReductionPacket { op: 0x30, ..contribution(1, 1, 10) };
     send(&mut nics[1], 0, &odd);
     assert_eq!(sums(&mut nics[0]), [(1, 10)]);
 }
@@ -83,9 +80,7 @@ fn another_vni_is_out_of_reach() {
     nics[2].engine.add_receive_profile(1, VNI + 1..=VNI + 1);
     nics[3].engine.unmap_multicast(1, TREE.into());
     // The same tree with a portal index is another address.
-    nics[3]
-        .engine
-        .map_multicast(1, 1 << 13 | u32::from(TREE), rig::PORTAL);
+    nics[3].engine.map_multicast(1, 1 << 13 | u32::from(TREE), rig::PORTAL);
     send(&mut nics[0], 0, &order(Sequence::new(1)));
     let reached: Vec<_> = nics.iter_mut().map(|nic| received(nic).len()).collect();
     assert_eq!(reached, [0, 1, 0, 0]);

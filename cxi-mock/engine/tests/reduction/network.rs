@@ -47,10 +47,7 @@ pub(crate) fn send(nic: &mut Rig, reduction: u8, packet: &ReductionPacket) {
     // As libfabric has it: magic number, reduction, tree.
     let cookie = 0x677d << 16 | u32::from(reduction) << 13 | u32::from(TREE);
     let packet = ReductionPacket { cookie, ..*packet };
-    let head = IdcHeader {
-        dfa: FabricAddress::multicast(TREE, reduction),
-        ..IdcHeader::default()
-    };
+    let head = IdcHeader { dfa: FabricAddress::multicast(TREE, reduction), ..IdcHeader::default() };
     let put = rig::immediate(DmaOp::PUT, &head.encode(), &packet.encode());
     nic.submit(TXQ, &[&put]);
 }
@@ -120,11 +117,7 @@ impl Network {
             self.step();
         }
         let leaves = self.leaves.iter().map(Leaf::completions);
-        [self.root.completions()]
-            .into_iter()
-            .chain(leaves)
-            .map(<[_]>::to_vec)
-            .collect()
+        [self.root.completions()].into_iter().chain(leaves).map(<[_]>::to_vec).collect()
     }
 
     fn is_done(&self, operations: usize) -> bool {

@@ -96,16 +96,8 @@ pub(crate) type Sent = Vec<(u8, ReductionPacket)>;
 
 impl Root {
     pub(crate) fn new(participants: u32, work: &[Contribution], first: Sequence) -> Self {
-        let reduction = |_| RootReduction {
-            base: first,
-            now: first,
-            ..RootReduction::default()
-        };
-        Self {
-            participants,
-            turns: Turns::new(work),
-            reductions: std::array::from_fn(reduction),
-        }
+        let reduction = |_| RootReduction { base: first, now: first, ..RootReduction::default() };
+        Self { participants, turns: Turns::new(work), reductions: std::array::from_fn(reduction) }
     }
 
     pub(crate) fn completions(&self) -> &[Completion] {
@@ -162,20 +154,12 @@ impl Root {
         if let Some(others) = &reduction.others {
             all.add(others);
         }
-        assert!(
-            all.count <= self.participants,
-            "a contribution counts twice"
-        );
+        assert!(all.count <= self.participants, "a contribution counts twice");
         if all.count < self.participants {
             return;
         }
         let next = reduction.now.next();
-        let result = ReductionPacket {
-            sequence: next,
-            arm: true,
-            answered: reduction.now,
-            ..all
-        };
+        let result = ReductionPacket { sequence: next, arm: true, answered: reduction.now, ..all };
         *reduction = RootReduction {
             base: next,
             now: next,
@@ -201,10 +185,7 @@ impl RootReduction {
             answered: self.base,
             ..ReductionPacket::default()
         };
-        let clear = ReductionPacket {
-            sequence: Sequence::CLEAR,
-            ..order
-        };
+        let clear = ReductionPacket { sequence: Sequence::CLEAR, ..order };
         sent.extend([(id as u8, clear), (id as u8, order)]);
     }
 }
@@ -229,15 +210,8 @@ pub(crate) struct Leaf {
 
 impl Leaf {
     pub(crate) fn new(index: u32, work: &[Contribution], first: Sequence) -> Self {
-        let reduction = |_| LeafReduction {
-            base: first,
-            ..LeafReduction::default()
-        };
-        Self {
-            index,
-            turns: Turns::new(work),
-            reductions: std::array::from_fn(reduction),
-        }
+        let reduction = |_| LeafReduction { base: first, ..LeafReduction::default() };
+        Self { index, turns: Turns::new(work), reductions: std::array::from_fn(reduction) }
     }
 
     pub(crate) fn completions(&self) -> &[Completion] {
@@ -275,9 +249,7 @@ impl Leaf {
             return Sent::new();
         }
         if packet.retry {
-            let newer = reduction
-                .newest
-                .is_none_or(|newest| packet.sequence.is_newer_than(newest));
+            let newer = reduction.newest.is_none_or(|newest| packet.sequence.is_newer_than(newest));
             // Of another operation: the result is missed, or the order is old.
             if packet.answered != reduction.base || !newer {
                 return Sent::new();
@@ -286,11 +258,7 @@ impl Leaf {
             return reduction.contribute(self.index, id).into_iter().collect();
         }
         let ours = !reduction.base.is_newer_than(packet.answered);
-        if reduction
-            .own
-            .take_if(|_| packet.count > 0 && ours)
-            .is_some()
-        {
+        if reduction.own.take_if(|_| packet.count > 0 && ours).is_some() {
             reduction.base = packet.sequence;
             reduction.newest = Some(packet.sequence);
             self.turns.end(id, packet);
@@ -302,12 +270,8 @@ impl Leaf {
 impl LeafReduction {
     fn contribute(&self, index: u32, id: usize) -> Option<(u8, ReductionPacket)> {
         let (own, sequence) = (self.own?, self.newest?);
-        let packet = ReductionPacket {
-            sender: index,
-            sequence,
-            answered: sequence,
-            ..own.packet()
-        };
+        let packet =
+            ReductionPacket { sender: index, sequence, answered: sequence, ..own.packet() };
         Some((id as u8, packet))
     }
 }

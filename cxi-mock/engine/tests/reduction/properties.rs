@@ -57,13 +57,11 @@ fn work(participants: usize) -> impl Strategy<Value = Work> {
     let operation = prop::sample::select(OPS.to_vec()).prop_flat_map(move |op| {
         let word = match op {
             // Whole numbers: sums of them are exact in any order.
-            ReduceOp::FloatMin | ReduceOp::FloatMax | ReduceOp::FloatSum => (-1000..1000_i32)
-                .prop_map(|number| f64::from(number).to_bits())
-                .boxed(),
+            ReduceOp::FloatMin | ReduceOp::FloatMax | ReduceOp::FloatSum => {
+                (-1000..1000_i32).prop_map(|number| f64::from(number).to_bits()).boxed()
+            }
             ReduceOp::MinMaxLoc => (0..9_u64).boxed(),
-            ReduceOp::Sum => (-1_000_000..1_000_000_i64)
-                .prop_map(i64::cast_unsigned)
-                .boxed(),
+            ReduceOp::Sum => (-1_000_000..1_000_000_i64).prop_map(i64::cast_unsigned).boxed(),
             ReduceOp::Barrier => Just(0).boxed(),
             _ => any::<u64>().boxed(),
         };
@@ -82,10 +80,9 @@ fn case() -> impl Strategy<Value = (Shape, Work, FabricFaults)> {
 
 fn contributions(work: &Work) -> Vec<Vec<Contribution>> {
     let of = |participant: usize| {
-        let each = work.iter().map(|(op, words)| Contribution {
-            op: op.number(),
-            payload: words[participant],
-        });
+        let each = work
+            .iter()
+            .map(|(op, words)| Contribution { op: op.number(), payload: words[participant] });
         each.collect()
     };
     (0..work[0].1.len()).map(of).collect()
@@ -123,33 +120,16 @@ proptest! {
 /// One participant that does something else fails the operation, for all.
 #[test]
 fn a_mismatch_is_everybodys() {
-    let shape = Shape {
-        leaves: 3,
-        ports: 2,
-        timeout: 100,
-        first: Sequence::new(0),
-    };
+    let shape = Shape { leaves: 3, ports: 2, timeout: 100, first: Sequence::new(0) };
     for odd in 0..4 {
-        let mut work = vec![
-            vec![
-                Contribution {
-                    op: ReduceOp::Sum.number(),
-                    payload: [1; 4],
-                };
-                3
-            ];
-            4
-        ];
+        let mut work =
+            vec![vec![Contribution { op: ReduceOp::Sum.number(), payload: [1; 4] }; 3]; 4];
         work[odd][1].op = ReduceOp::Max.number();
         for completions in Network::new(&shape, &work, FabricFaults::default(), 0).run(3) {
             let codes: Vec<ResultCode> = completions.iter().map(|(_, _, code)| *code).collect();
             assert_eq!(
                 codes,
-                [
-                    ResultCode::SUCCESS,
-                    ResultCode::OPERATION_MISMATCH,
-                    ResultCode::SUCCESS
-                ]
+                [ResultCode::SUCCESS, ResultCode::OPERATION_MISMATCH, ResultCode::SUCCESS]
             );
         }
     }
@@ -157,22 +137,8 @@ fn a_mismatch_is_everybodys() {
 
 #[test]
 fn the_same_seed_does_the_same() {
-    let shape = Shape {
-        leaves: 4,
-        ports: 2,
-        timeout: 50,
-        first: Sequence::new(0),
-    };
-    let work = vec![
-        vec![
-            Contribution {
-                op: ReduceOp::Sum.number(),
-                payload: [1; 4],
-            };
-            30
-        ];
-        5
-    ];
+    let shape = Shape { leaves: 4, ports: 2, timeout: 50, first: Sequence::new(0) };
+    let work = vec![vec![Contribution { op: ReduceOp::Sum.number(), payload: [1; 4] }; 30]; 5];
     let packets = |seed| {
         let faults = FabricFaults {
             seed,

@@ -29,21 +29,12 @@ pub(crate) fn reduce(op: ReduceOp, contributions: &[[u64; 4]]) -> ([u64; 4], Res
         }
         ReduceOp::FloatSum => lanes(&|words| floats(words).sum::<f64>().to_bits()),
         ReduceOp::MinMaxLoc => {
-            let (least, at) = contributions
-                .iter()
-                .map(|words| (words[0].cast_signed(), words[1]))
-                .min()
-                .unwrap();
-            let greatest = contributions
-                .iter()
-                .map(|words| (words[2].cast_signed(), u64::MAX - words[3]));
+            let (least, at) =
+                contributions.iter().map(|words| (words[0].cast_signed(), words[1])).min().unwrap();
+            let greatest =
+                contributions.iter().map(|words| (words[2].cast_signed(), u64::MAX - words[3]));
             let (greatest, there) = greatest.max().unwrap();
-            [
-                least.cast_unsigned(),
-                at,
-                greatest.cast_unsigned(),
-                u64::MAX - there,
-            ]
+            [least.cast_unsigned(), at, greatest.cast_unsigned(), u64::MAX - there]
         }
         _ => [0; 4],
     };

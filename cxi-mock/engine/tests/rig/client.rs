@@ -88,17 +88,9 @@ pub struct Commands {
 impl Commands {
     pub fn new(count: u32) -> Self {
         let ring = Ring(Arc::new(Mutex::new(vec![0; count as usize * 64])));
-        let status = CqStatus {
-            rd_ptr: 4,
-            return_code: ReturnCode::OK,
-            ..CqStatus::default()
-        };
+        let status = CqStatus { rd_ptr: 4, return_code: ReturnCode::OK, ..CqStatus::default() };
         ring.0.lock().unwrap()[..8].copy_from_slice(&status.encode());
-        Self {
-            ring,
-            slot: command_ring::FIRST_SLOT,
-            count,
-        }
+        Self { ring, slot: command_ring::FIRST_SLOT, count }
     }
 
     /// Appends a command, with no-ops before it up to a boundary of its size.

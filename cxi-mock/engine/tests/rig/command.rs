@@ -17,11 +17,7 @@ pub fn dma(op: DmaOp) -> CommandByte {
 }
 
 pub fn counter(op: CtOp, ct: u16) -> CtCommand {
-    CtCommand {
-        command: CommandByte::new(Class::CT, 1, op.0),
-        ct,
-        ..CtCommand::default()
-    }
+    CtCommand { command: CommandByte::new(Class::CT, 1, op.0), ct, ..CtCommand::default() }
 }
 
 /// A command that waits for [`CT`].
@@ -158,10 +154,7 @@ pub fn immediate(op: DmaOp, head: &[u8], payload: &[u8]) -> Vec<u8> {
 
 pub fn idc_put(payload: &[u8]) -> Vec<u8> {
     let (dfa, _) = FabricAddress::unicast(NID, 0, 0, 9);
-    let head = IdcHeader {
-        dfa,
-        ..IdcHeader::default()
-    };
+    let head = IdcHeader { dfa, ..IdcHeader::default() };
     immediate(DmaOp::PUT, &head.encode(), payload)
 }
 

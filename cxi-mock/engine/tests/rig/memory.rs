@@ -41,8 +41,7 @@ impl Memory {
     }
 
     pub fn put(&self, va: u64, bytes: &[u8]) {
-        self.with(va, bytes.len(), |to| to.copy_from_slice(bytes))
-            .unwrap();
+        self.with(va, bytes.len(), |to| to.copy_from_slice(bytes)).unwrap();
     }
 
     pub fn word(&self, va: u64) -> u64 {

@@ -1,12 +1,7 @@
 //! A client of the engine for tests: it writes commands and reads events as a program does.
 
 // Each test uses a part.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    clippy::must_use_candidate,
-    clippy::missing_panics_doc
-)]
+#![allow(dead_code, unreachable_pub, clippy::must_use_candidate, clippy::missing_panics_doc)]
 
 mod client;
 mod command;
@@ -88,16 +83,7 @@ pub fn event_queue(rgid: u16, buffer: EventBuffer) -> EventQueue {
 
 /// Memory that the NIC may read and write at its own addresses.
 pub fn region(rgid: u16, va: u64, len: u64, memory: Arc<dyn ClientMemory>) -> Region {
-    Region {
-        rgid,
-        lac: LAC,
-        iova: va,
-        len,
-        va,
-        readable: true,
-        writable: true,
-        memory,
-    }
+    Region { rgid, lac: LAC, iova: va, len, va, readable: true, writable: true, memory }
 }
 
 /// A NIC and the process that uses it.
@@ -162,11 +148,7 @@ impl Rig {
     }
 
     pub fn profile(&mut self, lcid: u8, vni: u16) {
-        let profile = CommunicationProfile {
-            vni,
-            traffic_class: 0,
-            high_rate: false,
-        };
+        let profile = CommunicationProfile { vni, traffic_class: 0, high_rate: false };
         self.engine.set_profile(self.rgid, lcid, Some(profile));
     }
 
@@ -238,11 +220,7 @@ impl Rig {
 
     /// A transmit queue whose commands are elsewhere.
     pub fn add_tx_at(&mut self, number: u16, triggered: bool, pages: impl CommandPages + 'static) {
-        let transmit = Transmit {
-            lcid: 0,
-            triggered,
-            tle_pool: 0,
-        };
+        let transmit = Transmit { lcid: 0, triggered, tle_pool: 0 };
         let queue = CommandQueue {
             transmit: Some(transmit),
             rgid: self.rgid,
@@ -280,11 +258,7 @@ impl Rig {
     pub fn add_ct_at(&mut self, number: u16, page: Option<Box<dyn CounterPages>>) -> u64 {
         let va = self.private(8);
         let memory = Arc::clone(&self.memory) as _;
-        let counter = Counter {
-            rgid: self.rgid,
-            write_back: Some(WriteBack { memory, va }),
-            page,
-        };
+        let counter = Counter { rgid: self.rgid, write_back: Some(WriteBack { memory, va }), page };
         self.engine.add_counter(number, counter);
         va
     }
@@ -317,12 +291,7 @@ impl Rig {
 
     /// A PtlTE that is not mapped yet.
     pub fn portal_at(&mut self, number: u16, eq: u16, options: PortalOptions) {
-        let portal = Portal {
-            rgid: self.rgid,
-            eq,
-            options,
-            pool: EntryPool::default(),
-        };
+        let portal = Portal { rgid: self.rgid, eq, options, pool: EntryPool::default() };
         self.engine.add_portal(number, portal);
     }
 
@@ -348,8 +317,7 @@ impl Rig {
     }
 
     pub fn event(&mut self, eq: u16) -> Event {
-        self.try_event(eq)
-            .unwrap_or_else(|| panic!("no event in queue {eq}"))
+        self.try_event(eq).unwrap_or_else(|| panic!("no event in queue {eq}"))
     }
 
     pub fn try_event(&mut self, eq: u16) -> Option<Event> {
@@ -412,8 +380,7 @@ impl Rig {
     /// What a counter has written back, if it has.
     pub fn written_back(&self, va: u64) -> Option<(u64, u8)> {
         let word = CtWriteback::decode(&self.memory.word(va).to_le_bytes());
-        word.ct_writeback
-            .then_some((word.ct_success, word.ct_failure))
+        word.ct_writeback.then_some((word.ct_success, word.ct_failure))
     }
 
     pub fn ring_counter(&mut self, ct: u16, doorbell: CounterDoorbell, value: u64) {

@@ -54,10 +54,7 @@ fn rule_5_2_ranks() {
         rig.outcome(&put(1).with_initiator(MatchId::new(5, 3, 9))),
         ReturnCode::ENTRY_NOT_FOUND
     );
-    assert_eq!(
-        rig.outcome(&put(1).with_initiator(MatchId::new(5, 0xf_ffff, 9))),
-        ReturnCode::OK
-    );
+    assert_eq!(rig.outcome(&put(1).with_initiator(MatchId::new(5, 0xf_ffff, 9))), ReturnCode::OK);
 }
 
 #[test]
@@ -113,9 +110,7 @@ fn rule_5_5_only_reductions_go_to_multicast_trees() {
     let mut rig = Rig::new();
     let reduction = DmaFlags::RESTRICTED | DmaFlags::REDUCTION;
     let to_tree = |command: FullDma, flags| {
-        command
-            .with_dfa(FabricAddress::multicast(7, 3))
-            .with_flags(command.flags | flags)
+        command.with_dfa(FabricAddress::multicast(7, 3)).with_flags(command.flags | flags)
     };
     for command in [
         to_tree(put(1), DmaFlags::empty()),
@@ -137,14 +132,8 @@ fn rule_5_5_only_reductions_go_to_multicast_trees() {
 fn another_nic_address() {
     let mut rig = Rig::matching();
     rig.append(&entry(7, BUFFER, 64));
-    let settings = Settings {
-        nid: 0x99,
-        ..*rig.engine.settings()
-    };
+    let settings = Settings { nid: 0x99, ..*rig.engine.settings() };
     rig.engine.set_settings(settings);
     assert_eq!(rig.outcome(&put(1)), ReturnCode::UNDELIVERABLE);
-    assert_eq!(
-        rig.outcome(&message(cxi_hw::DmaOp::PUT, 0x99, BUFFER, 1)),
-        ReturnCode::OK
-    );
+    assert_eq!(rig.outcome(&message(cxi_hw::DmaOp::PUT, 0x99, BUFFER, 1)), ReturnCode::OK);
 }

@@ -158,12 +158,7 @@ fn rule_13_3_complex_numbers() {
         bytes
     };
     let run = |op, compare, second| {
-        apply(
-            (op, compare, AtomicType::FLOAT_COMPLEX_T),
-            pair(1.0, 2.0),
-            pair(0.5, 0.25),
-            second,
-        )
+        apply((op, compare, AtomicType::FLOAT_COMPLEX_T), pair(1.0, 2.0), pair(0.5, 0.25), second)
     };
     let none = pair(0.0, 0.0);
     let operand = pair(0.5, 0.25);
@@ -171,12 +166,7 @@ fn rule_13_3_complex_numbers() {
         (AtomicOp::SUM, CompareOp::EQ, none, pair(1.5, 2.25)),
         (AtomicOp::SWAP, CompareOp::EQ, none, operand),
         (AtomicOp::CSWAP, CompareOp::EQ, pair(1.0, 2.0), operand),
-        (
-            AtomicOp::CSWAP,
-            CompareOp::EQ,
-            pair(1.0, 3.0),
-            pair(1.0, 2.0),
-        ),
+        (AtomicOp::CSWAP, CompareOp::EQ, pair(1.0, 3.0), pair(1.0, 2.0)),
         (AtomicOp::CSWAP, CompareOp::NE, pair(1.0, 3.0), operand),
     ] {
         assert_eq!(run(op, compare, second), Ok(result), "{op} {compare}");
@@ -270,15 +260,9 @@ fn rule_2_11_immediate_atomics() {
     let mut rig = rig();
     rig.memory.put(TARGET, &40_u32.to_le_bytes());
     let (dfa, _) = cxi_hw::FabricAddress::unicast(NID, 0, 0, 9);
-    let head = IdcHeader {
-        dfa,
-        ..IdcHeader::default()
-    };
-    let operands = SmallAtomic {
-        amo_op: AtomicOp::SUM,
-        amo_type: AtomicType::INT32_T,
-        op1_word1: 2,
-    };
+    let head = IdcHeader { dfa, ..IdcHeader::default() };
+    let operands =
+        SmallAtomic { amo_op: AtomicOp::SUM, amo_type: AtomicType::INT32_T, op1_word1: 2 };
     let small = immediate(DmaOp::ATOMIC, &head.encode(), &operands.encode());
     let large = IdcAtomic {
         command: CommandByte::new(Class::IDC, 1, DmaOp::FETCHING_ATOMIC.0),

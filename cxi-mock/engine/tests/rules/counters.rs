@@ -30,44 +30,21 @@ fn rule_4_2_what_writes_back() {
         act(rig);
         rig.written_back(wb)
     };
-    assert_eq!(
-        written(&mut rig, &|rig| rig.ring_counter(CT, ResetSuccess, 0)),
-        Some((0, 0))
-    );
-    assert_eq!(
-        written(&mut rig, &|rig| rig.ring_counter(CT, ResetFailure, 0)),
-        Some((0, 0))
-    );
-    assert_eq!(
-        written(&mut rig, &|rig| rig.ring_counter(CT, AddSuccess, 9)),
-        None
-    );
-    assert_eq!(
-        written(&mut rig, &|rig| rig.ring_counter(CT, AddFailure, 1)),
-        Some((9, 1))
-    );
+    assert_eq!(written(&mut rig, &|rig| rig.ring_counter(CT, ResetSuccess, 0)), Some((0, 0)));
+    assert_eq!(written(&mut rig, &|rig| rig.ring_counter(CT, ResetFailure, 0)), Some((0, 0)));
+    assert_eq!(written(&mut rig, &|rig| rig.ring_counter(CT, AddSuccess, 9)), None);
+    assert_eq!(written(&mut rig, &|rig| rig.ring_counter(CT, AddFailure, 1)), Some((9, 1)));
     let get = counter(CtOp::GET, CT);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &get)), Some((9, 1)));
     let inc = counter(CtOp::INC, CT).with_success(2);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &inc)), None);
     let failure = counter(CtOp::INC, CT).with_failure(1);
-    assert_eq!(
-        written(&mut rig, &|rig| submit(rig, &failure)),
-        Some((11, 2))
-    );
+    assert_eq!(written(&mut rig, &|rig| submit(rig, &failure)), Some((11, 2)));
     let set = counter(CtOp::SET, CT).with_success(100).sets_success(true);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 2)));
-    let event = counter(CtOp::TRIG_EVENT, 0)
-        .with_trig_ct(CT)
-        .with_threshold(101);
-    assert_eq!(
-        written(&mut rig, &|rig| submit(rig, &event)),
-        Some((100, 2))
-    );
-    let set = counter(CtOp::TRIG_SET, CT)
-        .with_trig_ct(CT)
-        .with_failure(7)
-        .sets_failure(true);
+    let event = counter(CtOp::TRIG_EVENT, 0).with_trig_ct(CT).with_threshold(101);
+    assert_eq!(written(&mut rig, &|rig| submit(rig, &event)), Some((100, 2)));
+    let set = counter(CtOp::TRIG_SET, CT).with_trig_ct(CT).with_failure(7).sets_failure(true);
     assert_eq!(written(&mut rig, &|rig| submit(rig, &set)), Some((100, 7)));
 }
 
@@ -75,12 +52,9 @@ fn rule_4_2_what_writes_back() {
 fn rule_4_3_doorbells() {
     let mut rig = Rig::new();
     let wb = rig.add_ct(CT);
-    for (offset, doorbell) in [
-        (0, AddSuccess),
-        (64, AddFailure),
-        (128, ResetSuccess),
-        (192, ResetFailure),
-    ] {
+    for (offset, doorbell) in
+        [(0, AddSuccess), (64, AddFailure), (128, ResetSuccess), (192, ResetFailure)]
+    {
         assert_eq!(doorbell.offset(), offset);
         assert_eq!(cxi_engine::CounterDoorbell::at(offset), Some(doorbell));
     }
@@ -121,10 +95,7 @@ fn rule_4_5_polled_doorbells_reset_before_they_add() {
     let mut rig = Rig::new();
     let va = rig.add_ct_at(CT, Some(Box::new(Shared(std::sync::Arc::clone(&page)))));
     rig.engine.poll();
-    assert_eq!(
-        *page.0.lock().unwrap(),
-        [ResetSuccess, ResetFailure, AddSuccess, AddFailure]
-    );
+    assert_eq!(*page.0.lock().unwrap(), [ResetSuccess, ResetFailure, AddSuccess, AddFailure]);
     assert_eq!(rig.written_back(va), Some((4, 4)));
 }
 
@@ -142,31 +113,14 @@ fn rule_4_7_set_and_inc_and_cancel() {
     let mut rig = Rig::new();
     let wb = rig.add_ct(CT);
     rig.add_ct(2);
-    submit(
-        &mut rig,
-        &counter(CtOp::INC, CT).with_success(5).with_failure(6),
-    );
+    submit(&mut rig, &counter(CtOp::INC, CT).with_success(5).with_failure(6));
     assert_eq!(rig.count(CT, wb), (5, 6));
-    submit(
-        &mut rig,
-        &counter(CtOp::SET, CT)
-            .with_success(50)
-            .with_failure(60)
-            .sets_success(true),
-    );
+    submit(&mut rig, &counter(CtOp::SET, CT).with_success(50).with_failure(60).sets_success(true));
     assert_eq!(rig.count(CT, wb), (50, 6));
-    submit(
-        &mut rig,
-        &counter(CtOp::SET, CT)
-            .with_success(9)
-            .with_failure(60)
-            .sets_failure(true),
-    );
+    submit(&mut rig, &counter(CtOp::SET, CT).with_success(9).with_failure(60).sets_failure(true));
     assert_eq!(rig.count(CT, wb), (50, 60));
     // The counter to cancel is `ct`, not `trig_ct`.
-    let waits = counter(CtOp::TRIG_SET, 2)
-        .with_trig_ct(CT)
-        .with_threshold(1 << 40);
+    let waits = counter(CtOp::TRIG_SET, 2).with_trig_ct(CT).with_threshold(1 << 40);
     submit(&mut rig, &waits);
     submit(&mut rig, &counter(CtOp::CANCEL, 2).with_trig_ct(CT));
     assert_eq!(rig.engine.commands_in_flight(TRIGQ), 1);

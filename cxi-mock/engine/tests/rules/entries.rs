@@ -64,10 +64,7 @@ fn rule_7_3_unexpected_messages_are_entries_of_the_pool() {
 /// A pool without a limit ends with its processing element.
 #[test]
 fn rule_7_3_a_processing_element_has_so_many_entries() {
-    let settings = Settings {
-        list_entries: 2,
-        ..Settings::default()
-    };
+    let settings = Settings { list_entries: 2, ..Settings::default() };
     let mut rig = Rig::with_settings(settings, PortalOptions::IS_MATCHING);
     for id in 1..=3 {
         rig.append(&entry(id, BUFFER, 64));
@@ -80,17 +77,8 @@ fn rule_7_3_a_processing_element_has_so_many_entries() {
 #[test]
 fn rule_7_3_reservations() {
     let mut rig = Rig::matching();
-    let other = EntryPool {
-        element: 0,
-        pool: 1,
-    };
-    rig.engine.set_entry_pool(
-        other,
-        PoolLimits {
-            reserved: 16_383,
-            max: 16_383,
-        },
-    );
+    let other = EntryPool { element: 0, pool: 1 };
+    rig.engine.set_entry_pool(other, PoolLimits { reserved: 16_383, max: 16_383 });
     let quiet = |id| with(entry(id, BUFFER, 64), TargetFlags::EVENT_LINK_DISABLE);
     rig.append(&quiet(1));
     rig.append(&quiet(2));
@@ -110,10 +98,7 @@ fn rule_7_4_an_entry_that_is_used_up_at_once_is_never_linked() {
     assert!(event.long().auto_unlinked);
     assert_eq!(rig.events(TARGET_EQ), []);
     rig.append(&unlink(List::PRIORITY, 2));
-    assert_eq!(
-        rig.events(TARGET_EQ),
-        [(EventType::UNLINK, ReturnCode::ENTRY_NOT_FOUND)]
-    );
+    assert_eq!(rig.events(TARGET_EQ), [(EventType::UNLINK, ReturnCode::ENTRY_NOT_FOUND)]);
     // The buffer alone is left.
     assert_eq!(rig.engine.entries_in_use(EntryPool::default()), 1);
 }
@@ -121,16 +106,10 @@ fn rule_7_4_an_entry_that_is_used_up_at_once_is_never_linked() {
 #[test]
 fn rule_7_5_unlink_by_list_and_buffer() {
     let mut rig = Rig::matching();
-    rig.link(&with(
-        entry(5, BUFFER, 64),
-        TargetFlags::EVENT_UNLINK_DISABLE,
-    ));
+    rig.link(&with(entry(5, BUFFER, 64), TargetFlags::EVENT_UNLINK_DISABLE));
     rig.append(&unlink(List::OVERFLOW, 5));
     let event = rig.event(TARGET_EQ);
-    assert_eq!(
-        event.what(),
-        (EventType::UNLINK, ReturnCode::ENTRY_NOT_FOUND)
-    );
+    assert_eq!(event.what(), (EventType::UNLINK, ReturnCode::ENTRY_NOT_FOUND));
     assert_eq!((event.long().buffer_id, event.0.len()), (5, 64));
     rig.append(&unlink(List::PRIORITY, 5));
     let event = rig.event(TARGET_EQ);
@@ -175,10 +154,7 @@ fn rule_7_6_min_free_unlinks_a_full_buffer() {
 #[test]
 fn rule_7_7_a_managed_entry_has_its_own_offset() {
     let mut rig = Rig::matching();
-    rig.append(&with(
-        entry(5, BUFFER + 4096, 100),
-        TargetFlags::MANAGE_LOCAL,
-    ));
+    rig.append(&with(entry(5, BUFFER + 4096, 100), TargetFlags::MANAGE_LOCAL));
     rig.memory.put(BUFFER, b"abcdefgh");
     rig.put(&put(3).with_offset(77));
     rig.put(&put(5).with_offset(1 << 50));
@@ -190,35 +166,22 @@ fn rule_7_8_an_entry_may_be_all_of_memory() {
     let mut rig = Rig::matching();
     rig.append(&entry(5, 0, (1 << 56) - 1).with_flags(TargetFlags::OP_GET));
     rig.memory.put(BUFFER + 512, &[9; 16]);
-    assert_eq!(
-        rig.outcome(&get(16).with_offset(BUFFER + 512)),
-        ReturnCode::OK
-    );
+    assert_eq!(rig.outcome(&get(16).with_offset(BUFFER + 512)), ReturnCode::OK);
     assert_eq!(rig.memory.bytes(BUFFER, 16), [9; 16]);
     // But not beyond it, and not where nothing is mapped.
-    assert_eq!(
-        rig.outcome(&get(16).with_offset((1 << 56) - 8)),
-        ReturnCode::OP_VIOLATION
-    );
-    assert_eq!(
-        rig.outcome(&get(16).with_offset(8)),
-        ReturnCode::NO_TRANSLATION
-    );
+    assert_eq!(rig.outcome(&get(16).with_offset((1 << 56) - 8)), ReturnCode::OP_VIOLATION);
+    assert_eq!(rig.outcome(&get(16).with_offset(8)), ReturnCode::NO_TRANSLATION);
 }
 
 #[test]
 fn rule_7_9_what_does_not_fit_goes_to_the_next_entry() {
     let mut rig = Rig::matching();
     rig.append(&with(entry(5, BUFFER, 10), TargetFlags::NO_TRUNCATE));
-    rig.append(&with(
-        entry(6, BUFFER, 20),
-        TargetFlags::NO_TRUNCATE | TargetFlags::MANAGE_LOCAL,
-    ));
+    rig.append(&with(entry(6, BUFFER, 20), TargetFlags::NO_TRUNCATE | TargetFlags::MANAGE_LOCAL));
     rig.events(TARGET_EQ);
     let mut to = |len| {
         rig.put(&put(len));
-        rig.try_event(TARGET_EQ)
-            .map(|event| event.short().buffer_id)
+        rig.try_event(TARGET_EQ).map(|event| event.short().buffer_id)
     };
     assert_eq!(
         [to(10), to(11), to(10), to(10), to(11)],
@@ -229,10 +192,7 @@ fn rule_7_9_what_does_not_fit_goes_to_the_next_entry() {
 #[test]
 fn rule_7_10_a_managed_entry_truncates() {
     let mut rig = Rig::matching();
-    rig.link(&with(
-        entry(5, BUFFER + 4096, 10),
-        TargetFlags::MANAGE_LOCAL,
-    ));
+    rig.link(&with(entry(5, BUFFER + 4096, 10), TargetFlags::MANAGE_LOCAL));
     for (len, moved) in [(8, 8), (8, 2), (8, 0)] {
         rig.put(&put(len));
         let ack = rig.event(EQ).initiator();
@@ -248,12 +208,7 @@ fn rule_7_10_a_region_refuses_what_reaches_beyond_it() {
     let flags = TargetFlags::OP_GET | TargetFlags::EVENT_CT_COMM;
     rig.link(&with(entry(5, BUFFER + 4096, 10), flags).with_ct(CT));
     rig.memory.put(BUFFER, &[1; 32]);
-    for command in [
-        put(11),
-        put(6).with_offset(5),
-        get(11),
-        put(1).with_offset(11),
-    ] {
+    for command in [put(11), put(6).with_offset(5), get(11), put(1).with_offset(11)] {
         assert_eq!(rig.outcome(&command), ReturnCode::OP_VIOLATION);
     }
     assert_eq!(rig.events(TARGET_EQ), []);

@@ -11,12 +11,7 @@ use crate::quiet;
 use crate::rig::*;
 
 fn status(rig: &Rig, eq: u16) -> EqStatus {
-    EqStatus::decode(
-        &rig.memory
-            .bytes(rig.readers[&eq].va, 64)
-            .try_into()
-            .unwrap(),
-    )
+    EqStatus::decode(&rig.memory.bytes(rig.readers[&eq].va, 64).try_into().unwrap())
 }
 
 fn mask(rig: &mut Rig, masked: bool) {
@@ -42,10 +37,7 @@ fn rule_3_2_short_events_are_padded() {
     let mut rig = Rig::matching();
     rig.link(&entry(7, BUFFER, 64));
     rig.put(&put(1));
-    let block = |eq: u16| {
-        rig.memory
-            .bytes(rig.readers[&eq].va + rig.readers[&eq].read * 64, 64)
-    };
+    let block = |eq: u16| rig.memory.bytes(rig.readers[&eq].va + rig.readers[&eq].read * 64, 64);
     let null = |block: &[u8]| {
         let (size, kind) = (EventSize(block[14] & 3), EventType((block[14] >> 2) & 31));
         let code = ReturnCode(block[size.bytes() - 1]);
@@ -53,20 +45,11 @@ fn rule_3_2_short_events_are_padded() {
     };
     let ack = block(EQ);
     assert_eq!(ack[14] & 3, EventSize::BYTES_16.0);
-    assert_eq!(
-        null(&ack[16..]),
-        (16, EventType::NULL_EVENT, ReturnCode::OK)
-    );
-    assert_eq!(
-        null(&ack[32..]),
-        (32, EventType::NULL_EVENT, ReturnCode::OK)
-    );
+    assert_eq!(null(&ack[16..]), (16, EventType::NULL_EVENT, ReturnCode::OK));
+    assert_eq!(null(&ack[32..]), (32, EventType::NULL_EVENT, ReturnCode::OK));
     let event = block(TARGET_EQ);
     assert_eq!(event[14] & 3, EventSize::BYTES_32.0);
-    assert_eq!(
-        null(&event[32..]),
-        (32, EventType::NULL_EVENT, ReturnCode::OK)
-    );
+    assert_eq!(null(&event[32..]), (32, EventType::NULL_EVENT, ReturnCode::OK));
     assert_ne!(event[63], 0);
 }
 
@@ -81,21 +64,14 @@ fn rule_3_3_the_last_bytes_come_last() {
             Err(cxi_engine::MemoryFault)
         }
         fn write(&self, parts: &[(u64, &[u8])]) -> Result<(), cxi_engine::MemoryFault> {
-            let parts = parts
-                .iter()
-                .map(|(va, part)| (*va, part.to_vec()))
-                .collect();
+            let parts = parts.iter().map(|(va, part)| (*va, part.to_vec())).collect();
             self.0.lock().unwrap().push(parts);
             Ok(())
         }
     }
     let watched = Arc::new(Watched::default());
     let mut rig = quiet();
-    let buffer = EventBuffer {
-        memory: Arc::clone(&watched) as _,
-        va: 0x8000,
-        len: 4096,
-    };
+    let buffer = EventBuffer { memory: Arc::clone(&watched) as _, va: 0x8000, len: 4096 };
     rig.engine.add_event_queue(5, event_queue(RGID, buffer));
     rig.put(&put(1).with_eq(5));
     let writes = watched.0.lock().unwrap().clone();
@@ -184,11 +160,7 @@ fn rule_3_7_long_events_by_flag() {
 #[test]
 fn rule_3_8_fill_levels_write_the_status() {
     let mut rig = quiet();
-    let thresholds = Thresholds {
-        base: 75,
-        delta: 25,
-        count: 2,
-    };
+    let thresholds = Thresholds { base: 75, delta: 25, count: 2 };
     rig.add_eq_with(5, 64, EventFlags::empty(), thresholds, 0);
     let send = |rig: &mut Rig| rig.put(&put(1).with_eq(5));
     for _ in 0..30 {
@@ -220,13 +192,7 @@ fn rule_3_8_fill_levels_write_the_status() {
 #[test]
 fn rules_3_9_3_10_a_full_queue_disables_a_portal_with_flow_control() {
     let mut rig = Rig::new();
-    rig.add_eq_with(
-        TARGET_EQ,
-        64,
-        EventFlags::empty(),
-        Thresholds::default(),
-        10,
-    );
+    rig.add_eq_with(TARGET_EQ, 64, EventFlags::empty(), Thresholds::default(), 10);
     rig.portal(PORTAL, 0, FLOW);
     rig.link(&entry(7, BUFFER, 64));
     for _ in 0..53 {

@@ -68,10 +68,7 @@ fn rule_9_3_what_an_ack_says() {
 fn rule_9_4_counting_at_the_target() {
     let mut rig = Rig::matching();
     let wb = rig.add_ct(CT);
-    append(
-        &mut rig,
-        TargetFlags::EVENT_CT_COMM | TargetFlags::EVENT_COMM_DISABLE,
-    );
+    append(&mut rig, TargetFlags::EVENT_CT_COMM | TargetFlags::EVENT_COMM_DISABLE);
     rig.put(&put(8));
     rig.put(&get(8));
     assert_eq!(rig.count(CT, wb), (2, 0));
@@ -79,10 +76,7 @@ fn rule_9_4_counting_at_the_target() {
     assert_eq!(rig.count(CT, wb), (2, 1));
     rig.append(&unlink(List::PRIORITY, 1));
     rig.event(TARGET_EQ);
-    append(
-        &mut rig,
-        TargetFlags::EVENT_CT_COMM | TargetFlags::EVENT_CT_BYTES,
-    );
+    append(&mut rig, TargetFlags::EVENT_CT_COMM | TargetFlags::EVENT_CT_BYTES);
     rig.put(&put(50));
     assert_eq!(rig.count(CT, wb), (52, 1));
 }
@@ -94,17 +88,8 @@ fn rule_9_5_what_a_long_event_says() {
         | TargetFlags::MANAGE_LOCAL
         | TargetFlags::USE_ONCE
         | TargetFlags::EVENT_UNLINK_DISABLE;
-    rig.link(
-        &entry(0x55, BUFFER + 4096, 5)
-            .with_flags(flags)
-            .with_match_bits(0xabcd),
-    );
-    rig.put(
-        &put(8)
-            .with_header(0x1111)
-            .with_offset(0x2222)
-            .with_match_bits(0xabcd),
-    );
+    rig.link(&entry(0x55, BUFFER + 4096, 5).with_flags(flags).with_match_bits(0xabcd));
+    rig.put(&put(8).with_header(0x1111).with_offset(0x2222).with_match_bits(0xabcd));
     let event = rig.event(TARGET_EQ).long();
     assert_eq!(event.event_type, EventType::PUT);
     assert_eq!((event.header_data, event.match_bits), (0x1111, 0xabcd));
@@ -131,20 +116,10 @@ fn rule_9_6_entries_may_be_quiet() {
         rig.engine.remove_region(1);
         rig.put(&put(0).with_len(0));
         assert_eq!(rig.events(TARGET_EQ).len(), put_events);
-        rig.submit(
-            TXQ,
-            &[
-                &c_state(DmaFlags::EVENT_SEND_DISABLE).encode(),
-                &idc_put(&[1]),
-            ],
-        );
+        rig.submit(TXQ, &[&c_state(DmaFlags::EVENT_SEND_DISABLE).encode(), &idc_put(&[1])]);
         let failed = rig.events(TARGET_EQ);
         assert_eq!(failed.len(), failed_events);
-        assert!(
-            failed
-                .iter()
-                .all(|event| event.1 == ReturnCode::NO_TRANSLATION)
-        );
+        assert!(failed.iter().all(|event| event.1 == ReturnCode::NO_TRANSLATION));
     }
 }
 
@@ -160,12 +135,7 @@ fn rule_9_7_the_order_of_events() {
     rig.append(&entry(1, BUFFER, 64).with_flags(flags));
     rig.events(EQ);
     rig.put(&put(8));
-    let order = [
-        EventType::UNLINK,
-        EventType::MATCH,
-        EventType::PUT,
-        EventType::ACK,
-    ];
+    let order = [EventType::UNLINK, EventType::MATCH, EventType::PUT, EventType::ACK];
     assert_eq!(rig.kinds(EQ), order);
 }
 

@@ -13,14 +13,9 @@ fn rule_2_10_immediate_commands_take_what_the_state_says() {
     // Without a state there is no event queue.
     assert_eq!(rig.events(EQ), []);
     assert_eq!(rig.event(TARGET_EQ).short().initiator.0, 0);
-    let state = CState {
-        initiator: cxi_hw::MatchId(0x77),
-        ..c_state(DmaFlags::EVENT_SEND_DISABLE)
-    };
-    rig.submit(
-        TXQ,
-        &[&state.encode(), &idc_put(&[1; 8]), &idc_put(&[1; 4])],
-    );
+    let state =
+        CState { initiator: cxi_hw::MatchId(0x77), ..c_state(DmaFlags::EVENT_SEND_DISABLE) };
+    rig.submit(TXQ, &[&state.encode(), &idc_put(&[1; 8]), &idc_put(&[1; 4])]);
     for len in [8, 4] {
         let ack = rig.event(EQ).initiator();
         assert_eq!((ack.user_ptr, ack.mlength), (0xcafe, len));
@@ -60,16 +55,9 @@ fn rule_2_11_payload_limits() {
         (DmaFlags::RESTRICTED, 225, false),
     ] {
         let mut rig = matching();
-        rig.submit(
-            TXQ,
-            &[&c_state(flags | DmaFlags::EVENT_SEND_DISABLE).encode()],
-        );
+        rig.submit(TXQ, &[&c_state(flags | DmaFlags::EVENT_SEND_DISABLE).encode()]);
         rig.submit(TXQ, &[&idc_put(&vec![1; len])]);
-        let kind = if fits {
-            EventType::ACK
-        } else {
-            EventType::COMMAND_FAILURE
-        };
+        let kind = if fits { EventType::ACK } else { EventType::COMMAND_FAILURE };
         assert_eq!(rig.event(EQ).kind(), kind, "{flags:?} {len}");
     }
     // A length that is shorter than the head, or longer than the command.

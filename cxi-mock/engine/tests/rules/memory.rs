@@ -41,16 +41,8 @@ fn rule_15_1_the_nic_reads_and_writes_what_it_may() {
         (of(READ_ONLY), ReturnCode::OK),
         (of(WRITE_ONLY), ReturnCode::PAGE_PERM_ERROR),
         // Several regions side by side.
-        (
-            get(200)
-                .with_local_addr(WRITE_ONLY + 4000)
-                .with_offset(BUFFER),
-            ReturnCode::OK,
-        ),
-        (
-            get(200).with_local_addr(BOTH + 4000).with_offset(BUFFER),
-            ReturnCode::NO_TRANSLATION,
-        ),
+        (get(200).with_local_addr(WRITE_ONLY + 4000).with_offset(BUFFER), ReturnCode::OK),
+        (get(200).with_local_addr(BOTH + 4000).with_offset(BUFFER), ReturnCode::NO_TRANSLATION),
         // Nothing needs nothing.
         (put(0).with_local_addr(5).with_offset(5), ReturnCode::OK),
     ] {
@@ -75,10 +67,7 @@ fn rule_15_1_other_contexts_are_out_of_reach() {
 fn rule_15_1_regions_may_overlap() {
     let mut rig = rig();
     rig.region_with(10, READ_ONLY, 8192, true, true);
-    assert_eq!(
-        rig.outcome(&put(200).with_offset(READ_ONLY + 4000)),
-        ReturnCode::OK
-    );
+    assert_eq!(rig.outcome(&put(200).with_offset(READ_ONLY + 4000)), ReturnCode::OK);
     rig.engine.remove_region(10);
     let again = put(200).with_offset(READ_ONLY + 4000);
     assert_eq!(rig.outcome(&again), ReturnCode::PAGE_PERM_ERROR);
@@ -88,10 +77,7 @@ fn rule_15_1_regions_may_overlap() {
 fn rule_15_4_memory_that_is_gone_is_an_error() {
     let mut rig = rig();
     rig.memory.unmap(BUFFER);
-    assert_eq!(
-        rig.outcome(&put(8).with_offset(WRITE_ONLY)),
-        ReturnCode::NO_TRANSLATION
-    );
+    assert_eq!(rig.outcome(&put(8).with_offset(WRITE_ONLY)), ReturnCode::NO_TRANSLATION);
     let long = put(4096).with_offset(WRITE_ONLY);
     assert_eq!(rig.outcome(&long), ReturnCode::SRC_ERROR);
     let get = get(4096).with_local_addr(BOTH).with_offset(BUFFER);
@@ -105,9 +91,7 @@ fn rule_15_4_event_rings_that_are_gone() {
     rig.memory.unmap(rig.readers[&EQ].va);
     rig.put(&put(8).with_offset(WRITE_ONLY));
     let effects = rig.engine.take_effects();
-    let faults = effects
-        .iter()
-        .filter(|effect| matches!(effect, Effect::Fault { rgid: RGID, .. }));
+    let faults = effects.iter().filter(|effect| matches!(effect, Effect::Fault { rgid: RGID, .. }));
     assert_eq!(faults.count(), 1);
 }
 
@@ -189,11 +173,8 @@ fn rule_15_4_a_long_copy_is_exact() {
     for gets in [false, true] {
         let mut rig = Rig::matching();
         rig.memory.put(from, &data);
-        let (remote, local, command) = if gets {
-            (from, to, get(LONG))
-        } else {
-            (to, from, put(LONG))
-        };
+        let (remote, local, command) =
+            if gets { (from, to, get(LONG)) } else { (to, from, put(LONG)) };
         rig.append(
             &entry(1, remote, LONG.into()).with_flags(TargetFlags::OP_PUT | TargetFlags::OP_GET),
         );

@@ -31,17 +31,10 @@ fn rule_8_1_the_order_of_lists() {
 #[test]
 fn rule_8_2_match_bits_and_ignore_bits() {
     let mut rig = Rig::matching();
-    rig.append(
-        &entry(1, BUFFER, 64)
-            .with_match_bits(0xff00)
-            .with_ignore_bits(0x00ff),
-    );
-    for (bits, matches) in [
-        (0xff00, true),
-        (0xff77, true),
-        (0xfe00, false),
-        (1 << 63 | 0xff00, false),
-    ] {
+    rig.append(&entry(1, BUFFER, 64).with_match_bits(0xff00).with_ignore_bits(0x00ff));
+    for (bits, matches) in
+        [(0xff00, true), (0xff77, true), (0xfe00, false), (1 << 63 | 0xff00, false)]
+    {
         assert_eq!(
             rig.outcome(&put(1).with_match_bits(bits)) == ReturnCode::OK,
             matches,
@@ -53,11 +46,7 @@ fn rule_8_2_match_bits_and_ignore_bits() {
 #[test]
 fn rule_8_2_portals_that_do_not_match_take_everything() {
     let mut rig = Rig::with_portal(PortalOptions::empty());
-    rig.append(
-        &entry(1, BUFFER, 64)
-            .with_match_bits(9)
-            .with_match_id(MatchId(0)),
-    );
+    rig.append(&entry(1, BUFFER, 64).with_match_bits(9).with_match_id(MatchId(0)));
     assert_eq!(rig.outcome(&put(1).with_match_bits(77)), ReturnCode::OK);
 }
 
@@ -107,10 +96,7 @@ fn rule_8_4_nothing_matches() {
     rig.put(&put(1));
     rig.put(&put(1));
     assert_eq!(rig.events(EQ), [ack(ReturnCode::PT_DISABLED); 2]);
-    assert_eq!(
-        rig.event(TARGET_EQ).state().reason,
-        StateReason::FC_NO_MATCH
-    );
+    assert_eq!(rig.event(TARGET_EQ).state().reason, StateReason::FC_NO_MATCH);
     rig.set_state(PORTAL, PtlteState::SOFTWARE_MANAGED, 0xff_ffff);
     rig.event(TARGET_EQ);
     rig.put(&put(1));
@@ -138,21 +124,12 @@ fn rule_8_6_an_entry_takes_what_waits_oldest_first() {
     let wb = rig.add_ct(CT);
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     for header_data in 1..=4 {
-        rig.put(
-            &put(10)
-                .with_header(header_data)
-                .with_offset(99)
-                .with_match_bits(header_data % 2),
-        );
+        rig.put(&put(10).with_header(header_data).with_offset(99).with_match_bits(header_data % 2));
     }
     rig.events(TARGET_EQ);
     let flags = TargetFlags::OP_PUT | TargetFlags::MANAGE_LOCAL | TargetFlags::EVENT_CT_OVERFLOW;
     rig.append(
-        &entry(2, BUFFER, 25)
-            .with_flags(flags)
-            .with_ct(CT)
-            .with_min_free(10)
-            .with_match_bits(1),
+        &entry(2, BUFFER, 25).with_flags(flags).with_ct(CT).with_min_free(10).with_match_bits(1),
     );
     for (header_data, at, last) in [(1, 0, false), (3, 20, true)] {
         let event = rig.event(TARGET_EQ).long();
@@ -182,10 +159,7 @@ fn rule_8_7_both_events_say_where_the_message_is() {
     rig.put(&put(10));
     let starts: Vec<_> = (0..2).map(|_| rig.event(TARGET_EQ).long().start).collect();
     rig.append(&entry(2, BUFFER, 64));
-    assert_eq!(
-        [0, 1].map(|_| rig.event(TARGET_EQ).long().start).as_slice(),
-        starts
-    );
+    assert_eq!([0, 1].map(|_| rig.event(TARGET_EQ).long().start).as_slice(), starts);
 }
 
 #[test]
@@ -206,17 +180,9 @@ fn rule_8_8_gets_read_from_the_entry() {
 fn rule_8_9_restricted_puts_are_silent_at_the_target() {
     for (options, flags, events) in [
         (PortalOptions::empty(), TargetFlags::empty(), 0),
-        (
-            PortalOptions::EN_RESTRICTED_UNICAST_LM,
-            TargetFlags::empty(),
-            0,
-        ),
+        (PortalOptions::EN_RESTRICTED_UNICAST_LM, TargetFlags::empty(), 0),
         (PortalOptions::empty(), TargetFlags::MANAGE_LOCAL, 0),
-        (
-            PortalOptions::EN_RESTRICTED_UNICAST_LM,
-            TargetFlags::MANAGE_LOCAL,
-            1,
-        ),
+        (PortalOptions::EN_RESTRICTED_UNICAST_LM, TargetFlags::MANAGE_LOCAL, 1),
     ] {
         let mut rig = Rig::new();
         let wb = rig.add_ct(CT);

@@ -44,10 +44,7 @@ fn rules_of(text: &str) -> Vec<(Rule, String)> {
             sentence += " ";
             sentence += next.unwrap_or_else(|| panic!("{rule:?} does not end with a period"));
         }
-        rules.push((
-            (section.parse().unwrap(), number.parse().unwrap()),
-            sentence,
-        ));
+        rules.push(((section.parse().unwrap(), number.parse().unwrap()), sentence));
     }
     rules
 }
@@ -57,17 +54,10 @@ fn rules_tested(text: &str) -> Vec<Rule> {
     let names = text.split("#[test]\nfn rule").skip(1);
     let numbers = names.map(|name| {
         let parts = name.split('_').skip(1);
-        parts
-            .map_while(|part| part.parse().ok())
-            .collect::<Vec<_>>()
+        parts.map_while(|part| part.parse().ok()).collect::<Vec<_>>()
     });
     numbers
-        .flat_map(|parts| {
-            parts
-                .chunks_exact(2)
-                .map(|pair| (pair[0], pair[1]))
-                .collect::<Vec<_>>()
-        })
+        .flat_map(|parts| parts.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect::<Vec<_>>())
         .collect()
 }
 
@@ -96,23 +86,12 @@ fn the_table_of_rules_says_what_the_code_says() {
         }
     }
 
-    let in_code: BTreeSet<_> = rules
-        .keys()
-        .copied()
-        .filter(|it| !FRONT_END.contains(it))
-        .collect();
-    assert_eq!(
-        in_code,
-        tested.keys().copied().collect(),
-        "in the code, and tested"
-    );
+    let in_code: BTreeSet<_> = rules.keys().copied().filter(|it| !FRONT_END.contains(it)).collect();
+    assert_eq!(in_code, tested.keys().copied().collect(), "in the code, and tested");
     // No number is left out.
     let all: BTreeSet<_> = rules.keys().copied().chain(ELSEWHERE).collect();
     for (section, number) in &all {
-        assert!(
-            *number == 1 || all.contains(&(*section, number - 1)),
-            "{section}.{number}"
-        );
+        assert!(*number == 1 || all.contains(&(*section, number - 1)), "{section}.{number}");
     }
 
     let mut table =

@@ -95,11 +95,7 @@ fn rule_1_5_a_freed_portal_drops_its_lists_without_events() {
 fn high_rate_puts_are_counted() {
     let mut rig = Rig::with_portal(PortalOptions::empty());
     rig.append(&entry(7, BUFFER, 64));
-    let profile = CommunicationProfile {
-        vni: VNI,
-        traffic_class: 3,
-        high_rate: true,
-    };
+    let profile = CommunicationProfile { vni: VNI, traffic_class: 3, high_rate: true };
     rig.engine.set_profile(RGID, 0, Some(profile));
     rig.put(&put(8));
     assert_eq!(rig.engine.telemetry().high_rate_acks, 1);

@@ -44,10 +44,7 @@ impl CounterPages for Shared {
 }
 
 fn page() -> Shared {
-    let page = Page {
-        ring: Mutex::new(vec![0; 256 * 64]),
-        doorbell: Mutex::default(),
-    };
+    let page = Page { ring: Mutex::new(vec![0; 256 * 64]), doorbell: Mutex::default() };
     Shared(Arc::new(page))
 }
 
@@ -86,10 +83,8 @@ fn rule_12_2_a_trigger_may_hit_its_own_counter() {
     let mut rig = Rig::new();
     let wb = rig.add_ct(CT);
     for threshold in 1..=100 {
-        let command = counter(CtOp::TRIG_INC, CT)
-            .with_trig_ct(CT)
-            .with_threshold(threshold)
-            .with_success(1);
+        let command =
+            counter(CtOp::TRIG_INC, CT).with_trig_ct(CT).with_threshold(threshold).with_success(1);
         rig.submit(TRIGQ, &[&command.encode()]);
     }
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);

@@ -53,22 +53,13 @@ fn rule_2_3_noops_are_skipped_whatever_is_behind() {
     let mut stale = [0xff; 32];
     stale[..8].fill(0);
     let noop = padded(&counter(CtOp::NOOP, 0).encode(), 64);
-    let cq_noop = CqCommand {
-        command: CommandByte::new(Class::CQ, 1, CqOp::NOOP.0),
-        lcid: 0,
-    };
-    rig.submit(
-        TXQ,
-        &[&stale, &stale, &noop, &cq_noop.encode(), &put(5).encode()],
-    );
+    let cq_noop = CqCommand { command: CommandByte::new(Class::CQ, 1, CqOp::NOOP.0), lcid: 0 };
+    rig.submit(TXQ, &[&stale, &stale, &noop, &cq_noop.encode(), &put(5).encode()]);
     assert_eq!(rig.events(EQ), [ACK]);
     let mut target = [0xff; 64];
     target[..8].fill(0);
     target[32..40].fill(0);
-    rig.submit(
-        TGQ,
-        &[&target[..32], &target[32..], &entry(9, BUFFER, 8).encode()],
-    );
+    rig.submit(TGQ, &[&target[..32], &target[32..], &entry(9, BUFFER, 8).encode()]);
     rig.event(TARGET_EQ);
     assert_eq!(rig.events(TARGET_EQ), [LINK]);
 }
@@ -102,16 +93,8 @@ fn rule_2_4_a_command_does_not_reach_beyond_the_write_pointer() {
 #[test]
 fn rule_2_5_commands_run_in_order() {
     let mut rig = matching();
-    let fence = CqCommand {
-        command: CommandByte::new(Class::CQ, 1, CqOp::FENCE.0),
-        lcid: 0,
-    };
-    let commands = [
-        put(1).encode(),
-        fence.encode(),
-        put(2).encode(),
-        put(3).encode(),
-    ];
+    let fence = CqCommand { command: CommandByte::new(Class::CQ, 1, CqOp::FENCE.0), lcid: 0 };
+    let commands = [put(1).encode(), fence.encode(), put(2).encode(), put(3).encode()];
     rig.submit(TXQ, &commands.each_ref().map(<[u8; 64]>::as_slice));
     let lengths: Vec<_> = (0..3).map(|_| rig.event(EQ).initiator().mlength).collect();
     assert_eq!(lengths, [1, 2, 3]);
@@ -185,14 +168,8 @@ fn rule_2_9_low_latency_windows() {
 fn rule_2_12_target_commands_have_64_bytes_and_one_class() {
     let good = entry(9, BUFFER, 8);
     for (byte, code) in [
-        (
-            CommandByte::new(Class::CQ, 0, TargetOp::APPEND.0),
-            ReturnCode::CMD_INVALID_ARG,
-        ),
-        (
-            CommandByte::new(Class::DMA, 1, TargetOp::APPEND.0),
-            ReturnCode::ILLEGAL_OP,
-        ),
+        (CommandByte::new(Class::CQ, 0, TargetOp::APPEND.0), ReturnCode::CMD_INVALID_ARG),
+        (CommandByte::new(Class::DMA, 1, TargetOp::APPEND.0), ReturnCode::ILLEGAL_OP),
         (CommandByte::new(Class::CQ, 1, 13), ReturnCode::ILLEGAL_OP),
         (CommandByte::new(Class::CQ, 1, 1), ReturnCode::ILLEGAL_OP),
     ] {
@@ -216,10 +193,7 @@ fn rule_2_13_a_failing_command_stops_its_queue() {
         (long, ReturnCode::CMD_INVALID_ARG),
     ] {
         let mut rig = matching();
-        rig.submit(
-            TXQ,
-            &[&put(1).encode(), &command.encode(), &put(2).encode()],
-        );
+        rig.submit(TXQ, &[&put(1).encode(), &command.encode(), &put(2).encode()]);
         assert_eq!(rig.event(EQ).kind(), EventType::ACK);
         let failure = rig.event(EQ).0;
         let failure = CommandFailure::decode(failure.as_slice().try_into().unwrap());
@@ -323,10 +297,7 @@ fn rule_9_1_nomatch_commands() {
     assert_eq!(rig.events(EQ), [ack(ReturnCode::OP_VIOLATION)]);
     assert_eq!(rig.count(CT, wb), (2, 1));
     // Without the flag a success is an event, as for other commands.
-    let get = NomatchDma {
-        flags: loud,
-        ..nomatch(DmaOp::NOMATCH_GET, 16)
-    };
+    let get = NomatchDma { flags: loud, ..nomatch(DmaOp::NOMATCH_GET, 16) };
     rig.submit(TXQ, &[&get.encode()]);
     assert_eq!(rig.events(EQ), [REPLY]);
     // Restricted: the target gets no event.

@@ -109,12 +109,7 @@ fn rule_10_3_the_initiator_gets_ack_and_get() {
     assert_eq!((ack.event_type, ack.return_code), ACK);
     assert_eq!((ack.mlength, ack.rendezvous), (EAGER, true));
     let kinds = rig.kinds(TARGET_EQ);
-    let expected = [
-        EventType::PUT,
-        EventType::RENDEZVOUS,
-        EventType::GET,
-        EventType::REPLY,
-    ];
+    let expected = [EventType::PUT, EventType::RENDEZVOUS, EventType::GET, EventType::REPLY];
     assert_eq!(kinds, expected);
 }
 
@@ -141,10 +136,7 @@ fn rule_10_4_the_get_of_the_rest() {
 /// A program that offers a message to one other NIC.
 #[test]
 fn rule_10_4_the_get_comes_from_any_pid_of_the_target() {
-    for (nid, code) in [
-        (NID, ReturnCode::OK),
-        (NID + 1, ReturnCode::ENTRY_NOT_FOUND),
-    ] {
+    for (nid, code) in [(NID, ReturnCode::OK), (NID + 1, ReturnCode::ENTRY_NOT_FOUND)] {
         let mut rig = Rig::matching();
         rig.portal(SOURCE, 255, PortalOptions::IS_MATCHING);
         rig.append(
@@ -163,10 +155,9 @@ fn rule_10_4_the_get_comes_from_any_pid_of_the_target() {
 
 #[test]
 fn rule_9_6_rendezvous_puts_are_reported_where_successes_are_not() {
-    for (flag, reported) in [
-        (TargetFlags::EVENT_SUCCESS_DISABLE, true),
-        (TargetFlags::EVENT_COMM_DISABLE, false),
-    ] {
+    for (flag, reported) in
+        [(TargetFlags::EVENT_SUCCESS_DISABLE, true), (TargetFlags::EVENT_COMM_DISABLE, false)]
+    {
         let mut rig = rig();
         rig.append(&receive(ONCE | flag));
         rig.put(&rendezvous());
@@ -204,10 +195,7 @@ fn rule_10_4_a_get_that_finds_nothing_fails() {
     rig.append(&receive(ONCE));
     rig.put(&rendezvous());
     let events = rig.events(TARGET_EQ);
-    assert_eq!(
-        events.last(),
-        Some(&(EventType::REPLY, ReturnCode::ENTRY_NOT_FOUND))
-    );
+    assert_eq!(events.last(), Some(&(EventType::REPLY, ReturnCode::ENTRY_NOT_FOUND)));
 }
 
 /// The offset of such a put is the source's, so that an entry that is not managed locally takes it
@@ -230,10 +218,7 @@ fn rule_10_1_the_offset_is_the_sources() {
 /// The counter of the entry counts the put and the get of the rest, or the bytes of both.
 #[test]
 fn rule_10_10_a_rendezvous_counts_twice() {
-    for (flag, count) in [
-        (TargetFlags::empty(), 2),
-        (TargetFlags::EVENT_CT_BYTES, LEN.into()),
-    ] {
+    for (flag, count) in [(TargetFlags::empty(), 2), (TargetFlags::EVENT_CT_BYTES, LEN.into())] {
         let mut rig = rig();
         let wb = rig.add_ct(CT);
         rig.append(&receive(ONCE | TargetFlags::EVENT_CT_COMM | flag).with_ct(CT));
@@ -265,10 +250,7 @@ fn rule_10_6_a_receive_that_comes_later() {
 
 #[test]
 fn rule_10_7_software_gets_the_rest_if_the_nic_must_not() {
-    let mut rig = with(Settings {
-        rendezvous_gets: false,
-        ..Settings::default()
-    });
+    let mut rig = with(Settings { rendezvous_gets: false, ..Settings::default() });
     rig.append(&receive(ONCE));
     rig.put(&rendezvous());
     rig.event(TARGET_EQ);
@@ -284,10 +266,7 @@ fn rule_10_8_the_source_of_a_deleted_message_is_in_the_status() {
     let mut rig = rig();
     rig.append(&overflow(1, BUFFER + 0x20_0000, 8192));
     rig.put(&rendezvous());
-    assert_eq!(
-        rig.engine.portal_status(PORTAL).unwrap().unexpected,
-        [BUFFER]
-    );
+    assert_eq!(rig.engine.portal_status(PORTAL).unwrap().unexpected, [BUFFER]);
 }
 
 #[test]
@@ -335,9 +314,6 @@ fn a_freed_portal_hears_nothing_of_its_get() {
     rig.portal_disabled(PORTAL, 0, PortalOptions::IS_MATCHING);
     rig.engine.run_until_idle();
     let kinds = rig.kinds(TARGET_EQ);
-    assert_eq!(
-        kinds,
-        [EventType::PUT, EventType::RENDEZVOUS, EventType::GET]
-    );
+    assert_eq!(kinds, [EventType::PUT, EventType::RENDEZVOUS, EventType::GET]);
     assert_eq!(rig.count(CT, wb), (1, 0));
 }

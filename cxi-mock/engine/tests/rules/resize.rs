@@ -18,11 +18,7 @@ fn rule_3_11_a_resize_switches_buffers() {
     assert_eq!(rig.try_event(EQ), None);
     let reader = rig.readers.get_mut(&EQ).unwrap();
     (reader.va, reader.blocks, reader.read) = (va, 128, 1);
-    reader.state = EqState {
-        rd_ptr: 1,
-        reading_buffer_b: true,
-        ..EqState::default()
-    };
+    reader.state = EqState { rd_ptr: 1, reading_buffer_b: true, ..EqState::default() };
     assert_eq!(rig.event(EQ).initiator().user_ptr, 2);
     // 126 of them fit.
     for user_ptr in 0..126 {

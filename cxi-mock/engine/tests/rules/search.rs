@@ -9,11 +9,7 @@ fn waiting() -> Rig {
     let mut rig = Rig::matching();
     rig.append(&overflow(1, BUFFER + 4096, 4096));
     for header_data in 1..=4 {
-        rig.put(
-            &put(10)
-                .with_header(header_data)
-                .with_match_bits(header_data % 2),
-        );
+        rig.put(&put(10).with_header(header_data).with_match_bits(header_data % 2));
     }
     rig.events(TARGET_EQ);
     rig
@@ -71,21 +67,11 @@ fn rule_11_2_search_and_delete_takes_messages_off_the_list() {
 fn rule_11_3_a_search_flushes_what_came_before() {
     let mut rig = waiting();
     let flush = search(TargetOp::SEARCH, 78, u64::MAX);
-    rig.store(
-        TGQ,
-        &[
-            &entry(5, BUFFER, 64).with_match_bits(1).encode(),
-            &flush.encode(),
-        ],
-    );
+    rig.store(TGQ, &[&entry(5, BUFFER, 64).with_match_bits(1).encode(), &flush.encode()]);
     rig.engine.run_until_idle();
     let kinds = rig.kinds(TARGET_EQ);
-    let expected = [
-        EventType::PUT_OVERFLOW,
-        EventType::PUT_OVERFLOW,
-        EventType::LINK,
-        EventType::SEARCH,
-    ];
+    let expected =
+        [EventType::PUT_OVERFLOW, EventType::PUT_OVERFLOW, EventType::LINK, EventType::SEARCH];
     assert_eq!(kinds, expected);
 }
 
@@ -100,12 +86,7 @@ fn rule_11_4_recovery() {
     let codes = rig.codes(EQ);
     assert_eq!(
         codes,
-        [
-            ReturnCode::OK,
-            ReturnCode::OK,
-            ReturnCode::PT_DISABLED,
-            ReturnCode::PT_DISABLED
-        ]
+        [ReturnCode::OK, ReturnCode::OK, ReturnCode::PT_DISABLED, ReturnCode::PT_DISABLED]
     );
     rig.append(&search(TargetOp::SEARCH, 9, u64::MAX));
     let status = rig.engine.portal_status(PORTAL).unwrap();

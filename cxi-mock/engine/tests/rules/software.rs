@@ -84,12 +84,7 @@ fn rule_11_7_the_headers_are_in_front_of_the_data() {
     let mut rig = managed();
     rig.memory.put(BUFFER, b"payload");
     let offset = 0x0011_2233_4455_6677;
-    rig.put(
-        &put(7)
-            .with_offset(offset)
-            .with_header(0xd)
-            .with_match_bits(0xb),
-    );
+    rig.put(&put(7).with_offset(offset).with_header(0xd).with_match_bits(0xb));
     let event = rig.event(TARGET_EQ).long();
     assert_eq!(event.event_type, EventType::PUT);
     assert_eq!(event.ptl_list, List::REQUEST);
@@ -115,10 +110,7 @@ fn rule_11_7_small_messages_have_a_shorter_header() {
     let mut rig = managed();
     rig.submit(
         TXQ,
-        &[
-            &c_state(DmaFlags::EVENT_SEND_DISABLE).encode(),
-            &idc_message(0xb, b"small"),
-        ],
+        &[&c_state(DmaFlags::EVENT_SEND_DISABLE).encode(), &idc_message(0xb, b"small")],
     );
     let event = rig.event(TARGET_EQ).long();
     assert_eq!((event.mlength, event.rlength), (49 + 5, 5));

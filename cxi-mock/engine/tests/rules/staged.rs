@@ -32,13 +32,8 @@ impl ClientMemory for Noted {
 /// Stores of a message into memory of `to`, whose events go to `events`, and how it ended.
 fn stores(to: &Arc<Noted>, events: &Arc<Noted>) -> (Vec<Vec<u64>>, ReturnCode) {
     let mut rig = Rig::matching();
-    let buffer = EventBuffer {
-        memory: Arc::clone(events) as _,
-        va: EVENTS,
-        len: 4096,
-    };
-    rig.engine
-        .add_event_queue(TARGET_EQ, event_queue(RGID, buffer));
+    let buffer = EventBuffer { memory: Arc::clone(events) as _, va: EVENTS, len: 4096 };
+    rig.engine.add_event_queue(TARGET_EQ, event_queue(RGID, buffer));
     let region = region(RGID, MESSAGE, 4096, Arc::clone(to) as _);
     rig.engine.add_region(2, region);
     rig.append(&entry(1, MESSAGE, 64));

@@ -38,10 +38,8 @@ fn rule_6_1_every_set_state_is_answered() {
         assert_eq!(event.long().ptlte_index, PORTAL);
         assert_eq!(event.long().buffer_id, 0);
     }
-    let command = SetState {
-        current_addr: 0x1234_5678,
-        ..set_state(PORTAL, PtlteState::ENABLED, 0)
-    };
+    let command =
+        SetState { current_addr: 0x1234_5678, ..set_state(PORTAL, PtlteState::ENABLED, 0) };
     rig.submit(TGQ, &[&command.encode()]);
     assert_eq!(rig.event(TARGET_EQ).long().start, 0x1234_5678);
     rig.set_state(PORTAL, PtlteState(5), 0);
@@ -81,10 +79,7 @@ fn rule_6_3_drops_have_to_be_known_to_enable() {
     rig.put(&put(1));
     rig.set_state(PORTAL, PtlteState::SOFTWARE_MANAGED, 0xff_ffff);
     rig.event(TARGET_EQ);
-    assert_eq!(
-        rig.event(TARGET_EQ).state().state,
-        PtlteState::SOFTWARE_MANAGED
-    );
+    assert_eq!(rig.event(TARGET_EQ).state().state, PtlteState::SOFTWARE_MANAGED);
 }
 
 /// A get of a disabled portal does not count as a message: a choice, as the hardware's behavior is
@@ -99,10 +94,7 @@ fn rule_6_3_gets_do_not_count_as_drops() {
 #[test]
 fn rule_6_4_the_first_drop_counts_from_cassini_2_on() {
     for counts in [false, true] {
-        let settings = Settings {
-            counts_first_drop: counts,
-            ..Settings::default()
-        };
+        let settings = Settings { counts_first_drop: counts, ..Settings::default() };
         let mut rig = Rig::with_settings(settings, FLOW);
         rig.put(&put(1));
         assert_eq!(drops(&rig), u32::from(counts));
@@ -118,10 +110,7 @@ fn rule_6_4_the_first_drop_counts_from_cassini_2_on() {
 #[test]
 fn rule_6_5_the_transition_to_software() {
     let mut rig = Rig::with_portal(FLOW);
-    assert_eq!(
-        hand_over(&mut rig, PORTAL, 0),
-        Err(NoTransition::NotDisabled)
-    );
+    assert_eq!(hand_over(&mut rig, PORTAL, 0), Err(NoTransition::NotDisabled));
     assert_eq!(hand_over(&mut rig, 99, 0), Err(NoTransition::NotDisabled));
     rig.set_state(PORTAL, PtlteState::DISABLED, 0);
     rig.put(&put(1));
@@ -159,16 +148,12 @@ fn rule_6_7_status_has_every_unexpected_message() {
     let mut rig = Rig::with_portal(FLOW);
     rig.append(&overflow(1, BUFFER + 0x1000, 4096));
     rig.put(&put(4));
-    let rendezvous = message(cxi_hw::DmaOp::RENDEZVOUS_PUT, NID, BUFFER, 100)
-        .with_offset(0xabc0)
-        .with_eager(8);
+    let rendezvous =
+        message(cxi_hw::DmaOp::RENDEZVOUS_PUT, NID, BUFFER, 100).with_offset(0xabc0).with_eager(8);
     rig.put(&rendezvous);
     rig.put(&put(4));
     let status = rig.engine.portal_status(PORTAL).unwrap();
-    assert_eq!(
-        status.unexpected,
-        [BUFFER + 0x1000, 0xabc0, BUFFER + 0x1000 + 12]
-    );
+    assert_eq!(status.unexpected, [BUFFER + 0x1000, 0xabc0, BUFFER + 0x1000 + 12]);
     // The buffer and three messages.
     assert_eq!(status.les_allocated, 4);
     assert_eq!(rig.engine.portal_status(77), None);

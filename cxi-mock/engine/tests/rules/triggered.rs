@@ -23,13 +23,7 @@ fn rule_14_1_failures_count_as_well() {
 fn rule_14_1_what_is_ready_fires_in_order_of_arrival() {
     let mut rig = quiet();
     for (user_ptr, threshold) in [(1, 9), (2, 5), (3, 20), (4, 7)] {
-        rig.submit(
-            TRIGQ,
-            &[&trig_dma(
-                threshold,
-                &put(1).with_user_ptr(user_ptr).encode(),
-            )],
-        );
+        rig.submit(TRIGQ, &[&trig_dma(threshold, &put(1).with_user_ptr(user_ptr).encode())]);
     }
     let fired = |rig: &mut Rig, amount| {
         rig.ring_counter(CT, CounterDoorbell::AddSuccess, amount);
@@ -56,13 +50,7 @@ fn rule_14_2_triggered_commands_of_all_sizes() {
     };
     let atomic = atomic(DmaOp::ATOMIC, AtomicOp::SUM, AtomicType::UINT64_T, 8);
     rig.memory.put(BUFFER, &21_u64.to_le_bytes());
-    rig.submit(
-        TRIGQ,
-        &[
-            &trig_dma(1, &nomatch.encode()),
-            &trig_dma(2, &atomic.encode()),
-        ],
-    );
+    rig.submit(TRIGQ, &[&trig_dma(1, &nomatch.encode()), &trig_dma(2, &atomic.encode())]);
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 2);
     assert_eq!(rig.memory.word(BUFFER + 4096), 42);
     assert_eq!(rig.engine.commands_in_flight(TRIGQ), 0);
@@ -90,10 +78,7 @@ fn rule_14_4_trig_set_and_trig_inc() {
     let mut rig = quiet();
     let wb = rig.add_ct(2);
     let inc = trig(CtOp::TRIG_INC, 2, 1).with_success(3).with_failure(1);
-    let set = trig(CtOp::TRIG_SET, 2, 2)
-        .with_success(50)
-        .with_failure(9)
-        .sets_success(true);
+    let set = trig(CtOp::TRIG_SET, 2, 2).with_success(50).with_failure(9).sets_success(true);
     rig.submit(TRIGQ, &[&inc.encode(), &set.encode()]);
     rig.ring_counter(CT, CounterDoorbell::AddSuccess, 1);
     assert_eq!(rig.count(2, wb), (3, 1));

@@ -77,11 +77,7 @@ pub(crate) struct Authenticator {
 
 impl Authenticator {
     pub(super) const fn new(access: Access) -> Self {
-        Self {
-            access,
-            tokens: BTreeMap::new(),
-            issued: 0,
-        }
+        Self { access, tokens: BTreeMap::new(), issued: 0 }
     }
 
     /// Makes all tokens invalid.
@@ -112,26 +108,15 @@ impl Authenticator {
                 .map_or(Caller::Unknown, |_| Caller::Manager);
         }
         let pair = STANDARD.encode(format!("{USER}:{}", self.access.password));
-        let given = request
-            .header("authorization")
-            .and_then(|header| header.strip_prefix("Basic "));
-        if given == Some(&pair) {
-            Caller::Manager
-        } else {
-            Caller::Unknown
-        }
+        let given =
+            request.header("authorization").and_then(|header| header.strip_prefix("Basic "));
+        if given == Some(&pair) { Caller::Manager } else { Caller::Unknown }
     }
 
     /// Issues a token to a client that knows the secret. Slurm sends the form without the escapes that
     /// forms require; both variants are accepted.
     pub(super) fn token(&mut self, request: &Request, now: Duration) -> Answer {
-        let Access {
-            client_id,
-            client_secret,
-            token_seconds,
-            token_requests,
-            ..
-        } = &self.access;
+        let Access { client_id, client_secret, token_seconds, token_requests, .. } = &self.access;
         let body = String::from_utf8_lossy(&request.body);
         let plain = format!(
             "grant_type=client_credentials&client_id={client_id}&client_secret={client_secret}&scope=openid"
@@ -169,11 +154,7 @@ impl Authenticator {
 
     /// The response to a caller without a valid token.
     pub(super) fn refusal(&self) -> Answer {
-        if self.access.gateway {
-            Answer::html(403)
-        } else {
-            Answer::error(401, "no valid token")
-        }
+        if self.access.gateway { Answer::html(403) } else { Answer::error(401, "no valid token") }
     }
 }
 

@@ -8,10 +8,7 @@ use super::{Answer, Endpoint};
 /// A fault that affects requests of some kinds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(
-    clippy::exhaustive_structs,
-    reason = "read from JSON, and made in tests"
-)]
+#[allow(clippy::exhaustive_structs, reason = "read from JSON, and made in tests")]
 pub struct Fault {
     /// The kinds of requests that it affects; all if none is named.
     #[serde(default)]
@@ -111,12 +108,7 @@ impl Fault {
     /// A permanent fault that affects all requests.
     #[must_use]
     pub const fn new(effect: Effect) -> Self {
-        Self {
-            on: None,
-            after: 0,
-            times: None,
-            effect,
-        }
+        Self { on: None, after: 0, times: None, effect }
     }
 
     /// Limits it to these kinds of requests.
@@ -136,11 +128,7 @@ impl Fault {
     /// Another response, without performing the request.
     #[must_use]
     pub const fn answer(status: u16, body: Body) -> Self {
-        Self::new(Effect::Answer {
-            status,
-            body,
-            perform: false,
-        })
+        Self::new(Effect::Answer { status, body, perform: false })
     }
 
     /// Another status with an error document, without performing the request.

@@ -47,11 +47,7 @@ impl Answer {
         if !body.is_empty() && body.len().is_multiple_of(4096) {
             body.push(b' ');
         }
-        Self {
-            status,
-            content_type: "application/json",
-            body,
-        }
+        Self { status, content_type: "application/json", body }
     }
 
     /// An error for all clients: Slurm shows `detail`, libfabric `message`.
@@ -66,20 +62,12 @@ impl Answer {
     pub fn html(status: u16) -> Self {
         let body =
             format!("<html><head><title>{status}</title></head><body>{status}</body></html>");
-        Self {
-            status,
-            content_type: "text/html",
-            body: body.into_bytes(),
-        }
+        Self { status, content_type: "text/html", body: body.into_bytes() }
     }
 
     /// A status without a body.
     #[must_use]
     pub const fn empty(status: u16) -> Self {
-        Self {
-            status,
-            content_type: "application/json",
-            body: Vec::new(),
-        }
+        Self { status, content_type: "application/json", body: Vec::new() }
     }
 }

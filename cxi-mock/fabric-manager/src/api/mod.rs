@@ -101,9 +101,7 @@ impl Api {
         } else {
             Answer::empty(200)
         };
-        let delivery = effect
-            .as_ref()
-            .map_or(Delivery::Whole, |effect| effect.apply(&mut answer));
+        let delivery = effect.as_ref().map_or(Delivery::Whole, |effect| effect.apply(&mut answer));
         if self.journal.len() == journal::MOST {
             self.journal.pop_front();
         }

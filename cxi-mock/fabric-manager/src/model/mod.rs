@@ -237,11 +237,7 @@ impl Model {
         };
         State {
             jobs: self.jobs.iter().map(job).collect(),
-            roots: self
-                .trees
-                .iter()
-                .map(|(id, tree)| (*id, tree.root))
-                .collect(),
+            roots: self.trees.iter().map(|(id, tree)| (*id, tree.root)).collect(),
         }
     }
 
@@ -258,9 +254,7 @@ impl Model {
                 return Err(format!("multicast id {id} is not one of those configured"));
             }
             if !self.jobs.contains_key(job) {
-                return Err(format!(
-                    "tree {id} belongs to job {job}, which has no reservation"
-                ));
+                return Err(format!("tree {id} belongs to job {job}, which has no reservation"));
             }
             if !tree.request.nics.contains(&tree.root) {
                 return Err(format!("the root of tree {id} is not one of its NICs"));

@@ -9,10 +9,7 @@ pub(crate) const MOST_ADDRESSES: u16 = 1 << 13;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
-#[allow(
-    clippy::struct_excessive_bools,
-    reason = "each is an independent choice"
-)]
+#[allow(clippy::struct_excessive_bools, reason = "each is an independent choice")]
 pub struct Settings {
     /// The first and last multicast ID for trees, at most 8191.
     pub addresses: (u16, u16),

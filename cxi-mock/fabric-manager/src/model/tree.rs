@@ -137,10 +137,7 @@ impl TreeRequest {
         if model.settings.refuses_repeated_nics {
             let mut sorted = self.nics.clone();
             sorted.sort_unstable();
-            let repeated = sorted
-                .iter()
-                .zip(sorted.iter().skip(1))
-                .find(|(one, next)| one == next);
+            let repeated = sorted.iter().zip(sorted.iter().skip(1)).find(|(one, next)| one == next);
             if let Some((nic, _)) = repeated {
                 return malformed(format!("NIC {nic} is named twice"));
             }
@@ -195,18 +192,10 @@ impl Model {
         } else {
             Phase::Creating(now.saturating_add(creation))
         };
-        let tree = Tree {
-            request,
-            root,
-            phase,
-        };
+        let tree = Tree { request, root, phase };
         self.trees.insert(id, tree);
         self.last_address = Some(id);
-        if phase == Phase::Active {
-            Ok(id)
-        } else {
-            Err(Refusal::Busy("made"))
-        }
+        if phase == Phase::Active { Ok(id) } else { Err(Refusal::Busy("made")) }
     }
 
     /// The response for a tree that is being created for an earlier request, which this one repeats.
@@ -215,18 +204,16 @@ impl Model {
         request: &TreeRequest,
         now: Duration,
     ) -> Option<Result<u16, Refusal>> {
-        self.trees
-            .iter_mut()
-            .find_map(|(id, tree)| match tree.phase {
-                Phase::Creating(until) if tree.request == *request => {
-                    if now < until {
-                        return Some(Err(Refusal::Busy("made")));
-                    }
-                    tree.phase = Phase::Active;
-                    Some(Ok(*id))
+        self.trees.iter_mut().find_map(|(id, tree)| match tree.phase {
+            Phase::Creating(until) if tree.request == *request => {
+                if now < until {
+                    return Some(Err(Refusal::Busy("made")));
                 }
-                _ => None,
-            })
+                tree.phase = Phase::Active;
+                Some(Ok(*id))
+            }
+            _ => None,
+        })
     }
 
     /// Deletes a tree. If a job is given, the tree must belong to it.
@@ -237,9 +224,7 @@ impl Model {
         let deletion = Duration::from_millis(self.settings.deletion_ms);
         let tree = self.trees.get_mut(&id).ok_or(Refusal::NoSuchTree(id))?;
         if of.is_some_and(|job| job != tree.request.job) {
-            return Err(Refusal::Forbidden(
-                "the multicast tree belongs to another job",
-            ));
+            return Err(Refusal::Forbidden("the multicast tree belongs to another job"));
         }
         match tree.phase {
             Phase::Deleting(until) if now < until => return Err(Refusal::Busy("deleted")),

@@ -39,10 +39,7 @@ pub(crate) struct ClusterOptions {
     pub(super) as_user: bool,
     /// Also serve a fabric manager for hardware collectives; FILE configures it, as JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
-    #[allow(
-        clippy::option_option,
-        reason = "an option whose value is optional, to clap"
-    )]
+    #[allow(clippy::option_option, reason = "an option whose value is optional, to clap")]
     pub(super) fabric_manager: Option<Option<PathBuf>>,
 }
 
@@ -168,21 +165,13 @@ fn run_there(dir: &Path, on: &[String], label: bool, program: &Program) -> Resul
         Value::Null
     });
     let job_variables: Vec<Variable> = serde_json::from_value(job).unwrap_or_default();
-    let launches = launches(
-        &places,
-        label,
-        program,
-        Some(dir.into_os_string()),
-        &job_variables,
-    );
+    let launches = launches(&places, label, program, Some(dir.into_os_string()), &job_variables);
     launch::run(&launches, &signals, Some(connection.lifeline()))
 }
 
 /// Says that the fabric manager refused a job. Its programs run, as on a machine without one.
 pub(super) fn without_collectives(why: &dyn fmt::Display) {
-    say(format_args!(
-        "the programs run without hardware collectives: {why}"
-    ));
+    say(format_args!("the programs run without hardware collectives: {why}"));
 }
 
 /// The nodes to run on, with their namespaces; those that run, if none is named.

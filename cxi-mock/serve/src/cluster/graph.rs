@@ -22,19 +22,12 @@ impl Cluster {
             for (index, nic) in nics.enumerate() {
                 let (nid, up) = (nic.hardware().nid(), nic.hardware().is_link_up());
                 places.push((nid, format!("{name}_cxi{index}"), up));
-                writeln!(
-                    text,
-                    "        {name}_cxi{index} [label=\"cxi{index}\\n{nid:#x}\"];"
-                )?;
+                writeln!(text, "        {name}_cxi{index} [label=\"cxi{index}\\n{nid:#x}\"];")?;
             }
             writeln!(text, "    }}")?;
         }
         for (_, place, up) in &places {
-            let style = if *up {
-                "solid"
-            } else {
-                "dotted, label=\"link down\""
-            };
+            let style = if *up { "solid" } else { "dotted, label=\"link down\"" };
             writeln!(text, "    {place} -> fabric [dir=none, style={style}];")?;
         }
         let place = |nid| places.iter().find(|(known, ..)| *known == nid);

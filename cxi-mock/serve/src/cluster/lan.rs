@@ -74,10 +74,8 @@ impl Lan {
             hardware_address(at),
             LinkAttribute::NetNsFd(node.namespace().as_raw_fd()),
         ];
-        let attributes = vec![
-            LinkAttribute::IfName(names::name(number)),
-            LinkAttribute::Controller(BRIDGE),
-        ];
+        let attributes =
+            vec![LinkAttribute::IfName(names::name(number)), LinkAttribute::Controller(BRIDGE)];
         self.netlink
             .add_veth(port(number), attributes, ethernet)
             .and_then(|()| self.netlink.set_up(port(number), true))
@@ -113,9 +111,7 @@ fn address(device: u32, at: Ipv4Addr) -> RouteNetlinkMessage {
     message.header.family = AddressFamily::Inet;
     message.header.prefix_len = PREFIX;
     message.header.index = device;
-    message.attributes = vec![
-        AddressAttribute::Local(IpAddr::V4(at)),
-        AddressAttribute::Address(IpAddr::V4(at)),
-    ];
+    message.attributes =
+        vec![AddressAttribute::Local(IpAddr::V4(at)), AddressAttribute::Address(IpAddr::V4(at))];
     RouteNetlinkMessage::NewAddress(message)
 }

@@ -52,27 +52,15 @@ impl Manager {
         };
         let fabric = fabric.clone();
         server.program(move |change| match change {
-            TreeChange::Made {
-                id,
-                nics,
-                root,
-                timeout,
-                ..
-            } => {
+            TreeChange::Made { id, nics, root, timeout, .. } => {
                 // The fabric ticks every millisecond.
-                let ticks = u64::try_from(timeout.as_millis())
-                    .unwrap_or(u64::MAX)
-                    .max(1);
+                let ticks = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX).max(1);
                 fabric.set_tree(id, &MulticastTree::new(root, nics).timeout(ticks));
             }
             TreeChange::Deleted { id, .. } => fabric.remove_tree(id),
             _ => {}
         });
-        Ok(Self {
-            server,
-            access,
-            jobs: AtomicU32::new(1),
-        })
+        Ok(Self { server, access, jobs: AtomicU32::new(1) })
     }
 
     /// Reserves multicast trees for a job. The error is for a person to read.
@@ -120,11 +108,7 @@ impl ReservedJob {
         let name = format!("{CLUSTER}-{number}");
         let token = manager.server.reserve(&name, TREES);
         let token = token.map_err(|refusal| refusal.to_string())?;
-        let mut job = Self {
-            manager: Arc::clone(manager),
-            name,
-            variables: Vec::new(),
-        };
+        let mut job = Self { manager: Arc::clone(manager), name, variables: Vec::new() };
         job.variables = job.environment(&token)?;
         Ok(job)
     }

@@ -42,11 +42,7 @@ impl Member {
         let variables = manager.map(|manager| manager.variables());
         let namespaces = node.namespaces();
         let namespaces = namespaces.with_pids_of(init.pid(), variables.unwrap_or_default())?;
-        Ok(Self {
-            namespaces: Arc::new(namespaces),
-            node: Arc::new(node),
-            init,
-        })
+        Ok(Self { namespaces: Arc::new(namespaces), node: Arc::new(node), init })
     }
 
     /// A socket to its process 1, which starts programs.

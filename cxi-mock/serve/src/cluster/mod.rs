@@ -86,10 +86,7 @@ impl Cluster {
         show_progress(format_args!(""));
         started?;
         if let Some(loss) = arguments.loss {
-            cluster.model.fabric().set_faults(FabricFaults {
-                loss,
-                ..FabricFaults::default()
-            });
+            cluster.model.fabric().set_faults(FabricFaults { loss, ..FabricFaults::default() });
         }
         for fault in &nics.fault {
             cluster.inject(fault).map_err(ServeError::Input)?;

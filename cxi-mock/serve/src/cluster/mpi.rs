@@ -33,13 +33,8 @@ const VNIS: [u16; 2] = [1024, 1025];
 /// the files of a dead process a little later.
 const PATIENCE: Duration = Duration::from_secs(2);
 /// Where libraries are, in addition to the directories that the environment names.
-const LIBRARIES: [&str; 5] = [
-    "/usr/local/lib",
-    "/usr/local/lib64",
-    "/usr/lib64",
-    "/usr/lib/x86_64-linux-gnu",
-    "/usr/lib",
-];
+const LIBRARIES: [&str; 5] =
+    ["/usr/local/lib", "/usr/local/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
 /// What a libfabric with the cxi provider names.
 const PROVIDER_NEEDS: &str = "libcxi.so";
 
@@ -77,11 +72,8 @@ impl MpiArguments {
         let temporary = agent::temporary(in_nodes.1.as_ref(), "n1")?;
         let cluster = Cluster::start(&self.options)?;
         let nodes = cluster.nodes_up();
-        let mut variables = vec![
-            in_nodes,
-            (NODE_VARIABLE.into(), "n1".into()),
-            ("TMPDIR".into(), temporary),
-        ];
+        let mut variables =
+            vec![in_nodes, (NODE_VARIABLE.into(), "n1".into()), ("TMPDIR".into(), temporary)];
         let mut job = Allocated(Vec::new());
         variables.extend(cluster.allocate_job(&mut job)?);
         variables.extend(launchers(own.path(), &nodes)?);
@@ -91,10 +83,7 @@ impl MpiArguments {
         if self.label {
             label(&mut program, launcher.as_deref())?;
         }
-        program.splice(
-            0..0,
-            ["sh".into(), "-c".into(), LAUNCH.into(), own.path().into()],
-        );
+        program.splice(0..0, ["sh".into(), "-c".into(), LAUNCH.into(), own.path().into()]);
         let place = cluster.namespaces(Some("n1")).map_err(ServeError::Input)?;
         let _guard = control.serve(Arc::<Cluster>::clone(&cluster))?;
         let collectives = cluster.start_job().unwrap_or_else(|error| {
@@ -103,12 +92,7 @@ impl MpiArguments {
         });
         let of_collectives = collectives.iter().flat_map(|job| job.variables());
         variables.extend(of_collectives.cloned());
-        let launch = Launch {
-            program: &program,
-            variables,
-            place: Some(place),
-            label: None,
-        };
+        let launch = Launch { program: &program, variables, place: Some(place), label: None };
         let status = launch::run(&[launch], &signals, None)?;
         drop(job);
         cluster.end();
@@ -228,10 +212,7 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> 
         ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", text("1")),
         ("PRTE_MCA_plm_ssh_agent", ssh),
         ("PRTE_MCA_prte_default_hostfile", hosts),
-        (
-            "PRTE_MCA_rmaps_default_mapping_policy",
-            text("node:OVERSUBSCRIBE"),
-        ),
+        ("PRTE_MCA_rmaps_default_mapping_policy", text("node:OVERSUBSCRIBE")),
         ("OMPI_MCA_plm_rsh_agent", ssh),
         ("OMPI_MCA_orte_default_hostfile", hosts),
         ("OMPI_MCA_rmaps_base_oversubscribe", text("1")),
@@ -247,9 +228,7 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> 
         ("GASNET_SSH_CMD", ssh),
         ("GASNET_SSH_SERVERS", names),
     ];
-    let unset = all
-        .into_iter()
-        .filter(|(name, _)| env::var_os(name).is_none());
+    let unset = all.into_iter().filter(|(name, _)| env::var_os(name).is_none());
     let mut variables = variables(unset);
     variables.push(("PATH".into(), before("PATH", &bin)));
     Ok(variables)
@@ -288,11 +267,7 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
         return Ok(None);
     }
     if let Some(libcxi) = library("libcxi.so.1") {
-        say(format_args!(
-            "{}, {}",
-            libfabric.display(),
-            libcxi.display()
-        ));
+        say(format_args!("{}, {}", libfabric.display(), libcxi.display()));
         return Ok(None);
     }
     // Where both are installed under one prefix.
@@ -313,10 +288,7 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
     let _ = fs::remove_file(lib.join("libcxi.so.1"));
     symlink(&ours, lib.join("libcxi.so.1")).doing(what)?;
     say(format_args!("{}, {}", libfabric.display(), ours.display()));
-    Ok(Some((
-        "LD_LIBRARY_PATH".into(),
-        before("LD_LIBRARY_PATH", &lib),
-    )))
+    Ok(Some(("LD_LIBRARY_PATH".into(), before("LD_LIBRARY_PATH", &lib))))
 }
 
 fn directories(path: &Path) -> Vec<PathBuf> {

@@ -18,11 +18,8 @@ pub(super) fn number(text: &str, nodes: usize) -> Result<usize, String> {
 /// Where daemons of a node are reached. Each node has its own address even if all share the
 /// network, so that two daemons can listen on the same port.
 pub(super) fn address(number: usize, own_network: bool) -> Ipv4Addr {
-    let first = if own_network {
-        Ipv4Addr::new(10, 77, 0, 1)
-    } else {
-        Ipv4Addr::new(127, 77, 0, 1)
-    };
+    let first =
+        if own_network { Ipv4Addr::new(10, 77, 0, 1) } else { Ipv4Addr::new(127, 77, 0, 1) };
     let number = u32::try_from(number).unwrap_or(u32::MAX);
     Ipv4Addr::from_bits(first.to_bits().saturating_add(number))
 }

@@ -83,19 +83,14 @@ impl Cluster {
                 self.model.partition(&numbers(one)?, &numbers(other)?);
             }
             ClusterOrder::Heal => fabric.heal(),
-            ClusterOrder::Fabric {
-                loss,
-                duplication,
-                reordering,
-                delay,
-                seed,
-            } => fabric.set_faults(FabricFaults {
-                seed: *seed,
-                loss: *loss,
-                duplication: *duplication,
-                reordering: *reordering,
-                delay: *delay,
-            }),
+            ClusterOrder::Fabric { loss, duplication, reordering, delay, seed } => fabric
+                .set_faults(FabricFaults {
+                    seed: *seed,
+                    loss: *loss,
+                    duplication: *duplication,
+                    reordering: *reordering,
+                    delay: *delay,
+                }),
         }
         Ok(Value::Null)
     }

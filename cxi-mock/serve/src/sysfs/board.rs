@@ -62,9 +62,7 @@ fn port(tree: &mut Tree, nic: &Arc<Nic>) {
     }
     for name in ["link", "0/link/state"] {
         let nic = Arc::clone(nic);
-        tree.value(&format!("port/{name}"), move || {
-            up_or_down(&nic.device_info())
-        });
+        tree.value(&format!("port/{name}"), move || up_or_down(&nic.device_info()));
     }
 }
 
@@ -74,9 +72,7 @@ fn telemetry(tree: &mut Tree, nic: &Arc<Nic>) {
         let nic = Arc::clone(nic);
         tree.value(&format!("telemetry/{counter}"), move || {
             let value = nic.telemetry().counter(counter).unwrap_or(0);
-            let now = SystemTime::now()
-                .duration_since(UNIX_EPOCH)
-                .unwrap_or_default();
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             format!("{value}@{}.{:09}", now.as_secs(), now.subsec_nanos())
         });
     }

@@ -91,14 +91,8 @@ fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: 
 fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
     for class in ["cxi", "cxi_user"] {
         let directory = format!("{class}/cxi{number}");
-        tree.link(
-            &format!("{directory}/device"),
-            format!("../../../{address}"),
-        );
-        tree.link(
-            &format!("{directory}/subsystem"),
-            format!("../../../../../class/{class}"),
-        );
+        tree.link(&format!("{directory}/device"), format!("../../../{address}"));
+        tree.link(&format!("{directory}/subsystem"), format!("../../../../../class/{class}"));
     }
     tree.text(&format!("cxi/cxi{number}/uevent"), String::new);
     tree.text(&format!("cxi_user/cxi{number}/uevent"), move || {

@@ -13,11 +13,9 @@ const PARAMETERS: &str = include_str!("parameters.txt");
 
 /// Describes the module of these NICs, which all run under one driver.
 pub(crate) fn describe(tree: &mut Tree, nics: &[Arc<Nic>]) {
-    let (release, modelled) = nics
-        .first()
-        .map_or((DriverRelease::Shs14_0_1, Map::new()), |nic| {
-            (nic.config().release, values(&nic.config().params))
-        });
+    let (release, modelled) = nics.first().map_or((DriverRelease::Shs14_0_1, Map::new()), |nic| {
+        (nic.config().release, values(&nic.config().params))
+    });
     for parameter in PARAMETERS.lines() {
         let mut fields = parameter.split_whitespace();
         let (Some(name), Some(kind), Some(_mode), Some(since)) =
@@ -25,10 +23,7 @@ pub(crate) fn describe(tree: &mut Tree, nics: &[Arc<Nic>]) {
         else {
             continue;
         };
-        if since
-            .parse()
-            .is_ok_and(|since: DriverRelease| since > release)
-        {
+        if since.parse().is_ok_and(|since: DriverRelease| since > release) {
             continue;
         }
         let value = modelled.get(name).map_or_else(|| unset(kind), printed);

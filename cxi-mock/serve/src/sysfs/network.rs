@@ -19,9 +19,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
     tree.link(&path("device"), format!("../../../{address}"));
     tree.link(&path("subsystem"), "../../../../../class/net");
     let index = network_index(number);
-    tree.text(&path("uevent"), move || {
-        format!("INTERFACE={name}\nIFINDEX={index}\n")
-    });
+    tree.text(&path("uevent"), move || format!("INTERFACE={name}\nIFINDEX={index}\n"));
     tree.value(&path("ifindex"), move || index);
     tree.value(&path("type"), || 1);
     tree.value(&path("mtu"), || MTU);
@@ -32,9 +30,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16, address: Pc
         let nic = Arc::clone(nic);
         tree.value(&path(file), move || value(&nic.device_info()));
     };
-    add("address", |info| {
-        mac_of(info).map(|byte| format!("{byte:02x}")).join(":")
-    });
+    add("address", |info| mac_of(info).map(|byte| format!("{byte:02x}")).join(":"));
     add("operstate", |info| up_or_down(info).to_owned());
     add("carrier", |info| u8::from(info.link_state != 0).to_string());
     add("speed", |info| info.link_speed.to_string());

@@ -14,9 +14,7 @@ const USER_RGIDS: usize = 255;
 pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>) {
     let mut add = |name: &str, value: fn(&DevInfoUse) -> String| {
         let nic = Arc::clone(nic);
-        tree.value(&format!("properties/{name}"), move || {
-            value(&nic.device_info())
-        });
+        tree.value(&format!("properties/{name}"), move || value(&nic.device_info()));
     };
     add("nic_addr", |info| format!("{:#x}", info.nid));
     add("pid_bits", |info| info.pid_bits.to_string());
@@ -49,9 +47,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option
         };
         version.to_owned()
     });
-    add("system_type_identifier", |info| {
-        info.system_type_identifier.to_string()
-    });
+    add("system_type_identifier", |info| info.system_type_identifier.to_string());
     let config = nic.config();
     nid(tree, nic);
     settings(tree, nic);
@@ -113,9 +109,7 @@ fn nid(tree: &mut Tree, nic: &Arc<Nic>) {
     }
     let target = Arc::clone(nic);
     tree.writable(path, read, move |text| {
-        let digits = text
-            .strip_prefix("0x")
-            .map(|hex| u32::from_str_radix(hex, 16));
+        let digits = text.strip_prefix("0x").map(|hex| u32::from_str_radix(hex, 16));
         let nid = digits.unwrap_or_else(|| text.parse());
         target.hardware().set_nid(nid.map_err(|_| Errno::EINVAL)?);
         Ok(())

@@ -41,10 +41,7 @@ struct Traced {
 
 impl Traps {
     pub(crate) fn new(doorbells: Doorbells) -> Self {
-        Self {
-            doorbells,
-            traced: Mutex::default(),
-        }
+        Self { doorbells, traced: Mutex::default() }
     }
 
     /// Traces the process of a thread that waits for a doorbell. Returns whether it is traced.
@@ -59,10 +56,7 @@ impl Traps {
         let traced = Arc::clone(self.traced.lock().entry(process).or_default());
         // The lock on all processes is not held here. A process that is executing another program
         // cannot be traced yet, and only its own threads may wait for that.
-        if !traced
-            .seized
-            .get_or_init(|| start(server, process, &traced))
-        {
+        if !traced.seized.get_or_init(|| start(server, process, &traced)) {
             self.forget(process, &traced);
             return false;
         }

@@ -104,10 +104,7 @@ mod tests {
 
     /// Registers of a thread, which all have values of their own.
     fn registers() -> user_regs_struct {
-        let mut child = std::process::Command::new("sleep")
-            .arg("60")
-            .spawn()
-            .unwrap();
+        let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
         let pid = Pid::from_raw(child.id().try_into().unwrap());
         ptrace::seize(pid, ptrace::Options::empty()).unwrap();
         ptrace::interrupt(pid).unwrap();
@@ -133,12 +130,7 @@ mod tests {
             // mov [rbx + 64], r9
             (&[0x4c, 0x89, 0x4b, 0x40], Some(r9), rbx + 64, false),
             // mov [rdx + rax * 8 + 1], rcx
-            (
-                &[0x48, 0x89, 0x4c, 0xc2, 0x01],
-                Some(rcx),
-                rdx + rax * 8 + 1,
-                false,
-            ),
+            (&[0x48, 0x89, 0x4c, 0xc2, 0x01], Some(rcx), rdx + rax * 8 + 1, false),
             // mov [rip + 0x100], rcx
             (&[0x48, 0x89, 0x0d, 0, 1, 0, 0], Some(rcx), 0x40_0107, false),
             // mov [edx], rax

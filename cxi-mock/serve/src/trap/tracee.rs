@@ -1,9 +1,6 @@
 //! The requests to the kernel about traced threads, and the kernel's reports of them.
 
-#![allow(
-    unsafe_code,
-    reason = "ptrace requests with any signal have no safe wrapper"
-)]
+#![allow(unsafe_code, reason = "ptrace requests with any signal have no safe wrapper")]
 
 use std::ptr::null_mut;
 
@@ -41,11 +38,7 @@ fn request(request: libc::c_uint, thread: Pid, signal: i32) -> nix::Result<()> {
 /// Lets a stopped thread continue at another instruction.
 pub(super) fn jump(thread: Pid, to: u64) -> nix::Result<()> {
     let rip = std::mem::offset_of!(libc::user_regs_struct, rip);
-    ptrace::write_user(
-        thread,
-        null_mut::<libc::c_void>().wrapping_byte_add(rip),
-        to.cast_signed(),
-    )
+    ptrace::write_user(thread, null_mut::<libc::c_void>().wrapping_byte_add(rip), to.cast_signed())
 }
 
 /// Keeps the kernel from sending this process a signal for each stop. Only the thread that waits

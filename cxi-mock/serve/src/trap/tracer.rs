@@ -197,10 +197,7 @@ impl Tracer {
         if !file.client.has_doorbell(offset) {
             return None;
         }
-        let window = Window {
-            file: Arc::downgrade(&file),
-            offset,
-        };
+        let window = Window { file: Arc::downgrade(&file), offset };
         self.windows.insert(key, window);
         Some((file, offset + place))
     }

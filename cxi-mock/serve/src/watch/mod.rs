@@ -89,12 +89,7 @@ impl Watch {
             .name("watch".to_owned())
             .spawn(move || works.run(seen))
             .doing(|| "start to watch".to_owned())?;
-        let watch = Arc::new(Self {
-            shared,
-            channel,
-            traffic,
-            thread: Mutex::new(Some(thread)),
-        });
+        let watch = Arc::new(Self { shared, channel, traffic, thread: Mutex::new(Some(thread)) });
         watch.set_up(Some(watch.shared.wanted(&watch.shared.recent.lock())));
         Ok(watch)
     }
@@ -115,10 +110,7 @@ impl Watch {
         let mut recent = self.shared.recent.lock();
         recent.watchers += 1;
         self.set_up(Some(self.shared.wanted(&recent)));
-        Watcher {
-            next: recent.next,
-            watch: Arc::clone(self),
-        }
+        Watcher { next: recent.next, watch: Arc::clone(self) }
     }
 
     /// Waits until everything that was seen is written.
@@ -211,13 +203,7 @@ impl Watcher {
         let first = recent.next - recent.kept.len() as u64;
         let from = self.next.max(first);
         let skip = usize::try_from(from - first).unwrap_or(usize::MAX);
-        let packets: Vec<_> = recent
-            .kept
-            .iter()
-            .skip(skip)
-            .take(ANSWERED)
-            .cloned()
-            .collect();
+        let packets: Vec<_> = recent.kept.iter().skip(skip).take(ANSWERED).cloned().collect();
         let missed = from - self.next;
         self.next = from + packets.len() as u64;
         json!({ "missed": missed, "packets": packets })

@@ -46,13 +46,7 @@ pub(super) struct Tap {
 
 impl Tap {
     pub(super) fn new(device: &str, wanted: Wanted, channel: Outbox, traffic: Traffic) -> Self {
-        Self {
-            device: device.into(),
-            wanted,
-            channel,
-            traffic,
-            lost: 0,
-        }
+        Self { device: device.into(), wanted, channel, traffic, lost: 0 }
     }
 
     fn send(&mut self, seen: Seen) {
@@ -120,10 +114,7 @@ pub(super) struct Inbox {
 pub(super) fn bounded() -> (Outbox, Inbox) {
     let (sender, receiver) = channel();
     let waiting = Arc::<AtomicUsize>::default();
-    let outbox = Outbox {
-        sender,
-        waiting: Arc::clone(&waiting),
-    };
+    let outbox = Outbox { sender, waiting: Arc::clone(&waiting) };
     (outbox, Inbox { receiver, waiting })
 }
 

@@ -119,12 +119,8 @@ fn pinned(opcode: Option<Opcode>, command: &[u8]) -> Option<(u64, u64)> {
             (flags & MapFlags::PIN.bits() != 0).then_some((va, len))
         }
         Opcode::EQ_ALLOC => {
-            let EqAttr {
-                queue,
-                queue_len,
-                flags,
-                ..
-            } = EqAllocCmd::read_from_bytes(command).ok()?.attr;
+            let EqAttr { queue, queue_len, flags, .. } =
+                EqAllocCmd::read_from_bytes(command).ok()?.attr;
             (flags & EQ_PASSTHROUGH != 0).then_some((queue, queue_len))
         }
         _ => None,

@@ -127,12 +127,7 @@ impl Device {
         let id = self.cqs.of_kind(transmit).add((caller.file, lni), cq)?;
         self.eqs.queues.hold(eq);
         self.lnis.live.hold(lni);
-        let new = CqAllocResp {
-            cq: id,
-            count,
-            cmds,
-            wp_addr,
-        };
+        let new = CqAllocResp { cq: id, count, cmds, wp_addr };
         if let Err(errno) = self.wire_queue(caller, (lni, eq), &new, buffer) {
             self.cq_free(caller.file, id)?;
             return Err(errno);
@@ -225,9 +220,8 @@ impl Device {
     /// queues.
     pub(super) fn finalize_cqs(&mut self, svc: u32, freed: Vec<FreedCq>) -> Vec<FreedCq> {
         let in_flight = &self.registers.in_flight;
-        let (busy, quiet): (Vec<_>, Vec<_>) = freed
-            .into_iter()
-            .partition(|cq| in_flight.contains_key(&cq.id));
+        let (busy, quiet): (Vec<_>, Vec<_>) =
+            freed.into_iter().partition(|cq| in_flight.contains_key(&cq.id));
         for FreedCq { id, transmit } in quiet {
             self.services.refund(svc, slot(transmit));
             self.cqs.of_kind(transmit).give_number(id);

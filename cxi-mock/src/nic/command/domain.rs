@@ -43,9 +43,7 @@ impl Device {
         let pids = self.vnis.right_to_receive(caller.credentials, vni)?;
         let taken = self.take_pid(lni, vni, pid, pids);
         let pid = taken.inspect_err(|_| self.vnis.drop_pids_user(pids))?;
-        let id = self
-            .domains
-            .add((caller.file, lni), Domain { vni, pid, pids })?;
+        let id = self.domains.add((caller.file, lni), Domain { vni, pid, pids })?;
         let vnis = match pids {
             PidsOf::Profile(rx) => self.vnis.rx().get(rx).map(|rx| rx.vni..=rx.last()),
             PidsOf::Vni(vni) => Some(vni..=vni),
@@ -54,11 +52,7 @@ impl Device {
         let engine = &mut self.data_path.state().engine;
         engine.add_receive_profile(pids.number(), vnis);
         self.lnis.live.hold(lni);
-        Ok(DomainAllocResp {
-            domain: id,
-            vni: command.vni,
-            pid,
-        })
+        Ok(DomainAllocResp { domain: id, vni: command.vni, pid })
     }
 
     /// The first PID that a request for any PID does not get.
@@ -110,9 +104,7 @@ impl Device {
         caller: &Caller<'_>,
         command: DomainReserveCmd,
     ) -> Result<u32, Errno> {
-        let DomainReserveCmd {
-            lni, pid, count, ..
-        } = command;
+        let DomainReserveCmd { lni, pid, count, .. } = command;
         let svc = self.lni_of(caller.file, lni)?.svc;
         let vni = valid_vni(command.vni)?;
         let pid_count = self.domains.pid_count();

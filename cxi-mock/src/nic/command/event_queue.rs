@@ -171,11 +171,7 @@ impl Device {
         (id, csr): (u32, Mminfo),
     ) -> Result<(), Errno> {
         let rgid = self.lni_of(caller.file, new.lni)?.rgid;
-        let page = self
-            .files
-            .get_mut(caller.file)?
-            .windows
-            .map_for_nic(csr, None)?;
+        let page = self.files.get_mut(caller.file)?.windows.map_for_nic(csr, None)?;
         let wait = |wait: u32| u64::from(caller.file) << 32 | u64::from(wait);
         let attr = &new.attr;
         let queue = EventQueue {
@@ -209,10 +205,7 @@ impl Device {
             return Ok(free);
         }
         self.services.charge(svc, Slot::Eq)?;
-        Ok(FreeEq {
-            id: self.eqs.queues.number()?,
-            callbacks: [false; 2],
-        })
+        Ok(FreeEq { id: self.eqs.queues.number()?, callbacks: [false; 2] })
     }
 
     /// EINVAL for an invalid event buffer.
@@ -246,9 +239,7 @@ impl Device {
         self.data_path.state().engine.remove_event_queue(small(id));
         let owner = self.files.get_mut(file)?;
         owner.windows.free(eq.csr);
-        eq.waits
-            .into_iter()
-            .for_each(|wait| owner.waits.release(wait));
+        eq.waits.into_iter().for_each(|wait| owner.waits.release(wait));
         self.release_buffer(eq.buffer);
         if let Some((buffer, _)) = eq.resize {
             self.release_buffer(buffer);
@@ -289,11 +280,7 @@ impl Device {
         eq.resize = Some((buffer, len / SLOT_BYTES));
         eq.held_mds.extend(held.then_some(md));
         // Events of what was rung before go to the old buffer.
-        let buffer = EventBuffer {
-            memory: Arc::clone(caller.memory),
-            va: queue,
-            len,
-        };
+        let buffer = EventBuffer { memory: Arc::clone(caller.memory), va: queue, len };
         let engine = &mut self.data_path.state().engine;
         engine.resize_event_queue(small(id), buffer);
         Ok(())
@@ -314,9 +301,8 @@ impl Device {
     fn eq_adjust_reserved(&mut self, file: u32, id: u32, change: i32) -> Result<i32, Errno> {
         let eq = self.eqs.queues.of_mut(file, id)?;
         let reserved = eq.reserved.checked_add_signed(change.into());
-        let reserved = reserved
-            .filter(|reserved| *reserved <= MAX_RESERVED)
-            .ok_or(Errno::EINVAL)?;
+        let reserved =
+            reserved.filter(|reserved| *reserved <= MAX_RESERVED).ok_or(Errno::EINVAL)?;
         if reserved >= eq.slots {
             return Err(Errno::ENOSPC);
         }

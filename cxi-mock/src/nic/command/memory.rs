@@ -66,18 +66,12 @@ impl Device {
         let mut md = Md::new_zeroed();
         md.iova = start;
         md.va = if alloc_only { 0 } else { start };
-        md.len = end
-            .checked_next_multiple_of(page)
-            .map_or(len, |end| end - start);
+        md.len = end.checked_next_multiple_of(page).map_or(len, |end| end - start);
         md.lac = lac;
         md.page_shift = mapping.kind.page_shift.into();
         md.huge_shift = mapping.kind.huge_shift.into();
         md.id = self.mds.number()?;
-        let descriptor = Descriptor {
-            md,
-            pinned,
-            huge: mapping.huge,
-        };
+        let descriptor = Descriptor { md, pinned, huge: mapping.huge };
         self.mds.put(md.id, (caller.file, lni), descriptor);
         self.lnis.live.hold(lni);
         let region = Region {
@@ -122,11 +116,8 @@ impl Device {
             return Err(Errno::ENOSPC);
         }
         let lac = self.rgids.take_lac(rgid).ok_or(Errno::ENOSPC)?;
-        let context = AddressContext {
-            kind: mapping.kind,
-            id: self.acs.alloc().ok_or(Errno::ENOSPC)?,
-            lac,
-        };
+        let context =
+            AddressContext { kind: mapping.kind, id: self.acs.alloc().ok_or(Errno::ENOSPC)?, lac };
         self.services.charge(svc, Slot::Ac)?;
         if let Some(lni) = self.lnis.live.get_mut(id) {
             lni.acs.push(context);
@@ -161,9 +152,7 @@ impl Device {
 
     /// Faults in pages of a descriptor that are not pinned. An empty range is accepted.
     fn atu_update_md(&self, file: u32, command: &AtuUpdateMdCmd) -> Result<(), Errno> {
-        let AtuUpdateMdCmd {
-            id, va, len, flags, ..
-        } = *command;
+        let AtuUpdateMdCmd { id, va, len, flags, .. } = *command;
         let md = self.mds.of(file, id)?;
         if self.rules.wrap_is_overflow && va.checked_add(len).is_none() {
             return Err(Errno::EOVERFLOW);

@@ -150,11 +150,8 @@ pub(crate) fn write(
         device.roll_back(before);
         return Err(errno);
     }
-    let releases = if takes_memory {
-        nic.data_path.state().engine.take_releases()
-    } else {
-        Vec::new()
-    };
+    let releases =
+        if takes_memory { nic.data_path.state().engine.take_releases() } else { Vec::new() };
     drop(device);
     nic.data_path.settle(&releases);
     if let Err(errno) = answer.deliver(memory) {
@@ -173,10 +170,7 @@ fn admit(
     opcode: Option<Opcode>,
     command: &[u8],
 ) -> Result<(Opcode, &'static Handler), Errno> {
-    if rules
-        .longest_command
-        .is_some_and(|most| command.len() > most)
-    {
+    if rules.longest_command.is_some_and(|most| command.len() > most) {
         return Err(Errno::EINVAL);
     }
     let opcode = opcode.ok_or(Errno::EINVAL)?;

@@ -93,30 +93,16 @@ impl Device {
         let owner = self.lnis.live.of_mut(caller.file, lni)?;
         let element = owner.next_element;
         owner.next_element = (element + 1) % ELEMENTS;
-        let pte = Pte {
-            eq,
-            multicast: None,
-            counted,
-            ethernet,
-            element,
-        };
+        let pte = Pte { eq, multicast: None, counted, ethernet, element };
         self.portals.ptes.put(id, (caller.file, lni), pte);
         self.eqs.queues.hold(eq);
         self.lnis.live.hold(lni);
-        let pools = self
-            .services
-            .get(svc)?
-            .reserved
-            .le_pools
-            .unwrap_or_default();
+        let pools = self.services.get(svc)?.reserved.le_pools.unwrap_or_default();
         let portal = Portal {
             rgid: small(rgid),
             eq: small(eq),
             options: PortalOptions::from_bits_truncate(options.bits()),
-            pool: EntryPool {
-                element,
-                pool: pools[usize::from(element)],
-            },
+            pool: EntryPool { element, pool: pools[usize::from(element)] },
         };
         self.data_path.state().engine.add_portal(small(id), portal);
         Ok(id)
@@ -139,11 +125,7 @@ impl Device {
     fn pte_map(&mut self, file: u32, map: PteMap) -> Result<u32, Errno> {
         let pte = self.portals.ptes.of(file, map.pte)?;
         let domain = self.domains.objects.of(file, map.domain)?.clone();
-        let end = if map.multicast {
-            MULTICAST_OFFSETS
-        } else {
-            self.domains.pid_granule()
-        };
+        let end = if map.multicast { MULTICAST_OFFSETS } else { self.domains.pid_granule() };
         if domain.lni != pte.lni || map.offset >= end || (map.multicast && pte.multicast.is_some())
         {
             return Err(Errno::EINVAL);
@@ -216,11 +198,7 @@ impl Device {
         let set = set.and_then(|pools| pools.get(pool)).copied();
         let portal = self.data_path.portal_status(id);
         status.drop_count = portal.drop_count;
-        status.state = if ethernet {
-            ETHERNET_STATE
-        } else {
-            portal.state
-        };
+        status.state = if ethernet { ETHERNET_STATE } else { portal.state };
         status.les_reserved = limits.types[RSRC_LE].res;
         status.les_max = limits.types[RSRC_LE].max;
         status.les_allocated = set.unwrap_or(0).max(portal.les_allocated);

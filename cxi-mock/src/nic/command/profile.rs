@@ -66,19 +66,12 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         let (vni, tx) = self.right_to_send(caller, svc, request)?;
-        let traffic = Traffic {
-            vni,
-            tc: request.tc,
-            tc_type: request.tc_type,
-        };
+        let traffic = Traffic { vni, tc: request.tc, tc_type: request.tc_type };
         let place = self.place_cp(request, tx, traffic, rgid, wrong);
         let place = place.inspect_err(|_| self.vnis.drop_tx_user(tx))?;
         let lcid = place.map_or(0, |(_, lcid)| lcid);
         let lcid = u32::try_from(lcid).map_err(|_| Errno::EINVAL)?;
-        let handle = CpHandle {
-            tx: self.referred_profile(tx, place, vni),
-            place,
-        };
+        let handle = CpHandle { tx: self.referred_profile(tx, place, vni), place };
         let file = self.files.get_mut(caller.file)?;
         let id = file.cps.add((caller.file, request.lni), handle)?;
         self.lnis.live.hold(request.lni);
@@ -131,11 +124,7 @@ impl Device {
             // The driver registers it under the RGID that it believes the LNI to have.
             return Ok(None);
         }
-        let same = |lcid: &Lcid| {
-            self.cps
-                .get(lcid.cp)
-                .is_some_and(|cp| cp.traffic == traffic)
-        };
+        let same = |lcid: &Lcid| self.cps.get(lcid.cp).is_some_and(|cp| cp.traffic == traffic);
         let fits = |index: usize, lcid: &Lcid| match request.cp_type {
             _ if !self.rules.cp_reuse_by_kind => true,
             LCID_NON_TRIG => index > 0 && lcid.lni == request.lni,
@@ -250,8 +239,5 @@ impl Device {
 
 /// EINVAL for anything but a VNI.
 pub(super) fn valid_vni(vni: u32) -> Result<u16, Errno> {
-    u16::try_from(vni)
-        .ok()
-        .filter(|vni| *vni != 0)
-        .ok_or(Errno::EINVAL)
+    u16::try_from(vni).ok().filter(|vni| *vni != 0).ok_or(Errno::EINVAL)
 }

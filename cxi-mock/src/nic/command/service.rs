@@ -167,11 +167,7 @@ impl Device {
             desc,
             access,
             reserved,
-            lnis_per_rgid: if shareable {
-                self.params.default_lnis_per_rgid
-            } else {
-                1
-            },
+            lnis_per_rgid: if shareable { self.params.default_lnis_per_rgid } else { 1 },
             system,
             // The two highest bits. The driver stores the number, and does not use it.
             cntr_pool_id: u32::from(desc.flags >> 6),
@@ -237,8 +233,7 @@ impl Device {
         if self.rules.disabled_profiles_off {
             // The stored count decides, which an update may have lowered. The driver leaks the
             // rest.
-            self.vnis
-                .drop_creators(group.counted().map(|(_, pair)| pair));
+            self.vnis.drop_creators(group.counted().map(|(_, pair)| pair));
         } else {
             self.vnis.drop_creators(group.profiles);
         }
@@ -251,19 +246,13 @@ impl Device {
     fn check_hazards(&mut self, svc_id: u32, group: &Group) {
         let num_vld_vnis = group.desc.num_vld_vnis;
         if self.rules.disabled_profiles_off && usize::from(num_vld_vnis) > SVC_MAX_VNIS {
-            self.hazard(HazardKind::CountBeyondProfiles {
-                svc_id,
-                num_vld_vnis,
-            });
+            self.hazard(HazardKind::CountBeyondProfiles { svc_id, num_vld_vnis });
         }
         let dangling = |held| match held {
             Held::GivenUp(id) => self.vnis.rx().get(id).is_none(),
             held => held == Held::Dangling,
         };
-        if group
-            .counted()
-            .any(|(_, pair)| dangling(pair.tx) || dangling(pair.rx))
-        {
+        if group.counted().any(|(_, pair)| dangling(pair.tx) || dangling(pair.rx)) {
             self.hazard(HazardKind::DanglingRange { svc_id });
         }
     }
@@ -315,9 +304,7 @@ impl Device {
                 }
             }
         }
-        self.services
-            .get_mut(id)?
-            .set_enabled(enable && result.is_ok());
+        self.services.get_mut(id)?.set_enabled(enable && result.is_ok());
         result
     }
 
@@ -376,11 +363,7 @@ impl Device {
                     self.vnis.drop_rx_creator(rx);
                     // The driver keeps the pointer, and the profile may live on if it has users.
                     let lives = self.vnis.rx().get(rx).is_some();
-                    pair.rx = if lives {
-                        Held::GivenUp(rx)
-                    } else {
-                        Held::Dangling
-                    };
+                    pair.rx = if lives { Held::GivenUp(rx) } else { Held::Dangling };
                 }
                 Err(errno)
             }
@@ -418,10 +401,11 @@ impl Device {
 
     /// SVC_GET_LPR: the driver takes its own error for a value.
     fn svc_lnis_per_rgid(&self, id: u32) -> u32 {
-        self.services.get(id).map_or(
-            0u32.wrapping_sub(Errno::EINVAL.raw().unsigned_abs()),
-            |group| group.lnis_per_rgid,
-        )
+        self.services
+            .get(id)
+            .map_or(0u32.wrapping_sub(Errno::EINVAL.raw().unsigned_abs()), |group| {
+                group.lnis_per_rgid
+            })
     }
 
     fn svc_set_exclusive_cp(&mut self, command: SvcSetExclusiveCpCmd) -> Result<(), Errno> {
@@ -440,8 +424,7 @@ impl Device {
 
     fn first_tx(&self, group: &Group) -> Result<&Profile<Tx>, Errno> {
         let id = group.profiles[0].tx.id();
-        id.and_then(|id| self.vnis.tx().get(id))
-            .ok_or(Errno::ENOENT)
+        id.and_then(|id| self.vnis.tx().get(id)).ok_or(Errno::ENOENT)
     }
 
     /// SVC_SET_NETNS: the group first, then the existing profiles.
@@ -476,10 +459,7 @@ impl Device {
     /// SVC_RSRC_LIST_GET: the usage of all, with their ids, unlike that of one.
     fn svc_usage_list(&self) -> Vec<RsrcUse> {
         let groups = self.services.listed(self.rules.lists_by_id);
-        groups
-            .into_iter()
-            .map(|(id, group)| self.usage(id, group))
-            .collect()
+        groups.into_iter().map(|(id, group)| self.usage(id, group)).collect()
     }
 
     fn usage(&self, svc_id: u32, group: &Group) -> RsrcUse {
@@ -491,11 +471,7 @@ impl Device {
         // The driver does not count these two, but asks the hardware.
         in_use[RSRC_LE] = self.les_in_use(group);
         in_use[RSRC_TLE] = self.tles_in_use(group);
-        RsrcUse {
-            svc_id,
-            tle_pool_id: group.reserved.tle_pool.map_or(0, u32::from),
-            in_use,
-        }
+        RsrcUse { svc_id, tle_pool_id: group.reserved.tle_pool.map_or(0, u32::from), in_use }
     }
 
     /// The largest count of the processing elements.

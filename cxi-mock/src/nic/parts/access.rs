@@ -49,9 +49,7 @@ impl AccessList {
     /// Checks the entries of a snapshot, as [`add`](Self::add) does.
     pub(crate) fn check(&self) -> Result<(), Errno> {
         let mut entries = self.0.iter();
-        entries.try_fold(Self::default(), |mut list, entry| {
-            list.add(*entry).map(|()| list)
-        })?;
+        entries.try_fold(Self::default(), |mut list, entry| list.add(*entry).map(|()| list))?;
         Ok(())
     }
 
@@ -67,9 +65,7 @@ impl AccessList {
 
     /// Whether anything other than a namespace is admitted.
     pub(crate) fn beyond_netns(&self) -> bool {
-        self.0
-            .iter()
-            .any(|access| !matches!(access, Access::Netns(_)))
+        self.0.iter().any(|access| !matches!(access, Access::Netns(_)))
     }
 
     pub(crate) fn lowest_netns(&self) -> Option<u32> {

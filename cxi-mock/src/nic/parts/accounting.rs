@@ -100,11 +100,7 @@ impl Accounting {
     pub(crate) fn new(limits: RsrcLimits) -> Self {
         let totals = Slot::TABLE.map(|(_, resource, _)| {
             let max = limits.types[resource].max.into();
-            ResourceState {
-                max,
-                shared: max,
-                ..ResourceState::default()
-            }
+            ResourceState { max, shared: max, ..ResourceState::default() }
         });
         Self { totals, limits }
     }
@@ -142,16 +138,10 @@ impl Accounting {
     ) -> Result<(), Errno> {
         let limit = limits.types[slot.resource()];
         let total = &mut self.totals[slot as usize];
-        total.shared = total
-            .shared
-            .checked_sub(limit.res.into())
-            .ok_or(Errno::ENOSPC)?;
+        total.shared = total.shared.checked_sub(limit.res.into()).ok_or(Errno::ENOSPC)?;
         total.reserved += u32::from(limit.res);
-        entries.0[slot as usize] = Some(EntryState {
-            max: limit.max.into(),
-            res: limit.res.into(),
-            in_use: 0,
-        });
+        entries.0[slot as usize] =
+            Some(EntryState { max: limit.max.into(), res: limit.res.into(), in_use: 0 });
         Ok(())
     }
 
@@ -217,32 +207,21 @@ mod tests {
     use super::*;
 
     fn limits(max: u16, res: u16) -> RsrcLimits {
-        RsrcLimits {
-            types: [Limits { max, res }; RSRC_COUNT],
-        }
+        RsrcLimits { types: [Limits { max, res }; RSRC_COUNT] }
     }
 
     #[test]
     fn reserved_units_first_then_shared_ones() {
         let mut accounting = Accounting::new(limits(4, 0));
         let (mut one, mut two) = (Entries::default(), Entries::default());
-        accounting
-            .reserve(&mut one, Slot::Txq, &limits(3, 2))
-            .unwrap();
-        accounting
-            .reserve(&mut two, Slot::Txq, &limits(4, 0))
-            .unwrap();
+        accounting.reserve(&mut one, Slot::Txq, &limits(3, 2)).unwrap();
+        accounting.reserve(&mut two, Slot::Txq, &limits(4, 0)).unwrap();
         for _ in 0..3 {
             accounting.charge(&mut one, Slot::Txq).unwrap();
         }
         assert_eq!(accounting.charge(&mut one, Slot::Txq), Err(Errno::ENOSPC));
         let shared_use = |accounting: &Accounting| {
-            accounting
-                .states()
-                .find(|(name, _)| *name == "txqs")
-                .unwrap()
-                .1
-                .shared_use
+            accounting.states().find(|(name, _)| *name == "txqs").unwrap().1.shared_use
         };
         assert_eq!(shared_use(&accounting), 1);
         // One shared unit is taken: three more, although two of the four are reserved.
@@ -267,9 +246,7 @@ mod tests {
     fn available_stops_at_the_first_short_resource() {
         let mut accounting = Accounting::new(limits(10, 0));
         let mut group = Entries::default();
-        accounting
-            .reserve(&mut group, Slot::Tgq, &limits(10, 7))
-            .unwrap();
+        accounting.reserve(&mut group, Slot::Tgq, &limits(10, 7)).unwrap();
         let (available, result) = accounting.available(&limits(10, 4));
         assert_eq!(result, Err(Errno::ENOSPC));
         assert_eq!(available, [10, 10, 3, 0, 0, 0, 0, 0]);

@@ -32,11 +32,7 @@ pub(crate) struct Cps {
 
 impl Cps {
     pub(crate) fn new() -> Self {
-        Self {
-            ids: Ids::new(1, CP_TABLE),
-            table: BTreeMap::new(),
-            shared: BTreeMap::new(),
-        }
+        Self { ids: Ids::new(1, CP_TABLE), table: BTreeMap::new(), shared: BTreeMap::new() }
     }
 
     pub(crate) fn used(&self) -> u32 {
@@ -77,9 +73,7 @@ impl Cps {
         // An entry that was freed and left in the list (see `leave`) may be another's by now.
         match self.table.get(&id) {
             Some(cp) if (cp.tx, cp.traffic) == (tx, traffic) => Ok(Some(id)),
-            _ => Err(HazardKind::FreedCpUsed {
-                vni: traffic.vni.into(),
-            }),
+            _ => Err(HazardKind::FreedCpUsed { vni: traffic.vni.into() }),
         }
     }
 
@@ -123,9 +117,7 @@ impl Cps {
             return None;
         }
         if exclusive {
-            return Some(HazardKind::FreedCpInTable {
-                vni: traffic.vni.into(),
-            });
+            return Some(HazardKind::FreedCpInTable { vni: traffic.vni.into() });
         }
         shared.remove(&traffic);
         None

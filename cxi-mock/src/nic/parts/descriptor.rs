@@ -16,10 +16,7 @@ use crate::rules::{MemberCheck, Rules};
 pub(crate) fn check(desc: &SvcDesc, totals: &RsrcLimits, rules: &Rules) -> Result<(), Errno> {
     let flags = flags(desc);
     if flags.contains(SvcFlags::RESTRICTED_VNIS) {
-        let listed = desc
-            .vnis
-            .get(..desc.num_vld_vnis.into())
-            .ok_or(Errno::EINVAL)?;
+        let listed = desc.vnis.get(..desc.num_vld_vnis.into()).ok_or(Errno::EINVAL)?;
         if listed.contains(&0) || (listed.is_empty() && !rules.empty_vni_list) {
             return Err(Errno::EINVAL);
         }
@@ -115,11 +112,7 @@ pub(crate) fn admits(desc: &SvcDesc, caller: &Credentials, rules: &Rules) -> boo
 /// Whether a descriptor lists a VNI, or does not restrict VNIs.
 pub(crate) fn has_vni(desc: &SvcDesc, vni: u16) -> bool {
     !flags(desc).contains(SvcFlags::RESTRICTED_VNIS)
-        || desc
-            .vnis
-            .iter()
-            .take(desc.num_vld_vnis.into())
-            .any(|listed| *listed == vni)
+        || desc.vnis.iter().take(desc.num_vld_vnis.into()).any(|listed| *listed == vni)
 }
 
 /// Traffic classes that a service may use.
@@ -145,9 +138,7 @@ mod tests {
     }
 
     fn totals() -> RsrcLimits {
-        RsrcLimits {
-            types: [Limits { max: 100, res: 0 }; 8],
-        }
+        RsrcLimits { types: [Limits { max: 100, res: 0 }; 8] }
     }
 
     fn check_on(desc: &SvcDesc, release: DriverRelease) -> Result<(), Errno> {
@@ -161,17 +152,11 @@ mod tests {
         bad.members[0].kind = 77;
         bad.limits.types[0].res = 5;
         assert_eq!(check_on(&bad, DriverRelease::Main), Ok(()));
-        for flag in [
-            SvcFlags::RESTRICTED_VNIS,
-            SvcFlags::RESTRICTED_MEMBERS,
-            SvcFlags::RESOURCE_LIMITS,
-        ] {
+        for flag in
+            [SvcFlags::RESTRICTED_VNIS, SvcFlags::RESTRICTED_MEMBERS, SvcFlags::RESOURCE_LIMITS]
+        {
             bad.flags = flag.bits();
-            assert_eq!(
-                check_on(&bad, DriverRelease::Main),
-                Err(Errno::EINVAL),
-                "{flag:?}"
-            );
+            assert_eq!(check_on(&bad, DriverRelease::Main), Err(Errno::EINVAL), "{flag:?}");
         }
     }
 
@@ -205,10 +190,7 @@ mod tests {
     #[test]
     fn an_ignore_slot_opens_a_service_on_13_0_only() {
         let mut desc = desc(SvcFlags::RESTRICTED_MEMBERS);
-        desc.members[1] = SvcMember {
-            id: 5,
-            kind: MEMBER_UID,
-        };
+        desc.members[1] = SvcMember { id: 5, kind: MEMBER_UID };
         let other = Credentials::user(6, 6);
         for release in DriverRelease::ALL {
             let rules = Rules::of(release);

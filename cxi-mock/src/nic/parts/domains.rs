@@ -26,11 +26,7 @@ pub(crate) struct Domains {
 
 impl Domains {
     pub(crate) fn new(pid_bits: u32) -> Self {
-        Self {
-            objects: Objects::new(1, u32::MAX),
-            by_pid: BTreeMap::new(),
-            pid_bits,
-        }
+        Self { objects: Objects::new(1, u32::MAX), by_pid: BTreeMap::new(), pid_bits }
     }
 
     /// How many PIDs there are. The highest number stands for any.

@@ -79,10 +79,7 @@ impl Group {
 
     /// The profiles that the recorded VNI count covers.
     pub(crate) fn counted(&self) -> impl Iterator<Item = (usize, ProfilePair)> + use<> {
-        self.profiles
-            .into_iter()
-            .enumerate()
-            .take(self.desc.num_vld_vnis.into())
+        self.profiles.into_iter().enumerate().take(self.desc.num_vld_vnis.into())
     }
 
     pub(crate) fn set_enabled(&mut self, enabled: bool) {

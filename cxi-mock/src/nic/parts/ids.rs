@@ -18,12 +18,7 @@ pub(crate) struct Ids {
 impl Ids {
     /// Numbers from `first` up to, but not including, `end`.
     pub(crate) fn new(first: u32, end: u32) -> Self {
-        Self {
-            first,
-            end,
-            next: first,
-            freed: BinaryHeap::new(),
-        }
+        Self { first, end, next: first, freed: BinaryHeap::new() }
     }
 
     /// As [`new`](Self::new), with some numbers taken.
@@ -33,10 +28,7 @@ impl Ids {
             first,
             end,
             next,
-            freed: (first..next)
-                .filter(|id| !taken.contains(id))
-                .map(Reverse)
-                .collect(),
+            freed: (first..next).filter(|id| !taken.contains(id)).map(Reverse).collect(),
         }
     }
 
@@ -98,9 +90,6 @@ mod tests {
     fn taken_numbers_are_left_out() {
         let mut ids = Ids::with_taken(1, 10, &BTreeSet::from([2, 4]));
         assert_eq!(ids.used(), 2);
-        assert_eq!(
-            [ids.alloc(), ids.alloc(), ids.alloc()],
-            [Some(1), Some(3), Some(5)]
-        );
+        assert_eq!([ids.alloc(), ids.alloc(), ids.alloc()], [Some(1), Some(3), Some(5)]);
     }
 }

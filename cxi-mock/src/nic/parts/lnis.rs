@@ -72,11 +72,7 @@ pub(crate) struct Lnis {
 
 impl Lnis {
     pub(crate) fn new() -> Self {
-        Self {
-            live: Objects::new(1, u32::MAX),
-            ending: Vec::new(),
-            scheduled: false,
-        }
+        Self { live: Objects::new(1, u32::MAX), ending: Vec::new(), scheduled: false }
     }
 
     /// How many LNIs exist, and how many of these wait for their cleanup.

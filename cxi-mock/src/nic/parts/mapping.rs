@@ -92,11 +92,7 @@ impl Mapping {
         let starts_huge = is_huge(new.va);
         let last = new.va.saturating_add(new.len.saturating_sub(1));
         let huge = starts_huge && is_huge(last);
-        let sizes = if huge {
-            (LARGE_PAGE_SHIFT, GIB_SHIFT)
-        } else {
-            (PAGE_SHIFT, HUGE_SHIFT)
-        };
+        let sizes = if huge { (LARGE_PAGE_SHIFT, GIB_SHIFT) } else { (PAGE_SHIFT, HUGE_SHIFT) };
         let hints = &new.hints;
         let both = caller.sys_admin && hints.page_shift != 0;
         let alone = both && huge;
@@ -108,11 +104,7 @@ impl Mapping {
         };
         let ptg_mode = ptg_mode?;
         // The alignment stays that of huge pages even if one level of tables has none.
-        let page = if starts_huge || any_memory {
-            1 << huge_shift
-        } else {
-            PAGE
-        };
+        let page = if starts_huge || any_memory { 1 << huge_shift } else { PAGE };
         if ptg_mode == PTG_MODE_SINGLE {
             huge_shift = page_shift;
         }

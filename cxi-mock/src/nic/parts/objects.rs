@@ -47,10 +47,7 @@ pub(crate) struct Objects<T> {
 impl<T> Objects<T> {
     /// Objects with numbers from `first` up to, but not including, `end`.
     pub(crate) fn new(first: u32, end: u32) -> Self {
-        Self {
-            ids: Ids::new(first, end),
-            table: BTreeMap::new(),
-        }
+        Self { ids: Ids::new(first, end), table: BTreeMap::new() }
     }
 
     /// Takes a number for the next object; ENOSPC when all are taken.
@@ -69,12 +66,7 @@ impl<T> Objects<T> {
     }
 
     pub(crate) fn put(&mut self, id: u32, (file, lni): (u32, u32), what: T) {
-        let object = Object {
-            file,
-            lni,
-            users: 0,
-            what,
-        };
+        let object = Object { file, lni, users: 0, what };
         self.table.insert(id, object);
     }
 

@@ -35,15 +35,7 @@ pub(crate) struct Profile<X> {
 impl<X> Profile<X> {
     /// A disabled profile of a service.
     pub(crate) fn of_service(vni: u16, ignore: u16, access: AccessList, extra: X) -> Self {
-        Self {
-            vni,
-            ignore,
-            access,
-            enabled: false,
-            creator: true,
-            users: 0,
-            extra,
-        }
+        Self { vni, ignore, access, enabled: false, creator: true, users: 0, extra }
     }
 
     /// A profile that belongs to its users, for one VNI and one uid.
@@ -91,11 +83,7 @@ pub(crate) struct Tx {
 
 impl Tx {
     pub(crate) fn new(tcs: [bool; 5]) -> Self {
-        Self {
-            tcs,
-            exclusive_cp: false,
-            cps: BTreeMap::new(),
-        }
+        Self { tcs, exclusive_cp: false, cps: BTreeMap::new() }
     }
 }
 
@@ -276,11 +264,7 @@ impl<X> Profiles<X> {
             }
             refused = true;
         }
-        if refused && rules.not_admitted_is_eperm {
-            Lookup::Refused
-        } else {
-            Lookup::Unknown
-        }
+        if refused && rules.not_admitted_is_eperm { Lookup::Refused } else { Lookup::Unknown }
     }
 
     /// All profiles by id.

@@ -33,11 +33,7 @@ impl Cqs {
     }
 
     pub(crate) fn of_kind(&mut self, transmit: bool) -> &mut Objects<Cq> {
-        if transmit {
-            &mut self.txqs
-        } else {
-            &mut self.tgqs
-        }
+        if transmit { &mut self.txqs } else { &mut self.tgqs }
     }
 
     /// The kind of queues that a number belongs to.
@@ -99,9 +95,6 @@ pub(crate) struct Eqs {
 
 impl Eqs {
     pub(crate) fn new(total: u16) -> Self {
-        Self {
-            queues: Objects::new(1, u32::from(total) + 1),
-            pct: None,
-        }
+        Self { queues: Objects::new(1, u32::from(total) + 1), pct: None }
     }
 }

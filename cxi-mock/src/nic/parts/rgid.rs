@@ -60,11 +60,7 @@ pub(crate) struct Joined {
 
 impl Rgids {
     pub(crate) fn new(count_up: bool) -> Self {
-        Self {
-            ids: Ids::new(1, LAST_RGID + 1),
-            used: BTreeMap::new(),
-            count_up,
-        }
+        Self { ids: Ids::new(1, LAST_RGID + 1), used: BTreeMap::new(), count_up }
     }
 
     /// Finds an RGID for one more LNI of a service: one that it may share, or a new one. ENOSPC if

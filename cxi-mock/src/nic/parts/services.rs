@@ -190,8 +190,7 @@ impl Services {
                 return Err(Errno::ENOSPC);
             }
         }
-        self.accounting
-            .reserve(&mut reservation.entries, slot, limits)?;
+        self.accounting.reserve(&mut reservation.entries, slot, limits)?;
         if slot.resource() == RSRC_TLE {
             reservation.tle_pool = match id {
                 DEFAULT_SVC_ID => Some(self.pools.take_default_tle()),

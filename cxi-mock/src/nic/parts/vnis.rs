@@ -149,11 +149,7 @@ impl Vnis {
                 pairs[index] = pair;
                 // If profiles are not enabled and disabled with their service, they are enabled at
                 // once.
-                if self.rules.disabled_profiles_off {
-                    Ok(())
-                } else {
-                    self.enable(pair)
-                }
+                if self.rules.disabled_profiles_off { Ok(()) } else { self.enable(pair) }
             });
             if let Err(errno) = made {
                 self.drop_creators(pairs);
@@ -176,10 +172,7 @@ impl Vnis {
         let tx = self.tx.add(tx).map_err(Refused::Tx)?;
         let rx = Profile::of_service(vni, ignore, access.clone(), Rx::default());
         let rx = self.rx.add(rx).inspect_err(|_| drop(self.tx.remove(tx)));
-        Ok(ProfilePair {
-            tx: Held::Profile(tx),
-            rx: Held::Profile(rx.map_err(Refused::Rx)?),
-        })
+        Ok(ProfilePair { tx: Held::Profile(tx), rx: Held::Profile(rx.map_err(Refused::Rx)?) })
     }
 
     /// Enables the profiles of a VNI. ENOSPC if the VNI table is full; the TX profile then stays

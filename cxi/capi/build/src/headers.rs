@@ -39,11 +39,7 @@ pub fn write_headers(product: &Product, include: &Path) -> Result<Vec<PathBuf>> 
     fs::create_dir_all(&directory).map_err(|error| at(&directory, &error))?;
     let counters = counters();
     let mut written = Vec::new();
-    for (name, text) in [
-        ("libcxi.h", HPES),
-        ("cxi_rs.h", OWN),
-        ("cxi_counters.h", &counters),
-    ] {
+    for (name, text) in [("libcxi.h", HPES), ("cxi_rs.h", OWN), ("cxi_counters.h", &counters)] {
         let path = directory.join(name);
         let there = fs::read_to_string(&path);
         if there.is_ok_and(|text| !text.contains(OURS)) {
@@ -64,9 +60,7 @@ fn counters() -> String {
     );
     let counters = COUNTERS.lines().filter_map(|line| line.split_once(' '));
     for (number, name) in counters {
-        let own = number
-            .parse()
-            .is_ok_and(|number: u32| number >= FIRST_OF_CASSINI_1);
+        let own = number.parse().is_ok_and(|number: u32| number >= FIRST_OF_CASSINI_1);
         let prefix = if own { "C1" } else { "C" };
         // Writing to a string does not fail.
         let _ = writeln!(text, "\t{prefix}_CNTR_{} = {number},", name.to_uppercase());

@@ -95,10 +95,7 @@ impl Library {
     /// A C compiler or a tool of binutils is missing or fails.
     pub fn make(product: &'static Product, archive: &Path, directory: &Path) -> Result<Self> {
         let names = product.names()?;
-        let library = Self {
-            product,
-            directory: directory.to_owned(),
-        };
+        let library = Self { product, directory: directory.to_owned() };
         library.link_shared(archive, &names)?;
         library.link_static(archive, &names)?;
         Ok(library)
@@ -127,16 +124,9 @@ impl Library {
             .arg(self.shared())
             .args(names.iter().map(|name| format!("-Wl,-u,{name}")))
             .arg(archive)
-            .arg(format!(
-                "-Wl,--version-script={}",
-                self.product.version_script()
-            ))
+            .arg(format!("-Wl,--version-script={}", self.product.version_script()))
             .arg(format!("-Wl,-soname,{}", self.product.soname))
-            .args([
-                "-Wl,--gc-sections",
-                "-Wl,-z,relro,-z,now",
-                "-Wl,--as-needed",
-            ])
+            .args(["-Wl,--gc-sections", "-Wl,-z,relro,-z,now", "-Wl,--as-needed"])
             .arg("-Wl,--no-undefined")
             .arg("-s")
             .args(SYSTEM))?;
@@ -153,16 +143,10 @@ impl Library {
             .args(names.iter().map(|name| format!("-Wl,-u,{name}")))
             .arg("-Wl,--gc-sections")
             .arg(archive))?;
-        let keep = names
-            .iter()
-            .map(|name| format!("--keep-global-symbol={name}"));
+        let keep = names.iter().map(|name| format!("--keep-global-symbol={name}"));
         // Remove LLVM bitcode: it is no longer valid after linking, and tools that read it would fail.
         let remains = [".llvmbc", ".llvmcmd", ".comment"].map(|name| format!("-R{name}"));
-        run(Command::new("objcopy")
-            .args(keep)
-            .args(remains)
-            .arg("--strip-debug")
-            .arg(&object))?;
+        run(Command::new("objcopy").args(keep).args(remains).arg("--strip-debug").arg(&object))?;
         let made = self.archive();
         // `ar` would add to an existing archive.
         if made.exists() {
@@ -182,10 +166,7 @@ pub(crate) fn private_libraries() -> String {
 /// The links that the loader and the linker look for.
 pub(crate) fn make_links(product: &Product, directory: &Path) -> Result<()> {
     let plain = format!("lib{}.so", product.name);
-    for (link, target) in [
-        (product.soname, product.file),
-        (plain.as_str(), product.soname),
-    ] {
+    for (link, target) in [(product.soname, product.file), (plain.as_str(), product.soname)] {
         let link = directory.join(link);
         if fs::symlink_metadata(&link).is_ok() {
             fs::remove_file(&link).map_err(|error| format!("{}: {error}", link.display()))?;

@@ -62,11 +62,7 @@ fn run(what: &What) -> Result<()> {
                 std::fs::create_dir_all(directory)
                     .map_err(|error| format!("{}: {error}", directory.display()))?;
                 let library = Library::make(product, &archive, directory)?;
-                println!(
-                    "{}\n{}",
-                    library.shared().display(),
-                    library.archive().display()
-                );
+                println!("{}\n{}", library.shared().display(), library.archive().display());
             }
             What::Install(arguments) => {
                 let places = Places {

@@ -20,9 +20,7 @@ pub fn compiler() -> OsString {
 /// It cannot be run, or it fails; then the error has its output.
 pub(crate) fn run(command: &mut Command) -> Result<Vec<u8>> {
     let name = command.get_program().to_string_lossy().into_owned();
-    let output = command
-        .output()
-        .map_err(|error| format!("cannot run {name}: {error}"))?;
+    let output = command.output().map_err(|error| format!("cannot run {name}: {error}"))?;
     if output.status.success() {
         return Ok(output.stdout);
     }

@@ -18,21 +18,13 @@ extern "C" fn cxil_alloc_ct(lni: Handle<Lni>, wb: Memory, ct: Out<*mut CtPublic>
     status(|| {
         let lni = lni.get()?;
         let ct = Room::new(ct)?;
-        let command = CtAllocCmd {
-            lni: lni.id.get(),
-            wb: wb.address(),
-            ..CtAllocCmd::new()
-        };
+        let command = CtAllocCmd { lni: lni.id.get(), wb: wb.address(), ..CtAllocCmd::new() };
         let response = lni.send(&command, Some(Resource::Cts))?;
         let doorbell = Window::of(&lni.dev, response.doorbell).inspect_err(|_| {
             // The caller gets the error of the mapping.
             let _ = send(&lni.dev, &CtFreeCmd::of(response.ctn));
         })?;
-        let public = CtPublic {
-            doorbell: doorbell.address(),
-            ctn: response.ctn,
-            wb,
-        };
+        let public = CtPublic { doorbell: doorbell.address(), ctn: response.ctn, wb };
         ct.fill(Ct {
             dev: Counted::new(&lni.dev),
             doorbell,
@@ -59,11 +51,7 @@ extern "C" fn cxil_ct_wb_update(ct: Handle<Ct>, wb: Memory) -> c_int {
         let ct = ct.get()?;
         let wb = wb.required()?;
         let public = ct.public.get();
-        let command = CtWbUpdateCmd {
-            ctn: public.ctn,
-            wb: wb.address(),
-            ..CtWbUpdateCmd::new()
-        };
+        let command = CtWbUpdateCmd { ctn: public.ctn, wb: wb.address(), ..CtWbUpdateCmd::new() };
         send(&ct.dev, &command)?;
         ct.public.set(CtPublic { wb, ..public });
         Ok(())

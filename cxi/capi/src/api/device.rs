@@ -84,9 +84,8 @@ fn numbers() -> Vec<u32> {
     let Ok(entries) = fs::read_dir(CLASS) else {
         return Vec::new();
     };
-    let mut names: Vec<Vec<u8>> = entries
-        .filter_map(|entry| Some(entry.ok()?.file_name().into_vec()))
-        .collect();
+    let mut names: Vec<Vec<u8>> =
+        entries.filter_map(|entry| Some(entry.ok()?.file_name().into_vec())).collect();
     names.sort_unstable();
     names
         .iter()

@@ -32,11 +32,7 @@ extern "C" fn cxil_alloc_evtq(
         let lni = lni.get()?;
         let attr = attr.get()?;
         let evtq = Room::new(evtq)?;
-        let queue_md = if attr.flags & EQ_PASSTHROUGH == 0 {
-            md.get()?.number
-        } else {
-            MD_NONE
-        };
+        let queue_md = if attr.flags & EQ_PASSTHROUGH == 0 { md.get()?.number } else { MD_NONE };
         let queue = Memory::at(attr.queue).required()?;
         // On a virtual function, a driver of the development branch would read past the end of an empty
         // array if there is no memory descriptor.

@@ -104,14 +104,8 @@ extern "C" fn cxil_serdes_op(
     status(|| {
         let dev = dev.get()?;
         let result = result.required()?;
-        let command = SerdesOpCmd {
-            serdes_sel,
-            serdes_op: op,
-            data,
-            timeout,
-            flags,
-            ..SerdesOpCmd::new()
-        };
+        let command =
+            SerdesOpCmd { serdes_sel, serdes_op: op, data, timeout, flags, ..SerdesOpCmd::new() };
         result.set(send(dev, &command)?.result);
         Ok(())
     })

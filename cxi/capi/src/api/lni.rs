@@ -58,10 +58,7 @@ extern "C" fn cxil_alloc_domain(
         let response =
             send(&lni.dev, &command).map_err(|failure| lni.on_vni(failure, vni, false))?;
         domain.fill(Domain {
-            public: Shared::new(DomainPublic {
-                vni: response.vni,
-                pid: response.pid,
-            }),
+            public: Shared::new(DomainPublic { vni: response.vni, pid: response.pid }),
             dev: Counted::new(&lni.dev),
             tag: Tag::of::<Domain>(),
             number: response.domain,

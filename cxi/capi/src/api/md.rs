@@ -89,9 +89,7 @@ extern "C" fn cxil_update_md(md: Handle<Md>, va: Memory, len: usize, flags: u32)
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_page_size(base: Memory) -> usize {
-    guarded(rustix::param::page_size(), || {
-        smaps::page_size(base.address() as usize)
-    })
+    guarded(rustix::param::page_size(), || smaps::page_size(base.address() as usize))
 }
 
 #[unsafe(no_mangle)]

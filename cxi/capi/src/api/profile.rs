@@ -59,12 +59,7 @@ fn alloc(
     let response = send_alloc(&lni.dev, &command)
         .map_err(|failure| lni.on_vni(failure, vni, tc >= ETHERNET))?;
     cp.fill(Cp {
-        public: Shared::new(CpPublic {
-            vni,
-            tc,
-            tc_type,
-            lcid: response.lcid,
-        }),
+        public: Shared::new(CpPublic { vni, tc, tc_type, lcid: response.lcid }),
         tag: Tag::of::<Cp>(),
         number: response.cp_hndl,
         dev: Counted::new(&lni.dev),

@@ -27,10 +27,7 @@ extern "C" fn cxil_alloc_cmdq(
     cmdq: Out<*mut CmdqPublic>,
 ) -> c_int {
     status(|| {
-        let opts = CqAllocOptsBuf {
-            opts: opts.get()?,
-            ..CqAllocOptsBuf::new_zeroed()
-        };
+        let opts = CqAllocOptsBuf { opts: opts.get()?, ..CqAllocOptsBuf::new_zeroed() };
         alloc(lni, evtq, opts, cmdq)
     })
 }
@@ -65,19 +62,12 @@ fn alloc(
 
 /// Released drivers know neither queues in the caller's memory nor the command for them.
 fn send_alloc(lni: &Lni, eq: u32, opts: CqAllocOptsBuf) -> Result<CqAllocResp> {
-    let resource = if opts.opts.flags & CQ_IS_TX != 0 {
-        Resource::Txqs
-    } else {
-        Resource::Tgqs
-    };
+    let resource = if opts.opts.flags & CQ_IS_TX != 0 { Resource::Txqs } else { Resource::Tgqs };
     if opts.buf == 0 && lni.dev.lnis.known() == Some(LniForm::Short) {
         let command = CqAllocCmd::of(lni.id.get(), eq, opts.opts);
         return lni.send(&command, Some(resource));
     }
-    let opts = CqAllocOptsBuf {
-        is_host_mem: u8::from(opts.is_host_mem != 0),
-        ..opts
-    };
+    let opts = CqAllocOptsBuf { is_host_mem: u8::from(opts.is_host_mem != 0), ..opts };
     let command = CqAllocBufCmd::of(lni.id.get(), eq, opts);
     lni.send(&command, Some(resource))
 }
@@ -97,12 +87,8 @@ fn map(dev: &Dev, opts: &CqAllocOptsBuf, response: &CqAllocResp) -> Result<Cmdq>
         _ => Memory::NONE,
     };
     memory.begin_commands();
-    let public = CmdqPublic::new(
-        response.cq,
-        response.count,
-        write_pointer.address(),
-        memory.pointer(),
-    );
+    let public =
+        CmdqPublic::new(response.cq, response.count, write_pointer.address(), memory.pointer());
     Ok(Cmdq {
         dev: Counted::new(dev),
         commands,

@@ -34,17 +34,14 @@ extern "C" fn cxil_alloc_svc(
         // would force the compiler to copy the caller's description twice.
         let device = descriptor(dev)?;
         let command = SvcAllocCmd::of(desc.get());
-        send_explained(&device, &command)
-            .map(|response| response.svc_id.cast_signed())
-            .map_err(|refusal| {
+        send_explained(&device, &command).map(|response| response.svc_id.cast_signed()).map_err(
+            |refusal| {
                 let said = refusal.response.map(|response| response.fail_info);
                 fail_info.set(said.unwrap_or_else(SvcFailInfo::new_zeroed));
-                let attempt = Attempt::Create {
-                    desc: desc.get(),
-                    fail_info: said,
-                };
+                let attempt = Attempt::Create { desc: desc.get(), fail_info: said };
                 Failure::command(dev.number, refusal.error, attempt)
-            })
+            },
+        )
     })
 }
 
@@ -62,9 +59,9 @@ extern "C" fn cxil_update_svc(
             return Ok(0);
         };
         let response = refusal.response;
-        fail_info.set(response.map_or_else(SvcFailInfo::new_zeroed, |response| {
-            behind_id(response.fail_info)
-        }));
+        fail_info.set(
+            response.map_or_else(SvcFailInfo::new_zeroed, |response| behind_id(response.fail_info)),
+        );
         let failure = Failure::command(dev.number, refusal.error, Attempt::Other);
         Err(failure.about(svc_desc.svc_id))
     })

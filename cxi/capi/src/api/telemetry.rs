@@ -85,10 +85,7 @@ struct Nic {
 impl Nic {
     fn of(dev: &Dev) -> Self {
         let nic = Path::new(CLASS).join(dev.info.get().name());
-        Self {
-            number: dev.number,
-            directory: nic.join(DIRECTORY),
-        }
+        Self { number: dev.number, directory: nic.join(DIRECTORY) }
     }
 
     /// Reads the counter with this number into an element of the results. The value is stored even
@@ -113,8 +110,5 @@ impl Nic {
 fn time(text: &[u8]) -> Option<Timespec> {
     let (sec, rest) = scan::number(scan::after(text, b'@')?, 10)?;
     let (nsec, _) = scan::number(scan::after(rest, b'.')?, 10)?;
-    Some(Timespec {
-        sec: sec.cast_signed(),
-        nsec: nsec.cast_signed(),
-    })
+    Some(Timespec { sec: sec.cast_signed(), nsec: nsec.cast_signed() })
 }

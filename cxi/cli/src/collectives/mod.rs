@@ -62,10 +62,7 @@ fn preflight_of_process() -> Report {
         return Report::new("No reservation: FI_CXI_COLL_… are not set\n", &())
             .nothing_to_do_if(true);
     };
-    let text: String = findings
-        .iter()
-        .map(|finding| format!("{finding}\n"))
-        .collect();
+    let text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     if findings.is_empty() {
         return Report::new("No problems found.\n", &findings);
     }
@@ -124,9 +121,8 @@ fn sweep(arguments: &SweepArgs, settings: &Settings) -> Result<Report, Failure> 
     });
     let what = if dry_run { "Would release" } else { "Released" };
     let released = swept.released.iter();
-    let mut text: String = released
-        .map(|job| format!("{what} the reservation of job {job}\n"))
-        .collect();
+    let mut text: String =
+        released.map(|job| format!("{what} the reservation of job {job}\n")).collect();
     let nothing = swept.released.is_empty() && swept.failed.is_empty();
     if nothing {
         text += "Nothing to do: every reservation belongs to a live job\n";

@@ -271,12 +271,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "GROUP", value_parser = group)]
     pub(crate) gid: Option<u32>,
     /// VNIs, at most 4 [default: the first from 1024 on that no service of this node has]
-    #[arg(
-        long,
-        visible_alias = "vnis",
-        value_name = "VNI",
-        value_delimiter = ','
-    )]
+    #[arg(long, visible_alias = "vnis", value_name = "VNI", value_delimiter = ',')]
     pub(crate) vni: Vec<Vni>,
     #[command(flatten)]
     pub(crate) size: SizeArgs,

@@ -89,10 +89,7 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
     thread::spawn(move || sender.send(files::bounded(stdout, files::LONGEST)));
     let text = text.recv_timeout(wait).ok();
     let status = loop {
-        match child
-            .try_wait()
-            .map_err(|error| failed(error.to_string()))?
-        {
+        match child.try_wait().map_err(|error| failed(error.to_string()))? {
             Some(status) if text.is_some() => break status,
             None if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
             _ => {
@@ -111,8 +108,7 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
         return Err(failed(format!("ended with {status}")));
     }
     let jobs = text.split_whitespace().map(JobId::new);
-    jobs.collect::<Result<_, _>>()
-        .map_err(|error| failed(error.to_string()))
+    jobs.collect::<Result<_, _>>().map_err(|error| failed(error.to_string()))
 }
 
 pub(super) fn confirm(job: &JobId, node: &NodeName, common: &Common) -> Result<Report, Failure> {

@@ -22,19 +22,15 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     let retry = arguments.wait.time(&common.settings)?;
     let here = Here::new(common, Intent::Change)?.nics_optional(record.optional);
     let node = here.node(arguments.node.as_ref())?;
-    let release = until(retry, |options| {
-        node.epilog(&record.job, record.component.as_ref(), options)
-    });
+    let release =
+        until(retry, |options| node.epilog(&record.job, record.component.as_ref(), options));
     here.save()?;
     let release = release?;
     // It has confirmed to the controller nevertheless.
     if let Some(nothing) = here.without_nics() {
         return Ok(nothing);
     }
-    let json = Done {
-        status: status(release.status()),
-        release: &release,
-    };
+    let json = Done { status: status(release.status()), release: &release };
     let mut text = gone(&release);
     if release.status() == ReleaseStatus::NothingToDo {
         text += "Nothing to do: the job has no service on this node\n";
@@ -80,10 +76,7 @@ fn report(text: String, json: &impl Serialize, release: &ReleaseReport, retry: D
 }
 
 pub(crate) fn left(release: &ReleaseReport, retry: Duration) -> Vec<Failure> {
-    let nics = release
-        .nics
-        .iter()
-        .map(|nic| Failure::failed(nic.reason.clone()));
+    let nics = release.nics.iter().map(|nic| Failure::failed(nic.reason.clone()));
     let mut failures: Vec<Failure> = nics.collect();
     failures.extend(release.left().map(|service| of_service(service, retry)));
     failures.sort_by_key(|failure| failure.kind() == Exit::Busy);
@@ -131,11 +124,7 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
         dry_run: arguments.dry_run,
     };
     let retry = arguments.wait.time(settings)?;
-    let intent = if arguments.dry_run {
-        Intent::Read
-    } else {
-        Intent::Change
-    };
+    let intent = if arguments.dry_run { Intent::Read } else { Intent::Change };
     let here = Here::new(common, intent)?.nics_optional(arguments.optional);
     let node = here.node(arguments.node.as_ref())?;
     let cleaned = until(retry, |options| node.clean(&cleaning, options));
@@ -159,19 +148,13 @@ pub(crate) fn left_over(
     };
     let here = Here::new(common, Intent::Read)?;
     let node = here.node(name)?;
-    Ok(node
-        .clean(&cleaning, &ReleaseOptions::once())?
-        .clean
-        .orphans)
+    Ok(node.clean(&cleaning, &ReleaseOptions::once())?.clean.orphans)
 }
 
 fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     let Cleaned { clean, ended, .. } = cleaned;
     let release = clean.release.as_ref();
-    let json = CleanedJson {
-        status: release.map(|release| status(release.status())),
-        cleaned,
-    };
+    let json = CleanedJson { status: release.map(|release| status(release.status())), cleaned };
     let mut text = release.map(gone).unwrap_or_default();
     for job in ended {
         text += &format!("Job {job} has ended: nothing is left of it\n");

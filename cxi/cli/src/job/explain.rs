@@ -24,18 +24,9 @@ struct Explained<'a> {
 }
 
 pub(crate) fn run(job: &JobId, common: &Common) -> Result<Report, Failure> {
-    let record = records(common)?
-        .into_iter()
-        .find(|record| record.job == *job);
-    let sees_controller = common
-        .settings
-        .get(&settings::CONTROLLER_RECORDS)?
-        .is_some();
-    let decided = if sees_controller {
-        of_controller(common)?
-    } else {
-        Vec::new()
-    };
+    let record = records(common)?.into_iter().find(|record| record.job == *job);
+    let sees_controller = common.settings.get(&settings::CONTROLLER_RECORDS)?.is_some();
+    let decided = if sees_controller { of_controller(common)? } else { Vec::new() };
     let controller = decided.into_iter().find(|decided| decided.id == *job);
     if record.is_none() && controller.is_none() {
         let failure = Failure::new(Exit::NotFound, format!("job {job} has no record here"));
@@ -43,17 +34,10 @@ pub(crate) fn run(job: &JobId, common: &Common) -> Result<Report, Failure> {
             .hint("It is clean on this node, or was never here: cxi job list shows the jobs.")
             .hint("cxi vni show shows which jobs have VNIs."));
     }
-    let services = record
-        .as_ref()
-        .map_or_else(|| Ok(Vec::new()), |record| services(record, common))?;
+    let services =
+        record.as_ref().map_or_else(|| Ok(Vec::new()), |record| services(record, common))?;
     let next = next(record.as_ref(), controller.as_ref());
-    let explained = Explained {
-        job,
-        node: record.map(Job::of_node),
-        controller,
-        services,
-        next,
-    };
+    let explained = Explained { job, node: record.map(Job::of_node), controller, services, next };
     Ok(Report::new(wrapped(&text(&explained)), &explained))
 }
 
@@ -94,10 +78,7 @@ fn next(record: Option<&JobRecord>, controller: Option<&Job>) -> Vec<String> {
 fn text(explained: &Explained<'_>) -> String {
     let Explained { job, .. } = explained;
     let mut text = String::new();
-    let places = [
-        ("on this node", &explained.node),
-        ("on the controller", &explained.controller),
-    ];
+    let places = [("on this node", &explained.node), ("on the controller", &explained.controller)];
     for (place, found) in places {
         if let Some(found) = found {
             text += &format!("Job {job} {place}: {}\n", found.words());

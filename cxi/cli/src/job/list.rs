@@ -48,11 +48,7 @@ impl Job {
     }
 
     fn vnis(&self) -> &str {
-        if self.vnis.is_empty() {
-            "-"
-        } else {
-            &self.vnis
-        }
+        if self.vnis.is_empty() { "-" } else { &self.vnis }
     }
 
     fn remark(&self) -> String {
@@ -72,11 +68,7 @@ impl Job {
 }
 
 pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> {
-    let jobs = if controller {
-        of_controller(common)?
-    } else {
-        of_node(common)?
-    };
+    let jobs = if controller { of_controller(common)? } else { of_node(common)? };
     let mut table = Columns::new(&["Job", "State", "VNIs", ""]);
     for job in &jobs {
         table.row([job.id.as_str(), job.state, job.vnis(), &job.remark()]);

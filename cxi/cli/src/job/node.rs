@@ -42,10 +42,7 @@ impl JobNode {
         }
         let node = Node::open(common, intent)?;
         let nics = Nics::from_devices(node.devices().iter().cloned()).with_proc(node.proc());
-        Ok(Self {
-            nics,
-            mock: node.is_mock().then_some(node),
-        })
+        Ok(Self { nics, mock: node.is_mock().then_some(node) })
     }
 
     /// Saves the changes of a mock node with a state file.

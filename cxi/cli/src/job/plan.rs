@@ -35,9 +35,7 @@ pub(super) fn of_node(
     size: &SizeArgs,
     settings: &Settings,
 ) -> Result<Report, Failure> {
-    let limits = size
-        .of_size()?
-        .limits(&NetworkOptions::default(), settings)?;
+    let limits = size.of_size()?.limits(&NetworkOptions::default(), settings)?;
     let JobLimits::Planned { policy, size, mode } = limits else {
         return Ok(Report::of(
             "No limits: the job may use everything that the NIC has. The driver reserves 8 TLEs for it and \
@@ -61,17 +59,13 @@ pub(super) fn of_node(
             Err(error) => {
                 let short = Explanation::from_plan(&error, device);
                 failures.extend(
-                    short
-                        .iter()
-                        .map(|short| Failure::new(Exit::NotEnough, short.to_string())),
+                    short.iter().map(|short| Failure::new(Exit::NotEnough, short.to_string())),
                 );
             }
         }
     }
     let mut text = String::new();
-    let texts = plans
-        .iter()
-        .map(|(device, plan)| (*device, plan_text(plan)));
+    let texts = plans.iter().map(|(device, plan)| (*device, plan_text(plan)));
     for (devices, plan) in merge(texts) {
         text += &format!("{}:\n{plan}", nic_names(&devices));
     }
@@ -96,11 +90,7 @@ fn one(usage: &NicUsage, limits: Limits, cuts: Vec<Cut>) -> One {
 fn plan_text(plan: &One) -> String {
     let mut table = Columns::new(&["Resource", "Reserved", "Max"]).right(&[1, 2]);
     for (resource, limit) in plan.limits.iter() {
-        table.row([
-            resource.to_string(),
-            limit.reserved().to_string(),
-            limit.max().to_string(),
-        ]);
+        table.row([resource.to_string(), limit.reserved().to_string(), limit.max().to_string()]);
     }
     let mut text = table.render(2);
     for cut in &plan.cuts {

@@ -42,10 +42,7 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     here.save()?;
     let started = started?;
     let Some(grant) = started.grant else {
-        return Ok(Report::new(
-            "The job needs no VNI and gets no service\n",
-            &(),
-        ));
+        return Ok(Report::new("The job needs no VNI and gets no service\n", &()));
     };
     let report = report(&grant, &here.open()?)?.with_warnings(started.warnings);
     let common = common.clone();
@@ -97,20 +94,12 @@ fn report(grant: &Grant, nics: &Node) -> Result<Report, Failure> {
             vnis(access)
         );
     }
-    let cuts = grant
-        .cuts()
-        .map(|cut| format!("less than the job's size asks for: {cut}"));
-    let left_out = grant.left_out.iter().map(|nic| {
-        format!(
-            "the job does not get {}: {}",
-            nic.device,
-            joined(&nic.problems, "; ")
-        )
-    });
-    let json = Granted {
-        grant,
-        environment: grant.env()?.vars().into_iter().collect(),
-    };
+    let cuts = grant.cuts().map(|cut| format!("less than the job's size asks for: {cut}"));
+    let left_out = grant
+        .left_out
+        .iter()
+        .map(|nic| format!("the job does not get {}: {}", nic.device, joined(&nic.problems, "; ")));
+    let json = Granted { grant, environment: grant.env()?.vars().into_iter().collect() };
     let made = grant.services.iter();
     let made: Vec<_> = made.map(|entry| (entry.device, entry.service)).collect();
     let shared = audit::shared_vnis(nics, &made);

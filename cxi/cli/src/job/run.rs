@@ -47,9 +47,7 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
             return Err(failure);
         }
     };
-    Ok(Report::verbatim(String::new())
-        .with_failures(left)
-        .ending_with(code))
+    Ok(Report::verbatim(String::new()).with_failures(left).ending_with(code))
 }
 
 fn exit_code(code: i32) -> u8 {
@@ -67,11 +65,8 @@ fn services_on(
     common: &Common,
 ) -> Result<(Grant, Option<JobNode>), Failure> {
     let node = JobNode::locked(common)?;
-    let vnis = if arguments.vni.is_empty() {
-        vec![unused_vni(&node)?]
-    } else {
-        arguments.vni.clone()
-    };
+    let vnis =
+        if arguments.vni.is_empty() { vec![unused_vni(&node)?] } else { arguments.vni.clone() };
     // Do not adopt existing services: they would be destroyed when this job ends.
     let builder = JobRequest::builder().uid(uid).vnis(vnis).adopt(false);
     let shape = arguments.size.shape(&arguments.service)?;
@@ -107,10 +102,7 @@ fn program(
 ) -> Result<u8, Failure> {
     let environment = grant.env()?;
     let mut command = Command::new(this_program()?);
-    command
-        .args(json.then_some("--json"))
-        .args(["job", "become", "--uid"])
-        .arg(uid.to_string());
+    command.args(json.then_some("--json")).args(["job", "become", "--uid"]).arg(uid.to_string());
     if let Some(gid) = arguments.gid {
         command.arg("--gid").arg(gid.to_string());
     }
@@ -122,10 +114,7 @@ fn program(
         command.process_group(0);
     }
     let child = command.spawn().map_err(|error| {
-        Failure::new(
-            Exit::ProgramNotStarted,
-            format!("the program cannot be started: {error}"),
-        )
+        Failure::new(Exit::ProgramNotStarted, format!("the program cannot be started: {error}"))
     })?;
     let watched = Watched { child, own_group };
     watched
@@ -179,11 +168,8 @@ impl Watched {
         };
         let pid = Pid::from_raw(pid);
         // It may have ended in the meantime.
-        let _ = if self.own_group {
-            signal::killpg(pid, signal)
-        } else {
-            signal::kill(pid, signal)
-        };
+        let _ =
+            if self.own_group { signal::killpg(pid, signal) } else { signal::kill(pid, signal) };
     }
 }
 
@@ -245,14 +231,11 @@ fn change_user(uid: Uid, gid: Option<Gid>) -> Result<(), Failure> {
         Some(name) => initgroups(&name, group),
         None => setgroups(&[group]),
     };
-    groups
-        .and_then(|()| setgid(group))
-        .and_then(|()| setuid(uid))
-        .map_err(|errno| {
-            Failure::new(
-                Exit::NotPermitted,
-                format!("cannot become user {uid}, group {group}: {}", errno.desc()),
-            )
-            .hint("Only root can run a program as another user.")
-        })
+    groups.and_then(|()| setgid(group)).and_then(|()| setuid(uid)).map_err(|errno| {
+        Failure::new(
+            Exit::NotPermitted,
+            format!("cannot become user {uid}, group {group}: {}", errno.desc()),
+        )
+        .hint("Only root can run a program as another user.")
+    })
 }

@@ -15,9 +15,7 @@ pub(super) fn rows(result: &Value) -> String {
         let is_list = list.iter().all(Value::is_object);
         is_list.then_some(((!SHOWN.contains(&name.as_str()), list.is_empty()), value))
     });
-    let list = lists
-        .min_by_key(|(order, _)| *order)
-        .map_or(result, |(_, list)| list);
+    let list = lists.min_by_key(|(order, _)| *order).map_or(result, |(_, list)| list);
     let rows: Vec<Vec<(String, String)>> = match list {
         Value::Array(rows) => rows.iter().map(fields).collect(),
         one => vec![fields(one)],
@@ -33,9 +31,7 @@ pub(super) fn rows(result: &Value) -> String {
         field.map_or_else(String::new, |(_, value)| quoted(value))
     };
     let heading = names.iter().map(|name| quoted(name)).collect();
-    let rows = rows
-        .iter()
-        .map(|row| names.iter().map(|name| value(row, name)).collect());
+    let rows = rows.iter().map(|row| names.iter().map(|name| value(row, name)).collect());
     let lines = std::iter::once(heading).chain(rows);
     lines
         // An empty list has no field names.
@@ -93,10 +89,7 @@ mod tests {
             (json!({"list": []}), ""),
             (json!({"empty": [], "list": [{"a": 1}]}), "a\n1\n"),
             (json!({"kept": [{"a": 1}], "orphans": []}), ""),
-            (
-                json!({"nics": [{"a": 1}], "services": [{"b": 2}]}),
-                "b\n2\n",
-            ),
+            (json!({"nics": [{"a": 1}], "services": [{"b": 2}]}), "b\n2\n"),
             (json!([{"type": "uid"}]), "type\nuid\n"),
             (json!(null), "value\n\n"),
         ] {

@@ -83,12 +83,7 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
 /// Prints warnings in the same form as failures.
 pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
     for message in warnings.iter().filter(|_| !is_quiet()) {
-        print(
-            &Message::Warning { message },
-            message,
-            Priority::Warning,
-            as_json,
-        );
+        print(&Message::Warning { message }, message, Priority::Warning, as_json);
     }
 }
 
@@ -99,12 +94,7 @@ pub(crate) fn print_info(message: &str) {
 
 /// Prints what was sent to a NIC.
 pub(crate) fn print_debug(message: &str) {
-    print(
-        &Message::Debug { message },
-        &message,
-        Priority::Debug,
-        false,
-    );
+    print(&Message::Debug { message }, &message, Priority::Debug, false);
 }
 
 /// Whether messages have the form for people.

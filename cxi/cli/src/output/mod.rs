@@ -108,10 +108,7 @@ impl fmt::Debug for Undo {
 
 impl Report {
     pub(crate) fn new(text: impl Into<String>, json: &impl Serialize) -> Self {
-        Self {
-            text: Format::chosen().write(text.into(), json),
-            ..Self::verbatim(String::new())
-        }
+        Self { text: Format::chosen().write(text.into(), json), ..Self::verbatim(String::new()) }
     }
 
     /// As JSON, an object with one member.
@@ -157,9 +154,7 @@ impl Report {
         }
         let is_set = |name: &&str| vars.iter().any(|(set, _)| set == name);
         let clear: Vec<_> = all.iter().copied().filter(|name| !is_set(name)).collect();
-        let set = vars
-            .iter()
-            .map(|(name, value)| format!("export {name}={}\n", word(value)));
+        let set = vars.iter().map(|(name, value)| format!("export {name}={}\n", word(value)));
         let unset = clear.iter().map(|name| format!("unset {name}\n"));
         let text: String = set.chain(unset).collect();
         let environment = vars.into_iter().collect();
@@ -253,9 +248,7 @@ fn write_out(text: &str) -> Result<bool, Failure> {
     match write_at_once(&mut out, text).and_then(|()| out.flush()) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        Err(error) => Err(Failure::failed(format!(
-            "cannot write to standard output: {error}"
-        ))),
+        Err(error) => Err(Failure::failed(format!("cannot write to standard output: {error}"))),
     }
 }
 

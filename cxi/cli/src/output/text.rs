@@ -23,11 +23,7 @@ const SHORT_FROM: f64 = 90.0;
 
 /// The style of a row about something of which this percentage is taken.
 pub(crate) fn fullness(percent: f64) -> Style {
-    if percent >= SHORT_FROM {
-        SHORT
-    } else {
-        Style::new()
-    }
+    if percent >= SHORT_FROM { SHORT } else { Style::new() }
 }
 
 /// Which percentage of a total is taken.
@@ -92,10 +88,7 @@ impl Columns {
             .load_style(presets::NOTHING)
             .set_content_arrangement(ContentArrangement::Disabled)
             .set_header(headings.iter().copied());
-        Self {
-            table,
-            styles: vec![HEADING],
-        }
+        Self { table, styles: vec![HEADING] }
     }
 
     /// Aligns these columns, which contain numbers, to the right.
@@ -138,11 +131,7 @@ impl Columns {
         let mut cut = "";
         if let Some(width) = width {
             for last in (2..self.table.column_count()).rev() {
-                let widest = self
-                    .table
-                    .lines()
-                    .map(|line| line.trim_end().chars().count())
-                    .max();
+                let widest = self.table.lines().map(|line| line.trim_end().chars().count()).max();
                 if indent + widest.unwrap_or_default() + cut.len() <= width {
                     break;
                 }
@@ -171,17 +160,9 @@ pub(crate) struct Palette {
     rest: char,
 }
 
-const ASCII: Palette = Palette {
-    used: '#',
-    reserved: '=',
-    rest: '.',
-};
+const ASCII: Palette = Palette { used: '#', reserved: '=', rest: '.' };
 
-const BLOCKS: Palette = Palette {
-    used: '█',
-    reserved: '▒',
-    rest: '░',
-};
+const BLOCKS: Palette = Palette { used: '█', reserved: '▒', rest: '░' };
 
 impl Palette {
     /// Block characters if the locale's character set has them.
@@ -199,11 +180,7 @@ impl Palette {
 
     /// A legend for the characters.
     pub(crate) fn legend(self) -> String {
-        let Self {
-            used,
-            reserved,
-            rest,
-        } = self;
+        let Self { used, reserved, rest } = self;
         format!("{used} in use  {reserved} reserved, not in use  {rest} up to the maximum")
     }
 
@@ -258,11 +235,7 @@ pub(crate) fn nic_names(devices: &[DeviceId]) -> String {
         }
     }
     let names = runs.into_iter().map(|(first, last)| {
-        if first == last {
-            format!("cxi{first}")
-        } else {
-            format!("cxi{first}-{last}")
-        }
+        if first == last { format!("cxi{first}") } else { format!("cxi{first}-{last}") }
     });
     joined(names, ",")
 }
@@ -272,9 +245,7 @@ pub(crate) fn by_nic<T: PartialEq + Display>(
     texts: impl IntoIterator<Item = (DeviceId, T)>,
 ) -> Vec<String> {
     let lines = merge(texts).into_iter();
-    lines
-        .map(|(devices, text)| format!("{}: {text}", nic_names(&devices)))
-        .collect()
+    lines.map(|(devices, text)| format!("{}: {text}", nic_names(&devices))).collect()
 }
 
 /// Items as text, with a separator between them.
@@ -298,11 +269,7 @@ mod tests {
     #[test]
     fn prose_is_broken_between_words() {
         for (text, width, wrapped) in [
-            (
-                "a bc def\n  - gh ij kl\n",
-                8,
-                "a bc def\n  - gh\n    ij\n    kl\n",
-            ),
+            ("a bc def\n  - gh ij kl\n", 8, "a bc def\n  - gh\n    ij\n    kl\n"),
             ("a bc def", 7, "a bc\n  def"),
             ("  wide: much wider\n", 5, "  wide:\n    much\n    wider\n"),
             ("é é é\n\n", 5, "é é é\n\n"),

@@ -12,11 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use super::steps::{Step, Steps};
 
-pub(crate) const FORMAT: Format = Format {
-    name: "report",
-    format: "cxi selftest",
-    holds: "what NICs answered to cxi selftest",
-};
+pub(crate) const FORMAT: Format =
+    Format { name: "report", format: "cxi selftest", holds: "what NICs answered to cxi selftest" };
 
 /// What a node answered.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,11 +83,7 @@ impl Watched {
         });
         let record = Arc::new(Record::new(Arc::clone(&timed)));
         let device = device.behind(Arc::clone(&record));
-        Self {
-            device,
-            record,
-            timed,
-        }
+        Self { device, record, timed }
     }
 
     /// Everything since the last call.
@@ -112,9 +105,7 @@ struct Timed {
 
 impl Timed {
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<u64>> {
-        self.microseconds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.microseconds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn time<T>(&self, work: impl FnOnce() -> T) -> T {

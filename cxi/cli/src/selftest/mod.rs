@@ -79,11 +79,7 @@ pub(crate) fn run(arguments: &SelftestArgs, common: &Common) -> Result<Report, F
 }
 
 fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
-    let mut writing = if arguments.write {
-        Some(Writing::start(arguments, node)?)
-    } else {
-        None
-    };
+    let mut writing = if arguments.write { Some(Writing::start(arguments, node)?) } else { None };
     let (mut nics, mut failures) = (Vec::new(), Vec::new());
     // On a mock node it takes no time.
     let progress = (!node.is_mock()).then(Progress::new);
@@ -104,11 +100,7 @@ fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
     let tested = Tested::new(nics);
     // If no NIC could be tested, an earlier report is left as it is.
     if let (Some(path), false) = (&arguments.report, tested.nics.is_empty()) {
-        let tested = if arguments.unmasked {
-            tested.clone()
-        } else {
-            tested.clone().masked()
-        };
+        let tested = if arguments.unmasked { tested.clone() } else { tested.clone().masked() };
         files::replace(path, &files::print(file::FORMAT, &tested)?)?;
     }
     Ok(report(&tested).with_failures(failures))
@@ -116,11 +108,7 @@ fn test(arguments: &SelftestArgs, node: &Node) -> Result<Report, Failure> {
 
 fn own(node: &Node, vni: Vni) -> Own {
     // This command is root on the NICs of a mock node.
-    let uid = if node.is_mock() {
-        0
-    } else {
-        geteuid().as_raw()
-    };
+    let uid = if node.is_mock() { 0 } else { geteuid().as_raw() };
     Own { vni, uid }
 }
 
@@ -128,12 +116,8 @@ fn own(node: &Node, vni: Vni) -> Own {
 fn free_vni(node: &Node, most: u16) -> Result<Vni, Failure> {
     let found = all(node.devices())?;
     let services = found.iter().map(|(_, found)| &found.service);
-    unnamed_vni((1..=most).rev(), services).ok_or_else(|| {
-        Failure::new(
-            Exit::NotEnough,
-            "services have all VNIs: name one with --vni",
-        )
-    })
+    unnamed_vni((1..=most).rev(), services)
+        .ok_or_else(|| Failure::new(Exit::NotEnough, "services have all VNIs: name one with --vni"))
 }
 
 /// Says what --write does, and asks.
@@ -179,18 +163,10 @@ impl Writing {
     fn start(arguments: &SelftestArgs, node: &Node) -> Result<Self, Failure> {
         // Only one selftest at a time chooses a VNI and uses it: where a driver lets services share
         // a VNI, the services of two would be the same, and each would destroy the other's.
-        let keeper = if node.is_mock() {
-            None
-        } else {
-            Some(Keeper::start(node)?)
-        };
+        let keeper = if node.is_mock() { None } else { Some(Keeper::start(node)?) };
         let vni = arguments.vni.map_or_else(|| free_vni(node, u16::MAX), Ok)?;
         agree(arguments, node, vni)?;
-        Ok(Self {
-            own: own(node, vni),
-            named: arguments.vni.is_some(),
-            keeper,
-        })
+        Ok(Self { own: own(node, vni), named: arguments.vni.is_some(), keeper })
     }
 
     /// Uses a NIC. Something that no service list shows may have the VNI: root's communication
@@ -229,13 +205,8 @@ fn test_nic(
         Some(writing) => {
             let mut steps = writing.write(&watched.device, node)?;
             let (nic, mock) = mock(device.id(), release, true)?;
-            let of_root = Own {
-                uid: 0,
-                ..writing.own
-            };
-            let same = working(&[nic], || {
-                write(&mock, of_root, None::<fn(ServiceId) -> String>)
-            })?;
+            let of_root = Own { uid: 0, ..writing.own };
+            let same = working(&[nic], || write(&mock, of_root, None::<fn(ServiceId) -> String>))?;
             steps.expect(&same);
             Some(watched.part(steps))
         }
@@ -370,9 +341,7 @@ impl Keeper {
     /// Has it destroy what is left on a VNI, too.
     fn watch(&mut self, vni: Vni) -> Result<(), Failure> {
         let input = self.0.stdin.as_mut();
-        input
-            .map_or(Ok(()), |input| writeln!(input, "{vni}"))
-            .map_err(|error| Self::failed(&error))
+        input.map_or(Ok(()), |input| writeln!(input, "{vni}")).map_err(|error| Self::failed(&error))
     }
 
     fn failed(error: &io::Error) -> Failure {
@@ -390,9 +359,7 @@ impl Drop for Keeper {
 fn keep(node: &Node, settings: &Settings) -> Result<Report, Failure> {
     // In the order of their numbers, so that no two processes wait for each other.
     let ids = node.devices().iter().map(Device::id);
-    let locks = ids
-        .map(|id| lock(id, settings))
-        .collect::<Result<Vec<_>, _>>();
+    let locks = ids.map(|id| lock(id, settings)).collect::<Result<Vec<_>, _>>();
     let _locks = match locks {
         // The process that started this reports it.
         Err(failure) if failure.kind() == Exit::Busy => {
@@ -414,9 +381,7 @@ fn lock(id: DeviceId, settings: &Settings) -> Result<LockGuard, Failure> {
     let file = test_lock(settings, id)?;
     let lock = match file.clone().wait(Duration::ZERO).acquire() {
         Err(error) if error.is_busy() => {
-            log::print_info(&format!(
-                "waiting for another selftest or benchmark of {id}"
-            ));
+            log::print_info(&format!("waiting for another selftest or benchmark of {id}"));
             file.wait(settings.get(&WAIT)?).acquire()
         }
         lock => lock,
@@ -434,10 +399,7 @@ fn lock(id: DeviceId, settings: &Settings) -> Result<LockGuard, Failure> {
 fn hold(node: &Node, id: ServiceId) -> Result<Report, Failure> {
     let lnis = node.devices().iter().map(|device| device.alloc_lni(id));
     let lnis = lnis.collect::<cxi::Result<Vec<_>>>()?;
-    let _counters = lnis
-        .iter()
-        .map(cxi::Lni::alloc_ct)
-        .collect::<cxi::Result<Vec<_>>>()?;
+    let _counters = lnis.iter().map(cxi::Lni::alloc_ct).collect::<cxi::Result<Vec<_>>>()?;
     wait_for_parent()?;
     Ok(Report::verbatim(""))
 }
@@ -487,12 +449,7 @@ fn report(tested: &Tested) -> Report {
         let steps = || parts.iter().flat_map(|part| &part.steps);
         let judged = steps().filter(|step| step.expected.is_some()).count();
         let found: Vec<_> = steps().filter(|step| step.is_finding()).collect();
-        let TestOfNic {
-            device,
-            driver,
-            mock,
-            ..
-        } = nic;
+        let TestOfNic { device, driver, mock, .. } = nic;
         let some = match found.len() {
             0 => format!("{judged} answers are as expected"),
             different => format!("{different} of {judged} answers are not as expected"),
@@ -500,10 +457,7 @@ fn report(tested: &Tested) -> Report {
         text += &format!("{device} (driver {driver}): {some}; compared with the mock of {mock}\n");
         for step in &found {
             let expected = step.expected.as_deref().unwrap_or_default();
-            text += &format!(
-                "  {}: expected {expected}, found {}\n",
-                step.name, step.answer
-            );
+            text += &format!("  {}: expected {expected}, found {}\n", step.name, step.answer);
         }
         for step in steps().filter(|step| step.expected.is_none() && step.name != "evidence") {
             text += &format!("  {}: {}\n", step.name, step.answer);

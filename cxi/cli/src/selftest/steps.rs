@@ -34,12 +34,7 @@ pub(crate) struct Steps(pub(crate) Vec<Step>);
 
 impl Steps {
     fn add(&mut self, name: &str, answer: String, expected: Option<String>, compared: bool) {
-        self.0.push(Step {
-            name: name.to_owned(),
-            answer,
-            expected,
-            compared,
-        });
+        self.0.push(Step { name: name.to_owned(), answer, expected, compared });
     }
 
     /// An answer that depends on the driver alone.
@@ -167,13 +162,11 @@ fn services(device: &Device, steps: &mut Steps) {
     };
     steps.note("services", listed.len());
     let gone = |error: &cxi::Error| matches!(error.kind(), ErrorKind::NoSuchService { .. });
-    let differs = listed
-        .iter()
-        .find_map(|service| match services.get(service.id()) {
-            Ok(read) => (read != *service).then(|| "not as it is listed".to_owned()),
-            Err(error) if gone(&error) => None,
-            Err(error) => Some(refusal(&error)),
-        });
+    let differs = listed.iter().find_map(|service| match services.get(service.id()) {
+        Ok(read) => (read != *service).then(|| "not as it is listed".to_owned()),
+        Err(error) if gone(&error) => None,
+        Err(error) => Some(refusal(&error)),
+    });
     let told = differs.as_deref().unwrap_or("as it is listed");
     steps.must("each service, read", told, "as it is listed");
     let room = device.availability().map(|room| {
@@ -206,12 +199,7 @@ fn sysfs(device: &Device, steps: &mut Steps) {
         return steps.note("telemetry", "not shown");
     };
     steps.note("telemetry", format_args!("{} counters", counters.len()));
-    let bad = counters
-        .iter()
-        .find_map(|counter| device.telemetry(counter).err());
-    let said = bad.map_or_else(
-        || "a number with a time".to_owned(),
-        |error| error.to_string(),
-    );
+    let bad = counters.iter().find_map(|counter| device.telemetry(counter).err());
+    let said = bad.map_or_else(|| "a number with a time".to_owned(), |error| error.to_string());
     steps.must("each counter, read", said, "a number with a time");
 }

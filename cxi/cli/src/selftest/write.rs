@@ -22,12 +22,7 @@ const LEN: usize = 4096;
 /// How many counters the service may have.
 const COUNTERS: u16 = 2;
 /// What the put takes, besides entries.
-const QUEUES: [Resource; 4] = [
-    Resource::Ptes,
-    Resource::Txqs,
-    Resource::Tgqs,
-    Resource::Eqs,
-];
+const QUEUES: [Resource; 4] = [Resource::Ptes, Resource::Txqs, Resource::Tgqs, Resource::Eqs];
 
 /// The service: for one user, on a VNI that no other service has, with nothing reserved.
 #[derive(Clone, Copy, Debug)]
@@ -82,10 +77,7 @@ pub(crate) fn write(
         Ok(id) => id,
         // The caller lacks a privilege, or others have the VNI: that says nothing about the driver.
         Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::NotPermitted(_) | ErrorKind::VniTaken(_)
-            ) =>
+            if matches!(error.kind(), ErrorKind::NotPermitted(_) | ErrorKind::VniTaken(_)) =>
         {
             return Err(error);
         }
@@ -120,11 +112,7 @@ fn use_service(device: &Device, own: Own, id: ServiceId, steps: &mut Steps) -> c
     let services = device.services();
     let read = services.get(id)?;
     let as_made = ServiceSpec::try_from(&read).as_ref() == Ok(&own.spec()?);
-    let read = if as_made {
-        "as it was made"
-    } else {
-        "otherwise"
-    };
+    let read = if as_made { "as it was made" } else { "otherwise" };
     steps.must("the service, read", read, "as it was made");
     steps.compare("its LNIs per RGID", services.lnis_per_rgid(id)?);
     let lni = device.alloc_lni(id)?;
@@ -145,11 +133,7 @@ fn use_service(device: &Device, own: Own, id: ServiceId, steps: &mut Steps) -> c
         Ok((usage, is_same)) => {
             let used = QUEUES.map(|resource| format!("{} {resource}", usage.in_use(resource)));
             steps.compare("what it has in use then", used.join(", "));
-            let arrived = if is_same {
-                "arrived unchanged"
-            } else {
-                "arrived changed"
-            };
+            let arrived = if is_same { "arrived unchanged" } else { "arrived changed" };
             steps.must("a put to the NIC itself", arrived, "arrived unchanged");
         }
         Err(error) => steps.must("a put to the NIC itself", error, "arrived unchanged"),

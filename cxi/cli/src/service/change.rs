@@ -102,10 +102,7 @@ fn undo(mut failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
         return failure;
     }
     undone.reverse();
-    failure.hint(format!(
-        "What had been created on {} was destroyed again.",
-        nic_names(&undone)
-    ))
+    failure.hint(format!("What had been created on {} was destroyed again.", nic_names(&undone)))
 }
 
 pub(super) fn update(node: &Node, changes: &UpdateArgs) -> Result<Report, Failure> {
@@ -141,16 +138,8 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
             netns.map_or(Ok(()), |inode| services.set_netns(id, inode))
         });
     let is_enabled = was_enabled && !disabled_for_it;
-    let enabled = if applied.is_ok() {
-        enabled
-    } else {
-        was_enabled
-    };
-    let switched = if enabled == is_enabled {
-        Ok(())
-    } else {
-        services.set_enabled(id, enabled)
-    };
+    let enabled = if applied.is_ok() { enabled } else { was_enabled };
+    let switched = if enabled == is_enabled { Ok(()) } else { services.set_enabled(id, enabled) };
     // The reason why it cannot be changed matters more than the reason why it cannot be enabled again.
     applied.and(switched)
 }
@@ -183,9 +172,7 @@ pub(super) fn set_enabled(
     enabled: bool,
 ) -> Result<Report, Failure> {
     let done = if enabled { "Enabled" } else { "Disabled" };
-    for_each(node, ids, done, |device, id| {
-        device.services().set_enabled(id, enabled)
-    })
+    for_each(node, ids, done, |device, id| device.services().set_enabled(id, enabled))
 }
 
 /// Changes services and reports what was done. Continues after a failure.
@@ -195,11 +182,7 @@ fn for_each(
     done: &str,
     change: impl Fn(&Device, ServiceId) -> cxi::Result<()>,
 ) -> Result<Report, Failure> {
-    let found = if node.are_named() {
-        None
-    } else {
-        Some(all(node.devices())?)
-    };
+    let found = if node.are_named() { None } else { Some(all(node.devices())?) };
     let mut changed = Vec::new();
     let mut failures = Vec::new();
     for &service in ids {

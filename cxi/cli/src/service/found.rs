@@ -101,11 +101,7 @@ pub(super) fn no_service(id: ServiceId, devices: &[Device]) -> Failure {
 }
 
 pub(super) fn state(service: &Service) -> String {
-    let enabled = if service.is_enabled() {
-        "enabled"
-    } else {
-        "disabled"
-    };
+    let enabled = if service.is_enabled() { "enabled" } else { "disabled" };
     let system = if service.is_system() { ", system" } else { "" };
     format!("{enabled}{system}")
 }
@@ -113,12 +109,7 @@ pub(super) fn state(service: &Service) -> String {
 /// Who may use it, on which VNIs, and whether it is enabled.
 pub(super) fn summary(found: &Found) -> String {
     let service = &found.service;
-    format!(
-        "{}, {}, {}",
-        who(found),
-        vnis(service.vnis()),
-        state(service)
-    )
+    format!("{}, {}, {}", who(found), vnis(service.vnis()), state(service))
 }
 
 pub(crate) fn who(found: &Found) -> String {
@@ -195,10 +186,6 @@ pub(crate) fn in_use(node: &Node, device: &Device, id: ServiceId) -> cxi::Result
 /// `1 EQ`, `2 EQs`.
 pub(crate) fn amount(count: u16, resource: Resource) -> String {
     let name = resource.to_string();
-    let name = if count == 1 {
-        name.trim_end_matches('s')
-    } else {
-        &name
-    };
+    let name = if count == 1 { name.trim_end_matches('s') } else { &name };
     format!("{count} {name}")
 }

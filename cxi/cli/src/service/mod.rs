@@ -15,9 +15,9 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
     match command {
         ServiceCommand::List => reading(common, show::list),
         // The parser does not see the conflict when --json precedes the subcommand.
-        ServiceCommand::Show(show) if show.yaml && common.json => Err(Failure::bad_input(
-            "--yaml and --json cannot be given together",
-        )),
+        ServiceCommand::Show(show) if show.yaml && common.json => {
+            Err(Failure::bad_input("--yaml and --json cannot be given together"))
+        }
         ServiceCommand::Show(show) if show.yaml => {
             reading(common, |node| show::yaml(node, &show.ids))
         }
@@ -34,11 +34,11 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
         ServiceCommand::Destroy(arguments) => {
             changing(common, |node| change::destroy(node, arguments))
         }
-        ServiceCommand::Enable(services) => changing(common, |node| {
-            change::set_enabled(node, &services.ids, true)
-        }),
-        ServiceCommand::Disable(services) => changing(common, |node| {
-            change::set_enabled(node, &services.ids, false)
-        }),
+        ServiceCommand::Enable(services) => {
+            changing(common, |node| change::set_enabled(node, &services.ids, true))
+        }
+        ServiceCommand::Disable(services) => {
+            changing(common, |node| change::set_enabled(node, &services.ids, false))
+        }
     }
 }

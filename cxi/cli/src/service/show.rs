@@ -16,32 +16,16 @@ use crate::spec_file;
 
 pub(crate) fn list(node: &Node) -> Result<Report, Failure> {
     let found = all(node.devices())?;
-    Ok(Report::by_device(
-        table(&found).render(0),
-        "services",
-        &found,
-    ))
+    Ok(Report::by_device(table(&found).render(0), "services", &found))
 }
 
 /// One line for services that are the same on several NICs.
 fn table(found: &[(DeviceId, Found)]) -> Columns {
-    let headings = [
-        "NICs",
-        "Service",
-        "State",
-        "Who",
-        "VNIs",
-        "Traffic classes",
-        "Limits",
-    ];
+    let headings = ["NICs", "Service", "State", "Who", "VNIs", "Traffic classes", "Limits"];
     let mut table = Columns::new(&headings).right(&[1]);
     for (devices, found) in merge(found.iter().copied()) {
         let service = &found.service;
-        let style = if service.is_enabled() {
-            Style::new()
-        } else {
-            OFF
-        };
+        let style = if service.is_enabled() { Style::new() } else { OFF };
         let cells = [
             nic_names(&devices),
             service.id().to_string(),
@@ -190,12 +174,7 @@ pub(crate) fn measure(
                 reserved: limit.reserved(),
                 max: limit.max(),
             });
-            let measure = Measured {
-                found: *found,
-                service,
-                tle_pool: usage.tle_pool,
-                resources,
-            };
+            let measure = Measured { found: *found, service, tle_pool: usage.tle_pool, resources };
             measured.push((device.id(), measure));
         }
     }
@@ -233,12 +212,7 @@ fn block(resources: &ResourceMap<Amounts>, palette: Palette) -> String {
             or_dash(amounts.in_use),
             amounts.reserved.to_string(),
             amounts.max.to_string(),
-            palette.bar(
-                BAR_WIDTH,
-                in_use.into(),
-                amounts.reserved.into(),
-                amounts.max.into(),
-            ),
+            palette.bar(BAR_WIDTH, in_use.into(), amounts.reserved.into(), amounts.max.into()),
         ];
         table.row_in(fullness(percent(in_use, amounts.max)), cells);
     }

@@ -111,12 +111,10 @@ impl NicUsage {
     fn of(device: &Device) -> cxi::Result<Self> {
         let info = device.info()?;
         let sum = |names: &[&str]| {
-            names
-                .iter()
-                .try_fold((0, Duration::ZERO), |(sum, _): Counted, name| {
-                    let (value, time) = counted(device, name).ok()?;
-                    Some((value.wrapping_add(sum), time))
-                })
+            names.iter().try_fold((0, Duration::ZERO), |(sum, _): Counted, name| {
+                let (value, time) = counted(device, name).ok()?;
+                Some((value.wrapping_add(sum), time))
+            })
         };
         Ok(Self {
             device: device.id(),
@@ -176,9 +174,8 @@ impl User {
 /// it has one.
 fn name_jobs(users: &mut [User], common: &Common) -> Result<(), Failure> {
     let records = records(common)?.into_iter();
-    let mut jobs: Vec<(JobId, IdSet)> = records
-        .map(|record| (record.job.clone(), record.vni_set()))
-        .collect();
+    let mut jobs: Vec<(JobId, IdSet)> =
+        records.map(|record| (record.job.clone(), record.vni_set())).collect();
     let store = SitePool::of(&common.settings)?;
     if store.is_here() {
         let pool = store.look()?;
@@ -187,9 +184,8 @@ fn name_jobs(users: &mut [User], common: &Common) -> Result<(), Failure> {
     }
     for user in users {
         let has = |vni: Vni| user.vnis != VniAccess::Unrestricted && user.vnis.contains(vni);
-        let job = jobs
-            .iter()
-            .find(|(_, vnis)| vnis.iter().filter_map(|vni| Vni::new(vni).ok()).any(has));
+        let job =
+            jobs.iter().find(|(_, vnis)| vnis.iter().filter_map(|vni| Vni::new(vni).ok()).any(has));
         user.job = job.map(|(job, _)| job.clone());
     }
     Ok(())

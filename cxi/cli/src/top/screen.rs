@@ -163,11 +163,7 @@ impl View {
         let each: Vec<&[&NicUsage]> = nics.chunks(1).collect();
         let all = [&*nics];
         let room = height.saturating_sub(ROOM_FOR_RESOURCES + nics.len());
-        let groups = if room >= AMOUNTS.len() * nics.len() {
-            &*each
-        } else {
-            &all
-        };
+        let groups = if room >= AMOUNTS.len() * nics.len() { &*each } else { &all };
         if room >= AMOUNTS.len() {
             lines.push(String::new());
             lines.extend(rows(resources(groups)));
@@ -289,9 +285,7 @@ fn wait_for_input(time: Duration) -> io::Result<bool> {
     }
     let gone = PollFlags::POLLHUP | PollFlags::POLLERR;
     let [input] = input;
-    Ok(!input
-        .revents()
-        .is_some_and(|events| events.intersects(gone)))
+    Ok(!input.revents().is_some_and(|events| events.intersects(gone)))
 }
 
 /// Shows what `look` sees until a key or a signal ends it.
@@ -392,16 +386,9 @@ mod tests {
     }
 
     fn plain(view: &View, size: (usize, usize)) -> Vec<String> {
-        let lines = view.lines(
-            &usage(4_000_000, 12),
-            Some(&usage(0, 10)),
-            SystemTime::UNIX_EPOCH,
-            size,
-        );
-        lines
-            .iter()
-            .map(|line| anstream::adapter::strip_str(line).to_string())
-            .collect()
+        let lines =
+            view.lines(&usage(4_000_000, 12), Some(&usage(0, 10)), SystemTime::UNIX_EPOCH, size);
+        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
     }
 
     fn view() -> View {
@@ -417,29 +404,14 @@ mod tests {
             assert!(lines.len() <= size.1, "{size:?}: {lines:?}");
         }
         let lines = plain(&view(), (60, 8));
-        assert_eq!(
-            lines[0],
-            "cxi top  n1  by share  1970-01-01T00:00:00Z  every 2s"
-        );
-        assert_eq!(
-            lines[2],
-            "cxi0  up, 200 Gbit/s        2.0M     2.0M         -"
-        );
-        assert!(
-            lines[5].contains("95.0%") && lines[5].contains("uid 7"),
-            "{lines:?}"
-        );
+        assert_eq!(lines[0], "cxi top  n1  by share  1970-01-01T00:00:00Z  every 2s");
+        assert_eq!(lines[2], "cxi0  up, 200 Gbit/s        2.0M     2.0M         -");
+        assert!(lines[5].contains("95.0%") && lines[5].contains("uid 7"), "{lines:?}");
         let large = plain(&view(), (80, 24));
         assert_eq!(large.last().unwrap(), KEYS);
-        assert!(
-            large.iter().any(|line| line.starts_with("cxi1  reserved")),
-            "{large:?}"
-        );
+        assert!(large.iter().any(|line| line.starts_with("cxi1  reserved")), "{large:?}");
         let totals = plain(&view(), (80, 18));
-        assert!(
-            totals.iter().any(|line| line.starts_with("all  reserved")),
-            "{totals:?}"
-        );
+        assert!(totals.iter().any(|line| line.starts_with("all  reserved")), "{totals:?}");
     }
 
     #[test]
@@ -448,9 +420,7 @@ mod tests {
         let mut view = view();
         let jobs = |view: &View| -> String {
             let users = view.users(&now).into_iter();
-            users
-                .map(|user| user.job.as_ref().unwrap().as_str())
-                .collect()
+            users.map(|user| user.job.as_ref().unwrap().as_str()).collect()
         };
         for (typed, shown, title) in [
             ("", "78", "by share"),

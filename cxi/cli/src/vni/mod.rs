@@ -94,9 +94,7 @@ fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure>
         request = request.for_tenant(tenant.clone());
     }
     let mut pool = store.open()?;
-    let reserved = pool.change(Timestamp::now(), |pool, now| {
-        pool.reserve(job, &request, now)
-    })?;
+    let reserved = pool.change(Timestamp::now(), |pool, now| pool.reserve(job, &request, now))?;
     let vnis: Vec<Vni> = reserved.result.iter().collect();
     let text = match &reserved.result {
         Allotment::Set(vnis) => vnis.to_string(),
@@ -191,9 +189,8 @@ fn reconcile(
 
 fn compare(store: &SitePool, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
     let mut pool = store.open()?;
-    let compared = pool.change::<_, PoolError>(Timestamp::now(), |pool, now| {
-        Ok(pool.reconcile(node, seen, now))
-    });
+    let compared = pool
+        .change::<_, PoolError>(Timestamp::now(), |pool, now| Ok(pool.reconcile(node, seen, now)));
     let result = compared?.result;
     let mut text = String::new();
     if !result.strays.is_empty() {
@@ -214,10 +211,7 @@ fn compare(store: &SitePool, node: &NodeName, seen: &IdSet) -> Result<Report, Fa
         );
     }
     if !result.outside.is_empty() {
-        text += &format!(
-            "VNIs {} are on {node} and not in this pool\n",
-            result.outside
-        );
+        text += &format!("VNIs {} are on {node} and not in this pool\n", result.outside);
     }
     if text.is_empty() {
         text = format!("{node} shows nothing that the pool does not know\n");
@@ -250,23 +244,15 @@ struct StrayVni<'a> {
 fn show(store: &SitePool, job: Option<&JobId>) -> Result<Report, Failure> {
     let pool = store.look()?;
     let at = Timestamp::now();
-    let mut jobs: Vec<(&JobId, &Holding)> = pool
-        .jobs()
-        .filter(|(id, _)| job.is_none_or(|wanted| wanted == *id))
-        .collect();
+    let mut jobs: Vec<(&JobId, &Holding)> =
+        pool.jobs().filter(|(id, _)| job.is_none_or(|wanted| wanted == *id)).collect();
     if let (Some(job), true) = (job, jobs.is_empty()) {
-        return Err(Failure::new(
-            Exit::NotFound,
-            format!("job {job} has no VNIs in the pool"),
-        ));
+        return Err(Failure::new(Exit::NotFound, format!("job {job} has no VNIs in the pool")));
     }
     jobs.sort_by_key(|(job, _)| *job);
     let metrics = pool.metrics(at);
-    let mut text = if job.is_some() {
-        String::new()
-    } else {
-        totals(pool.config().vnis(), &metrics)
-    };
+    let mut text =
+        if job.is_some() { String::new() } else { totals(pool.config().vnis(), &metrics) };
     if !jobs.is_empty() {
         let mut table = Columns::new(&["Job", "VNIs", "Tenant", "Since", "State"]);
         for (id, held) in &jobs {
@@ -318,9 +304,9 @@ fn totals(configured: &IdSet, metrics: &Metrics) -> String {
 fn phase(phase: &Phase) -> String {
     match phase {
         Phase::Reserved => "reserved".to_owned(),
-        Phase::Draining {
-            nodes_known: false, ..
-        } => "draining until all nodes are confirmed at once".to_owned(),
+        Phase::Draining { nodes_known: false, .. } => {
+            "draining until all nodes are confirmed at once".to_owned()
+        }
         Phase::Draining { waiting, .. } => {
             format!("draining, waits for {}", joined(waiting, ", "))
         }

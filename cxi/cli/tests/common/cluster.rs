@@ -13,9 +13,7 @@ pub(crate) struct Cluster {
 
 impl Cluster {
     pub(crate) fn new(vnis: &str) -> Self {
-        let cluster = Self {
-            directory: TempDir::new().unwrap(),
-        };
+        let cluster = Self { directory: TempDir::new().unwrap() };
         cluster.settings("controller.toml", "");
         cluster.cxi(&["vni", "configure", vnis]).done();
         cluster

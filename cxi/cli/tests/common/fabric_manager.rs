@@ -13,10 +13,8 @@ pub(crate) struct MockManager {
 
 impl MockManager {
     pub(crate) fn new() -> Self {
-        let mock = Self {
-            manager: MockFabricManager::start().unwrap(),
-            files: TempDir::new().unwrap(),
-        };
+        let mock =
+            Self { manager: MockFabricManager::start().unwrap(), files: TempDir::new().unwrap() };
         let write = |name, text: &str| fs::write(mock.files.path().join(name), text).unwrap();
         write("endpoint", &mock.manager.token_url());
         write("client-id", "wlm\n");

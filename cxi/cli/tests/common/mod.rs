@@ -98,10 +98,7 @@ impl Said {
     /// Refused with this code and this message, and nothing on standard output.
     #[track_caller]
     pub(crate) fn refused(self, code: i32, message: &str) {
-        assert_eq!(
-            (self.code, self.err.trim_end(), self.out.as_str()),
-            (code, message, "")
-        );
+        assert_eq!((self.code, self.err.trim_end(), self.out.as_str()), (code, message, ""));
     }
 
     /// Ended with this code and a message that starts like this.
@@ -146,12 +143,9 @@ pub(crate) fn without_hidden(text: &str) -> String {
     let mut kept = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let digits = part.trim_start_matches(|letter: char| letter.is_ascii_digit());
-        let rest = [
-            " processes could not be looked into",
-            " process could not be looked into",
-        ]
-        .into_iter()
-        .find_map(|words| digits.strip_prefix(words));
+        let rest = [" processes could not be looked into", " process could not be looked into"]
+            .into_iter()
+            .find_map(|words| digits.strip_prefix(words));
         match rest {
             Some(rest) if digits.len() < part.len() => kept += rest,
             _ => {
@@ -170,10 +164,7 @@ pub(crate) fn assert_contains(text: &str, part: &str) {
 
 pub(crate) fn command(arguments: &(impl Arguments + ?Sized)) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cxi"));
-    command
-        .args(arguments.words())
-        .env_remove("LC_ALL")
-        .env("LC_CTYPE", "C");
+    command.args(arguments.words()).env_remove("LC_ALL").env("LC_CTYPE", "C");
     command
 }
 
@@ -202,9 +193,7 @@ pub(crate) struct MockNode {
 
 impl MockNode {
     pub(crate) fn new() -> Self {
-        Self {
-            directory: TempDir::new().unwrap(),
-        }
+        Self { directory: TempDir::new().unwrap() }
     }
 
     pub(crate) fn file(&self) -> PathBuf {
@@ -229,8 +218,7 @@ impl MockNode {
     /// Another user's service on each NIC, which leaves three TXQs.
     pub(crate) fn take_queues(&self) {
         let limit = "--limit=txqs=1021:1021";
-        self.cxi(&format!("service create -d all --uid=9 --vni=9 {limit}"))
-            .done();
+        self.cxi(&format!("service create -d all --uid=9 --vni=9 {limit}")).done();
     }
 
     /// Writes a file next to the state file. Returns its path.

@@ -17,10 +17,7 @@ pub(crate) struct Site {
 
 impl Site {
     pub(crate) fn new(scheduler: &'static str, settings: &str) -> Self {
-        let site = Self {
-            directory: TempDir::new().unwrap(),
-            scheduler,
-        };
+        let site = Self { directory: TempDir::new().unwrap(), scheduler };
         fs::write(site.path("cxi.toml"), settings).unwrap();
         site
     }

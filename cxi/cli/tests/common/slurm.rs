@@ -30,11 +30,7 @@ pub(crate) fn site_of_slurm() -> Site {
     site.program("squeue", "#!/bin/sh\necho 4712\n");
     let cancel = format!("#!/bin/sh\necho cancel \"$1\" >> {path}/updates\n");
     site.program("scancel", &cancel);
-    fs::write(
-        site.path("job"),
-        "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0",
-    )
-    .unwrap();
+    fs::write(site.path("job"), "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0").unwrap();
     fs::write(site.path("network"), "(null)").unwrap();
     site.install();
     site.cxi("vni configure 1024-1025").done();
@@ -50,10 +46,7 @@ pub(crate) struct SlurmNode<'a> {
 
 impl SlurmNode<'_> {
     pub(crate) fn run(&self, script: &str, more: &[(&str, &str)]) -> Said {
-        let (uid, mock) = (
-            geteuid().to_string(),
-            self.mock.file().display().to_string(),
-        );
+        let (uid, mock) = (geteuid().to_string(), self.mock.file().display().to_string());
         let mut variables = vec![
             ("SLURM_JOB_ID", "4711"),
             ("SLURM_JOB_UID", &uid),
@@ -70,9 +63,5 @@ impl SlurmNode<'_> {
 }
 
 pub(crate) fn slurm_node<'a>(site: &'a Site, name: &'static str) -> SlurmNode<'a> {
-    SlurmNode {
-        site,
-        mock: MockNode::new(),
-        name,
-    }
+    SlurmNode { site, mock: MockNode::new(), name }
 }

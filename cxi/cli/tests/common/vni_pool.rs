@@ -19,9 +19,7 @@ pub(crate) struct Pool {
 impl Pool {
     /// A directory without a pool.
     pub(crate) fn empty() -> Self {
-        Self {
-            directory: TempDir::new().unwrap(),
-        }
+        Self { directory: TempDir::new().unwrap() }
     }
 
     pub(crate) fn new() -> Self {
@@ -91,10 +89,7 @@ impl Pool {
         let shown = self.show();
         let job = |job: &Value| {
             let vnis = &job["vnis"]["list"];
-            (
-                job["job"].as_str().unwrap().to_owned(),
-                vnis[0].as_u64().unwrap(),
-            )
+            (job["job"].as_str().unwrap().to_owned(), vnis[0].as_u64().unwrap())
         };
         let jobs: Vec<(String, u64)> = shown["jobs"].as_array().unwrap().iter().map(job).collect();
         let different: BTreeSet<u64> = jobs.iter().map(|(_, vni)| *vni).collect();
@@ -116,13 +111,9 @@ fn timeless(mut value: Value) -> Value {
     match &mut value {
         Value::Object(members) => {
             members.retain(|name, _| !["reserved_at", "since"].contains(&name.as_str()));
-            members
-                .values_mut()
-                .for_each(|member| *member = timeless(member.take()));
+            members.values_mut().for_each(|member| *member = timeless(member.take()));
         }
-        Value::Array(items) => items
-            .iter_mut()
-            .for_each(|item| *item = timeless(item.take())),
+        Value::Array(items) => items.iter_mut().for_each(|item| *item = timeless(item.take())),
         _ => {}
     }
     value

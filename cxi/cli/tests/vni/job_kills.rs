@@ -10,12 +10,7 @@ use super::kills::{Act, GO, at_call, full};
 use crate::common::{Said, command, in_shell, skip};
 
 const RESERVE: &str = "reserve 1 --uid=1000 --nodes=n[1-2]";
-const END: [&str; 4] = [
-    "release 1",
-    "confirm 1 --node=n1",
-    "confirm 1 --node=n2",
-    "sweep -- true",
-];
+const END: [&str; 4] = ["release 1", "confirm 1 --node=n1", "confirm 1 --node=n2", "sweep -- true"];
 
 struct Site(TempDir);
 

@@ -27,14 +27,8 @@ const CHANGES: [(&[&[&str]], &[&str]); 7] = [
     (&[CONFIGURE, TWO], &["reserve", "job2"]),
     (&[CONFIGURE, TWO], &["cancel", "job1"]),
     (&[CONFIGURE, TWO], &["release", "job1", "--nodes=n1,n2"]),
-    (
-        &[CONFIGURE, TWO, RELEASE],
-        &["confirm", "job1", "--node=n1"],
-    ),
-    (
-        &[CONFIGURE],
-        &["reconcile", "--node=n1", "--seen=1024-1025"],
-    ),
+    (&[CONFIGURE, TWO, RELEASE], &["confirm", "job1", "--node=n1"]),
+    (&[CONFIGURE], &["reconcile", "--node=n1", "--seen=1024-1025"]),
 ];
 const CONFIGURE: &[&str] = &["configure", "1024-65535"];
 const TWO: &[&str] = &["reserve", "job1", "--count=2"];
@@ -80,10 +74,7 @@ fn at_each_call(act: Act) {
     pool.put(Some(&line.into_bytes()));
     each_call_of(&pool, &["reserve", "job1"], act);
     let saved = String::from_utf8(pool.keep().unwrap()).unwrap();
-    assert_eq!(
-        (saved.lines().count(), saved.contains("\"saved\"")),
-        (1, true)
-    );
+    assert_eq!((saved.lines().count(), saved.contains("\"saved\"")), (1, true));
 }
 
 fn each_call_of(pool: &Pool, change: &[&str], act: Act) {
@@ -109,10 +100,7 @@ fn each_call_of(pool: &Pool, change: &[&str], act: Act) {
             "{what}: {told:?}, but {now}"
         );
         let again = pool.vni(change);
-        assert!(
-            [0, 8].contains(&again.code) || now == changed,
-            "{what}: {again:?}"
-        );
+        assert!([0, 8].contains(&again.code) || now == changed, "{what}: {again:?}");
         assert_eq!(pool.state(), changed, "{what}, and once more");
         assert_eq!(pool.others(), Vec::<String>::new(), "{what}");
         calls += 1;
@@ -185,12 +173,7 @@ impl Act {
 
 #[cfg(target_arch = "x86_64")]
 fn is_of_names(call: i64) -> bool {
-    let others = [
-        libc::SYS_rename,
-        libc::SYS_unlink,
-        libc::SYS_mkdir,
-        libc::SYS_rmdir,
-    ];
+    let others = [libc::SYS_rename, libc::SYS_unlink, libc::SYS_mkdir, libc::SYS_rmdir];
     AT.contains(&call) || others.contains(&call)
 }
 
@@ -199,12 +182,8 @@ fn is_of_names(call: i64) -> bool {
     AT.contains(&call)
 }
 
-const AT: [i64; 4] = [
-    libc::SYS_renameat,
-    libc::SYS_renameat2,
-    libc::SYS_unlinkat,
-    libc::SYS_mkdirat,
-];
+const AT: [i64; 4] =
+    [libc::SYS_renameat, libc::SYS_renameat2, libc::SYS_unlinkat, libc::SYS_mkdirat];
 
 /// The system call that a stopped process is about to make, and its first argument.
 fn system_call(pid: Pid) -> (i64, u64) {
@@ -247,11 +226,7 @@ impl Tracee {
         let stdout = read(self.0.stdout.as_mut().unwrap());
         let stderr = read(self.0.stderr.as_mut().unwrap());
         let status = self.0.wait().unwrap();
-        Said::from(std::process::Output {
-            status,
-            stdout,
-            stderr,
-        })
+        Said::from(std::process::Output { status, stdout, stderr })
     }
 }
 

@@ -13,10 +13,7 @@ fn half_a_line_is_no_change() {
     assert_eq!(pool.reserve("job2"), "1025\n");
     let whole = pool.keep().unwrap();
     let line = whole.len() - before.len();
-    for written in (0..=line)
-        .step_by(if cfg!(debug_assertions) { 11 } else { 1 })
-        .chain([line])
-    {
+    for written in (0..=line).step_by(if cfg!(debug_assertions) { 11 } else { 1 }).chain([line]) {
         // It was killed while it wrote the line, or right afterward.
         pool.put(Some(&whole[..before.len() + written].to_vec()));
         let done = written == line;

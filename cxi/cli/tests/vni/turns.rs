@@ -22,10 +22,7 @@ fn those_that_wait_are_served_in_the_order_of_their_arrival() {
     let mut patient = pool.command("reserve patient");
     let patient: Said = patient.env("CXI_WAIT", "1050ms").output().unwrap().into();
     let lock_file = pool.path("pool.json.lock");
-    let waits = format!(
-        "info: Waiting for another command to release {}\n",
-        lock_file.display()
-    );
+    let waits = format!("info: Waiting for another command to release {}\n", lock_file.display());
     assert!(patient.err.starts_with(&waits), "{}", patient.err);
     let waiting: Vec<_> = (0..5)
         .map(|job| {

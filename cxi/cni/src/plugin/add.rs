@@ -41,9 +41,7 @@ impl Plugin<'_> {
         if let Some(classes) = settings.traffic_classes {
             request = request.traffic_classes(classes);
         }
-        request
-            .build()
-            .map_err(|error| Error::new(Code::Configuration, error.to_string()))
+        request.build().map_err(|error| Error::new(Code::Configuration, error.to_string()))
     }
 
     /// Ends what an earlier call left of this attachment, and what is left of containers that are
@@ -148,20 +146,16 @@ pub(super) fn netns(container: &Container) -> Result<u32, Error> {
     match found {
         Member::NetNs(inode) if found != own => Ok(inode),
         // Every process of the node could use its services.
-        _ => Err(invalid(format!(
-            "{} is the network namespace of the node",
-            path.display()
-        ))),
+        _ => Err(invalid(format!("{} is the network namespace of the node", path.display()))),
     }
 }
 
 fn refused(error: &AllocateError) -> Error {
     let passing = |cause: &Cause| match cause {
         Cause::Plan(_) | Cause::Rgids(_) => true,
-        Cause::Service(error) => matches!(
-            error.errno(),
-            Errno::EBUSY | Errno::EAGAIN | Errno::ENOSPC | Errno::EINTR
-        ),
+        Cause::Service(error) => {
+            matches!(error.errno(), Errno::EBUSY | Errno::EAGAIN | Errno::ENOSPC | Errno::EINTR)
+        }
         _ => false,
     };
     let taken =

@@ -78,20 +78,14 @@ impl Plugin<'_> {
                 Err(error) => problems.push(error.to_string()),
             }
         }
-        let audit = self.node.audit(&AuditOptions {
-            job: settings.limits(),
-            ..AuditOptions::default()
-        });
+        let audit =
+            self.node.audit(&AuditOptions { job: settings.limits(), ..AuditOptions::default() });
         let full = audit.findings.iter().filter(|finding| {
             finding.code == Found::NearlyExhausted
                 && finding.severity == Severity::Error
                 && chosen.iter().any(|nic| nic.id() == finding.device)
         });
         problems.extend(full.map(|finding| format!("{}: {}", finding.device, finding.text)));
-        if problems.is_empty() {
-            Ok(None)
-        } else {
-            not_serving(problems)
-        }
+        if problems.is_empty() { Ok(None) } else { not_serving(problems) }
     }
 }

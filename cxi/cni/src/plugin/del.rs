@@ -44,10 +44,8 @@ impl Plugin<'_> {
             return Ok(None);
         };
         let details: Vec<_> = errors.iter().map(Error::to_string).collect();
-        Err(
-            Error::new(first.code(), "not everything could be taken back")
-                .details(details.join("\n")),
-        )
+        Err(Error::new(first.code(), "not everything could be taken back")
+            .details(details.join("\n")))
     }
 
     /// Destroys the services of an attachment and forgets it. Services in use are retried for a
@@ -60,20 +58,16 @@ impl Plugin<'_> {
             let Some(mut record) = self.records.read(attachment)? else {
                 return Ok(());
             };
-            let ended = self.services_of(&record)?.map_or(Ok(()), |filter| {
-                self.release(&filter, &ReleaseOptions::once())
-            });
+            let ended = self
+                .services_of(&record)?
+                .map_or(Ok(()), |filter| self.release(&filter, &ReleaseOptions::once()));
             let error = match ended {
                 Ok(()) => return self.forget(&mut record),
                 Err(error) => error,
             };
             // Other calls can run in the meantime.
             drop(held);
-            let left = self
-                .config
-                .settings
-                .retry_busy()
-                .saturating_sub(start.elapsed());
+            let left = self.config.settings.retry_busy().saturating_sub(start.elapsed());
             if left.is_zero() || error.code() != Code::TryAgain {
                 return Err(error);
             }

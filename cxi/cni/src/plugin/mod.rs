@@ -27,11 +27,7 @@ impl<'a> Plugin<'a> {
     ///
     /// The directory of records cannot be made.
     pub fn new(node: Node, config: &'a Config) -> Result<Self, Error> {
-        Ok(Self {
-            node,
-            records: Records::open(&config.settings.state_dir)?,
-            config,
-        })
+        Ok(Self { node, records: Records::open(&config.settings.state_dir)?, config })
     }
 
     /// Executes the command and returns what to print: the result of ADD, otherwise nothing.
@@ -58,9 +54,7 @@ impl<'a> Plugin<'a> {
         let selected = self.node.services(selects);
         let selected = selected.map_err(|error| Error::new(Code::Nic, error.to_string()))?;
         let ids = selected.into_iter();
-        Ok(ids
-            .map(|(device, service)| (device, service.id()))
-            .collect())
+        Ok(ids.map(|(device, service)| (device, service.id())).collect())
     }
 
     /// The services of a record. Needs the lock.

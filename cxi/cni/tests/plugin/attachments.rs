@@ -17,9 +17,7 @@ use crate::support::{Site, refused};
 fn members(site: &Site) -> Vec<Member> {
     let services = site.services();
     let members = services.iter().map(|service| service.members().unwrap());
-    members
-        .flat_map(|members| members.iter().collect::<Vec<_>>())
-        .collect()
+    members.flat_map(|members| members.iter().collect::<Vec<_>>()).collect()
 }
 
 #[test]
@@ -27,9 +25,8 @@ fn a_pod_has_a_service_on_every_nic_until_it_goes() {
     let pod = pod!();
     for version in ["0.3.1", "0.4.0", "1.0.0", "1.1.0"] {
         let previous = json!({"cniVersion": version, "ips": [{"address": "10.0.0.2/16"}], "x": 1});
-        let site = Site::new()
-            .set("cniVersion", json!(version))
-            .set("prevResult", previous.clone());
+        let site =
+            Site::new().set("cniVersion", json!(version)).set("prevResult", previous.clone());
         let result: Value = serde_json::from_str(&site.add("one", &pod).unwrap()).unwrap();
         assert_eq!(result, previous);
         assert_eq!(members(&site), [pod.member(), pod.member()]);
@@ -38,10 +35,7 @@ fn a_pod_has_a_service_on_every_nic_until_it_goes() {
         // Only root reads the records; users find those of their jobs next to them.
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let state = site.state();
-        assert_eq!(
-            (mode(&state), mode(state.parent().unwrap())),
-            (0o700, 0o755)
-        );
+        assert_eq!((mode(&state), mode(state.parent().unwrap())), (0o700, 0o755));
         if version != "0.3.1" {
             assert_eq!(site.check("one", &pod).unwrap(), "");
         }
@@ -117,11 +111,7 @@ fn what_another_pod_left_with_the_same_inode_goes_first() {
     assert!(said.contains("cannot be removed"), "{said}");
     let site = site.set_cxi("vnis", json!({"source": "static", "vnis": [1025]}));
     site.add("new", &pod).unwrap();
-    let vnis: Vec<_> = site
-        .services()
-        .iter()
-        .map(|s| s.vnis().to_string())
-        .collect();
+    let vnis: Vec<_> = site.services().iter().map(|s| s.vnis().to_string()).collect();
     assert_eq!(vnis, ["1025", "1025"]);
     assert_eq!(site.records().len(), 1);
     // The DEL that comes late has nothing to do with the new pod.
@@ -136,22 +126,12 @@ fn services_of_other_programs_for_the_namespace_are_left_alone() {
     let site = Site::new();
     // As other programs make them: the list does not say that the namespace is a member.
     let device = &site.devices()[0];
-    let stranger = ServiceSpec::builder()
-        .members([])
-        .vni(Vni::new(4001).unwrap())
-        .enabled(false);
-    let stranger = device
-        .services()
-        .create(&stranger.build().unwrap())
-        .unwrap();
-    let Member::NetNs(inode) = pod.member() else {
-        unreachable!()
-    };
+    let stranger = ServiceSpec::builder().members([]).vni(Vni::new(4001).unwrap()).enabled(false);
+    let stranger = device.services().create(&stranger.build().unwrap()).unwrap();
+    let Member::NetNs(inode) = pod.member() else { unreachable!() };
     device.services().set_netns(stranger, inode).unwrap();
     // And one that the list shows.
-    let request = JobRequest::builder()
-        .member(pod.member())
-        .vni(Vni::new(4000).unwrap());
+    let request = JobRequest::builder().member(pod.member()).vni(Vni::new(4000).unwrap());
     let node = Node::from_devices(site.devices());
     node.allocate(&request.build().unwrap()).unwrap();
     fs::create_dir_all(site.state()).unwrap();

@@ -56,19 +56,14 @@ fn a_record_that_is_no_file_is_an_error_at_once() {
     let site = Site::new();
     site.add("one", &pod).unwrap();
     let path = &site.records()[0];
-    let no_file: [fn(&Path); 3] = [
-        pipe,
-        |path| symlink("/dev/zero", path).unwrap(),
-        |path| fs::create_dir(path).unwrap(),
-    ];
+    let no_file: [fn(&Path); 3] =
+        [pipe, |path| symlink("/dev/zero", path).unwrap(), |path| fs::create_dir(path).unwrap()];
     fs::remove_file(path).unwrap();
     for make in no_file {
         make(path);
         site.del("one").unwrap_err();
         assert_eq!(site.services().len(), 2);
-        fs::remove_file(path)
-            .or_else(|_| fs::remove_dir(path))
-            .unwrap();
+        fs::remove_file(path).or_else(|_| fs::remove_dir(path)).unwrap();
     }
 }
 

@@ -118,20 +118,14 @@ impl Site {
 
     pub(crate) fn devices(&self) -> Vec<Device> {
         let files = self.mock.devices(&Credentials::root()).unwrap().into_iter();
-        files
-            .map(|(number, file)| Device::with_transport(DeviceId::new(number), file))
-            .collect()
+        files.map(|(number, file)| Device::with_transport(DeviceId::new(number), file)).collect()
     }
 
     /// The services other than the default ones.
     pub(crate) fn services(&self) -> Vec<Service> {
         let devices = self.devices();
-        let services = devices
-            .iter()
-            .flat_map(|device| device.services().list().unwrap());
-        services
-            .filter(|service| !service.id().is_default())
-            .collect()
+        let services = devices.iter().flat_map(|device| device.services().list().unwrap());
+        services.filter(|service| !service.id().is_default()).collect()
     }
 
     pub(crate) fn fault(&self, fault: &str) {
@@ -153,9 +147,7 @@ impl Site {
             return Vec::new();
         };
         let paths = entries.map(|entry| entry.unwrap().path());
-        paths
-            .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
-            .collect()
+        paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect()
     }
 
     pub(crate) fn text(&self) -> String {

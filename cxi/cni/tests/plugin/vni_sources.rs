@@ -11,10 +11,7 @@ use crate::support::{Pod, Site, refused};
 
 fn vnis(site: &Site) -> Vec<String> {
     let services = site.services();
-    services
-        .iter()
-        .map(|service| service.vnis().to_string())
-        .collect()
+    services.iter().map(|service| service.vnis().to_string()).collect()
 }
 
 fn add(site: &Site, pod: &Pod, arguments: &str) -> Result<String, Error> {
@@ -61,16 +58,8 @@ fn what_is_not_allowed_or_not_clear_does_not_start() {
     let pod = pod!();
     let site = Site::new().set_cxi("vnis", json!({"source": "args", "allowed": "1024-2047"}));
     let said = refused(add(&site, &pod, "CXI_VNIS=1024,2048"), Code::Vni);
-    assert_eq!(
-        said,
-        "VNI 2048 is not allowed in this network: expected one of 1024-2047"
-    );
-    for wrong in [
-        "CXI_VNIS=",
-        "CXI_VNIS=0",
-        "CXI_VNIS=1024;1025",
-        "CXI_VNIS=blue",
-    ] {
+    assert_eq!(said, "VNI 2048 is not allowed in this network: expected one of 1024-2047");
+    for wrong in ["CXI_VNIS=", "CXI_VNIS=0", "CXI_VNIS=1024;1025", "CXI_VNIS=blue"] {
         refused(add(&site, &pod, wrong), Code::Environment);
     }
     let site = site.set("runtimeConfig", json!({"cxiVnis": [1025]}));
@@ -93,10 +82,7 @@ fn a_file_for_each_pod_is_waited_for_by_the_runtime() {
 
     let uid = "K8S_POD_UID=7a";
     let said = refused(add(&site, &pod, uid), Code::TryAgain);
-    assert!(
-        said.ends_with("eth0.json: the VNIs of the pod are not available yet"),
-        "{said}"
-    );
+    assert!(said.ends_with("eth0.json: the VNIs of the pod are not available yet"), "{said}");
     for (arguments, code) in [
         ("", Code::Configuration),
         ("K8S_POD_UID=..", Code::Configuration),
@@ -105,13 +91,7 @@ fn a_file_for_each_pod_is_waited_for_by_the_runtime() {
         refused(add(&site, &pod, arguments), code);
     }
     let file = directory.join("7a/eth0.json");
-    for wrong in [
-        "",
-        "[]",
-        "{}",
-        r#"{"vnis": [0]}"#,
-        r#"{"vnis": [1], "vni": 2}"#,
-    ] {
+    for wrong in ["", "[]", "{}", r#"{"vnis": [0]}"#, r#"{"vnis": [1], "vni": 2}"#] {
         fs::write(&file, wrong).unwrap();
         refused(add(&site, &pod, uid), Code::Decoding);
     }
@@ -148,10 +128,7 @@ fn a_program_is_asked_and_told_when_nothing_is_left() {
     let calls = || fs::read_to_string(site.directory.path().join("calls")).unwrap();
     fs::write(&broken, "").unwrap();
     let said = refused(site.add("one", &pod), Code::TryAgain);
-    assert!(
-        said.ends_with("exit status: 1\nthe server is away"),
-        "{said}"
-    );
+    assert!(said.ends_with("exit status: 1\nthe server is away"), "{said}");
     fs::remove_file(&broken).unwrap();
     site.add("one", &pod).unwrap();
     assert_eq!(vnis(&site), ["1027", "1027"]);
@@ -168,11 +145,7 @@ fn a_program_is_asked_and_told_when_nothing_is_left() {
     fs::remove_file(&broken).unwrap();
     site.del("one").unwrap();
     assert_eq!(site.records().len(), 0);
-    assert!(
-        calls().ends_with("DEL blue one eth0\nDEL blue one eth0\n"),
-        "{}",
-        calls()
-    );
+    assert!(calls().ends_with("DEL blue one eth0\nDEL blue one eth0\n"), "{}", calls());
 }
 
 #[test]
@@ -180,10 +153,7 @@ fn a_program_that_hangs_is_not_waited_for() {
     let pod = pod!();
     let said = refused(with_program("sleep 60", 0).add("one", &pod), Code::TryAgain);
     assert!(said.ends_with("did not end within 0 s"), "{said}");
-    let said = refused(
-        with_program("echo nothing", 10).add("one", &pod),
-        Code::Decoding,
-    );
+    let said = refused(with_program("echo nothing", 10).add("one", &pod), Code::Decoding);
     assert!(said.contains("program: "), "{said}");
     let site = with_program("true", 10);
     fs::remove_file(site.directory.path().join("program")).unwrap();

@@ -19,9 +19,7 @@ const ROUNDS: u64 = 20;
 
 fn allreduce(nodes: u16) -> Result<(), Problem> {
     let cluster = MockCluster::with_nics(nodes, 1, &NicConfig::new())?;
-    let places: Vec<_> = (0..cluster.len())
-        .filter_map(|node| cluster.node(node))
-        .collect();
+    let places: Vec<_> = (0..cluster.len()).filter_map(|node| cluster.node(node)).collect();
     let nids: Vec<_> = places.iter().flat_map(|node| node.addresses()).collect();
     let vni = Vni::new(VNI)?;
     let tree = MulticastTree::new(nids[0], nids.iter().copied());

@@ -27,17 +27,9 @@ impl Participant {
         let inbox = Buffer::new(&process.lni, 1 << 16)?;
         let entry = Append::new(&pte, LeList::Priority, inbox.whole());
         process.target.post(&SetState::enable(&pte))?;
-        process
-            .target
-            .post(&entry.flags(TargetFlags::OP_PUT).managed(64))?;
+        process.target.post(&entry.flags(TargetFlags::OP_PUT).managed(64))?;
         process.expect(EventType::LINK, 1)?;
-        Ok(Self {
-            process,
-            inbox,
-            tree,
-            rank,
-            _pte: (mapping, pte),
-        })
+        Ok(Self { process, inbox, tree, rank, _pte: (mapping, pte) })
     }
 
     /// Adds up with the others, round by round. All others must be there before the root starts.
@@ -48,18 +40,11 @@ impl Participant {
         };
         let n = u64::from(participants);
         let expected = (0..rounds).map(|round| [round * n, n * (n - 1) / 2, n, 0]);
-        if sums.into_iter().eq(expected) {
-            Ok(())
-        } else {
-            Err("a sum is wrong".into())
-        }
+        if sums.into_iter().eq(expected) { Ok(()) } else { Err("a sum is wrong".into()) }
     }
 
     fn send(&mut self, packet: &ReductionPacket) -> Result<(), Problem> {
-        Ok(self
-            .process
-            .transmit
-            .post(&Reduce::new(packet, self.tree, 0))?)
+        Ok(self.process.transmit.post(&Reduce::new(packet, self.tree, 0))?)
     }
 
     fn receive(&mut self) -> Result<ReductionPacket, Problem> {
@@ -69,8 +54,7 @@ impl Participant {
         arrival.result?;
         let position = arrival.start.and_then(|start| self.inbox.position(start));
         let mut bytes = [0; ReductionPacket::BYTES];
-        self.inbox
-            .read(position.ok_or("not in the buffer")?, &mut bytes)?;
+        self.inbox.read(position.ok_or("not in the buffer")?, &mut bytes)?;
         Ok(ReductionPacket::decode(&bytes).ok_or("no packet of a reduction")?)
     }
 
@@ -107,11 +91,7 @@ impl Participant {
                 }
             }
             sequence = sequence.next();
-            self.send(&ReductionPacket {
-                sequence,
-                arm: true,
-                ..all
-            })?;
+            self.send(&ReductionPacket { sequence, arm: true, ..all })?;
             sums.push(all.payload);
         }
         Ok(sums)

@@ -1,9 +1,5 @@
 //! What the examples run on: a mock node that works by itself, and processes on it.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "not every example uses everything"
-)]
+#![allow(dead_code, unreachable_pub, reason = "not every example uses everything")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,12 +52,7 @@ impl Node {
                 }
             }
         });
-        Ok(Self {
-            nics,
-            service,
-            ended,
-            thread: Some(thread),
-        })
+        Ok(Self { nics, service, ended, thread: Some(thread) })
     }
 
     /// A process with everything that it needs to communicate.
@@ -70,12 +61,7 @@ impl Node {
     ///
     /// As [`Process::new`].
     pub fn process(&self) -> Result<Process, Problem> {
-        Ok(Process::new(
-            &device(&self.nics)?,
-            self.service,
-            Vni::new(VNI)?,
-            None,
-        )?)
+        Ok(Process::new(&device(&self.nics)?, self.service, Vni::new(VNI)?, None)?)
     }
 }
 

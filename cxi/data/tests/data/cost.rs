@@ -25,12 +25,8 @@ fn no_message_allocates() {
             let mut batch = scene.one.transmit.batch();
             batch.push(&Dma::put(slice, to).report(report)).unwrap();
             batch.push(&Dma::get(slice, to).report(report)).unwrap();
-            batch
-                .push(&Message::new(b"message", to).report(report))
-                .unwrap();
-            batch
-                .push(&ImmediatePut::new(b"put", to).report(report))
-                .unwrap();
+            batch.push(&Message::new(b"message", to).report(report)).unwrap();
+            batch.push(&ImmediatePut::new(b"put", to).report(report)).unwrap();
             let atomic = Atomic::new(AtomicOp::SUM, token, to).fetch(slice);
             batch.push(&atomic.report(report)).unwrap();
             batch.push(&CounterCommand::read(&counter)).unwrap();
@@ -90,9 +86,7 @@ fn ten_thousand_puts_in_flight_take_no_memory() {
     let profile = one.lni.alloc_cp(vni, TrafficClass::BestEffort).unwrap();
     let queue = one.lni.alloc_txq(&profile, &TxqOptions::new(1 << 14));
     let mut queue = TransmitQueue::new(queue.unwrap(), &one.info, &one.domain).unwrap();
-    let report = Report::event(&one.events, 0)
-        .failures_only()
-        .counted(&counter);
+    let report = Report::event(&one.events, 0).failures_only().counted(&counter);
     let put = Dma::put(here.slice(0..8).unwrap(), scene.two.address.portal(0)).report(report);
     for round in 1..=3 {
         let mut batch = queue.batch();

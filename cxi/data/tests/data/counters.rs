@@ -28,9 +28,7 @@ fn triggered(scene: &Scene) -> TriggeredQueue {
     let options = ProfileOptions::new(Vni::new(1024).unwrap(), TrafficClass::BestEffort);
     let options = options.lcid(LcidChoice::Triggered);
     let profile = one.lni.alloc_cp_with(&options).unwrap();
-    let options = TxqOptions::new(64)
-        .triggered()
-        .event_queue(one.events.queue());
+    let options = TxqOptions::new(64).triggered().event_queue(one.events.queue());
     let queue = one.lni.alloc_txq(&profile, &options).unwrap();
     TriggeredQueue::new(queue, &one.info, &one.domain).unwrap()
 }
@@ -44,18 +42,12 @@ fn counters_count_ends_and_bytes_of_operations() {
     let queue = &mut scene.one.transmit;
     for _ in 0..3 {
         let report = Report::none().counted(&ends);
-        queue
-            .post(&ImmediatePut::new(b"12345", to).report(report))
-            .unwrap();
+        queue.post(&ImmediatePut::new(b"12345", to).report(report)).unwrap();
         let report = Report::none().counted_in_bytes(&bytes);
-        queue
-            .post(&ImmediatePut::new(b"12345", to).report(report))
-            .unwrap();
+        queue.post(&ImmediatePut::new(b"12345", to).report(report)).unwrap();
     }
     let report = Report::none().counted(&ends);
-    queue
-        .post(&ImmediatePut::new(b"", nowhere).report(report))
-        .unwrap();
+    queue.post(&ImmediatePut::new(b"", nowhere).report(report)).unwrap();
     scene.run();
     assert_eq!(read(&mut scene, &ends), (3, 1));
     assert_eq!(read(&mut scene, &bytes), (15, 0));
@@ -89,9 +81,7 @@ fn triggered_commands_wait_for_their_threshold() {
     batch.push(&Trigger::dma(&counter, 2, put)).unwrap();
     batch.push(&Trigger::add(&counter, 2, &other, 40)).unwrap();
     batch.push(&Trigger::write_back(&other, 40)).unwrap();
-    batch
-        .push(&Trigger::event(&counter, 3, &scene.one.events))
-        .unwrap();
+    batch.push(&Trigger::event(&counter, 3, &scene.one.events)).unwrap();
     drop(batch);
     counter.add(1).unwrap();
     scene.run();
@@ -105,10 +95,7 @@ fn triggered_commands_wait_for_their_threshold() {
     counter.add(1).unwrap();
     scene.run();
     let found = events(&mut scene.one.events);
-    assert!(
-        matches!(found[..], [Event::Triggered { threshold: 3, .. }]),
-        "{found:?}"
-    );
+    assert!(matches!(found[..], [Event::Triggered { threshold: 3, .. }]), "{found:?}");
 }
 
 #[test]

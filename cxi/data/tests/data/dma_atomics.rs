@@ -28,20 +28,8 @@ fn match_bits_choose_what_changes() {
     let cases = [
         (atomic(AtomicOp::SUM), 0, 40),
         (atomic(AtomicOp::SUM).fetch(into), 40, 80),
-        (
-            atomic(AtomicOp::CSWAP)
-                .compare(CompareOp::EQ, 80_u64)
-                .fetch(into),
-            80,
-            40,
-        ),
-        (
-            atomic(AtomicOp::CSWAP)
-                .compare(CompareOp::EQ, 1_u64)
-                .fetch(into),
-            40,
-            40,
-        ),
+        (atomic(AtomicOp::CSWAP).compare(CompareOp::EQ, 80_u64).fetch(into), 80, 40),
+        (atomic(AtomicOp::CSWAP).compare(CompareOp::EQ, 1_u64).fetch(into), 40, 40),
         (atomic(AtomicOp::AXOR).mask(8_u64).fetch(into), 40, 40),
     ];
     for (token, (atomic, before, after)) in (0..).zip(cases) {

@@ -74,10 +74,7 @@ fn unexpected_messages_are_searched_claimed_and_deleted() {
     let came = arrivals(&mut scene);
     let place = |it: &Arrival| (it.list, it.buffer_id, buffer.position(it.start.unwrap()));
     let found: Vec<_> = came.iter().map(place).collect();
-    assert_eq!(
-        found,
-        [0, 8, 16, 24].map(|at| (List::OVERFLOW, 50, Some(at)))
-    );
+    assert_eq!(found, [0, 8, 16, 24].map(|at| (List::OVERFLOW, 50, Some(at))));
 
     let two = &mut scene.two;
     let search = |id| Search::new(&two.pte, id);
@@ -161,20 +158,13 @@ fn states_change_and_say_who_changed_them() {
         found,
         [
             (PtlteState::DISABLED, None, Ok(())),
-            (
-                PtlteState::DISABLED,
-                None,
-                Err(Failure(ReturnCode::NO_MATCH))
-            ),
+            (PtlteState::DISABLED, None, Err(Failure(ReturnCode::NO_MATCH))),
             (PtlteState::ENABLED, None, Ok(())),
         ]
     );
     let options = cxi::lni::PtOptions::IS_MATCHING | cxi::lni::PtOptions::EN_FLOWCTRL;
     let two = &mut scene.two;
-    let pte = two
-        .lni
-        .alloc_pte(options, Some(two.events.queue()))
-        .unwrap();
+    let pte = two.lni.alloc_pte(options, Some(two.events.queue())).unwrap();
     let _mapping = pte.map(&two.domain, 3).unwrap();
     two.target.post(&SetState::enable(&pte)).unwrap();
     let message = Message::new(b"", two.address.portal(3));

@@ -28,10 +28,7 @@ fn a_put_and_a_get_move_bytes_and_are_reported_on_both_sides() {
     assert_eq!(&bytes, b"over there");
     here.read(100, &mut bytes).unwrap();
     assert_eq!(&bytes, b"over there");
-    assert_eq!(
-        completions(&mut scene.one.events),
-        [(1, Ok(10)), (2, Ok(10))]
-    );
+    assert_eq!(completions(&mut scene.one.events), [(1, Ok(10)), (2, Ok(10))]);
     let arrivals: Vec<Arrival> = events(&mut scene.two.events)
         .into_iter()
         .map(|event| match event {
@@ -64,9 +61,7 @@ fn every_length_of_an_immediate_command_arrives() {
     };
     for len in 0..=224 {
         let report = Report::event(&scene.one.events, 9);
-        let put = ImmediatePut::new(&bytes[..len], to)
-            .offset(3)
-            .report(report);
+        let put = ImmediatePut::new(&bytes[..len], to).offset(3).report(report);
         if len <= 192 {
             scene.post(&put);
             check(len, 3, &mut scene);
@@ -132,9 +127,8 @@ fn atomics_change_what_is_there_and_fetch_what_was() {
     let sum = Atomic::new(AtomicOp::SUM, 2.25_f64, to).offset(8);
     scene.post(&sum);
     there.write(16, &5_u128.to_le_bytes()).unwrap();
-    let swap = Atomic::new(AtomicOp::CSWAP, 1_u128 << 100, to)
-        .compare(CompareOp::EQ, 5_u128)
-        .offset(16);
+    let swap =
+        Atomic::new(AtomicOp::CSWAP, 1_u128 << 100, to).compare(CompareOp::EQ, 5_u128).offset(16);
     scene.post(&swap);
     scene.run();
     assert_eq!(word(&there, 8), 3.75_f64.to_bits());
@@ -148,10 +142,9 @@ fn atomics_that_cannot_be_are_refused() {
     let report = Report::event(&scene.one.events, 1);
     let misaligned = Atomic::new(AtomicOp::SUM, 1_u64, to).offset(4);
     let no_operation = Atomic::new(AtomicOp::BOR, 1.0_f32, to);
-    for (atomic, code) in [
-        (misaligned, ReturnCode::AMO_ALIGN_ERROR),
-        (no_operation, ReturnCode::AMO_INVAL_OP_ERROR),
-    ] {
+    for (atomic, code) in
+        [(misaligned, ReturnCode::AMO_ALIGN_ERROR), (no_operation, ReturnCode::AMO_INVAL_OP_ERROR)]
+    {
         scene.post(&atomic.report(report));
         scene.run();
         assert_eq!(completions(&mut scene.one.events), [(1, Err(code))]);

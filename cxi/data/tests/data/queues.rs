@@ -14,9 +14,7 @@ fn nothing_moves_before_the_doorbell_and_all_of_a_batch_after_it() {
     let mut batch = scene.one.transmit.batch();
     for at in 0..5_u64 {
         let bytes = (at + 1).to_le_bytes();
-        batch
-            .push(&ImmediatePut::new(&bytes, to).offset(at * 8))
-            .unwrap();
+        batch.push(&ImmediatePut::new(&bytes, to).offset(at * 8)).unwrap();
     }
     std::mem::forget(batch);
     scene.run();
@@ -38,9 +36,7 @@ fn commands_of_all_sizes_arrive_in_order_when_the_ring_wraps() {
     let (mut expected, mut ended) = (Vec::new(), Vec::new());
     let mut random = 1_u64;
     for token in 0..4000_u64 {
-        random = random
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         let report = Report::event(&scene.one.events, token);
         let len = (random >> 40) as usize % 193;
         let queue = &mut scene.one.transmit;
@@ -73,11 +69,7 @@ fn a_full_queue_takes_nothing_and_goes_on_when_the_nic_has_read() {
     for round in 1..=3 {
         let full = loop {
             let report = Report::event(&scene.one.events, posted);
-            match scene
-                .one
-                .transmit
-                .post(&Message::new(b"", to).report(report))
-            {
+            match scene.one.transmit.post(&Message::new(b"", to).report(report)) {
                 Ok(()) => posted += 1,
                 Err(error) => break error,
             }
@@ -123,17 +115,10 @@ fn a_refused_command_stops_its_queue_and_says_why() {
          command names something that it may not use"
     );
     // A PtlTE of another process.
-    scene
-        .one
-        .target
-        .post(&Unlink::new(&scene.two.pte, LeList::Priority, 1))
-        .unwrap();
+    scene.one.target.post(&Unlink::new(&scene.two.pte, LeList::Priority, 1)).unwrap();
     scene.run();
     let found = events(&mut scene.one.events);
-    assert!(
-        matches!(found[..], [Event::Stopped(it)] if it.is_target),
-        "{found:?}"
-    );
+    assert!(matches!(found[..], [Event::Stopped(it)] if it.is_target), "{found:?}");
 }
 
 #[test]
@@ -197,10 +182,7 @@ fn event_queues_wrap() {
 fn a_disabled_portal_and_a_missing_one_have_codes_of_their_own() {
     let mut scene = Scene::new();
     let report = Report::event(&scene.one.events, 1);
-    for (index, code) in [
-        (0, ReturnCode::PT_DISABLED),
-        (1, ReturnCode::PTLTE_NOT_FOUND),
-    ] {
+    for (index, code) in [(0, ReturnCode::PT_DISABLED), (1, ReturnCode::PTLTE_NOT_FOUND)] {
         let to = scene.two.address.portal(index);
         scene.post(&Message::new(b"", to).report(report));
         scene.run();
@@ -225,8 +207,5 @@ fn a_wait_ends_with_an_event_or_in_time() {
     scene.one.target.post(&append).unwrap();
     scene.run();
     let event = scene.one.events.wait(moment).unwrap();
-    assert!(
-        matches!(event, Event::Entry(it) if it.kind == EventType::LINK),
-        "{event:?}"
-    );
+    assert!(matches!(event, Event::Entry(it) if it.kind == EventType::LINK), "{event:?}");
 }

@@ -40,11 +40,7 @@ impl Source {
         one.target.post(&entry.buffer_id(70)).unwrap();
         scene.run();
         assert_eq!(events(&mut scene.one.events).len(), 2);
-        Self {
-            pte,
-            _mapping: mapping,
-            buffer,
-        }
+        Self { pte, _mapping: mapping, buffer }
     }
 
     /// Sends the message.
@@ -115,14 +111,12 @@ fn the_nic_gets_the_rest_of_an_expected_message() {
     assert!(content(&inbox) == BYTES);
 
     // The source has an ACK, and its entry is used up by a get.
-    let kinds = events(&mut scene.one.events)
-        .into_iter()
-        .map(|event| match event {
-            Event::Completion(it) => (it.kind, it.result),
-            Event::Arrival(it) => (it.kind, it.result),
-            Event::Entry(it) => (it.kind, it.result),
-            other => panic!("{other:?}"),
-        });
+    let kinds = events(&mut scene.one.events).into_iter().map(|event| match event {
+        Event::Completion(it) => (it.kind, it.result),
+        Event::Arrival(it) => (it.kind, it.result),
+        Event::Entry(it) => (it.kind, it.result),
+        other => panic!("{other:?}"),
+    });
     let mut kinds: Vec<_> = kinds.collect();
     kinds.sort_by_key(|(kind, _)| kind.0);
     let expected = [EventType::GET, EventType::ACK, EventType::UNLINK];
@@ -175,15 +169,10 @@ fn a_program_gets_the_rest_where_the_nic_does_not() {
     assert!(!rest.is_coming);
     let two = &mut scene.two;
     let into = inbox.slice(EAGER as usize..WHOLE).unwrap();
-    let get = rest
-        .get(into, &two.info)
-        .report(Report::event(&two.events, 5));
+    let get = rest.get(into, &two.info).report(Report::event(&two.events, 5));
     two.transmit.post(&get).unwrap();
     scene.run();
-    assert_eq!(
-        completions(&mut scene.two.events),
-        [(5, Ok(20_000 - EAGER))]
-    );
+    assert_eq!(completions(&mut scene.two.events), [(5, Ok(20_000 - EAGER))]);
     assert!(content(&inbox) == BYTES);
 }
 
@@ -195,11 +184,7 @@ fn a_source_that_is_gone_is_an_error_at_the_target() {
     receive(&mut scene, LeList::Overflow, overflow.whole());
     source.send(&mut scene);
     assert_eq!(events(&mut scene.two.events).len(), 1);
-    let Source {
-        pte: _pte,
-        buffer,
-        _mapping,
-    } = source;
+    let Source { pte: _pte, buffer, _mapping } = source;
     drop(buffer);
     let inbox = Buffer::new(&scene.two.lni, LEN).unwrap();
     let entry = Append::new(&scene.two.pte, LeList::Priority, inbox.whole());
@@ -221,8 +206,5 @@ fn more_than_a_command_can_say_is_refused() {
     let put = Rendezvous::put(buffer.whole(), to, ID).eager(1 << 20);
     let refused = scene.one.transmit.post(&put);
     let error = refused.unwrap_err();
-    assert!(
-        matches!(error, Error::TooLong { most: 0xf_ffff, .. }),
-        "{error:?}"
-    );
+    assert!(matches!(error, Error::TooLong { most: 0xf_ffff, .. }), "{error:?}");
 }

@@ -71,10 +71,7 @@ impl Scene {
         let entry = Append::new(&self.two.pte, LeList::Priority, buffer.whole());
         let enable = SetState::enable(&self.two.pte);
         self.two.target.post(&enable).unwrap();
-        self.two
-            .target
-            .post(&entry.buffer_id(7).flags(flags))
-            .unwrap();
+        self.two.target.post(&entry.buffer_id(7).flags(flags)).unwrap();
         self.run();
         assert_eq!(events(&mut self.two.events).len(), 2);
         buffer
@@ -83,10 +80,7 @@ impl Scene {
 
 /// An event queue of the first process with room for `blocks` events.
 pub(crate) fn small_events(process: &Process, bytes: usize) -> Events {
-    let queue = process
-        .lni
-        .alloc_eq(&EventQueueOptions::new(bytes))
-        .unwrap();
+    let queue = process.lni.alloc_eq(&EventQueueOptions::new(bytes)).unwrap();
     Events::new(queue, &process.info).unwrap()
 }
 

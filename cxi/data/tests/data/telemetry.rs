@@ -38,9 +38,7 @@ fn of_puts_gets_and_atomics() {
         transmit.post(&Dma::get(local.whole(), to)).unwrap();
         transmit.post(&Nomatch::put(local.whole(), to)).unwrap();
         // Its state is a command, too.
-        transmit
-            .post(&Atomic::new(AtomicOp::SUM, 1_u64, to))
-            .unwrap();
+        transmit.post(&Atomic::new(AtomicOp::SUM, 1_u64, to)).unwrap();
     });
     assert_eq!(
         found,

@@ -173,11 +173,7 @@ impl AllocateError {
 
 impl NicFailure {
     pub(super) fn new(device: DeviceId, cause: Cause) -> Self {
-        Self {
-            device,
-            cause,
-            explanations: Vec::new(),
-        }
+        Self { device, cause, explanations: Vec::new() }
     }
 
     pub(super) fn explained(mut self, explanations: Vec<Explanation>) -> Self {
@@ -211,11 +207,7 @@ fn list<T: ToString>(items: &[T]) -> String {
 impl fmt::Display for AllocateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::TooFew {
-                usable,
-                wanted,
-                left_out,
-            } => {
+            Self::TooFew { usable, wanted, left_out } => {
                 write!(f, "{wanted} usable NICs wanted, {usable} found")?;
                 for nic in left_out {
                     write!(f, "\n  {}: {}", nic.device, list(&nic.problems))?;

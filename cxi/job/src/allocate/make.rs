@@ -51,18 +51,10 @@ impl Prepared<'_> {
             // A leftover that has been destroyed since is not left behind.
             let known = error.leftover().map(|known| Some(known.service));
             let gone = known.is_some_and(|known| left.iter().all(|left| left.service != known));
-            let error = if gone {
-                error.without_leftover()
-            } else {
-                error
-            };
+            let error = if gone { error.without_leftover() } else { error };
             return Err((self.refused(&spec, error), left));
         };
-        let made = Made {
-            service,
-            limits: spec.limits().copied(),
-            cuts,
-        };
+        let made = Made { service, limits: spec.limits().copied(), cuts };
         match self.share_rgids(service, request) {
             Ok(()) => Ok(made),
             Err(error) => {
@@ -121,11 +113,7 @@ impl Prepared<'_> {
         } else {
             LeftBehindReason::Stuck(self.destroy(made.service).err()?)
         };
-        Some(LeftBehind {
-            device: self.device.id(),
-            service: Some(made.service),
-            reason,
-        })
+        Some(LeftBehind { device: self.device.id(), service: Some(made.service), reason })
     }
 
     /// Returns limits that ask for less of what was short, if the planning mode allows it.
@@ -143,11 +131,7 @@ impl Prepared<'_> {
         };
         let mut limits = limits?;
         let (resource, available) = match shortage {
-            Shortage::Reservation {
-                resource,
-                available,
-                ..
-            } => (*resource, *available),
+            Shortage::Reservation { resource, available, .. } => (*resource, *available),
             Shortage::TlePools => (Resource::Tles, 0),
             Shortage::LePools => (Resource::Les, 0),
             _ => return None,
@@ -158,10 +142,7 @@ impl Prepared<'_> {
             return None;
         }
         let pool = matches!(shortage, Shortage::TlePools | Shortage::LePools);
-        let wanted = self
-            .asked
-            .map_or(*limit, |asked| asked[resource])
-            .reserved();
+        let wanted = self.asked.map_or(*limit, |asked| asked[resource]).reserved();
         let available = match resource {
             // Pools are all or nothing, whatever the floor.
             Resource::Tles if available < MIN_TLES => 0,
@@ -229,11 +210,7 @@ impl Prepared<'_> {
     /// keeps a service whose id it could not deliver. Only then is a service that looks like this
     /// job's destroyed.
     pub(super) fn account(&self, spec: &ServiceSpec, error: &Error) -> Vec<LeftBehind> {
-        let left = |service, reason| LeftBehind {
-            device: self.device.id(),
-            service,
-            reason,
-        };
+        let left = |service, reason| LeftBehind { device: self.device.id(), service, reason };
         let mut behind = Vec::new();
         if let Some(known) = error.leftover() {
             if matches!(known.error.kind(), ErrorKind::Quirk { .. }) {
@@ -301,9 +278,7 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     let unset_range =
         matches!(spec.vnis(), VniAccess::Range(_)) && service.vnis() == VniAccess::Unrestricted;
     let same_vnis = service.vnis() == spec.vnis();
-    let netns = spec
-        .members()
-        .is_some_and(|members| members.netns().is_some());
+    let netns = spec.members().is_some_and(|members| members.netns().is_some());
     let unset_netns = netns && service.members().is_some_and(|members| members.is_empty());
     let same_members = service.members().as_ref() == spec.members();
     if same_vnis && unset_netns {
@@ -319,10 +294,8 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
 /// Whether the driver may have made a service in spite of the error: the command was sent, and the
 /// driver gave no reason for refusing it.
 fn may_have_happened(error: &Error) -> bool {
-    let refused = matches!(
-        error.errno(),
-        Errno::ENOSPC | Errno::EEXIST | Errno::EPERM | Errno::EACCES
-    );
+    let refused =
+        matches!(error.errno(), Errno::ENOSPC | Errno::EEXIST | Errno::EPERM | Errno::EACCES);
     !refused
         && !matches!(
             error.kind(),

@@ -37,15 +37,9 @@ impl Node {
     /// # let node = cxi_job::Node::from_transports(mock.devices(&Credentials::root())?);
     /// use cxi_job::JobRequest;
     ///
-    /// let request = JobRequest::builder()
-    ///     .uid(1000)
-    ///     .vni(Vni::new(4034)?)
-    ///     .build()?;
+    /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;
     /// let grant = node.allocate(&request)?;
-    /// assert_eq!(
-    ///     grant.env()?.vars()[1],
-    ///     ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned())
-    /// );
+    /// assert_eq!(grant.env()?.vars()[1], ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()));
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
@@ -59,9 +53,8 @@ impl Node {
         // With the lock held, no other process makes or destroys services from the first look to
         // the end.
         let _held = self.acquire().map_err(AllocateError::Locked)?;
-        let prepared = parallel::each(&nics, |nic| {
-            Prepared::new(nic, request, nics.len(), self.proc())
-        });
+        let prepared =
+            parallel::each(&nics, |nic| Prepared::new(nic, request, nics.len(), self.proc()));
         let prepared = gather(prepared).map_err(|failures| AllocateError::of(failures, vec![]))?;
         let made = parallel::each(&prepared, |nic| nic.make(request));
         if made.iter().any(Result::is_err) {
@@ -70,9 +63,7 @@ impl Node {
         let services = prepared.into_iter().zip(made.into_iter().flatten());
         Ok(Grant {
             members: request.members(),
-            services: services
-                .map(|(nic, made)| nic.granted(made, request))
-                .collect(),
+            services: services.map(|(nic, made)| nic.granted(made, request)).collect(),
             left_out,
         })
     }
@@ -98,17 +89,12 @@ impl Node {
             NicPolicy::AnyUsable(least) => *least,
             _ => 1,
         };
-        let left_out = others.into_iter().map(|nic| LeftOut {
-            device: nic.id(),
-            problems: nic.problems().to_vec(),
-        });
+        let left_out = others
+            .into_iter()
+            .map(|nic| LeftOut { device: nic.id(), problems: nic.problems().to_vec() });
         let left_out: Vec<LeftOut> = left_out.collect();
         if nics.len() < least {
-            return Err(AllocateError::TooFew {
-                usable: nics.len(),
-                wanted: least,
-                left_out,
-            });
+            return Err(AllocateError::TooFew { usable: nics.len(), wanted: least, left_out });
         }
         Ok((nics, left_out))
     }

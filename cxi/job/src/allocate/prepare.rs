@@ -48,9 +48,7 @@ impl<'a> Prepared<'a> {
         let fail = |error: Error, spec: &ServiceSpec| refused(device, proc, spec, error);
         let view = NicView::read(device).map_err(|error| fail(error, &request.spec))?;
         let adopt = find_own(&view, request);
-        let totals = device
-            .totals()
-            .map_err(|error| fail(error, &request.spec))?;
+        let totals = device.totals().map_err(|error| fail(error, &request.spec))?;
         // An adopted service keeps its limits, whatever has happened on the NIC since.
         let planned = match &adopt {
             Some(_) => Ok((request.limits.asked(&view.usage), Vec::new())),
@@ -61,8 +59,7 @@ impl<'a> Prepared<'a> {
             NicFailure::new(nic.id(), Cause::Plan(error)).explained(explanations)
         })?;
         let spec = request.spec.with_limits(limits);
-        spec.fits(&totals)
-            .map_err(|error| fail(Error::invalid(error).on(nic.id()), &spec))?;
+        spec.fits(&totals).map_err(|error| fail(Error::invalid(error).on(nic.id()), &spec))?;
         let lnis_per_rgid = match request.rgids.on(device, nics) {
             // What is not free may be the job's own: it keeps what it has.
             Err(_) if adopt.is_some() => None,
@@ -152,11 +149,7 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
     }
     let adopt = |limits, cuts| {
         Some(Adopt {
-            made: Made {
-                service: service.id(),
-                limits,
-                cuts,
-            },
+            made: Made { service: service.id(), limits, cuts },
             enabled: service.is_enabled(),
         })
     };
@@ -168,9 +161,7 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
         JobLimits::Planned { policy, size, mode } => {
             // Plan as the earlier run did: without the service itself.
             let mut before = view.usage.clone();
-            before
-                .services
-                .retain(|other| other.service != service.id());
+            before.services.retain(|other| other.service != service.id());
             let plan = plan(policy, *size, &before, *mode).ok();
             if let Some(plan) = plan
                 && plan.limits.as_stored() == have

@@ -42,9 +42,7 @@ fn jobs(nic: &Seen) -> impl Iterator<Item = &Service> {
 
 /// The services of a NIC for the same job: with the same members and VNIs.
 fn twins<'a>(nic: &'a Seen, service: &Service) -> Vec<&'a Service> {
-    jobs(nic)
-        .filter(|other| has_same_purpose(other, service))
-        .collect()
+    jobs(nic).filter(|other| has_same_purpose(other, service)).collect()
 }
 
 fn absent(nic: &Seen, having: &Seen, service: &Service) -> Finding {
@@ -61,12 +59,10 @@ fn different(nic: &Seen, service: &Service, usable: &[&Seen]) -> Option<Finding>
     let [_] = twins(nic, service)[..] else {
         return None;
     };
-    let (first, other) = usable
-        .iter()
-        .find_map(|first| match twins(first, service)[..] {
-            [other] => Some((first, other)),
-            _ => None,
-        })?;
+    let (first, other) = usable.iter().find_map(|first| match twins(first, service)[..] {
+        [other] => Some((first, other)),
+        _ => None,
+    })?;
     let mut what = Vec::new();
     if other.is_enabled() != service.is_enabled() {
         what.push("whether it is enabled");

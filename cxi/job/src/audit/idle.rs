@@ -46,13 +46,7 @@ impl Observation {
     pub(super) fn of(seen: &[Seen], options: &AuditOptions<'_>) -> Self {
         let mut idle = Vec::new();
         for nic in seen {
-            for usage in nic
-                .view
-                .usage
-                .services
-                .iter()
-                .filter(|usage| is_idle(usage))
-            {
+            for usage in nic.view.usage.services.iter().filter(|usage| is_idle(usage)) {
                 let Some(service) = nic.view.service(usage.service) else {
                     continue;
                 };
@@ -96,12 +90,7 @@ pub(super) fn check(
             describe::service(service),
             words(time)
         );
-        Some(Finding::new(
-            Code::Idle,
-            idle.device,
-            Some(idle.service),
-            text,
-        ))
+        Some(Finding::new(Code::Idle, idle.device, Some(idle.service), text))
     });
     long.collect()
 }

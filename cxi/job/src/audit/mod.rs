@@ -135,13 +135,7 @@ impl Code {
 
 impl Finding {
     fn new(code: Code, device: DeviceId, service: Option<ServiceId>, text: String) -> Self {
-        Self {
-            severity: code.severity(),
-            code,
-            device,
-            service,
-            text,
-        }
+        Self { severity: code.severity(), code, device, service, text }
     }
 }
 
@@ -222,11 +216,7 @@ impl Node {
         for ((nic, _), view) in nics.iter().zip(views) {
             let device = nic.id();
             match view {
-                Ok(view) => seen.push(Seen {
-                    device,
-                    usable: nic.is_usable(),
-                    view,
-                }),
+                Ok(view) => seen.push(Seen { device, usable: nic.is_usable(), view }),
                 // A NIC that does not answer at all has already been reported.
                 Err(_) if nic.info().is_none() => {}
                 Err(error) => {
@@ -245,10 +235,7 @@ impl Node {
         let observation = Observation::of(&seen, options);
         findings.extend(idle::check(&observation, &seen, options));
         findings.sort_by_key(|finding| (finding.device, finding.service, finding.code));
-        Audit {
-            findings,
-            observation,
-        }
+        Audit { findings, observation }
     }
 }
 

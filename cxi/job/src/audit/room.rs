@@ -17,11 +17,7 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
             None => return Some(finding(nic, 0, "no such job fits, even alone".to_owned())),
         },
     };
-    if let JobLimits::Planned {
-        mode: Mode::BestEffort,
-        ..
-    } = options.job
-    {
+    if let JobLimits::Planned { mode: Mode::BestEffort, .. } = options.job {
         for resource in Resource::ALL {
             if resource != Resource::Tles {
                 limits[resource] = Limit::at_most(limits[resource].max());
@@ -94,9 +90,7 @@ fn bottleneck(nic: &Seen, first: Bottleneck, limits: &Limits) -> String {
 
 fn reserving(usage: &NicUsage, resource: Resource) -> Vec<&ServiceUsage> {
     let services = usage.services.iter();
-    services
-        .filter(|service| service.limits[resource].reserved() > 0)
-        .collect()
+    services.filter(|service| service.limits[resource].reserved() > 0).collect()
 }
 
 #[cfg(test)]
@@ -125,17 +119,7 @@ mod tests {
         };
         let policy = LimitPolicy::hpe_recommended();
         let job = JobLimits::planned(policy, 1, Mode::Strict);
-        let found = check(
-            &nic,
-            &AuditOptions {
-                job,
-                ..AuditOptions::default()
-            },
-        )
-        .unwrap();
-        assert_eq!(
-            found.to_string(),
-            "error: cxi0: no such job fits, even alone"
-        );
+        let found = check(&nic, &AuditOptions { job, ..AuditOptions::default() }).unwrap();
+        assert_eq!(found.to_string(), "error: cxi0: no such job fits, even alone");
     }
 }

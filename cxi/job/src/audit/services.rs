@@ -25,9 +25,8 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
 pub(super) fn shared_vnis(nic: &Seen) -> Vec<Finding> {
     // The default service and one that is open to everyone are reported as such.
     let services = nic.view.services.iter();
-    let enabled: Vec<&Service> = services
-        .filter(|service| service.is_enabled() && service.members().is_some())
-        .collect();
+    let enabled: Vec<&Service> =
+        services.filter(|service| service.is_enabled() && service.members().is_some()).collect();
     let pairs = enabled.iter().enumerate().flat_map(|(at, one)| {
         let others = enabled.iter().skip(at + 1);
         others.filter_map(move |other| {
@@ -149,14 +148,9 @@ fn overlap(one: &(Member, IdSet), other: &(Member, IdSet)) -> Option<String> {
 /// What is wrong with a service's VNIs, if it has an owner.
 fn outside(service: &Service, ranges: &[(Member, IdSet)]) -> Option<String> {
     let members = service.members()?;
-    let mut own = ranges
-        .iter()
-        .filter(|(owner, _)| members.contains(*owner))
-        .peekable();
+    let mut own = ranges.iter().filter(|(owner, _)| members.contains(*owner)).peekable();
     let (owner, _) = own.peek()?;
-    let allowed = own
-        .clone()
-        .fold(IdSet::new(), |all, (_, range)| all.union(range));
+    let allowed = own.clone().fold(IdSet::new(), |all, (_, range)| all.union(range));
     let outside = vnis(service).difference(&allowed);
     (!outside.is_empty()).then(|| {
         format!(

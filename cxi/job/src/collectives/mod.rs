@@ -25,13 +25,9 @@
 //!     "https://fm.example/fabric/collectives/multicasts",
 //!     Certificate::System,
 //! )?;
-//! let env = CollectivesEnv::new(reservation, "ƒab/ƒcd".parse()?)
-//!     .min_nodes(64)
-//!     .addresses_per_job(23);
-//! assert!(
-//!     env.vars()
-//!         .contains(&("FI_CXI_COLL_FABRIC_MGR_CACERT", "yes".to_owned()))
-//! );
+//! let env =
+//!     CollectivesEnv::new(reservation, "ƒab/ƒcd".parse()?).min_nodes(64).addresses_per_job(23);
+//! assert!(env.vars().contains(&("FI_CXI_COLL_FABRIC_MGR_CACERT", "yes".to_owned())));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
@@ -53,15 +49,7 @@ const URL: &str = "FI_CXI_COLL_FABRIC_MGR_URL";
 const CACERT: &str = "FI_CXI_COLL_FABRIC_MGR_CACERT";
 
 /// The variables to remove before a job's own are set, or if it gets none.
-pub const CLEAR: [&str; 7] = [
-    MIN_NODES,
-    ADDRS_PER_JOB,
-    JOB_ID,
-    STEP_ID,
-    TOKEN,
-    URL,
-    CACERT,
-];
+pub const CLEAR: [&str; 7] = [MIN_NODES, ADDRS_PER_JOB, JOB_ID, STEP_ID, TOKEN, URL, CACERT];
 
 /// How libfabric verifies the fabric manager's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -127,12 +115,7 @@ impl Reservation {
             Certificate::Path(path) if !path.starts_with('/') || path.contains('\0') => {
                 Err(CollectivesError::CertificatePath { path })
             }
-            certificate => Ok(Self {
-                id,
-                token: token.to_owned(),
-                url,
-                certificate,
-            }),
+            certificate => Ok(Self { id, token: token.to_owned(), url, certificate }),
         }
     }
 
@@ -187,12 +170,7 @@ impl CollectivesEnv {
     /// path of job ids in a tree of Flux instances.
     #[must_use]
     pub const fn new(reservation: Reservation, step: StepId) -> Self {
-        Self {
-            reservation,
-            step,
-            min_nodes: None,
-            addresses: None,
-        }
+        Self { reservation, step, min_nodes: None, addresses: None }
     }
 
     /// Sets the smallest job that gets addresses.
@@ -228,22 +206,14 @@ impl CollectivesEnv {
     /// The names and values to set. Remove all of [`CLEAR`] first.
     #[must_use]
     pub fn vars(&self) -> Vec<(&'static str, String)> {
-        let Reservation {
-            id,
-            token,
-            url,
-            certificate,
-        } = &self.reservation;
+        let Reservation { id, token, url, certificate } = &self.reservation;
         let certificate = match certificate {
             Certificate::System => "yes",
             Certificate::Path(path) => path,
             Certificate::Unverified => "no",
         };
         let number = |name, value: Option<u32>| value.map(|value| (name, value.to_string()));
-        let numbers = [
-            number(MIN_NODES, self.min_nodes),
-            number(ADDRS_PER_JOB, self.addresses),
-        ];
+        let numbers = [number(MIN_NODES, self.min_nodes), number(ADDRS_PER_JOB, self.addresses)];
         let texts = [
             (JOB_ID, id.to_string()),
             (STEP_ID, self.step.to_string()),
@@ -284,15 +254,10 @@ impl CollectivesEnv {
         let Some(present) = set.iter().find(|(_, value)| value.is_some()) else {
             return Ok(None);
         };
-        let missing = |name| CollectivesError::Missing {
-            name,
-            present: present.0,
-        };
+        let missing = |name| CollectivesError::Missing { name, present: present.0 };
         let id = id.ok_or_else(|| missing(JOB_ID))?;
-        let id = JobId::new(&id).map_err(|reason| CollectivesError::Name {
-            name: JOB_ID,
-            reason,
-        })?;
+        let id =
+            JobId::new(&id).map_err(|reason| CollectivesError::Name { name: JOB_ID, reason })?;
         let token = token.ok_or_else(|| missing(TOKEN))?;
         let url = url.ok_or_else(|| missing(URL))?;
         let certificate = match text(CACERT)?.as_deref() {

@@ -82,23 +82,16 @@ pub fn preflight(
         let value = get(name).filter(|value| !value.is_empty());
         value.map(|value| (name, value.to_string_lossy().into_owned()))
     });
-    let mut checks = Checks {
-        values: values.into_iter().flatten().collect(),
-        findings: Vec::new(),
-    };
-    if [JOB_ID, TOKEN, URL]
-        .iter()
-        .all(|name| checks.get(name).is_none())
-    {
+    let mut checks =
+        Checks { values: values.into_iter().flatten().collect(), findings: Vec::new() };
+    if [JOB_ID, TOKEN, URL].iter().all(|name| checks.get(name).is_none()) {
         return None;
     }
     checks.names();
     checks.server(exists);
     checks.times();
     checks.classes();
-    checks
-        .findings
-        .sort_by_key(|finding| Reverse(finding.severity));
+    checks.findings.sort_by_key(|finding| Reverse(finding.severity));
     Some(checks.findings)
 }
 
@@ -119,11 +112,7 @@ impl Checks {
         severity: PreflightSeverity,
         message: impl Into<String>,
     ) {
-        self.findings.push(PreflightFinding {
-            variable,
-            severity,
-            message: message.into(),
-        });
+        self.findings.push(PreflightFinding { variable, severity, message: message.into() });
     }
 
     fn names(&mut self) {
@@ -137,10 +126,7 @@ impl Checks {
             self.find(STEP_ID, PreflightSeverity::Fails, message);
         }
         for name in [JOB_ID, STEP_ID] {
-            if self
-                .get(name)
-                .is_some_and(|id| id.contains(['\'', '"', '\\']))
-            {
+            if self.get(name).is_some_and(|id| id.contains(['\'', '"', '\\'])) {
                 let message = "it has a quote or backslash, which libfabric sends without escaping";
                 self.find(name, PreflightSeverity::Fails, message);
             }
@@ -204,9 +190,7 @@ impl Checks {
     fn classes(&mut self) {
         let classes = self.get(TCS).and_then(|classes| {
             let digits = classes.strip_prefix("0x").or(classes.strip_prefix("0X"));
-            digits.map_or(classes.parse().ok(), |digits| {
-                u32::from_str_radix(digits, 16).ok()
-            })
+            digits.map_or(classes.parse().ok(), |digits| u32::from_str_radix(digits, 16).ok())
         });
         if classes.is_some_and(|classes| classes & LOW_LATENCY == 0) {
             let message =

@@ -125,19 +125,10 @@ impl FileLock {
     /// [`LockError`]; [`LockError::Busy`] when the wait times out.
     pub fn acquire(&self) -> Result<LockGuard, LockError> {
         let path = || self.path.clone();
-        let refused = |source| LockError::Lock {
-            path: path(),
-            source,
-        };
-        let busy = || LockError::Busy {
-            path: path(),
-            waited: self.wait,
-        };
+        let refused = |source| LockError::Lock { path: path(), source };
+        let busy = || LockError::Busy { path: path(), waited: self.wait };
         let opened = self.open();
-        let file = opened.map_err(|source| LockError::Open {
-            path: path(),
-            source,
-        })?;
+        let file = opened.map_err(|source| LockError::Open { path: path(), source })?;
         match file.try_lock() {
             Ok(()) => return Ok(LockGuard { file }),
             Err(TryLockError::WouldBlock) if self.wait.is_zero() => return Err(busy()),
@@ -171,11 +162,7 @@ impl FileLock {
     fn open(&self) -> io::Result<File> {
         let open = |create| {
             let mut options = OpenOptions::new();
-            options
-                .read(true)
-                .write(true)
-                .create_new(create)
-                .mode(0o600);
+            options.read(true).write(true).create_new(create).mode(0o600);
             // A link could lead anywhere.
             open_regular_with(&self.path, &mut options, O_NOFOLLOW)
         };
@@ -265,9 +252,7 @@ mod tests {
     /// Where no directory can be made, the error is that one: not that the file is not there.
     #[test]
     fn a_directory_that_cannot_be_made_is_why() {
-        let error = FileLock::new("/sys/no-directory/lock")
-            .acquire()
-            .unwrap_err();
+        let error = FileLock::new("/sys/no-directory/lock").acquire().unwrap_err();
         assert_ne!(error.errno(), Errno::ENOENT, "{error}");
     }
 

@@ -20,20 +20,10 @@
 //! // Other processes that change the file wait here.
 //! let held = durable::lock(&path, Duration::from_secs(60))?;
 //! // A record that everyone may read; `Owner::Kept` leaves owner and mode as they are.
-//! durable::replace(
-//!     &path,
-//!     b"[]\n",
-//!     Owner::Set {
-//!         uid: None,
-//!         mode: 0o644,
-//!     },
-//! )?;
+//! durable::replace(&path, b"[]\n", Owner::Set { uid: None, mode: 0o644 })?;
 //! durable::replace(&path, b"[17]\n", Owner::Kept)?;
 //! drop(held);
-//! assert_eq!(
-//!     std::io::read_to_string(durable::open_regular(&path)?)?,
-//!     "[17]\n"
-//! );
+//! assert_eq!(std::io::read_to_string(durable::open_regular(&path)?)?, "[17]\n");
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
@@ -127,9 +117,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
 pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
-    let guard = FileLock::new(path.with_file_name(name))
-        .wait(wait)
-        .acquire()?;
+    let guard = FileLock::new(path.with_file_name(name)).wait(wait).acquire()?;
     if let Ok(like) = fs::metadata(path) {
         // Only the owner of the lock file can do this, and only has to do it once. Other users can
         // lock the file only if they may read and write it.
@@ -161,10 +149,7 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
         Ok(()) => {
             // Whoever owns the parent could have put a link in its place.
             let flags = O_DIRECTORY | O_NOFOLLOW;
-            let new = OpenOptions::new()
-                .read(true)
-                .custom_flags(flags)
-                .open(path)?;
+            let new = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
             inherit(&new, parent)
         }
     }
@@ -252,18 +237,12 @@ mod tests {
         for given in [0o640, 0o444] {
             fs::set_permissions(&path, Permissions::from_mode(given)).unwrap();
             replace(&path, b"2", Owner::Kept).unwrap();
-            assert_eq!(
-                (mode(&path), fs::read(&path).unwrap()),
-                (given, b"2".to_vec())
-            );
+            assert_eq!((mode(&path), fs::read(&path).unwrap()), (given, b"2".to_vec()));
         }
         let owner = |mode| Owner::Set { uid: None, mode };
         for given in [0o644, 0o600] {
             replace(&path, b"3", owner(given)).unwrap();
-            assert_eq!(
-                (mode(&path), fs::read(&path).unwrap()),
-                (given, b"3".to_vec())
-            );
+            assert_eq!((mode(&path), fs::read(&path).unwrap()), (given, b"3".to_vec()));
         }
         assert_eq!(names(directory.path()), ["file"]);
     }
@@ -301,10 +280,7 @@ mod tests {
         let guard = FileLock::new(path.join("c/.lock")).acquire().unwrap();
         drop(guard);
         replace(&file, b"", Owner::Kept).unwrap();
-        let public = Owner::Set {
-            uid: None,
-            mode: 0o644,
-        };
+        let public = Owner::Set { uid: None, mode: 0o644 };
         replace(&path.join("public"), b"", public).unwrap();
         let _guard = lock(&path.join("later"), Duration::ZERO).unwrap();
         for name in ["", "../b", "file", "public", "later.lock", "c", "c/.lock"] {
@@ -331,26 +307,14 @@ mod tests {
         // What a link leads to is not written.
         symlink("full/file", directory.path().join("link")).unwrap();
         let link = directory.path().join("link");
-        replace(
-            &link,
-            b"1",
-            Owner::Set {
-                uid: None,
-                mode: 0o600,
-            },
-        )
-        .unwrap();
+        replace(&link, b"1", Owner::Set { uid: None, mode: 0o600 }).unwrap();
         assert!(fs::symlink_metadata(&link).unwrap().is_file());
     }
 
     #[test]
     fn a_lock_removes_what_killed_writers_left_of_this_file() {
         let directory = tempfile::tempdir().unwrap();
-        for name in [
-            ".pool.json.aB3dE6.new",
-            ".other.json.aB3dE6.new",
-            "pool.json.new",
-        ] {
+        for name in [".pool.json.aB3dE6.new", ".other.json.aB3dE6.new", "pool.json.new"] {
             fs::write(directory.path().join(name), "half").unwrap();
         }
         let held = lock(&directory.path().join("pool.json"), Duration::ZERO).unwrap();

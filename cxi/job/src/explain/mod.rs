@@ -14,17 +14,12 @@
 //!
 //! let spec = |vni| {
 //!     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni);
-//!     spec.limits(Limits::none().with(Resource::Txqs, Limit::exactly(600)))
-//!         .build()
+//!     spec.limits(Limits::none().with(Resource::Txqs, Limit::exactly(600))).build()
 //! };
 //! device.services().create(&spec(Vni::new(1024)?)?)?;
 //! let second = spec(Vni::new(1025)?)?;
 //! let error = device.services().create(&second).unwrap_err();
-//! let text = Inquiry::new(&error)
-//!     .device(&device)
-//!     .spec(&second)
-//!     .explain()
-//!     .to_string();
+//! let text = Inquiry::new(&error).device(&device).spec(&second).explain().to_string();
 //! assert!(text.starts_with("cxi0: SVC_ALLOC: not enough TXQs: 600 requested, 424 available"));
 //! assert!(text.contains("service 2 (uid 1000, VNI 1024): 600 TXQs reserved, nothing in use"));
 //! # Ok::<_, Box<dyn std::error::Error>>(())
@@ -134,9 +129,7 @@ impl Explanation {
     pub fn from_plan(error: &PlanError, device: &Device) -> Vec<Self> {
         let view = NicView::read(device).ok();
         let short = error.short.iter();
-        short
-            .map(|cut| resources::planned(cut, view.as_ref()))
-            .collect()
+        short.map(|cut| resources::planned(cut, view.as_ref())).collect()
     }
 }
 
@@ -165,13 +158,7 @@ pub struct Inquiry<'a> {
 impl<'a> Inquiry<'a> {
     /// An error of this library.
     pub fn new(error: &'a Error) -> Self {
-        Self {
-            error,
-            device: None,
-            spec: None,
-            service: None,
-            proc: ProcFs::system(),
-        }
+        Self { error, device: None, spec: None, service: None, proc: ProcFs::system() }
     }
 
     /// Sets the NIC, which is queried for who holds what.
@@ -201,10 +188,8 @@ impl<'a> Inquiry<'a> {
     /// Explains the error.
     #[must_use]
     pub fn explain(self) -> Explanation {
-        let explanation = Explanation::new(
-            self.error.device(),
-            self.error.clone().without_device().to_string(),
-        );
+        let explanation =
+            Explanation::new(self.error.device(), self.error.clone().without_device().to_string());
         match self.error.kind() {
             ErrorKind::NotEnough(shortage) => {
                 resources::refused(explanation, shortage, self.spec, self.view().as_ref())
@@ -271,9 +256,7 @@ fn disabled(
                  its VNIs.",
             );
     }
-    let name = inquiry
-        .view()
-        .and_then(|view| view.service(service).map(describe::service));
+    let name = inquiry.view().and_then(|view| view.service(service).map(describe::service));
     let reason = name.map(|name| format!("It is {name}."));
     explanation.reasons.extend(reason);
     explanation.advise("Enable it (SVC_ENABLE), or create another one.")
@@ -330,9 +313,7 @@ fn unopened(explanation: Explanation, error: &std::io::Error) -> Explanation {
 
 /// A change of services was refused.
 fn not_permitted(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
-    let virtual_function = inquiry
-        .device
-        .and_then(|device| device.info().ok()?.virtual_function);
+    let virtual_function = inquiry.device.and_then(|device| device.info().ok()?.virtual_function);
     if virtual_function == Some(true) {
         return explanation
             .because(
@@ -368,9 +349,7 @@ fn not_permitted(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation
 
 /// An LNI was refused.
 fn not_a_member(mut explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
-    let service = inquiry
-        .service
-        .and_then(|id| inquiry.device?.services().get(id).ok());
+    let service = inquiry.service.and_then(|id| inquiry.device?.services().get(id).ok());
     explanation.reasons.extend(service.map(|service| {
         let service = describe::service(&service);
         format!(
@@ -378,18 +357,16 @@ fn not_a_member(mut explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanat
              capability."
         )
     }));
-    explanation
-        .reasons
-        .extend(inquiry.proc.caller().map(|caller| {
-            let netns = caller.netns;
-            let has = [
-                caller.uid.map(|uid| format!("effective uid {uid}")),
-                caller.gid.map(|gid| format!("effective gid {gid}")),
-                netns.map(|netns| format!("network namespace {netns}")),
-            ];
-            let has: Vec<String> = has.into_iter().flatten().collect();
-            format!("This process has {}.", has.join(", "))
-        }));
+    explanation.reasons.extend(inquiry.proc.caller().map(|caller| {
+        let netns = caller.netns;
+        let has = [
+            caller.uid.map(|uid| format!("effective uid {uid}")),
+            caller.gid.map(|gid| format!("effective gid {gid}")),
+            netns.map(|netns| format!("network namespace {netns}")),
+        ];
+        let has: Vec<String> = has.into_iter().flatten().collect();
+        format!("This process has {}.", has.join(", "))
+    }));
     explanation
         .because("The driver checks effective IDs only; supplementary groups do not count.")
         .advise("Run it as a member of the service, or use the service of this job.")
@@ -413,9 +390,7 @@ fn vni_taken(
              VNI on the NIC, even of a disabled service.",
         )
     };
-    let holder = conflict
-        .holder
-        .and_then(|id| view.and_then(|view| view.service(id)));
+    let holder = conflict.holder.and_then(|id| view.and_then(|view| view.service(id)));
     let Some(service) = holder else {
         return explanation
             .because(

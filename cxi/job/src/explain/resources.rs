@@ -18,11 +18,7 @@ pub(super) fn refused(
     view: Option<&NicView>,
 ) -> Explanation {
     match shortage {
-        Shortage::Reservation {
-            resource,
-            available,
-            ..
-        } => {
+        Shortage::Reservation { resource, available, .. } => {
             let explanation = reservation(explanation, *resource, *available, view);
             match (spec.and_then(ServiceSpec::limits), view) {
                 (Some(limits), Some(view)) => behind(explanation, *resource, limits, view),
@@ -77,25 +73,15 @@ pub(super) fn refused(
 
 /// What planning found before the driver was asked.
 pub(super) fn planned(cut: &Cut, view: Option<&NicView>) -> Explanation {
-    let Cut {
-        device,
-        resource,
-        wanted,
-        available,
-        reason,
-    } = cut;
+    let Cut { device, resource, wanted, available, reason } = cut;
     let explanation = |problem| Explanation::new(Some(*device), problem);
     match reason {
         CutReason::NoTlePool(_) => tle_pools(
-            explanation(format!(
-                "no TLE pool is left for the {wanted} TLEs of the job"
-            )),
+            explanation(format!("no TLE pool is left for the {wanted} TLEs of the job")),
             view,
         ),
         CutReason::NoLePool(_) => le_pools(
-            explanation(format!(
-                "no LE pool is left for the {wanted} LEs of the job"
-            )),
+            explanation(format!("no LE pool is left for the {wanted} LEs of the job")),
             view,
         ),
         _ => reservation(
@@ -112,11 +98,7 @@ pub(super) fn planned(cut: &Cut, view: Option<&NicView>) -> Explanation {
 impl Explanation {
     /// Advises to free what the holders have. The default service cannot be released.
     fn free_from_holders(self) -> Self {
-        if self
-            .holders
-            .iter()
-            .all(|holder| holder.service.is_default())
-        {
+        if self.holders.iter().all(|holder| holder.service.is_default()) {
             return self;
         }
         self.advise(

@@ -10,9 +10,7 @@ use cxi::error::{Error, ErrorKind};
 use cxi::{DeviceId, ServiceId};
 
 fn explained(kind: ErrorKind, opcode: Opcode) -> Vec<String> {
-    let error = Error::new(kind, Errno::EINVAL)
-        .during(opcode)
-        .on(DeviceId::new(0));
+    let error = Error::new(kind, Errno::EINVAL).during(opcode).on(DeviceId::new(0));
     let text = Inquiry::new(&error).explain().to_string();
     text.lines().skip(1).map(str::to_owned).collect()
 }

@@ -37,11 +37,7 @@ impl Patience {
     /// With at most this much time for an attempt, and for all of them together.
     #[must_use]
     pub fn within(self, deadline: Duration) -> Self {
-        Self {
-            attempt: self.attempt.min(deadline),
-            deadline: self.deadline.min(deadline),
-            ..self
-        }
+        Self { attempt: self.attempt.min(deadline), deadline: self.deadline.min(deadline), ..self }
     }
 
     /// Tries until an attempt, which gets its timeout, succeeds or fails for good, or until the
@@ -144,10 +140,7 @@ impl Call<'_> {
 pub(super) fn refusal(answer: &HttpAnswer) -> Problem {
     let document: Option<Value> = serde_json::from_slice(&answer.body).ok();
     let text = |member: &str| document.as_ref()?.get(member)?.as_str().map(str::to_owned);
-    Problem::Refused {
-        status: answer.status,
-        message: text("message").or_else(|| text("detail")),
-    }
+    Problem::Refused { status: answer.status, message: text("message").or_else(|| text("detail")) }
 }
 
 /// The JSON object of an answer.

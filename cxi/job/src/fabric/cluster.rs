@@ -17,10 +17,7 @@ use crate::JobId;
 /// use cxi_job::fabric::ClusterName;
 ///
 /// let alpha: ClusterName = "alpha".parse()?;
-/// assert_eq!(
-///     alpha.job("alpha-17").map(|job| job.to_string()),
-///     Some("17".to_owned())
-/// );
+/// assert_eq!(alpha.job("alpha-17").map(|job| job.to_string()), Some("17".to_owned()));
 /// assert_eq!(alpha.job("alpha1-17"), None);
 /// assert_eq!(alpha.job("alpha-beta-17"), None);
 /// # Ok::<(), cxi_job::fabric::ClusterNameError>(())

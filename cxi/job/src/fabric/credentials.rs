@@ -65,10 +65,7 @@ impl TokenRequest {
 
 pub(super) fn basic(directory: &Path) -> Result<String, Problem> {
     let password = read(&directory.join("passwd"))?;
-    Ok(format!(
-        "Basic {}",
-        STANDARD.encode(format!("{USER}:{password}"))
-    ))
+    Ok(format!("Basic {}", STANDARD.encode(format!("{USER}:{password}"))))
 }
 
 /// The text of a small file without trailing line ends.

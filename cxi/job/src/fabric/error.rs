@@ -79,10 +79,7 @@ fn said(message: Option<&str>) -> String {
 
 impl FabricError {
     pub(crate) fn new(action: &str, problem: impl Into<Problem>) -> Self {
-        Self {
-            action: action.to_owned(),
-            problem: problem.into(),
-        }
+        Self { action: action.to_owned(), problem: problem.into() }
     }
 
     /// Why it failed.
@@ -96,9 +93,7 @@ impl FabricError {
     pub fn code(&self) -> ErrorCode {
         match &self.problem {
             Problem::Deadline { .. } => ErrorCode::Busy,
-            Problem::Refused {
-                status: 401 | 403, ..
-            } => ErrorCode::NotPermitted,
+            Problem::Refused { status: 401 | 403, .. } => ErrorCode::NotPermitted,
             Problem::Refused { status: 507, .. } => ErrorCode::NotEnough,
             Problem::Credentials(_) | Problem::Name(_) => ErrorCode::BadInput,
             Problem::Token { problem, .. } if matches!(**problem, Problem::Refused { .. }) => {

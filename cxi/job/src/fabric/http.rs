@@ -119,24 +119,15 @@ fn roots(certificate: &Certificate) -> Result<RootCerts, HttpError> {
             let directory = place.is_dir();
             let file = (!directory).then_some(place);
             let directory = directory.then_some(place);
-            (
-                rustls_native_certs::load_certs_from_paths(file, directory),
-                path.as_str(),
-            )
+            (rustls_native_certs::load_certs_from_paths(file, directory), path.as_str())
         }
     };
     if found.certs.is_empty() {
-        let why = found
-            .errors
-            .first()
-            .map_or_else(String::new, |error| format!(": {error}"));
+        let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
         let message = format!("no certificate authority of {of}{why}");
         return Err(HttpError::Untrusted(message));
     }
-    let roots = found
-        .certs
-        .iter()
-        .map(|root| Root::from_der(root).to_owned());
+    let roots = found.certs.iter().map(|root| Root::from_der(root).to_owned());
     Ok(RootCerts::Specific(Arc::new(roots.collect())))
 }
 
@@ -162,15 +153,8 @@ impl HttpTransport for Http {
             Some(body) => self.run(head.body(body).map_err(|error| broken(&error))?, timeout),
         };
         let mut answer = answer.map_err(of)?;
-        let body = answer
-            .body_mut()
-            .with_config()
-            .limit(LONGEST_ANSWER)
-            .read_to_vec();
-        Ok(HttpAnswer {
-            status: answer.status().as_u16(),
-            body: body.map_err(of)?,
-        })
+        let body = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec();
+        Ok(HttpAnswer { status: answer.status().as_u16(), body: body.map_err(of)? })
     }
 }
 
@@ -198,9 +182,7 @@ fn of(error: Error) -> HttpError {
 }
 
 fn of_io(error: &io::Error) -> HttpError {
-    let tls = error
-        .get_ref()
-        .and_then(|inner| inner.downcast_ref::<rustls::Error>());
+    let tls = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>());
     if let Some(tls) = tls {
         return HttpError::Untrusted(tls.to_string());
     }

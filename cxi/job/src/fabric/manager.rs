@@ -166,13 +166,8 @@ impl FabricManager {
 
     fn list(&self, action: &str) -> Result<Vec<String>, FabricError> {
         let url = format!("{}{JOBS}/", self.base);
-        let answer = self.call(&Call {
-            action,
-            method: Method::Get,
-            url: &url,
-            body: None,
-            also: &[],
-        })?;
+        let answer =
+            self.call(&Call { action, method: Method::Get, url: &url, body: None, also: &[] })?;
         let document = object(&answer).map_err(|problem| FabricError::new(action, problem))?;
         // An answer without the list says nothing; it is not the same as an empty list.
         let links = document.get("documentLinks").and_then(Value::as_array);
@@ -180,21 +175,13 @@ impl FabricManager {
             let problem = Problem::Answer("has no list \"documentLinks\"".to_owned());
             FabricError::new(action, problem)
         })?;
-        Ok(links
-            .iter()
-            .map(|link| link.as_str().unwrap_or_default().to_owned())
-            .collect())
+        Ok(links.iter().map(|link| link.as_str().unwrap_or_default().to_owned()).collect())
     }
 
     fn look(&self, action: &str, job: &JobId) -> Result<Option<ReservationInfo>, FabricError> {
         let url = self.url(action, job)?;
-        let answer = self.call(&Call {
-            action,
-            method: Method::Get,
-            url: &url,
-            body: None,
-            also: &[404],
-        })?;
+        let answer =
+            self.call(&Call { action, method: Method::Get, url: &url, body: None, also: &[404] })?;
         if answer.status == 404 {
             return Ok(None);
         }
@@ -212,10 +199,7 @@ impl FabricManager {
         let of = |problem: Problem| FabricError::new(action, problem);
         let document = object(answer).map_err(of)?;
         let token = text(&document, "sessionToken").map_err(of)?;
-        let (url, certificate) = (
-            format!("{}{MULTICASTS}", self.base),
-            self.certificate.clone(),
-        );
+        let (url, certificate) = (format!("{}{MULTICASTS}", self.base), self.certificate.clone());
         let reservation =
             Reservation::new(name, token, &url, certificate).map_err(|error| of(error.into()))?;
         let limit = document.get("mcastLimit").and_then(Value::as_u64);
@@ -261,9 +245,7 @@ pub fn end_inherited_step(
     })?;
     let url = format!("{base}{JOBS}/{}", escaped(reservation.id().as_str()));
     let bearer = Bearer(reservation.token());
-    end_step(&action, &url, step, |call| {
-        call.make(transport, &bearer, patience)
-    })
+    end_step(&action, &url, step, |call| call.make(transport, &bearer, patience))
 }
 
 /// A session token, which does not change.
@@ -311,9 +293,7 @@ struct Token {
 
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Token")
-            .field("until", &self.until)
-            .finish_non_exhaustive()
+        f.debug_struct("Token").field("until", &self.until).finish_non_exhaustive()
     }
 }
 
@@ -338,10 +318,7 @@ impl Login {
         }
         let document = object(&answer)?;
         let token = text(&document, "access_token")?;
-        let life = document
-            .get("expires_in")
-            .and_then(Value::as_u64)
-            .map(Duration::from_secs);
+        let life = document.get("expires_in").and_then(Value::as_u64).map(Duration::from_secs);
         let until =
             life.and_then(|life| asked.checked_add(life.saturating_sub(EARLY.min(life / 10))));
         let header = format!("Bearer {token}");
@@ -361,12 +338,10 @@ impl Authority for Login {
             return Ok(token.header.clone());
         }
         let request = TokenRequest::read(directory)?;
-        let fresh = self
-            .renew(&request, timeout)
-            .map_err(|problem| Problem::Token {
-                endpoint: request.endpoint.clone(),
-                problem: Box::new(problem),
-            })?;
+        let fresh = self.renew(&request, timeout).map_err(|problem| Problem::Token {
+            endpoint: request.endpoint.clone(),
+            problem: Box::new(problem),
+        })?;
         Ok(token.insert(fresh).header.clone())
     }
 
@@ -413,9 +388,7 @@ impl FabricManager {
 
     fn job_of(&self, link: &str) -> Option<JobId> {
         let name = link.strip_prefix(JOBS)?.strip_prefix('/')?;
-        let name = percent_encoding::percent_decode_str(name)
-            .decode_utf8()
-            .ok()?;
+        let name = percent_encoding::percent_decode_str(name).decode_utf8().ok()?;
         self.cluster.job(&name)
     }
 }

@@ -52,11 +52,7 @@ pub use manager::{FabricManager, ReservationInfo, Swept, end_inherited_step};
 pub use transport::{HttpAnswer, HttpError, HttpRequest, HttpTransport, LONGEST_ANSWER, Method};
 
 /// Characters with a meaning in paths and forms.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~');
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A text as part of a path or a form.
 fn escaped(text: &str) -> String {

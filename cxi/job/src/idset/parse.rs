@@ -61,9 +61,7 @@ impl Cursor<'_> {
             let reason = "id starts with 0: write it without leading zeros";
             return Err(error(start, reason));
         }
-        digits
-            .parse()
-            .map_err(|_| error(start, "id is too large: the largest is 65535"))
+        digits.parse().map_err(|_| error(start, "id is too large: the largest is 65535"))
     }
 }
 
@@ -107,9 +105,7 @@ fn member(cursor: &mut Cursor<'_>, set: &mut IdSet, bracket: bool) -> Result<(),
     let first = cursor.number("an id (a decimal number up to 65535)")?;
     let ranged = cursor.eat('-');
     let last = if ranged {
-        cursor.number(&format!(
-            "the last id of the range that starts with {first}"
-        ))?
+        cursor.number(&format!("the last id of the range that starts with {first}"))?
     } else {
         first
     };

@@ -30,12 +30,7 @@ impl NicUsage {
         totals: ResourceMap<u32>,
         services: Vec<ServiceUsage>,
     ) -> Self {
-        Self {
-            device,
-            totals,
-            services,
-            le_pool_by_maximum: false,
-        }
+        Self { device, totals, services, le_pool_by_maximum: false }
     }
 
     /// What the services have taken: the driver's arithmetic.
@@ -51,8 +46,7 @@ impl NicUsage {
     /// How many of a resource the driver can still reserve.
     #[must_use]
     pub fn unreserved(&self, resource: Resource) -> u32 {
-        self.reservations()
-            .reservable(resource, self.totals[resource])
+        self.reservations().reservable(resource, self.totals[resource])
     }
 
     /// The services that hold a TLE pool.
@@ -63,9 +57,7 @@ impl NicUsage {
 
     /// The services that hold an LE pool.
     pub fn le_pool_holders(&self) -> impl Iterator<Item = &ServiceUsage> {
-        self.services
-            .iter()
-            .filter(|service| self.holds_le_pool(service))
+        self.services.iter().filter(|service| self.holds_le_pool(service))
     }
 
     pub(crate) fn holds_le_pool(&self, service: &ServiceUsage) -> bool {
@@ -93,13 +85,7 @@ impl ServiceUsage {
     /// A user's service with these limits and unknown use.
     #[must_use]
     pub fn new(service: ServiceId, limits: Limits) -> Self {
-        Self {
-            service,
-            owner: None,
-            system: false,
-            limits,
-            in_use: ResourceMap::default(),
-        }
+        Self { service, owner: None, system: false, limits, in_use: ResourceMap::default() }
     }
 
     /// Sets its owner, for people.
@@ -207,18 +193,11 @@ pub fn forecast(nic: &NicUsage, limits: &Limits) -> Option<(u32, Bottleneck)> {
     let pools = |taken: bool, left: usize, kind| {
         taken.then(|| (u32::try_from(left).unwrap_or(u32::MAX), kind))
     };
-    let tles = pools(
-        limits.takes_tle_pool(),
-        taken.tle_pools_left(),
-        Bottleneck::TlePools,
-    );
+    let tles = pools(limits.takes_tle_pool(), taken.tle_pools_left(), Bottleneck::TlePools);
     let les = pools(
         limits.takes_le_pool(nic.le_pool_by_maximum),
         taken.le_pools_left(),
         Bottleneck::LePools,
     );
-    resources
-        .chain(tles)
-        .chain(les)
-        .min_by_key(|(fits, _)| *fits)
+    resources.chain(tles).chain(les).min_by_key(|(fits, _)| *fits)
 }

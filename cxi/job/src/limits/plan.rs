@@ -63,28 +63,16 @@ pub fn plan(
     nic: &NicUsage,
     mode: Mode,
 ) -> Result<LimitPlan, PlanError> {
-    let mut planner = Planner {
-        policy,
-        count: size,
-        nic,
-        mode,
-        cuts: Vec::new(),
-        short: Vec::new(),
-    };
+    let mut planner =
+        Planner { policy, count: size, nic, mode, cuts: Vec::new(), short: Vec::new() };
     let limits = Limits::from_fn(|resource| match resource {
         Resource::Tles => planner.tles(),
         _ => planner.resource(resource),
     });
     if planner.short.is_empty() {
-        Ok(LimitPlan {
-            device: nic.device,
-            limits,
-            cuts: planner.cuts,
-        })
+        Ok(LimitPlan { device: nic.device, limits, cuts: planner.cuts })
     } else {
-        Err(PlanError {
-            short: planner.short,
-        })
+        Err(PlanError { short: planner.short })
     }
 }
 
@@ -112,11 +100,7 @@ impl Planner<'_> {
         let total = self.nic.totals[resource];
         let held = self.subtracted().map(|service| service.holds(resource));
         let available = held.fold(total, |left, held| left.saturating_sub(held.into()));
-        let bound = if self.policy.max_of_headroom {
-            available
-        } else {
-            total
-        };
+        let bound = if self.policy.max_of_headroom { available } else { total };
         let wanted = policy.asked(self.count);
         Bounds {
             wanted,
@@ -146,12 +130,7 @@ impl Planner<'_> {
     }
 
     fn resource(&mut self, resource: Resource) -> Limit {
-        let Bounds {
-            wanted,
-            max,
-            bounded,
-            available,
-        } = self.bounds(resource);
+        let Bounds { wanted, max, bounded, available } = self.bounds(resource);
         if self.mode == Mode::BestEffort {
             // A cut is recorded even where the NIC has none of the resource.
             if wanted.min(self.policy.get(resource).max) > 0 {
@@ -180,12 +159,7 @@ impl Planner<'_> {
     /// The driver reserves all TLEs of a service, at least 8, in a pool.
     fn tles(&mut self) -> Limit {
         let resource = Resource::Tles;
-        let Bounds {
-            wanted,
-            bounded,
-            available,
-            ..
-        } = self.bounds(resource);
+        let Bounds { wanted, bounded, available, .. } = self.bounds(resource);
         if !self.policy.tles || bounded == 0 {
             return Limit::NONE;
         }
@@ -216,9 +190,7 @@ impl Planner<'_> {
     }
 
     fn held(&self, resource: Resource) -> Vec<HeldBy> {
-        let holding = self
-            .subtracted()
-            .filter(|service| service.holds(resource) > 0);
+        let holding = self.subtracted().filter(|service| service.holds(resource) > 0);
         holders(holding, resource)
     }
 
@@ -242,18 +214,8 @@ impl Planner<'_> {
         available: u32,
         reason: CutReason,
     ) {
-        let cuts = if is_short {
-            &mut self.short
-        } else {
-            &mut self.cuts
-        };
-        cuts.push(Cut {
-            device: self.nic.device,
-            resource,
-            wanted,
-            available,
-            reason,
-        });
+        let cuts = if is_short { &mut self.short } else { &mut self.cuts };
+        cuts.push(Cut { device: self.nic.device, resource, wanted, available, reason });
     }
 }
 
@@ -261,9 +223,7 @@ fn holders<'a>(
     services: impl Iterator<Item = &'a ServiceUsage>,
     resource: Resource,
 ) -> Vec<HeldBy> {
-    services
-        .map(|service| HeldBy::of(service, resource))
-        .collect()
+    services.map(|service| HeldBy::of(service, resource)).collect()
 }
 
 /// The kernel counts in 16 bits.
@@ -320,10 +280,7 @@ impl Cut {
             CutReason::NoLePool(by) => pools("LE", by),
             CutReason::BestEffort => "best effort reserves nothing".to_owned(),
         };
-        format!(
-            "{} {} wanted, {} available: {reason}",
-            self.wanted, self.resource, self.available
-        )
+        format!("{} {} wanted, {} available: {reason}", self.wanted, self.resource, self.available)
     }
 }
 
@@ -369,9 +326,6 @@ mod tests {
             available: 5,
             reason: CutReason::Held(Vec::new()),
         };
-        assert_eq!(
-            cut.to_string(),
-            "cxi1: 9 CTs wanted, 5 available: the NIC has no more"
-        );
+        assert_eq!(cut.to_string(), "cxi1: 9 CTs wanted, 5 available: the NIC has no more");
     }
 }

@@ -23,21 +23,13 @@ impl ResourcePolicy {
     /// `def` reserved for each unit of size, at most `max`.
     #[must_use]
     pub const fn scaled(def: u32, max: u32) -> Self {
-        Self {
-            def,
-            res: None,
-            max,
-        }
+        Self { def, res: None, max }
     }
 
     /// `res` reserved whatever the size, at most `max`.
     #[must_use]
     pub const fn fixed(res: u32, max: u32) -> Self {
-        Self {
-            def: 0,
-            res: Some(res),
-            max,
-        }
+        Self { def: 0, res: Some(res), max }
     }
 
     /// The reservation for a job of this size, before any bound.
@@ -122,10 +114,7 @@ impl LimitPolicy {
             };
             ResourcePolicy::scaled(usual_share(resource), max)
         });
-        Self {
-            resources,
-            ..Self::empty()
-        }
+        Self { resources, ..Self::empty() }
     }
 
     /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and
@@ -135,12 +124,9 @@ impl LimitPolicy {
     #[must_use]
     pub fn slurm() -> Self {
         let recommended = Self::hpe_recommended();
-        Self {
-            max_of_headroom: true,
-            ..recommended
-        }
-        .with(Resource::Txqs, ResourcePolicy::scaled(2, 1024))
-        .with(Resource::Tgqs, ResourcePolicy::scaled(1, 512))
+        Self { max_of_headroom: true, ..recommended }
+            .with(Resource::Txqs, ResourcePolicy::scaled(2, 1024))
+            .with(Resource::Tgqs, ResourcePolicy::scaled(1, 512))
     }
 
     /// Sets one resource.

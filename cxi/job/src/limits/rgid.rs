@@ -52,10 +52,7 @@ impl RgidSharing {
         match self {
             Self::Default => Ok(None),
             Self::Exactly(count) => Ok(Some(count)),
-            Self::Spread {
-                processes,
-                nics: over,
-            } => {
+            Self::Spread { processes, nics: over } => {
                 let nics = over.unwrap_or(u32::try_from(nics).unwrap_or(u32::MAX));
                 let Some(free) = device.free_rgids() else {
                     return Ok(None);
@@ -91,12 +88,10 @@ pub fn lnis_per_rgid(cpus: u32, nics: u32, free_rgids: u32) -> Result<LnisPerRgi
     let slots = u64::from(nics) * u64::from(free_rgids);
     let needed = u64::from(cpus).div_ceil(slots).max(1);
     let count = u32::try_from(needed).ok();
-    count
-        .and_then(|count| LnisPerRgid::new(count).ok())
-        .ok_or(RgidError::TooMany {
-            cpus,
-            nics,
-            free_rgids,
-            needed,
-        })
+    count.and_then(|count| LnisPerRgid::new(count).ok()).ok_or(RgidError::TooMany {
+        cpus,
+        nics,
+        free_rgids,
+        needed,
+    })
 }

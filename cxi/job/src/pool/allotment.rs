@@ -149,10 +149,7 @@ impl Allotment {
             Self::Set(vnis) => (&[][..], None, Some(vnis)),
         };
         let block = block.into_iter().flat_map(VniRange::iter);
-        let set = set
-            .into_iter()
-            .flat_map(IdSet::iter)
-            .filter_map(|id| Vni::new(id).ok());
+        let set = set.into_iter().flat_map(IdSet::iter).filter_map(|id| Vni::new(id).ok());
         list.iter().copied().chain(block).chain(set)
     }
 

@@ -59,15 +59,11 @@ impl State {
     }
 
     pub(super) fn holding(&self, job: &JobId) -> Result<&Holding, PoolError> {
-        self.jobs
-            .get(job)
-            .ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
+        self.jobs.get(job).ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
     }
 
     fn holding_mut(&mut self, job: &JobId) -> Result<&mut Holding, PoolError> {
-        self.jobs
-            .get_mut(job)
-            .ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
+        self.jobs.get_mut(job).ok_or_else(|| PoolError::UnknownJob { job: job.clone() })
     }
 
     /// Refuses a job that is unknown, or whose VNIs are draining.
@@ -82,26 +78,16 @@ impl State {
     fn waiting(&mut self, job: &JobId) -> Result<(&mut BTreeSet<NodeName>, bool), PoolError> {
         match &mut self.holding_mut(job)?.phase {
             Phase::Reserved => Err(PoolError::NotReleased { job: job.clone() }),
-            Phase::Draining {
-                waiting,
-                nodes_known,
-                ..
-            } => Ok((waiting, *nodes_known)),
+            Phase::Draining { waiting, nodes_known, .. } => Ok((waiting, *nodes_known)),
         }
     }
 
     fn check_new(&self, job: &JobId, vnis: &Allotment) -> Result<(), PoolError> {
         if let Some(held) = self.jobs.get(job) {
-            return Err(PoolError::AlreadyHolds {
-                job: job.clone(),
-                held: held.vnis.clone(),
-            });
+            return Err(PoolError::AlreadyHolds { job: job.clone(), held: held.vnis.clone() });
         }
         if !well_formed(vnis) {
-            return Err(PoolError::BadAllotment {
-                job: job.clone(),
-                vnis: vnis.clone(),
-            });
+            return Err(PoolError::BadAllotment { job: job.clone(), vnis: vnis.clone() });
         }
         vnis.iter().try_for_each(|vni| self.check_unowned(vni))
     }
@@ -109,19 +95,12 @@ impl State {
     fn check_unowned(&self, vni: Vni) -> Result<(), PoolError> {
         match self.owners.get(&vni) {
             None | Some(Owner::Resting(_)) => Ok(()),
-            Some(Owner::Stray) => Err(PoolError::NotConfirmed {
-                vni,
-                holder: Holder::Stray(vni),
-            }),
+            Some(Owner::Stray) => Err(PoolError::NotConfirmed { vni, holder: Holder::Stray(vni) }),
             Some(Owner::Job(holder)) => Err(match self.holding(holder)?.phase {
-                Phase::Reserved => PoolError::InUse {
-                    vni,
-                    holder: holder.clone(),
-                },
-                Phase::Draining { .. } => PoolError::NotConfirmed {
-                    vni,
-                    holder: Holder::Job(holder.clone()),
-                },
+                Phase::Reserved => PoolError::InUse { vni, holder: holder.clone() },
+                Phase::Draining { .. } => {
+                    PoolError::NotConfirmed { vni, holder: Holder::Job(holder.clone()) }
+                }
             }),
         }
     }

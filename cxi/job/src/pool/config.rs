@@ -82,12 +82,7 @@ impl PoolConfig {
     /// A pool of these VNIs, for everyone, without rest time.
     #[must_use]
     pub const fn new(vnis: IdSet) -> Self {
-        Self {
-            vnis,
-            excluded: IdSet::new(),
-            rest: Duration::ZERO,
-            tenants: BTreeMap::new(),
-        }
+        Self { vnis, excluded: IdSet::new(), rest: Duration::ZERO, tenants: BTreeMap::new() }
     }
 
     /// Excludes further VNIs (the driver's `default_vnis`, VNIs of system services).
@@ -147,26 +142,18 @@ impl PoolConfig {
         let excluded = self.excluded();
         let usable = self.vnis.difference(&excluded);
         if usable.is_empty() {
-            return Err(PoolConfigError::Empty {
-                vnis: self.vnis.clone(),
-                excluded,
-            });
+            return Err(PoolConfigError::Empty { vnis: self.vnis.clone(), excluded });
         }
         let mut common = usable.clone();
         let mut parts = Vec::with_capacity(self.tenants.len() + 1);
         for (tenant, vnis) in &self.tenants {
             let outside = vnis.difference(&self.vnis);
             if !outside.is_empty() {
-                return Err(PoolConfigError::Outside {
-                    tenant: tenant.clone(),
-                    outside,
-                });
+                return Err(PoolConfigError::Outside { tenant: tenant.clone(), outside });
             }
             let part = vnis.intersection(&usable);
             if part.is_empty() {
-                return Err(PoolConfigError::EmptyTenant {
-                    tenant: tenant.clone(),
-                });
+                return Err(PoolConfigError::EmptyTenant { tenant: tenant.clone() });
             }
             if !part.is_subset(&common) {
                 return Err(self.overlap(tenant, vnis));
@@ -186,10 +173,6 @@ impl PoolConfig {
             .map(|(name, part)| (name, part.intersection(vnis)))
             .find(|(_, shared)| !shared.is_empty())
             .unwrap_or((second, IdSet::new()));
-        PoolConfigError::Overlap {
-            first: first.clone(),
-            second: second.clone(),
-            shared,
-        }
+        PoolConfigError::Overlap { first: first.clone(), second: second.clone(), shared }
     }
 }

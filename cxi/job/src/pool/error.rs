@@ -23,10 +23,7 @@ pub enum ReserveError {
         size: u16,
     },
     /// There is no tenant of this name.
-    #[error(
-        "no tenant {tenant} in the configuration of the pool (it has {})",
-        list(known)
-    )]
+    #[error("no tenant {tenant} in the configuration of the pool (it has {})", list(known))]
     UnknownTenant {
         /// The requested name.
         tenant: TenantName,
@@ -242,11 +239,7 @@ pub struct ReplayError {
 
 impl ReplayError {
     pub(super) fn new(index: usize, event: &Event, reason: PoolError) -> Self {
-        Self {
-            index,
-            change: Box::new(event.change.clone()),
-            reason,
-        }
+        Self { index, change: Box::new(event.change.clone()), reason }
     }
 }
 

@@ -78,11 +78,7 @@ pub struct Event {
 impl Event {
     /// Makes an event from a log of another kind (Flux's job eventlog, for example).
     pub const fn new(sequence: u64, at: Timestamp, change: Change) -> Self {
-        Self {
-            sequence,
-            at,
-            change,
-        }
+        Self { sequence, at, change }
     }
 }
 

@@ -34,10 +34,8 @@ impl VniPool {
     /// Counts over the whole pool at `now`, in time linear in the number of VNIs that are not free.
     #[must_use]
     pub fn metrics(&self, now: Timestamp) -> Metrics {
-        let mut sum = Metrics {
-            oldest_draining: self.oldest_draining(None, now),
-            ..Metrics::default()
-        };
+        let mut sum =
+            Metrics { oldest_draining: self.oldest_draining(None, now), ..Metrics::default() };
         for partition in &self.state.partitions {
             let part = self.counts(partition, now);
             sum.total += part.total;
@@ -93,16 +91,12 @@ impl VniPool {
     ) -> Option<(Holder, Duration)> {
         let is_here =
             |vni: Vni| partition.is_none_or(|partition| partition.vnis.contains(vni.get()));
-        let jobs = self
-            .state
-            .jobs
-            .iter()
-            .filter_map(|(job, held)| match held.phase {
-                Phase::Draining { since, .. } if held.vnis.iter().any(is_here) => {
-                    Some((since, Holder::Job(job.clone())))
-                }
-                _ => None,
-            });
+        let jobs = self.state.jobs.iter().filter_map(|(job, held)| match held.phase {
+            Phase::Draining { since, .. } if held.vnis.iter().any(is_here) => {
+                Some((since, Holder::Job(job.clone())))
+            }
+            _ => None,
+        });
         let strays = self.state.strays.iter().filter(|(vni, _)| is_here(**vni));
         let strays = strays.map(|(vni, stray)| (stray.since, Holder::Stray(*vni)));
         let (since, holder) = jobs.chain(strays).min()?;

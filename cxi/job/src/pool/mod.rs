@@ -87,10 +87,7 @@ pub struct VniPool {
 /// The result of a change of a pool, and the event that records it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "a change that is not logged before it is acted on is lost in a crash"]
-#[allow(
-    clippy::exhaustive_structs,
-    reason = "callers make it for SharedPool::change"
-)]
+#[allow(clippy::exhaustive_structs, reason = "callers make it for SharedPool::change")]
 pub struct Changed<T = ()> {
     /// What came of it.
     pub result: T,
@@ -101,10 +98,7 @@ pub struct Changed<T = ()> {
 impl Changed {
     /// Nothing had to be changed.
     pub const fn nothing() -> Self {
-        Self {
-            result: (),
-            event: None,
-        }
+        Self { result: (), event: None }
     }
 }
 
@@ -172,8 +166,7 @@ impl VniPool {
     ) -> Result<usize, ReplayError> {
         let mut taken = 0;
         for (index, event) in events {
-            self.apply(event)
-                .map_err(|reason| ReplayError::new(index, event, reason))?;
+            self.apply(event).map_err(|reason| ReplayError::new(index, event, reason))?;
             taken += 1;
         }
         Ok(taken)
@@ -333,9 +326,6 @@ impl VniPool {
     fn commit(&mut self, change: Change, at: Timestamp) -> Result<Changed, PoolError> {
         let event = Event::new(self.sequence.saturating_add(1), at, change);
         self.apply(&event)?;
-        Ok(Changed {
-            result: (),
-            event: Some(event),
-        })
+        Ok(Changed { result: (), event: Some(event) })
     }
 }

@@ -25,10 +25,7 @@ impl VniPool {
         if let Some(held) = self.state.jobs.get(job) {
             check_same(job, request, held)?;
             let result = held.vnis.clone();
-            return Ok(Changed {
-                result,
-                event: None,
-            });
+            return Ok(Changed { result, event: None });
         }
         self.check_tenant(request.tenant.as_ref())?;
         let Some(vnis) = self.pick(request, now) else {
@@ -43,10 +40,7 @@ impl VniPool {
             tenant: request.tenant.clone(),
             vnis: vnis.clone(),
         };
-        Ok(Changed {
-            result: vnis,
-            event: self.commit(change, now)?.event,
-        })
+        Ok(Changed { result: vnis, event: self.commit(change, now)?.event })
     }
 
     fn check_tenant(&self, tenant: Option<&TenantName>) -> Result<(), ReserveError> {
@@ -84,12 +78,7 @@ impl VniPool {
 
 /// Whether a further request of a job that already has VNIs asks for these.
 fn check_same(job: &JobId, request: &VniRequest, held: &Holding) -> Result<(), ReserveError> {
-    if let Phase::Draining {
-        waiting,
-        nodes_known,
-        ..
-    } = &held.phase
-    {
+    if let Phase::Draining { waiting, nodes_known, .. } = &held.phase {
         return Err(ReserveError::Draining {
             job: job.clone(),
             vnis: held.vnis.clone(),

@@ -52,24 +52,14 @@ impl VniPool {
     /// Returns the state as data to store.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        let State {
-            config,
-            partitions,
-            jobs,
-            strays,
-            resting,
-            ..
-        } = &self.state;
+        let State { config, partitions, jobs, strays, resting, .. } = &self.state;
         Snapshot {
             version: Snapshot::VERSION,
             sequence: self.sequence,
             config: config.clone(),
             cursors: partitions
                 .iter()
-                .map(|partition| Cursor {
-                    tenant: partition.tenant.clone(),
-                    next: partition.next,
-                })
+                .map(|partition| Cursor { tenant: partition.tenant.clone(), next: partition.next })
                 .collect(),
             jobs: jobs.clone().into_iter().collect(),
             strays: strays.clone().into_iter().collect(),
@@ -92,19 +82,14 @@ impl State {
     /// The state in a snapshot.
     pub(super) fn restore(snapshot: Snapshot) -> Result<Self, PoolError> {
         if snapshot.version != Snapshot::VERSION {
-            return Err(PoolError::Version {
-                found: snapshot.version,
-                known: Snapshot::VERSION,
-            });
+            return Err(PoolError::Version { found: snapshot.version, known: Snapshot::VERSION });
         }
         let damaged = |error: PoolError| PoolError::Snapshot(Box::new(error));
         let state = Self::new(snapshot.config);
         let mut state = state.map_err(|error| damaged(error.into()))?;
         for cursor in snapshot.cursors {
-            if let Some(partition) = state
-                .partitions
-                .iter_mut()
-                .find(|partition| partition.tenant == cursor.tenant)
+            if let Some(partition) =
+                state.partitions.iter_mut().find(|partition| partition.tenant == cursor.tenant)
             {
                 partition.next = cursor.next;
             }
@@ -118,10 +103,7 @@ impl State {
                 let vnis = holding.vnis;
                 return Err(damaged(PoolError::BadAllotment { job, vnis }));
             }
-            holding
-                .vnis
-                .iter()
-                .try_for_each(|vni| vacant(&state, vni))?;
+            holding.vnis.iter().try_for_each(|vni| vacant(&state, vni))?;
             state.give(&job, holding);
         }
         for (vni, stray) in snapshot.strays {

@@ -16,10 +16,8 @@ use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
 ///
 /// // What Flux's epilog looks for: these VNIs, whatever their order, and this user.
 /// let filter = Filter::vnis([Vni::new(4035)?, Vni::new(4034)?]).uid(5588);
-/// let request = JobRequest::builder()
-///     .uid(5588)
-///     .vnis([Vni::new(4034)?, Vni::new(4035)?])
-///     .build()?;
+/// let request =
+///     JobRequest::builder().uid(5588).vnis([Vni::new(4034)?, Vni::new(4035)?]).build()?;
 /// let job = Filter::for_job(request.vnis().iter(), request.members().iter());
 /// assert_eq!(job, Some(filter));
 /// # Ok::<_, Box<dyn std::error::Error>>(())
@@ -42,20 +40,13 @@ struct Chosen {
 impl Filter {
     // Not `Default`: a filter without any property would select every job's services.
     const fn empty() -> Self {
-        Self {
-            vnis: None,
-            members: Vec::new(),
-            services: None,
-        }
+        Self { vnis: None, members: Vec::new(), services: None }
     }
 
     /// Services with these VNIs and no others, in any order, including a range of exactly these.
     #[must_use]
     pub fn vnis(vnis: impl IntoIterator<Item = Vni>) -> Self {
-        Self {
-            vnis: Some(vnis.into_iter().collect()),
-            ..Self::empty()
-        }
+        Self { vnis: Some(vnis.into_iter().collect()), ..Self::empty() }
     }
 
     /// Services with this member.
@@ -68,15 +59,9 @@ impl Filter {
     /// also name the VNIs or a member.
     #[must_use]
     pub fn services(services: impl IntoIterator<Item = (DeviceId, ServiceId)>) -> Self {
-        let chosen = services.into_iter().map(|(device, service)| Chosen {
-            device,
-            service,
-            vnis: None,
-        });
-        Self {
-            services: Some(chosen.collect()),
-            ..Self::empty()
-        }
+        let chosen =
+            services.into_iter().map(|(device, service)| Chosen { device, service, vnis: None });
+        Self { services: Some(chosen.collect()), ..Self::empty() }
     }
 
     /// The services of a grant, as long as they still have its members and VNIs.
@@ -153,9 +138,9 @@ fn is_exactly(access: VniAccess, vnis: Option<&BTreeSet<Vni>>) -> bool {
 pub(crate) fn overlaps(access: VniAccess, set: &IdSet) -> bool {
     match access {
         VniAccess::List(list) => list.iter().any(|vni| set.contains(vni.get())),
-        VniAccess::Range(range) => set
-            .next_from(range.first().get())
-            .is_some_and(|next| next <= range.last().get()),
+        VniAccess::Range(range) => {
+            set.next_from(range.first().get()).is_some_and(|next| next <= range.last().get())
+        }
         VniAccess::Unrestricted => false,
     }
 }

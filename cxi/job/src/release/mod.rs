@@ -83,10 +83,7 @@ impl Node {
             .map(|nic| {
                 let problem = nic.problems().first();
                 let reason = problem.map_or_else(String::new, ToString::to_string);
-                FailedNic {
-                    device: nic.id(),
-                    reason: format!("{}: {reason}", nic.id()),
-                }
+                FailedNic { device: nic.id(), reason: format!("{}: {reason}", nic.id()) }
             })
             .collect();
         let nics: Vec<&Device> = self.manageable().map(|(_, device)| device).collect();
@@ -95,10 +92,9 @@ impl Node {
         for (device, list) in nics.into_iter().zip(lists) {
             match list {
                 Ok(list) => services.extend(list.into_iter().map(|service| (device, service))),
-                Err(error) => failed.push(FailedNic {
-                    device: device.id(),
-                    reason: error.to_string(),
-                }),
+                Err(error) => {
+                    failed.push(FailedNic { device: device.id(), reason: error.to_string() })
+                }
             }
         }
         failed.sort_by_key(|nic| nic.device);
@@ -147,11 +143,8 @@ impl Pass<'_> {
         }
         for busy in &pending {
             let users = self.users(&busy.service);
-            let outcome = Outcome::StillBusy {
-                waited: self.waited(),
-                attempts: busy.attempts,
-                users,
-            };
+            let outcome =
+                Outcome::StillBusy { waited: self.waited(), attempts: busy.attempts, users };
             self.finish(&busy.service, outcome);
         }
         self.done.sort_by_key(|released| released.service);
@@ -229,8 +222,7 @@ impl Pass<'_> {
     }
 
     fn finish(&mut self, service: &Service, outcome: Outcome) {
-        self.done
-            .push(Released::new(self.device.id(), service, outcome));
+        self.done.push(Released::new(self.device.id(), service, outcome));
     }
 
     fn report(&self, pending: &[Pending], left: Duration) {
@@ -276,14 +268,8 @@ pub(super) fn release_chosen(
     let nics: Vec<&Device> = node.manageable().map(|(_, device)| device).collect();
     let done = parallel::each(&nics, |device| {
         let mine = chosen.iter().filter(|(nic, _)| *nic == device.id());
-        let pass = Pass {
-            node,
-            device,
-            options,
-            live,
-            start: options.clock.now(),
-            done: Vec::new(),
-        };
+        let pass =
+            Pass { node, device, options, live, start: options.clock.now(), done: Vec::new() };
         pass.run(mine.map(|(_, service)| *service))
     });
     done.into_iter().flatten().collect()
@@ -313,11 +299,7 @@ impl<'a> ReleaseOptions<'a> {
     /// Attempts until the deadline, counted from the start of the release.
     #[must_use]
     pub fn until(deadline: Duration) -> Self {
-        Self {
-            deadline,
-            clock: &SystemClock,
-            progress: None,
-        }
+        Self { deadline, clock: &SystemClock, progress: None }
     }
 
     /// Sets the clock.
@@ -338,9 +320,7 @@ impl<'a> ReleaseOptions<'a> {
 
 impl fmt::Debug for ReleaseOptions<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReleaseOptions")
-            .field("deadline", &self.deadline)
-            .finish_non_exhaustive()
+        f.debug_struct("ReleaseOptions").field("deadline", &self.deadline).finish_non_exhaustive()
     }
 }
 

@@ -75,10 +75,7 @@ pub enum Outcome {
 
 impl Outcome {
     pub(super) fn failed(reason: &dyn fmt::Display, errno: Errno) -> Self {
-        Self::Failed {
-            reason: reason.to_string(),
-            errno: errno.raw(),
-        }
+        Self::Failed { reason: reason.to_string(), errno: errno.raw() }
     }
 }
 
@@ -152,11 +149,7 @@ impl fmt::Display for Outcome {
             Self::Destroyed => f.write_str("destroyed"),
             Self::AlreadyGone => f.write_str("already gone"),
             Self::Kept => f.write_str("kept: it belongs to a live job"),
-            Self::StillBusy {
-                waited,
-                attempts,
-                users,
-            } => {
+            Self::StillBusy { waited, attempts, users } => {
                 f.write_str("still in use")?;
                 if *attempts > 1 {
                     let waited = waited.as_secs_f64();

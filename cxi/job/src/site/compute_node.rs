@@ -155,11 +155,7 @@ impl<'a> ComputeNode<'a> {
         let lock = keys::node_lock(settings)?;
         Ok(Self {
             settings,
-            jobs: KnownJobs {
-                name,
-                records,
-                decisions: directory.map(Decisions::new),
-            },
+            jobs: KnownJobs { name, records, decisions: directory.map(Decisions::new) },
             open: Box::new(move || Ok(Node::discover(&Host::system())?.with_lock(lock.clone()))),
             nics: OnceCell::new(),
             clock: Arc::new(SystemClock),
@@ -230,37 +226,22 @@ impl<'a> ComputeNode<'a> {
         // Before there is a service: a cleanup would take it for an orphan.
         self.begin(&mut record)?;
         let Some(request) = request else {
-            return Ok(Started {
-                grant: None,
-                warnings: Vec::new(),
-            });
+            return Ok(Started { grant: None, warnings: Vec::new() });
         };
-        let allocated = self
-            .node()
-            .and_then(|node| Ok((node, node.allocate(&request)?)));
+        let allocated = self.node().and_then(|node| Ok((node, node.allocate(&request)?)));
         let (node, grant) =
             allocated.map_err(|error| error.and_left(self.give_up(job, component).err()))?;
         if let Err(error) = self.keep(job, &grant, uid, reservation.as_ref()) {
             return Err(error.and_left(self.undo(job, Some(component), &grant).err()));
         }
-        let warnings = if network.disable_rdzv_get {
-            disable_rdzv_get(node, &grant)
-        } else {
-            Vec::new()
-        };
-        Ok(Started {
-            grant: Some(grant),
-            warnings,
-        })
+        let warnings =
+            if network.disable_rdzv_get { disable_rdzv_get(node, &grant) } else { Vec::new() };
+        Ok(Started { grant: Some(grant), warnings })
     }
 
     /// The controller's decision, once it is complete.
     fn decided(&self, job: &JobId) -> Result<(Decision, Option<CollectivesRecord>), SiteError> {
-        let decisions = self
-            .jobs
-            .decisions
-            .as_ref()
-            .ok_or(SiteError::NoController)?;
+        let decisions = self.jobs.decisions.as_ref().ok_or(SiteError::NoController)?;
         let waited = self.settings.get(&keys::WAIT)?;
         let deadline = self.clock.now() + waited;
         loop {
@@ -281,10 +262,7 @@ impl<'a> ComputeNode<'a> {
     fn begin(&self, record: &mut JobRecord) -> Result<(), SiteError> {
         let held = self.jobs.records.lock()?;
         let before = self.jobs.records.read(&record.job)?;
-        if let Some(before) = before
-            .as_ref()
-            .filter(|before| before.has_services_of(record))
-        {
+        if let Some(before) = before.as_ref().filter(|before| before.has_services_of(record)) {
             record.running.extend(before.running.iter().cloned());
             record.grant.clone_from(&before.grant);
             return Ok(self.jobs.records.write(record)?);
@@ -450,15 +428,10 @@ impl<'a> ComputeNode<'a> {
             let recorded = jobs.live_vnis(cleaning.none_live);
             let recorded = recorded.map_err(|error| io::Error::other(error.to_string()))?;
             let more = cleaning.live_from.as_deref().map(live_vnis).transpose()?;
-            Ok(recorded
-                .union(&cleaning.live)
-                .union(&more.unwrap_or_default()))
+            Ok(recorded.union(&cleaning.live).union(&more.unwrap_or_default()))
         };
         let policy = CleanPolicy::new(pool).live(&live).dry_run(cleaning.dry_run);
-        let clean = self
-            .node()?
-            .clean(&policy, options)
-            .map_err(SiteError::Live)?;
+        let clean = self.node()?.clean(&policy, options).map_err(SiteError::Live)?;
         let mut done = Vec::new();
         for record in ended.iter().filter(|_| !cleaning.dry_run) {
             if self.nothing_left(record)? {
@@ -497,16 +470,11 @@ impl<'a> ComputeNode<'a> {
             let (path, job) = (self.jobs.records.path(job)?, job.clone());
             return Err(SiteError::NoRecord { job, path });
         };
-        let mut found = StepEnvironment {
-            set: Vec::new(),
-            clear: environment::CLEAR.to_vec(),
-        };
+        let mut found = StepEnvironment { set: Vec::new(), clear: environment::CLEAR.to_vec() };
         if record.vnis.is_none() {
             return Ok(found);
         }
-        let grant = record
-            .grant
-            .ok_or_else(|| SiteError::Starting(job.clone()))?;
+        let grant = record.grant.ok_or_else(|| SiteError::Starting(job.clone()))?;
         found.set = grant.env()?.vars();
         let cut: BTreeSet<Resource> = grant.cuts().map(|cut| cut.resource).collect();
         if !cut.is_empty() {
@@ -598,29 +566,16 @@ impl KnownJobs {
 fn disable_rdzv_get(node: &Node, grant: &Grant) -> Vec<String> {
     let nics = grant.services.iter().map(|entry| node.nic(entry.device));
     let failed = |device: &Device| match device.rdzv_get_default() {
-        Some(true) => device
-            .set_rdzv_get_enabled(false)
-            .err()
-            .map(|error| error.to_string()),
+        Some(true) => device.set_rdzv_get_enabled(false).err().map(|error| error.to_string()),
         Some(false) => None,
-        None => Some(format!(
-            "{}: sysfs does not say whether they are on",
-            device.id()
-        )),
+        None => Some(format!("{}: sysfs does not say whether they are on", device.id())),
     };
-    let failed = nics
-        .flatten()
-        .filter_map(NodeNic::device)
-        .filter_map(failed);
-    failed
-        .map(|why| format!("rendezvous gets stay as they are: {why}"))
-        .collect()
+    let failed = nics.flatten().filter_map(NodeNic::device).filter_map(failed);
+    failed.map(|why| format!("rendezvous gets stay as they are: {why}")).collect()
 }
 
 impl fmt::Debug for ComputeNode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ComputeNode")
-            .field("jobs", &self.jobs)
-            .finish_non_exhaustive()
+        f.debug_struct("ComputeNode").field("jobs", &self.jobs).finish_non_exhaustive()
     }
 }

@@ -192,10 +192,7 @@ impl<'a> Controller<'a> {
                     return Err(error);
                 }
             }
-            return Ok(Done {
-                result: decision,
-                warnings,
-            });
+            return Ok(Done { result: decision, warnings });
         }
     }
 
@@ -210,11 +207,7 @@ impl<'a> Controller<'a> {
             (Allowed::All, _) | (Allowed::User, true) => Ok(true),
             (Allowed::User | Allowed::None, false) => Ok(false),
         };
-        let single = allows(
-            self.single_node_vni,
-            network.single_node_vni,
-            "single_node_vni",
-        )?;
+        let single = allows(self.single_node_vni, network.single_node_vni, "single_node_vni")?;
         let shared = allows(self.job_vni, network.job_vni, "job_vni")?;
         let several = request.nodes.names().len() > 1 || request.component.is_some();
         let any = !network.no_vni && (single || several);
@@ -236,9 +229,7 @@ impl<'a> Controller<'a> {
             return Err(SiteError::Ending(job.clone()));
         }
         // The options of the first component apply to all.
-        let wanted = before
-            .as_ref()
-            .map_or(usize::from(wanted), |before| before.vnis.len());
+        let wanted = before.as_ref().map_or(usize::from(wanted), |before| before.vnis.len());
         self.decisions.prepare(job)?;
         // The pool first: a decision whose VNIs another job could get would be worse than VNIs
         // without a decision, which the next attempt finds again.
@@ -271,10 +262,7 @@ impl<'a> Controller<'a> {
             Some(before) if before.nodes != request.nodes => before.nodes.and(&request.nodes),
             _ => request.nodes.clone(),
         };
-        let begins = Component {
-            nodes,
-            ended: false,
-        };
+        let begins = Component { nodes, ended: false };
         decision.components.insert(component.clone(), begins);
         decision.collectives = self.wants_collectives(&decision);
         self.decisions.begin(&decision, component)?;
@@ -315,10 +303,7 @@ impl<'a> Controller<'a> {
         let _held = self.decisions.lock(self.lock_wait)?;
         let released = self.end_locked(job, ends)?;
         warnings.extend(self.collect_locked()?);
-        Ok(Done {
-            result: released,
-            warnings,
-        })
+        Ok(Done { result: released, warnings })
     }
 
     /// Ends all jobs that the scheduler no longer knows, as after an epilog on the controller that
@@ -343,10 +328,7 @@ impl<'a> Controller<'a> {
         let mut warnings = self.collect_locked()?;
         warnings.extend(self.sweep_reservations()?);
         self.decisions.note_sweep().map_err(SiteError::from)?;
-        Ok(Done {
-            result: released,
-            warnings,
-        })
+        Ok(Done { result: released, warnings })
     }
 
     /// When the last [`sweep`](Self::sweep) ended; `None` if there was none.
@@ -465,11 +447,8 @@ impl<'a> Controller<'a> {
         let mut list = Vec::new();
         for job in jobs {
             if let Some(decision) = self.decisions.find(&job)? {
-                let missing = if decision.ended() {
-                    self.decisions.missing(&decision)?
-                } else {
-                    Vec::new()
-                };
+                let missing =
+                    if decision.ended() { self.decisions.missing(&decision)? } else { Vec::new() };
                 list.push((decision, missing));
             }
         }
@@ -505,9 +484,7 @@ impl<'a> Controller<'a> {
                     .min_nodes(self.min_nodes);
                 let variables = env.vars().into_iter();
                 let record = CollectivesRecord {
-                    variables: variables
-                        .map(|(name, value)| (name.to_owned(), value))
-                        .collect(),
+                    variables: variables.map(|(name, value)| (name.to_owned(), value)).collect(),
                 };
                 self.decisions.keep_reservation(job, &record)?;
                 return Ok(None);
@@ -521,8 +498,7 @@ impl<'a> Controller<'a> {
             return Err(error.into());
         }
         // An empty record: nodes wait for one.
-        self.decisions
-            .keep_reservation(job, &CollectivesRecord::default())?;
+        self.decisions.keep_reservation(job, &CollectivesRecord::default())?;
         Ok(Some(Warning::WithoutCollectives(error)))
     }
 

@@ -58,10 +58,7 @@ impl Decision {
     /// Whether a component of the job that has not ended is on a node.
     #[must_use]
     pub fn runs_on(&self, node: &NodeName) -> bool {
-        let mut running = self
-            .components
-            .values()
-            .filter(|component| !component.ended);
+        let mut running = self.components.values().filter(|component| !component.ended);
         running.any(|component| component.nodes.contains(node.as_str()))
     }
 
@@ -126,9 +123,7 @@ impl Decisions {
         for directory in [self.running(), self.ended()] {
             durable::create_dir(&directory).map_err(cannot(&directory, "created"))?;
         }
-        Ok(FileLock::new(self.directory.join(".lock"))
-            .wait(wait)
-            .acquire()?)
+        Ok(FileLock::new(self.directory.join(".lock")).wait(wait).acquire()?)
     }
 
     /// What was decided for a job, until all its nodes have confirmed; `None` before and after.
@@ -161,10 +156,7 @@ impl Decisions {
         let path = self.ended().join(name_of(job)?).join("job.json");
         let mut decision: Option<Decision> = DECISION.read(&path)?;
         // Where the record is says so, as moving it is all that ends a job.
-        for component in decision
-            .iter_mut()
-            .flat_map(|it| it.components.values_mut())
-        {
+        for component in decision.iter_mut().flat_map(|it| it.components.values_mut()) {
             component.ended = true;
         }
         Ok(decision)
@@ -236,12 +228,7 @@ impl Decisions {
         let confirmed = place.join("confirmed");
         let there: BTreeSet<String> = names(&confirmed)?.into_iter().collect();
         if let (false, Some(component)) = (there.is_empty(), decision.components.get(component)) {
-            for node in component
-                .nodes
-                .names()
-                .iter()
-                .filter(|node| there.contains(*node))
-            {
+            for node in component.nodes.names().iter().filter(|node| there.contains(*node)) {
                 let file = confirmed.join(node);
                 fs::remove_file(&file).map_err(cannot(&file, "removed"))?;
             }
@@ -301,10 +288,7 @@ impl Decisions {
     pub(super) fn missing(&self, decision: &Decision) -> Result<Vec<String>, RecordError> {
         let place = self.ended().join(name_of(&decision.job)?);
         let there: BTreeSet<String> = names(&place.join("confirmed"))?.into_iter().collect();
-        let nodes = decision
-            .components
-            .values()
-            .flat_map(|component| component.nodes.names());
+        let nodes = decision.components.values().flat_map(|component| component.nodes.names());
         let nodes: BTreeSet<String> = nodes.cloned().collect();
         Ok(nodes.difference(&there).cloned().collect())
     }
@@ -341,8 +325,5 @@ fn remove_job(place: &Path) -> Result<(), RecordError> {
 
 fn jobs_in(directory: &Path) -> Result<Vec<JobId>, RecordError> {
     let names = names(directory)?;
-    Ok(names
-        .iter()
-        .filter_map(|name| JobId::new(name).ok())
-        .collect())
+    Ok(names.iter().filter_map(|name| JobId::new(name).ok()).collect())
 }

@@ -178,10 +178,7 @@ impl SiteError {
     pub(super) fn and_left(self, left: Option<Self>) -> Self {
         match left {
             None => self,
-            Some(left) => Self::Unfinished {
-                error: Box::new(self),
-                left: Box::new(left),
-            },
+            Some(left) => Self::Unfinished { error: Box::new(self), left: Box::new(left) },
         }
     }
 }

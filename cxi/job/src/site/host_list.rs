@@ -33,11 +33,7 @@ impl HostList {
         for (position, name) in names.iter().enumerate() {
             positions.entry(name.clone()).or_insert(position);
         }
-        Self {
-            text,
-            names,
-            positions,
-        }
+        Self { text, names, positions }
     }
 
     /// All names, in order.
@@ -92,9 +88,8 @@ impl FromStr for HostList {
                 let Some(inside) = rest.strip_prefix('[') else {
                     break;
                 };
-                let (inside, after) = inside
-                    .split_once(']')
-                    .ok_or_else(|| wrong("a bracket is not closed"))?;
+                let (inside, after) =
+                    inside.split_once(']').ok_or_else(|| wrong("a bracket is not closed"))?;
                 let bad = || wrong(&format!("[{inside}]"));
                 let ranges: Option<Vec<_>> = inside.split(',').map(numbers).collect();
                 let ranges = ranges.ok_or_else(bad)?;
@@ -138,11 +133,7 @@ fn numbers(range: &str) -> Option<(std::ops::Range<usize>, usize)> {
         let digits = text.len() <= LONGEST_NUMBER && text.bytes().all(|byte| byte.is_ascii_digit());
         digits.then(|| text.parse::<usize>().ok()).flatten()
     };
-    let width = if first.starts_with('0') {
-        first.len()
-    } else {
-        0
-    };
+    let width = if first.starts_with('0') { first.len() } else { 0 };
     let (first, last) = (number(first)?, number(last)?);
     (first <= last).then_some((first..last + 1, width))
 }
@@ -173,10 +164,7 @@ pub fn cpus_at(list: &str, position: usize) -> Result<u32, String> {
             return Ok(cpus);
         }
     }
-    Err(format!(
-        "CPUs per node '{list}' are for {first} nodes: there is no node {}",
-        position + 1
-    ))
+    Err(format!("CPUs per node '{list}' are for {first} nodes: there is no node {}", position + 1))
 }
 
 #[cfg(test)]
@@ -250,18 +238,9 @@ mod tests {
         for (position, cpus) in [(0, 2), (2, 2), (3, 1), (4, 16)] {
             assert_eq!(cpus_at("2(x3),1,16", position), Ok(cpus));
         }
-        assert!(
-            cpus_at("2(x3),1", 4)
-                .unwrap_err()
-                .ends_with("there is no node 5")
-        );
+        assert!(cpus_at("2(x3),1", 4).unwrap_err().ends_with("there is no node 5"));
         for list in ["", "x", "2(x", "2(x3", "2(3)"] {
-            assert!(
-                cpus_at(list, 0)
-                    .unwrap_err()
-                    .contains("expected a list such as"),
-                "{list}"
-            );
+            assert!(cpus_at(list, 0).unwrap_err().contains("expected a list such as"), "{list}");
         }
     }
 }

@@ -134,10 +134,7 @@ impl JobRecords {
     pub(super) fn all(&self) -> Result<Vec<JobRecord>, RecordError> {
         let mut records = Vec::new();
         for name in names(&self.directory)? {
-            if Path::new(&name)
-                .extension()
-                .is_some_and(|kind| kind == "json")
-            {
+            if Path::new(&name).extension().is_some_and(|kind| kind == "json") {
                 // One that is gone has ended since the directory was read.
                 records.extend(JOB_RECORD.read(&self.directory.join(&name))?);
             }

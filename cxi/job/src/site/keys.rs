@@ -207,8 +207,7 @@ words! {
 
 impl Value for NonZeroU32 {
     fn parse(text: &str) -> Result<Self, String> {
-        text.parse()
-            .map_err(|_| format!("invalid value '{text}': expected 1 or more, or nothing"))
+        text.parse().map_err(|_| format!("invalid value '{text}': expected 1 or more, or nothing"))
     }
 }
 

@@ -52,18 +52,16 @@ struct Limit {
 impl NetworkOptions {
     /// The policy with the job's own limits.
     pub(super) fn apply(&self, policy: LimitPolicy) -> LimitPolicy {
-        self.limits
-            .iter()
-            .fold(policy, |policy, (resource, limit)| {
-                let usual = policy.get(*resource);
-                let changed = ResourcePolicy {
-                    def: limit.def.unwrap_or(usual.def),
-                    // Slurm's plugin treats 0 as not given.
-                    res: limit.res.filter(|res| *res > 0).or(usual.res),
-                    max: limit.max.unwrap_or(usual.max),
-                };
-                policy.with(*resource, changed)
-            })
+        self.limits.iter().fold(policy, |policy, (resource, limit)| {
+            let usual = policy.get(*resource);
+            let changed = ResourcePolicy {
+                def: limit.def.unwrap_or(usual.def),
+                // Slurm's plugin treats 0 as not given.
+                res: limit.res.filter(|res| *res > 0).or(usual.res),
+                max: limit.max.unwrap_or(usual.max),
+            };
+            policy.with(*resource, changed)
+        })
     }
 
     /// Whether the job wants its own TLEs.
@@ -142,10 +140,7 @@ impl FromStr for NetworkOptions {
 
     /// Parses options separated by commas. An empty text and Slurm's `(null)` are no options.
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut network = Self {
-            text: text.to_owned(),
-            ..Self::default()
-        };
+        let mut network = Self { text: text.to_owned(), ..Self::default() };
         let none = text.is_empty() || text == "(null)";
         for option in text.split(',').filter(|_| !none) {
             network.option(&option.to_ascii_lowercase())?;
@@ -172,10 +167,7 @@ mod tests {
                                 nic_distribution_count=2"
                 .parse()
                 .unwrap();
-        assert_eq!(
-            (network.depth, network.nic_distribution_count),
-            (Some(4), Some(2))
-        );
+        assert_eq!((network.depth, network.nic_distribution_count), (Some(4), Some(2)));
         assert!(network.job_vni && network.disable_rdzv_get && network.asks_for_tles());
         assert!(!network.no_vni && !network.single_node_vni);
         assert_eq!(network.adjust_limits, Some(false));
@@ -187,10 +179,7 @@ mod tests {
         assert_eq!(policy.get(Resource::Txqs), ResourcePolicy::scaled(2, 64));
         assert_eq!(policy.get(Resource::Acs).asked(3), 8);
         assert_eq!(policy.get(Resource::Tles).asked(3), 6);
-        assert_eq!(
-            policy.get(Resource::Ptes),
-            LimitPolicy::slurm().get(Resource::Ptes)
-        );
+        assert_eq!(policy.get(Resource::Ptes), LimitPolicy::slurm().get(Resource::Ptes));
         for none in ["", "(null)"] {
             assert_eq!(none.parse::<NetworkOptions>().unwrap().depth, None);
         }
@@ -210,11 +199,6 @@ mod tests {
             let error = text.parse::<NetworkOptions>().unwrap_err();
             assert!(error.ends_with(end), "{error}");
         }
-        assert!(
-            "tcs=FAST"
-                .parse::<NetworkOptions>()
-                .unwrap_err()
-                .contains("'fast'")
-        );
+        assert!("tcs=FAST".parse::<NetworkOptions>().unwrap_err().contains("'fast'"));
     }
 }

@@ -64,9 +64,9 @@ impl JobShape {
         });
         let mode = match settings.or(self.mode, &keys::MODE)? {
             ModeName::Strict => Mode::Strict,
-            ModeName::ScaleBack => Mode::ScaleBack {
-                floor: settings.or(self.floor, &keys::FLOOR)?,
-            },
+            ModeName::ScaleBack => {
+                Mode::ScaleBack { floor: settings.or(self.floor, &keys::FLOOR)? }
+            }
             ModeName::BestEffort => Mode::BestEffort,
         };
         let size = network.depth.unwrap_or(size);

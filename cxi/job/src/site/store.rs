@@ -51,11 +51,7 @@ impl Format {
     ///
     /// The value cannot be written as JSON.
     pub fn print<T: Serialize>(self, value: &T) -> serde_json::Result<String> {
-        let contents = Contents {
-            format: self.format.to_owned(),
-            version: VERSION,
-            record: value,
-        };
+        let contents = Contents { format: self.format.to_owned(), version: VERSION, record: value };
         let mut text = serde_json::to_string_pretty(&contents)?;
         text.push('\n');
         Ok(text)
@@ -67,11 +63,7 @@ impl Format {
     ///
     /// What is wrong with the text, and where.
     pub fn parse<T: DeserializeOwned>(self, text: &str) -> Result<T, String> {
-        let Self {
-            name,
-            format,
-            holds,
-        } = self;
+        let Self { name, format, holds } = self;
         if text.trim().is_empty() {
             return Err(format!("the {name} is empty: expected {holds} as JSON"));
         }
@@ -84,11 +76,7 @@ impl Format {
         // The header is parsed alone first. Otherwise, a file of another kind would be reported as
         // damaged at its first member.
         let header: Header = serde_json::from_str(text).map_err(|error| {
-            if text.trim_start().starts_with('{') {
-                damaged(error)
-            } else {
-                other()
-            }
+            if text.trim_start().starts_with('{') { damaged(error) } else { other() }
         })?;
         match header.format.as_deref() {
             Some(found) if found == format => {}
@@ -100,13 +88,10 @@ impl Format {
             None => return Err(other()),
         }
         if header.version != Some(VERSION) {
-            let found = header.version.map_or_else(
-                || "no version".to_owned(),
-                |found| format!("version {found}"),
-            );
-            return Err(format!(
-                "the {name} has {found}, this cxi reads version {VERSION}"
-            ));
+            let found = header
+                .version
+                .map_or_else(|| "no version".to_owned(), |found| format!("version {found}"));
+            return Err(format!("the {name} has {found}, this cxi reads version {VERSION}"));
         }
         let contents: Contents<T> = serde_json::from_str(text).map_err(damaged)?;
         Ok(contents.record)
@@ -119,10 +104,7 @@ impl Format {
     ///
     /// [`RecordError`].
     pub fn read<T: DeserializeOwned>(self, path: &Path) -> Result<Option<T>, RecordError> {
-        let invalid = |reason: String| RecordError::Invalid {
-            path: path.to_owned(),
-            reason,
-        };
+        let invalid = |reason: String| RecordError::Invalid { path: path.to_owned(), reason };
         let mut text = String::new();
         let read = durable::open_regular(path).and_then(|file| {
             let mode = file.metadata()?.mode();
@@ -138,15 +120,10 @@ impl Format {
             Err(error) => return Err(cannot(path, "read")(error)),
         };
         if mode & 0o022 != 0 {
-            return Err(invalid(
-                "group or others may write it: expected mode 644".to_owned(),
-            ));
+            return Err(invalid("group or others may write it: expected mode 644".to_owned()));
         }
         if text.len() as u64 > LONGEST {
-            return Err(invalid(format!(
-                "expected a {}, at most {LONGEST} bytes",
-                self.name
-            )));
+            return Err(invalid(format!("expected a {}, at most {LONGEST} bytes", self.name)));
         }
         self.parse(&text).map(Some).map_err(invalid)
     }
@@ -170,10 +147,7 @@ impl Format {
 }
 
 /// A record that every user may read.
-pub(super) const PUBLIC: Owner = Owner::Set {
-    uid: None,
-    mode: 0o644,
-};
+pub(super) const PUBLIC: Owner = Owner::Set { uid: None, mode: 0o644 };
 
 /// Why a record cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -221,11 +195,7 @@ pub(super) fn cannot<'a>(
     path: &'a Path,
     what: &'static str,
 ) -> impl FnOnce(io::Error) -> RecordError + 'a {
-    move |source| RecordError::Io {
-        path: path.to_owned(),
-        what,
-        source,
-    }
+    move |source| RecordError::Io { path: path.to_owned(), what, source }
 }
 
 /// The name of a job as a file's.

@@ -58,10 +58,7 @@ fn all_seven_variables_are_set() {
     let expected = expected.map(|(name, value)| (name, value.to_owned()));
     assert_eq!(env.vars(), expected);
     assert_eq!(CLEAR, expected.map(|(name, _)| name));
-    for (certificate, value) in [
-        (Certificate::System, "yes"),
-        (Certificate::Unverified, "no"),
-    ] {
+    for (certificate, value) in [(Certificate::System, "yes"), (Certificate::Unverified, "no")] {
         let env = CollectivesEnv::new(reservation(certificate), step("0"));
         assert_eq!(env.vars().last().unwrap().1, value);
     }
@@ -71,10 +68,7 @@ fn all_seven_variables_are_set() {
 fn the_token_is_not_shown() {
     let env = CollectivesEnv::new(reservation(Certificate::System), step("0"));
     let shown = format!("{env:?}");
-    assert!(
-        shown.contains("cluster-4711") && !shown.contains("s3cret"),
-        "{shown}"
-    );
+    assert!(shown.contains("cluster-4711") && !shown.contains("s3cret"), "{shown}");
     says(
         named("a", "s3cret\"", URL, Certificate::System),
         "the session token is not fit for a header: expected printable ASCII without blanks, quotes and backslashes",
@@ -84,10 +78,7 @@ fn the_token_is_not_shown() {
 #[test]
 fn what_would_corrupt_a_request_is_refused() {
     for bad in ["4711'", "4711\"", "47\\11", "47 11", "4711\n", "{4711}"] {
-        assert!(
-            JobId::new(bad).is_err() && StepId::new(bad).is_err(),
-            "{bad}"
-        );
+        assert!(JobId::new(bad).is_err() && StepId::new(bad).is_err(), "{bad}");
     }
     says(
         named("ƒab/ƒcd", "t", URL, Certificate::System),
@@ -201,10 +192,7 @@ fn preflight_names_what_is_wrong() {
             Some(if variable == name { value } else { usual }.into())
         };
         let findings = preflight(get, |path| path == "/etc/fm/ca.pem").unwrap();
-        findings
-            .into_iter()
-            .map(|found| (found.severity, found.to_string()))
-            .collect::<Vec<_>>()
+        findings.into_iter().map(|found| (found.severity, found.to_string())).collect::<Vec<_>>()
     };
     assert_eq!(look("", ""), []);
     for line in WRONG.lines() {

@@ -29,9 +29,7 @@ fn service(number: u32) -> ServiceId {
 }
 
 fn env(vnis: &[u16], services: &[(u32, u32)]) -> SlingshotEnv {
-    let services = services
-        .iter()
-        .map(|(device, id)| (DeviceId::new(*device), service(*id)));
+    let services = services.iter().map(|(device, id)| (DeviceId::new(*device), service(*id)));
     SlingshotEnv::new(vnis.iter().map(|number| vni(*number)), services, None).unwrap()
 }
 
@@ -99,14 +97,9 @@ fn refusals_say_what_is_wrong_where_and_why() {
         assert_eq!(with(name, value), message, "{line}");
     }
     for bad in ["0x0", "0x10", "0x", "0x+a", "-1", "0xfff"] {
-        assert!(
-            with("SLINGSHOT_TCS", bad).starts_with("SLINGSHOT_TCS is "),
-            "{bad}"
-        );
+        assert!(with("SLINGSHOT_TCS", bad).starts_with("SLINGSHOT_TCS is "), "{bad}");
     }
-    let error = parse(&[("SLINGSHOT_SVC_IDS", "1")])
-        .unwrap_err()
-        .to_string();
+    let error = parse(&[("SLINGSHOT_SVC_IDS", "1")]).unwrap_err().to_string();
     assert!(error.contains("DEVICES is not set"), "{error}");
 }
 
@@ -175,9 +168,7 @@ fn services_make_an_environment_in_the_order_of_the_nics() {
 #[test]
 fn a_program_gets_the_jobs_variables_and_no_others() {
     let mut command = Command::new("true");
-    command
-        .env("SLINGSHOT_TCS", "0xf")
-        .env("SLINGSHOT_DEVICES", "cxi7");
+    command.env("SLINGSHOT_TCS", "0xf").env("SLINGSHOT_DEVICES", "cxi7");
     env(&[4034], &[]).set_on(&mut command);
     for name in CLEAR {
         let set = command.get_envs().find(|(key, _)| *key == name).unwrap().1;

@@ -7,8 +7,7 @@ use cxi_job::IdSet;
 use proptest::prelude::*;
 
 fn set(text: &str) -> IdSet {
-    text.parse()
-        .unwrap_or_else(|error| panic!("{text:?}: {error}"))
+    text.parse().unwrap_or_else(|error| panic!("{text:?}: {error}"))
 }
 
 #[test]
@@ -61,10 +60,7 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("[1]]", 3, "the end", "']'"),
         ("[1", 2, "']' because the set starts with '['", "the end"),
     ] {
-        refused(
-            input,
-            format!("byte {at}: expected {expected}, found {found}"),
-        );
+        refused(input, format!("byte {at}: expected {expected}, found {found}"));
     }
     let last = "the last id of the range that starts with 5";
     refused("5-", format!("byte 2: expected {last}, found the end"));
@@ -72,11 +68,7 @@ fn errors_name_the_place_and_what_would_be_right() {
         ("012", 0, "starts with 0: write it without leading zeros"),
         ("1-02", 2, "starts with 0: write it without leading zeros"),
         ("1,65536", 2, "is too large: the largest is 65535"),
-        (
-            "99999999999999999999",
-            0,
-            "is too large: the largest is 65535",
-        ),
+        ("99999999999999999999", 0, "is too large: the largest is 65535"),
         ("1-8,5", 4, "5 is in the set twice"),
     ] {
         refused(input, format!("byte {at}: id {problem}"));

@@ -51,10 +51,9 @@ fn the_same_block_again_is_the_same_and_another_is_refused() {
     let again = pool.reserve(&job, &VniRequest::block(8), NOW).unwrap();
     assert!(again.event.is_none());
     assert_eq!(again.result, first.result);
-    for (other, what) in [
-        (VniRequest::block(4), "a block of 4 VNIs"),
-        (VniRequest::vnis(4), "4 VNIs"),
-    ] {
+    for (other, what) in
+        [(VniRequest::block(4), "a block of 4 VNIs"), (VniRequest::vnis(4), "4 VNIs")]
+    {
         let why = format!("job a has VNIs 1024-1031, which is not {what}: release it first");
         says(pool.reserve(&job, &other, NOW), &why);
     }
@@ -65,10 +64,9 @@ fn the_same_block_again_is_the_same_and_another_is_refused() {
 fn a_missing_block_is_distinguished_from_no_vnis() {
     let mut pool = pool("1024-1027");
     let mut reserve = |name: &str, request| pool.reserve(&JobId::new(name).unwrap(), &request, NOW);
-    for (name, taken, available, reserved) in [
-        ("a", 3, "1 available (no such block among them)", 3),
-        ("c", 1, "0 available", 4),
-    ] {
+    for (name, taken, available, reserved) in
+        [("a", 3, "1 available (no such block among them)", 3), ("c", 1, "0 available", 4)]
+    {
         let _vnis = reserve(name, VniRequest::vnis(taken)).unwrap();
         let refused = reserve("b", VniRequest::block(2));
         let why = format!(

@@ -32,9 +32,7 @@ fn history() -> (VniPool, Vec<Event>) {
     let excluded = config().exclude(&ids("1050"));
     let log = [
         pool.reserve(&a, &three, at(1)).unwrap().event,
-        pool.reserve(&b, &VniRequest::block(8), at(2))
-            .unwrap()
-            .event,
+        pool.reserve(&b, &VniRequest::block(8), at(2)).unwrap().event,
         pool.reserve(&c, &blue, at(3)).unwrap().event,
         pool.reserve(&d, &one, at(4)).unwrap().event,
         pool.cancel(&d, at(5)).unwrap().event,
@@ -86,9 +84,7 @@ fn data_from_outside_is_checked() {
         *value.pointer_mut(path).unwrap() = bad;
         from_value::<Snapshot>(value).map(VniPool::restore)
     };
-    let error = broken("/config/vnis", json!("1024-"))
-        .unwrap_err()
-        .to_string();
+    let error = broken("/config/vnis", json!("1024-")).unwrap_err().to_string();
     assert!(error.contains("byte 5: expected the last id"), "{error}");
     // Some of it is nothing that can be read, some contradicts the rest of the snapshot.
     let block = json!({ "block": { "first": 1033, "last": 1040 } });

@@ -24,16 +24,12 @@ fn a_job_reserves_makes_trees_and_releases() {
     assert_eq!(var("FI_CXI_COLL_JOB_ID"), "alpha-17");
     assert_eq!(var("FI_CXI_COLL_JOB_STEP_ID"), "0");
     assert_eq!(var("FI_CXI_HWCOLL_ADDRS_PER_JOB"), "4");
-    assert_eq!(
-        var("FI_CXI_COLL_FABRIC_MGR_URL"),
-        site.mock.multicasts_url()
-    );
+    assert_eq!(var("FI_CXI_COLL_FABRIC_MGR_URL"), site.mock.multicasts_url());
     assert_eq!(var("FI_CXI_COLL_FABRIC_MGR_CACERT"), "yes");
 
     // A process with that environment, and a second step.
-    let inner = CollectivesEnv::inherit(|name| Some(get(name)?.into()), step("1"))
-        .unwrap()
-        .unwrap();
+    let inner =
+        CollectivesEnv::inherit(|name| Some(get(name)?.into()), step("1")).unwrap().unwrap();
     let reservation = inner.reservation();
     assert_eq!(tree(reservation, "0"), "00:00:00:01:44:33");
     assert_eq!(tree(reservation, "1"), "00:00:00:01:44:34");
@@ -74,10 +70,7 @@ fn names_are_escaped_in_paths() {
     let client = site.client();
     let flux = job("ƒ3WqKLhmP+1@a:b");
     client.reserve(&flux, 1).unwrap();
-    assert_eq!(
-        site.mock.state().jobs.keys().collect::<Vec<_>>(),
-        ["alpha-ƒ3WqKLhmP+1@a:b"]
-    );
+    assert_eq!(site.mock.state().jobs.keys().collect::<Vec<_>>(), ["alpha-ƒ3WqKLhmP+1@a:b"]);
     assert!(client.find(&flux).unwrap().is_some());
     assert_eq!(client.sweep(|_| false).unwrap().released, [flux]);
     site.mock.assert_quiet();
@@ -89,16 +82,9 @@ fn names_that_would_be_ambiguous_are_refused() {
         assert!(name.parse::<ClusterName>().is_err(), "{name}");
     }
     let alpha: ClusterName = "alpha".parse().unwrap();
-    assert_eq!(
-        alpha.reservation(&job("1-2")),
-        Err(ClusterNameError::Job(job("1-2")))
-    );
+    assert_eq!(alpha.reservation(&job("1-2")), Err(ClusterNameError::Job(job("1-2"))));
     let site = Site::new();
-    let error = site
-        .client()
-        .reserve(&job("1-2"), 1)
-        .unwrap_err()
-        .to_string();
+    let error = site.client().reserve(&job("1-2"), 1).unwrap_err().to_string();
     assert!(error.ends_with(
         "job id 1-2 cannot be part of a reservation's name: expected no '-', '/' or '#'"
     ));
@@ -126,17 +112,12 @@ fn a_gateway_and_a_password_do_as_well() {
     let used: Vec<&str> = vec!["Basic ***"; 2];
     let journal = site.mock.journal();
     let sent = journal.iter().flat_map(|entry| &entry.headers);
-    let sent = sent
-        .filter(|(name, _)| name == "authorization")
-        .map(|(_, value)| value.as_str());
+    let sent = sent.filter(|(name, _)| name == "authorization").map(|(_, value)| value.as_str());
     assert_eq!(sent.collect::<Vec<_>>(), used);
     // The password is read anew each time.
     site.write("passwd", "wrong");
     let error = client.find(&job("17")).unwrap_err().to_string();
-    assert_eq!(
-        error,
-        "cannot look for the reservation of job 17: the answer is 403"
-    );
+    assert_eq!(error, "cannot look for the reservation of job 17: the answer is 403");
 }
 
 #[test]
@@ -148,10 +129,7 @@ fn a_token_is_used_until_it_ends() {
     let client = site.client();
     let tokens = || {
         let journal = site.mock.journal();
-        journal
-            .iter()
-            .filter(|entry| entry.endpoint == Some(Endpoint::Token))
-            .count()
+        journal.iter().filter(|entry| entry.endpoint == Some(Endpoint::Token)).count()
     };
     client.find(&job("1")).unwrap();
     client.find(&job("1")).unwrap();
@@ -164,12 +142,5 @@ fn a_token_is_used_until_it_ends() {
     site.mock.expire_tokens();
     client.find(&job("1")).unwrap();
     assert_eq!(tokens(), 3);
-    assert!(
-        site.mock
-            .journal()
-            .iter()
-            .filter(|entry| entry.status == 401)
-            .count()
-            == 1
-    );
+    assert!(site.mock.journal().iter().filter(|entry| entry.status == 401).count() == 1);
 }

@@ -13,12 +13,7 @@ fn a_sweep_touches_no_other_cluster() {
     for name in ["1", "2", "3"] {
         alpha.reserve(&job(name), 1).unwrap();
     }
-    for (cluster, name) in [
-        ("alpha1", "17"),
-        ("alpha-beta", "1"),
-        ("al", "2"),
-        ("ALPHA", "1"),
-    ] {
+    for (cluster, name) in [("alpha1", "17"), ("alpha-beta", "1"), ("al", "2"), ("ALPHA", "1")] {
         let other = client_of(cluster, &site.mock.url(), site.oauth(), http());
         other.reserve(&job(name), 1).unwrap();
         others.push(format!("{cluster}-{name}"));
@@ -29,10 +24,7 @@ fn a_sweep_touches_no_other_cluster() {
     assert_eq!((swept.failed, swept.others), (vec![], others.len()));
     others.push("alpha-2".to_owned());
     others.sort();
-    assert_eq!(
-        site.mock.state().jobs.into_keys().collect::<Vec<_>>(),
-        others
-    );
+    assert_eq!(site.mock.state().jobs.into_keys().collect::<Vec<_>>(), others);
 }
 
 /// A job that starts while the list is read is not in it, and one that is asked for is asked for afterward.
@@ -86,11 +78,7 @@ fn malformed_links_are_left_alone() {
     ]);
     let others = links.as_array().unwrap().len();
     let body = Body::Json(serde_json::json!({ "documentLinks": links }));
-    let list = Effect::Answer {
-        status: 200,
-        body,
-        perform: false,
-    };
+    let list = Effect::Answer { status: 200, body, perform: false };
     site.fails(Endpoint::ListJobs, Fault::new(list));
     let swept = site.client().sweep(|_| panic!("none is ours")).unwrap();
     assert_eq!((swept.released.len(), swept.others), (0, others));
@@ -114,11 +102,7 @@ fn a_restart_finds_what_is_there() {
 fn a_lost_answer_reserves_once() {
     let site = Site::new();
     let client = site.client();
-    let lost = Effect::Answer {
-        status: 500,
-        body: Body::Html,
-        perform: true,
-    };
+    let lost = Effect::Answer { status: 500, body: Body::Html, perform: true };
     site.fails_once(Endpoint::CreateJob, Fault::new(lost));
     let reserved = client.reserve(&job("1"), 1).unwrap();
     assert!(reserved.found);

@@ -29,11 +29,7 @@ impl fmt::Debug for Spy {
 
 impl Spy {
     fn new() -> Arc<Self> {
-        Arc::new(Self {
-            inner: http(),
-            secrets: Mutex::default(),
-            printed: Mutex::default(),
-        })
+        Arc::new(Self { inner: http(), secrets: Mutex::default(), printed: Mutex::default() })
     }
 
     fn note(&self, secret: &str) {
@@ -57,9 +53,7 @@ impl HttpTransport for Spy {
         let answer = answer.map_err(|error| HttpError::Untrusted(format!("at once: {error}")))?;
         let document: serde_json::Value = serde_json::from_slice(&answer.body).unwrap_or_default();
         for member in ["access_token", "sessionToken"] {
-            document[member]
-                .as_str()
-                .inspect(|secret| self.note(secret));
+            document[member].as_str().inspect(|secret| self.note(secret));
         }
         Ok(answer)
     }
@@ -76,9 +70,7 @@ fn an_answer_without_end_is_not_read_to_its_end() {
         stream.write_all(head.as_bytes()).unwrap();
         let spaces = vec![b' '; 1 << 16];
         // Four times what is read, and what the kernel holds.
-        (0..1 << 10)
-            .take_while(|_| stream.write_all(&spaces).is_ok())
-            .count()
+        (0..1 << 10).take_while(|_| stream.write_all(&spaces).is_ok()).count()
     });
     let site = Site::new();
     let credentials = Credentials::basic(Some(site.files.path()));

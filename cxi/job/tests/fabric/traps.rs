@@ -26,12 +26,9 @@ fn silence_and_slowness_end_at_the_deadline() {
     let site = Site::new();
     let client = site.client();
     client.find(&job("1")).unwrap();
-    for delivery in [
-        Delivery::Silence,
-        Delivery::HeadOnly,
-        Delivery::After(2000),
-        Delivery::Drip(20),
-    ] {
+    for delivery in
+        [Delivery::Silence, Delivery::HeadOnly, Delivery::After(2000), Delivery::Drip(20)]
+    {
         site.fails(Endpoint::ListJobs, delivery);
         let error = in_time(|| client.sweep(|_| false));
         let why = "cannot list the reservations of alpha: gave up after 900ms: no answer in time";
@@ -46,8 +43,7 @@ fn broken_answers_are_asked_for_again() {
     let client = site.client();
     client.reserve(&job("1"), 1).unwrap();
     for delivery in [Delivery::Cut(3), Delivery::TooShort(2), Delivery::Reset] {
-        site.mock
-            .inject(Fault::from(delivery).on(Endpoint::GetJob).times(2));
+        site.mock.inject(Fault::from(delivery).on(Endpoint::GetJob).times(2));
         assert!(client.find(&job("1")).unwrap().is_some(), "{delivery:?}");
         site.fails(Endpoint::GetJob, delivery);
         let error = in_time(|| client.find(&job("1")));
@@ -71,8 +67,7 @@ fn an_unreachable_fabric_manager_is_reported() {
 fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
     let site = Site::new();
     let client = site.client();
-    site.mock
-        .inject(Fault::status(409).on(Endpoint::DeleteJob).times(3));
+    site.mock.inject(Fault::status(409).on(Endpoint::DeleteJob).times(3));
     let patient = site.client().patience(Patience::default());
     assert!(!patient.release(&job("1")).unwrap());
     site.fails(Endpoint::DeleteJob, Fault::status(409));
@@ -152,11 +147,7 @@ fn each_token_problem_has_its_own_message() {
             format!("{no_token}: the answer has no string \"access_token\""),
         ),
         // Refused, and the next one too.
-        (
-            Endpoint::GetJob,
-            Fault::answer(403, Body::Html),
-            "the answer is 403".to_owned(),
-        ),
+        (Endpoint::GetJob, Fault::answer(403, Body::Html), "the answer is 403".to_owned()),
     ] {
         site.fails(at, fault);
         assert_eq!(find(), format!("{action}{why}"));
@@ -180,14 +171,8 @@ fn each_token_problem_has_its_own_message() {
 fn unusable_tokens_are_refused() {
     let site = Site::new();
     let client = site.client();
-    for (token, what) in [
-        (json!(null), "has no string"),
-        (json!("a b"), "not fit for a header"),
-    ] {
-        let set = Effect::Set {
-            member: "sessionToken".to_owned(),
-            value: token,
-        };
+    for (token, what) in [(json!(null), "has no string"), (json!("a b"), "not fit for a header")] {
+        let set = Effect::Set { member: "sessionToken".to_owned(), value: token };
         site.fails_once(Endpoint::CreateJob, Fault::new(set));
         let error = in_time(|| client.reserve(&job("1"), 1));
         assert!(error.contains(what), "{error}");

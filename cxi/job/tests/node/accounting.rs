@@ -30,22 +30,10 @@ fn kinds() -> Vec<(&'static str, JobRequest)> {
     let scaled = planned(16, cxi_job::limits::Mode::ScaleBack { floor: 1 });
     vec![
         ("list", build(job(1000, 4034).limits(scaled))),
-        (
-            "rgids",
-            build(job(1000, 4034).lnis_per_rgid(LnisPerRgid::new(4).unwrap())),
-        ),
-        (
-            "range",
-            build(JobRequest::builder().uid(1000).vni_range(range)),
-        ),
-        (
-            "namespace",
-            build(JobRequest::builder().member(netns).vni(vni(4034))),
-        ),
-        (
-            "namespace and range",
-            build(JobRequest::builder().member(netns).vni_range(range)),
-        ),
+        ("rgids", build(job(1000, 4034).lnis_per_rgid(LnisPerRgid::new(4).unwrap()))),
+        ("range", build(JobRequest::builder().uid(1000).vni_range(range))),
+        ("namespace", build(JobRequest::builder().member(netns).vni(vni(4034)))),
+        ("namespace and range", build(JobRequest::builder().member(netns).vni_range(range))),
     ]
 }
 
@@ -57,10 +45,7 @@ fn all_named(exist: &[(DeviceId, ServiceId)], error: &AllocateError, case: &str)
         let named = error.left().iter().any(|left| {
             left.device == *device && left.service.is_none_or(|named| named == *service)
         });
-        assert!(
-            named,
-            "{case}: {device} service {service} is not named: {error}"
-        );
+        assert!(named, "{case}: {device} service {service} is not named: {error}");
     }
 }
 
@@ -69,20 +54,14 @@ fn all_known(mock: &MockNode, result: &Result<Grant, AllocateError>, case: &str)
     let exist = ids(&user_services(mock));
     match result {
         Ok(grant) => {
-            let granted: Vec<(DeviceId, ServiceId)> = grant
-                .services
-                .iter()
-                .map(|entry| (entry.device, entry.service))
-                .collect();
+            let granted: Vec<(DeviceId, ServiceId)> =
+                grant.services.iter().map(|entry| (entry.device, entry.service)).collect();
             assert_eq!(exist, granted, "{case}");
         }
         Err(error) => {
             let text = error.to_string();
             let nothing = text.contains("The job has no service on any NIC");
-            assert!(
-                !nothing || !text.contains("is left behind"),
-                "{case}: {text}"
-            );
+            assert!(!nothing || !text.contains("is left behind"), "{case}: {text}");
             all_named(&exist, error, case);
             // What is named exists, unless the NIC could not be asked.
             for left in error.left() {
@@ -107,11 +86,7 @@ fn every_single_failure_of_every_command() {
                     let mock = mock(NICS);
                     let (node, faults) = faulty(&mock);
                     let injection = Fault::errno(errno).after(k).once();
-                    let injection = if carried_out {
-                        injection.carried_out()
-                    } else {
-                        injection
-                    };
+                    let injection = if carried_out { injection.carried_out() } else { injection };
                     let fault = &faults[usize::try_from(k).unwrap() % faults.len()];
                     fault.inject(injection);
                     let result = node.allocate(&request);
@@ -142,11 +117,7 @@ fn a_nic_that_disappears_in_the_middle() {
                 let (node, faults) = faulty(&mock);
                 faults[nic].inject(Fault::errno(Errno::EIO).after(k));
                 let result = node.allocate(&request);
-                all_known(
-                    &mock,
-                    &result,
-                    &format!("{kind}, cxi{nic} gone at command {k}"),
-                );
+                all_known(&mock, &result, &format!("{kind}, cxi{nic} gone at command {k}"));
                 let others = user_services(&mock);
                 match &result {
                     Ok(_) => assert_eq!(faults[nic].injected(), 0),
@@ -168,9 +139,7 @@ fn a_nic_that_disappears_in_the_middle() {
 fn a_service_that_is_dangerous_to_destroy_stays_and_is_named() {
     let mock = mock(2);
     let root = crate::support::devices(&mock).remove(1);
-    let spec = cxi::ServiceSpec::builder()
-        .member(Member::Uid(0))
-        .vni(vni(9));
+    let spec = cxi::ServiceSpec::builder().member(Member::Uid(0)).vni(vni(9));
     let service = root.services().create(&spec.build().unwrap()).unwrap();
     let lni = root.alloc_lni(service).unwrap();
     // A VNI that no service has, which uid 0 gets anyway.
@@ -179,11 +148,7 @@ fn a_service_that_is_dangerous_to_destroy_stays_and_is_named() {
     let request = JobRequest::builder().uid(1000).vni_range(range);
     let (node, faults) = faulty(&mock);
     let error = refuse(&node, request);
-    let left: Vec<_> = error
-        .left()
-        .iter()
-        .map(|left| (left.device, left.service))
-        .collect();
+    let left: Vec<_> = error.left().iter().map(|left| (left.device, left.service)).collect();
     assert_eq!(left, [(cxi(1), Some(crate::support::id(3)))], "{error}");
     like(&error, "*still exists: cxi1: SVC_DESTROY: not sent*");
     assert_eq!(user_services(&mock).len(), 2);
@@ -202,11 +167,7 @@ fn two_failures_at_once() {
                 let alloc = Fault::errno(Errno::ENOMEM).on(cxi_ioctl::Opcode::SVC_ALLOC);
                 faults[1].inject(alloc);
                 let more = Fault::errno(Errno::EIO).after(3 + second);
-                faults[nic].inject(if carried_out {
-                    more.carried_out()
-                } else {
-                    more
-                });
+                faults[nic].inject(if carried_out { more.carried_out() } else { more });
                 let error = node.allocate(&request).unwrap_err();
                 let case = format!("cxi{nic}, from command {second}, {carried_out}");
                 all_named(&ids(&user_services(&mock)), &error, &case);

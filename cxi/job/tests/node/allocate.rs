@@ -35,17 +35,10 @@ fn one_service_on_each_nic_and_the_job_is_told() {
         if service.vnis().to_string() != "4034" {
             continue;
         }
-        let entry = grant
-            .services
-            .iter()
-            .find(|entry| entry.device == device)
-            .unwrap();
+        let entry = grant.services.iter().find(|entry| entry.device == device).unwrap();
         assert_eq!(entry.service, service.id());
         assert_eq!(entry.granted, Some(service.limits()));
-        assert_eq!(
-            service.limits()[Resource::Txqs],
-            Limit::new(32, 1024).unwrap()
-        );
+        assert_eq!(service.limits()[Resource::Txqs], Limit::new(32, 1024).unwrap());
         assert!(service.members().unwrap().contains(Member::Uid(1000)));
         assert_eq!(
             service.traffic_classes(),
@@ -68,12 +61,8 @@ fn a_second_run_adopts_what_is_there() {
         job(1000, 4034).limits(planned(400, Mode::ScaleBack { floor: 1 })),
         job(1000, 4034).limits(planned(16, Mode::BestEffort)),
         JobRequest::builder().uid(1000).vni_range(range),
-        JobRequest::builder()
-            .member(Member::NetNs(4_026_532_000))
-            .vni(vni(4034)),
-        JobRequest::builder()
-            .member(Member::NetNs(4_026_532_000))
-            .vni_range(range),
+        JobRequest::builder().member(Member::NetNs(4_026_532_000)).vni(vni(4034)),
+        JobRequest::builder().member(Member::NetNs(4_026_532_000)).vni_range(range),
         job(1000, 4034).lnis_per_rgid(LnisPerRgid::new(4).unwrap()),
     ];
     for request in requests {
@@ -139,16 +128,10 @@ fn unusable_nics_by_policy() {
     let with = |policy| job(1000, 4034).nics(policy);
 
     let error = refuse(&node, with(NicPolicy::All));
-    assert_eq!(
-        error.to_string(),
-        "cxi1: its link is down\nThe job has no service on any NIC."
-    );
+    assert_eq!(error.to_string(), "cxi1: its link is down\nThe job has no service on any NIC.");
     assert!(matches!(error.failures()[0].cause, Cause::Unusable(_)));
     let error = refuse(&node, with(NicPolicy::AnyUsable(3)));
-    assert_eq!(
-        error.to_string(),
-        "3 usable NICs wanted, 2 found\n  cxi1: its link is down"
-    );
+    assert_eq!(error.to_string(), "3 usable NICs wanted, 2 found\n  cxi1: its link is down");
     let listed: BTreeSet<_> = [cxi(0), cxi(1), cxi(7)].into();
     let error = refuse(&node, with(NicPolicy::Listed(listed)));
     assert_eq!(
@@ -159,15 +142,9 @@ fn unusable_nics_by_policy() {
     assert!(user_services(&mock).is_empty());
 
     let grant = allocate(&node, with(NicPolicy::AnyUsable(2)));
-    assert_eq!(
-        ids(&user_services(&mock)),
-        [(cxi(0), id(2)), (cxi(2), id(2))]
-    );
+    assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2)), (cxi(2), id(2))]);
     assert_eq!(grant.left_out.len(), 1);
-    assert_eq!(
-        grant.left_out[0].problems[0].to_string(),
-        "its link is down"
-    );
+    assert_eq!(grant.left_out[0].problems[0].to_string(), "its link is down");
     let env = grant.env().unwrap();
     assert!(env.services().iter().all(|(device, _)| *device != cxi(1)));
 }
@@ -218,24 +195,17 @@ fn scaling_back_takes_what_the_driver_still_has() {
             limits[Resource::Ptes] = Limit::NONE;
         }
         let request = job(uid, 100 + u16::try_from(uid).unwrap());
-        let request = request
-            .limits(JobLimits::Fixed(limits))
-            .nics(listed.clone());
+        let request = request.limits(JobLimits::Fixed(limits)).nics(listed.clone());
         allocate(&node, request);
     }
     let request = job(1000, 4034).limits(planned(16, Mode::ScaleBack { floor: 1 }));
     let grant = allocate(&node, request);
     assert!(grant.services[0].cuts.is_empty());
-    let [_, entry] = &grant.services[..] else {
-        panic!("two NICs")
-    };
+    let [_, entry] = &grant.services[..] else { panic!("two NICs") };
     let granted = entry.granted.unwrap();
     assert_eq!(granted[Resource::Ptes], Limit::new(48, 2048).unwrap());
     assert_eq!(granted[Resource::Tles], Limit::NONE);
-    assert_eq!(
-        entry.asked.unwrap()[Resource::Ptes],
-        Limit::new(96, 2048).unwrap()
-    );
+    assert_eq!(entry.asked.unwrap()[Resource::Ptes], Limit::new(96, 2048).unwrap());
     let texts = texts(grant.cuts());
     assert_eq!(
         texts,
@@ -246,19 +216,15 @@ fn scaling_back_takes_what_the_driver_still_has() {
         ]
     );
     let services = user_services(&mock);
-    let mine = services
-        .iter()
-        .find(|(nic, service)| *nic == cxi(1) && service.id() == entry.service);
+    let mine =
+        services.iter().find(|(nic, service)| *nic == cxi(1) && service.id() == entry.service);
     assert_eq!(mine.unwrap().1.limits(), granted);
 
     // Below the floor it is refused, and the other NIC's service goes.
     let count = user_services(&mock).len();
     let request = job(1001, 4035).limits(planned(16, Mode::ScaleBack { floor: 10 }));
     let error = refuse(&node, request);
-    like(
-        &error,
-        "cxi1: SVC_ALLOC: not enough PTEs: 96 requested, 0 available\n*",
-    );
+    like(&error, "cxi1: SVC_ALLOC: not enough PTEs: 96 requested, 0 available\n*");
     assert!(error.left().is_empty());
     assert_eq!(user_services(&mock).len(), count);
 }

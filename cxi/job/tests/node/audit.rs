@@ -106,11 +106,9 @@ fn jobs_of_different_users_share_no_vni() {
     let shared = shared.filter(|finding| finding.code == Code::SharedVni);
     assert_eq!(
         texts(shared),
-        [
-            "error: cxi0: service 3 (uid 1001, VNIs 1025,1026) and service 2 (uid 1000, VNIs \
+        ["error: cxi0: service 3 (uid 1001, VNIs 1025,1026) and service 2 (uid 1000, VNIs \
           1024,1025) share VNI 1025: their processes can communicate with each other; give each \
-          job its own VNIs"
-        ]
+          job its own VNIs"]
     );
 }
 
@@ -132,28 +130,20 @@ fn owners_stay_within_their_ranges_and_ranges_do_not_overlap() {
     let audit = node.audit(&options);
     assert_eq!(found(&audit), [(Code::OutsideRange, 0, Some(3))]);
     let text = audit.findings[0].to_string();
-    like(
-        &text,
-        "*outside the range of uid 1000: 3000; expected 1024-2047",
-    );
+    like(&text, "*outside the range of uid 1000: 3000; expected 1024-2047");
     let more = (Member::Uid(1000), "2900-3000".parse().unwrap());
     options.ranges.push(more);
     let audit = node.audit(&options);
     assert_eq!(found(&audit), [(Code::RangesOverlap, 0, None)]);
     let text = audit.findings[0].to_string();
-    like(
-        &text,
-        "*uid 2000 and uid 1000 are both configured to use VNIs 2900-3000:*",
-    );
+    like(&text, "*uid 2000 and uid 1000 are both configured to use VNIs 2900-3000:*");
 }
 
 #[test]
 fn a_service_without_vnis_is_open_on_an_old_driver() {
     let config = NicConfig::new().release(cxi_ioctl::DriverRelease::Shs12_0);
     let mock = MockNode::with_nics(1, &config).unwrap();
-    let spec = ServiceSpec::builder()
-        .member(Member::Uid(1))
-        .unrestricted_vnis();
+    let spec = ServiceSpec::builder().member(Member::Uid(1)).unrestricted_vnis();
     let spec = spec.limits(Limits::default()).build().unwrap();
     let device = devices(&mock).remove(0).allow_quirks(Quirks::OPEN_VNIS);
     device.services().create(&spec).unwrap();
@@ -194,18 +184,11 @@ fn idle_since_an_earlier_audit() {
     user.services().destroy(id(2)).unwrap();
     allocate(&node, job(0, 1099).limits(no_tles()));
     assert_eq!(audit(110, &third.observation).findings, []);
-    assert_eq!(
-        found(&audit(131, &third.observation)),
-        [(Code::Idle, 0, Some(3))]
-    );
+    assert_eq!(found(&audit(131, &third.observation)), [(Code::Idle, 0, Some(3))]);
 }
 
 fn room_for(job: JobLimits, few: u32) -> AuditOptions<'static> {
-    AuditOptions {
-        job,
-        few,
-        ..AuditOptions::default()
-    }
+    AuditOptions { job, few, ..AuditOptions::default() }
 }
 
 #[test]
@@ -236,10 +219,7 @@ fn how_many_more_jobs_fit() {
         allocate(&node, job(1002, number));
     }
     let text = node.audit(&room_for(JobLimits::Unlimited, 0)).findings[0].to_string();
-    like(
-        &text,
-        "error: cxi0: no more such job fits: of 4 TLE pools 4*",
-    );
+    like(&text, "error: cxi0: no more such job fits: of 4 TLE pools 4*");
 }
 
 #[test]
@@ -248,11 +228,9 @@ fn nics_that_disagree() {
     let mock = MockNode::new([NicConfig::new(), enabled]).unwrap();
     let node = node(&mock);
     let build = |request: cxi_job::JobRequestBuilder| request.build().unwrap();
-    node.allocate(&build(job(1000, 1024).limits(no_tles())))
-        .unwrap();
+    node.allocate(&build(job(1000, 1024).limits(no_tles()))).unwrap();
     let first = NicPolicy::Listed([cxi(0)].into());
-    node.allocate(&build(job(1001, 1025).limits(no_tles()).nics(first)))
-        .unwrap();
+    node.allocate(&build(job(1001, 1025).limits(no_tles()).nics(first))).unwrap();
     let services = devices(&mock)[1].services();
     services.set_enabled(id(2), false).unwrap();
     let audit = node.audit(&AuditOptions::default());
@@ -265,14 +243,8 @@ fn nics_that_disagree() {
             (Code::ServicesDiffer, 1, Some(2)),
         ]
     );
-    like(
-        &audit.findings[0].text,
-        "nothing like service 3 (uid 1001, VNI 1025) of cxi0*",
-    );
-    like(
-        &audit.findings[3].text,
-        "*but differ: whether it is enabled",
-    );
+    like(&audit.findings[0].text, "nothing like service 3 (uid 1001, VNI 1025) of cxi0*");
+    like(&audit.findings[3].text, "*but differ: whether it is enabled");
 }
 
 #[test]
@@ -282,21 +254,14 @@ fn nics_that_cannot_be_asked() {
     let (node, faults) = faulty(&mock);
     faults[1].inject(Fault::errno(Errno::EIO).on(Opcode::SVC_RSRC_LIST_GET));
     let audit = node.audit(&AuditOptions::default());
-    assert_eq!(
-        found(&audit),
-        [(Code::NicUnusable, 0, None), (Code::NicUnreadable, 1, None)]
-    );
+    assert_eq!(found(&audit), [(Code::NicUnusable, 0, None), (Code::NicUnreadable, 1, None)]);
 }
 
 #[test]
 fn an_environment_against_its_node() {
     let mock = mock(2);
     let node = node(&mock);
-    let request = job(1000, 4034)
-        .vni(vni(4035))
-        .limits(no_tles())
-        .build()
-        .unwrap();
+    let request = job(1000, 4034).vni(vni(4035)).limits(no_tles()).build().unwrap();
     let env = node.allocate(&request).unwrap().env().unwrap();
     assert_eq!(env.check(&node, &[Member::Gid(5), Member::Uid(1000)]), []);
     let texts = |env: &SlingshotEnv, who: &[Member]| texts(env.check(&node, who));
@@ -317,18 +282,12 @@ fn an_environment_against_its_node() {
             "cxi5: the node has no such NIC",
         ]
     );
-    devices(&mock)[0]
-        .services()
-        .set_enabled(id(2), false)
-        .unwrap();
+    devices(&mock)[0].services().set_enabled(id(2), false).unwrap();
     assert_eq!(texts(&env, &[]), ["cxi0: service 2 is disabled"]);
     mock.nics()[1].faults().unplug();
     assert_eq!(
         texts(&env, &[]),
-        [
-            "cxi0: service 2 is disabled",
-            "cxi1: SVC_LIST_GET: the device has been removed"
-        ]
+        ["cxi0: service 2 is disabled", "cxi1: SVC_LIST_GET: the device has been removed"]
     );
 }
 
@@ -358,10 +317,7 @@ fn how_few_is_few() {
     let node = node(&mock);
     let best_effort = room_for(planned(16, Mode::BestEffort), 100);
     let text = node.audit(&best_effort).findings[0].to_string();
-    like(
-        &text,
-        "warning: cxi0: 3 more such jobs fit: of 4 TLE pools 1 are taken by*",
-    );
+    like(&text, "warning: cxi0: 3 more such jobs fit: of 4 TLE pools 1 are taken by*");
     assert_eq!(Severity::Info.to_string(), "info");
 
     let les = Limits::none().with(Resource::Les, Limit::exactly(1));

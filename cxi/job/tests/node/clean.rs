@@ -22,18 +22,11 @@ fn clean_spares_what_is_not_an_orphan() {
     allocate(&node, job(1001, 1025));
     allocate(&node, job(1002, 9));
     let services = devices(&mock)[0].services();
-    let system = ServiceSpec::builder()
-        .member(Member::Uid(0))
-        .vni(vni(1030))
-        .system(true);
-    services
-        .create(&system.limits(Limits::default()).build().unwrap())
-        .unwrap();
+    let system = ServiceSpec::builder().member(Member::Uid(0)).vni(vni(1030)).system(true);
+    services.create(&system.limits(Limits::default()).build().unwrap()).unwrap();
     let live = || Ok([1025].into_iter().collect());
     let policy = pool().live(&live);
-    let dry = node
-        .clean(&policy.clone().dry_run(true), &ReleaseOptions::once())
-        .unwrap();
+    let dry = node.clean(&policy.clone().dry_run(true), &ReleaseOptions::once()).unwrap();
     assert_eq!(user_services(&mock).len(), 7);
     assert!(dry.release.is_none());
     let clean = node.clean(&policy, &ReleaseOptions::once()).unwrap();
@@ -97,11 +90,7 @@ fn clean_finds_all_after_death_at_any_point() {
             let policy = pool();
             let policy = policy.unfinished(Some(SECOND));
             let clean = node(&mock).clean(&policy, &options).unwrap();
-            assert_eq!(
-                clean.orphans.len(),
-                left.len(),
-                "{commands} commands: {clean:?}"
-            );
+            assert_eq!(clean.orphans.len(), left.len(), "{commands} commands: {clean:?}");
             assert!(user_services(&mock).is_empty(), "{commands} commands");
             if life.survived() {
                 break;
@@ -128,36 +117,22 @@ impl cxi::Clock for Finishes {
 fn an_unfinished_service_gets_time_to_be_finished() {
     let mock = mock(1);
     let services = devices(&mock)[0].services();
-    let spec = ServiceSpec::builder()
-        .member(Member::Uid(1000))
-        .unrestricted_vnis();
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).unrestricted_vnis();
     let service = services.create(&spec.build().unwrap()).unwrap();
     let policy = pool();
     let policy = policy.unfinished(Some(SECOND));
 
     let spare = policy.clone().unfinished(None);
-    assert!(
-        node(&mock)
-            .clean(&spare, &ReleaseOptions::once())
-            .unwrap()
-            .orphans
-            .is_empty()
-    );
+    assert!(node(&mock).clean(&spare, &ReleaseOptions::once()).unwrap().orphans.is_empty());
     let clock = Finishes(devices(&mock).remove(0));
-    let clean = node(&mock)
-        .clean(&policy, &ReleaseOptions::once().clock(&clock))
-        .unwrap();
+    let clean = node(&mock).clean(&policy, &ReleaseOptions::once().clock(&clock)).unwrap();
     assert!(clean.orphans.is_empty());
     services.destroy(service).unwrap();
 
-    let spec = ServiceSpec::builder()
-        .member(Member::Uid(1000))
-        .unrestricted_vnis();
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).unrestricted_vnis();
     services.create(&spec.build().unwrap()).unwrap();
     let clock = FakeClock::default();
-    let clean = node(&mock)
-        .clean(&policy, &ReleaseOptions::once().clock(&clock))
-        .unwrap();
+    let clean = node(&mock).clean(&policy, &ReleaseOptions::once().clock(&clock)).unwrap();
     assert_eq!(clean.orphans[0].reason, OrphanReason::Unfinished);
     assert!(user_services(&mock).is_empty());
 }
@@ -167,10 +142,8 @@ fn a_service_whose_range_was_refused_is_named_and_left() {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
     let services = device.services();
-    let list = ServiceSpec::builder()
-        .member(Member::Uid(0))
-        .vni(vni(200))
-        .limits(Limits::default());
+    let list =
+        ServiceSpec::builder().member(Member::Uid(0)).vni(vni(200)).limits(Limits::default());
     let holder = services.create(&list.build().unwrap()).unwrap();
     let lni = device.alloc_lni(holder).unwrap();
     let domain = lni.alloc_domain(vni(70), None).unwrap();
@@ -189,10 +162,7 @@ fn a_service_whose_range_was_refused_is_named_and_left() {
     let clean = node(&mock).clean(&policy, &once).unwrap();
     assert!(clean.orphans.is_empty());
     let kept = clean.kept.iter().find(|verdict| verdict.service == left);
-    assert_eq!(
-        kept.map(|verdict| verdict.reason),
-        Some(KeepReason::RangeRefused)
-    );
+    assert_eq!(kept.map(|verdict| verdict.reason), Some(KeepReason::RangeRefused));
     assert!(services.get(left).is_ok());
     assert_eq!(mock.nics()[0].hazards(), []);
 

@@ -22,9 +22,7 @@ fn spec(uid: u32, number: u16, limits: &[(Resource, Limit)]) -> ServiceSpec {
     ServiceSpec::builder()
         .member(Member::Uid(uid))
         .vni(vni(number))
-        .limits(limits.fold(Limits::none(), |all, (resource, limit)| {
-            all.with(*resource, *limit)
-        }))
+        .limits(limits.fold(Limits::none(), |all, (resource, limit)| all.with(*resource, *limit)))
         .build()
         .unwrap()
 }
@@ -131,12 +129,8 @@ fn the_first_short_resource_and_nothing_false_about_the_others() {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
     let services = device.services();
-    services
-        .create(&spec(5588, 1024, &[(Resource::Tgqs, Limit::exactly(500))]))
-        .unwrap();
-    services
-        .create(&spec(5589, 1025, &[(Resource::Acs, Limit::exactly(1000))]))
-        .unwrap();
+    services.create(&spec(5588, 1024, &[(Resource::Tgqs, Limit::exactly(500))])).unwrap();
+    services.create(&spec(5589, 1025, &[(Resource::Acs, Limit::exactly(1000))])).unwrap();
     let wanted = [
         (Resource::Ptes, Limit::exactly(10)),
         (Resource::Tgqs, Limit::exactly(100)),
@@ -156,17 +150,9 @@ are not enough of these either: 100 ACs with 22 available.
     - Reserve at most 12 TGQs for the job, or let its reservations be scaled back to what fits.
     - Wait for one of these jobs to end. If one has ended, release its services, or clean up what ended jobs left on the node."
     );
-    let wanted = [
-        (Resource::Tgqs, Limit::exactly(100)),
-        (Resource::Eqs, Limit::exactly(100)),
-    ];
-    let text = refused(&device, &spec(1000, 1026, &wanted))
-        .reasons
-        .join("\n");
-    like(
-        &text,
-        "*did not check EQs; according to the list of services, there are enough.",
-    );
+    let wanted = [(Resource::Tgqs, Limit::exactly(100)), (Resource::Eqs, Limit::exactly(100))];
+    let text = refused(&device, &spec(1000, 1026, &wanted)).reasons.join("\n");
+    like(&text, "*did not check EQs; according to the list of services, there are enough.");
 }
 
 #[test]
@@ -181,10 +167,7 @@ fn le_pools() {
     like(&refused.problem, "SVC_ALLOC: no LE pool is left*");
     let holder = "service 16 (uid 1000, VNI 1038): 1 LEs reserved, nothing in use";
     assert_eq!(refused.holders[14].to_string(), holder);
-    let error = refuse(
-        &node(&mock),
-        job(1000, 1500).limits(planned(16, Mode::Strict)),
-    );
+    let error = refuse(&node(&mock), job(1000, 1500).limits(planned(16, Mode::Strict)));
     let planned = &error.failures()[0].explanations[0];
     let problem = "no LE pool is left for the 256 LEs of the job";
     assert_eq!(planned.problem, problem);
@@ -218,9 +201,7 @@ cxi0: SVC_ALLOC: VNI 1024 is taken by service 2
     let mock = crate::support::mock(1);
     let device = devices(&mock).remove(0);
     let range = VniRange::new(vni(2048), 16).unwrap();
-    let range = ServiceSpec::builder()
-        .member(Member::Uid(1000))
-        .vni_range(range);
+    let range = ServiceSpec::builder().member(Member::Uid(1000)).vni_range(range);
     device.services().create(&range.build().unwrap()).unwrap();
     let text = refused(&device, &spec(1001, 2050, &[])).to_string();
     like(
@@ -237,11 +218,7 @@ fn rights() {
     let error = device.services().create(&spec(5, 1024, &[])).unwrap_err();
     let explain = |uid_map, capabilities| {
         let (_root, proc) = proc(uid_map, capabilities);
-        Inquiry::new(&error)
-            .device(&device)
-            .proc(proc)
-            .explain()
-            .to_string()
+        Inquiry::new(&error).device(&device).proc(proc).explain().to_string()
     };
     assert_eq!(
         explain(INITIAL, NONE),
@@ -259,11 +236,7 @@ and another user is not refused with it.
     let (_mock, _sysfs, device) = virtual_function();
     let error = device.services().create(&spec(5, 1024, &[])).unwrap_err();
     let (_root, proc) = proc(INITIAL, ALL);
-    let text = Inquiry::new(&error)
-        .device(&device)
-        .proc(proc)
-        .explain()
-        .to_string();
+    let text = Inquiry::new(&error).device(&device).proc(proc).explain().to_string();
     like(&text, "*Run it on the host, on the physical function.*");
 }
 
@@ -275,26 +248,14 @@ fn an_open_is_refused() {
     let error = root.alloc_lni(id(1)).unwrap_err();
     assert_eq!(error.errno(), Errno::EKEYREVOKED);
     let text = Inquiry::new(&error).device(&root).explain().to_string();
-    like(
-        &text,
-        "*SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set*",
-    );
+    like(&text, "*SLINGSHOT_SVC_IDS and SLINGSHOT_DEVICES are not set*");
 
     let service = root.services().create(&spec(1000, 1024, &[])).unwrap();
     let error = root.alloc_lni(service).unwrap_err();
-    let inquiry = Inquiry::new(&error)
-        .device(&root)
-        .service(service)
-        .proc(proc);
+    let inquiry = Inquiry::new(&error).device(&root).service(service).proc(proc);
     let text = inquiry.explain().to_string();
-    like(
-        &text,
-        "*It is service 2 (uid 1000, VNI 1024): only its members may use it*",
-    );
-    like(
-        &text,
-        "*This process has effective uid 5, effective gid 6.*",
-    );
+    like(&text, "*It is service 2 (uid 1000, VNI 1024): only its members may use it*");
+    like(&text, "*This process has effective uid 5, effective gid 6.*");
 
     root.services().set_enabled(service, false).unwrap();
     let error = root.alloc_lni(service).unwrap_err();
@@ -316,19 +277,13 @@ fn who_keeps_a_service_busy() {
         inquiry.proc(proc.clone()).explain().to_string()
     };
     let destroy = services.destroy(service).unwrap_err();
-    like(
-        &text(&destroy),
-        "*On cxi0, no process that can be seen has the NIC open.*",
-    );
+    like(&text(&destroy), "*On cxi0, no process that can be seen has the NIC open.*");
     for (pid, uid) in [(4711, 1000), (4712, 1001)] {
         add_process(root.path(), pid, "osu_bw", uid);
     }
     for error in [&destroy, &services.set_enabled(service, false).unwrap_err()] {
         let text = text(error);
-        like(
-            &text,
-            "*On cxi0, process 4711 (osu_bw, uid 1000) has the NIC open.*",
-        );
+        like(&text, "*On cxi0, process 4711 (osu_bw, uid 1000) has the NIC open.*");
         like(&text, "*kill -KILL 4711\n*");
     }
 }
@@ -361,9 +316,6 @@ fn an_explanation_needs_no_nic_that_answers() {
     let error = device.services().create(&huge).unwrap_err();
     fault.inject(Fault::errno(Errno::EIO).on(Opcode::SVC_LIST_GET));
     let explanation = Inquiry::new(&error).device(&device).spec(&huge).explain();
-    assert_eq!(
-        explanation.problem,
-        "SVC_ALLOC: not enough PTEs: 2000 requested, 48 available"
-    );
+    assert_eq!(explanation.problem, "SVC_ALLOC: not enough PTEs: 2000 requested, 48 available");
     assert!(explanation.holders.is_empty() && !explanation.advice.is_empty());
 }

@@ -35,8 +35,7 @@ fn a_job_that_starts_during_a_health_check_loses_nothing() {
                 let policy = CleanPolicy::new("1024-2047".parse().unwrap()).live(&live);
                 let clean = checking.clean(&policy, &ReleaseOptions::once());
                 let destroyed = clean.unwrap().release.unwrap();
-                end.send((destroyed.status(), destroyed.services.len()))
-                    .unwrap();
+                end.send((destroyed.status(), destroyed.services.len())).unwrap();
             }
         });
         let begin = begin;
@@ -51,10 +50,7 @@ fn a_job_that_starts_during_a_health_check_loses_nothing() {
             let grant = allocate(&starting, job(1000, number));
             let destroyed = ends.recv_timeout(LIMIT).unwrap();
             assert_eq!(destroyed, (ReleaseStatus::Done, 2), "round {round}");
-            let granted = grant
-                .services
-                .iter()
-                .map(|entry| (entry.device, entry.service));
+            let granted = grant.services.iter().map(|entry| (entry.device, entry.service));
             let granted: Vec<_> = granted.collect();
             assert_eq!(ids(&user_services(&mock)), granted, "round {round}");
             let ended = starting.release(&Filter::vnis([vni(number)]), &ReleaseOptions::once());

@@ -52,10 +52,7 @@ fn only_the_jobs_own_service_is_destroyed() {
     let left = |other| outcome(&request, other);
     assert_eq!(left(like(UID).vni(vni(1024))), DESTROYED);
     for (what, other) in [
-        (
-            "more of a resource",
-            like(UID).limits(limits(6)).vni(vni(1024)),
-        ),
+        ("more of a resource", like(UID).limits(limits(6)).vni(vni(1024))),
         ("another VNI", like(UID).vni(vni(1025))),
         ("another user", like(Some(Member::Uid(1001))).vni(vni(1024))),
         ("nobody", like(None).vni(vni(1024))),
@@ -63,15 +60,10 @@ fn only_the_jobs_own_service_is_destroyed() {
     ] {
         assert_eq!(left(other), NOT_OURS, "{what}");
     }
-    let unlimited = ServiceSpec::builder()
-        .member(Member::Uid(1000))
-        .vni(vni(1024));
+    let unlimited = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni(1024));
     assert_eq!(left(unlimited), NOT_OURS);
     // And in the opposite order.
-    let request = job(1000, 1024)
-        .limits(JobLimits::Unlimited)
-        .build()
-        .unwrap();
+    let request = job(1000, 1024).limits(JobLimits::Unlimited).build().unwrap();
     assert_eq!(outcome(&request, like(UID).vni(vni(1024))), NOT_OURS);
 }
 
@@ -90,9 +82,7 @@ fn one_that_waits_for_its_range_is_named() {
 #[test]
 fn one_that_waits_for_its_namespace_is_known_by_its_vnis() {
     let netns = Some(Member::NetNs(77));
-    let request = JobRequest::builder()
-        .member(Member::NetNs(77))
-        .vni(vni(1024));
+    let request = JobRequest::builder().member(Member::NetNs(77)).vni(vni(1024));
     let request = request.limits(JobLimits::Fixed(limits(5))).build().unwrap();
     let left = |other| outcome(&request, other);
     assert_eq!(left(like(None).vni(vni(1024))), DESTROYED);

@@ -25,9 +25,7 @@ fn numa() -> (tempfile::TempDir, Node) {
         .iter()
         .zip(numbers)
         .map(|(nic, number)| {
-            let directory = sysfs
-                .path()
-                .join(format!("class/cxi_user/cxi{number}/device"));
+            let directory = sysfs.path().join(format!("class/cxi_user/cxi{number}/device"));
             fs::create_dir_all(&directory).unwrap();
             let numa = if number == 10 { 3 } else { number / 2 };
             fs::write(directory.join("numa_node"), format!("{numa}\n")).unwrap();
@@ -44,12 +42,7 @@ fn numa() -> (tempfile::TempDir, Node) {
 fn nics_stand_in_numeric_order_with_their_place() {
     let (_sysfs, node) = numa();
     let order: Vec<String> = node.nics().iter().map(|nic| nic.id().to_string()).collect();
-    assert_eq!(
-        order,
-        [
-            "cxi0", "cxi1", "cxi2", "cxi3", "cxi4", "cxi5", "cxi6", "cxi10"
-        ]
-    );
+    assert_eq!(order, ["cxi0", "cxi1", "cxi2", "cxi3", "cxi4", "cxi5", "cxi6", "cxi10"]);
     let last = node.nic(cxi(10)).unwrap();
     assert_eq!((last.numa_node(), last.cpus()), (Some(3), &set("24-31")));
 }
@@ -68,11 +61,7 @@ fn the_closest_nics() {
 #[test]
 fn nics_for_ranks() {
     let (_sysfs, node) = numa();
-    let round: Vec<u32> = node
-        .round_robin(10)
-        .into_iter()
-        .map(cxi::DeviceId::number)
-        .collect();
+    let round: Vec<u32> = node.round_robin(10).into_iter().map(cxi::DeviceId::number).collect();
     assert_eq!(round, [0, 1, 2, 3, 4, 5, 6, 10, 0, 1]);
     let ranks = ["0-3", "4-7", "0-3", "24-31", "16", "17", "18"].map(set);
     let near = node.closest_for_ranks(&ranks);
@@ -97,14 +86,8 @@ fn why_a_nic_cannot_be_used() {
     // A simulator needs no retry handler.
     assert_eq!(problems(0), []);
     assert_eq!(problems(1), [NicProblem::NoRetryHandler]);
-    assert_eq!(
-        problems(2),
-        [NicProblem::LinkDown, NicProblem::NoRetryHandler]
-    );
-    assert_eq!(
-        problems(3)[0].to_string(),
-        "DEV_INFO_GET: the device has been removed"
-    );
+    assert_eq!(problems(2), [NicProblem::LinkDown, NicProblem::NoRetryHandler]);
+    assert_eq!(problems(3)[0].to_string(), "DEV_INFO_GET: the device has been removed");
     let usable: Vec<_> = node.usable().map(cxi_job::NodeNic::id).collect();
     assert_eq!(usable, [cxi(0)]);
 }
@@ -122,11 +105,8 @@ fn a_node_is_found_by_its_files() {
     // It takes no command.
     fs::write(dev.join("cxi10"), "").unwrap();
     let node = Node::discover(&host).unwrap();
-    let problems: Vec<String> = node
-        .nics()
-        .iter()
-        .map(|nic| format!("{}: {}", nic.id(), nic.problems()[0]))
-        .collect();
+    let problems: Vec<String> =
+        node.nics().iter().map(|nic| format!("{}: {}", nic.id(), nic.problems()[0])).collect();
     assert_eq!(problems.len(), 2);
     like(&problems[0], "cxi1: cannot open *there is no such device");
     like(&problems[1], "cxi10: *");
@@ -134,11 +114,7 @@ fn a_node_is_found_by_its_files() {
 
 #[test]
 fn problems_of_a_nic_are_said_in_words() {
-    let said = [
-        NicProblem::VirtualFunction,
-        NicProblem::LinkDown,
-        NicProblem::NoRetryHandler,
-    ];
+    let said = [NicProblem::VirtualFunction, NicProblem::LinkDown, NicProblem::NoRetryHandler];
     let said = said.map(|problem| problem.to_string());
     like(&said[0], "it is a virtual function: *");
     assert_eq!(said[1], "its link is down");

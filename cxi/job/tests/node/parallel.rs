@@ -36,8 +36,7 @@ fn all_nics_get_their_command_before_any_is_answered() {
     let mock = mock(8);
     let request = job(1000, 1024).build().unwrap();
     let node = meeting(&mock, Opcode::SVC_ALLOC);
-    node.allocate(&request)
-        .unwrap_or_else(|error| panic!("{error}"));
+    node.allocate(&request).unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(user_services(&mock).len(), NICS);
     let node = meeting(&mock, Opcode::SVC_DESTROY);
     let release = node.release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());

@@ -25,14 +25,9 @@ fn a_scaled_back_service_is_adopted_when_there_is_more_again() {
 
     let second = allocate(&node, small.clone()).services.remove(0);
     assert!(second.adopted);
-    assert_eq!(
-        (second.service, second.granted),
-        (first.service, first.granted)
-    );
+    assert_eq!((second.service, second.granted), (first.service, first.granted));
     // Who would not have taken that little gets another one, and who insists on all of it that.
-    let more = allocate(&node, wanted(Mode::ScaleBack { floor: 16 }))
-        .services
-        .remove(0);
+    let more = allocate(&node, wanted(Mode::ScaleBack { floor: 16 })).services.remove(0);
     assert!(!more.adopted);
     let all = allocate(&node, wanted(Mode::Strict)).services.remove(0);
     assert_eq!((all.adopted, all.service), (true, more.service));
@@ -64,8 +59,5 @@ fn a_driver_that_answers_strangely_is_said() {
     let host = Host::with_roots(root.path().join("dev"), root.path());
     let error = host.open(cxi(0)).unwrap().info().unwrap_err();
     let text = Inquiry::new(&error).explain().to_string();
-    like(
-        &text,
-        "*This library does not know the driver's interface.*",
-    );
+    like(&text, "*This library does not know the driver's interface.*");
 }

@@ -26,21 +26,11 @@ fn services_are_found_by_what_they_are() {
     let node = node(&mock);
     let range = VniRange::new(vni(2048), 4).unwrap();
     let first = allocate(&node, job(1000, 1024).vni(vni(1025)));
-    allocate(
-        &node,
-        job(1001, 1024).nics(NicPolicy::Listed([cxi(0)].into())),
-    );
-    allocate(
-        &node,
-        JobRequest::builder()
-            .member(Member::Gid(50))
-            .vni_range(range),
-    );
+    allocate(&node, job(1001, 1024).nics(NicPolicy::Listed([cxi(0)].into())));
+    allocate(&node, JobRequest::builder().member(Member::Gid(50)).vni_range(range));
     let selected = |filter: &Filter| {
         let services = user_services(&mock);
-        let found = services
-            .into_iter()
-            .filter(|(nic, service)| filter.selects(*nic, service));
+        let found = services.into_iter().filter(|(nic, service)| filter.selects(*nic, service));
         ids(&found.collect::<Vec<_>>())
     };
     let (one, both) = ([(cxi(0), id(3))], [(cxi(0), id(2)), (cxi(1), id(2))]);
@@ -53,26 +43,17 @@ fn services_are_found_by_what_they_are() {
     assert_eq!(selected(&Filter::member(Member::Uid(1001))), one);
     assert_eq!(selected(&Filter::vnis([vni(1024)]).uid(1000)), []);
     assert_eq!(selected(&Filter::member(Member::Gid(50))), range_services);
-    assert_eq!(
-        selected(&Filter::services([(cxi(1), id(2))])),
-        [(cxi(1), id(2))]
-    );
+    assert_eq!(selected(&Filter::services([(cxi(1), id(2))])), [(cxi(1), id(2))]);
     assert_eq!(selected(&Filter::for_grant(&first)), both);
     // Neither the default service nor, by what it is, a system service.
-    let spec = ServiceSpec::builder()
-        .member(Member::Uid(1000))
-        .vni(vni(10))
-        .system(true);
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni(10)).system(true);
     let services = devices(&mock)[0].services();
     let spec = spec.limits(cxi::Limits::default()).build().unwrap();
     let system = services.create(&spec).unwrap();
     for vnis in [&[vni(1), vni(10)][..], &[vni(10)]] {
         assert_eq!(selected(&Filter::vnis(vnis.iter().copied())), []);
     }
-    assert_eq!(
-        selected(&Filter::services([(cxi(0), system)])),
-        [(cxi(0), system)]
-    );
+    assert_eq!(selected(&Filter::services([(cxi(0), system)])), [(cxi(0), system)]);
     let default = services.get(id(1)).unwrap();
     assert!(!Filter::services([(cxi(0), id(1))]).selects(cxi(0), &default));
 }
@@ -83,8 +64,7 @@ fn an_id_that_was_used_again_is_not_the_grants_any_more() {
     let node = node(&mock);
     let grant = allocate(&node, job(1000, 1024));
     assert_eq!(
-        node.release(&Filter::for_grant(&grant), &ReleaseOptions::once())
-            .status(),
+        node.release(&Filter::for_grant(&grant), &ReleaseOptions::once()).status(),
         ReleaseStatus::Done
     );
     allocate(&node, job(1000, 1025));
@@ -125,17 +105,12 @@ fn busy_for_ever() {
     let clock = FakeClock::default();
     let told: Mutex<Vec<Waiting>> = Mutex::default();
     let progress = |waiting: &Waiting| told.lock().unwrap().push(waiting.clone());
-    let options = ReleaseOptions::until(MINUTES)
-        .clock(&clock)
-        .progress(&progress);
+    let options = ReleaseOptions::until(MINUTES).clock(&clock).progress(&progress);
     let node = node.with_proc(proc);
     let release = node.release(&Filter::vnis([vni(1024)]), &options);
     assert_eq!(release.status(), ReleaseStatus::StillBusy);
     // Those of the other NIC are gone anyway.
-    assert_eq!(
-        ids(&user_services(&mock)),
-        [(cxi(0), id(2)), (cxi(0), id(3))]
-    );
+    assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2)), (cxi(0), id(3))]);
     assert_eq!(
         release.to_string(),
         "cxi0: service 2 (uid 1000, VNI 1024): still in use after 300.0 s and 310 attempts; process \
@@ -149,10 +124,7 @@ fn busy_for_ever() {
     assert_eq!(spent, MINUTES);
 
     let told = told.into_inner().unwrap();
-    assert!(
-        told.iter()
-            .all(|waiting| waiting.device == cxi(0) && waiting.left <= MINUTES)
-    );
+    assert!(told.iter().all(|waiting| waiting.device == cxi(0) && waiting.left <= MINUTES));
     assert_eq!(
         told[0].to_string(),
         "cxi0: service 2 (uid 1000, VNI 1024) is still in use; process 4711 (a.out, uid 1000) has \
@@ -172,10 +144,7 @@ fn an_open_lni_keeps_a_service_until_it_is_closed() {
     let filter = Filter::vnis([vni(1024)]);
     let once = node.release(&filter, &ReleaseOptions::once());
     assert_eq!(once.status(), ReleaseStatus::StillBusy);
-    assert!(matches!(
-        once.services[0].outcome,
-        Outcome::StillBusy { attempts: 1, .. }
-    ));
+    assert!(matches!(once.services[0].outcome, Outcome::StillBusy { attempts: 1, .. }));
     drop(lni);
     let later = node.release(&filter, &ReleaseOptions::once());
     assert_eq!(later.status(), ReleaseStatus::Done);
@@ -203,10 +172,7 @@ fn one_failure_stops_nothing_else() {
          cxi1: service 3 (uid 1000, VNI 1024): destroyed\n\
          cxi2: SVC_LIST_GET: the device has been removed"
     );
-    assert_eq!(
-        ids(&user_services(&mock)),
-        [(cxi(0), id(2)), (cxi(2), id(2)), (cxi(2), id(3))]
-    );
+    assert_eq!(ids(&user_services(&mock)), [(cxi(0), id(2)), (cxi(2), id(2)), (cxi(2), id(3))]);
 }
 
 #[test]
@@ -241,10 +207,7 @@ impl cxi::Clock for Meanwhile {
     }
     fn sleep(&self, _: Duration) {
         self.0.services().destroy(id(2)).unwrap();
-        let spec = ServiceSpec::builder()
-            .member(Member::Uid(1))
-            .vni(vni(1024))
-            .build();
+        let spec = ServiceSpec::builder().member(Member::Uid(1)).vni(vni(1024)).build();
         assert_eq!(self.0.services().create(&spec.unwrap()).unwrap(), id(2));
     }
 }

@@ -18,10 +18,7 @@ fn for_each_release(part: impl Fn(&MockNode, DriverRelease)) {
     for release in DriverRelease::ALL {
         let mock = MockNode::with_nics(2, &NicConfig::new().release(release)).unwrap();
         part(&mock, release);
-        assert!(
-            user_services(&mock).is_empty(),
-            "{release}: something is left"
-        );
+        assert!(user_services(&mock).is_empty(), "{release}: something is left");
         for nic in mock.nics() {
             assert!(nic.hazards().is_empty(), "{release}: {:?}", nic.hazards());
         }
@@ -35,11 +32,7 @@ fn a_job_is_granted_adopted_and_released() {
         let request = || job(1000, 4034).limits(planned(16, Mode::Strict));
         let grant = allocate(&node, request());
         let vars = grant.env().unwrap().vars();
-        assert_eq!(
-            vars[1],
-            ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()),
-            "{release}"
-        );
+        assert_eq!(vars[1], ("SLINGSHOT_DEVICES", "cxi0,cxi1".to_owned()), "{release}");
         for (_, service) in user_services(mock) {
             assert!(service.is_enabled(), "{release}");
             let classes = TrafficClasses::LOW_LATENCY | TrafficClasses::BEST_EFFORT;
@@ -94,10 +87,7 @@ fn orphans_are_cleaned_and_the_node_is_audited() {
             pool: Some("1024-2047".parse().unwrap()),
             ..AuditOptions::default()
         });
-        let outside = audit
-            .findings
-            .iter()
-            .any(|finding| finding.to_string().contains("4034"));
+        let outside = audit.findings.iter().any(|finding| finding.to_string().contains("4034"));
         assert!(outside, "{release}: {:?}", audit.findings);
         let policy = pool();
         let clean = node.clean(&policy, &ReleaseOptions::once()).unwrap();
@@ -113,22 +103,13 @@ fn the_fourth_job_is_told_who_has_the_tle_pools() {
         for (uid, number) in [(1001, 1025), (1002, 1026), (1003, 1027)] {
             allocate(&node, job(uid, number).limits(planned(8, Mode::Strict)));
         }
-        let fourth = job(1004, 1028)
-            .limits(planned(8, Mode::Strict))
-            .build()
-            .unwrap();
+        let fourth = job(1004, 1028).limits(planned(8, Mode::Strict)).build().unwrap();
         let error = node.allocate(&fourth).unwrap_err().to_string();
         for holder in ["uid 1001", "uid 1002", "uid 1003", "TLE"] {
-            assert!(
-                error.contains(holder),
-                "{release}: {holder} is not in: {error}"
-            );
+            assert!(error.contains(holder), "{release}: {holder} is not in: {error}");
         }
         for (uid, number) in [(1001, 1025), (1002, 1026), (1003, 1027)] {
-            let done = node.release(
-                &Filter::vnis([vni(number)]).uid(uid),
-                &ReleaseOptions::once(),
-            );
+            let done = node.release(&Filter::vnis([vni(number)]).uid(uid), &ReleaseOptions::once());
             assert_eq!(done.status(), ReleaseStatus::Done, "{release}");
         }
     });

@@ -27,10 +27,7 @@ impl Site {
             fs::create_dir_all(&directory).unwrap();
             fs::write(directory.join("rgids_avail"), free).unwrap();
         }
-        Self {
-            mock: mock(2),
-            sysfs,
-        }
+        Self { mock: mock(2), sysfs }
     }
 
     fn node(&self, fault: Option<&Fault>) -> Node {
@@ -61,32 +58,24 @@ impl Site {
 
 #[test]
 fn as_many_share_an_rgid_as_it_takes_on_each_nic() {
-    for (processes, nics, shared) in [
-        (500, None, [1, 2]),
-        (500, Some(1), [2, 4]),
-        (510, None, [1, 3]),
-    ] {
+    for (processes, nics, shared) in
+        [(500, None, [1, 2]), (500, Some(1), [2, 4]), (510, None, [1, 3])]
+    {
         let site = Site::new(["255\n", "127\n"]);
         let request = || job(1000, 4034).spread(processes, nics);
         let grant = site.allocate(request()).unwrap();
         assert_eq!(site.shared(), shared, "{processes} on {nics:?}");
-        let granted = grant
-            .services
-            .iter()
-            .map(|entry| entry.lnis_per_rgid.map_or(1, LnisPerRgid::get));
+        let granted =
+            grant.services.iter().map(|entry| entry.lnis_per_rgid.map_or(1, LnisPerRgid::get));
         assert_eq!(granted.collect::<Vec<_>>(), shared);
         // Again, while the job runs and has taken RGIDs.
         fs::write(
-            site.sysfs
-                .path()
-                .join("class/cxi_user/cxi0/device/properties/rgids_avail"),
+            site.sysfs.path().join("class/cxi_user/cxi0/device/properties/rgids_avail"),
             "60\n",
         )
         .unwrap();
         let busy = Fault::errno(Errno::EBUSY).on(Opcode::SVC_SET_LPR);
-        site.node(Some(&busy))
-            .allocate(&request().build().unwrap())
-            .unwrap();
+        site.node(Some(&busy)).allocate(&request().build().unwrap()).unwrap();
         assert_eq!(site.shared(), shared);
     }
 }
@@ -94,15 +83,10 @@ fn as_many_share_an_rgid_as_it_takes_on_each_nic() {
 #[test]
 fn what_eight_for_each_rgid_do_not_hold_is_refused() {
     let site = Site::new(["255\n", "10\n"]);
-    let error = site
-        .allocate(job(1000, 4034).spread(300, None))
-        .unwrap_err();
+    let error = site.allocate(job(1000, 4034).spread(300, None)).unwrap_err();
     let failure = &error.failures()[0];
     assert_eq!(failure.device, cxi(1));
-    assert!(matches!(
-        failure.cause,
-        Cause::Rgids(RgidError::TooMany { needed: 15, .. })
-    ));
+    assert!(matches!(failure.cause, Cause::Rgids(RgidError::TooMany { needed: 15, .. })));
     assert_eq!(
         failure.to_string(),
         "cxi1: 300 processes on 2 NICs with 10 free RGIDs each would need 15 LNIs per RGID: at most \

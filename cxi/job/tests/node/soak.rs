@@ -83,11 +83,7 @@ impl Scene {
                 let injection = Fault::errno(errno).on(opcode).after(dice.roll(2));
                 let lost = errno == Errno::EFAULT;
                 let injection = injection.times(1);
-                fault.inject(if lost {
-                    injection.carried_out()
-                } else {
-                    injection
-                });
+                fault.inject(if lost { injection.carried_out() } else { injection });
                 node
             }
             _ => node(&self.mock),
@@ -154,10 +150,7 @@ impl Scene {
             let mine = |service| filter.selects(cxi(number), service);
             let there = services.iter().filter(|(nic, _)| *nic == cxi(number));
             let count = there.filter(|(_, service)| mine(service)).count();
-            assert!(
-                count > 0,
-                "the live job of VNI {vni} lost its service on cxi{number}"
-            );
+            assert!(count > 0, "the live job of VNI {vni} lost its service on cxi{number}");
         }
     }
 

@@ -94,9 +94,7 @@ pub(crate) fn like(text: &impl ToString, pattern: &str) {
     let text = text.to_string();
     let (first, rest) = pattern.split_once('*').unwrap();
     let (middle, last) = rest.rsplit_once('*').unwrap_or(("", rest));
-    let inside = text
-        .strip_prefix(first)
-        .and_then(|text| text.strip_suffix(last));
+    let inside = text.strip_prefix(first).and_then(|text| text.strip_suffix(last));
     let is_like = inside.is_some_and(|inside| inside.contains(middle));
     assert!(is_like, "expected {pattern}, got {text}");
 }
@@ -112,20 +110,15 @@ pub(crate) fn node(mock: &MockNode) -> Node {
 
 pub(crate) fn devices(mock: &MockNode) -> Vec<Device> {
     let files = mock.devices(&ROOT).unwrap().into_iter();
-    files
-        .map(|(number, file)| Device::with_transport(cxi(number), file))
-        .collect()
+    files.map(|(number, file)| Device::with_transport(cxi(number), file)).collect()
 }
 
 pub(crate) type FaultyFile = Arc<Faulty<InProcess>>;
 
 /// A node whose NICs can be made to fail.
 pub(crate) fn faulty(mock: &MockNode) -> (Node, Vec<FaultyFile>) {
-    let faults: Vec<FaultyFile> = mock
-        .nics()
-        .iter()
-        .map(|nic| Arc::new(Faulty::new(open(nic))))
-        .collect();
+    let faults: Vec<FaultyFile> =
+        mock.nics().iter().map(|nic| Arc::new(Faulty::new(open(nic)))).collect();
     let devices = faults.iter().zip(0..).map(|(fault, number)| {
         let transport: Arc<dyn Transport> = Arc::<Faulty<InProcess>>::clone(fault);
         Device::with_transport(cxi(number), transport)
@@ -137,19 +130,14 @@ pub(crate) fn faulty(mock: &MockNode) -> (Node, Vec<FaultyFile>) {
 pub(crate) fn user_services(mock: &MockNode) -> Vec<(DeviceId, Service)> {
     let list = |device: Device| {
         let services = device.services().list().unwrap();
-        let users = services
-            .into_iter()
-            .filter(|service| !service.id().is_default());
+        let users = services.into_iter().filter(|service| !service.id().is_default());
         users.map(move |service| (device.id(), service))
     };
     devices(mock).into_iter().flat_map(list).collect()
 }
 
 pub(crate) fn ids(services: &[(DeviceId, Service)]) -> Vec<(DeviceId, ServiceId)> {
-    services
-        .iter()
-        .map(|(device, service)| (*device, service.id()))
-        .collect()
+    services.iter().map(|(device, service)| (*device, service.id())).collect()
 }
 
 /// A job with that user and VNI.
@@ -158,8 +146,7 @@ pub(crate) fn job(uid: u32, number: u16) -> JobRequestBuilder {
 }
 
 pub(crate) fn allocate(node: &Node, request: JobRequestBuilder) -> Grant {
-    node.allocate(&request.build().unwrap())
-        .unwrap_or_else(|error| panic!("{error}"))
+    node.allocate(&request.build().unwrap()).unwrap_or_else(|error| panic!("{error}"))
 }
 
 pub(crate) fn refuse(node: &Node, request: JobRequestBuilder) -> AllocateError {
@@ -167,11 +154,7 @@ pub(crate) fn refuse(node: &Node, request: JobRequestBuilder) -> AllocateError {
 }
 
 pub(crate) fn planned(cores: u32, mode: Mode) -> JobLimits {
-    JobLimits::Planned {
-        policy: LimitPolicy::hpe_recommended(),
-        size: cores,
-        mode,
-    }
+    JobLimits::Planned { policy: LimitPolicy::hpe_recommended(), size: cores, mode }
 }
 
 /// Numbers that are random enough, and the same in each run of a thread.
@@ -221,9 +204,7 @@ pub(crate) struct Life {
 /// A node that is used by a process that dies after this many commands, not counting those that open
 /// the node.
 pub(crate) fn mortal(mock: &MockNode, commands: u64) -> (Node, Arc<Life>) {
-    let life = Arc::new(Life {
-        left: Mutex::new(u64::MAX),
-    });
+    let life = Arc::new(Life { left: Mutex::new(u64::MAX) });
     let of_process = Arc::clone(&life);
     let node = through(mock, move |file, request| {
         // Commands of several NICs one after the other: only whole commands go through.

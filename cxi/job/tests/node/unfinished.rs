@@ -66,10 +66,7 @@ fn what_no_prolog_makes_is_left_alone() {
     let user = ServiceSpec::builder().member(Member::Uid(1000));
     for (what, spec) in [
         ("enabled with all VNIs", user.clone().unrestricted_vnis()),
-        (
-            "disabled with a VNI outside the pool",
-            user.vni(vni(9)).enabled(false),
-        ),
+        ("disabled with a VNI outside the pool", user.vni(vni(9)).enabled(false)),
     ] {
         let mock = mock(1);
         let services = devices(&mock)[0].services();

@@ -6,9 +6,7 @@ use super::*;
 fn the_256th_rgid_is_refused() {
     let nic = nic(DriverRelease::Main);
     let (service, first) = lni_with(&nic, 1024, all(0));
-    let others: Vec<_> = (1..255)
-        .map(|_| user(&nic).alloc_lni(service).unwrap())
-        .collect();
+    let others: Vec<_> = (1..255).map(|_| user(&nic).alloc_lni(service).unwrap()).collect();
     refused(
         user(&nic).alloc_lni(service),
         Errno::ENOSPC,
@@ -90,9 +88,7 @@ fn pids_of_a_vni_run_out() {
     );
     let domain = lni.alloc_domain(vni(1024), Some(Pid::new(254).unwrap()));
     assert_eq!(domain.unwrap().pid(), 254);
-    let rest: Vec<_> = (250..254)
-        .map(|_| lni.alloc_domain(vni(1024), None).unwrap())
-        .collect();
+    let rest: Vec<_> = (250..254).map(|_| lni.alloc_domain(vni(1024), None).unwrap()).collect();
     drop(rest);
     let rest: Vec<_> = std::iter::from_fn(|| lni.alloc_domain(vni(1024), None).ok()).collect();
     assert!((4..=5).contains(&rest.len()), "{}", rest.len());
@@ -109,23 +105,15 @@ fn address_contexts_of_an_rgid_run_out_before_those_of_the_service() {
     let spec = modest(1024).limits(all(100)).enabled(false).build();
     let services = root(&nic).services();
     let service = services.create(&spec.unwrap()).unwrap();
-    services
-        .set_lnis_per_rgid(service, LnisPerRgid::new(8).unwrap())
-        .unwrap();
+    services.set_lnis_per_rgid(service, LnisPerRgid::new(8).unwrap()).unwrap();
     services.set_enabled(service, true).unwrap();
     let device = root(&nic);
     let memory = Arc::new(DeviceMemory::new(4096).unwrap());
-    let kinds = [
-        MapOptions::default(),
-        MapOptions::new().flags(MapFlags::READ | MapFlags::WRITE),
-    ];
+    let kinds = [MapOptions::default(), MapOptions::new().flags(MapFlags::READ | MapFlags::WRITE)];
     let lnis: Vec<_> = (0..5).map(|_| device.alloc_lni(service).unwrap()).collect();
     let mut mapped = Vec::new();
     let mut refused = None;
-    for (lni, kind) in lnis
-        .iter()
-        .flat_map(|lni| kinds.iter().map(move |kind| (lni, kind)))
-    {
+    for (lni, kind) in lnis.iter().flat_map(|lni| kinds.iter().map(move |kind| (lni, kind))) {
         match lni.map_memory(&memory, kind) {
             Ok(md) => mapped.push(md),
             Err(error) => refused = refused.or(Some(error)),

@@ -46,11 +46,7 @@ impl Proxy {
                 }
             }
         });
-        Self {
-            address,
-            cuts,
-            down,
-        }
+        Self { address, cuts, down }
     }
 
     pub(crate) fn url(&self) -> String {

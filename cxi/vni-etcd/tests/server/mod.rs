@@ -85,13 +85,7 @@ impl Etcd {
                 .stdout(Stdio::null())
                 .stderr(Stdio::null());
             let process = command.spawn().ok()?;
-            Some(Self {
-                command,
-                process,
-                address,
-                scheme,
-                _data: data,
-            })
+            Some(Self { command, process, address, scheme, _data: data })
         });
         let started: Option<Vec<Self>> = started.collect();
         let Some(started) = started else {

@@ -36,10 +36,7 @@ impl Snapshot {
         command.count = 1000;
         let (result, buffers) = write(observer, &Credentials::root(), command.as_bytes());
         result.unwrap();
-        Self {
-            state,
-            services: buffers.list,
-        }
+        Self { state, services: buffers.list }
     }
 
     /// Everything except what stays set on the default service.
@@ -59,9 +56,7 @@ impl Machine {
         let state = self.nic.state();
         for (kind, names) in NAMES.iter().enumerate() {
             let services = || reference.services.values();
-            let reserved: u16 = services()
-                .map(|service| service.held.limits[kind].res)
-                .sum();
+            let reserved: u16 = services().map(|service| service.held.limits[kind].res).sum();
             assert_eq!(reserved, reference.device.reserved[kind]);
             let in_use: u16 = services().map(|service| service.in_use[kind]).sum();
             for name in *names {
@@ -95,11 +90,7 @@ impl Machine {
             ("list counters", state.plec, reference.list_counters()),
             ("CPs", state.cp_used, reference.cp_table_use()),
             ("services", state.svc_count, reference.services.len()),
-            (
-                "TLE pools",
-                state.tle_pools_used,
-                reference.device.tle_pools_used(),
-            ),
+            ("TLE pools", state.tle_pools_used, reference.device.tle_pools_used()),
             (
                 "pending LNIs",
                 state.lni_cleanups_pending,
@@ -148,10 +139,7 @@ impl Machine {
             let user = Credentials::user(9, 9);
             let (result, buffers) = write(&self.observer, &user, command.as_bytes());
             let expected = service.lnis_per_rgid.as_bytes();
-            assert_eq!(
-                (result, buffers.response.as_deref()),
-                (Ok(()), Some(expected))
-            );
+            assert_eq!((result, buffers.response.as_deref()), (Ok(()), Some(expected)));
         }
     }
 
@@ -202,7 +190,5 @@ where
     result.unwrap();
     assert_eq!(buffers.response.as_deref(), Some(count.as_bytes()));
     let entries = buffers.list.chunks(size_of::<E>());
-    entries
-        .map(|bytes| E::read_from_bytes(bytes).unwrap())
-        .collect()
+    entries.map(|bytes| E::read_from_bytes(bytes).unwrap()).collect()
 }

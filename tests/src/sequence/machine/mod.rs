@@ -58,10 +58,7 @@ impl StateMachineTest for Machine {
         assert_eq!(answer, reference.answer, "{operation:?}");
         let after = Snapshot::take(&machine.nic, &machine.observer);
         if failed(&reference.answer) && !reference.leaves_trace {
-            assert_eq!(
-                after, machine.before,
-                "a refused command changed something: {operation:?}"
-            );
+            assert_eq!(after, machine.before, "a refused command changed something: {operation:?}");
         }
         machine.before = after;
         machine
@@ -100,19 +97,11 @@ impl Machine {
         match operation {
             Operation::Open { file } => self.files[*file] = Some(self.nic.open().unwrap()),
             Operation::Close { file } => self.files[*file] = None,
-            Operation::Command {
-                file,
-                caller,
-                command,
-            } => {
+            Operation::Command { file, caller, command } => {
                 let client = self.files[*file].as_ref().unwrap();
                 return send(client, self.release, *caller, command);
             }
-            Operation::Fill {
-                file,
-                caller,
-                command,
-            } => {
+            Operation::Fill { file, caller, command } => {
                 let client = self.files[*file].as_ref().unwrap();
                 return fill(client, self.release, *caller, command);
             }

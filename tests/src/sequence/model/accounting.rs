@@ -51,11 +51,7 @@ impl Reservations {
         device.reserved[TLE] = 512;
         device.le_pools[0] = true;
         device.tle_pools[0] = true;
-        let default = Reservation {
-            limits,
-            le_pool: None,
-            tle_pool: Some(0),
-        };
+        let default = Reservation { limits, le_pool: None, tle_pool: Some(0) };
         (device, default)
     }
 
@@ -100,11 +96,7 @@ impl Reservations {
             *total += limit.res;
         }
         self.mark(le_pool, tle_pool, true);
-        Ok(Reservation {
-            limits,
-            le_pool,
-            tle_pool,
-        })
+        Ok(Reservation { limits, le_pool, tle_pool })
     }
 
     /// Returns everything.
@@ -135,10 +127,7 @@ fn everything() -> [Limits; 8] {
 }
 
 fn exactly(units: u16) -> Limits {
-    Limits {
-        max: units,
-        res: units,
-    }
+    Limits { max: units, res: units }
 }
 
 fn lowest_pool(pools: &[bool]) -> Option<u32> {

@@ -52,29 +52,16 @@ impl Model {
         if tc >= FIRST_ETHERNET {
             // A caller with the privilege never gets here.
             assert!(asked.vni > LAST_PCP || !caller.admin);
-            return Err(if asked.vni > LAST_PCP {
-                Errno::EINVAL
-            } else {
-                Errno::EPERM
-            });
+            return Err(if asked.vni > LAST_PCP { Errno::EINVAL } else { Errno::EPERM });
         }
         let vni = vni(asked.vni)?;
         let profile = self.tx.find_or_create(vni, caller)?;
         let allowed = self.tx.get(profile).tcs[tc as usize] != 0 && PAIRS.contains(&asked.class);
-        let lcid = if allowed {
-            self.lcid(rgid, vni, profile, asked)
-        } else {
-            Err(Errno::EINVAL)
-        };
+        let lcid = if allowed { self.lcid(rgid, vni, profile, asked) } else { Err(Errno::EINVAL) };
         let lcid = lcid.inspect_err(|_| self.tx.sweep(profile))?;
         self.tx.hold(profile);
         let handle = lowest_free(0, handles(&self.cps, file));
-        let cp = Cp {
-            lni: asked.lni,
-            rgid,
-            lcid,
-            profile,
-        };
+        let cp = Cp { lni: asked.lni, rgid, lcid, profile };
         self.cps.insert((file, handle), cp);
         Ok(vec![handle, lcid])
     }
@@ -88,13 +75,7 @@ impl Model {
             }
             return Ok(lcid);
         }
-        let new = Lcid {
-            vni,
-            class: asked.class,
-            profile,
-            lni: asked.lni,
-            users: 1,
-        };
+        let new = Lcid { vni, class: asked.class, profile, lni: asked.lni, users: 1 };
         if self.table_use_with(Some(new)) > TABLE {
             return Err(Errno::ENOSPC);
         }

@@ -45,23 +45,14 @@ impl Model {
         table.used_pids.insert(pid);
         // A reservation is for the first domain on the PID alone.
         if let Some((_, reservation)) = table.reserved_pids.remove(&pid)
-            && !table
-                .reserved_pids
-                .values()
-                .any(|(_, other)| *other == reservation)
+            && !table.reserved_pids.values().any(|(_, other)| *other == reservation)
         {
             let reservations = &mut self.lni(file, lni)?.reservations;
             reservations.retain(|(_, other)| *other != reservation);
             self.rx.release(profile);
         }
         let id = lowest_free(1, self.domains.keys().copied());
-        let domain = Domain {
-            file,
-            lni,
-            profile,
-            vni,
-            pid,
-        };
+        let domain = Domain { file, lni, profile, vni, pid };
         self.domains.insert(id, domain);
         Ok(vec![id, asked.vni, pid])
     }
@@ -94,9 +85,7 @@ impl Model {
     }
 
     pub fn pid_is_elsewhere(&self, vni: u16, pid: u32) -> bool {
-        self.domains
-            .values()
-            .any(|domain| (domain.vni, domain.pid) == (vni, pid))
+        self.domains.values().any(|domain| (domain.vni, domain.pid) == (vni, pid))
     }
 
     /// PIDs of a table that are not free.
@@ -142,11 +131,9 @@ impl Model {
                 && (*start..start + count).all(|pid| !taken.contains(&pid))
         });
         let start = if pid == PID_ANY {
-            run.filter(|start| start + count <= LAST_PID)
-                .ok_or(Errno::ENOSPC)?
+            run.filter(|start| start + count <= LAST_PID).ok_or(Errno::ENOSPC)?
         } else {
-            run.filter(|start| *start < pid + count)
-                .ok_or(Errno::EEXIST)?
+            run.filter(|start| *start < pid + count).ok_or(Errno::EEXIST)?
         };
         self.rx.hold(profile);
         self.reservations += 1;

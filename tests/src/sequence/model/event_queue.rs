@@ -115,9 +115,7 @@ impl Model {
 
     fn own_eq_mut(&mut self, file: usize, eq: u32) -> Result<&mut EventQueue, Errno> {
         let found = self.eqs.get_mut(&eq);
-        found
-            .filter(|found| found.file == file)
-            .ok_or(Errno::EINVAL)
+        found.filter(|found| found.file == file).ok_or(Errno::EINVAL)
     }
 
     pub(super) fn eq_resize(&mut self, file: usize, asked: &EqResizeCmd) -> Values {

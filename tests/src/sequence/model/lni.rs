@@ -80,9 +80,7 @@ impl Model {
     /// An LNI of an open file.
     pub(super) fn lni(&mut self, file: usize, lni: u32) -> Result<&mut Lni, Errno> {
         let found = self.lnis.get_mut(&lni);
-        found
-            .filter(|found| found.file == Some(file))
-            .ok_or(Errno::EINVAL)
+        found.filter(|found| found.file == Some(file)).ok_or(Errno::EINVAL)
     }
 
     /// An LNI that exists, even if it has been freed.

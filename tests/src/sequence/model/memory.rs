@@ -75,14 +75,7 @@ impl Model {
             None => self.new_context(svc_id, rgid, lni, mapping)?,
         };
         let id = lowest_free(1, self.mds.keys().copied());
-        let md = Md {
-            file,
-            lni,
-            va,
-            len: len.next_multiple_of(PAGE),
-            lac,
-            pinned,
-        };
+        let md = Md { file, lni, va, len: len.next_multiple_of(PAGE), lac, pinned };
         self.mds.insert(id, md);
         Ok(vec![id, lac])
     }
@@ -107,9 +100,7 @@ impl Model {
     /// Address contexts of an RGID.
     pub fn lacs(&self, rgid: u32) -> Vec<u32> {
         let sharing = self.lnis.values().filter(|lni| lni.rgid == rgid);
-        sharing
-            .flat_map(|lni| lni.contexts.values().copied())
-            .collect()
+        sharing.flat_map(|lni| lni.contexts.values().copied()).collect()
     }
 
     pub(super) fn atu_unmap(&mut self, file: usize, id: u32) -> Values {

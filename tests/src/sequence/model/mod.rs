@@ -163,16 +163,8 @@ impl Model {
                 self.close_file(*file);
                 Answer::Ok
             }
-            Operation::Command {
-                file,
-                caller,
-                command,
-            } => self.write(*file, *caller, command),
-            Operation::Fill {
-                file,
-                caller,
-                command,
-            } => self.fill(*file, *caller, command),
+            Operation::Command { file, caller, command } => self.write(*file, *caller, command),
+            Operation::Fill { file, caller, command } => self.fill(*file, *caller, command),
             Operation::Tick => {
                 let pending = self.lnis.values().any(|lni| lni.file.is_none());
                 self.clean_up();
@@ -193,11 +185,9 @@ impl Model {
                 self.in_flight.extend((value > 0).then_some(index));
             }
             Report::TlesInUse { pool, value } => self.tles_in_use[pool as usize] = value,
-            Report::LesAllocated {
-                element,
-                pool,
-                value,
-            } => self.les_in_use[element as usize][pool as usize] = value,
+            Report::LesAllocated { element, pool, value } => {
+                self.les_in_use[element as usize][pool as usize] = value
+            }
         }
     }
 

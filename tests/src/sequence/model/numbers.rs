@@ -35,10 +35,7 @@ impl Numbers {
     pub fn give_back(&mut self, kind: usize, number: u32) {
         let pool = &mut self.0[kind];
         let was_taken = number < range(kind).start + pool.taken;
-        assert!(
-            was_taken && pool.returned.insert(number),
-            "{number} was not taken"
-        );
+        assert!(was_taken && pool.returned.insert(number), "{number} was not taken");
     }
 
     /// How many of a type are held.

@@ -53,14 +53,7 @@ impl Model {
         let ethernet = options & ETHERNET_PTE != 0;
         let listed = !ethernet && options & (MATCHING | SPACE_CHECK) == 0;
         let counted = listed && self.list_counters() < LIST_COUNTERS;
-        let pte = Pte {
-            file,
-            lni,
-            eq,
-            software: false,
-            counted,
-            ethernet,
-        };
+        let pte = Pte { file, lni, eq, software: false, counted, ethernet };
         self.ptes.insert(number, pte);
         Ok(vec![number])
     }
@@ -103,11 +96,7 @@ impl Model {
         let pte = owned(&self.ptes, file, number)?;
         let found = owned(&self.domains, file, domain);
         let same_lni = found.is_ok_and(|found| found.lni == pte.lni);
-        let end = if multicast {
-            MULTICAST_OFFSETS
-        } else {
-            OFFSETS
-        };
+        let end = if multicast { MULTICAST_OFFSETS } else { OFFSETS };
         if !same_lni || offset >= end {
             return Err(Errno::EINVAL);
         }
@@ -119,13 +108,7 @@ impl Model {
             return Err(Errno::ENOSPC);
         }
         let index = lowest_free(0, self.mappings.keys().copied());
-        let mapped = Mapped {
-            file,
-            multicast,
-            pte: number,
-            domain,
-            offset,
-        };
+        let mapped = Mapped { file, multicast, pte: number, domain, offset };
         self.mappings.insert(index, mapped);
         Ok(vec![index])
     }

@@ -62,11 +62,7 @@ impl Model {
             self.return_unit(svc_id, kind);
             return Err(Errno::ENOSPC);
         };
-        let queue = Queue {
-            file,
-            lni: asked.lni,
-            eq: asked.eq,
-        };
+        let queue = Queue { file, lni: asked.lni, eq: asked.eq };
         self.queues.insert(number, queue);
         let count = opts.count.max(SMALLEST).next_power_of_two();
         Ok(vec![number, count])
@@ -96,9 +92,8 @@ impl Model {
         let found = self.lnis.get_mut(&lni).unwrap();
         let svc_id = found.svc_id;
         let freed = std::mem::take(&mut found.freed_queues);
-        let (busy, quiet): (Vec<u32>, Vec<u32>) = freed
-            .into_iter()
-            .partition(|queue| self.in_flight.contains(queue));
+        let (busy, quiet): (Vec<u32>, Vec<u32>) =
+            freed.into_iter().partition(|queue| self.in_flight.contains(queue));
         found.freed_queues = busy;
         self.leaves_trace |= !quiet.is_empty();
         for queue in quiet {

@@ -96,31 +96,17 @@ impl Model {
         validate(asked).map_err(plain)?;
         let access = access(asked).map_err(plain)?;
         let restricted = has(asked, SvcFlags::RESTRICTED_VNIS);
-        let vnis = if restricted {
-            &asked.vnis[..usize::from(asked.num_vld_vnis)]
-        } else {
-            &[]
-        };
+        let vnis = if restricted { &asked.vnis[..usize::from(asked.num_vld_vnis)] } else { &[] };
         let conflict = |vni| self.tx.conflict(vni, vni) || self.rx.conflict(vni, vni);
         if vnis.iter().any(|vni| conflict(*vni)) {
             return Err(plain(Errno::EEXIST));
         }
         let limits = has(asked, SvcFlags::RESOURCE_LIMITS).then_some(asked.limits.types);
-        let held = self
-            .device
-            .take(limits)
-            .map_err(|info| (Errno::ENOSPC, info))?;
+        let held = self.device.take(limits).map_err(|info| (Errno::ENOSPC, info))?;
         let svc_id = lowest_free(1, self.services.keys().copied());
         let tcs = classes(asked);
-        let profiles = vnis
-            .iter()
-            .map(|vni| self.add_profiles(*vni, *vni, &access, tcs))
-            .collect();
-        let descriptor = SvcDesc {
-            svc_id,
-            limits: RsrcLimits { types: held.limits },
-            ..*asked
-        };
+        let profiles = vnis.iter().map(|vni| self.add_profiles(*vni, *vni, &access, tcs)).collect();
+        let descriptor = SvcDesc { svc_id, limits: RsrcLimits { types: held.limits }, ..*asked };
         let service = Service {
             descriptor,
             enabled: false,
@@ -262,21 +248,14 @@ impl Model {
 
 /// The traffic classes that a service allows.
 pub fn classes(descriptor: &SvcDesc) -> [u8; 5] {
-    if has(descriptor, SvcFlags::RESTRICTED_TCS) {
-        descriptor.tcs
-    } else {
-        ALL_CLASSES
-    }
+    if has(descriptor, SvcFlags::RESTRICTED_TCS) { descriptor.tcs } else { ALL_CLASSES }
 }
 
 fn validate(asked: &SvcDesc) -> Result<(), Errno> {
     let count = usize::from(asked.num_vld_vnis);
     let vnis = asked.vnis.get(..count);
     let vnis_ok = vnis.is_some_and(|vnis| vnis.iter().all(|vni| *vni > 0));
-    let members_ok = asked
-        .members
-        .iter()
-        .all(|member| member.kind < MEMBER_KINDS);
+    let members_ok = asked.members.iter().all(|member| member.kind < MEMBER_KINDS);
     let limits_ok = asked
         .limits
         .types

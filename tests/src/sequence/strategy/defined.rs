@@ -51,9 +51,7 @@ pub(super) fn command(state: &Model, file: usize, caller: Caller, command: &Comm
             // The driver's callback refers to the object that had the number before.
             let oldest = spares.and_then(|spares| spares.front());
             let calls_back = oldest.is_some_and(|spare| {
-                [0, 1]
-                    .into_iter()
-                    .any(|wait| spare.callbacks[wait] && waits[wait] == 0)
+                [0, 1].into_iter().any(|wait| spare.callbacks[wait] && waits[wait] == 0)
             });
             let ignored = asked.attr.flags & PASSTHROUGH != 0;
             (ignored || md.is_none_or(|md| md.lni == asked.lni))

@@ -18,22 +18,9 @@ use crate::sequence::operation::{Caller, Command, Operation};
 
 const CALLERS: [Caller; 4] = [
     Caller::ROOT,
-    Caller {
-        admin: false,
-        ..Caller::ROOT
-    },
-    Caller {
-        uid: 1000,
-        gid: 100,
-        admin: false,
-        ..Caller::ROOT
-    },
-    Caller {
-        uid: 1001,
-        gid: 100,
-        admin: true,
-        netns: Caller::ROOT.netns + 1,
-    },
+    Caller { admin: false, ..Caller::ROOT },
+    Caller { uid: 1000, gid: 100, admin: false, ..Caller::ROOT },
+    Caller { uid: 1001, gid: 100, admin: true, netns: Caller::ROOT.netns + 1 },
 ];
 
 impl ReferenceStateMachine for Model {
@@ -41,11 +28,8 @@ impl ReferenceStateMachine for Model {
     type Transition = Operation;
 
     fn init_state() -> BoxedStrategy<Self> {
-        let releases = select(vec![
-            DriverRelease::Main,
-            DriverRelease::Main,
-            DriverRelease::Shs14_0_1,
-        ]);
+        let releases =
+            select(vec![DriverRelease::Main, DriverRelease::Main, DriverRelease::Shs14_0_1]);
         (releases, select(start::all()))
             .prop_map(|(release, steps)| Self::started(release, steps))
             .boxed()
@@ -53,9 +37,7 @@ impl ReferenceStateMachine for Model {
 
     fn transitions(state: &Self) -> BoxedStrategy<Operation> {
         let slots = |open: bool| -> Vec<usize> {
-            (0..FILES)
-                .filter(|file| state.open[*file].is_some() == open)
-                .collect()
+            (0..FILES).filter(|file| state.open[*file].is_some() == open).collect()
         };
         let (open, closed) = (slots(true), slots(false));
         let mut choices = Vec::new();
@@ -84,11 +66,9 @@ impl ReferenceStateMachine for Model {
         match operation {
             Operation::Open { file } => state.open[*file].is_none(),
             Operation::Close { file } => state.open[*file].is_some(),
-            Operation::Command {
-                file,
-                caller,
-                command,
-            } => state.open[*file].is_some() && defined::command(state, *file, *caller, command),
+            Operation::Command { file, caller, command } => {
+                state.open[*file].is_some() && defined::command(state, *file, *caller, command)
+            }
             Operation::Fill { file, command, .. } => {
                 state.open[*file].is_some() && defined::filling(state, command)
             }
@@ -105,10 +85,8 @@ impl ReferenceStateMachine for Model {
 /// Mostly services at first, then more and more objects that use them.
 fn commands(state: &Model, file: usize) -> BoxedStrategy<Command> {
     let services = if state.services.len() < 4 { 14 } else { 7 };
-    let mut choices = vec![
-        (services, service::command(state)),
-        (5, object::lni_command(state, file)),
-    ];
+    let mut choices =
+        vec![(services, service::command(state)), (5, object::lni_command(state, file))];
     if let Some(objects) = object::command(state, file) {
         choices.push((50, objects));
     }
@@ -118,32 +96,18 @@ fn commands(state: &Model, file: usize) -> BoxedStrategy<Command> {
 fn by_anybody(file: usize, command: BoxedStrategy<Command>) -> BoxedStrategy<Operation> {
     let caller = prop_oneof![9 => Just(Caller::ROOT), 4 => select(CALLERS.to_vec())];
     (caller, command)
-        .prop_map(move |(caller, command)| Operation::Command {
-            file,
-            caller,
-            command,
-        })
+        .prop_map(move |(caller, command)| Operation::Command { file, caller, command })
         .boxed()
 }
 
 fn filled(file: usize, command: BoxedStrategy<Command>) -> BoxedStrategy<Operation> {
-    command
-        .prop_map(move |command| Operation::Fill {
-            file,
-            caller: Caller::ROOT,
-            command,
-        })
-        .boxed()
+    command.prop_map(move |command| Operation::Fill { file, caller: Caller::ROOT, command }).boxed()
 }
 
 fn hardware_counts() -> BoxedStrategy<Operation> {
     let tles = (0_u32..4, 0_u16..600).prop_map(|(pool, value)| Report::TlesInUse { pool, value });
     let les = (0_u32..4, 0_u32..16, 0_u16..600);
-    let les = les.prop_map(|(element, pool, value)| Report::LesAllocated {
-        element,
-        pool,
-        value,
-    });
+    let les = les.prop_map(|(element, pool, value)| Report::LesAllocated { element, pool, value });
     prop_oneof![tles, les].prop_map(Operation::Report).boxed()
 }
 

@@ -51,10 +51,7 @@ pub(super) fn command(state: &Model, file: usize) -> Option<BoxedStrategy<Comman
         (12, communication(state, file, &lni)),
         (10, domains(state, file, &lni)),
         (14, queues(state, file, &lni)),
-        (
-            if has_memory { 18 } else { 1 },
-            event_queues(state, file, &lni),
-        ),
+        (if has_memory { 18 } else { 1 }, event_queues(state, file, &lni)),
         (12, portals(state, file, &lni)),
         (8, counters(state, file, &lni)),
         (14, memory(state, file, &lni)),
@@ -82,19 +79,8 @@ fn communication(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedS
     let cp = pick(cps.clone(), &[0, 99]);
     let asked = (lni.clone(), vni.clone(), class, kind);
     let asked = asked.prop_map(|(lni, vni, (tc, tc_type), kind)| match kind {
-        None => command!(CpAlloc(CpAllocCmd {
-            lni,
-            vni,
-            tc,
-            tc_type
-        })),
-        Some(cp_type) => command!(TrigCpAlloc(TrigCpAllocCmd {
-            lni,
-            vni,
-            tc,
-            tc_type,
-            cp_type
-        })),
+        None => command!(CpAlloc(CpAllocCmd { lni, vni, tc, tc_type })),
+        Some(cp_type) => command!(TrigCpAlloc(TrigCpAllocCmd { lni, vni, tc, tc_type, cp_type })),
     });
     prop_oneof![
         6 => asked,

@@ -91,15 +91,7 @@ pub(super) fn event_queues(
     let reserved = prop_oneof![20 => 0_u32..64, 1 => select(vec![64, 16_383, 16_384])];
     let thresholds = (select(vec![0, 45, 95, 100, 101]), 0_u32..60, 0_u32..6);
     let thresholds = prop_oneof![2 => Just((0, 0, 0)), 1 => thresholds];
-    let fields = (
-        place.clone(),
-        (wait(), wait()),
-        shift,
-        len(),
-        flags,
-        reserved,
-        thresholds,
-    );
+    let fields = (place.clone(), (wait(), wait()), shift, len(), flags, reserved, thresholds);
     let alloc = fields.prop_map(
         |((lni, queue_md, va), waits, shift, queue_len, flags, reserved_slots, thresholds)| {
             let attr = EqAttr {
@@ -113,13 +105,7 @@ pub(super) fn event_queues(
                 ..EqAttr::new_zeroed()
             };
             let (event_wait, status_wait) = waits;
-            command!(EqAlloc(EqAllocCmd {
-                lni,
-                queue_md,
-                event_wait,
-                status_wait,
-                attr
-            }))
+            command!(EqAlloc(EqAllocCmd { lni, queue_md, event_wait, status_wait, attr }))
         },
     );
     let own = of_file(&state.eqs, file);

@@ -77,11 +77,7 @@ fn usable() -> impl Strategy<Value = SvcDesc> {
 
 /// A service that waits for a range of VNIs.
 fn unrestricted_service() -> impl Strategy<Value = SvcDesc> {
-    usable().prop_map(|new| SvcDesc {
-        flags: new.flags & !RESTRICTED_VNIS,
-        num_vld_vnis: 0,
-        ..new
-    })
+    usable().prop_map(|new| SvcDesc { flags: new.flags & !RESTRICTED_VNIS, num_vld_vnis: 0, ..new })
 }
 
 /// A descriptor for an update that leaves the VNIs unchanged.
@@ -108,19 +104,11 @@ fn descriptor() -> impl Strategy<Value = SvcDesc> {
     let count = prop_oneof![20 => 0_u8..=4, 1 => 5_u8..=255];
     let vni = prop_oneof![30 => 1_u16..80, 3 => Just(u16::MAX), 1 => Just(0)];
     let limits: [BoxedStrategy<(u16, u16)>; 8] = std::array::from_fn(|kind| limit(kind).boxed());
-    let lists = (
-        count,
-        prop::array::uniform4(vni),
-        any::<[bool; 5]>(),
-        [member(), member()],
-    );
+    let lists = (count, prop::array::uniform4(vni), any::<[bool; 5]>(), [member(), member()]);
     (flags, 0_u8..4, lists, limits, 0_u32..4).prop_map(|(flags, pool, lists, limits, svc_id)| {
         let (num_vld_vnis, vnis, tcs, members) = lists;
         let flags: [bool; 6] = flags.into();
-        let flags = flags
-            .iter()
-            .rev()
-            .fold(pool, |bits, flag| bits << 1 | u8::from(*flag));
+        let flags = flags.iter().rev().fold(pool, |bits, flag| bits << 1 | u8::from(*flag));
         SvcDesc {
             flags,
             num_vld_vnis,

@@ -65,10 +65,7 @@ fn threads_have_no_data_race_and_leak_nothing() {
     let program = program.display().to_string();
     let known = concat!(env!("CARGO_MANIFEST_DIR"), "/c/races.supp");
     let races = ["--tool=helgrind", &format!("--suppressions={known}")];
-    let leaks = [
-        "--leak-check=full",
-        "--errors-for-leak-kinds=definite,possible",
-    ];
+    let leaks = ["--leak-check=full", "--errors-for-leak-kinds=definite,possible"];
     let valgrind = |options: &[&str], what: &str, environment: &[(&str, &str)]| {
         let found = format!("--error-exitcode={FOUND}");
         let mut command = vec!["--release", "main", "--", "valgrind", "-q", &found];
@@ -98,10 +95,7 @@ fn protection_that_comes_too_late_is_reported() {
     if printed(&output) == "not needed" {
         return skip("this kernel copies pinned memory at a fork");
     }
-    assert_eq!(
-        String::from_utf8_lossy(&output.stderr),
-        "cxil_fork_init() failed: 22\n"
-    );
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "cxil_fork_init() failed: 22\n");
     let full = format!("{program} late 2>/dev/full");
     assert_eq!(printed(&served(&["--", "sh", "-c", &full], &[])), "ok");
 }

@@ -56,14 +56,8 @@ fn make() -> Option<Bench> {
     let library = make(&LIBCXI);
     let job = make(&LIBCXI_JOB);
     let unpacked = directory.path().join("cases");
-    tar::Archive::new(XzReader::new(CASES, true))
-        .unpack(unpacked)
-        .expect("the cases are whole");
-    Some(Bench {
-        directory,
-        library,
-        job,
-    })
+    tar::Archive::new(XzReader::new(CASES, true)).unpack(unpacked).expect("the cases are whole");
+    Some(Bench { directory, library, job })
 }
 
 /// What cargo made of a package for this test: the newest one next to it.

@@ -51,10 +51,7 @@ fn a_life_takes_no_more_than_a_tenth_more_instructions() {
     let count = |library: &Path| life.instructions(library, &["life"], "life");
     let (ours, theirs) = (count(bench.libraries()), count(&theirs));
     assert!(ours > 1000, "{ours} instructions: the life was not counted");
-    assert!(
-        ours * 10 <= theirs * 11,
-        "{ours} here, {theirs} in HPE's library"
-    );
+    assert!(ours * 10 <= theirs * 11, "{ours} here, {theirs} in HPE's library");
 }
 
 #[test]
@@ -85,9 +82,7 @@ fn a_call_takes_no_more_than_half_as_many_instructions_again() {
 fn theirs() -> Option<PathBuf> {
     let place = std::env::var_os(LIBRARY).map(PathBuf::from);
     if place.is_none() {
-        skip(&format!(
-            "{LIBRARY} does not name the directory of HPE's library"
-        ));
+        skip(&format!("{LIBRARY} does not name the directory of HPE's library"));
     }
     place
 }
@@ -128,10 +123,8 @@ impl<'a> Life<'a> {
     fn instructions(&self, library: &Path, what: &[&str], function: &str) -> u64 {
         let counted = ["--tool=callgrind", "-q"].map(str::to_owned);
         let text = self.report(library, what, |file| {
-            let options = [
-                format!("--toggle-collect={function}"),
-                format!("--callgrind-out-file={file}"),
-            ];
+            let options =
+                [format!("--toggle-collect={function}"), format!("--callgrind-out-file={file}")];
             counted.iter().cloned().chain(options).collect()
         });
         let total = text.lines().find_map(|line| line.strip_prefix("totals: "));
@@ -141,9 +134,7 @@ impl<'a> Life<'a> {
 
     /// The system calls between two of getppid.
     fn system_calls(&self, library: &Path, what: &str) -> Vec<String> {
-        let text = self.report(library, &[what], |file| {
-            vec!["-o".to_owned(), file.to_owned()]
-        });
+        let text = self.report(library, &[what], |file| vec!["-o".to_owned(), file.to_owned()]);
         let mut parts = text.split("getppid()");
         // Behind the first mark the rest of its line is left.
         let calls = parts.nth(1).expect("a mark").lines().skip(1);

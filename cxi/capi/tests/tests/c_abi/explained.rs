@@ -72,10 +72,7 @@ fn other_refusals_have_their_reasons_too() {
         "-22 cxi0: SVC_ALLOC: CTs: 4 reserved but at most 3: expected a maximum no lower than the \
          reservation"
     );
-    assert_eq!(
-        said("busy"),
-        "-16 cxi0: SVC_DESTROY: service 2 is still in use"
-    );
+    assert_eq!(said("busy"), "-16 cxi0: SVC_DESTROY: service 2 is still in use");
     assert_eq!(said("lni"), "-22 cxi0: LNI_ALLOC: there is no service 77");
     for (what, command, resource) in [
         ("ct", "CT_ALLOC", "CTs"),
@@ -115,10 +112,7 @@ fn what_is_missing_is_named() {
         return;
     }
     for (what, expected) in [
-        (
-            "device",
-            "-2 cxi7: cannot open /dev/cxi7: there is no such device",
-        ),
+        ("device", "-2 cxi7: cannot open /dev/cxi7: there is no such device"),
         ("service", "-22 cxi0: SVC_GET: there is no service 77"),
         ("use", "-22 cxi0: SVC_RSRC_GET: there is no service 77"),
         ("enable", "-22 cxi0: SVC_ENABLE: there is no service 77"),
@@ -136,14 +130,8 @@ fn nothing_is_printed_of_an_answer_in_the_form_of_an_error() {
         return;
     }
     for (what, expected) in [
-        (
-            "netns",
-            "-22 cxi0: SVC_GET_NETNS: service 1 has no network namespace (EINVAL)",
-        ),
-        (
-            "range",
-            "-22 cxi0: SVC_GET_VNI_RANGE: service 1 has no VNI range (EINVAL)",
-        ),
+        ("netns", "-22 cxi0: SVC_GET_NETNS: service 1 has no network namespace (EINVAL)"),
+        ("range", "-22 cxi0: SVC_GET_VNI_RANGE: service 1 has no VNI range (EINVAL)"),
     ] {
         let (text, printed) = refused(bench, "main", what);
         assert_eq!((text.as_str(), printed.as_str()), (expected, ""));
@@ -159,9 +147,7 @@ fn open_of(bench: &Bench, setup: &str) -> String {
          ln -s /sys/bus/cxi_ss1 driver; truncate -s 4G resource0; {setup}; {} open",
         program(bench).display(),
     );
-    let output = Command::new("unshare")
-        .args(["-m", "sh", "-c", &script])
-        .output();
+    let output = Command::new("unshare").args(["-m", "sh", "-c", &script]).output();
     printed(&output.expect("a shell"))
 }
 
@@ -173,11 +159,7 @@ fn what_is_no_nic_is_refused() {
     }
     let silent = "-71 cxi0: DEV_INFO_GET: the driver wrote 0 bytes of response, this library \
                   expects 120: it does not know this version of the driver's interface";
-    for node in [
-        "mkfifo /dev/cxi0",
-        "echo > /dev/cxi0",
-        "mknod /dev/cxi0 c 1 3",
-    ] {
+    for node in ["mkfifo /dev/cxi0", "echo > /dev/cxi0", "mknod /dev/cxi0 c 1 3"] {
         assert_eq!(open_of(bench, node), silent, "{node}");
     }
     // A driver without DEV_INFO_GET: writing to /dev/full fails. The properties are files then.

@@ -55,9 +55,7 @@ fn layouts_are_those_of_hpe() {
         .lines()
         .filter(|line| line.starts_with("_Static_assert("))
         .filter(|line| {
-            let name = line
-                .split_once("struct ")
-                .or_else(|| line.split_once("union "));
+            let name = line.split_once("struct ").or_else(|| line.split_once("union "));
             let end = |name: &str| name.find([',', ')', ' ']).unwrap_or(name.len());
             name.is_some_and(|(_, name)| {
                 let name = &name[..end(name)];
@@ -139,25 +137,17 @@ fn classes_have_their_names() {
          int main(void)\n{{\n\tputs({best});\n\treturn 0;\n}}\n"
     );
     fs::write(&source, text).expect("a file");
-    let output = Command::new(bench.build(&source, &[]))
-        .output()
-        .expect("it starts");
+    let output = Command::new(bench.build(&source, &[])).output().expect("it starts");
     assert_eq!(printed(&output), "BEST_EFFORT");
 }
 
 #[test]
 fn an_installation_is_found_where_its_file_says() {
     let bench = need_bench!();
-    for (libdir, written) in [
-        ("lib64", "${exec_prefix}/lib64"),
-        ("/usr/lib64", "/usr/lib64"),
-    ] {
+    for (libdir, written) in [("lib64", "${exec_prefix}/lib64"), ("/usr/lib64", "/usr/lib64")] {
         let destdir = bench.place("root").join(libdir.replace('/', ""));
-        let places = Places {
-            destdir: destdir.clone(),
-            prefix: "/usr".into(),
-            libdir: libdir.into(),
-        };
+        let places =
+            Places { destdir: destdir.clone(), prefix: "/usr".into(), libdir: libdir.into() };
         let files = install(&bench.library, &places).expect("it is installed");
         let file = destdir.join("usr/lib64/pkgconfig/libcxi.pc");
         assert!(files.contains(&file), "{files:?}");

@@ -54,20 +54,14 @@ fn the_header_declares_what_the_library_defines() {
                 .filter_map(|argument| argument.split_once(':'))
                 .map(|(name, kind)| format!("{}{}", in_c(kind), name.trim()))
                 .collect();
-            let arguments = if arguments.is_empty() {
-                "void".to_owned()
-            } else {
-                arguments.join(",")
-            };
+            let arguments =
+                if arguments.is_empty() { "void".to_owned() } else { arguments.join(",") };
             plain(&format!("{}{name}({arguments})", in_c(result)))
         })
         .collect();
     let declared: BTreeSet<String> = HEADER
         .split(';')
-        .filter_map(|text| {
-            text.rsplit_once("*/\n")
-                .or_else(|| text.rsplit_once("\n\n"))
-        })
+        .filter_map(|text| text.rsplit_once("*/\n").or_else(|| text.rsplit_once("\n\n")))
         .map(|(_, declaration)| plain(declaration))
         .filter(|declaration| declaration.contains("cxi_job_") && declaration.ends_with(')'))
         .collect();
@@ -110,9 +104,7 @@ fn the_library_exports_its_own_names_alone() {
         .filter_map(|line| line.split_whitespace().nth(2).map(str::to_owned))
         .collect();
     let names = LIBCXI_JOB.names().expect("a script").into_iter();
-    let expected = names
-        .map(|name| format!("{name}@@CXI_JOB_0"))
-        .chain(["CXI_JOB_0".to_owned()]);
+    let expected = names.map(|name| format!("{name}@@CXI_JOB_0")).chain(["CXI_JOB_0".to_owned()]);
     assert_eq!(exported, expected.collect());
 }
 
@@ -145,22 +137,11 @@ fn jobs_get_all_nics_or_none() {
 fn plugin(bench: &Bench, name: &str) -> PathBuf {
     let examples = concat!(env!("CARGO_MANIFEST_DIR"), "/../../job-capi/examples");
     let source = format!("{examples}/{name}.c");
-    let lines = fs::read_to_string(&source)
-        .expect("an example")
-        .lines()
-        .count();
+    let lines = fs::read_to_string(&source).expect("an example").lines().count();
     assert!(lines < 150, "{name}: {lines} lines");
     let made = bench.place(&format!("{name}.so"));
     let output = Command::new(compiler())
-        .args([
-            "-std=gnu11",
-            "-O2",
-            "-Wall",
-            "-Wextra",
-            "-Werror",
-            "-shared",
-            "-fPIC",
-        ])
+        .args(["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC"])
         .arg("-I")
         .arg(bench.include())
         .arg("-o")
@@ -193,10 +174,7 @@ fn the_examples_take_a_job_through_its_life() {
         lines.map(str::to_owned).collect()
     };
     assert_eq!(of("job "), of("task "));
-    assert_eq!(
-        of("job ")[..2],
-        ["SLINGSHOT_VNIS=1024", "SLINGSHOT_DEVICES=cxi0,cxi1"]
-    );
+    assert_eq!(of("job ")[..2], ["SLINGSHOT_VNIS=1024", "SLINGSHOT_DEVICES=cxi0,cxi1"]);
     assert!(text.ends_with("\nend"), "{text}");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.starts_with("prolog of job 8: "), "{said}");
@@ -211,10 +189,7 @@ fn a_program_in_python_takes_a_job_through_a_site() {
     if !can_serve() {
         return;
     }
-    let example = concat!(
-        env!("CARGO_MANIFEST_DIR"),
-        "/../../job-capi/examples/site.py"
-    );
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../../job-capi/examples/site.py");
     let lines = fs::read_to_string(example).expect("an example");
     assert!(lines.lines().count() <= 80);
     let directory = tempfile::tempdir().expect("a directory");
@@ -235,11 +210,7 @@ fn a_program_in_python_takes_a_job_through_a_site() {
     let spool = tempfile::tempdir().expect("a directory");
     let place = spool.path().display().to_string();
     let run = ["--nics", "2", "--", "python3", example, &place];
-    let in_etcd = [
-        path,
-        ("CXI_VNI_STORE", "etcd"),
-        ("CXI_ETCD_ENDPOINTS", &etcd.url()),
-    ];
+    let in_etcd = [path, ("CXI_VNI_STORE", "etcd"), ("CXI_ETCD_ENDPOINTS", &etcd.url())];
     assert_eq!(printed(&served(&run, &in_etcd)), told);
     assert!(!spool.path().join("pool.json").exists());
     let epoch = fs::read_to_string(spool.path().join("epoch"));

@@ -30,11 +30,7 @@ pub(crate) fn vectors(text: &str, group: &str) -> Cases {
             let out = list(&case["out"]);
             let recorded = Case {
                 ret: case["ret"].as_str().unwrap_or_default().to_owned(),
-                out: out
-                    .iter()
-                    .filter_map(Value::as_str)
-                    .map(str::to_owned)
-                    .collect(),
+                out: out.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
                 events: list(&case["events"]),
                 left_open: list(&case["left_open"]),
             };

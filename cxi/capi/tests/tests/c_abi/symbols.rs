@@ -31,17 +31,11 @@ fn names_and_versions_are_those_of_hpe() {
         .map(|(name, version)| format!("{name} {version}"))
         .collect();
     let nodes = text.lines().filter(|line| !line.contains("@@")).count();
-    let expected: BTreeSet<String> = bench
-        .text("symbols.txt")
-        .lines()
-        .chain([OWN])
-        .map(str::to_owned)
-        .collect();
+    let expected: BTreeSet<String> =
+        bench.text("symbols.txt").lines().chain([OWN]).map(str::to_owned).collect();
     assert_eq!(exported, expected);
     // Nothing else but the nodes themselves.
-    let versions = expected
-        .iter()
-        .filter_map(|symbol| symbol.split(' ').nth(1));
+    let versions = expected.iter().filter_map(|symbol| symbol.split(' ').nth(1));
     let versions: BTreeSet<&str> = versions.collect();
     assert_eq!(nodes, versions.len(), "{text}");
 }
@@ -50,14 +44,11 @@ fn names_and_versions_are_those_of_hpe() {
 #[test]
 fn every_function_has_a_node() {
     need_bench!();
-    let output = match Command::new("nm")
-        .args(["-g", "--defined-only"])
-        .arg(Bench::unstripped())
-        .output()
-    {
-        Ok(output) => output,
-        Err(error) => return skip(&format!("there is no nm: {error}")),
-    };
+    let output =
+        match Command::new("nm").args(["-g", "--defined-only"]).arg(Bench::unstripped()).output() {
+            Ok(output) => output,
+            Err(error) => return skip(&format!("there is no nm: {error}")),
+        };
     let text = printed(&output);
     let functions: BTreeSet<&str> = text
         .lines()
@@ -73,19 +64,12 @@ fn every_function_has_a_node() {
 #[test]
 fn the_loader_knows_it_by_hpes_name() {
     let bench = need_bench!();
-    let output = match Command::new("readelf")
-        .arg("-d")
-        .arg(bench.library.shared())
-        .output()
-    {
+    let output = match Command::new("readelf").arg("-d").arg(bench.library.shared()).output() {
         Ok(output) => output,
         Err(error) => return skip(&format!("there is no readelf: {error}")),
     };
     let text = printed(&output);
-    assert!(
-        text.contains(&format!("Library soname: [{SONAME}]")),
-        "{text}"
-    );
+    assert!(text.contains(&format!("Library soname: [{SONAME}]")), "{text}");
 }
 
 #[test]

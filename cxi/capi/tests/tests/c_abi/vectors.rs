@@ -28,12 +28,8 @@ const PROBES: [(&str, &str, &str); 1] = [("13.0", "alloc_cp", "53000000")];
 
 /// Whether a NIC is a virtual function is decided by the rule of the newest library, on all
 /// drivers: those before main take a file for it that a virtual machine does not see.
-const FUNCTION_RULE: [&str; 4] = [
-    "get_device_list",
-    "get_device_list.dev_info_fails_once",
-    "open_device.6",
-    "open_device.10",
-];
+const FUNCTION_RULE: [&str; 4] =
+    ["get_device_list", "get_device_list.dev_info_fails_once", "open_device.6", "open_device.10"];
 
 /// What the older libraries print as well, if a command is refused that maps memory.
 const CHATTER: &str = "cxil_map: write error\n";
@@ -130,18 +126,11 @@ fn difference(release: &str, name: &str, ours: &Cases, theirs: Case) -> Option<S
     let Some(ours) = ours.get(name) else {
         return Some("missing".to_owned());
     };
-    let (ours, theirs) = (
-        plain(release, name, ours.clone()),
-        plain(release, name, theirs),
-    );
+    let (ours, theirs) = (plain(release, name, ours.clone()), plain(release, name, theirs));
     if theirs.ret.starts_with("(killed by SIG") {
         return no_crash(&ours, &theirs);
     }
-    if !ours
-        .left_open
-        .iter()
-        .all(|file| theirs.left_open.contains(file))
-    {
+    if !ours.left_open.iter().all(|file| theirs.left_open.contains(file)) {
         return Some(format!("left open: {:?}", ours.left_open));
     }
     if (&ours.ret, &ours.out) != (&theirs.ret, &theirs.out) {
@@ -213,16 +202,10 @@ fn same(ours: &Value, theirs: &Value) -> bool {
 
 /// Nobody looks at padding, nor at a pointer that C libcxi leaves as it was.
 fn same_bytes(ours: &Value, theirs: &Value) -> bool {
-    let (ours, theirs) = (
-        ours.as_str().unwrap_or_default(),
-        theirs.as_str().unwrap_or_default(),
-    );
+    let (ours, theirs) = (ours.as_str().unwrap_or_default(), theirs.as_str().unwrap_or_default());
     let wild = |byte: u8| matches!(byte, b'.' | b'?');
     ours.len() == theirs.len()
-        && ours
-            .bytes()
-            .zip(theirs.bytes())
-            .all(|(ours, theirs)| ours == theirs || wild(theirs))
+        && ours.bytes().zip(theirs.bytes()).all(|(ours, theirs)| ours == theirs || wild(theirs))
 }
 
 fn without_cloexec(flags: &Value) -> String {
@@ -244,10 +227,7 @@ fn other_bytes_and_other_results_are_seen() {
     assert!(!same(&mmap(4096), &mmap(0)));
     let (ours, theirs) = (
         Cases::from([("a".to_owned(), Case::default())]),
-        Case {
-            ret: "0".to_owned(),
-            ..Case::default()
-        },
+        Case { ret: "0".to_owned(), ..Case::default() },
     );
     assert!(difference("main", "a", &ours, theirs).is_some());
     assert!(difference("main", "b", &ours, Case::default()).is_some());

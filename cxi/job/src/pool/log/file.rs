@@ -119,9 +119,7 @@ impl FileLog {
             None => Ok(Vec::new()),
         };
         let last = last.map_err(|error| AppendError::Failed(error.0))?;
-        let (epoch, last) = last
-            .last()
-            .map_or((0, 0), |last| (last.epoch, last.event.sequence));
+        let (epoch, last) = last.last().map_or((0, 0), |last| (last.epoch, last.event.sequence));
         // The epoch is compared first: a deposed leader has to stop, whereas a writer that is
         // merely behind tries again.
         if epoch > record.epoch {

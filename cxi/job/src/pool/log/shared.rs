@@ -238,11 +238,7 @@ impl<L: EventLog> SharedPool<L> {
         let Some(event) = event else {
             return Ok(Some(Changed { result, event }));
         };
-        let record = Record {
-            epoch: self.epoch,
-            writer: self.writer.clone(),
-            event,
-        };
+        let record = Record { epoch: self.epoch, writer: self.writer.clone(), event };
         match self.append(&record) {
             Ok(()) => {}
             Err(AppendError::Moved) => return Ok(None),
@@ -278,8 +274,7 @@ impl<L: EventLog> SharedPool<L> {
     /// # Errors
     /// [`ChangeError`].
     pub fn cancel(&mut self, job: &JobId, now: Timestamp) -> Result<(), ChangeError<PoolError>> {
-        self.change(now, |pool, now| pool.cancel(job, now))
-            .map(drop)
+        self.change(now, |pool, now| pool.cancel(job, now)).map(drop)
     }
 
     /// Ends a job's use of its VNIs; see [`VniPool::release`].

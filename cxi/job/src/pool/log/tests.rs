@@ -58,23 +58,11 @@ fn moved(appended: &Result<(), AppendError>) -> bool {
 fn order<L: EventLog>(one: &mut L, other: &mut L) -> Result<(), BoxError> {
     expect(one.load(0)?.is_empty(), "a new log has records")?;
     let first = record(0, "one", 1)?;
-    expect(
-        moved(&one.append(&record(0, "one", 2)?)),
-        "an empty log took event 2",
-    )?;
+    expect(moved(&one.append(&record(0, "one", 2)?)), "an empty log took event 2")?;
     one.append(&first)?;
-    expect(
-        moved(&other.append(&record(0, "other", 1)?)),
-        "two writers appended event 1",
-    )?;
-    expect(
-        moved(&one.append(&first)),
-        "the same record was appended twice",
-    )?;
-    expect(
-        moved(&other.append(&record(0, "other", 3)?)),
-        "a log took event 3 behind event 1",
-    )?;
+    expect(moved(&other.append(&record(0, "other", 1)?)), "two writers appended event 1")?;
+    expect(moved(&one.append(&first)), "the same record was appended twice")?;
+    expect(moved(&other.append(&record(0, "other", 3)?)), "a log took event 3 behind event 1")?;
     let second = record(0, "other", 2)?;
     other.append(&second)?;
     let all = [first, second];
@@ -141,21 +129,14 @@ impl<L: EventLog> EventLog for Lossy<L> {
 }
 
 fn a_lost_message<L: EventLog>(log: L, mut other: L, lost: Lost) -> Result<(), BoxError> {
-    let log = Lossy {
-        log,
-        lost,
-        appends: 0,
-    };
+    let log = Lossy { log, lost, appends: 0 };
     let mut pool = SharedPool::open(log, config()?, "one", 0, at(0))?;
     let mut vnis = Vec::new();
     for job in ["1", "2", "3", "4"] {
         vnis.extend(reserve(&mut pool, job, at(1))?);
     }
     vnis.dedup();
-    expect(
-        vnis.len() == 4,
-        "a VNI went to two jobs after a lost message",
-    )?;
+    expect(vnis.len() == 4, "a VNI went to two jobs after a lost message")?;
     // The configuration, and each job once.
     expect(
         other.load(0)?.len() == 5,
@@ -175,10 +156,7 @@ fn a_clock_behind<L: EventLog>(old: L, new: L) -> Result<(), BoxError> {
         reserve(&mut new, "2", at(1059)).is_err(),
         "a clock that is behind shortens the rest of a VNI",
     )?;
-    expect(
-        reserve(&mut new, "2", at(1060)).is_ok(),
-        "a VNI that has rested is not free",
-    )
+    expect(reserve(&mut new, "2", at(1060)).is_ok(), "a VNI that has rested is not free")
 }
 
 fn two_at_once<L: EventLog + Send>(one: L, other: L) -> Result<(), BoxError> {
@@ -195,10 +173,7 @@ fn two_at_once<L: EventLog + Send>(one: L, other: L) -> Result<(), BoxError> {
     let mut vnis: Vec<_> = one?.into_iter().chain(other).flatten().collect();
     vnis.sort_unstable();
     vnis.dedup();
-    expect(
-        vnis.len() == 2 * JOBS,
-        "two writers at once gave a VNI to two jobs",
-    )
+    expect(vnis.len() == 2 * JOBS, "two writers at once gave a VNI to two jobs")
 }
 
 fn a_beginning<L: EventLog>(one: L, behind: L, mut late: L) -> Result<(), BoxError> {
@@ -218,13 +193,7 @@ fn a_beginning<L: EventLog>(one: L, behind: L, mut late: L) -> Result<(), BoxErr
         )?;
     }
     let second = reserve(&mut behind, "2", at(3))?;
-    expect(
-        first != second,
-        "a writer behind the beginning gave a VNI to a second job",
-    )?;
+    expect(first != second, "a writer behind the beginning gave a VNI to a second job")?;
     let late = SharedPool::open(late, config()?, "late", 0, at(4))?;
-    expect(
-        late.pool() == behind.pool(),
-        "what a log begins with is not the pool that was saved",
-    )
+    expect(late.pool() == behind.pool(), "what a log begins with is not the pool that was saved")
 }

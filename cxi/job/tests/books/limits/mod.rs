@@ -55,11 +55,7 @@ fn the_published_table() {
             (Resource::Les, 16 * cores, 16384),
             (Resource::Acs, 2 * cores, 1022),
         ] {
-            assert_eq!(
-                plan.limits[resource],
-                limit(reserved, max),
-                "{resource}, {cores} cores"
-            );
+            assert_eq!(plan.limits[resource], limit(reserved, max), "{resource}, {cores} cores");
         }
         assert_eq!(plan.cuts, []);
     }
@@ -115,17 +111,12 @@ fn arithmetic_saturates() {
 fn system_services_are_taken_off_and_others_by_choice() {
     let mut in_use = ResourceMap::<u16>::default();
     in_use[Resource::Acs] = 900;
-    let system = service(2, &[(Resource::Acs, 100, 1022)])
-        .system()
-        .in_use(in_use);
+    let system = service(2, &[(Resource::Acs, 100, 1022)]).system().in_use(in_use);
     let user = service(5, &[(Resource::Acs, 60, 1022)]).owner("uid 5588");
     let nic = nic(CASSINI_1, vec![default_service(), system, user]);
     let size = 64;
     let policy = LimitPolicy::hpe_recommended();
-    let (none, all) = (
-        policy.subtract(Subtract::None),
-        policy.subtract(Subtract::All),
-    );
+    let (none, all) = (policy.subtract(Subtract::None), policy.subtract(Subtract::All));
     for (policy, mode, expected) in [
         (&none, STRICT, limit(128, 1022)),
         (&policy, SCALE, limit(122, 1022)),
@@ -144,10 +135,7 @@ fn system_services_are_taken_off_and_others_by_choice() {
     );
     let slurm = LimitPolicy::slurm().subtract(Subtract::All);
     let error = plan(&slurm, size, &nic, STRICT).unwrap_err().to_string();
-    assert!(
-        error.ends_with("60 held by service 5 (uid 5588)"),
-        "{error}"
-    );
+    assert!(error.ends_with("60 held by service 5 (uid 5588)"), "{error}");
 
     assert_eq!(
         plan(&all, size, &nic, STRICT).unwrap_err().to_string(),
@@ -161,13 +149,9 @@ fn system_services_are_taken_off_and_others_by_choice() {
 #[test]
 fn a_use_of_65535_is_unknown() {
     let reported = ResourceMap::from([u16::MAX; 8]);
-    let system = service(2, &[(Resource::Tles, 8, 8), (Resource::Ptes, 48, 2048)])
-        .system()
-        .in_use(reported);
-    assert_eq!(
-        (system.holds(Resource::Ptes), system.holds(Resource::Les)),
-        (48, 0)
-    );
+    let system =
+        service(2, &[(Resource::Tles, 8, 8), (Resource::Ptes, 48, 2048)]).system().in_use(reported);
+    assert_eq!((system.holds(Resource::Ptes), system.holds(Resource::Les)), (48, 0));
     let policy = LimitPolicy::hpe_recommended();
     let nic = nic(CASSINI_1, vec![system]);
     let plan = plan(&policy, 300, &nic, SCALE).unwrap();
@@ -184,10 +168,7 @@ fn a_use_of_65535_is_unknown() {
 #[test]
 fn the_fourth_job_with_tles_finds_no_pool() {
     let job = |id| service(id, &[(Resource::Tles, 8, 8)]).owner(format!("uid {}", 1000 + id));
-    let nic = nic(
-        CASSINI_1,
-        vec![default_service().system(), job(2), job(3), job(4)],
-    );
+    let nic = nic(CASSINI_1, vec![default_service().system(), job(2), job(3), job(4)]);
     let (policy, size) = (LimitPolicy::hpe_recommended(), 4);
     let error = plan(&policy, size, &nic, STRICT).unwrap_err();
     assert_eq!(
@@ -201,21 +182,15 @@ fn the_fourth_job_with_tles_finds_no_pool() {
         matches!(&scaled.cuts[..], [cut] if matches!(&cut.reason, CutReason::NoTlePool(by) if by.len() == 4))
     );
     let without = plan(&policy.tles(false), size, &nic, STRICT).unwrap();
-    assert_eq!(
-        (without.limits[Resource::Tles], without.cuts.len()),
-        (Limit::NONE, 0)
-    );
+    assert_eq!((without.limits[Resource::Tles], without.cuts.len()), (Limit::NONE, 0));
 }
 
 #[test]
 fn tles_are_at_least_eight_or_none() {
     let (policy, size) = (LimitPolicy::hpe_recommended(), 100);
-    for (held, strict, scaled) in [
-        (1948, Some(100), 100),
-        (1949, None, 99),
-        (2040, None, 8),
-        (2041, None, 0),
-    ] {
+    for (held, strict, scaled) in
+        [(1948, Some(100), 100), (1949, None, 99), (2040, None, 8), (2041, None, 0)]
+    {
         let system = service(2, &[(Resource::Tles, held, held)]).system();
         let nic = nic(CASSINI_1, vec![system]);
         let got = |mode| {
@@ -230,9 +205,7 @@ fn tles_are_at_least_eight_or_none() {
 
 #[test]
 fn without_an_le_pool_les_are_shared() {
-    let holders = (2..)
-        .take(LE_POOLS)
-        .map(|id| service(id, &[(Resource::Les, 16, 16384)]));
+    let holders = (2..).take(LE_POOLS).map(|id| service(id, &[(Resource::Les, 16, 16384)]));
     let nic = nic(CASSINI_1, holders.collect());
     let (policy, size) = (LimitPolicy::hpe_recommended(), 4);
     let error = plan(&policy, size, &nic, STRICT).unwrap_err();
@@ -250,11 +223,7 @@ fn best_effort_shares_all_and_fixed_reservations_may_be_zero() {
     let best = plan(&policy, 16, &nic, Mode::BestEffort).unwrap();
     assert_eq!(best.limits[Resource::Ptes], Limit::at_most(2048));
     assert_eq!(best.limits[Resource::Tles], Limit::exactly(16));
-    assert!(
-        best.cuts
-            .iter()
-            .all(|cut| cut.reason == CutReason::BestEffort)
-    );
+    assert!(best.cuts.iter().all(|cut| cut.reason == CutReason::BestEffort));
     let strict = plan(&policy, 16, &nic, STRICT).unwrap();
     assert_eq!(strict.limits[Resource::Cts], Limit::at_most(64));
 }
@@ -300,8 +269,5 @@ fn best_effort_says_that_nothing_is_reserved_where_there_is_nothing() {
     let plan = plan(&policy, 1, &nic, Mode::BestEffort);
     let cuts = plan.expect("best effort takes what there is").cuts;
     assert_eq!(cuts.len(), 1);
-    assert_eq!(
-        (cuts[0].resource, cuts[0].wanted, cuts[0].available),
-        (resource, 1, 0)
-    );
+    assert_eq!((cuts[0].resource, cuts[0].wanted, cuts[0].available), (resource, 1, 0));
 }

@@ -28,25 +28,12 @@ fn any_nic() -> impl Strategy<Value = NicUsage> {
 }
 
 fn any_policy() -> impl Strategy<Value = LimitPolicy> {
-    let resource = (
-        0..600_u32,
-        proptest::option::weighted(0.2, 0..3000_u32),
-        0..70_000_u32,
-    );
-    (
-        proptest::array::uniform8(resource),
-        0..3_u8,
-        any::<bool>(),
-        any::<bool>(),
-    )
-        .prop_map(|(resources, subtract, tles, bounded)| {
+    let resource = (0..600_u32, proptest::option::weighted(0.2, 0..3000_u32), 0..70_000_u32);
+    (proptest::array::uniform8(resource), 0..3_u8, any::<bool>(), any::<bool>()).prop_map(
+        |(resources, subtract, tles, bounded)| {
             let subtract = [Subtract::None, Subtract::System, Subtract::All][usize::from(subtract)];
             // Each resource is replaced below: what is left of Slurm's policy is its bound.
-            let base = if bounded {
-                LimitPolicy::slurm()
-            } else {
-                LimitPolicy::empty()
-            };
+            let base = if bounded { LimitPolicy::slurm() } else { LimitPolicy::empty() };
             let policy = base.subtract(subtract).tles(tles);
             Resource::ALL.into_iter().zip(resources).fold(
                 policy,
@@ -54,7 +41,8 @@ fn any_policy() -> impl Strategy<Value = LimitPolicy> {
                     policy.with(resource, ResourcePolicy { def, res, max })
                 },
             )
-        })
+        },
+    )
 }
 
 proptest! {

@@ -62,9 +62,7 @@ pub(super) fn blue() -> TenantName {
 /// The first is what every history starts with.
 pub(super) fn config(which: u8) -> PoolConfig {
     match which {
-        0 => PoolConfig::new(ids("8-11,1024-1039"))
-            .tenant(blue(), ids("1036-1039"))
-            .rest(REST),
+        0 => PoolConfig::new(ids("8-11,1024-1039")).tenant(blue(), ids("1036-1039")).rest(REST),
         1 => PoolConfig::new(ids("1024-1031")).rest(REST),
         _ => PoolConfig::new(ids("0-11,1026-1043"))
             .exclude(&ids("1030"))

@@ -60,19 +60,15 @@ fn a_cancelled_reservation_is_free_at_once() {
         log.extend(reserved.unwrap().event);
     }
     log.extend(pool.cancel(&job("a"), seconds(0)).unwrap().event);
-    assert_eq!(
-        (pool.metrics(seconds(0)).free, pool.job(&job("a"))),
-        (1, None)
-    );
+    assert_eq!((pool.metrics(seconds(0)).free, pool.job(&job("a"))), (1, None));
     assert_eq!(VniPool::replay(config, &log).unwrap(), pool);
     gets(&mut pool, "c", &VniRequest::vnis(1), 0, "VNI 1024");
 
     let _ = pool.release(&job("c"), &[], seconds(2)).unwrap();
     let before = pool.clone();
-    for (name, refusal) in [
-        ("a", "job a has no VNIs in the pool"),
-        ("c", "job c is released: its VNIs are draining"),
-    ] {
+    for (name, refusal) in
+        [("a", "job a has no VNIs in the pool"), ("c", "job c is released: its VNIs are draining")]
+    {
         says(pool.cancel(&job(name), seconds(3)), refusal);
     }
     assert_eq!(pool, before);
@@ -124,17 +120,11 @@ fn a_new_range_keeps_what_is_out_and_does_not_hand_it_out_again() {
     let three = VniRequest::vnis(3);
     gets(&mut pool, "c", &three, 4, "VNIs 2000,1025,1026");
     let metrics = pool.metrics(seconds(4));
-    assert_eq!(
-        (metrics.total, metrics.reserved, metrics.outside),
-        (3, 3, 0)
-    );
+    assert_eq!((metrics.total, metrics.reserved, metrics.outside), (3, 3, 0));
 
     let before = pool.clone();
     let empty = pool.reconfigure(PoolConfig::new(IdSet::new()), seconds(5));
-    assert!(matches!(
-        empty,
-        Err(PoolError::Config(PoolConfigError::Empty { .. }))
-    ));
+    assert!(matches!(empty, Err(PoolError::Config(PoolConfigError::Empty { .. }))));
     assert_eq!(pool, before);
     let same = pool.reconfigure(before.config().clone(), seconds(5));
     assert_eq!(same.unwrap(), Changed::nothing());
@@ -146,9 +136,7 @@ fn what_a_node_still_shows_is_not_handed_out() {
     let [n1, n2] = nodes(["n1", "n2"]);
     reserve(&mut pool, "a", &VniRequest::vnis(1), seconds(0));
     reserve(&mut pool, "b", &VniRequest::vnis(1), seconds(0));
-    let _ = pool
-        .release(&job("a"), std::slice::from_ref(&n1), seconds(1))
-        .unwrap();
+    let _ = pool.release(&job("a"), std::slice::from_ref(&n1), seconds(1)).unwrap();
     let _ = pool.confirm(&job("a"), &n1, seconds(2)).unwrap();
 
     let seen = pool.reconcile(&n1, &ids("10,1024-1025,3000"), seconds(3));
@@ -179,9 +167,7 @@ fn a_released_job_that_is_seen_again_waits_for_that_node() {
     let [n1, n2, n3] = nodes(["n1", "n2", "n3"]);
     let a = job("a");
     reserve(&mut pool, "a", &VniRequest::vnis(2), seconds(0));
-    let _ = pool
-        .release(&a, &[n1.clone(), n2.clone()], seconds(1))
-        .unwrap();
+    let _ = pool.release(&a, &[n1.clone(), n2.clone()], seconds(1)).unwrap();
     let _ = pool.confirm(&a, &n1, seconds(2)).unwrap();
     let seen = pool.reconcile(&n3, &ids("1025"), seconds(3));
     assert_eq!(seen.result.waiting_again, std::slice::from_ref(&a));

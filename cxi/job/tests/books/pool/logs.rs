@@ -58,10 +58,7 @@ impl EventLog for Wrong {
         match self.1 {
             Mistake::TakesAnyNumber => record.event.sequence = records.len() as u64 + 1,
             Mistake::IgnoresEpochs => {
-                record.epoch = records
-                    .last()
-                    .map_or(0, |last| last.epoch)
-                    .max(record.epoch);
+                record.epoch = records.last().map_or(0, |last| last.epoch).max(record.epoch);
             }
             Mistake::LosesTheFirst | Mistake::RemovesTheBeginning => {}
         }
@@ -75,10 +72,7 @@ fn the_check_finds_mistakes() {
         (Mistake::TakesAnyNumber, "an empty log took event 2"),
         (Mistake::IgnoresEpochs, "was not refused behind epoch 2"),
         (Mistake::LosesTheFirst, "load(1) is not event 2"),
-        (
-            Mistake::RemovesTheBeginning,
-            "a saved pool is not in the log",
-        ),
+        (Mistake::RemovesTheBeginning, "a saved pool is not in the log"),
     ] {
         let mut logs = HashMap::<u32, MemoryLog>::new();
         let open = |number| Wrong(logs.entry(number).or_default().clone(), mistake);
@@ -123,9 +117,7 @@ fn a_refusal_leaves_no_trace() {
     let mut pool = SharedPool::open(log.clone(), config(), "one", 0, at(0)).unwrap();
     let job = JobId::new("1").unwrap();
     let before = pool.pool().clone();
-    let refused = pool.change(at(1), |pool, now| {
-        pool.confirm_all(slice::from_ref(&job), now)
-    });
+    let refused = pool.change(at(1), |pool, now| pool.confirm_all(slice::from_ref(&job), now));
     assert!(refused.is_err());
     assert_eq!(pool.pool(), &before);
     assert_eq!(log.load(0).unwrap().len(), 1);
@@ -229,17 +221,13 @@ fn a_log_in_a_file_begins_anew_with_the_pool() {
     assert_eq!(open().load(302).unwrap(), records[1..]);
     let text = std::fs::read_to_string(&path).unwrap();
     assert_eq!(text.lines().count(), 2);
-    let again = SharedPool::open_existing(open(), "two", 0)
-        .unwrap()
-        .unwrap();
+    let again = SharedPool::open_existing(open(), "two", 0).unwrap().unwrap();
     assert_eq!(again.pool(), pool.pool());
     // The target of a link is replaced, not the link.
     let link = directory.path().join("link");
     std::os::unix::fs::symlink(&path, &link).unwrap();
     let linked = cxi_job::pool::log::FileLog::new(&link);
-    let mut linked = SharedPool::open_existing(linked, "three", 0)
-        .unwrap()
-        .unwrap();
+    let mut linked = SharedPool::open_existing(linked, "three", 0).unwrap().unwrap();
     linked.save(at(2)).unwrap();
     assert_eq!(open().load(0).unwrap().len(), 1);
 }
@@ -252,23 +240,14 @@ fn a_process_that_keeps_the_lock_is_alone() {
     let open = || cxi_job::pool::log::FileLog::new(&path).wait(Duration::from_millis(1));
     let locked = open().locked().unwrap();
     let mut alone = SharedPool::open(locked, config(), "alone", 0, at(0)).unwrap();
-    let mut other = SharedPool::open_existing(open(), "other", 0)
-        .unwrap()
-        .unwrap();
+    let mut other = SharedPool::open_existing(open(), "other", 0).unwrap().unwrap();
     let job = JobId::new("1").unwrap();
-    let error = other
-        .reserve(&job, &VniRequest::vnis(1), at(1))
-        .unwrap_err();
-    assert!(
-        error.to_string().contains("locked by another process"),
-        "{error}"
-    );
+    let error = other.reserve(&job, &VniRequest::vnis(1), at(1)).unwrap_err();
+    assert!(error.to_string().contains("locked by another process"), "{error}");
     assert!(open().locked().unwrap_err().is_busy());
     alone.reserve(&job, &VniRequest::vnis(1), at(1)).unwrap();
     drop(alone);
     // It finds what was changed in the meantime.
-    let again = other.change(at(2), |pool, now| {
-        pool.reserve(&job, &VniRequest::vnis(1), now)
-    });
+    let again = other.change(at(2), |pool, now| pool.reserve(&job, &VniRequest::vnis(1), now));
     assert_eq!(again.unwrap().event, None);
 }

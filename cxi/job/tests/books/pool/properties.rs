@@ -43,10 +43,7 @@ impl World {
         let name = job(number);
         for vni in vnis.iter().map(cxi::Vni::get) {
             assert!(![0, 1, 10].contains(&vni), "{vni} handed out");
-            assert!(
-                usable_before.contains(vni),
-                "{vni} is not in the configuration"
-            );
+            assert!(usable_before.contains(vni), "{vni} is not in the configuration");
             let holder = self.living.insert(vni, name.clone());
             assert_eq!(holder, None, "VNI {vni} in two jobs");
             let others = self.services.iter().find(|(used, node, owner)| {
@@ -63,10 +60,7 @@ impl World {
         let blue_part = self.pool.config().tenants().get(&blue());
         let in_blue = |vni: u16| blue_part.is_some_and(|part| part.contains(vni));
         let for_blue = *asked == request(5);
-        assert!(
-            vnis.iter().all(|vni| in_blue(vni.get()) == for_blue),
-            "{vnis} crosses tenants"
-        );
+        assert!(vnis.iter().all(|vni| in_blue(vni.get()) == for_blue), "{vnis} crosses tenants");
     }
 
     /// A node destroys what carries the job's VNIs (that is what it can go by), a leak too.
@@ -74,8 +68,7 @@ impl World {
         let ids: IdSet = vnis.iter().map(cxi::Vni::get).collect();
         let concerned =
             |vni: u16, node: &NodeName| ids.contains(vni) && on.is_none_or(|on| on == node);
-        self.services
-            .retain(|(vni, node, _)| !concerned(*vni, node));
+        self.services.retain(|(vni, node, _)| !concerned(*vni, node));
         self.shown.retain(|(vni, node)| !concerned(*vni, node));
         self.freed.extend(ids.iter().map(|vni| (vni, self.now)));
     }
@@ -124,8 +117,7 @@ impl World {
                 let name = job(number);
                 if let Ok(cancelled) = self.pool.cancel(&name, now) {
                     self.log.extend(cancelled.event);
-                    self.services
-                        .retain(|(.., owner)| owner.as_ref() != Some(&name));
+                    self.services.retain(|(.., owner)| owner.as_ref() != Some(&name));
                     self.ended(number);
                 }
             }
@@ -135,12 +127,11 @@ impl World {
                     self.ended(number);
                 }
             }
-            Action::Destroy {
-                job: number,
-                node: on,
-            } => self.confirmed(number, Some(&node(on)), |pool, name| {
-                pool.confirm(name, &node(on), now)
-            }),
+            Action::Destroy { job: number, node: on } => {
+                self.confirmed(number, Some(&node(on)), |pool, name| {
+                    pool.confirm(name, &node(on), now)
+                })
+            }
             Action::ConfirmAll(number) => {
                 self.confirmed(number, None, |pool, name| {
                     pool.confirm_all(slice::from_ref(name), now)
@@ -149,9 +140,9 @@ impl World {
             Action::Leak { node: on, vni } => {
                 self.services.insert((vni, node(on), None));
             }
-            Action::Mop(on) => self
-                .services
-                .retain(|(_, at, owner)| owner.is_some() || *at != node(on)),
+            Action::Mop(on) => {
+                self.services.retain(|(_, at, owner)| owner.is_some() || *at != node(on))
+            }
             Action::Look(on) => self.look(&node(on)),
             Action::Reconfigure(which) => {
                 let changed = self.pool.reconfigure(config(which), now).unwrap();

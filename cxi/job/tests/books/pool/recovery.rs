@@ -14,37 +14,24 @@ fn node(name: &str) -> NodeName {
 /// The log of these changes.
 fn log(changes: impl IntoIterator<Item = Change>) -> Vec<Event> {
     let numbered = (1..).zip(changes);
-    numbered
-        .map(|(sequence, change)| Event::new(sequence, seconds(sequence), change))
-        .collect()
+    numbered.map(|(sequence, change)| Event::new(sequence, seconds(sequence), change)).collect()
 }
 
 fn reserved(name: &str, vnis: &[u16]) -> Change {
     let list = vnis.iter().map(|vni| Vni::new(*vni).unwrap()).collect();
-    Change::Reserved {
-        job: job(name),
-        tenant: None,
-        vnis: Allotment::List(list),
-    }
+    Change::Reserved { job: job(name), tenant: None, vnis: Allotment::List(list) }
 }
 
 #[test]
 fn a_log_that_contradicts_itself_is_refused_with_the_event_and_the_reason() {
-    let released = Change::Released {
-        job: job("a"),
-        nodes: Vec::new(),
-    };
+    let released = Change::Released { job: job("a"), nodes: Vec::new() };
     for (changes, message) in [
         (
             vec![reserved("a", &[1024]), reserved("b", &[1024])],
             "event 1 (reserve VNI 1024 for job b): VNI 1024 is reserved by job a",
         ),
         (
-            vec![
-                reserved("a", &[1024]),
-                released.clone(),
-                reserved("b", &[1025, 1024]),
-            ],
+            vec![reserved("a", &[1024]), released.clone(), reserved("b", &[1025, 1024])],
             "event 2 (reserve VNIs 1025,1024 for job b): VNI 1024 is draining (job a) and not confirmed on every node",
         ),
         (
@@ -71,11 +58,7 @@ fn a_log_that_contradicts_itself_is_refused_with_the_event_and_the_reason() {
 
 #[test]
 fn a_log_with_a_gap_or_a_repetition_is_refused() {
-    let whole = log([
-        reserved("a", &[1024]),
-        reserved("b", &[1025]),
-        reserved("c", &[1026]),
-    ]);
+    let whole = log([reserved("a", &[1024]), reserved("b", &[1025]), reserved("c", &[1026])]);
     let config = PoolConfig::new(ids("1024-65535"));
     let replay = |log: &[Event]| VniPool::replay(config.clone(), log);
     let good = replay(&whole).unwrap();
@@ -113,18 +96,12 @@ fn a_log_may_be_older_than_the_range() {
     let _ = pool.release(&job("a"), &[], seconds(1)).unwrap();
     let _ = pool.confirm_all(&[job("a")], seconds(2)).unwrap();
     gets(&mut pool, "c", &VniRequest::vnis(1), 3, "VNI 1025");
-    assert!(
-        pool.reserve(&job("d"), &VniRequest::vnis(1), seconds(3))
-            .is_err()
-    );
+    assert!(pool.reserve(&job("d"), &VniRequest::vnis(1), seconds(3)).is_err());
 }
 
 #[test]
 fn vnis_outside_the_range_belong_to_no_job() {
-    let seen = Change::Observed {
-        node: node("n1"),
-        vnis: ids("500,1024"),
-    };
+    let seen = Change::Observed { node: node("n1"), vnis: ids("500,1024") };
     let log = log([seen]);
     let pool = VniPool::replay(PoolConfig::new(ids("1024-1025")), &log).unwrap();
     let metrics = pool.metrics(seconds(1));
@@ -145,11 +122,9 @@ fn each_job_that_waits_for_a_node_is_named_once() {
     let again = pool.reconcile(&node("n2"), &ids("1024,1025"), seconds(3));
     assert!(again.event.is_none() && again.result.waiting_again.is_empty());
     // One of its VNIs is enough to be seen; a node that it does not wait for proves nothing.
-    for (name, shown, unseen) in [
-        ("n1", "1025", vec![]),
-        ("n1", "1026", vec![job("a")]),
-        ("n3", "", vec![]),
-    ] {
+    for (name, shown, unseen) in
+        [("n1", "1025", vec![]), ("n1", "1026", vec![job("a")]), ("n3", "", vec![])]
+    {
         let result = pool.reconcile(&node(name), &ids(shown), seconds(4)).result;
         assert_eq!(result.unseen, unseen, "{name} shows {shown:?}");
     }
@@ -173,10 +148,7 @@ fn broken_snapshots_are_refused() {
     let mut empty = good.clone();
     empty.jobs.get_mut(&job("a")).unwrap().vnis = Allotment::List(Vec::new());
     let refused = VniPool::restore(empty).unwrap_err().to_string();
-    assert!(
-        refused.starts_with("snapshot: job a cannot have "),
-        "{refused}"
-    );
+    assert!(refused.starts_with("snapshot: job a cannot have "), "{refused}");
     let mut resting = good.clone();
     resting.resting.push((Vni::new(1024).unwrap(), seconds(1)));
     assert!(VniPool::restore(resting).is_err());

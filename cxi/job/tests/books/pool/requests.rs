@@ -42,18 +42,9 @@ fn impossible_requests_are_refused_with_the_reason() {
     let mut pool = pool("1024-2047");
     let red = TenantName::new("red").unwrap();
     for (request, why) in [
-        (
-            VniRequest::vnis(0),
-            "a job can have 1 to 4 VNIs (one service lists no more), not 0",
-        ),
-        (
-            VniRequest::vnis(5),
-            "a job can have 1 to 4 VNIs (one service lists no more), not 5",
-        ),
-        (
-            VniRequest::block(12),
-            "invalid block of 12 VNIs: expected a power of two",
-        ),
+        (VniRequest::vnis(0), "a job can have 1 to 4 VNIs (one service lists no more), not 0"),
+        (VniRequest::vnis(5), "a job can have 1 to 4 VNIs (one service lists no more), not 5"),
+        (VniRequest::block(12), "invalid block of 12 VNIs: expected a power of two"),
         (
             VniRequest::vnis(1).for_tenant(red),
             "no tenant red in the configuration of the pool (it has none)",
@@ -143,10 +134,7 @@ fn tenants_have_parts_of_their_own() {
         .tenant(tenant("blue"), ids("1024-1030"))
         .tenant(tenant("red"), ids("1028-1039"));
     for (config, why) in [
-        (
-            overlap,
-            "tenants blue and red must not share VNIs: both have 1028-1030",
-        ),
+        (overlap, "tenants blue and red must not share VNIs: both have 1028-1030"),
         (
             base.tenant(tenant("blue"), ids("1000-1030")),
             "the part of tenant blue has VNIs that the pool does not have: 1000-1023",
@@ -162,14 +150,7 @@ fn tenants_have_parts_of_their_own() {
 
 #[test]
 fn names_are_checked() {
-    for good in [
-        "ƒ3WqKLhmP",
-        "4711.0",
-        "cluster-4711_3",
-        "4711+1",
-        "ƒab/ƒcd",
-        "4711#2",
-    ] {
+    for good in ["ƒ3WqKLhmP", "4711.0", "cluster-4711_3", "4711+1", "ƒab/ƒcd", "4711#2"] {
         assert_eq!(JobId::new(good).unwrap().to_string(), good);
     }
     says(

@@ -19,11 +19,8 @@ const URL: &str = "http://fm";
 const CLUSTER: &str = "alpha";
 
 /// Every request is made once, so that what happens does not depend on time.
-const ONCE: Patience = Patience {
-    attempt: Duration::ZERO,
-    deadline: Duration::ZERO,
-    pause: Duration::ZERO,
-};
+const ONCE: Patience =
+    Patience { attempt: Duration::ZERO, deadline: Duration::ZERO, pause: Duration::ZERO };
 
 #[derive(Debug)]
 struct Lossy {
@@ -55,10 +52,7 @@ impl HttpTransport for Lossy {
         if fate == 1 {
             return Err(HttpError::Timeout);
         }
-        Ok(HttpAnswer {
-            status: answer.status,
-            body: answer.body,
-        })
+        Ok(HttpAnswer { status: answer.status, body: answer.body })
     }
 }
 

@@ -55,9 +55,7 @@ impl Job {
     /// Who has to confirm that nothing is left.
     fn confirming(&self) -> Vec<NodeName> {
         let nodes = self.nodes.iter().copied().map(name);
-        nodes
-            .chain([NodeName::new(FABRIC_MANAGER).unwrap()])
-            .collect()
+        nodes.chain([NodeName::new(FABRIC_MANAGER).unwrap()]).collect()
     }
 }
 
@@ -116,9 +114,8 @@ impl Scene {
             return BTreeSet::new();
         }
         let services = user_services(&self.cluster.node(at).unwrap());
-        let vnis = services
-            .iter()
-            .flat_map(|(_, service)| service.vnis().iter().collect::<Vec<_>>());
+        let vnis =
+            services.iter().flat_map(|(_, service)| service.vnis().iter().collect::<Vec<_>>());
         vnis.collect()
     }
 
@@ -159,13 +156,7 @@ impl Scene {
             nodes.insert(at);
             there.nics()[1].faults().plug();
         }
-        let known = Job {
-            vni,
-            nodes,
-            reserved: true,
-            reservation,
-            ended: false,
-        };
+        let known = Job { vni, nodes, reserved: true, reservation, ended: false };
         self.jobs.insert(job.clone(), known);
         if failed {
             self.end(&job);
@@ -201,10 +192,7 @@ impl Scene {
                 let there = node(&self.cluster.node(at).unwrap());
                 let report = there.release(&Filter::vnis([vni]), &ReleaseOptions::once());
                 assert!(
-                    matches!(
-                        report.status(),
-                        ReleaseStatus::Done | ReleaseStatus::NothingToDo
-                    ),
+                    matches!(report.status(), ReleaseStatus::Done | ReleaseStatus::NothingToDo),
                     "{report:?}"
                 );
                 self.jobs.get_mut(&id).unwrap().nodes.remove(&at);
@@ -229,10 +217,7 @@ impl Scene {
         let (epoch, now) = (self.epoch, self.now());
         let new = SharedPool::open(self.log.clone(), config(), epoch.to_string(), epoch, now);
         let mut old = std::mem::replace(&mut self.controller, new.unwrap());
-        assert_eq!(
-            self.controller.pool().jobs().count(),
-            old.pool().jobs().count()
-        );
+        assert_eq!(self.controller.pool().jobs().count(), old.pool().jobs().count());
         let job = JobId::new("late").unwrap();
         let late = old.reserve(&job, &VniRequest::vnis(1), now);
         assert!(late.unwrap_err().is_deposed());
@@ -243,10 +228,7 @@ impl Scene {
     fn kill(&mut self, at: usize) {
         self.deaths += 1;
         self.cluster.kill(at);
-        let hit = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| !job.ended && job.nodes.contains(&at));
+        let hit = self.jobs.iter().filter(|(_, job)| !job.ended && job.nodes.contains(&at));
         let hit: Vec<JobId> = hit.map(|(id, _)| id.clone()).collect();
         for id in hit {
             self.end(&id);
@@ -318,12 +300,8 @@ fn play(seed: u64) -> [u32; 4] {
             scene.cluster.boot(at).unwrap();
         }
     }
-    let living: Vec<JobId> = scene
-        .jobs
-        .iter()
-        .filter(|(_, job)| !job.ended)
-        .map(|(id, _)| id.clone())
-        .collect();
+    let living: Vec<JobId> =
+        scene.jobs.iter().filter(|(_, job)| !job.ended).map(|(id, _)| id.clone()).collect();
     for id in living {
         scene.end(&id);
     }
@@ -358,8 +336,5 @@ fn nothing_is_left_and_nothing_used_twice() {
         }
     }
     let [deaths, restarts, trees, swept] = seen;
-    assert!(
-        deaths > 20 && restarts > 20 && trees > 100 && swept > 0,
-        "{seen:?}"
-    );
+    assert!(deaths > 20 && restarts > 20 && trees > 100 && swept > 0, "{seen:?}");
 }

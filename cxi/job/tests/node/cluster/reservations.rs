@@ -8,12 +8,7 @@ impl Scene {
     /// A job's processes make and delete trees, and its steps end.
     pub(super) fn collectives(&mut self) {
         let with = |(_, job): &(&JobId, &Job)| !job.ended && job.reservation.is_some();
-        let with: Vec<JobId> = self
-            .jobs
-            .iter()
-            .filter(with)
-            .map(|(id, _)| id.clone())
-            .collect();
+        let with: Vec<JobId> = self.jobs.iter().filter(with).map(|(id, _)| id.clone()).collect();
         if with.is_empty() {
             return;
         }
