@@ -97,10 +97,8 @@ pub fn fetch_list<C: ListCommand>(
     expected: usize,
 ) -> Result<Vec<C::Item>, CommandError> {
     // A little extra room, so that a list that grows meanwhile does not cost another round.
-    let room_for = |count: usize| {
-        let extra = count.saturating_add(count / 4);
-        extra.clamp(FIRST_ROOM, LIST_MAX as usize)
-    };
+    let room_for =
+        |count: usize| count.saturating_add(count / 4).clamp(FIRST_ROOM, LIST_MAX as usize);
     let mut room = room_for(expected);
     let mut items = Vec::new();
     let mut rounds = 0;

@@ -119,8 +119,7 @@ impl Client {
     /// the lowest number that was free in its function when the file was opened.
     #[must_use]
     pub fn number(&self) -> u32 {
-        let device = self.nic.device();
-        device.files.get(self.file).map_or(0, |file| file.number)
+        self.nic.device().files.get(self.file).map_or(0, |file| file.number)
     }
 
     /// The file as a [`Transport`](cxi_ioctl::Transport), used by this caller.

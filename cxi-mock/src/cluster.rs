@@ -305,8 +305,7 @@ impl MockCluster {
         loop {
             let nodes = (0..self.len()).filter_map(|node| self.node(node));
             let worked = nodes.fold(false, |any, node| {
-                let nics = node.nics().iter();
-                nics.fold(any, |any, nic| nic.run_until_idle() | any)
+                node.nics().iter().fold(any, |any, nic| nic.run_until_idle() | any)
             });
             if worked {
                 continue;

@@ -114,8 +114,7 @@ impl Hardware<'_> {
     /// Turns rendezvous gets on or off.
     pub fn set_rdzv_get_en(&self, enabled: bool) {
         self.nic.device().registers.rdzv_get_en = enabled;
-        let path = self.nic.data_path();
-        path.set_up(|settings| settings.rendezvous_gets = enabled);
+        self.nic.data_path().set_up(|settings| settings.rendezvous_gets = enabled);
     }
 
     /// Whether rendezvous gets are on.

@@ -79,15 +79,13 @@ impl MockNode {
     /// Fabric addresses of the NICs.
     #[must_use]
     pub fn addresses(&self) -> Vec<u32> {
-        let nics = self.nics.iter();
-        nics.map(|nic| nic.hardware().nid()).collect()
+        self.nics.iter().map(|nic| nic.hardware().nid()).collect()
     }
 
     /// Configurations of the NICs.
     #[must_use]
     pub fn configs(&self) -> Vec<NicConfig> {
-        let nics = self.nics.iter();
-        nics.map(|nic| nic.config().clone()).collect()
+        self.nics.iter().map(|nic| nic.config().clone()).collect()
     }
 
     /// The NIC `cxi<index>`.

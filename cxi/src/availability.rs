@@ -58,8 +58,7 @@ impl Device {
         let services = self.services().list_without_ranges()?;
         let usage = self.services().usage_all()?;
         let in_use = |id: ServiceId, resource| {
-            let entry = usage.iter().find(|usage| usage.service == id)?;
-            entry.reported[resource]
+            usage.iter().find(|usage| usage.service == id)?.reported[resource]
         };
         let taken = self.reservations(&services)?;
         let resources = totals.map(|resource, total| {

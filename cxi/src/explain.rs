@@ -98,8 +98,7 @@ impl Facts {
         let services = device.services();
         match (*attempt, errno) {
             (_, Errno::EPERM) => {
-                let directory = device.directory();
-                let is_vf = directory.and_then(NicDirectory::virtual_function);
+                let is_vf = device.directory().and_then(NicDirectory::virtual_function);
                 facts.virtual_function = is_vf == Some(true);
             }
             (Attempt::Create { .. }, Errno::EINVAL) => {

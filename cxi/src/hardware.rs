@@ -101,8 +101,7 @@ impl Device {
     }
 
     fn write_property(&self, name: &str, value: &str) -> Result<()> {
-        let directory = self.directory().ok_or_else(|| self.without_sysfs())?;
-        let path = directory.property(name);
+        let path = self.directory().ok_or_else(|| self.without_sysfs())?.property(name);
         // Opened, never created: a new file of that name would only look like a setting.
         fs::OpenOptions::new()
             .write(true)

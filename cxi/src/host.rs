@@ -81,8 +81,7 @@ impl Host {
     ///
     /// As [`device_ids`](Self::device_ids).
     pub fn devices(&self) -> Result<Vec<FoundDevice>> {
-        let ids = self.device_ids()?;
-        Ok(ids.into_iter().map(|id| self.find(id)).collect())
+        Ok(self.device_ids()?.into_iter().map(|id| self.find(id)).collect())
     }
 
     fn find(&self, id: DeviceId) -> FoundDevice {

@@ -89,8 +89,7 @@ macro_rules! non_zero {
             type Err = $invalid;
 
             fn from_str(text: &str) -> Result<Self, $invalid> {
-                let number = text.parse().map(Self);
-                number.map_err(|_| $invalid(InvalidNumber::Text(text.to_owned())))
+                text.parse().map(Self).map_err(|_| $invalid(InvalidNumber::Text(text.to_owned())))
             }
         }
 

@@ -61,14 +61,12 @@ impl NicDirectory {
 
     /// The PCI address; `None` if there is no link to a directory with such a name.
     pub(crate) fn pci_address(&self) -> Option<PciAddress> {
-        let directory = fs::read_link(self.device()).ok()?;
-        directory.file_name()?.to_str()?.parse().ok()
+        fs::read_link(self.device()).ok()?.file_name()?.to_str()?.parse().ok()
     }
 
     /// Name of the kernel driver.
     pub(crate) fn driver(&self) -> Option<String> {
-        let directory = fs::read_link(self.device().join("driver")).ok()?;
-        Some(directory.file_name()?.to_str()?.to_owned())
+        Some(fs::read_link(self.device().join("driver")).ok()?.file_name()?.to_str()?.to_owned())
     }
 
     /// Whether it is a virtual function; `None` if sysfs does not show it.
@@ -77,8 +75,7 @@ impl NicDirectory {
         if fs::symlink_metadata(device.join("physfn")).is_ok() {
             return Some(true);
         }
-        let window = fs::metadata(device.join("resource0")).ok()?;
-        Some(window.len() < PF_WINDOW)
+        Some(fs::metadata(device.join("resource0")).ok()?.len() < PF_WINDOW)
     }
 
     /// A file in the PCI device's directory, trimmed; `None` if it is missing or empty.
@@ -91,8 +88,7 @@ impl NicDirectory {
     /// The name of its network device, the first if there are several.
     pub(crate) fn network_device(&self) -> Option<String> {
         let entries = fs::read_dir(self.device().join("net")).ok()?;
-        let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
-        names.min()
+        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).min()
     }
 
     /// The NUMA node; `None` if the platform has none.

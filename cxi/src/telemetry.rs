@@ -58,8 +58,7 @@ impl Device {
     }
 
     fn telemetry_directory(&self) -> Result<&Path> {
-        let directory = self.directory().map(NicDirectory::telemetry);
-        directory.ok_or_else(|| self.without_sysfs())
+        self.directory().map(NicDirectory::telemetry).ok_or_else(|| self.without_sysfs())
     }
 }
 

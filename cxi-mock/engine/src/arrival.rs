@@ -57,8 +57,7 @@ impl PortalState {
         let Some((list, place)) = self.find(request) else {
             return Err(self.unmatched(request, nic));
         };
-        let entry = self.list(list).get(place).copied();
-        let entry = entry.ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
+        let entry = self.list(list).get(place).copied().ok_or(ReturnCode::ENTRY_NOT_FOUND)?;
         // Without flow control the initiator is told to try again, so that no event is lost.
         if !flow_control && entry.reports(request, true) && nic.signals.is_full(self.config.eq) {
             nic.signals.telemetry.queue_full += 1;

@@ -152,8 +152,7 @@ impl Queue {
         match &self.ahead {
             None => self.pages.read(self.read as usize * SLOT_BYTES + offset, into),
             Some(ahead) => {
-                let ahead = ahead.as_ref().map_err(|fault| *fault)?;
-                let from = ahead.get(offset..offset + into.len());
+                let from = ahead.as_ref().map_err(|fault| *fault)?.get(offset..offset + into.len());
                 into.copy_from_slice(from.ok_or(MemoryFault)?);
                 Ok(())
             }

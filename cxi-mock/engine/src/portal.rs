@@ -391,8 +391,7 @@ impl Portals {
         number: u16,
         drop_count: u32,
     ) -> Result<(), NoTransition> {
-        let portal = self.table.get_mut(number);
-        let portal = portal.ok_or(NoTransition::NotDisabled)?;
+        let portal = self.table.get_mut(number).ok_or(NoTransition::NotDisabled)?;
         // Rule 6.5: The kernel's transition to software requires a disabled PtlTE and its exact
         // drop count, generates no event, and does nothing if software already manages the lists.
         match portal.state {

@@ -119,8 +119,7 @@ impl PortalState {
             self.post(&event, nic.signals);
         }
         if issued {
-            let element = nic.signals.telemetry.element(self.config.pool);
-            element.offloaded += 1;
+            nic.signals.telemetry.element(self.config.pool).offloaded += 1;
             let get = self.get(rest, remote_offset, iova, nic);
             nic.gets.push_back(get);
         }
@@ -130,8 +129,7 @@ impl PortalState {
         let (settings, request) = (nic.settings, &rest.request);
         let pid = request.initiator.pid(settings.pid_bits);
         let pid = u16::try_from(pid).unwrap_or(u16::MAX);
-        let whole = u64::from(request.length).min(rest.room);
-        let length = whole.saturating_sub(rest.eager.into());
+        let length = u64::from(request.length).min(rest.room).saturating_sub(rest.eager.into());
         let flags = rest.entry.flags;
         let mut report = DmaFlags::empty();
         // Rule 10.10: At the target a rendezvous counts twice: when its first bytes arrive, and when

@@ -85,8 +85,7 @@ impl PortalState {
         let change =
             StateChange { state: self.state, reason: StateReason::default(), by_nic: false };
         let code = if refused { ReturnCode::NO_MATCH } else { ReturnCode::OK };
-        let element = nic.signals.telemetry.element(self.config.pool);
-        element.states.add(!refused);
+        nic.signals.telemetry.element(self.config.pool).states.add(!refused);
         // Rule 6.1: Each SETSTATE is answered by a STATE_CHANGE with the resulting state.
         self.post_state_change(change, command.current_addr, code, nic.signals);
         Ok(())

@@ -246,7 +246,6 @@ impl Telemetry {
 
     pub(crate) fn append(&mut self, pool: EntryPool, code: ReturnCode) {
         self.appends.add(code.0);
-        let element = self.element(pool);
-        element.appends.add(code == ReturnCode::OK);
+        self.element(pool).appends.add(code == ReturnCode::OK);
     }
 }

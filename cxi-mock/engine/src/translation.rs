@@ -167,8 +167,7 @@ struct Regions(Vec<(u32, BTreeMap<Key, Known>)>);
 impl Regions {
     fn class(&mut self, len: u64) -> &mut BTreeMap<Key, Known> {
         let class = len.checked_ilog2().unwrap_or(0);
-        let known = self.0.iter().position(|(other, _)| *other == class);
-        let at = known.unwrap_or_else(|| {
+        let at = self.0.iter().position(|(other, _)| *other == class).unwrap_or_else(|| {
             self.0.push((class, BTreeMap::new()));
             self.0.len() - 1
         });
@@ -222,8 +221,7 @@ impl Regions {
                 && Arc::ptr_eq(&other.region.memory, &known.region.memory)
                 && va(&other.region) == va(&known.region)
         };
-        let others = self.containing(at, access).filter(is_other);
-        others.map(|other| Arc::clone(&other.live)).collect()
+        self.containing(at, access).filter(is_other).map(|other| Arc::clone(&other.live)).collect()
     }
 }
 
@@ -270,8 +268,7 @@ impl Translation {
         if len == 0 {
             return Ok(scatter);
         }
-        let regions = self.contexts.get(&context);
-        let regions = regions.ok_or(ReturnCode::NO_TRANSLATION)?;
+        let regions = self.contexts.get(&context).ok_or(ReturnCode::NO_TRANSLATION)?;
         let end = iova.checked_add(len).ok_or(ReturnCode::NO_TRANSLATION)?;
         let mut at = iova;
         while at < end {

@@ -115,7 +115,7 @@ impl Model {
                 self.hear(EventType::UNLINK, code, *list, *buffer_id, 0);
             }
             Act::Search { bits, ignore, once, delete } => {
-                self.search(*bits, *ignore, *once, *delete)
+                self.search(*bits, *ignore, *once, *delete);
             }
         }
     }

@@ -145,10 +145,7 @@ impl MockFabricManager {
     /// # Errors
     /// [`Refusal`]: malformed, already reserved, or too many.
     pub fn reserve(&self, job: &str, limit: u32) -> Result<String, Refusal> {
-        self.shared.change(|api| {
-            let reserved = api.model_mut().reserve(job, limit.into())?;
-            Ok(reserved.token.clone())
-        })
+        self.shared.change(|api| Ok(api.model_mut().reserve(job, limit.into())?.token.clone()))
     }
 
     /// Releases a job's reservation and deletes its trees.

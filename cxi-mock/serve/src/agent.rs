@@ -89,8 +89,7 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
     match receive(&stream) {
         Ok((status, _)) => {
             let status = status.map_err(ServeError::Input)?;
-            let status = status.as_u64().and_then(|status| status.try_into().ok());
-            Ok(status.unwrap_or(EXIT_LOST))
+            Ok(status.as_u64().and_then(|status| status.try_into().ok()).unwrap_or(EXIT_LOST))
         }
         // The node is gone.
         Err(_) => Ok(EXIT_LOST),

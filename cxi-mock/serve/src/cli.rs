@@ -201,8 +201,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
             packets::show(&Connection::open(&dir)?, node.as_deref(), count, json)
         }
         Command::Ctl { node, order } => {
-            let connection = Connection::open(&node.dir)?;
-            let answer = connection.send(node.node.as_deref(), order)?;
+            let answer = Connection::open(&node.dir)?.send(node.node.as_deref(), order)?;
             if !answer.is_null() {
                 print(&answer);
             }

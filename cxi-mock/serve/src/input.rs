@@ -13,8 +13,7 @@ const LONGEST: u64 = 64 << 20;
 
 /// Reads a file, which may be a pipe.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, ServeError> {
-    let read = File::open(path).and_then(bounded);
-    read.doing(|| format!("read {}", path.display()))
+    File::open(path).and_then(bounded).doing(|| format!("read {}", path.display()))
 }
 
 /// Reads a file that is open, unless it is too long.

@@ -70,8 +70,7 @@ pub(crate) struct Launch<'a> {
 impl Launch<'_> {
     /// Variables in addition to those of this process: those of the place, then its own.
     fn variables(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
-        let place = self.place.iter().flat_map(|place| place.variables());
-        let all = place.chain(&self.variables);
+        let all = self.place.iter().flat_map(|place| place.variables()).chain(&self.variables);
         all.map(|(name, value)| (name.as_os_str(), value.as_os_str()))
     }
 }

@@ -54,8 +54,7 @@ impl ProcessMemory {
             return known;
         }
         let mut options = File::options();
-        let file = options.read(true).write(true);
-        let file = file.open(format!("/proc/{thread}/mem")).ok();
+        let file = options.read(true).write(true).open(format!("/proc/{thread}/mem")).ok();
         let memory = Arc::new(Self { file, owner });
         in_use.retain(|_, memory| memory.strong_count() > 0);
         in_use.insert(program, Arc::downgrade(&memory));
@@ -151,8 +150,7 @@ pub(crate) fn read_some(pid: Pid, address: u64, bytes: &mut [u8]) -> &[u8] {
     if read(pid, address, bytes).is_ok() {
         return bytes;
     }
-    let left = usize::try_from(PAGE - address % PAGE).unwrap_or(0);
-    let part = left.min(bytes.len());
+    let part = usize::try_from(PAGE - address % PAGE).unwrap_or(0).min(bytes.len());
     match read(pid, address, &mut bytes[..part]) {
         Ok(()) => &bytes[..part],
         Err(_) => &[],

@@ -233,8 +233,7 @@ impl Places {
     /// mount over the path.
     fn find(&self, path: &str) -> PathBuf {
         let (directory, name) = path.rsplit_once('/').unwrap_or_default();
-        let known = self.0.iter().find(|(known, _)| *known == directory);
-        known.map_or_else(
+        self.0.iter().find(|(known, _)| *known == directory).map_or_else(
             || PathBuf::from(path),
             |(_, fd)| PathBuf::from(format!("/proc/self/fd/{}/{name}", fd.as_raw_fd())),
         )

@@ -152,8 +152,7 @@ pub(crate) type Variable = (OsString, OsString);
 pub(crate) fn variables<V: Into<OsString>>(
     values: impl IntoIterator<Item = (&'static str, V)>,
 ) -> Vec<Variable> {
-    let values = values.into_iter();
-    values.map(|(name, value)| (name.into(), value.into())).collect()
+    values.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
 /// What is sent with the descriptors when they are handed over.
@@ -299,6 +298,5 @@ fn enter(namespace: &File, kind: NamespaceKind) -> Result<(), ServeError> {
 }
 
 fn inode(file: &File) -> Result<u64, ServeError> {
-    let metadata = file.metadata().doing(|| "look at a namespace".to_owned())?;
-    Ok(metadata.ino())
+    Ok(file.metadata().doing(|| "look at a namespace".to_owned())?.ino())
 }

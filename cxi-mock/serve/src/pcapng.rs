@@ -95,8 +95,7 @@ impl Pcapng {
 impl Blocks {
     /// The number of an interface, which is added if it is new.
     fn interface(&mut self, name: String) -> u32 {
-        let known = self.interfaces.iter().position(|other| *other == name);
-        let number = known.unwrap_or_else(|| {
+        let number = self.interfaces.iter().position(|other| *other == name).unwrap_or_else(|| {
             let mut body = TAGGED.to_le_bytes().to_vec();
             body.extend([0; 6]); // reserved, and no limit of the length
             let length = u16::try_from(name.len()).unwrap_or_default();

@@ -319,8 +319,7 @@ impl Server {
 
     /// An open file.
     pub(crate) fn file(&self, handle: u64) -> Option<Arc<OpenFile>> {
-        let files = self.files.read();
-        files.get(&handle).cloned()
+        self.files.read().get(&handle).cloned()
     }
 
     /// The open file with that inode, if its windows can be mapped.

@@ -49,8 +49,7 @@ fn read_config(path: &Path, base: &NicConfig) -> Result<Setup, ServeError> {
 
 /// An error with the line of the file that it is about.
 fn at_place(error: &dyn Error, excerpt: Option<String>) -> String {
-    let lines = format!("{error}\n{}", excerpt.unwrap_or_default());
-    lines.trim_end().replace('\n', "\n  ")
+    format!("{error}\n{}", excerpt.unwrap_or_default()).trim_end().replace('\n', "\n  ")
 }
 
 fn from_value(value: Value, base: &NicConfig) -> Result<Setup, String> {
@@ -184,8 +183,7 @@ pub(crate) enum Release {
 /// A release with or without `shs-`, or `auto`.
 fn release() -> impl TypedValueParser<Value = Release> {
     let releases = DriverRelease::ALL.map(|release| {
-        let name = PossibleValue::new(release.name());
-        name.aliases(release.name().strip_prefix("shs-"))
+        PossibleValue::new(release.name()).aliases(release.name().strip_prefix("shs-"))
     });
     let names = iter::once("auto".into()).chain(releases);
     PossibleValuesParser::new(names).map(|name| name.parse().map_or(Release::Auto, Release::Is))
@@ -355,8 +353,7 @@ fn make_services(node: &MockNode, text: Vec<u8>) -> Result<(), Box<dyn Error>> {
     // HPE's templates repeat keys for lists.
     let options = options! { with_snippet: false, duplicate_keys: DuplicateKeyPolicy::PassThrough };
     let specs: Vec<ServiceSpec> = from_multiple_with_options(&text, options).map_err(|error| {
-        let place = error.location();
-        let line = place.map(|at| excerpt(&text, at.line(), at.column()));
+        let line = error.location().map(|at| excerpt(&text, at.line(), at.column()));
         at_place(&error, line)
     })?;
     for (number, file) in node.devices(&Credentials::root())? {

@@ -119,8 +119,7 @@ impl Saver {
         for (index, nic) in node.nics().iter().enumerate() {
             let saver = Arc::clone(self);
             let kept = nic.keep(move |snapshot| {
-                let written = saver.change(number, |node| node.nics[index] = snapshot);
-                written.map_err(|error| {
+                saver.change(number, |node| node.nics[index] = snapshot).map_err(|error| {
                     say(format_args!("{error}"));
                     Errno::EIO
                 })
@@ -143,8 +142,7 @@ impl Saver {
         if nodes[number] == before {
             return Ok(());
         }
-        let written = self.write(&nodes);
-        written.inspect_err(|_| nodes[number] = before)
+        self.write(&nodes).inspect_err(|_| nodes[number] = before)
     }
 
     /// Writes the file: all of it or nothing.

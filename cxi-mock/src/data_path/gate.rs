@@ -177,7 +177,6 @@ impl DataPath {
     pub(crate) fn tend_doorbells(&self) -> bool {
         let mut state = self.lock();
         let state = &mut *state;
-        let gates = state.gates.values_mut();
-        gates.fold(false, |open, gate| gate.tend(&mut state.engine) | open)
+        state.gates.values_mut().fold(false, |open, gate| gate.tend(&mut state.engine) | open)
     }
 }

@@ -324,8 +324,7 @@ impl DataPath {
     /// thread can do so for an access.
     pub(crate) fn take_over(&self, access: u64) -> bool {
         let relaxed = Ordering::Relaxed;
-        let taken = self.under_way.compare_exchange(access, 0, relaxed, relaxed);
-        taken.is_ok()
+        self.under_way.compare_exchange(access, 0, relaxed, relaxed).is_ok()
     }
 
     /// Waits while the thread that waits for work has none.
@@ -411,11 +410,11 @@ impl DataPath {
 
     /// Wait objects to wake, as the numbers that event queues were added with.
     pub(crate) fn take_wakes(&self) -> Vec<u64> {
-        let effects = self.lock().engine.take_effects();
-        let wakes = effects.into_iter().filter_map(|effect| match effect {
-            Effect::Wake(wait) => Some(wait),
-            _ => None,
-        });
+        let wakes =
+            self.lock().engine.take_effects().into_iter().filter_map(|effect| match effect {
+                Effect::Wake(wait) => Some(wait),
+                _ => None,
+            });
         wakes.collect()
     }
 

@@ -95,8 +95,7 @@ impl WindowMemory {
         };
         for page in 0..count as u64 {
             let at = (offset + page * PAGE).cast_signed();
-            let written = pwrite(&self.file, &NOT_RUNG.to_ne_bytes(), at);
-            written.map_err(errno).map_err(undo)?;
+            pwrite(&self.file, &NOT_RUNG.to_ne_bytes(), at).map_err(errno).map_err(undo)?;
         }
         let pages = Mapping::from_file(&*self.file, offset, count * PAGE_BYTES);
         extent.open = Some(Open { offset, pages: pages.map_err(undo)?, pipe });

@@ -53,8 +53,7 @@ impl Attribute {
         let path = self.path();
         let target = fs::read_link(&path).or_else(|_| fs::canonicalize(&path));
         let target = target.map_err(|error| self.unread(&error))?;
-        let name = target.file_name().ok_or(self.failed(Errno::EINVAL))?;
-        Ok(name.to_owned())
+        Ok(target.file_name().ok_or(self.failed(Errno::EINVAL))?.to_owned())
     }
 
     pub(crate) fn unread(self, error: &io::Error) -> Failure {

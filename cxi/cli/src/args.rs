@@ -230,8 +230,7 @@ pub(crate) fn word<T: Value + Clone + Send + Sync + 'static>(
 /// A release of the driver, with or without `shs-`.
 pub(crate) fn release() -> impl TypedValueParser<Value = DriverRelease> {
     let names = DriverRelease::ALL.map(|release| {
-        let name = PossibleValue::new(release.name());
-        name.aliases(release.name().strip_prefix("shs-"))
+        PossibleValue::new(release.name()).aliases(release.name().strip_prefix("shs-"))
     });
     PossibleValuesParser::new(names).try_map(|name| name.parse::<DriverRelease>())
 }

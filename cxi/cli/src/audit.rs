@@ -65,8 +65,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
         None => None,
     };
     let (policy, cores) = (LimitPolicy::hpe_recommended(), arguments.cores);
-    let node = JobNode::open(common, Intent::Read)?;
-    let audit = node.nics.audit(&AuditOptions {
+    let audit = JobNode::open(common, Intent::Read)?.nics.audit(&AuditOptions {
         pool: arguments.vni_pool.clone(),
         ranges: arguments.range.clone(),
         // A failed lookup says nothing about the user.

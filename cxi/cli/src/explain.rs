@@ -114,7 +114,7 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
         let id = device.id();
         match answer(device) {
             Answer::Free(text) => {
-                explained.push(OnNic { device: id, obstacle: false, text, explanation: None })
+                explained.push(OnNic { device: id, obstacle: false, text, explanation: None });
             }
             Answer::Refused(failure, explanation) => {
                 code.get_or_insert(failure.kind() as u8);

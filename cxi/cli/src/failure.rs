@@ -149,8 +149,7 @@ impl From<AllocateError> for Failure {
         if error.failures().is_empty() {
             return Self::new(exit, &error);
         }
-        let failures = error.failures().iter();
-        let failures = failures.map(|failure| (failure.device, failure.text()));
+        let failures = error.failures().iter().map(|failure| (failure.device, failure.text()));
         let mut text = by_nic(failures);
         text.push(error.remains());
         let failure = Self::new(exit, text.join("\n"));
@@ -204,8 +203,7 @@ impl From<PoolError> for Failure {
 
 impl From<AppendError> for Failure {
     fn from(error: AppendError) -> Self {
-        let failure = Self::failed(&error);
-        failure.hint(match error {
+        Self::failed(&error).hint(match error {
             AppendError::Failed(_) => "The pool is unchanged.",
             _ => "Another controller leads this pool. On the one that leads: cxi vni lead.",
         })

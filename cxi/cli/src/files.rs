@@ -78,8 +78,7 @@ pub(crate) fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
     let bytes = read_bounded(reader, longest)?;
     String::from_utf8(bytes).map_err(|error| {
         let valid = error.utf8_error().valid_up_to();
-        let before = error.as_bytes().iter().take(valid);
-        let line = before.filter(|byte| **byte == b'\n').count();
+        let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count();
         let message = format!("line {}: expected text in UTF-8", line + 1);
         io::Error::new(io::ErrorKind::InvalidData, message)
     })
@@ -88,8 +87,7 @@ pub(crate) fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
 /// Replaces a file atomically, so that no reader sees half of it. Everyone may read the new file.
 pub(crate) fn replace(path: &Path, text: &str) -> Result<(), Failure> {
     let owner = Owner::Set { uid: None, mode: 0o644 };
-    let replaced = durable::replace(path, text.as_bytes(), owner);
-    replaced.map_err(|error| Failure::unwritten(path, &error))
+    durable::replace(path, text.as_bytes(), owner).map_err(|error| Failure::unwritten(path, &error))
 }
 
 /// A state file that no other `cxi` can change while this exists.
@@ -108,8 +106,7 @@ impl StateFile {
     pub(crate) fn lock(format: Format, path: &Path) -> Result<Self, Failure> {
         let path = real_path(format, path)?;
         replaceable(format, &path)?;
-        let lock = durable::lock(&path, WAIT);
-        let lock = lock.map_err(|error| of_lock(format.name, &error))?;
+        let lock = durable::lock(&path, WAIT).map_err(|error| of_lock(format.name, &error))?;
         // The file may have been replaced during the wait.
         replaceable(format, &path)?;
         Ok(Self { format, path, _lock: lock })
@@ -123,8 +120,7 @@ impl StateFile {
     /// Replaces the file, which keeps its owner and mode.
     pub(crate) fn save<T: Serialize>(&self, kept: &T) -> Result<(), Failure> {
         let text = print(self.format, kept)?;
-        let replaced = durable::replace(&self.path, text.as_bytes(), Owner::Kept);
-        replaced.map_err(|error| {
+        durable::replace(&self.path, text.as_bytes(), Owner::Kept).map_err(|error| {
             Failure::unwritten(&self.path, &error)
                 .hint("The file is as it was before; what the command changed is lost.")
         })
@@ -133,8 +129,7 @@ impl StateFile {
 
 /// The text of a file.
 pub(crate) fn print<T: Serialize>(format: Format, kept: &T) -> Result<String, Failure> {
-    let text = format.print(kept);
-    text.map_err(|error| Failure::failed(format!("cannot write the state: {error}")))
+    format.print(kept).map_err(|error| Failure::failed(format!("cannot write the state: {error}")))
 }
 
 /// Why a file that other commands change could not be locked.

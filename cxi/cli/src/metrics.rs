@@ -94,8 +94,7 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
         }
         // Only the counters that this driver has; a NIC without sysfs has none.
         let device = nic.device();
-        let names = device.and_then(|device| device.telemetry_counters().ok());
-        let names = names.unwrap_or_default();
+        let names = device.and_then(|device| device.telemetry_counters().ok()).unwrap_or_default();
         for counter in COUNTERS {
             if let Some(device) = device
                 && names.iter().any(|name| name == counter)

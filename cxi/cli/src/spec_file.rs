@@ -36,8 +36,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
         spec => spec,
     };
     spec.map_err(|error| {
-        let place = error.location();
-        let place = place.map(|at| excerpt(text, at.line(), at.column()));
+        let place = error.location().map(|at| excerpt(text, at.line(), at.column()));
         Failure::bad_input(at(name, &error)).excerpt(place.unwrap_or_default())
     })
 }

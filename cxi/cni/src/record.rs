@@ -150,8 +150,7 @@ impl Records {
     /// Keeps other calls of the plugin from changing records, and services of records. Removes what
     /// a killed call left of a record that it was writing.
     pub(crate) fn lock(&self) -> Result<LockGuard, Error> {
-        let lock = FileLock::new(self.directory.join("lock"));
-        let guard = lock.acquire().map_err(|error| {
+        let guard = FileLock::new(self.directory.join("lock")).acquire().map_err(|error| {
             let code = if error.is_busy() { Code::TryAgain } else { Code::Io };
             Error::new(code, error.to_string())
         })?;

@@ -78,8 +78,7 @@ impl Buffer {
     /// [`Error::OutOfBounds`].
     pub fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
         let len = into.len();
-        let copied = self.memory.copy_out(offset, into);
-        copied.map_err(|_| self.beyond(offset, len))
+        self.memory.copy_out(offset, into).map_err(|_| self.beyond(offset, len))
     }
 
     /// Copies bytes in. The copy is not atomic: the NIC may read in between.
@@ -88,8 +87,7 @@ impl Buffer {
     ///
     /// [`Error::OutOfBounds`].
     pub fn write(&self, offset: usize, bytes: &[u8]) -> Result<()> {
-        let copied = self.memory.copy_in(offset, bytes);
-        copied.map_err(|_| self.beyond(offset, bytes.len()))
+        self.memory.copy_in(offset, bytes).map_err(|_| self.beyond(offset, bytes.len()))
     }
 
     fn beyond(&self, offset: usize, len: usize) -> Error {

@@ -62,8 +62,7 @@ impl Queue<Transmit> {
             return Err(Error::TooLong { len, most });
         }
         // A message never goes into a single slot.
-        let slots = end.max(head.len() + 1).div_ceil(SLOT_BYTES);
-        let slots = slots.next_power_of_two();
+        let slots = end.max(head.len() + 1).div_ceil(SLOT_BYTES).next_power_of_two();
         command[..head.len()].copy_from_slice(head);
         command[head.len()..end].copy_from_slice(bytes);
         let size = u8::try_from(slots.ilog2()).unwrap_or(u8::MAX);

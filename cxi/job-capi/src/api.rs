@@ -85,8 +85,8 @@ pub(crate) extern "C" fn cxi_job_environment(
     status(|| {
         let variables = variables.required("variables")?;
         let granted: json::Granted = json::read("granted", granted.required("granted")?)?;
-        let environment = granted.grant.env();
-        let environment = environment.map_err(|error| Failure::invalid("granted", &error))?;
+        let environment =
+            granted.grant.env().map_err(|error| Failure::invalid("granted", &error))?;
         let set = environment.vars().into_iter();
         let set: Vec<String> = set.map(|(name, value)| format!("{name}={value}")).collect();
         variables.set_list(&set)
@@ -267,10 +267,7 @@ pub(crate) extern "C" fn cxi_job_audit(
 
 #[unsafe(no_mangle)]
 pub(crate) extern "C" fn cxi_job_explain(explanation: Out<*mut c_char>) -> c_int {
-    status(|| {
-        let explanation = explanation.required("explanation")?;
-        explanation.set_text(&failure::explain()?)
-    })
+    status(|| explanation.required("explanation")?.set_text(&failure::explain()?))
 }
 
 #[unsafe(no_mangle)]

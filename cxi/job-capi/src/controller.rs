@@ -10,12 +10,11 @@ use crate::failure::{Failure, Result};
 
 /// The site that a settings file describes; by default that of the usual file.
 pub(crate) fn site(settings: Option<&Path>) -> Result<Site> {
-    let settings = Settings::load(settings);
-    let settings = settings.map_err(|error| Failure::invalid("settings", &error))?;
+    let settings =
+        Settings::load(settings).map_err(|error| Failure::invalid("settings", &error))?;
     Ok(Site::open(settings)?)
 }
 
 pub(crate) fn open(site: &Site) -> Result<Controller<'_>> {
-    let controller = site.controller(SitePool::of(site.settings())?)?;
-    Ok(controller.fabric_manager_of(site.settings())?)
+    Ok(site.controller(SitePool::of(site.settings())?)?.fabric_manager_of(site.settings())?)
 }

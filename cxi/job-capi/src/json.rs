@@ -106,8 +106,7 @@ impl Place {
     }
 
     pub(crate) fn node<'a>(&self, site: &'a Site, nics: &'a Node) -> Result<ComputeNode<'a>> {
-        let node = site.node(self.node.clone())?;
-        Ok(node.nics(|| Ok(nics.clone())))
+        Ok(site.node(self.node.clone())?.nics(|| Ok(nics.clone())))
     }
 }
 
@@ -156,8 +155,7 @@ pub(crate) struct Recorded<'a> {
 }
 
 fn members(uid: Option<u32>, gid: Option<u32>, netns: Option<u32>) -> impl Iterator<Item = Member> {
-    let uid = uid.map(Member::Uid).into_iter();
-    uid.chain(gid.map(Member::Gid)).chain(netns.map(Member::NetNs))
+    uid.map(Member::Uid).into_iter().chain(gid.map(Member::Gid)).chain(netns.map(Member::NetNs))
 }
 
 /// The output of `cxi_job_allocate` or of `cxi --json job prolog`.

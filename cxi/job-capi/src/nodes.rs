@@ -31,13 +31,11 @@ pub(crate) fn add(node: Node) -> usize {
 }
 
 pub(crate) fn get(handle: Handle) -> Result<Arc<Node>> {
-    let found = nodes().open.get(&handle.number()).cloned();
-    found.ok_or_else(not_open)
+    nodes().open.get(&handle.number()).cloned().ok_or_else(not_open)
 }
 
 pub(crate) fn close(handle: Handle) -> Result<()> {
-    let closed = nodes().open.remove(&handle.number());
-    closed.map(drop).ok_or_else(not_open)
+    nodes().open.remove(&handle.number()).map(drop).ok_or_else(not_open)
 }
 
 fn not_open() -> Failure {

@@ -298,8 +298,7 @@ impl fmt::Display for CleanReport {
         if let Some(release) = &self.release {
             return release.fmt(f);
         }
-        let orphans = self.orphans.iter();
-        let orphans = orphans.map(|orphan| format!("Would destroy {orphan}"));
+        let orphans = self.orphans.iter().map(|orphan| format!("Would destroy {orphan}"));
         let kept = self.kept.iter().map(|kept| format!("Keeps {kept}"));
         let lines: Vec<String> = orphans.chain(kept).collect();
         f.write_str(&lines.join("\n"))

@@ -33,5 +33,5 @@ pub(super) fn vnis(access: VniAccess) -> String {
 /// A service with its owner and VNIs: `service 5 (uid 5588, VNI 1024)`.
 pub(super) fn service(service: &Service) -> String {
     let state = if service.is_enabled() { "" } else { ", disabled" };
-    format!("service {} ({}, {}{state})", service.id(), owner(service), vnis(service.vnis()),)
+    format!("service {} ({}, {}{state})", service.id(), owner(service), vnis(service.vnis()))
 }

@@ -88,8 +88,7 @@ impl JobLimits {
             Self::Fixed(limits) => Some(*limits),
             Self::Planned { policy, size, .. } => {
                 let alone = NicUsage::new(usage.device, usage.totals, Vec::new());
-                let whole = plan(policy, *size, &alone, Mode::Strict);
-                whole.ok().map(|plan| plan.limits)
+                plan(policy, *size, &alone, Mode::Strict).ok().map(|plan| plan.limits)
             }
         }
     }

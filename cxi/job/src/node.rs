@@ -159,8 +159,7 @@ fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
         // A simulator loses no packets and so has no retry handler.
         (!simulator && !info.is_retry_handler_running(), NicProblem::NoRetryHandler),
     ];
-    let found = checks.into_iter().filter(|(wrong, _)| *wrong);
-    found.map(|(_, problem)| problem).collect()
+    checks.into_iter().filter(|(wrong, _)| *wrong).map(|(_, problem)| problem).collect()
 }
 
 fn near_cpus(info: &DeviceInfo) -> IdSet {
@@ -305,8 +304,7 @@ impl Node {
     pub fn closest(&self, cpus: &IdSet) -> Vec<DeviceId> {
         let shared = |near: &IdSet| near.intersection(cpus).len();
         let most = self.usable().map(|nic| shared(nic.cpus())).max();
-        let closest = self.usable().filter(|nic| Some(shared(nic.cpus())) == most);
-        closest.map(NodeNic::id).collect()
+        self.usable().filter(|nic| Some(shared(nic.cpus())) == most).map(NodeNic::id).collect()
     }
 
     /// Assigns a NIC to each of this many processes, in turn. Empty if no NIC is usable.

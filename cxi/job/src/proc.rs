@@ -83,8 +83,7 @@ impl ProcFs {
     /// Returns this process; `None` if `/proc` cannot be read.
     #[must_use]
     pub fn caller(&self) -> Option<Process> {
-        let this = fs::read_link(self.root.join("self")).ok()?;
-        let pid = this.to_str().and_then(pid)?;
+        let pid = fs::read_link(self.root.join("self")).ok()?.to_str().and_then(pid)?;
         Some(process(pid, &self.root.join("self")))
     }
 
@@ -255,10 +254,8 @@ impl Status {
     /// The value of a line, such as `Tgid`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&str> {
-        let mut values = self.0.lines().filter_map(|line| {
-            let value = line.strip_prefix(name)?;
-            value.strip_prefix(':')
-        });
+        let mut values =
+            self.0.lines().filter_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         values.next().map(str::trim)
     }
 
@@ -283,8 +280,7 @@ pub fn mapping(line: &str) -> Option<(Range<u64>, &str)> {
 #[must_use]
 pub fn namespace(directory: &Path, kind: &str) -> Option<u32> {
     let link = fs::read_link(directory.join("ns").join(kind)).ok()?;
-    let inode = link.to_str()?.strip_prefix(kind)?;
-    inode.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
+    link.to_str()?.strip_prefix(kind)?.strip_prefix(":[")?.strip_suffix(']')?.parse().ok()
 }
 
 #[cfg(test)]

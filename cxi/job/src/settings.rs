@@ -189,8 +189,7 @@ impl Directories {
                 (directory.clone(), directory, secrets)
             }
         };
-        let text = text.replace("{run}", &run).replace("{lib}", &lib);
-        text.replace("{secrets}", &secrets)
+        text.replace("{run}", &run).replace("{lib}", &lib).replace("{secrets}", &secrets)
     }
 }
 
@@ -215,8 +214,7 @@ fn default_lock(directories: &Directories) -> String {
     if user.is_root() && (ProcFs::system().in_user_namespace() != Some(true) || is_own()) {
         return lock;
     }
-    let file = env::temp_dir().join(format!("cxi-node-{user}.lock"));
-    file.display().to_string()
+    env::temp_dir().join(format!("cxi-node-{user}.lock")).display().to_string()
 }
 
 /// The lock that programs take in turn which test or measure a NIC: a file next to [`NODE_LOCK`],
@@ -447,8 +445,7 @@ impl Settings {
             }
             _ => key.name().to_owned(),
         };
-        let in_file = self.in_file.get(key.name());
-        let excerpt = in_file.filter(|_| matches!(source, Source::Line(_)));
+        let excerpt = self.in_file.get(key.name()).filter(|_| matches!(source, Source::Line(_)));
         SettingsError::Invalid {
             place,
             what,

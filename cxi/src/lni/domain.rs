@@ -39,8 +39,7 @@ impl Pid {
 
 checked_integers!(Pid, InvalidPid, |number| {
     let below = i128::from(PID_ANY);
-    let valid = u16::try_from(number).ok().filter(|_| number < below);
-    valid.map(Pid).ok_or(InvalidPid(number))
+    u16::try_from(number).ok().filter(|_| number < below).map(Pid).ok_or(InvalidPid(number))
 });
 
 from_invalid!(InvalidPid);

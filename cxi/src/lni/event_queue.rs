@@ -181,8 +181,7 @@ impl Lni {
             self.inner.check_same_file(other, "wait object", EqAllocCmd::OPCODE)?;
         }
         let waits = [options.event_wait, options.status_wait];
-        let callbacks = self.inner.callbacks();
-        callbacks.check(self.device(), waits.map(|wait| wait.is_some()))?;
+        self.inner.callbacks().check(self.device(), waits.map(|wait| wait.is_some()))?;
         let md = self.register(options.len)?;
         let memory = md.memory();
         let command = EqAllocCmd {

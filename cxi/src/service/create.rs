@@ -153,8 +153,7 @@ impl Services {
         } else {
             ""
         };
-        let what = format!("that no other service gets VNI {first}{instead}");
-        let what = what.into();
+        let what = format!("that no other service gets VNI {first}{instead}").into();
         refuse(ErrorKind::NotGuaranteed { what, has }, Errno::EOPNOTSUPP)
     }
 

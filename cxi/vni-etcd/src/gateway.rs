@@ -175,8 +175,7 @@ impl Gateway {
 
     /// The member that is asked now.
     fn url(&self) -> String {
-        let url = self.urls.get(self.failed % self.urls.len().max(1));
-        url.cloned().unwrap_or_default()
+        self.urls.get(self.failed % self.urls.len().max(1)).cloned().unwrap_or_default()
     }
 
     /// Sends a request as the user, with a new token if the current one has expired.

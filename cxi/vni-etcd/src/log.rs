@@ -104,8 +104,7 @@ impl EventLog for EtcdLog {
         let (mut last, mut limit) = (after, FIRST);
         loop {
             let from = self.key(last.saturating_add(1));
-            let page = self.gateway.range(&from, &end, &mut limit);
-            let page = page.map_err(unreadable)?;
+            let page = self.gateway.range(&from, &end, &mut limit).map_err(unreadable)?;
             let size: usize = page.kvs.iter().map(|found| found.value.0.len()).sum();
             if size < PAGE / 2 {
                 limit = limit.saturating_mul(2);

@@ -247,9 +247,7 @@ impl SitePool {
         let mut new = VniPool::new(config.clone())?;
         let now = Timestamp::now();
         let mut log = self.log()?;
-        let records = log.load(0);
-        let records = records.map_err(|error| self.failed::<PoolError>(error.into()))?;
-        let made = records.is_empty();
+        let made = log.load(0).map_err(|error| self.failed::<PoolError>(error.into()))?.is_empty();
         let (pool, event) = if made {
             let pool = SharedPool::open(log, config.clone(), self.writer(), self.epoch()?, now);
             let pool = pool.map_err(|error| self.failed(error))?;
@@ -276,8 +274,7 @@ impl SitePool {
         };
         let path = &etcd.epoch;
         let mut pool = self.open()?;
-        let epoch = pool.lead(Timestamp::now());
-        let epoch = epoch.map_err(|error| self.failed(error))?;
+        let epoch = pool.lead(Timestamp::now()).map_err(|error| self.failed(error))?;
         // A pool that was opened earlier would not lead.
         *self.opened() = Some(pool);
         // The epoch is written after the log. A program that is killed in between has an epoch that

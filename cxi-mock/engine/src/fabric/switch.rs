@@ -75,9 +75,7 @@ impl Switch {
 
     pub(super) fn waiting(&self) -> Vec<u32> {
         let waits = |port: &Port| port.inbox.as_ref().is_some_and(|inbox| !inbox.is_empty());
-        let ports = self.ports.iter();
-        let waiting = ports.filter(|(_, port)| waits(port));
-        waiting.map(|(nid, _)| *nid).collect()
+        self.ports.iter().filter(|(_, port)| waits(port)).map(|(nid, _)| *nid).collect()
     }
 
     pub(super) fn is_idle(&self) -> bool {
@@ -136,8 +134,7 @@ impl Switch {
             most => self.next() % (u64::from(most) + 1),
         };
         if delay > 0 {
-            let due = self.late.entry(self.now + delay).or_default();
-            due.push((hop, packet));
+            self.late.entry(self.now + delay).or_default().push((hop, packet));
             return;
         }
         let overtakes = self.chance(faults.reordering);

@@ -147,8 +147,7 @@ impl Tree {
         if let Some((multicast, Some(order))) = contents(packet) {
             node.engines.arm(multicast.reduction, &order, now);
         }
-        let switches = node.switches.iter();
-        let switches = switches.map(|child| (Hop::Down(*child), packet.clone()));
+        let switches = node.switches.iter().map(|child| (Hop::Down(*child), packet.clone()));
         let nics = node.nics.iter().map(|nid| {
             let packet = Packet { to: *nid, ..packet.clone() };
             (Hop::Nic, packet)
@@ -204,8 +203,7 @@ impl Switch {
     /// Ends the wait of engines whose time is over.
     pub(super) fn expire(&mut self) {
         let now = self.now;
-        let trees = self.trees.values_mut();
-        let sent: Vec<_> = trees.flat_map(|tree| tree.expire(now)).collect();
+        let sent: Vec<_> = self.trees.values_mut().flat_map(|tree| tree.expire(now)).collect();
         self.pass_all(sent);
     }
 

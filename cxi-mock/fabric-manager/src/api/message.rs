@@ -21,8 +21,7 @@ impl Request {
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut headers = self.headers.iter();
-        let header = headers.find(|(there, _)| there.eq_ignore_ascii_case(name));
-        header.map(|(_, value)| value.as_str())
+        headers.find(|(there, _)| there.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
 }
 

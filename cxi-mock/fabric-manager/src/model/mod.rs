@@ -119,8 +119,7 @@ impl Model {
     /// # Errors
     /// [`Refusal::NoSuchJob`].
     pub fn job(&self, job: &str) -> Result<&Reservation, Refusal> {
-        let reserved = self.jobs.get(job);
-        reserved.ok_or_else(|| Refusal::NoSuchJob(job.to_owned()))
+        self.jobs.get(job).ok_or_else(|| Refusal::NoSuchJob(job.to_owned()))
     }
 
     /// The tree with this multicast ID.
@@ -173,8 +172,7 @@ impl Model {
             return Err(Refusal::Overcommitted(left));
         }
         let token = self.new_token();
-        let entry = self.jobs.entry(job.to_owned());
-        Ok(entry.or_insert(Reservation { limit, token }))
+        Ok(self.jobs.entry(job.to_owned()).or_insert(Reservation { limit, token }))
     }
 
     /// Ends steps of a job: frees their trees. Steps without trees are not an error.
@@ -198,8 +196,7 @@ impl Model {
         for id in self.ids_of(job, |_| true) {
             self.free(id, now);
         }
-        let reserved = self.jobs.remove(job);
-        reserved.ok_or_else(|| Refusal::NoSuchJob(job.to_owned()))
+        self.jobs.remove(job).ok_or_else(|| Refusal::NoSuchJob(job.to_owned()))
     }
 
     /// Restarts the fabric manager.
@@ -282,8 +279,7 @@ impl Model {
     }
 
     fn ids_of(&self, job: &str, which: impl Fn(&Tree) -> bool) -> Vec<u16> {
-        let trees = self.trees_of(job).filter(|(_, tree)| which(tree));
-        trees.map(|(id, _)| id).collect()
+        self.trees_of(job).filter(|(_, tree)| which(tree)).map(|(id, _)| id).collect()
     }
 
     fn new_token(&mut self) -> String {

@@ -59,8 +59,7 @@ impl FromStr for NicAddress {
     fn from_str(text: &str) -> Result<Self, Refusal> {
         let octet = |text: &str, digits: usize| {
             let hexadecimal = text.bytes().all(|digit| digit.is_ascii_hexdigit());
-            let parsed = u32::from_str_radix(text, 16).ok();
-            parsed.filter(|_| hexadecimal && text.len() == digits)
+            u32::from_str_radix(text, 16).ok().filter(|_| hexadecimal && text.len() == digits)
         };
         let parts: Vec<&str> = text.split(':').collect();
         let address = match parts[..] {
@@ -163,8 +162,7 @@ impl TreeRequest {
 impl Model {
     /// The trees that can be used, by multicast ID.
     pub fn active_trees(&self) -> impl Iterator<Item = (u16, &Tree)> {
-        let trees = self.trees.iter();
-        let active = trees.filter(|(_, tree)| tree.phase == Phase::Active);
+        let active = self.trees.iter().filter(|(_, tree)| tree.phase == Phase::Active);
         active.map(|(id, tree)| (*id, tree))
     }
 
@@ -184,8 +182,7 @@ impl Model {
         }
         let id = self.free_address(now).ok_or(Refusal::NoAddress)?;
         let is_root = |nic: &NicAddress| self.trees.values().any(|tree| tree.root == *nic);
-        let root = request.nics.iter().copied().find(|nic| !is_root(nic));
-        let root = root.ok_or(Refusal::NoRoot)?;
+        let root = request.nics.iter().copied().find(|nic| !is_root(nic)).ok_or(Refusal::NoRoot)?;
         let creation = Duration::from_millis(self.settings.creation_ms);
         let phase = if creation.is_zero() {
             Phase::Active

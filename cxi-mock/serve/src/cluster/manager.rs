@@ -106,8 +106,7 @@ impl ReservedJob {
     fn start(manager: &Arc<Manager>) -> Result<Self, String> {
         let number = manager.jobs.fetch_add(1, Ordering::Relaxed);
         let name = format!("{CLUSTER}-{number}");
-        let token = manager.server.reserve(&name, TREES);
-        let token = token.map_err(|refusal| refusal.to_string())?;
+        let token = manager.server.reserve(&name, TREES).map_err(|refusal| refusal.to_string())?;
         let mut job = Self { manager: Arc::clone(manager), name, variables: Vec::new() };
         job.variables = job.environment(&token)?;
         Ok(job)
@@ -118,8 +117,7 @@ impl ReservedJob {
         let step: StepId = STEP.parse().map_err(said)?;
         let url = self.manager.server.multicasts_url();
         let reservation = Reservation::new(name, token, &url, Certificate::System).map_err(said)?;
-        let env = CollectivesEnv::new(reservation, step);
-        let env = env.min_nodes(1).addresses_per_job(TREES);
+        let env = CollectivesEnv::new(reservation, step).min_nodes(1).addresses_per_job(TREES);
         Ok(variables(env.vars()))
     }
 }

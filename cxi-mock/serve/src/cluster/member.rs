@@ -40,8 +40,8 @@ impl Member {
         let (node, init) = in_thread(|| make(cluster, number))?;
         let manager = cluster.manager.as_ref();
         let variables = manager.map(|manager| manager.variables());
-        let namespaces = node.namespaces();
-        let namespaces = namespaces.with_pids_of(init.pid(), variables.unwrap_or_default())?;
+        let namespaces =
+            node.namespaces().with_pids_of(init.pid(), variables.unwrap_or_default())?;
         Ok(Self { namespaces: Arc::new(namespaces), node: Arc::new(node), init })
     }
 

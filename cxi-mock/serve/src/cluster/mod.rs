@@ -52,8 +52,7 @@ impl Cluster {
     pub(super) fn start(arguments: &ClusterOptions) -> Result<Arc<Self>, ServeError> {
         let (nics, files) = (&arguments.nics, &arguments.files);
         let state = files.state()?;
-        let restored = state.as_ref().map(StateFile::read_cluster).transpose()?;
-        let restored = restored.flatten();
+        let restored = state.as_ref().map(StateFile::read_cluster).transpose()?.flatten();
         let is_new = restored.is_none();
         let model = Arc::new(arguments.model(restored)?);
         let saver = state.map(|file| Saver::of_cluster(file, &model));
@@ -135,8 +134,7 @@ impl Cluster {
 
     fn reboot(&self, number: usize) -> Result<(), ServeError> {
         self.kill(number)?;
-        let booted = self.model.boot(number);
-        booted.map_err(|error| ServeError::Input(error.to_string()))?;
+        self.model.boot(number).map_err(|error| ServeError::Input(error.to_string()))?;
         self.make_presets(number)?;
         self.bring_up(number)
     }

@@ -252,8 +252,7 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
     places.extend(lib.iter().flat_map(|lib| directories(lib)));
     places.extend(LIBRARIES.map(PathBuf::from));
     let library = |name: &str| {
-        let files = places.iter().map(|place| place.join(name));
-        files.into_iter().find(|file| file.is_file())
+        places.iter().map(|place| place.join(name)).into_iter().find(|file| file.is_file())
     };
     let Some(libfabric) = library("libfabric.so.1") else {
         return Ok(None);
@@ -292,8 +291,7 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
 }
 
 fn directories(path: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(path).into_iter().flatten().flatten();
-    let paths = entries.map(|entry| entry.path());
+    let paths = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
     paths.filter(|path| path.is_dir()).collect()
 }
 
@@ -333,8 +331,7 @@ pub(super) fn warn_of_ranks_alone(program: &[OsString]) {
 /// The file of a program, as the shell finds it.
 fn find(name: &OsStr) -> Option<PathBuf> {
     let runs = |file: &PathBuf| {
-        let metadata = fs::metadata(file);
-        metadata.is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
+        fs::metadata(file).is_ok_and(|it| it.is_file() && it.permissions().mode() & 0o111 != 0)
     };
     let path = env::var_os("PATH").unwrap_or_default();
     let mut files = if name.as_encoded_bytes().contains(&b'/') {
@@ -347,6 +344,5 @@ fn find(name: &OsStr) -> Option<PathBuf> {
 }
 
 fn contains(file: &Path, word: &str) -> bool {
-    let text = input::read(file).unwrap_or_default();
-    text.windows(word.len()).any(|part| part == word.as_bytes())
+    input::read(file).unwrap_or_default().windows(word.len()).any(|part| part == word.as_bytes())
 }

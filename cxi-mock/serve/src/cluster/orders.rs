@@ -59,12 +59,10 @@ impl Cluster {
                 return Ok(graph.into());
             }
             ClusterOrder::Kill => {
-                let killed = self.kill(self.one(node)?);
-                killed.map_err(|error| error.to_string())?;
+                self.kill(self.one(node)?).map_err(|error| error.to_string())?;
             }
             ClusterOrder::Reboot => {
-                let rebooted = self.reboot(self.one(node)?);
-                rebooted.map_err(|error| error.to_string())?;
+                self.reboot(self.one(node)?).map_err(|error| error.to_string())?;
             }
             ClusterOrder::Port { nic, loss } => {
                 let number = self.one(node)?;
@@ -144,8 +142,7 @@ impl Cluster {
     /// A part of a node that runs.
     fn of_member<T>(&self, node: Option<&str>, get: fn(&Member) -> T) -> Result<T, String> {
         let number = self.one(node)?;
-        let member = self.member(number);
-        member.as_ref().map(get).ok_or_else(|| {
+        self.member(number).as_ref().map(get).ok_or_else(|| {
             let name = names::name(number);
             format!("{name} is down: boot it with cxi-mock ctl --node {name} reboot")
         })

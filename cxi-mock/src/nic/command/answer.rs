@@ -107,8 +107,7 @@ pub(super) fn handed_over(
     opcode: Opcode,
     memory: &dyn CallerMemory,
 ) -> Option<Arc<dyn ClientMemory>> {
-    let handler = opcode.handler()?;
-    handler.memory.then(|| memory.process_memory())
+    opcode.handler()?.memory.then(|| memory.process_memory())
 }
 
 /// What a command pins of the caller's memory: address and length.

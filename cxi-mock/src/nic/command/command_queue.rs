@@ -195,8 +195,7 @@ impl Device {
         if !self.cqs.of_kind(transmit).has_number() {
             self.end_pending_lnis();
         }
-        let has_number = self.cqs.of_kind(transmit).has_number();
-        has_number.then_some(()).ok_or(Errno::ENOSPC)
+        self.cqs.of_kind(transmit).has_number().then_some(()).ok_or(Errno::ENOSPC)
     }
 
     /// Frees a queue. Number and credit stay until it is finalized, which may be after the file is

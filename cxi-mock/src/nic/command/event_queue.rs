@@ -111,8 +111,7 @@ impl Device {
         if u64::from(attr.reserved_slots) > MAX_RESERVED.min(slots - 1) {
             return Err(Errno::EINVAL);
         }
-        let held = self.lnis.live.get(new.lni);
-        let held = held.and_then(|lni| lni.free_eqs.front()).is_some();
+        let held = self.lnis.live.get(new.lni).and_then(|lni| lni.free_eqs.front()).is_some();
         if !held {
             self.services.may_charge(svc, Slot::Eq)?;
             if !self.eqs.queues.has_number() {

@@ -121,8 +121,7 @@ impl Device {
     /// Tries again to end the LNIs that wait for it.
     pub(super) fn end_pending_lnis(&mut self) {
         let ending = std::mem::take(&mut self.lnis.ending).into_iter();
-        let busy = ending.filter_map(|(id, lni)| self.lni_end(id, lni));
-        self.lnis.ending = busy.collect();
+        self.lnis.ending = ending.filter_map(|(id, lni)| self.lni_end(id, lni)).collect();
     }
 
     /// The cleanup that runs every second while LNIs wait for it. Returns whether it was due.

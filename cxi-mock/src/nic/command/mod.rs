@@ -82,8 +82,7 @@ pub(crate) fn write(
     memory: &mut dyn CallerMemory,
 ) -> Result<usize, Errno> {
     // This precedes locking the NIC, because reading the caller's memory may block.
-    let number = command.first_chunk().copied().map(u32::from_ne_bytes);
-    let opcode = number.map(Opcode::from_number);
+    let opcode = command.first_chunk().copied().map(u32::from_ne_bytes).map(Opcode::from_number);
     let mut answer = Answer::new(opcode, command, memory);
     let process = opcode.and_then(|opcode| handed_over(opcode, memory));
     let mut device = nic.device();
@@ -174,8 +173,7 @@ fn admit(
         return Err(Errno::EINVAL);
     }
     let opcode = opcode.ok_or(Errno::EINVAL)?;
-    let known = opcode.info().filter(|info| info.since <= rules.release);
-    let info = known.ok_or(Errno::EINVAL)?;
+    let info = opcode.info().filter(|info| info.since <= rules.release).ok_or(Errno::EINVAL)?;
     let handler = info.handler.as_ref().ok_or(Errno::EOPNOTSUPP)?;
     let fits = match opcode.request_len(rules.release) {
         Some(RequestLen::Exact(len)) => command.len() == len,

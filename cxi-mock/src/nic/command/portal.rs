@@ -168,8 +168,7 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         let engine = &mut self.data_path.state().engine;
-        let transition = engine.transition_to_software(small(id), drop_count);
-        transition.map_err(|_| Errno::EAGAIN)
+        engine.transition_to_software(small(id), drop_count).map_err(|_| Errno::EAGAIN)
     }
 
     /// Changes what the caller left in its buffer.

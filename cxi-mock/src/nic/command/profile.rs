@@ -72,8 +72,7 @@ impl Device {
         let lcid = place.map_or(0, |(_, lcid)| lcid);
         let lcid = u32::try_from(lcid).map_err(|_| Errno::EINVAL)?;
         let handle = CpHandle { tx: self.referred_profile(tx, place, vni), place };
-        let file = self.files.get_mut(caller.file)?;
-        let id = file.cps.add((caller.file, request.lni), handle)?;
+        let id = self.files.get_mut(caller.file)?.cps.add((caller.file, request.lni), handle)?;
         self.lnis.live.hold(request.lni);
         call.made(id, &CpAllocResp { cp_hndl: id, lcid })
     }
@@ -90,8 +89,7 @@ impl Device {
         if request.tc >= FIRST_ETHERNET_CLASS {
             // The VNI is a priority here. EINVAL for a bad one precedes EPERM for the caller.
             let priority = u16::try_from(request.vni).ok();
-            let priority = priority.filter(|priority| *priority <= MAX_PCP);
-            let priority = priority.ok_or(Errno::EINVAL)?;
+            let priority = priority.filter(|priority| *priority <= MAX_PCP).ok_or(Errno::EINVAL)?;
             if !caller.credentials.net_raw {
                 return Err(Errno::EPERM);
             }
@@ -137,8 +135,7 @@ impl Device {
         }
         // The driver takes an entry of the CP table first, and returns it if there is no LCID. Both
         // failures are ENOSPC, so the order shows only in the use of a freed entry.
-        let found = self.cps.find(&mut self.vnis, tx, traffic);
-        let found = found.unwrap_or_else(|hazard| {
+        let found = self.cps.find(&mut self.vnis, tx, traffic).unwrap_or_else(|hazard| {
             self.hazard(hazard);
             None
         });

@@ -442,10 +442,8 @@ impl Device {
         let pairs = group.profiles;
         // If a profile is missing, the driver does not undo the group's entry.
         for pair in pairs.get(..count).ok_or(Errno::ENODATA)? {
-            let tx = self.vnis.tx_of(*pair).ok_or(Errno::ENODATA)?;
-            tx.access.add(netns)?;
-            let rx = self.vnis.rx_of(*pair).ok_or(Errno::ENODATA)?;
-            rx.access.add(netns)?;
+            self.vnis.tx_of(*pair).ok_or(Errno::ENODATA)?.access.add(netns)?;
+            self.vnis.rx_of(*pair).ok_or(Errno::ENODATA)?.access.add(netns)?;
         }
         Ok(())
     }
@@ -493,8 +491,7 @@ impl Device {
 
     fn tles_in_use(&self, group: &Group) -> u16 {
         let pool = |pool: u8| {
-            let tles = self.registers.tles_in_use.get(usize::from(pool));
-            let set = tles.copied().unwrap_or(0);
+            let set = self.registers.tles_in_use.get(usize::from(pool)).copied().unwrap_or(0);
             set.max(self.data_path.triggered_in_use(pool))
         };
         match (group.reserved.tle_pool, self.rules.tle_usage_without_pool) {

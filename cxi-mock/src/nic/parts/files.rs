@@ -55,8 +55,7 @@ impl Files {
 
     /// Opens a file under a number that no other file has, of any function.
     pub(crate) fn open(&mut self, virtual_function: Option<u32>) -> Result<u32, Errno> {
-        let numbers = self.numbers.entry(virtual_function);
-        let numbers = numbers.or_insert_with(|| Ids::new(1, u32::MAX));
+        let numbers = self.numbers.entry(virtual_function).or_insert_with(|| Ids::new(1, u32::MAX));
         let number = numbers.alloc().ok_or(Errno::EMFILE)?;
         let id = self.ids.alloc().ok_or(Errno::EMFILE)?;
         let file = File {
@@ -95,8 +94,7 @@ impl Files {
     pub(crate) fn relay(&mut self, id: u32) {
         let function = self.open.get(&id).and_then(|file| file.virtual_function);
         if function.is_some_and(|function| self.relays.insert(function)) {
-            let numbers = self.numbers.entry(None);
-            numbers.or_insert_with(|| Ids::new(1, u32::MAX)).alloc();
+            self.numbers.entry(None).or_insert_with(|| Ids::new(1, u32::MAX)).alloc();
         }
     }
 

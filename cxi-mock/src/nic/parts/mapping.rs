@@ -156,6 +156,5 @@ fn ptg_mode(hints: &MdHints, caller: &Credentials) -> Result<u8, Errno> {
         return Ok(PTG_MODE_DEFAULT);
     }
     let known = PTG_MODES.contains(&hints.ptg_mode);
-    let mode = u8::try_from(hints.ptg_mode).ok().filter(|_| known);
-    mode.ok_or(Errno::EINVAL)
+    u8::try_from(hints.ptg_mode).ok().filter(|_| known).ok_or(Errno::EINVAL)
 }

@@ -87,13 +87,11 @@ impl<T> Objects<T> {
 
     /// The object of a handle; EINVAL if it does not belong to the file.
     pub(crate) fn of(&self, file: u32, id: u32) -> Result<&Object<T>, Errno> {
-        let object = self.table.get(&id).filter(|object| object.file == file);
-        object.ok_or(Errno::EINVAL)
+        self.table.get(&id).filter(|object| object.file == file).ok_or(Errno::EINVAL)
     }
 
     pub(crate) fn of_mut(&mut self, file: u32, id: u32) -> Result<&mut Object<T>, Errno> {
-        let object = self.table.get_mut(&id).filter(|object| object.file == file);
-        object.ok_or(Errno::EINVAL)
+        self.table.get_mut(&id).filter(|object| object.file == file).ok_or(Errno::EINVAL)
     }
 
     /// Counts one more user of an object. Number 0 has no effect: most commands use it for none,
@@ -135,8 +133,7 @@ impl<T> Objects<T> {
 
     /// The numbers of a file's objects.
     pub(crate) fn of_file(&self, file: u32) -> Vec<u32> {
-        let of_file = self.iter().filter(|(_, object)| object.file == file);
-        of_file.map(|(id, _)| id).collect()
+        self.iter().filter(|(_, object)| object.file == file).map(|(id, _)| id).collect()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Object<T>)> {

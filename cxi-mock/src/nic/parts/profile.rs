@@ -161,8 +161,7 @@ impl<X> Profiles<X> {
             if !block || all.conflicts(vni, profile.last()) {
                 return Err(Inconsistency::Vni { id, vni });
             }
-            let access = profile.access.check();
-            access.map_err(|errno| Inconsistency::Access { what, id, errno })?;
+            profile.access.check().map_err(|errno| Inconsistency::Access { what, id, errno })?;
             all.put(id, profile.clone());
         }
         all.ids = Ids::with_taken(1, u32::MAX, &profiles.keys().copied().collect());
@@ -174,8 +173,7 @@ impl<X> Profiles<X> {
     where
         X: Clone,
     {
-        let created = self.iter().filter(|(_, profile)| profile.creator);
-        let idle = created.map(|(id, profile)| {
+        let idle = self.iter().filter(|(_, profile)| profile.creator).map(|(id, profile)| {
             let mut profile = profile.clone();
             profile.users = 0;
             forget_users(&mut profile.extra);

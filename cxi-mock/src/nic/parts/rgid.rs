@@ -73,8 +73,7 @@ impl Rgids {
         needs_lac: bool,
     ) -> Result<Joined, Errno> {
         let (rgid, wrong) = self.find_or_make(svc, lnis_per_rgid)?;
-        let lac = needs_lac.then(|| self.take_lac(rgid).ok_or(Errno::ENOSPC));
-        let lac = lac.transpose()?;
+        let lac = needs_lac.then(|| self.take_lac(rgid).ok_or(Errno::ENOSPC)).transpose()?;
         if let Some(entry) = self.used.get_mut(&rgid) {
             entry.lnis += 1;
         }

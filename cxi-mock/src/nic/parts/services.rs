@@ -230,8 +230,7 @@ impl Services {
             if !(DEFAULT_SVC_ID..MOST_SERVICES).contains(&id) {
                 return Err(Inconsistency::Number { what, id });
             }
-            let access = group.access.check();
-            access.map_err(|errno| Inconsistency::Access { what, id, errno })?;
+            group.access.check().map_err(|errno| Inconsistency::Access { what, id, errno })?;
             for pair in group.profiles {
                 let tx = pair.tx.id().filter(|tx| vnis.tx().get(*tx).is_none());
                 let rx = pair.rx.id().filter(|rx| vnis.rx().get(*rx).is_none());

@@ -92,8 +92,7 @@ pub(super) fn existing(svc_id: u32) -> Result<u32> {
 extern "C" fn cxil_get_svc(dev: Handle<Dev>, svc_id: u32, svc_desc: Out<SvcDesc>) -> c_int {
     status(|| {
         let dev = dev.get()?;
-        let svc_desc = svc_desc.required()?;
-        svc_desc.set(send_about(dev, svc_id, &SvcGetCmd::of(svc_id))?);
+        svc_desc.required()?.set(send_about(dev, svc_id, &SvcGetCmd::of(svc_id))?);
         Ok(())
     })
 }
@@ -102,8 +101,7 @@ extern "C" fn cxil_get_svc(dev: Handle<Dev>, svc_id: u32, svc_desc: Out<SvcDesc>
 extern "C" fn cxil_get_svc_rsrc_use(dev: Handle<Dev>, svc_id: u32, rsrcs: Out<RsrcUse>) -> c_int {
     status(|| {
         let dev = dev.get()?;
-        let rsrcs = rsrcs.required()?;
-        rsrcs.set(send_about(dev, svc_id, &SvcRsrcGetCmd::of(svc_id))?);
+        rsrcs.required()?.set(send_about(dev, svc_id, &SvcRsrcGetCmd::of(svc_id))?);
         Ok(())
     })
 }
@@ -145,10 +143,7 @@ extern "C" fn cxil_set_svc_lpr(dev: Handle<Dev>, svc_id: u32, lnis_per_rgid: u32
 /// For an unknown service, the driver returns a number that is an errno, and so does this function.
 #[unsafe(no_mangle)]
 extern "C" fn cxil_get_svc_lpr(dev: Handle<Dev>, svc_id: u32) -> c_int {
-    status(|| {
-        let answer = send_about(dev.get()?, svc_id, &SvcGetLprCmd::of(svc_id))?;
-        Ok(answer.value.cast_signed())
-    })
+    status(|| Ok(send_about(dev.get()?, svc_id, &SvcGetLprCmd::of(svc_id))?.value.cast_signed()))
 }
 
 #[unsafe(no_mangle)]
@@ -223,8 +218,7 @@ extern "C" fn cxil_svc_set_netns(dev: Handle<Dev>, svc_id: u32, netns: u32) -> c
 #[unsafe(no_mangle)]
 extern "C" fn cxil_svc_get_netns(dev: Handle<Dev>, svc_id: u32, netns: Out<u32>) -> c_int {
     status(|| {
-        let netns = netns.required()?;
-        netns.set(change(&dev, svc_id, &SvcGetNetnsCmd::of(svc_id))?.value);
+        netns.required()?.set(change(&dev, svc_id, &SvcGetNetnsCmd::of(svc_id))?.value);
         Ok(())
     })
 }

@@ -19,8 +19,7 @@ use crate::output::{Report, joined};
 use crate::settings;
 
 pub(super) fn controller(common: &Common) -> Result<Controller<'static>, Failure> {
-    let site = Site::open(common.settings.clone())?;
-    Ok(site.controller(SitePool::of(&common.settings)?)?)
+    Ok(Site::open(common.settings.clone())?.controller(SitePool::of(&common.settings)?)?)
 }
 
 fn with_manager(common: &Common) -> Result<Controller<'static>, Failure> {
@@ -28,8 +27,7 @@ fn with_manager(common: &Common) -> Result<Controller<'static>, Failure> {
 }
 
 pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report, Failure> {
-    let controller = with_manager(common)?;
-    let reserved = controller.reserve(&ReserveRequest {
+    let reserved = with_manager(common)?.reserve(&ReserveRequest {
         job: arguments.job.clone(),
         component: arguments.component.clone(),
         uid: arguments.uid,
@@ -45,8 +43,7 @@ pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report
 }
 
 pub(super) fn release(arguments: &ReleaseArgs, common: &Common) -> Result<Report, Failure> {
-    let controller = with_manager(common)?;
-    let done = controller.release(&arguments.job, arguments.component.as_ref())?;
+    let done = with_manager(common)?.release(&arguments.job, arguments.component.as_ref())?;
     Ok(released(&done))
 }
 
@@ -102,8 +99,7 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
             }
         }
     };
-    let text = text.expect("it is there");
-    let text = text.map_err(|error| failed(error.to_string()))?;
+    let text = text.expect("it is there").map_err(|error| failed(error.to_string()))?;
     if !status.success() {
         return Err(failed(format!("ended with {status}")));
     }

@@ -9,7 +9,6 @@ use crate::output::Report;
 
 pub(super) fn run(arguments: &EnvArgs, common: &Common) -> Result<Report, Failure> {
     let here = Here::new(common, Intent::Read)?;
-    let node = here.node(None)?;
-    let found = node.environment(&arguments.job, arguments.step.as_ref())?;
+    let found = here.node(None)?.environment(&arguments.job, arguments.step.as_ref())?;
     Ok(Report::environment(found.set, &found.clear))
 }

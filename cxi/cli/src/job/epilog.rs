@@ -147,8 +147,7 @@ pub(crate) fn left_over(
         ..Cleaning::default()
     };
     let here = Here::new(common, Intent::Read)?;
-    let node = here.node(name)?;
-    Ok(node.clean(&cleaning, &ReleaseOptions::once())?.clean.orphans)
+    Ok(here.node(name)?.clean(&cleaning, &ReleaseOptions::once())?.clean.orphans)
 }
 
 fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {

@@ -60,8 +60,7 @@ fn services(record: &JobRecord, common: &Common) -> Result<Vec<String>, Failure>
 /// The commands that continue its life cycle.
 fn next(record: Option<&JobRecord>, controller: Option<&Job>) -> Vec<String> {
     let is_over = controller.is_some_and(Job::has_ended);
-    let epilog = record.filter(|record| is_over || record.running.is_empty());
-    let epilog = epilog.map(|record| {
+    let epilog = record.filter(|record| is_over || record.running.is_empty()).map(|record| {
         format!(
             "cxi job epilog --job {}   (destroys its services on this node, and confirms)",
             record.job

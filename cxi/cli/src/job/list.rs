@@ -78,19 +78,15 @@ pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> 
 
 /// The jobs with a record on this node.
 pub(crate) fn records(common: &Common) -> Result<Vec<JobRecord>, Failure> {
-    let here = Here::new(common, Intent::Read)?;
-    let node = here.node(None)?;
-    Ok(node.list()?)
+    Ok(Here::new(common, Intent::Read)?.node(None)?.list()?)
 }
 
 pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
-    let jobs = records(common)?.into_iter().map(Job::of_node);
-    Ok(jobs.collect())
+    Ok(records(common)?.into_iter().map(Job::of_node).collect())
 }
 
 pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
-    let jobs = controller(common)?.list()?;
-    let jobs = jobs.into_iter().map(|(decision, waits_for)| Job {
+    let jobs = controller(common)?.list()?.into_iter().map(|(decision, waits_for)| Job {
         state: state(decision.ended()),
         vnis: joined(&decision.vnis, ","),
         waits_for,

@@ -37,8 +37,7 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
         access: arguments.who.undecided(),
         shape,
     };
-    let node = here.node(None)?;
-    let started = node.prolog(&starting);
+    let started = here.node(None)?.prolog(&starting);
     here.save()?;
     let started = started?;
     let Some(grant) = started.grant else {
@@ -46,16 +45,12 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     };
     let report = report(&grant, &here.open()?)?.with_warnings(started.warnings);
     let common = common.clone();
-    Ok(report.or_undo(move || {
-        let undone = undo(&starting, &grant, &common);
-        undone.err().into_iter().collect()
-    }))
+    Ok(report.or_undo(move || undo(&starting, &grant, &common).err().into_iter().collect()))
 }
 
 fn undo(starting: &StartingJob, grant: &Grant, common: &Common) -> Result<(), Failure> {
     let here = Here::new(common, Intent::Change)?;
-    let node = here.node(None)?;
-    let undone = node.undo(&starting.job, starting.component.as_ref(), grant);
+    let undone = here.node(None)?.undo(&starting.job, starting.component.as_ref(), grant);
     here.save()?;
     Ok(undone?)
 }

@@ -9,8 +9,7 @@ const SHOWN: [&str; 3] = ["services", "users", "orphans"];
 /// nested fields are joined by dots. A result without a list is one line; an empty list prints
 /// nothing.
 pub(super) fn rows(result: &Value) -> String {
-    let members = result.as_object().into_iter().flatten();
-    let lists = members.filter_map(|(name, value)| {
+    let lists = result.as_object().into_iter().flatten().filter_map(|(name, value)| {
         let list = value.as_array()?;
         let is_list = list.iter().all(Value::is_object);
         is_list.then_some(((!SHOWN.contains(&name.as_str()), list.is_empty()), value))

@@ -128,8 +128,7 @@ impl Report {
             #[serde(flatten)]
             value: &'a T,
         }
-        let values = values.iter();
-        let values = values.map(|&(device, ref value)| OnDevice { device, value });
+        let values = values.iter().map(|&(device, ref value)| OnDevice { device, value });
         Self::of(text, name, &values.collect::<Vec<_>>())
     }
 

@@ -331,8 +331,7 @@ struct Keeper(Child);
 impl Keeper {
     fn start(node: &Node) -> Result<Self, Failure> {
         let ids: Vec<DeviceId> = node.devices().iter().map(Device::id).collect();
-        let started = another(&ids, &["--keep"]);
-        started.map(Self).map_err(|error| match error.kind() {
+        another(&ids, &["--keep"]).map(Self).map_err(|error| match error.kind() {
             io::ErrorKind::ResourceBusy => Failure::new(Exit::Busy, error),
             _ => Self::failed(&error),
         })

@@ -171,8 +171,7 @@ fn services(device: &Device, steps: &mut Steps) {
     steps.must("each service, read", told, "as it is listed");
     let room = device.availability().map(|room| {
         let mut levels = room.resources.iter();
-        let over = levels.find(|(_, level)| level.reserved > level.total);
-        over.map_or_else(
+        levels.find(|(_, level)| level.reserved > level.total).map_or_else(
             || "within what the NIC has".to_owned(),
             |(resource, level)| format!("{} of {} {resource}", level.reserved, level.total),
         )

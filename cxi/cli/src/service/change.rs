@@ -133,10 +133,7 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     let applied = changes
         .exclusive_cp
         .map_or(Ok(()), |exclusive| services.set_exclusive_cp(id, exclusive))
-        .and_then(|()| {
-            let netns = changes.netns;
-            netns.map_or(Ok(()), |inode| services.set_netns(id, inode))
-        });
+        .and_then(|()| changes.netns.map_or(Ok(()), |inode| services.set_netns(id, inode)));
     let is_enabled = was_enabled && !disabled_for_it;
     let enabled = if applied.is_ok() { enabled } else { was_enabled };
     let switched = if enabled == is_enabled { Ok(()) } else { services.set_enabled(id, enabled) };
@@ -150,8 +147,7 @@ pub(super) fn destroy(node: &Node, arguments: &DestroyArgs) -> Result<Report, Fa
         if wait == 0 {
             return device.services().destroy(id);
         }
-        let progress = Progress::new();
-        progress.tell(format_args!(
+        Progress::new().tell(format_args!(
             "Waiting for service {id} of {} to be idle, for at most {wait} s",
             device.id()
         ));

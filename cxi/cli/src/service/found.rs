@@ -70,8 +70,7 @@ pub(crate) fn by_id(text: String, name: &str, services: &[(DeviceId, ServiceId)]
     struct Id {
         service: ServiceId,
     }
-    let services = services.iter();
-    let services = services.map(|&(device, service)| (device, Id { service }));
+    let services = services.iter().map(|&(device, service)| (device, Id { service }));
     Report::by_device(text, name, &services.collect::<Vec<_>>())
 }
 

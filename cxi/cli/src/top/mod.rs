@@ -96,8 +96,7 @@ impl Usage {
         let mut users = users(node)?;
         name_jobs(&mut users, common)?;
         users.sort_by(by_share);
-        let nics = node.devices().iter().map(NicUsage::of);
-        let nics = nics.collect::<cxi::Result<_>>()?;
+        let nics = node.devices().iter().map(NicUsage::of).collect::<cxi::Result<_>>()?;
         Ok(Self { nics, users })
     }
 }

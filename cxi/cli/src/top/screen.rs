@@ -155,8 +155,7 @@ impl View {
         let title: String = self.title(at).chars().take(width).collect();
         let mut lines = vec![format!("{HEADING}{title}{HEADING:#}")];
         let rows = |table: Columns| -> Vec<String> {
-            let text = table.render_within(0, Some(width));
-            text.lines().map(str::to_owned).collect()
+            table.render_within(0, Some(width)).lines().map(str::to_owned).collect()
         };
         lines.extend(rows(rates(&nics, before)));
         // Of each NIC if that leaves room for users, else of all together.

@@ -53,8 +53,7 @@ impl Plugin<'_> {
         };
         settings.vnis.is_ready()?;
         let wanted = settings.nics();
-        let nics = self.node.nics().iter();
-        let chosen: Vec<_> = nics.filter(|nic| wanted.includes(nic)).collect();
+        let chosen: Vec<_> = self.node.nics().iter().filter(|nic| wanted.includes(nic)).collect();
         let mut problems = Vec::new();
         match &wanted {
             NicPolicy::Listed(listed) => {

@@ -52,8 +52,7 @@ impl<'a> Plugin<'a> {
         selects: impl Fn(&Device, &Service) -> bool,
     ) -> Result<Vec<(DeviceId, ServiceId)>, Error> {
         let selected = self.node.services(selects);
-        let selected = selected.map_err(|error| Error::new(Code::Nic, error.to_string()))?;
-        let ids = selected.into_iter();
+        let ids = selected.map_err(|error| Error::new(Code::Nic, error.to_string()))?.into_iter();
         Ok(ids.map(|(device, service)| (device, service.id())).collect())
     }
 

@@ -98,8 +98,7 @@ impl<'a> Prepared<'a> {
 
 /// A refusal by the driver, explained.
 fn refused(device: &Device, proc: &ProcFs, spec: &ServiceSpec, error: Error) -> NicFailure {
-    let inquiry = Inquiry::new(&error).device(device).spec(spec);
-    let explanation = inquiry.proc(proc.clone()).explain();
+    let explanation = Inquiry::new(&error).device(device).spec(spec).proc(proc.clone()).explain();
     NicFailure::new(device.id(), Cause::Service(error)).explained(vec![explanation])
 }
 
@@ -133,8 +132,7 @@ fn find_own(view: &NicView, request: &JobRequest) -> Option<Adopt> {
     if !request.adopt {
         return None;
     }
-    let services = view.services.iter();
-    let own = services.filter_map(|service| own(service, view, request));
+    let own = view.services.iter().filter_map(|service| own(service, view, request));
     // A disabled one was abandoned before its last step.
     own.max_by_key(|adopt| adopt.enabled)
 }

@@ -36,8 +36,7 @@ pub(super) fn check(seen: &[Seen]) -> Vec<Finding> {
 }
 
 fn jobs(nic: &Seen) -> impl Iterator<Item = &Service> {
-    let services = nic.view.services.iter();
-    services.filter(|service| !service.id().is_default() && !service.is_system())
+    nic.view.services.iter().filter(|service| !service.id().is_default() && !service.is_system())
 }
 
 /// The services of a NIC for the same job: with the same members and VNIs.

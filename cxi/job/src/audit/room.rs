@@ -89,8 +89,7 @@ fn bottleneck(nic: &Seen, first: Bottleneck, limits: &Limits) -> String {
 }
 
 fn reserving(usage: &NicUsage, resource: Resource) -> Vec<&ServiceUsage> {
-    let services = usage.services.iter();
-    services.filter(|service| service.limits[resource].reserved() > 0).collect()
+    usage.services.iter().filter(|service| service.limits[resource].reserved() > 0).collect()
 }
 
 #[cfg(test)]

@@ -28,8 +28,7 @@ pub(super) fn shared_vnis(nic: &Seen) -> Vec<Finding> {
     let enabled: Vec<&Service> =
         services.filter(|service| service.is_enabled() && service.members().is_some()).collect();
     let pairs = enabled.iter().enumerate().flat_map(|(at, one)| {
-        let others = enabled.iter().skip(at + 1);
-        others.filter_map(move |other| {
+        enabled.iter().skip(at + 1).filter_map(move |other| {
             let shared = vnis(one).intersection(&vnis(other));
             let reports = one.members() != other.members() && !shared.is_empty();
             reports.then_some((one, other, shared))
@@ -121,12 +120,10 @@ fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
 pub(super) fn ranges(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
     let ranges = &options.ranges;
     let pairs = ranges.iter().enumerate().flat_map(|(at, one)| {
-        let others = ranges.iter().skip(at + 1);
-        others.filter_map(move |other| overlap(one, other))
+        ranges.iter().skip(at + 1).filter_map(move |other| overlap(one, other))
     });
     let overlaps = pairs.map(|text| Finding::new(Code::RangesOverlap, nic.device, None, text));
-    let services = nic.view.services.iter();
-    let outside = services.filter_map(|service| {
+    let outside = nic.view.services.iter().filter_map(|service| {
         let text = outside(service, ranges)?;
         let id = Some(service.id());
         Some(Finding::new(Code::OutsideRange, nic.device, id, text))

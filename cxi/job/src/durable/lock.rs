@@ -127,8 +127,7 @@ impl FileLock {
         let path = || self.path.clone();
         let refused = |source| LockError::Lock { path: path(), source };
         let busy = || LockError::Busy { path: path(), waited: self.wait };
-        let opened = self.open();
-        let file = opened.map_err(|source| LockError::Open { path: path(), source })?;
+        let file = self.open().map_err(|source| LockError::Open { path: path(), source })?;
         match file.try_lock() {
             Ok(()) => return Ok(LockGuard { file }),
             Err(TryLockError::WouldBlock) if self.wait.is_zero() => return Err(busy()),

@@ -128,8 +128,7 @@ impl Explanation {
     #[must_use]
     pub fn from_plan(error: &PlanError, device: &Device) -> Vec<Self> {
         let view = NicView::read(device).ok();
-        let short = error.short.iter();
-        short.map(|cut| resources::planned(cut, view.as_ref())).collect()
+        error.short.iter().map(|cut| resources::planned(cut, view.as_ref())).collect()
     }
 }
 
@@ -268,10 +267,7 @@ fn busy(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
          updating it all fail with EBUSY. An LNI ends with the process that allocated it, after \
          its transfers have ended. Reading a service's usage also makes it busy for a moment.",
     );
-    let members = inquiry.service.and_then(|id| {
-        let service = inquiry.device?.services().get(id).ok()?;
-        service.members()
-    });
+    let members = inquiry.service.and_then(|id| inquiry.device?.services().get(id).ok()?.members());
     let device = inquiry.error.device();
     let Some(device) = device.or_else(|| inquiry.device.map(Device::id)) else {
         return explanation.advise("Try again, with pauses of a millisecond to a second.");

@@ -196,8 +196,7 @@ fn le_pools(explanation: Explanation, view: Option<&NicView>) -> Explanation {
         )
         .held_by(holders(view, |view, usage| {
             let les = usage.limits[Resource::Les];
-            let holds = view.usage.holds_le_pool(usage);
-            holds.then(|| match les.reserved() {
+            view.usage.holds_le_pool(usage).then(|| match les.reserved() {
                 0 => (les.max().into(), format!("up to {} LEs", les.max())),
                 reserved => (reserved.into(), format!("{reserved} LEs reserved")),
             })

@@ -164,8 +164,7 @@ impl Http {
         request: Request<impl ureq::AsSendBody>,
         timeout: Duration,
     ) -> Result<Response<Body>, Error> {
-        let config = self.agent.configure_request(request);
-        let request = config.timeout_global(Some(timeout)).build();
+        let request = self.agent.configure_request(request).timeout_global(Some(timeout)).build();
         self.agent.run(request)
     }
 }

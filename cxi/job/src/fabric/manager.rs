@@ -108,8 +108,7 @@ impl FabricManager {
             return self.reserved(&action, name, &answer, false);
         }
         // Another step of the job was faster, or an answer was lost.
-        let found = self.look(&action, job)?;
-        found.ok_or_else(|| FabricError::new(&action, refusal(&answer)))
+        self.look(&action, job)?.ok_or_else(|| FabricError::new(&action, refusal(&answer)))
     }
 
     /// Finds the reservation of a job.
@@ -170,8 +169,7 @@ impl FabricManager {
             self.call(&Call { action, method: Method::Get, url: &url, body: None, also: &[] })?;
         let document = object(&answer).map_err(|problem| FabricError::new(action, problem))?;
         // An answer without the list says nothing; it is not the same as an empty list.
-        let links = document.get("documentLinks").and_then(Value::as_array);
-        let links = links.ok_or_else(|| {
+        let links = document.get("documentLinks").and_then(Value::as_array).ok_or_else(|| {
             let problem = Problem::Answer("has no list \"documentLinks\"".to_owned());
             FabricError::new(action, problem)
         })?;

@@ -51,8 +51,7 @@ impl NicUsage {
 
     /// The services that hold a TLE pool.
     pub fn tle_pool_holders(&self) -> impl Iterator<Item = &ServiceUsage> {
-        let services = self.services.iter();
-        services.filter(|service| service.limits.takes_tle_pool())
+        self.services.iter().filter(|service| service.limits.takes_tle_pool())
     }
 
     /// The services that hold an LE pool.
@@ -118,8 +117,7 @@ impl ServiceUsage {
     /// What no other service can have: the larger of reservation and use.
     #[must_use]
     pub fn holds(&self, resource: Resource) -> u16 {
-        let used = self.in_use[resource].unwrap_or(0);
-        used.max(self.limits[resource].reserved())
+        self.in_use[resource].unwrap_or(0).max(self.limits[resource].reserved())
     }
 }
 
@@ -186,8 +184,7 @@ pub fn forecast(nic: &NicUsage, limits: &Limits) -> Option<(u32, Bottleneck)> {
     let taken = nic.reservations();
     let resources = limits.iter().filter_map(|(resource, limit)| {
         let reserved = u32::from(limit.reserved());
-        let left = taken.reservable(resource, nic.totals[resource]);
-        let fits = left.checked_div(reserved)?;
+        let fits = taken.reservable(resource, nic.totals[resource]).checked_div(reserved)?;
         Some((fits, Bottleneck::Resource(resource)))
     });
     let pools = |taken: bool, left: usize, kind| {

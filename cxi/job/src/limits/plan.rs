@@ -113,8 +113,7 @@ impl Planner<'_> {
     /// How much is there at any time: the total, less what permanent services hold if the policy
     /// subtracts that.
     fn headroom(&self, resource: Resource) -> u32 {
-        let held = self.bounding(resource);
-        held.fold(self.nic.totals[resource], |left, service| {
+        self.bounding(resource).fold(self.nic.totals[resource], |left, service| {
             left.saturating_sub(service.holds(resource).into())
         })
     }
@@ -125,8 +124,7 @@ impl Planner<'_> {
     }
 
     fn subtracted(&self) -> impl Iterator<Item = &ServiceUsage> {
-        let services = self.nic.services.iter();
-        services.filter(|service| self.policy.subtracts(service))
+        self.nic.services.iter().filter(|service| self.policy.subtracts(service))
     }
 
     fn resource(&mut self, resource: Resource) -> Limit {

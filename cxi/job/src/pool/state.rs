@@ -125,8 +125,7 @@ impl Partition {
 
     /// The first VNI of the next free aligned block, round robin.
     pub(super) fn pick_block(&self, free: &IdSet, size: u16) -> Option<u16> {
-        let after = free.next_block_from(self.next, size);
-        after.or_else(|| free.next_block_from(0, size))
+        free.next_block_from(self.next, size).or_else(|| free.next_block_from(0, size))
     }
 }
 
@@ -182,8 +181,7 @@ impl State {
     /// The VNIs that have rested long enough at `now`.
     fn rested(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, Vni)> + '_ {
         let rest = self.config.rest_time();
-        let resting = self.resting.iter().copied();
-        resting.take_while(move |(since, _)| now.since(*since) >= rest)
+        self.resting.iter().copied().take_while(move |(since, _)| now.since(*since) >= rest)
     }
 
     /// The VNIs of a share that can be assigned at `now`.

@@ -81,8 +81,7 @@ impl Node {
         let unopened = self.nics().iter().filter(|nic| nic.device().is_none());
         let mut failed: Vec<FailedNic> = unopened
             .map(|nic| {
-                let problem = nic.problems().first();
-                let reason = problem.map_or_else(String::new, ToString::to_string);
+                let reason = nic.problems().first().map_or_else(String::new, ToString::to_string);
                 FailedNic { device: nic.id(), reason: format!("{}: {reason}", nic.id()) }
             })
             .collect();
@@ -93,7 +92,7 @@ impl Node {
             match list {
                 Ok(list) => services.extend(list.into_iter().map(|service| (device, service))),
                 Err(error) => {
-                    failed.push(FailedNic { device: device.id(), reason: error.to_string() })
+                    failed.push(FailedNic { device: device.id(), reason: error.to_string() });
                 }
             }
         }
@@ -157,8 +156,7 @@ impl Pass<'_> {
         if pending.is_empty() {
             return busy;
         }
-        let held = self.node.acquire();
-        let held = held.map_err(|error| Outcome::failed(&error, error.errno()));
+        let held = self.node.acquire().map_err(|error| Outcome::failed(&error, error.errno()));
         // The list of services is older than the answer about live jobs.
         let live = held.and_then(|held| match (self.live)() {
             Ok(live) => Ok((held, live)),
@@ -244,8 +242,7 @@ impl Pass<'_> {
     }
 
     fn users(&self, service: &Service) -> Users {
-        let users = self.node.proc().users_of(self.device.id());
-        users.among(service.members().as_ref())
+        self.node.proc().users_of(self.device.id()).among(service.members().as_ref())
     }
 
     fn waited(&self) -> Duration {

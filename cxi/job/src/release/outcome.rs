@@ -103,8 +103,7 @@ impl ReleaseReport {
             Outcome::Failed { .. } => ReleaseStatus::Failed,
         });
         let nics = self.nics.iter().map(|_| ReleaseStatus::Failed);
-        let worst = services.chain(nics).max();
-        worst.unwrap_or(ReleaseStatus::NothingToDo)
+        services.chain(nics).max().unwrap_or(ReleaseStatus::NothingToDo)
     }
 
     /// What kind of failure it is; `None` if nothing is left.
@@ -120,8 +119,7 @@ impl ReleaseReport {
     /// The services that should be gone but still exist.
     pub fn left(&self) -> impl Iterator<Item = &Released> {
         let kept = |released: &Released| released.outcome == Outcome::Kept;
-        let services = self.services.iter();
-        services.filter(move |released| !released.is_gone() && !kept(released))
+        self.services.iter().filter(move |released| !released.is_gone() && !kept(released))
     }
 }
 

@@ -144,8 +144,7 @@ impl<'a> Controller<'a> {
     }
 
     fn manager(&self) -> Option<Result<&FabricManager, FabricError>> {
-        let manager = self.manager.as_ref()?;
-        Some(manager.as_ref().map_err(FabricError::clone))
+        Some(self.manager.as_ref()?.as_ref().map_err(FabricError::clone))
     }
 
     /// Sets the clock for waiting.
@@ -474,8 +473,7 @@ impl<'a> Controller<'a> {
         };
         // Only a job that starts is in a hurry: what ends may take as long as the manager's own limit.
         let reserved = manager.and_then(|manager| {
-            let manager = manager.clone().within(self.collectives_wait);
-            manager.reserve(job, self.trees)
+            manager.clone().within(self.collectives_wait).reserve(job, self.trees)
         });
         let error = match reserved {
             Ok(info) => {
@@ -528,7 +526,6 @@ impl<'a> Controller<'a> {
         {
             return Ok(None);
         }
-        let released = manager.and_then(|manager| manager.release(job));
-        Ok(released.err().map(Warning::ReservationLeft))
+        Ok(manager.and_then(|manager| manager.release(job)).err().map(Warning::ReservationLeft))
     }
 }

@@ -176,8 +176,7 @@ impl Decisions {
 
     /// Nothing is known if the directory is not there: its file system is not mounted.
     pub(super) fn is_there(&self) -> Result<(), RecordError> {
-        let opened = File::open(self.running()).map(|_| ());
-        opened.map_err(cannot(&self.running(), "read"))
+        File::open(self.running()).map(|_| ()).map_err(cannot(&self.running(), "read"))
     }
 
     /// Records that a node has destroyed the job's services. Repeating this changes nothing.
@@ -218,8 +217,7 @@ impl Decisions {
 
     /// Whether there is a directory of a job that runs, without a decision.
     pub(super) fn is_unfinished(&self, job: &JobId) -> Result<bool, RecordError> {
-        let place = self.running().join(name_of(job)?);
-        Ok(place.is_dir() && self.find_running(job)?.is_none())
+        Ok(self.running().join(name_of(job)?).is_dir() && self.find_running(job)?.is_none())
     }
 
     /// Writes what was decided. The nodes of a component that begins have confirmed nothing yet.
@@ -324,6 +322,5 @@ fn remove_job(place: &Path) -> Result<(), RecordError> {
 }
 
 fn jobs_in(directory: &Path) -> Result<Vec<JobId>, RecordError> {
-    let names = names(directory)?;
-    Ok(names.iter().filter_map(|name| JobId::new(name).ok()).collect())
+    Ok(names(directory)?.iter().filter_map(|name| JobId::new(name).ok()).collect())
 }

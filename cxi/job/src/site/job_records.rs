@@ -94,8 +94,7 @@ impl JobRecord {
     /// Its VNIs as a set.
     #[must_use]
     pub fn vni_set(&self) -> IdSet {
-        let vnis = self.vnis.iter().flat_map(VniAccess::iter);
-        vnis.map(cxi::Vni::get).collect()
+        self.vnis.iter().flat_map(VniAccess::iter).map(cxi::Vni::get).collect()
     }
 
     /// The job's services, by what they are: a grant may be missing, and ids are used again.
@@ -144,8 +143,7 @@ impl JobRecords {
 
     /// Locks the records for a process that changes them.
     pub(super) fn lock(&self) -> Result<LockGuard, SiteError> {
-        let lock = FileLock::new(self.directory.join(".lock")).wait(self.wait);
-        let guard = lock.acquire()?;
+        let guard = FileLock::new(self.directory.join(".lock")).wait(self.wait).acquire()?;
         // Users read their jobs' records, whatever the umask of the process that created the
         // directory.
         fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755))

@@ -108,8 +108,7 @@ keys! {
 /// # Errors
 /// A setting is invalid.
 pub fn node_lock(settings: &Settings) -> Result<FileLock, SettingsError> {
-    let lock = FileLock::new(settings.get(&NODE_LOCK)?);
-    Ok(lock.wait(settings.get(&WAIT)?))
+    Ok(FileLock::new(settings.get(&NODE_LOCK)?).wait(settings.get(&WAIT)?))
 }
 
 macro_rules! words {

@@ -29,8 +29,7 @@ pub type Act<'a> = dyn FnMut(&mut VniPool, Timestamp) -> Result<Changed, SiteErr
 impl<L: EventLog> PoolStore for Mutex<SharedPool<L>> {
     fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
         let mut pool = self.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = pool.change(Timestamp::now(), |pool, now| act(pool, now));
-        changed.map(drop).map_err(|error| {
+        pool.change(Timestamp::now(), |pool, now| act(pool, now)).map(drop).map_err(|error| {
             let store = |error| SiteError::PoolStore {
                 code: ErrorCode::Failed,
                 errno: ErrorCode::Failed.errno(),

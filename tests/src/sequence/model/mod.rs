@@ -186,7 +186,7 @@ impl Model {
             }
             Report::TlesInUse { pool, value } => self.tles_in_use[pool as usize] = value,
             Report::LesAllocated { element, pool, value } => {
-                self.les_in_use[element as usize][pool as usize] = value
+                self.les_in_use[element as usize][pool as usize] = value;
             }
         }
     }

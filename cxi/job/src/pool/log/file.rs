@@ -69,8 +69,7 @@ impl FileLog {
         let mut wanted = END;
         loop {
             let start = length.saturating_sub(wanted);
-            let text = read(file, start, length);
-            let text = text.map_err(|error| self.unusable(&error))?;
+            let text = read(file, start, length).map_err(|error| self.unusable(&error))?;
             // The first line may be incomplete.
             let whole = match text.find('\n') {
                 Some(end) if start > 0 => text.get(end + 1..).unwrap_or_default(),

@@ -22,9 +22,7 @@ impl MemoryLog {
 
 impl EventLog for MemoryLog {
     fn load(&mut self, after: u64) -> Result<Vec<Record>, LogError> {
-        let records = self.records();
-        let newer = records.iter().filter(|it| it.event.sequence > after);
-        Ok(newer.cloned().collect())
+        Ok(self.records().iter().filter(|it| it.event.sequence > after).cloned().collect())
     }
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {

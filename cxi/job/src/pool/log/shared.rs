@@ -265,8 +265,7 @@ impl<L: EventLog> SharedPool<L> {
         request: &VniRequest,
         now: Timestamp,
     ) -> Result<Allotment, ChangeError<ReserveError>> {
-        let reserved = self.change(now, |pool, now| pool.reserve(job, request, now))?;
-        Ok(reserved.result)
+        Ok(self.change(now, |pool, now| pool.reserve(job, request, now))?.result)
     }
 
     /// Frees the VNIs of a job that did not start; see [`VniPool::cancel`].
@@ -287,8 +286,7 @@ impl<L: EventLog> SharedPool<L> {
         nodes: &[NodeName],
         now: Timestamp,
     ) -> Result<(), ChangeError<PoolError>> {
-        let released = self.change(now, |pool, now| pool.release(job, nodes, now));
-        released.map(drop)
+        self.change(now, |pool, now| pool.release(job, nodes, now)).map(drop)
     }
 
     /// Records that a node has destroyed all of the job's services; see [`VniPool::confirm`].
@@ -301,8 +299,7 @@ impl<L: EventLog> SharedPool<L> {
         node: &NodeName,
         now: Timestamp,
     ) -> Result<(), ChangeError<PoolError>> {
-        let confirmed = self.change(now, |pool, now| pool.confirm(job, node, now));
-        confirmed.map(drop)
+        self.change(now, |pool, now| pool.confirm(job, node, now)).map(drop)
     }
 
     /// Lets the log begin with the pool as it is. This happens automatically every 5,000 changes.

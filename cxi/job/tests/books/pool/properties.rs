@@ -130,7 +130,7 @@ impl World {
             Action::Destroy { job: number, node: on } => {
                 self.confirmed(number, Some(&node(on)), |pool, name| {
                     pool.confirm(name, &node(on), now)
-                })
+                });
             }
             Action::ConfirmAll(number) => {
                 self.confirmed(number, None, |pool, name| {
@@ -141,7 +141,7 @@ impl World {
                 self.services.insert((vni, node(on), None));
             }
             Action::Mop(on) => {
-                self.services.retain(|(_, at, owner)| owner.is_some() || *at != node(on))
+                self.services.retain(|(_, at, owner)| owner.is_some() || *at != node(on));
             }
             Action::Look(on) => self.look(&node(on)),
             Action::Reconfigure(which) => {
