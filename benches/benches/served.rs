@@ -1,5 +1,5 @@
 //! A command through the served mock, next to a write to a FUSE file that does nothing: both are
-//! served by processes of their own.
+//! served by separate processes.
 //!
 //! This program starts a node and runs itself on it; there it starts itself once more, to serve
 //! the bare file.

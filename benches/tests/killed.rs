@@ -1,4 +1,4 @@
-//! A benchmark that is killed or interrupted on a NIC leaves no service behind, and takes none of
+//! A benchmark that is killed or terminated on a NIC leaves no service behind, and takes none of
 //! others.
 //!
 //! This program starts a node and runs itself on it. There it starts itself as a benchmark that
@@ -45,7 +45,8 @@ fn judge() {
         device.services().list().expect("a list").len()
     };
     let before = services();
-    for signal in [Signal::SIGKILL, Signal::SIGINT] {
+    // Not SIGINT: shells let what they start in the background ignore it.
+    for signal in [Signal::SIGKILL, Signal::SIGTERM] {
         let mut benchmark = Command::new(std::env::current_exe().expect("this program"))
             .envs([(PART, "work"), ("CXI_BENCH_DEVICE", "cxi0")])
             .stdout(Stdio::piped())

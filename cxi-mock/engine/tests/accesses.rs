@@ -328,7 +328,7 @@ fn data_comes_before_its_event() {
                 users.rig.store(queue, &[&command.encode()]);
                 issued.push((op, offset, len, byte));
             }
-            // Accesses are taken, executed and ended in steps of their own.
+            // Taking, executing and ending an access are separate steps.
             let (slot, user) = [(0, 1), (1, 2)][usize::from(next(2) == 0)];
             match running[slot].take() {
                 None => running[slot] = users.take(user).map(|dma| (dma, false)),

@@ -201,7 +201,7 @@ fn start(session: Result<Value, String>, fds: Vec<OwnedFd>) -> io::Result<Pid> {
     let mut command = this(&["start"], &session.program);
     command.env_clear().envs(session.variables);
     command.stdin(next()).stdout(next()).stderr(next());
-    // A process group of its own, so that all of it can be ended when `rsh` ends.
+    // A separate process group, so that all of it can be ended when `rsh` ends.
     command.process_group(0);
     if session.directory.is_dir() {
         command.current_dir(session.directory);

@@ -8,7 +8,7 @@ use crate::{
 /// Builds a [`ServiceSpec`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
-#[allow(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "each answers a separate question")]
 pub struct ServiceSpecBuilder {
     members: Option<Vec<Member>>,
     vnis: Option<Vec<Vni>>,

@@ -38,7 +38,7 @@ use crate::{
     derive(serde::Serialize, serde::Deserialize),
     serde(into = "super::json::Template", try_from = "super::json::Template")
 )]
-#[allow(clippy::struct_excessive_bools, reason = "each is a question of its own")]
+#[allow(clippy::struct_excessive_bools, reason = "each answers a separate question")]
 pub struct ServiceSpec {
     pub(super) members: Option<Members>,
     pub(super) vnis: VniAccess,

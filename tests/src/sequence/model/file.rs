@@ -39,7 +39,7 @@ pub fn of_file<T: Owned>(objects: &BTreeMap<u32, T>, file: usize) -> Vec<u32> {
     own.map(|(number, _)| *number).collect()
 }
 
-/// The handles of a file, where each file has numbers of its own.
+/// The handles of a file, which each file numbers separately.
 pub fn handles<T>(objects: &BTreeMap<(usize, u32), T>, file: usize) -> Vec<u32> {
     let own = objects.keys().filter(|(owner, _)| *owner == file);
     own.map(|(_, handle)| *handle).collect()
