@@ -93,9 +93,7 @@ pub fn mock() -> Result<Device> {
 /// There is no name after `--device`, or this program cannot be started.
 pub fn take_option() {
     let mut arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    let Some(at) = arguments.iter().position(|argument| argument == "--device") else {
-        return;
-    };
+    let Some(at) = arguments.iter().position(|argument| argument == "--device") else { return };
     assert!(at + 1 < arguments.len(), "--device: expected a NIC, such as cxi0");
     let device = arguments.drain(at..at + 2).next_back();
     let mut again = Command::new(std::env::current_exe().expect("this program"));
@@ -124,9 +122,7 @@ fn start_keeper(id: DeviceId) -> Result<Child> {
 
 /// Does the work of the keeper and ends, if this process is one.
 pub fn keep_if_asked() {
-    let Ok(name) = std::env::var(KEEPER) else {
-        return;
-    };
+    let Ok(name) = std::env::var(KEEPER) else { return };
     let kept = keep(&name);
     if let Err(error) = &kept {
         skip(format_args!("the cleanup of {name}"), error);

@@ -61,9 +61,7 @@ fn a_trace_has_commands_answers_and_what_was_written() {
     execute(&device, &SvcDestroyCmd::of(4)).unwrap();
     let recording = device.take();
     assert!(recording.opcodes().eq([Opcode::SVC_ALLOC, Opcode::SVC_LIST_GET, Opcode::SVC_DESTROY]));
-    let [alloc, list, freed] = &recording.exchanges[..] else {
-        panic!("three commands were sent");
-    };
+    let [alloc, list, freed] = &recording.exchanges[..] else { panic!("three commands were sent") };
     assert_eq!(alloc.result(), Err(Errno::ENOSPC));
     assert_eq!((alloc.response().len(), alloc.response()[4]), (24, 5));
     assert_eq!(list.response(), 2_u32.to_ne_bytes());

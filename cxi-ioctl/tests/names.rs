@@ -34,9 +34,7 @@ fn every_named_errno_is_the_systems() {
     let mut named = 0;
     for number in 1..=200 {
         let errno = Errno::from_raw(number);
-        let Some(name) = errno.name() else {
-            continue;
-        };
+        let Some(name) = errno.name() else { continue };
         named += 1;
         assert_eq!(name.parse(), Ok(errno));
         assert_eq!(Errno::from(nix::errno::Errno::from_raw(number)), errno);

@@ -136,9 +136,7 @@ fn contradictions_are_named() {
 /config/virtual_functions|1000|invalid configuration in the snapshot"#
     );
     for line in refused.lines().skip(1) {
-        let [at, to, expected] = line.split('|').collect::<Vec<_>>()[..] else {
-            panic!("{line}");
-        };
+        let [at, to, expected] = line.split('|').collect::<Vec<_>>()[..] else { panic!("{line}") };
         let error = restore_altered(&good, at, to).unwrap_err().to_string();
         assert!(error.contains(expected), "{line}: {error}");
     }

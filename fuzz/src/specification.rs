@@ -109,9 +109,7 @@ impl Transport for Notebook {
 pub fn run(data: &[u8]) {
     let mut input = Input(data);
     let release = input.choose(&DriverRelease::ALL);
-    let Ok(nic) = Nic::new(NicConfig::new().release(release)) else {
-        return;
-    };
+    let Ok(nic) = Nic::new(NicConfig::new().release(release)) else { return };
     let Ok(truth) = nic.root() else { return };
     let empty = Page { desc: SvcDesc::new_zeroed(), range: None };
     let notebook = Arc::new(Notebook {
@@ -261,9 +259,7 @@ fn descriptor(device: &Device, notebook: &Notebook) {
     assert!(!format!("{service:?}").is_empty());
     serde_json::to_string(&service).expect("a service as JSON");
     assert_eq!(service.descriptor(), &notebook.page().desc, "bytes are kept");
-    let Some(spec) = told(ServiceSpec::try_from(&service)) else {
-        return;
-    };
+    let Some(spec) = told(ServiceSpec::try_from(&service)) else { return };
     texts(&spec);
     if let Some(again) = written(device, &spec) {
         let first = notebook.page().desc;

@@ -152,9 +152,7 @@ pub fn run(data: &[u8]) {
     }
     processes(&proc);
 
-    let Ok(nic) = Nic::new(NicConfig::new()) else {
-        return;
-    };
+    let Ok(nic) = Nic::new(NicConfig::new()) else { return };
     let Ok(file) = nic.root() else { return };
     let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), &sys);
     asked(&device, &sys);

@@ -115,9 +115,7 @@ fn fault(bytes: &[u8]) {
 
 fn id_set(bytes: &[u8]) {
     round::<IdSet>(bytes);
-    let Some(set) = read::<IdSet>(bytes) else {
-        return;
-    };
+    let Some(set) = read::<IdSet>(bytes) else { return };
     let bracketed = format!("[{set}]");
     assert_eq!(bracketed.parse().as_ref(), Ok(&set));
     assert_eq!(set.iter().count(), set.len());
@@ -150,9 +148,7 @@ fn environment(bytes: &[u8]) {
         }
         other => drop(told(other)),
     }
-    let Ok(step) = "7".parse::<StepId>() else {
-        return;
-    };
+    let Ok(step) = "7".parse::<StepId>() else { return };
     match CollectivesEnv::inherit(get, step.clone()) {
         Ok(Some(read)) => {
             let vars: HashMap<_, _> = read.vars().into_iter().collect();

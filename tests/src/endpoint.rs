@@ -127,9 +127,7 @@ impl Endpoint {
     ///
     /// The event queue cannot be read.
     pub fn event(&mut self) -> Result<Option<(EventType, ReturnCode)>, Problem> {
-        let Some(event) = self.process.events.drain().next() else {
-            return Ok(None);
-        };
+        let Some(event) = self.process.events.drain().next() else { return Ok(None) };
         let (kind, result) = match event? {
             Event::Completion(it) => (it.kind, it.result),
             Event::Arrival(it) => (it.kind, it.result),

@@ -61,9 +61,7 @@ fn exchange(id: DeviceId, program: &[&str]) -> Result<String, Error> {
             if it.result.err().map(|it| it.0) == Some(ReturnCode::PTLTE_NOT_FOUND) => {}
         _ => return Err(Error::TimedOut(PATIENCE)),
     }
-    let Some((program, arguments)) = program.split_first() else {
-        return Ok("sent".to_owned());
-    };
+    let Some((program, arguments)) = program.split_first() else { return Ok("sent".to_owned()) };
     let output = Command::new(program).args(arguments).output();
     let printed = output.map_or_else(|error| error.to_string().into(), |output| output.stdout);
     Ok(String::from_utf8_lossy(&printed).into_owned())

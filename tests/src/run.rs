@@ -61,9 +61,7 @@ impl<D: Device> Replay<'_, D> {
 
     fn single(&mut self, step: &Step, recorded: bool) -> Result<Vec<Difference>, String> {
         let done = self.perform(step)?;
-        let Some(expect) = step.expect.as_ref().filter(|_| recorded) else {
-            return Ok(Vec::new());
-        };
+        let Some(expect) = step.expect.as_ref().filter(|_| recorded) else { return Ok(Vec::new()) };
         let found = errno(expect, &done).into_iter();
         Ok(found.chain(response(step, expect, &done)).collect())
     }

@@ -31,9 +31,7 @@ fn blocks(document: &Path) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut lines = text.lines().enumerate();
     while let Some((number, line)) = lines.next() {
-        let Some(info) = line.strip_prefix("```") else {
-            continue;
-        };
+        let Some(info) = line.strip_prefix("```") else { continue };
         let body: Vec<_> =
             lines.by_ref().map(|(_, line)| line).take_while(|line| *line != "```").collect();
         let mut marks = info.split(' ').map(str::to_owned);

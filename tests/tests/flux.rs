@@ -106,9 +106,7 @@ flux run -o cray-slingshot.vnicount=5 true 2>&1 | grep -o 'type=slingshot severi
 SLINGSHOT_VNIS=9 flux run -o cray-slingshot=off sh -c 'echo none: $SLINGSHOT_VNIS'
 nothing_is_left
 ";
-    let Some(said) = flux("1024-1028", "", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1028", "", commands) else { return };
     for line in [
         "SLINGSHOT_VNIS=1024",
         "SLINGSHOT_SVC_IDS=2,2",
@@ -137,9 +135,7 @@ flux batch --quiet -N2 --output="$DIR/out" "$DIR/inner"
 flux queue drain
 cat "$DIR/out" "$DIR/deep"
 "#;
-    let Some(said) = flux("1024-1025", "", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1025", "", commands) else { return };
     assert_eq!(count(&said, "1024 on n1 2,2"), 1, "{said}");
     assert_eq!(count(&said, "1024 on n2 3,3"), 1, "{said}");
     assert_eq!(count(&said, "1024"), 2, "{said}");
@@ -155,9 +151,7 @@ flux jobs -ano '{status} {returncode}'
 for job in $(flux jobs -ano '{id}'); do flux job attach "$job" 2>&1; done
 nothing_is_left
 "#;
-    let Some(said) = flux("1024-1099", "[job]\ntles = true\n", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1099", "[job]\ntles = true\n", commands) else { return };
     assert_eq!(count(&said, "COMPLETED 0"), 40, "{said}");
     // The user is told in the output, and the program in its environment.
     let told = said.matches("slingshot: less than the job asks for of TLEs").count();
@@ -176,9 +170,7 @@ flux resource drain -no 'drained: {reason}'
 services n1
 flux run --requires=host:n1 printenv SLINGSHOT_VNIS
 "#;
-    let Some(said) = flux("1024-1025", "[job]\nmode = \"strict\"\n", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1025", "[job]\nmode = \"strict\"\n", commands) else { return };
     assert!(said.contains("note=\"n2: error: cxi0-1: SVC_ALLOC: not enough TXQs"), "{said}");
     assert!(said.ends_with("\n0\n1025"), "{said}");
 }
@@ -193,9 +185,7 @@ flux queue drain
 flux job eventlog "$(flux job last)" | grep -o 'exception type="slingshot" severity=1 .*'
 flux resource drain -no '{nodelist} {reason}'
 "#;
-    let Some(said) = flux("1024-1025", "", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1025", "", commands) else { return };
     let drained = said.lines().last().unwrap_or_default();
     assert!(drained.starts_with("n2 slingshot: n2: error: "), "{said}");
     assert!(said.contains("note=\"n2: error: "), "{said}");
@@ -215,9 +205,7 @@ ctl n2 clear-faults
 flux run -N2 printenv SLINGSHOT_VNIS
 nothing_is_left
 "#;
-    let Some(said) = flux("1024", "", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024", "", commands) else { return };
     let lines: Vec<_> = said.lines().collect();
     assert_eq!(lines[..3], ["1024", "1024", "ended  1024  waits for n2"], "{said}");
     assert!(lines[3].starts_with("failed to reserve 1 VNI: 0 available"), "{said}");
@@ -245,9 +233,7 @@ flux cancel "$here"
 flux job wait-event "$here" clean > /dev/null
 nothing_is_left
 "#;
-    let Some(said) = flux("1024-1026", "", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1026", "", commands) else { return };
     let lines: Vec<_> = said.lines().collect();
     assert!(lines[0].starts_with("failed to reserve 1 VNI: 0 available"), "{said}");
     assert_eq!(
@@ -280,9 +266,7 @@ flux job wait-event "$other" clean > /dev/null
 flux run -N2 printenv SLINGSHOT_VNIS
 nothing_is_left
 "#;
-    let Some(said) = flux("1024-1026", "", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1026", "", commands) else { return };
     assert_eq!(said, "1 1\n2\n1026\n1026\nnothing is left");
 }
 
@@ -302,9 +286,7 @@ online
 echo "$(services n1) $(services n2)"
 nothing_is_left
 "#;
-    let Some(said) = flux("1024-1026", "", commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1026", "", commands) else { return };
     assert_eq!(said, "1 1\nnothing is left");
 }
 
@@ -351,9 +333,7 @@ flux run -n1 printenv FI_CXI_COLL_JOB_ID || echo none for small jobs
 nothing_is_left
 "#;
     let commands = commands.replace("BODY", &body);
-    let Some(said) = flux("1024-1026", &settings, &commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1026", &settings, &commands) else { return };
     assert_eq!(said, "tree: 200 1 1\ntree: 200 1 1\nnone for small jobs\nnothing is left");
     manager.assert_quiet();
 }
@@ -367,9 +347,7 @@ flux run -N2 sh -c 'env | grep ^FI_CXI_ || echo "$SLINGSHOT_VNIS"'
 flux job eventlog "$(flux job last)" | grep -o 'severity=4 note="the job starts without hardware collectives'
 nothing_is_left
 "#;
-    let Some(said) = flux("1024-1026", &settings, commands) else {
-        return;
-    };
+    let Some(said) = flux("1024-1026", &settings, commands) else { return };
     assert_eq!(
         said,
         "1024\n1024\nseverity=4 note=\"the job starts without hardware collectives\nnothing is left"
@@ -400,9 +378,7 @@ online
 as_nobody flux run -N2 -n2 printenv SLINGSHOT_VNIS
 nothing_is_left
 "#;
-    let Some(said) = in_instance("daemon", "1024-1026", "", commands) else {
-        return;
-    };
+    let Some(said) = in_instance("daemon", "1024-1026", "", commands) else { return };
     let lines: Vec<_> = said.lines().collect();
     let first = ["1", "1", "nobody has 1024", "nobody has 1024"];
     let mut told = lines[..4].to_vec();

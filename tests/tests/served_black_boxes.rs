@@ -102,9 +102,7 @@ fn judge(calls: impl IntoIterator<Item = (String, Output)>) {
 #[test]
 fn tests_of_libcxi_pass() {
     need_node!();
-    let Some((directory, node)) = set_up("CXI_TEST_LIBCXI_BIN") else {
-        return;
-    };
+    let Some((directory, node)) = set_up("CXI_TEST_LIBCXI_BIN") else { return };
     let output = node
         .command(&["sh", "-c", WITHOUT_HUGE_PAGES, "sh"])
         .arg(directory.join("libcxi_test"))
@@ -119,9 +117,7 @@ fn tests_of_libcxi_pass() {
 #[test]
 fn programs_of_libcxi_find_all_that_they_read() {
     need_node!();
-    let Some((directory, node)) = set_up("CXI_TEST_LIBCXI_BIN") else {
-        return;
-    };
+    let Some((directory, node)) = set_up("CXI_TEST_LIBCXI_BIN") else { return };
     judge(QUIET.map(|(name, arguments)| {
         let mut command = node.command(&["timeout", "60"]);
         let output = command.arg(directory.join(name)).args(arguments).run();
@@ -133,9 +129,7 @@ fn programs_of_libcxi_find_all_that_they_read() {
 #[test]
 fn tools_of_libcxi_measure() {
     need_node!();
-    let Some((directory, node)) = set_up("CXI_TEST_LIBCXI_BIN") else {
-        return;
-    };
+    let Some((directory, node)) = set_up("CXI_TEST_LIBCXI_BIN") else { return };
     judge(TOOLS.map(|(name, options)| {
         let client = format!("localhost {options}");
         let output = pair(&node, &directory.join(name), TOOLS_PORT, ["", &client]);
@@ -146,9 +140,7 @@ fn tools_of_libcxi_measure() {
 #[test]
 fn libfabric_sends_what_arrives() {
     need_node!();
-    let Some((directory, node)) = set_up("CXI_TEST_LIBFABRIC_BIN") else {
-        return;
-    };
+    let Some((directory, node)) = set_up("CXI_TEST_LIBFABRIC_BIN") else { return };
     let program = directory.join("fi_pingpong");
     judge(PINGPONG.map(|options| {
         let client = format!("{options} 127.0.0.1");

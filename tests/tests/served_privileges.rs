@@ -49,9 +49,7 @@ fn an_ordinary_user_is_root_inside() {
          /mnt/client windows {DEVICE}; \
          cat /sys/class/cxi_user/cxi1/device/vendor'"
     );
-    let Some(output) = as_user("666", &script) else {
-        return;
-    };
+    let Some(output) = as_user("666", &script) else { return };
     if output.status.code() == Some(77) {
         return skip(&errors(&output));
     }
@@ -69,9 +67,7 @@ fn an_ordinary_user_has_a_cluster() {
          sh -euc 'echo $(hostname) $(id -u) $(grep -c eth0 /proc/net/dev); \
          /mnt/client cycle {DEVICE}' | sort"
     );
-    let Some(output) = as_user("666", &script) else {
-        return;
-    };
+    let Some(output) = as_user("666", &script) else { return };
     let text = String::from_utf8_lossy(&output.stdout);
     if text.is_empty() {
         return skip(&errors(&output));
@@ -82,9 +78,7 @@ fn an_ordinary_user_has_a_cluster() {
          sh -uc 'echo $(hostname) $(id -u) $(/mnt/client count {DEVICE}); \
          /mnt/client allocate {DEVICE} 55 54321 || true' | sort"
     );
-    let Some(output) = as_user("666", &script) else {
-        return;
-    };
+    let Some(output) = as_user("666", &script) else { return };
     assert_eq!(printed(&output), "n1 54321 1\nn2 54321 1", "{output:?}");
     assert_eq!(errors(&output).matches(REFUSED).count(), 2, "{output:?}");
 }
@@ -97,9 +91,7 @@ fn an_ordinary_user_may_stay_one() {
          /mnt/client allocate {DEVICE} 55 54321' || true; \
          /mnt/server run --strict-admin -- sh -uc '/mnt/client allocate {DEVICE} 55 0' || true"
     );
-    let Some(output) = as_user("666", &script) else {
-        return;
-    };
+    let Some(output) = as_user("666", &script) else { return };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     if text.is_empty() {
         return skip(&errors(&output));
@@ -111,9 +103,7 @@ fn an_ordinary_user_may_stay_one() {
 #[test]
 fn missing_fuse_is_said() {
     need_node!(node::root("take FUSE away"));
-    let Some(output) = as_user("600", "/mnt/server run -- true") else {
-        return;
-    };
+    let Some(output) = as_user("600", "/mnt/server run -- true") else { return };
     assert_eq!(output.status.code(), Some(77), "{output:?}");
     let text = errors(&output);
     assert!(text.contains("chmod 666 /dev/fuse"), "{text}");

@@ -135,9 +135,7 @@ impl Memory {
 
     /// The bytes, then the word.
     fn send(&self) {
-        let Some((pid, address)) = self.peer else {
-            return;
-        };
+        let Some((pid, address)) = self.peer else { return };
         let remote =
             |at: u64, len| RemoteIoVec { base: usize::try_from(address + at).unwrap_or(0), len };
         let round = self.round.to_ne_bytes();

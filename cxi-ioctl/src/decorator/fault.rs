@@ -220,9 +220,7 @@ impl<T: Transport> Faulty<T> {
 
 impl<T: Transport> Transport for Faulty<T> {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        let Some(strike) = self.next(&request) else {
-            return self.inner.submit(request);
-        };
+        let Some(strike) = self.next(&request) else { return self.inner.submit(request) };
         if let Some(response) = strike.response
             && let Some(room) = request.response().get_mut(..size_of::<SvcAllocResp>())
         {

@@ -24,9 +24,7 @@ impl Recording {
         let mut ids = BTreeMap::new();
         for exchange in &mut self.exchanges {
             let opcode = exchange.opcode();
-            let Exchange::Command { command, response, list, .. } = exchange else {
-                continue;
-            };
+            let Exchange::Command { command, response, list, .. } = exchange else { continue };
             match opcode {
                 // The address of the NIC is the first field of both.
                 Some(Opcode::DEV_INFO_GET) => {
@@ -70,9 +68,7 @@ fn members(service: &mut [u8], ids: &mut BTreeMap<u32, u32>) {
 
 fn id(bytes: &mut [u8], at: usize, ids: &mut BTreeMap<u32, u32>) {
     let field = bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut);
-    let Some(field) = field else {
-        return;
-    };
+    let Some(field) = field else { return };
     let number = u32::from_ne_bytes(*field);
     if number != 0 && number != NO_ID {
         let next = FIRST + u32::try_from(ids.len()).unwrap_or_default();

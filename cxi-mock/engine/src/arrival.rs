@@ -251,9 +251,7 @@ fn check(
     if !entry.managed() && beyond {
         return Err(ReturnCode::OP_VIOLATION);
     }
-    let Some(atomic) = &request.atomic else {
-        return Ok(());
-    };
+    let Some(atomic) = &request.atomic else { return Ok(()) };
     let size = atomic::check(atomic)?;
     // Rule 13.7: An atomic must be aligned to its size.
     if !entry.address(offset).is_multiple_of(size.into()) {

@@ -264,9 +264,7 @@ impl Queues {
 
     /// Puts a queue that can go on into the list.
     pub(crate) fn list(&mut self, number: u16) {
-        let Some(queue) = self.table.get_mut(number) else {
-            return;
-        };
+        let Some(queue) = self.table.get_mut(number) else { return };
         if queue.listed || !queue.has_commands() {
             return;
         }
@@ -306,12 +304,8 @@ impl Queues {
     /// Starts to read the next command of a queue, if its ring lies in memory of the client.
     /// Returns whether that is so.
     pub(crate) fn read_ahead(&mut self, number: u16, dmas: &mut Dmas) -> bool {
-        let Some(queue) = self.table.get_mut(number) else {
-            return false;
-        };
-        let Some(access) = queue.to_read() else {
-            return false;
-        };
+        let Some(queue) = self.table.get_mut(number) else { return false };
+        let Some(access) = queue.to_read() else { return false };
         queue.busy = true;
         dmas.start(access, Then::Commands(number, queue.generation));
         true
@@ -341,9 +335,7 @@ impl Queues {
     /// Handles a store of a write pointer to a doorbell. Returns whether the pointer is one of the
     /// ring.
     pub(crate) fn ring(&mut self, number: u16, value: u64) -> bool {
-        let Some(queue) = self.table.get_mut(number) else {
-            return true;
-        };
+        let Some(queue) = self.table.get_mut(number) else { return true };
         // Rule 2.2: The low 16 bits of a doorbell are the write pointer, in units of 64 bytes.
         let [low, high, ..] = value.to_le_bytes();
         let slot = u32::from(u16::from_le_bytes([low, high])) * UNIT_SLOTS;
@@ -359,9 +351,7 @@ impl Queues {
 
     /// Handles a store to a low-latency window.
     pub(crate) fn ring_window(&mut self, number: u16, offset: usize) {
-        let Some(queue) = self.table.get_mut(number) else {
-            return;
-        };
+        let Some(queue) = self.table.get_mut(number) else { return };
         let window = offset / launch_page::WINDOW_BYTES * launch_page::WINDOW_BYTES;
         let (skipped, units) = match window {
             launch_page::WINDOW_64 => (0, 1),
@@ -425,9 +415,7 @@ impl Queues {
             return;
         };
         let queue = self.table.get_mut(number);
-        let Some(queue) = queue.filter(|queue| queue.generation == generation) else {
-            return;
-        };
+        let Some(queue) = queue.filter(|queue| queue.generation == generation) else { return };
         queue.pending = queue.pending.saturating_sub(1);
         if matches!(owner, Owner::Queue(..)) {
             queue.busy = false;
@@ -443,9 +431,7 @@ impl Queues {
         code: ReturnCode,
         signals: &mut Signals,
     ) {
-        let Some(queue) = self.table.get_mut(number).filter(|it| !it.stopped) else {
-            return;
-        };
+        let Some(queue) = self.table.get_mut(number).filter(|it| !it.stopped) else { return };
         signals.telemetry.command_ended(number, code);
         let event = CommandFailure {
             cq_id: number % FIRST_TARGET,

@@ -103,9 +103,7 @@ impl Count {
     }
 
     pub(crate) fn write_back(&self, dmas: &mut Dmas) {
-        let Some(WriteBack { memory, va }) = &self.config.write_back else {
-            return;
-        };
+        let Some(WriteBack { memory, va }) = &self.config.write_back else { return };
         // Rule 4.1: A write-back is a single word with successes, failures and a bit that the
         // client clears to detect the next one.
         let word = CtWriteback {

@@ -362,9 +362,7 @@ impl Dmas {
     ) -> Option<After> {
         let lane = self.lanes.get_mut(&key(memory));
         // Others do not wait for a process that does not answer.
-        let Some(lane) = lane.filter(|lane| !lane.is_given_up()) else {
-            return Some(after);
-        };
+        let Some(lane) = lane.filter(|lane| !lane.is_given_up()) else { return Some(after) };
         let waiting = lane.waiting.iter_mut().rev().map(|it| &mut it.then);
         let running = lane.running.iter_mut().filter_map(|it| it.then.as_mut());
         let last = waiting.chain(running).find_map(|then| match then {
@@ -448,12 +446,8 @@ impl Dmas {
 
     /// Handles an access that has been executed.
     pub(crate) fn complete(&mut self, dma: Dma) {
-        let Some(lane) = self.lanes.get_mut(&dma.lane) else {
-            return;
-        };
-        let Some(running) = lane.running.take_if(|it| it.number == dma.number) else {
-            return;
-        };
+        let Some(lane) = self.lanes.get_mut(&dma.lane) else { return };
+        let Some(running) = lane.running.take_if(|it| it.number == dma.number) else { return };
         if lane.waiting.is_empty() {
             self.lanes.remove(&dma.lane);
         }
@@ -463,9 +457,7 @@ impl Dmas {
             self.fault(store.rgid, store.va());
         }
         // Otherwise it was given up.
-        let Some(then) = running.then else {
-            return;
-        };
+        let Some(then) = running.then else { return };
         self.done.push_back(Done { then, access: Some(dma.access), result: dma.result });
     }
 

@@ -279,9 +279,7 @@ impl Events {
         if self.free(state) == 0 || !dmas.has_room(self.memory()) {
             return;
         }
-        let Some(buffer) = self.resize.take() else {
-            return;
-        };
+        let Some(buffer) = self.resize.take() else { return };
         let event = EqSwitch {
             event_size: EventSize::BYTES_16,
             event_type: EventType::EQ_SWITCH,

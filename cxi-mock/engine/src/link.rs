@@ -244,9 +244,7 @@ impl Link {
 
     /// Ends the operation of a packet that gets no answer.
     fn give_up(&mut self, packet: &Packet) -> Option<Undelivered> {
-        let Body::Request(request, _) = &packet.body else {
-            return None;
-        };
+        let Body::Request(request, _) = &packet.body else { return None };
         Some(Undelivered {
             operation: self.flights.take(packet.slot, packet.sequence)?,
             to: packet.to,

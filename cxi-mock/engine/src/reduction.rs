@@ -104,9 +104,7 @@ impl ReductionEngines {
             return None;
         }
         let armed = engine.armed.as_mut().filter(|armed| armed.sequence == packet.sequence);
-        let Some(armed) = armed else {
-            return Some(*packet);
-        };
+        let Some(armed) = armed else { return Some(*packet) };
         if ReduceOp::from_number(packet.op).is_none() {
             return Some(*packet);
         }

@@ -72,9 +72,7 @@ impl Engine {
     }
 
     fn step_queue(&mut self, next: Option<u16>) -> bool {
-        let Some(number) = next else {
-            return false;
-        };
+        let Some(number) = next else { return false };
         if self.queues.read_ahead(number, &mut self.signals.dmas) {
             return true;
         }
@@ -390,9 +388,7 @@ impl Engine {
         if !self.signals.has_fired() {
             return false;
         }
-        let Some(triggered) = self.signals.next_fired() else {
-            return false;
-        };
+        let Some(triggered) = self.signals.next_fired() else { return false };
         let (number, generation) = (triggered.queue, triggered.generation);
         if !self.queues.is_current(number, generation) {
             return true;
@@ -441,9 +437,7 @@ impl Engine {
 /// Operations of other NICs on memory here, and the ends of this NIC's own operations.
 impl Engine {
     fn step_packet(&mut self) -> bool {
-        let Some(packet) = self.link.receive() else {
-            return false;
-        };
+        let Some(packet) = self.link.receive() else { return false };
         let place = packet.place();
         match packet.body {
             Body::Reply(reply) => {
@@ -467,9 +461,7 @@ impl Engine {
     }
 
     fn step_retries(&mut self) -> bool {
-        let Some(lost) = self.link.retry(&mut self.signals.telemetry) else {
-            return false;
-        };
+        let Some(lost) = self.link.retry(&mut self.signals.telemetry) else { return false };
         for undelivered in &lost {
             self.give_up(undelivered);
         }
@@ -505,9 +497,7 @@ impl Engine {
 
     /// Goes on with what an access was for.
     fn step_access(&mut self) -> bool {
-        let Some(done) = self.signals.dmas.next_done() else {
-            return false;
-        };
+        let Some(done) = self.signals.dmas.next_done() else { return false };
         let (mut access, stored) = (done.access, done.result.is_ok());
         let translation = &self.translation;
         let mut read = || match &mut access {

@@ -108,9 +108,7 @@ impl Signals {
 
     /// Writes an event; to no queue if the number is 0 or the queue is gone.
     pub(crate) fn post(&mut self, eq: u16, event: &[u8]) {
-        let Some(events) = self.events.get_mut(eq) else {
-            return;
-        };
+        let Some(events) = self.events.get_mut(eq) else { return };
         let stored = events.post(event, &mut self.dmas);
         if stored {
             self.telemetry.events.add(event_type(event).0);
@@ -263,9 +261,7 @@ impl Signals {
     pub(crate) fn poll_counters(&mut self) {
         let mut stores = Vec::new();
         for (number, counter) in self.counters.iter_mut() {
-            let Some(page) = &counter.config.page else {
-                continue;
-            };
+            let Some(page) = &counter.config.page else { continue };
             // Rule 4.5: When doorbells are polled, resets are taken before additions, because
             // programs add after they reset.
             for doorbell in CounterDoorbell::ALL {

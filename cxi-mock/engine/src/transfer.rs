@@ -138,9 +138,7 @@ pub(crate) fn start(
 type Moves = (Option<dma::Access>, Option<Scatter>);
 
 fn apply_atomic(landing: &Landing, translation: &Translation) -> Result<Moves, ReturnCode> {
-    let Some(atomic) = landing.request.atomic else {
-        return Err(ReturnCode::AMO_INVAL_OP_ERROR);
-    };
+    let Some(atomic) = landing.request.atomic else { return Err(ReturnCode::AMO_INVAL_OP_ERROR) };
     let context = (landing.rgid, landing.entry.lac);
     let at = translation.translate(context, landing.iova, landing.mlength.into(), Access::Both)?;
     let access = dma::Access::Update(at, atomic, landing.mlength as usize, [0; 16]);

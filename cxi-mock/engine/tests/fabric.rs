@@ -54,9 +54,7 @@ impl Pair {
     /// Sends a message and says how it ended.
     fn outcome(&mut self) -> ReturnCode {
         self.send(&to(DmaOp::PUT, 8).encode());
-        let [(EventType::ACK, code)] = self.here().events(EQ)[..] else {
-            panic!("one answer");
-        };
+        let [(EventType::ACK, code)] = self.here().events(EQ)[..] else { panic!("one answer") };
         let arrived = usize::from(code == ReturnCode::OK);
         assert_eq!(self.there().events(TARGET_EQ).len(), arrived, "{code:?}");
         code

@@ -157,9 +157,7 @@ impl Model {
             // Overflow buffers take what fits alone.
             let fits =
                 |it: &Entry| it.matches(bits, from) && (!overflow || u64::from(len) <= it.room());
-            let Some(at) = entries.iter().position(fits) else {
-                continue;
-            };
+            let Some(at) = entries.iter().position(fits) else { continue };
             let entry = &mut entries[at];
             if !entry.managed && u64::from(len) > entry.length {
                 self.acks.push((ReturnCode::OP_VIOLATION, List::PRIORITY, 0));

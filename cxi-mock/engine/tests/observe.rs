@@ -114,9 +114,7 @@ fn a_snapshot_shows_states_entries_and_unexpected_messages() {
     rig.store(TXQ, &[&unexpected.encode()]);
     rig.engine.run_until_idle();
     let portals = rig.engine.portals();
-    let [portal] = portals.as_slice() else {
-        panic!("{portals:?}");
-    };
+    let [portal] = portals.as_slice() else { panic!("{portals:?}") };
     assert_eq!((portal.number, portal.state), (PORTAL, PtlteState::ENABLED));
     assert_eq!(portal.drop_count, 0);
     let ids = portal.lists.each_ref().map(|list| {
@@ -126,9 +124,7 @@ fn a_snapshot_shows_states_entries_and_unexpected_messages() {
     assert_eq!(ids, [vec![(7, 0)], vec![(9, 24)], vec![]]);
     assert_eq!(portal.lists[1][0].ignore_bits, u64::MAX);
     assert!(portal.lists[1][0].flags.contains(TargetFlags::MANAGE_LOCAL));
-    let [message] = portal.unexpected.as_slice() else {
-        panic!("{portal:?}");
-    };
+    let [message] = portal.unexpected.as_slice() else { panic!("{portal:?}") };
     assert_eq!(message.match_bits, 0xfe);
     assert_eq!(message.length, 24);
     assert_eq!(message.kept, 24);

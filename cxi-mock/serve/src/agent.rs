@@ -166,9 +166,7 @@ pub(crate) fn init() -> Result<u8, ServeError> {
             });
         }
         if fixed[1] {
-            let Ok((_, fds)) = receive(&server) else {
-                return Ok(0);
-            };
+            let Ok((_, fds)) = receive(&server) else { return Ok(0) };
             sessions.extend(fds.into_iter().map(|fd| (UnixStream::from(fd), None)));
         }
     }

@@ -22,9 +22,7 @@ pub(crate) struct Endpoints(Arc<Mutex<HashMap<Address, String>>>);
 impl Endpoints {
     /// A thread has made a domain.
     pub(crate) fn made(&self, address: Address, thread: Pid) {
-        let Some(head) = procfs::head(thread) else {
-            return;
-        };
+        let Some(head) = procfs::head(thread) else { return };
         if let (Some(name), Some(process)) = (head.value("Name"), procfs::process(&head)) {
             let mut processes = self.0.lock();
             if processes.len() >= MOST {

@@ -159,9 +159,7 @@ impl Filesystem for FileSystem {
         reply: ReplyData,
     ) {
         self.answer(move |files| {
-            let Some(place) = Place::of(ino) else {
-                return reply.error(Errno::ENOENT);
-            };
+            let Some(place) = Place::of(ino) else { return reply.error(Errno::ENOENT) };
             if matches!(place, Place::Device(..)) {
                 return reply.error(Errno::EINVAL);
             }
@@ -302,9 +300,7 @@ const READY: PollEvents = PollEvents::POLLIN
 
 impl Files {
     fn command(&self, caller: Caller, fh: FileHandle, command: Vec<u8>, reply: ReplyWrite) {
-        let Some(file) = self.server().file(fh.0) else {
-            return reply.error(Errno::EBADF);
-        };
+        let Some(file) = self.server().file(fh.0) else { return reply.error(Errno::EBADF) };
         let call = Call { file, caller, command };
         answer(call.execute(self.server()), reply);
     }

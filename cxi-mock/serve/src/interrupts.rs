@@ -61,9 +61,7 @@ impl Interrupts {
     pub(crate) fn poll(&self, handle: u64, notifier: Option<PollNotifier>) -> bool {
         let mut state = self.state.lock();
         let state = &mut *state;
-        let Some(watcher) = state.watchers.get_mut(&handle) else {
-            return false;
-        };
+        let Some(watcher) = state.watchers.get_mut(&handle) else { return false };
         let woken = state.woken.get(&watcher.wait).copied().unwrap_or_default();
         if watcher.seen != Some(woken) {
             return true;

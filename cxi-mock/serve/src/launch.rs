@@ -165,9 +165,7 @@ fn start_guard(launch: &Launch<'_>, copies: &mut Vec<JoinHandle<()>>) -> Result<
     if let Some(text) = &launch.label {
         label(&mut command, text, copies)?;
     }
-    let Some(place) = launch.place.clone() else {
-        return spawn(&mut command);
-    };
+    let Some(place) = launch.place.clone() else { return spawn(&mut command) };
     let (sender, started) = mpsc::sync_channel(1);
     let start = move || {
         let guard = place.join().and_then(|()| spawn(&mut command));
@@ -187,17 +185,13 @@ fn start_guard(launch: &Launch<'_>, copies: &mut Vec<JoinHandle<()>>) -> Result<
 
 /// Runs a program on a node without a guard: it is not ended with this process.
 pub(crate) fn outlive(launch: &Launch<'_>) -> Result<u8, ServeError> {
-    let Some(place) = &launch.place else {
-        return Ok(become_program(launch));
-    };
+    let Some(place) = &launch.place else { return Ok(become_program(launch)) };
     place.join()?;
     if !place.has_pids() {
         return Ok(become_program(launch));
     }
     // Only a child process has a number in the node's PID namespace.
-    let [name, arguments @ ..] = launch.program else {
-        return Ok(EXIT_NOT_FOUND);
-    };
+    let [name, arguments @ ..] = launch.program else { return Ok(EXIT_NOT_FOUND) };
     let child = Command::new(name).args(arguments).envs(launch.variables()).spawn();
     match child.and_then(|mut child| child.wait()) {
         Ok(status) => {
@@ -279,9 +273,7 @@ pub(crate) fn start(program: &[OsString]) -> Result<u8, ServeError> {
 
 /// Becomes the program. Returns the exit status if that fails.
 fn become_program(launch: &Launch<'_>) -> u8 {
-    let Some((name, arguments)) = launch.program.split_first() else {
-        return EXIT_NOT_FOUND;
-    };
+    let Some((name, arguments)) = launch.program.split_first() else { return EXIT_NOT_FOUND };
     let error = Command::new(name).args(arguments).envs(launch.variables()).exec();
     cannot_run(name, &error)
 }

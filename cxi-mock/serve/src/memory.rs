@@ -46,9 +46,7 @@ impl ProcessMemory {
     /// execute another program.
     pub(crate) fn of(thread: Pid) -> Arc<Self> {
         let owner = procfs::user_of(thread).unwrap_or_default();
-        let Some(program) = program_of(thread) else {
-            return Arc::new(Self { file: None, owner });
-        };
+        let Some(program) = program_of(thread) else { return Arc::new(Self { file: None, owner }) };
         let mut in_use = IN_USE.lock();
         if let Some(known) = in_use.get(&program).and_then(Weak::upgrade) {
             return known;

@@ -294,9 +294,7 @@ fn copy_entries(from: &Path, to: &Path, keep: impl Fn(&OsStr) -> bool) -> Result
         if !keep(&name) || copy.exists() {
             continue;
         }
-        let Ok(kind) = entry.file_type() else {
-            continue;
-        };
+        let Ok(kind) = entry.file_type() else { continue };
         let what = || format!("copy {}", source.display());
         if kind.is_symlink() {
             let target = fs::read_link(&source).doing(what)?;

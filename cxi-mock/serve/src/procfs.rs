@@ -85,9 +85,7 @@ fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
 ///
 /// Pages that are adjacent by chance count as scattered, because a program cannot rely on that.
 pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
-    let Some(maps) = text(pid, "smaps") else {
-        return true;
-    };
+    let Some(maps) = text(pid, "smaps") else { return true };
     let page = page_size(&maps, va).unwrap_or(1);
     va / page == va.saturating_add(len).saturating_sub(1) / page
 }

@@ -376,9 +376,7 @@ mod tests {
     #[test]
     fn what_is_not_said_has_its_default() {
         let text = r#"{"release": "main", "params": {"pid_bits": 8}, "totals": {"txqs": 16}}"#;
-        let Ok(Setup::Alike(config)) = config(text) else {
-            panic!("one configuration");
-        };
+        let Ok(Setup::Alike(config)) = config(text) else { panic!("one configuration") };
         assert_eq!(config.release, DriverRelease::Main);
         assert_eq!((config.params.pid_bits, config.totals.txqs), (8, 16));
         assert_eq!(config.totals.tgqs, 512);

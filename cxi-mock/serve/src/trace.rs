@@ -69,9 +69,7 @@ impl Trace {
     /// Adds a line. If the disk is full, the trace has gaps, and the program is not affected.
     pub(crate) fn note(&self, at: Instant, noted: &impl Serialize) {
         let timed = Timed { node: self.node.clone(), ..Timed::new(self.start, at, noted) };
-        let Ok(mut line) = serde_json::to_vec(&timed) else {
-            return;
-        };
+        let Ok(mut line) = serde_json::to_vec(&timed) else { return };
         line.push(b'\n');
         let mut file = self.file.lock();
         let _ = file.write_all(&line);

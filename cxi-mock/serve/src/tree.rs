@@ -187,9 +187,7 @@ mod tests {
         let mut tree = Tree::new();
         let expect = |text: &str| (text == "5").then_some(()).ok_or(Errno::EINVAL);
         tree.writable("nid", || 5, expect);
-        let Some(Item::Attribute(nid)) = tree.find("nid") else {
-            panic!("an attribute");
-        };
+        let Some(Item::Attribute(nid)) = tree.find("nid") else { panic!("an attribute") };
         assert_eq!(nid.mode(), 0o644);
         assert_eq!(nid.write(b"5\n"), Ok(()));
         assert_eq!(nid.write(b"6\n"), Err(Errno::EINVAL));

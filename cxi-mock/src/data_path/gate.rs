@@ -66,12 +66,8 @@ impl Gate {
     }
 
     fn close(&mut self, engine: &mut Engine) -> bool {
-        let Some(open) = &self.open else {
-            return true;
-        };
-        let Some(stored) = open.memory.close() else {
-            return false;
-        };
+        let Some(open) = &self.open else { return true };
+        let Some(stored) = open.memory.close() else { return false };
         ring(engine, &open.queues, &stored);
         self.open = None;
         self.stores = (0, None);
@@ -80,9 +76,7 @@ impl Gate {
 
     /// Closes the doorbells if it is time. Returns whether they are open.
     fn tend(&mut self, engine: &mut Engine) -> bool {
-        let Some(open) = &mut self.open else {
-            return false;
-        };
+        let Some(open) = &mut self.open else { return false };
         open.quiet = if open.rung { 0 } else { open.quiet + 1 };
         open.rung = false;
         let needed = match (open.awaited, open.quiet) {

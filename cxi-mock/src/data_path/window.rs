@@ -172,9 +172,7 @@ impl Windows {
 
     /// Gives a window back; its memory reads as zero when it is used again.
     pub(crate) fn free(&mut self, window: Mminfo) {
-        let Some(size) = self.live.remove(&window.offset) else {
-            return;
-        };
+        let Some(size) = self.live.remove(&window.offset) else { return };
         if window.offset >= BEHIND_THE_END {
             self.trapped.remove(&window.offset);
             let of =

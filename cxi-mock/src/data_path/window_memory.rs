@@ -105,9 +105,7 @@ impl WindowMemory {
     /// Takes what was stored to the doorbells that are open: pages and words.
     pub(crate) fn take(&self) -> Vec<(usize, u64)> {
         let extent = self.extent();
-        let Some(open) = &extent.open else {
-            return Vec::new();
-        };
+        let Some(open) = &extent.open else { return Vec::new() };
         let word = |page| Some((page, take(&open.pages, page * PAGE_BYTES)?));
         (0..open.count()).filter_map(word).collect()
     }
@@ -117,9 +115,7 @@ impl WindowMemory {
     /// is still in the pipe. `None` if a page cannot be kept; nothing has changed then.
     pub(crate) fn close(&self) -> Option<Vec<(usize, u64)>> {
         let mut extent = self.extent();
-        let Some(open) = &extent.open else {
-            return Some(Vec::new());
-        };
+        let Some(open) = &extent.open else { return Some(Vec::new()) };
         if !open.keep(&self.file) || ftruncate(&self.file, extent.end.cast_signed()).is_err() {
             while open.kept().is_some() {}
             return None;

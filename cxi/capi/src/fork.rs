@@ -109,9 +109,7 @@ pub(crate) fn protect(address: u64, len: u64) -> Result<()> {
 
 #[cold]
 fn keep(address: u64, len: u64, protection: u8) -> Result<()> {
-    let Some(range) = pages(address, len, protection == HUGE_PAGES) else {
-        return Ok(());
-    };
+    let Some(range) = pages(address, len, protection == HUGE_PAGES) else { return Ok(()) };
     let mut ranges = pinned();
     let fresh = ranges.pin(&range);
     for (done, part) in fresh.iter().enumerate() {
@@ -137,9 +135,7 @@ pub(crate) fn unprotect(address: u64, len: u64) {
 
 #[cold]
 fn give(address: u64, len: u64, protection: u8) {
-    let Some(range) = pages(address, len, protection == HUGE_PAGES) else {
-        return;
-    };
+    let Some(range) = pages(address, len, protection == HUGE_PAGES) else { return };
     for part in pinned().unpin(&range) {
         if advise(&part, libc::MADV_DOFORK) {
             continue;

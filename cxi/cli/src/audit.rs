@@ -92,9 +92,7 @@ pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<St
     // service, the new service is the other one, or shares the VNI with both.
     let concerned = |finding: &&Finding| {
         let device = nics.nic(finding.device).and_then(NodeNic::device);
-        let (Some(device), Some(id)) = (device, finding.service) else {
-            return false;
-        };
+        let (Some(device), Some(id)) = (device, finding.service) else { return false };
         let service = |id| device.services().get(id).ok();
         let mut here = made.iter().filter(|(nic, _)| *nic == finding.device);
         finding.code == Code::SharedVni

@@ -70,9 +70,7 @@ struct OnNic {
 }
 
 pub(crate) fn run(arguments: &ExplainArgs, common: &Common) -> Result<Report, Failure> {
-    let Some(command) = &arguments.command else {
-        return errnos::explain(&arguments.text);
-    };
+    let Some(command) = &arguments.command else { return errnos::explain(&arguments.text) };
     match command {
         ExplainCommand::Create(arguments) => {
             let spec = specification(arguments)?;

@@ -81,9 +81,7 @@ impl Node {
 
     fn open_untraced(common: &Common, intent: Intent) -> Result<Self, Failure> {
         no_stray_option(common)?;
-        let Some(file) = &common.mock else {
-            return Self::open_real(common, intent);
-        };
+        let Some(file) = &common.mock else { return Self::open_real(common, intent) };
         let mock = match file {
             None => Mock { node: new_node(common)?, save_to: None },
             Some(path) => Mock::open(path, common, intent)?,

@@ -167,9 +167,7 @@ impl Common {
     /// If the variable was set for a test and forgotten, every command would succeed without changing
     /// this machine's NICs.
     fn warn_of_forgotten_mock(&self) {
-        let (true, Some(Some(state))) = (self.mock_by_variable, &self.mock) else {
-            return;
-        };
+        let (true, Some(Some(state))) = (self.mock_by_variable, &self.mock) else { return };
         let ids = Host::system().device_ids().unwrap_or_default();
         if !ids.is_empty() {
             let warning = format!(

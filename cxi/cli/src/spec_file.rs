@@ -42,9 +42,7 @@ pub(crate) fn parse(name: &str, text: &str) -> Result<ServiceSpec, Failure> {
 }
 
 fn at(name: &str, error: &YamlError) -> String {
-    let Some(location) = error.location() else {
-        return format!("{name}: {error}");
-    };
+    let Some(location) = error.location() else { return format!("{name}: {error}") };
     let (line, column) = (location.line(), location.column());
     let what = match error {
         YamlError::Unexpected { expected, .. } => match *expected {

@@ -101,9 +101,7 @@ fn script(traced: bool, options: &str) -> String {
 
 #[test]
 fn no_command_for_a_mock_touches_what_the_machine_has() {
-    let Some(machine) = on_machine(MACHINE, "\"$CXI\" job list", &[]) else {
-        return;
-    };
+    let Some(machine) = on_machine(MACHINE, "\"$CXI\" job list", &[]) else { return };
     machine.failed(2, "error: /etc/cxi/cxi.toml: line 1: ");
     let traced = Command::new("strace").arg("-V").output().is_ok();
     if !traced {
@@ -141,9 +139,7 @@ fn a_mock_without_a_file_leaves_no_records() {
     let temporary = [("TMPDIR", node.directory())];
     let script = "\"$CXI\" --mock job prolog --job=3 --uid=7 --vni=7 --cores=1
                   \"$CXI\" --mock job list";
-    let Some(said) = on_machine(MACHINE, script, &temporary) else {
-        return;
-    };
+    let Some(said) = on_machine(MACHINE, script, &temporary) else { return };
     said.prints("Created service 2 on cxi0-1: for uid 7, VNI 7\nJob  State  VNIs\n");
     assert_eq!(fs::read_dir(node.directory()).unwrap().count(), 0);
 }
@@ -172,9 +168,7 @@ fn a_forgotten_variable_is_noticed_where_there_are_nics() {
     let nics = "mount -t tmpfs none /dev; : > /dev/cxi0; : > /dev/cxi1";
     let variables = [("CXI_MOCK", &*state)];
     let run = |script| on_machine(nics, script, &variables);
-    let Some(said) = run("\"$CXI\" service list -d cxi0") else {
-        return;
-    };
+    let Some(said) = run("\"$CXI\" service list -d cxi0") else { return };
     let warning = format!(
         "CXI_MOCK names the mock node {}: this machine's cxi0-1 is not used",
         state.display()

@@ -70,9 +70,7 @@ fn reserve(job: &str) -> String {
 
 #[test]
 fn a_controller_takes_over_and_the_one_before_is_refused() {
-    let Some(mut etcd) = Etcd::members(3, "http", &[]) else {
-        return;
-    };
+    let Some(mut etcd) = Etcd::members(3, "http", &[]) else { return };
     let urls: Vec<String> = etcd.iter().map(Etcd::url).collect();
     let site = Site::new(&urls, "");
     assert_eq!(site.on("a", "vni show").code, 2, "there is no pool");
@@ -110,9 +108,7 @@ fn a_controller_takes_over_and_the_one_before_is_refused() {
 #[test]
 fn no_vni_is_given_twice_or_lost_whatever_is_killed() {
     const LIVE: usize = 64;
-    let Some(mut etcd) = Etcd::members(3, "http", &[]) else {
-        return;
-    };
+    let Some(mut etcd) = Etcd::members(3, "http", &[]) else { return };
     let full = std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
     // Something is killed about every so many jobs.
     let (jobs, every) = if full { (10_000, 25) } else { (60, 5) };

@@ -134,9 +134,7 @@ impl Settings {
     }
 
     pub(crate) fn limits(&self) -> JobLimits {
-        let Some(cores) = self.cores else {
-            return JobLimits::Unlimited;
-        };
+        let Some(cores) = self.cores else { return JobLimits::Unlimited };
         let policy = LimitPolicy::hpe_recommended().tles(self.tles);
         JobLimits::planned(policy, cores, Mode::Strict)
     }

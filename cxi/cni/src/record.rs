@@ -172,9 +172,7 @@ impl Records {
     }
 
     fn load(&self, path: &Path) -> Result<Option<Record>, Error> {
-        let Some(record) = RECORD.read::<Record>(path)? else {
-            return Ok(None);
-        };
+        let Some(record) = RECORD.read::<Record>(path)? else { return Ok(None) };
         // The attachment in the record names the file that is removed in the end.
         if self.path(&record.attachment) != path {
             let reason = "it names another attachment than its file".to_owned();

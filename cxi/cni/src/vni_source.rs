@@ -140,9 +140,7 @@ fn from_arguments(
             Error::new(Code::Environment, format!("CNI_ARGS: {ARGUMENT}: {error}"))
         })?);
     }
-    let Some(first) = asked.first() else {
-        return Ok(Vec::new());
-    };
+    let Some(first) = asked.first() else { return Ok(Vec::new()) };
     if let Some(other) = asked.iter().find(|other| *other != first) {
         return Err(Error::new(
             Code::Configuration,

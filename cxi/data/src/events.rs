@@ -94,9 +94,7 @@ impl Events {
 
     fn next(&mut self) -> Result<Option<Event>> {
         loop {
-            let Some((block, size)) = self.peek()? else {
-                return self.lost();
-            };
+            let Some((block, size)) = self.peek()? else { return self.lost() };
             self.take(size.bytes())?;
             match Event::decode(&block, size, self.pid_bits) {
                 Event::Other(EventType::NULL_EVENT) => {}

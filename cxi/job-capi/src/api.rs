@@ -281,9 +281,7 @@ fn until(deadline_ms: u64) -> ReleaseOptions<'static> {
 
 /// EBUSY or EIO if a service is left behind.
 fn done(release: &ReleaseReport) -> Result<()> {
-    let Some(code) = release.code() else {
-        return Ok(());
-    };
+    let Some(code) = release.code() else { return Ok(()) };
     let left = release.left().map(ToString::to_string);
     let nics = release.nics.iter().map(|nic| nic.reason.clone());
     let left: Vec<String> = left.chain(nics).collect();

@@ -79,9 +79,7 @@ impl SlingshotEnv {
         if !problems.is_empty() {
             found.push(problems.join("; "));
         }
-        let Some(open) = nic.device() else {
-            return found;
-        };
+        let Some(open) = nic.device() else { return found };
         let service = match open.services().list() {
             Ok(services) => services.into_iter().find(|service| service.id() == id),
             Err(error) => {

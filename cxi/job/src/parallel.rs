@@ -13,9 +13,7 @@ where
     T: Sync,
     R: Send,
 {
-    let Some((first, others)) = items.split_first() else {
-        return Vec::new();
-    };
+    let Some((first, others)) = items.split_first() else { return Vec::new() };
     if others.is_empty() {
         return vec![act(first)];
     }

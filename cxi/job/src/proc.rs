@@ -57,16 +57,12 @@ impl ProcFs {
     #[must_use]
     pub fn users_of(&self, device: DeviceId) -> Users {
         let mut users = Users::default();
-        let Ok(node) = fs::metadata(self.dev.join(device.to_string())) else {
-            return users;
-        };
+        let Ok(node) = fs::metadata(self.dev.join(device.to_string())) else { return users };
         let node = FileId::new(&node);
         let this = fs::read_link(self.root.join("self")).ok();
         let this = this.as_deref().and_then(Path::to_str).and_then(pid);
         for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(pid) else {
-                continue;
-            };
+            let Some(pid) = entry.file_name().to_str().and_then(pid) else { continue };
             match has_open(&entry.path(), node) {
                 Ok(true) if Some(pid) != this => users.processes.push(process(pid, &entry.path())),
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {

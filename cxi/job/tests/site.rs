@@ -179,9 +179,7 @@ fn a_controller_that_another_one_replaced_says_so() {
     let first = Mutex::new(lead(1));
     let _second = lead(2);
     let error = reserve(&site(directory.path()), &first, 1, "n[1-2]").unwrap_err();
-    let SiteError::PoolStore { source, .. } = error else {
-        panic!("{error}");
-    };
+    let SiteError::PoolStore { source, .. } = error else { panic!("{error}") };
     let error: &ChangeError<Infallible> = source.downcast_ref().unwrap();
     assert!(error.is_deposed(), "{error}");
 }
@@ -246,9 +244,7 @@ fn the_start_of_a_job_waits_for_the_fabric_manager_as_long_as_is_set_and_its_end
     let done = controller.release(&job(1), None).unwrap();
     assert!(done.warnings.is_empty());
     let asked = asked.0.lock().unwrap();
-    let [(Method::Get, start), (Method::Delete, end)] = asked[..] else {
-        panic!("{asked:?}");
-    };
+    let [(Method::Get, start), (Method::Delete, end)] = asked[..] else { panic!("{asked:?}") };
     assert!(start <= Duration::from_millis(200), "{start:?}");
     assert!(end > Duration::from_secs(4), "{end:?}");
 }

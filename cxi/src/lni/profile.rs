@@ -192,9 +192,7 @@ impl Lni {
 /// freed, the kernel uses memory that it has freed before.
 fn check_vni(lni: &LniInner, vni: u32) -> Result<()> {
     let device = lni.device();
-    let Ok(vni) = Vni::try_from(vni) else {
-        return Ok(());
-    };
+    let Ok(vni) = Vni::try_from(vni) else { return Ok(()) };
     if own_vnis(lni).is_some_and(|vnis| vnis.contains(vni))
         || !device.threatens(Quirks::ORPHANED_PROFILE)?
     {

@@ -130,9 +130,7 @@ impl ProfileUse {
 impl Drop for ProfileUse {
     fn drop(&mut self) {
         let mut all = self.lni.profiles.lock();
-        let Some(entry) = self.entry(&mut all) else {
-            return;
-        };
+        let Some(entry) = self.entry(&mut all) else { return };
         entry.handles -= usize::from(self.is_handle);
         entry.users -= 1;
         if entry.users == 0 {

@@ -135,9 +135,7 @@ impl Services {
             // Blocks never overlap anything.
             _ => Vec::new(),
         };
-        let Some(first) = single.first() else {
-            return Ok(());
-        };
+        let Some(first) = single.first() else { return Ok(()) };
         let driver = self.device.driver()?;
         if driver.can(Capabilities::EXCLUSIVE_VNIS) {
             return Ok(());

@@ -136,9 +136,7 @@ impl ServiceSpec {
     ///
     /// [`InvalidSpec::LimitAboveTotal`] for the first limit that does not fit.
     pub fn fits(&self, totals: &ResourceMap<u16>) -> Result<(), InvalidSpec> {
-        let Some(limits) = &self.limits else {
-            return Ok(());
-        };
+        let Some(limits) = &self.limits else { return Ok(()) };
         for (resource, limit) in limits.iter() {
             let total = totals[resource];
             if limit.max() > total {

@@ -42,9 +42,7 @@ pub(crate) type Answers = fn(Opcode) -> Option<std::result::Result<Vec<u8>, Errn
 /// A NIC that answers some commands in its own way.
 pub(crate) fn answering(release: DriverRelease, answers: Answers) -> Device {
     through(&nic(release), move |file, mut request| {
-        let Some(answer) = answers(request.opcode()) else {
-            return file.submit(request);
-        };
+        let Some(answer) = answers(request.opcode()) else { return file.submit(request) };
         let bytes = answer?;
         let room = request.response().get_mut(..bytes.len());
         room.ok_or(Errno::EFAULT)?.copy_from_slice(&bytes);

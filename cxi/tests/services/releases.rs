@@ -87,9 +87,7 @@ fn a_network_namespace_is_an_error_before_14_0_0() {
         let before = nic.state();
         let spec = modest(41).member(Member::NetNs(77)).build().unwrap();
         let error = services.create(&spec).unwrap_err();
-        let ErrorKind::Unsupported { needs, .. } = error.kind() else {
-            panic!("{error}");
-        };
+        let ErrorKind::Unsupported { needs, .. } = error.kind() else { panic!("{error}") };
         assert_eq!(*needs, DriverRelease::Shs14_0_0);
         let set = services.set_netns(ServiceId::DEFAULT, 77).unwrap_err();
         assert!(matches!(set.kind(), ErrorKind::Unsupported { .. }));
@@ -121,9 +119,7 @@ fn exclusive_vnis_are_exclusive_or_an_error() {
                 // It is taken already: then that is what the error is about.
                 let holder = create(&services, modest(50));
                 let error = services.create(&spec).unwrap_err();
-                let ErrorKind::VniTaken(conflict) = error.kind() else {
-                    panic!("{error}");
-                };
+                let ErrorKind::VniTaken(conflict) = error.kind() else { panic!("{error}") };
                 assert_eq!(conflict.holder, Some(holder));
             }
         }

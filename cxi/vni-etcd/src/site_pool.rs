@@ -269,9 +269,7 @@ impl SitePool {
     ///
     /// [`SitePoolError`].
     pub fn lead(&self) -> Result<Option<u64>, SitePoolError> {
-        let Backend::Etcd(etcd) = &self.backend else {
-            return Ok(None);
-        };
+        let Backend::Etcd(etcd) = &self.backend else { return Ok(None) };
         let path = &etcd.epoch;
         let mut pool = self.open()?;
         let epoch = pool.lead(Timestamp::now()).map_err(|error| self.failed(error))?;

@@ -51,9 +51,7 @@ fn job(number: usize) -> JobId {
 #[ignore = "a process of the other test"]
 fn controller() {
     let Ok(order) = env::var(ORDER) else { return };
-    let [urls, epoch, first] = order.split(' ').collect::<Vec<_>>()[..] else {
-        panic!("{order}");
-    };
+    let [urls, epoch, first] = order.split(' ').collect::<Vec<_>>()[..] else { panic!("{order}") };
     let epoch: u64 = epoch.parse().unwrap();
     let urls: Vec<&str> = urls.split(',').collect();
     // Not forever, in case its test was killed.
@@ -179,9 +177,7 @@ impl Random {
 
 #[test]
 fn no_vni_is_in_two_jobs_and_none_is_lost() {
-    let Some(mut etcd) = Etcd::members(3, "http", &[]) else {
-        return;
-    };
+    let Some(mut etcd) = Etcd::members(3, "http", &[]) else { return };
     let start = Instant::now();
     let full = env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
     let wanted = if full { 10_000 } else { 300 };

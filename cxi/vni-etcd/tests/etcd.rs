@@ -34,9 +34,7 @@ fn it_conforms_over_tls() {
     let (pem, key) = (path("cert.pem"), path("key.pem"));
     let options = ["--cert-file", &pem, "--key-file", &key];
     let mutual = ["--client-cert-auth", "--trusted-ca-file", &pem];
-    let Some(etcd) = Etcd::with("https", &[&options[..], &mutual].concat()) else {
-        return;
-    };
+    let Some(etcd) = Etcd::with("https", &[&options[..], &mutual].concat()) else { return };
     let url = etcd.url();
     let ours = Certificate::Path(pem.clone());
     let identity = Identity { certificate: pem.into(), key: key.into() };

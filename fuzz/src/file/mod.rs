@@ -39,9 +39,7 @@ fn round<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> Opt
 ///
 /// When something is not read as it was written, or what was accepted does not work.
 pub fn run(data: &[u8]) {
-    let Some((choice, bytes)) = data.split_first() else {
-        return;
-    };
+    let Some((choice, bytes)) = data.split_first() else { return };
     let text = &*String::from_utf8_lossy(bytes);
     match choice % 21 {
         0 => specification(text),
@@ -94,9 +92,7 @@ fn pool_file(bytes: &[u8]) {
     std::fs::write(&path, bytes).expect("a file");
     let now = Timestamp::from_millis(u64::MAX / 2);
     let open = || SharedPool::open_existing(FileLog::new(&path), "", 0);
-    let Some(Some(mut pool)) = told(open()) else {
-        return;
-    };
+    let Some(Some(mut pool)) = told(open()) else { return };
     if pool.save(now).is_ok() {
         let again = open().expect("what was written").expect("a pool");
         assert_eq!(again.pool(), pool.pool());
@@ -104,27 +100,21 @@ fn pool_file(bytes: &[u8]) {
 }
 
 fn specification(text: &str) {
-    let Some(spec) = told(read::specification(text)) else {
-        return;
-    };
+    let Some(spec) = told(read::specification(text)) else { return };
     let printed = told(read::print_specification(&spec)).expect("a specification as YAML");
     assert_eq!(read::specification(&printed), Ok(spec), "{printed}");
 }
 
 /// The same for the files that the command keeps.
 fn kept<T: DeserializeOwned + Serialize + PartialEq + Debug>(format: Format, text: &str) {
-    let Some(kept) = told(format.parse::<T>(text)) else {
-        return;
-    };
+    let Some(kept) = told(format.parse::<T>(text)) else { return };
     let printed = format.print(&kept).expect("what was read can be written");
     assert_eq!(format.parse::<T>(&printed), Ok(kept), "{printed}");
 }
 
 /// A pool that is restored is kept as the same, and works.
 fn pool(snapshot: Snapshot) {
-    let Some(mut pool) = told(VniPool::restore(snapshot)) else {
-        return;
-    };
+    let Some(mut pool) = told(VniPool::restore(snapshot)) else { return };
     let again = VniPool::restore(pool.snapshot()).expect("a pool that was kept");
     assert_eq!(again, pool, "kept as the same");
     used(&mut pool);
@@ -141,9 +131,7 @@ fn replayed(events: &[Event]) {
 fn used(pool: &mut VniPool) {
     let now = Timestamp::from_millis(1_700_000_000_000);
     let later = now + Duration::from_secs(1 << 20);
-    let (Ok(job), Ok(node)) = ("job-of-a-test".parse(), "node-1".parse()) else {
-        return;
-    };
+    let (Ok(job), Ok(node)) = ("job-of-a-test".parse(), "node-1".parse()) else { return };
     let before = pool.metrics(now);
     let _ = format!("{before:?}");
     for request in [VniRequest::vnis(2), VniRequest::block(16)] {

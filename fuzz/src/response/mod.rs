@@ -78,9 +78,7 @@ pub fn run(data: &[u8]) {
     let quirks = if input.flag() { Quirks::all() } else { Quirks::empty() };
     let number = usize::from(input.byte()) % (calls::all().count() + jobs::CALLS);
     let arguments = input.block();
-    let Ok(nic) = Nic::new(NicConfig::new().release(release)) else {
-        return;
-    };
+    let Ok(nic) = Nic::new(NicConfig::new().release(release)) else { return };
     let Ok(file) = nic.root() else { return };
     let liar = Arc::new(Liar::new(file, input.0));
     let (transport, begins) = (Arc::<Liar>::clone(&liar), Arc::clone(&liar));

@@ -57,9 +57,7 @@ fn pass_on(stream: TcpStream, behind: SocketAddr, config: Arc<ServerConfig>) -> 
 /// Whether this is a head and a body of the length that it announces.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
-    let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        return false;
-    };
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
     let length = head.lines().find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().ok())?

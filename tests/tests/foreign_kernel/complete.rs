@@ -35,9 +35,7 @@ fn every_command_is_sent_by_a_call_of_the_table() {
     for release in DriverRelease::ALL {
         let nic = nic(release);
         for call in calls::all() {
-            let Some(run) = run(&nic, call, Plan::Fine) else {
-                continue;
-            };
+            let Some(run) = run(&nic, call, Plan::Fine) else { continue };
             assert!(run.result.is_ok(), "{release}: {}: {run:?}", call.name);
             assert!(run.clean, "{release}: {}: something is left", call.name);
             sent.extend(run.log.iter().filter_map(Exchange::opcode));

@@ -114,9 +114,7 @@ fn each_change(
             let mut changes = Vec::new();
             let mut sent = BTreeMap::new();
             for exchange in stage.record.take().exchanges {
-                let Some(opcode) = exchange.opcode() else {
-                    continue;
-                };
+                let Some(opcode) = exchange.opcode() else { continue };
                 let longest = sent.entry(opcode).or_insert(0);
                 *longest = exchange.response().len().max(*longest);
             }

@@ -21,9 +21,7 @@ fn a_nic_that_goes_away_at_each_command_is_reported_and_nothing_is_lost() {
             for k in 0.. {
                 let case = format!("{release}: {}: gone at command {k}", call.name);
                 let injection = Fault::errno(Errno::EIO).after(k);
-                let Some(run) = run(&nic, call, Plan::Fail(injection)) else {
-                    break;
-                };
+                let Some(run) = run(&nic, call, Plan::Fail(injection)) else { break };
                 problems.check_made(&run, &case);
                 if let Err(error) = &run.result {
                     problems.check_error(error, &case);

@@ -51,9 +51,7 @@ impl<T: Transport> Twisted<T> {
 
 impl<T: Transport> Transport for Twisted<T> {
     fn submit(&self, mut request: Request<'_>) -> Result<(), Errno> {
-        let Some(twist) = self.twist(request.opcode()) else {
-            return self.inner.submit(request);
-        };
+        let Some(twist) = self.twist(request.opcode()) else { return self.inner.submit(request) };
         let before = request.response().to_vec();
         let result = self.inner.submit(request.reborrow());
         let (response, list) = request.buffers();

@@ -81,9 +81,7 @@ fn steps_have_trees_and_leave_none(cluster: &Cluster, manager: &Manager, options
 
 #[test]
 fn the_scripts_reserve_trees_for_a_job_and_free_those_of_each_step() {
-    let Some(cluster) = Cluster::start("1024-1027") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024-1027") else { return };
     let manager = Manager::start();
     let more = format!(
         "[collectives]\ntrees = 4\nmin-nodes = 2\n[fabric-manager]\nurl = \"{}\"\ncluster = \"mock\"\n\
@@ -119,9 +117,7 @@ fn the_plugin_reserves_trees_for_jobs_with_a_step_manager() {
         manager.mock.url(),
         manager.files.path().display()
     );
-    let Some(cluster) = Cluster::of_site_with("1024-1039", &conf) else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site_with("1024-1039", &conf) else { return };
     steps_have_trees_and_leave_none(&cluster, &manager, &["--network=job_vni"]);
 
     // The step fails.

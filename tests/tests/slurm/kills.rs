@@ -113,9 +113,7 @@ fn no_vni_twice(cluster: &Cluster) {
 
 /// Files below a directory that all belong to jobs.
 fn files(directory: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(directory) else {
-        return Vec::new();
-    };
+    let Ok(entries) = fs::read_dir(directory) else { return Vec::new() };
     let entries = entries.map(|entry| entry.unwrap().path());
     entries
         .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
@@ -127,9 +125,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
 #[test]
 fn nothing_is_lost_or_left_whatever_is_killed() {
     let (cpus, kills, jobs) = if full() { ("4 4 4 4", 200, 500) } else { ("2 2", 8, 20) };
-    let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1063") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1063") else { return };
     let mut random = Random(20_261_122);
     let (mut killed, mut submitted) = (0, 0);
     let mut reasons = BTreeMap::new();

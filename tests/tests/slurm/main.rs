@@ -33,9 +33,7 @@ fn tasks_with_1024(output: &str) -> usize {
 
 #[test]
 fn jobs_have_one_vni_on_all_nodes_and_it_comes_back() {
-    let Some(cluster) = Cluster::start("1024-1025") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024-1025") else { return };
     let environment = cluster.printed("srun", &["-N2", "-n3", "env"]);
     assert_eq!(tasks_with_1024(&environment), 3, "{environment}");
     eventually("both nodes are clean", || cluster.all_services() == 0);
@@ -64,9 +62,7 @@ fn jobs_have_one_vni_on_all_nodes_and_it_comes_back() {
 
 #[test]
 fn every_component_of_a_heterogeneous_job_has_its_environment() {
-    let Some(cluster) = Cluster::start("1024-1025") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024-1025") else { return };
     let script = cluster.directory.join("het");
     fs::write(
         &script,
@@ -83,9 +79,7 @@ fn every_component_of_a_heterogeneous_job_has_its_environment() {
 
 #[test]
 fn a_job_without_a_vni_is_requeued_and_no_node_is_drained() {
-    let Some(cluster) = Cluster::start("1024") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024") else { return };
     let first = cluster.batch(&["-N1", "-n1"], "sleep 60");
     eventually("the first job runs", || cluster.state(&first).contains("RUNNING"));
     let second = cluster.batch(&["-N1", "-n1"], "srun env");
@@ -103,9 +97,7 @@ fn a_job_without_a_vni_is_requeued_and_no_node_is_drained() {
 
 #[test]
 fn a_job_with_an_unknown_option_is_held_and_says_why() {
-    let Some(cluster) = Cluster::start("1024") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024") else { return };
     let job = cluster.batch(&["-N1", "--network=fast"], "true");
     eventually("it is held", || {
         let state = cluster.state(&job);
@@ -122,9 +114,7 @@ fn a_job_with_an_unknown_option_is_held_and_says_why() {
 
 #[test]
 fn rendezvous_gets_are_off_as_long_as_a_job_runs_that_wants_that() {
-    let Some(cluster) = Cluster::start("1024") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024") else { return };
     let file = "/sys/class/cxi_user/cxi0/device/properties/rdzv_get_en";
     let off = ["-N2", "--network=disable_rdzv_get", "cat", file];
     assert_eq!(cluster.printed("srun", &off), "0\n0\n");
@@ -135,9 +125,7 @@ fn rendezvous_gets_are_off_as_long_as_a_job_runs_that_wants_that() {
 
 #[test]
 fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
-    let Some(cluster) = Cluster::start("1024") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024") else { return };
     cluster.drain_with_a_busy_service();
     let reasons = cluster.reasons();
     assert!(reasons.contains("slingshot: error: cxi0: service 2"), "{reasons}");
@@ -155,9 +143,7 @@ fn a_failed_epilog_drains_its_node_and_the_health_check_is_the_remedy() {
 #[test]
 fn more_jobs_run_on_a_node_than_its_nic_has_pools_for() {
     let (cpus, count, at_once) = if full() { ("32 32 32 32", 200, 120) } else { ("20", 20, 20) };
-    let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1279") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start_on(cpus, 2, "1024-1279") else { return };
     // Slurm calls a job running before its prolog has run.
     let script = "touch $DIR/runs.$SLURM_JOB_ID; until [ -e $DIR/go ]; do sleep 0.5; done; \
                   echo less=$SLINGSHOT_CXI_SCALED_BACK";
@@ -178,9 +164,7 @@ fn more_jobs_run_on_a_node_than_its_nic_has_pools_for() {
 
 #[test]
 fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
-    let Some(cluster) = Cluster::start_on("8", 1, "1024-1031") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start_on("8", 1, "1024-1031") else { return };
     cluster.set_strict();
     let tles = ["-n1", "--network=def_tles=1"];
     let jobs = [(); 3].map(|()| cluster.batch(&tles, "sleep 60"));
@@ -220,9 +204,7 @@ fn what_cannot_be_scaled_back_waits_and_drains_no_node() {
 /// As the guide has it: Slurm counts the pools, and no prolog is short of one.
 #[test]
 fn a_job_waits_for_a_generic_resource_instead_of_being_requeued() {
-    let Some(cluster) = Cluster::start_on("20", 1, "1024-1055") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start_on("20", 1, "1024-1055") else { return };
     cluster.set_strict();
     for (count, options) in
         [(3, &["--network=def_tles=1", "--gres=tlepool:1"][..]), (15, &["--gres=lepool:1"])]
@@ -251,13 +233,9 @@ fn a_job_waits_for_a_generic_resource_instead_of_being_requeued() {
 /// The scripts are the same; of the members, one does not answer.
 #[test]
 fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
-    let Some(etcd) = server::Etcd::start() else {
-        return;
-    };
+    let Some(etcd) = server::Etcd::start() else { return };
     let urls = format!("http://127.0.0.1:9,{}", etcd.url());
-    let Some(cluster) = Cluster::start_with_etcd("1024-1025", &urls) else {
-        return;
-    };
+    let Some(cluster) = Cluster::start_with_etcd("1024-1025", &urls) else { return };
     let epoch = || fs::read_to_string(cluster.directory.join("state/vni-epoch"));
     eventually("the first one leads", || epoch().is_ok_and(|epoch| epoch == "1\n"));
     let environment = cluster.printed("srun", &["-N2", "-n2", "env"]);
@@ -279,9 +257,7 @@ fn a_slurmctld_that_takes_over_leads_the_pool_in_etcd() {
 
 #[test]
 fn a_node_that_is_reset_during_a_job_confirms_when_it_boots() {
-    let Some(cluster) = Cluster::start("1024") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024") else { return };
     let job = cluster.batch(&["-N2", "--no-requeue"], "sleep 60");
     eventually("the job runs", || cluster.all_services() == 2);
     cluster.printed(&cluster.directory.join("crash"), &["n2"]);
@@ -297,9 +273,7 @@ fn a_node_that_is_reset_during_a_job_confirms_when_it_boots() {
 
 #[test]
 fn a_task_without_a_record_fails_and_says_why() {
-    let Some(cluster) = Cluster::start("1024") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024") else { return };
     let job = cluster.batch(&["-N1"], "rm $DIR/n1.run/jobs/$SLURM_JOB_ID.json; srun echo started");
     let output = cluster.ended(&job);
     assert!(!output.contains("started"), "{output}");
@@ -309,9 +283,7 @@ fn a_task_without_a_record_fails_and_says_why() {
 
 #[test]
 fn a_health_check_takes_nothing_from_jobs_that_start() {
-    let Some(cluster) = Cluster::start("1024-1039") else {
-        return;
-    };
+    let Some(cluster) = Cluster::start("1024-1039") else { return };
     let jobs: Vec<String> =
         (0..24).map(|_| cluster.batch(&["-N1", "-n1"], "srun env; sleep 0.2")).collect();
     std::thread::scope(|scope| {

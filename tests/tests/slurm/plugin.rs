@@ -30,16 +30,12 @@ fn nothing_is_left(cluster: &Cluster) {
 
 #[test]
 fn each_step_has_a_vni_of_its_own_on_all_its_nodes() {
-    let Some(cluster) = Cluster::of_site("1024-1039") else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site("1024-1039") else { return };
     let two = "srun --overlap -N2 -n3 env & srun --overlap -N2 -n3 env; wait";
     let job = cluster.batch(&["-N2", "-n3", "--network=job_vni"], two);
     let output = cluster.ended(&job);
     let vnis_of_job = vnis(&output);
-    let [first, .., last] = vnis_of_job[..] else {
-        panic!("{output}");
-    };
+    let [first, .., last] = vnis_of_job[..] else { panic!("{output}") };
     assert_eq!(vnis_of_job, [first, first, first, last, last, last]);
     let (first, last) = (first.split_once(',').unwrap(), last.split_once(',').unwrap());
     assert_ne!(first.0, last.0, "VNIs of steps");
@@ -59,9 +55,7 @@ fn each_step_has_a_vni_of_its_own_on_all_its_nodes() {
 
 #[test]
 fn a_step_that_finds_too_little_fails_and_others_run() {
-    let Some(cluster) = Cluster::of_site("1024-1039") else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site("1024-1039") else { return };
     let step = "srun --overlap -n1 --network=res_txqs=600";
     let script = format!(
         "{step} sh -c 'touch $DIR/runs; until [ -e $DIR/tried ]; do sleep 0.1; done; echo first' &\n\
@@ -78,9 +72,7 @@ fn a_step_that_finds_too_little_fails_and_others_run() {
 /// As `LimitPolicy::slurm` has it: what system services hold makes a reservation smaller.
 #[test]
 fn a_step_gets_what_system_services_leave() {
-    let Some(cluster) = Cluster::of_site("1024-1039") else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site("1024-1039") else { return };
     let on = |arguments: &[&str]| {
         let done = cluster.on("n1", &[&["env", "CXI_TLES=true", CXI], arguments].concat());
         assert!(done.status.success(), "{done:?}");
@@ -113,9 +105,7 @@ fn a_step_gets_what_system_services_leave() {
 
 #[test]
 fn a_service_that_stays_busy_drains_its_node() {
-    let Some(cluster) = Cluster::of_site("1024-1039") else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site("1024-1039") else { return };
     cluster.drain_with_a_busy_service();
     assert_eq!((cluster.services("n1"), cluster.services("n2")), (0, 1));
     cluster.control("n2", &["clear-faults"]);
@@ -133,9 +123,7 @@ fn clean(cluster: &Cluster, node: &str) {
 
 #[test]
 fn daemons_that_are_killed_during_a_step() {
-    let Some(cluster) = Cluster::of_site("1024-1039") else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site("1024-1039") else { return };
     let step = "srun -n2 sh -c 'touch $DIR/runs.$SLURM_PROCID; until [ -e $DIR/end ]; do sleep 0.1; done; env'";
     let start = || {
         let job = cluster.batch(&["-N2", "-n2"], step);
@@ -210,9 +198,7 @@ fn limit(service: &Value, name: &str) -> (u64, u64) {
 #[test]
 fn steps_have_options_of_their_own_and_defaults_differ() {
     let conf = "SwitchParameters=vnis=1024-1039";
-    let Some(cluster) = Cluster::of_site_with("1024-1039", conf) else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site_with("1024-1039", conf) else { return };
     // Without parameters for them, neither single nodes nor jobs have a VNI.
     let environment = cluster.printed("srun", &["-N1", "env"]);
     assert!(vnis(&environment).is_empty(), "{environment}");
@@ -254,9 +240,7 @@ fn steps_have_options_of_their_own_and_defaults_differ() {
 #[test]
 fn a_vni_is_assigned_again_while_a_service_has_it() {
     let conf = "SwitchParameters=vnis=1-2,destroy_retries=2,single_node_vni=all";
-    let Some(cluster) = Cluster::of_site_with("1-2", conf) else {
-        return;
-    };
+    let Some(cluster) = Cluster::of_site_with("1-2", conf) else { return };
     cluster.control("n2", &["fault", "SVC_DESTROY:EBUSY"]);
     let step = |options: &[&str]| {
         let environment = cluster.printed("srun", &[options, &["env"]].concat());

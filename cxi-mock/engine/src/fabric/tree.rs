@@ -126,9 +126,7 @@ impl Tree {
     /// Takes a contribution to a switch.
     fn up(&mut self, number: usize, packet: Packet) -> Option<(Hop, Packet)> {
         let (multicast, contribution) = contents(&packet)?;
-        let Some(contribution) = contribution else {
-            return Some(self.above(number, packet));
-        };
+        let Some(contribution) = contribution else { return Some(self.above(number, packet)) };
         let node = self.nodes.get_mut(number)?;
         let reduction = multicast.reduction;
         let last = node.last.get_mut(usize::from(reduction))?;
@@ -141,9 +139,7 @@ impl Tree {
 
     /// Takes a packet of the root to a switch.
     fn down(&mut self, number: usize, packet: &Packet, now: u64) -> Vec<(Hop, Packet)> {
-        let Some(node) = self.nodes.get_mut(number) else {
-            return Vec::new();
-        };
+        let Some(node) = self.nodes.get_mut(number) else { return Vec::new() };
         if let Some((multicast, Some(order))) = contents(packet) {
             node.engines.arm(multicast.reduction, &order, now);
         }
@@ -174,9 +170,7 @@ impl Switch {
     /// Sends a packet of a NIC to a tree. If there is no such tree, the packet is lost, and no
     /// sender waits for an answer to a multicast.
     pub(super) fn multicast(&mut self, packet: Packet) {
-        let Some((id, from)) = packet.multicast().map(|it| (it.id, packet.from)) else {
-            return;
-        };
+        let Some((id, from)) = packet.multicast().map(|it| (it.id, packet.from)) else { return };
         let Some((hop, packet)) = self.trees.get(&id).and_then(|tree| tree.enter(packet)) else {
             return;
         };
@@ -189,9 +183,7 @@ impl Switch {
     pub(super) fn climb(&mut self, hop: Hop, packet: Packet) {
         let now = self.now;
         let tree = packet.multicast().map(|multicast| multicast.id);
-        let Some(tree) = tree.and_then(|id| self.trees.get_mut(&id)) else {
-            return;
-        };
+        let Some(tree) = tree.and_then(|id| self.trees.get_mut(&id)) else { return };
         let sent = match hop {
             Hop::Up(number) => tree.up(number, packet).into_iter().collect(),
             Hop::Down(number) => tree.down(number, &packet, now),
@@ -230,9 +222,7 @@ impl Packet {
 
 /// The reduction that a packet belongs to, and what it contributes if engines can read it.
 fn contents(packet: &Packet) -> Option<(Multicast, Option<ReductionPacket>)> {
-    let Body::Request(request, Data::Inline(bytes, len)) = &packet.body else {
-        return None;
-    };
+    let Body::Request(request, Data::Inline(bytes, len)) = &packet.body else { return None };
     let contribution = bytes.get(..*len).and_then(ReductionPacket::decode);
     Some((request.multicast?, contribution))
 }

@@ -31,9 +31,7 @@ fn a_root_reaches_all_and_leaves_the_root() {
     let (fabric, mut nics) = tree(5);
     send(&mut nics[0], 3, &order(Sequence::new(1)));
     for leaf in &mut nics[1..] {
-        let [(3, packet)] = received(leaf)[..] else {
-            panic!("one packet of reduction 3");
-        };
+        let [(3, packet)] = received(leaf)[..] else { panic!("one packet of reduction 3") };
         assert_eq!(packet.sequence, Sequence::new(1));
     }
     assert!(received(&mut nics[0]).is_empty());

@@ -147,9 +147,7 @@ impl Root {
 
     fn finish(&mut self, id: usize, sent: &mut Sent) {
         let reduction = &mut self.reductions[id];
-        let Some(own) = reduction.own else {
-            return;
-        };
+        let Some(own) = reduction.own else { return };
         let mut all = own.packet();
         if let Some(others) = &reduction.others {
             all.add(others);

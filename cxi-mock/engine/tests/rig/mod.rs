@@ -303,9 +303,7 @@ impl Rig {
 
     /// The same, without running the NIC.
     pub fn store(&mut self, queue: u16, commands: &[&[u8]]) {
-        let Some(ring) = self.queues.get_mut(&queue) else {
-            panic!("no queue {queue}");
-        };
+        let Some(ring) = self.queues.get_mut(&queue) else { panic!("no queue {queue}") };
         for command in commands {
             ring.push(command);
         }

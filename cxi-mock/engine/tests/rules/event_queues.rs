@@ -76,12 +76,8 @@ fn rule_3_3_the_last_bytes_come_last() {
     rig.put(&put(1).with_eq(5));
     let writes = watched.0.lock().unwrap().clone();
     let event = 0x8040;
-    let [parts] = &writes[..] else {
-        panic!("{writes:?}");
-    };
-    let [(first, block), (second, last)] = &parts[..] else {
-        panic!("{parts:?}");
-    };
+    let [parts] = &writes[..] else { panic!("{writes:?}") };
+    let [(first, block), (second, last)] = &parts[..] else { panic!("{parts:?}") };
     assert_eq!((*first, block.len()), (event, 64));
     assert_eq!(block[8..16], [0; 8]);
     assert_eq!((*second, last.len()), (event + 8, 8));

@@ -33,9 +33,7 @@ fn rules_of(text: &str) -> Vec<(Rule, String)> {
     let mut rules = Vec::new();
     let mut lines = text.lines().map(str::trim).peekable();
     while let Some(line) = lines.next() {
-        let Some(rule) = line.strip_prefix("// Rule ") else {
-            continue;
-        };
+        let Some(rule) = line.strip_prefix("// Rule ") else { continue };
         let (number, first) = rule.split_once(": ").expect("a number and a sentence");
         let (section, number) = number.split_once('.').expect("a section and a number");
         let mut sentence = first.to_owned();

@@ -157,9 +157,7 @@ impl Cluster {
 impl ClusterOptions {
     /// The nodes: those that a file holds, or new ones.
     fn model(&self, restored: Option<MockCluster>) -> Result<MockCluster, ServeError> {
-        let Some(restored) = restored else {
-            return self.fresh();
-        };
+        let Some(restored) = restored else { return self.fresh() };
         if self.says_what() && configs(&restored) != configs(&self.fresh()?) {
             return Err(another_configuration("a cluster"));
         }

@@ -135,9 +135,7 @@ impl Cluster {
         let request = request.build().map_err(no_job)?;
         let mut environment = Vec::new();
         for number in (0..self.members.len()).rev() {
-            let Some(node) = self.model.node(number) else {
-                continue;
-            };
+            let Some(node) = self.model.node(number) else { continue };
             let devices = node.devices(&Credentials::root());
             let node = Node::from_transports(devices.map_err(no_job)?);
             let grant = node.allocate(&request).map_err(no_job)?;
@@ -254,9 +252,7 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
     let library = |name: &str| {
         places.iter().map(|place| place.join(name)).into_iter().find(|file| file.is_file())
     };
-    let Some(libfabric) = library("libfabric.so.1") else {
-        return Ok(None);
-    };
+    let Some(libfabric) = library("libfabric.so.1") else { return Ok(None) };
     if !contains(&libfabric, PROVIDER_NEEDS) {
         say(format_args!(
             "{} has no cxi provider, so programs that use it do not use the NICs: add the \

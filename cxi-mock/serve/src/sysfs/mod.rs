@@ -104,9 +104,7 @@ fn classes(tree: &mut Tree, number: u16, address: PciAddress) {
 /// Virtual functions follow the physical one, eight functions to a device.
 pub(crate) fn address_of(nic: &Nic, virtual_function: Option<u32>) -> PciAddress {
     let mut address = nic.config().identity.pci_address;
-    let Some(function) = virtual_function else {
-        return address;
-    };
+    let Some(function) = virtual_function else { return address };
     let at = u32::from(address.device) * 8 + u32::from(address.function) + 1 + function;
     address.device = u8::try_from(at / 8 % 32).unwrap_or_default();
     address.function = u8::try_from(at % 8).unwrap_or_default();

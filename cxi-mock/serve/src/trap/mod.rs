@@ -50,9 +50,7 @@ impl Traps {
             Doorbells::Trap => process_of(thread),
             Doorbells::Poll => None,
         };
-        let Some(process) = process else {
-            return false;
-        };
+        let Some(process) = process else { return false };
         let traced = Arc::clone(self.traced.lock().entry(process).or_default());
         // The lock on all processes is not held here. A process that is executing another program
         // cannot be traced yet, and only its own threads may wait for that.

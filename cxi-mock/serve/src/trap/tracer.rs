@@ -227,9 +227,7 @@ fn seize(process: Pid) -> nix::Result<()> {
 }
 
 fn threads_of(process: Pid) -> Vec<Pid> {
-    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else {
-        return Vec::new();
-    };
+    let Ok(threads) = fs::read_dir(format!("/proc/{process}/task")) else { return Vec::new() };
     threads
         .flatten()
         .filter_map(|thread| thread.file_name().to_str()?.parse().ok())

@@ -85,9 +85,7 @@ impl Device {
             _ if opcode == Opcode::DEV_INFO_GET => return Err(Errno::EOPNOTSUPP),
             _ => return Err(errno),
         };
-        let Some(handle) = answer.made else {
-            return Err(errno);
-        };
+        let Some(handle) = answer.made else { return Err(errno) };
         if object == Object::Service {
             return Err(errno);
         }

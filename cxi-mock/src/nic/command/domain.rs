@@ -140,9 +140,7 @@ impl Device {
 
     /// Ends a reservation whose last PID is used up.
     fn end_reservation(&mut self, lni: u32, of: PidsOf) {
-        let Some(lni) = self.lnis.live.get_mut(lni) else {
-            return;
-        };
+        let Some(lni) = self.lnis.live.get_mut(lni) else { return };
         if let Some(index) = lni.reservations.iter().position(|there| *there == of) {
             lni.reservations.remove(index);
             self.vnis.drop_pids_user(of);

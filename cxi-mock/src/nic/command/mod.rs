@@ -233,9 +233,7 @@ impl Device {
     /// Closes a file and frees everything that it holds. Users are freed before what they use, so
     /// that nothing is still in use when it is freed.
     pub(crate) fn close(&mut self, id: u32) {
-        let Ok(file) = self.files.get(id) else {
-            return;
-        };
+        let Ok(file) = self.files.get(id) else { return };
         let (waits, cps) = (file.waits.of_file(id), file.cps.of_file(id));
         let (ptes, lnis) = (self.portals.ptes.of_file(id), self.lnis.live.of_file(id));
         // A failed PTE_STATUS may still refer to an entry, and a PHYS_LAC_ALLOC to an LNI.

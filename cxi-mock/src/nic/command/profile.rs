@@ -173,9 +173,7 @@ impl Device {
         place: Option<(u32, usize)>,
         vni: u16,
     ) -> Option<u32> {
-        let Some((rgid, lcid)) = place else {
-            return tx;
-        };
+        let Some((rgid, lcid)) = place else { return tx };
         let lcid = self.rgids.lcid(rgid, lcid);
         let of = lcid.and_then(|lcid| self.cps.get(lcid.cp)?.tx);
         if of != tx {
@@ -202,9 +200,7 @@ impl Device {
 
     /// Records that the driver now frees a profile that it continues to use.
     fn check_profile_hazard(&mut self, tx: Option<u32>) {
-        let Some(tx) = tx.and_then(|id| self.vnis.tx().get(id)) else {
-            return;
-        };
+        let Some(tx) = tx.and_then(|id| self.vnis.tx().get(id)) else { return };
         let vni = tx.vni.into();
         match (tx.creator, tx.users) {
             (false, 1) => self.hazard(HazardKind::ProfileUsedAfterFree { vni }),

@@ -184,9 +184,7 @@ impl Accounting {
 
     /// Gives a unit back.
     pub(crate) fn refund(&mut self, entries: &mut Entries, slot: Slot) {
-        let Some(entry) = entries.0[slot as usize].as_mut() else {
-            return;
-        };
+        let Some(entry) = entries.0[slot as usize].as_mut() else { return };
         let total = &mut self.totals[slot as usize];
         if entry.in_use > entry.res {
             total.shared_use = total.shared_use.saturating_sub(1);

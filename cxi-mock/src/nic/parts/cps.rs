@@ -67,9 +67,7 @@ impl Cps {
         traffic: Traffic,
     ) -> Result<Option<u32>, HazardKind> {
         let known = self.shared(vnis, tx).get(&traffic).copied();
-        let Some(id) = known.filter(|_| !vnis.is_exclusive(tx)) else {
-            return Ok(None);
-        };
+        let Some(id) = known.filter(|_| !vnis.is_exclusive(tx)) else { return Ok(None) };
         // An entry that was freed and left in the list (see `leave`) may be another's by now.
         match self.table.get(&id) {
             Some(cp) if (cp.tx, cp.traffic) == (tx, traffic) => Ok(Some(id)),

@@ -71,9 +71,7 @@ impl Files {
     }
 
     pub(crate) fn remove(&mut self, id: u32) {
-        let Some(file) = self.open.remove(&id) else {
-            return;
-        };
+        let Some(file) = self.open.remove(&id) else { return };
         self.ids.free(id);
         if let Some(numbers) = self.numbers.get_mut(&file.virtual_function) {
             numbers.free(file.number);

@@ -44,9 +44,7 @@ impl PidTable {
     /// Takes a PID, from the LNI's reservation if it has one.
     pub(crate) fn take(&mut self, pid: u32, lni: u32) -> Used {
         self.taken.insert(pid);
-        let Some(index) = self.reservation(pid, lni) else {
-            return Used::Nothing;
-        };
+        let Some(index) = self.reservation(pid, lni) else { return Used::Nothing };
         let (_, left) = &mut self.reserved[index];
         left.remove(&pid);
         if !left.is_empty() {

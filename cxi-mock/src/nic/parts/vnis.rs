@@ -181,9 +181,7 @@ impl Vnis {
         if let Some(tx) = self.tx_of(pair) {
             tx.enabled = true;
         }
-        let Some(rx) = pair.rx.id().and_then(|id| self.rx.get_mut(id)) else {
-            return Ok(());
-        };
+        let Some(rx) = pair.rx.id().and_then(|id| self.rx.get_mut(id)) else { return Ok(()) };
         if rx.extra.vni_slot.is_none() {
             rx.extra.vni_slot = Some(self.slots.alloc().ok_or(Errno::ENOSPC)?);
         }
@@ -361,9 +359,7 @@ impl Vnis {
                 self.free_slot_of(gone);
             }
             PidsOf::Vni(vni) => {
-                let Some(used) = self.by_vni.get_mut(&vni) else {
-                    return;
-                };
+                let Some(used) = self.by_vni.get_mut(&vni) else { return };
                 used.users = used.users.saturating_sub(1);
                 if used.users == 0
                     && let Some(used) = self.by_vni.remove(&vni)

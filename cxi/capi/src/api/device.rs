@@ -81,9 +81,7 @@ fn open(number: u32) -> Result<CharDev> {
 
 /// Numbers of the NICs in sysfs, in the textual order of their names.
 fn numbers() -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(CLASS) else {
-        return Vec::new();
-    };
+    let Ok(entries) = fs::read_dir(CLASS) else { return Vec::new() };
     let mut names: Vec<Vec<u8>> =
         entries.filter_map(|entry| Some(entry.ok()?.file_name().into_vec())).collect();
     names.sort_unstable();

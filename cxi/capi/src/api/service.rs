@@ -55,9 +55,7 @@ extern "C" fn cxil_update_svc(
         let dev = dev.get()?;
         let svc_desc = desc.get()?;
         let command = SvcUpdateCmd::of(svc_desc);
-        let Err(refusal) = send_explained(&*descriptor(dev)?, &command) else {
-            return Ok(0);
-        };
+        let Err(refusal) = send_explained(&*descriptor(dev)?, &command) else { return Ok(0) };
         let response = refusal.response;
         fail_info.set(
             response.map_or_else(SvcFailInfo::new_zeroed, |response| behind_id(response.fail_info)),

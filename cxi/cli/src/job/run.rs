@@ -163,9 +163,7 @@ impl Watched {
     }
 
     fn send(&self, signal: Signal) {
-        let Ok(pid) = i32::try_from(self.child.id()) else {
-            return;
-        };
+        let Ok(pid) = i32::try_from(self.child.id()) else { return };
         let pid = Pid::from_raw(pid);
         // It may have ended in the meantime.
         let _ =

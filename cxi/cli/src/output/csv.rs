@@ -40,9 +40,7 @@ pub(super) fn rows(result: &Value) -> String {
 }
 
 fn fields(value: &Value) -> Vec<(String, String)> {
-    let Value::Object(members) = value else {
-        return vec![("value".to_owned(), cell(value))];
-    };
+    let Value::Object(members) = value else { return vec![("value".to_owned(), cell(value))] };
     let fields = members.iter().flat_map(|(name, value)| match value {
         Value::Object(_) => fields(value)
             .into_iter()

@@ -220,9 +220,7 @@ impl Report {
         let is_read = match self.text.and_then(|text| write_out(&text)) {
             Ok(is_read) => is_read,
             Err(failure) => {
-                let Some(Undo(undo)) = self.undo else {
-                    return Err(failure);
-                };
+                let Some(Undo(undo)) = self.undo else { return Err(failure) };
                 let left = undo();
                 print_failures(&left, as_json);
                 return Err(if left.is_empty() {

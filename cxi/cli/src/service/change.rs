@@ -213,9 +213,7 @@ fn with_service<'a>(
 ) -> Result<Vec<&'a Device>, Failure> {
     let having = found.iter().filter(|(_, found)| found.service.id() == id);
     let having: Vec<_> = having.collect();
-    let Some((first, others)) = having.split_first() else {
-        return Err(no_service(id, devices));
-    };
+    let Some((first, others)) = having.split_first() else { return Err(no_service(id, devices)) };
     if let Some((nic, other)) = others.iter().find(|(_, it)| !it.has_same_purpose(&first.1)) {
         return Err(Failure::bad_input(format!(
             "service {id} is not the same on {} ({}) and {nic} ({})",

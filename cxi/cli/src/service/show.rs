@@ -166,9 +166,7 @@ pub(crate) fn measure(
         for (_, found) in all.iter().filter(|(id, _)| *id == device.id()) {
             let service = found.service.id();
             // A service that was destroyed after it was listed has nothing in use.
-            let Some(usage) = usage.iter().find(|usage| usage.service == service) else {
-                continue;
-            };
+            let Some(usage) = usage.iter().find(|usage| usage.service == service) else { continue };
             let resources = found.service.limits().map(|resource, limit| Amounts {
                 in_use: usage.reported[resource],
                 reserved: limit.reserved(),

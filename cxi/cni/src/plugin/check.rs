@@ -29,9 +29,7 @@ impl Plugin<'_> {
                  for"
             ));
         }
-        let Some(grant) = &record.grant else {
-            return changed("ADD was interrupted".to_owned());
-        };
+        let Some(grant) = &record.grant else { return changed("ADD was interrupted".to_owned()) };
         let environment = match grant.env() {
             Ok(environment) => environment,
             Err(error) => return changed(error.to_string()),

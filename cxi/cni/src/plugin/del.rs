@@ -40,9 +40,7 @@ impl Plugin<'_> {
             };
             errors.extend(ended.err());
         }
-        let Some(first) = errors.first() else {
-            return Ok(None);
-        };
+        let Some(first) = errors.first() else { return Ok(None) };
         let details: Vec<_> = errors.iter().map(Error::to_string).collect();
         Err(Error::new(first.code(), "not everything could be taken back")
             .details(details.join("\n")))
@@ -55,9 +53,7 @@ impl Plugin<'_> {
         let mut pauses = Backoff::default().pauses();
         loop {
             let held = self.records.lock()?;
-            let Some(mut record) = self.records.read(attachment)? else {
-                return Ok(());
-            };
+            let Some(mut record) = self.records.read(attachment)? else { return Ok(()) };
             let ended = self
                 .services_of(&record)?
                 .map_or(Ok(()), |filter| self.release(&filter, &ReleaseOptions::once()));

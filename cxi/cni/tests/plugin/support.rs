@@ -143,9 +143,7 @@ impl Site {
     }
 
     pub(crate) fn records(&self) -> Vec<PathBuf> {
-        let Ok(entries) = fs::read_dir(self.state()) else {
-            return Vec::new();
-        };
+        let Ok(entries) = fs::read_dir(self.state()) else { return Vec::new() };
         let paths = entries.map(|entry| entry.unwrap().path());
         paths.filter(|path| path.extension().is_some_and(|ending| ending == "json")).collect()
     }

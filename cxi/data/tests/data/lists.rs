@@ -129,9 +129,7 @@ fn entries_are_unlinked_once() {
         scene.post_target(&unlink);
         scene.run();
         let found = events(&mut scene.two.events);
-        let [Event::Entry(change)] = found.as_slice() else {
-            panic!("{found:?}");
-        };
+        let [Event::Entry(change)] = found.as_slice() else { panic!("{found:?}") };
         assert_eq!((change.kind, change.buffer_id), (EventType::UNLINK, 7));
         assert_eq!((change.result, change.used_up), (expected, false));
     }

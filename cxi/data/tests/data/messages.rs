@@ -36,9 +36,7 @@ fn a_put_and_a_get_move_bytes_and_are_reported_on_both_sides() {
             other => panic!("{other:?}"),
         })
         .collect();
-    let [put, get] = arrivals.as_slice() else {
-        panic!("{arrivals:?}");
-    };
+    let [put, get] = arrivals.as_slice() else { panic!("{arrivals:?}") };
     assert_eq!((put.kind, get.kind), (EventType::PUT, EventType::GET));
     assert_eq!((put.buffer_id, put.header_data, put.length), (7, 5, 10));
     assert_eq!((put.initiator, put.vni), (scene.one.address, 1024));

@@ -97,9 +97,7 @@ fn a_refused_command_stops_its_queue_and_says_why() {
     scene.post(&Message::new(b"", to).report(report));
     scene.run();
     let found = events(&mut scene.one.events);
-    let [Event::Stopped(stop)] = found.as_slice() else {
-        panic!("{found:?}");
-    };
+    let [Event::Stopped(stop)] = found.as_slice() else { panic!("{found:?}") };
     assert_eq!(stop.failure, Failure(ReturnCode::CMD_INVALID_ARG));
     assert!(!stop.is_target);
     let error = scene.one.transmit.is_idle().unwrap_err();

@@ -70,9 +70,7 @@ fn receive(scene: &mut Scene, list: LeList, into: Slice<'_>) {
 /// What the second process hears: the first bytes, the rest, and the end.
 fn heard(scene: &mut Scene, kind: EventType, list: List) -> [Event; 3] {
     let heard: [Event; 3] = events(&mut scene.two.events).try_into().unwrap();
-    let Event::Arrival(first) = heard[0] else {
-        panic!("{heard:?}");
-    };
+    let Event::Arrival(first) = heard[0] else { panic!("{heard:?}") };
     assert_eq!((first.kind, first.list, first.buffer_id), (kind, list, 20));
     let lengths = (first.length, first.requested);
     assert_eq!(lengths, (EAGER, Some(20_000)));
@@ -94,16 +92,12 @@ fn the_nic_gets_the_rest_of_an_expected_message() {
     receive(&mut scene, LeList::Priority, inbox.whole());
     source.send(&mut scene);
     let [_, rest, end] = heard(&mut scene, EventType::PUT, List::PRIORITY);
-    let Event::Rest(rest) = rest else {
-        panic!("{rest:?}");
-    };
+    let Event::Rest(rest) = rest else { panic!("{rest:?}") };
     assert!(rest.is_coming);
     assert_eq!((rest.source, rest.id), (scene.one.address, ID));
     assert_eq!((rest.received, rest.requested), (EAGER, 20_000));
     assert_eq!(inbox.position(rest.start), Some(EAGER as usize));
-    let Event::Received(end) = end else {
-        panic!("{end:?}");
-    };
+    let Event::Received(end) = end else { panic!("{end:?}") };
     assert_eq!((end.source, end.id), (scene.one.address, ID));
     assert_eq!((end.length, end.buffer_id), (20_000 - EAGER, 20));
     assert_eq!(end.pte, u16::try_from(scene.two.pte.id()).unwrap());
@@ -130,9 +124,7 @@ fn an_unexpected_message_waits_where_it_is() {
     let overflow = Buffer::new(&scene.two.lni, 4096).unwrap();
     receive(&mut scene, LeList::Overflow, overflow.whole());
     source.send(&mut scene);
-    let [Event::Arrival(early)] = events(&mut scene.two.events)[..] else {
-        panic!("one arrival");
-    };
+    let [Event::Arrival(early)] = events(&mut scene.two.events)[..] else { panic!("one arrival") };
     assert_eq!((early.list, early.rendezvous), (List::OVERFLOW, Some(ID)));
 
     let inbox = Buffer::new(&scene.two.lni, LEN).unwrap();
@@ -144,9 +136,7 @@ fn an_unexpected_message_waits_where_it_is() {
     let [first, _, end] = heard(&mut scene, EventType::PUT_OVERFLOW, List::PRIORITY);
     assert!(matches!(end, Event::Received(end) if end.result == Ok(())));
     // The first bytes are still in the other buffer.
-    let Event::Arrival(first) = first else {
-        panic!("{first:?}");
-    };
+    let Event::Arrival(first) = first else { panic!("{first:?}") };
     let at = overflow.position(first.start.unwrap()).unwrap();
     let mut eager = [0; EAGER as usize];
     overflow.read(at, &mut eager).unwrap();
@@ -163,9 +153,7 @@ fn a_program_gets_the_rest_where_the_nic_does_not() {
     receive(&mut scene, LeList::Priority, inbox.whole());
     source.send(&mut scene);
     let found = events(&mut scene.two.events);
-    let [Event::Arrival(_), Event::Rest(rest)] = found[..] else {
-        panic!("{found:?}");
-    };
+    let [Event::Arrival(_), Event::Rest(rest)] = found[..] else { panic!("{found:?}") };
     assert!(!rest.is_coming);
     let two = &mut scene.two;
     let into = inbox.slice(EAGER as usize..WHOLE).unwrap();

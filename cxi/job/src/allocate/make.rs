@@ -85,9 +85,7 @@ impl Prepared<'_> {
     }
 
     fn share_rgids(&self, service: ServiceId, request: &JobRequest) -> Result<(), Error> {
-        let Some(count) = self.lnis_per_rgid else {
-            return Ok(());
-        };
+        let Some(count) = self.lnis_per_rgid else { return Ok(()) };
         let services = self.device.services();
         // The driver refuses even the current number while the service is in use.
         if self.adopt.is_some() && services.lnis_per_rgid(service)? == count {
@@ -173,9 +171,7 @@ impl Prepared<'_> {
     }
 
     fn holders(&self, resource: Resource) -> Vec<HeldBy> {
-        let Ok(services) = self.device.services().list() else {
-            return Vec::new();
-        };
+        let Ok(services) = self.device.services().list() else { return Vec::new() };
         let holding = services.iter().filter_map(|service| {
             let amount = service.limits()[resource].reserved();
             (amount > 0).then(|| HeldBy {

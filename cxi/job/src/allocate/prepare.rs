@@ -174,17 +174,11 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
 /// Whether these limits may be what an earlier run scaled the requested ones back to, when other
 /// services held other amounts.
 fn scaled_back(request: &JobRequest, usage: &NicUsage, have: Limits) -> bool {
-    let JobLimits::Planned { policy, mode, .. } = &request.limits else {
-        return false;
-    };
-    let Some(asked) = request.limits.asked(usage).map(Limits::as_stored) else {
-        return false;
-    };
+    let JobLimits::Planned { policy, mode, .. } = &request.limits else { return false };
+    let Some(asked) = request.limits.asked(usage).map(Limits::as_stored) else { return false };
     have.iter().all(|(resource, have)| {
         let asked = asked[resource];
-        let Some(floor) = mode.floor(policy, resource) else {
-            return *have == asked;
-        };
+        let Some(floor) = mode.floor(policy, resource) else { return *have == asked };
         if resource == Resource::Tles {
             return *have == Limit::NONE || have.reserved() <= asked.reserved();
         }

@@ -10,9 +10,7 @@ use cxi::{Service, ServiceId};
 pub(super) fn check(seen: &[Seen]) -> Vec<Finding> {
     let usable: Vec<&Seen> = seen.iter().filter(|nic| nic.usable).collect();
     let mut findings = Vec::new();
-    let Some((first, others)) = usable.split_first() else {
-        return findings;
-    };
+    let Some((first, others)) = usable.split_first() else { return findings };
     findings.extend(default_services(first, others));
     for nic in &usable {
         for service in jobs(nic) {
@@ -55,9 +53,7 @@ fn absent(nic: &Seen, having: &Seen, service: &Service) -> Finding {
 }
 
 fn different(nic: &Seen, service: &Service, usable: &[&Seen]) -> Option<Finding> {
-    let [_] = twins(nic, service)[..] else {
-        return None;
-    };
+    let [_] = twins(nic, service)[..] else { return None };
     let (first, other) = usable.iter().find_map(|first| match twins(first, service)[..] {
         [other] => Some((first, other)),
         _ => None,

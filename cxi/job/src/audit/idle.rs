@@ -47,9 +47,7 @@ impl Observation {
         let mut idle = Vec::new();
         for nic in seen {
             for usage in nic.view.usage.services.iter().filter(|usage| is_idle(usage)) {
-                let Some(service) = nic.view.service(usage.service) else {
-                    continue;
-                };
+                let Some(service) = nic.view.service(usage.service) else { continue };
                 if service.id().is_default() || service.is_system() {
                     continue;
                 }

@@ -251,9 +251,7 @@ impl CollectivesEnv {
         };
         let (id, token, url) = (text(JOB_ID)?, text(TOKEN)?, text(URL)?);
         let set = [(JOB_ID, &id), (TOKEN, &token), (URL, &url)];
-        let Some(present) = set.iter().find(|(_, value)| value.is_some()) else {
-            return Ok(None);
-        };
+        let Some(present) = set.iter().find(|(_, value)| value.is_some()) else { return Ok(None) };
         let missing = |name| CollectivesError::Missing { name, present: present.0 };
         let id = id.ok_or_else(|| missing(JOB_ID))?;
         let id =

@@ -168,9 +168,7 @@ impl Checks {
 
     fn times(&mut self) {
         for (name, most) in [(TIMEOUT, LONGEST_TIMEOUT), (RETRY, LONGEST_RETRY)] {
-            let Some(value) = self.get(name) else {
-                continue;
-            };
+            let Some(value) = self.get(name) else { continue };
             let message = match value.parse::<u64>() {
                 Err(_) => format!("invalid value {value:?}: expected a number of microseconds"),
                 Ok(number) if !(1..=most).contains(&number) => {

@@ -214,9 +214,7 @@ fn holders(
     view: Option<&NicView>,
     holds: impl Fn(&NicView, &ServiceUsage) -> Option<(u32, String)>,
 ) -> Vec<HoldingService> {
-    let Some(view) = view else {
-        return Vec::new();
-    };
+    let Some(view) = view else { return Vec::new() };
     let holding = view.usage.services.iter().filter_map(|usage| {
         let service = view.service(usage.service)?;
         let (amount, holds) = holds(view, usage)?;

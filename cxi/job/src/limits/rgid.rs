@@ -54,9 +54,7 @@ impl RgidSharing {
             Self::Exactly(count) => Ok(Some(count)),
             Self::Spread { processes, nics: over } => {
                 let nics = over.unwrap_or(u32::try_from(nics).unwrap_or(u32::MAX));
-                let Some(free) = device.free_rgids() else {
-                    return Ok(None);
-                };
+                let Some(free) = device.free_rgids() else { return Ok(None) };
                 let count = lnis_per_rgid(processes, nics, free)?;
                 Ok((count.get() > 1).then_some(count))
             }

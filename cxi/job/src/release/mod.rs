@@ -224,9 +224,7 @@ impl Pass<'_> {
     }
 
     fn report(&self, pending: &[Pending], left: Duration) {
-        let Some(progress) = self.options.progress else {
-            return;
-        };
+        let Some(progress) = self.options.progress else { return };
         for busy in pending {
             progress(&Waiting {
                 device: self.device.id(),

@@ -320,9 +320,7 @@ impl<'a> ComputeNode<'a> {
     /// Takes a component out of its job's record, and removes the record if nothing is left of the job.
     fn give_up(&self, job: &JobId, component: &JobId) -> Result<(), SiteError> {
         let _held = self.jobs.records.lock()?;
-        let Some(mut record) = self.jobs.records.read(job)? else {
-            return Ok(());
-        };
+        let Some(mut record) = self.jobs.records.read(job)? else { return Ok(()) };
         record.running.remove(component);
         if record.running.is_empty() && self.nothing_left(&record)? {
             return self.forget(&record);
@@ -524,9 +522,7 @@ impl KnownJobs {
                 ended.push(record);
             }
         }
-        let Some(decisions) = &self.decisions else {
-            return Ok(ended);
-        };
+        let Some(decisions) = &self.decisions else { return Ok(ended) };
         for job in decisions.ended_jobs()? {
             if !recorded.contains(&job)
                 && !decisions.has_confirmed(&job, &self.name)?
@@ -551,9 +547,7 @@ impl KnownJobs {
 
     /// A job that was on this node, by the controller's decision.
     fn forgotten(&self, job: &JobId) -> Result<Option<JobRecord>, SiteError> {
-        let Some(decisions) = &self.decisions else {
-            return Ok(None);
-        };
+        let Some(decisions) = &self.decisions else { return Ok(None) };
         let decision = decisions.find(job)?;
         Ok(decision
             .filter(|decision| decision.is_on(&self.name))

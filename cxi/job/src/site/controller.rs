@@ -405,9 +405,7 @@ impl<'a> Controller<'a> {
     /// Releases the reservations of jobs that do not run, under the lock, so that none of them starts in
     /// the meantime.
     fn sweep_reservations(&self) -> Result<Vec<Warning>, SiteError> {
-        let Some(manager) = self.manager() else {
-            return Ok(Vec::new());
-        };
+        let Some(manager) = self.manager() else { return Ok(Vec::new()) };
         let running = self.decisions.running_jobs()?;
         let swept = manager.and_then(|manager| manager.sweep(|job| running.contains(job)));
         let failed: Vec<_> = match swept {
@@ -468,9 +466,7 @@ impl<'a> Controller<'a> {
     /// nothing.
     fn reserve_collectives(&self, decision: &Decision) -> Result<Option<Warning>, SiteError> {
         let job = &decision.job;
-        let (true, Some(manager)) = (decision.collectives, self.manager()) else {
-            return Ok(None);
-        };
+        let (true, Some(manager)) = (decision.collectives, self.manager()) else { return Ok(None) };
         // Only a job that starts is in a hurry: what ends may take as long as the manager's own limit.
         let reserved = manager.and_then(|manager| {
             manager.clone().within(self.collectives_wait).reserve(job, self.trees)
@@ -512,12 +508,8 @@ impl<'a> Controller<'a> {
         job: &JobId,
         ends: impl Fn(&JobId) -> bool,
     ) -> Result<Option<Warning>, SiteError> {
-        let Some(manager) = self.manager() else {
-            return Ok(None);
-        };
-        let Some(decision) = self.decisions.find_running(job)? else {
-            return Ok(None);
-        };
+        let Some(manager) = self.manager() else { return Ok(None) };
+        let Some(decision) = self.decisions.find_running(job)? else { return Ok(None) };
         let mut components = decision.components.iter();
         if !decision.collectives
             || components.any(|(component, state)| !state.ended && !ends(component))

@@ -141,9 +141,7 @@ impl Decisions {
         &self,
         job: &JobId,
     ) -> Result<Option<(Decision, Option<CollectivesRecord>)>, RecordError> {
-        let Some(decision) = self.find_running(job)? else {
-            return Ok(None);
-        };
+        let Some(decision) = self.find_running(job)? else { return Ok(None) };
         if !decision.collectives {
             return Ok(Some((decision, None)));
         }
@@ -183,9 +181,7 @@ impl Decisions {
     pub(super) fn confirm(&self, job: &JobId, node: &NodeName) -> Result<(), RecordError> {
         let mut attempts = 0;
         loop {
-            let Some((place, _)) = self.place(job)? else {
-                return Ok(());
-            };
+            let Some((place, _)) = self.place(job)? else { return Ok(()) };
             let file = place.join("confirmed").join(node.as_str());
             attempts += 1;
             match File::create(&file) {

@@ -85,9 +85,7 @@ impl FromStr for HostList {
                     name.push_str(before);
                 }
                 rest = after;
-                let Some(inside) = rest.strip_prefix('[') else {
-                    break;
-                };
+                let Some(inside) = rest.strip_prefix('[') else { break };
                 let (inside, after) =
                     inside.split_once(']').ok_or_else(|| wrong("a bracket is not closed"))?;
                 let bad = || wrong(&format!("[{inside}]"));

@@ -46,9 +46,7 @@ impl JobShape {
         network: &NetworkOptions,
         settings: &Settings,
     ) -> Result<JobLimits, SettingsError> {
-        let Some(size) = self.size else {
-            return Ok(JobLimits::Unlimited);
-        };
+        let Some(size) = self.size else { return Ok(JobLimits::Unlimited) };
         let mut policy = settings.or(self.policy, &keys::POLICY)?.policy();
         for (resource, limit) in &self.limits {
             let fixed = ResourcePolicy::fixed(limit.reserved().into(), limit.max().into());

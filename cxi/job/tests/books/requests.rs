@@ -22,9 +22,7 @@ const NOW: Timestamp = Timestamp::from_millis(0);
 fn a_job_gets_all_vnis_that_are_named() {
     let request = JobRequest::builder().uid(5).vni(vni(1024));
     let request = request.vnis([vni(1030), vni(1025)]).build().unwrap();
-    let VniAccess::List(list) = request.vnis() else {
-        panic!("{request:?}");
-    };
+    let VniAccess::List(list) = request.vnis() else { panic!("{request:?}") };
     assert!(list.iter().eq([1024, 1030, 1025].map(vni)));
 }
 

@@ -163,9 +163,7 @@ fn pools_that_others_take_after_the_plan_are_done_without() {
     for (resource, pools) in [(Resource::Tles, 3), (Resource::Les, 15)] {
         let grant = taken_meanwhile(4, resource, pools, 8);
         let cuts: Vec<_> = grant.cuts().collect();
-        let [cut] = cuts[..] else {
-            panic!("{cuts:?}");
-        };
+        let [cut] = cuts[..] else { panic!("{cuts:?}") };
         assert_eq!((cut.resource, cut.available), (resource, 0));
         assert!(cut.wanted > 0, "{cut}");
         let held = match (resource, &cut.reason) {

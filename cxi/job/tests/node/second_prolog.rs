@@ -55,9 +55,7 @@ fn a_lock_that_cannot_be_had_changes_nothing() {
     like(&error, "*locked by another process*");
     assert!(error.failures().is_empty() && error.left().is_empty());
     let release = node.release(&Filter::vnis([vni(1024)]), &ReleaseOptions::once());
-    let Outcome::Failed { errno, .. } = release.services[0].outcome else {
-        panic!("{release}");
-    };
+    let Outcome::Failed { errno, .. } = release.services[0].outcome else { panic!("{release}") };
     assert_eq!(Errno::from_raw(errno), Errno::EAGAIN);
     assert_eq!(user_services(&mock).len(), 1);
 }

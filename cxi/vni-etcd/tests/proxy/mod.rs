@@ -29,9 +29,7 @@ impl Proxy {
                 if is_down.load(Ordering::Relaxed) {
                     continue;
                 }
-                let Ok(server) = TcpStream::connect(server) else {
-                    continue;
-                };
+                let Ok(server) = TcpStream::connect(server) else { continue };
                 for (from, to) in [(&client, &server), (&server, &client)] {
                     let (from, to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
                     let (pieces, cuts) = (Arc::clone(&pieces), Arc::clone(&counted));

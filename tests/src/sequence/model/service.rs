@@ -132,9 +132,7 @@ impl Model {
 
     /// Enables or disables a service and its profiles.
     fn switch(&mut self, svc_id: u32, enable: bool) {
-        let Some(service) = self.services.get_mut(&svc_id) else {
-            return;
-        };
+        let Some(service) = self.services.get_mut(&svc_id) else { return };
         service.enabled = enable;
         for (tx, rx) in &service.profiles {
             self.tx.get_mut(*tx).enabled = enable;

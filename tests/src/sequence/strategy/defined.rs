@@ -81,9 +81,7 @@ pub(super) fn filling(state: &Model, command: &Command) -> bool {
 /// only an RX profile stands in the way of. Whether a range that is set after an update has the
 /// members and classes from before is not known.
 fn range(state: &Model, asked: &SvcSetVniRangeCmd) -> bool {
-    let Some(service) = state.services.get(&asked.svc_id) else {
-        return true;
-    };
+    let Some(service) = state.services.get(&asked.svc_id) else { return true };
     let rx_only = match (valid_vni(asked.vni_min), valid_vni(asked.vni_max)) {
         (Ok(low), Ok(high)) => state.rx.conflict(low, high) && !state.tx.conflict(low, high),
         _ => false,
@@ -99,9 +97,7 @@ fn shares_profile(state: &Model, caller: Caller, asked: &CpRequest) -> bool {
     let (Ok(vni), Some(lni)) = (valid_vni(asked.vni), state.lnis.get(&asked.lni)) else {
         return true;
     };
-    let Ok(profile) = state.tx.find(vni, caller) else {
-        return true;
-    };
+    let Ok(profile) = state.tx.find(vni, caller) else { return true };
     let shared = state.reusable(lni.rgid, vni, asked);
     let shared = shared.and_then(|lcid| state.lcids.get(&(lni.rgid, lcid)));
     shared.is_none_or(|lcid| lcid.profile == profile)
@@ -109,9 +105,7 @@ fn shares_profile(state: &Model, caller: Caller, asked: &CpRequest) -> bool {
 
 /// The PID that would be chosen is in use through another profile, and so not available to this one.
 fn any_pid_collides(state: &Model, caller: Caller, vni: u32) -> bool {
-    let Ok(vni) = valid_vni(vni) else {
-        return false;
-    };
+    let Ok(vni) = valid_vni(vni) else { return false };
     let pid = match state.rx.find(vni, caller) {
         Ok(profile) => state.next_pid(profile),
         Err(_) => 0,

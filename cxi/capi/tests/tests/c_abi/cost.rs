@@ -21,9 +21,7 @@ const LIBRARY: &str = "CXI_TEST_LIBCXI_LIB";
 #[test]
 fn a_life_takes_less_than_half_of_the_system_calls() {
     let bench = need_bench!();
-    let Some(life) = Life::under(bench, "strace") else {
-        return;
-    };
+    let Some(life) = Life::under(bench, "strace") else { return };
     let count = |library: &Path| life.system_calls(library, "life");
     let ours = count(bench.libraries());
     assert_eq!(ours.len(), OURS, "{ours:#?}");
@@ -45,9 +43,7 @@ fn a_counter_is_opened_read_and_closed() {
 #[test]
 fn a_life_takes_no_more_than_a_tenth_more_instructions() {
     let bench = need_bench!();
-    let (Some(life), Some(theirs)) = (Life::counted(bench), theirs()) else {
-        return;
-    };
+    let (Some(life), Some(theirs)) = (Life::counted(bench), theirs()) else { return };
     let count = |library: &Path| life.instructions(library, &["life"], "life");
     let (ours, theirs) = (count(bench.libraries()), count(&theirs));
     assert!(ours > 1000, "{ours} instructions: the life was not counted");
@@ -57,9 +53,7 @@ fn a_life_takes_no_more_than_a_tenth_more_instructions() {
 #[test]
 fn a_call_takes_no_more_than_half_as_many_instructions_again() {
     let bench = need_bench!();
-    let Some(life) = Life::counted(bench) else {
-        return;
-    };
+    let Some(life) = Life::counted(bench) else { return };
     let theirs = theirs();
     for (what, limit) in PER_CALL {
         // The first calls also pay for the heap.

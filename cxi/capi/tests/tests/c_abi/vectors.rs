@@ -123,9 +123,7 @@ fn play(
 
 /// What is different and not allowed to be.
 fn difference(release: &str, name: &str, ours: &Cases, theirs: Case) -> Option<String> {
-    let Some(ours) = ours.get(name) else {
-        return Some("missing".to_owned());
-    };
+    let Some(ours) = ours.get(name) else { return Some("missing".to_owned()) };
     let (ours, theirs) = (plain(release, name, ours.clone()), plain(release, name, theirs));
     if theirs.ret.starts_with("(killed by SIG") {
         return no_crash(&ours, &theirs);
@@ -186,9 +184,7 @@ fn events_differ(ours: &[Value], theirs: &[Value]) -> Option<String> {
 }
 
 fn same(ours: &Value, theirs: &Value) -> bool {
-    let (Some(ours), Some(theirs)) = (ours.as_object(), theirs.as_object()) else {
-        return false;
-    };
+    let (Some(ours), Some(theirs)) = (ours.as_object(), theirs.as_object()) else { return false };
     ours.len() == theirs.len()
         && theirs.iter().all(|(key, theirs)| {
             let ours = &ours.get(key).unwrap_or(&Value::Null);

@@ -132,9 +132,7 @@ impl<L: EventLog> SharedPool<L> {
         epoch: u64,
     ) -> Result<Option<Self>, ChangeError<PoolError>> {
         let records = log.load(0)?;
-        let Some(first) = records.first() else {
-            return Ok(None);
-        };
+        let Some(first) = records.first() else { return Ok(None) };
         let Some(config) = first.event.change.config().cloned() else {
             let wrong = "it does not begin with the configuration of a pool";
             return Err(LogError(wrong.into()).into());
@@ -235,9 +233,7 @@ impl<L: EventLog> SharedPool<L> {
         let mut next = self.pool.clone();
         let Changed { result, event } =
             act(&mut next, now.max(self.seen.1)).map_err(ChangeError::Refused)?;
-        let Some(event) = event else {
-            return Ok(Some(Changed { result, event }));
-        };
+        let Some(event) = event else { return Ok(Some(Changed { result, event })) };
         let record = Record { epoch: self.epoch, writer: self.writer.clone(), event };
         match self.append(&record) {
             Ok(()) => {}
@@ -323,9 +319,7 @@ impl<L: EventLog> SharedPool<L> {
                 Err(AppendError::Moved) if unknown => {}
                 _ => break,
             }
-            let Ok(found) = self.log.load(record.event.sequence - 1) else {
-                break;
-            };
+            let Ok(found) = self.log.load(record.event.sequence - 1) else { break };
             outcome = match found.first() {
                 Some(first) if first == record => Ok(()),
                 Some(first) if first.event.sequence == record.event.sequence => {

@@ -164,9 +164,7 @@ fn a_saved_pool_stands_where_it_was_saved() {
     moved.sequence = 2;
     refused(&mut pool, &moved, "expected event number 1, found 2");
     let mut unknown = pool.save(at(0)).unwrap().event.unwrap();
-    let Change::Saved { pool: snapshot } = &mut unknown.change else {
-        panic!("{unknown:?}");
-    };
+    let Change::Saved { pool: snapshot } = &mut unknown.change else { panic!("{unknown:?}") };
     snapshot.version = 9;
     let mut fresh = VniPool::new(config()).unwrap();
     refused(&mut fresh, &unknown, "snapshot version 9 is unknown");

@@ -89,9 +89,7 @@ fn blocks_are_aligned_and_step_over_what_is_taken() {
     refused(&mut pool, "g", &block(16), 0, why);
     let held = pool.job(&job("d")).unwrap();
     assert_eq!(held.vnis.len(), 32);
-    let Allotment::Block(range) = held.vnis else {
-        panic!("a block is a range");
-    };
+    let Allotment::Block(range) = held.vnis else { panic!("a block is a range") };
     assert_eq!((range.first().get(), range.last().get()), (1056, 1087));
 }
 

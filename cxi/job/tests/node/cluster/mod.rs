@@ -180,9 +180,7 @@ impl Scene {
         for id in ended {
             self.release(&id);
             // It may have been the last to confirm.
-            let Some(job) = self.jobs.get(&id) else {
-                continue;
-            };
+            let Some(job) = self.jobs.get(&id) else { continue };
             let nodes: Vec<usize> = job.nodes.iter().copied().collect();
             for at in nodes {
                 if !self.cluster.is_up(at) || self.roll(3) == 0 {
