@@ -20,7 +20,7 @@ impl Portals {
         request: &Request,
         settings: &Settings,
         signals: &mut Signals,
-    ) -> Result<Landing, ReturnCode> {
+    ) -> Result<Box<Landing>, ReturnCode> {
         let number = self.directory.find(request)?;
         let (portal, mut nic) =
             self.open(number, settings, signals).ok_or(ReturnCode::PTLTE_NOT_FOUND)?;
@@ -34,7 +34,7 @@ impl PortalState {
         back: ReplyTo,
         request: &Request,
         nic: &mut Nic<'_>,
-    ) -> Result<Landing, ReturnCode> {
+    ) -> Result<Box<Landing>, ReturnCode> {
         if !matches!(self.state, PtlteState::ENABLED | PtlteState::SOFTWARE_MANAGED) {
             // Rule 8.5: A PtlTE that is disabled or reset refuses all requests; when disabled, it
             // counts them as drops, except for gets.
@@ -80,7 +80,7 @@ impl PortalState {
         request: &Request,
         (list, place): (List, usize),
         nic: &mut Nic<'_>,
-    ) -> Result<Landing, ReturnCode> {
+    ) -> Result<Box<Landing>, ReturnCode> {
         let config = self.config;
         let (number, generation) = (self.number, self.generation);
         let entries = &mut self.lists[usize::from(list.0)];
@@ -102,7 +102,7 @@ impl PortalState {
             counts.match_entry(request, list, entry);
         }
         self.arrivals += 1;
-        let mut landing = Landing {
+        let mut landing = Box::new(Landing {
             arrival: self.arrivals,
             back,
             request: *request,
@@ -118,7 +118,7 @@ impl PortalState {
             header,
             room,
             auto_unlinked: false,
-        };
+        });
         let used_up = entry.consume(consumed);
         landing.entry.offset = entry.offset;
         if used_up {
@@ -176,7 +176,7 @@ impl PortalState {
         back: ReplyTo,
         request: &Request,
         nic: &mut Nic<'_>,
-    ) -> Result<Landing, ReturnCode> {
+    ) -> Result<Box<Landing>, ReturnCode> {
         if self.has(PortalOptions::EN_SW_HW_ST_CHNG) {
             let reason = StateReason::SM_UNEXPECTED_FAIL;
             self.change_state(PtlteState::SOFTWARE_MANAGED, reason, nic);

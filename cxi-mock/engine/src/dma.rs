@@ -114,7 +114,7 @@ pub(crate) enum Then {
     /// The data of a request was read, to a NIC.
     Gathered(u32, Operation, Request),
     /// The data of a request was stored.
-    Landed(Landing),
+    Landed(Box<Landing>),
     /// A piece of a copy was read.
     Read(Copy),
     /// A piece of that many bytes was stored.
@@ -253,16 +253,6 @@ fn key(memory: &Arc<dyn ClientMemory>) -> usize {
 }
 
 impl Dmas {
-    /// A buffer with bytes.
-    pub(crate) fn filled(&mut self, parts: &[&[u8]]) -> Vec<u8> {
-        let mut buffer = self.spare.pop().unwrap_or_default();
-        buffer.clear();
-        for part in parts {
-            buffer.extend_from_slice(part);
-        }
-        buffer
-    }
-
     /// Takes a buffer back.
     pub(crate) fn give_back(&mut self, access: Access) {
         if let Access::Read(_, _, _, buffer) | Access::Write(_, _, buffer) = access

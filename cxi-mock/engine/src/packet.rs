@@ -60,17 +60,8 @@ pub(crate) enum Body {
 pub(crate) enum Data {
     #[default]
     None,
-    Inline([u8; INLINE], usize),
+    Inline(Vec<u8>),
     Memory(Scatter),
-}
-
-impl Data {
-    pub(crate) fn inline(bytes: &[u8]) -> Self {
-        let mut buffer = [0; INLINE];
-        let len = bytes.len().min(INLINE);
-        buffer[..len].copy_from_slice(&bytes[..len]);
-        Self::Inline(buffer, len)
-    }
 }
 
 /// An operation on memory of another process.

@@ -239,7 +239,7 @@ impl Engine {
     fn send_gathered(
         &mut self,
         (to, operation, mut request): (u32, Operation, Request),
-        bytes: Option<&[u8]>,
+        bytes: Option<Vec<u8>>,
     ) {
         // Nothing is sent for a queue that was freed meanwhile.
         if !self.is_there(operation.owner) {
@@ -250,10 +250,10 @@ impl Engine {
             return self.refuse_source(to, operation, &request, code);
         };
         let data = if let Some(atomic) = &mut request.atomic {
-            atomic.operand[..bytes.len()].copy_from_slice(bytes);
+            atomic.operand[..bytes.len()].copy_from_slice(&bytes);
             Data::None
         } else {
-            Data::inline(bytes)
+            Data::Inline(bytes)
         };
         self.send(to, operation, request, data);
     }
@@ -475,8 +475,7 @@ impl Engine {
         match accepted {
             Ok(landing) => {
                 let (settings, translation) = (&self.settings, &self.translation);
-                let dmas = &mut self.signals.dmas;
-                let next = transfer::start(landing, data, settings, translation, dmas);
+                let next = transfer::start(landing, data, settings, translation);
                 self.continue_with(next);
             }
             Err(code) => {
@@ -511,7 +510,7 @@ impl Engine {
             }
             Then::Gathered(to, operation, request) => {
                 let bytes = read();
-                self.send_gathered((to, operation, request), bytes.as_deref());
+                self.send_gathered((to, operation, request), bytes);
             }
             Then::Landed(landing) => {
                 let fetched = match &access {
@@ -615,10 +614,9 @@ impl Engine {
             let to = self.translation.translate(context, fetch.iova, len, Access::Write);
             match to {
                 Ok(to) => {
-                    let dmas = &mut self.signals.dmas;
-                    let bytes = dmas.filled(&[&reply.fetched[..fetch.len]]);
+                    let bytes = reply.fetched[..fetch.len].to_vec();
                     let access = dma::Access::Write(to, 0, bytes);
-                    return dmas.start(access, Then::Fetched(operation, reply));
+                    return self.signals.dmas.start(access, Then::Fetched(operation, reply));
                 }
                 Err(code) => reply.code = code,
             }

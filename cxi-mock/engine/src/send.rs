@@ -263,7 +263,7 @@ impl<'a> SendCommand<'a> {
             return Ok(Source::There(if self.atomic.is_some() {
                 Data::None
             } else {
-                Data::inline(payload)
+                Data::Inline(payload.to_vec())
             }));
         }
         let (access, len) = match self.op {

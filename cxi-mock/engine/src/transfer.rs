@@ -2,7 +2,7 @@
 
 use cxi_hw::{DmaOp, ReturnCode};
 
-use crate::dma::{self, Dmas, Then};
+use crate::dma::{self, Then};
 use crate::landing::Landing;
 use crate::packet::Data;
 use crate::translation::{Access, Scatter, Translation};
@@ -20,13 +20,13 @@ pub(crate) enum Move {
     /// With an access, and what it is for.
     Access(dma::Access, Then),
     /// It has ended.
-    End(Landing, Moved),
+    End(Box<Landing>, Moved),
 }
 
 /// A copy that is under way.
 #[derive(Debug)]
 pub(crate) struct Copy {
-    pub(crate) landing: Landing,
+    pub(crate) landing: Box<Landing>,
     /// Memory of the initiator.
     remote: Scatter,
     done: u64,
@@ -110,26 +110,29 @@ impl Copy {
 
 /// Starts to move the data of a request.
 pub(crate) fn start(
-    landing: Landing,
+    landing: Box<Landing>,
     data: Data,
     settings: &Settings,
     translation: &Translation,
-    dmas: &mut Dmas,
 ) -> Move {
     let moves = match landing.request.op {
         DmaOp::ATOMIC | DmaOp::FETCHING_ATOMIC => apply_atomic(&landing, translation),
         DmaOp::GET => prepare_get(&landing, data, translation),
-        _ => store_head(&landing, &data, settings, translation, dmas),
+        _ => store_head(&landing, data, settings, translation),
     };
     let (head, remote) = match moves {
         Ok(moves) => moves,
         Err(code) => return Move::End(landing, Err(code)),
     };
-    let copy = remote.map(|remote| Copy { landing, remote, done: 0 });
-    match (head, copy) {
-        (Some(head), Some(copy)) => Move::Access(head, Then::Written(copy, 0)),
+    match (head, remote) {
+        (head, Some(remote)) => {
+            let copy = Copy { landing, remote, done: 0 };
+            match head {
+                Some(head) => Move::Access(head, Then::Written(copy, 0)),
+                None => copy.read(translation),
+            }
+        }
         (Some(head), None) => Move::Access(head, Then::Landed(landing)),
-        (None, Some(copy)) => copy.read(translation),
         (None, None) => Move::End(landing, Ok([0; 16])),
     }
 }
@@ -148,27 +151,26 @@ fn apply_atomic(landing: &Landing, translation: &Translation) -> Result<Moves, R
 /// The header and the immediate data of a put, and where more of it is.
 fn store_head(
     landing: &Landing,
-    data: &Data,
+    data: Data,
     settings: &Settings,
     translation: &Translation,
-    dmas: &mut Dmas,
 ) -> Result<Moves, ReturnCode> {
     let context = (landing.rgid, landing.entry.lac);
     let whole = u64::from(landing.header) + u64::from(landing.mlength);
     // All of the memory must exist before any of it is written.
     let to = translation.translate(context, landing.iova, whole, Access::Write)?;
-    // Rule 11.7: On the request list the packet headers precede the data.
-    let header = match landing.header as usize {
-        0 => Vec::new(),
-        len => request_header::encode(&landing.request, landing.back.nid, settings)[..len].to_vec(),
+    let (mut bytes, remote) = match data {
+        Data::Inline(bytes) => (bytes, None),
+        Data::Memory(from) => (Vec::new(), Some(from)),
+        Data::None => (Vec::new(), None),
     };
-    let (bytes, remote) = match data {
-        Data::Inline(bytes, len) => (&bytes[..(*len).min(landing.mlength as usize)], None),
-        Data::Memory(from) => (&[][..], Some(from.clone())),
-        Data::None => (&[][..], None),
-    };
-    let is_empty = header.is_empty() && bytes.is_empty();
-    let head = (!is_empty).then(|| dma::Access::Write(to, 0, dmas.filled(&[&header, bytes])));
+    bytes.truncate(landing.mlength as usize);
+    if landing.header > 0 {
+        // Rule 11.7: On the request list the packet headers precede the data.
+        let header = request_header::encode(&landing.request, landing.back.nid, settings);
+        bytes.splice(..0, header.into_iter().take(landing.header as usize));
+    }
+    let head = (!bytes.is_empty()).then(|| dma::Access::Write(to, 0, bytes));
     Ok((head, remote))
 }
 

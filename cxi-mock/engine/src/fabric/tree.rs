@@ -222,15 +222,14 @@ impl Packet {
 
 /// The reduction that a packet belongs to, and what it contributes if engines can read it.
 fn contents(packet: &Packet) -> Option<(Multicast, Option<ReductionPacket>)> {
-    let Body::Request(request, Data::Inline(bytes, len)) = &packet.body else { return None };
-    let contribution = bytes.get(..*len).and_then(ReductionPacket::decode);
-    Some((request.multicast?, contribution))
+    let Body::Request(request, Data::Inline(bytes)) = &packet.body else { return None };
+    Some((request.multicast?, ReductionPacket::decode(bytes)))
 }
 
 /// The packet with other contents of the same length.
 fn with(mut packet: Packet, merged: &ReductionPacket) -> Packet {
     if let Body::Request(_, data) = &mut packet.body {
-        *data = Data::inline(&merged.encode());
+        *data = Data::Inline(merged.encode().to_vec());
     }
     packet
 }
