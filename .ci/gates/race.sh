@@ -26,7 +26,11 @@ sanitized() {
         --package cxi-ioctl --package cxi-tests --lib --test chardev --test response -- "$@"
 }
 
-interpreted() { MIRIFLAGS=-Zmiri-permissive-provenance cargo +nightly miri test --package cxi-ioctl --lib; }
+# Memory that a NIC may still write to is leaked on purpose, and Miri has no files to map.
+interpreted() {
+    MIRIFLAGS="-Zmiri-permissive-provenance -Zmiri-ignore-leaks" \
+        cargo +nightly miri test --package cxi-ioctl --lib -- --skip mapping::
+}
 
 if RUSTUP_AUTO_INSTALL=0 rustc +nightly --version >/dev/null 2>&1; then
     long_step "memory, under AddressSanitizer" sanitized
