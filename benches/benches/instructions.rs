@@ -198,12 +198,12 @@ fn region(others: u32) -> Act {
 }
 
 #[library_benchmark]
-#[bench::put_of_8_bytes(args = (program(Program::new(8, 1))), config = at_most(8_500))]
-#[bench::put_among_10_000_regions(args = (program(Program::new(8, 1).with_regions(10_000))), config = at_most(9_000))]
+#[bench::put_of_8_bytes(args = (program(Program::new(8, 1))), config = at_most(8_000))]
+#[bench::put_among_10_000_regions(args = (program(Program::new(8, 1).with_regions(10_000))), config = at_most(8_500))]
 #[bench::region_among_10(args = (region(10)), config = at_most(1_850))]
 #[bench::region_among_10_000(args = (region(10_000)), config = at_most(5_100))]
-#[bench::message_of_2_entries(args = (program(Program::new(64, 2))), config = at_most(8_600))]
-#[bench::message_of_10_000_entries(args = (program(Program::new(64, 10_000))), config = at_most(9_500))]
+#[bench::message_of_2_entries(args = (program(Program::new(64, 2))), config = at_most(8_100))]
+#[bench::message_of_10_000_entries(args = (program(Program::new(64, 10_000))), config = at_most(9_050))]
 #[bench::message_of_10_000_wildcards(args = (program(Program::with_wildcards(64, 10_000))), config = at_most(127_500))]
 fn engine(act: Act) -> Act {
     repeat(act)
