@@ -149,7 +149,9 @@ fn what_ssh_started_ends_with_it() {
     let cluster = Served::cluster(&["--nodes", "2"]);
     let dir = cluster.dir();
     let start = || {
-        let mut ssh = server(["rsh", "n2", &format!("echo ready; sleep {word}; true")]);
+        // As below nohup.
+        let script = format!("trap '' HUP; echo ready; sleep {word}; true");
+        let mut ssh = server(["rsh", "n2", &script]);
         let mut ssh = ssh.env("CXI_MOCK_DIR", &dir).start();
         node::wait_ready(&mut ssh);
         ssh

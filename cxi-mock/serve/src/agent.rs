@@ -176,7 +176,10 @@ pub(crate) fn init() -> Result<u8, ServeError> {
 /// continues.
 fn go_on((stream, pid): &mut Open) -> bool {
     if let Some(pid) = pid {
-        let _ = killpg(*pid, Signal::SIGHUP);
+        // A program started by nohup, or below one that was, ignores SIGHUP.
+        for signal in [Signal::SIGHUP, Signal::SIGTERM] {
+            let _ = killpg(*pid, signal);
+        }
         return false;
     }
     match receive(stream).and_then(|(session, fds)| start(session, fds)) {
