@@ -1,7 +1,6 @@
 //! Error numbers as plain numbers, so that unknown ones survive.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 /// More than any number that has a name.
 const MAX_ERRNO: i32 = 4096;

@@ -7,8 +7,7 @@ use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::Errno;
-use crate::Mapping;
+use crate::{Errno, Mapping};
 
 /// Page-aligned, zeroed memory that a device may read and write at any time: event rings, counter
 /// write-backs, registered buffers.

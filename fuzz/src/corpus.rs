@@ -1,9 +1,8 @@
 //! Inputs in files: committed seeds, inputs that once failed, and those that fail now.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use crate::Target;
 

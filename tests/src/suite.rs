@@ -1,9 +1,8 @@
 //! Runs a collection of scenarios.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use crate::archive::File;
 use crate::device::Device;

@@ -4,11 +4,10 @@
 
 mod node;
 
-use std::env;
-use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::Command;
+use std::{env, fs};
 
 use cxi_fabric_manager::MockFabricManager;
 use cxi_fabric_manager::model::TreeRequest;

@@ -8,8 +8,9 @@ use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_mock::{CallerMemory, Credentials};
 use cxi_tests::archive::File;
 use cxi_tests::device::{Device, LoadFailure, Report};
+use cxi_tests::run::run;
 use cxi_tests::scenario::{Scenario, Setup};
-use cxi_tests::{run::run, suite};
+use cxi_tests::suite;
 use serde_json::{Value, json};
 
 /// Hands out LNIs 1, 2 and 3, then ENOSPC; frees LNI 2 only; panics at DOMAIN_FREE.

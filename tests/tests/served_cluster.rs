@@ -2,12 +2,11 @@
 
 mod node;
 
-use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::iter;
 use std::process::{self, Child, Output, Stdio};
 use std::thread::sleep;
 use std::time::Instant;
+use std::{fs, iter};
 
 use cxi_tests::traffic::EXCHANGING;
 use node::{

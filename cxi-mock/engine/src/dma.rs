@@ -6,13 +6,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Weak};
 
-use crate::atomic;
 use crate::landing::Landing;
 use crate::link::Operation;
 use crate::packet::{Atomic, Reply, ReplyTo, Request};
 use crate::transfer::Copy;
 use crate::translation::Scatter;
-use crate::{ClientMemory, Effect, MemoryFault};
+use crate::{ClientMemory, Effect, MemoryFault, atomic};
 
 /// Bytes that wait in a lane at most. Only a process that does not answer comes near this: each
 /// queue that sends has one piece of one message under way.

@@ -23,13 +23,12 @@ use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::children;
 use super::control::{Connection, receive, send};
 use super::error::{Doing, ServeError, say};
 use super::launch::{DIR_VARIABLE, NODE_VARIABLE, Signals, this};
 use super::namespaces::{Variable, variables};
 use super::privileges::mount_refused;
-use super::procfs;
+use super::{children, procfs};
 
 /// What process 1 of a node says when programs can run there.
 pub(crate) const READY: &[u8] = b"ready\n";

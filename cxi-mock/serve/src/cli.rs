@@ -1,26 +1,23 @@
 //! The command line.
 
-use std::env;
 use std::ffi::OsString;
-use std::iter;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::{env, iter};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
 
-use super::agent;
 use super::cluster::{ClusterArguments, MpiArguments};
 use super::control::{Connection, Control};
 use super::error::{ServeError, print, say};
 use super::fabric_manager::{self, FabricManagerArguments};
-use super::generate;
 use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program, Signals};
 use super::namespaces::variables;
 use super::order::Order;
-use super::packets;
 use super::running::NodeArguments;
+use super::{agent, generate, packets};
 
 /// A node with mock CXI NICs, for any program.
 ///

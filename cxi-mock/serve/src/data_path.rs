@@ -4,11 +4,10 @@
 //! often after that. Without traffic, the thread sleeps until there is work that no other thread
 //! does. While doorbells of target queues are not trapped, it also polls from time to time.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 use cxi_mock::{Clock, Nic};
 

@@ -15,12 +15,10 @@ use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
 use cxi_mock::CallerMemory as _;
 
 use super::addresses::RemoteBuffers;
-use super::credentials;
-use super::memory;
-use super::procfs;
 use super::server::{Function, LNI_FORM_DIFFERS, LNI_FORM_FITS, OpenFile, Server};
 use super::trace::Noted;
 use super::windows::Backing;
+use super::{credentials, memory, procfs};
 
 /// The size that the device shows as a file: writes never get there.
 pub(crate) const SIZE: u64 = 1 << 50;

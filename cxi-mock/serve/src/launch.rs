@@ -23,10 +23,9 @@ use nix::sys::signalfd::{SfdFlags, SignalFd};
 use nix::unistd::{Pid, getpid, getppid};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::children;
 use super::error::{Doing, ServeError, say};
 use super::namespaces::{Namespaces, Variable};
-use super::procfs;
+use super::{children, procfs};
 
 /// Exit status of a program that was killed with its node.
 const EXIT_KILLED: u8 = 137;

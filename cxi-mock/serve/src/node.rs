@@ -1,26 +1,23 @@
 //! A node while it is served: mounts, the file system's thread, and NICs that come and go.
 
-use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use cxi_mock::Nic;
 use fuser::{Config, Session, SessionACL};
 
-use super::data_path;
 use super::error::{Doing, ServeError, say};
 use super::fuse::FileSystem;
 use super::mount::{self, DEVICES, Places, Stage};
 use super::namespaces::{Home, NamespaceKind, Namespaces};
 use super::network::Network;
-use super::privileges;
 use super::server::{Common, Function, Server};
 use super::setup::Records;
 use super::sysfs::{bus_path, network_device};
 use super::watch::Watch;
-use super::windows;
+use super::{data_path, privileges, windows};
 
 /// How often the driver tries again to free LNIs whose queues were busy.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);

@@ -6,7 +6,6 @@ use clap::Args;
 use cxi_mock::{MockNode, NicConfig};
 
 use super::control::{Control, ControlGuard};
-use super::data_path;
 use super::error::{Doing, ServeError};
 use super::namespaces::{self, Inside, NamespaceKind};
 use super::network::Network;
@@ -14,7 +13,7 @@ use super::node::{Node, NodeSetup};
 use super::server::Common;
 use super::setup::{FileArguments, NicArguments, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
-use super::{privileges, setup};
+use super::{data_path, privileges, setup};
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {

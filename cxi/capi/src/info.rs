@@ -5,12 +5,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use cxi::explain::Attempt;
-use cxi_ioctl::Errno;
 use cxi_ioctl::abi::device::{
     CASSINI_1_0, CASSINI_1_1, CASSINI_2, CASSINI_2_0, DevInfoGetCmd, DevInfoUse,
     SYSTEM_ONLY_CASSINI_1, SYSTEM_ONLY_CASSINI_2,
 };
-use cxi_ioctl::{CharDev, CommandError, execute};
+use cxi_ioctl::{CharDev, CommandError, Errno, execute};
 use rustix::fs::{Access, access};
 use zerocopy::FromZeros;
 

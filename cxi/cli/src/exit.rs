@@ -1,8 +1,7 @@
 //! The outcome of a command: exit codes and failures.
 
-use std::fmt;
-use std::io;
 use std::path::Path;
+use std::{fmt, io};
 
 use cxi_ioctl::Errno;
 use serde::Serialize;

@@ -6,15 +6,14 @@ use cxi_job::JobId;
 use cxi_job::explain::{Explanation, Inquiry};
 use serde::Serialize;
 
-use crate::errnos;
 use crate::exit::Failure;
-use crate::job;
 use crate::node::{Node, changing, reading};
 use crate::options::Common;
 use crate::output::{Report, by_nic, wrapped};
 use crate::service::change::specification;
 use crate::service::cli::CreateArgs;
 use crate::service::found::in_use;
+use crate::{errnos, job};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]

@@ -10,10 +10,9 @@ use roff::{Roff, bold, roman};
 use serde_json::json;
 
 use crate::cli::Cli;
-use crate::deferred;
-use crate::examples;
 use crate::exit::{EXIT_CODES, Failure};
 use crate::output::Report;
+use crate::{deferred, examples};
 
 pub(crate) fn completions(shell: Shell) -> Report {
     let mut script = Vec::new();

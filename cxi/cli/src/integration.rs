@@ -1,11 +1,9 @@
 //! `cxi integration install`: the scripts for a scheduler, with absolute paths, because the programs
 //! that they call need not be in a prolog's `PATH`.
 
-use std::env;
-use std::fs;
-use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
+use std::{env, fs, io};
 
 use clap::{Subcommand, ValueEnum};
 use serde::Serialize;

@@ -12,7 +12,6 @@ use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
 use crate::exit::Failure;
-use crate::files;
 use crate::job::epilog::left_over;
 use crate::job::list::{Job, last_sweep, of_controller, of_node};
 use crate::job::node::JobNode;
@@ -21,7 +20,7 @@ use crate::options::Common;
 use crate::output::Report;
 use crate::service::found::who;
 use crate::service::show::measure;
-use crate::settings;
+use crate::{files, settings};
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {

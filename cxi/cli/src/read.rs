@@ -6,10 +6,9 @@ use std::ffi::OsString;
 
 use cxi::ServiceSpec;
 
-use crate::app;
 use crate::exit::Failure;
 pub use crate::files::{MOCK_NODE, OBSERVATION};
-use crate::spec_file;
+use crate::{app, spec_file};
 
 /// The name of a file in messages.
 const NAME: &str = "FILE";

@@ -2,9 +2,8 @@
 
 mod common;
 
-use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
-use std::thread;
+use std::{fs, thread};
 
 use common::{Arguments, MockNode, Said, assert_contains, command, cxi};
 

@@ -3,10 +3,9 @@
 
 mod common;
 
-use std::fs;
 use std::path::Path;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};

@@ -2,10 +2,9 @@
 
 mod common;
 
-use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::Path;
-use std::thread;
+use std::{fs, thread};
 
 use common::cluster::{Cluster, Node};
 use common::fabric_manager::MockManager;

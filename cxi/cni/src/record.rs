@@ -1,10 +1,9 @@
 //! Records of attachments: one file each, written before anything is allocated.
 
 use std::ffi::OsStr;
-use std::fs;
-use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use cxi::{Vni, kernel_file};
 use cxi_job::durable::{self, LockGuard, Owner, directory_of};

@@ -1,12 +1,11 @@
 //! The source of a pod's VNIs.
 
-use std::fs;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use cxi::{Vni, kernel_file};
 use cxi_job::IdSet;

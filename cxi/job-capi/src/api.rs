@@ -17,10 +17,9 @@ use cxi_job::{AuditOptions, CleanPolicy, FileLock, Grant, Node, ReleaseOptions, 
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
-use crate::controller;
 use crate::failure::{self, Failure, Result};
 use crate::ffi::{Handle, Out, Text, status};
-use crate::{json, nodes};
+use crate::{controller, json, nodes};
 
 // SAFETY: each name is this library's own; the version script exports it.
 

@@ -1,11 +1,10 @@
 //! A site with many nodes, and one whose processes are killed.
 
 use std::convert::Infallible;
-use std::fs;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
 use cxi::Errno;
 use cxi_job::collectives::Certificate;

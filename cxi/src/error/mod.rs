@@ -3,9 +3,8 @@
 mod kind;
 mod shortage;
 
-use std::fmt;
-use std::io;
 use std::sync::Arc;
+use std::{fmt, io};
 
 use cxi_ioctl::{CommandError, Errno, Opcode};
 

@@ -5,8 +5,10 @@ use std::fmt;
 use cxi_ioctl::abi::service::{SvcDesc, SvcFlags};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Limits, Member, Members, ServiceId, TrafficClass, TrafficClasses, Vni, VniAccess};
-use crate::{VniList, VniRange};
+use crate::{
+    Limits, Member, Members, ServiceId, TrafficClass, TrafficClasses, Vni, VniAccess, VniList,
+    VniRange,
+};
 use cxi_ioctl::Errno;
 
 /// Bits of the counter pool in the flags byte.

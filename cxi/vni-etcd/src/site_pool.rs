@@ -1,11 +1,10 @@
 //! The pool of a site: in the file or the etcd that its settings name.
 
 use std::convert::Infallible;
-use std::fmt;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use std::{fmt, io};
 
 use cxi::Errno;
 use cxi_job::durable::{self, LockError, Owner};

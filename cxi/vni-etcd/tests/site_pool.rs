@@ -7,11 +7,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use cxi::Errno;
-use cxi_job::durable;
 use cxi_job::pool::PoolConfig;
 use cxi_job::settings::Settings;
 use cxi_job::site::{ReserveRequest, Site, SiteError};
-use cxi_job::{ErrorCode, JobId};
+use cxi_job::{ErrorCode, JobId, durable};
 use cxi_vni_etcd::{PoolPlace, SitePool, SitePoolError};
 use server::{Etcd, config};
 use tempfile::TempDir;

@@ -1,10 +1,9 @@
 //! Counts the system calls of a child with ptrace(2).
 
-use std::fmt;
-use std::fs;
 use std::io::Write;
 use std::os::unix::process::parent_id;
 use std::process::{Child, Command, Stdio};
+use std::{fmt, fs};
 
 use nix::libc;
 use nix::sys::ptrace::{self, Options};

@@ -1,12 +1,11 @@
 //! A cluster with the distribution's Slurm or a site's, made by `tests/slurm/cluster`.
 
-use std::env;
 use std::ffi::OsString;
-use std::fs;
 use std::io::{Write, stderr};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::{env, fs};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -15,8 +15,7 @@ use rustix::thread::{
 };
 use serde_json::Value;
 
-use super::Cluster;
-use super::names;
+use super::{Cluster, names};
 use crate::agent::READY;
 use crate::control::send;
 use crate::error::{Doing, ServeError};

@@ -19,13 +19,12 @@ use parking_lot::{Mutex, MutexGuard};
 pub(crate) use args::ClusterArguments;
 pub(crate) use mpi::MpiArguments;
 
-use super::data_path;
 use super::error::{Doing, ServeError, show_progress};
 use super::namespaces::{self, Inside};
 use super::server::Common;
 use super::setup::{Records, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
-use super::{privileges, setup};
+use super::{data_path, privileges, setup};
 use args::ClusterOptions;
 use lan::Lan;
 use manager::Manager;

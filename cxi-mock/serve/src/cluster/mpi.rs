@@ -1,14 +1,12 @@
 //! An MPI program on a cluster, as a job: `cxi-mock mpi`.
 
-use std::env;
 use std::ffi::{OsStr, OsString};
-use std::fmt;
 use std::fs::{self, Permissions};
-use std::io;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use std::{env, fmt, io};
 
 use clap::Args;
 use cxi::Vni;
@@ -19,13 +17,12 @@ use tempfile::{Builder, TempDir};
 
 use super::Cluster;
 use super::args::{ClusterOptions, without_collectives};
-use crate::agent;
 use crate::control::{Control, Served as _};
 use crate::error::{Doing, ServeError, say};
-use crate::input;
 use crate::launch::{self, Launch, NODE_VARIABLE, Program, Signals};
 use crate::namespaces::{Variable, variables};
 use crate::traffic::Moved;
+use crate::{agent, input};
 
 /// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
 const VNIS: [u16; 2] = [1024, 1025];

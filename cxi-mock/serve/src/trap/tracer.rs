@@ -1,15 +1,16 @@
 //! The thread that traces a process, and what it forks.
 
 use std::collections::HashMap;
-use std::fs;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Weak};
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-use nix::libc::{PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP};
-use nix::libc::{SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU, user_regs_struct};
+use nix::libc::{
+    PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP, SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
+    user_regs_struct,
+};
 use nix::sys::ptrace::{self, Options};
 use nix::unistd::Pid;
 
@@ -18,9 +19,8 @@ use super::super::memory::{self, PAGE};
 use super::super::procfs::process_of;
 use super::super::server::{OpenFile, Server};
 use super::super::{children, procfs, windows};
-use super::Traced;
 use super::store::{MAX_BYTES, Store};
-use super::tracee;
+use super::{Traced, tracee};
 
 /// How long to wait until a process can be traced. A process that is executing another program
 /// cannot, until the thread that waits here for an answer has ended.

@@ -2,8 +2,9 @@
 
 use cxi_ioctl::Errno;
 
+use crate::Credentials;
+use crate::rules::Rules;
 use crate::state::AccessEntryState;
-use crate::{Credentials, rules::Rules};
 
 /// Whom an access entry admits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,10 +11,9 @@ use zerocopy::FromZeros;
 use crate::child::{Lni, Md};
 use crate::device::Counted;
 use crate::ffi::{In, Memory, Out, guarded, status};
-use crate::fork;
 use crate::handle::{Handle, Room, Shared, Tag};
 use crate::send::send;
-use crate::smaps;
+use crate::{fork, smaps};
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_map(

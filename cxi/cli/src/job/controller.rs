@@ -13,10 +13,9 @@ use serde_json::json;
 
 use super::cli::{ReleaseArgs, ReserveArgs};
 use crate::exit::{Exit, Failure};
-use crate::files;
 use crate::options::Common;
 use crate::output::{Report, joined};
-use crate::settings;
+use crate::{files, settings};
 
 pub(super) fn controller(common: &Common) -> Result<Controller<'static>, Failure> {
     Ok(Site::open(common.settings.clone())?.controller(SitePool::of(&common.settings)?)?)

@@ -6,11 +6,10 @@ mod progress;
 mod text;
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use anstream::AutoStream;
 use anstream::stream::RawStream;

@@ -1,8 +1,7 @@
 //! Text for people: tables, bars, and values that are the same on several NICs.
 
-use std::env;
 use std::fmt::{Display, Write as _};
-use std::io;
+use std::{env, io};
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};

@@ -5,15 +5,14 @@ mod file;
 mod steps;
 mod write;
 
-use std::env;
 use std::io::{self, BufRead, BufReader, IsTerminal as _, Read as _, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Duration;
+use std::{env, thread};
 
 use clap::Args;
 use cxi::{Device, DeviceId, DriverRelease, ErrorKind, ServiceId, Vni};

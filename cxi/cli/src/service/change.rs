@@ -8,11 +8,10 @@ use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
 use super::cli::{CreateArgs, DestroyArgs, SpecArgs, UpdateArgs};
 use super::found::{Found, all, by_id, no_service, summary};
 use crate::args::once_each;
-use crate::audit;
 use crate::exit::{Exit, Failure};
 use crate::node::Node;
 use crate::output::{Progress, Report, merge, nic_names};
-use crate::spec_file;
+use crate::{audit, spec_file};
 
 /// The specification that the command line describes.
 pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failure> {

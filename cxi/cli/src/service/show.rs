@@ -5,14 +5,13 @@ use cxi::{Device, DeviceId, LnisPerRgid, ResourceMap, ServiceId};
 use serde::Serialize;
 
 use super::found::{Found, all, chosen, classes, limits, state, summary, who};
-use crate::devices;
 use crate::exit::Failure;
 use crate::node::Node;
 use crate::output::{
     BAR_WIDTH, Columns, HEADING, OFF, Palette, Report, fullness, joined, merge, nic_names, or_dash,
     percent,
 };
-use crate::spec_file;
+use crate::{devices, spec_file};
 
 pub(crate) fn list(node: &Node) -> Result<Report, Failure> {
     let found = all(node.devices())?;

@@ -20,12 +20,11 @@
 //! ```
 
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{OnceLock, mpsc};
-use std::thread;
 use std::time::Duration;
+use std::{io, thread};
 
 use cxi::kernel_file::open_regular_with;
 use cxi_ioctl::Errno;

@@ -3,29 +3,26 @@
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::fmt;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use std::{fmt, io};
 
 use cxi::{Clock, Device, Host, Member, Resource, SystemClock, Vni, VniRange};
 
 use serde::Serialize;
 
-use super::SiteError;
 use super::decisions::{Decision, Decisions};
 use super::job_records::{CollectivesRecord, JobRecord, JobRecords};
-use super::keys;
 use super::network::NetworkOptions;
 use super::shape::JobShape;
+use super::{SiteError, keys};
 use crate::clean::CleanReport;
 use crate::collectives::{self, CollectivesEnv};
-use crate::environment;
 use crate::settings::Settings;
 use crate::{
     CleanPolicy, Grant, IdSet, JobId, JobRequest, Node, NodeName, NodeNic, ReleaseOptions,
-    ReleaseReport, StepId, live_vnis,
+    ReleaseReport, StepId, environment, live_vnis,
 };
 
 /// How often a prolog looks for the controller's decision. It has to look, because a file system

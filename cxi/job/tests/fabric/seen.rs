@@ -1,11 +1,10 @@
 //! What a transport sees: answers that end somewhere, and no secret in what is printed.
 
-use std::fmt;
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
+use std::{fmt, thread};
 
 use cxi_fabric_manager::{Endpoint, Fault};
 use cxi_job::fabric::{

@@ -1,11 +1,9 @@
 //! Health checks while a job starts: the job loses nothing, and what an
 //! ended one left goes.
 
-use std::fs;
-use std::hint;
 use std::sync::mpsc;
-use std::thread;
 use std::time::Duration;
+use std::{fs, hint, thread};
 
 use cxi_job::{CleanPolicy, Filter, ReleaseOptions, ReleaseStatus, live_vnis};
 

@@ -1,8 +1,9 @@
 //! LE pools, which drivers up to SHS 14.0.0 give to every service that may have LEs.
 
-use cxi::DriverRelease;
 use cxi::pools::LE_POOLS;
-use cxi::{Device, DeviceId, Limit, Limits, Resource, ResourceMap, ServiceId, ServiceSpec};
+use cxi::{
+    Device, DeviceId, DriverRelease, Limit, Limits, Resource, ResourceMap, ServiceId, ServiceSpec,
+};
 use cxi_job::explain::Inquiry;
 use cxi_job::limits::{
     Bottleneck, LimitPolicy, Mode, NicUsage, ResourcePolicy, ServiceUsage, forecast, plan,

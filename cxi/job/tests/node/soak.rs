@@ -3,12 +3,10 @@
 //! `CXI_SOAK_SECONDS` says.
 
 use std::collections::BTreeMap;
-use std::env;
-use std::slice;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{env, slice, thread};
 
 use cxi::Vni;
 use cxi_ioctl::{Errno, Fault, Opcode};
