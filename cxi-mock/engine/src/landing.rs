@@ -7,7 +7,7 @@ use crate::entry::Entry;
 use crate::packet::{Reply, ReplyTo, Request};
 
 /// A request with the entry that it matched, and how much of the entry it uses.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Landing {
     /// Which of the PtlTE's messages it is.
     pub(crate) arrival: u64,

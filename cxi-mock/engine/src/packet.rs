@@ -56,7 +56,6 @@ pub(crate) enum Body {
 
 /// The data of a put, or the destination of a get.
 #[derive(Clone, Debug, Default)]
-#[allow(clippy::large_enum_variant)]
 pub(crate) enum Data {
     #[default]
     None,

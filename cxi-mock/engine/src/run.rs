@@ -509,8 +509,7 @@ impl Engine {
                 self.queues.was_read((number, generation), bytes);
             }
             Then::Gathered(to, operation, request) => {
-                let bytes = read();
-                self.send_gathered((to, operation, request), bytes);
+                self.send_gathered((to, operation, request), read());
             }
             Then::Landed(landing) => {
                 let fetched = match &access {

@@ -125,13 +125,10 @@ pub(crate) fn start(
         Err(code) => return Move::End(landing, Err(code)),
     };
     match (head, remote) {
-        (head, Some(remote)) => {
-            let copy = Copy { landing, remote, done: 0 };
-            match head {
-                Some(head) => Move::Access(head, Then::Written(copy, 0)),
-                None => copy.read(translation),
-            }
+        (Some(head), Some(remote)) => {
+            Move::Access(head, Then::Written(Copy { landing, remote, done: 0 }, 0))
         }
+        (None, Some(remote)) => Copy { landing, remote, done: 0 }.read(translation),
         (Some(head), None) => Move::Access(head, Then::Landed(landing)),
         (None, None) => Move::End(landing, Ok([0; 16])),
     }
