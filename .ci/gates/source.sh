@@ -57,11 +57,17 @@ named_tests() {
     return "$found"
 }
 
+# An example works when it is pasted into a `main() -> Result<(), Box<dyn Error>>`, as most are.
+errors_of_examples() {
+    ! git grep -nE '^[[:space:]]*//[/!] (# )?Ok::<' -- '*.rs' | grep -v 'Ok::<_, Box<dyn std::error::Error>>(())'
+}
+
 step "format" format
 step "format of documents" format_of_documents
 # The benchmark of instructions is no default target, as it takes a runner to run.
 step "lints" cargo clippy --workspace --all-targets --features cxi-benches/instructions --quiet -- -D warnings
 step "scripts" shell_scripts
+step "errors of examples" errors_of_examples
 step "files that documents name exist" named_files
 step "tests that SECURITY.md names exist" named_tests
 step "unsafe code is where the design says" unsafe_files

@@ -164,7 +164,7 @@ impl MockCluster {
     /// let cluster = MockCluster::with_nics(4, 2, &NicConfig::new())?;
     /// let again = MockCluster::restore(&cluster.snapshot())?;
     /// assert_eq!(again.snapshot(), cluster.snapshot());
-    /// # Ok::<_, cxi_mock::ClusterError>(())
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors

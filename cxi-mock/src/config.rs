@@ -25,7 +25,7 @@ const MAX_LES: u16 = 16_384;
 ///         .parameters(|params| params.disable_default_svc = false)
 ///         .totals(|totals| totals.txqs = 16),
 /// )?;
-/// # Ok::<_, cxi_mock::LoadError>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

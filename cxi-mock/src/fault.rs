@@ -20,7 +20,7 @@ use crate::data_path::DataPath;
 /// let nic = Nic::new(NicConfig::new())?;
 /// // The service stays busy for three attempts.
 /// nic.faults().inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(3));
-/// # Ok::<_, cxi_mock::LoadError>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct Faults {

@@ -19,7 +19,7 @@ const SNAPSHOT_VERSION: u32 = 1;
 /// let node = MockNode::with_nics(2, &NicConfig::new())?;
 /// let again = MockNode::restore(&node.snapshot()).unwrap();
 /// assert_eq!(again.nics()[1].state(), node.nics()[1].state());
-/// # Ok::<_, cxi_mock::LoadError>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]

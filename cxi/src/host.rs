@@ -128,8 +128,8 @@ impl FoundDevice {
     /// # Errors
     ///
     /// Why it is not usable.
-    pub fn device(&self) -> Result<&Device, &Error> {
-        self.found.as_ref().map(|(device, _)| device)
+    pub fn device(&self) -> Result<&Device> {
+        Ok(&self.parts()?.0)
     }
 
     /// The NIC's properties.
@@ -137,8 +137,12 @@ impl FoundDevice {
     /// # Errors
     ///
     /// Why it is not usable.
-    pub fn info(&self) -> Result<&DeviceInfo, &Error> {
-        self.found.as_ref().map(|(_, info)| info)
+    pub fn info(&self) -> Result<&DeviceInfo> {
+        Ok(&self.parts()?.1)
+    }
+
+    fn parts(&self) -> Result<&(Device, DeviceInfo)> {
+        self.found.as_ref().map_err(Error::clone)
     }
 
     /// The open NIC and its properties.

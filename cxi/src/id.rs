@@ -14,7 +14,7 @@ use std::str::FromStr;
 /// let id: DeviceId = "cxi10".parse()?;
 /// assert_eq!(id.number(), 10);
 /// assert!(DeviceId::new(2) < id);
-/// # Ok::<_, cxi::InvalidDeviceId>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(

@@ -39,7 +39,7 @@
 //!         println!("  {service}; limits: {}", service.limits());
 //!     }
 //! }
-//! # Ok::<_, cxi::Error>(())
+//! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! Create a service for the processes in a network namespace, such as a container's, that is limited to

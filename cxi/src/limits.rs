@@ -17,7 +17,7 @@ use crate::ResourceMap;
 ///     Limit::new(64, 16).unwrap_err().to_string(),
 ///     "64 reserved but at most 16: expected a maximum no lower than the reservation"
 /// );
-/// # Ok::<_, cxi::InvalidLimit>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(
@@ -112,7 +112,7 @@ impl Limits {
     ///     .with(Resource::Acs, Limit::at_most(2))
     ///     .with(Resource::Eqs, Limit::new(4, 8)?);
     /// assert_eq!(limits[Resource::Txqs], Limit::NONE);
-    /// # Ok::<_, cxi::InvalidLimit>(())
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn none() -> Self {

@@ -30,7 +30,7 @@ impl Member {
     /// use cxi::Member;
     ///
     /// assert_eq!(Member::netns_at("/proc/self/ns/net")?, Member::own_netns()?);
-    /// # Ok::<_, cxi::Error>(())
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors

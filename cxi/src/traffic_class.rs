@@ -13,7 +13,7 @@ use std::str::FromStr;
 ///
 /// assert_eq!("tc_low latency".parse::<TrafficClass>()?, TrafficClass::LowLatency);
 /// assert_eq!(TrafficClass::BulkData.to_string(), "bulk-data");
-/// # Ok::<_, cxi::InvalidTrafficClass>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(

@@ -17,7 +17,7 @@ use crate::id::InvalidNumber;
 ///     Vni::try_from(65536_u32).unwrap_err().to_string(),
 ///     "invalid VNI 65536: expected 1 to 65535"
 /// );
-/// # Ok::<_, cxi::InvalidVni>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(

@@ -38,7 +38,7 @@
 //!         ("SLINGSHOT_TCS", "0xa".to_owned()),
 //!     ]
 //! );
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
 use serde::Serialize;

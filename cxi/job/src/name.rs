@@ -129,7 +129,7 @@ name! {
     ///
     /// assert_eq!(JobId::new("ƒ3WqKLhmP")?.as_str(), "ƒ3WqKLhmP");
     /// assert!(JobId::new("4711'").is_err());
-    /// # Ok::<(), cxi_job::NameError>(())
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     JobId, "job id"
 }

@@ -28,7 +28,7 @@
 //! let env =
 //!     CollectivesEnv::new(reservation, "ƒab/ƒcd".parse()?).min_nodes(64).addresses_per_job(23);
 //! assert!(env.vars().contains(&("FI_CXI_COLL_FABRIC_MGR_CACERT", "yes".to_owned())));
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
 use std::ffi::OsString;

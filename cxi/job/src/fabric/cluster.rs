@@ -20,7 +20,7 @@ use crate::JobId;
 /// assert_eq!(alpha.job("alpha-17").map(|job| job.to_string()), Some("17".to_owned()));
 /// assert_eq!(alpha.job("alpha1-17"), None);
 /// assert_eq!(alpha.job("alpha-beta-17"), None);
-/// # Ok::<(), cxi_job::fabric::ClusterNameError>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterName(JobId);

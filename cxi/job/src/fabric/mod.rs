@@ -27,7 +27,7 @@
 //!     Err(why) => eprintln!("no hardware collectives: {why}"),
 //! }
 //! # }
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
 mod call;

@@ -18,7 +18,7 @@
 //!     error.to_string(),
 //!     "byte 4: expected the last id of the range that starts with 7, found the end"
 //! );
-//! # Ok::<(), cxi_job::ParseIdSetError>(())
+//! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
 use std::fmt;

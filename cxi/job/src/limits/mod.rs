@@ -38,7 +38,7 @@
 //! assert_eq!(plan.limits[Resource::Txqs], Limit::new(32, 1024)?);
 //! assert_eq!(plan.limits[Resource::Tles], Limit::exactly(16));
 //! assert_eq!(plan.cuts.len(), 1);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
 mod nic_usage;

@@ -177,7 +177,7 @@ pub enum Bottleneck {
 /// limits[Resource::Acs] = Limit::new(400, 1000)?;
 /// let acs = Bottleneck::Resource(Resource::Acs);
 /// assert_eq!(forecast(&nic, &limits), Some((2, acs)));
-/// # Ok::<(), cxi::InvalidLimit>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
 pub fn forecast(nic: &NicUsage, limits: &Limits) -> Option<(u32, Bottleneck)> {

@@ -71,7 +71,7 @@ impl RgidSharing {
 /// assert_eq!(lnis_per_rgid(128, 4, 255)?.get(), 1);
 /// assert_eq!(lnis_per_rgid(300, 1, 252)?.get(), 2);
 /// assert!(lnis_per_rgid(300, 1, 30).is_err());
-/// # Ok::<(), cxi_job::limits::RgidError>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors

@@ -18,7 +18,7 @@ pub const MAX_VNIS_PER_JOB: u8 = 4;
 ///
 /// let two = VniRequest::vnis(2);
 /// let block = VniRequest::block(16).for_tenant("blue".parse()?);
-/// # Ok::<(), cxi_job::NameError>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VniRequest {
@@ -71,7 +71,7 @@ impl VniRequest {
     ///     (first.result.to_string(), second.result.to_string()),
     ///     ("VNI 1024".into(), "VNI 1025".into())
     /// );
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub const fn for_steps(count: NonZeroU16) -> Self {

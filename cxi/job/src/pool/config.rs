@@ -24,7 +24,7 @@ use crate::{IdSet, TenantName};
 ///     .rest(Duration::from_secs(30))
 ///     .tenant(TenantName::new("blue")?, "1024-2047".parse()?);
 /// let pool = VniPool::new(config)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PoolConfig {

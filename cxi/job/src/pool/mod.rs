@@ -43,7 +43,7 @@
 //! assert_eq!(again, pool);
 //! log.extend(again.confirm(&job, &nodes[1], at(61_000))?.event);
 //! assert_eq!(again.metrics(at(61_000)).draining, 0);
-//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
 mod allotment;

@@ -40,7 +40,7 @@ impl VniPool {
     /// let later = pool.reconcile(&node, &IdSet::new(), Timestamp::from_millis(5));
     /// assert!(later.event.is_some());
     /// assert_eq!(pool.metrics(Timestamp::from_millis(5)).free, 4);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
     pub fn reconcile(
         &mut self,

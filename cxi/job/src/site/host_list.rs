@@ -17,7 +17,7 @@ const LONGEST_NUMBER: usize = 9;
 /// let nodes: HostList = "n[08-10],login1".parse()?;
 /// assert_eq!(nodes.names(), ["n08", "n09", "n10", "login1"]);
 /// assert_eq!(nodes.position("n09"), Some(1));
-/// # Ok::<_, String>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostList {

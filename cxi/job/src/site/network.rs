@@ -15,7 +15,7 @@ use cxi::{Resource, TrafficClass, TrafficClasses};
 ///
 /// let options: NetworkOptions = "depth=4,job_vni,max_txqs=64".parse()?;
 /// assert!(options.job_vni && options.depth == Some(4));
-/// # Ok::<_, String>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "options of one word")]

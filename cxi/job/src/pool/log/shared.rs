@@ -35,7 +35,7 @@ const SAVE_EACH: u64 = 5_000;
 /// // The first one wakes up, and gets an error.
 /// let late = first.release(&job, &[], now);
 /// assert!(late.unwrap_err().is_deposed());
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug)]
 pub struct SharedPool<L> {
