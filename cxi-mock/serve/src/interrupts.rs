@@ -29,7 +29,9 @@ struct Waits {
 struct Watcher {
     wait: WaitObject,
     seen: Option<u64>,
-    sleeping: Vec<PollNotifier>,
+    /// The kernel has one poll handle for each open file, and wakes all who wait there by it: a
+    /// later notifier replaces an earlier one, however often a program polls.
+    sleeping: Option<PollNotifier>,
 }
 
 impl Interrupts {
@@ -38,7 +40,7 @@ impl Interrupts {
         let mut state = self.state.lock();
         state.next_handle += 1;
         let handle = state.next_handle;
-        let watcher = Watcher { wait, seen: None, sleeping: Vec::new() };
+        let watcher = Watcher { wait, seen: None, sleeping: None };
         state.watchers.insert(handle, watcher);
         handle
     }
@@ -66,7 +68,9 @@ impl Interrupts {
         if watcher.seen != Some(woken) {
             return true;
         }
-        watcher.sleeping.extend(notifier);
+        if notifier.is_some() {
+            watcher.sleeping = notifier;
+        }
         false
     }
 
@@ -77,7 +81,7 @@ impl Interrupts {
         let watching = state.watchers.values_mut();
         let sleeping: Vec<_> = watching
             .filter(|watcher| watcher.wait == wait)
-            .flat_map(|watcher| watcher.sleeping.drain(..))
+            .filter_map(|watcher| watcher.sleeping.take())
             .collect();
         // Notifying makes the kernel ask again, possibly at once and from the thread that answers
         // it.
