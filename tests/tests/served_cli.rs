@@ -2,7 +2,7 @@
 
 mod node;
 
-use node::{Directory, printed, run, skip};
+use node::{Directory, Run as _, Served, printed, run, skip};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
@@ -49,6 +49,30 @@ fn a_list_of_one_nic_opens_asks_closes_and_prints() {
     let calls: Vec<_> = calls.take_while(|name| *name != "sigaltstack").collect();
     // Whether standard output is a terminal matters for the width of the table and for colors.
     assert_eq!(calls, ["openat", "write", "ioctl", "close", "ioctl", "write"]);
+}
+
+/// Whoever asks about an open file of a file system whose server is stopped waits for ever, and not
+/// even SIGKILL helps. Nothing asks: neither to find who has a NIC open, nor to end a job.
+#[test]
+fn a_file_system_that_is_dead_keeps_nobody_waiting() {
+    need_node!(node::root("see what others have open"));
+    let dead = Served::start(&[]);
+    let hold = "exec 3<>/dev/cxi0; echo ready; exec sleep 600";
+    let mut holder = dead.command(&["sh", "-c", hold]).start();
+    node::wait_ready(&mut holder);
+    node::kill("STOP", dead.pid());
+    let script = "
+        exec 4<>/dev/cxi0
+        timeout -s KILL 60 $CXI explain busy 1
+        timeout -s KILL 60 $CXI job prolog --job 1 --uid 0 --vni 1024 --cores 1 >&2
+        timeout -s KILL 60 $CXI job clean --node n1 >&2 || [ $? = 8 ]
+        timeout -s KILL 60 $CXI job epilog --job 1 >&2";
+    let output = node::server(["run", "--", "sh", "-euc", script]).env("CXI", CXI).run();
+    node::kill("CONT", dead.pid());
+    node::kill("KILL", holder.id());
+    let _ = holder.wait();
+    let text = printed(&output);
+    assert!(text.contains("the NIC open"), "{text}");
 }
 
 /// What HPE's `cxi_stat` shows of a NIC that is there and up.

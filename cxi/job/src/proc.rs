@@ -1,14 +1,17 @@
 //! What `/proc` reveals: who has a NIC open, and what this process may do. Names in it may be any
 //! bytes.
 
-use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::fs::{self, Metadata};
+use std::collections::HashMap;
 use std::ops::Range;
 use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, Instant};
+use std::{fmt, fs, io, thread};
 
 use cxi::{DeviceId, Member, Members, kernel_file};
+use nix::sys::stat::makedev;
+use serde::{Deserialize, Serialize};
 
 /// Bit of CAP_SYS_ADMIN in the capability masks of `/proc/PID/status`.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
@@ -54,22 +57,37 @@ impl ProcFs {
     /// An open file is not an LNI, and `/proc` does not show which service it uses; but no process
     /// holds a service without an open file. Files are identified by device number, not by name, so
     /// that a device node in a container is recognized wherever it is.
+    ///
+    /// No file system is asked about an open file that could keep the caller waiting, such as a
+    /// network's whose server is gone. A process that the kernel itself does not describe within
+    /// 250 ms counts as [hidden](Users::hidden), and so do all that are left after 5 s.
     #[must_use]
     pub fn users_of(&self, device: DeviceId) -> Users {
-        let mut users = Users::default();
-        let Ok(node) = fs::metadata(self.dev.join(device.to_string())) else { return users };
-        let node = FileId::new(&node);
+        let Ok(node) = DeviceNode::find(self.dev.join(device.to_string())) else {
+            return Users::default();
+        };
         let this = fs::read_link(self.root.join("self")).ok();
         let this = this.as_deref().and_then(Path::to_str).and_then(pid);
-        for entry in fs::read_dir(&self.root).into_iter().flatten().flatten() {
-            let Some(pid) = entry.file_name().to_str().and_then(pid) else { continue };
-            match has_open(&entry.path(), node) {
-                Ok(true) if Some(pid) != this => users.processes.push(process(pid, &entry.path())),
-                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
-                    users.hidden += 1;
+        let entries = fs::read_dir(&self.root).into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| pid(entry.file_name().to_str()?));
+        let others: Vec<u32> = pids.filter(|pid| Some(*pid) != this).collect();
+        let root = self.root.clone();
+        let looked = in_time(others, PATIENCE, DEADLINE, || {
+            let (root, node, mut mounts) = (root.clone(), node.clone(), Mounts::default());
+            move |pid: &u32| -> io::Result<Option<Process>> {
+                let directory = root.join(pid.to_string());
+                let open = node.is_open_in(&directory, &mut mounts)?;
+                Ok(open.then(|| process(*pid, &directory)))
+            }
+        });
+        let mut users = Users::default();
+        for found in looked {
+            match found {
+                Some(Ok(process)) => users.processes.extend(process),
+                Some(Err(error)) if error.kind() != io::ErrorKind::PermissionDenied => {
+                    // It has ended in the meantime.
                 }
-                // The process does not have the NIC open, or has ended in the meantime.
-                Ok(_) | Err(_) => {}
+                Some(Err(_)) | None => users.hidden += 1,
             }
         }
         users.processes.sort_by_key(|process| process.pid);
@@ -116,7 +134,8 @@ impl Default for ProcFs {
 pub struct Users {
     /// The visible ones, by pid.
     pub processes: Vec<Process>,
-    /// How many processes could not be examined for lack of rights.
+    /// How many processes could not be examined, for lack of rights or because the kernel did not
+    /// answer in time.
     pub hidden: usize,
 }
 
@@ -190,43 +209,209 @@ fn pid(name: &str) -> Option<u32> {
     name.parse().ok()
 }
 
-/// What identifies an open file.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum FileId {
-    /// A character device, by its number.
-    Device(u64),
-    /// A file that stands in for one, as on a served mock: by file system and inode.
-    File(u64, u64),
+/// The file by which programs open a NIC.
+#[derive(Clone, Debug)]
+struct DeviceNode {
+    path: PathBuf,
+    /// The number of a character device; `None` for a file that stands in for one, as on a served
+    /// mock.
+    number: Option<u64>,
+    file_system: u64,
+    inode: u64,
 }
 
-impl FileId {
-    fn new(metadata: &Metadata) -> Self {
-        if metadata.file_type().is_char_device() {
-            Self::Device(metadata.rdev())
-        } else {
-            Self::File(metadata.dev(), metadata.ino())
+/// An open or mapped file as the kernel describes it, without its file system being asked.
+struct OpenFile<'a> {
+    mount: Option<&'a Mount>,
+    /// Not shown by kernels before 5.14.
+    inode: Option<u64>,
+    name: &'a Path,
+    /// Follows to the file.
+    link: &'a Path,
+}
+
+impl DeviceNode {
+    fn find(path: PathBuf) -> io::Result<Self> {
+        let metadata = fs::metadata(&path)?;
+        let number = metadata.file_type().is_char_device().then(|| metadata.rdev());
+        Ok(Self { path, number, file_system: metadata.dev(), inode: metadata.ino() })
+    }
+
+    fn is(&self, file: &OpenFile<'_>) -> bool {
+        let Some(mount) = file.mount else {
+            // A mount of another namespace, or one that is gone.
+            return file.inode == Some(self.inode)
+                && file.name.file_name() == self.path.file_name();
+        };
+        if mount.file_system == self.file_system && file.inode == Some(self.inode) {
+            return true;
         }
+        if mount.answers_at_once() {
+            // Follows the link; a device node may be a different file of the same device.
+            return fs::metadata(file.link).is_ok_and(|file| match self.number {
+                Some(number) => file.file_type().is_char_device() && file.rdev() == number,
+                None => (file.dev(), file.ino()) == (self.file_system, self.inode),
+            });
+        }
+        mount.file_system == self.file_system && file.inode.is_none() && file.name == self.path
+    }
+
+    /// Whether the process with this directory in `/proc` has the file open or mapped.
+    fn is_open_in(&self, directory: &Path, mounts: &mut Mounts) -> io::Result<bool> {
+        let descriptors = fs::read_dir(directory.join("fd"))?;
+        let mounts = mounts.of(directory);
+        for entry in descriptors {
+            let entry = entry?;
+            let link = entry.path();
+            // Sockets, pipes and the like have names without a directory.
+            let Ok(name) = fs::read_link(&link) else { continue };
+            if !name.is_absolute() {
+                continue;
+            }
+            let info = kernel_file::read(&directory.join("fdinfo").join(entry.file_name()));
+            let info = Status(info.unwrap_or_default());
+            let number = |name| info.value(name)?.parse().ok();
+            let mount = number("mnt_id").and_then(|id| mounts.by_id(id));
+            if self.is(&OpenFile { mount, inode: number("ino"), name: &name, link: &link }) {
+                return Ok(true);
+            }
+        }
+        // A mapped window keeps its file open after the descriptor is closed. Windows are shared
+        // memory.
+        let maps = fs::read(directory.join("maps")).unwrap_or_default();
+        let maps = String::from_utf8_lossy(&maps);
+        Ok(maps.lines().any(|line| {
+            let mapped = mapping(line).filter(|(_, access)| access.ends_with('s'));
+            let (Some((Range { start, end }, _)), Some(file)) = (mapped, mapped_file(line)) else {
+                return false;
+            };
+            let (file_system, inode, name) = file;
+            // Without the leading zeros that `maps` has.
+            let link = directory.join(format!("map_files/{start:x}-{end:x}"));
+            let mount = mounts.by_file_system(file_system);
+            self.is(&OpenFile { mount, inode: Some(inode), name: Path::new(name), link: &link })
+        }))
     }
 }
 
-fn has_open(directory: &Path, node: FileId) -> std::io::Result<bool> {
-    // The target of the link is only a name; following it gives the open file.
-    let is_node = |link: &Path| fs::metadata(link).is_ok_and(|file| FileId::new(&file) == node);
-    for entry in fs::read_dir(directory.join("fd"))? {
-        if is_node(&entry?.path()) {
-            return Ok(true);
+/// The file system, inode and name of the file of a line of `maps`.
+fn mapped_file(line: &str) -> Option<(u64, u64, &str)> {
+    let mut words = line.splitn(6, ' ');
+    let device = device_number(words.nth(3)?, 16)?;
+    let inode = words.next()?.parse().ok()?;
+    Some((device, inode, words.next().unwrap_or_default().trim_start()))
+}
+
+/// A device number as `/proc` writes it, such as `0:38`.
+fn device_number(text: &str, radix: u32) -> Option<u64> {
+    let (major, minor) = text.split_once(':')?;
+    let number = |text| u64::from_str_radix(text, radix).ok();
+    Some(makedev(number(major)?, number(minor)?))
+}
+
+/// The mounts that processes see, by mount namespace and root directory.
+#[derive(Debug, Default)]
+struct Mounts(HashMap<(Option<u32>, Option<PathBuf>), MountTable>);
+
+#[derive(Debug)]
+struct MountTable(Vec<Mount>);
+
+#[derive(Debug)]
+struct Mount {
+    id: u64,
+    file_system: u64,
+    kind: String,
+}
+
+impl Mounts {
+    /// The mounts that a process sees.
+    fn of(&mut self, directory: &Path) -> &MountTable {
+        let view = (namespace(directory, "mnt"), fs::read_link(directory.join("root")).ok());
+        self.0.entry(view).or_insert_with(|| {
+            let lines = fs::read(directory.join("mountinfo")).unwrap_or_default();
+            let lines = String::from_utf8_lossy(&lines);
+            MountTable(lines.lines().filter_map(Mount::parse).collect())
+        })
+    }
+}
+
+impl MountTable {
+    fn by_id(&self, id: u64) -> Option<&Mount> {
+        self.0.iter().find(|mount| mount.id == id)
+    }
+
+    fn by_file_system(&self, file_system: u64) -> Option<&Mount> {
+        self.0.iter().find(|mount| mount.file_system == file_system)
+    }
+}
+
+impl Mount {
+    /// Parses a line of `mountinfo`.
+    fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split(' ');
+        let id = words.next()?.parse().ok()?;
+        let file_system = device_number(words.nth(1)?, 10)?;
+        let kind = words.skip_while(|word| *word != "-").nth(1)?.to_owned();
+        Some(Self { id, file_system, kind })
+    }
+
+    /// Whether the file system has what it knows of an open file in memory. A network, a program
+    /// (FUSE) or another file system below may take for ever.
+    fn answers_at_once(&self) -> bool {
+        const LOCAL: [&str; 10] = [
+            "btrfs", "devtmpfs", "ext2", "ext3", "ext4", "ramfs", "rootfs", "squashfs", "tmpfs",
+            "xfs",
+        ];
+        LOCAL.contains(&self.kind.as_str())
+    }
+}
+
+/// How long the kernel may take to describe a process, and all of them.
+const PATIENCE: Duration = Duration::from_millis(250);
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// Looks at each item in turn; `None` for those that took too long. A look that does not return is
+/// left behind in its thread, for which `start` makes a new one: it ends at the latest with this
+/// program, because what keeps it waiting can be killed.
+fn in_time<T, R, L>(
+    items: Vec<T>,
+    patience: Duration,
+    deadline: Duration,
+    start: impl Fn() -> L,
+) -> Vec<Option<R>>
+where
+    T: Send + Sync + 'static,
+    R: Send + 'static,
+    L: FnMut(&T) -> R + Send + 'static,
+{
+    let end = Instant::now() + deadline;
+    let items = Arc::new(items);
+    let mut results = Vec::new();
+    while results.len() < items.len() {
+        let (sender, receiver) = mpsc::channel();
+        let (rest, from, mut look) = (Arc::clone(&items), results.len(), start());
+        let looking = thread::Builder::new().name("cxi-proc".to_owned()).spawn(move || {
+            for item in &rest[from..] {
+                if sender.send(look(item)).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut left = end.saturating_duration_since(Instant::now());
+        while looking.is_ok() && results.len() < items.len() && !left.is_zero() {
+            let result = receiver.recv_timeout(patience.min(left)).ok();
+            let late = result.is_none();
+            results.push(result);
+            if late {
+                break;
+            }
+            left = end.saturating_duration_since(Instant::now());
+        }
+        if looking.is_err() || left.is_zero() {
+            results.resize_with(items.len(), || None);
         }
     }
-    // A mapped window keeps its file open after the descriptor is closed. Windows are shared
-    // memory.
-    let maps = fs::read(directory.join("maps")).unwrap_or_default();
-    let maps = String::from_utf8_lossy(&maps);
-    let shared = maps.lines().filter_map(mapping);
-    let mut shared = shared.filter(|(_, access)| access.ends_with('s'));
-    Ok(shared.any(|(Range { start, end }, _)| {
-        // Without the leading zeros that `maps` has.
-        is_node(&directory.join(format!("map_files/{start:x}-{end:x}")))
-    }))
+    results
 }
 
 fn process(pid: u32, directory: &Path) -> Process {
@@ -283,6 +468,25 @@ pub fn namespace(directory: &Path, kind: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
+    /// The line of `mountinfo` of the file system of a file.
+    fn mount_of(file: &Path, id: u64) -> String {
+        let device = fs::metadata(file).map_or(0, |file| file.dev());
+        let (major, minor) = (nix::sys::stat::major(device), nix::sys::stat::minor(device));
+        format!("{id} 1 {major}:{minor} / /dev rw,nosuid shared:2 - tmpfs tmpfs rw\n")
+    }
+
+    /// Lets a process of a test have a file open, on a mount.
+    fn open(process: &Path, descriptor: u32, target: &Path, mount: String) {
+        let inode = fs::metadata(target).map_or(0, |file| file.ino());
+        let id = mount.split(' ').next().unwrap_or_default();
+        let info = format!("pos:\t0\nflags:\t02\nmnt_id:\t{id}\nino:\t{inode}\n");
+        fs::create_dir_all(process.join("fd")).unwrap();
+        fs::create_dir_all(process.join("fdinfo")).unwrap();
+        fs::write(process.join(format!("fdinfo/{descriptor}")), info).unwrap();
+        fs::write(process.join("mountinfo"), mount).unwrap();
+        std::os::unix::fs::symlink(target, process.join(format!("fd/{descriptor}"))).unwrap();
+    }
+
     #[test]
     fn a_nic_is_open_where_its_file_is_and_not_where_its_name_is() {
         let proc = tempfile::tempdir().unwrap();
@@ -302,7 +506,7 @@ mod tests {
             let directory = proc.path().join(pid);
             fs::create_dir_all(directory.join("fd")).unwrap();
             fs::create_dir_all(directory.join("ns")).unwrap();
-            std::os::unix::fs::symlink(target, directory.join("fd/3")).unwrap();
+            open(&directory, 3, &target, mount_of(&target, 7));
             std::os::unix::fs::symlink("net:[4026531840]", directory.join("ns/net")).unwrap();
             let status = format!("Name:\tapp{pid}\nUid:\t0\t{uid}\t0\t0\nGid:\t5\t6\t5\t5\n");
             fs::write(directory.join("status"), status).unwrap();
@@ -348,9 +552,8 @@ mod tests {
         fs::create_dir(&dev).unwrap();
         std::os::unix::fs::symlink("/dev/null", dev.join("cxi0")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", dev.join("cxi1")).unwrap();
-        let fds = directory.path().join("5/fd");
-        fs::create_dir_all(&fds).unwrap();
-        std::os::unix::fs::symlink("/dev/null", fds.join("0")).unwrap();
+        let null = Path::new("/dev/null");
+        open(&directory.path().join("5"), 0, null, mount_of(null, 3));
         let proc = ProcFs::with_root(directory.path()).dev(dev);
         let count = |nic| proc.users_of(DeviceId::new(nic)).processes.len();
         assert_eq!([count(0), count(1), count(2)], [1, 0, 0]);
@@ -358,14 +561,43 @@ mod tests {
         let mapped = directory.path().join("6");
         fs::create_dir_all(mapped.join("fd")).unwrap();
         fs::create_dir(mapped.join("map_files")).unwrap();
-        let maps = "00001000-00002000 r-xp 0 00:38 4711 /bin/sh\n00002000-00003000 rw-s 0 00:05 4 /dev/nic\n";
+        let node = fs::metadata(null).unwrap();
+        let (major, minor) = (nix::sys::stat::major(node.dev()), nix::sys::stat::minor(node.dev()));
+        let inode = node.ino();
+        let maps = format!(
+            "00001000-00002000 r-xp 0 00:38 4711                      /bin/sh\n\
+             00002000-00003000 rw-s 0 {major:02x}:{minor:02x} {inode}                      /dev/nic\n"
+        );
         fs::write(mapped.join("maps"), maps).unwrap();
+        fs::write(mapped.join("mountinfo"), mount_of(null, 3)).unwrap();
         std::os::unix::fs::symlink("/dev/null", mapped.join("map_files/2000-3000")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", mapped.join("map_files/1000-2000")).unwrap();
         assert_eq!([count(0), count(1)], [2, 0]);
         let none = ProcFs::none();
         assert_eq!(none.users_of(DeviceId::new(0)), Users::default());
         assert_eq!((none.caller(), none.has_sys_admin()), (None, None));
+    }
+
+    #[test]
+    fn what_does_not_return_is_left_behind() {
+        let (release, held) = mpsc::channel::<()>();
+        let held = Arc::new(std::sync::Mutex::new(held));
+        let look = || {
+            let held = Arc::clone(&held);
+            move |item: &u32| {
+                if item % 4 == 2 {
+                    let _ = held.lock().map(|held| held.recv());
+                }
+                item * 10
+            }
+        };
+        let (short, long) = (Duration::from_millis(50), Duration::from_secs(60));
+        let results = in_time((1..=5).collect(), short, long, look);
+        assert_eq!(results, [Some(10), None, Some(30), Some(40), Some(50)]);
+        // The first that waits uses up all the time.
+        let results = in_time((1..=5).collect(), long, short, look);
+        assert_eq!(results, [Some(10), None, None, None, None]);
+        drop(release);
     }
 
     #[test]
