@@ -561,9 +561,10 @@ mod tests {
         let mapped = directory.path().join("6");
         fs::create_dir_all(mapped.join("fd")).unwrap();
         fs::create_dir(mapped.join("map_files")).unwrap();
-        let node = fs::metadata(null).unwrap();
-        let (major, minor) = (nix::sys::stat::major(node.dev()), nix::sys::stat::minor(node.dev()));
-        let inode = node.ino();
+        let there = fs::metadata(null).unwrap();
+        let (major, minor) =
+            (nix::sys::stat::major(there.dev()), nix::sys::stat::minor(there.dev()));
+        let inode = there.ino();
         let maps = format!(
             "00001000-00002000 r-xp 0 00:38 4711                      /bin/sh\n\
              00002000-00003000 rw-s 0 {major:02x}:{minor:02x} {inode}                      /dev/nic\n"

@@ -19,8 +19,8 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
-use std::fs::{File, OpenOptions, TryLockError};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
@@ -30,7 +30,7 @@ use cxi::kernel_file::open_regular_with;
 use cxi_ioctl::Errno;
 use nix::libc::O_NOFOLLOW;
 
-use super::{create_dir, directory_of, inherit};
+use super::{create_dir, directory_of, give, inherit, own_file, owned_here};
 
 /// How long to wait for a lock by default.
 const WAIT: Duration = Duration::from_secs(60);
@@ -54,6 +54,8 @@ pub fn report_waits(report: fn(&Path)) {
 pub struct FileLock {
     path: PathBuf,
     wait: Duration,
+    /// The file whose owner and writers a new lock file gets.
+    like: Option<PathBuf>,
 }
 
 /// A lock, held until this value is dropped or the process ends.
@@ -67,8 +69,8 @@ pub struct LockGuard {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
-    /// The lock file cannot be opened or created, or is not a regular file but, for example, a pipe
-    /// or a directory.
+    /// The lock file cannot be opened or created, or what is there is not a lock: a pipe, a directory,
+    /// a link, or a file of somebody who owns neither the directory nor this process.
     #[error("{}: cannot open the lock file: {source}", path.display())]
     Open {
         /// The lock file.
@@ -100,13 +102,19 @@ impl FileLock {
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { path, wait: WAIT }
+        Self { path, wait: WAIT, like: None }
     }
 
     /// Sets how long to wait for other holders. The default is 60 s.
     #[must_use]
     pub fn wait(mut self, wait: Duration) -> Self {
         self.wait = wait;
+        self
+    }
+
+    /// Sets the file whose writers may take the lock, for a lock file that does not exist yet.
+    pub(super) fn like(mut self, file: &Path) -> Self {
+        self.like = Some(file.to_owned());
         self
     }
 
@@ -158,31 +166,50 @@ impl FileLock {
     }
 
     fn open(&self) -> io::Result<File> {
+        let directory = directory_of(&self.path);
         let open = |create| {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create_new(create).mode(0o600);
             // A link could lead anywhere.
             open_regular_with(&self.path, &mut options, O_NOFOLLOW)
         };
+        let existing = || open(false).and_then(|file| is_lock(&file, directory).map(|()| file));
         let create = || {
-            let directory = directory_of(&self.path);
             // After a boot /run/cxi does not exist.
             create_dir(directory)?;
             let file = open(true)?;
-            inherit(&file, directory)?;
+            match self.like.as_deref().map(|path| own_file(path, directory)) {
+                Some(Ok(like)) => {
+                    // Other users can lock the file only if they may read and write it.
+                    let writers = like.mode() & 0o222;
+                    give(&file, Some(like.uid()), Some(like.gid()))?;
+                    file.set_permissions(Permissions::from_mode(writers | writers << 1))?;
+                }
+                Some(Err(_)) | None => inherit(&file, directory)?,
+            }
             Ok(file)
         };
         // Another process may create it between the first two.
-        open(false)
+        existing()
             .or_else(|error| match error.kind() {
                 io::ErrorKind::NotFound => create(),
                 _ => Err(error),
             })
             .or_else(|error| match error.kind() {
-                io::ErrorKind::AlreadyExists => open(false),
+                io::ErrorKind::AlreadyExists => existing(),
                 _ => Err(error),
             })
     }
+}
+
+/// Whether an open file can be a lock: one with a single name, of the caller, of root or of whoever
+/// owns the directory. Anything else was put there by somebody else, for instance as a link to a file
+/// that is not theirs.
+fn is_lock(file: &File, directory: &Path) -> io::Result<()> {
+    owned_here(&file.metadata()?, directory).map_err(|why| {
+        let message = format!("not a lock: {why}; if no program needs it, remove it");
+        io::Error::new(io::ErrorKind::InvalidInput, message)
+    })
 }
 
 impl LockGuard {

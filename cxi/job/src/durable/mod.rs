@@ -5,6 +5,7 @@
 //! | a file that another user or program may have made | [`open_regular`], or [`open_regular_with`] to create it or to append |
 //! | a file that readers must never see half-written | [`replace`], with the [`Owner`] that it is to have |
 //! | a file that several processes replace | [`lock`] before reading what is replaced |
+//! | a file that says something by being there | [`mark`] |
 //! | taking turns without their own file | [`FileLock`] |
 //! | a directory for any of them | [`create_dir`] |
 //!
@@ -39,6 +40,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
+use nix::unistd::geteuid;
 
 #[doc(inline)]
 pub use cxi::kernel_file::{open_regular, open_regular_with};
@@ -50,8 +52,9 @@ const NEW: &str = ".new";
 /// Owner and mode of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// As the file that is replaced. If there is none, the file belongs to the caller, with the
-    /// mode that the umask leaves.
+    /// As the file that is replaced. If there is none, or it is a link or a file of somebody who owns
+    /// neither the directory nor this process, the new file belongs to the owner of the directory,
+    /// with the mode that the umask leaves.
     Kept,
     /// As given.
     Set {
@@ -73,11 +76,11 @@ pub enum Owner {
 ///
 /// Those of creating, writing and renaming the new file. The old file is as it was then.
 pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
+    let directory = directory_of(path);
     let before = match owner {
-        Owner::Kept => fs::metadata(path).ok(),
+        Owner::Kept => own_file(path, directory).ok(),
         Owner::Set { .. } => None,
     };
-    let directory = directory_of(path);
     let mut builder = tempfile::Builder::new();
     let prefix = new_prefix(path);
     builder.prefix(&prefix).suffix(NEW);
@@ -108,8 +111,23 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
     Ok(())
 }
 
+/// Creates an empty file with mode 644, unless something with that name is there. That is neither
+/// opened nor followed, so nobody gains by a link in its place.
+///
+/// # Errors
+///
+/// Those of creating a file.
+pub fn mark(path: &Path) -> io::Result<()> {
+    match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
+        Ok(new) => inherit(&new, directory_of(path)),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+    }
+}
+
 /// Locks a file for those who replace it, by the file `PATH.lock`; the file itself need not exist.
-/// Every user who may write the file may lock it. What a killed process left of [`replace`] is removed.
+/// Every user who may write the file when the lock is first taken may lock it; the owner and the mode of
+/// a lock file that exists are never changed. What a killed process left of [`replace`] is removed.
 ///
 /// # Errors
 ///
@@ -117,15 +135,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
 pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(".lock");
-    let guard = FileLock::new(path.with_file_name(name)).wait(wait).acquire()?;
-    if let Ok(like) = fs::metadata(path) {
-        // Only the owner of the lock file can do this, and only has to do it once. Other users can
-        // lock the file only if they may read and write it.
-        let writers = like.mode() & 0o222;
-        let mode = Permissions::from_mode(writers | writers << 1);
-        let _ = give(guard.file(), Some(like.uid()), Some(like.gid()));
-        let _ = guard.file().set_permissions(mode);
-    }
+    let guard = FileLock::new(path.with_file_name(name)).like(path).wait(wait).acquire()?;
     remove_abandoned(directory_of(path), &new_prefix(path));
     Ok(guard)
 }
@@ -150,7 +160,12 @@ pub fn create_dir(path: &Path) -> io::Result<()> {
             // Whoever owns the parent could have put a link in its place.
             let flags = O_DIRECTORY | O_NOFOLLOW;
             let new = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
-            inherit(&new, parent)
+            let there = new.metadata()?;
+            // Or another directory: only one that is this user's and empty can be the new one.
+            if there.uid() == geteuid().as_raw() && there.nlink() <= 2 {
+                inherit(&new, parent)?;
+            }
+            Ok(())
         }
     }
 }
@@ -189,7 +204,39 @@ pub fn remove_abandoned(directory: &Path, prefix: &OsStr) {
 
 fn own_like(file: &File, like: &Metadata) -> io::Result<()> {
     give(file, Some(like.uid()), Some(like.gid()))?;
-    file.set_permissions(like.permissions())
+    // Without the special bits: nothing that is written here is a program.
+    file.set_permissions(Permissions::from_mode(like.mode() & 0o777))
+}
+
+/// What is known of a file that whoever owns its directory, root or this user put there as it is.
+fn own_file(path: &Path, directory: &Path) -> io::Result<Metadata> {
+    let metadata = fs::symlink_metadata(path)?;
+    if !metadata.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    owned_here(&metadata, directory)
+        .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+    Ok(metadata)
+}
+
+/// Whether a file belongs where it is: it has one name, and if others than root and this user can
+/// write to the directory, the file is root's, this user's or the directory's owner's. A link to a
+/// file of somebody else does not.
+fn owned_here(file: &Metadata, directory: &Path) -> Result<(), String> {
+    if file.nlink() > 1 {
+        return Err(format!("the file has {} names (hard links)", file.nlink()));
+    }
+    let directory = fs::metadata(directory).map_err(|error| error.to_string())?;
+    let user = geteuid().as_raw();
+    let of_others = ![0, user].contains(&directory.uid()) || directory.mode() & 0o022 != 0;
+    if of_others && ![0, user, directory.uid()].contains(&file.uid()) {
+        return Err(format!(
+            "the file belongs to uid {}, and the directory to uid {}",
+            file.uid(),
+            directory.uid()
+        ));
+    }
+    Ok(())
 }
 
 /// Gives what was just created to the owner of its directory.
@@ -253,9 +300,9 @@ mod tests {
         let path = directory.path().join("secret");
         let uid = Some(4711);
         replace(&path, b"", Owner::Set { uid, mode: 0o600 }).unwrap();
-        let root = nix::unistd::geteuid().is_root();
+        let root = geteuid().is_root();
         let written = fs::metadata(&path).unwrap();
-        let own = nix::unistd::geteuid().as_raw();
+        let own = geteuid().as_raw();
         assert_eq!(written.uid(), if root { 4711 } else { own });
         replace(&path, b"", Owner::Kept).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().uid(), written.uid());
@@ -266,7 +313,7 @@ mod tests {
 
     #[test]
     fn what_root_creates_belongs_to_the_owner_of_the_directory() {
-        if !nix::unistd::geteuid().is_root() {
+        if !geteuid().is_root() {
             let why = "SKIPPED: only root can give a file to another user";
             let _ = writeln!(io::stderr(), "{why}");
             return;
@@ -287,11 +334,72 @@ mod tests {
             let owner = fs::metadata(path.join(name)).unwrap().uid();
             assert_eq!(owner, 4711, "{name}");
         }
-        // A lock that exists keeps its owner: it could be a link to a file of another user.
-        std::os::unix::fs::chown(path.join("c/.lock"), Some(4712), None).unwrap();
-        let _guard = FileLock::new(path.join("c/.lock")).acquire().unwrap();
-        let owner = fs::metadata(path.join("c/.lock")).unwrap().uid();
-        assert_eq!(owner, 4712);
+    }
+
+    /// Whoever owns a directory can put links into it. Root neither waits for, nor changes, nor gives
+    /// away what they lead to.
+    #[test]
+    fn a_lock_is_not_a_link_to_a_file_of_somebody_else() {
+        if !geteuid().is_root() {
+            let why = "SKIPPED: only root can give a file to another user";
+            let _ = writeln!(io::stderr(), "{why}");
+            return;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (owner, victim) = (Some(4711), Some(4712));
+        std::os::unix::fs::chown(directory.path(), owner, None).unwrap();
+        let secret = directory.path().join("secret");
+        fs::write(&secret, "a key").unwrap();
+        fs::set_permissions(&secret, Permissions::from_mode(0o640)).unwrap();
+        std::os::unix::fs::chown(&secret, victim, victim).unwrap();
+        let pool = directory.path().join("pool.json");
+        fs::write(&pool, "").unwrap();
+        std::os::unix::fs::chown(&pool, owner, None).unwrap();
+        let link = directory.path().join("pool.json.lock");
+        let unchanged = || {
+            let secret = fs::metadata(&secret).unwrap();
+            assert_eq!((secret.uid(), secret.gid(), secret.mode() & 0o777), (4712, 4712, 0o640));
+        };
+        fs::hard_link(&secret, &link).unwrap();
+        let error = lock(&pool, Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains("not a lock: the file has 2 names"), "{error}");
+        unchanged();
+        // Even once it is the only name.
+        fs::rename(&secret, directory.path().join("other")).unwrap();
+        fs::remove_file(directory.path().join("other")).unwrap();
+        fs::rename(&link, directory.path().join("x")).unwrap();
+        fs::rename(directory.path().join("x"), &link).unwrap();
+        let error = lock(&pool, Duration::ZERO).unwrap_err().to_string();
+        assert!(error.contains("not a lock: the file belongs to uid 4712"), "{error}");
+        fs::rename(&link, &secret).unwrap();
+        symlink(&secret, &link).unwrap();
+        lock(&pool, Duration::ZERO).unwrap_err();
+        unchanged();
+        // A new lock, or a new content, does not become the victim's either.
+        fs::remove_file(&link).unwrap();
+        fs::remove_file(&pool).unwrap();
+        for link in [fs::hard_link, |from: &Path, to: &Path| symlink(from, to)] {
+            link(&secret, &pool).unwrap();
+            drop(lock(&pool, Duration::ZERO).unwrap());
+            replace(&pool, b"", Owner::Kept).unwrap();
+            for name in ["pool.json", "pool.json.lock"] {
+                let owner = fs::metadata(directory.path().join(name)).unwrap().uid();
+                assert_eq!(owner, 4711, "{name}");
+                fs::remove_file(directory.path().join(name)).unwrap();
+            }
+            unchanged();
+        }
+        let mark_of = directory.path().join("n1");
+        symlink(&secret, &mark_of).unwrap();
+        mark(&mark_of).unwrap();
+        assert_eq!(fs::read(&secret).unwrap(), b"a key");
+        // The owner's own lock keeps its mode.
+        drop(lock(&pool, Duration::ZERO).unwrap());
+        let lock_file = directory.path().join("pool.json.lock");
+        fs::set_permissions(&lock_file, Permissions::from_mode(0o660)).unwrap();
+        replace(&pool, b"", Owner::Kept).unwrap();
+        drop(lock(&pool, Duration::ZERO).unwrap());
+        assert_eq!(mode(&lock_file), 0o660);
     }
 
     #[test]

@@ -184,14 +184,14 @@ impl Decisions {
             let Some((place, _)) = self.place(job)? else { return Ok(()) };
             let file = place.join("confirmed").join(node.as_str());
             attempts += 1;
-            match File::create(&file) {
+            match durable::mark(&file) {
                 // It has been moved since it was found, which happens once. After that, the
                 // directory is missing only where the controller is removing the job: it was made
                 // before the decision, and all nodes have confirmed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound && attempts < 3 => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
                 result => {
-                    return result.map(drop).map_err(cannot(&file, "created"));
+                    return result.map_err(cannot(&file, "created"));
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Nodes of mock NICs whose commands can be made to fail.
 
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt as _, symlink};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -72,8 +72,13 @@ pub(crate) fn lock() -> (TempDir, FileLock) {
 /// A process in `/proc` that has the first NIC open.
 pub(crate) fn add_process(proc: &Path, pid: u32, name: &str, uid: u32) {
     let directory = proc.join(pid.to_string());
-    fs::create_dir_all(directory.join("fd")).unwrap();
-    symlink(proc.join("dev/cxi0"), directory.join("fd/9")).unwrap();
+    let nic = proc.join("dev/cxi0");
+    for kind in ["fd", "fdinfo"] {
+        fs::create_dir_all(directory.join(kind)).unwrap();
+    }
+    let inode = fs::metadata(&nic).unwrap().ino();
+    fs::write(directory.join("fdinfo/9"), format!("mnt_id:\t9\nino:\t{inode}\n")).unwrap();
+    symlink(nic, directory.join("fd/9")).unwrap();
     let status = format!("Name:\t{name}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\n");
     fs::write(directory.join("status"), status).unwrap();
 }
