@@ -24,6 +24,12 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod attempted;
+mod code;
+mod message;
+mod table;
+mod texts;
+
 use std::borrow::Cow;
 
 use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo, SvcGetCmd};
@@ -36,6 +42,11 @@ use crate::sysfs::NicDirectory;
 use crate::{
     Device, Resource, ResourceMap, Service, ServiceId, ServiceSpec, Vni, VniAccess, VniRange,
 };
+
+pub use attempted::Attempted;
+pub use code::Code;
+pub use message::{Mention, mentions};
+pub use table::{Cause, causes, causes_of};
 
 /// What a refused command was to do.
 #[derive(Clone, Copy, Debug)]
@@ -196,7 +207,7 @@ pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error
         }
         Attempt::Below { service, resource } => match (resource, errno) {
             (Some(resource), Errno::ENOSPC | Errno::EBADR) => Some(limit(service, resource, facts)),
-            _ => below(opcode, errno),
+            _ => table::reason(opcode, errno),
         },
         Attempt::OnVni { ethernet: true, .. } if errno == Errno::EPERM => Some(no_raw_network()),
         Attempt::OnVni { ethernet: true, .. } if errno == Errno::EINVAL => {
@@ -206,8 +217,8 @@ pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error
             (Err(invalid), Errno::EINVAL) if !ethernet => {
                 Some(ErrorKind::InvalidValue(Box::new(invalid)))
             }
-            _ if opcode == Opcode::DOMAIN_ALLOC => domain(errno),
-            _ => profile(service, errno, facts),
+            (_, Errno::EINVAL) if opcode != Opcode::DOMAIN_ALLOC => Some(profile(service, facts)),
+            _ => table::reason(opcode, errno),
         },
     })
 }
@@ -254,6 +265,9 @@ fn invalid_service(desc: &SvcDesc, facts: &Facts) -> ErrorKind {
 
 /// Commands about a service that exists, or should.
 fn on_service(opcode: Opcode, id: ServiceId, errno: Errno, facts: &Facts) -> Option<ErrorKind> {
+    if let Some(kind) = table::reason(opcode, errno) {
+        return Some(kind);
+    }
     let is_query = matches!(
         opcode,
         Opcode::SVC_GET
@@ -274,19 +288,6 @@ fn on_service(opcode: Opcode, id: ServiceId, errno: Errno, facts: &Facts) -> Opt
                  of service {id}"
             )
             .into(),
-        ),
-        (Opcode::LNI_ALLOC, Errno::ENOSPC) => nothing_left("all 255 RGIDs of the NIC are in use"),
-        (Opcode::SVC_GET_VNI_RANGE, Errno::ENOENT) => refused(
-            "the service lost its VNI range when the driver refused one (ENOENT): destroy it and \
-             create another",
-        ),
-        (Opcode::SVC_SET_NETNS, Errno::EEXIST) => refused(
-            "the service has a uid or gid or this namespace as a member, or is open to everyone \
-             (EEXIST)",
-        ),
-        (Opcode::SVC_SET_NETNS, Errno::ENODATA) => refused(
-            "the VNIs that the service is said to have are not there (ENODATA); LNIs can still be \
-             allocated in the namespace",
         ),
         _ if is_query => return None,
         (Opcode::SVC_SET_NETNS | Opcode::SVC_SET_EXCLUSIVE_CP, Errno::EBUSY) => {
@@ -322,91 +323,19 @@ fn there_nevertheless(opcode: Opcode, id: ServiceId) -> ErrorKind {
     }
 }
 
-/// Allocations below an LNI that no limit has refused.
-fn below(opcode: Opcode, errno: Errno) -> Option<ErrorKind> {
-    Some(match (opcode, errno) {
-        (Opcode::CQ_ALLOC, Errno::EINVAL) => {
-            refused("the RGID has no communication profile with this LCID (EINVAL)")
-        }
-        (Opcode::EQ_ALLOC, Errno::EINVAL) => refused(
-            "a fill level is above 100 or below 0 percent, or there are more than four, or no \
-             fewer slots are reserved than the queue has, or more than 16383 (EINVAL)",
-        ),
-        (Opcode::EQ_RESIZE_COMPLETE, Errno::EINVAL) => {
-            refused("no resize is in progress: resize first (EINVAL)")
-        }
-        (Opcode::ATU_MAP, Errno::EOPNOTSUPP) => {
-            refused("this is a virtual function: the memory must be pinned (EOPNOTSUPP)")
-        }
-        (Opcode::ATU_MAP, Errno::EINVAL) => {
-            refused("the flags or page sizes contradict each other (EINVAL)")
-        }
-        (Opcode::CQ_ALLOC | Opcode::PTE_ALLOC, Errno::EPERM) => no_raw_network(),
-        (Opcode::EQ_ALLOC, Errno::EPERM) => {
-            ErrorKind::NotPermitted("the retry handler's queue needs CAP_SYS_ADMIN".into())
-        }
-        (Opcode::EQ_ALLOC, Errno::EEXIST) => {
-            refused("the device already has a retry handler's queue")
-        }
-        (Opcode::DOMAIN_RESERVE, Errno::EEXIST) => {
-            refused("there is no free run of that many PIDs from there on (EEXIST)")
-        }
-        (Opcode::DOMAIN_RESERVE, Errno::EINVAL) => {
-            refused("no enabled service that admits the caller has this VNI (EINVAL)")
-        }
-        (Opcode::DOMAIN_RESERVE, Errno::ENOSPC) => {
-            nothing_left("this VNI has no free run of that many PIDs")
-        }
-        _ => return None,
-    })
-}
-
-/// CP_ALLOC and TRIG_CP_ALLOC.
-fn profile(service: ServiceId, errno: Errno, facts: &Facts) -> Option<ErrorKind> {
-    Some(match errno {
-        Errno::EEXIST => refused(
-            "the VNI belongs to a service that is disabled or does not admit the caller (EEXIST)",
-        ),
-        // Drivers that know ranges search the services for the VNI first, and EINVAL means
-        // something else there.
-        Errno::EINVAL if facts.proven.is_some() && !facts.can(Capabilities::VNI_RANGES) => {
-            refused(format!(
-                "service {service} does not allow this VNI or this traffic class, or the NIC has no \
-                 such class and type (EINVAL)"
-            ))
-        }
-        Errno::EINVAL => refused(
-            "the service that has the VNI does not allow this traffic class, or the NIC has no \
-             such class and type (EINVAL)",
-        ),
-        Errno::ENOSPC => nothing_left(
-            "the NIC's 255 communication profiles are in use, or all suitable LCIDs of the RGID",
-        ),
-        _ => return vni_out_of_reach(errno),
-    })
-}
-
-/// DOMAIN_ALLOC.
-fn domain(errno: Errno) -> Option<ErrorKind> {
-    match errno {
-        Errno::EEXIST => Some(refused(
-            "the PID is taken on this VNI; with drivers older than SHS 14.0.1 this is also the \
-             answer for a VNI whose service is disabled or does not admit the caller (EEXIST)",
-        )),
-        Errno::ENOSPC => Some(nothing_left("no PID of this VNI is free")),
-        errno => vni_out_of_reach(errno),
+/// EINVAL of CP_ALLOC and TRIG_CP_ALLOC. Drivers that know ranges search the services for the VNI
+/// first, and EINVAL means something else there.
+fn profile(service: ServiceId, facts: &Facts) -> ErrorKind {
+    if facts.proven.is_some() && !facts.can(Capabilities::VNI_RANGES) {
+        return refused(format!(
+            "service {service} does not allow this VNI or this traffic class, or the NIC has no \
+             such class and type (EINVAL)"
+        ));
     }
-}
-
-/// A VNI that no service gives the caller.
-pub(crate) fn vni_out_of_reach(errno: Errno) -> Option<ErrorKind> {
-    match errno {
-        Errno::ENOENT => Some(refused("no enabled service has this VNI (ENOENT)")),
-        Errno::EPERM => Some(ErrorKind::NotPermitted(
-            "the services that have this VNI do not have the caller as a member".into(),
-        )),
-        _ => None,
-    }
+    refused(
+        "the service that has the VNI does not allow this traffic class, or the NIC has no such \
+         class and type (EINVAL)",
+    )
 }
 
 /// Something that the service limits has run out.

@@ -1,11 +1,13 @@
 //! The packed copy of the scenarios is complete.
 #![forbid(unsafe_code)]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
+use cxi::explain::{Code, causes_of};
 use cxi_ioctl::DriverRelease;
 use cxi_tests::archive;
 use cxi_tests::scenario::Scenario;
+use serde_json::Value;
 
 #[test]
 fn has_every_driver() {
@@ -33,4 +35,41 @@ fn damage_is_reported() {
     let packed = include_bytes!("../conformance/scenarios.tar.xz");
     let error = archive::unpack(&packed[..packed.len() / 2]).unwrap_err();
     assert!(error.starts_with("the packed scenarios are damaged"), "{error}");
+}
+
+/// Every errno that a driver gave in a recorded scenario can be explained.
+#[test]
+fn every_recorded_errno_has_a_cause() {
+    let mut seen = BTreeSet::new();
+    for file in archive::packed().unwrap() {
+        let json: Value = serde_json::from_slice(&file.json).unwrap();
+        collect(&json, &mut seen);
+    }
+    seen.remove("OK");
+    assert!(seen.len() >= 15, "{seen:?}");
+    for name in &seen {
+        let code = Code::from_name(name).unwrap_or_else(|| panic!("{name}"));
+        assert!(!causes_of(code, None, None).is_empty(), "{name}");
+    }
+}
+
+/// The values of `errno`, `boot_errno` and `errors`, wherever they are.
+fn collect(json: &Value, seen: &mut BTreeSet<String>) {
+    match json {
+        Value::Object(members) => {
+            for (key, value) in members {
+                match (key.as_str(), value) {
+                    ("errno" | "boot_errno", Value::String(errno)) => {
+                        seen.insert(errno.clone());
+                    }
+                    ("errors", Value::Array(errnos)) => {
+                        seen.extend(errnos.iter().filter_map(Value::as_str).map(str::to_owned));
+                    }
+                    _ => collect(value, seen),
+                }
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| collect(item, seen)),
+        _ => {}
+    }
 }

@@ -47,7 +47,14 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     if arguments.iter().skip(1).all(is_option) {
         return Cli::try_parse_from(arguments);
     }
-    deferred::named(arguments).map_or_else(|| Cli::try_parse_from(arguments), Ok)
+    let arguments = &explain::with_signs(arguments);
+    if let Some(cli) = deferred::named(arguments) {
+        return Ok(cli);
+    }
+    Cli::try_parse_from(arguments).or_else(|error| match explain::with_text(arguments) {
+        Some(again) if error.use_stderr() => Cli::try_parse_from(again),
+        _ => Err(error),
+    })
 }
 
 fn execute(cli: &mut Cli) -> Result<u8, Failure> {

@@ -1,111 +1,200 @@
-//! What an errno of the driver means, and which command shows more, for `cxi explain ENOSPC`.
+//! `cxi explain TEXT`: what the error codes in a pasted message mean.
 
-use cxi_ioctl::Errno;
-use serde_json::json;
+use cxi::explain::{Attempted, Cause, Mention, causes_of, mentions};
+use cxi_ioctl::DriverRelease;
+use cxi_job::ProcFs;
+use cxi_job::explain::ContiguousMemory;
+use serde::Serialize;
 
 use crate::exit::{Exit, Failure};
+use crate::files::Input;
 use crate::output::{Report, joined, wrapped};
 
-/// An errno of the driver or the device node, what it means, and commands that show or end the cause.
-type Meaning = (Errno, &'static str, &'static [&'static str]);
+/// A code that a text names.
+#[derive(Serialize)]
+struct Explained {
+    name: String,
+    number: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
+    /// What the text says was attempted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempted: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    command: Option<String>,
+    /// The likeliest cause.
+    meaning: &'static str,
+    /// Commands that show whether it is that one.
+    commands: &'static [&'static str],
+    causes: Vec<ExplainedCause>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    memory: Option<ContiguousMemory>,
+}
 
-const MEANINGS: [Meaning; 11] = [
-    (
-        Errno::EPERM,
-        "Not permitted. Changing services requires CAP_SYS_ADMIN in the initial user namespace; to use one, \
-         the caller must be one of its members. A virtual function cannot change services.",
-        &["cxi explain open ID", "cxi service show ID"],
-    ),
-    (
-        Errno::ENOENT,
-        "No enabled service has the VNI, or there is no such device node.",
-        &["cxi service list", "cxi devices"],
-    ),
-    (
-        Errno::EIO,
-        "The NIC was removed or is being reset. What it had is gone: open it again once it is back.",
-        &["cxi devices -v"],
-    ),
-    (
-        Errno::EAGAIN,
-        "Another command held the lock the whole time. Trying again may help.",
-        &["cxi job list"],
-    ),
-    (
-        Errno::EACCES,
-        "The device node may not be opened: check the owner, the mode and the group of /dev/cxiN, and the \
-         device rules of the container.",
-        &["cxi devices", "cxi cdi"],
-    ),
-    (
-        Errno::EBUSY,
-        "Still in use: processes have LNIs of the service. To set a network namespace or exclusive \
-         communication profiles, the service must be disabled.",
-        &[
-            "cxi explain busy ID",
-            "cxi service destroy ID --wait 10",
-            "cxi job epilog --job JOB --retry-busy 1m",
-        ],
-    ),
-    (
-        Errno::EEXIST,
-        "Taken: another service has the VNI and does not share it, or another process has the PID.",
-        &["cxi service list", "cxi audit"],
-    ),
-    (Errno::ENODEV, "No such NIC: its driver is not loaded, or it was removed.", &["cxi devices"]),
-    (
-        Errno::EINVAL,
-        "The driver refuses a value: there is no such service, the value is out of range, or this release of \
-         the driver does not know the command.",
-        &["cxi service list", "cxi devices -v"],
-    ),
-    (
-        Errno::ENOSPC,
-        "Not enough of a resource is left: on the NIC for what the service reserves, or in the service for \
-         what a process allocates. TLE pools (three for services) and RGIDs can also run out.",
-        &[
-            "cxi devices",
-            "cxi service usage",
-            "cxi job plan --cores N",
-            "cxi explain create --vni VNI --limit txqs=16:64",
-        ],
-    ),
-    (
-        Errno::EKEYREVOKED,
-        "The service is disabled.",
-        &["cxi service show ID", "cxi service enable ID"],
-    ),
-];
+#[derive(Serialize)]
+struct ExplainedCause {
+    attempted: Option<&'static str>,
+    commands: Vec<String>,
+    releases: Vec<DriverRelease>,
+    reason: &'static str,
+    look: &'static [&'static str],
+    mend: &'static str,
+}
 
-/// Explains the errnos that a text names.
-pub(crate) fn explain(text: &[String]) -> Result<Report, Failure> {
-    let text = text.join(" ");
-    let words: Vec<&str> = text.split(|letter: char| !letter.is_ascii_alphanumeric()).collect();
-    let is_named = |(errno, ..): &&Meaning| {
-        let name = errno.to_string();
-        words.iter().any(|word| word.eq_ignore_ascii_case(&name))
-    };
-    let named: Vec<&Meaning> = MEANINGS.iter().filter(is_named).collect();
-    if named.is_empty() {
-        let all = joined(MEANINGS.iter().map(|(errno, ..)| errno), ", ");
-        let message = format!("'{text}' names no errno of the driver: expected one of {all}");
-        return Err(Failure::new(Exit::NotFound, message)
+/// Explains the codes in a text. `proc` is that of the node where they were printed, if it is this
+/// one.
+pub(crate) fn explain(input: &Input, proc: Option<&ProcFs>) -> Result<Report, Failure> {
+    let found = mentions(&input.text);
+    if found.is_empty() {
+        return Err(Failure::new(Exit::NotFound, format!("{} names no error", input.name))
+            .hint(
+                "Expected a message that a program printed, or a code such as ENOSPC, -28 or \
+                 VNI_NOT_FOUND.",
+            )
+            .hint("Without a text, cxi explain says why a program of yours has no network.")
             .hint("cxi explain create, open and busy explain what a NIC refuses."));
     }
-    let paragraphs = named.iter().map(|(errno, meaning, commands)| {
-        format!("{errno} ({}): {meaning}\n    {}\n", errno.raw(), commands.join("\n    "))
-    });
-    let json: Vec<_> = named
-        .iter()
-        .map(|(errno, meaning, commands)| {
-            json!({
-                "name": errno.to_string(),
-                "number": errno.raw(),
-                "meaning": meaning,
-                "commands": commands,
-            })
+    let explained: Vec<Explained> =
+        found.iter().filter_map(|mention| Explained::new(mention, proc)).collect();
+    let mut paragraphs: Vec<String> = explained.iter().map(Explained::words).collect();
+    let unknown = found.iter().filter(|mention| causes(mention).is_empty());
+    paragraphs.extend(unknown.map(|mention| {
+        format!("{}: neither the driver nor libfabric is known to report it.\n", mention.code)
+    }));
+    Ok(Report::of(wrapped(&joined(paragraphs, "\n")), "errnos", &explained))
+}
+
+fn causes(mention: &Mention) -> Vec<&'static Cause> {
+    causes_of(mention.code, mention.attempted, mention.command)
+}
+
+impl Explained {
+    fn new(mention: &Mention, proc: Option<&ProcFs>) -> Option<Self> {
+        let causes = causes(mention);
+        let first = *causes.first()?;
+        let looks = causes.iter().any(|cause| cause.depends_on_memory);
+        Some(Self {
+            name: mention.code.name(),
+            number: mention.code.number(),
+            text: mention.code.text().map(Into::into),
+            attempted: mention.attempted.map(Attempted::words),
+            command: mention.command.map(|opcode| opcode.to_string()),
+            meaning: first.reason,
+            commands: first.look,
+            causes: causes.into_iter().map(ExplainedCause::new).collect(),
+            memory: proc.filter(|_| looks).and_then(ContiguousMemory::read),
         })
-        .collect();
-    let text = wrapped(&joined(paragraphs, "\n"));
-    Ok(Report::of(text, "errnos", &json))
+    }
+
+    /// The first cause with all that is known of it; of the others, what was attempted and the cause.
+    fn words(&self) -> String {
+        let number = match &self.text {
+            Some(text) => format!("{}, {text}", self.number),
+            None => self.number.to_string(),
+        };
+        let from = match (&self.command, self.attempted) {
+            (Some(command), _) => format!(" from {command}"),
+            (None, Some(attempted)) => format!(" from {attempted}"),
+            (None, None) => String::new(),
+        };
+        let mut text = format!("{} ({number}){from}: ", self.name);
+        let (first, others) = self
+            .causes
+            .split_first()
+            .map_or((None, &[][..]), |(first, others)| (Some(first), others));
+        if let Some(first) = first {
+            text += &format!("{}{}.\n", first.releases(), capitalized(first.reason));
+            if let Some(memory) = &self.memory {
+                text += &format!("  {}.\n", capitalized(&memory.to_string()));
+            }
+            text += &format!("  {}\n    {}\n", first.mend, first.look.join("\n    "));
+        }
+        if !others.is_empty() {
+            text += "  By what was attempted:\n";
+        }
+        for cause in others {
+            text += &format!(
+                "  - {}{}{}. {}\n",
+                cause.place(),
+                cause.releases(),
+                cause.reason,
+                cause.mend
+            );
+        }
+        text
+    }
+}
+
+impl ExplainedCause {
+    fn new(cause: &'static Cause) -> Self {
+        Self {
+            attempted: cause.attempted.map(Attempted::words),
+            commands: cause.commands.iter().map(ToString::to_string).collect(),
+            releases: cause.releases.to_vec(),
+            reason: cause.reason,
+            look: cause.look,
+            mend: cause.mend,
+        }
+    }
+
+    fn place(&self) -> String {
+        match (self.commands.as_slice(), self.attempted) {
+            ([], None) => String::new(),
+            ([], Some(attempted)) => format!("{attempted}: "),
+            (commands, _) => format!("{}: ", commands.join(", ")),
+        }
+    }
+
+    fn releases(&self) -> String {
+        if self.releases.is_empty() {
+            return String::new();
+        }
+        format!("with {}: ", joined(self.releases.iter().map(|release| release.name()), ", "))
+    }
+}
+
+fn capitalized(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
+}
+
+/// Whether a text names a code.
+pub(crate) fn names_one(text: &str) -> bool {
+    !mentions(text).is_empty()
+}
+
+#[cfg(test)]
+mod tests {
+    use cxi::explain::causes;
+
+    /// Commands of this program in the table exist, with these options.
+    #[test]
+    fn commands_that_are_advised_exist() {
+        let values = [
+            ("UID", "1000"),
+            ("VNI", "1024"),
+            ("ID", "2"),
+            ("JOB", "17"),
+            ("N1.env", "a"),
+            ("N2.env", "b"),
+            ("N", "4"),
+        ];
+        let mut tried = 0;
+        for line in causes().iter().flat_map(|cause| cause.look) {
+            let Some((_, own)) = line.split_once("cxi ").filter(|(before, _)| before.is_empty())
+            else {
+                continue;
+            };
+            let words = own.split(' ').map(|word| {
+                values.iter().find(|(name, _)| *name == word).map_or(word, |(_, value)| value)
+            });
+            let line: Vec<_> = ["cxi"].into_iter().chain(words).map(Into::into).collect();
+            if let Err(error) = crate::app::parse(&line) {
+                panic!("{own}: {error}");
+            }
+            tried += 1;
+        }
+        assert!(tried > 20);
+    }
 }

@@ -1,12 +1,19 @@
 //! `cxi explain`.
 
+mod network;
+
+use std::ffi::OsString;
+use std::io;
+use std::path::{Path, PathBuf};
+
 use clap::{Args, Subcommand};
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
-use cxi_job::JobId;
-use cxi_job::explain::{Explanation, Inquiry};
+use cxi_job::explain::{Explanation, Inquiry, Program};
+use cxi_job::{JobId, ProcFs};
 use serde::Serialize;
 
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
+use crate::files::{self, Input, LONGEST};
 use crate::node::{Node, changing, reading};
 use crate::options::Common;
 use crate::output::{Report, by_nic, wrapped};
@@ -16,17 +23,38 @@ use crate::service::found::in_use;
 use crate::{errnos, job};
 
 #[derive(Debug, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct ExplainArgs {
-    /// An errno such as ENOSPC, or a message that names one
-    #[arg(required = true, value_name = "TEXT")]
+    /// A message of any program, an error code such as ENOSPC, -28 or VNI_NOT_FOUND, a file with
+    /// messages, or - for standard input
+    ///
+    /// Without it: why a program of yours has no network. Standard input is read if it has something
+    /// within a second.
+    #[arg(value_name = "TEXT", conflicts_with_all = ["env", "pid"])]
     text: Vec<String>,
+    #[command(flatten)]
+    whose: Whose,
     #[command(subcommand)]
     command: Option<ExplainCommand>,
 }
 
+/// Whose network is explained, instead of this process's.
+#[derive(Debug, Args)]
+struct Whose {
+    /// Take the environment from a file, as env prints it. Several, one from each node of a job, are
+    /// compared
+    #[arg(long, value_name = "FILE")]
+    env: Vec<PathBuf>,
+    /// Take the environment and the user from a running process
+    #[arg(long, value_name = "PID", conflicts_with = "env")]
+    pid: Option<u32>,
+}
+
 #[derive(Debug, Subcommand)]
 enum ExplainCommand {
+    /// The variables that decide about the network, what each VNI is for, and what libfabric takes.
+    /// Looks at no NIC
+    Env(Whose),
     /// Why a service cannot be created: tries to, and destroys it again (needs CAP_SYS_ADMIN)
     Create(Box<CreateArgs>),
     /// Why you cannot use a service: allocates an LNI, and frees it again
@@ -69,8 +97,18 @@ struct OnNic {
 }
 
 pub(crate) fn run(arguments: &ExplainArgs, common: &Common) -> Result<Report, Failure> {
-    let Some(command) = &arguments.command else { return errnos::explain(&arguments.text) };
+    let Some(command) = &arguments.command else {
+        let text = match arguments.text.as_slice() {
+            [] if !arguments.whose.is_this() => None,
+            [] => files::waiting(LONGEST)?.filter(|input| !input.text.trim().is_empty()),
+            words => Some(pasted(words)?),
+        };
+        let Some(text) = text else { return network::run(&arguments.whose.programs()?, common) };
+        let proc = common.mock.is_none().then(ProcFs::system);
+        return errnos::explain(&text, proc.as_ref());
+    };
     match command {
+        ExplainCommand::Env(whose) => Ok(network::environment(&whose.programs()?)),
         ExplainCommand::Create(arguments) => {
             let spec = specification(arguments)?;
             changing(common, |node| Ok(each(node, |device| create(node, device, &spec))))
@@ -83,6 +121,82 @@ pub(crate) fn run(arguments: &ExplainArgs, common: &Common) -> Result<Report, Fa
         }
         ExplainCommand::Job { job } => job::explain::run(job, common),
     }
+}
+
+impl Whose {
+    fn is_this(&self) -> bool {
+        self.env.is_empty() && self.pid.is_none()
+    }
+
+    /// The programs, each with the name of its node.
+    fn programs(&self) -> Result<Vec<(String, Program)>, Failure> {
+        let proc = ProcFs::system();
+        if let Some(pid) = self.pid {
+            let program = Program::running(&proc, pid).map_err(|error| {
+                let kind = match error.kind() {
+                    io::ErrorKind::PermissionDenied => Exit::NotPermitted,
+                    io::ErrorKind::NotFound => Exit::NotFound,
+                    _ => Exit::Failed,
+                };
+                Failure::new(kind, format!("process {pid} cannot be read: {error}"))
+            })?;
+            return Ok(vec![(format!("process {pid}"), program)]);
+        }
+        let this = Program::this(&proc);
+        if self.env.is_empty() {
+            return Ok(vec![("this process".to_owned(), this)]);
+        }
+        let read = |path: &PathBuf| {
+            let program = this.clone().with_file(path).map_err(|error| {
+                Failure::bad_input(format!("{}: cannot be read: {error}", path.display()))
+            })?;
+            let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+            Ok((program.node_name().map_or(stem, str::to_owned), program))
+        };
+        self.env.iter().map(read).collect()
+    }
+}
+
+/// The text that is to be explained: words, a file or standard input.
+fn pasted(words: &[String]) -> Result<Input, Failure> {
+    if let [word] = words
+        && !errnos::names_one(word)
+        && (word == "-" || Path::new(word).is_file())
+    {
+        return files::read_lossy(Path::new(word), LONGEST);
+    }
+    let text = words.join(" ");
+    // A terminal obeys control characters.
+    let mut start: String = text.chars().take(72).collect();
+    start = start.replace(char::is_control, "\u{fffd}");
+    let more = if start.len() < text.len() { "..." } else { "" };
+    Ok(Input { name: format!("'{start}{more}'"), text })
+}
+
+/// The command line with a minus sign for the hyphen of each negative number behind `explain`, so
+/// that `-61` is no option.
+pub(crate) fn with_signs(arguments: &[OsString]) -> Vec<OsString> {
+    let is_explain = |word: &OsString| word == "explain";
+    let explain = arguments.iter().position(is_explain).unwrap_or(arguments.len());
+    let sign = |(index, word): (usize, &OsString)| {
+        let digits = word.to_str().and_then(|word| word.strip_prefix('-'));
+        match digits.filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit())) {
+            Some(digits) if index > explain => format!("\u{2212}{digits}").into(),
+            _ => word.clone(),
+        }
+    };
+    arguments.iter().enumerate().map(sign).collect()
+}
+
+/// The command line with a text behind `explain` that starts like a subcommand, such as "service 5
+/// is disabled"; `None` if that is not what it is.
+pub(crate) fn with_text(arguments: &[OsString]) -> Option<Vec<OsString>> {
+    let explain = arguments.iter().position(|word| word == "explain")?;
+    let (before, text) = arguments.split_at_checked(explain + 1)?;
+    let (options, text): (Vec<_>, Vec<_>) = text.iter().cloned().partition(|word| word == "--json");
+    let words: Vec<_> = text.iter().map(|word| word.to_string_lossy()).collect();
+    let again = || [before, &options, &["--".into()], &text].concat();
+    errnos::names_one(&words.join(" ")).then(again)
 }
 
 /// The obstacle on a NIC, or a text that there is none.

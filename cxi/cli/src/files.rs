@@ -4,6 +4,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
+use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use cxi::kernel_file::read_bounded;
 use cxi_job::JobId;
 use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_job::site::store::Format;
+use nix::poll::{PollFd, PollFlags, poll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -58,6 +60,59 @@ pub(crate) fn read(path: &Path, longest: u64) -> Result<Input, Failure> {
         Ok(text) => Ok(Input { name, text }),
         Err(error) => Err(Failure::bad_input(format!("{name}: cannot be read: {error}"))),
     }
+}
+
+/// Reads what programs printed, to a regular file or to standard input for `-`. Bytes that are not
+/// UTF-8 are replaced.
+pub(crate) fn read_lossy(path: &Path, longest: u64) -> Result<Input, Failure> {
+    let (name, bytes) = if path.as_os_str() == "-" {
+        ("standard input".to_owned(), read_bounded(io::stdin().lock(), longest))
+    } else {
+        let bytes = open_regular(path).and_then(|file| read_bounded(file, longest));
+        (path.display().to_string(), bytes)
+    };
+    match bytes {
+        Ok(bytes) => Ok(Input { name, text: String::from_utf8_lossy(&bytes).into_owned() }),
+        Err(error) => Err(Failure::bad_input(format!("{name}: cannot be read: {error}"))),
+    }
+}
+
+/// How long to wait for the first of what is piped in, and for more of it.
+const FIRST: u16 = 1000;
+const MORE: u16 = 10_000;
+
+/// Reads what is waiting on standard input, if that is a file or a pipe: a command that needs no input
+/// must not wait for ever for a pipe that a scheduler left open.
+pub(crate) fn waiting(longest: u64) -> Result<Option<Input>, Failure> {
+    let stdin = io::stdin();
+    let failed =
+        |error: io::Error| Failure::bad_input(format!("standard input: cannot be read: {error}"));
+    let kind = match nix::sys::stat::fstat(&stdin) {
+        Ok(found) => found.st_mode & nix::libc::S_IFMT,
+        // It may be closed.
+        Err(_) => return Ok(None),
+    };
+    if !matches!(kind, nix::libc::S_IFREG | nix::libc::S_IFIFO | nix::libc::S_IFSOCK) {
+        return Ok(None);
+    }
+    let (mut bytes, mut patience) = (Vec::new(), FIRST);
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut polled, patience).map_err(|errno| failed(errno.into()))? == 0 {
+            break;
+        }
+        let read = nix::unistd::read(&stdin, &mut piece).map_err(|errno| failed(errno.into()))?;
+        let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else { break };
+        bytes.extend_from_slice(piece);
+        if bytes.len() as u64 > longest {
+            let message = format!("standard input: too long: expected at most {longest} bytes");
+            return Err(Failure::bad_input(message));
+        }
+        patience = MORE;
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Some(Input { name: "standard input".to_owned(), text }))
 }
 
 /// Reads a list of jobs, one per line.

@@ -2,7 +2,79 @@
 
 mod common;
 
-use common::{MockNode, assert_contains};
+use std::io::Write as _;
+use std::process::Stdio;
+
+use common::{MockNode, Said, assert_contains, command, cxi};
+use tempfile::TempDir;
+
+/// The command with this on its standard input.
+fn fed(arguments: &[&str], input: &str) -> Said {
+    let mut child = command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+#[test]
+fn an_errno_is_explained_with_commands_and_causes() {
+    let text = cxi("explain ENOSPC").done();
+    for part in [
+        "ENOSPC (28, No space left on device): Not enough of a resource is left: on the NIC for what \
+         the service reserves, or in the service for what a process allocates.",
+        "\n    cxi devices\n    cxi service usage\n    cxi job plan --cores N\n",
+        "\n  By what was attempted:\n",
+        "\n  - LNI_ALLOC: all 255 RGIDs of the NIC are in use. ",
+    ] {
+        assert_contains(&text, part);
+    }
+    assert_contains(&cxi("explain EEXIST").done(), "with shs-13.0, shs-13.1, shs-14.0.0: ");
+    let pasted = cxi(&[
+        "explain",
+        "error: cxi0: SVC_DESTROY: the driver refused with ebusy (Device or resource busy)",
+        "--json",
+    ]);
+    let json = pasted.json();
+    assert_eq!(json["errnos"][0]["number"], 16);
+    assert_eq!(json["errnos"][0]["command"], "SVC_DESTROY");
+    assert_eq!(json["errnos"][0]["commands"][0], "cxi explain busy ID");
+    cxi("explain opne 3").failed(5, "error: 'opne 3' names no error\n  Expected a message");
+}
+
+#[test]
+fn a_message_may_come_in_words_a_file_or_a_pipe() {
+    let says = |said: Said, start: &str| {
+        let text = said.done();
+        assert!(text.starts_with(start), "{text}");
+    };
+    let lni = "ENOSPC (28, No space left on device) from allocating an LNI of a service: ";
+    says(cxi("explain cxip_alloc_lni: Failed to allocate LNI, ret: -28"), lni);
+    says(cxi("explain -61"), "ENODATA (61, No data available): ");
+    says(cxi("explain -d cxi0 -61"), "ENODATA (61, No data available): ");
+    let fi_domain = "cxip_domain: cxip_gen_auth_key failed: -38:Function not implemented";
+    let enosys = "ENOSYS (38, Function not implemented) from choosing a service and a VNI: ";
+    says(cxi(&format!("explain {fi_domain}")), enosys);
+    says(cxi("explain failed: -38:Function not implemented"), "ENOSYS (38, ");
+    let directory = TempDir::new().unwrap();
+    let log = directory.path().join("slurm-17.out");
+    std::fs::write(&log, format!("step 1\n\u{fffd}{fi_domain}\n")).unwrap();
+    says(cxi(&["explain", log.to_str().unwrap()]), enosys);
+    says(fed(&["explain", "-"], fi_domain), enosys);
+    // Words that are also the names of subcommands.
+    says(cxi("explain service 5 is disabled"), "EKEYREVOKED (128, ");
+    says(cxi("explain open /dev/cxi0: Permission denied"), "EACCES (13, ");
+    says(cxi("explain job 17 failed: File exists"), "EEXIST (17, ");
+    let json = cxi("explain service 5 is disabled --json").json();
+    assert_eq!(json["errnos"][0]["name"], "EKEYREVOKED");
+    // What is no message is an error of the command line.
+    assert_eq!(cxi("explain busy nonsense").code, 2);
+    let escapes = cxi(&["explain", "nothing\u{1b}[31m"]);
+    escapes.failed(5, "error: 'nothing\u{fffd}[31m' names no error");
+}
 
 #[test]
 fn a_service_that_cannot_be_made_is_explained_and_none_is_left() {

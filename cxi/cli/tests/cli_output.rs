@@ -4,7 +4,7 @@ mod common;
 
 use std::io::{BufRead, BufReader};
 
-use common::{MockNode, assert_contains, command, cxi};
+use common::{MockNode, assert_contains, command};
 
 /// A node with a service that a table has to show in full.
 fn node() -> MockNode {
@@ -123,25 +123,6 @@ fn colors_and_warnings_are_as_chosen() {
     assert_eq!(node.cxi(&format!("-q {create}")).err, "");
     let failed = node.cxi("-q service show 99").err;
     assert!(failed.starts_with("error: "), "{failed}");
-}
-
-#[test]
-fn an_errno_is_explained_with_commands() {
-    cxi("explain ENOSPC").prints(
-        "ENOSPC (28): Not enough of a resource is left: on the NIC for what the service reserves, or in the \
-         service for what a process allocates. TLE pools (three for services) and RGIDs can also run out.\n    \
-         cxi devices\n    cxi service usage\n    cxi job plan --cores N\n    \
-         cxi explain create --vni VNI --limit txqs=16:64\n",
-    );
-    let pasted = cxi(&[
-        "explain",
-        "error: cxi0: SVC_DESTROY: the driver refused with ebusy (Device or resource busy)",
-        "--json",
-    ]);
-    assert_eq!(pasted.json()["errnos"][0]["number"], 16);
-    cxi("explain opne 3")
-        .failed(5, "error: 'opne 3' names no errno of the driver: expected one of EPERM,");
-    cxi("explain").failed(2, "");
 }
 
 #[test]

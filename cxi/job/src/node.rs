@@ -151,7 +151,7 @@ impl NodeNic {
     }
 }
 
-fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
+pub(crate) fn problems(info: &DeviceInfo) -> Vec<NicProblem> {
     let simulator = !matches!(info.platform, Platform::Asic);
     let checks = [
         (info.virtual_function == Some(true), NicProblem::VirtualFunction),

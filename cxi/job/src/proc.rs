@@ -50,6 +50,11 @@ impl ProcFs {
         self
     }
 
+    /// The path of a file in it.
+    pub(crate) fn file(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+
     /// Returns the other processes that have a NIC open.
     ///
     /// A process that only has a window mapped counts too; only root can see that.
@@ -92,6 +97,11 @@ impl ProcFs {
         }
         users.processes.sort_by_key(|process| process.pid);
         users
+    }
+
+    /// Returns a process, with what can be read of it.
+    pub(crate) fn process(&self, pid: u32) -> Process {
+        process(pid, &self.root.join(pid.to_string()))
     }
 
     /// Returns this process; `None` if `/proc` cannot be read.

@@ -153,8 +153,8 @@ fn a_namespace_that_a_service_does_not_take() {
     let error = refused(&nic, Opcode::SVC_SET_NETNS, Errno::ENODATA, || services.set_netns(id, 77));
     assert_eq!(
         error.to_string(),
-        "cxi0: SVC_SET_NETNS: the VNIs that the service is said to have are not there (ENODATA); \
-         LNIs can still be allocated in the namespace"
+        "cxi0: SVC_SET_NETNS: the VNIs that the service is said to have are not there; LNIs can \
+         still be allocated in the namespace (ENODATA)"
     );
 }
 
@@ -178,8 +178,8 @@ fn an_answer_that_is_no_refusal_is_not_taken_for_none() {
     let error = refused(&nic, Opcode::SVC_GET_VNI_RANGE, Errno::ENOENT, || services.vni_range(id));
     assert_eq!(
         error.to_string(),
-        "cxi0: SVC_GET_VNI_RANGE: the service lost its VNI range when the driver refused one \
-         (ENOENT): destroy it and create another"
+        "cxi0: SVC_GET_VNI_RANGE: the service lost its VNI range when the driver refused one: \
+         destroy it and create another (ENOENT)"
     );
 }
 

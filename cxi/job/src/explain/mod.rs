@@ -37,8 +37,14 @@ use crate::limits::PlanError;
 use crate::proc::ProcFs;
 use crate::view::NicView;
 
+mod memory;
+mod network;
 mod resources;
 
+pub use memory::{ContiguousMemory, OF_ADDRESS_CONTEXT};
+pub use network::{
+    Admission, GivenVni, Network, NicNetwork, Program, Taken, UsableService, VniRole,
+};
 pub(super) use resources::is_idle;
 
 /// What went wrong, why, which services are in the way, and what to do.
@@ -202,13 +208,7 @@ impl<'a> Inquiry<'a> {
             }
             ErrorKind::ServiceDisabled { service } => disabled(explanation, *service, &self),
             ErrorKind::Busy { .. } => busy(explanation, &self),
-            ErrorKind::NoSuchService { .. } => explanation
-                .because("A service's ID can be reused as soon as the service is destroyed.")
-                .advise(
-                    "If you wanted to destroy it, there is nothing to do: another process was \
-                     faster.",
-                )
-                .advise("Otherwise list the services, and look for the job's by its VNIs."),
+            ErrorKind::NoSuchService { .. } => gone(explanation, self.error.command()),
             ErrorKind::Removed => explanation
                 .because(
                     "The driver returns EIO for a NIC that was removed, or whose driver is being \
@@ -231,6 +231,24 @@ impl<'a> Inquiry<'a> {
 
     fn view(&self) -> Option<NicView> {
         NicView::read(self.device?).ok()
+    }
+}
+
+/// There is no such service.
+fn gone(explanation: Explanation, command: Option<Opcode>) -> Explanation {
+    let explanation =
+        explanation.because("A service's ID can be reused as soon as the service is destroyed.");
+    let by_vnis = "List the services, and look for the job's by its VNIs.";
+    match command {
+        Some(Opcode::SVC_DESTROY) => explanation.advise(by_vnis).advise(
+            "If the job has ended, there is nothing to do: another process has destroyed it.",
+        ),
+        _ => explanation
+            .advise(
+                "If a job's variable SLINGSHOT_SVC_IDS names it, start the program in a step of its \
+                 own: the variables are another step's or another node's.",
+            )
+            .advise(by_vnis),
     }
 }
 

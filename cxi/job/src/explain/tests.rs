@@ -24,7 +24,13 @@ fn says(kind: ErrorKind, opcode: Opcode, words: &str) {
 fn what_to_do_about_a_service_that_is_not_there() {
     let service = ServiceId::DEFAULT;
     let kind = ErrorKind::NoSuchService { service };
-    says(kind, Opcode::SVC_DESTROY, "another process was faster");
+    let lines = explained(kind, Opcode::SVC_DESTROY);
+    let advice =
+        |lines: &[String]| lines.iter().position(|line| line.contains("What to do")).unwrap();
+    assert!(lines[advice(&lines) + 1].contains("List the services"), "{lines:?}");
+    let lines = explained(ErrorKind::NoSuchService { service }, Opcode::LNI_ALLOC);
+    assert!(lines[advice(&lines) + 1].contains("SLINGSHOT_SVC_IDS"), "{lines:?}");
+    assert!(lines.iter().all(|line| !line.contains("destroy it")), "{lines:?}");
 }
 
 #[test]

@@ -55,7 +55,7 @@ fn there_is_one_queue_for_the_retry_handler() {
     refused(
         lni.alloc_eq(&options),
         Errno::EEXIST,
-        "cxi0: EQ_ALLOC: the device already has a retry handler's queue",
+        "cxi0: EQ_ALLOC: the device already has a retry handler's queue (EEXIST)",
     );
     events.close().unwrap();
     lni.alloc_eq(&options).unwrap();

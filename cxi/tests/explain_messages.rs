@@ -1,0 +1,210 @@
+//! Messages that people paste, as programs of the field print them.
+
+use std::collections::BTreeSet;
+
+use cxi::Errno;
+use cxi::explain::{Attempted, Code, causes, causes_of, mentions};
+use cxi_hw::ReturnCode;
+
+const fn errno(errno: Errno) -> Code {
+    Code::Errno(errno)
+}
+
+const fn nic(code: ReturnCode) -> Code {
+    Code::Nic(code)
+}
+
+/// What is printed, what it means, and what was attempted.
+type Example = (&'static str, Code, Option<Attempted>);
+
+use Attempted as A;
+
+#[rustfmt::skip]
+const MESSAGES: &[Example] = &[
+    // Bare.
+    ("ENOSPC", errno(Errno::ENOSPC), None),
+    ("enospc", errno(Errno::ENOSPC), None),
+    ("28", errno(Errno::ENOSPC), None),
+    ("-28", errno(Errno::ENOSPC), None),
+    ("-61", errno(Errno::ENODATA), None),
+    ("\u{2212}61", errno(Errno::ENODATA), None),
+    ("errno 28", errno(Errno::ENOSPC), None),
+    ("errno=-28", errno(Errno::ENOSPC), None),
+    ("ret: -28", errno(Errno::ENOSPC), None),
+    ("rc = 16", errno(Errno::EBUSY), None),
+    ("(38)", errno(Errno::ENOSYS), None),
+    ("[Errno 28]", errno(Errno::ENOSPC), None),
+    ("-FI_ENOSYS", errno(Errno::ENOSYS), None),
+    ("FI_ETRUNC", Code::Libfabric(265), None),
+    ("-265", Code::Libfabric(265), None),
+    ("EWOULDBLOCK", errno(Errno::EAGAIN), None),
+    ("ENOTSUP", errno(Errno::EOPNOTSUPP), None),
+    ("No space left on device", errno(Errno::ENOSPC), None),
+    ("no space left on device", errno(Errno::ENOSPC), None),
+    ("Key has been revoked", errno(Errno::EKEYREVOKED), None),
+    ("Function not implemented (38)", errno(Errno::ENOSYS), None),
+    ("Function not implemented", errno(Errno::ENOSYS), None),
+    ("No such device or address", errno(Errno::ENXIO), None),
+    ("No space left on device (os error 28)", errno(Errno::ENOSPC), None),
+    ("Resource busy", errno(Errno::EBUSY), None),
+    ("Not supported", errno(Errno::EOPNOTSUPP), None),
+    ("Out of memory", errno(Errno::ENOMEM), None),
+    ("C_RC_VNI_NOT_FOUND", nic(ReturnCode::VNI_NOT_FOUND), None),
+    ("VNI_NOT_FOUND", nic(ReturnCode::VNI_NOT_FOUND), None),
+    ("rmu_ptl_invld_vni_cntr 17", nic(ReturnCode::VNI_NOT_FOUND), None),
+    ("ptl_invld_vni", nic(ReturnCode::VNI_NOT_FOUND), None),
+    ("NO_SPACE", nic(ReturnCode::NO_SPACE), None),
+    // Schedulers.
+    ("flux-slingshot: cxi0: cxil_alloc_svc: Invalid argument", errno(Errno::EINVAL), Some(A::CreateService)),
+    ("flux-slingshot: cxi1: cxil_alloc_svc: No space left on device", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("flux-slingshot: cxi0: cxil_destroy_svc 5: Device or resource busy", errno(Errno::EBUSY), Some(A::ChangeService)),
+    ("slurmstepd: error: switch/hpe_slingshot: slingshot_create_services: cxil_alloc_svc failed on cxi2: No space left on device(28)", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("slurmstepd: error: hpe_slingshot: only 0 available of TXQ on cxi0", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("Failed to create service on cxi0: File exists", errno(Errno::EEXIST), Some(A::CreateService)),
+    // libfabric.
+    ("Failed to allocate LNI: Key has been revoked", errno(Errno::EKEYREVOKED), Some(A::AllocateLni)),
+    ("cxip_alloc_lni: Failed to allocate LNI, ret: -28", errno(Errno::ENOSPC), Some(A::AllocateLni)),
+    ("libfabric:4711:1741146011::cxi:domain:cxip_alloc_lni():251<warn> nid001: Failed to allocate LNI, ret: -22", errno(Errno::EINVAL), Some(A::AllocateLni)),
+    ("libfabric:4711:1741146011::cxi:domain:cxip_alloc_lni():251<warn> nid001: Failed to allocate LNI, ret: -1", errno(Errno::EPERM), Some(A::AllocateLni)),
+    ("libfabric:9:1:cxi:domain:cxip_domain_enable():468<warn> cxip_alloc_lni returned: -28", errno(Errno::ENOSPC), Some(A::AllocateLni)),
+    ("cxip_domain: cxip_gen_auth_key failed: -38:Function not implemented", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("cxip_gen_auth_key failed: -38", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("libfabric:507357:1741146011::cxi:fabric:cxip_nic_get_rgroup_vni():253<warn> : Failed to find valid default rgroup and vni for cxi0", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("cxip_do_map():62<warn> : cxil_map() failed: -12", errno(Errno::ENOMEM), Some(A::MapMemory)),
+    ("cxip_evtq_init():577<warn> Failed to allocated EQ: -12", errno(Errno::ENOMEM), Some(A::Allocate)),
+    ("cxip_ep_cmdq():66<warn> Failed to allocate cmdq: -28", errno(Errno::ENOSPC), Some(A::Allocate)),
+    ("Failed to allocate CP, ret: -2 VNI: 1036 TC: BEST_EFFORT TYPE: DEFAULT", errno(Errno::ENOENT), Some(A::UseVni)),
+    ("cxip_cp_get():109<warn> Failed to allocate CP, ret: -17 VNI: 1036 TC: LOW_LATENCY TYPE: DEFAULT", errno(Errno::EEXIST), Some(A::UseVni)),
+    ("CXI retry handler not running for device: cxi0", errno(Errno::ENODATA), Some(A::Discover)),
+    ("fi_getinfo: provider cxi returned -61 (No data available)", errno(Errno::ENODATA), Some(A::Discover)),
+    ("H/W Event Queue overflow detected.", Code::Libfabric(268), None),
+    ("Request dest_addr: 32 caddr.nic: 0X19D1 caddr.pid: 1 rxc_id: 0  error: 0x26c450f0 (err: 5, VNI_NOT_FOUND)", nic(ReturnCode::VNI_NOT_FOUND), None),
+    // MPI and others above it.
+    ("Open MPI failed an OFI Libfabric library call (fi_domain).  This is highly\nunusual; your job may behave unpredictably (and/or abort) after this.\n\n  Local host: crusher051\n  Location: ../../ompi/mca/mtl/ofi/mtl_ofi_component.c:999\n  Error: Function not implemented (38)", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("Open MPI failed an OFI Libfabric library call (fi_domain).\n  Local host: gpu001\n  Location: mtl_ofi_component.c:1007\n  Error: Function not implemented (70368744177702)", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("*** FATAL ERROR (proc 0): in gasnetc_ofi_init() at .../gasnet_ofi.c:946: fi_domain failed: -38(Function not implemented)", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("internal error: 0: comm-ofi.c:2209: OFI error: fi_domain(ofi_fabric, ofi_info, &ofi_domain, ((void*)0)): Function not implemented", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("NCCL WARN NET/OFI Couldn't open a fabric access domain. RC: -38, ERROR: Function not implemented", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("nccl_ofi_ofiutils_init_connection:274 NCCL WARN NET/OFI Couldn't open CQ. RC: -22, ERROR: Invalid argument", errno(Errno::EINVAL), Some(A::Allocate)),
+    ("MPIDI_OFI_mpi_init_hook(599): OFI fi_open domain failed (ofi_init.c:599:MPIDI_OFI_mpi_init_hook:Invalid argument)", errno(Errno::EINVAL), Some(A::ChooseService)),
+    ("create_vni_context(982)..: OFI endpoint open failed (ofi_init.c:982:create_vni_context:Cannot allocate memory)", errno(Errno::ENOMEM), Some(A::Allocate)),
+    ("MPIDI_OFI_handle_cq_error(1075): OFI poll failed (ofi_events.c:1077:MPIDI_OFI_handle_cq_error:Input/output error - PTLTE_NOT_FOUND)", nic(ReturnCode::PTLTE_NOT_FOUND), Some(A::Transfer)),
+    ("MPIDI_OFI_handle_cq_error(1062): OFI poll failed (ofi_events.c:1064:MPIDI_OFI_handle_cq_error:Input/output error - UNDELIVERABLE)", nic(ReturnCode::UNDELIVERABLE), Some(A::Transfer)),
+    ("PE 0: MPICH WARNING: OFI is failing to make progress on posting a receive. MPICH suspects a hang due to completion queue exhaustion.", Code::Libfabric(268), None),
+    ("<lci:status:ofi> err : Function not implemented (.../backend_ofi.cpp:271)", errno(Errno::ENOSYS), None),
+    ("OSError: [Errno 38] Function not implemented", errno(Errno::ENOSYS), None),
+    // The kernel.
+    ("[ 1234.567890] cxi_ss1 0000:21:00.0: cxi0[hsn0]: SVC_ALLOC failed: -28", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("kernel: cxi_core 0000:d1:00.0: probe failed with error -12", errno(Errno::ENOMEM), None),
+    // This project.
+    ("error: cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("error: cxi0: SVC_DESTROY: there is no service 77", errno(Errno::EINVAL), Some(A::ChangeService)),
+    ("cxi0-1: LNI_ALLOC: service 1 is disabled: the default service is, unless the administrator enables it; use your own service", errno(Errno::EKEYREVOKED), Some(A::AllocateLni)),
+    ("service 5 is disabled", errno(Errno::EKEYREVOKED), Some(A::AllocateLni)),
+    ("cxi0: SVC_DESTROY: service 3 is still in use after 5s and 30 attempts", errno(Errno::EBUSY), Some(A::ChangeService)),
+    ("cxi0: the device has been removed", errno(Errno::EIO), None),
+    ("cannot open /dev/cxi0: permission denied: read and write access to the device node is needed", errno(Errno::EACCES), Some(A::OpenDevice)),
+    ("cannot open /dev/cxi7: there is no such device", errno(Errno::ENODEV), Some(A::OpenDevice)),
+    ("cxi1: CP_ALLOC: no enabled service has this VNI (ENOENT)", errno(Errno::ENOENT), Some(A::UseVni)),
+    ("VNI 1024 is taken by service 2", errno(Errno::EEXIST), Some(A::CreateService)),
+    ("cxi0: LNI_ALLOC: all 255 RGIDs of the NIC are in use", errno(Errno::ENOSPC), Some(A::AllocateLni)),
+];
+
+#[test]
+fn each_message_has_its_meaning() {
+    let mut wrong = Vec::new();
+    for (text, code, attempted) in MESSAGES {
+        let found: Vec<_> =
+            mentions(text).iter().map(|found| (found.code, found.attempted)).collect();
+        if found != [(*code, *attempted)] {
+            wrong.push(format!("{text}\n  expected {:?}\n  found {found:?}", (code, attempted)));
+        }
+        if causes_of(*code, *attempted, None).is_empty() {
+            wrong.push(format!("{text}: no cause"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(MESSAGES.len() >= 70);
+}
+
+#[test]
+fn what_is_no_error_names_none() {
+    for text in [
+        "",
+        "hello",
+        "srun: error: nid001: task 0: Exited with exit code 1",
+        "libfabric:507357:1741146011::cxi:fabric:cxip_nic_alloc():253<info> Generated (5:1036) for cxi0",
+        "slurm-4711.out written in 28 seconds, 5 files",
+        "2026-11-27 21:05:28 all OK",
+        "MPI_Init(111)",
+        "use -d 2 --limit=txqs=16:64",
+        "Success",
+        "everything",
+        "\u{2028}é-28x",
+    ] {
+        assert_eq!(mentions(text), [], "{text}");
+    }
+}
+
+#[test]
+fn several_in_one_text_come_in_their_order() {
+    let text = "cxip_alloc_lni(): Failed to allocate LNI, ret: -128\n\
+                cxip_domain_enable(): cxip_alloc_lni returned: -28\n\
+                OFI EP enable failed (ofi_init.c:1:x:No such device)\n\
+                OFI EP enable failed (ofi_init.c:1:x:No such device)\n";
+    let found: Vec<_> = mentions(text).iter().map(|found| found.code).collect();
+    let expected = [Errno::EKEYREVOKED, Errno::ENOSPC, Errno::ENODEV].map(errno);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn the_call_chooses_among_meanings() {
+    let reason = |text: &str| {
+        let found = mentions(text)[0];
+        causes_of(found.code, found.attempted, found.command)[0].reason
+    };
+    let texts = [
+        "SVC_ALLOC: ENOSPC",
+        "LNI_ALLOC: ENOSPC",
+        "cxip_alloc_lni: ENOSPC",
+        "CP_ALLOC: ENOSPC",
+        "DOMAIN_RESERVE: ENOSPC",
+        "CQ_ALLOC: ENOSPC",
+        "ATU_MAP: ENOSPC",
+        "ENOSPC",
+    ];
+    let reasons: BTreeSet<&str> = texts.iter().map(|text| reason(text)).collect();
+    assert_eq!(reasons.len(), texts.len(), "{reasons:#?}");
+}
+
+/// The errnos of libfabric's provider and its own numbers, and those of libcxi's documentation.
+/// Those of recorded scenarios are compared where the scenarios are.
+#[test]
+fn every_errno_that_a_user_can_see_has_a_cause() {
+    let names = "EACCES EADDRINUSE EADDRNOTAVAIL EAGAIN EALREADY EBUSY ECANCELED ECONNREFUSED EFAULT \
+         EHOSTUNREACH EINPROGRESS EINVAL EIO EKEYREJECTED EMSGSIZE ENODATA ENODEV ENOENT ENOMEM ENOMSG \
+         ENOPROTOOPT ENOSPC ENOSYS ENOTCONN EOPNOTSUPP EPERM ETIMEDOUT FI_EOTHER FI_ETOOSMALL \
+         FI_EOPBADSTATE FI_EAVAIL FI_EBADFLAGS FI_ENOEQ FI_EDOMAIN FI_ENOCQ FI_ECRC FI_ETRUNC \
+         FI_ENOKEY FI_ENOAV FI_EOVERRUN FI_ENORX FI_ENOMR FI_EFIREWALLADDR \
+         EBADF EBADR E2BIG ECONNABORTED EEXIST EINTR EKEYREVOKED EMFILE ENOTDIR ENXIO EOVERFLOW \
+         EPROTONOSUPPORT";
+    for name in names.split_whitespace() {
+        let code = Code::from_name(name).unwrap_or_else(|| panic!("{name}"));
+        assert!(code.name().ends_with(name.trim_start_matches("FI_")), "{name}");
+        assert!(!causes_of(code, None, None).is_empty(), "{name}");
+        assert!(
+            causes().iter().any(|cause| cause.code == code && cause.attempted.is_none()),
+            "{name}: a cause for any call"
+        );
+    }
+    assert_eq!(Code::from_name("EXYZ"), None);
+}
+
+#[test]
+fn causes_are_sentences() {
+    for cause in causes() {
+        assert!(!cause.look.is_empty(), "{}: {}", cause.code, cause.reason);
+        assert!(cause.mend.ends_with('.'), "{}: {}", cause.code, cause.mend);
+        assert!(!cause.reason.ends_with('.') && cause.mend.len() > 10, "{}", cause.reason);
+    }
+}
