@@ -205,7 +205,7 @@ impl Soak {
     /// What a health check does.
     fn clean(&self) {
         let run = self.directory.join("run");
-        let clean = ["job", "clean", "--vni-pool=1024-2047", "--retry-busy=1s"];
+        let clean = ["job", "clean", "--foreign", "--vni-pool=1024-2047", "--retry-busy=1s"];
         let clean = self.cxi(&[&clean[..], &["--live-from", &run]].concat()).output();
         let clean = clean.expect("cxi runs");
         // 1 and 4: a NIC that does not answer, or a service that is busy, now.

@@ -172,17 +172,18 @@ pub(crate) fn mount_shared_memory() -> Result<(), ServeError> {
 /// Everything else in the parent directories stays as it is; what is created there stays on the
 /// node.
 pub(crate) fn mount_records(stage: &Stage) -> Result<(), ServeError> {
-    for (above, own) in [("/run", "cxi"), ("/var/lib", "cxi")] {
+    for (above, own) in [("/run", &["cxi", "cxi-node"][..]), ("/var/lib", &["cxi"])] {
         let real = Path::new(above);
         if !real.is_dir() {
             continue;
         }
         let ours = stage.directory(above.trim_start_matches('/'))?;
         mount_tmpfs(&ours, "mode=755")?;
-        let directory = ours.join(own);
-        fs::create_dir(&directory)
-            .doing(|| format!("make the directory {}", directory.display()))?;
-        copy_entries(real, &ours, |name| name != own)?;
+        for directory in own.iter().map(|own| ours.join(own)) {
+            fs::create_dir(&directory)
+                .doing(|| format!("make the directory {}", directory.display()))?;
+        }
+        copy_entries(real, &ours, |name| !own.iter().any(|own| name == *own))?;
         bind(&ours, real)?;
     }
     Ok(())

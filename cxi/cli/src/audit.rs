@@ -10,13 +10,13 @@ use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
 use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic};
-use nix::unistd::{Uid, User};
+use nix::unistd::{Uid, User, geteuid};
 use serde::Serialize;
 
 use crate::args::{duration, number, range};
 use crate::exit::{Exit, Failure};
 use crate::files::{self, OBSERVATION, StateFile};
-use crate::job::node::JobNode;
+use crate::job::node::{JobNode, foreign};
 use crate::node::Intent;
 use crate::options::Common;
 use crate::output::{ERROR, Report, WARNING, by_nic, merge, nic_names, wrapped};
@@ -64,10 +64,14 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
         Some(file) => files::load(OBSERVATION, file.path())?,
         None => None,
     };
+    // Records of other users are not readable: only root knows what is foreign.
+    let foreign =
+        if geteuid().is_root() || common.mock.is_some() { foreign(common)? } else { Vec::new() };
     let (policy, cores) = (LimitPolicy::hpe_recommended(), arguments.cores);
     let audit = JobNode::open(common, Intent::Read)?.nics.audit(&AuditOptions {
         pool: arguments.vni_pool.clone(),
         ranges: arguments.range.clone(),
+        foreign: foreign.iter().map(|(device, service)| (*device, service.id())).collect(),
         // A failed lookup says nothing about the user.
         user_exists: Some(|uid| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None))),
         earlier: earlier.as_ref(),

@@ -86,6 +86,10 @@ impl From<SiteError> for Failure {
             SiteError::NoRecord { .. } => plain(&error).hint(
                 "Its prolog did not run here or failed, or its epilog has finished.",
             ),
+            SiteError::OtherRequest { .. } => plain(&error).hint(
+                "Nothing was changed. With --replace, what it has is destroyed; if it has ended: cxi job \
+                 epilog --job JOB",
+            ),
             SiteError::Live(_) => plain(&error).hint("Nothing was destroyed."),
             _ => plain(&error),
         }

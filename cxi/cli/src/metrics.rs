@@ -229,7 +229,10 @@ fn by_state(name: &'static str, help: &'static str, jobs: &[Job]) -> Family {
 
 /// The jobs of this node.
 fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
-    let jobs = of_node(common)?;
+    let (jobs, unusable) = of_node(common)?;
+    let help = "Records of jobs that cannot be used: cxi job clean puts them aside.";
+    let mut broken = Family::new("cxi_job_records_broken", help);
+    broken.add([], unusable.len());
     let help = "Jobs with a record on this node. Those that have ended still have services.";
     let by_state = by_state("cxi_jobs", help, &jobs);
     let mut info = Family::new("cxi_job_info", "The VNIs of a job: always 1.");
@@ -243,7 +246,7 @@ fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
         let labels = [("cxi_job", id), ("state", job.state.to_owned()), ("vnis", job.vnis)];
         info.add(labels, true);
     }
-    Ok(vec![by_state, info, cut])
+    Ok(vec![by_state, info, cut, broken])
 }
 
 /// The services that a cleanup would destroy.

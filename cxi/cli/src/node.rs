@@ -290,10 +290,7 @@ pub(crate) fn named(common: &Common) -> Option<&[DeviceId]> {
 
 /// The host name of this machine.
 pub(crate) fn this_node() -> Result<NodeName, Failure> {
-    let name = nix::unistd::gethostname().map_err(|errno| {
-        Failure::failed(format!("cannot get the name of this machine: {errno}"))
-    })?;
-    NodeName::new(&name.to_string_lossy())
+    NodeName::of_this_machine()
         .map_err(|error| Failure::bad_input(error).hint("Name the node with --node."))
 }
 

@@ -5,7 +5,7 @@ mod common;
 use std::io::Write as _;
 use std::process::Stdio;
 
-use common::{MockNode, Said, assert_contains, command, cxi};
+use common::{MockNode, POOL_NOTE, Said, assert_contains, command, cxi};
 use tempfile::TempDir;
 
 /// The command with this on its standard input.
@@ -196,11 +196,17 @@ fn a_vni_that_another_user_has_is_noticed() {
              each job its own VNIs\n"
         )
     };
-    node.cxi("service create --uid=1002 --vni=1025 --limit=txqs=1:1 -d cxi0")
-        .warns(&warning(3, 1002, "cxi0"));
+    let create = "service create --uid=1002 --vni=1025 --limit=txqs=1:1 -d cxi0";
+    let said = node.cxi(create);
+    assert_contains(&said.err, &warning(3, 1002, "cxi0"));
+    // A scheduler may give a job that VNI, unless its pool is another one.
+    said.mentions(0, "warning: VNI 1025 is in the scheduler's pool (1024-65535): ");
+    said.mentions(0, POOL_NOTE);
+    node.cxi("service create --uid=1002 --vni=900 -d cxi1").warns("");
+    node.cxi("service destroy 3 -d cxi1").done();
     node.cxi("service destroy 3").done();
     node.cxi("job prolog --job=5 --uid=1003 --vni=1025 --cores=1")
-        .warns(&warning(3, 1003, "cxi0-1"));
+        .mentions(0, "warning: cxi1: service 2 (uid 1001, VNIs 1024,1025) has a VNI of the job: ");
     // The same user, another VNI, and a service that no process can use.
     for more in
         ["--uid=1001 --vni=1024", "--uid=1004 --vni=1026", "--uid=1005 --vni=1025 --disabled"]

@@ -210,6 +210,16 @@ fn cleaning_spares_what_lives_and_what_is_not_the_schedulers() {
     let before = fs::read(node.file()).unwrap();
     let clean = ["job", "clean", "--vni-pool=1022-1100", "--live=1023", "-d"];
     let clean = |options: &[&str]| node.cxi(&[&clean, options].concat());
+    // An administrator's services are left, even by an order that takes what is foreign.
+    for more in [&["all"][..], &["all", "--foreign"]] {
+        clean(more).ended(8, "Nothing to do: no service is left of a job that has ended\n");
+        assert_eq!(node.services(), 6);
+    }
+    // Another scheduler writes no records.
+    fs::remove_dir_all(node.directory().join("state.json.d/services")).unwrap();
+    clean(&["all"]).mentions(8, "left cxi1: service 3 (uid 1002, VNI 1022): no record says who");
+    assert_eq!(node.services(), 6);
+    let clean = |options: &[&str]| clean(&[options, &["--foreign"]].concat());
     clean(&["cxi0", "--dry-run"]).prints(
         "Would destroy cxi0: service 3 (uid 1002, VNI 1022): its VNI is in the pool, and no live \
          job has it\n\

@@ -17,17 +17,38 @@ fn records_say_which_jobs_live() {
     let node = MockNode::new();
     node.cxi("job prolog --job=4711 --uid=1000 --vni=1024 --unlimited").done();
     node.cxi("service create --uid=1001 --vni=1025").done();
-    let clean = "job clean --vni-pool=1024-65535";
-    node.cxi(clean).prints(
+    let (clean, foreign) = ("job clean --vni-pool=1024-65535", "job clean --foreign");
+    for clean in [clean, foreign] {
+        assert_eq!(node.cxi(clean).code, 8);
+        assert_eq!(node.services(), 4);
+    }
+    // Whose record is lost is foreign.
+    fs::remove_dir_all(node.directory().join("state.json.d/services")).unwrap();
+    assert_eq!(node.cxi(clean).code, 8);
+    node.cxi(foreign).prints(
         "cxi0: service 3 (uid 1001, VNI 1025): destroyed\ncxi1: service 3 (uid 1001, VNI 1025): \
          destroyed\n",
     );
-    assert_eq!(node.cxi(clean).code, 8);
 
-    // Services of a job with an unreadable record are not orphans.
-    let record = node.directory().join("state.json.d/jobs/4712.json");
-    fs::write(record, "all of them\n").unwrap();
-    node.cxi(clean).mentions(2, "4712.json: ");
+    // A record that cannot be used is named and put aside, and the other jobs go on.
+    node.cxi("job prolog --job=4713 --uid=1000 --vni=1026 --cores=1").done();
+    let records = node.directory().join("state.json.d/jobs");
+    for (job, text) in [("4711", ""), ("4712", "all of them\n"), ("a1", "{\"format\": 7}")] {
+        fs::write(records.join(format!("{job}.json")), text).unwrap();
+        let list = node.cxi("job list");
+        list.mentions(0, &format!("warning: {}/{job}.json: ", records.display()));
+        assert_contains(&list.out, "4713");
+        assert_eq!(node.cxi("job clean --dry-run").code, 8);
+        let clean = node.cxi(clean);
+        clean.mentions(8, &format!("{job}.json: "));
+        clean.mentions(8, "it was put aside");
+        assert!(records.join(format!("{job}.json.broken")).exists());
+        assert_eq!(node.services(), 4);
+    }
+    node.cxi("job epilog --job=4713").done();
+    // An epilog without its record leaves the services, and so does a prolog.
+    node.cxi("job epilog --job=4711")
+        .ended(8, "Nothing to do: the job has no service on this node\n");
     assert_eq!(node.services(), 2);
 }
 

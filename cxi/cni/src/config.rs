@@ -1,6 +1,6 @@
 //! The configuration of a network.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cxi::{DeviceId, TrafficClasses};
@@ -88,7 +88,10 @@ pub(crate) struct Settings {
 }
 
 fn state_directory() -> PathBuf {
-    "/run/cxi/cni".into()
+    let (own, earlier) = ("/run/cxi-node/cni", "/run/cxi/cni");
+    // Attachments of an earlier version stay where they are until the node reboots.
+    let goes_on = !Path::new(own).exists() && Path::new(earlier).exists();
+    if goes_on { earlier } else { own }.into()
 }
 
 const fn retry_busy() -> u32 {

@@ -119,11 +119,17 @@ int cxi_job_end(const char *ending, char **report);
 int cxi_job_confirm(const char *place);
 
 /* Destroys what ended jobs left behind; needs CAP_SYS_ADMIN. `policy`:
- *   {"pool": "1024-65535", "live": "1024,1030", "live_from": "/run/cxi", "dry_run": false}
- * Destroys services with a VNI of the scheduler's pool, unless it is the VNI of a live job. "live" lists
+ *   {"place": {"settings": "/etc/cxi/cxi.toml", "node": "n1"}, "pool": "1024-65535",
+ *    "live": "1024,1030", "live_from": "/run/my-scheduler", "none_live": false, "foreign": false,
+ *    "dry_run": false}
+ * The place is that of cxi_job_prolog, whose records it reads; by default the usual settings, and the name
+ * of this machine. Destroys the services that records of ended jobs name, and confirms to the controller.
+ * Services with a VNI of the pool (by default the setting pool.vnis) that no record names are reported as
+ * "foreign" and left; "foreign": true destroys them too, unless it is the VNI of a live job. "live" lists
  * VNIs that are known before the call: no other job may start in the meantime. "live_from" is a
  * directory with a file NAME.vnis ("1030\n") for each job, which is read after the services are listed:
- * a job whose file exists before its services is safe. Results as for cxi_job_release. */
+ * a job whose file exists before its services is safe. Results as for cxi_job_release, with "orphans",
+ * "kept", "ended" and "broken" (records that cannot be used, which are put aside). */
 int cxi_job_clean(const cxi_job_node *node, const char *policy, uint64_t deadline_ms,
 		  char **report);
 

@@ -13,7 +13,7 @@ use cxi::Host;
 use cxi_ioctl::Errno;
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::site::SiteError;
-use cxi_job::{AuditOptions, CleanPolicy, FileLock, Grant, Node, ReleaseOptions, ReleaseReport};
+use cxi_job::{AuditOptions, FileLock, Grant, Node, ReleaseOptions, ReleaseReport};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
@@ -238,13 +238,11 @@ pub(crate) extern "C" fn cxi_job_clean(
     status(|| {
         let node = nodes::get(node)?;
         let policy: json::Clean = json::read("policy", policy.required("policy")?)?;
-        let live = || policy.live();
-        let cleaned = CleanPolicy::new(policy.pool.clone()).live(&live).dry_run(policy.dry_run);
-        let clean = node
-            .clean(&cleaned, &until(deadline_ms))
-            .map_err(|error| Failure::new(Errno::EIO, error.to_string()))?;
-        report.set_text(&json::write(&clean)?)?;
-        clean.release.as_ref().map_or(Ok(()), done)
+        let site = policy.site()?;
+        let here = policy.node(&site, &node)?;
+        let cleaned = here.clean(&policy.cleaning(&site)?, &until(deadline_ms))?;
+        report.set_text(&json::write(&cleaned)?)?;
+        cleaned.clean.release.as_ref().map_or(Ok(()), done)
     })
 }
 

@@ -1,7 +1,6 @@
 //! Arguments as JSON.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -10,12 +9,12 @@ use cxi_ioctl::Errno;
 use cxi_job::limits::Mode;
 use cxi_job::site::keys::{ModeName, PolicyName};
 use cxi_job::site::{
-    Access, ComputeNode, Decision, HostList, JobShape, NetworkOptions, ReserveRequest, Site,
-    StartingJob,
+    Access, Cleaning, ComputeNode, Decision, HostList, JobShape, NetworkOptions, ReserveRequest,
+    Site, StartingJob, keys,
 };
 use cxi_job::{
     Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, StepId,
-    TenantName, live_vnis,
+    TenantName,
 };
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -116,6 +115,8 @@ impl Place {
 pub(crate) struct Starting {
     pub(crate) place: Place,
     request: Request,
+    #[serde(default)]
+    replace: bool,
 }
 
 impl Starting {
@@ -143,6 +144,7 @@ impl Starting {
                 nics_at_least: self.request.nics_at_least,
                 ..JobShape::default()
             },
+            replace: self.replace,
         }
     }
 }
@@ -194,19 +196,64 @@ impl Job {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clean {
-    pub(crate) pool: IdSet,
+    #[serde(default)]
+    place: CleanPlace,
+    pool: Option<IdSet>,
     #[serde(default)]
     live: IdSet,
     live_from: Option<PathBuf>,
     #[serde(default)]
-    pub(crate) dry_run: bool,
+    none_live: bool,
+    #[serde(default)]
+    foreign: bool,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// A node of a site. The place of a job can be used too: its job means nothing here.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CleanPlace {
+    settings: Option<PathBuf>,
+    node: Option<NodeName>,
+    #[serde(rename = "job")]
+    _job: Option<IgnoredAny>,
+    #[serde(rename = "component")]
+    _component: Option<IgnoredAny>,
 }
 
 impl Clean {
-    /// The live jobs, queried again each time after services have been listed.
-    pub(crate) fn live(&self) -> io::Result<IdSet> {
-        let recorded = self.live_from.as_deref().map(live_vnis).transpose()?;
-        Ok(self.live.union(&recorded.unwrap_or_default()))
+    pub(crate) fn site(&self) -> Result<Site> {
+        controller::site(self.place.settings.as_deref())
+    }
+
+    /// The node, which by default has the name of this machine.
+    pub(crate) fn node<'a>(&self, site: &'a Site, nics: &'a Node) -> Result<ComputeNode<'a>> {
+        let name = match &self.place.node {
+            Some(name) => name.clone(),
+            None => {
+                NodeName::of_this_machine().map_err(|error| Failure::invalid("place", &error))?
+            }
+        };
+        Ok(site.node(name)?.nics(|| Ok(nics.clone())))
+    }
+
+    pub(crate) fn cleaning(&self, site: &Site) -> Result<Cleaning> {
+        let pool = match &self.pool {
+            Some(pool) => pool.clone(),
+            None => site
+                .settings()
+                .get(&keys::POOL_VNIS)
+                .map_err(|error| Failure::invalid("settings", &error))?,
+        };
+        Ok(Cleaning {
+            pool,
+            live: self.live.clone(),
+            live_from: self.live_from.clone(),
+            none_live: self.none_live,
+            foreign: self.foreign,
+            dry_run: self.dry_run,
+        })
     }
 }
 

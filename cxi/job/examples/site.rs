@@ -42,6 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             job: job.clone(),
             component: None,
             access: None,
+            replace: false,
             shape: JobShape { size: Some(4), ..JobShape::default() },
         })?;
         println!("{name}: {} services", started.grant.map_or(0, |grant| grant.services.len()));

@@ -1,6 +1,7 @@
 //! Destroying what ended jobs left behind.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 use std::{fmt, fs, io};
@@ -9,16 +10,20 @@ use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Service, ServiceId, VniAccess, kernel_file};
 
 use crate::node::Node;
+use crate::owners::{Maker, Owners};
 use crate::release::{FailedNic, ReleaseOptions, ReleaseReport, overlaps, release_chosen};
 use crate::{IdSet, describe};
 
 impl Node {
-    /// Destroys the services that jobs left behind: those with a VNI of the scheduler's pool that
-    /// no live job has.
+    /// Destroys the services that jobs left behind, as the policy says.
+    ///
+    /// A service that no record names is foreign, and destroyed only by a policy that
+    /// [takes foreign ones](CleanPolicy::foreign): those with a VNI of the scheduler's pool that no live
+    /// job has. [`ComputeNode::clean`](crate::site::ComputeNode::clean) knows the records.
     ///
     /// Services are listed first, and the [live jobs](CleanPolicy::live) after them. Then each
     /// service is checked again under the [lock](Node::with_lock): it is destroyed only if it is
-    /// unchanged and still belongs to no live job.
+    /// unchanged and the verdict still holds.
     ///
     /// Waits for busy services as [`Node::release`] does. Needs CAP_SYS_ADMIN, except for a dry
     /// run.
@@ -35,6 +40,9 @@ impl Node {
     /// }
     /// let live = || Ok([1025].into_iter().collect());
     /// let policy = CleanPolicy::new("1024-65535".parse()?).live(&live);
+    /// // Nothing says who made these services: without an order they stay.
+    /// assert_eq!(node.clean(&policy, &ReleaseOptions::once())?.orphans.len(), 0);
+    /// let policy = policy.foreign(true);
     /// let clean = node.clean(&policy, &ReleaseOptions::once())?;
     /// assert_eq!(clean.orphans.len(), 1);
     /// assert_eq!(clean.orphans[0].name, "service 2 (uid 1000, VNI 1024)");
@@ -69,7 +77,9 @@ impl Node {
         let release = (!policy.dry_run).then(|| {
             let chosen: Vec<(DeviceId, Service)> =
                 orphans.iter().map(|orphan| (orphan.device, orphan.service)).collect();
-            ReleaseReport { services: release_chosen(self, &chosen, policy.live, options), nics }
+            let kept = |device: &Device| policy.kept(device);
+            let services = release_chosen(self, &chosen, &kept, options);
+            ReleaseReport { services, nics, shared: false }
         });
         Ok(CleanReport {
             orphans: orphans.into_iter().map(Found::verdict).collect(),
@@ -80,12 +90,12 @@ impl Node {
 
     fn judge(&self, policy: &CleanPolicy<'_>) -> io::Result<Judgement> {
         let (services, failed) = self.list_services();
-        // After the lists: a job that is not yet live has no service in them either.
-        let live = (policy.live)()?;
         let unfinished = policy.pause(self).is_some();
+        let listed: Vec<_> = services.iter().map(|(nic, service)| (nic.id(), *service)).collect();
+        // After the lists: a job that is not yet live has no service in them either.
+        let verdicts = policy.judge_all(&listed, unfinished)?;
         let (mut orphans, mut kept) = (Vec::new(), Vec::new());
-        for (nic, service) in services {
-            let verdict = policy.judge(&service, &live, unfinished);
+        for ((nic, service), verdict) in services.into_iter().zip(verdicts) {
             match verdict.and_then(|reason| safe(nic, &service, reason)) {
                 Ok(reason) => orphans.push(Found::new(nic, service, reason)),
                 Err(reason) => kept.push(Found::new(nic, service, reason)),
@@ -137,6 +147,8 @@ impl<R> Found<R> {
 pub struct CleanPolicy<'a> {
     pool: IdSet,
     live: &'a (dyn Fn() -> io::Result<IdSet> + Sync),
+    owners: &'a (dyn Fn() -> io::Result<Owners> + Sync),
+    foreign: bool,
     unfinished: Unfinished,
     dry_run: bool,
 }
@@ -154,10 +166,32 @@ enum Unfinished {
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<'a> CleanPolicy<'a> {
-    /// Cleans up services with any VNI of the scheduler's pool, and unfinished ones.
+    /// Cleans up nothing but what records of ended jobs name; says which services with a VNI of the
+    /// scheduler's pool, and which unfinished ones, are foreign.
     #[must_use]
     pub fn new(pool: IdSet) -> Self {
-        Self { pool, live: &|| Ok(IdSet::new()), unfinished: Unfinished::Locked, dry_run: false }
+        Self {
+            pool,
+            live: &|| Ok(IdSet::new()),
+            owners: &|| Ok(Owners::default()),
+            foreign: false,
+            unfinished: Unfinished::Locked,
+            dry_run: false,
+        }
+    }
+
+    /// Sets what records say of the makers of services. It is called as [`live`](Self::live) is.
+    pub(crate) fn owners(mut self, owners: &'a (dyn Fn() -> io::Result<Owners> + Sync)) -> Self {
+        self.owners = owners;
+        self
+    }
+
+    /// Sets whether foreign services with a VNI of the pool, and unfinished ones, are destroyed too: of
+    /// a scheduler that has crashed, or was replaced.
+    #[must_use]
+    pub fn foreign(mut self, foreign: bool) -> Self {
+        self.foreign = foreign;
+        self
     }
 
     /// Sets the function that returns the VNIs of live jobs, whose services are kept. It is called
@@ -199,9 +233,33 @@ impl<'a> CleanPolicy<'a> {
         self
     }
 
+    /// The services of a NIC that are to be kept now.
+    fn kept(&self, device: &Device) -> io::Result<BTreeSet<ServiceId>> {
+        let services = device.services().list().map_err(io::Error::from)?;
+        let listed: Vec<_> = services.iter().map(|service| (device.id(), *service)).collect();
+        let verdicts = self.judge_all(&listed, true)?;
+        let verdicts = listed.iter().zip(verdicts);
+        Ok(verdicts.filter(|(_, verdict)| verdict.is_err()).map(|((_, it), _)| it.id()).collect())
+    }
+
+    /// The verdict on each of these services, which are all that their NICs have.
+    fn judge_all(
+        &self,
+        services: &[(DeviceId, Service)],
+        unfinished: bool,
+    ) -> io::Result<Vec<Result<OrphanReason, KeepReason>>> {
+        let (live, owners) = ((self.live)()?, (self.owners)()?);
+        let makers = owners.of(services);
+        let judged = services.iter().zip(makers);
+        Ok(judged
+            .map(|((_, service), maker)| self.judge(service, maker, &live, unfinished))
+            .collect())
+    }
+
     fn judge(
         &self,
         service: &Service,
+        maker: Option<&Maker>,
         live: &IdSet,
         unfinished: bool,
     ) -> Result<OrphanReason, KeepReason> {
@@ -211,16 +269,23 @@ impl<'a> CleanPolicy<'a> {
         if service.is_system() {
             return Err(KeepReason::System);
         }
-        if overlaps(service.vnis(), live) {
-            return Err(KeepReason::Live);
+        match maker {
+            Some(Maker::Job { lives: true, .. }) => return Err(KeepReason::Live),
+            Some(Maker::Job { lives: false, .. }) => return Ok(OrphanReason::Ended),
+            Some(Maker::Other(_)) => return Err(KeepReason::Recorded),
+            None if overlaps(service.vnis(), live) => return Err(KeepReason::Live),
+            None => {}
         }
-        if overlaps(service.vnis(), &self.pool) {
-            return Ok(OrphanReason::InPool);
-        }
-        if service.is_enabled() || service.vnis() != VniAccess::Unrestricted {
+        let reason = if overlaps(service.vnis(), &self.pool) {
+            OrphanReason::InPool
+        } else if service.is_enabled() || service.vnis() != VniAccess::Unrestricted {
             return Err(KeepReason::OutsidePool);
-        }
-        if unfinished { Ok(OrphanReason::Unfinished) } else { Err(KeepReason::Unfinished) }
+        } else if unfinished {
+            OrphanReason::Unfinished
+        } else {
+            return Err(KeepReason::Unfinished);
+        };
+        if self.foreign { Ok(reason) } else { Err(KeepReason::Foreign) }
     }
 }
 
@@ -265,6 +330,8 @@ pub struct Verdict<R> {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum OrphanReason {
+    /// A job that has ended made it.
+    Ended,
     /// One of its VNIs is in the pool, and no live job has it.
     InPool,
     /// It was abandoned before it had a VNI.
@@ -282,6 +349,11 @@ pub enum KeepReason {
     System,
     /// It belongs to a live job.
     Live,
+    /// A record says that somebody else than the scheduler made it: an administrator, or a container
+    /// runtime.
+    Recorded,
+    /// It may be of a job that has ended, but no record says who made it.
+    Foreign,
     /// None of its VNIs is in the pool.
     OutsidePool,
     /// It has no VNI yet, and may still be in the making.
@@ -308,6 +380,7 @@ impl fmt::Display for CleanReport {
 impl fmt::Display for OrphanReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Ended => "its job has ended",
             Self::InPool => "its VNI is in the pool, and no live job has it",
             Self::Unfinished => "it was abandoned before it had a VNI",
         })
@@ -320,6 +393,8 @@ impl fmt::Display for KeepReason {
             Self::Default => "it is the default service",
             Self::System => "it is a system service",
             Self::Live => "it belongs to a live job",
+            Self::Recorded => "an administrator or a container runtime made it",
+            Self::Foreign => "no record says who made it",
             Self::OutsidePool => "none of its VNIs is in the pool",
             Self::Unfinished => "it has no VNI yet: its creation may still be in progress",
             Self::RangeRefused => {

@@ -3,6 +3,7 @@
 use super::environment::{EnvironmentError, SlingshotEnv};
 use super::limits::Cut;
 use super::node::NicProblem;
+use super::owners::OwnedService;
 use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, VniAccess};
 use serde::{Deserialize, Serialize};
 
@@ -58,6 +59,18 @@ impl Grant {
     pub fn service_on(&self, device: DeviceId) -> Option<ServiceId> {
         let entry = self.services.iter().find(|entry| entry.device == device);
         entry.map(|entry| entry.service)
+    }
+
+    /// The services as records name them.
+    #[must_use]
+    pub fn owned(&self) -> Vec<OwnedService> {
+        let owned = |entry: &GrantedService| OwnedService {
+            device: entry.device,
+            service: entry.service,
+            members: Some(self.members),
+            vnis: entry.vnis,
+        };
+        self.services.iter().map(owned).collect()
     }
 
     /// The job's environment: the `SLINGSHOT_*` variables. The NICs are in order, and the traffic

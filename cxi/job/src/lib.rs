@@ -147,6 +147,7 @@ mod job_request;
 pub mod limits;
 mod name;
 pub mod node;
+pub mod owners;
 mod parallel;
 pub mod pool;
 pub mod proc;

@@ -1,6 +1,7 @@
 //! Names that come from a scheduler: jobs, steps, nodes, tenants.
 
 use std::fmt;
+use std::io;
 use std::str::FromStr;
 use std::sync::Arc;
 
@@ -150,6 +151,19 @@ impl StepId {
 name! {
     /// A node, by host name. Same alphabet as [`JobId`].
     NodeName, "node name"
+}
+
+impl NodeName {
+    /// The name of this machine (`gethostname`).
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not say, or the name is not one of a node.
+    pub fn of_this_machine() -> io::Result<Self> {
+        let name = nix::unistd::gethostname()?;
+        Self::new(&name.to_string_lossy())
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
+    }
 }
 
 name! {

@@ -178,19 +178,31 @@ impl Directories {
         Self::Mock(state.with_file_name(name))
     }
 
-    /// Replaces `{run}` by the directory that is empty after a reboot, `{lib}` by the one that is
-    /// not, and `{secrets}` by the one with credentials, which on a machine depends on their kind.
+    /// Replaces `{run}` by the directory that is empty after a reboot, `{node}` by one like it that only
+    /// this project uses, `{lib}` by the one that is not empty, and `{secrets}` by the one with credentials, which on a machine depends on their kind.
     pub(crate) fn expand(&self, text: &str) -> String {
-        let (run, lib, secrets) = match self {
-            Self::Machine => ("/run/cxi".into(), "/var/lib/cxi".into(), String::new()),
+        let (run, node, lib, secrets) = match self {
+            Self::Machine => ("/run/cxi".into(), own_run(), "/var/lib/cxi".into(), String::new()),
             Self::Mock(directory) => {
                 let directory = directory.display().to_string();
                 let secrets = format!("{directory}/secrets");
-                (directory.clone(), directory, secrets)
+                (directory.clone(), directory.clone(), directory, secrets)
             }
         };
-        text.replace("{run}", &run).replace("{lib}", &lib).replace("{secrets}", &secrets)
+        let text = text.replace("{run}", &run).replace("{node}", &node);
+        text.replace("{lib}", &lib).replace("{secrets}", &secrets)
     }
+}
+
+/// The directory of what a node records until it reboots. HPE's retry handler uses `/run/cxi` too, and
+/// sites let containers see that.
+///
+/// A node whose jobs were started by a version that kept its records there goes on with them until it
+/// reboots: otherwise nothing would say whose their services are.
+fn own_run() -> String {
+    let (own, earlier) = ("/run/cxi-node", "/run/cxi");
+    let goes_on = !Path::new(own).exists() && Path::new("/run/cxi/jobs").exists();
+    if goes_on { earlier } else { own }.to_owned()
 }
 
 /// The lock of every operation that changes services on a node: `node.lock`, `CXI_LOCK`. By default

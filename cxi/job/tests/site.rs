@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use std::{fs, thread};
 
-use cxi::Errno;
+use cxi::{Device, Errno, Member, ServiceId, ServiceSpec, Vni};
+use cxi_ioctl::Opcode;
 use cxi_job::collectives::Certificate;
 use cxi_job::durable::FileLock;
 use cxi_job::fabric::{
@@ -17,7 +18,8 @@ use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::settings::{Directories, Settings};
 use cxi_job::site::{
-    Access, ComputeNode, JobShape, PoolStore, ReserveRequest, Site, SiteError, StartingJob, keys,
+    Access, Cleaning, ComputeNode, JobShape, PoolStore, ReserveRequest, Site, SiteError,
+    StartingJob, keys,
 };
 use cxi_job::{ErrorCode, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
@@ -72,6 +74,7 @@ fn starting(id: u32) -> StartingJob {
         job: job(id),
         component: None,
         access: None,
+        replace: false,
         shape: JobShape { size: Some(1), ..JobShape::default() },
     }
 }
@@ -162,7 +165,7 @@ fn a_failed_prolog_leaves_no_record_and_says_what_kind_of_failure_it_was() {
     mock.nics()[1].faults().inject(Fault::shortage(cxi::Resource::Txqs, 0));
     let full = node.prolog(&starting(1)).unwrap_err();
     assert_eq!(full.code(), ErrorCode::NotEnough, "{full}");
-    assert!(node.list().unwrap().is_empty());
+    assert!(node.list().unwrap().0.is_empty());
     assert_eq!(mock.nics()[0].state().svc_count, 1);
     let missing = node.environment(&job(1), None).unwrap_err();
     assert_eq!(missing.code(), ErrorCode::NotFound, "{missing}");
@@ -201,8 +204,8 @@ fn the_files_of_a_mock_node_are_next_to_its_state() {
     let site = Site::open(settings).unwrap();
     let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
     let access = Access {
-        members: vec![cxi::Member::Uid(1000)],
-        vnis: vec![cxi::Vni::new(1024).unwrap()],
+        members: vec![Member::Uid(1000)],
+        vnis: vec![Vni::new(1024).unwrap()],
         vni_range: None,
     };
     let job = StartingJob { access: Some(access), ..starting(1) };
@@ -336,4 +339,150 @@ fn what_a_killed_controller_leaves_is_finished() {
     assert!(controller.collect().unwrap().is_empty());
     assert_eq!(jobs(), 0);
     assert_eq!(fs::read_dir(decisions.join("ended")).unwrap().count(), 0);
+}
+
+/// The services that are not the default one's.
+fn services(mock: &MockNode) -> Vec<(u32, u32)> {
+    let all = mock.nics().iter().enumerate().flat_map(|(nic, mock)| {
+        let device = Device::from(mock.root().unwrap());
+        let services = device.services().list().unwrap().into_iter();
+        let ids = services.map(|service| service.id()).filter(|id| !id.is_default());
+        ids.map(|id| (u32::try_from(nic).unwrap(), id.get())).collect::<Vec<_>>()
+    });
+    all.collect()
+}
+
+/// Somebody else makes a service that looks like the job's, on the first NIC.
+fn make_foreign(site: &Site, pool: &Pool, mock: &MockNode) -> u32 {
+    let device = Device::from(mock.nics()[0].root().unwrap());
+    let vni = site.controller(pool).unwrap().list().unwrap()[0].0.vnis[0];
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni);
+    device.services().create(&spec.build().unwrap()).unwrap().get()
+}
+
+/// Makes a record what a prolog leaves that was killed before it named its services.
+fn kill_before_it_named(directory: &Path, before: &str) {
+    let path = directory.join("jobs/1.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let record = &mut value["record"];
+    record["grant"] = serde_json::Value::Null;
+    record["made"] = serde_json::json!([]);
+    record["before"] = serde_json::from_str(before).unwrap();
+    fs::write(&path, value.to_string()).unwrap();
+}
+
+#[test]
+fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    let clean = || node.clean(&Cleaning::default(), &ReleaseOptions::once()).unwrap();
+    let confirmed = || directory.path().join("decisions/ended/1/confirmed/n1").exists();
+
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    kill_before_it_named(directory.path(), "[[\"cxi0\",1],[\"cxi1\",1]]");
+    // It is repeated, and adopts them.
+    let again = node.prolog(&starting(1)).unwrap().grant.unwrap();
+    assert!(again.services.iter().all(|entry| entry.adopted));
+    // It is not repeated.
+    kill_before_it_named(directory.path(), "[[\"cxi0\",1],[\"cxi1\",1]]");
+    release(&site, &pool, 1);
+    assert_eq!(clean().ended, [job(1)]);
+    assert_eq!((services(&mock), confirmed()), (vec![], true));
+
+    // What was there before is not its own, whatever it looks like.
+    site.controller(&pool).unwrap().collect().unwrap();
+    reserve(&site, &pool, 1, "n1").unwrap();
+    let foreign = make_foreign(&site, &pool, &mock);
+    let started = node.prolog(&starting(1)).unwrap();
+    assert_eq!(started.warnings.len(), 1, "{:?}", started.warnings);
+    let before = format!("[[\"cxi0\",1],[\"cxi1\",1],[\"cxi0\",{foreign}]]");
+    kill_before_it_named(directory.path(), &before);
+    release(&site, &pool, 1);
+    assert_eq!(clean().ended, []);
+    assert_eq!((services(&mock), confirmed()), (vec![(0, foreign)], false));
+    // As soon as it is gone, the VNI is free.
+    let device = Device::from(mock.nics()[0].root().unwrap());
+    device.services().destroy(ServiceId::new(foreign).unwrap()).unwrap();
+    assert_eq!(clean().ended, [job(1)]);
+    assert!(confirmed());
+
+    // One that came later may be of either: both are left.
+    site.controller(&pool).unwrap().collect().unwrap();
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    let later = make_foreign(&site, &pool, &mock);
+    kill_before_it_named(directory.path(), "[[\"cxi0\",1],[\"cxi1\",1]]");
+    release(&site, &pool, 1);
+    let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!((report.foreign().count(), report.code()), (2, None));
+    assert_eq!(services(&mock).len(), 2, "cxi1's is gone, {later}");
+    assert!(!confirmed());
+    // Only an order takes them.
+    assert_eq!(clean().clean.orphans, []);
+    let pool_vnis = "1024-1099".parse().unwrap();
+    let order = Cleaning { pool: pool_vnis, foreign: true, ..Cleaning::default() };
+    let cleaned = node.clean(&order, &ReleaseOptions::once()).unwrap();
+    assert_eq!((cleaned.ended, services(&mock), confirmed()), (vec![job(1)], vec![], true));
+}
+
+#[test]
+fn an_epilog_destroys_what_its_record_names_and_nothing_else() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    let foreign = make_foreign(&site, &pool, &mock);
+    let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!(services(&mock), [(0, foreign)]);
+    let said = report.foreign().next().unwrap().to_string();
+    assert_eq!(
+        said,
+        format!("cxi0: service {foreign} (uid 1000, VNI 1024): left: no record says who made it")
+    );
+    // The VNI is not free, and a second epilog says so again.
+    release(&site, &pool, 1);
+    assert!(reserve(&site, &pool, 1, "n1").is_err());
+    let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!(report.foreign().count(), 1);
+    // Nor is it after the node has lost its records.
+    fs::remove_dir_all(directory.path().join("jobs")).unwrap();
+    let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!((services(&mock).len(), report.foreign().count()), (1, 1));
+    assert!(reserve(&site, &pool, 1, "n1").is_err());
+}
+
+#[test]
+fn a_prolog_that_fails_does_not_end_the_run_that_it_repeats() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    mock.nics()[1].faults().inject(Fault::errno(Errno::EIO).on(Opcode::SVC_LIST_GET));
+    node.prolog(&starting(1)).unwrap_err();
+    mock.nics()[1].faults().clear();
+    let (records, broken) = node.list().unwrap();
+    assert_eq!((records.len(), broken.len(), records[0].running.len()), (1, 0, 1));
+    node.clean(&Cleaning::default(), &ReleaseOptions::once()).unwrap();
+    assert_eq!(services(&mock).len(), 2);
+    // Another size is another request: refused, or ordered.
+    let shape = JobShape { size: Some(2), ..JobShape::default() };
+    let other = StartingJob { shape, ..starting(1) };
+    let error = node.prolog(&other).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "job 1 runs on this node for another request (uid 1000, VNI 1024, size 1); asked for: uid \
+         1000, VNI 1024, size 2"
+    );
+    assert_eq!(services(&mock).len(), 2);
+    let replaced = node.prolog(&StartingJob { replace: true, ..other }).unwrap().grant.unwrap();
+    assert!(replaced.services.iter().all(|entry| !entry.adopted));
+    assert_eq!(services(&mock).len(), 2);
 }

@@ -116,7 +116,7 @@ fn a_service_that_stays_busy_drains_its_node() {
 
 /// What an administrator does on a node where no job runs.
 fn clean(cluster: &Cluster, node: &str) {
-    let clean = ["job", "clean", "--none-live", "--vni-pool=1024-1039"];
+    let clean = ["job", "clean", "--none-live", "--foreign", "--vni-pool=1024-1039"];
     let clean = cluster.on(node, &[&[CXI], &clean[..]].concat());
     assert!(clean.status.success(), "{clean:?}");
 }
@@ -253,6 +253,6 @@ fn a_vni_is_assigned_again_while_a_service_has_it() {
     assert!(others.contains(&first), "{first} {others:?}");
     assert!(others.contains(&"1".to_owned()), "{others:?}");
     cluster.control("n2", &["clear-faults"]);
-    let clean = ["job", "clean", "--none-live", "--vni-pool=1-2"];
+    let clean = ["job", "clean", "--none-live", "--foreign", "--vni-pool=1-2"];
     cluster.on("n2", &[&[CXI], &clean[..]].concat());
 }

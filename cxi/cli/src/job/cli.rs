@@ -100,6 +100,9 @@ pub(crate) struct PrologArgs {
     /// Only check, and print what would be created
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// If the job has services here for another request, destroy them; otherwise the prolog is refused
+    #[arg(long)]
+    pub(crate) replace: bool,
 }
 
 #[derive(Debug, Args)]
@@ -115,10 +118,14 @@ pub(crate) struct EpilogArgs {
 
 #[derive(Debug, Args)]
 pub(crate) struct CleanArgs {
-    /// VNIs that the scheduler assigns: only services with one of them are destroyed
+    /// VNIs that the scheduler assigns: services with one of them that no record names are reported
     /// [default: setting pool.vnis]
     #[arg(long, value_name = "VNIS")]
     pub(crate) vni_pool: Option<IdSet>,
+    /// Destroy services with a VNI of the pool, too, of which no record says who made them: those
+    /// of a scheduler that has crashed, or was replaced
+    #[arg(long)]
+    pub(crate) foreign: bool,
     /// VNIs of live jobs that have no record on this node: their services are
     /// kept
     #[arg(long, value_name = "VNIS")]

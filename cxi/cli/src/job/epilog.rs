@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi_ioctl::Errno;
-use cxi_job::clean::{OrphanReason, Verdict};
+use cxi_job::clean::{KeepReason, OrphanReason, Verdict};
 use cxi_job::release::{Outcome, Released, Waiting};
 use cxi_job::site::{Cleaned, Cleaning};
 use cxi_job::{NodeName, ReleaseOptions, ReleaseReport, ReleaseStatus};
@@ -35,7 +35,10 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     if release.status() == ReleaseStatus::NothingToDo {
         text += "Nothing to do: the job has no service on this node\n";
     }
-    Ok(report(text, &json, &release, retry))
+    let foreign: Vec<String> = release.foreign().map(ToString::to_string).collect();
+    let hint = "Its VNI is not free. A service is destroyed by whoever made it, or with: cxi service destroy ID";
+    let foreign = foreign.into_iter().map(|service| format!("{service}\n  {hint}"));
+    Ok(report(text, &json, &release, retry).with_warnings(foreign))
 }
 
 /// Tries to release for at most this long, and shows what it is waiting for.
@@ -121,6 +124,7 @@ pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Fa
         live: arguments.live.clone().unwrap_or_default(),
         live_from: arguments.live_from.clone(),
         none_live: arguments.none_live,
+        foreign: arguments.foreign,
         dry_run: arguments.dry_run,
     };
     let retry = arguments.wait.time(settings)?;
@@ -151,7 +155,7 @@ pub(crate) fn left_over(
 }
 
 fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
-    let Cleaned { clean, ended, .. } = cleaned;
+    let Cleaned { clean, ended, broken, .. } = cleaned;
     let release = clean.release.as_ref();
     let json = CleanedJson { status: release.map(|release| status(release.status())), cleaned };
     let mut text = release.map(gone).unwrap_or_default();
@@ -162,7 +166,15 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     if is_nothing && release.is_none_or(|release| release.nics.is_empty()) {
         text += "Nothing to do: no service is left of a job that has ended\n";
     }
-    match release {
+    let foreign = clean.kept.iter().filter(|kept| kept.reason == KeepReason::Foreign);
+    // A dry run prints all that is kept.
+    let foreign = foreign.filter(|_| release.is_some()).map(|kept| {
+        format!("left {kept}\n  With --foreign it is destroyed too, or: cxi service destroy ID")
+    });
+    let aside = if release.is_some() { "; it was put aside" } else { "" };
+    let broken = broken.iter().map(|error| format!("{error}{aside}"));
+    let warnings: Vec<String> = foreign.chain(broken).collect();
+    let report = match release {
         // Nothing had to be destroyed, but a record was removed.
         Some(release) if release.status() == ReleaseStatus::NothingToDo && !ended.is_empty() => {
             Report::new(text, &json)
@@ -174,5 +186,6 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
             text.extend(lines.lines().flat_map(|line| [line, "\n"]));
             Report::new(text, &json).nothing_to_do_if(clean.orphans.is_empty())
         }
-    }
+    };
+    report.with_warnings(warnings)
 }

@@ -24,7 +24,7 @@ struct Explained<'a> {
 }
 
 pub(crate) fn run(job: &JobId, common: &Common) -> Result<Report, Failure> {
-    let record = records(common)?.into_iter().find(|record| record.job == *job);
+    let record = records(common)?.0.into_iter().find(|record| record.job == *job);
     let sees_controller = common.settings.get(&settings::CONTROLLER_RECORDS)?.is_some();
     let decided = if sees_controller { of_controller(common)? } else { Vec::new() };
     let controller = decided.into_iter().find(|decided| decided.id == *job);

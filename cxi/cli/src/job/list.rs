@@ -68,21 +68,24 @@ impl Job {
 }
 
 pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> {
-    let jobs = if controller { of_controller(common)? } else { of_node(common)? };
+    let (jobs, broken) =
+        if controller { (of_controller(common)?, Vec::new()) } else { of_node(common)? };
     let mut table = Columns::new(&["Job", "State", "VNIs", ""]);
     for job in &jobs {
         table.row([job.id.as_str(), job.state, job.vnis(), &job.remark()]);
     }
-    Ok(Report::of(table.render(0), "jobs", &jobs))
+    Ok(Report::of(table.render(0), "jobs", &jobs).with_warnings(broken))
 }
 
-/// The jobs with a record on this node.
-pub(crate) fn records(common: &Common) -> Result<Vec<JobRecord>, Failure> {
-    Ok(Here::new(common, Intent::Read)?.node(None)?.list()?)
+/// The jobs with a record on this node, and what is wrong with records that cannot be used.
+pub(crate) fn records(common: &Common) -> Result<(Vec<JobRecord>, Vec<String>), Failure> {
+    let (records, broken) = Here::new(common, Intent::Read)?.node(None)?.list()?;
+    Ok((records, broken.iter().map(ToString::to_string).collect()))
 }
 
-pub(crate) fn of_node(common: &Common) -> Result<Vec<Job>, Failure> {
-    Ok(records(common)?.into_iter().map(Job::of_node).collect())
+pub(crate) fn of_node(common: &Common) -> Result<(Vec<Job>, Vec<String>), Failure> {
+    let (records, broken) = records(common)?;
+    Ok((records.into_iter().map(Job::of_node).collect(), broken))
 }
 
 pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {

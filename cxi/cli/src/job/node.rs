@@ -2,7 +2,7 @@
 
 use std::cell::OnceCell;
 
-use cxi::Host;
+use cxi::{DeviceId, Host, Service};
 use cxi_job::site::{ComputeNode, Site, SiteError, keys};
 use cxi_job::{Node as Nics, NodeName};
 
@@ -56,6 +56,11 @@ impl JobNode {
         let in_file = self.mock.as_ref().is_some_and(Node::has_file);
         (!in_file).then_some(self)
     }
+}
+
+/// The services of this node of which no record says who made them.
+pub(crate) fn foreign(common: &Common) -> Result<Vec<(DeviceId, Service)>, Failure> {
+    Ok(Here::new(common, Intent::Read)?.node(None)?.foreign()?)
 }
 
 /// This node of the site that the settings describe. It opens the NICs when the library needs them,

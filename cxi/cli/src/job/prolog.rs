@@ -2,14 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use cxi_job::Grant;
 use cxi_job::site::{JobShape, NetworkOptions, StartingJob};
-use cxi_job::{Grant, Node};
 use serde::Serialize;
 
 use super::cli::PrologArgs;
 use super::node::{Here, JobNode};
 use super::plan;
-use crate::audit;
 use crate::exit::Failure;
 use crate::node::Intent;
 use crate::options::Common;
@@ -36,6 +35,7 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
         component: arguments.record.component.clone(),
         access: arguments.who.undecided(),
         shape,
+        replace: arguments.replace,
     };
     let started = here.node(None)?.prolog(&starting);
     here.save()?;
@@ -43,7 +43,7 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     let Some(grant) = started.grant else {
         return Ok(Report::new("The job needs no VNI and gets no service\n", &()));
     };
-    let report = report(&grant, &here.open()?)?.with_warnings(started.warnings);
+    let report = report(&grant)?.with_warnings(started.warnings);
     let common = common.clone();
     Ok(report.or_undo(move || undo(&starting, &grant, &common).err().into_iter().collect()))
 }
@@ -74,7 +74,7 @@ fn dry_run(shape: &JobShape, arguments: &PrologArgs, common: &Common) -> Result<
     Ok(report)
 }
 
-fn report(grant: &Grant, nics: &Node) -> Result<Report, Failure> {
+fn report(grant: &Grant) -> Result<Report, Failure> {
     let mut text = String::new();
     let entries = grant
         .services
@@ -95,8 +95,5 @@ fn report(grant: &Grant, nics: &Node) -> Result<Report, Failure> {
         .iter()
         .map(|nic| format!("the job does not get {}: {}", nic.device, joined(&nic.problems, "; ")));
     let json = Granted { grant, environment: grant.env()?.vars().into_iter().collect() };
-    let made = grant.services.iter();
-    let made: Vec<_> = made.map(|entry| (entry.device, entry.service)).collect();
-    let shared = audit::shared_vnis(nics, &made);
-    Ok(Report::new(text, &json).with_warnings(cuts.chain(left_out).chain(shared)))
+    Ok(Report::new(text, &json).with_warnings(cuts.chain(left_out)))
 }

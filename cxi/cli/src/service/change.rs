@@ -4,6 +4,10 @@ use std::time::Duration;
 
 use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
+use cxi_job::IdSet;
+use cxi_job::owners::OwnedService;
+use cxi_job::settings::Settings;
+use cxi_job::site::{ServiceRecords, SiteError, keys};
 
 use super::cli::{CreateArgs, DestroyArgs, SpecArgs, UpdateArgs};
 use super::found::{Found, all, by_id, no_service, summary};
@@ -61,12 +65,28 @@ fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
     })
 }
 
-pub(super) fn create(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure> {
+pub(super) fn create(
+    node: &Node,
+    spec: &ServiceSpec,
+    settings: &Settings,
+) -> Result<Report, Failure> {
     let mut made: Vec<(&Device, ServiceId)> = Vec::new();
+    let records = ServiceRecords::of(settings)?;
     for device in node.devices() {
-        match device.services().create(spec) {
+        let services = device.services();
+        match services.create(spec) {
             Ok(id) => made.push((device, id)),
-            Err(error) => return Err(undo(error.into(), &made)),
+            Err(error) => return Err(undo(error.into(), &made, &records)),
+        }
+    }
+    // Without a record it would be nobody's, and a cleanup might be ordered to take it.
+    for (device, id) in &made {
+        let recorded = device.services().get(*id).map_err(Failure::from).and_then(|service| {
+            let made = OwnedService::of(device.id(), &service);
+            Ok(records.add(made, "an administrator").map_err(SiteError::from)?)
+        });
+        if let Err(failure) = recorded {
+            return Err(undo(failure, &made, &records));
         }
     }
     let ids: Vec<_> = made.iter().map(|(nic, id)| (nic.id(), *id)).collect();
@@ -82,15 +102,33 @@ pub(super) fn create(node: &Node, spec: &ServiceSpec) -> Result<Report, Failure>
         text.push('\n');
     }
     let nics = cxi_job::Node::from_devices(node.devices().iter().cloned());
-    Ok(by_id(text, "created", &ids).with_warnings(audit::shared_vnis(&nics, &ids)))
+    let warnings = audit::shared_vnis(&nics, &ids).into_iter().chain(in_pool(spec, settings)?);
+    Ok(by_id(text, "created", &ids).with_warnings(warnings))
+}
+
+/// Says that a scheduler may give a job the VNIs of a service.
+fn in_pool(spec: &ServiceSpec, settings: &Settings) -> Result<Option<String>, Failure> {
+    let pool = settings.get(&keys::POOL_VNIS)?;
+    let vnis: IdSet = spec.vnis().iter().map(cxi::Vni::get).collect();
+    let shared = vnis.intersection(&pool);
+    Ok((!shared.is_empty()).then(|| {
+        format!(
+            "VNI {shared} is in the scheduler's pool ({pool}): a job may get it too, and talk to this \
+             service's processes; take a VNI outside of the pool, or take this one out of it (setting \
+             pool.vnis)"
+        )
+    }))
 }
 
 /// Destroys what was created before a failure, in reverse order, and reports what is left.
-fn undo(mut failure: Failure, made: &[(&Device, ServiceId)]) -> Failure {
+fn undo(mut failure: Failure, made: &[(&Device, ServiceId)], records: &ServiceRecords) -> Failure {
     let mut undone = Vec::new();
     for (device, id) in made.iter().rev() {
         match device.services().destroy(*id) {
-            Ok(()) => undone.push(device.id()),
+            Ok(()) => {
+                let _ = records.remove(device.id(), *id);
+                undone.push(device.id());
+            }
             Err(error) => {
                 let left = format!("Service {id} of {} is left: {error}", device.id());
                 failure = failure.hint(left);
@@ -140,18 +178,27 @@ fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Resul
     applied.and(switched)
 }
 
-pub(super) fn destroy(node: &Node, arguments: &DestroyArgs) -> Result<Report, Failure> {
+pub(super) fn destroy(
+    node: &Node,
+    arguments: &DestroyArgs,
+    settings: &Settings,
+) -> Result<Report, Failure> {
     let wait = arguments.wait;
+    let records = ServiceRecords::of(settings)?;
+    // A record that stays says something about a service that is gone, which is nothing.
+    let forget = |device: &Device, id| {
+        let _ = records.remove(device.id(), id);
+    };
     let report = for_each(node, &arguments.services.ids, "Destroyed", |device, id| {
         if wait == 0 {
-            return device.services().destroy(id);
+            return device.services().destroy(id).inspect(|()| forget(device, id));
         }
         Progress::new().tell(format_args!(
             "Waiting for service {id} of {} to be idle, for at most {wait} s",
             device.id()
         ));
         let wait = Duration::from_secs(wait.into());
-        device.services().destroy_when_idle(id, wait)
+        device.services().destroy_when_idle(id, wait).inspect(|()| forget(device, id))
     })?;
     Ok(report.explain_failures(|failure| match failure.kind() {
         Exit::Busy if wait == 0 => {

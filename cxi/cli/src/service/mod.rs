@@ -28,11 +28,11 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
         ServiceCommand::Create(arguments) => {
             // Report errors in the specification before looking for NICs.
             let spec = change::specification(arguments)?;
-            changing(common, |node| change::create(node, &spec))
+            changing(common, |node| change::create(node, &spec, &common.settings))
         }
         ServiceCommand::Update(changes) => changing(common, |node| change::update(node, changes)),
         ServiceCommand::Destroy(arguments) => {
-            changing(common, |node| change::destroy(node, arguments))
+            changing(common, |node| change::destroy(node, arguments, &common.settings))
         }
         ServiceCommand::Enable(services) => {
             changing(common, |node| change::set_enabled(node, &services.ids, true))

@@ -172,7 +172,7 @@ impl User {
 /// Names the jobs that have the VNIs, by the records of this node and the pool of this machine, if
 /// it has one.
 fn name_jobs(users: &mut [User], common: &Common) -> Result<(), Failure> {
-    let records = records(common)?.into_iter();
+    let records = records(common)?.0.into_iter();
     let mut jobs: Vec<(JobId, IdSet)> =
         records.map(|record| (record.job.clone(), record.vni_set())).collect();
     let store = SitePool::of(&common.settings)?;

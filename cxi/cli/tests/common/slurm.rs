@@ -15,7 +15,7 @@ pub(crate) fn site_of_slurm() -> Site {
         site.path("cxi.toml"),
         format!(
             "[pool]\nfile = \"{path}/pool.json\"\n[controller]\nrecords = \"{path}/shared\"\nwait = \
-             \"100ms\"\n[node]\nretry-busy = \"20ms\"\nrecords = \"{path}/run/cxi/jobs\"\n[job]\npolicy = \
+             \"100ms\"\n[node]\nretry-busy = \"20ms\"\n[job]\npolicy = \
              \"slurm\"\ntles = false\n"
         ),
     )
@@ -46,6 +46,7 @@ pub(crate) struct SlurmNode<'a> {
 
 impl SlurmNode<'_> {
     pub(crate) fn run(&self, script: &str, more: &[(&str, &str)]) -> Said {
+        let records = format!("{}.jobs", self.mock.file().display());
         let (uid, mock) = (geteuid().to_string(), self.mock.file().display().to_string());
         let mut variables = vec![
             ("SLURM_JOB_ID", "4711"),
@@ -56,6 +57,7 @@ impl SlurmNode<'_> {
             ("SLURMD_NODENAME", self.name),
             ("SLURM_PROCID", "0"),
             ("CXI_MOCK", &mock),
+            ("CXI_RECORDS", &records),
         ];
         variables.extend(more);
         self.site.run(script, &[], &variables)

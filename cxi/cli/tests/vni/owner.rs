@@ -13,14 +13,21 @@ fn what_root_writes_stays_its_owners() {
         return;
     }
     let pool = Pool::new();
-    chown(pool.path("pool.json"), Some(12345), Some(12346)).unwrap();
-    fs::set_permissions(pool.path("pool.json"), fs::Permissions::from_mode(0o640)).unwrap();
+    // An administrator gives the pool away, with its lock.
+    for (name, mode) in [("pool.json", 0o640), ("pool.json.lock", 0o660)] {
+        chown(pool.path(name), Some(12345), Some(12346)).unwrap();
+        fs::set_permissions(pool.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    }
     pool.reserve("job1");
     let file = |name: &str| {
         let metadata = fs::metadata(pool.path(name)).unwrap();
         (metadata.uid(), metadata.gid(), metadata.mode() & 0o7777)
     };
     assert_eq!(file("pool.json"), (12345, 12346, 0o640));
-    // Only those who may change the pool may lock it.
+    // A lock that exists stays as it is.
+    assert_eq!(file("pool.json.lock"), (12345, 12346, 0o660));
+    // A new one is for those who may change the pool.
+    fs::remove_file(pool.path("pool.json.lock")).unwrap();
+    pool.reserve("job2");
     assert_eq!(file("pool.json.lock"), (12345, 12346, 0o600));
 }

@@ -117,8 +117,12 @@ impl Plugin<'_> {
             }
         };
         let filter = Filter::for_grant(&grant);
+        let named = grant.owned().into_iter().map(|service| {
+            self.services.add(service, &format!("cxi-cni (container {})", attachment.container))
+        });
+        let named = named.collect::<Result<(), _>>().map_err(Error::from);
         record.grant = Some(grant);
-        self.records.write(&record).inspect_err(|_| {
+        named.and_then(|()| self.records.write(&record)).inspect_err(|_| {
             // The record of the request covers what is left.
             if self.release(&filter, &ReleaseOptions::once()).is_ok() {
                 let _ = self.records.remove(attachment);

@@ -81,6 +81,9 @@ impl Plugin<'_> {
             // Only a call for its network knows its source.
             Err(Error::new(Code::TryAgain, "it belongs to another network"))
         };
+        for entry in record.grant.iter().flat_map(|grant| &grant.services) {
+            self.services.remove(entry.device, entry.service)?;
+        }
         match told {
             Ok(()) => self.records.remove(&record.attachment),
             Err(error) => {

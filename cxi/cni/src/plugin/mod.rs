@@ -5,6 +5,7 @@ mod check;
 mod del;
 
 use cxi::{Device, DeviceId, Member, Service, ServiceId, VniAccess};
+use cxi_job::site::ServiceRecords;
 use cxi_job::{Filter, Node, ReleaseOptions, ReleaseReport, ReleaseStatus};
 
 use crate::call::Command;
@@ -17,6 +18,8 @@ use crate::record::{Record, Records};
 pub struct Plugin<'a> {
     node: Node,
     records: Records,
+    /// Where commands for jobs look whose services they have to leave.
+    services: ServiceRecords,
     config: &'a Config,
 }
 
@@ -27,7 +30,9 @@ impl<'a> Plugin<'a> {
     ///
     /// The directory of records cannot be made.
     pub fn new(node: Node, config: &'a Config) -> Result<Self, Error> {
-        Ok(Self { node, records: Records::open(&config.settings.state_dir)?, config })
+        let directory = &config.settings.state_dir;
+        let services = ServiceRecords::new(directory.with_file_name("services"));
+        Ok(Self { node, records: Records::open(directory)?, services, config })
     }
 
     /// Executes the command and returns what to print: the result of ADD, otherwise nothing.

@@ -255,7 +255,7 @@ fn status_says_whether_a_pod_could_start() {
     }
     let said = refused(status(&site), Code::NotServing);
     assert!(said.contains("cxi1: no more such job fits"), "{said}");
-    let large = Site::new().set_cxi("cores", json!(600));
+    let large = Site::new().set_cxi("cores", json!(300));
     status(&large).unwrap();
     large.add("one", &pods[0]).unwrap();
     let said = refused(status(&large), Code::NotServing);

@@ -8,6 +8,7 @@ use super::grant::{Grant, LeftOut};
 use super::job_request::{JobRequest, NicPolicy};
 use super::node::{Node, NodeNic};
 use super::parallel;
+use cxi::{DeviceId, Service};
 
 pub use error::{AllocateError, Cause, LeftBehind, LeftBehindReason, NicFailure};
 use make::Made;
@@ -49,12 +50,22 @@ impl Node {
     /// to do about it, and which services are left.
     #[doc(alias = "cxil_alloc_svc")]
     pub fn allocate(&self, request: &JobRequest) -> Result<Grant, AllocateError> {
+        self.allocate_with(request, &|_, _| true)
+    }
+
+    /// As [`allocate`](Self::allocate), and adopts only services of which this says that they are the
+    /// job's.
+    pub(crate) fn allocate_with(
+        &self,
+        request: &JobRequest,
+        own: &(dyn Fn(DeviceId, &Service) -> bool + Sync),
+    ) -> Result<Grant, AllocateError> {
         let (nics, left_out) = self.choose(request)?;
         // With the lock held, no other process makes or destroys services from the first look to
         // the end.
         let _held = self.acquire().map_err(AllocateError::Locked)?;
         let prepared =
-            parallel::each(&nics, |nic| Prepared::new(nic, request, nics.len(), self.proc()));
+            parallel::each(&nics, |nic| Prepared::new(nic, request, nics.len(), self.proc(), own));
         let prepared = gather(prepared).map_err(|failures| AllocateError::of(failures, vec![]))?;
         let made = parallel::each(&prepared, |nic| nic.make(request));
         if made.iter().any(Result::is_err) {

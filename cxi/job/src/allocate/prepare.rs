@@ -10,7 +10,9 @@ use crate::node::NodeNic;
 use crate::proc::ProcFs;
 use crate::view::NicView;
 use cxi::error::Error;
-use cxi::{Device, Limit, Limits, LnisPerRgid, Resource, Service, ServiceId, ServiceSpec};
+use cxi::{
+    Device, DeviceId, Limit, Limits, LnisPerRgid, Resource, Service, ServiceId, ServiceSpec,
+};
 
 /// One NIC, with the service to be made on it.
 #[derive(Debug)]
@@ -40,6 +42,7 @@ impl<'a> Prepared<'a> {
         request: &JobRequest,
         nics: usize,
         proc: &'a ProcFs,
+        own: &(dyn Fn(DeviceId, &Service) -> bool + Sync),
     ) -> Result<Self, NicFailure> {
         let Some(device) = nic.device() else {
             let problems = nic.problems().to_vec();
@@ -47,7 +50,7 @@ impl<'a> Prepared<'a> {
         };
         let fail = |error: Error, spec: &ServiceSpec| refused(device, proc, spec, error);
         let view = NicView::read(device).map_err(|error| fail(error, &request.spec))?;
-        let adopt = find_own(&view, request);
+        let adopt = find_own(&view, request, &|service| own(nic.id(), service));
         let totals = device.totals().map_err(|error| fail(error, &request.spec))?;
         // An adopted service keeps its limits, whatever has happened on the NIC since.
         let planned = match &adopt {
@@ -128,11 +131,16 @@ pub(super) fn matches_spec(service: &Service, spec: &ServiceSpec) -> bool {
 }
 
 /// Finds the service that an earlier run for the same job made.
-fn find_own(view: &NicView, request: &JobRequest) -> Option<Adopt> {
+fn find_own(
+    view: &NicView,
+    request: &JobRequest,
+    may_be_own: &dyn Fn(&Service) -> bool,
+) -> Option<Adopt> {
     if !request.adopt {
         return None;
     }
-    let own = view.services.iter().filter_map(|service| own(service, view, request));
+    let services = view.services.iter().filter(|service| may_be_own(service));
+    let own = services.filter_map(|service| own(service, view, request));
     // A disabled one was abandoned before its last step.
     own.max_by_key(|adopt| adopt.enabled)
 }

@@ -93,6 +93,8 @@ pub enum Code {
     DeadUser,
     /// A VNI is not in the scheduler's pool.
     OutsidePool,
+    /// No record says who made a service.
+    Foreign,
     /// A VNI is not in the range of its service's owner.
     OutsideRange,
     /// Two owners may use the same VNIs.
@@ -128,7 +130,7 @@ impl Code {
             | Self::NearlyExhausted
             | Self::MissingOnNic
             | Self::DefaultServicesDiffer => Severity::Warning,
-            Self::ServicesDiffer => Severity::Info,
+            Self::ServicesDiffer | Self::Foreign => Severity::Info,
         }
     }
 }
@@ -166,6 +168,9 @@ pub struct AuditOptions<'a> {
     /// Owners of VNIs, such as another scheduler's group: services with this member that have other
     /// VNIs are reported, and so are owners whose VNIs overlap. An owner may occur again with more.
     pub ranges: Vec<(Member, IdSet)>,
+    /// The services of which no record says who made them, as
+    /// [`ComputeNode::foreign`](crate::site::ComputeNode::foreign) finds them.
+    pub foreign: Vec<(DeviceId, ServiceId)>,
     /// How to find out whether a user exists: members that do not exist are reported.
     pub user_exists: Option<fn(u32) -> bool>,
     /// What an earlier audit saw: services that had nothing in use then and now are reported if they
@@ -188,6 +193,7 @@ impl Default for AuditOptions<'_> {
         Self {
             pool: None,
             ranges: Vec::new(),
+            foreign: Vec::new(),
             user_exists: None,
             earlier: None,
             now: Timestamp::default(),

@@ -13,7 +13,8 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
             let findings = if service.id().is_default() {
                 default_service(service).into_iter().collect()
             } else {
-                user_service(service, options)
+                let foreign = options.foreign.contains(&(nic.device, service.id()));
+                user_service(service, options, foreign)
             };
             let finding = |(code, text)| Finding::new(code, nic.device, Some(service.id()), text);
             findings.into_iter().map(finding)
@@ -63,9 +64,16 @@ fn default_service(service: &Service) -> Option<Found> {
     service.is_enabled().then_some(found)
 }
 
-fn user_service(service: &Service, options: &AuditOptions<'_>) -> Vec<Found> {
+fn user_service(service: &Service, options: &AuditOptions<'_>, foreign: bool) -> Vec<Found> {
     let name = describe::service(service);
     let mut found = Vec::new();
+    if foreign {
+        let text = format!(
+            "no record says who made {name}: another scheduler, another tool, or a record is lost; \
+             cxi job clean leaves it"
+        );
+        found.push((Code::Foreign, text));
+    }
     let open = service.is_enabled() && !service.is_system();
     if open && service.members().is_none() {
         let text = format!(

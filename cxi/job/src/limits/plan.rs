@@ -147,8 +147,7 @@ impl Planner<'_> {
             let floor = floor.map_or(bounded, |floor| floor.min(bounded));
             self.record(available < floor, resource, wanted, available, reason);
         } else if bounded < wanted {
-            let reason = self.bound_reason(resource);
-            self.record(false, resource, wanted, bounded, reason);
+            self.record_bound(resource, wanted, bounded);
         }
         let reserved = narrow(bounded.min(available).min(max));
         Limit::new(reserved, narrow(max)).unwrap_or(Limit::exactly(reserved))
@@ -177,8 +176,7 @@ impl Planner<'_> {
             return Limit::exactly(narrow(got));
         }
         if bounded < wanted {
-            let reason = self.bound_reason(resource);
-            self.record(false, resource, wanted, raised, reason);
+            self.record_bound(resource, wanted, raised);
         }
         Limit::exactly(narrow(raised))
     }
@@ -201,6 +199,14 @@ impl Planner<'_> {
         } else {
             CutReason::DeviceTotal
         }
+    }
+
+    /// Records that a job can never get what it asks for. What the policy itself allows no more of is
+    /// no shortage.
+    fn record_bound(&mut self, resource: Resource, wanted: u32, available: u32) {
+        let reason = self.bound_reason(resource);
+        let is_short = self.mode == Mode::Strict && reason == CutReason::DeviceTotal;
+        self.record(is_short, resource, wanted, available, reason);
     }
 
     /// Records that a job gets less than it asks for; with `is_short`, that it gets no plan.

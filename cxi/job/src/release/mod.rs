@@ -1,5 +1,6 @@
 //! Ending a job by destroying its services on every NIC.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -10,7 +11,7 @@ use cxi_ioctl::Errno;
 use crate::node::Node;
 use crate::proc::Users;
 use crate::view::has_same_id_and_purpose;
-use crate::{Grant, IdSet, parallel};
+use crate::{Grant, parallel};
 
 mod filter;
 mod outcome;
@@ -60,8 +61,9 @@ impl Node {
             .filter(|(device, service)| filter.selects(*device, service));
         let selected: Vec<(DeviceId, Service)> = selected.collect();
         ReleaseReport {
-            services: release_chosen(self, &selected, &|| Ok(IdSet::new()), options),
+            services: release_chosen(self, &selected, &|_| Ok(BTreeSet::new()), options),
             nics,
+            shared: false,
         }
     }
 
@@ -101,13 +103,15 @@ impl Node {
     }
 }
 
+/// Returns the services of a NIC that are to be kept now; called with the lock held, before each attempt.
+pub(super) type Kept<'a> = dyn Fn(&Device) -> io::Result<BTreeSet<ServiceId>> + Sync + 'a;
+
 /// One NIC's part of a release.
 struct Pass<'a> {
     node: &'a Node,
     device: &'a Device,
     options: &'a ReleaseOptions<'a>,
-    /// Returns the VNIs whose services are kept; called before each attempt.
-    live: &'a (dyn Fn() -> io::Result<IdSet> + Sync),
+    kept: &'a Kept<'a>,
     start: Duration,
     done: Vec<Released>,
 }
@@ -157,16 +161,15 @@ impl Pass<'_> {
             return busy;
         }
         let held = self.node.acquire().map_err(|error| Outcome::failed(&error, error.errno()));
-        // The list of services is older than the answer about live jobs.
-        let live = held.and_then(|held| match (self.live)() {
-            Ok(live) => Ok((held, live)),
+        let kept = held.and_then(|held| match (self.kept)(self.device) {
+            Ok(kept) => Ok((held, kept)),
             Err(error) => {
                 let errno = error.raw_os_error().map_or(Errno::EIO, Errno::from_raw);
                 Err(Outcome::failed(&error, errno))
             }
         });
-        let (_held, live) = match live {
-            Ok(live) => live,
+        let (_held, kept) = match kept {
+            Ok(kept) => kept,
             Err(outcome) => {
                 for one in &pending {
                     self.finish(&one.service, outcome.clone());
@@ -175,7 +178,7 @@ impl Pass<'_> {
             }
         };
         for mut one in pending {
-            if overlaps(one.service.vnis(), &live) {
+            if kept.contains(&one.service.id()) {
                 self.finish(&one.service, Outcome::Kept);
                 continue;
             }
@@ -252,19 +255,19 @@ fn is_gone(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NoSuchService { .. })
 }
 
-/// Destroys these services, each only as long as it is what it was when it was chosen, and no live
-/// job has it.
+/// Destroys these services, each only as long as it is what it was when it was chosen, and is not
+/// to be kept.
 pub(super) fn release_chosen(
     node: &Node,
     chosen: &[(DeviceId, Service)],
-    live: &(dyn Fn() -> io::Result<IdSet> + Sync),
+    kept: &Kept<'_>,
     options: &ReleaseOptions<'_>,
 ) -> Vec<Released> {
     let nics: Vec<&Device> = node.manageable().map(|(_, device)| device).collect();
     let done = parallel::each(&nics, |device| {
         let mine = chosen.iter().filter(|(nic, _)| *nic == device.id());
         let pass =
-            Pass { node, device, options, live, start: options.clock.now(), done: Vec::new() };
+            Pass { node, device, options, kept, start: options.clock.now(), done: Vec::new() };
         pass.run(mine.map(|(_, service)| *service))
     });
     done.into_iter().flatten().collect()

@@ -16,6 +16,9 @@ pub struct ReleaseReport {
     pub services: Vec<Released>,
     /// NICs that could not be queried for services.
     pub nics: Vec<FailedNic>,
+    /// Whether another job has one of the VNIs, which is not free then.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub shared: bool,
 }
 
 /// A NIC that could not be queried.
@@ -55,6 +58,12 @@ pub enum Outcome {
     AlreadyGone,
     /// It was kept: a live job has had one of its VNIs since.
     Kept,
+    /// It has one of the job's VNIs, and the job did not make it, as far as records say. It is left, and
+    /// this VNI must not be given to another job.
+    Foreign {
+        /// Who made it, if a record says so, in words.
+        reason: String,
+    },
     /// It is still in use. Its VNIs must not be given to another job.
     StillBusy {
         /// How long the release tried.
@@ -99,6 +108,7 @@ impl ReleaseReport {
     pub fn status(&self) -> ReleaseStatus {
         let services = self.services.iter().map(|released| match released.outcome {
             Outcome::Destroyed | Outcome::AlreadyGone | Outcome::Kept => ReleaseStatus::Done,
+            Outcome::Foreign { .. } => ReleaseStatus::NothingToDo,
             Outcome::StillBusy { .. } => ReleaseStatus::StillBusy,
             Outcome::Failed { .. } => ReleaseStatus::Failed,
         });
@@ -118,13 +128,19 @@ impl ReleaseReport {
 
     /// The services that should be gone but still exist.
     pub fn left(&self) -> impl Iterator<Item = &Released> {
-        let kept = |released: &Released| released.outcome == Outcome::Kept;
-        self.services.iter().filter(move |released| !released.is_gone() && !kept(released))
+        self.services.iter().filter(|released| {
+            matches!(released.outcome, Outcome::StillBusy { .. } | Outcome::Failed { .. })
+        })
+    }
+
+    /// The services with VNIs of the job that are not the job's: these VNIs are not free.
+    pub fn foreign(&self) -> impl Iterator<Item = &Released> {
+        self.services.iter().filter(|released| matches!(released.outcome, Outcome::Foreign { .. }))
     }
 }
 
 impl Released {
-    pub(super) fn new(device: DeviceId, service: &Service, outcome: Outcome) -> Self {
+    pub(crate) fn new(device: DeviceId, service: &Service, outcome: Outcome) -> Self {
         Self {
             device,
             service: service.id(),
@@ -132,6 +148,20 @@ impl Released {
             vnis: service.vnis(),
             outcome,
         }
+    }
+
+    /// That a job which starts shares VNIs with a service of others.
+    pub(crate) fn shares(&self) -> String {
+        let name = super::name(self.members.as_ref(), self.vnis);
+        let reason = match &self.outcome {
+            Outcome::Foreign { reason } => reason.clone(),
+            outcome => outcome.to_string(),
+        };
+        format!(
+            "{}: service {} ({name}) has a VNI of the job: its processes can communicate with the \
+             job's; {reason}",
+            self.device, self.service
+        )
     }
 
     /// Whether it no longer exists.
@@ -147,6 +177,7 @@ impl fmt::Display for Outcome {
             Self::Destroyed => f.write_str("destroyed"),
             Self::AlreadyGone => f.write_str("already gone"),
             Self::Kept => f.write_str("kept: it belongs to a live job"),
+            Self::Foreign { reason } => write!(f, "left: {reason}"),
             Self::StillBusy { waited, attempts, users } => {
                 f.write_str("still in use")?;
                 if *attempts > 1 {

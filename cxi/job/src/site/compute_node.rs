@@ -8,17 +8,21 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{fmt, io};
 
-use cxi::{Clock, Device, Host, Member, Resource, SystemClock, Vni, VniRange};
+use cxi::{Clock, Device, DeviceId, Host, Member, Resource, Service, SystemClock, Vni, VniRange};
 
 use serde::Serialize;
 
 use super::decisions::{Decision, Decisions};
-use super::job_records::{CollectivesRecord, JobRecord, JobRecords};
+use super::job_records::{self, CollectivesRecord, JobRecord, JobRecords};
 use super::network::NetworkOptions;
+use super::service_records::ServiceRecords;
 use super::shape::JobShape;
+use super::store::RecordError;
 use super::{SiteError, keys};
 use crate::clean::CleanReport;
 use crate::collectives::{self, CollectivesEnv};
+use crate::owners::{self, Maker, Owners};
+use crate::release::{FailedNic, Outcome, Released, overlaps, release_chosen};
 use crate::settings::Settings;
 use crate::{
     CleanPolicy, Grant, IdSet, JobId, JobRequest, Node, NodeName, NodeNic, ReleaseOptions,
@@ -59,6 +63,8 @@ pub struct StartingJob {
     pub access: Option<Access>,
     /// How large it is here.
     pub shape: JobShape,
+    /// Destroy what the job has here for another request. Otherwise such a prolog is refused.
+    pub replace: bool,
 }
 
 /// Who may use services, on which VNIs.
@@ -110,8 +116,8 @@ pub struct Started {
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
 pub struct Cleaning {
-    /// VNIs that the scheduler assigns: only services with one of them are destroyed, and those of
-    /// recorded jobs.
+    /// VNIs that the scheduler assigns: services with one of them that no record names are reported, and
+    /// destroyed only with [`foreign`](Self::foreign).
     pub pool: IdSet,
     /// VNIs of live jobs that have no record.
     pub live: IdSet,
@@ -119,6 +125,9 @@ pub struct Cleaning {
     pub live_from: Option<PathBuf>,
     /// No job is live, whatever the records say: the scheduler has just started.
     pub none_live: bool,
+    /// Destroy services, too, that no record names and that have a VNI of the pool, or none yet: those of
+    /// a scheduler that has crashed, or was replaced.
+    pub foreign: bool,
     /// Only report.
     pub dry_run: bool,
 }
@@ -132,6 +141,8 @@ pub struct Cleaned {
     pub clean: CleanReport,
     /// The jobs that have ended, and of which nothing is left now.
     pub ended: Vec<JobId>,
+    /// The records that cannot be used, with the reasons. They were put aside, unless this was a dry run.
+    pub broken: Vec<String>,
 }
 
 /// What a step of a job sets in its environment.
@@ -152,7 +163,12 @@ impl<'a> ComputeNode<'a> {
         let lock = keys::node_lock(settings)?;
         Ok(Self {
             settings,
-            jobs: KnownJobs { name, records, decisions: directory.map(Decisions::new) },
+            jobs: KnownJobs {
+                name,
+                records,
+                services: ServiceRecords::of(settings)?,
+                decisions: directory.map(Decisions::new),
+            },
             open: Box::new(move || Ok(Node::discover(&Host::system())?.with_lock(lock.clone()))),
             nics: OnceCell::new(),
             clock: Arc::new(SystemClock),
@@ -219,21 +235,43 @@ impl<'a> ComputeNode<'a> {
             decided: uid.is_some(),
             disable_rdzv_get: network.disable_rdzv_get,
             grant: None,
+            made: Vec::new(),
+            before: None,
+            sizes: [(component.clone(), starting.shape.to_string())].into(),
+            boot: job_records::boot_id(),
         };
-        // Before there is a service: a cleanup would take it for an orphan.
-        self.begin(&mut record)?;
+        // Before there is a service: otherwise nothing would say whose it is.
+        let earlier = self.begin(&mut record, component, starting.replace)?;
         let Some(request) = request else {
             return Ok(Started { grant: None, warnings: Vec::new() });
         };
-        let allocated = self.node().and_then(|node| Ok((node, node.allocate(&request)?)));
-        let (node, grant) =
-            allocated.map_err(|error| error.and_left(self.give_up(job, component).err()))?;
+        let allocated = self.allocate(&record, &request);
+        let (node, grant, mut warnings) =
+            allocated.map_err(|error| error.and_left(self.give_up(&record, earlier).err()))?;
         if let Err(error) = self.keep(job, &grant, uid, reservation.as_ref()) {
             return Err(error.and_left(self.undo(job, Some(component), &grant).err()));
         }
-        let warnings =
-            if network.disable_rdzv_get { disable_rdzv_get(node, &grant) } else { Vec::new() };
+        if network.disable_rdzv_get {
+            warnings.extend(disable_rdzv_get(node, &grant));
+        }
         Ok(Started { grant: Some(grant), warnings })
+    }
+
+    /// Makes the services of a record, or adopts those that it made before. Also returns what else has
+    /// their VNIs.
+    fn allocate(
+        &self,
+        record: &JobRecord,
+        request: &JobRequest,
+    ) -> Result<(&Node, Grant, Vec<String>), SiteError> {
+        let node = self.node()?;
+        let Sorted { own, others, .. } = self.sort(record)?;
+        let is_own = |device, service: &Service| {
+            own.iter().any(|(nic, one)| *nic == device && one.id() == service.id())
+        };
+        let grant = node.allocate_with(request, &is_own)?;
+        let others = others.iter().map(Released::shares);
+        Ok((node, grant, others.collect()))
     }
 
     /// The controller's decision, once it is complete.
@@ -255,27 +293,122 @@ impl<'a> ComputeNode<'a> {
         }
     }
 
-    /// Writes the record of a component that begins.
-    fn begin(&self, record: &mut JobRecord) -> Result<(), SiteError> {
+    /// Writes the record of a component that begins. Returns the one that was there before.
+    fn begin(
+        &self,
+        record: &mut JobRecord,
+        component: &JobId,
+        replace: bool,
+    ) -> Result<Option<JobRecord>, SiteError> {
         let held = self.jobs.records.lock()?;
-        let before = self.jobs.records.read(&record.job)?;
-        if let Some(before) = before.as_ref().filter(|before| before.has_services_of(record)) {
-            record.running.extend(before.running.iter().cloned());
-            record.grant.clone_from(&before.grant);
-            return Ok(self.jobs.records.write(record)?);
-        }
-        drop(held);
-        // The job ran here before with other VNIs, and its end was never reported.
-        if let Some(filter) = before.as_ref().and_then(JobRecord::filter) {
+        let mut before = self.jobs.record(&record.job)?;
+        let asks_for_more = |before: &JobRecord| {
+            let size = before.sizes.get(component);
+            !before.has_services_of(record)
+                || size.is_some_and(|size| record.sizes.get(component) != Some(size))
+        };
+        if let Some(other) = before.take_if(|before| asks_for_more(before)) {
+            drop(held);
+            if !other.running.is_empty() && !replace {
+                return Err(SiteError::OtherRequest {
+                    job: record.job.clone(),
+                    has: other.request(component),
+                    asks: record.request(component),
+                });
+            }
+            // Its epilog was not finished, or this is the order.
             let retry = self.settings.get(&keys::RETRY_BUSY)?;
             let options = ReleaseOptions::until(retry).clock(&*self.clock);
-            let release = self.node()?.release(&filter, &options);
+            let release = self.release(&other, &options)?;
             if release.code().is_some() {
                 return Err(SiteError::Left(release));
             }
+            return self.begin_anew(record, None);
         }
+        drop(held);
+        self.begin_anew(record, before)
+    }
+
+    /// Writes the record of a component that begins, and which services are there before it does.
+    fn begin_anew(
+        &self,
+        record: &mut JobRecord,
+        before: Option<JobRecord>,
+    ) -> Result<Option<JobRecord>, SiteError> {
+        let there = match record.vnis {
+            None => Vec::new(),
+            Some(_) => self.list_services()?,
+        };
         let _held = self.jobs.records.lock()?;
-        Ok(self.jobs.records.write(record)?)
+        if let Some(before) = &before {
+            record.running.extend(before.running.iter().cloned());
+            let sizes = before.sizes.iter();
+            record.sizes.extend(sizes.map(|(component, size)| (component.clone(), size.clone())));
+            record.grant.clone_from(&before.grant);
+            record.made.clone_from(&before.made);
+            record.boot.clone_from(&before.boot);
+        }
+        // What an earlier attempt may have made was not there before that.
+        let earlier = before.as_ref().and_then(|before| before.before.clone());
+        let there = there.iter().map(|(device, service)| (*device, service.id()));
+        record.before = record.vnis.map(|_| earlier.unwrap_or_else(|| there.collect()));
+        self.jobs.records.write(record)?;
+        Ok(before)
+    }
+
+    /// All services of the node's NICs.
+    fn list_services(&self) -> Result<Vec<(DeviceId, Service)>, SiteError> {
+        Ok(self.node()?.services(|_, _| true)?)
+    }
+
+    /// What this node has of a job, and what else has one of its VNIs.
+    fn sort(&self, record: &JobRecord) -> Result<Sorted, SiteError> {
+        let (services, nics) = self.node()?.list_services();
+        let services: Vec<(DeviceId, Service)> =
+            services.into_iter().map(|(device, service)| (device.id(), service)).collect();
+        let owners = self.jobs.owners(false, Some(record))?;
+        let vnis = record.vni_set();
+        let mut sorted = Sorted { own: Vec::new(), others: Vec::new(), shared: false, nics };
+        for ((device, service), maker) in services.iter().zip(owners.of(&services)) {
+            match maker {
+                Some(Maker::Job { job, .. }) if *job == record.job => {
+                    sorted.own.push((*device, *service));
+                }
+                _ if service.id().is_default() || !overlaps(service.vnis(), &vnis) => {}
+                // Steps share a VNI with their job: it is not free as long as one has it.
+                Some(Maker::Job { .. }) => sorted.shared = true,
+                maker => {
+                    let outcome = Outcome::Foreign { reason: owners::reason(maker) };
+                    sorted.others.push(Released::new(*device, service, outcome));
+                }
+            }
+        }
+        Ok(sorted)
+    }
+
+    /// Whether every NIC that can be opened says that nothing of the job is left.
+    fn has_none(&self, sorted: &Sorted) -> Result<bool, SiteError> {
+        let node = self.node()?;
+        let is_open =
+            |nic: &FailedNic| node.nic(nic.device).is_some_and(|nic| nic.device().is_some());
+        Ok(sorted.own.is_empty() && !sorted.nics.iter().any(is_open))
+    }
+
+    /// Destroys what a job made here, and says what else has its VNIs.
+    fn release(
+        &self,
+        record: &JobRecord,
+        options: &ReleaseOptions<'_>,
+    ) -> Result<ReleaseReport, SiteError> {
+        if record.vnis.is_none() {
+            return Ok(ReleaseReport::default());
+        }
+        let Sorted { own, others, shared, nics } = self.sort(record)?;
+        let keep_none = |_: &Device| Ok(BTreeSet::new());
+        let mut services = release_chosen(self.node()?, &own, &keep_none, options);
+        services.extend(others);
+        services.sort_by_key(|released| (released.device, released.service));
+        Ok(ReleaseReport { services, nics, shared })
     }
 
     /// Records what a job got.
@@ -288,6 +421,12 @@ impl<'a> ComputeNode<'a> {
     ) -> Result<(), SiteError> {
         let _held = self.jobs.records.lock()?;
         if let Some(mut record) = self.jobs.records.read(job)? {
+            for owned in grant.owned() {
+                if !record.made.contains(&owned) {
+                    record.made.push(owned);
+                }
+            }
+            record.before = None;
             record.grant = Some(grant.clone());
             self.jobs.records.write(&record)?;
         }
@@ -306,36 +445,63 @@ impl<'a> ComputeNode<'a> {
         component: Option<&JobId>,
         grant: &Grant,
     ) -> Result<(), SiteError> {
+        // An earlier prolog made them all, and its job runs.
+        if grant.services.iter().all(|entry| entry.adopted) {
+            return Ok(());
+        }
         let release = self.node()?.undo(grant);
-        self.give_up(job, component.unwrap_or(job))?;
+        let held = self.jobs.records.lock()?;
+        let record = self.jobs.records.read(job)?;
+        drop(held);
+        if let Some(mut record) = record {
+            record.running.remove(component.unwrap_or(job));
+            self.settle(&record)?;
+        }
         match release.code() {
             None => Ok(()),
             Some(_) => Err(SiteError::Left(release)),
         }
     }
 
-    /// Takes a component out of its job's record, and removes the record if nothing is left of the job.
-    fn give_up(&self, job: &JobId, component: &JobId) -> Result<(), SiteError> {
-        let _held = self.jobs.records.lock()?;
-        let Some(mut record) = self.jobs.records.read(job)? else { return Ok(()) };
-        record.running.remove(component);
-        if record.running.is_empty() && self.nothing_left(&record)? {
-            return self.forget(&record);
+    /// Takes back the record of a prolog that failed: the one that was there before counts again.
+    fn give_up(&self, record: &JobRecord, earlier: Option<JobRecord>) -> Result<(), SiteError> {
+        if let Some(earlier) = earlier.filter(|earlier| !earlier.running.is_empty()) {
+            let _held = self.jobs.records.lock()?;
+            // What this attempt left behind, if anything, is still the job's.
+            let kept = JobRecord { before: record.before.clone(), ..earlier };
+            return Ok(self.jobs.records.write(&kept)?);
         }
-        Ok(self.jobs.records.write(&record)?)
+        let mut record = record.clone();
+        record.running.clear();
+        self.settle(&record)
     }
 
-    /// Whether this node has no services of a job any more.
-    fn nothing_left(&self, record: &JobRecord) -> Result<bool, SiteError> {
-        match record.filter() {
-            None => Ok(true),
-            Some(filter) => Ok(self.node()?.select(&filter)?.is_empty()),
+    /// Writes the record of a job of which no component runs any more, or removes it if nothing is left
+    /// of the job.
+    fn settle(&self, record: &JobRecord) -> Result<(), SiteError> {
+        let is_left = !record.running.is_empty() || self.is_left(record)?;
+        let _held = self.jobs.records.lock()?;
+        if is_left {
+            return Ok(self.jobs.records.write(record)?);
         }
+        self.forget(record)
+    }
+
+    /// Whether this node has services of a job.
+    fn is_left(&self, record: &JobRecord) -> Result<bool, SiteError> {
+        if record.vnis.is_none() {
+            return Ok(false);
+        }
+        let sorted = self.sort(record)?;
+        Ok(!self.has_none(&sorted)?)
     }
 
     /// Ends a job on this node, or a component of it: by its record, or else by what the controller
     /// decided. Nothing is released if neither contains the job, or another component still runs here.
     /// Confirms to the controller when nothing is left.
+    ///
+    /// Only services that the record names are destroyed. What else has one of the job's VNIs is in the
+    /// report; as long as it is there, the VNI is not free, and the node does not confirm.
     ///
     /// # Errors
     ///
@@ -347,7 +513,7 @@ impl<'a> ComputeNode<'a> {
         options: &ReleaseOptions<'_>,
     ) -> Result<ReleaseReport, SiteError> {
         let held = self.jobs.records.lock()?;
-        let record = match self.jobs.records.read(job)? {
+        let record = match self.jobs.record(job)? {
             Some(mut record) => {
                 // Before its services go: a cleanup finishes an epilog that is killed.
                 record.running.remove(component.unwrap_or(job));
@@ -361,29 +527,34 @@ impl<'a> ComputeNode<'a> {
         let Some(record) = record.filter(|record| record.running.is_empty()) else {
             return Ok(ReleaseReport::default());
         };
-        let release = match record.filter() {
-            Some(filter) => self.node()?.release(&filter, options),
-            None => ReleaseReport::default(),
-        };
+        let release = self.release(&record, options)?;
         if release.code().is_none() {
-            self.finish(&record)?;
+            let are_free = release.foreign().next().is_none() && !release.shared;
+            self.finish(&record, are_free)?;
         }
         Ok(release)
     }
 
     /// Nothing is left of a job: notifies the controller, and then removes the record. In the opposite
     /// order, a node that is reset in between would never confirm.
-    fn finish(&self, record: &JobRecord) -> Result<(), SiteError> {
+    ///
+    /// Where others have its VNIs, the controller must not hear that they are free: the record stays for
+    /// a cleanup. Returns whether the job is finished.
+    fn finish(&self, record: &JobRecord, are_free: bool) -> Result<bool, SiteError> {
         let _held = self.jobs.records.lock()?;
         let now = self.jobs.records.read(&record.job)?;
         // The job may have been started again in the meantime.
         if now.is_some_and(|now| now.running != record.running) {
-            return Ok(());
+            return Ok(false);
         }
         if let (true, Some(decisions)) = (record.decided, &self.jobs.decisions) {
+            if !are_free {
+                return Ok(false);
+            }
             decisions.confirm(&record.job, &self.jobs.name)?;
         }
-        self.forget(record)
+        self.forget(record)?;
+        Ok(true)
     }
 
     /// Removes the record of a job of which nothing is left, and turns on rendezvous gets, unless
@@ -392,7 +563,7 @@ impl<'a> ComputeNode<'a> {
         let off = |other: &JobRecord| other.disable_rdzv_get && other.job != record.job;
         if record.disable_rdzv_get
             && record.vnis.is_some()
-            && !self.jobs.records.all()?.iter().any(off)
+            && !self.jobs.records.all()?.0.iter().any(off)
         {
             let devices = self.node()?.nics().iter().filter_map(NodeNic::device);
             for device in devices.filter(|device| device.rdzv_get_default() == Some(true)) {
@@ -415,22 +586,28 @@ impl<'a> ComputeNode<'a> {
         cleaning: &Cleaning,
         options: &ReleaseOptions<'_>,
     ) -> Result<Cleaned, SiteError> {
+        let broken = if cleaning.dry_run { self.jobs.records.all()?.1 } else { self.set_aside()? };
         let ended = self.jobs.ended(cleaning.none_live)?;
-        let vnis = ended.iter().map(JobRecord::vni_set);
-        let pool = vnis.fold(cleaning.pool.clone(), |pool, vnis| pool.union(&vnis));
         let jobs = &self.jobs;
+        let text = |error: SiteError| io::Error::other(error.to_string());
+        let owners = || jobs.owners(cleaning.none_live, None).map_err(text);
         let live = || {
-            let recorded = jobs.live_vnis(cleaning.none_live);
-            let recorded = recorded.map_err(|error| io::Error::other(error.to_string()))?;
+            let recorded = jobs.live_vnis(cleaning.none_live).map_err(text)?;
             let more = cleaning.live_from.as_deref().map(live_vnis).transpose()?;
             Ok(recorded.union(&cleaning.live).union(&more.unwrap_or_default()))
         };
-        let policy = CleanPolicy::new(pool).live(&live).dry_run(cleaning.dry_run);
+        let policy = CleanPolicy::new(cleaning.pool.clone())
+            .owners(&owners)
+            .live(&live)
+            .foreign(cleaning.foreign)
+            .dry_run(cleaning.dry_run);
         let clean = self.node()?.clean(&policy, options).map_err(SiteError::Live)?;
         let mut done = Vec::new();
         for record in ended.iter().filter(|_| !cleaning.dry_run) {
-            if self.nothing_left(record)? {
-                self.finish(record)?;
+            let sorted = self.sort(record)?;
+            if self.has_none(&sorted)?
+                && self.finish(record, sorted.others.is_empty() && !sorted.shared)?
+            {
                 done.push(record.job.clone());
             }
         }
@@ -438,15 +615,46 @@ impl<'a> ComputeNode<'a> {
             // What was done is reported even if these have to wait for the next time.
             let _ = self.jobs.records.remove_unfinished();
         }
-        Ok(Cleaned { clean, ended: done })
+        let broken = broken.iter().map(ToString::to_string).collect();
+        Ok(Cleaned { clean, ended: done, broken })
     }
 
-    /// The jobs that have a record on this node.
+    /// Puts the records aside that cannot be used; returns what is wrong with them.
+    fn set_aside(&self) -> Result<Vec<RecordError>, SiteError> {
+        if self.jobs.records.all()?.1.is_empty() {
+            return Ok(Vec::new());
+        }
+        let _held = self.jobs.records.lock()?;
+        let broken = self.jobs.records.all()?.1;
+        for error in &broken {
+            JobRecords::set_aside(error)?;
+        }
+        Ok(broken)
+    }
+
+    /// The services of which no record says who made them: another scheduler's, another tool's, or of a
+    /// record that is lost. Those of the system are not looked at.
+    ///
+    /// # Errors
+    ///
+    /// A NIC or the records cannot be read.
+    pub fn foreign(&self) -> Result<Vec<(DeviceId, Service)>, SiteError> {
+        let services = self.list_services()?;
+        let owners = self.jobs.owners(false, None)?;
+        let makers = owners.of(&services);
+        let foreign = services.iter().zip(makers).filter(|((_, service), maker)| {
+            maker.is_none() && !service.id().is_default() && !service.is_system()
+        });
+        Ok(foreign.map(|(found, _)| *found).collect())
+    }
+
+    /// The jobs that have a record on this node, and what is wrong with records that cannot be used.
+    /// A user other than root sees their own.
     ///
     /// # Errors
     ///
     /// [`SiteError::Record`].
-    pub fn list(&self) -> Result<Vec<JobRecord>, SiteError> {
+    pub fn list(&self) -> Result<(Vec<JobRecord>, Vec<RecordError>), SiteError> {
         Ok(self.jobs.records.all()?)
     }
 
@@ -487,11 +695,24 @@ impl<'a> ComputeNode<'a> {
     }
 }
 
+/// The services that have to do with a job.
+struct Sorted {
+    /// What it made.
+    own: Vec<(DeviceId, Service)>,
+    /// What others made, with one of its VNIs.
+    others: Vec<Released>,
+    /// Whether another job has one of its VNIs.
+    shared: bool,
+    /// The NICs that could not be asked.
+    nics: Vec<FailedNic>,
+}
+
 /// The jobs that a node knows of.
 #[derive(Debug)]
 struct KnownJobs {
     name: NodeName,
     records: JobRecords,
+    services: ServiceRecords,
     decisions: Option<Decisions>,
 }
 
@@ -511,7 +732,7 @@ impl KnownJobs {
 
     /// The jobs that have ended, and that this node has not confirmed.
     fn ended(&self, none_live: bool) -> Result<Vec<JobRecord>, SiteError> {
-        let records = self.records.all()?;
+        let (records, _) = self.records.all()?;
         let recorded: BTreeSet<JobId> = records.iter().map(|record| record.job.clone()).collect();
         let mut ended = Vec::new();
         for record in records {
@@ -534,12 +755,35 @@ impl KnownJobs {
     /// The VNIs of the jobs that live.
     fn live_vnis(&self, none_live: bool) -> Result<IdSet, SiteError> {
         let mut live = IdSet::new();
-        for record in self.records.all()? {
+        for record in self.records.all()?.0 {
             if self.lives(&record, none_live)? {
                 live = live.union(&record.vni_set());
             }
         }
         Ok(live)
+    }
+
+    /// What records say of the makers of this node's services; with one that replaces its job's.
+    fn owners(&self, none_live: bool, own: Option<&JobRecord>) -> Result<Owners, SiteError> {
+        let mut claims = self.services.claims()?;
+        for record in self.records.all()?.0 {
+            if own.is_none_or(|own| own.job != record.job) {
+                claims.push(record.claim(self.lives(&record, none_live)?));
+            }
+        }
+        claims.extend(own.map(|own| own.claim(false)));
+        Ok(Owners(claims))
+    }
+
+    /// A job's record. One that cannot be used is put aside, and what it named is nobody's.
+    fn record(&self, job: &JobId) -> Result<Option<JobRecord>, SiteError> {
+        match self.records.read(job) {
+            Err(error @ RecordError::Invalid { .. }) => {
+                JobRecords::set_aside(&error)?;
+                Ok(None)
+            }
+            read => Ok(read?),
+        }
     }
 
     /// A job that was on this node, by the controller's decision.

@@ -91,6 +91,16 @@ pub enum SiteError {
     /// The job's prolog has not ended on this node.
     #[error("job {0} has no services on this node: its prolog has not ended")]
     Starting(JobId),
+    /// The job has services on this node for another request.
+    #[error("job {job} runs on this node for another request ({has}); asked for: {asks}")]
+    OtherRequest {
+        /// The job.
+        job: JobId,
+        /// What it has, in words.
+        has: String,
+        /// What is requested, in words.
+        asks: String,
+    },
     /// The request is invalid.
     #[error(transparent)]
     Request(#[from] InvalidJobRequest),
@@ -136,6 +146,7 @@ impl SiteError {
             Self::Setting(_)
             | Self::NoController
             | Self::OtherUser { .. }
+            | Self::OtherRequest { .. }
             | Self::NotAllowed(_)
             | Self::Request(_)
             | Self::Collectives(_)

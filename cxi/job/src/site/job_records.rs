@@ -7,24 +7,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cxi::{Member, VniAccess, VniList};
+use cxi::{DeviceId, Member, Members, ServiceId, VniAccess, VniList, kernel_file};
 use serde::{Deserialize, Serialize};
 
 use super::SiteError;
 use super::decisions::Decision;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use crate::durable::{self, FileLock, LockGuard, Owner};
-use crate::{Filter, Grant, IdSet, JobId};
+use crate::owners::{Claim, Intent, Maker, OwnedService};
+use crate::{ErrorCode, Grant, IdSet, JobId, describe};
 
 const JOB_RECORD: Format = Format {
     name: "job record",
     format: "cxi job on a node",
     holds: "what a job has on this node",
 };
+
+/// The end of a record's name.
+const RECORD: &str = ".json";
+
+/// The boot of this machine, which no service survives; empty if the kernel does not say.
+pub(super) fn boot_id() -> String {
+    let id = kernel_file::read(Path::new("/proc/sys/kernel/random/boot_id"));
+    id.map(|id| id.trim().to_owned()).unwrap_or_default()
+}
 
 const COLLECTIVES_RECORD: Format = Format {
     name: "reservation",
@@ -74,6 +83,19 @@ pub struct JobRecord {
     pub disable_rdzv_get: bool,
     /// What it got, as soon as it has.
     pub grant: Option<Grant>,
+    /// The services that were made for it, by all its components.
+    #[serde(default)]
+    pub made: Vec<OwnedService>,
+    /// While a prolog makes services, those that were there before it began: what a killed prolog made
+    /// is none of them. `None` once all that it made is named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<Vec<(DeviceId, ServiceId)>>,
+    /// How large each component is, in words: a repeated prolog asks for the same.
+    #[serde(default)]
+    pub sizes: BTreeMap<JobId, String>,
+    /// The boot in which its services were made; empty where that is not known.
+    #[serde(default)]
+    pub boot: String,
 }
 
 impl JobRecord {
@@ -88,6 +110,45 @@ impl JobRecord {
             decided: true,
             disable_rdzv_get: decision.network.disable_rdzv_get,
             grant: None,
+            made: Vec::new(),
+            before: None,
+            sizes: BTreeMap::new(),
+            boot: boot_id(),
+        }
+    }
+
+    /// What it claims. Services do not survive a boot.
+    pub(crate) fn claim(&self, lives: bool) -> Claim {
+        let this_boot = self.boot.is_empty() || self.boot == boot_id();
+        let mut services = self.made.clone();
+        // A record of an earlier version names them in the grant only.
+        if services.is_empty() {
+            services = self.grant.as_ref().map(Grant::owned).unwrap_or_default();
+        }
+        let intent = self.before.as_ref().zip(self.vnis).map(|(before, vnis)| Intent {
+            members: self.members().ok(),
+            vnis,
+            before: before.clone(),
+        });
+        let maker = Maker::Job { job: self.job.clone(), lives };
+        if this_boot {
+            Claim { maker, services, intent }
+        } else {
+            Claim { maker, services: Vec::new(), intent: None }
+        }
+    }
+
+    fn members(&self) -> Result<Members, cxi::InvalidMembers> {
+        Members::new(self.members.iter().copied())
+    }
+
+    /// What it is for and how large its components are, in words.
+    pub(crate) fn request(&self, component: &JobId) -> String {
+        let members = self.members().map(|members| members.to_string()).unwrap_or_default();
+        let vnis = self.vnis.map_or_else(|| "no VNI".to_owned(), describe::vnis);
+        match self.sizes.get(component) {
+            Some(size) => format!("{members}, {vnis}, {size}"),
+            None => format!("{members}, {vnis}"),
         }
     }
 
@@ -95,12 +156,6 @@ impl JobRecord {
     #[must_use]
     pub fn vni_set(&self) -> IdSet {
         self.vnis.iter().flat_map(VniAccess::iter).map(cxi::Vni::get).collect()
-    }
-
-    /// The job's services, by what they are: a grant may be missing, and ids are used again.
-    pub(super) fn filter(&self) -> Option<Filter> {
-        let filter = Filter::vnis(self.vnis?.iter());
-        Some(self.members.iter().copied().fold(filter, Filter::and))
     }
 
     /// Whether it is for the same services of the same users.
@@ -122,32 +177,58 @@ impl JobRecords {
     }
 
     pub(super) fn path(&self, job: &JobId) -> Result<PathBuf, RecordError> {
-        Ok(self.directory.join(format!("{}.json", name_of(job)?)))
+        Ok(self.directory.join(format!("{}{RECORD}", name_of(job)?)))
     }
 
+    /// A job's record. A user other than root reads the copy for the job's user.
     pub(super) fn read(&self, job: &JobId) -> Result<Option<JobRecord>, RecordError> {
-        JOB_RECORD.read(&self.path(job)?)
+        let record = match JOB_RECORD.read::<JobRecord>(&self.path(job)?) {
+            Err(error) if error.code() == ErrorCode::NotPermitted => {
+                return JOB_RECORD
+                    .read(&self.copy_path(job)?)?
+                    .map_or(Err(error), |copy| Ok(Some(copy)));
+            }
+            read => read?,
+        };
+        if let Some(record) = record.as_ref().filter(|record| record.job != *job) {
+            let reason = format!("the record is of job {}: expected one of job {job}", record.job);
+            return Err(RecordError::Invalid { path: self.path(job)?, reason });
+        }
+        Ok(record)
     }
 
-    /// All records.
-    pub(super) fn all(&self) -> Result<Vec<JobRecord>, RecordError> {
-        let mut records = Vec::new();
+    /// All records that can be used, and why the others cannot: what is wrong with one says nothing of
+    /// the others.
+    pub(super) fn all(&self) -> Result<(Vec<JobRecord>, Vec<RecordError>), RecordError> {
+        let (mut records, mut broken) = (Vec::new(), Vec::new());
         for name in names(&self.directory)? {
-            if Path::new(&name).extension().is_some_and(|kind| kind == "json") {
+            let Some(job) = name.strip_suffix(RECORD).and_then(|job| JobId::new(job).ok()) else {
+                continue;
+            };
+            match self.read(&job) {
                 // One that is gone has ended since the directory was read.
-                records.extend(JOB_RECORD.read(&self.directory.join(&name))?);
+                Ok(record) => records.extend(record),
+                // Those of other users.
+                Err(error) if error.code() == ErrorCode::NotPermitted => {}
+                Err(error) => broken.push(error),
             }
         }
-        Ok(records)
+        Ok((records, broken))
+    }
+
+    /// Puts a record that cannot be used aside, for an administrator, so that its job can go on without
+    /// it. Whose services it named is not known any more. Needs the lock.
+    pub(super) fn set_aside(error: &RecordError) -> Result<(), RecordError> {
+        let RecordError::Invalid { path, .. } = error else { return Ok(()) };
+        let mut name = path.file_name().unwrap_or_default().to_owned();
+        name.push(".broken");
+        let aside = path.with_file_name(name);
+        fs::rename(path, &aside).map_err(cannot(path, "put aside"))
     }
 
     /// Locks the records for a process that changes them.
     pub(super) fn lock(&self) -> Result<LockGuard, SiteError> {
         let guard = FileLock::new(self.directory.join(".lock")).wait(self.wait).acquire()?;
-        // Users read their jobs' records, whatever the umask of the process that created the
-        // directory.
-        fs::set_permissions(&self.directory, fs::Permissions::from_mode(0o755))
-            .map_err(cannot(&self.directory, "made readable to users"))?;
         durable::remove_abandoned(&self.directory, OsStr::new("."));
         Ok(guard)
     }
@@ -160,13 +241,32 @@ impl JobRecords {
         Ok(())
     }
 
+    /// Writes a record for root, and then a copy for the job's user. Root never reads the copy: its
+    /// owner could change it, and name services of others.
     pub(super) fn write(&self, record: &JobRecord) -> Result<(), RecordError> {
-        JOB_RECORD.write(&self.path(&record.job)?, record, PUBLIC)
+        let private = Owner::Set { uid: None, mode: 0o600 };
+        JOB_RECORD.write(&self.path(&record.job)?, record, private)?;
+        let mut users = record.members.iter().filter_map(|member| match member {
+            Member::Uid(uid) => Some(*uid),
+            _ => None,
+        });
+        let copy = match users.next() {
+            Some(uid) => Owner::Set { uid: Some(uid), mode: 0o400 },
+            // Of a group or a network namespace, whoever is in it.
+            None => PUBLIC,
+        };
+        JOB_RECORD.write(&self.copy_path(&record.job)?, record, copy)
     }
 
+    /// Removes the record last: as long as it is there, this is tried again.
     pub(super) fn remove(&self, job: &JobId) -> Result<(), RecordError> {
         remove(&self.reservation_path(job)?)?;
+        remove(&self.copy_path(job)?)?;
         remove(&self.path(job)?)
+    }
+
+    fn copy_path(&self, job: &JobId) -> Result<PathBuf, RecordError> {
+        Ok(self.directory.join(format!("{}.user", name_of(job)?)))
     }
 
     fn reservation_path(&self, job: &JobId) -> Result<PathBuf, RecordError> {

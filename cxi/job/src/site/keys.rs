@@ -30,7 +30,9 @@ keys! {
     /// How long to wait for other holders of a lock, and for the controller's decision.
     WAIT: Duration = "wait", "CXI_WAIT", "1m";
     /// Where a node records its jobs.
-    NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "{run}/jobs";
+    NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "{node}/jobs";
+    /// Where it is recorded who made services other than those of jobs.
+    NODE_SERVICES: PathBuf = "node.services", "CXI_SERVICES", "{node}/services";
     /// How long an epilog tries to destroy busy services.
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
     /// Where the pool is.
@@ -123,6 +125,14 @@ macro_rules! words {
         impl $name {
             /// The permitted values.
             pub const WORDS: &'static [&'static str] = &[$($word),*];
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str(match self {
+                    $(Self::$variant => $word,)*
+                })
+            }
         }
 
         impl Value for $name {

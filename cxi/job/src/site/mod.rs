@@ -29,6 +29,7 @@ pub mod keys;
 mod manager;
 mod network;
 mod pool_store;
+mod service_records;
 mod shape;
 pub mod store;
 
@@ -45,6 +46,7 @@ pub use job_records::{CollectivesRecord, JobRecord};
 pub use manager::{end_inherited_step, fabric_manager};
 pub use network::NetworkOptions;
 pub use pool_store::{Act, PoolStore};
+pub use service_records::{ServiceRecord, ServiceRecords};
 pub use shape::JobShape;
 
 use crate::NodeName;

@@ -1,6 +1,7 @@
 //! How large a job is on a node, and which services follow from that.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use cxi::{Limit, LnisPerRgid, Resource, TrafficClasses};
 
@@ -33,6 +34,23 @@ pub struct JobShape {
     pub lnis_per_rgid: Option<LnisPerRgid>,
     /// How many NICs suffice; `None` for all.
     pub nics_at_least: Option<usize>,
+}
+
+impl fmt::Display for JobShape {
+    /// All that it says, so that two shapes with the same text are the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut said =
+            vec![self.size.map_or_else(|| "unlimited".to_owned(), |it| format!("size {it}"))];
+        said.extend(self.policy.map(|policy| format!("policy {policy}")));
+        said.extend(self.limits.iter().map(|(resource, limit)| format!("{resource} {limit}")));
+        said.extend(self.no_tles.then(|| "no TLEs".to_owned()));
+        said.extend(self.mode.map(|mode| format!("mode {mode}")));
+        said.extend(self.floor.map(|floor| format!("floor {floor}")));
+        said.extend(self.traffic_classes.map(|classes| format!("classes {classes}")));
+        said.extend(self.lnis_per_rgid.map(|count| format!("{count} LNIs per RGID")));
+        said.extend(self.nics_at_least.map(|count| format!("at least {count} NICs")));
+        f.write_str(&said.join(", "))
+    }
 }
 
 impl JobShape {

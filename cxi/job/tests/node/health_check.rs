@@ -30,7 +30,8 @@ fn a_job_that_starts_during_a_health_check_loses_nothing() {
         scope.spawn(move || {
             for () in begins {
                 let live = || live_vnis(records);
-                let policy = CleanPolicy::new("1024-2047".parse().unwrap()).live(&live);
+                let policy =
+                    CleanPolicy::new("1024-2047".parse().unwrap()).live(&live).foreign(true);
                 let clean = checking.clean(&policy, &ReleaseOptions::once());
                 let destroyed = clean.unwrap().release.unwrap();
                 end.send((destroyed.status(), destroyed.services.len())).unwrap();

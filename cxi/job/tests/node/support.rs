@@ -38,7 +38,7 @@ pub(crate) fn mock(nics: u8) -> MockNode {
 
 /// What cleans up VNIs that a scheduler assigns.
 pub(crate) fn pool() -> CleanPolicy<'static> {
-    CleanPolicy::new("1024-65535".parse().unwrap())
+    CleanPolicy::new("1024-65535".parse().unwrap()).foreign(true)
 }
 
 pub(crate) fn open(nic: &Arc<Nic>) -> InProcess {

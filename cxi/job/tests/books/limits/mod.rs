@@ -65,7 +65,10 @@ fn the_published_table() {
 fn a_device_with_less_bounds_the_maximum() {
     let policy = LimitPolicy::hpe_recommended();
     let nic = nic(CASSINI_1, vec![default_service()]);
-    let plan = plan(&policy, 600, &nic, STRICT).unwrap();
+    // What the NIC can never have is a shortage for a job that wants all or nothing.
+    let short = plan(&policy, 600, &nic, STRICT).unwrap_err().short;
+    let plan = plan(&policy, 600, &nic, Mode::ScaleBack { floor: 1 }).unwrap();
+    assert_eq!(short, plan.cuts);
     assert_eq!(plan.limits[Resource::Txqs], limit(1024, 1024));
     assert_eq!(plan.limits[Resource::Tgqs], limit(512, 512));
     assert_eq!(plan.limits[Resource::Acs], limit(1022, 1022));
@@ -95,7 +98,8 @@ fn a_node_without_cores_reserves_nothing_and_has_no_tles() {
 fn arithmetic_saturates() {
     // 512 for each of 128 CPUs is 65536, which is 0 in 16 bits.
     let policy = LimitPolicy::slurm().with(Resource::Txqs, ResourcePolicy::scaled(512, 1024));
-    let one = plan(&policy, 128, &nic(CASSINI_1, vec![]), STRICT).unwrap();
+    let scaled = Mode::ScaleBack { floor: 1 };
+    let one = plan(&policy, 128, &nic(CASSINI_1, vec![]), scaled).unwrap();
     assert_eq!(one.limits[Resource::Txqs], limit(1024, 1024));
     assert_eq!(one.cuts[0].wanted, 65536);
 

@@ -1,0 +1,133 @@
+//! Who made which services of a node, as records say.
+//!
+//! A service is destroyed only by whoever made it, or by an order that names it. Nothing in the
+//! driver says who made a service: two with the same user and VNI may be of a job and of an
+//! administrator. What a record names is its maker's; everything else is *foreign*: another
+//! scheduler's, another tool's, or of a record that is lost.
+
+use std::collections::BTreeMap;
+
+use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
+use serde::{Deserialize, Serialize};
+
+use crate::JobId;
+
+/// A service by its place, and what it must still be: IDs are reused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct OwnedService {
+    /// The NIC.
+    pub device: DeviceId,
+    /// The service.
+    pub service: ServiceId,
+    /// Its members; `None` for everyone.
+    pub members: Option<Members>,
+    /// Its VNIs.
+    pub vnis: VniAccess,
+}
+
+impl OwnedService {
+    /// A service as it is now.
+    #[must_use]
+    pub fn of(device: DeviceId, service: &Service) -> Self {
+        let (members, vnis) = (service.members(), service.vnis());
+        Self { device, service: service.id(), members, vnis }
+    }
+
+    /// Whether a service is this one.
+    #[must_use]
+    pub fn is(&self, device: DeviceId, service: &Service) -> bool {
+        *self == Self::of(device, service)
+    }
+}
+
+/// Who made a service.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Maker {
+    Job {
+        job: JobId,
+        lives: bool,
+    },
+    /// Somebody who removes it without the scheduler, in words.
+    Other(String),
+}
+
+/// What one record claims.
+#[derive(Debug, Clone)]
+pub(crate) struct Claim {
+    pub(crate) maker: Maker,
+    pub(crate) services: Vec<OwnedService>,
+    /// What its maker has begun to make, and has not named yet.
+    pub(crate) intent: Option<Intent>,
+}
+
+/// What a prolog that may have been killed was about to make.
+#[derive(Debug, Clone)]
+pub(crate) struct Intent {
+    pub(crate) members: Option<Members>,
+    pub(crate) vnis: VniAccess,
+    /// The services that were there before it began.
+    pub(crate) before: Vec<(DeviceId, ServiceId)>,
+}
+
+impl Intent {
+    fn fits(&self, device: DeviceId, service: &Service) -> bool {
+        // The driver gets a range after it has made the service, which is disabled until then.
+        let without_range = !service.is_enabled()
+            && service.vnis() == VniAccess::Unrestricted
+            && matches!(self.vnis, VniAccess::Range(_));
+        !service.is_system()
+            && !service.id().is_default()
+            && !self.before.contains(&(device, service.id()))
+            && service.members() == self.members
+            && (service.vnis() == self.vnis || without_range)
+    }
+}
+
+/// The claims of all records of a node.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Owners(pub(crate) Vec<Claim>);
+
+impl Owners {
+    /// The maker of each of these services, which are all that the NICs have; `None` for a foreign one.
+    ///
+    /// What a killed prolog made without naming it is its own only if it is the only one on its NIC
+    /// that it can be, and only one prolog can have made it.
+    pub(crate) fn of(&self, services: &[(DeviceId, Service)]) -> Vec<Option<&Maker>> {
+        let named = |(device, service): &(DeviceId, Service)| {
+            let mut claims = self.0.iter();
+            claims.find(|claim| claim.services.iter().any(|one| one.is(*device, service)))
+        };
+        let mut makers: Vec<Option<&Maker>> =
+            services.iter().map(|service| Some(&named(service)?.maker)).collect();
+        let mut begun: BTreeMap<usize, Vec<&Maker>> = BTreeMap::new();
+        for claim in &self.0 {
+            let Some(intent) = &claim.intent else { continue };
+            let mut fitting: BTreeMap<DeviceId, Vec<usize>> = BTreeMap::new();
+            for (at, (device, service)) in services.iter().enumerate() {
+                if makers[at].is_none() && intent.fits(*device, service) {
+                    fitting.entry(*device).or_default().push(at);
+                }
+            }
+            for at in fitting.into_values().filter(|places| places.len() == 1).flatten() {
+                begun.entry(at).or_default().push(&claim.maker);
+            }
+        }
+        for (at, claimants) in begun {
+            if let [maker] = claimants[..] {
+                makers[at] = Some(maker);
+            }
+        }
+        makers
+    }
+}
+
+/// Who made a service that an ended job did not make, in words.
+pub(crate) fn reason(maker: Option<&Maker>) -> String {
+    match maker {
+        None => "no record says who made it".to_owned(),
+        Some(Maker::Job { job, .. }) => format!("job {job} made it"),
+        Some(Maker::Other(maker)) => format!("{maker} made it"),
+    }
+}
