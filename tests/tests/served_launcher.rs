@@ -43,17 +43,17 @@ fn a_mistyped_option_is_not_a_program() {
 #[test]
 fn records_of_a_node_do_not_reach_the_machine() {
     need_node!();
-    let script = "for directory in /run/cxi /var/lib/cxi; do
+    let script = "for directory in /run/cxi /run/cxi-node /var/lib/cxi; do
             ls -A $directory; touch $directory/cxi-mock-test; ls -A $directory
-        done; ls -A /run /var/lib | grep -vx cxi";
+        done; ls -A /run /var/lib | grep -vxE 'cxi|cxi-node'";
     let text = node::script(&[], script);
-    let rest = text.strip_prefix("cxi-mock-test\ncxi-mock-test\n");
+    let rest = text.strip_prefix("cxi-mock-test\ncxi-mock-test\ncxi-mock-test\n");
     let rest = rest.unwrap_or_else(|| panic!("directories are not empty: {text}"));
     let here = Command::new("ls").args(["-A", "/run", "/var/lib"]).output();
     let here = String::from_utf8(here.expect("ls runs").stdout).expect("names");
-    let here: Vec<_> = here.lines().filter(|name| *name != "cxi").collect();
+    let here: Vec<_> = here.lines().filter(|name| !["cxi", "cxi-node"].contains(name)).collect();
     assert_eq!(rest.lines().collect::<Vec<_>>(), here);
-    for directory in ["/run/cxi", "/var/lib/cxi"] {
+    for directory in ["/run/cxi", "/run/cxi-node", "/var/lib/cxi"] {
         assert!(!Path::new(directory).join("cxi-mock-test").exists());
     }
 }
