@@ -53,6 +53,7 @@ const MESSAGES: &[Example] = &[
     ("VNI_NOT_FOUND", nic(ReturnCode::VNI_NOT_FOUND), None),
     ("rmu_ptl_invld_vni_cntr 17", nic(ReturnCode::VNI_NOT_FOUND), None),
     ("ptl_invld_vni", nic(ReturnCode::VNI_NOT_FOUND), None),
+    ("PTL_NO_SPACE", nic(ReturnCode::NO_SPACE), None),
     ("NO_SPACE", nic(ReturnCode::NO_SPACE), None),
     // Schedulers.
     ("flux-slingshot: cxi0: cxil_alloc_svc: Invalid argument", errno(Errno::EINVAL), Some(A::CreateService)),
@@ -93,6 +94,10 @@ const MESSAGES: &[Example] = &[
     ("PE 0: MPICH WARNING: OFI is failing to make progress on posting a receive. MPICH suspects a hang due to completion queue exhaustion.", Code::Libfabric(268), None),
     ("<lci:status:ofi> err : Function not implemented (.../backend_ofi.cpp:271)", errno(Errno::ENOSYS), None),
     ("OSError: [Errno 38] Function not implemented", errno(Errno::ENOSYS), None),
+    ("NCCL WARN NET/OFI Request 0x7f completed with error. RC: 107. Error: 25 (VNI_NOT_FOUND)", nic(ReturnCode::VNI_NOT_FOUND), Some(A::Transfer)),
+    ("cxip_domain_enable():449<warn> nid1: cxil_get_svc with cxi0 and svc_id 5 failed: -22:Invalid argument", errno(Errno::EINVAL), Some(A::ChooseService)),
+    ("Invalid VNI 1036 for cxi0 and svc_id 5", errno(Errno::EINVAL), Some(A::ChooseService)),
+    ("MPI_ERR_TRUNCATE: message truncated", Code::Libfabric(265), Some(A::Transfer)),
     // The kernel.
     ("[ 1234.567890] cxi_ss1 0000:21:00.0: cxi0[hsn0]: SVC_ALLOC failed: -28", errno(Errno::ENOSPC), Some(A::CreateService)),
     ("kernel: cxi_core 0000:d1:00.0: probe failed with error -12", errno(Errno::ENOMEM), None),
@@ -100,6 +105,8 @@ const MESSAGES: &[Example] = &[
     ("error: cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available", errno(Errno::ENOSPC), Some(A::CreateService)),
     ("error: cxi0: SVC_DESTROY: there is no service 77", errno(Errno::EINVAL), Some(A::ChangeService)),
     ("cxi0-1: LNI_ALLOC: service 1 is disabled: the default service is, unless the administrator enables it; use your own service", errno(Errno::EKEYREVOKED), Some(A::AllocateLni)),
+    ("error: invalid VNI 65536: expected 1 to 65535", errno(Errno::EINVAL), None),
+    ("cxi_service: failed to enable service: Device or resource busy", errno(Errno::EBUSY), Some(A::ChangeService)),
     ("service 5 is disabled", errno(Errno::EKEYREVOKED), Some(A::AllocateLni)),
     ("cxi0: SVC_DESTROY: service 3 is still in use after 5s and 30 attempts", errno(Errno::EBUSY), Some(A::ChangeService)),
     ("cxi0: the device has been removed", errno(Errno::EIO), None),

@@ -4,6 +4,8 @@ use std::path::Path;
 use std::{fmt, io};
 
 use cxi_ioctl::Errno;
+use cxi_job::ErrorCode;
+use cxi_job::site::NicsUnavailable;
 use serde::Serialize;
 
 /// Exit codes. The numbers are documented in `--help` and do not change.
@@ -122,6 +124,12 @@ impl Failure {
     /// Without the excerpt and the hints.
     pub(crate) fn message(&self) -> String {
         self.message.clone()
+    }
+
+    /// The failure as the library passes it on. The excerpt is lost: the message names its line.
+    pub(crate) fn unavailable(self, code: ErrorCode) -> NicsUnavailable {
+        let errno = self.errno.map(|errno| Errno::from_raw(errno.number));
+        NicsUnavailable { code, message: self.message, hints: self.hints, errno }
     }
 
     pub(crate) fn kind(&self) -> Exit {

@@ -7,7 +7,7 @@ use cxi_job::fabric::{FabricError, HttpError, Problem};
 use cxi_job::pool::log::{AppendError, ChangeError};
 use cxi_job::pool::{PoolError, ReserveError};
 use cxi_job::settings::SettingsError;
-use cxi_job::site::SiteError;
+use cxi_job::site::{NicsUnavailable, SiteError};
 use cxi_job::{ErrorCode, InvalidJobRequest};
 use cxi_vni_etcd::{PoolPlace, SitePoolError};
 
@@ -53,11 +53,7 @@ impl From<SiteError> for Failure {
     fn from(error: SiteError) -> Self {
         let plain = |error: &SiteError| Self::new(error.code(), error);
         match error {
-            // A failure of this command itself, which the library passed through.
-            SiteError::Nics(error) => match error.downcast::<Self>() {
-                Ok(failure) => *failure,
-                Err(error) => Self::failed(error),
-            },
+            SiteError::Nics(error) => error.into(),
             SiteError::PoolStore { code, source, .. } => match source.downcast::<SitePoolError>() {
                 Ok(error) => (*error).into(),
                 Err(error) => Self::new(code, error),
@@ -93,6 +89,37 @@ impl From<SiteError> for Failure {
             SiteError::Live(_) => plain(&error).hint("Nothing was destroyed."),
             _ => plain(&error),
         }
+    }
+}
+
+/// A failure of this command, which the library passes through, and gets back from it.
+impl From<NicsUnavailable> for Failure {
+    fn from(error: NicsUnavailable) -> Self {
+        let failure = Self::new(error.code, error.message);
+        let failure = error.hints.into_iter().fold(failure, Self::hint);
+        match error.errno {
+            Some(errno) => failure.errno(errno),
+            None => failure,
+        }
+    }
+}
+
+impl From<Failure> for NicsUnavailable {
+    fn from(failure: Failure) -> Self {
+        let code = match failure.kind() {
+            Exit::BadInput => ErrorCode::BadInput,
+            Exit::NoDevice => ErrorCode::NoDevice,
+            Exit::Busy => ErrorCode::Busy,
+            Exit::NotFound => ErrorCode::NotFound,
+            Exit::NotPermitted => ErrorCode::NotPermitted,
+            Exit::NotEnough => ErrorCode::NotEnough,
+            Exit::Failed
+            | Exit::NothingToDo
+            | Exit::Findings
+            | Exit::ProgramNotStarted
+            | Exit::ProgramNotFound => ErrorCode::Failed,
+        };
+        failure.unavailable(code)
     }
 }
 
@@ -226,5 +253,24 @@ where
             ChangeError::Append(error) => error.into(),
             error => Self::bad_input(error),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cxi_ioctl::Errno;
+
+    use super::*;
+
+    /// Through the library and back.
+    #[test]
+    fn a_failure_to_open_nics_keeps_its_kind_and_its_hints() {
+        let failure = Failure::new(Exit::NotPermitted, "no").hint("Be root.").errno(Errno::EACCES);
+        let error = SiteError::Nics(failure.clone().into());
+        assert_eq!((error.code(), error.errno()), (ErrorCode::NotPermitted, Errno::EACCES));
+        let back = Failure::from(error);
+        assert_eq!((back.to_string(), back.kind()), (failure.to_string(), failure.kind()));
+        let json = |failure: &Failure| serde_json::to_value(failure).unwrap();
+        assert_eq!(json(&back), json(&failure));
     }
 }

@@ -10,6 +10,8 @@ pub enum Attempted {
     AllocateLni,
     /// Allocate a communication profile or a domain on a VNI.
     UseVni,
+    /// Choose a service and a VNI, as libfabric does when it opens a domain.
+    ChooseService,
     /// Make a service.
     CreateService,
     /// Query, change or destroy a service.
@@ -18,8 +20,6 @@ pub enum Attempted {
     MapMemory,
     /// Allocate or change a queue, a counter, a portal table entry or an endpoint.
     Allocate,
-    /// Choose a service and a VNI, as libfabric does when it opens a domain.
-    ChooseService,
     /// Take part in a hardware collective.
     Collective,
     /// Find NICs.
@@ -256,7 +256,12 @@ const PHRASES: &[(&str, Attempted)] = &[
     ("service create", Attempted::CreateService),
     ("create service", Attempted::CreateService),
     ("create cxi service", Attempted::CreateService),
+    ("allocate service", Attempted::CreateService),
+    ("allocate cxi service", Attempted::CreateService),
     ("service destroy", Attempted::ChangeService),
+    ("enable service", Attempted::ChangeService),
+    ("disable service", Attempted::ChangeService),
+    ("update service", Attempted::ChangeService),
     ("destroy service", Attempted::ChangeService),
     ("open domain failed", Attempted::ChooseService),
     ("fi_open domain", Attempted::ChooseService),
@@ -279,6 +284,6 @@ const PHRASES: &[(&str, Attempted)] = &[
     ("/dev/cxi", Attempted::OpenDevice),
     ("failed to open cxi device", Attempted::OpenDevice),
     ("poll failed", Attempted::Transfer),
-    ("request completed with error", Attempted::Transfer),
+    ("completed with error", Attempted::Transfer),
     ("provider cxi returned", Attempted::Discover),
 ];

@@ -110,9 +110,12 @@ fn own(number: u16) -> Option<(i32, &'static str, &'static str)> {
 /// names are words that mean nothing by themselves.
 fn return_code(name: &str) -> Option<Code> {
     let counter = name.trim_start_matches("rmu_").trim_end_matches("_cntr");
-    let name = match counter {
-        "ptl_invld_vni" => "VNI_NOT_FOUND",
-        "ptl_invld_dfa" => "INVALID_DFA_FORMAT",
+    let portals = counter.strip_prefix("ptl_").or_else(|| counter.strip_prefix("PTL_"));
+    let portals = portals.map(str::to_ascii_uppercase);
+    let name = match (counter, &portals) {
+        ("ptl_invld_vni", _) => "VNI_NOT_FOUND",
+        ("ptl_invld_dfa", _) => "INVALID_DFA_FORMAT",
+        (_, Some(portals)) => portals,
         _ => name,
     };
     let (known, number) = ReturnCode::NAMES

@@ -281,7 +281,7 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     ),
     (&["vni not found in slingshot_vnis"], errno(Errno::EINVAL), Some(Attempted::ChooseService)),
     (&["no valid vnis for"], errno(Errno::EINVAL), Some(Attempted::ChooseService)),
-    (&["invalid vni"], errno(Errno::EINVAL), Some(Attempted::UseVni)),
+    (&["invalid vni", "svc_id"], errno(Errno::EINVAL), Some(Attempted::ChooseService)),
     (&["retry handler not running"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["ama not recognized"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["cxi netdev not found"], errno(Errno::ENODATA), Some(Attempted::Discover)),
@@ -295,6 +295,11 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["dropped event", "rsvd slots"], Code::Libfabric(268), None),
     (&["completion queue exhaustion"], Code::Libfabric(268), None),
     (&["le resources not recovered"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["le exhausted"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["eq_dropped"], Code::Libfabric(268), None),
+    // MPI.
+    (&["err_truncate"], Code::Libfabric(265), Some(Attempted::Transfer)),
+    (&["message truncated"], Code::Libfabric(265), Some(Attempted::Transfer)),
     // Schedulers.
     (&["only", "available"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
     (&["cxi not available"], errno(Errno::ENODEV), None),
@@ -345,5 +350,6 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["cannot promise"], errno(Errno::EOPNOTSUPP), Some(Attempted::ChangeService)),
     (&["not sent, as this driver"], errno(Errno::EOPNOTSUPP), Some(Attempted::ChangeService)),
     (&["response", "bytes"], errno(Errno::EPROTO), None),
-    (&["invalid vni"], errno(Errno::EINVAL), Some(Attempted::CreateService)),
+    (&["invalid ", ": expected "], errno(Errno::EINVAL), None),
+    (&["invalid vni"], errno(Errno::EINVAL), Some(Attempted::UseVni)),
 ];

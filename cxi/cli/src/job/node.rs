@@ -114,7 +114,7 @@ impl<'a> Here<'a> {
             Intent::Change => JobNode::locked(self.common),
             Intent::Read => JobNode::open(self.common, Intent::Read),
         };
-        let node = node.map_err(|failure| SiteError::Nics(Box::new(failure)))?;
+        let node = node.map_err(|failure| SiteError::Nics(failure.into()))?;
         Ok(self.node.get_or_init(|| node).nics.clone())
     }
 

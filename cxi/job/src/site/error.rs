@@ -106,7 +106,7 @@ pub enum SiteError {
     Request(#[from] InvalidJobRequest),
     /// The NICs of the node cannot be opened.
     #[error(transparent)]
-    Nics(Box<dyn Error + Send + Sync>),
+    Nics(NicsUnavailable),
     /// A NIC refuses.
     #[error(transparent)]
     Nic(#[from] cxi::Error),
@@ -138,6 +138,20 @@ pub enum SiteError {
     },
 }
 
+/// Why the program that opens a node's NICs, or simulates them, has none, in its own words.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct NicsUnavailable {
+    /// What kind of failure it is.
+    pub code: ErrorCode,
+    /// What went wrong.
+    pub message: String,
+    /// What to do about it, one sentence in each entry.
+    pub hints: Vec<String>,
+    /// The errno of a NIC or a file.
+    pub errno: Option<Errno>,
+}
+
 impl SiteError {
     /// What kind of failure it is.
     #[must_use]
@@ -161,7 +175,7 @@ impl SiteError {
             | Self::NoRecord { .. }
             | Self::Starting(_)
             | Self::Environment(EnvironmentError::NoService) => ErrorCode::NotFound,
-            Self::Nics(_) => ErrorCode::NoDevice,
+            Self::Nics(error) => error.code,
             Self::Nic(error) => ErrorCode::of(error),
             Self::Allocate(error) => error.code(),
             Self::Left(report) => report.code().unwrap_or(ErrorCode::Failed),
@@ -177,7 +191,8 @@ impl SiteError {
     pub fn errno(&self) -> Errno {
         match self {
             Self::Locked(error) => error.errno(),
-            Self::PoolStore { errno, .. } => *errno,
+            Self::PoolStore { errno, .. }
+            | Self::Nics(NicsUnavailable { errno: Some(errno), .. }) => *errno,
             Self::Nic(error) => error.errno(),
             Self::Allocate(error) => error.errno(),
             Self::Unfinished { error, .. } => error.errno(),

@@ -38,7 +38,7 @@ pub use compute_node::{
 };
 pub use controller::{Controller, Done, ReserveRequest, Warning};
 pub use decisions::{Component, Decision};
-pub use error::SiteError;
+pub use error::{NicsUnavailable, SiteError};
 pub use host_list::{HostList, cpus_at};
 pub use job_records::{CollectivesRecord, JobRecord};
 #[cfg(feature = "fabric-manager")]
