@@ -61,10 +61,9 @@ fn a_job_on_a_single_node_is_told_how_to_get_a_service() {
     assert_eq!((said.code, said.err.as_str()), (9, ""), "{said:?}");
     let uid = own();
     for part in [
-        &*format!(
-            "your scheduler gave you no service: single-node jobs get none here; no service of cxi0, cxi1 \
-             admits uid {uid}\n"
-        ),
+        "your scheduler gave you no service: single-node jobs get none here; srun \
+         --network=single_node_vni asks for one\n",
+        &*format!("No service of cxi0, cxi1 admits uid {uid}.\n"),
         "SLINGSHOT_VNIS, SLINGSHOT_DEVICES, SLINGSHOT_SVC_IDS are not set.",
         "ENOSYS (-38, Function not implemented)",
         "srun --network=single_node_vni",
@@ -75,7 +74,7 @@ fn a_job_on_a_single_node_is_told_how_to_get_a_service() {
     }
     assert!(said.out.starts_with("your scheduler gave you no service: "), "{}", said.out);
     let said = explain(&node, "", &[]);
-    assert!(said.out.starts_with("no scheduler gave you a service; "), "{}", said.out);
+    assert!(said.out.starts_with("no scheduler gave you a service\n"), "{}", said.out);
     assert_contains(&said.out, "This is not in a job");
     // A disabled service does not help, and is named.
     node.cxi(&format!("service create --uid={uid} --vni=1036 --disabled")).done();
@@ -145,6 +144,33 @@ fn what_does_not_fit_is_named_first() {
         &said.out,
         &format!("On cxi0, service 2 (uid {}, VNIs 1036,1037) admits this user.", own()),
     );
+}
+
+/// The namespace comes first, then the user, then the group, then a service for everyone.
+#[test]
+fn libfabric_prefers_a_namespace_to_a_user_to_a_group() {
+    let node = MockNode::new();
+    let taken = || {
+        let said = explain(&node, "--json -d cxi0", &[]);
+        let json: Value = serde_json::from_str(&said.out).unwrap();
+        (said.code, json["network"]["nics"][0]["takes"]["service"].clone())
+    };
+    assert_eq!(taken(), (9, Value::Null));
+    node.cxi("service enable 1 -d cxi0").done();
+    // It works, and every user of the node shares it.
+    assert_eq!(taken(), (9, 1.into()));
+    let (uid, gid) = (own(), nix::unistd::getegid().as_raw());
+    let members =
+        [format!("--gid={gid}"), format!("--uid={uid}"), "--netns=/proc/self/ns/net".into()];
+    for (id, member) in (2..).zip(members) {
+        node.cxi(&format!("service create {member} --vni={} -d cxi0", 1030 + id)).done();
+        assert_eq!(taken(), (0, id.into()), "{member}");
+    }
+    // Of several that fit as well, the last.
+    node.cxi(&format!("service create --uid={uid} --vni=1050 --limit=txqs=1:1 -d cxi0")).done();
+    assert_eq!(taken(), (0, 4.into()));
+    node.cxi("service destroy 4 -d cxi0").done();
+    assert_eq!(taken(), (0, 5.into()));
 }
 
 #[test]

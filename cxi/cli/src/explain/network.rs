@@ -55,7 +55,8 @@ fn on_nic(nic: &NicNetwork) -> String {
         text += "\n  no enabled service admits this user";
     }
     for usable in &nic.usable {
-        text += &format!("\n  {} admits this user", usable.name);
+        let admits = if usable.enabled { "admits" } else { "would admit" };
+        text += &format!("\n  {} {admits} this user", usable.name);
     }
     text
 }

@@ -155,6 +155,7 @@ impl Program {
     fn admits(&self, service: &Service, netns: Option<u32>) -> Option<Admission> {
         let Some(members) = service.members() else { return Some(Admission::Everyone) };
         let is = |wanted: Member| members.iter().any(|member| member == wanted);
+        let netns = netns.or(members.netns());
         if netns.is_some() && netns == self.netns {
             return Some(Admission::Namespace);
         }
@@ -437,12 +438,16 @@ impl Network {
                 .iter()
                 .any(|name| program.get(name).is_some());
         let verdict = match (in_job, one_node) {
+            (true, true) if in_slurm => {
+                "your scheduler gave you no service: single-node jobs get none here; \
+                 srun --network=single_node_vni asks for one"
+            }
             (true, true) => "your scheduler gave you no service: single-node jobs get none here",
             (true, false) => "your scheduler gave you no service",
             (false, _) => "no scheduler gave you a service",
         };
-        self.verdict =
-            format!("{verdict}; no service of {} admits uid {}", names(here), program.uid);
+        verdict.clone_into(&mut self.verdict);
+        self.reasons.push(format!("No service of {} admits uid {}.", names(here), program.uid));
         if !unset.is_empty() {
             let verb = if unset.len() == 1 { "is" } else { "are" };
             self.reasons.push(format!("{} {verb} not set.", unset.join(", ")));
