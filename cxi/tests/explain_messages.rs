@@ -1,9 +1,12 @@
 //! Messages that people paste, as programs of the field print them.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
-use cxi::Errno;
+use cxi::driver::DetectedRelease;
+use cxi::error::{Error, ErrorKind, Shortage};
 use cxi::explain::{Attempted, Code, causes, causes_of, mentions};
+use cxi::{DeviceId, DriverRelease, Errno, Opcode, Resource, ServiceId, Vni};
 use cxi_hw::ReturnCode;
 
 const fn errno(errno: Errno) -> Code {
@@ -213,5 +216,54 @@ fn causes_are_sentences() {
         assert!(!cause.look.is_empty(), "{}: {}", cause.code, cause.reason);
         assert!(cause.mend.ends_with('.'), "{}: {}", cause.code, cause.mend);
         assert!(!cause.reason.ends_with('.') && cause.mend.len() > 10, "{}", cause.reason);
+    }
+}
+
+/// What this library prints leads back to the errno that it stands for.
+#[test]
+fn the_librarys_own_errors_have_their_errno() {
+    let service = ServiceId::new(5).unwrap();
+    let (resource, what) = (Resource::Txqs, "all 8 address contexts of the LNI's RGID are in use");
+    let limit = |in_use, max| Shortage::Limit { service, resource, in_use, max };
+    let shortages = [
+        Shortage::Reservation { resource, requested: 9, available: 3 },
+        Shortage::LePools,
+        Shortage::TlePools,
+        Shortage::VniTable { used: 3 },
+        Shortage::Unclear { vni_slots: 4 },
+        limit(Some(3), Some(0)),
+        limit(Some(3), Some(3)),
+        limit(Some(3), Some(4)),
+        limit(None, None),
+        Shortage::Allocation { what },
+    ];
+    let mut kinds: Vec<(ErrorKind, Errno)> =
+        shortages.map(|shortage| (ErrorKind::NotEnough(shortage), Errno::ENOSPC)).into();
+    let path = || PathBuf::from("/dev/cxi0");
+    let open = |errno: Errno| ErrorKind::Open { path: path(), error: errno.into() };
+    let needs = DriverRelease::Shs13_1;
+    let has = DetectedRelease::Unknown;
+    kinds.extend([
+        (open(Errno::EACCES), Errno::EACCES),
+        (open(Errno::EMFILE), Errno::EMFILE),
+        (open(Errno::EIO), Errno::EIO),
+        (ErrorKind::NotPermitted("the services that have it do not".into()), Errno::EPERM),
+        (ErrorKind::NoSuchService { service }, Errno::EINVAL),
+        (ErrorKind::ServiceDisabled { service }, Errno::EKEYREVOKED),
+        (ErrorKind::ServiceDisabled { service: ServiceId::DEFAULT }, Errno::EKEYREVOKED),
+        (ErrorKind::Busy { what: "service 5".into(), waited: None }, Errno::EBUSY),
+        (ErrorKind::Unsupported { what: "a range".into(), needs, has }, Errno::EOPNOTSUPP),
+        (ErrorKind::NotGuaranteed { what: "a range".into(), has }, Errno::EOPNOTSUPP),
+        (ErrorKind::Removed, Errno::EIO),
+        (ErrorKind::Other(Errno::EFAULT), Errno::EFAULT),
+        (ErrorKind::InvalidValue(Box::new(Vni::new(0).unwrap_err())), Errno::EINVAL),
+    ]);
+    for (kind, expected) in kinds {
+        let error = Error::new(kind, expected).on(DeviceId::new(0));
+        for error in [error.clone(), error.during(Opcode::SVC_UPDATE)] {
+            let found: Vec<_> =
+                mentions(&error.to_string()).iter().map(|found| found.code).collect();
+            assert_eq!(found, [errno(expected)], "{error}");
+        }
     }
 }

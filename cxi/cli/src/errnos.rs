@@ -1,5 +1,6 @@
 //! `cxi explain TEXT`: what the error codes in a pasted message mean.
 
+use cxi::driver::DetectedRelease;
 use cxi::explain::{Attempted, Cause, Mention, causes_of, mentions};
 use cxi_ioctl::DriverRelease;
 use cxi_job::ProcFs;
@@ -41,9 +42,15 @@ struct ExplainedCause {
     mend: &'static str,
 }
 
-/// Explains the codes in a text. `proc` is that of the node where they were printed, if it is this
-/// one.
-pub(crate) fn explain(input: &Input, proc: Option<&ProcFs>) -> Result<Report, Failure> {
+/// What is known of the node where a text was printed, if it is this one.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) proc: ProcFs,
+    pub(crate) release: DetectedRelease,
+}
+
+/// Explains the codes in a text.
+pub(crate) fn explain(input: &Input, place: &Place) -> Result<Report, Failure> {
     let found = mentions(&input.text);
     if found.is_empty() {
         return Err(Failure::new(Exit::NotFound, format!("{} names no error", input.name))
@@ -55,7 +62,7 @@ pub(crate) fn explain(input: &Input, proc: Option<&ProcFs>) -> Result<Report, Fa
             .hint("cxi explain create, open and busy explain what a NIC refuses."));
     }
     let explained: Vec<Explained> =
-        found.iter().filter_map(|mention| Explained::new(mention, proc)).collect();
+        found.iter().filter_map(|mention| Explained::new(mention, place)).collect();
     let mut paragraphs: Vec<String> = explained.iter().map(Explained::words).collect();
     let unknown = found.iter().filter(|mention| causes(mention).is_empty());
     paragraphs.extend(unknown.map(|mention| {
@@ -69,8 +76,9 @@ fn causes(mention: &Mention) -> Vec<&'static Cause> {
 }
 
 impl Explained {
-    fn new(mention: &Mention, proc: Option<&ProcFs>) -> Option<Self> {
-        let causes = causes(mention);
+    fn new(mention: &Mention, place: &Place) -> Option<Self> {
+        let mut causes = causes(mention);
+        causes.retain(|cause| cause.concerns(place.release));
         let first = *causes.first()?;
         let looks = causes.iter().any(|cause| cause.depends_on_memory);
         Some(Self {
@@ -82,7 +90,7 @@ impl Explained {
             meaning: first.reason,
             commands: first.look,
             causes: causes.into_iter().map(ExplainedCause::new).collect(),
-            memory: proc.filter(|_| looks).and_then(ContiguousMemory::read),
+            memory: looks.then(|| ContiguousMemory::read(&place.proc)).flatten(),
         })
     }
 

@@ -7,14 +7,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use cxi::driver::{DetectedRelease, Driver};
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 use cxi_job::explain::{Explanation, Inquiry, Program};
 use cxi_job::{JobId, ProcFs};
 use serde::Serialize;
 
+use crate::errnos::Place;
 use crate::exit::{Exit, Failure};
 use crate::files::{self, Input, LONGEST};
-use crate::node::{Node, changing, reading};
+use crate::node::{Intent, Node, changing, reading};
 use crate::options::Common;
 use crate::output::{Report, by_nic, wrapped};
 use crate::service::change::specification;
@@ -104,8 +106,7 @@ pub(crate) fn run(arguments: &ExplainArgs, common: &Common) -> Result<Report, Fa
             words => Some(pasted(words)?),
         };
         let Some(text) = text else { return network::run(&arguments.whose.programs()?, common) };
-        let proc = common.mock.is_none().then(ProcFs::system);
-        return errnos::explain(&text, proc.as_ref());
+        return errnos::explain(&text, &place(common));
     };
     match command {
         ExplainCommand::Env(whose) => Ok(network::environment(&whose.programs()?)),
@@ -155,6 +156,15 @@ impl Whose {
         };
         self.env.iter().map(read).collect()
     }
+}
+
+/// What is known of this node; nothing has to be, because the text may be another node's.
+fn place(common: &Common) -> Place {
+    let unknown = Place { proc: ProcFs::system(), release: DetectedRelease::Unknown };
+    let Ok(node) = Node::open(common, Intent::Read) else { return unknown };
+    let driver = node.devices().first().and_then(|device| device.driver().ok());
+    let release = driver.map_or(DetectedRelease::Unknown, Driver::detected_release);
+    Place { proc: node.proc(), release }
 }
 
 /// The text that is to be explained: words, a file or standard input.

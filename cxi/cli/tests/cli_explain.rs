@@ -33,6 +33,15 @@ fn an_errno_is_explained_with_commands_and_causes() {
         assert_contains(&text, part);
     }
     assert_contains(&cxi("explain EEXIST").done(), "with shs-13.0, shs-13.1, shs-14.0.0: ");
+    // Only what concerns the driver of this node.
+    for (release, first) in [
+        ("shs-13.1", "with shs-13.0, shs-13.1, shs-14.0.0: Another service has one of the VNIs"),
+        ("shs-12.0", "A range of VNIs overlaps"),
+    ] {
+        let said = cxi(&format!("explain SVC_ALLOC: EEXIST --mock --mock-release={release}"));
+        let start = format!("EEXIST (17, File exists) from SVC_ALLOC: {first}");
+        assert!(said.out.starts_with(&start), "{said:?}");
+    }
     let pasted = cxi(&[
         "explain",
         "error: cxi0: SVC_DESTROY: the driver refused with ebusy (Device or resource busy)",

@@ -9,6 +9,7 @@ use cxi_ioctl::{DriverRelease, Errno, Opcode};
 
 use super::attempted::Attempted;
 use super::code::Code;
+use crate::driver::DetectedRelease;
 use crate::error::{ErrorKind, Shortage};
 
 /// One cause of an error code.
@@ -45,6 +46,15 @@ enum Says {
 }
 
 impl Cause {
+    /// Whether it concerns a driver, as far as its release is known.
+    #[must_use]
+    pub fn concerns(&self, release: DetectedRelease) -> bool {
+        let bounds = release.bounds().filter(|_| !self.releases.is_empty());
+        bounds.is_none_or(|(oldest, newest)| {
+            self.releases.iter().any(|release| (oldest..=newest).contains(release))
+        })
+    }
+
     /// The kind of the error that states this cause; `None` if what it says has to be looked up.
     fn kind(&self) -> Option<ErrorKind> {
         let reason = self.reason;
