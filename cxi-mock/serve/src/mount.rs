@@ -153,7 +153,11 @@ pub(crate) fn prepare_credentials(
 ) -> Result<(), ServeError> {
     let directory = stage.directory(CREDENTIALS.trim_start_matches('/'))?;
     files.iter().try_for_each(|(name, text)| {
-        fs::write(directory.join(name), text).doing(|| format!("write {CREDENTIALS}/{name}"))
+        let path = directory.join(name);
+        // Programs refuse a secret that others can read.
+        fs::write(&path, text)
+            .and_then(|()| fs::set_permissions(&path, Permissions::from_mode(0o600)))
+            .doing(|| format!("write {CREDENTIALS}/{name}"))
     })
 }
 

@@ -9,7 +9,9 @@ use cxi::{DeviceId, Member, Service, ServiceId};
 use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
 use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::pool::Timestamp;
+use cxi_job::site::{Mismatch, Site, keys};
 use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic};
+use cxi_vni_etcd::SitePool;
 use nix::unistd::{Uid, User, geteuid};
 use serde::Serialize;
 
@@ -55,6 +57,9 @@ struct Found<'a> {
     /// The worst severity; null if nothing was found.
     worst: Option<Severity>,
     findings: &'a [Finding],
+    /// What the controller's records and its pool do not agree on, on the controller.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pool: Vec<Mismatch>,
 }
 
 pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Failure> {
@@ -83,7 +88,25 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     if let Some(file) = &file {
         file.save(&audit.observation)?;
     }
-    Ok(report(&audit))
+    let (pool, failed) = match of_pool(common) {
+        Ok(pool) => (pool, None),
+        Err(failure) => (Vec::new(), Some(format!("the pool was not audited: {failure:#}"))),
+    };
+    Ok(report(&audit, pool).with_warnings(failed))
+}
+
+/// VNIs that two jobs have or may get, where this machine has the controller's pool and records.
+fn of_pool(common: &Common) -> Result<Vec<Mismatch>, Failure> {
+    if common.settings.get(&keys::CONTROLLER_RECORDS)?.is_none() {
+        return Ok(Vec::new());
+    }
+    let store = SitePool::of(&common.settings)?;
+    if !store.is_here() {
+        return Ok(Vec::new());
+    }
+    let mut found = Site::open(common.settings.clone())?.controller(&store)?.compare()?;
+    found.retain(Mismatch::is_harmful);
+    Ok(found)
 }
 
 /// Warnings about services of other users that have VNIs of services that were just created.
@@ -111,7 +134,7 @@ pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<St
 }
 
 /// Findings that several NICs share are printed once.
-fn report(audit: &Audit) -> Report {
+fn report(audit: &Audit, pool: Vec<Mismatch>) -> Report {
     let findings = audit.findings.iter();
     let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));
     let mut text: String = merge(lines)
@@ -127,12 +150,16 @@ fn report(audit: &Audit) -> Report {
             format!("{style}{severity}:{style:#}{rest}")
         })
         .collect();
+    for mismatch in &pool {
+        text += &wrapped(&format!("error: pool: {mismatch}: cxi vni reconcile --records\n"))
+            .replacen("error:", &format!("{ERROR}error:{ERROR:#}"), 1);
+    }
     if text.is_empty() {
         "No problems found.\n".clone_into(&mut text);
     }
-    let json = Found { worst: audit.worst(), findings: &audit.findings };
-    let report = Report::new(text, &json);
-    match audit.worst() {
+    let worst = if pool.is_empty() { audit.worst() } else { Some(Severity::Error) };
+    let report = Report::new(text, &Found { worst, findings: &audit.findings, pool });
+    match worst {
         Some(Severity::Warning | Severity::Error) => report.ending_with(Exit::Findings as u8),
         _ => report,
     }

@@ -31,6 +31,8 @@ pub(crate) enum Exit {
     NothingToDo = 8,
     /// `audit` found something that should be fixed.
     Findings = 9,
+    /// The job exists, and is another user's.
+    OtherUser = 10,
     /// `job run`: the program cannot be started.
     ProgramNotStarted = 126,
     /// `job run`: the program does not exist.
@@ -50,6 +52,7 @@ Exit codes:
   7  not enough of a resource
   8  nothing to do
   9  audit, collectives preflight: something should be fixed; selftest: something is not as expected
+  10 the job has not ended, and is another user's
 job run ends with the exit code of its program, or 126 or 127 if that cannot be started.";
 
 /// A failure, as shown to the user.

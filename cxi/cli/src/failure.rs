@@ -27,6 +27,7 @@ impl From<ErrorCode> for Exit {
             ErrorCode::NotFound => Self::NotFound,
             ErrorCode::NotPermitted => Self::NotPermitted,
             ErrorCode::NotEnough => Self::NotEnough,
+            ErrorCode::OtherUser => Self::OtherUser,
             _ => Self::Failed,
         }
     }
@@ -75,6 +76,21 @@ impl From<SiteError> for Failure {
             }
             SiteError::NoController => plain(&error)
                 .hint("Set controller.records to a directory on a file system that all nodes mount."),
+            SiteError::OtherUser { ref job, .. } => {
+                let hint = format!(
+                    "If the scheduler lost its state, and uses its job numbers again: cxi job release {job} \
+                     ends the earlier job. Its number and its VNIs are free when its nodes have confirmed, \
+                     which cxi job list shows."
+                );
+                plain(&error).hint(hint)
+            }
+            SiteError::UnknownVnis { ref job, .. } => {
+                let hint = format!(
+                    "Restore the record or the pool. If no node has services of job {job}, remove the \
+                     directory of its record."
+                );
+                plain(&error).hint(hint)
+            }
             SiteError::Undecided { .. } => plain(&error).hint(
                 "Check that its prolog on the controller calls cxi job reserve, and that controller.records \
                  is the same there. A controller that was killed may have lost the job.",
@@ -113,6 +129,7 @@ impl From<Failure> for NicsUnavailable {
             Exit::NotFound => ErrorCode::NotFound,
             Exit::NotPermitted => ErrorCode::NotPermitted,
             Exit::NotEnough => ErrorCode::NotEnough,
+            Exit::OtherUser => ErrorCode::OtherUser,
             Exit::Failed
             | Exit::NothingToDo
             | Exit::Findings
@@ -158,6 +175,9 @@ impl From<InvalidJobRequest> for Failure {
             InvalidJobRequest::Spec(InvalidSpec::NoVnis) => Self::bad_input(
                 "no VNIs: name them with --vni, or a block of them with --vni-range",
             ),
+            InvalidJobRequest::DefaultVni(_) => {
+                Self::bad_input(error).hint("The setting job.allow-default-vnis permits it.")
+            }
             error => Self::bad_input(error),
         }
     }
@@ -215,6 +235,10 @@ impl From<ReserveError> for Failure {
             ReserveError::Short(short) if short.part.draining > 0 => failure.hint(
                 "cxi vni show lists the draining jobs, and the nodes that have not confirmed.",
             ),
+            ReserveError::Others { job, .. } => failure.hint(format!(
+                "If no node has services of an earlier job {job}: cxi vni release {job}, then cxi vni \
+                 confirm {job} --all."
+            )),
             _ => failure,
         }
     }

@@ -193,3 +193,104 @@ fn vnis_that_rest_are_not_said_to_be_free() {
     pool.vni("confirm job1 --node=n1")
         .prints("Job job1 no longer has VNIs: they rest for 30s before they may be used again\n");
 }
+
+/// A command with the pool and the controller's records of a directory.
+fn on_controller(pool: &Pool, arguments: &str) -> Said {
+    let mut command = command(arguments);
+    let records = pool.path("decisions");
+    command.env("CXI_VNI_POOL", pool.path("pool.json")).env("CXI_CONTROLLER_RECORDS", records);
+    command.env("CXI_CONTROLLER_WAIT", "0s").output().unwrap().into()
+}
+
+/// The procedure of the documentation: the pool is an older copy, or a new one.
+#[test]
+fn a_restored_pool_is_told_of_the_jobs_that_have_a_record() {
+    for is_copy in [true, false] {
+        let pool = Pool::of("1024-1027");
+        let cxi = |arguments: &str| on_controller(&pool, arguments);
+        let reserve = |job: &str| cxi(&format!("job reserve {job} --uid 1000 --nodes n1"));
+        reserve("1").prints("1024\n");
+        fs::copy(pool.path("pool.json"), pool.path("copy.json")).unwrap();
+        cxi("job release 1").done();
+        cxi("job confirm 1 --node n1").done();
+        reserve("2").prints("1025\n");
+        reserve("3").prints("1026\n");
+        cxi("job release 3").done();
+
+        let audit = || cxi("audit --mock");
+        let said = audit();
+        assert!(!said.out.contains("pool:"), "{}", said.out);
+        if is_copy {
+            fs::copy(pool.path("copy.json"), pool.path("pool.json")).unwrap();
+        } else {
+            fs::remove_file(pool.path("pool.json")).unwrap();
+            cxi("vni configure 1024-1027").done();
+        }
+        let said = audit();
+        assert_eq!(said.code, 9);
+        let expected = "error: pool: job 2 has VNI 1025, and the pool would give it to another job";
+        assert_contains(&said.out.replace("\n       ", " "), expected);
+        // Not even a reservation without a record takes them.
+        let other = cxi("vni reserve other").done();
+        assert!(["1024\n", "1027\n"].contains(&&*other), "{other}");
+        cxi("vni cancel other").done();
+        let said = cxi("vni reconcile --records");
+        // Job 1 had ended when the copy was put back.
+        let left = "info: job 1 has VNI 1024 in the pool, and no record\n";
+        assert_eq!(said.out, if is_copy { left } else { "The pool and the records agree\n" });
+        assert_eq!(said.code, 0, "{said:?}");
+        if is_copy {
+            cxi("vni release 1").done();
+            cxi("vni confirm 1 --all").done();
+        }
+        assert!(!audit().out.contains("pool:"));
+        cxi("job confirm 3 --node n1").done();
+        let json = cxi("--json vni reconcile --records").json();
+        assert_eq!(json, json!({"records": {"adopted": [], "mismatches": []}}));
+        let pool = cxi("--json vni show").json();
+        assert_eq!((&pool["reserved"], &pool["draining"]), (&json!(1), &json!(1)), "{pool}");
+    }
+}
+
+#[test]
+fn a_pool_that_is_configured_anew_is_told_which_jobs_it_did_not_know() {
+    let pool = Pool::of("1024-1027");
+    let cxi = |arguments: &str| on_controller(&pool, arguments);
+    cxi("job reserve 7 --uid 1000 --nodes n1").prints("1024\n");
+    fs::remove_file(pool.path("pool.json")).unwrap();
+    cxi("vni configure 1024-1027").done();
+    cxi("vni reconcile --records")
+        .prints("Job 7 has VNI 1024 by its record: the pool did not know that\n");
+    // What a node shows is no stray, as its job is known.
+    cxi("vni reconcile --node n1 --seen 1024")
+        .prints("n1 shows nothing that the pool does not know\n");
+    let none = pool.vni("reconcile --records");
+    none.refused(2, "error: no records: expected the setting controller.records");
+}
+
+#[test]
+fn a_job_number_of_another_user_has_an_exit_code_and_a_way_out() {
+    let pool = Pool::of("1024-1027");
+    let cxi = |arguments: &str| on_controller(&pool, arguments);
+    cxi("job reserve 7 --uid 1000 --nodes n1").done();
+    let other = cxi("job reserve 7 --uid 1001 --nodes n1");
+    other.mentions(10, "job 7 belongs to uid 1000, not 1001, and has not ended here");
+    assert_contains(&other.err, "cxi job release 7 ends the earlier job");
+    let said = cxi("--json job reserve 7 --uid 1001 --nodes n1");
+    assert_contains(&(said.out + &said.err), "\"kind\":\"other_user\"");
+    cxi("job release 7").done();
+    cxi("job confirm 7 --node n1").done();
+    cxi("job reserve 7 --uid 1001 --nodes n1").done();
+}
+
+#[test]
+fn a_job_gets_no_vni_of_the_default_service_by_accident() {
+    let prolog = "--mock job prolog --job 7 --uid 1000 --cores 4 --vni ";
+    for vnis in ["1", "10", "1024,10"] {
+        let refused = Said::from(command(&format!("{prolog}{vnis}")).output().unwrap());
+        refused.mentions(2, "is one of the default service's");
+        let mut allowed = command(&format!("{prolog}{vnis}"));
+        allowed.env("CXI_ALLOW_DEFAULT_VNIS", "true");
+        Said::from(allowed.output().unwrap()).done();
+    }
+}

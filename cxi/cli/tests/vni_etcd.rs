@@ -29,7 +29,7 @@ impl Site {
         let path = directory.path().display();
         let settings = format!(
             "[pool]\nstore = \"etcd\"\n[controller]\nrecords = \"{path}/decisions\"\nwait = \
-             \"300ms\"\n[etcd]\nendpoints = {urls:?}\ntimeout = \"5s\"\n{more}"
+             \"20s\"\n[etcd]\nendpoints = {urls:?}\ntimeout = \"5s\"\n{more}"
         );
         fs::write(directory.path().join("cxi.toml"), settings).unwrap();
         Self { directory }

@@ -81,6 +81,8 @@ pub(crate) struct Settings {
     cores: Option<u32>,
     #[serde(default)]
     tles: bool,
+    #[serde(default)]
+    pub(crate) allow_default_vnis: bool,
     #[serde(default = "state_directory")]
     pub(crate) state_dir: PathBuf,
     #[serde(default = "retry_busy")]

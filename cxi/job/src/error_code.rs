@@ -23,6 +23,8 @@ pub enum ErrorCode {
     NotPermitted,
     /// There is not enough of a resource.
     NotEnough,
+    /// It exists, for another user.
+    OtherUser,
 }
 
 impl ErrorCode {
@@ -55,6 +57,7 @@ impl ErrorCode {
             Self::NotFound => Errno::ENOENT,
             Self::NotPermitted => Errno::EPERM,
             Self::NotEnough => Errno::ENOSPC,
+            Self::OtherUser => Errno::EEXIST,
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use super::limits::{LimitPolicy, Mode, NicUsage, RgidSharing, plan};
 use super::node::NodeNic;
+use super::pool::DEFAULT_VNIS;
 use cxi::{
     DeviceId, InvalidSpec, Limits, LnisPerRgid, Member, Members, ServiceSpec, TrafficClasses, Vni,
     VniAccess, VniRange,
@@ -166,6 +167,7 @@ pub struct JobRequestBuilder {
     rgids: RgidSharing,
     nics: NicPolicy,
     adopt: bool,
+    default_vnis: bool,
 }
 
 impl Default for JobRequestBuilder {
@@ -179,6 +181,7 @@ impl Default for JobRequestBuilder {
             rgids: RgidSharing::default(),
             nics: NicPolicy::default(),
             adopt: true,
+            default_vnis: false,
         }
     }
 }
@@ -253,6 +256,13 @@ impl JobRequestBuilder {
         self
     }
 
+    /// Sets whether the job may have VNIs of the default service, 1 and 10: where that is enabled,
+    /// every user of a node can use them. The default is false.
+    pub fn default_vnis(mut self, allow: bool) -> Self {
+        self.default_vnis = allow;
+        self
+    }
+
     /// Checks everything that does not depend on the NICs.
     ///
     /// # Errors
@@ -283,8 +293,14 @@ impl JobRequestBuilder {
         if let JobLimits::Fixed(limits) = self.limits {
             spec = spec.limits(limits);
         }
+        let spec = spec.build()?;
+        let vnis = spec.vnis();
+        let default = vnis.iter().find(|vni| DEFAULT_VNIS.contains(&vni.get()));
+        if let (Some(vni), false) = (default, self.default_vnis) {
+            return Err(InvalidJobRequest::DefaultVni(vni));
+        }
         Ok(JobRequest {
-            spec: spec.build()?,
+            spec,
             limits: self.limits,
             rgids: self.rgids,
             nics: self.nics,
@@ -312,6 +328,13 @@ pub enum InvalidJobRequest {
     /// The request is for no NIC.
     #[error("no NIC requested: expected at least one")]
     NoNicWanted,
+    /// A VNI of the default service, which jobs get only if [it is
+    /// permitted](JobRequestBuilder::default_vnis).
+    #[error(
+        "VNI {0} is one of the default service's, which every user of a node may have: expected another \
+         VNI than 1 and 10"
+    )]
+    DefaultVni(Vni),
     /// The specification of the services is invalid.
     #[error(transparent)]
     Spec(#[from] InvalidSpec),

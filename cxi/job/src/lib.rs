@@ -152,6 +152,7 @@ mod parallel;
 pub mod pool;
 pub mod proc;
 pub mod release;
+pub mod secret;
 pub mod settings;
 pub mod site;
 mod text;

@@ -1,10 +1,12 @@
 //! A site with many nodes, and one whose processes are killed.
 
 use std::convert::Infallible;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use std::{fs, thread};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use cxi::{Device, Errno, Member, ServiceId, ServiceSpec, Vni};
 use cxi_ioctl::Opcode;
@@ -14,12 +16,12 @@ use cxi_job::fabric::{
     Credentials as Secrets, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport,
     Method,
 };
-use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp};
+use cxi_job::pool::log::{ChangeError, FileLog, MemoryLog, SharedPool};
+use cxi_job::pool::{Phase, PoolConfig, Timestamp};
 use cxi_job::settings::{Directories, Settings};
 use cxi_job::site::{
-    Access, Cleaning, ComputeNode, JobShape, PoolStore, ReserveRequest, Site, SiteError,
-    StartingJob, keys,
+    Access, Cleaning, ComputeNode, JobShape, Mismatch, PoolStore, ReserveRequest, Site, SiteError,
+    StartingJob, Warning, keys,
 };
 use cxi_job::{ErrorCode, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
@@ -230,7 +232,9 @@ fn the_start_of_a_job_waits_for_the_fabric_manager_as_long_as_is_set_and_its_end
     let (directory, pool) = (TempDir::new().unwrap(), pool());
     let collectives = "[collectives]\ntrees = 4\nwait = \"200ms\"\n";
     let site = site_with(directory.path(), collectives);
-    fs::write(directory.path().join("passwd"), "secret").unwrap();
+    let password = directory.path().join("passwd");
+    fs::write(&password, "secret").unwrap();
+    fs::set_permissions(&password, Permissions::from_mode(0o600)).unwrap();
     let asked = Arc::new(Asked::default());
     let manager = FabricManager::new(
         "https://fm.example",
@@ -259,9 +263,9 @@ struct Killed<'a> {
 }
 
 impl PoolStore for Killed<'_> {
-    fn change(&self, act: &mut cxi_job::site::Act<'_>) -> Result<(), SiteError> {
+    fn change(&self, wait: Duration, act: &mut cxi_job::site::Act<'_>) -> Result<(), SiteError> {
         if self.after {
-            self.pool.change(act)?;
+            self.pool.change(wait, act)?;
         }
         Err(SiteError::PoolStore {
             code: ErrorCode::Failed,
@@ -485,4 +489,162 @@ fn a_prolog_that_fails_does_not_end_the_run_that_it_repeats() {
     let replaced = node.prolog(&StartingJob { replace: true, ..other }).unwrap().grant.unwrap();
     assert!(replaced.services.iter().all(|entry| !entry.adopted));
     assert_eq!(services(&mock).len(), 2);
+}
+
+/// A pool in a file, of as many VNIs as jobs of the tests want.
+fn pool_in(file: &Path, vnis: &str) -> Mutex<SharedPool<FileLog>> {
+    let config = PoolConfig::new(vnis.parse().unwrap());
+    Mutex::new(SharedPool::open(FileLog::new(file), config, "", 0, Timestamp::now()).unwrap())
+}
+
+fn vni_of(site: &Site, pool: &impl PoolStore, id: u32) -> Result<u16, SiteError> {
+    let request = ReserveRequest::new(job(id), 1000, "n1".parse().unwrap());
+    let done = site.controller(pool)?.reserve(&request)?;
+    Ok(done.result.vnis[0].get())
+}
+
+/// Ends a job, and confirms that for its node.
+fn end(site: &Site, pool: &impl PoolStore, id: u32) {
+    let controller = site.controller(pool).unwrap();
+    assert_eq!(controller.release(&job(id), None).unwrap().result, [job(id)]);
+    controller.confirm(&job(id), &NodeName::new("n1").unwrap()).unwrap();
+    assert!(controller.collect().unwrap().is_empty());
+}
+
+#[test]
+fn a_pool_that_is_configured_anew_gives_no_recorded_vni_to_another_job() {
+    let directory = TempDir::new().unwrap();
+    let (site, file) = (site(directory.path()), directory.path().join("pool.json"));
+    let vnis = "1024-1029";
+    let first = pool_in(&file, vnis);
+    for (id, vni) in [(1, 1024), (2, 1025), (3, 1026)] {
+        assert_eq!(vni_of(&site, &first, id).unwrap(), vni);
+    }
+    let _ = site.controller(&first).unwrap().release(&job(2), None).unwrap();
+    fs::remove_file(&file).unwrap();
+
+    let anew = pool_in(&file, vnis);
+    let given = site.controller(&anew).unwrap().compare().unwrap();
+    let given_away = given.iter().filter(|one| matches!(one, Mismatch::GivenAway { .. }));
+    assert_eq!((given.len(), given_away.count()), (3, 3), "{given:?}");
+    assert!(given.iter().all(Mismatch::is_harmful));
+    assert_eq!(vni_of(&site, &anew, 4).unwrap(), 1027);
+    // A job that asks again keeps what it has.
+    assert_eq!(vni_of(&site, &anew, 1).unwrap(), 1024);
+    assert!(site.controller(&anew).unwrap().compare().unwrap().is_empty());
+    let metrics = anew.lock().unwrap().pool().metrics(Timestamp::now());
+    assert_eq!((metrics.reserved, metrics.draining, metrics.free), (3, 1, 2));
+    end(&site, &anew, 1);
+    let free = anew.lock().unwrap().pool().metrics(Timestamp::now()).free;
+    assert_eq!(free, 3);
+    drop(anew);
+    // A release is the first thing that a new pool hears of a job: its VNIs drain until the node has
+    // confirmed.
+    fs::remove_file(&file).unwrap();
+    let anew = pool_in(&file, vnis);
+    let _ = site.controller(&anew).unwrap().release(&job(3), None).unwrap();
+    let held = anew.lock().unwrap().pool().job(&job(3)).cloned().unwrap();
+    assert!(matches!(held.phase, Phase::Draining { .. }), "{held:?}");
+}
+
+#[test]
+fn an_older_copy_of_a_pool_gives_no_recorded_vni_to_another_job() {
+    let directory = TempDir::new().unwrap();
+    let (site, file) = (site(directory.path()), directory.path().join("pool.json"));
+    let copy = directory.path().join("copy.json");
+    let pool = pool_in(&file, "1024-1025");
+    assert_eq!(vni_of(&site, &pool, 1).unwrap(), 1024);
+    fs::copy(&file, &copy).unwrap();
+    end(&site, &pool, 1);
+    assert_eq!(vni_of(&site, &pool, 2).unwrap(), 1025);
+    assert_eq!(vni_of(&site, &pool, 3).unwrap(), 1024);
+
+    // There, job 1 has the VNI of job 3, and that of job 2 is free.
+    let copy = pool_in(&copy, "1024-1025");
+    let short = vni_of(&site, &copy, 4).unwrap_err();
+    assert_eq!(short.code(), ErrorCode::NotEnough, "{short}");
+    // The scheduler uses the number again: it does not get the VNI that its namesake had.
+    let others = vni_of(&site, &copy, 1).unwrap_err();
+    assert_eq!(
+        others.to_string(),
+        "the pool has VNI 1024 for job 1, and others have VNI 1024, as records say: end what the pool \
+         says of it, with a release"
+    );
+    let controller = site.controller(&copy).unwrap();
+    let left = controller.compare().unwrap();
+    let vni = Vni::new(1024).unwrap();
+    assert_eq!(
+        left,
+        [
+            Mismatch::HeldByOther { job: job(3), vni, holder: job(1) },
+            Mismatch::Unrecorded { job: job(1), vnis: vec![vni] },
+        ]
+    );
+    // What an administrator does about it.
+    let mut ends = |pool: &mut cxi_job::VniPool, now| Ok(pool.release(&job(1), &[], now)?);
+    copy.change(Duration::from_secs(1), &mut ends).unwrap();
+    let mut confirms = |pool: &mut cxi_job::VniPool, now| Ok(pool.confirm_all(&[job(1)], now)?);
+    copy.change(Duration::from_secs(1), &mut confirms).unwrap();
+    let adopted = controller.adopt().unwrap();
+    assert_eq!((adopted.jobs, adopted.mismatches), (vec![job(3)], vec![]));
+    let short = vni_of(&site, &copy, 4).unwrap_err();
+    assert_eq!(short.code(), ErrorCode::NotEnough, "{short}");
+    end(&site, &copy, 3);
+    assert_eq!(vni_of(&site, &copy, 4).unwrap(), 1024);
+}
+
+/// Another job goes on, unless nobody knows which VNIs it must not get.
+#[test]
+fn a_record_that_cannot_be_read_keeps_its_vnis() {
+    let directory = TempDir::new().unwrap();
+    let (site, file) = (site(directory.path()), directory.path().join("pool.json"));
+    let pool = pool_in(&file, "1024-1029");
+    for id in 1..=2 {
+        vni_of(&site, &pool, id).unwrap();
+    }
+    fs::write(directory.path().join("decisions/running/1/job.json"), "").unwrap();
+    let request = ReserveRequest::new(job(3), 1000, "n1".parse().unwrap());
+    let done = site.controller(&pool).unwrap().reserve(&request).unwrap();
+    let [Warning::Job(warning)] = &done.warnings[..] else { panic!("{done:?}") };
+    assert!(warning.to_string().contains("the decision is empty"), "{warning}");
+    fs::remove_file(&file).unwrap();
+    let unknown = vni_of(&site, &pool_in(&file, "1024-1029"), 4).unwrap_err();
+    assert!(
+        matches!(&unknown, SiteError::UnknownVnis { job: of, .. } if *of == job(1)),
+        "{unknown}"
+    );
+}
+
+/// The scheduler lost its state, and uses its numbers again.
+#[test]
+fn a_job_number_of_another_user_has_a_code_and_a_way_out() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    reserve(&site, &pool, 1, "n1").unwrap();
+    let controller = site.controller(&pool).unwrap();
+    let request = ReserveRequest::new(job(1), 1001, "n1".parse().unwrap());
+    let other = controller.reserve(&request).unwrap_err();
+    assert_eq!((other.code(), other.errno()), (ErrorCode::OtherUser, Errno::EEXIST));
+    assert_eq!(other.to_string(), "job 1 belongs to uid 1000, not 1001, and has not ended here");
+    let _ = controller.release(&job(1), None).unwrap();
+    assert_eq!(controller.reserve(&request).unwrap_err().code(), ErrorCode::Busy);
+    controller.confirm(&job(1), &NodeName::new("n1").unwrap()).unwrap();
+    assert_eq!(controller.reserve(&request).unwrap().result.uid, 1001);
+}
+
+#[test]
+fn the_start_of_a_job_waits_for_a_lock_as_long_as_is_set() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let file = directory.path().join("start.toml");
+    let place = directory.path().display();
+    let text =
+        format!("wait = \"1m\"\n[controller]\nrecords = \"{place}/decisions\"\nwait = \"300ms\"\n");
+    fs::write(&file, text).unwrap();
+    let site = Site::open(Settings::load(Some(&file)).unwrap()).unwrap();
+    reserve(&site, &pool, 1, "n1").unwrap();
+    let _held = FileLock::new(directory.path().join("decisions/.lock")).acquire().unwrap();
+    let begins = Instant::now();
+    let busy = reserve(&site, &pool, 2, "n1").unwrap_err();
+    assert_eq!(busy.code(), ErrorCode::Busy, "{busy}");
+    assert!(begins.elapsed() < Duration::from_secs(2), "{:?}", begins.elapsed());
 }

@@ -3,6 +3,8 @@
 //! `PREFIX/epoch` is the highest epoch that has written, and `PREFIX/events/N` the record of event
 //! N. Numbers have twenty digits, so that the order of the keys is that of the numbers.
 
+use std::time::Duration;
+
 use cxi_job::fabric::{HttpTransport, Patience};
 use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
 
@@ -41,10 +43,17 @@ impl EtcdLog {
     }
 
     /// Logs in with a password, where etcd has authentication enabled. The user needs to read and
-    /// write the keys.
+    /// write the keys. The password is sent over `https://`, or to this machine.
     #[must_use]
     pub fn user(mut self, name: &str, password: &str) -> Self {
         self.gateway.log_in_as(name, password);
+        self
+    }
+
+    /// Also sends the password over `http://`, where everyone on the network can read it.
+    #[must_use]
+    pub const fn allow_clear_password(mut self) -> Self {
+        self.gateway.allow_clear = true;
         self
     }
 
@@ -70,8 +79,13 @@ impl EtcdLog {
         let mut end = key.clone();
         end.0.push(0);
         let found = self.gateway.range(&key, &end, &mut 1)?.kvs;
-        let value = found.first().map(|it| String::from_utf8_lossy(&it.value.0));
-        Ok(value.and_then(|value| value.parse().ok()))
+        let Some(found) = found.first() else { return Ok(None) };
+        let value = String::from_utf8_lossy(&found.value.0);
+        let epoch = value.parse().ok().filter(|epoch| digits(*epoch) == *value);
+        epoch.map(Some).ok_or_else(|| GatewayError::Refused {
+            url: self.gateway.url(),
+            reason: format!("{}/epoch is {value:?}: expected the number of an epoch", self.prefix),
+        })
     }
 
     /// Appends unless a record was added since the log was read. Returns whether the conditions
@@ -117,19 +131,32 @@ impl EventLog for EtcdLog {
                     LogError(format!("{prefix}: not a change of a pool: {error}").into())
                 })?;
                 let sequence = record.event.sequence;
-                if sequence <= last {
-                    let prefix = &self.prefix;
-                    return Err(LogError(
-                        format!("{prefix}: change {sequence} comes behind change {last}").into(),
-                    ));
+                if found.key != self.key(sequence) {
+                    let name = String::from_utf8_lossy(&found.key.0);
+                    return Err(LogError(format!("{name}: it has change {sequence}").into()));
                 }
                 last = sequence;
                 records.push(record);
             }
-            if !page.more || page.kvs.is_empty() {
-                return Ok(records);
+            if !page.more {
+                break;
             }
         }
+        // Every record was written together with the epoch.
+        if records.is_empty() && after == 0 && self.epoch().map_err(unreadable)?.is_some() {
+            // It may have been written since the records were read.
+            let first = self.gateway.range(&self.key(0), &end, &mut 1).map_err(unreadable)?;
+            if first.kvs.is_empty() {
+                let gone = format!("{}: there is an epoch, and no change of a pool", self.prefix);
+                return Err(LogError(gone.into()));
+            }
+            return self.load(after);
+        }
+        Ok(records)
+    }
+
+    fn within(&mut self, time: Duration) {
+        self.gateway.within(time);
     }
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
@@ -148,10 +175,8 @@ impl EventLog for EtcdLog {
 
 fn failed(error: GatewayError) -> AppendError {
     match error {
-        GatewayError::Lost { .. } => AppendError::Unknown(error.into()),
-        GatewayError::Refused { .. } | GatewayError::Url { .. } => {
-            AppendError::Failed(error.into())
-        }
+        error if error.is_open() => AppendError::Unknown(error.into()),
+        error => AppendError::Failed(error.into()),
     }
 }
 

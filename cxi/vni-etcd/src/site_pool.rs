@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cxi::Errno;
@@ -13,9 +13,10 @@ use cxi_job::pool::log::{ChangeError, EventLog, FileLog, SharedPool};
 use cxi_job::pool::{Event, PoolConfig, PoolError, Timestamp};
 use cxi_job::settings::{Settings, SettingsError};
 use cxi_job::site::{Act, PoolStore, SiteError, keys};
-use cxi_job::{ErrorCode, VniPool};
+use cxi_job::{ErrorCode, VniPool, secret};
 
 use crate::EtcdLog;
+use crate::gateway::is_clear;
 
 /// The pool of VNIs of a site, as its settings `pool.*` and `etcd.*` say.
 ///
@@ -45,6 +46,7 @@ struct Etcd {
     endpoints: Vec<String>,
     prefix: String,
     user: Option<(String, PathBuf)>,
+    allow_clear: bool,
     http: Http,
     timeout: Duration,
     /// The file with this controller's epoch.
@@ -92,6 +94,12 @@ pub enum SitePoolError {
     /// The pool is in etcd, and no setting says where that is.
     #[error("pool.store is etcd: expected the setting etcd.endpoints")]
     NoEndpoints,
+    /// The password would go over the network in clear.
+    #[error(
+        "etcd.endpoints: the password of etcd.user would be sent in clear to {0}: expected https://, or \
+         the setting etcd.allow-clear-password"
+    )]
+    ClearPassword(String),
     /// A certificate or a key cannot be used.
     #[error(transparent)]
     Certificate(HttpError),
@@ -211,10 +219,11 @@ impl SitePool {
     ///
     /// [`SitePoolError`], such as [`SitePoolError::Missing`].
     pub fn look(&self) -> Result<VniPool, SitePoolError> {
-        let log: Log = match &self.backend {
+        let mut log: Log = match &self.backend {
             Backend::File(path) => Box::new(FileLog::new(path)),
             Backend::Etcd(etcd) => Box::new(etcd.log(self.wait)?),
         };
+        log.within(self.wait);
         Ok(self.existing(log)?.into_pool())
     }
 
@@ -224,10 +233,14 @@ impl SitePool {
     ///
     /// [`SitePoolError`], such as [`SitePoolError::Missing`].
     pub fn open(&self) -> Result<OpenPool, SitePoolError> {
+        self.open_within(self.wait)
+    }
+
+    fn open_within(&self, wait: Duration) -> Result<OpenPool, SitePoolError> {
         match &self.backend {
             // A lock file must not be left where there is no pool.
             Backend::File(path) if !path.exists() => Err(SitePoolError::Missing(self.place())),
-            _ => self.existing(self.log()?),
+            _ => self.existing(self.log(wait)?),
         }
     }
 
@@ -245,7 +258,7 @@ impl SitePool {
     pub fn configure(&self, config: &PoolConfig) -> Result<Configured, SitePoolError> {
         let mut new = VniPool::new(config.clone())?;
         let now = Timestamp::now();
-        let mut log = self.log()?;
+        let mut log = self.log(self.wait)?;
         let made = log.load(0).map_err(|error| self.failed::<PoolError>(error.into()))?.is_empty();
         let (pool, event) = if made {
             let pool = SharedPool::open(log, config.clone(), self.writer(), self.epoch()?, now);
@@ -286,14 +299,18 @@ impl SitePool {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// To change the pool.
-    fn log(&self) -> Result<Log, SitePoolError> {
+    /// To change the pool, within this time.
+    fn log(&self, wait: Duration) -> Result<Log, SitePoolError> {
         match &self.backend {
             Backend::File(path) => {
-                let log = FileLog::new(path).wait(self.wait).locked();
+                let log = FileLog::new(path).wait(wait).locked();
                 Ok(Box::new(log.map_err(SitePoolError::Locked)?))
             }
-            Backend::Etcd(etcd) => Ok(Box::new(etcd.log(self.wait)?)),
+            Backend::Etcd(etcd) => {
+                let mut log = etcd.log(wait)?;
+                log.within(wait);
+                Ok(Box::new(log))
+            }
         }
     }
 
@@ -325,12 +342,14 @@ impl SitePool {
 }
 
 impl PoolStore for SitePool {
-    fn change(&self, act: &mut Act<'_>) -> Result<(), SiteError> {
+    fn change(&self, wait: Duration, act: &mut Act<'_>) -> Result<(), SiteError> {
+        let begins = Instant::now();
         let mut opened = self.opened();
         let mut pool = match opened.take() {
             Some(pool) => pool,
-            None => self.open()?,
+            None => self.open_within(wait)?,
         };
+        pool.within(wait.saturating_sub(begins.elapsed()));
         let changed = pool.change(Timestamp::now(), |pool, now| act(pool, now));
         if matches!(self.backend, Backend::Etcd(_)) {
             *opened = Some(pool);
@@ -349,6 +368,12 @@ impl Etcd {
             return Err(SitePoolError::NoEndpoints);
         }
         let user = settings.both(&keys::ETCD_USER, &keys::ETCD_PASSWORD)?;
+        let allow_clear = settings.get(&keys::ETCD_ALLOW_CLEAR)?;
+        if let (Some(_), false) = (&user, allow_clear)
+            && let Some(endpoint) = endpoints.iter().find(|endpoint| is_clear(endpoint))
+        {
+            return Err(SitePoolError::ClearPassword(endpoint.clone()));
+        }
         let authorities = settings.get(&keys::ETCD_CERTIFICATE)?;
         let identity = settings.both(&keys::ETCD_IDENTITY, &keys::ETCD_KEY)?;
         let identity = identity.map(|(certificate, key)| Identity { certificate, key });
@@ -356,6 +381,7 @@ impl Etcd {
             endpoints,
             prefix: settings.get(&keys::ETCD_PREFIX)?,
             user,
+            allow_clear,
             http: Http::with_identity(&authorities, identity.as_ref())
                 .map_err(SitePoolError::Certificate)?,
             timeout: settings.get(&keys::ETCD_TIMEOUT)?,
@@ -367,10 +393,11 @@ impl Etcd {
         let log = EtcdLog::new(self.http.clone(), &self.endpoints, &self.prefix);
         let log =
             log.patience(Patience { attempt: self.timeout, deadline: wait, ..Patience::default() });
-        match &self.user {
-            Some((user, password)) => Ok(log.user(user, read(password)?.trim_end())),
-            None => Ok(log),
-        }
+        let log = if self.allow_clear { log.allow_clear_password() } else { log };
+        let Some((user, path)) = &self.user else { return Ok(log) };
+        let password = secret::read(path)
+            .map_err(|source| SitePoolError::Unreadable { path: path.to_owned(), source })?;
+        Ok(log.user(user, String::from_utf8_lossy(&password).trim_end()))
     }
 }
 

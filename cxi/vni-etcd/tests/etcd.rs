@@ -6,7 +6,7 @@ mod server;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpListener;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -164,43 +164,200 @@ fn pools_of_fourteen_thousand_jobs_can_be_saved() {
     save(14_000).unwrap();
 }
 
-/// Another program wrote there, or the server repeats the first page forever.
-#[test]
-fn a_log_that_is_not_in_order_is_an_error() {
+/// Serves one answer for each request, the last one again and again.
+fn serve(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let record = Record {
-        epoch: 0,
-        writer: "one".to_owned(),
-        event: Event::new(1, at(1), Change::Reconfigured { config: config() }),
-    };
-    let value = STANDARD.encode(serde_json::to_vec(&record).unwrap());
-    let page = format!(r#"{{"kvs":[{{"value":"{value}"}}],"more":true}}"#);
-    let length = page.len();
-    let server = std::thread::spawn(move || {
-        for _ in 0..2 {
-            let (stream, _) = listener.accept().unwrap();
+    std::thread::spawn(move || {
+        let mut answers = answers.into_iter().peekable();
+        while let Ok((stream, _)) = listener.accept() {
             let mut reader = BufReader::new(&stream);
             let (mut line, mut sent) = (String::new(), 0);
             while line != "\r\n" {
                 line.clear();
-                reader.read_line(&mut line).unwrap();
+                if reader.read_line(&mut line).unwrap_or(0) == 0 {
+                    break;
+                }
                 let length = line.to_lowercase();
                 if let Some(length) = length.strip_prefix("content-length:") {
                     sent = length.trim().parse().unwrap();
                 }
             }
-            reader.read_exact(&mut vec![0; sent]).unwrap();
-            let head = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length:";
-            write!(&stream, "{head} {length}\r\n\r\n{page}").unwrap();
+            let _ = reader.read_exact(&mut vec![0; sent]);
+            let Some(answer) = answers.next() else { break };
+            if answers.peek().is_none() {
+                answers = vec![answer.clone(), answer.clone()].into_iter().peekable();
+                let _ = answers.next();
+            }
+            let (head, length) = ("HTTP/1.1 200 OK\r\nConnection: close", answer.len());
+            let _ = write!(&stream, "{head}\r\nContent-Length: {length}\r\n\r\n{answer}");
         }
     });
-    let error = EtcdLog::new(http(), &[url], "/pool").load(0).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "cannot read the log of the pool: /pool: change 1 comes behind change 1"
-    );
-    server.join().unwrap();
+    url
+}
+
+/// The answer of a cluster at a revision.
+fn answer(cluster: u64, revision: u64, rest: &str) -> String {
+    format!(r#"{{"header":{{"cluster_id":"{cluster}","revision":"{revision}"}}{rest}}}"#)
+}
+
+/// A key in an answer, as of revision 2.
+fn found(key: &str, value: &[u8]) -> String {
+    let (key, value) = (STANDARD.encode(key), STANDARD.encode(value));
+    format!(r#"{{"key":"{key}","create_revision":"2","mod_revision":"2","value":"{value}"}}"#)
+}
+
+fn first_record() -> Vec<u8> {
+    let record = Record {
+        epoch: 0,
+        writer: "one".to_owned(),
+        event: Event::new(1, at(1), Change::Reconfigured { config: config() }),
+    };
+    serde_json::to_vec(&record).unwrap()
+}
+
+const FIRST: &str = "/pool/events/00000000000000000001";
+
+/// Whatever an answer lacks, it is not "there is no pool", nor a pool with fewer jobs.
+#[test]
+fn an_answer_that_says_nothing_is_an_error() {
+    let record = first_record();
+    let good = found(FIRST, &record);
+    let with = |rest: &str| answer(7, 9, rest);
+    let encoded = STANDARD.encode(&record);
+    // Every answer below is this one, with a fault.
+    let valid = with(&format!(r#","kvs":[{good}],"count":"1""#));
+    let mut log = EtcdLog::new(http(), &[serve(vec![valid.clone()])], "/pool");
+    assert_eq!(log.load(0).unwrap().len(), 1);
+    let patience = Patience {
+        deadline: Duration::from_millis(60),
+        pause: Duration::from_millis(20),
+        ..Patience::default()
+    };
+    let twice = format!(r#","kvs":[{good},{good}],"count":"2""#);
+    let epoch = found("/pool/epoch", b"00000000000000000003");
+    let short = found("/pool/epoch", b"0000000000000000000");
+    let empty = || with("");
+    for (answers, why) in [
+        (vec!["{}".to_owned()], "missing field `header`"),
+        (vec!["null".to_owned()], "invalid type: null"),
+        (vec![r#"{"header":{}}"#.to_owned()], "missing field `cluster_id`"),
+        (vec![r#"{"header":{"cluster_id":"7"}}"#.to_owned()], "missing field `revision`"),
+        (vec![answer(0, 9, "")], "cluster 0, revision 9: expected 1 or more"),
+        (vec![answer(7, 0, "")], "cluster 7, revision 0: expected 1 or more"),
+        (vec![valid.replace(r#""9""#, r#""x9""#)], "invalid number \"x9\""),
+        (vec![with(r#","count":"1""#)], "0 of 1 keys"),
+        (vec![with(r#","more":true"#)], "0 of 0 keys"),
+        (vec![with(r#","kvs":null"#)], "invalid type: null"),
+        (vec![with(&format!(r#","kvs":[{good}]"#))], "1 of 0 keys"),
+        (vec![with(&format!(r#","kvs":[{good}],"count":"3""#))], "1 of 3 keys"),
+        (vec![with(&twice)], "not in order"),
+        (vec![answer(7, 1, &format!(r#","kvs":[{good}],"count":"1""#))], "and the answer of 1"),
+        (
+            vec![valid.replace("\"mod_revision\":\"2\"", "\"mod_revision\":\"1\"")],
+            "revision 2 to 1",
+        ),
+        (vec![valid.replace("\"create_revision\":\"2\",", "")], "missing field `create_revision`"),
+        (vec![valid.replace("\"value\"", "\"valve\"")], "missing field `value`"),
+        (vec![valid.replace(&encoded, &encoded[..encoded.len() - 1])], "Invalid padding"),
+        (vec![valid.replace(&encoded, &encoded[..encoded.len() - 4])], "not a change of a pool"),
+        (vec![valid[..valid.len() - 1].to_owned()], "EOF"),
+        (
+            vec![with(&format!(r#","kvs":[{}],"count":"1""#, found("/other/1", &record)))],
+            "/other/1",
+        ),
+        (
+            vec![with(&format!(
+                r#","kvs":[{}],"count":"1""#,
+                found("/pool/events/00000000000000000002", &record)
+            ))],
+            "it has change 1",
+        ),
+        (
+            vec![empty(), with(&format!(r#","kvs":[{epoch}],"count":"1""#)), empty()],
+            "/pool: there is an epoch, and no change of a pool",
+        ),
+        (
+            vec![empty(), with(&format!(r#","kvs":[{short}],"count":"1""#))],
+            "expected the number of an epoch",
+        ),
+        // Others answer in the middle of it.
+        (
+            vec![empty(), answer(8, 9, "")],
+            "it is of cluster 8, and an earlier answer was of cluster 7",
+        ),
+        (vec![empty(), answer(7, 8, "")], "it is of revision 8, and an earlier answer was of 9"),
+    ] {
+        let said = answers.join("\n");
+        let url = serve(answers);
+        let mut log = EtcdLog::new(http(), &[&url], "/pool").patience(patience);
+        let error = log.load(0).expect_err(&said).to_string();
+        assert!(error.contains(why), "{said}\n{error}");
+        // And no pool is made in its place.
+        let log = EtcdLog::new(http(), &[&url], "/pool").patience(patience);
+        SharedPool::open(log, config(), "one", 0, at(0)).expect_err(&said);
+    }
+}
+
+/// Whether a record was written is not known from such an answer.
+#[test]
+fn an_answer_to_a_write_that_says_nothing_is_not_an_outcome() {
+    let record: Record = serde_json::from_slice(&first_record()).unwrap();
+    let two = r#","responses":[{},{}]"#;
+    let one = r#","responses":[{}]"#;
+    for (answer, why) in [
+        ("{}".to_owned(), "missing field `header`"),
+        (r#"{"succeeded":true}"#.to_owned(), "missing field `header`"),
+        (answer(7, 9, r#","succeeded":true"#), "done has 0 responses, expected 2"),
+        (answer(7, 9, &format!(r#","succeeded":true{one}"#)), "done has 1 responses"),
+        (answer(7, 9, two), "refused has 2 responses, expected 0"),
+        (answer(7, 9, r#","succeeded":"yes""#), "invalid type"),
+    ] {
+        let mut log = EtcdLog::new(http(), &[serve(vec![answer])], "/pool");
+        let error = log.append(&record).unwrap_err();
+        assert!(matches!(&error, AppendError::Unknown(_)), "{error}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+    let done = answer(7, 9, &format!(r#","succeeded":true{two}"#));
+    EtcdLog::new(http(), &[serve(vec![done])], "/pool").append(&record).unwrap();
+}
+
+/// Members that take a connection and never answer, and one that drops every packet.
+#[test]
+fn no_member_is_waited_for_after_the_deadline() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent_url = format!("http://{}", silent.local_addr().unwrap());
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let other_url = format!("http://{}", other.local_addr().unwrap());
+    // Of a network for documentation: nobody answers, or at once an error.
+    let nowhere = "http://192.0.2.1:2379".to_owned();
+    let patience = Patience { attempt: Duration::from_secs(2), ..Patience::default() };
+    let urls = [silent_url, other_url, nowhere];
+    for wait in [300, 1500] {
+        let wait = Duration::from_millis(wait);
+        let mut log = EtcdLog::new(http(), &urls, "/pool").patience(patience);
+        let begins = Instant::now();
+        log.within(wait);
+        let error = log.load(0).unwrap_err().to_string();
+        assert!(error.contains("etcd at http://"), "{error}");
+        // There is no time left for this one.
+        SharedPool::open_existing(log, "one", 0).unwrap_err();
+        let took = begins.elapsed();
+        assert!(took < wait + Duration::from_millis(700), "{took:?} for {wait:?}");
+    }
+    drop((silent, other));
+}
+
+#[test]
+fn a_password_is_not_sent_in_clear_unless_it_may_be() {
+    // Not this machine by its name, as far as anyone knows.
+    let url = "http://etcd.invalid:2379";
+    let patience = Patience { deadline: Duration::from_millis(50), ..Patience::default() };
+    let log = || EtcdLog::new(http(), &[url], "/x").patience(patience).user("cxi", "secret");
+    let error = log().load(0).unwrap_err().to_string();
+    assert!(error.contains("sent in clear: expected https://"), "{error}");
+    let error = log().allow_clear_password().load(0).unwrap_err().to_string();
+    assert!(error.contains("did not answer"), "{error}");
 }
 
 #[test]

@@ -2,9 +2,11 @@
 
 mod server;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cxi::Errno;
 use cxi_job::pool::PoolConfig;
@@ -113,4 +115,103 @@ fn one_of_two_controllers_leads_a_pool_in_etcd() {
     fs::write(directory.path().join("b.epoch"), "two\n").unwrap();
     let unusable = pool(&two).look().unwrap_err();
     assert!(matches!(unusable, SitePoolError::Epoch(_)), "{unusable}");
+}
+
+/// Members that take a connection and never answer.
+#[test]
+fn the_start_of_a_job_waits_for_etcd_as_long_as_is_set() {
+    let directory = TempDir::new().unwrap();
+    let silent = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let urls = silent.each_ref().map(|one| format!("http://{}", one.local_addr().unwrap()));
+    let settings = format!("store = \"etcd\"\n[etcd]\nendpoints = {urls:?}\n");
+    let site = site(directory.path(), "a", "1m", &settings);
+    let begins = Instant::now();
+    let lost = reserve(&site, &pool(&site), 1).unwrap_err();
+    assert!(lost.to_string().contains("no answer in time"), "{lost}");
+    // Not to wait at all still leaves it a second.
+    assert!(begins.elapsed() < Duration::from_secs(2), "{:?}", begins.elapsed());
+    assert!(!directory.path().join("decisions/running/1").exists());
+}
+
+/// One of three members is left, which has no majority.
+#[test]
+fn the_start_of_a_job_waits_for_a_majority_as_long_as_is_set() {
+    let Some(mut etcd) = Etcd::members(3, "http", &[]) else { return };
+    let directory = TempDir::new().unwrap();
+    let urls: Vec<String> = etcd.iter().map(Etcd::url).collect();
+    let settings = format!("store = \"etcd\"\n[etcd]\nendpoints = {urls:?}\n");
+    let site = site(directory.path(), "a", "1m", &settings);
+    pool(&site).configure(&config()).unwrap();
+    let opened = pool(&site);
+    assert_eq!(reserve(&site, &opened, 1).unwrap(), [1024]);
+    etcd[0].kill();
+    etcd[1].kill();
+    for pool in [opened, pool(&site)] {
+        let begins = Instant::now();
+        let lost = reserve(&site, &pool, 2).unwrap_err();
+        assert_eq!(lost.code(), ErrorCode::Failed, "{lost}");
+        assert!(begins.elapsed() < Duration::from_millis(2500), "{:?}", begins.elapsed());
+    }
+}
+
+/// etcd is lost, and another one takes its place: the procedure of the documentation.
+#[test]
+fn a_pool_that_is_lost_with_its_etcd_knows_the_jobs_again() {
+    let (Some(lost), Some(new)) = (Etcd::start(), Etcd::start()) else { return };
+    let directory = TempDir::new().unwrap();
+    let on = |etcd: &Etcd| {
+        let settings = format!("store = \"etcd\"\n[etcd]\nendpoints = [\"{}\"]\n", etcd.url());
+        site(directory.path(), "a", "5s", &settings)
+    };
+    let before = on(&lost);
+    pool(&before).configure(&config()).unwrap();
+    pool(&before).lead().unwrap();
+    for (id, vni) in [(1, 1024), (2, 1025), (3, 1026)] {
+        assert_eq!(reserve(&before, &pool(&before), id).unwrap(), [vni]);
+    }
+    drop(lost);
+    let after = on(&new);
+    assert!(pool(&after).configure(&config()).unwrap().made);
+    let leads = pool(&after);
+    leads.lead().unwrap();
+    let adopted = after.controller(&leads).unwrap().adopt().unwrap();
+    assert_eq!((adopted.jobs, adopted.mismatches), (vec![job(1), job(2), job(3)], vec![]));
+    assert_eq!(reserve(&after, &leads, 4).unwrap(), [1027]);
+    // Those that ended meanwhile drain, and are free when their node has confirmed.
+    let controller = after.controller(&leads).unwrap();
+    let _ = controller.release(&job(1), None).unwrap();
+    controller.confirm(&job(1), &"n1".parse().unwrap()).unwrap();
+    assert!(controller.collect().unwrap().is_empty());
+    assert_eq!(leads.look().unwrap().jobs().count(), 3);
+}
+
+#[test]
+fn a_password_that_others_can_read_is_refused() {
+    let directory = TempDir::new().unwrap();
+    let password = directory.path().join("password");
+    let site = |url: &str, more: &str| {
+        let settings = format!(
+            "store = \"etcd\"\n[etcd]\nendpoints = [\"{url}\"]\nuser = \"cxi\"\npassword-file = \
+             \"{}\"\n{more}",
+            password.display()
+        );
+        site(directory.path(), "a", "1s", &settings)
+    };
+    fs::write(&password, "secret\n").unwrap();
+    fs::set_permissions(&password, Permissions::from_mode(0o640)).unwrap();
+    let refused = pool(&site("http://127.0.0.1:9", "")).look().unwrap_err().to_string();
+    assert!(refused.ends_with("others can use (mode 640): expected mode 600"), "{refused}");
+    fs::set_permissions(&password, Permissions::from_mode(0o600)).unwrap();
+    let asked = pool(&site("http://127.0.0.1:9", "")).look().unwrap_err().to_string();
+    assert!(asked.contains("did not answer"), "{asked}");
+    let clear = "http://etcd.invalid:2379";
+    let refused = SitePool::of(site(clear, "").settings()).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::BadInput);
+    assert_eq!(
+        refused.to_string(),
+        "etcd.endpoints: the password of etcd.user would be sent in clear to http://etcd.invalid:2379: \
+         expected https://, or the setting etcd.allow-clear-password"
+    );
+    let allowed = pool(&site(clear, "allow-clear-password = true\n")).look().unwrap_err();
+    assert!(allowed.to_string().contains("did not answer"), "{allowed}");
 }

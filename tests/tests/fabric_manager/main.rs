@@ -4,7 +4,8 @@ mod certificates;
 mod command;
 mod front;
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,7 +31,9 @@ impl Site {
         let mock = MockFabricManager::start().unwrap();
         let front = Front::start(mock.address(), certificates::server(server, mutual));
         let files = TempDir::new().unwrap();
-        fs::write(files.path().join("passwd"), "mock-password").unwrap();
+        let password = files.path().join("passwd");
+        fs::write(&password, "mock-password").unwrap();
+        fs::set_permissions(&password, Permissions::from_mode(0o600)).unwrap();
         let authority = certificates::text("authority.pem");
         fs::write(files.path().join("ca.pem"), authority).unwrap();
         Self { mock, front, files }

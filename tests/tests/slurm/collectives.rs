@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cxi_fabric_manager::model::TreeRequest;
@@ -22,8 +23,11 @@ struct Manager {
 impl Manager {
     fn start() -> Self {
         let (mock, files) = (MockFabricManager::start().unwrap(), Directory::new());
-        fs::write(files.join("passwd"), "mock-password").unwrap();
-        // SlurmUser reads it.
+        let password = files.join("passwd");
+        fs::write(&password, "mock-password").unwrap();
+        fs::set_permissions(&password, fs::Permissions::from_mode(0o600)).unwrap();
+        // SlurmUser reads it: this user if there is one, or root.
+        let _ = Command::new("chown").args(["slurm", &password]).stderr(Stdio::null()).status();
         fs::set_permissions(files.path(), fs::Permissions::from_mode(0o755)).unwrap();
         Self { mock, files }
     }

@@ -17,6 +17,11 @@ pub(crate) enum VniCommand {
     /// assigned again.
     Configure(ConfigArgs),
     /// Assign VNIs to a job, and print them; when repeated, print the same ones
+    ///
+    /// The pool is all that this knows. Where there is a setting controller.records, no VNI is assigned
+    /// that those records give to another job, and cxi job reserve is the command that makes a record.
+    /// Without records, a pool that was restored from a copy, or configured anew, does not know which
+    /// VNIs are in use: cxi vni reconcile on each node first.
     Reserve(ReserveArgs),
     /// Take over a pool in etcd: from now on only this controller may change it
     ///
@@ -42,8 +47,13 @@ pub(crate) enum VniCommand {
     },
     /// Compare the pool with the VNIs of the services on a node's NICs
     ///
-    /// VNIs that no live job has are not assigned until the node no longer shows them.
+    /// VNIs that no live job has are not assigned until the node no longer shows them. Where there is a
+    /// setting controller.records, the pool is first told of the jobs that have a record and that it
+    /// does not know. Exit code 9: a VNI is, or may be, given to two jobs.
     Reconcile {
+        /// Compare the pool only with the controller's records, not with a node
+        #[arg(long, conflicts_with_all = ["node", "seen"])]
+        records: bool,
         /// The node [default: the host name of this machine]
         #[arg(long, value_name = "NODE")]
         node: Option<NodeName>,

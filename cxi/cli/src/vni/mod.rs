@@ -10,6 +10,7 @@ use cxi_job::pool::{
     Allotment, Changed, Event, Holding, Metrics, Phase, PoolConfig, PoolError, Stray, Timestamp,
     VniPool, VniRequest,
 };
+use cxi_job::site::{Adopted, Mismatch, Site, keys};
 use cxi_job::{IdSet, JobId, NodeName};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
@@ -26,13 +27,14 @@ pub(crate) fn run(command: &VniCommand, common: &Common) -> Result<Report, Failu
     let store = &SitePool::of(&common.settings)?;
     match command {
         VniCommand::Configure(config) => configure(store, config),
-        VniCommand::Reserve(arguments) => reserve(store, arguments),
+        VniCommand::Reserve(arguments) => reserve(store, common, arguments),
         VniCommand::Lead => lead(store),
         VniCommand::Cancel { job } => cancel(store, job),
         VniCommand::Release(arguments) => release(store, arguments),
         VniCommand::Confirm(arguments) => confirm(store, arguments),
         VniCommand::Show { job } => show(store, job.as_ref()),
-        VniCommand::Reconcile { node, seen } => {
+        VniCommand::Reconcile { records: true, .. } => reconcile_records(store, common),
+        VniCommand::Reconcile { node, seen, .. } => {
             reconcile(store, common, node.as_ref(), seen.as_ref())
         }
     }
@@ -83,7 +85,7 @@ fn of_arguments(arguments: &ConfigArgs) -> PoolConfig {
     config
 }
 
-fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure> {
+fn reserve(store: &SitePool, common: &Common, arguments: &ReserveArgs) -> Result<Report, Failure> {
     let job = &arguments.job;
     let mut request = match (arguments.block, arguments.for_steps) {
         (Some(size), _) => VniRequest::block(size),
@@ -92,6 +94,10 @@ fn reserve(store: &SitePool, arguments: &ReserveArgs) -> Result<Report, Failure>
     };
     if let Some(tenant) = &arguments.tenant {
         request = request.for_tenant(tenant.clone());
+    }
+    if let Some(adopted) = adopt(store, common)? {
+        let others = adopted.vnis.iter().filter(|(other, _)| *other != job);
+        request = request.except(others.flat_map(|(_, vnis)| vnis).map(|vni| vni.get()).collect());
     }
     let mut pool = store.open()?;
     let reserved = pool.change(Timestamp::now(), |pool, now| pool.reserve(job, &request, now))?;
@@ -169,6 +175,53 @@ fn free_again(pool: &VniPool) -> String {
     format!("rest for {rest} before they may be used again")
 }
 
+/// Tells the pool of the jobs that have a record; `None` where there are no records.
+fn adopt(store: &SitePool, common: &Common) -> Result<Option<Adopted>, Failure> {
+    if common.settings.get(&keys::CONTROLLER_RECORDS)?.is_none() {
+        return Ok(None);
+    }
+    // Not where there is no pool: the records would be made there.
+    drop(store.open()?);
+    let site = Site::open(common.settings.clone())?;
+    Ok(Some(site.controller(store)?.adopt()?))
+}
+
+fn reconcile_records(store: &SitePool, common: &Common) -> Result<Report, Failure> {
+    let Some(adopted) = adopt(store, common)? else {
+        return Err(Failure::bad_input("no records: expected the setting controller.records"));
+    };
+    let mut text = of_records(&adopted);
+    if text.is_empty() {
+        text += "The pool and the records agree\n";
+    }
+    let report = Report::new(text, &json!({"records": in_json(&adopted)}));
+    Ok(ending(report, &adopted))
+}
+
+fn of_records(adopted: &Adopted) -> String {
+    let mut text = String::new();
+    for job in &adopted.jobs {
+        let vnis = adopted.vnis.get(job).map(|vnis| joined(vnis, ",")).unwrap_or_default();
+        text += &format!("Job {job} has VNI {vnis} by its record: the pool did not know that\n");
+    }
+    for mismatch in &adopted.mismatches {
+        let severity = if mismatch.is_harmful() { "error" } else { "info" };
+        text += &format!("{severity}: {mismatch}\n");
+    }
+    text
+}
+
+fn in_json(adopted: &Adopted) -> serde_json::Value {
+    json!({"adopted": adopted.jobs, "mismatches": adopted.mismatches})
+}
+
+fn ending(report: Report, adopted: &Adopted) -> Report {
+    if adopted.mismatches.iter().any(Mismatch::is_harmful) {
+        return report.ending_with(Exit::Findings as u8);
+    }
+    report
+}
+
 fn reconcile(
     store: &SitePool,
     common: &Common,
@@ -176,23 +229,31 @@ fn reconcile(
     seen: Option<&IdSet>,
 ) -> Result<Report, Failure> {
     let node = node.cloned().map_or_else(this_node, Ok)?;
+    // First: otherwise the VNIs of jobs with a record are strays.
+    let adopted = adopt(store, common)?;
+    let adopted = adopted.as_ref();
     match seen {
-        Some(seen) => compare(store, &node, seen),
+        Some(seen) => compare(store, &node, seen, adopted),
         // The NICs are queried first, so that the pool's state is newer than what they show.
         None => reading(common, |nics| {
             let found = all(nics.devices())?;
             let seen = named_vnis(found.iter().map(|(_, found)| &found.service));
-            compare(store, &node, &seen)
+            compare(store, &node, &seen, adopted)
         }),
     }
 }
 
-fn compare(store: &SitePool, node: &NodeName, seen: &IdSet) -> Result<Report, Failure> {
+fn compare(
+    store: &SitePool,
+    node: &NodeName,
+    seen: &IdSet,
+    adopted: Option<&Adopted>,
+) -> Result<Report, Failure> {
     let mut pool = store.open()?;
     let compared = pool
         .change::<_, PoolError>(Timestamp::now(), |pool, now| Ok(pool.reconcile(node, seen, now)));
     let result = compared?.result;
-    let mut text = String::new();
+    let mut text = adopted.map(of_records).unwrap_or_default();
     if !result.strays.is_empty() {
         text += &format!(
             "VNIs {} are on {node} and no job has them: they are not assigned until it no longer \
@@ -223,8 +284,13 @@ fn compare(store: &SitePool, node: &NodeName, seen: &IdSet) -> Result<Report, Fa
         "waiting_again": result.waiting_again,
         "unseen": result.unseen,
         "outside": result.outside,
+        "records": adopted.map(in_json),
     });
-    Ok(Report::new(text, &json))
+    let report = Report::new(text, &json);
+    Ok(match adopted {
+        Some(adopted) => ending(report, adopted),
+        None => report,
+    })
 }
 
 #[derive(Serialize)]

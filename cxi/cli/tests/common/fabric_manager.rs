@@ -1,6 +1,7 @@
 //! A mock fabric manager, and the credentials of a workload manager.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 
 use cxi_fabric_manager::MockFabricManager;
 use tempfile::TempDir;
@@ -15,7 +16,11 @@ impl MockManager {
     pub(crate) fn new() -> Self {
         let mock =
             Self { manager: MockFabricManager::start().unwrap(), files: TempDir::new().unwrap() };
-        let write = |name, text: &str| fs::write(mock.files.path().join(name), text).unwrap();
+        let write = |name, text: &str| {
+            let path = mock.files.path().join(name);
+            fs::write(&path, text).unwrap();
+            fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+        };
         write("endpoint", &mock.manager.token_url());
         write("client-id", "wlm\n");
         write("client-secret", "mock-secret\n");

@@ -35,6 +35,7 @@ impl Plugin<'_> {
             .vnis(vnis.iter().copied())
             .limits(settings.limits())
             .nics(settings.nics())
+            .default_vnis(settings.allow_default_vnis)
             // Nothing is adopted: a pod may have two interfaces with the same VNIs, and lose one of
             // them.
             .adopt(false);

@@ -131,3 +131,20 @@ fn each_setting_is_checked() {
         assert_eq!(site.services().len(), 0, "{line}");
     }
 }
+
+/// The default service's VNIs are a mistake, unless the configuration says that they are meant.
+#[test]
+fn a_pod_gets_no_vni_of_the_default_service_by_accident() {
+    let pod = pod!();
+    for vnis in ["[1]", "[10]", "[1024, 10]"] {
+        let site = || {
+            let vnis: Value = serde_json::from_str(vnis).unwrap();
+            Site::new().set_cxi("vnis", json!({"source": "static", "vnis": vnis}))
+        };
+        let said = refused(site().add("one", &pod), Code::Configuration);
+        assert!(said.contains("is one of the default service's"), "{vnis}: {said}");
+        let allowed = site().set_cxi("allowDefaultVnis", json!(true));
+        allowed.add("one", &pod).unwrap();
+        assert_eq!(allowed.services().len(), 1, "{vnis}");
+    }
+}

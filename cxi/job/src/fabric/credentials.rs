@@ -9,13 +9,14 @@ use cxi::kernel_file::{open_regular, read_bounded};
 
 use super::{FabricError, Problem};
 use crate::collectives::has_host;
+use crate::secret;
 
 /// Slurm uses the same directory.
 const OAUTH_DIRECTORY: &str = "/etc/wlm-client-auth";
 const BASIC_DIRECTORY: &str = "/etc/fmsim";
 /// The only user name that the fabric manager accepts with BASIC.
 const USER: &str = "cxi";
-/// Longer than any secret.
+/// Longer than any address or name.
 const LONGEST: u64 = 1 << 16;
 
 /// Credentials of a workload manager. Their `Debug` form shows no secret.
@@ -23,9 +24,11 @@ const LONGEST: u64 = 1 << 16;
 #[non_exhaustive]
 pub enum Credentials {
     /// A token from a token endpoint, by the files `endpoint`, `client-id` and `client-secret` of a
-    /// directory. They are read for each token, so that secrets may change.
+    /// directory. They are read for each token, so that secrets may change. Nobody else may be able to
+    /// read the secret.
     OAuth(PathBuf),
-    /// User `cxi` with the password in the file `passwd` of a directory.
+    /// User `cxi` with the password in the file `passwd` of a directory, which nobody else may be able
+    /// to read.
     Basic(PathBuf),
 }
 
@@ -53,7 +56,7 @@ impl TokenRequest {
     pub(super) fn read(directory: &Path) -> Result<Self, Problem> {
         let endpoint = read(&directory.join("endpoint"))?;
         let id = read(&directory.join("client-id"))?;
-        let secret = read(&directory.join("client-secret"))?;
+        let secret = read_secret(&directory.join("client-secret"))?;
         let form = format!(
             "grant_type=client_credentials&client_id={}&client_secret={}&scope=openid",
             super::escaped(&id),
@@ -64,14 +67,22 @@ impl TokenRequest {
 }
 
 pub(super) fn basic(directory: &Path) -> Result<String, Problem> {
-    let password = read(&directory.join("passwd"))?;
+    let password = read_secret(&directory.join("passwd"))?;
     Ok(format!("Basic {}", STANDARD.encode(format!("{USER}:{password}"))))
 }
 
 /// The text of a small file without trailing line ends.
 fn read(path: &Path) -> Result<String, Problem> {
+    text(path, open_regular(path).and_then(|file| read_bounded(file, LONGEST)))
+}
+
+/// The same for a file that nobody else can read.
+fn read_secret(path: &Path) -> Result<String, Problem> {
+    text(path, secret::read(path))
+}
+
+fn text(path: &Path, bytes: io::Result<Vec<u8>>) -> Result<String, Problem> {
     let of = |error: io::Error| Problem::Credentials(format!("{}: {error}", path.display()));
-    let bytes = open_regular(path).and_then(|file| read_bounded(file, LONGEST));
     let text =
         String::from_utf8(bytes.map_err(of)?).map_err(|error| of(io::Error::other(error)))?;
     let text = text.trim_end_matches(['\n', '\r']);

@@ -24,6 +24,7 @@ pub const MAX_VNIS_PER_JOB: u8 = 4;
 pub struct VniRequest {
     pub(super) shape: Shape,
     pub(super) tenant: Option<TenantName>,
+    pub(super) except: IdSet,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,8 +36,7 @@ pub(super) enum Shape {
 
 impl VniRequest {
     const fn of(shape: Shape) -> Self {
-        let tenant = None;
-        Self { shape, tenant }
+        Self { shape, tenant: None, except: IdSet::new() }
     }
 
     /// One to four VNIs.
@@ -82,6 +82,13 @@ impl VniRequest {
     #[must_use]
     pub fn for_tenant(mut self, tenant: TenantName) -> Self {
         self.tenant = Some(tenant);
+        self
+    }
+
+    /// Takes none of these VNIs, even if the pool considers them free: others have them.
+    #[must_use]
+    pub fn except(mut self, vnis: IdSet) -> Self {
+        self.except = vnis;
         self
     }
 

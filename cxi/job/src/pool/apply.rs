@@ -31,6 +31,28 @@ impl State {
                     partition.next = last.get().wrapping_add(1);
                 }
             }
+            Change::Adopted { jobs } => {
+                let mut taken = BTreeSet::new();
+                for (job, vnis) in jobs {
+                    self.check_adoption(job, vnis)?;
+                    if let Some(vni) = vnis.iter().find(|vni| !taken.insert(**vni)) {
+                        return Err(PoolError::InUse { vni: *vni, holder: job.clone() });
+                    }
+                }
+                self.settle(at);
+                for (job, vnis) in jobs {
+                    for vni in vnis {
+                        self.strays.remove(vni);
+                    }
+                    let holding = Holding {
+                        vnis: Allotment::List(vnis.clone()),
+                        tenant: None,
+                        reserved_at: at,
+                        phase: Phase::Reserved,
+                    };
+                    self.give(job, holding);
+                }
+            }
             Change::Cancelled { job } => self.cancel(job)?,
             Change::Released { job, nodes } => {
                 self.check_live(job)?;
@@ -90,6 +112,30 @@ impl State {
             return Err(PoolError::BadAllotment { job: job.clone(), vnis: vnis.clone() });
         }
         vnis.iter().try_for_each(|vni| self.check_unowned(vni))
+    }
+
+    /// A VNI that a node shows, but no job in the pool has, may be the one of a recorded job.
+    fn check_adoption(&self, job: &JobId, vnis: &[Vni]) -> Result<(), PoolError> {
+        if let Some(held) = self.jobs.get(job) {
+            return Err(PoolError::AlreadyHolds { job: job.clone(), held: held.vnis.clone() });
+        }
+        let list = Allotment::List(vnis.to_vec());
+        if !well_formed(&list) {
+            return Err(PoolError::BadAllotment { job: job.clone(), vnis: list });
+        }
+        vnis.iter().try_for_each(|vni| match self.owners.get(vni) {
+            Some(Owner::Stray) => Ok(()),
+            _ => self.check_unowned(*vni),
+        })
+    }
+
+    /// Those of a job's recorded VNIs that no job has in this pool; none if it has others there.
+    pub(super) fn adoptable(&self, job: &JobId, vnis: &[Vni]) -> Vec<Vni> {
+        if self.jobs.contains_key(job) {
+            return Vec::new();
+        }
+        let no_job = |vni: &&Vni| !matches!(self.owners.get(vni), Some(Owner::Job(_)));
+        vnis.iter().filter(no_job).copied().collect()
     }
 
     fn check_unowned(&self, vni: Vni) -> Result<(), PoolError> {

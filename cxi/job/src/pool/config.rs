@@ -37,8 +37,11 @@ pub struct PoolConfig {
     tenants: BTreeMap<TenantName, IdSet>,
 }
 
-/// 0 is invalid, 1 and 10 belong to the default service unless the driver's `default_vnis` says otherwise.
-const ALWAYS_EXCLUDED: [u16; 3] = [0, 1, 10];
+/// The VNIs of the default service, unless the driver's `default_vnis` says otherwise.
+pub(crate) const DEFAULT_VNIS: [u16; 2] = [1, 10];
+
+/// 0 is invalid.
+const ALWAYS_EXCLUDED: [u16; 3] = [0, DEFAULT_VNIS[0], DEFAULT_VNIS[1]];
 
 /// Why a [`PoolConfig`] cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::{Allotment, Change, Event, Holder, Metrics, PoolConfigError, VniRequest};
-use crate::{ErrorCode, JobId, NodeName, TenantName};
+use crate::{ErrorCode, IdSet, JobId, NodeName, TenantName};
 use cxi::Vni;
 
 /// Why VNIs were not reserved.
@@ -45,6 +45,18 @@ pub enum ReserveError {
         /// What was requested.
         asked: Box<VniRequest>,
     },
+    /// The pool has VNIs for the job that others have, as records say.
+    #[error(
+        "the pool has {held} for job {job}, and others have VNI {others}, as records say: end what the pool says of it, with a release"
+    )]
+    Others {
+        /// The job.
+        job: JobId,
+        /// What it has in the pool.
+        held: Allotment,
+        /// Those of others.
+        others: IdSet,
+    },
     /// The job was released, but its services are not yet destroyed everywhere.
     #[error("job {job} was released and is still draining {vnis} ({}): confirm that first, or give the new run a different ID", waiting(*nodes))]
     Draining {
@@ -71,7 +83,7 @@ impl ReserveError {
             Self::Short(_) => ErrorCode::NotEnough,
             Self::Draining { .. } => ErrorCode::Busy,
             Self::Refused(error) => error.code(),
-            Self::Differs { .. } => ErrorCode::Failed,
+            Self::Differs { .. } | Self::Others { .. } => ErrorCode::Failed,
         }
     }
 }
@@ -94,7 +106,7 @@ impl PoolError {
 #[non_exhaustive]
 pub struct PoolShortage {
     /// What was requested.
-    pub asked: VniRequest,
+    pub asked: Box<VniRequest>,
     /// What the part of the pool had from which it was requested.
     pub part: Metrics,
 }

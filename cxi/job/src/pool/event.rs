@@ -1,6 +1,7 @@
 //! Changes of a pool, as plain data for a log.
 
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -96,6 +97,11 @@ pub enum Change {
         /// The VNIs.
         vnis: Allotment,
     },
+    /// Records say that jobs have VNIs that the pool considered free, resting or stray.
+    Adopted {
+        /// The jobs, with those VNIs.
+        jobs: BTreeMap<JobId, Vec<Vni>>,
+    },
     /// The job did not start: its VNIs are free.
     Cancelled {
         /// The job.
@@ -160,6 +166,10 @@ impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Reserved { job, vnis, .. } => write!(f, "reserve {vnis} for job {job}"),
+            Self::Adopted { jobs } => {
+                let jobs: Vec<&str> = jobs.keys().map(JobId::as_str).collect();
+                write!(f, "adopt the recorded VNIs of job {}", jobs.join(", "))
+            }
             Self::Cancelled { job } => write!(f, "cancel the reservation of job {job}"),
             Self::Released { job, nodes } => {
                 write!(f, "release job {job} on {} nodes", nodes.len())

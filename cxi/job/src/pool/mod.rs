@@ -59,6 +59,7 @@ mod snapshot;
 mod state;
 
 pub use allotment::{Allotment, MAX_VNIS_PER_JOB, VniRequest};
+pub(crate) use config::DEFAULT_VNIS;
 pub use config::{PoolConfig, PoolConfigError};
 pub use error::{PoolError, PoolShortage, ReplayError, ReserveError};
 pub use event::{Change, Event, Timestamp};
@@ -66,6 +67,8 @@ pub use metrics::Metrics;
 pub use reconcile::Reconciled;
 pub use snapshot::{Cursor, Snapshot};
 pub use state::{Holder, Holding, Phase, Stray};
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use state::State;
 
@@ -204,6 +207,12 @@ impl VniPool {
         &self.state.config
     }
 
+    /// Whether a VNI may be assigned, now or later: it is in the configuration, and not excluded.
+    #[must_use]
+    pub fn assigns(&self, vni: Vni) -> bool {
+        self.state.assigns(vni)
+    }
+
     /// What a job has; `None` if it never reserved or all is confirmed.
     #[must_use]
     pub fn job(&self, job: &JobId) -> Option<&Holding> {
@@ -218,6 +227,32 @@ impl VniPool {
     /// The VNIs that nodes show although no job has them.
     pub fn strays(&self) -> impl Iterator<Item = (Vni, &Stray)> {
         self.state.strays.iter().map(|(vni, stray)| (*vni, stray))
+    }
+
+    /// Adds the VNIs that records say jobs have, as far as no job has them in this pool: after an older
+    /// copy of the pool was restored, or a new one was configured. Returns the jobs that now have
+    /// VNIs. Jobs that the pool knows keep what they have there.
+    ///
+    /// # Errors
+    /// [`PoolError::BadAllotment`]: a record with more VNIs than a job can have, or with one twice.
+    pub fn adopt(
+        &mut self,
+        recorded: &BTreeMap<JobId, Vec<Vni>>,
+        now: Timestamp,
+    ) -> Result<Changed<Vec<JobId>>, PoolError> {
+        let (mut jobs, mut taken) = (BTreeMap::new(), BTreeSet::new());
+        for (job, vnis) in recorded {
+            let mut vnis = self.state.adoptable(job, vnis);
+            vnis.retain(|vni| taken.insert(*vni));
+            if !vnis.is_empty() {
+                jobs.insert(job.clone(), vnis);
+            }
+        }
+        let result: Vec<JobId> = jobs.keys().cloned().collect();
+        if jobs.is_empty() {
+            return Ok(Changed { result, event: None });
+        }
+        Ok(Changed { result, event: self.commit(Change::Adopted { jobs }, now)?.event })
     }
 
     /// Takes back a job's reservation: its VNIs are free at once, without

@@ -1,5 +1,7 @@
 //! Reserving VNIs for jobs.
 
+use std::borrow::Cow;
+
 use super::allotment::Shape;
 use super::{
     Allotment, Change, Changed, Holding, Phase, PoolShortage, ReserveError, Timestamp, VniPool,
@@ -31,7 +33,7 @@ impl VniPool {
         let Some(vnis) = self.pick(request, now) else {
             let part = self.part_metrics(request.tenant.as_ref(), now);
             return Err(ReserveError::Short(PoolShortage {
-                asked: request.clone(),
+                asked: Box::new(request.clone()),
                 part: part.unwrap_or_default(),
             }));
         };
@@ -57,7 +59,10 @@ impl VniPool {
 
     fn pick(&self, request: &VniRequest, now: Timestamp) -> Option<Allotment> {
         let partition = self.state.partition(request.tenant.as_ref())?;
-        let free = self.state.free_at(partition, now);
+        let mut free = self.state.free_at(partition, now);
+        if !request.except.is_empty() {
+            free = Cow::Owned(free.difference(&request.except));
+        }
         match request.shape {
             Shape::List(count) => {
                 let ids = partition.pick(&free, count.into())?;
@@ -92,6 +97,10 @@ fn check_same(job: &JobId, request: &VniRequest, held: &Holding) -> Result<(), R
             tenant: held.tenant.clone(),
             asked: Box::new(request.clone()),
         });
+    }
+    let others = held.vnis.to_set().intersection(&request.except);
+    if !others.is_empty() {
+        return Err(ReserveError::Others { job: job.clone(), held: held.vnis.clone(), others });
     }
     Ok(())
 }

@@ -5,15 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use cxi::{Clock, SystemClock};
+use cxi::{Clock, SystemClock, Vni};
 
 use super::SiteError;
+use super::allowance::Allowance;
 use super::decisions::{Component, Decision, Decisions};
 use super::host_list::HostList;
 use super::job_records::CollectivesRecord;
 use super::keys::{self, Allowed};
+use super::mismatch::Mismatch;
 use super::network::NetworkOptions;
-use super::pool_store::{self, PoolStore};
+use super::pool_store::{Pool, PoolStore, Recorded};
 use crate::collectives::CollectivesEnv;
 use crate::fabric::{FabricError, FabricManager};
 use crate::pool::VniRequest;
@@ -33,8 +35,10 @@ const POLL: Duration = Duration::from_millis(200);
 pub struct Controller<'a> {
     decisions: Decisions,
     pool: Box<dyn PoolStore + 'a>,
-    lock_wait: Duration,
-    vni_wait: Duration,
+    /// How long an operation may take.
+    wait: Duration,
+    /// How long the start of a job may take.
+    start_wait: Duration,
     single_node_vni: Allowed,
     job_vni: Allowed,
     trees: u32,
@@ -87,6 +91,18 @@ impl ReserveRequest {
     }
 }
 
+/// What a pool learned from the records.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Adopted {
+    /// The VNIs that each job has, by its record.
+    pub vnis: BTreeMap<JobId, Vec<Vni>>,
+    /// The jobs that the pool did not know, and now does.
+    pub jobs: Vec<JobId>,
+    /// In what it still differs from the records.
+    pub mismatches: Vec<Mismatch>,
+}
+
 /// A result, with what went wrong without preventing it.
 #[derive(Debug)]
 #[must_use = "the warnings are for an administrator"]
@@ -122,8 +138,8 @@ impl<'a> Controller<'a> {
         Ok(Self {
             decisions: Decisions::new(directory.ok_or(SiteError::NoController)?),
             pool: Box::new(pool),
-            lock_wait: settings.get(&keys::WAIT)?,
-            vni_wait: settings.get(&keys::CONTROLLER_WAIT)?,
+            wait: settings.get(&keys::WAIT)?,
+            start_wait: settings.get(&keys::CONTROLLER_WAIT)?,
             single_node_vni: settings.get(&keys::SINGLE_NODE_VNI)?,
             job_vni: settings.get(&keys::JOB_VNI)?,
             trees: settings.get(&keys::COLLECTIVES_TREES)?,
@@ -157,42 +173,108 @@ impl<'a> Controller<'a> {
     /// Decides what a job gets, for its nodes to read. When repeated, returns the same VNIs.
     ///
     /// Waits for VNIs if none is free, and for nodes that have not confirmed an earlier run of the
-    /// job.
+    /// job. All of it takes no longer than the setting `controller.wait`: locks, the pool and the fabric
+    /// manager included. If that is less than a second, the pool still has one.
+    ///
+    /// No job gets a VNI that the record of another one has, whatever the pool says: it may be an older
+    /// copy, or a new one. The pool is told what it does not know.
     ///
     /// # Errors
     ///
     /// [`SiteError`]. The job has no VNIs then, unless it had them before.
     pub fn reserve(&self, request: &ReserveRequest) -> Result<Done<Decision>, SiteError> {
         let wanted = self.vnis_wanted(request)?;
-        let deadline = self.clock.now() + self.vni_wait;
+        let time = self.allowance(self.start_wait);
         loop {
-            let held = self.decisions.lock(self.lock_wait)?;
-            let mut warnings = self.collect_locked()?;
-            let (decision, known) = match self.decide(request, wanted) {
+            let held = self.decisions.lock(time.to_wait())?;
+            let mut warnings = self.collect_locked(time)?;
+            let decided = self.decide(request, wanted, time, &mut warnings);
+            let (decision, known) = match decided {
                 Err(error)
                     if matches!(error.code(), ErrorCode::NotEnough | ErrorCode::Busy)
-                        && self.clock.now() < deadline =>
+                        && !time.to_wait().is_zero() =>
                 {
                     // Nodes confirm without the lock, but other jobs are decided with it.
                     drop(held);
-                    self.clock.sleep(POLL);
+                    self.clock.sleep(POLL.min(time.to_wait()));
                     continue;
                 }
                 decided => decided?,
             };
             // The fabric manager may take its time: other jobs do not wait for that.
             drop(held);
-            match self.reserve_collectives(&decision) {
+            match self.reserve_collectives(&decision, time) {
                 Ok(warning) => warnings.extend(warning),
+                Err(error) if known => return Err(error),
                 Err(error) => {
-                    if !known {
-                        self.cancel(&decision.job)?;
-                    }
-                    return Err(error);
+                    let left = self.cancel(&decision.job, time.to_undo()).err();
+                    return Err(error.and_left(left));
                 }
             }
             return Ok(Done { result: decision, warnings });
         }
+    }
+
+    fn allowance(&self, time: Duration) -> Allowance<'_> {
+        Allowance::new(&*self.clock, time)
+    }
+
+    fn pool<'s>(&'s self, time: Allowance<'s>) -> Pool<'s> {
+        Pool { store: &*self.pool, time }
+    }
+
+    /// What the records say, with the lock held.
+    fn recorded(&self, warnings: &mut Vec<Warning>) -> Result<Recorded, SiteError> {
+        let mut recorded = Recorded::default();
+        for job in self.decisions.running_jobs()? {
+            match self.decisions.find_running(&job) {
+                Ok(Some(decision)) => recorded.add(&decision),
+                // Its reservation was interrupted: no node knows of it.
+                Ok(None) => {}
+                Err(error) => {
+                    recorded.unusable.push((job, error.to_string()));
+                    warnings.push(Warning::Job(error.into()));
+                }
+            }
+        }
+        for job in self.decisions.ended_jobs()? {
+            match self.decisions.find_ended(&job) {
+                Ok(Some(decision)) => recorded.add(&decision),
+                Ok(None) => {}
+                // Collecting warns of it.
+                Err(error) => recorded.unusable.push((job, error.to_string())),
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// Tells the pool what the records say that it does not know, as after an older copy of it was
+    /// restored, or a new one configured. Returns the jobs that it did not know, and in what it still
+    /// differs from the records.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]: the records or the pool cannot be used.
+    pub fn adopt(&self) -> Result<Adopted, SiteError> {
+        let time = self.allowance(self.wait);
+        let _held = self.decisions.lock(time.to_wait())?;
+        let mut warnings = Vec::new();
+        let recorded = self.recorded(&mut warnings)?;
+        let (jobs, mismatches) = self.pool(time).adopt(&recorded)?;
+        Ok(Adopted { vnis: recorded.vnis, jobs, mismatches })
+    }
+
+    /// Compares the pool with the records, and changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`]: the records or the pool cannot be used.
+    pub fn compare(&self) -> Result<Vec<Mismatch>, SiteError> {
+        self.decisions.is_there()?;
+        let time = self.allowance(self.wait);
+        let _held = self.decisions.lock(time.to_wait())?;
+        let recorded = self.recorded(&mut Vec::new())?;
+        self.pool(time).compare(&recorded)
     }
 
     /// How many VNIs the job should have.
@@ -214,7 +296,13 @@ impl<'a> Controller<'a> {
     }
 
     /// Decides with the lock held. Also returns whether there was a decision before.
-    fn decide(&self, request: &ReserveRequest, wanted: u8) -> Result<(Decision, bool), SiteError> {
+    fn decide(
+        &self,
+        request: &ReserveRequest,
+        wanted: u8,
+        time: Allowance<'_>,
+        warnings: &mut Vec<Warning>,
+    ) -> Result<(Decision, bool), SiteError> {
         let (job, component) = (&request.job, request.component());
         let before = self.decisions.find_running(job)?;
         if let Some(before) = before.as_ref().filter(|before| before.uid != request.uid) {
@@ -238,7 +326,9 @@ impl<'a> Controller<'a> {
                 if let Some(tenant) = request.tenant.clone() {
                     vnis = vnis.for_tenant(tenant);
                 }
-                let shared = pool_store::reserve(&*self.pool, job, &vnis);
+                let shared = self
+                    .recorded(warnings)
+                    .and_then(|recorded| self.pool(time).reserve(job, &vnis, &recorded));
                 if shared.is_err() && before.is_none() {
                     self.decisions.take_back(job)?;
                 }
@@ -269,18 +359,18 @@ impl<'a> Controller<'a> {
     }
 
     /// Takes a decision back: nodes wait for its reservation, so no prolog has begun.
-    fn cancel(&self, job: &JobId) -> Result<(), SiteError> {
-        let _held = self.decisions.lock(self.lock_wait)?;
+    fn cancel(&self, job: &JobId, time: Allowance<'_>) -> Result<(), SiteError> {
+        let _held = self.decisions.lock(time.left())?;
         // No node can read the decision when its VNIs become free.
         self.decisions.take_back(job)?;
-        pool_store::cancel(&*self.pool, job)
+        self.pool(time).cancel(job)
     }
 
     /// Cancels a job whose reservation was killed before there was a decision, so that no node knows
     /// of it.
-    fn cancel_unfinished(&self, job: &JobId) -> Result<(), SiteError> {
+    fn cancel_unfinished(&self, job: &JobId, time: Allowance<'_>) -> Result<(), SiteError> {
         if self.decisions.is_unfinished(job)? {
-            pool_store::cancel(&*self.pool, job)?;
+            self.pool(time).cancel(job)?;
             self.decisions.take_back(job)?;
         }
         Ok(())
@@ -299,9 +389,10 @@ impl<'a> Controller<'a> {
     ) -> Result<Done<Vec<JobId>>, SiteError> {
         let ends = |id: &JobId| component.is_none_or(|component| component == id);
         let mut warnings = Vec::from_iter(self.release_collectives(job, ends)?);
-        let _held = self.decisions.lock(self.lock_wait)?;
-        let released = self.end_locked(job, ends)?;
-        warnings.extend(self.collect_locked()?);
+        let time = self.allowance(self.wait);
+        let _held = self.decisions.lock(time.to_wait())?;
+        let released = self.end_locked(job, ends, time)?;
+        warnings.extend(self.collect_locked(time)?);
         Ok(Done { result: released, warnings })
     }
 
@@ -319,12 +410,13 @@ impl<'a> Controller<'a> {
         // Before the scheduler's list: a job that is decided after the list was made is not in it.
         let running = self.decisions.running_jobs().map_err(SiteError::from)?;
         let live: BTreeSet<JobId> = live()?.into_iter().collect();
-        let _held = self.decisions.lock(self.lock_wait)?;
+        let time = self.allowance(self.wait);
+        let _held = self.decisions.lock(time.to_wait())?;
         let mut released = Vec::new();
         for job in running {
-            released.extend(self.end_locked(&job, |id| !live.contains(id))?);
+            released.extend(self.end_locked(&job, |id| !live.contains(id), time)?);
         }
-        let mut warnings = self.collect_locked()?;
+        let mut warnings = self.collect_locked(time)?;
         warnings.extend(self.sweep_reservations()?);
         self.decisions.note_sweep().map_err(SiteError::from)?;
         Ok(Done { result: released, warnings })
@@ -344,10 +436,11 @@ impl<'a> Controller<'a> {
         &self,
         job: &JobId,
         ends: impl Fn(&JobId) -> bool,
+        time: Allowance<'_>,
     ) -> Result<Vec<JobId>, SiteError> {
         let mut released = Vec::new();
         let Some(mut decision) = self.decisions.find_running(job)? else {
-            self.cancel_unfinished(job)?;
+            self.cancel_unfinished(job, time)?;
             return Ok(released);
         };
         for (component, state) in &mut decision.components {
@@ -361,7 +454,7 @@ impl<'a> Controller<'a> {
             // the nodes have confirmed, whatever the pool says.
             self.decisions.end(&decision)?;
             if decision.ended() && !decision.vnis.is_empty() {
-                pool_store::drain(&*self.pool, job)?;
+                self.pool(time).drain(&decision)?;
             }
         }
         Ok(released)
@@ -374,11 +467,12 @@ impl<'a> Controller<'a> {
     ///
     /// [`SiteError`]: the records or the pool cannot be used.
     pub fn collect(&self) -> Result<Vec<Warning>, SiteError> {
-        let _held = self.decisions.lock(self.lock_wait)?;
-        self.collect_locked()
+        let time = self.allowance(self.wait);
+        let _held = self.decisions.lock(time.to_wait())?;
+        self.collect_locked(time)
     }
 
-    fn collect_locked(&self) -> Result<Vec<Warning>, SiteError> {
+    fn collect_locked(&self, time: Allowance<'_>) -> Result<Vec<Warning>, SiteError> {
         let (mut over, mut warnings) = (Vec::new(), Vec::new());
         for job in self.decisions.ended_jobs()? {
             match self.decisions.find_ended(&job) {
@@ -394,7 +488,7 @@ impl<'a> Controller<'a> {
         }
         let with_vnis = over.iter().filter(|decision| !decision.vnis.is_empty());
         let with_vnis: Vec<_> = with_vnis.map(|decision| decision.job.clone()).collect();
-        pool_store::free(&*self.pool, &with_vnis)?;
+        self.pool(time).free(&with_vnis)?;
         // The records go last: as long as they are there, this is tried again.
         for decision in &over {
             self.decisions.forget(&decision.job)?;
@@ -464,12 +558,17 @@ impl<'a> Controller<'a> {
 
     /// Reserves for a job, and records what its nodes need. What an earlier run recorded is better than
     /// nothing.
-    fn reserve_collectives(&self, decision: &Decision) -> Result<Option<Warning>, SiteError> {
+    fn reserve_collectives(
+        &self,
+        decision: &Decision,
+        time: Allowance<'_>,
+    ) -> Result<Option<Warning>, SiteError> {
         let job = &decision.job;
         let (true, Some(manager)) = (decision.collectives, self.manager()) else { return Ok(None) };
         // Only a job that starts is in a hurry: what ends may take as long as the manager's own limit.
         let reserved = manager.and_then(|manager| {
-            manager.clone().within(self.collectives_wait).reserve(job, self.trees)
+            let wait = self.collectives_wait.min(time.left());
+            manager.clone().within(wait).reserve(job, self.trees)
         });
         let error = match reserved {
             Ok(info) => {

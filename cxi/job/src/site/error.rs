@@ -32,6 +32,15 @@ pub enum SiteError {
     /// A record cannot be used.
     #[error(transparent)]
     Record(#[from] RecordError),
+    /// A job that the pool does not know has a record that cannot be read, so that its VNIs are not
+    /// known: none is given to anybody.
+    #[error("the VNIs of job {job} are not known: the pool does not have it, and {reason}")]
+    UnknownVnis {
+        /// The job.
+        job: JobId,
+        /// What is wrong with its record.
+        reason: String,
+    },
     /// The pool of VNIs cannot be read or written.
     #[error("{source}")]
     PoolStore {
@@ -48,8 +57,9 @@ pub enum SiteError {
     /// The pool refuses.
     #[error(transparent)]
     Pool(#[from] PoolError),
-    /// The job belongs to another user.
-    #[error("job {job} belongs to uid {owner}, not {uid}")]
+    /// The job belongs to another user, and has not ended: the scheduler may have lost its state, and
+    /// use its numbers again. [`Controller::release`](super::Controller::release) ends it.
+    #[error("job {job} belongs to uid {owner}, not {uid}, and has not ended here")]
     OtherUser {
         /// The job.
         job: JobId,
@@ -159,13 +169,13 @@ impl SiteError {
         match self {
             Self::Setting(_)
             | Self::NoController
-            | Self::OtherUser { .. }
             | Self::OtherRequest { .. }
             | Self::NotAllowed(_)
             | Self::Request(_)
             | Self::Collectives(_)
             | Self::Environment(EnvironmentError::RepeatedDevice { .. }) => ErrorCode::BadInput,
             Self::Locked(error) if error.is_busy() => ErrorCode::Busy,
+            Self::OtherUser { .. } => ErrorCode::OtherUser,
             Self::Ending(_) => ErrorCode::Busy,
             Self::Record(error) => error.code(),
             Self::Reserve(error) => error.code(),
@@ -182,7 +192,9 @@ impl SiteError {
             Self::Fabric(error) => error.code(),
             Self::Unfinished { error, .. } => error.code(),
             Self::PoolStore { code, .. } => *code,
-            Self::Locked(_) | Self::Environment(_) | Self::Live(_) => ErrorCode::Failed,
+            Self::Locked(_) | Self::UnknownVnis { .. } | Self::Environment(_) | Self::Live(_) => {
+                ErrorCode::Failed
+            }
         }
     }
 

@@ -61,6 +61,8 @@ keys! {
     TLES: bool = "job.tles", "CXI_TLES", "true";
     /// The traffic classes of a job that does not name any.
     TRAFFIC_CLASSES: TrafficClasses = "job.traffic-classes", "CXI_TRAFFIC_CLASSES", "low-latency,best-effort";
+    /// Whether a job may have VNIs 1 and 10, which are the default service's.
+    ALLOW_DEFAULT_VNIS: bool = "job.allow-default-vnis", "CXI_ALLOW_DEFAULT_VNIS", "false";
     /// How many NICs the processes of a job are spread over evenly; empty for all that it gets.
     NIC_DISTRIBUTION_COUNT: Option<NonZeroU32> = "job.nic-distribution-count", "CXI_NIC_DISTRIBUTION_COUNT", "";
     /// How many multicast trees a job may have at a time; 0 for none.
@@ -95,6 +97,8 @@ keys! {
     ETCD_USER: Option<String> = "etcd.user", "CXI_ETCD_USER", "";
     /// The file with the password of that user.
     ETCD_PASSWORD: Option<PathBuf> = "etcd.password-file", "CXI_ETCD_PASSWORD_FILE", "";
+    /// Whether that password may go over the network in clear.
+    ETCD_ALLOW_CLEAR: bool = "etcd.allow-clear-password", "CXI_ETCD_ALLOW_CLEAR_PASSWORD", "false";
     /// How the certificates of etcd's members are verified.
     ETCD_CERTIFICATE: Certificate = "etcd.certificate", "CXI_ETCD_CERTIFICATE", "system";
     /// The certificate that is presented to them.

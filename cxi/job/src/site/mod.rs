@@ -17,6 +17,7 @@
 //!
 //! `examples/site.rs` takes a job through its life.
 
+mod allowance;
 mod compute_node;
 mod controller;
 mod decisions;
@@ -27,6 +28,7 @@ pub mod keys;
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
 mod manager;
+mod mismatch;
 mod network;
 mod pool_store;
 mod service_records;
@@ -36,7 +38,7 @@ pub mod store;
 pub use compute_node::{
     Access, Cleaned, Cleaning, ComputeNode, SCALED_BACK, Started, StartingJob, StepEnvironment,
 };
-pub use controller::{Controller, Done, ReserveRequest, Warning};
+pub use controller::{Adopted, Controller, Done, ReserveRequest, Warning};
 pub use decisions::{Component, Decision};
 pub use error::{NicsUnavailable, SiteError};
 pub use host_list::{HostList, cpus_at};
@@ -44,6 +46,7 @@ pub use job_records::{CollectivesRecord, JobRecord};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
 pub use manager::{end_inherited_step, fabric_manager};
+pub use mismatch::Mismatch;
 pub use network::NetworkOptions;
 pub use pool_store::{Act, PoolStore};
 pub use service_records::{ServiceRecord, ServiceRecords};

@@ -103,7 +103,8 @@ impl JobShape {
         let classes = network.traffic_classes.or(self.traffic_classes);
         request = request
             .limits(self.limits(network, settings)?)
-            .traffic_classes(settings.or(classes, &keys::TRAFFIC_CLASSES)?);
+            .traffic_classes(settings.or(classes, &keys::TRAFFIC_CLASSES)?)
+            .default_vnis(settings.get(&keys::ALLOW_DEFAULT_VNIS)?);
         if let Some(count) = self.nics_at_least {
             request = request.nics(NicPolicy::AnyUsable(count));
         }

@@ -1,6 +1,7 @@
 //! A client of a mock fabric manager.
 
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -51,7 +52,9 @@ impl Site {
     }
 
     pub(crate) fn write(&self, name: &str, text: &str) {
-        fs::write(self.files.path().join(name), text).unwrap();
+        let path = self.files.path().join(name);
+        fs::write(&path, text).unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     }
 
     pub(crate) fn oauth(&self) -> Credentials {

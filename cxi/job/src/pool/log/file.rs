@@ -6,7 +6,7 @@
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::{AppendError, EventLog, LogError, Record};
 use crate::durable::{self, LockError, LockGuard, Owner, open_regular, open_regular_with};
@@ -23,6 +23,7 @@ const END: u64 = 1 << 14;
 pub struct FileLog {
     path: PathBuf,
     wait: Duration,
+    deadline: Option<Instant>,
     held: Option<LockGuard>,
 }
 
@@ -35,6 +36,7 @@ impl FileLog {
             // The target of a link is replaced, not the link.
             path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
             wait: Duration::from_secs(60),
+            deadline: None,
             held: None,
         }
     }
@@ -157,14 +159,15 @@ impl EventLog for FileLog {
     }
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
-        let _turn = match &self.held {
-            Some(_) => None,
-            None => Some(
-                durable::lock(&self.path, self.wait)
-                    .map_err(|error| AppendError::Failed(error.into()))?,
-            ),
-        };
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
+        let wait = self.deadline.map_or(self.wait, |end| left(end).min(self.wait));
+        let turn = self.held.is_none().then(|| durable::lock(&self.path, wait)).transpose();
+        let _turn = turn.map_err(|error| AppendError::Failed(error.into()))?;
         self.append_locked(record)
+    }
+
+    fn within(&mut self, time: Duration) {
+        self.deadline = Instant::now().checked_add(time);
     }
 }
 

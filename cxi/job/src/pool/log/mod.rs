@@ -30,6 +30,7 @@ pub use tests::check;
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 use super::{Change, Event};
 
@@ -79,6 +80,12 @@ pub trait EventLog: fmt::Debug {
     /// # Errors
     /// [`AppendError`].
     fn append(&mut self, record: &Record) -> Result<(), AppendError>;
+
+    /// Sets how long all calls from now on may take together, where a log waits for others: for its
+    /// turn, or for an answer. Without it, or for longer, a log waits as long as it was made to.
+    fn within(&mut self, time: Duration) {
+        let _ = time;
+    }
 }
 
 impl<L: EventLog + ?Sized> EventLog for Box<L> {
@@ -88,6 +95,10 @@ impl<L: EventLog + ?Sized> EventLog for Box<L> {
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
         (**self).append(record)
+    }
+
+    fn within(&mut self, time: Duration) {
+        (**self).within(time);
     }
 }
 

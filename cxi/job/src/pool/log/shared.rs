@@ -1,6 +1,7 @@
 //! A pool on a shared log.
 
 use std::convert::Infallible;
+use std::time::{Duration, Instant};
 
 use super::{AppendError, EventLog, LogError, Record};
 use crate::pool::{
@@ -45,6 +46,8 @@ pub struct SharedPool<L> {
     epoch: u64,
     /// The highest epoch and the latest time in the log.
     seen: (u64, Timestamp),
+    /// When a change is given up that others are faster than.
+    deadline: Option<Instant>,
 }
 
 /// Why a pool was not opened, or a change was not made.
@@ -65,7 +68,7 @@ pub enum ChangeError<E> {
     #[error(transparent)]
     Append(AppendError),
     /// Other writers were faster every time.
-    #[error("the log of the pool has changed at each of {ATTEMPTS} attempts")]
+    #[error("the log of the pool has changed at each attempt")]
     Contended,
 }
 
@@ -154,6 +157,7 @@ impl<L: EventLog> SharedPool<L> {
             writer,
             epoch,
             seen: (0, Timestamp::default()),
+            deadline: None,
         };
         shared.take_over(records)?;
         Ok(shared)
@@ -169,6 +173,17 @@ impl<L: EventLog> SharedPool<L> {
     #[must_use]
     pub fn into_pool(self) -> VniPool {
         self.pool
+    }
+
+    /// Sets how long all changes from now on may take together: waiting for the log, and for other
+    /// writers.
+    pub fn within(&mut self, time: Duration) {
+        self.deadline = Instant::now().checked_add(time);
+        self.log.within(time);
+    }
+
+    fn is_late(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
     }
 
     /// Reads what others have appended.
@@ -201,6 +216,9 @@ impl<L: EventLog> SharedPool<L> {
             }
             if let Some(changed) = self.attempt(now, &mut act)? {
                 return Ok(changed);
+            }
+            if self.is_late() {
+                break;
             }
         }
         Err(ChangeError::Contended)

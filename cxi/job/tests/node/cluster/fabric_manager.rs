@@ -1,5 +1,7 @@
 //! A fabric manager in process: requests and answers get lost, tokens and reservations, too.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -66,7 +68,9 @@ impl Site {
     pub(super) fn new(seed: u64) -> Self {
         let config = Config::default();
         let files = TempDir::new().unwrap();
-        std::fs::write(files.path().join("passwd"), &config.access.password).unwrap();
+        let password = files.path().join("passwd");
+        fs::write(&password, &config.access.password).unwrap();
+        fs::set_permissions(&password, Permissions::from_mode(0o600)).unwrap();
         let server = Arc::new(Lossy {
             api: Mutex::new(Api::new(config).unwrap()),
             dice: Mutex::new(Dice(seed)),

@@ -1,0 +1,39 @@
+//! How long an operation of the controller may take.
+
+use std::time::Duration;
+
+use cxi::Clock;
+
+/// A command has this much time for the pool and for undoing what it began, even if it must not wait.
+const LEAST: Duration = Duration::from_secs(1);
+
+/// The time of one operation: whatever it waits for, it waits for what is left of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Allowance<'a> {
+    clock: &'a dyn Clock,
+    end: Duration,
+    /// Until when it may use the pool.
+    least: Duration,
+}
+
+impl<'a> Allowance<'a> {
+    pub(super) fn new(clock: &'a dyn Clock, time: Duration) -> Self {
+        let now = clock.now();
+        Self { clock, end: now.saturating_add(time), least: now.saturating_add(time.max(LEAST)) }
+    }
+
+    /// How long to wait for what others do.
+    pub(super) fn to_wait(self) -> Duration {
+        self.end.saturating_sub(self.clock.now())
+    }
+
+    /// How long an operation that is under way may take.
+    pub(super) fn left(self) -> Duration {
+        self.least.saturating_sub(self.clock.now())
+    }
+
+    /// The same, to undo something.
+    pub(super) fn to_undo(self) -> Self {
+        Self { least: self.least.max(self.clock.now() + LEAST), ..self }
+    }
+}
