@@ -208,6 +208,12 @@ fn every_errno_that_a_user_can_see_has_a_cause() {
         );
     }
     assert_eq!(Code::from_name("EXYZ"), None);
+    for (name, number) in ReturnCode::NAMES {
+        let code = nic(ReturnCode(*number));
+        let succeeded = matches!(code, Code::Nic(ReturnCode::OK | ReturnCode::NO_EVENT));
+        assert_eq!(Code::from_name(name), Some(code));
+        assert_eq!(causes_of(code, None, None).is_empty(), succeeded, "{name}");
+    }
 }
 
 #[test]

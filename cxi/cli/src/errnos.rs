@@ -1,7 +1,7 @@
 //! `cxi explain TEXT`: what the error codes in a pasted message mean.
 
 use cxi::driver::DetectedRelease;
-use cxi::explain::{Attempted, Cause, Mention, causes_of, mentions};
+use cxi::explain::{Attempted, Cause, Code, Mention, causes_of, mentions};
 use cxi_ioctl::DriverRelease;
 use cxi_job::ProcFs;
 use cxi_job::explain::ContiguousMemory;
@@ -66,7 +66,11 @@ pub(crate) fn explain(input: &Input, place: &Place) -> Result<Report, Failure> {
     let mut paragraphs: Vec<String> = explained.iter().map(Explained::words).collect();
     let unknown = found.iter().filter(|mention| causes(mention).is_empty());
     paragraphs.extend(unknown.map(|mention| {
-        format!("{}: neither the driver nor libfabric is known to report it.\n", mention.code)
+        let says = match mention.code {
+            Code::Nic(_) => "the NIC reports success",
+            _ => "neither the driver nor libfabric is known to report it",
+        };
+        format!("{}: {says}.\n", mention.code)
     }));
     Ok(Report::of(wrapped(&joined(paragraphs, "\n")), "errnos", &explained))
 }

@@ -606,4 +606,60 @@ const CAUSES: &[Cause] = &[
         "the connection to the peer was closed by the retry handler", &["journalctl -u 'cxi_rh@*'"], "Check the target's node and link."),
     cause!(nic MST_CANCELLED, any =>
         "the retry handler canceled the message", &["journalctl -u 'cxi_rh@*'"], "Check the target's node and link."),
+    cause!(nic NO_MATCHING_CONN, any =>
+        "the target NIC no longer knows the connection of a packet that was sent again", NICS, "It is tried again by the retry handler; check that it runs."),
+    cause!(nic NO_MATCHING_TRS, any =>
+        "the target NIC no longer knows the transaction of a packet that was sent again", NICS, "It is tried again by the retry handler; check that it runs."),
+    cause!(nic NO_MATCHING_MST, any =>
+        "the target NIC no longer knows the message of a packet that was sent again", NICS, "It is tried again by the retry handler; check that it runs."),
+    cause!(nic TRS_PEND_RSP, any =>
+        "the target NIC still works on the packet that was sent again", NICS, "It is tried again by the retry handler; check that it runs."),
+    cause!(nic DELAYED, any =>
+        "the answer comes later: not a failure", LOG, "Nothing: wait for it."),
+    cause!(nic UNCOR, any =>
+        "the NIC found an error in its memory that it cannot correct", NICS, "Drain the node, and report it."),
+    cause!(nic UNCOR_TRNSNT, any =>
+        "the NIC found a transient error that it cannot correct", NICS, "Repeat the operation; report the node if it comes again."),
+    cause!(nic PKTBUF_ERROR, any =>
+        "the NIC found an error in its buffer of packets", NICS, "Repeat the operation; report the node if it comes again."),
+    cause!(nic PCIE_ERROR_POISONED, any =>
+        "data came from memory as damaged", &["dmesg | grep -i -e mce -e aer"], "Drain the node, and report it."),
+    cause!(nic PCIE_UNSUCCESS_CMPL, any =>
+        "the processor or a GPU refused an access by the NIC", &["dmesg | grep -i -e iommu -e aer"], "Register memory that stays mapped; report the node if it comes again."),
+    cause!(nic SRC_ERROR, any =>
+        "the source of the message reported an error while it was sent", LOG, "Look for the first error of the peer."),
+    cause!(nic FLUSH_TRANSLATION, any =>
+        "the translation of an address was being removed", LOG, "Unregister memory after its transfers have ended."),
+    cause!(nic INVALID_DFA_FORMAT, any =>
+        "the fabric address of the message is malformed", LOG, "Exchange the peers' addresses again."),
+    cause!(nic RESTRICTED_UNICAST, any =>
+        "a restricted put may not go to this address", LOG, "Use an ordinary put."),
+    cause!(nic ILLEGAL_OP, any =>
+        "the target does not know the operation", LOG, "Use one that both NICs have."),
+    cause!(nic CMD_ALIGN_ERROR, any =>
+        "an address or length in a command is not aligned", LOG, "Align it as the operation asks."),
+    cause!(nic CMD_INVALID_ARG, any =>
+        "a command has an invalid field", LOG, "Compare the command with the NIC's format."),
+    cause!(nic INVALID_EVENT, any =>
+        "the operation has no such event", LOG, "Ask for an event that the operation has."),
+    cause!(nic AMO_INVAL_OP_ERROR, any =>
+        "the atomic operation does not exist for this type", LOG, "Ask with fi_query_atomic what the provider has."),
+    cause!(nic AMO_ALIGN_ERROR, any =>
+        "the target of an atomic operation is not aligned to its type", LOG, "Align it to its size."),
+    cause!(nic AMO_LENGTH_ERROR, any =>
+        "the length of an atomic operation is not that of its type", LOG, "Give the length of the type."),
+    cause!(nic AMO_FP_INVALID, any =>
+        "an atomic operation on floating point numbers had an invalid operand", LOG, "Look for NaN and infinity in the operands."),
+    cause!(nic AMO_FP_UNDERFLOW, any =>
+        "the result of an atomic operation is too small for its type", LOG, "Use a longer type, or accept it."),
+    cause!(nic AMO_FP_OVERFLOW, any =>
+        "the result of an atomic operation is too large for its type", LOG, "Use a longer type, or accept it."),
+    cause!(nic AMO_FP_INEXACT, any =>
+        "the result of an atomic operation was rounded: not a failure", LOG, "Nothing: it is not a failure."),
+    cause!(nic HRP_CONFIG_ERROR, any =>
+        "the high rate put is not set up for this endpoint", LOG, "Use an ordinary put."),
+    cause!(nic HRP_RSP_ERROR, any =>
+        "a response to a high rate put reported an error", LOG, "Use an ordinary put to learn which."),
+    cause!(nic HRP_RSP_DISCARD, any =>
+        "a response to a high rate put was discarded", LOG, "Use an ordinary put to learn why."),
 ];

@@ -320,6 +320,17 @@ const AGAIN: &str = "Start the program in a step of its own (srun, flux run, mpi
 impl Network {
     /// Looks at the NICs as a program would: reads their services, and changes nothing.
     ///
+    /// ```
+    /// # use cxi::Device;
+    /// # let device = Device::from(cxi_mock::Nic::new(cxi_mock::NicConfig::new())?.root()?);
+    /// use cxi_job::ProcFs;
+    /// use cxi_job::explain::{Network, Program};
+    ///
+    /// let network = Network::of(&Program::this(&ProcFs::system()), &[device])?;
+    /// assert_eq!(network.nics[0].takes, None, "{}", network.verdict);
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// ```
+    ///
     /// # Errors
     ///
     /// A NIC does not answer.
