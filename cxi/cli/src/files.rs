@@ -4,7 +4,8 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::fd::AsFd as _;
+use std::os::fd::AsFd;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -47,13 +48,25 @@ pub(crate) struct Input {
 }
 
 /// Reads a file, or standard input for `-`. Anything longer than `longest` bytes, such as
-/// `/dev/zero`, is an error.
+/// `/dev/zero`, is an error, and so is a pipe into which nothing is written for 10 s.
 pub(crate) fn read(path: &Path, longest: u64) -> Result<Input, Failure> {
     let (name, text) = if path.as_os_str() == "-" {
         let text = bounded(io::stdin().lock(), longest);
         ("standard input".to_owned(), text)
     } else {
-        let text = File::open(path).and_then(|file| bounded(file, longest));
+        // Opening a named pipe would wait for somebody who writes to it.
+        let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
+        let text = file.and_then(|file| {
+            if file.metadata()?.is_file() {
+                return bounded(file, longest);
+            }
+            let nothing = || {
+                let message = format!("nothing was written to it within {} s", MORE / 1000);
+                io::Error::new(io::ErrorKind::TimedOut, message)
+            };
+            let bytes = piped(&file, longest, MORE)?.ok_or_else(nothing)?;
+            bounded(&*bytes, longest)
+        });
         (path.display().to_string(), text)
     };
     match text {
@@ -95,24 +108,32 @@ pub(crate) fn waiting(longest: u64) -> Result<Option<Input>, Failure> {
     if !matches!(kind, nix::libc::S_IFREG | nix::libc::S_IFIFO | nix::libc::S_IFSOCK) {
         return Ok(None);
     }
-    let (mut bytes, mut patience) = (Vec::new(), FIRST);
+    let bytes = piped(&stdin, longest, FIRST).map_err(failed)?.unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Some(Input { name: "standard input".to_owned(), text }))
+}
+
+/// Reads what is written to a pipe or the like, until it is closed or nothing more comes; `None` if
+/// nothing comes within `first` milliseconds.
+fn piped(file: &impl AsFd, longest: u64, first: u16) -> io::Result<Option<Vec<u8>>> {
+    let (mut bytes, mut patience) = (Vec::new(), first);
     let mut piece = vec![0; 1 << 16];
     loop {
-        let mut polled = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut polled, patience).map_err(|errno| failed(errno.into()))? == 0 {
-            break;
+        let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
+        if poll(&mut polled, patience)? == 0 {
+            return Ok((!bytes.is_empty()).then_some(bytes));
         }
-        let read = nix::unistd::read(&stdin, &mut piece).map_err(|errno| failed(errno.into()))?;
-        let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else { break };
+        let read = nix::unistd::read(file, &mut piece)?;
+        let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else {
+            return Ok(Some(bytes));
+        };
         bytes.extend_from_slice(piece);
         if bytes.len() as u64 > longest {
-            let message = format!("standard input: too long: expected at most {longest} bytes");
-            return Err(Failure::bad_input(message));
+            let message = format!("too long: expected at most {longest} bytes");
+            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
         }
         patience = MORE;
     }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Some(Input { name: "standard input".to_owned(), text }))
 }
 
 /// Reads a list of jobs, one per line.

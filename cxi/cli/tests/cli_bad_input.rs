@@ -181,3 +181,28 @@ fn everything_is_json_on_request() {
     let said = cxi("job run -- program --json");
     assert!(said.err.starts_with("error: "), "{}", said.err);
 }
+
+/// A named pipe to which nobody writes, and a device that never ends, as a file of root's command.
+#[test]
+fn a_file_that_is_none_is_not_waited_for() {
+    let node = MockNode::new();
+    let pipe = node.directory().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    let create = |path: &str| node.cxi(&["service", "create", "--from", path]);
+    let name = pipe.display();
+    create(&pipe.display().to_string()).refused(
+        2,
+        &format!("error: {name}: cannot be read: nothing was written to it within 10 s"),
+    );
+    create("/dev/zero").mentions(2, "error: /dev/zero: cannot be read: too long");
+    create("/dev/null").mentions(2, "/dev/null");
+    create("/").mentions(2, "error: /: cannot be read: ");
+    // One that somebody does write to is read.
+    let written = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::write(pipe, "vnis: {vni: 900}\nmembers: {uid: 1000}\n")
+    });
+    let said = create(&pipe.display().to_string());
+    written.join().unwrap().unwrap();
+    assert!(!said.err.contains("cannot be read"), "{said:?}");
+}

@@ -13,6 +13,8 @@ use cxi::{DeviceId, Member, Members, kernel_file};
 use nix::sys::stat::makedev;
 use serde::{Deserialize, Serialize};
 
+use crate::text::printable;
+
 /// Bit of CAP_SYS_ADMIN in the capability masks of `/proc/PID/status`.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 
@@ -155,7 +157,7 @@ pub struct Users {
 pub struct Process {
     /// Its pid.
     pub pid: u32,
-    /// The name of its program, as the kernel stores it (15 bytes).
+    /// The name of its program, as the kernel stores it (15 bytes), without control characters.
     pub name: Option<String>,
     /// Its effective user id.
     pub uid: Option<u32>,
@@ -430,7 +432,8 @@ fn process(pid: u32, directory: &Path) -> Process {
     let effective = |name: &str| status.words(name).nth(1)?.parse().ok();
     Process {
         pid,
-        name: status.value("Name").map(str::to_owned),
+        // A program names itself.
+        name: status.value("Name").map(printable),
         uid: effective("Uid"),
         gid: effective("Gid"),
         netns: namespace(directory, "net"),
@@ -530,6 +533,9 @@ mod tests {
         // A program may choose any name for itself.
         let renamed = [fs::read(&status).unwrap(), b"Groups:\t\xFF\n".to_vec()].concat();
         fs::write(&status, renamed).unwrap();
+        let beep = fs::read_to_string(proc.path().join("7/status")).unwrap();
+        let beep = beep.replace("app7", "app7\u{1b}]0;x\u{7}");
+        fs::write(proc.path().join("7/status"), beep).unwrap();
         add("11", 0, "dev/cxi1");
         std::os::unix::fs::symlink("11", proc.path().join("self")).unwrap();
         fs::create_dir(proc.path().join("sys")).unwrap();
@@ -538,7 +544,7 @@ mod tests {
         let users = proc.users_of(DeviceId::new(1));
         assert_eq!(
             users.to_string(),
-            "processes 7 (app7, uid 1001), 42 (app42, uid 1000) have the NIC open"
+            "processes 7 (app7\u{fffd}]0;x\u{fffd}, uid 1001), 42 (app42, uid 1000) have the NIC open"
         );
         let netns = users.processes.iter().map(|process| process.netns);
         assert!(netns.eq([Some(4_026_531_840); 2]));

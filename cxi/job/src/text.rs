@@ -35,6 +35,15 @@ pub fn excerpt(text: &str, line: impl TryInto<usize>, column: impl TryInto<usize
     format!("{number} | {before}{shown}{after}\n{:margin$} | {:indent$}^", "", "")
 }
 
+/// A text that somebody else chose, such as the name of a process, without characters that a terminal
+/// obeys.
+#[must_use]
+pub(crate) fn printable(text: &str) -> String {
+    text.chars()
+        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
+        .collect()
+}
+
 /// Serializes types by `Display`, and deserializes them by `FromStr`.
 macro_rules! serde_as_text {
     ($($type:ty),*) => {$(

@@ -5,6 +5,7 @@ pub(crate) mod log;
 mod progress;
 mod text;
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
@@ -248,9 +249,39 @@ fn write_out(text: &str) -> Result<bool, Failure> {
     }
 }
 
+/// A text in which a terminal obeys nothing but new lines and styles. Parts of it may have been chosen by
+/// anybody: names of processes, users, files and jobs, and what servers answer.
+fn harmless(text: &str) -> Cow<'_, str> {
+    let obeyed = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    if !text.contains(obeyed) {
+        return text.into();
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let length = style_at(rest).unwrap_or(letter.len_utf8());
+        let (part, after) = rest.split_at(length);
+        rest = after;
+        if length == letter.len_utf8() && obeyed(letter) {
+            shown.push(char::REPLACEMENT_CHARACTER);
+        } else {
+            shown.push_str(part);
+        }
+    }
+    shown.into()
+}
+
+/// The length of the style (`ESC [ numbers m`) that a text begins with.
+fn style_at(text: &str) -> Option<usize> {
+    let numbers = text.strip_prefix("\u{1b}[")?;
+    let end = numbers.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
+    numbers[end..].starts_with('m').then_some(2 + end + 1)
+}
+
 /// Writes text in one piece, because others may write to the same file. Where colors are not wanted, it
 /// is without them.
 fn write_at_once(mut out: impl RawStream, text: &str) -> io::Result<()> {
+    let text = harmless(text);
     let choice = AutoStream::choice(&out);
     // Without colors, this stream writes what is between them piece by piece.
     let mut whole = AutoStream::new(Vec::new(), choice);
@@ -293,4 +324,24 @@ fn word(value: &str) -> String {
         return value.to_owned();
     }
     format!("'{}'", value.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn a_terminal_obeys_styles_and_new_lines_only() {
+        for (text, shown) in [
+            ("a\n\tb é", "a\n\tb é"),
+            ("\u{1b}[1;31merror\u{1b}[0m: x", "\u{1b}[1;31merror\u{1b}[0m: x"),
+            ("\u{1b}[m", "\u{1b}[m"),
+            ("\u{1b}[2J\u{7}\r\u{8}", "\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}"),
+            ("\u{1b}]0;title\u{7}", "\u{fffd}]0;title\u{fffd}"),
+            ("\u{9b}2J \u{1b}", "\u{fffd}2J \u{fffd}"),
+            ("\u{1b}[1", "\u{fffd}[1"),
+        ] {
+            assert_eq!(harmless(text), shown, "{text:?}");
+        }
+    }
 }
