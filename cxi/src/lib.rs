@@ -196,6 +196,7 @@ mod host;
 mod id;
 mod info;
 // For the crates of this workspace.
+pub mod environment;
 #[doc(hidden)]
 pub mod kernel_file;
 mod limits;

@@ -22,7 +22,7 @@ thread_local! {
 pub(crate) fn failed(failure: Failure) {
     let details = failure.details();
     LAST.set(Some((failure, details)));
-    if std::env::var_os("CXI_EXPLAIN").is_some_and(|value| value == "1") {
+    if cxi::environment::var_os("CXI_EXPLAIN").is_some_and(|value| value == "1") {
         let explanation = failure.explain(details);
         if !explanation.is_answer {
             print(&explanation.text);

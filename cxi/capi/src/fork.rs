@@ -7,7 +7,7 @@
 
 #![allow(unsafe_code, reason = "advice about memory of the caller")]
 
-use std::env;
+use cxi::environment::var_os;
 use std::ffi::c_int;
 use std::io::Write as _;
 use std::ops::Range;
@@ -59,7 +59,7 @@ pub(crate) fn copy_on_fork() -> bool {
 
 /// Begins to protect pinned memory if the environment asks for it.
 pub(crate) fn init() -> Result<()> {
-    if env::var_os("CXI_FORK_SAFE").is_none() {
+    if var_os("CXI_FORK_SAFE").is_none() {
         return Ok(());
     }
     if copy_on_fork() {
@@ -67,7 +67,7 @@ pub(crate) fn init() -> Result<()> {
     }
     let mut protection = PROTECTION.load(Ordering::Relaxed);
     if protection == UNASKED {
-        let huge_pages = env::var_os("CXI_FORK_SAFE_HP").is_some();
+        let huge_pages = var_os("CXI_FORK_SAFE_HP").is_some();
         try_advice(huge_pages)?;
         protection = decide(if huge_pages { HUGE_PAGES } else { PAGES });
     }

@@ -1,6 +1,5 @@
 //! Options of every command.
 
-use std::env;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,6 +8,7 @@ use std::time::Duration;
 use anstream::ColorChoice;
 use clap::{Args, ValueEnum};
 use cxi::Host;
+use cxi::environment;
 use cxi_ioctl::DriverRelease;
 use cxi_job::settings::Directories;
 use cxi_mock::FaultSpec;
@@ -209,7 +209,7 @@ impl Common {
 }
 
 fn variable(name: &str) -> Option<OsString> {
-    env::var_os(name).filter(|value| !value.is_empty())
+    environment::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// The variable that names a mock node.

@@ -142,3 +142,27 @@ fn commands_use_the_settings_and_options_override_them() {
     assert_eq!(made(&[]), ("8".to_owned(), "[\"LOW_LATENCY\",\"BEST_EFFORT\"]".to_owned()));
     assert_eq!(made(&with), ("0".to_owned(), "[\"BULK_DATA\"]".to_owned()));
 }
+
+/// Whoever calls a setuid program must not choose what it does as its owner.
+#[test]
+fn a_program_with_rights_of_others_ignores_the_environment() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt as _;
+    if !nix::unistd::geteuid().is_root() {
+        return common::skip("only root can make a setuid program of another user");
+    }
+    let node = MockNode::new();
+    let program = node.directory().join("cxi");
+    std::fs::copy(env!("CARGO_BIN_EXE_cxi"), &program).unwrap();
+    std::fs::set_permissions(node.directory(), PermissionsExt::from_mode(0o755)).unwrap();
+    let said = |mode| {
+        std::fs::set_permissions(&program, PermissionsExt::from_mode(mode)).unwrap();
+        let mut command = std::process::Command::new(&program);
+        command.args(["config", "check"]).env("CXI_FLOOR", "few").uid(12345).gid(12345);
+        Said::from(command.output().unwrap())
+    };
+    said(0o755).mentions(2, "CXI_FLOOR");
+    // Where set-user-ID has no effect, as on a file system without it, this says the same.
+    let secure = said(0o4755);
+    assert!(!secure.err.contains("CXI_FLOOR"), "{secure:?}");
+}

@@ -24,6 +24,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io};
 
+use cxi::environment;
 use cxi::kernel_file::read_bounded;
 use cxi::{DeviceId, TrafficClasses};
 use toml::Spanned;
@@ -360,7 +361,7 @@ impl Settings {
     }
 
     fn named(named: Option<&Path>) -> Option<PathBuf> {
-        let variable = env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        let variable = environment::var_os(VARIABLE).filter(|path| !path.is_empty());
         named.map(Path::to_owned).or(variable.map(PathBuf::from))
     }
 
@@ -431,7 +432,7 @@ impl Settings {
     /// The value in force as it is written, permitted or not, and where it comes from.
     #[must_use]
     pub fn text(&self, key: &dyn AnyKey) -> (String, Source) {
-        let variable = env::var(key.variable()).ok();
+        let variable = environment::var_os(key.variable()).and_then(|text| text.into_string().ok());
         match (variable, self.in_file.get(key.name())) {
             (Some(text), _) if !text.is_empty() => (text, Source::Variable(key.variable())),
             (_, Some(InFile { text, line, .. })) => (text.clone(), Source::Line(*line)),
