@@ -54,14 +54,14 @@ fn a_wrong_file_is_refused_with_its_line() {
     let names = "  Expected one of node.lock, wait, node.records, node.services, node.retry-busy, \
                  pool.store, pool.file, pool.epoch, pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
                  controller.job-vni, job.policy, job.mode, \
-                 job.floor, job.tles, job.traffic-classes, \
+                 job.floor, job.tles, job.traffic-classes, job.allow-default-vnis, \
                  job.nic-distribution-count, collectives.trees, collectives.min-nodes, \
                  collectives.required, collectives.wait, \
                  fabric-manager.url, fabric-manager.cluster, fabric-manager.auth, \
                  fabric-manager.auth-dir, fabric-manager.certificate, \
                  fabric-manager.client-certificate, fabric-manager.client-key, \
                  fabric-manager.deadline, etcd.endpoints, etcd.prefix, etcd.user, \
-                 etcd.password-file, etcd.certificate, etcd.client-certificate, etcd.client-key, \
+                 etcd.password-file, etcd.allow-clear-password, etcd.certificate, etcd.client-certificate, etcd.client-key, \
                  etcd.timeout.";
     let cases = [
         ("wait = \"1m\"\nwiat = \"2m\"\n", format!("line 2: there is no setting wiat\n  2 | wiat = \"2m\"\n    | ^\n{names}")),

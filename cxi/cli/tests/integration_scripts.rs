@@ -76,14 +76,15 @@ fn slurm_scripts_wait_for_the_pool_as_long_as_they_are_told() {
     let node = slurm_node(&site, "n1");
     let lock = fs::File::open(site.path("pool.json.lock")).unwrap();
     lock.lock().unwrap();
-    let said = node.run("prolog-slurmctld.sh", &[("CXI_WAIT", "30ms")]);
+    let said = node.run("prolog-slurmctld.sh", &[("CXI_CONTROLLER_WAIT", "1200ms")]);
     assert_eq!(said.code, 4);
     let updates = fs::read_to_string(site.path("updates")).unwrap();
-    assert_contains(&updates, "for 30ms");
+    assert_contains(&updates, "for 1s 200ms");
     thread::scope(|scope| {
         let run = |job| {
             let node = &node;
-            scope.spawn(move || node.run("prolog-slurmctld.sh", &[("SLURM_JOB_ID", job)]))
+            let variables = [("SLURM_JOB_ID", job), ("CXI_CONTROLLER_WAIT", "1m")];
+            scope.spawn(move || node.run("prolog-slurmctld.sh", &variables))
         };
         let prologs = ["1", "2"].map(run);
         thread::sleep(Duration::from_millis(200));

@@ -24,16 +24,23 @@ impl<'a> Allowance<'a> {
 
     /// How long to wait for what others do.
     pub(super) fn to_wait(self) -> Duration {
-        self.end.saturating_sub(self.clock.now())
+        rounded(self.end.saturating_sub(self.clock.now()))
     }
 
     /// How long an operation that is under way may take.
     pub(super) fn left(self) -> Duration {
-        self.least.saturating_sub(self.clock.now())
+        rounded(self.least.saturating_sub(self.clock.now()))
     }
 
     /// The same, to undo something.
     pub(super) fn to_undo(self) -> Self {
         Self { least: self.least.max(self.clock.now() + LEAST), ..self }
     }
+}
+
+/// Rounded up, as messages say how long something was waited for.
+fn rounded(time: Duration) -> Duration {
+    let unit = if time < Duration::from_millis(100) { 1 } else { 100 };
+    let units = time.as_nanos().div_ceil(unit * 1_000_000);
+    Duration::from_millis(u64::try_from(units * unit).unwrap_or(u64::MAX))
 }
