@@ -323,10 +323,11 @@ impl Network {
     /// ```
     /// # use cxi::Device;
     /// # let device = Device::from(cxi_mock::Nic::new(cxi_mock::NicConfig::new())?.root()?);
-    /// use cxi_job::ProcFs;
     /// use cxi_job::explain::{Network, Program};
     ///
-    /// let network = Network::of(&Program::this(&ProcFs::system()), &[device])?;
+    /// // This process is `Program::this(&ProcFs::system())`.
+    /// let program = Program::default();
+    /// let network = Network::of(&program, &[device])?;
     /// assert_eq!(network.nics[0].takes, None, "{}", network.verdict);
     /// # Ok::<_, Box<dyn std::error::Error>>(())
     /// ```
