@@ -331,7 +331,7 @@ fn no_member_is_waited_for_after_the_deadline() {
     let other_url = format!("http://{}", other.local_addr().unwrap());
     // Of a network for documentation: nobody answers, or at once an error.
     let nowhere = "http://192.0.2.1:2379".to_owned();
-    let patience = Patience { attempt: Duration::from_secs(2), ..Patience::default() };
+    let patience = Patience { attempt: Duration::from_millis(400), ..Patience::default() };
     let urls = [silent_url, other_url, nowhere];
     for wait in [300, 1500] {
         let wait = Duration::from_millis(wait);

@@ -145,6 +145,6 @@ fn a_pod_gets_no_vni_of_the_default_service_by_accident() {
         assert!(said.contains("is one of the default service's"), "{vnis}: {said}");
         let allowed = site().set_cxi("allowDefaultVnis", json!(true));
         allowed.add("one", &pod).unwrap();
-        assert_eq!(allowed.services().len(), 1, "{vnis}");
+        assert!(!allowed.services().is_empty(), "{vnis}");
     }
 }

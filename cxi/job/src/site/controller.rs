@@ -226,23 +226,20 @@ impl<'a> Controller<'a> {
     /// What the records say, with the lock held.
     fn recorded(&self, warnings: &mut Vec<Warning>) -> Result<Recorded, SiteError> {
         let mut recorded = Recorded::default();
-        for job in self.decisions.running_jobs()? {
-            match self.decisions.find_running(&job) {
-                Ok(Some(decision)) => recorded.add(&decision),
-                // Its reservation was interrupted: no node knows of it.
+        let running = self.decisions.running_jobs()?.into_iter().map(|job| (job, false));
+        let ended = self.decisions.ended_jobs()?.into_iter().map(|job| (job, true));
+        for (job, ended) in running.chain(ended) {
+            match self.decisions.vnis(&job, ended) {
+                Ok(Some(vnis)) => recorded.add(job, vnis, ended),
+                // Its reservation was interrupted, or it is being forgotten: no node knows of it.
                 Ok(None) => {}
                 Err(error) => {
                     recorded.unusable.push((job, error.to_string()));
-                    warnings.push(Warning::Job(error.into()));
+                    // Collecting warns of one that has ended.
+                    if !ended {
+                        warnings.push(Warning::Job(error.into()));
+                    }
                 }
-            }
-        }
-        for job in self.decisions.ended_jobs()? {
-            match self.decisions.find_ended(&job) {
-                Ok(Some(decision)) => recorded.add(&decision),
-                Ok(None) => {}
-                // Collecting warns of it.
-                Err(error) => recorded.unusable.push((job, error.to_string())),
             }
         }
         Ok(recorded)

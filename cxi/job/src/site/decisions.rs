@@ -43,6 +43,13 @@ pub struct Decision {
     pub collectives: bool,
 }
 
+/// The part of a decision that concerns other jobs. All decisions are read for the start of a job, so
+/// the rest, such as the nodes, is skipped.
+#[derive(Deserialize)]
+struct Held {
+    vnis: Vec<Vni>,
+}
+
 /// A component of a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -158,6 +165,13 @@ impl Decisions {
             component.ended = true;
         }
         Ok(decision)
+    }
+
+    /// The VNIs of a job that runs, or of one that has ended.
+    pub(super) fn vnis(&self, job: &JobId, ended: bool) -> Result<Option<Vec<Vni>>, RecordError> {
+        let directory = if ended { self.ended() } else { self.running() };
+        let held: Option<Held> = DECISION.read(&directory.join(name_of(job)?).join("job.json"))?;
+        Ok(held.map(|held| held.vnis))
     }
 
     /// A job that ends in the meantime is first in one directory, then in the other.

@@ -65,14 +65,14 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn add(&mut self, decision: &Decision) {
-        if decision.vnis.is_empty() {
+    pub(super) fn add(&mut self, job: JobId, vnis: Vec<Vni>, ended: bool) {
+        if vnis.is_empty() {
             return;
         }
-        self.vnis.insert(decision.job.clone(), decision.vnis.clone());
-        if decision.ended() {
-            self.ended.insert(decision.job.clone());
+        if ended {
+            self.ended.insert(job.clone());
         }
+        self.vnis.insert(job, vnis);
     }
 
     /// The VNIs of all jobs but one.
@@ -194,7 +194,7 @@ impl Pool<'_> {
     /// pool did not know them.
     pub(super) fn drain(&self, decision: &Decision) -> Result<(), SiteError> {
         let mut recorded = Recorded::default();
-        recorded.add(decision);
+        recorded.add(decision.job.clone(), decision.vnis.clone(), true);
         self.change_with(&recorded, &mut |_, _| Ok(Changed::nothing()))
     }
 
