@@ -296,7 +296,7 @@ fn fabric_manager() -> (MockFabricManager, Directory, String) {
     files.write("endpoint", &manager.token_url());
     files.write("client-id", "wlm\n");
     let secret = files.write("client-secret", "mock-secret\n");
-    fs::set_permissions(secret, Permissions::from_mode(0o600)).expect("it is there");
+    fs::set_permissions(secret, fs::Permissions::from_mode(0o600)).expect("it is there");
     let settings = format!(
         "[collectives]\ntrees = 1\nmin-nodes = 2\n[fabric-manager]\nurl = \"{}\"\ncluster = \
          \"alpha\"\nauth-dir = \"{}\"\ncertificate = \"no\"\ndeadline = \"5s\"\n",
