@@ -72,6 +72,9 @@ const EXAMPLES: &[Examples] = &[
     ("cdi", &[("For all container runtimes of the machine", "cxi cdi --output")]),
     ("config check", &[("Check another file", "cxi config check --config ./cxi.toml")]),
     ("integration install", &[("Into a directory for inspection", "cxi integration install slurm --prefix ./slurm")]),
+    ("integration enable", &[("What it would do on a node", "cxi integration enable slurm --role node")]),
+    ("integration disable", &[("What it would remove", "cxi integration disable slurm")]),
+    ("integration status", &[("What was edited", "cxi integration status slurm")]),
     ("completions", &[("For this shell", "source <(cxi completions bash)")]),
     ("man", &[("For this user", "cxi man ~/.local/share/man/man1")]),
 ];

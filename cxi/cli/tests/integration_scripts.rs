@@ -3,7 +3,8 @@
 
 mod common;
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -80,6 +81,8 @@ fn slurm_scripts_wait_for_the_pool_as_long_as_they_are_told() {
     assert_eq!(said.code, 4);
     let updates = fs::read_to_string(site.path("updates")).unwrap();
     assert_contains(&updates, "for 1s 200ms");
+    assert_contains(&updates, "AdminComment=slingshot: error: ");
+    fs::remove_file(site.path("updates")).unwrap();
     thread::scope(|scope| {
         let run = |job| {
             let node = &node;
@@ -94,6 +97,8 @@ fn slurm_scripts_wait_for_the_pool_as_long_as_they_are_told() {
             prolog.join().unwrap().done();
         }
     });
+    // A job that starts keeps its comment.
+    assert_eq!(fs::read_to_string(site.path("updates")).unwrap_or_default(), "");
 }
 
 #[test]
@@ -253,6 +258,129 @@ fn an_installation_names_absolute_paths_and_keeps_settings() {
     let said = common::cxi(&["integration", "install", "slurm", "--prefix", &odd]);
     assert_eq!(said.code, 2);
     assert!(!Path::new(&odd).exists());
+}
+
+/// All files below a directory, with what is in them.
+fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.insert(path.clone(), Vec::new());
+            found.extend(tree(&path));
+        } else {
+            found.insert(path.clone(), fs::read(&path).unwrap());
+        }
+    }
+    found
+}
+
+#[test]
+fn an_edited_script_is_kept_until_its_replacement_is_ordered() {
+    let site = site_of_slurm();
+    let (script, text) = (site.path("slurm/epilog.sh"), "#!/bin/sh\n# of this site\n");
+    fs::write(&script, text).unwrap();
+    assert_contains(&site.install(), &format!("Kept {}\n", script.display()));
+    assert_eq!(fs::read_to_string(&script).unwrap(), text);
+    let prefix = site.directory.path().display().to_string();
+    let status = common::cxi(&["integration", "status", "slurm", "--prefix", &prefix]).done();
+    assert_contains(&status, &format!("Edited {}\n", script.display()));
+    common::cxi(&["integration", "install", "slurm", "--force", "--prefix", &prefix]).done();
+    assert_contains(&fs::read_to_string(&script).unwrap(), "job epilog");
+    // A script that is as it was written is replaced by that of another version.
+    let record = site.path("slurm/.placed.json");
+    let old = fs::read_to_string(&record).unwrap().replace("job epilog", "job Epilog");
+    fs::write(&record, old).unwrap();
+    let before = fs::read_to_string(&script).unwrap();
+    fs::write(&script, before.replace("job epilog", "job Epilog")).unwrap();
+    site.install();
+    assert_contains(&fs::read_to_string(&script).unwrap(), "job epilog");
+}
+
+#[test]
+fn what_was_enabled_is_disabled_without_a_trace() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let (prefix, systemd) =
+        (path("cxi").display().to_string(), path("system").display().to_string());
+    let mock = MockNode::new();
+    let mocked = format!("--mock={}", mock.file().display());
+    fs::create_dir(path("system")).unwrap();
+    let before = tree(directory.path());
+    let run = |scheduler: &str, words: &[&str]| {
+        let mut all = vec![&*mocked, "integration", words[0], scheduler, "--prefix", &prefix];
+        if words[0] == "enable" {
+            all.extend(["--systemd", &systemd]);
+        }
+        all.extend(&words[1..]);
+        common::cxi(&all)
+    };
+    let nothing = "Nothing was changed: --yes does it\n";
+    assert_contains(&run("slurm", &["enable"]).done(), nothing);
+    assert_eq!(tree(directory.path()), before);
+    run("slurm", &["enable", "--role", "node", "--yes"]).done();
+    assert!(path("system/slurmd.service.d/cxi.conf").exists());
+    assert!(!path("system/cxi-slurm-sweep.timer").exists());
+    run("slurm", &["enable", "--role", "controller", "--yes"]).done();
+    assert!(path("system/cxi-slurm-sweep.timer").exists());
+    // Settings that both use go with the last of them.
+    run("flux", &["enable", "--yes"]).done();
+    assert_contains(&run("slurm", &["disable"]).done(), nothing);
+    assert!(path("cxi/slurm/prolog.sh").exists());
+    run("slurm", &["disable", "--yes"]).done();
+    assert!(path("cxi/cxi.toml").exists() && !path("cxi/slurm").exists());
+    run("flux", &["disable", "--yes"]).done();
+    assert_eq!(tree(directory.path()), before);
+    // What somebody has edited is left to them.
+    run("slurm", &["enable", "--yes"]).done();
+    fs::write(path("cxi/cxi.toml"), "# of this site\n").unwrap();
+    assert_contains(&run("slurm", &["disable", "--yes"]).done(), "because it was edited:");
+    assert_eq!(tree(&path("cxi")).len(), 1);
+}
+
+/// As on a node whose jobs another scheduler runs.
+#[test]
+fn scripts_are_not_enabled_where_services_are_of_unknown_origin() {
+    let directory = TempDir::new().unwrap();
+    let prefix = directory.path().join("cxi").display().to_string();
+    let systemd = directory.path().join("system").display().to_string();
+    let mock = MockNode::new();
+    mock.cxi("service create --device=cxi0 --uid=1001 --vni=1025").done();
+    // Without its record, nobody knows whose it is.
+    fs::remove_dir_all(mock.directory().join("state.json.d/services")).unwrap();
+    let mocked = format!("--mock={}", mock.file().display());
+    let enable = |more: &[&str]| {
+        let mut all = vec![&*mocked, "integration", "enable", "slurm", "--yes"];
+        all.extend(["--prefix", &prefix, "--systemd", &systemd]);
+        all.extend(more);
+        common::cxi(&all)
+    };
+    let said = enable(&[]);
+    assert_eq!(said.code, 4);
+    assert_contains(&said.err, "no record says who made cxi0 service 2");
+    assert!(!Path::new(&prefix).exists());
+    enable(&["--role", "controller"]).done();
+    enable(&["--despite-services"]).done();
+    assert_eq!(mock.services(), 1);
+}
+
+/// Without the included file, every command of Slurm fails.
+#[test]
+fn what_slurm_includes_is_not_removed() {
+    let site = site_of_slurm();
+    let prefix = site.directory.path().display().to_string();
+    let conf = site.path("slurm.conf");
+    fs::write(&conf, format!("ClusterName=x\n Include  {prefix}/slurm/slurm.conf\n")).unwrap();
+    let disable = || {
+        let mut command =
+            common::command(&["integration", "disable", "slurm", "--yes", "--prefix", &prefix]);
+        Said::from(command.env("SLURM_CONF", &conf).output().unwrap())
+    };
+    assert_eq!(disable().code, 4);
+    assert!(site.path("slurm/slurm.conf").exists());
+    fs::write(&conf, format!("#include {prefix}/slurm/slurm.conf\n")).unwrap();
+    disable().done();
+    assert!(!site.path("slurm").exists());
 }
 
 /// A site with Flux, whose user has decided what jobs have.

@@ -15,10 +15,12 @@ if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
 fi
 code=0
 why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1 > /dev/null) || code=$?
-# A command that was killed has not printed why.
-[ "$code" -lt 128 ] || why="$why error: cxi job reserve ended with status $code"
-[ -z "$why" ] ||
-    "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $(echo "$why" | sed '/^$/q' | tr -s '\n ' ' ')" || true
+# Only a failure is a reason: a job that starts keeps the comment that it has. A command that was killed has printed none.
+if [ "$code" != 0 ]; then
+    why=$(printf '%s\nerror: cxi job reserve ended with status %s\n' "$why" "$code" |
+        sed -e '/^error: /!d' -e q)
+    "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $why" || true
+fi
 # A queued job keeps its options, so invalid ones stay invalid: the job is held until someone cancels it.
 [ "$code" != 2 ] || "$scontrol" uhold "$SLURM_JOB_ID"
 exit "$code"
