@@ -7,6 +7,9 @@ use cxi_ioctl::Errno;
 use crate::ClientMemory;
 use crate::data_path::OwnMemory;
 
+/// The first address that no process has.
+pub(crate) const USER_SPACE: u64 = 1 << 47;
+
 /// The memory of a caller, as far as one command reaches it.
 pub trait CallerMemory {
     /// Writes the response to where the command points.
@@ -38,10 +41,10 @@ pub trait CallerMemory {
     }
 
     /// What is behind a range that the caller wants pinned (ATU_MAP, EQ_ALLOC). A front end that
-    /// cannot tell returns [`Backing::Writable`].
+    /// cannot tell returns [`Backing::Writable`] for all addresses that a process can have.
     fn backing(&self, va: u64, len: u64) -> Backing {
-        let _ = (va, len);
-        Backing::Writable
+        let end = va.checked_add(len).filter(|end| *end <= USER_SPACE);
+        end.map_or(Backing::Missing, |_| Backing::Writable)
     }
 
     /// Whether the pages of a range are contiguous in physical memory (EQ_ALLOC, for buffers

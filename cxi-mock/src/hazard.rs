@@ -89,6 +89,13 @@ pub enum HazardKind {
     /// driver reads the first entry of an empty list of pages (development branch).
     #[error("a virtual function's event queue has no bytes: the driver reads past an empty list")]
     EmptyEventQueue,
+    /// An event queue's buffer extends beyond the last address: the driver does not notice, and the
+    /// NIC writes events where the process has no memory.
+    #[error("an event buffer at {queue:#x} wraps around: events go where there is no memory")]
+    EventBufferWraps {
+        /// Address of the buffer.
+        queue: u64,
+    },
     /// An LNI with a wrong RGID is freed: the driver follows a null pointer (12.0, 13.0).
     #[error("LNI {lni} got RGID {rgid}, which is not in use: freeing it follows a null pointer")]
     WrongRgid {

@@ -58,6 +58,21 @@ fn an_event_queue_lies_in_its_memory_and_holds_what_it_reserves() {
 }
 
 #[test]
+fn an_event_buffer_that_wraps_around_is_a_hazard() {
+    for release in DriverRelease::ALL {
+        let nic = nic(release);
+        let root = root(&nic);
+        let lni = lni(&root, alloc(&root, desc(&[5])).unwrap()).unwrap();
+        let mut command = eq_cmd(lni, md(&root, lni));
+        let queue = 4096_u64.wrapping_neg();
+        command.attr.queue = queue;
+        send(&root, &command).unwrap();
+        let kinds: Vec<_> = nic.hazards().into_iter().map(|event| event.kind).collect();
+        assert_eq!(kinds, [HazardKind::EventBufferWraps { queue }], "{release}");
+    }
+}
+
+#[test]
 fn reserved_slots_change_in_both_layouts() {
     let (root, lni) = with_lni(DriverRelease::Main);
     let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
@@ -100,8 +115,9 @@ fn the_status_of_an_entry_tells_its_pool() {
     let mut command = PteAllocCmd::new();
     command.lni_hndl = lni;
     let number = send(&root, &command).unwrap().pte_number;
-    // The first entry of an LNI is on the first processing element.
-    nic.hardware().set_les_allocated(0, 1, 7).unwrap();
+    // The first entry of the LNI with RGID 1 is on the processing element with that number.
+    nic.hardware().set_les_allocated(0, 1, 9).unwrap();
+    nic.hardware().set_les_allocated(1, 1, 7).unwrap();
     let (status, offsets) = pte_status(&root, number, 4).unwrap();
     assert_eq!(PtlteState(status.state), PtlteState::DISABLED);
     assert_eq!((status.les_reserved, status.les_allocated, status.les_max), (40, 7, 100));

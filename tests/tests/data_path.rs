@@ -81,8 +81,8 @@ fn pair(vnis: [u16; 2], nics: [usize; 2]) -> (MockNode, [Endpoint; 2]) {
 }
 
 /// The module parameter says how many list entries there are on each of the four processing
-/// elements. PtlTEs of an LNI go to them in turn, so that the first one of each LNI shares the first
-/// element.
+/// elements. The first PtlTE of an LNI is on the element that its RGID selects, so that the LNIs
+/// fill the elements in turn.
 #[test]
 fn a_nic_has_as_many_list_entries_as_its_driver_was_told() {
     let config = NicConfig::new().parameters(|params| params.pe_total_les = 4);
@@ -91,11 +91,11 @@ fn a_nic_has_as_many_list_entries_as_its_driver_was_told() {
     let device = device(&node, 0);
     let vni = Vni::new(1024).unwrap();
     let mut endpoints = Vec::new();
-    for pid in 3..8 {
+    for pid in 3..20 {
         let mut endpoint = Endpoint::new(&device, service, vni, pid).unwrap();
         run(&node);
         assert_eq!(endpoint.event().unwrap().unwrap().0, EventType::STATE_CHANGE);
-        let code = if pid < 7 { ReturnCode::OK } else { ReturnCode::NO_SPACE };
+        let code = if pid < 3 + 4 * 4 { ReturnCode::OK } else { ReturnCode::NO_SPACE };
         assert_eq!(endpoint.event().unwrap(), Some((EventType::LINK, code)), "{pid}");
         endpoints.push(endpoint);
     }

@@ -25,7 +25,7 @@ fn has_every_driver() {
         (DriverRelease::Shs13_1, 258),
         (DriverRelease::Shs14_0_0, 258),
         (DriverRelease::Shs14_0_1, 327),
-        (DriverRelease::Main, 342),
+        (DriverRelease::Main, 349),
     ];
     assert_eq!(counts, BTreeMap::from(expected));
 }

@@ -166,14 +166,15 @@ impl Events {
 
     /// Stores the whole block except for the last word of the event, and then that word.
     fn store(&mut self, event: &[u8], dmas: &mut Dmas) {
-        let va = self.config.buffer.va + u64::from(self.write) * BLOCK_BYTES;
+        // The driver accepts a buffer that wraps around.
+        let va = self.config.buffer.va.wrapping_add(u64::from(self.write) * BLOCK_BYTES);
         let (body, last) = event.split_at(event.len() - 8);
         // Rule 3.3: The word with the size and the code, which makes the event visible, is stored
         // last.
         let mut block = NULLS;
         block[..body.len()].copy_from_slice(body);
         block[body.len()..event.len()].fill(0);
-        let parts = [(va, &block[..]), (va + body.len() as u64, last)];
+        let parts = [(va, &block[..]), (va.wrapping_add(body.len() as u64), last)];
         dmas.store(self.target(), &parts);
         // Rule 3.6: Events are stored in the order in which they happened.
         self.write += 1;
@@ -257,7 +258,7 @@ impl Events {
         let va = self.config.buffer.va;
         // The second copy of the time is in the last two words.
         let (fields, last) = bytes.split_at(48);
-        dmas.store(self.target(), &[(va, fields), (va + 48, last)]);
+        dmas.store(self.target(), &[(va, fields), (va.wrapping_add(48), last)]);
         if let Some(wait) = self.config.status_wait
             && !state.eq_sts_int_disable
         {

@@ -26,21 +26,6 @@ const MAX_COMMANDS: u32 = 65536;
 const COMMAND_BYTES: u64 = 64;
 const NO_DMABUF: i32 = -1;
 
-/// A caller's buffer for commands must be page-aligned memory of the host; other memory would need
-/// the driver of a GPU. Without a buffer, the driver allocates one.
-fn check_buffer(opts: &CqAllocOptsBuf) -> Result<(), Errno> {
-    if !opts.buf.is_multiple_of(PAGE) {
-        return Err(Errno::EINVAL);
-    }
-    let foreign = opts.buf != 0 && opts.is_host_mem == 0;
-    match opts.dmabuf_fd {
-        _ if !foreign => Ok(()),
-        NO_DMABUF => Err(Errno::EOPNOTSUPP),
-        // The mock cannot see the caller's descriptors, and none of them is for a GPU's memory.
-        _ => Err(Errno::EBADF),
-    }
-}
-
 const fn slot(transmit: bool) -> Slot {
     if transmit { Slot::Txq } else { Slot::Tgq }
 }
@@ -116,8 +101,8 @@ impl Device {
         self.make_room_for_cq(lni, svc, transmit)?;
         // The driver checks the buffer after it has charged for the queue, so a lack of credit
         // wins.
-        check_buffer(buffer)?;
         let count = opts.count.max(MIN_COMMANDS).next_power_of_two();
+        self.check_command_buffer(buffer, count)?;
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         let cmds = windows.alloc(u64::from(count) * COMMAND_BYTES)?;
         let wp_addr = windows.alloc_doorbell(caller.traps_stores, !transmit);
@@ -133,6 +118,23 @@ impl Device {
             return Err(errno);
         }
         Ok(new)
+    }
+
+    /// A caller's buffer for commands must be page-aligned memory of the host; other memory would
+    /// need the driver of a GPU. Without a buffer, the driver allocates one.
+    fn check_command_buffer(&self, opts: &CqAllocOptsBuf, count: u32) -> Result<(), Errno> {
+        if !opts.buf.is_multiple_of(PAGE) {
+            return Err(Errno::EINVAL);
+        }
+        if opts.buf == 0 || opts.is_host_mem != 0 {
+            return Ok(());
+        }
+        self.check_range(opts.buf, u64::from(count) * COMMAND_BYTES)?;
+        match opts.dmabuf_fd {
+            NO_DMABUF => Err(Errno::EOPNOTSUPP),
+            // The mock cannot see the caller's descriptors, and none of them is for a GPU's memory.
+            _ => Err(Errno::EBADF),
+        }
     }
 
     /// Tells the data path of a new queue.

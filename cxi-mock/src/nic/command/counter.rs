@@ -9,17 +9,20 @@ use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
+use crate::caller_memory::USER_SPACE;
 use crate::data_path::{Doorbell, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::Lni;
 
 /// Write-backs are eight bytes.
-const WRITE_BACK_ALIGN: u64 = 8;
+const WRITE_BACK_BYTES: u64 = 8;
 
-fn write_back(caller: &Caller<'_>, va: u64) -> WriteBack {
-    let memory = Arc::clone(caller.memory);
-    WriteBack { memory, va }
+/// EOPNOTSUPP for an address that no process has: the driver cannot pin its page.
+fn write_back(caller: &Caller<'_>, va: u64) -> Result<WriteBack, Errno> {
+    let end = va.checked_add(WRITE_BACK_BYTES).filter(|end| *end <= USER_SPACE);
+    let memory = end.map(|_| Arc::clone(caller.memory)).ok_or(Errno::EOPNOTSUPP)?;
+    Ok(WriteBack { memory, va })
 }
 
 impl Device {
@@ -41,7 +44,7 @@ impl Device {
                 if wb == 0 {
                     return Err(Errno::EINVAL);
                 }
-                let to = Some(write_back(&call.caller, wb));
+                let to = Some(write_back(&call.caller, wb)?);
                 let engine = &mut self.data_path.state().engine;
                 engine.set_write_back(small(ctn), to);
                 Ok(())
@@ -53,13 +56,14 @@ impl Device {
     /// Returns the number and the window of the doorbell.
     fn ct_alloc(&mut self, caller: &Caller<'_>, lni: u32, wb: u64) -> Result<(u32, Mminfo), Errno> {
         let Lni { svc, rgid, .. } = **self.lni_of(caller.file, lni)?;
-        if !wb.is_multiple_of(WRITE_BACK_ALIGN) {
+        if !wb.is_multiple_of(WRITE_BACK_BYTES) {
             return Err(Errno::EINVAL);
         }
         self.services.may_charge(svc, Slot::Ct)?;
         if !self.cts.has_number() {
             return Err(Errno::ENOSPC);
         }
+        let to = (wb != 0).then(|| write_back(caller, wb)).transpose()?;
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         let doorbell = windows.alloc_doorbell(caller.traps_stores, false)?;
         self.services.charge(svc, Slot::Ct)?;
@@ -68,7 +72,6 @@ impl Device {
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         match windows.map_doorbell(doorbell, Doorbell::Counter(id)) {
             Ok(page) => {
-                let to = (wb != 0).then(|| write_back(caller, wb));
                 self.data_path.add_counter(id, rgid, to, page);
             }
             Err(errno) => {

@@ -11,7 +11,6 @@ use crate::HazardKind;
 use crate::nic::device::Device;
 use crate::nic::parts::domains::Domain;
 use crate::nic::parts::lnis::Lni;
-use crate::nic::parts::pid::Used;
 use crate::nic::parts::vnis::PidsOf;
 
 impl Device {
@@ -44,11 +43,7 @@ impl Device {
         let taken = self.take_pid(lni, vni, pid, pids);
         let pid = taken.inspect_err(|_| self.vnis.drop_pids_user(pids))?;
         let id = self.domains.add((caller.file, lni), Domain { vni, pid, pids })?;
-        let vnis = match pids {
-            PidsOf::Profile(rx) => self.vnis.rx().get(rx).map(|rx| rx.vni..=rx.last()),
-            PidsOf::Vni(vni) => Some(vni..=vni),
-        };
-        let vnis = vnis.unwrap_or(vni..=vni);
+        let vnis = self.vnis.vnis_of(pids).unwrap_or(vni..=vni);
         let engine = &mut self.data_path.state().engine;
         engine.add_receive_profile(pids.number(), vnis);
         self.lnis.live.hold(lni);
@@ -65,23 +60,37 @@ impl Device {
         let pids = self.vnis.pids_mut(of).ok_or(Errno::EINVAL)?;
         if pid == PID_ANY {
             let found = pids.free_run(0, 1, end_of_any).ok_or(Errno::ENOSPC)?;
-            pids.take(found, lni);
+            pids.take(found);
             // The driver keeps the PID taken if another profile's domain has it.
             if self.domains.has(vni, found) {
                 return Err(Errno::EEXIST);
             }
             return Ok(found);
         }
-        if pids.is_taken(pid) && !pids.is_reserved_for(pid, lni) {
-            return Err(Errno::EEXIST);
-        }
+        let reservation = if pids.is_taken(pid) {
+            Some(self.reservation(lni, vni, pid).ok_or(Errno::EEXIST)?)
+        } else {
+            None
+        };
         if self.domains.has(vni, pid) {
             return Err(Errno::EEXIST);
         }
-        if pids.take(pid, lni) == Used::Last {
-            self.end_reservation(lni, of);
+        match reservation {
+            Some(reservation) => self.use_up(lni, pid, reservation),
+            None => self.vnis.pids_mut(of).ok_or(Errno::EINVAL)?.take(pid),
         }
         Ok(pid)
+    }
+
+    /// The PIDs among which an LNI has reserved one for a VNI. They may be another profile's than
+    /// the one that admits the caller now.
+    fn reservation(&self, lni: u32, vni: u16, pid: u32) -> Option<PidsOf> {
+        let mut reservations = self.lnis.live.get(lni)?.reservations.iter().copied();
+        reservations.find(|of| {
+            let has_vni = self.vnis.vnis_of(*of).is_some_and(|vnis| vnis.contains(&vni));
+            let mut pids = self.vnis.pids(*of).into_iter();
+            has_vni && pids.any(|pids| pids.is_reserved_for(pid, lni))
+        })
     }
 
     pub(super) fn domain_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
@@ -138,9 +147,10 @@ impl Device {
         found
     }
 
-    /// Ends a reservation whose last PID is used up.
-    fn end_reservation(&mut self, lni: u32, of: PidsOf) {
-        let Some(lni) = self.lnis.live.get_mut(lni) else { return };
+    /// Removes a PID from an LNI's reservation, which ends with its last one.
+    fn use_up(&mut self, lni: u32, pid: u32, of: PidsOf) {
+        let last = self.vnis.pids_mut(of).is_some_and(|pids| pids.use_up(pid, lni));
+        let Some(lni) = self.lnis.live.get_mut(lni).filter(|_| last) else { return };
         if let Some(index) = lni.reservations.iter().position(|there| *there == of) {
             lni.reservations.remove(index);
             self.vnis.drop_pids_user(of);

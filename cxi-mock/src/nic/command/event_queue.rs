@@ -133,6 +133,7 @@ impl Device {
         if pct {
             self.eqs.pct = Some(id);
         }
+        self.check_wrap_hazard(buffer, attr.queue, attr.queue_len);
         let waiting = waits_of_eq.map(|wait| wait != 0);
         // A reused number without its own callback has that of its predecessor, which is gone.
         if (callbacks[0] && !waiting[0]) || (callbacks[1] && !waiting[1]) {
@@ -214,8 +215,16 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         match buffer {
-            Buffer::Md(md) => self.check_in_md(file, md, queue, len),
+            // The driver does not notice that a buffer wraps around the address space.
+            Buffer::Md(md) => self.check_in_md(file, md, queue, queue.wrapping_add(len)),
             Buffer::Passthrough => Ok(()),
+        }
+    }
+
+    /// Records that a buffer with translation wraps around.
+    fn check_wrap_hazard(&mut self, buffer: Buffer, queue: u64, len: u64) {
+        if buffer != Buffer::Passthrough && queue.checked_add(len).is_none() {
+            self.hazard(HazardKind::EventBufferWraps { queue });
         }
     }
 
@@ -269,6 +278,7 @@ impl Device {
             Buffer::Passthrough => Buffer::Passthrough,
         };
         self.check_buffer(file, buffer, queue, len)?;
+        self.check_wrap_hazard(buffer, queue, len);
         self.hold_buffer(buffer);
         // Without translation, the descriptor is not used but is held nevertheless.
         let held = self.mds.of(file, md).is_ok() && buffer == Buffer::Passthrough;

@@ -8,7 +8,7 @@ use crate::HazardKind;
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::descriptor;
-use crate::nic::parts::lnis::{FreeEq, Lni};
+use crate::nic::parts::lnis::{FreeEq, Lni, first_element};
 use crate::nic::parts::objects::Object;
 use crate::rules::MemberCheck;
 
@@ -53,6 +53,7 @@ impl Device {
             svc,
             rgid: joined.rgid,
             wrong_rgid: joined.wrong,
+            next_element: first_element(joined.rgid),
             lacs: joined.lac.into_iter().collect(),
             ..Lni::default()
         };

@@ -9,11 +9,12 @@ use zerocopy::FromZeros;
 
 use super::{Call, Caller};
 use crate::Backing;
+use crate::caller_memory::USER_SPACE;
 use crate::data_path::{PAGE, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::{AddressContext, Lni};
-use crate::nic::parts::mapping::{Descriptor, Mapping, USER_SPACE, is_huge};
+use crate::nic::parts::mapping::{Descriptor, Mapping, is_huge};
 
 impl Device {
     pub(super) fn memory_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
@@ -88,7 +89,8 @@ impl Device {
         Ok(md)
     }
 
-    fn check_range(&self, va: u64, len: u64) -> Result<u64, Errno> {
+    /// The end of a range; an errno if it wraps around.
+    pub(super) fn check_range(&self, va: u64, len: u64) -> Result<u64, Errno> {
         if len == 0 {
             return Err(Errno::EINVAL);
         }
@@ -126,9 +128,8 @@ impl Device {
     }
 
     /// EINVAL unless the memory lies in the descriptor.
-    pub(super) fn check_in_md(&self, file: u32, id: u32, va: u64, len: u64) -> Result<(), Errno> {
+    pub(super) fn check_in_md(&self, file: u32, id: u32, va: u64, end: u64) -> Result<(), Errno> {
         let md = &self.mds.of(file, id)?.md;
-        let end = va.checked_add(len).ok_or(Errno::EINVAL)?;
         if va < md.va || end > md.va.saturating_add(md.len) {
             return Err(Errno::EINVAL);
         }
@@ -165,6 +166,7 @@ impl Device {
         if md.pinned || !faults || is_huge(va) != md.huge {
             return Err(Errno::EINVAL);
         }
-        self.check_in_md(file, id, va, len)
+        let end = va.checked_add(len).ok_or(Errno::EINVAL)?;
+        self.check_in_md(file, id, va, end)
     }
 }

@@ -10,7 +10,7 @@ use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{Call, Caller};
-use crate::data_path::{ELEMENTS, small};
+use crate::data_path::small;
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::Lni;
@@ -90,9 +90,7 @@ impl Device {
         let listed = options.intersects(PtOptions::IS_MATCHING | PtOptions::DO_SPACE_CHECK);
         let counted = !ethernet && !listed && self.portals.take_counter();
         // Entries of an LNI go to the processing elements in turn, whatever their numbers.
-        let owner = self.lnis.live.of_mut(caller.file, lni)?;
-        let element = owner.next_element;
-        owner.next_element = (element + 1) % ELEMENTS;
+        let element = self.lnis.live.of_mut(caller.file, lni)?.take_element();
         let pte = Pte { eq, multicast: None, counted, ethernet, element };
         self.portals.ptes.put(id, (caller.file, lni), pte);
         self.eqs.queues.hold(eq);

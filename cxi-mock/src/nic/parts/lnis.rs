@@ -6,6 +6,7 @@ use super::ids::count;
 use super::mapping::Kind;
 use super::objects::Objects;
 use super::vnis::PidsOf;
+use crate::data_path::ELEMENTS;
 
 /// An LNI.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +34,20 @@ pub(crate) struct Lni {
     pub(crate) lac_holds: u32,
     /// What it has reserved PIDs of.
     pub(crate) reservations: Vec<PidsOf>,
+}
+
+impl Lni {
+    /// The processing element for one more portal table entry.
+    pub(crate) fn take_element(&mut self) -> u8 {
+        let element = self.next_element;
+        self.next_element = (element + 1) % ELEMENTS;
+        element
+    }
+}
+
+/// The processing element of the first portal table entry of an LNI.
+pub(crate) fn first_element(rgid: u32) -> u8 {
+    rgid.to_le_bytes()[0] % ELEMENTS
 }
 
 /// The number of a command queue that is freed.

@@ -7,8 +7,6 @@ use crate::Credentials;
 use crate::data_path::PAGE;
 use crate::rules::Rules;
 
-/// The first address that no process has.
-pub(crate) const USER_SPACE: u64 = 1 << 47;
 /// Addresses whose memory counts as huge pages, because the mock cannot see how a caller's memory
 /// is backed.
 const HUGE_PAGES: std::ops::Range<u64> = 1 << 40..2 << 40;
@@ -31,9 +29,8 @@ const GIB_SHIFT: u8 = 30;
 const PAGE_SHIFTS: std::ops::RangeInclusive<u8> = PAGE_SHIFT - 1..=PAGE_SHIFT + 15;
 /// Bits of an address that one level of a page table translates.
 const LEVEL_BITS: std::ops::RangeInclusive<u8> = 3..=15;
-/// The number of bits if only the size of huge pages is hinted, and the largest such hint.
+/// The number of bits if only the size of huge pages is hinted.
 const HINTED_BITS: u8 = 14;
-const LAST_HINTED_SHIFT: u8 = 31;
 /// The ways of grouping page table entries, and the default one.
 const PTG_MODE_SINGLE: u8 = 0;
 const PTG_MODE_DEFAULT: u8 = 3;
@@ -66,7 +63,7 @@ pub(crate) struct Mapping {
     pub(crate) page: u64,
     /// Whether it gets its own address context, which others may share.
     pub(crate) alone: bool,
-    /// Whether all of it is in pages of 1 GiB.
+    /// Whether its sizes are those of pages of 1 GiB, or hints for them.
     pub(crate) huge: bool,
 }
 
@@ -95,9 +92,11 @@ impl Mapping {
         let sizes = if huge { (LARGE_PAGE_SHIFT, GIB_SHIFT) } else { (PAGE_SHIFT, HUGE_SHIFT) };
         let hints = &new.hints;
         let both = caller.sys_admin && hints.page_shift != 0;
-        let alone = both && huge;
+        // Hints apply as they are, even if the range leaves the huge pages that it starts in.
+        let alone = both && starts_huge;
         let any_memory = rules.huge_shift_for_all && !both && hints.huge_shift != 0;
         let (page_shift, mut huge_shift) = match (alone, any_memory) {
+            (true, _) if ptg_mode == Ok(PTG_MODE_SINGLE) => single(hints.page_shift)?,
             (true, _) => hinted(hints.page_shift, hints.huge_shift)?,
             (false, true) => for_huge_shift(hints.huge_shift)?,
             (false, false) => sizes,
@@ -118,7 +117,7 @@ impl Mapping {
             },
             page,
             alone,
-            huge,
+            huge: huge || alone,
         })
     }
 }
@@ -126,6 +125,12 @@ impl Mapping {
 /// Whether the memory at an address counts as huge pages.
 pub(crate) fn is_huge(va: u64) -> bool {
     HUGE_PAGES.contains(&va)
+}
+
+/// The sizes if there is one level of tables, whatever the hint of a huge page size.
+fn single(page_shift: i32) -> Result<(u8, u8), Errno> {
+    let page = u8::try_from(page_shift).map_err(|_| Errno::EINVAL)?;
+    PAGE_SHIFTS.contains(&page).then_some((page, page)).ok_or(Errno::EINVAL)
 }
 
 /// Both sizes, if one level of a page table spans the difference.
@@ -145,7 +150,7 @@ fn for_huge_shift(huge_shift: i32) -> Result<(u8, u8), Errno> {
     let huge = u8::try_from(huge_shift).map_err(|_| Errno::EINVAL)?;
     let page = huge.saturating_sub(HINTED_BITS).max(PAGE_SHIFT);
     let bits = huge.checked_sub(page).ok_or(Errno::EINVAL)?;
-    if huge > LAST_HINTED_SHIFT || !LEVEL_BITS.contains(&bits) {
+    if !PAGE_SHIFTS.contains(&page) || !LEVEL_BITS.contains(&bits) {
         return Err(Errno::EINVAL);
     }
     Ok((page, huge))
@@ -157,4 +162,28 @@ fn ptg_mode(hints: &MdHints, caller: &Credentials) -> Result<u8, Errno> {
     }
     let known = PTG_MODES.contains(&hints.ptg_mode);
     u8::try_from(hints.ptg_mode).ok().filter(|_| known).ok_or(Errno::EINVAL)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_huge_page_size_alone_ends_where_page_sizes_do() {
+        assert_eq!(for_huge_shift(31), Ok((17, 31)));
+        assert_eq!(for_huge_shift(33), Ok((19, 33)));
+        assert_eq!(for_huge_shift(41), Ok((27, 41)));
+        for wrong in [-1, 14, 42, 256] {
+            assert_eq!(for_huge_shift(wrong), Err(Errno::EINVAL), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn one_level_of_tables_needs_no_huge_page_size() {
+        assert_eq!(single(11), Ok((11, 11)));
+        assert_eq!(single(27), Ok((27, 27)));
+        for wrong in [-1, 0, 10, 28] {
+            assert_eq!(single(wrong), Err(Errno::EINVAL), "{wrong}");
+        }
+    }
 }

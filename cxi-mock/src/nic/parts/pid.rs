@@ -14,17 +14,6 @@ pub(crate) struct PidTable {
     reserved: Vec<(u32, BTreeSet<u32>)>,
 }
 
-/// What a domain took from a reservation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Used {
-    /// Nothing: the PID was not reserved for the LNI.
-    Nothing,
-    /// A PID, and others are left.
-    Pid,
-    /// The last PID: the reservation is gone.
-    Last,
-}
-
 impl PidTable {
     /// Whether the PID is in use or reserved, or does not exist.
     pub(crate) fn is_taken(&self, pid: u32) -> bool {
@@ -41,17 +30,21 @@ impl PidTable {
         self.reservation(pid, lni).is_some()
     }
 
-    /// Takes a PID, from the LNI's reservation if it has one.
-    pub(crate) fn take(&mut self, pid: u32, lni: u32) -> Used {
+    pub(crate) fn take(&mut self, pid: u32) {
         self.taken.insert(pid);
-        let Some(index) = self.reservation(pid, lni) else { return Used::Nothing };
+    }
+
+    /// Removes a PID from the LNI's reservation, and the reservation if it was the last one.
+    /// Returns whether it was.
+    pub(crate) fn use_up(&mut self, pid: u32, lni: u32) -> bool {
+        let Some(index) = self.reservation(pid, lni) else { return false };
         let (_, left) = &mut self.reserved[index];
         left.remove(&pid);
-        if !left.is_empty() {
-            return Used::Pid;
+        let last = left.is_empty();
+        if last {
+            self.reserved.remove(index);
         }
-        self.reserved.remove(index);
-        Used::Last
+        last
     }
 
     pub(crate) fn give(&mut self, pid: u32) {
@@ -91,7 +84,7 @@ mod tests {
     #[test]
     fn runs_start_behind_what_is_taken() {
         let mut pids = PidTable::default();
-        pids.take(12, 1);
+        pids.take(12);
         assert_eq!(pids.free_run(10, 2, 511), Some(10));
         assert_eq!(pids.free_run(10, 3, 511), Some(13));
         assert_eq!(pids.free_run(509, 3, 511), None);
@@ -102,12 +95,12 @@ mod tests {
     fn long_runs_are_stepped_over() {
         let mut pids = PidTable::default();
         for pid in 0..130 {
-            pids.take(pid, 1);
+            pids.take(pid);
         }
         assert_eq!(pids.free_run(0, 1, 511), Some(130));
         assert_eq!(pids.free_run(64, 2, 511), Some(130));
         for pid in 131..511 {
-            pids.take(pid, 1);
+            pids.take(pid);
         }
         assert_eq!(pids.free_run(0, 1, 511), Some(130));
         assert_eq!(pids.free_run(131, 1, 511), None);
@@ -127,11 +120,12 @@ mod tests {
     fn a_reserved_pid_is_used_up_once() {
         let mut pids = PidTable::default();
         pids.reserve(1, 63, 2);
-        assert_eq!(pids.take(63, 1), Used::Pid);
+        assert!(!pids.use_up(63, 1));
         pids.give(63);
         assert!(!pids.is_taken(63) && !pids.is_reserved_for(63, 1));
-        assert_eq!(pids.take(64, 1), Used::Last);
-        assert_eq!(pids.take(65, 1), Used::Nothing);
+        assert!(!pids.use_up(64, 2));
+        assert!(pids.use_up(64, 1));
+        assert!(!pids.use_up(64, 1));
         assert_eq!(pids.reserved, []);
         pids.release(1);
         assert!(pids.is_taken(64));

@@ -1,6 +1,7 @@
 //! Who may use which VNI: transmit and receive profiles, and the PIDs of each VNI.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc};
@@ -348,6 +349,21 @@ impl Vnis {
         match of {
             PidsOf::Profile(id) => self.rx.get_mut(id).map(|rx| &mut rx.extra.pids),
             PidsOf::Vni(vni) => self.by_vni.get_mut(&vni).map(|used| &mut used.pids),
+        }
+    }
+
+    pub(crate) fn pids(&self, of: PidsOf) -> Option<&PidTable> {
+        match of {
+            PidsOf::Profile(id) => self.rx.get(id).map(|rx| &rx.extra.pids),
+            PidsOf::Vni(vni) => self.by_vni.get(&vni).map(|used| &used.pids),
+        }
+    }
+
+    /// The VNIs that PIDs are for.
+    pub(crate) fn vnis_of(&self, of: PidsOf) -> Option<RangeInclusive<u16>> {
+        match of {
+            PidsOf::Profile(id) => self.rx.get(id).map(|rx| rx.vni..=rx.last()),
+            PidsOf::Vni(vni) => Some(vni..=vni),
         }
     }
 

@@ -4,12 +4,18 @@ use cxi_ioctl::Errno;
 
 use super::accounting::CT;
 use super::file::owned;
+use super::memory::USER_END;
 use super::{Model, Values};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Counter {
     pub file: usize,
     pub lni: u32,
+}
+
+/// Whether a process can have memory for a write-back there.
+const fn has_memory(writeback: u64) -> bool {
+    writeback <= USER_END - 8
 }
 
 impl Model {
@@ -19,6 +25,10 @@ impl Model {
             return Err(Errno::EINVAL);
         }
         let number = self.take_numbered(svc_id, CT)?;
+        if !has_memory(writeback) {
+            self.return_numbered(svc_id, CT, number);
+            return Err(Errno::EOPNOTSUPP);
+        }
         self.cts.insert(number, Counter { file, lni });
         Ok(vec![number])
     }
@@ -34,7 +44,7 @@ impl Model {
         if writeback == 0 {
             return Err(Errno::EINVAL);
         }
-        Ok(vec![])
+        has_memory(writeback).then(Vec::new).ok_or(Errno::EOPNOTSUPP)
     }
 
     pub(super) fn drop_ct(&mut self, number: u32) {

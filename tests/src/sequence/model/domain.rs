@@ -1,7 +1,5 @@
 //! Domains and reservations of PIDs.
 
-use std::collections::BTreeSet;
-
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::domain::{DomainAllocCmd, DomainReserveCmd};
 
@@ -37,19 +35,13 @@ impl Model {
         }
         let vni = vni(asked.vni)?;
         let profile = self.rx.find_or_create(vni, caller)?;
-        let pid = self
+        let (pid, reservation) = self
             .choose_pid(profile, lni, vni, asked.pid)
             .inspect_err(|_| self.rx.sweep(profile))?;
         self.rx.hold(profile);
-        let table = self.rx.get_mut(profile);
-        table.used_pids.insert(pid);
-        // A reservation is for the first domain on the PID alone.
-        if let Some((_, reservation)) = table.reserved_pids.remove(&pid)
-            && !table.reserved_pids.values().any(|(_, other)| *other == reservation)
-        {
-            let reservations = &mut self.lni(file, lni)?.reservations;
-            reservations.retain(|(_, other)| *other != reservation);
-            self.rx.release(profile);
+        match reservation {
+            Some(reservation) => self.use_up(lni, pid, reservation),
+            None => drop(self.rx.get_mut(profile).taken_pids.insert(pid)),
         }
         let id = lowest_free(1, self.domains.keys().copied());
         let domain = Domain { file, lni, profile, vni, pid };
@@ -57,42 +49,55 @@ impl Model {
         Ok(vec![id, asked.vni, pid])
     }
 
-    fn choose_pid(&self, profile: u32, lni: u32, vni: u16, pid: u32) -> Result<u32, Errno> {
-        let table = self.rx.get(profile);
-        let pid = if pid == PID_ANY {
-            let pid = lowest_free(0, self.taken_pids(profile));
+    /// The PID, and the profile and number of the reservation that it is used up of. That may be
+    /// another profile that has the VNI.
+    fn choose_pid(
+        &self,
+        profile: u32,
+        lni: u32,
+        vni: u16,
+        pid: u32,
+    ) -> Result<(u32, Option<(u32, u32)>), Errno> {
+        let (pid, reservation) = if pid == PID_ANY {
+            let pid = self.next_pid(profile);
             if pid >= LAST_PID {
                 return Err(Errno::ENOSPC);
             }
-            pid
+            (pid, None)
+        } else if self.rx.get(profile).taken_pids.contains(&pid) {
+            let mut reservations = self.lnis[&lni].reservations.iter().copied();
+            let reservation = reservations.find(|(there, reservation)| {
+                let there = self.rx.get(*there);
+                there.matches(vni) && there.reserved_pids.contains(&(pid, lni, *reservation))
+            });
+            (pid, Some(reservation.ok_or(Errno::EEXIST)?))
         } else {
-            let reserved = table.reserved_pids.get(&pid);
-            let of_another = reserved.is_some_and(|(owner, _)| *owner != lni);
-            if of_another || table.used_pids.contains(&pid) {
-                return Err(Errno::EEXIST);
-            }
-            pid
+            (pid, None)
         };
         if self.pid_is_elsewhere(vni, pid) {
             return Err(Errno::EEXIST);
         }
-        Ok(pid)
+        Ok((pid, reservation))
+    }
+
+    /// A reservation is for the first domain on the PID alone.
+    fn use_up(&mut self, lni: u32, pid: u32, (profile, reservation): (u32, u32)) {
+        let reserved = &mut self.rx.get_mut(profile).reserved_pids;
+        reserved.remove(&(pid, lni, reservation));
+        if !reserved.iter().any(|(_, _, other)| *other == reservation) {
+            let reservations = &mut self.lni_mut(lni).reservations;
+            reservations.retain(|(_, other)| *other != reservation);
+            self.rx.release(profile);
+        }
     }
 
     /// The PID that a caller that takes any would get.
     pub fn next_pid(&self, profile: u32) -> u32 {
-        lowest_free(0, self.taken_pids(profile))
+        lowest_free(0, self.rx.get(profile).taken_pids.iter().copied())
     }
 
     pub fn pid_is_elsewhere(&self, vni: u16, pid: u32) -> bool {
         self.domains.values().any(|domain| (domain.vni, domain.pid) == (vni, pid))
-    }
-
-    /// PIDs of a table that are not free.
-    fn taken_pids(&self, profile: u32) -> BTreeSet<u32> {
-        let table = self.rx.get(profile);
-        let reserved = table.reserved_pids.keys();
-        reserved.chain(&table.used_pids).copied().collect()
     }
 
     pub(super) fn domain_free(&mut self, file: usize, domain: u32) -> Values {
@@ -107,7 +112,7 @@ impl Model {
     pub(super) fn drop_domain(&mut self, domain: u32) {
         let domain = self.domains.remove(&domain).unwrap();
         let table = self.rx.get_mut(domain.profile);
-        table.used_pids.remove(&domain.pid);
+        table.taken_pids.remove(&domain.pid);
         self.rx.release(domain.profile);
     }
 
@@ -124,7 +129,7 @@ impl Model {
         }
         let found = self.rx.find(vni(asked.vni)?, caller);
         let profile = found.map_err(|_| Errno::EINVAL)?;
-        let taken = self.taken_pids(profile);
+        let taken = &self.rx.get(profile).taken_pids;
         let first = if pid == PID_ANY { 0 } else { pid };
         let run = (first..=LAST_PID).find(|start| {
             start + count <= LAST_PID + 1
@@ -138,8 +143,10 @@ impl Model {
         self.rx.hold(profile);
         self.reservations += 1;
         let reservation = self.reservations;
-        let reserved = (start..start + count).map(|pid| (pid, (lni, reservation)));
-        self.rx.get_mut(profile).reserved_pids.extend(reserved);
+        let run = start..start + count;
+        let table = self.rx.get_mut(profile);
+        table.taken_pids.extend(run.clone());
+        table.reserved_pids.extend(run.map(|pid| (pid, lni, reservation)));
         let reservations = &mut self.lni(file, lni)?.reservations;
         reservations.push((profile, reservation));
         Ok(vec![start])

@@ -114,8 +114,10 @@ impl Model {
         let waits = !lni.freed_queues.is_empty();
         // Reservations go with the call that frees the LNI; its numbers and credits may wait.
         for (profile, _) in std::mem::take(&mut lni.reservations) {
-            let pids = &mut self.rx.get_mut(profile).reserved_pids;
-            pids.retain(|_, (owner, _)| *owner != id);
+            let table = self.rx.get_mut(profile);
+            for (pid, _, _) in table.reserved_pids.extract_if(.., |(_, owner, _)| *owner == id) {
+                table.taken_pids.remove(&pid);
+            }
             self.rx.release(profile);
         }
         if waits {

@@ -16,7 +16,7 @@ const PREFETCH: u32 = 1 << 12;
 /// translation yet, prefetch.
 const NOT_OF_THE_KIND: u32 = 4 | 8 | FAULT | 1 << 6 | 1 << 11 | PREFETCH;
 /// From this address on, no process has memory.
-const USER_END: u64 = 1 << 47;
+pub const USER_END: u64 = 1 << 47;
 const PAGE: u64 = 4096;
 const LACS: u32 = 8;
 

@@ -65,10 +65,10 @@ pub struct Profile {
     pub tcs: [u8; 5],
     /// Each CP has its own table entry (TX).
     pub exclusive: bool,
-    /// PIDs taken by domains (RX).
-    pub used_pids: BTreeSet<u32>,
-    /// PIDs that an LNI has reserved (RX).
-    pub reserved_pids: BTreeMap<u32, (u32, u32)>,
+    /// PIDs taken by domains and reservations (RX).
+    pub taken_pids: BTreeSet<u32>,
+    /// PIDs that an LNI has reserved and not used yet: PID, LNI and reservation (RX).
+    pub reserved_pids: BTreeSet<(u32, u32, u32)>,
 }
 
 impl Profile {
@@ -82,8 +82,8 @@ impl Profile {
             users: 0,
             tcs,
             exclusive: false,
-            used_pids: BTreeSet::new(),
-            reserved_pids: BTreeMap::new(),
+            taken_pids: BTreeSet::new(),
+            reserved_pids: BTreeSet::new(),
         }
     }
 

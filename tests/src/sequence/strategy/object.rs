@@ -180,14 +180,15 @@ fn portals(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrateg
 }
 
 fn counters(state: &Model, file: usize, lni: &BoxedStrategy<u32>) -> BoxedStrategy<Command> {
-    let writeback = prop_oneof![10 => Just(0_u64), 1 => Just(4), 1 => Just(4096)];
+    let writeback =
+        prop_oneof![10 => Just(0_u64), 1 => Just(4), 1 => Just(4096), 1 => Just(1 << 47)];
     let own = of_file(&state.cts, file);
     let ct = pick(own.clone(), &[0, 1, 99]);
     prop_oneof![
         6 => (lni.clone(), writeback)
             .prop_map(|(lni, wb)| command!(CtAlloc(CtAllocCmd { lni, wb }))),
         taken(&own, 5) => ct.clone().prop_map(|ctn| command!(CtFree(CtFreeCmd { ctn }))),
-        taken(&own, 1) => (ct, select(vec![0, 4, 4096]))
+        taken(&own, 1) => (ct, select(vec![0, 4, 4096, 1 << 47]))
             .prop_map(|(ctn, wb)| command!(CtUpdate(CtWbUpdateCmd { ctn, wb }))),
     ]
     .boxed()
