@@ -15,12 +15,15 @@ if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
 fi
 code=0
 why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1 > /dev/null) || code=$?
-# Only a failure is a reason: a job that starts keeps the comment that it has. A command that was killed has printed none.
-if [ "$code" != 0 ]; then
+# Why it failed, or what a job that starts lacks; not what was waited for. A command that was killed has printed neither.
+case $code in
+0) why=$(printf '%s\n' "$why" | sed -e '/^warning: /!d' -e q) ;;
+*)
     why=$(printf '%s\nerror: cxi job reserve ended with status %s\n' "$why" "$code" |
         sed -e '/^error: /!d' -e q)
-    "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $why" || true
-fi
+    ;;
+esac
+[ -z "$why" ] || "$scontrol" update "JobId=$SLURM_JOB_ID" "AdminComment=slingshot: $why" || true
 # A queued job keeps its options, so invalid ones stay invalid: the job is held until someone cancels it.
 [ "$code" != 2 ] || "$scontrol" uhold "$SLURM_JOB_ID"
 exit "$code"
