@@ -17,7 +17,7 @@ case $code in
 *)
     # A command that was killed has printed nothing.
     why=$(printf '%s\nerror: cxi job epilog ended with status %s\n' "$why" "$code" |
-        sed -e '/^$/d' -e '/^info: /d' -e '/^warning: /d' -e q)
+        sed -n '/^error: /{p;q;}')
     "$scontrol" update "NodeName=$SLURMD_NODENAME" State=DRAIN "Reason=slingshot: $why" || true
     exit "$code"
     ;;

@@ -7,6 +7,20 @@ cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
 scontrol=/usr/bin/scontrol
 scancel=/usr/bin/scancel
+squeue=/usr/bin/squeue
+
+# A field of a job. Each is asked for alone: the user chooses the job's name, comment and directory, and scontrol show
+# job prints them among the fields.
+field() {
+    "$squeue" --noheader --states=all --jobs "$1" --Format "JobID:20,$2:4096" | sed -n "s/^$1  *//p" | sed -n '1s/ *$//p'
+}
+
+# Notes why a job did not start, after what the site has noted.
+note() {
+    noted=$(field "$1" admin_comment) || noted=
+    noted=${noted%%slingshot: *}
+    "$scontrol" update "JobId=$1" "AdminComment=$noted${noted:+ }$2" || true
+}
 
 # The components of a heterogeneous job are one job, that of their leader.
 leader=${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}
@@ -19,27 +33,25 @@ code=0
 [ -z "$why" ] || printf '%s\n' "$why" >&2
 # A command that was killed has printed nothing. slurmd's log says more: who holds the resource, and what to do.
 why=$(printf '%s\nerror: cxi job prolog ended with status %s\n' "$why" "$code" |
-    sed -e '/^$/d' -e '/^warning: /d' -e q)
+    sed -n '/^error: /{p;q;}')
 why="slingshot: $SLURMD_NODENAME: $why"
 
 # Whether another node of the job has ended or requeued it already.
 is_over() {
-    case $("$scontrol" show job --oneliner "$leader" 2> /dev/null) in
-    *" JobState=RUNNING "* | *" JobState=CONFIGURING "*) return 1 ;;
-    *" JobState="*) ;;
-    *) return 1 ;;
+    case $(field "$leader" State 2> /dev/null) in
+    RUNNING | CONFIGURING | '') return 1 ;;
     esac
 }
 
 case $code in
 0) ;;
 4 | 5 | 7) # busy, no decision of the controller, or not enough: no fault of the node
-    job=$("$scontrol" show job --oneliner "$leader")
-    "$scontrol" update "JobId=$leader" "AdminComment=$why" || true
+    job="$(field "$leader" Requeue) $(field "$leader" BatchFlag) $(field "$leader" RestartCnt)"
+    note "$leader" "$why"
     case $job in
-    *" Requeue=1 Restarts="?" BatchFlag=1 "*) "$scontrol" requeue "$leader" || is_over ;;
+    "1 1 "[0-9]) "$scontrol" requeue "$leader" || is_over ;;
     # It may never fit: it waits until someone looks at it.
-    *" Requeue=1 "*" BatchFlag=1 "*) "$scontrol" requeuehold "$leader" || is_over ;;
+    "1 1 "*) "$scontrol" requeuehold "$leader" || is_over ;;
     *)
         "$scontrol" notify "$leader" "$why" || true
         "$scancel" "$leader" || is_over

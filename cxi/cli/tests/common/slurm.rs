@@ -27,7 +27,16 @@ pub(crate) fn site_of_slurm() -> Site {
              Command=/bin/x\" ;;\nupdate*) shift; echo \"$*\" >> {path}/updates ;;\n*) echo \"$*\" >> {path}/updates ;;\nesac\n"
         ),
     );
-    site.program("squeue", "#!/bin/sh\necho 4712\n");
+    let field = format!(
+        "#!/bin/sh\nof() {{ sed -n \"s/.*$1=\\([^ ]*\\).*/\\1/p\" {path}/job; }}\ncase \"$*\" in\n\
+         *--Format*) ;;\n*) echo 4712; exit ;;\nesac\nwhile [ $# -gt 0 ]; do\ncase $1 in\n--jobs) \
+         id=$2 ;;\n--Format) field=${{2#*,}}; field=${{field%:*}} ;;\nesac\nshift\ndone\ncase $field in\n\
+         Network) value=$(cat {path}/network); [ \"$value\" != '(null)' ] || value= ;;\nadmin_comment) \
+         value=$(cat {path}/comment 2> /dev/null) ;;\nState) value=$(of JobState) ;;\nRestartCnt) \
+         value=$(of Restarts) ;;\n*) value=$(of $field) ;;\nesac\nprintf '%-20s%-40s\\n' \"$id\" \
+         \"$value\"\n"
+    );
+    site.program("squeue", &field);
     let cancel = format!("#!/bin/sh\necho cancel \"$1\" >> {path}/updates\n");
     site.program("scancel", &cancel);
     fs::write(site.path("job"), "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0").unwrap();
