@@ -1,5 +1,6 @@
 //! The NICs of a node.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -8,6 +9,9 @@ use cxi_ioctl::{CharDev, Errno};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::{self, NicDirectory};
 use crate::{Device, DeviceId, DeviceInfo};
+
+/// Vendor and device of the physical functions of Cassini 1 and 2 on the PCI bus.
+const CASSINI: [(&str, &str); 2] = [("0x17db", "0x0501"), ("0x1590", "0x0371")];
 
 /// Where a node's device nodes and sysfs are.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,6 +86,25 @@ impl Host {
     /// As [`device_ids`](Self::device_ids).
     pub fn devices(&self) -> Result<Vec<FoundDevice>> {
         Ok(self.device_ids()?.into_iter().map(|id| self.find(id)).collect())
+    }
+
+    /// The PCI addresses of NICs that the bus has and no driver does, such as one whose initialization
+    /// failed: it has no device, and [`device_ids`](Self::device_ids) does not list it. Empty where sysfs
+    /// does not show the bus.
+    #[must_use]
+    pub fn without_driver(&self) -> Vec<String> {
+        let bus = self.sysfs.join("bus/pci/devices");
+        let entries = fs::read_dir(bus).into_iter().flatten().flatten().map(|entry| entry.path());
+        let mut found: Vec<String> = entries
+            .filter(|directory| {
+                let id = |name| sysfs::attribute(&directory.join(name)).unwrap_or_default();
+                let id = (id("vendor"), id("device"));
+                CASSINI.contains(&(id.0.trim(), id.1.trim())) && !directory.join("driver").exists()
+            })
+            .filter_map(|directory| Some(directory.file_name()?.to_str()?.to_owned()))
+            .collect();
+        found.sort();
+        found
     }
 
     fn find(&self, id: DeviceId) -> FoundDevice {

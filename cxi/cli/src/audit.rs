@@ -1,16 +1,18 @@
 //! `cxi audit`.
 
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anstyle::Style;
 use clap::Args;
-use cxi::{DeviceId, Member, Service, ServiceId};
+use cxi::{DeviceId, Host, Member, Service, ServiceId};
 use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
+use cxi_job::explain::ContiguousMemory;
 use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::pool::Timestamp;
 use cxi_job::site::{Mismatch, Site, keys};
-use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic};
+use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic, ProcFs};
 use cxi_vni_etcd::SitePool;
 use nix::unistd::{Uid, User, geteuid};
 use serde::Serialize;
@@ -38,6 +40,14 @@ pub(crate) struct AuditArgs {
     /// Also report NICs with room for at most this many more typical jobs
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = number)]
     pub(crate) few: u32,
+    /// Say whether this node is fit for a job: all NICs, their links, the default service, foreign
+    /// services, room for a job of --cores, and memory for its address contexts. Ends with code 0 if it
+    /// is, or 9
+    #[arg(long, conflicts_with_all = ["idle_file", "range"])]
+    pub(crate) preflight: bool,
+    /// With --preflight: the user of the job, of whom no service may be left
+    #[arg(long, value_name = "UID", requires = "preflight")]
+    pub(crate) uid: Option<u32>,
     /// File that records idle services for the next audit: those that stay idle are reported
     #[arg(long, value_name = "FILE")]
     pub(crate) idle_file: Option<PathBuf>,
@@ -73,7 +83,9 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     let foreign =
         if geteuid().is_root() || common.mock.is_some() { foreign(common)? } else { Vec::new() };
     let (policy, cores) = (LimitPolicy::hpe_recommended(), arguments.cores);
-    let audit = JobNode::open(common, Intent::Read)?.nics.audit(&AuditOptions {
+    let mut audit = JobNode::open(common, Intent::Read)?.nics.audit(&AuditOptions {
+        nics: common.settings.get(&keys::NODE_NICS)?.map(NonZeroU32::get),
+        without_driver: without_driver(common),
         pool: arguments.vni_pool.clone(),
         ranges: arguments.range.clone(),
         foreign: foreign.iter().map(|(device, service)| (*device, service.id())).collect(),
@@ -88,11 +100,54 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     if let Some(file) = &file {
         file.save(&audit.observation)?;
     }
+    if arguments.preflight {
+        return Ok(preflight(&mut audit, &foreign, arguments.uid));
+    }
     let (pool, failed) = match of_pool(common) {
         Ok(pool) => (pool, None),
         Err(failure) => (Vec::new(), Some(format!("the pool was not audited: {failure:#}"))),
     };
     Ok(report(&audit, pool).with_warnings(failed))
+}
+
+/// The NICs of this machine that no driver has; a mock node in a file has none.
+pub(crate) fn without_driver(common: &Common) -> Vec<String> {
+    if common.mock.is_some() { Vec::new() } else { Host::system().without_driver() }
+}
+
+/// Whether this node is fit for a job. What an audit only mentions may keep one from starting: services
+/// that nobody may destroy, and memory.
+fn preflight(audit: &mut Audit, foreign: &[(DeviceId, Service)], uid: Option<u32>) -> Report {
+    let of_user = |service: &Service| {
+        uid.is_some_and(|uid| service.members().is_some_and(|it| it.contains(Member::Uid(uid))))
+    };
+    for finding in &mut audit.findings {
+        let is_of_user = foreign.iter().any(|(device, service)| {
+            (*device, Some(service.id())) == (finding.device, finding.service) && of_user(service)
+        });
+        if finding.code == Code::Foreign && (uid.is_none() || is_of_user) {
+            finding.severity = Severity::Warning;
+        }
+    }
+    let memory = ContiguousMemory::read(&ProcFs::system());
+    let no_memory = memory.filter(|memory| memory.address_contexts == 0);
+    let fit = audit.worst() < Some(Severity::Warning) && no_memory.is_none();
+    let verdict = if fit { "is fit for a job.\n" } else { "is not fit for a job:\n" };
+    let mut text = format!("This node {verdict}{}", lines(audit));
+    if let Some(memory) = no_memory {
+        text += &wrapped(&format!("error: {memory}\n"));
+    }
+    let json = Preflight { fit, findings: &audit.findings, contiguous_memory: memory };
+    let report = Report::new(text, &json);
+    if fit { report } else { report.ending_with(Exit::Findings as u8) }
+}
+
+#[derive(Serialize)]
+struct Preflight<'a> {
+    fit: bool,
+    findings: &'a [Finding],
+    /// Null where `/proc/buddyinfo` cannot be read.
+    contiguous_memory: Option<ContiguousMemory>,
 }
 
 /// VNIs that two jobs have or may get, where this machine has the controller's pool and records.
@@ -133,11 +188,11 @@ pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<St
     by_nic(shared.map(|finding| (finding.device, &finding.text)))
 }
 
-/// Findings that several NICs share are printed once.
-fn report(audit: &Audit, pool: Vec<Mismatch>) -> Report {
+/// The findings, one a line. Those that several NICs share are printed once.
+fn lines(audit: &Audit) -> String {
     let findings = audit.findings.iter();
     let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));
-    let mut text: String = merge(lines)
+    merge(lines)
         .into_iter()
         .map(|(devices, (severity, text))| {
             let style = match severity {
@@ -149,7 +204,11 @@ fn report(audit: &Audit, pool: Vec<Mismatch>) -> Report {
             let (severity, rest) = rest.split_once(':').unwrap_or_default();
             format!("{style}{severity}:{style:#}{rest}")
         })
-        .collect();
+        .collect()
+}
+
+fn report(audit: &Audit, pool: Vec<Mismatch>) -> Report {
+    let mut text = lines(audit);
     for mismatch in &pool {
         text += &wrapped(&format!("error: pool: {mismatch}: cxi vni reconcile --records\n"))
             .replacen("error:", &format!("{ERROR}error:{ERROR:#}"), 1);

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -20,7 +21,7 @@ use crate::options::Common;
 use crate::output::Report;
 use crate::service::found::who;
 use crate::service::show::measure;
-use crate::{files, settings};
+use crate::{audit, files, settings};
 
 #[derive(Debug, Args)]
 pub(crate) struct MetricsArgs {
@@ -161,9 +162,14 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
 /// The findings of `cxi audit`, such as services that were left behind or that no process can use.
 fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     let vnis = common.settings.get(&settings::POOL_VNIS)?;
-    let audit = node.audit(&AuditOptions { pool: Some(vnis), ..AuditOptions::default() });
+    let found = node.audit(&AuditOptions {
+        nics: common.settings.get(&settings::NODE_NICS)?.map(NonZeroU32::get),
+        without_driver: audit::without_driver(common),
+        pool: Some(vnis),
+        ..AuditOptions::default()
+    });
     let mut counts: BTreeMap<_, u32> = BTreeMap::new();
-    for finding in &audit.findings {
+    for finding in &found.findings {
         // The codes are those in the JSON output of cxi audit.
         let code = serde_json::to_value(finding.code).unwrap_or_default();
         let code = code.as_str().unwrap_or_default().to_owned();

@@ -10,7 +10,7 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
-use common::{MockNode, assert_contains, command};
+use common::{MockNode, Said, assert_contains, command};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
@@ -283,5 +283,51 @@ fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
         // It may still write to a terminal that is gone.
         assert!(status.success() || end == "end" && status.code() == Some(1), "{end}: {status}");
         assert!(fs::read_dir(scratch.path()).unwrap().next().is_none(), "{end}");
+    }
+}
+
+/// With three of four NICs, everything else is fine.
+#[test]
+fn a_dead_nic_is_noticed() {
+    let node = MockNode::new();
+    let options = ["--mock-nics", "3"];
+    let run = |nics: &str, arguments: &[&str]| {
+        let mut command = command(
+            &[&[&*format!("--mock={}", node.file().display())], &options[..], arguments].concat(),
+        );
+        Said::from(command.env("CXI_NICS", nics).output().unwrap())
+    };
+    let preflight = ["audit", "--preflight", "--cores=4"];
+    for nics in ["", "3"] {
+        run(nics, &["audit"]).prints("No problems found.\n");
+        run(nics, &preflight).prints("This node is fit for a job.\n");
+    }
+    let missing = "error: cxi3: the NIC is not there (3 of 4 expected): the PCI bus shows no other \
+                   NIC: look at the hardware";
+    let said = run("4", &["audit"]);
+    assert_eq!(said.code, 9);
+    assert_contains(&said.out.replace("\n  ", " "), missing);
+    let said = run("4", &preflight);
+    assert_eq!(said.code, 9);
+    assert!(said.out.starts_with("This node is not fit for a job:\nerror: cxi3: "), "{said:?}");
+    let json = run("4", &["--json", "audit", "--preflight"]).out;
+    assert!(!json.contains("\"fit\": true"), "{json}");
+    let finding = "cxi_findings{code=\"nic_missing\",device=\"cxi3\",severity=\"error\"} 1\n";
+    assert_contains(&run("4", &["metrics"]).done(), finding);
+    let prolog = ["job", "prolog", "--job=1", "--uid=1000", "--vni=1024", "--cores=1"];
+    let before = node.services();
+    run("4", &prolog).mentions(3, "error: this node has 3 of 4 usable NICs");
+    assert_eq!(node.services(), before);
+    assert_eq!(run("4", &["job", "list"]).done().lines().count(), 1);
+    run("3", &prolog).done();
+    // A service that nobody may destroy, of the user whose job is to start.
+    fs::remove_dir_all(node.directory().join("state.json.d/jobs")).unwrap();
+    run("3", &[&preflight[..], &["--uid=1001"]].concat()).ended(
+        0,
+        "This node is fit for a job.\ninfo: cxi0-2: no record says who made service 2 (uid 1000, VNI \
+         1024): another scheduler, another tool, or a record is lost; cxi job clean leaves it\n",
+    );
+    for more in [&["--uid=1000"][..], &[]] {
+        assert_eq!(run("3", &[&preflight[..], more].concat()).code, 9);
     }
 }

@@ -18,6 +18,7 @@ field() {
 # Notes why a job did not start, after what the site has noted.
 note() {
     noted=$(field "$1" admin_comment) || noted=
+    [ "$noted" != '(null)' ] || noted=
     noted=${noted%%slingshot: *}
     "$scontrol" update "JobId=$1" "AdminComment=$noted${noted:+ }$2" || true
 }

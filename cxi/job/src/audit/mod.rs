@@ -75,6 +75,8 @@ pub enum Severity {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Code {
+    /// The node should have a NIC that it does not have.
+    NicMissing,
     /// A job cannot use the NIC.
     NicUnusable,
     /// The NIC does not list its services.
@@ -115,7 +117,8 @@ impl Code {
     /// How severe a finding of this kind is. [`Code::NearlyExhausted`] may turn out more severe.
     const fn severity(self) -> Severity {
         match self {
-            Self::NicUnusable
+            Self::NicMissing
+            | Self::NicUnusable
             | Self::NicUnreadable
             | Self::NoMembers
             | Self::NoVnis
@@ -165,6 +168,11 @@ impl Audit {
 pub struct AuditOptions<'a> {
     /// The scheduler's VNIs: user services with other VNIs are reported.
     pub pool: Option<IdSet>,
+    /// How many NICs the node should have; `None` for those that it has.
+    pub nics: Option<u32>,
+    /// The PCI addresses of NICs without a driver, as [`Host::without_driver`](cxi::Host::without_driver)
+    /// finds them.
+    pub without_driver: Vec<String>,
     /// Owners of VNIs, such as another scheduler's group: services with this member that have other
     /// VNIs are reported, and so are owners whose VNIs overlap. An owner may occur again with more.
     pub ranges: Vec<(Member, IdSet)>,
@@ -192,6 +200,8 @@ impl Default for AuditOptions<'_> {
         let policy = LimitPolicy::hpe_recommended();
         Self {
             pool: None,
+            nics: None,
+            without_driver: Vec::new(),
             ranges: Vec::new(),
             foreign: Vec::new(),
             user_exists: None,
@@ -216,6 +226,7 @@ impl Node {
     #[must_use]
     pub fn audit(&self, options: &AuditOptions<'_>) -> Audit {
         let mut findings: Vec<Finding> = self.nics().iter().filter_map(unusable).collect();
+        findings.extend(self.missing(options));
         let nics: Vec<_> = self.manageable().collect();
         let views = parallel::each(&nics, |(_, device)| NicView::read(device));
         let mut seen = Vec::new();
@@ -242,6 +253,32 @@ impl Node {
         findings.extend(idle::check(&observation, &seen, options));
         findings.sort_by_key(|finding| (finding.device, finding.service, finding.code));
         Audit { findings, observation }
+    }
+}
+
+impl Node {
+    /// The NICs that should be there, by the lowest numbers that are not.
+    fn missing(&self, options: &AuditOptions<'_>) -> Vec<Finding> {
+        let there = self.nics().iter().filter(|nic| !nic.is_virtual_function()).count();
+        let there = u32::try_from(there).unwrap_or(u32::MAX);
+        let known = u32::try_from(options.without_driver.len()).unwrap_or(u32::MAX);
+        let missing = options.nics.map_or(known, |wanted| wanted.saturating_sub(there).max(known));
+        let why = match options.without_driver.as_slice() {
+            [] => "the PCI bus shows no other NIC: look at the hardware".to_owned(),
+            addresses => format!(
+                "on the PCI bus, but without a driver: {}; dmesg says why",
+                addresses.join(", ")
+            ),
+        };
+        let numbers = (0..).map(DeviceId::new).filter(|id| self.nic(*id).is_none());
+        let expected = options.nics.map_or_else(String::new, |nics| format!(" of {nics} expected"));
+        numbers
+            .take(missing as usize)
+            .map(|id| {
+                let text = format!("the NIC is not there ({there}{expected}): {why}");
+                Finding::new(Code::NicMissing, id, None, text)
+            })
+            .collect()
     }
 }
 

@@ -265,6 +265,7 @@ impl<'a> ComputeNode<'a> {
         request: &JobRequest,
     ) -> Result<(&Node, Grant, Vec<String>), SiteError> {
         let node = self.node()?;
+        self.has_all_nics(node)?;
         let Sorted { own, others, .. } = self.sort(record)?;
         let is_own = |device, service: &Service| {
             own.iter().any(|(nic, one)| *nic == device && one.id() == service.id())
@@ -291,6 +292,20 @@ impl<'a> ComputeNode<'a> {
                 }
             }
         }
+    }
+
+    /// Refuses a job on a node with a dead NIC: it would run slower than its user knows, or get stuck.
+    fn has_all_nics(&self, node: &Node) -> Result<(), SiteError> {
+        let Some(expected) = self.settings.get(&keys::NODE_NICS)? else { return Ok(()) };
+        let usable = u32::try_from(node.usable().count()).unwrap_or(u32::MAX);
+        if usable >= expected.get() {
+            return Ok(());
+        }
+        let problems = node.nics().iter().filter(|nic| !nic.is_usable()).map(|nic| {
+            let problems = nic.problems().iter().map(ToString::to_string);
+            format!("{}: {}", nic.id(), problems.collect::<Vec<_>>().join("; "))
+        });
+        Err(SiteError::MissingNics { usable, expected: expected.get(), why: problems.collect() })
     }
 
     /// Writes the record of a component that begins. Returns the one that was there before.

@@ -117,6 +117,19 @@ pub enum SiteError {
     /// The NICs of the node cannot be opened.
     #[error(transparent)]
     Nics(NicsUnavailable),
+    /// The node has fewer usable NICs than the setting `node.nics` says.
+    #[error(
+        "this node has {usable} of {expected} usable NICs{}",
+        why.first().map_or_else(String::new, |why| format!(": {why}"))
+    )]
+    MissingNics {
+        /// How many jobs can use.
+        usable: u32,
+        /// How many there should be.
+        expected: u32,
+        /// What is wrong with the others, as far as it is known.
+        why: Vec<String>,
+    },
     /// A NIC refuses.
     #[error(transparent)]
     Nic(#[from] cxi::Error),
@@ -186,6 +199,7 @@ impl SiteError {
             | Self::Starting(_)
             | Self::Environment(EnvironmentError::NoService) => ErrorCode::NotFound,
             Self::Nics(error) => error.code,
+            Self::MissingNics { .. } => ErrorCode::NoDevice,
             Self::Nic(error) => ErrorCode::of(error),
             Self::Allocate(error) => error.code(),
             Self::Left(report) => report.code().unwrap_or(ErrorCode::Failed),

@@ -33,6 +33,8 @@ keys! {
     NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "{node}/jobs";
     /// Where it is recorded who made services other than those of jobs.
     NODE_SERVICES: PathBuf = "node.services", "CXI_SERVICES", "{node}/services";
+    /// How many usable NICs the node must have for a job to start; empty for those that it has.
+    NODE_NICS: Option<NonZeroU32> = "node.nics", "CXI_NICS", "";
     /// How long an epilog tries to destroy busy services.
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
     /// Where the pool is.
