@@ -1,6 +1,6 @@
 //! The configuration of a network.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cxi::{DeviceId, TrafficClasses};
@@ -90,10 +90,7 @@ pub(crate) struct Settings {
 }
 
 fn state_directory() -> PathBuf {
-    let (own, earlier) = ("/run/cxi-node/cni", "/run/cxi/cni");
-    // Attachments of an earlier version stay where they are until the node reboots.
-    let goes_on = !Path::new(own).exists() && Path::new(earlier).exists();
-    if goes_on { earlier } else { own }.into()
+    cxi_job::settings::node_directory().join("cni")
 }
 
 const fn retry_busy() -> u32 {

@@ -58,6 +58,8 @@ pub(crate) enum Maker {
 pub(crate) struct Claim {
     pub(crate) maker: Maker,
     pub(crate) services: Vec<OwnedService>,
+    /// Services of which no more is known, because the record cannot be used.
+    pub(crate) unknown: Vec<(DeviceId, ServiceId)>,
     /// What its maker has begun to make, and has not named yet.
     pub(crate) intent: Option<Intent>,
 }
@@ -97,7 +99,10 @@ impl Owners {
     pub(crate) fn of(&self, services: &[(DeviceId, Service)]) -> Vec<Option<&Maker>> {
         let named = |(device, service): &(DeviceId, Service)| {
             let mut claims = self.0.iter();
-            claims.find(|claim| claim.services.iter().any(|one| one.is(*device, service)))
+            claims.find(|claim| {
+                claim.unknown.contains(&(*device, service.id()))
+                    || claim.services.iter().any(|one| one.is(*device, service))
+            })
         };
         let mut makers: Vec<Option<&Maker>> =
             services.iter().map(|service| Some(&named(service)?.maker)).collect();
@@ -106,7 +111,11 @@ impl Owners {
             let Some(intent) = &claim.intent else { continue };
             let mut fitting: BTreeMap<DeviceId, Vec<usize>> = BTreeMap::new();
             for (at, (device, service)) in services.iter().enumerate() {
-                if makers[at].is_none() && intent.fits(*device, service) {
+                // Where the record names one, it names all: a later one is somebody else's.
+                let names_one = claim.services.iter().any(|one| {
+                    services.iter().any(|(nic, service)| nic == device && one.is(*nic, service))
+                });
+                if makers[at].is_none() && !names_one && intent.fits(*device, service) {
                     fitting.entry(*device).or_default().push(at);
                 }
             }

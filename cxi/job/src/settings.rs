@@ -183,7 +183,12 @@ impl Directories {
     /// this project uses, `{lib}` by the one that is not empty, and `{secrets}` by the one with credentials, which on a machine depends on their kind.
     pub(crate) fn expand(&self, text: &str) -> String {
         let (run, node, lib, secrets) = match self {
-            Self::Machine => ("/run/cxi".into(), own_run(), "/var/lib/cxi".into(), String::new()),
+            Self::Machine => (
+                "/run/cxi".into(),
+                node_directory().display().to_string(),
+                "/var/lib/cxi".into(),
+                String::new(),
+            ),
             Self::Mock(directory) => {
                 let directory = directory.display().to_string();
                 let secrets = format!("{directory}/secrets");
@@ -198,12 +203,13 @@ impl Directories {
 /// The directory of what a node records until it reboots. HPE's retry handler uses `/run/cxi` too, and
 /// sites let containers see that.
 ///
-/// A node whose jobs were started by a version that kept its records there goes on with them until it
-/// reboots: otherwise nothing would say whose their services are.
-fn own_run() -> String {
-    let (own, earlier) = ("/run/cxi-node", "/run/cxi");
-    let goes_on = !Path::new(own).exists() && Path::new("/run/cxi/jobs").exists();
-    if goes_on { earlier } else { own }.to_owned()
+/// A node whose jobs or containers were started by a version that kept its records there goes on with
+/// them until it reboots: otherwise nothing would say whose their services are.
+#[must_use]
+pub fn node_directory() -> PathBuf {
+    let earlier = Path::new("/run/cxi");
+    let goes_on = ["jobs", "cni"].iter().any(|records| earlier.join(records).exists());
+    if goes_on { earlier } else { Path::new("/run/cxi-node") }.to_owned()
 }
 
 /// The lock of every operation that changes services on a node: `node.lock`, `CXI_LOCK`. By default

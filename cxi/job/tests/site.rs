@@ -16,12 +16,13 @@ use cxi_job::fabric::{
     Credentials as Secrets, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport,
     Method,
 };
+use cxi_job::owners::OwnedService;
 use cxi_job::pool::log::{ChangeError, FileLog, MemoryLog, SharedPool};
 use cxi_job::pool::{Phase, PoolConfig, Timestamp};
 use cxi_job::settings::{Directories, Settings};
 use cxi_job::site::{
-    Access, Cleaning, ComputeNode, JobShape, Mismatch, PoolStore, ReserveRequest, Site, SiteError,
-    StartingJob, Warning, keys,
+    Access, Cleaning, ComputeNode, JobShape, Mismatch, PoolStore, ReserveRequest, ServiceRecords,
+    Site, SiteError, StartingJob, Warning, keys,
 };
 use cxi_job::{ErrorCode, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
@@ -36,7 +37,7 @@ fn site(directory: &Path) -> Site {
 fn site_with(directory: &Path, more: &str) -> Site {
     let (place, file) = (directory.display(), directory.join("cxi.toml"));
     let text = format!(
-        "wait = \"0s\"\n[node]\nrecords = \"{place}/jobs\"\n[controller]\nrecords = \
+        "wait = \"0s\"\n[node]\nrecords = \"{place}/jobs\"\nservices = \"{place}/services\"\n[controller]\nrecords = \
          \"{place}/decisions\"\nwait = \"0s\"\n{more}"
     );
     fs::write(&file, text).unwrap();
@@ -647,4 +648,69 @@ fn the_start_of_a_job_waits_for_a_lock_as_long_as_is_set() {
     let busy = reserve(&site, &pool, 2, "n1").unwrap_err();
     assert_eq!(busy.code(), ErrorCode::Busy, "{busy}");
     assert!(begins.elapsed() < Duration::from_secs(2), "{:?}", begins.elapsed());
+}
+
+#[test]
+fn what_comes_after_a_failed_repeat_of_a_prolog_is_not_the_jobs() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    let second = Device::from(mock.nics()[1].root().unwrap());
+    second.services().destroy(ServiceId::new(2).unwrap()).unwrap();
+    let fault = Fault::errno(Errno::EPERM).on(Opcode::SVC_ALLOC);
+    mock.nics()[1].faults().inject(fault);
+    node.prolog(&starting(1)).unwrap_err();
+    mock.nics()[1].faults().clear();
+    let foreign = make_foreign(&site, &pool, &mock);
+    let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!((report.foreign().count(), services(&mock)), (1, vec![(0, foreign)]));
+}
+
+#[test]
+fn a_record_of_an_earlier_boot_names_nothing() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    let path = directory.path().join("jobs/1.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    value["record"]["boot"] = "another".into();
+    fs::write(&path, value.to_string()).unwrap();
+    // The services that the NICs have now are somebody else's, however much they look like its own.
+    let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!((report.foreign().count(), services(&mock).len()), (2, 2));
+    // The job that runs again after the reboot owns what it makes.
+    fs::write(&path, value.to_string()).unwrap();
+    node.prolog(&starting(1)).unwrap();
+    assert_eq!(services(&mock).len(), 4);
+    node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!(services(&mock).len(), 2);
+}
+
+#[test]
+fn a_broken_record_of_a_service_still_says_that_it_is_somebodys() {
+    let directory = TempDir::new().unwrap();
+    let place = directory.path().display().to_string();
+    let site = site_with(directory.path(), "");
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let records = ServiceRecords::of(site.settings()).unwrap();
+    let device = Device::from(mock.nics()[0].root().unwrap());
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(1024).unwrap());
+    let id = device.services().create(&spec.build().unwrap()).unwrap();
+    let made = OwnedService::of(device.id(), &device.services().get(id).unwrap());
+    records.add(made, "an administrator").unwrap();
+    let node = compute(&site, &mock);
+    let order = Cleaning { pool: "1024".parse().unwrap(), foreign: true, ..Cleaning::default() };
+    let clean = || node.clean(&order, &ReleaseOptions::once()).unwrap().clean.orphans.len();
+    assert_eq!(clean(), 0);
+    fs::write(format!("{place}/services/cxi0-2.json"), "").unwrap();
+    assert_eq!(clean(), 0);
+    records.remove(device.id(), id).unwrap();
+    assert_eq!(clean(), 1);
 }

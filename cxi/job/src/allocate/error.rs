@@ -160,6 +160,11 @@ impl AllocateError {
         }
     }
 
+    /// Whether this attempt itself left something, or may have.
+    pub(crate) fn left_something(&self) -> bool {
+        self.left().iter().any(|left| !matches!(left.reason, LeftBehindReason::Adopted))
+    }
+
     /// What is left of the job on this node, in words: nothing, or one line for each service.
     #[must_use]
     pub fn remains(&self) -> String {

@@ -246,8 +246,10 @@ impl<'a> ComputeNode<'a> {
             return Ok(Started { grant: None, warnings: Vec::new() });
         };
         let allocated = self.allocate(&record, &request);
-        let (node, grant, mut warnings) =
-            allocated.map_err(|error| error.and_left(self.give_up(&record, earlier).err()))?;
+        let (node, grant, mut warnings) = allocated.map_err(|error| {
+            let is_left = matches!(&error, SiteError::Allocate(error) if error.left_something());
+            error.and_left(self.give_up(&record, earlier, is_left).err())
+        })?;
         if let Err(error) = self.keep(job, &grant, uid, reservation.as_ref()) {
             return Err(error.and_left(self.undo(job, Some(component), &grant).err()));
         }
@@ -316,7 +318,8 @@ impl<'a> ComputeNode<'a> {
         replace: bool,
     ) -> Result<Option<JobRecord>, SiteError> {
         let held = self.jobs.records.lock()?;
-        let mut before = self.jobs.record(&record.job)?;
+        // Nothing is left of what an earlier boot made.
+        let mut before = self.jobs.record(&record.job)?.filter(JobRecord::is_of_this_boot);
         let asks_for_more = |before: &JobRecord| {
             let size = before.sizes.get(component);
             !before.has_services_of(record)
@@ -478,17 +481,30 @@ impl<'a> ComputeNode<'a> {
         }
     }
 
-    /// Takes back the record of a prolog that failed: the one that was there before counts again.
-    fn give_up(&self, record: &JobRecord, earlier: Option<JobRecord>) -> Result<(), SiteError> {
-        if let Some(earlier) = earlier.filter(|earlier| !earlier.running.is_empty()) {
-            let _held = self.jobs.records.lock()?;
-            // What this attempt left behind, if anything, is still the job's.
-            let kept = JobRecord { before: record.before.clone(), ..earlier };
-            return Ok(self.jobs.records.write(&kept)?);
+    /// Takes back the record of a prolog that failed: the one that was there before counts again. Only if
+    /// it left something behind, that may be among the services without a name.
+    fn give_up(
+        &self,
+        record: &JobRecord,
+        earlier: Option<JobRecord>,
+        is_left: bool,
+    ) -> Result<(), SiteError> {
+        match earlier {
+            Some(earlier) => {
+                let before = if is_left { record.before.clone() } else { earlier.before.clone() };
+                let _held = self.jobs.records.lock()?;
+                Ok(self.jobs.records.write(&JobRecord { before, ..earlier })?)
+            }
+            None if is_left => {
+                let mut record = record.clone();
+                record.running.clear();
+                self.settle(&record)
+            }
+            None => {
+                let _held = self.jobs.records.lock()?;
+                self.forget(record)
+            }
         }
-        let mut record = record.clone();
-        record.running.clear();
-        self.settle(&record)
     }
 
     /// Writes the record of a job of which no component runs any more, or removes it if nothing is left

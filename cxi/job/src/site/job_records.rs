@@ -117,9 +117,13 @@ impl JobRecord {
         }
     }
 
+    /// Whether its services can still be there.
+    pub(crate) fn is_of_this_boot(&self) -> bool {
+        self.boot.is_empty() || self.boot == boot_id()
+    }
+
     /// What it claims. Services do not survive a boot.
     pub(crate) fn claim(&self, lives: bool) -> Claim {
-        let this_boot = self.boot.is_empty() || self.boot == boot_id();
         let mut services = self.made.clone();
         // A record of an earlier version names them in the grant only.
         if services.is_empty() {
@@ -131,10 +135,10 @@ impl JobRecord {
             before: before.clone(),
         });
         let maker = Maker::Job { job: self.job.clone(), lives };
-        if this_boot {
-            Claim { maker, services, intent }
+        if self.is_of_this_boot() {
+            Claim { maker, services, unknown: Vec::new(), intent }
         } else {
-            Claim { maker, services: Vec::new(), intent: None }
+            Claim { maker, services: Vec::new(), unknown: Vec::new(), intent: None }
         }
     }
 

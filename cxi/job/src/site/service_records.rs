@@ -94,18 +94,35 @@ impl ServiceRecords {
         let names = names(&self.directory)?;
         let records = names.iter().filter_map(|name| {
             name.strip_suffix(RECORD)?;
-            // What a broken record named is nobody's, and so nobody destroys it.
+            // A broken one still claims the service that it is called after.
             SERVICE_RECORD.read::<ServiceRecord>(&self.directory.join(name)).ok().flatten()
         });
         Ok(records.filter(|record| record.boot == boot).collect())
     }
 
     pub(super) fn claims(&self) -> Result<Vec<Claim>, RecordError> {
-        let claim = |record: ServiceRecord| Claim {
-            maker: Maker::Other(record.maker),
-            services: vec![record.service],
+        let claim = |maker, services, unknown| Claim {
+            maker: Maker::Other(maker),
+            services,
+            unknown,
             intent: None,
         };
-        Ok(self.all()?.into_iter().map(claim).collect())
+        let records = self.all()?.into_iter();
+        let mut claims: Vec<Claim> =
+            records.map(|record| claim(record.maker, vec![record.service], Vec::new())).collect();
+        for name in names(&self.directory)? {
+            let Some(named) = name.strip_suffix(RECORD).and_then(service_of) else { continue };
+            if let Err(error) = SERVICE_RECORD.read::<ServiceRecord>(&self.directory.join(&name)) {
+                let maker = format!("somebody (the record cannot be used: {error})");
+                claims.push(claim(maker, Vec::new(), vec![named]));
+            }
+        }
+        Ok(claims)
     }
+}
+
+/// The service that a record is called after: `cxi0-2`.
+fn service_of(name: &str) -> Option<(DeviceId, ServiceId)> {
+    let (device, service) = name.rsplit_once('-')?;
+    Some((device.parse().ok()?, ServiceId::new(service.parse().ok()?).ok()?))
 }
