@@ -24,7 +24,7 @@ code=0
 [ -z "$why" ] || printf '%s\n' "$why" >&2
 # A command that was killed has printed nothing. Flux's log says more: who holds the resource, and what to do.
 why=$(printf '%s\nerror: cxi job prolog ended with status %s\n' "$why" "$code" |
-    sed -e '/^$/d' -e '/^warning: /d' -e q)
+    sed -n '/^error: /{p;q;}')
 why="$(uname -n): $why"
 case $code in
 0) ;;

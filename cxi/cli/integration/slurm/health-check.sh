@@ -1,6 +1,6 @@
 #!/bin/sh
-# HealthCheckProgram= of slurm.conf, and before slurmd starts: finishes what epilogs could not, confirms jobs that a
-# reset has ended, and destroys services that belong to no live job.
+# HealthCheckProgram= of slurm.conf, and before slurmd starts: finishes what epilogs could not, and confirms jobs
+# that a reset has ended. Services that no record names, such as those of another scheduler, are left.
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
