@@ -5,7 +5,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use cxi_ioctl::abi::portal::PteStatusCmd;
+use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
 use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use cxi_ioctl::abi::service::SvcListGetCmd;
 use cxi_ioctl::{
@@ -172,13 +172,18 @@ fn submit(
         }
         pointers = Pointers::NONE;
     } else if pointers.list_in_response.is_some() {
-        response.fill(0);
+        // The driver reads what the caller left there, as far as the response goes.
+        response[..size_of::<PteStatus>()].fill(0);
     }
     // SAFETY: the driver is a mock, which follows no address but those of the two buffers. These
     // are longer than anything that the scenarios ask for, or nowhere.
     let request =
         unsafe { Request::from_raw(opcode, &command, pointers, &mut response, &mut list) };
     let result = file.submit(request);
+    // Scenarios do not have the address of the list, which differs from run to run.
+    if let Some(address) = pointers.list_in_response.and_then(|at| response.get_mut(at..at + 8)) {
+        address.fill(0);
+    }
     let written = |bytes: &[u8]| {
         let end = bytes.iter().rposition(|byte| *byte != UNTOUCHED);
         end.map(|last| bytes[..=last].to_vec())

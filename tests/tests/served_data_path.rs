@@ -168,7 +168,7 @@ fn a_process_reaches_what_is_exposed_and_no_more() {
     );
     // So do the NIC's counters.
     let script = "cd /sys/class/cxi/cxi0/device/telemetry
-        cut -d@ -f1 lpe_err_op_violation rmu_ptl_no_ptlte_cntr lpe_net_match_requests_0";
+        cut -d@ -f1 lpe_err_op_violation rmu_ptl_no_ptlte_cntr lpe_net_match_requests_1";
     let counted = printed(&node.enter(&["sh", "-c", script]));
     assert_eq!(counted, "4\n2\n4");
     assert!(node.is_idle(), "{:?}", node.nics());
