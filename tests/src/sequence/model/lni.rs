@@ -115,9 +115,12 @@ impl Model {
         // Reservations go with the call that frees the LNI; its numbers and credits may wait.
         for (profile, _) in std::mem::take(&mut lni.reservations) {
             let table = self.rx.get_mut(profile);
-            for (pid, _, _) in table.reserved_pids.extract_if(.., |(_, owner, _)| *owner == id) {
-                table.taken_pids.remove(&pid);
-            }
+            table.reserved_pids.retain(|(pid, owner, _)| {
+                if *owner == id {
+                    table.taken_pids.remove(pid);
+                }
+                *owner != id
+            });
             self.rx.release(profile);
         }
         if waits {
