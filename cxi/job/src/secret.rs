@@ -24,7 +24,7 @@ const LONGEST: u64 = 1 << 16;
 /// assert!(cxi_job::secret::read(&path).is_err());
 /// fs::set_permissions(&path, Permissions::from_mode(0o600))?;
 /// assert_eq!(cxi_job::secret::read(&path)?, b"secret\n");
-/// # Ok::<_, std::io::Error>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
