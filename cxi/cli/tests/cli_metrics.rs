@@ -315,6 +315,8 @@ fn a_dead_nic_is_noticed() {
     let finding = "cxi_findings{code=\"nic_missing\",device=\"cxi3\",severity=\"error\"} 1\n";
     assert_contains(&run("4", &["metrics"]).done(), finding);
     let prolog = ["job", "prolog", "--job=1", "--uid=1000", "--vni=1024", "--cores=1"];
+    let many = run("4000000000", &["audit"]).out;
+    assert!(many.starts_with("error: cxi3-66: the NIC is not there (3 of 4000000000 expected)"));
     let before = node.services();
     run("4", &prolog).mentions(3, "error: this node has 3 of 4 usable NICs");
     assert_eq!(node.services(), before);

@@ -46,11 +46,14 @@ fn every_command_is_sent_by_a_call_of_the_table() {
     assert_eq!(not_sent, NOT_SENT.iter().copied().collect());
 }
 
-/// The library's source.
+/// The library's source, without the functions that messages of other programs name.
 fn sources() -> String {
     fn add(directory: &Path, text: &mut String) {
         for entry in fs::read_dir(directory).unwrap() {
             let path = entry.unwrap().path();
+            if path.ends_with("cxi/src/explain") {
+                continue;
+            }
             if path.is_dir() {
                 add(&path, text);
             } else {

@@ -204,7 +204,7 @@ fn check_audit(node: &Node, case: &str, problems: &mut Problems) {
 }
 
 fn clean(stage: &Stage) -> Released {
-    let policy = CleanPolicy::new("1024-8191".parse().unwrap()).unfinished(None);
+    let policy = CleanPolicy::new("1024-8191".parse().unwrap()).foreign(true).unfinished(None);
     let clean = stage.node.clean(&policy, &ReleaseOptions::once());
     clean.unwrap().release.unwrap()
 }

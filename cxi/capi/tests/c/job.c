@@ -60,7 +60,7 @@ static void refused(void)
 	assert(cxi_job_release(node, NULL, 0, &text) == -EINVAL);
 	assert(cxi_job_release(node, "{}", 0, &text) == -EINVAL);
 	assert(cxi_job_clean(node, NULL, 0, &text) == -EINVAL);
-	assert(cxi_job_clean(node, "{}", 0, &text) == -EINVAL);
+	assert(cxi_job_clean(node, "{\"place\": {\"job\": \"1\", \"noed\": \"n1\"}}", 0, &text) == -EINVAL);
 	assert(cxi_job_audit(node, NULL, NULL) == -EINVAL);
 	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
 		assert(cxi_job_allocate(node, wrong[i], &text) == -EINVAL);
@@ -142,6 +142,11 @@ static void life(void)
 	assert(cxi_job_clean(node, "{\"pool\": \"1024-1999\", \"live_from\": \"/no/such\"}", 0, NULL) == -EIO);
 	says("/no/such");
 	assert(!unlink(name));
+	/* Nothing says who made it: only an order takes it. */
+	assert(!cxi_job_clean(node, policy, 0, &text));
+	has(strdup(text), "\"foreign\"");
+	has(text, "\"orphans\":[]");
+	snprintf(policy, sizeof policy, "{\"pool\": \"1024-1999\", \"live_from\": \"%s\", \"foreign\": true}", place);
 	assert(!cxi_job_clean(node, policy, 0, &text));
 	has(text, "\"in_pool\"");
 }

@@ -3,9 +3,10 @@
 //! A line without its newline was being written when its process was killed or the disk was full.
 //! Its change was never reported as done, so the line does not count and is cut off.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{AppendError, EventLog, LogError, Record};
@@ -132,12 +133,20 @@ impl FileLog {
         let mut line = serde_json::to_vec(record).map_err(|error| refused(error.into()))?;
         line.push(b'\n');
         match file {
-            Some(file) if length > 0 && !record.is_beginning() => append(&file, length, &line),
+            Some(file) if length > 0 && !record.is_beginning() => {
+                append(&file, length, &line, self.patience())
+            }
             // The first record is written this way too. A file without a complete line is therefore
             // never a log.
             _ => durable::replace(&self.path, &line, Owner::Kept),
         }
         .map_err(refused)
+    }
+
+    /// How long to wait for others who use the file.
+    fn patience(&self) -> Duration {
+        let left = |end: Instant| end.saturating_duration_since(Instant::now());
+        self.deadline.map_or(self.wait, |end| left(end).min(self.wait))
     }
 
     fn unusable(&self, error: &io::Error) -> LogError {
@@ -153,14 +162,14 @@ impl EventLog for FileLog {
             opened => opened.map_err(|error| self.unusable(&error))?,
         };
         // A writer may still take back the line that it is writing.
-        let length = file.lock_shared().and_then(|()| whole_lines(&file));
+        let turn = take_turn(|| file.try_lock_shared(), self.patience());
+        let length = turn.and_then(|()| whole_lines(&file));
         let length = length.map_err(|error| self.unusable(&error))?;
         self.after(&file, after, 0, length)
     }
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
-        let left = |end: Instant| end.saturating_duration_since(Instant::now());
-        let wait = self.deadline.map_or(self.wait, |end| left(end).min(self.wait));
+        let wait = self.patience();
         let turn = self.held.is_none().then(|| durable::lock(&self.path, wait)).transpose();
         let _turn = turn.map_err(|error| AppendError::Failed(error.into()))?;
         self.append_locked(record)
@@ -171,9 +180,29 @@ impl EventLog for FileLog {
     }
 }
 
+/// How often a lock on the pool itself is tried. A writer holds it while it writes a line.
+const POLL: Duration = Duration::from_millis(5);
+
+/// Takes a lock on the pool itself. Everyone who can read the pool can hold one, and for as long as they
+/// like, so it is not waited for without end.
+fn take_turn(lock: impl Fn() -> Result<(), TryLockError>, wait: Duration) -> io::Result<()> {
+    let end = Instant::now() + wait;
+    loop {
+        match lock() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::WouldBlock) if Instant::now() < end => thread::sleep(POLL),
+            Err(TryLockError::WouldBlock) => {
+                let message = "another process holds a lock on it (lslocks shows which)";
+                return Err(io::Error::new(io::ErrorKind::TimedOut, message));
+            }
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
 /// Writes a line behind the last complete one; on failure the file is as it was.
-fn append(mut file: &File, length: u64, line: &[u8]) -> io::Result<()> {
-    file.lock()?;
+fn append(mut file: &File, length: u64, line: &[u8], wait: Duration) -> io::Result<()> {
+    take_turn(|| file.try_lock(), wait)?;
     let mut write = || {
         // Removes the partial line that a killed process left.
         file.set_len(length)?;
