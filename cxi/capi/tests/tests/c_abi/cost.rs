@@ -147,7 +147,9 @@ impl<'a> Life<'a> {
         what: &[&str],
         options: impl Fn(&str) -> Vec<String>,
     ) -> String {
-        let file = self.bench.place(self.tool).display().to_string();
+        // Tests run at the same time.
+        let file = self.bench.place(&format!("{}-{}", self.tool, what.join("-")));
+        let file = file.display().to_string();
         let options = options(&file);
         let mut command = vec!["--release", "main", "--", self.tool];
         command.extend(options.iter().map(String::as_str));
