@@ -252,8 +252,15 @@ fn give(file: &File, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
     }
     match fchown(file, uid, gid) {
         // A user other than root who may replace another user's file replaces it with a file of
-        // their own.
-        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        // their own. So does root of a user namespace that has no such user (EINVAL).
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::PermissionDenied | io::ErrorKind::InvalidInput
+            ) =>
+        {
+            Ok(())
+        }
         result => result,
     }
 }
