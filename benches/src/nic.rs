@@ -51,7 +51,7 @@ pub fn named() -> Option<DeviceId> {
     *NAMED
 }
 
-/// Whether a benchmark of the mock itself must be left out because a NIC is named; says so.
+/// Returns whether a benchmark of the mock itself must be left out because a NIC is named; says so.
 #[must_use]
 pub fn only_on_a_mock(series: &str) -> bool {
     let named = named();

@@ -25,7 +25,7 @@ pub fn criterion() -> Criterion {
         .configure_from_args()
 }
 
-/// Whether each series is only to be tried, as by `cargo test`.
+/// Returns whether each series is only to be tried, as by `cargo test`.
 #[must_use]
 pub fn only_tried() -> bool {
     !std::env::args().any(|argument| argument == "--bench")

@@ -12,7 +12,7 @@ use crate::{DeviceMemory, Errno, Opcode, Pointers, Request, Transport};
 pub trait Command: IntoBytes + Immutable {
     /// The opcode that the struct starts with.
     const OPCODE: Opcode;
-    /// Where the addresses of the buffers go in it.
+    /// Positions of the buffers' addresses in the command.
     const POINTERS: Pointers;
     /// The driver's response; `()` for none.
     type Response: FromBytes + IntoBytes + Immutable;
@@ -39,7 +39,7 @@ pub const LIST_MAX: u32 = 65_536;
 /// The most commands that [`fetch_list`](crate::fetch_list) sends for one list.
 pub const LIST_ROUNDS: u32 = 8;
 
-/// Why a command has no result.
+/// Reason for which a command has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CommandError {
@@ -61,7 +61,7 @@ pub enum CommandError {
         opcode: Opcode,
         /// Length of the response that this library knows.
         expected: usize,
-        /// How many bytes were written, as far as can be determined.
+        /// Number of bytes that were written, as far as can be determined.
         written: usize,
     },
     /// A list did not fit, although there was room for what the driver had announced.
@@ -73,9 +73,9 @@ pub enum CommandError {
     ListTooLong {
         /// The command.
         opcode: Opcode,
-        /// How many entries the driver says it has.
+        /// Number of entries that the driver says it has.
         count: u32,
-        /// How many commands were sent.
+        /// Number of commands that were sent.
         rounds: u32,
     },
 }
@@ -115,7 +115,7 @@ impl From<CommandError> for std::io::Error {
 /// A refused command, with what the driver nevertheless wrote into the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal<R> {
-    /// What went wrong.
+    /// The failure.
     pub error: CommandError,
     /// The response, if the driver wrote one; SVC_ALLOC says there what was short.
     pub response: Option<R>,
@@ -171,11 +171,11 @@ pub unsafe fn execute_unchecked<C: Command>(
     unsafe { submit(transport, command, Extra::default()) }
 }
 
-/// What a command has beyond its struct.
+/// Side buffers of a command, besides its struct.
 pub(crate) struct Extra<'a, R> {
-    /// What the driver reads from the response before it answers (PTE_STATUS).
+    /// Part of the response that the driver reads before it answers (PTE_STATUS).
     pub(crate) input: Option<&'a R>,
-    /// Where the driver puts a list.
+    /// Buffer for a list.
     pub(crate) list: &'a mut [u8],
     /// The memory that the command gives to the NIC.
     pub(crate) memory: Option<&'a Arc<DeviceMemory>>,
@@ -193,7 +193,7 @@ pub(crate) const RESPONSE_ROOM: usize = 256;
 /// Room behind a response for what another driver generation may write there.
 const HEADROOM: usize = 64;
 
-/// How many bytes at the end of a response may be mistaken for untouched.
+/// Number of bytes at the end of a response that may be mistaken for untouched.
 ///
 /// A response byte that happens to equal its canary looks untouched, so the end of what was written
 /// is not exact. A number of half the width must be distinguishable from a full one; nothing in the
@@ -208,7 +208,7 @@ const fn canary(index: usize) -> u8 {
     0xA0 | (mixed & 0x1F)
 }
 
-/// What a response buffer holds before the driver writes to it.
+/// Content of a response buffer before the driver writes to it.
 pub(crate) const CANARIES: [u8; RESPONSE_ROOM] = {
     let mut bytes = [0; RESPONSE_ROOM];
     let mut index = 0;
@@ -219,7 +219,7 @@ pub(crate) const CANARIES: [u8; RESPONSE_ROOM] = {
     bytes
 };
 
-/// How many bytes from the start of a canary-filled buffer were overwritten.
+/// Counts the bytes from the start of a canary-filled buffer that were overwritten.
 #[cold]
 fn written(room: &[u8]) -> usize {
     touched(&CANARIES, room)
@@ -243,7 +243,7 @@ impl<R: FromBytes + IntoBytes + Immutable> Room<R> {
         Self::read_from_prefix(&CANARIES).map_or_else(|_| Self::new_zeroed(), |(room, _)| room)
     }
 
-    /// Whether the driver wrote the response to its end, and no more.
+    /// Returns whether the driver wrote the response to its end, and no more.
     #[inline]
     fn is_whole(&self) -> bool {
         let (tail, end) = (Self::LEN.saturating_sub(SLACK + 1), Self::LEN);
@@ -259,7 +259,7 @@ impl<R: FromBytes + IntoBytes + Immutable> Room<R> {
     }
 }
 
-/// How many bytes from the start up to the last one that changed.
+/// Counts the bytes from the start up to the last one that changed.
 pub(crate) fn touched(before: &[u8], after: &[u8]) -> usize {
     before.iter().zip(after).rposition(|(old, new)| old != new).map_or(0, |last| last + 1)
 }
@@ -327,7 +327,7 @@ pub(crate) unsafe fn submit<C: Command>(
     Err(refusal(C::OPCODE, result, (expected > 0).then_some(&room)))
 }
 
-/// What is wrong with a command that has failed, or with its response if it has one.
+/// Returns the error of a command that has failed, or whose response is wrong.
 #[cold]
 #[inline(never)]
 fn refusal<R: FromBytes + IntoBytes + Immutable>(

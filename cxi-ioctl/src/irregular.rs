@@ -36,9 +36,9 @@ pub fn svc_get_lpr(transport: &dyn Transport, svc_id: u32) -> Result<u32, Comman
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DevProperties {
-    /// Whether the NIC address has been set; `None` up to SHS 13.0, which does not report it.
+    /// `true` if the NIC address has been set; `None` up to SHS 13.0, which does not report it.
     pub nid_configured: Option<bool>,
-    /// What all drivers report.
+    /// Part that all drivers report.
     pub info: PropertiesInfoV1,
 }
 

@@ -35,7 +35,7 @@ pub struct StructLayout {
 }
 
 impl StructLayout {
-    /// Whether a release has this layout.
+    /// Returns whether a release has this layout.
     #[must_use]
     pub fn applies_to(&self, release: DriverRelease) -> bool {
         self.since.is_none_or(|since| since <= release)
@@ -65,7 +65,7 @@ pub struct CommandLayout {
     pub opcode: Opcode,
     /// The name of the request struct here; its layout says for which releases it is right.
     pub request: &'static str,
-    /// Where the buffers' addresses go.
+    /// Positions of the buffers' addresses.
     pub pointers: Pointers,
     /// Length of the response in bytes.
     pub response_len: usize,

@@ -15,12 +15,13 @@ use crate::{Command, CommandError, SafeCommand, Transport};
 /// The fewest entries to make room for.
 const FIRST_ROOM: usize = 32;
 
-/// How many bytes at the end of a list cannot all look like canaries; no entry ends with a shorter
-/// number.
+/// Number of bytes at the end of a list that cannot all look like canaries; no entry ends with a
+/// shorter number.
 const TAIL: usize = 4;
 
-/// How many times the announced number of entries a buffer of [`fetch_list`] has room for: the
-/// driver's entries may be longer than those of this crate, and it does not say how long they are.
+/// Factor by which a buffer of [`fetch_list`] is larger than the announced number of entries needs:
+/// the driver's entries may be longer than those of this crate, and it does not say how long they
+/// are.
 pub const LIST_HEADROOM: usize = 2;
 
 /// A command that answers with a list: it announces how many entries there is room for, and the
@@ -37,7 +38,7 @@ pub unsafe trait ListCommand: SafeCommand {
     /// The request for this many entries.
     fn with_count(count: u32) -> Self;
 
-    /// How many entries the driver has.
+    /// Returns the number of entries that the driver has.
     fn count(response: &Self::Response) -> u32;
 }
 

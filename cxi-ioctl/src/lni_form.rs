@@ -6,7 +6,7 @@ use crate::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use crate::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1};
 use crate::{CommandError, DriverRelease, Errno, Transport, execute};
 
-/// Which form of these requests a driver understands.
+/// Form of these requests that a driver understands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LniForm {

@@ -166,7 +166,8 @@ fn find(address: u64) -> Result<(Arc<Mapping>, usize), Errno> {
     Ok((Arc::clone(words), offset))
 }
 
-/// Which word, and which of its bytes, for each part of a range; ERANGE if it is not inside.
+/// Splits a range into words, each with the bytes of it that belong to the range; ERANGE if it is
+/// not inside.
 fn parts(
     words: &Mapping,
     offset: usize,

@@ -8,7 +8,7 @@ use crate::DriverRelease;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Opcode(u32);
 
-/// Who may send a command.
+/// Right that a command needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Privilege {
@@ -19,7 +19,7 @@ pub enum Privilege {
     Admin,
 }
 
-/// How the driver checks the length of a command.
+/// Rule by which the driver checks the length of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum RequestLen {
@@ -29,7 +29,7 @@ pub enum RequestLen {
     AtLeast(usize),
 }
 
-/// What a command is about.
+/// Subject of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Family {
@@ -57,7 +57,7 @@ pub enum Family {
     Service,
     /// Registers of the NIC, and the link through SBUS and SERDES.
     Registers,
-    /// What the kernel's driver of a virtual function asks the one of the physical function for.
+    /// Requests of the kernel's driver of a virtual function to the one of the physical function.
     VirtualFunction,
 }
 
@@ -110,7 +110,7 @@ impl fmt::Display for Object {
     }
 }
 
-/// What a command does when it succeeds.
+/// Effect of a command that succeeds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Effect {
@@ -128,11 +128,11 @@ pub enum Effect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Handler {
-    /// What it is about.
+    /// Subject of the command.
     pub family: Family,
-    /// What it does.
+    /// Effect of the command.
     pub effect: Effect,
-    /// Who may send it.
+    /// Right that it needs.
     pub privilege: Privilege,
     /// Some of its arguments take a capability, although anyone may send it.
     pub capability: bool,
@@ -149,7 +149,7 @@ pub struct Handler {
     pub response_len: usize,
 }
 
-/// What is known about an opcode.
+/// Facts about an opcode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OpcodeInfo {
@@ -176,7 +176,7 @@ impl Opcode {
         self.0
     }
 
-    /// What is known about it; `None` for a number that no release knows.
+    /// Returns the facts about it; `None` for a number that no release knows.
     #[must_use]
     #[inline]
     pub fn info(self) -> Option<&'static OpcodeInfo> {
@@ -191,14 +191,14 @@ impl Opcode {
         self.info()?.handler.as_ref()
     }
 
-    /// What it does when it succeeds; `None` if no driver has a handler for it.
+    /// Returns its effect when it succeeds; `None` if no driver has a handler for it.
     #[must_use]
     #[inline]
     pub fn effect(self) -> Option<Effect> {
         self.handler().map(|handler| handler.effect)
     }
 
-    /// Whether only an administrator may send it; see [`Privilege::Admin`].
+    /// Returns whether only an administrator may send it; see [`Privilege::Admin`].
     #[must_use]
     pub fn needs_admin(self) -> bool {
         self.handler().is_some_and(|handler| handler.privilege == Privilege::Admin)

@@ -14,17 +14,17 @@ type Held = BTreeMap<Key, Vec<Arc<DeviceMemory>>>;
 
 /// The memory that the NIC may reach through an open file.
 ///
-/// What it contains when dropped stays allocated forever.
+/// Wrapper whose content stays allocated forever when it is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Reachable {
     held: ManuallyDrop<Mutex<Held>>,
-    /// Whether anything was ever held. Files of programs that answer for their memory themselves
+    /// `true` if anything was ever held. Files of programs that answer for their memory themselves
     /// hold nothing, and their commands need no lock.
     in_use: AtomicBool,
 }
 
 impl Reachable {
-    /// Whether a command gives memory to the NIC, or may take away what is held.
+    /// Returns whether a command gives memory to the NIC, or may take away what is held.
     #[inline]
     pub(crate) fn concerns(&self, request: &Request<'_>) -> bool {
         // The opcode first: where the compiler knows it, nothing else is left of this.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::{DeviceMemory, Errno, Mapping, Opcode};
 
-/// Where in a command, in bytes from its start, the driver looks for buffer addresses.
+/// Positions in a command, in bytes from its start, at which the driver looks for buffer addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Pointers {
     /// Address of the response buffer.
@@ -80,7 +80,7 @@ impl<'a> Request<'a> {
         self.command
     }
 
-    /// Where the addresses of the two buffers go.
+    /// Returns the positions of the two buffers' addresses.
     #[must_use]
     pub fn pointers(&self) -> Pointers {
         self.pointers

@@ -47,16 +47,16 @@ pub trait CallerMemory {
         end.map_or(Backing::Missing, |_| Backing::Writable)
     }
 
-    /// Whether the pages of a range are contiguous in physical memory (EQ_ALLOC, for buffers
-    /// without address translation). A front end that cannot tell returns true.
+    /// Returns whether the pages of a range are contiguous in physical memory (EQ_ALLOC, for
+    /// buffers without address translation). A front end that cannot tell returns true.
     fn is_contiguous(&self, va: u64, len: u64) -> bool {
         let _ = (va, len);
         true
     }
 
-    /// Whether the caller is stopped at a store to a doorbell past the end of the memory of its
-    /// windows, and the front end then calls [`Client::store`](crate::Client::store). The doorbells of
-    /// such a caller are allocated there; others are polled.
+    /// Returns whether the caller is stopped at a store to a doorbell past the end of the memory of
+    /// its windows, and the front end then calls [`Client::store`](crate::Client::store). The
+    /// doorbells of such a caller are allocated there; others are polled.
     fn traps_stores(&self) -> bool {
         false
     }

@@ -70,8 +70,8 @@ impl Client {
         Ok(Arc::clone(memory.file()))
     }
 
-    /// Whether a store to a window, at an offset, is to be passed to [`store`](Self::store). No
-    /// other file of the NIC has such a window at that offset.
+    /// Returns whether a store to a window, at an offset, is to be passed to
+    /// [`store`](Self::store). No other file of the NIC has such a window at that offset.
     #[must_use]
     pub fn has_doorbell(&self, offset: u64) -> bool {
         let device = self.nic.device();

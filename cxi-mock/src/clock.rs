@@ -22,7 +22,7 @@ impl Clock {
         self.0.tick();
     }
 
-    /// Whether packets are on their way, or operations wait for an answer that may be lost.
+    /// Returns whether packets are on their way, or operations wait for an answer that may be lost.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         self.0.is_busy()

@@ -216,7 +216,7 @@ impl MockCluster {
         self.nodes.len()
     }
 
-    /// Whether there are no nodes.
+    /// Returns whether there are no nodes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
@@ -229,7 +229,7 @@ impl MockCluster {
         Some(Arc::clone(&member.power().node))
     }
 
-    /// Whether there is such a node and it runs.
+    /// Returns whether there is such a node and it runs.
     #[must_use]
     pub fn is_up(&self, node: usize) -> bool {
         let member = self.nodes.get(node);

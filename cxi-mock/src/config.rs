@@ -118,20 +118,20 @@ impl Default for NicConfig {
 #[non_exhaustive]
 #[expect(clippy::struct_excessive_bools, reason = "the driver's parameters are what they are")]
 pub struct ModuleParameters {
-    /// Whether the default service starts disabled. Default on.
+    /// `true` if the default service starts disabled. Default on.
     pub disable_default_svc: bool,
-    /// Whether the default service is not restricted to VNIs. Default off.
+    /// `true` if the default service is not restricted to VNIs. Default off.
     pub default_svc_test_mode: bool,
     /// TLEs reserved for the default service, raised to 8. Default 512.
     pub default_svc_num_tles: u32,
     /// VNIs of the default service; the list ends at the first one outside 1 to 65535. Default 1
     /// and 10.
     pub default_vnis: [u32; 4],
-    /// Whether LNIs may share an RGID (from 13.1). Default on.
+    /// `true` if LNIs may share an RGID (from 13.1). Default on.
     pub enable_rgid_sharing: bool,
     /// LNIs per RGID of new user services (from 13.1). Default 1.
     pub default_lnis_per_rgid: u32,
-    /// Whether rendezvous gets are on when the driver is loaded. Default on.
+    /// `true` if rendezvous gets are on when the driver is loaded. Default on.
     pub rdzv_get_en_default: bool,
     /// LEs of each processing element, at most 16384. Default 16384.
     pub pe_total_les: u32,

@@ -24,7 +24,7 @@ use crate::data_path::DataPath;
 /// ```
 #[derive(Debug, Default)]
 pub struct Faults {
-    /// Whether there are any faults. Every command checks this, and most NICs have none.
+    /// `true` if there are any faults. Every command checks this, and most NICs have none.
     any: AtomicBool,
     script: Mutex<Script>,
     /// The data path, which a NIC that is unplugged must not use.
@@ -99,7 +99,7 @@ impl Faults {
         });
     }
 
-    /// Whether the NIC has been removed ([`Self::unplug`]).
+    /// Returns whether the NIC has been removed ([`Self::unplug`]).
     #[must_use]
     pub fn is_unplugged(&self) -> bool {
         self.script().is_some_and(|script| script.is_unplugged())

@@ -90,7 +90,7 @@ pub enum InvalidFault {
 }
 
 impl FaultSpec {
-    /// Whether the fault applies to this device.
+    /// Returns whether the fault applies to this device.
     #[must_use]
     pub fn concerns(&self, device: u16) -> bool {
         self.device.is_none_or(|only| only == device)
@@ -102,8 +102,8 @@ impl FaultSpec {
         self.device
     }
 
-    /// Whether the fault only removes the NIC (`false`) or puts it back (`true`): a front end that
-    /// shows NICs as files does that itself.
+    /// Returns whether the fault only removes the NIC (`false`) or puts it back (`true`): a front
+    /// end that shows NICs as files does that itself.
     #[must_use]
     pub fn plugs(&self) -> Option<bool> {
         match self.effect {

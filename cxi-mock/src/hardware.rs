@@ -93,7 +93,7 @@ impl Hardware<'_> {
         self.nic.data_path().set_link(up);
     }
 
-    /// Whether the link is up.
+    /// Returns whether the link is up.
     #[must_use]
     pub fn is_link_up(&self) -> bool {
         self.nic.device().registers.link_up
@@ -117,7 +117,7 @@ impl Hardware<'_> {
         self.nic.data_path().set_up(|settings| settings.rendezvous_gets = enabled);
     }
 
-    /// Whether rendezvous gets are on.
+    /// Returns whether rendezvous gets are on.
     #[must_use]
     pub fn rdzv_get_en(&self) -> bool {
         self.nic.device().registers.rdzv_get_en

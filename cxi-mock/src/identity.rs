@@ -10,7 +10,7 @@ use cxi_ioctl::abi::device::{CASSINI_2_0, PLATFORM_NETSIM};
 pub struct Identity {
     /// NIC address on the fabric.
     pub nid: u32,
-    /// Whether the NIC address has been set.
+    /// `true` if the NIC address has been set.
     pub nid_configured: bool,
     /// The PCI address.
     pub pci_address: PciAddress,
@@ -34,7 +34,7 @@ pub struct Identity {
     pub link_mtu: u64,
     /// Link speed in Mbit/s.
     pub link_speed: u64,
-    /// Whether the link is up.
+    /// `true` if the link is up.
     pub link_up: bool,
     /// Part description; DEV_INFO_GET truncates it to 14 bytes.
     pub fru_description: String,

@@ -91,7 +91,7 @@ pub struct ResourceGroupState {
     pub le_pool_id: [i32; 4],
     /// TLE pool.
     pub tle_pool_id: i32,
-    /// Whether the group belongs to a service.
+    /// `true` if the group belongs to a service.
     pub has_svc: bool,
     /// Who may use it.
     pub ac: Vec<AccessEntryState>,

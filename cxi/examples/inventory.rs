@@ -1,4 +1,4 @@
-//! What NICs the node has, what is left of them, and which services they have.
+//! Prints the NICs of the node, the resources that are left on them, and their services.
 #![allow(clippy::print_stdout)]
 
 use cxi::{Device, DeviceId, Resource};

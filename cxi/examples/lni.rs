@@ -1,4 +1,5 @@
-//! What a process allocates to communicate: LNI, profile, event queue, command queue.
+//! Allocates the objects that a process needs to communicate: LNI, profile, event queue, command
+//! queue.
 #![allow(clippy::print_stdout)]
 
 use cxi::lni::{EventQueueOptions, TxqOptions};

@@ -1,4 +1,4 @@
-//! How a program tests what it does when a NIC is full: on the mock, with a fault.
+//! Tests the behavior of a program when a NIC is full: on the mock, with a fault.
 #![allow(clippy::print_stdout)]
 
 use cxi::{Device, Errno, ErrorKind, Limit, Limits, Member, Resource, ServiceSpec, Shortage, Vni};

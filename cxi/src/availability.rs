@@ -1,4 +1,4 @@
-//! What a NIC has, what is reserved, and what is in use.
+//! Resources of a NIC: all of them, those reserved, and those in use.
 
 use crate::driver::Capabilities;
 use crate::error::Result;
@@ -10,17 +10,17 @@ use crate::{Device, ResourceMap, Service, ServiceId};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct ResourceLevel {
-    /// What the NIC has.
+    /// Number that the NIC has.
     pub total: u16,
-    /// What services have reserved, in use or not.
+    /// Number that services have reserved, in use or not.
     pub reserved: u16,
-    /// What can still be reserved. A larger reservation is refused with ENOSPC.
+    /// Number that can still be reserved. A larger reservation is refused with ENOSPC.
     pub reservable: u16,
-    /// What is in use, as far as the driver reports it.
+    /// Number in use, as far as the driver reports it.
     pub in_use: u16,
-    /// What is in use beyond reservations, taken from the shared part.
+    /// Number in use beyond reservations, taken from the shared part.
     pub shared_in_use: u16,
-    /// Whether the driver reported the use of every service.
+    /// `true` if the driver reported the use of every service.
     pub in_use_complete: bool,
 }
 
@@ -90,15 +90,15 @@ impl Device {
         })
     }
 
-    /// What these services, which are all that the NIC has, have reserved.
+    /// Returns the reservations of these services, which are all that the NIC has.
     pub(crate) fn reservations(&self, services: &[Service]) -> Result<Reservations> {
         let services = services.iter().map(|service| (service.id(), service.limits()));
         let by_maximum = self.le_pool_by_maximum()?;
         Ok(Reservations::from_services(services, by_maximum))
     }
 
-    /// Whether a service that may have LEs takes an LE pool even without a reservation, or may do
-    /// so: 14.0.0 cannot always be distinguished from later releases.
+    /// Returns whether a service that may have LEs takes an LE pool even without a reservation, or
+    /// may do so: 14.0.0 cannot always be distinguished from later releases.
     ///
     /// # Errors
     ///

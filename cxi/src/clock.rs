@@ -29,7 +29,7 @@ impl Clock for SystemClock {
     }
 }
 
-/// How long to wait between attempts: twice as long each time, up to a maximum.
+/// Pauses between attempts: twice as long each time, up to a maximum.
 ///
 /// A service is busy for microseconds while its usage is read, and for longer while a process that
 /// uses it dies. The first attempts therefore follow quickly.

@@ -33,7 +33,8 @@ fn is_secure() -> bool {
     }
 }
 
-/// Whether an auxiliary vector, pairs of native words, has the entry with another value than 0.
+/// Returns whether an auxiliary vector, pairs of native words, has the entry with another value
+/// than 0.
 fn says_secure(bytes: &[u8]) -> bool {
     const WORD: usize = size_of::<usize>();
     let word = |bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! What a refusal of the driver means.
+//! Meaning of a refusal of the driver.
 //!
 //! The driver answers with an errno alone. Its meaning depends on the command, and often on what
 //! else the NIC shows: EINVAL may be a service that is gone, or a command that an older driver
@@ -48,7 +48,7 @@ pub use code::Code;
 pub use message::{Mention, mentions};
 pub use table::{Cause, causes, causes_of};
 
-/// What a refused command was to do.
+/// Task of a refused command.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub enum Attempt {
@@ -58,7 +58,7 @@ pub enum Attempt {
     Create {
         /// The service.
         desc: SvcDesc,
-        /// What the driver wrote when it refused.
+        /// Counts that the driver wrote when it refused.
         fail_info: Option<SvcFailInfo>,
     },
     /// Query, change or destroy a service, or allocate an LNI of it.
@@ -78,21 +78,21 @@ pub enum Attempt {
         service: ServiceId,
         /// The VNI as it was sent; a priority code point for Ethernet.
         vni: u32,
-        /// Whether the profile is for Ethernet frames.
+        /// `true` if the profile is for Ethernet frames.
         ethernet: bool,
     },
 }
 
-/// What a NIC shows after a refusal. Only what the refusal can depend on is looked up; the rest is
+/// State of a NIC after a refusal. Only what the refusal can depend on is looked up; the rest is
 /// unknown, as is everything that the NIC does not reveal.
 #[derive(Debug, Default)]
 pub struct Facts {
-    /// Whether the service exists.
+    /// `true` if the service exists.
     exists: Option<bool>,
-    /// How much of the resource the service may have, and has.
+    /// Numbers of the resource that the service may have, and has.
     max: Option<u16>,
     in_use: Option<u16>,
-    /// Whether the NIC certainly has some of the resource left.
+    /// `true` if the NIC certainly has some of the resource left.
     is_left: bool,
     totals: Option<ResourceMap<u16>>,
     proven: Option<Capabilities>,
@@ -153,7 +153,7 @@ impl Facts {
     }
 }
 
-/// Whether a service exists; `None` if the driver does not reveal it.
+/// Returns whether a service exists; `None` if the driver does not reveal it.
 ///
 /// A driver of another version answers EINVAL for a command that it does not know, too. The two
 /// must not be confused: a service that is believed to be gone is forgotten, and would hold its
@@ -172,7 +172,8 @@ fn exists(device: &Device, id: ServiceId, refused: Opcode) -> Option<bool> {
 }
 
 impl Device {
-    /// Why the driver refused a command: looks up what it can depend on, and [`explain`]s it.
+    /// Explains why the driver refused a command: looks up the facts that it can depend on, and
+    /// [`explain`]s it.
     #[must_use]
     pub fn explain(&self, attempt: &Attempt, refusal: CommandError) -> Error {
         let facts = match refusal {
@@ -192,7 +193,7 @@ impl Device {
     }
 }
 
-/// Why the driver refused a command.
+/// Explains why the driver refused a command.
 #[must_use]
 pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error {
     let opcode = refusal.opcode();
@@ -244,7 +245,8 @@ fn create(
     })
 }
 
-/// What a [`ServiceSpec`] would have prevented; programs can send their own descriptor.
+/// Returns the fault of a descriptor that a [`ServiceSpec`] would have prevented; programs can send
+/// their own.
 fn invalid_service(desc: &SvcDesc, facts: &Facts) -> ErrorKind {
     let spec = match ServiceSpec::from_kernel(*desc) {
         Ok(spec) => spec,

@@ -1,4 +1,5 @@
-//! What sysfs has of a NIC: its card, its link, its PCI Express connection, and a few settings.
+//! Attributes of a NIC in sysfs: its card, its link, its PCI Express connection, and a few
+//! settings.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +41,7 @@ pub struct Hardware {
     pub link_layer_retry: Option<String>,
     /// Loopback mode of the link, such as `off`.
     pub loopback: Option<String>,
-    /// Which kind of pause frames the link accepts and sends.
+    /// Kind of pause frames that the link accepts and sends.
     pub pause: Option<String>,
     /// Corrected PCI Express errors, by name; empty without advanced error reporting.
     pub aer_correctable: BTreeMap<String, u64>,
@@ -70,7 +71,7 @@ impl Device {
         self.write_property("rdzv_get_en", if enabled { "1" } else { "0" })
     }
 
-    /// Whether the driver turns rendezvous gets on when it is loaded (its parameter
+    /// Returns whether the driver turns rendezvous gets on when it is loaded (its parameter
     /// `rdzv_get_en_default`); `None` if sysfs does not say.
     #[must_use]
     pub fn rdzv_get_default(&self) -> Option<bool> {

@@ -13,7 +13,7 @@ use crate::{Device, DeviceId, DeviceInfo};
 /// Vendor and device of the physical functions of Cassini 1 and 2 on the PCI bus.
 const CASSINI: [(&str, &str); 2] = [("0x17db", "0x0501"), ("0x1590", "0x0371")];
 
-/// Where a node's device nodes and sysfs are.
+/// Directories of a node's device nodes and sysfs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     dev: PathBuf,
@@ -140,7 +140,7 @@ pub struct FoundDevice {
 }
 
 impl FoundDevice {
-    /// Which NIC this is.
+    /// Returns the number of this NIC.
     #[must_use]
     pub fn id(&self) -> DeviceId {
         self.id
@@ -150,7 +150,7 @@ impl FoundDevice {
     ///
     /// # Errors
     ///
-    /// Why it is not usable.
+    /// Returns the device, or the reason for which it is not usable.
     pub fn device(&self) -> Result<&Device> {
         Ok(&self.parts()?.0)
     }
@@ -159,7 +159,7 @@ impl FoundDevice {
     ///
     /// # Errors
     ///
-    /// Why it is not usable.
+    /// Returns the properties, or the reason for which it is not usable.
     pub fn info(&self) -> Result<&DeviceInfo> {
         Ok(&self.parts()?.1)
     }
@@ -172,7 +172,7 @@ impl FoundDevice {
     ///
     /// # Errors
     ///
-    /// Why it is not usable.
+    /// Returns device and properties, or the reason for which it is not usable.
     pub fn into_parts(self) -> Result<(Device, DeviceInfo)> {
         self.found
     }

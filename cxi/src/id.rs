@@ -109,7 +109,7 @@ impl ServiceId {
         self.0.get()
     }
 
-    /// Whether this is the default service, which cannot be destroyed.
+    /// Returns whether this is the default service, which cannot be destroyed.
     #[must_use]
     pub const fn is_default(self) -> bool {
         self.get() == Self::DEFAULT.get()

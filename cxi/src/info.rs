@@ -14,17 +14,17 @@ use crate::{Device, DeviceId, Limit, Limits, PciAddress, ResourceMap};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct DeviceInfo {
-    /// Which NIC.
+    /// Number of the NIC.
     pub device: DeviceId,
     /// Its address on the fabric.
     pub nid: u32,
-    /// Whether the address has been set; `None` up to SHS 13.0, which does not report it.
+    /// `true` if the address has been set; `None` up to SHS 13.0, which does not report it.
     pub nid_configured: Option<bool>,
     /// Version of the chip.
     pub cassini_version: CassiniVersion,
     /// Cassini generations in the system: 1, 2, or 3 for both.
     pub system_type: u32,
-    /// Whether it is the chip or a simulator.
+    /// Platform: the chip or a simulator.
     pub platform: Platform,
     /// Revision of the chip.
     pub device_rev: u32,
@@ -38,7 +38,7 @@ pub struct DeviceInfo {
     pub uc_nic: i32,
     /// The name of the part; `None` for a virtual function.
     pub description: Option<String>,
-    /// Whether the link is up.
+    /// `true` if the link is up.
     pub link_up: bool,
     /// Speed of the link in Mbit/s.
     pub link_speed: u64,
@@ -54,19 +54,19 @@ pub struct DeviceInfo {
     pub pid_granule: u32,
     /// PtlTE offset to which rendezvous gets go.
     pub rdzv_get_idx: u32,
-    /// Whether rendezvous gets are enabled.
+    /// `true` if rendezvous gets are enabled.
     pub rdzv_get_enabled: bool,
     /// Shift of the least free space of a list entry.
     pub min_free_shift: u32,
     /// The atomic operation that becomes a PCIe fetching add; `None` for none.
     pub amo_remap_to_pcie_fadd: Option<u32>,
-    /// How much of each resource there is; LEs for each processing element.
+    /// Number of each resource; LEs for each processing element.
     pub totals: ResourceMap<u16>,
     /// Its PCI address, from sysfs.
     pub pci_address: Option<PciAddress>,
     /// Name of the kernel driver, from sysfs.
     pub driver: Option<String>,
-    /// Whether it is a virtual function, on which services cannot be changed; from sysfs.
+    /// `true` if it is a virtual function, on which services cannot be changed; from sysfs.
     pub virtual_function: Option<bool>,
     /// The NUMA node that it is attached to, from sysfs.
     pub numa_node: Option<u32>,
@@ -75,7 +75,7 @@ pub struct DeviceInfo {
 }
 
 impl DeviceInfo {
-    /// Whether a retry handler is running. Without one, lost packets are not sent again.
+    /// Returns whether a retry handler is running. Without one, lost packets are not sent again.
     #[doc(alias = "cxil_rh_running")]
     #[must_use]
     pub fn is_retry_handler_running(&self) -> bool {

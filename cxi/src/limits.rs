@@ -1,4 +1,4 @@
-//! How much of a NIC a service may have.
+//! Limits on a service's use of a NIC.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use cxi_ioctl::abi::service::{Limits as RawLimit, RSRC_COUNT, RsrcLimits};
 
 use crate::ResourceMap;
 
-/// What a service may have of one resource: how many are reserved for it, and how many it may use.
+/// Limit of a service on one resource: the number reserved for it, and the number that it may use.
 ///
 /// ```
 /// use cxi::Limit;
@@ -58,13 +58,13 @@ impl Limit {
         Self { reserved: count, max: count }
     }
 
-    /// How many are reserved for the service.
+    /// Returns the number reserved for the service.
     #[must_use]
     pub const fn reserved(self) -> u16 {
         self.reserved
     }
 
-    /// How many the service may have at most.
+    /// Returns the number that the service may have at most.
     #[must_use]
     pub const fn max(self) -> u16 {
         self.max
@@ -79,7 +79,7 @@ impl Limit {
     }
 }
 
-/// What is reserved and the maximum, such as `2/4`.
+/// Shows the reservation and the maximum, such as `2/4`.
 impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}", self.reserved, self.max))
@@ -132,7 +132,7 @@ impl Limits {
     }
 }
 
-/// How many LNIs of a service may share one RGID: 0 to 8.
+/// Number of LNIs of a service that may share one RGID: 0 to 8.
 ///
 /// With 0 or 1 every LNI has its own RGID, of which a NIC has 255. LNIs that share an RGID
 /// also share its 8 logical address contexts and 16 communication profiles.

@@ -116,7 +116,7 @@ macro_rules! from_invalid {
 macro_rules! slots {
     ($list:ident of $entry:ident, $invalid:ident, separated by $separator:literal) => {
         impl $list {
-            /// What a driver reports, which need not satisfy [`new`](Self::new).
+            /// Converts the report of a driver, which need not satisfy [`new`](Self::new).
             pub(crate) fn from_kernel(entries: impl IntoIterator<Item = $entry>) -> Self {
                 let mut list = Self::default();
                 for (slot, entry) in list.slots.iter_mut().zip(entries) {
@@ -130,19 +130,19 @@ macro_rules! slots {
                 self.slots.iter().copied().flatten()
             }
 
-            /// How many entries there are.
+            /// Returns the number of entries.
             #[must_use]
             pub fn len(&self) -> usize {
                 self.iter().count()
             }
 
-            /// Whether there is no entry.
+            /// Returns whether there is no entry.
             #[must_use]
             pub fn is_empty(&self) -> bool {
                 self.len() == 0
             }
 
-            /// Whether this is one of the entries.
+            /// Returns whether this is one of the entries.
             #[must_use]
             pub fn contains(&self, entry: $entry) -> bool {
                 self.iter().any(|other| other == entry)

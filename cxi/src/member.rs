@@ -1,4 +1,4 @@
-//! Who may use a service.
+//! Members of a service: those who may use it.
 
 use std::fmt;
 
@@ -140,7 +140,7 @@ pub enum InvalidMembers {
     /// More than two.
     #[error("{count} members: a service can name at most 2")]
     TooMany {
-        /// How many.
+        /// Number of members.
         count: usize,
     },
     /// A member is named twice.

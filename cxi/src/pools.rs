@@ -1,4 +1,4 @@
-//! What the services of a NIC share, and the driver's arithmetic for when it runs out.
+//! Pools that the services of a NIC share, and the driver's arithmetic for when they run out.
 //!
 //! When the driver refuses a reservation, it does not say which services are in the way. That can
 //! be calculated from a list of services:
@@ -46,14 +46,14 @@ impl Limits {
         self
     }
 
-    /// Whether a service with these limits takes a TLE pool.
+    /// Returns whether a service with these limits takes a TLE pool.
     #[must_use]
     pub fn takes_tle_pool(&self) -> bool {
         self[Resource::Tles] != Limit::NONE
     }
 
-    /// Whether a service with these limits takes an LE pool. `by_maximum` is true for drivers
-    /// where every service that may have LEs does, whether it reserves any or not:
+    /// Returns whether a service with these limits takes an LE pool. `by_maximum` is true for
+    /// drivers where every service that may have LEs does, whether it reserves any or not:
     /// [`Device::le_pool_by_maximum`](crate::Device::le_pool_by_maximum).
     #[must_use]
     pub fn takes_le_pool(&self, by_maximum: bool) -> bool {
@@ -62,14 +62,14 @@ impl Limits {
     }
 }
 
-/// Whether a service with these limits holds one of the [`LE_POOLS`]. The default service does not:
-/// it has the pool that is shared.
+/// Returns whether a service with these limits holds one of the [`LE_POOLS`]. The default service
+/// does not: it has the pool that is shared.
 #[must_use]
 pub fn holds_le_pool(service: ServiceId, limits: &Limits, by_maximum: bool) -> bool {
     !service.is_default() && limits.takes_le_pool(by_maximum)
 }
 
-/// What services have reserved on a NIC, in use or not.
+/// Reservations of services on a NIC, in use or not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reservations {
     reserved: ResourceMap<u32>,
@@ -96,25 +96,26 @@ impl Reservations {
         sum
     }
 
-    /// How many of a resource are reserved.
+    /// Returns the number of a resource that is reserved.
     #[must_use]
     pub fn reserved(&self, resource: Resource) -> u32 {
         self.reserved[resource]
     }
 
-    /// How many of a NIC's `total` can still be reserved: the driver refuses to reserve more.
+    /// Returns the number of a NIC's `total` that can still be reserved: the driver refuses to
+    /// reserve more.
     #[must_use]
     pub fn reservable(&self, resource: Resource, total: u32) -> u32 {
         total.saturating_sub(self.reserved[resource])
     }
 
-    /// How many more services can have an LE pool.
+    /// Returns the number of services that can still get an LE pool.
     #[must_use]
     pub const fn le_pools_left(&self) -> usize {
         LE_POOLS.saturating_sub(self.le_pools)
     }
 
-    /// How many more services can have a TLE pool.
+    /// Returns the number of services that can still get a TLE pool.
     #[must_use]
     pub const fn tle_pools_left(&self) -> usize {
         TLE_POOLS.saturating_sub(self.tle_pools)

@@ -48,7 +48,7 @@ impl NicDirectory {
         &self.parameters
     }
 
-    /// Whether the NIC has the property of address translation services; `None` without any
+    /// Returns whether the NIC has the property of address translation services; `None` without any
     /// properties.
     pub(crate) fn ats_enabled(&self) -> Option<bool> {
         fs::symlink_metadata(self.property("nid")).ok()?;
@@ -69,7 +69,7 @@ impl NicDirectory {
         Some(fs::read_link(self.device().join("driver")).ok()?.file_name()?.to_str()?.to_owned())
     }
 
-    /// Whether it is a virtual function; `None` if sysfs does not show it.
+    /// Returns whether it is a virtual function; `None` if sysfs does not show it.
     pub(crate) fn virtual_function(&self) -> Option<bool> {
         let device = self.device();
         if fs::symlink_metadata(device.join("physfn")).is_ok() {

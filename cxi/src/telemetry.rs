@@ -13,7 +13,7 @@ use crate::sysfs::{NicDirectory, attribute, malformed, unreadable};
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct CounterReading {
-    /// What was counted.
+    /// The count.
     pub value: u64,
     /// When the hardware was read: time since the Unix epoch.
     pub time: Duration,

@@ -1,4 +1,4 @@
-//! Which VNIs a service gives access to.
+//! VNIs to which a service gives access.
 
 use std::fmt;
 
@@ -65,7 +65,7 @@ pub enum InvalidVniList {
     /// More than four.
     #[error("{count} VNIs: a service can list at most 4; more need a VNI range")]
     TooMany {
-        /// How many.
+        /// Number of VNIs.
         count: usize,
     },
     /// A VNI is listed twice.
@@ -76,7 +76,7 @@ pub enum InvalidVniList {
     },
 }
 
-/// Which VNIs a service gives access to.
+/// VNIs to which a service gives access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[cfg_attr(
     feature = "serde",
@@ -105,7 +105,7 @@ impl VniAccess {
         listed.chain(range.into_iter().flat_map(|range| range.iter()))
     }
 
-    /// Whether the VNI is named.
+    /// Returns whether the VNI is named.
     #[must_use]
     pub fn contains(&self, vni: Vni) -> bool {
         match self {
@@ -115,7 +115,7 @@ impl VniAccess {
         }
     }
 
-    /// Whether both name the same VNI.
+    /// Returns whether both name the same VNI.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {

@@ -68,19 +68,19 @@ impl VniRange {
         self.last
     }
 
-    /// How many VNIs there are, at most 32768.
+    /// Returns the number of VNIs, at most 32768.
     #[must_use]
     pub const fn size(self) -> u16 {
         self.last.get() - self.first.get() + 1
     }
 
-    /// Whether the VNI is in the block.
+    /// Returns whether the VNI is in the block.
     #[must_use]
     pub fn contains(self, vni: Vni) -> bool {
         (self.first..=self.last).contains(&vni)
     }
 
-    /// Whether the blocks share a VNI.
+    /// Returns whether the blocks share a VNI.
     #[must_use]
     pub fn overlaps(self, other: Self) -> bool {
         self.first <= other.last && other.first <= self.last

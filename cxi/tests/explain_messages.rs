@@ -17,7 +17,7 @@ const fn nic(code: ReturnCode) -> Code {
     Code::Nic(code)
 }
 
-/// What is printed, what it means, and what was attempted.
+/// A message, its meaning, and the task that it names.
 type Example = (&'static str, Code, Option<Attempted>);
 
 use Attempted as A;
@@ -225,7 +225,7 @@ fn causes_are_sentences() {
     }
 }
 
-/// What this library prints leads back to the errno that it stands for.
+/// Messages of this library lead back to the errno that they stand for.
 #[test]
 fn the_librarys_own_errors_have_their_errno() {
     let service = ServiceId::new(5).unwrap();

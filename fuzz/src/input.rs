@@ -5,7 +5,7 @@
 pub struct Input<'a>(pub &'a [u8]);
 
 impl<'a> Input<'a> {
-    /// Whether all bytes are used up.
+    /// Returns whether all bytes are used up.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

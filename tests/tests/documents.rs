@@ -60,7 +60,7 @@ fn documents() -> Vec<PathBuf> {
 }
 
 impl Block {
-    /// Whether it can run here; says if not.
+    /// Returns whether it can run here; says if not.
     fn is_possible(&self, bin: &Path, served: bool) -> bool {
         for mark in &self.marks {
             match mark.as_str() {
@@ -84,12 +84,13 @@ impl Block {
         true
     }
 
-    /// Whether it starts its own node.
+    /// Returns whether it starts its own node.
     fn is_served(&self) -> bool {
         self.script.contains("cxi-mock")
     }
 
-    /// Whether a reader who pastes it gets the node that the text speaks of, with NICs or without.
+    /// Returns whether a reader who pastes it gets the node that the text speaks of, with NICs or
+    /// without.
     fn names_its_node(&self) -> bool {
         let mut commands = self.script.lines().filter_map(|line| line.split("cxi ").nth(1));
         let takes_a_node = commands

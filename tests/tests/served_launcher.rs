@@ -93,7 +93,7 @@ fn signals_are_forwarded() {
     }
 }
 
-/// Whether this process, and so what it starts, ignores a signal.
+/// Returns whether this process, and so what it starts, ignores a signal.
 fn is_ignored(signal: &str) -> bool {
     let signal: Signal = format!("SIG{signal}").parse().expect("a signal");
     let status = fs::read_to_string("/proc/self/status").expect("proc is mounted");

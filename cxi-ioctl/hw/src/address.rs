@@ -61,20 +61,20 @@ impl FabricAddress {
         self.0 >> 3 & ((1 << MULTICAST_ID_BITS) - 1)
     }
 
-    /// Which reduction of the multicast tree.
+    /// Number of the reduction within the multicast tree.
     #[must_use]
     pub const fn reduction(self) -> u8 {
         self.0.to_le_bytes()[2] >> 2 & 7
     }
 
-    /// Whether this is a multicast tree and not a NIC.
+    /// Returns whether this is a multicast tree and not a NIC.
     #[must_use]
     pub const fn is_multicast(self) -> bool {
         self.0 >> 23 == 0x1ff && self.0 & 7 == 7
     }
 }
 
-/// Who sends: a PID above a NIC address or rank.
+/// Identity of a sender: a PID above a NIC address or rank.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct MatchId(pub u32);
 
@@ -101,12 +101,12 @@ impl MatchId {
     }
 }
 
-/// What stands in the place of the initiator in a STATE_CHANGE event.
+/// Cause of a state change, in the place of the initiator in a STATE_CHANGE event.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct StateChange {
     /// The state reached.
     pub state: PtlteState,
-    /// Why, if the NIC did it.
+    /// Reason, if the NIC changed the state.
     pub reason: StateReason,
     /// The NIC did it.
     pub by_nic: bool,

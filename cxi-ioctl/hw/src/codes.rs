@@ -50,7 +50,7 @@ macro_rules! codes {
 }
 
 codes! {
-    /// How an operation ended.
+    /// Result of an operation.
     ReturnCode = "C_RC_" {
         NO_EVENT = 0,
         OK = 1,
@@ -110,7 +110,7 @@ codes! {
         TRS_PEND_RSP = 62,
     }
 
-    /// What an event reports.
+    /// Kind of an event.
     EventType = "C_EVENT_" {
         PUT = 0,
         GET = 1,
@@ -140,7 +140,7 @@ codes! {
         NULL_EVENT = 31,
     }
 
-    /// How long an event is.
+    /// Length of an event.
     EventSize = "C_EVENT_SIZE_" {
         NO_EVENT = 0,
         BYTES_16 = 1,
@@ -148,7 +148,7 @@ codes! {
         BYTES_64 = 3,
     }
 
-    /// Why the NIC changed the state of a PtlTE.
+    /// Reason for which the NIC changed the state of a PtlTE.
     StateReason = "C_SC_" {
         FC_EQ_FULL = 0,
         FC_NO_MATCH = 1,

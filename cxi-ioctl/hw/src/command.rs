@@ -1,4 +1,4 @@
-//! What all commands begin with, and their flags.
+//! Head of all commands, and their flags.
 
 use bitflags::bitflags;
 
@@ -47,7 +47,7 @@ impl CommandByte {
 newtypes!(CommandByte);
 
 bitflags! {
-    /// What transmit commands have in common.
+    /// Flags that transmit commands have in common.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct DmaFlags: u16 {
         /// No SEND event.
@@ -74,7 +74,7 @@ bitflags! {
         const USE_OFFSET_FOR_GET = 1 << 10;
     }
 
-    /// What a list entry counts, reports and accepts.
+    /// Flags of a list entry: operations that it counts, reports and accepts.
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
     pub struct TargetFlags: u16 {
         /// Bytes are counted, not operations.
@@ -99,7 +99,7 @@ bitflags! {
         const UNEXPECTED_HDR_DISABLE = 1 << 9;
         /// Only one match; for a search, only the first hit.
         const USE_ONCE = 1 << 10;
-        /// What does not fit does not match.
+        /// A message that does not fit does not match.
         const NO_TRUNCATE = 1 << 11;
         /// The entry has its own offset.
         const MANAGE_LOCAL = 1 << 12;

@@ -11,7 +11,7 @@ pub struct Field {
     pub width: usize,
 }
 
-/// Where the fields of a struct are.
+/// Positions of a struct's fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Name in the header of the hardware.
@@ -171,7 +171,7 @@ macro_rules! layout {
             /// Bytes of the layout.
             pub const BYTES: usize = $bytes;
 
-            /// Where the fields are.
+            /// Positions of the fields.
             pub const LAYOUT: $crate::Layout = $crate::Layout {
                 name: $header,
                 bytes: $bytes,

@@ -26,7 +26,7 @@ pub mod command_ring {
 pub mod launch_page {
     use super::command_ring::UNIT_SLOTS;
 
-    /// Where the write pointer is stored, as a word of eight bytes.
+    /// Offset of the write pointer, a word of eight bytes.
     pub const WRITE_POINTER: usize = 0;
     /// Low-latency window for commands of 64 bytes.
     pub const WINDOW_64: usize = 1024;
@@ -37,7 +37,7 @@ pub mod launch_page {
     /// Bytes of a window.
     pub const WINDOW_BYTES: usize = 1024;
 
-    /// Where in a window the command goes that starts at a slot of the ring.
+    /// Returns the offset in a window at which the command goes that starts at a slot of the ring.
     #[must_use]
     pub const fn window_offset(slot: u32) -> u32 {
         slot / UNIT_SLOTS % 16 * 64
@@ -72,7 +72,7 @@ impl CounterDoorbell {
     pub const ALL: [Self; 4] =
         [Self::ResetSuccess, Self::ResetFailure, Self::AddSuccess, Self::AddFailure];
 
-    /// Where in the page.
+    /// Offset in the page.
     #[must_use]
     pub const fn offset(self) -> usize {
         self as usize

@@ -39,7 +39,7 @@ layouts! {
         ll_disabled: bool [63; 1] "low-latency windows are off",
     }
 
-    /// What a counter writes back.
+    /// Words that a counter writes back.
     struct CtWriteback: 8 = "c_ct_writeback" {
         ct_success: u64 [0; 48] "successes",
         ct_failure: u8 [48; 7] "failures",

@@ -3,7 +3,7 @@
 use crate::{AtomicOp, AtomicType, CommandByte, CompareOp, DmaFlags, MatchId, layouts};
 
 layouts! {
-    /// What the immediate commands after it have in common.
+    /// State that the immediate commands after it have in common.
     struct CState: 32 = "c_cstate_cmd" {
         command: CommandByte [0; 8] "class, size class and operation",
         length: u8 [8; 8] "bytes of the command that count",
@@ -41,7 +41,7 @@ layouts! {
         op2_word2: u64 [448; 64] "compare value or mask, high half",
     }
 
-    /// What follows the head of a small immediate atomic.
+    /// Payload after the head of a small immediate atomic.
     struct SmallAtomic: 16 = "c_small_amo_payload" {
         amo_op: AtomicOp [0; 4] "operation",
         amo_type: AtomicType [8; 4] "operand type",

@@ -1,4 +1,4 @@
-//! What a field can hold.
+//! Type of a value that a field can hold.
 
 /// A value of a field.
 pub(crate) trait Value: Copy {

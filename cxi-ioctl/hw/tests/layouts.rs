@@ -33,7 +33,7 @@ fn recorded_fields(layout: &Value) -> Vec<Field> {
         .collect()
 }
 
-/// What is inside a field that has its own type.
+/// Returns the fields inside a field that has its own type.
 fn inside(field: &str, layout: &str) -> Vec<(String, usize, usize)> {
     let fields = |fields: &[(&str, usize, usize)]| {
         let fields = fields.iter();

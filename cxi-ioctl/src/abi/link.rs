@@ -5,7 +5,7 @@ use crate::layout::{abi, commands, constants};
 constants! {}
 
 abi! {
-    /// What an SBUS operation does.
+    /// Parameters of an SBUS operation.
     struct SbusOpParams = "cxi_sbus_op_params", 20 {
         /// Data to write.
         req_data: u32 = 0,

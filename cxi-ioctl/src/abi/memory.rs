@@ -51,7 +51,7 @@ abi! {
         size: u64 = 8,
     }
 
-    /// How memory is to be mapped.
+    /// Hints for mapping memory.
     struct MdHints = "cxi_md_hints", 40 {
         /// log2 of the page size, 0 for automatic.
         page_shift: i32 = 0,
@@ -106,7 +106,7 @@ abi! {
         len: u64 = 32,
         /// Flags, see [`MapFlags`].
         flags: u32 = 40 + 4,
-        /// How to map.
+        /// Hints for the mapping.
         hints: MdHints = 48,
     }
 

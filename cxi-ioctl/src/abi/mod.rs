@@ -44,8 +44,8 @@ macro_rules! families {
 
 families! { counter device domain link lni memory portal profile queue service wait }
 
-/// Where a release looks for the addresses of a command's buffers; `None` for a command that has no
-/// struct here.
+/// Positions at which a release looks for the addresses of a command's buffers; `None` for a
+/// command that has no struct here.
 #[must_use]
 pub fn pointers(opcode: Opcode, release: DriverRelease) -> Option<Pointers> {
     let applies = |command: &&CommandLayout| {

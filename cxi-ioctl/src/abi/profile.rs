@@ -78,7 +78,7 @@ abi! {
         tc: u32 = 24,
         /// Traffic class type, see `TC_TYPE_*`.
         tc_type: u32 = 28,
-        /// Which LCIDs are acceptable, see `LCID_*`.
+        /// Kind of LCID that is acceptable, see `LCID_*`.
         cp_type: u32 = 32 + 4,
     }
 

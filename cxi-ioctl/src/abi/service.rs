@@ -70,7 +70,7 @@ pub fn rsrc_by_name(name: &str) -> Option<usize> {
 }
 
 abi! {
-    /// What a service may have of one resource type.
+    /// Limits of one resource type for a service.
     #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
     struct Limits = "cxi_limits", 4 {
         /// Most the service may have.
@@ -86,7 +86,7 @@ abi! {
         types: [Limits; RSRC_COUNT] = 0,
     }
 
-    /// What a service has in use.
+    /// Resources that a service has in use.
     struct RsrcUse = "cxi_rsrc_use", 24 {
         /// Service id.
         svc_id: u32 = 0,
@@ -96,7 +96,8 @@ abi! {
         in_use: [u16; RSRC_COUNT] = 8,
     }
 
-    /// Why SVC_ALLOC failed: availability up to the first short resource, and pools that ran out.
+    /// Reason for which SVC_ALLOC failed: availability up to the first short resource, and pools
+    /// that ran out.
     struct SvcFailInfo = "cxi_svc_fail_info", 20 {
         /// Amount still available per resource type (order of `RSRC_*`), meaningful up to the first short one.
         rsrc_avail: [u16; RSRC_COUNT] = 0,
@@ -122,13 +123,13 @@ abi! {
     struct SvcDesc = "cxi_svc_desc", 68 {
         /// Flags, see [`SvcFlags`] and `cntr_pool_id` in bits 6 and 7.
         flags: u8 = 0,
-        /// How many entries of `vnis` apply.
+        /// Number of entries of `vnis` that apply.
         num_vld_vnis: u8 = 1,
         /// VNIs of the service.
         vnis: [u16; SVC_MAX_VNIS] = 2,
         /// Non-zero: the traffic class of that number is allowed.
         tcs: [u8; TC_COUNT] = 10 + 1,
-        /// Who may use the service.
+        /// Users, groups and namespaces that may use the service.
         members: [SvcMember; SVC_MAX_MEMBERS] = 16,
         /// Limits per resource type (order of `RSRC_*`).
         limits: RsrcLimits = 32,
@@ -158,7 +159,7 @@ abi! {
     struct SvcAllocResp = "cxi_svc_alloc_resp", 24 {
         /// Service id.
         svc_id: u32 = 0,
-        /// Why the allocation failed.
+        /// Reason for which the allocation failed.
         fail_info: SvcFailInfo = 4,
     }
 
@@ -192,7 +193,7 @@ abi! {
 
     /// Response of SVC_UPDATE; written on errors too, always zeros.
     struct SvcUpdateResp = "cxi_svc_update_resp", 20 {
-        /// Why the allocation failed.
+        /// Reason for which the allocation failed.
         fail_info: SvcFailInfo = 0,
     }
 

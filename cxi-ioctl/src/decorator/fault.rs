@@ -108,7 +108,7 @@ impl Fault {
 }
 
 impl Shortage {
-    /// Whether a SVC_ALLOC reserves more than there is.
+    /// Returns whether a SVC_ALLOC reserves more than there is.
     fn refuses(self, command: &[u8]) -> bool {
         SvcAllocCmd::read_from_prefix(command).is_ok_and(|(command, _)| {
             let desc = command.svc_desc;
@@ -130,15 +130,15 @@ impl Shortage {
     }
 }
 
-/// What happens to a command that a [`Fault`] hits.
+/// Effect of a [`Fault`] on a command that it hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Strike {
     /// The answer.
     pub errno: Errno,
-    /// Whether the driver carries the command out first.
+    /// `true` if the driver carries the command out first.
     pub carried_out: bool,
-    /// What the response contains in spite of the error.
+    /// Content of the response in spite of the error.
     pub response: Option<SvcAllocResp>,
 }
 
@@ -192,7 +192,7 @@ impl<T: Transport> Faulty<T> {
         self.lock().faults.clear();
     }
 
-    /// How many commands were made to fail.
+    /// Returns the number of commands that were made to fail.
     #[must_use]
     pub fn injected(&self) -> u64 {
         self.lock().injected

@@ -8,9 +8,9 @@ use crate::Opcode;
 use crate::abi::device::DevInfoUse;
 use crate::abi::service::{SvcAllocCmd, SvcDesc, SvcMember, SvcSetNetnsCmd};
 
-/// Where the service is in SVC_ALLOC and SVC_UPDATE.
+/// Offset of the service in SVC_ALLOC and SVC_UPDATE.
 const IN_COMMAND: usize = offset_of!(SvcAllocCmd, svc_desc);
-/// What SVC_SET_NETNS is sent when it must not succeed; it names no namespace.
+/// Argument of a SVC_SET_NETNS that must not succeed; it names no namespace.
 const NO_ID: u32 = u32::MAX;
 /// Ids of users, groups and namespaces become numbers from here on, so that they stand out.
 const FIRST: u32 = 900_001;

@@ -136,7 +136,7 @@ impl<T: Transport> Record<T> {
         std::mem::take(&mut lock(&self.recording))
     }
 
-    /// What has been recorded so far.
+    /// Returns a copy of the recording so far.
     #[must_use]
     pub fn recording(&self) -> Recording {
         lock(&self.recording).clone()

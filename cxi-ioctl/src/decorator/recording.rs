@@ -66,7 +66,7 @@ impl Exchange {
         }
     }
 
-    /// What the driver wrote to the response of a command; empty for a mapping.
+    /// Returns the bytes that the driver wrote to the response of a command; empty for a mapping.
     #[must_use]
     pub fn response(&self) -> &[u8] {
         match self {

@@ -31,9 +31,9 @@ struct Progress {
 pub struct Divergence {
     /// Position in the recording, from 1.
     pub step: usize,
-    /// What the recording contains there.
+    /// Content of the recording there.
     pub expected: String,
-    /// What came instead.
+    /// Command that came instead.
     pub came: String,
 }
 

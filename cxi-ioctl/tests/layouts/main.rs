@@ -10,8 +10,8 @@ mod opcodes;
 mod recorded;
 mod structs;
 
-/// What is recorded but not defined here: the reason, and names. One that ends in `_` is the
-/// beginning of names.
+/// Structs that are recorded but not defined here: the reason, and names. One that ends in `_` is
+/// the beginning of names.
 type Reasons = [(&'static str, &'static [&'static str])];
 
 /// Reasons, and which of their names have been found.

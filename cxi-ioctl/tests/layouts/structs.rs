@@ -51,7 +51,7 @@ const LEFT_OUT: &Reasons = &[
     ("always refused to user processes; unreleased", &["cxi_retry_handler_running_"]),
 ];
 
-/// What the kernel's header has of a struct.
+/// Content of a struct in the kernel's header.
 #[derive(Default)]
 struct Found<'a> {
     /// Name, offset and size of members, those of anonymous members included.

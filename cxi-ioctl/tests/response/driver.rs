@@ -1,4 +1,4 @@
-//! What both stand-ins answer.
+//! Answers of both stand-ins.
 
 use cxi_ioctl::{Errno, Opcode};
 
@@ -10,7 +10,7 @@ pub(crate) fn pattern(len: usize) -> Vec<u8> {
 /// Length of an entry of the usage list here; the library knows 24 bytes.
 pub(crate) const LONGER_ENTRY: usize = 40;
 
-/// What the library leaves room for behind a response.
+/// Room that the library leaves behind a response.
 pub(crate) const HEADROOM: usize = 64;
 
 /// Something to write into the caller's memory: an address and bytes.
@@ -20,7 +20,7 @@ fn address(command: &[u8], offset: usize) -> u64 {
     command.get(offset..offset + 8).map_or(0, |bytes| u64::from_ne_bytes(bytes.try_into().unwrap()))
 }
 
-/// What a driver stores before it answers a command, and its answer.
+/// Returns the bytes that a driver stores before it answers a command, and its answer.
 pub(crate) fn answer(command: &[u8]) -> (Vec<Store>, Result<u32, Errno>) {
     let number = command.first_chunk().map_or(0, |bytes| u32::from_ne_bytes(*bytes));
     let opcode = Opcode::from_number(number);

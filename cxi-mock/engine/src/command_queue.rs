@@ -72,7 +72,8 @@ pub(crate) struct Fetched {
 }
 
 impl Fetched {
-    /// Whether this is a command of 32 bytes without effect, whatever else its slot contains.
+    /// Returns whether this is a command of 32 bytes without effect, whatever else its slot
+    /// contains.
     pub(crate) fn is_noop(&self) -> bool {
         // Rule 2.3: A slot whose first byte is 0 is skipped; what follows that byte may be old.
         self.byte.0 == 0
@@ -257,7 +258,7 @@ impl Queues {
         self.table.get(number).is_some_and(|queue| queue.busy || queue.has_commands())
     }
 
-    /// Whether any queue can go on.
+    /// Returns whether any queue can go on.
     pub(crate) fn any_listed(&self) -> bool {
         !(self.target.is_empty() && self.transmit.is_empty())
     }
@@ -383,8 +384,8 @@ impl Queues {
         queues.filter_map(|(number, queue)| Some((number, queue.pages.take_doorbell()?))).collect()
     }
 
-    /// Whether the queue or counter that waits for an operation still exists. Its number may belong
-    /// to another one by now.
+    /// Returns whether the queue or counter that waits for an operation still exists. Its number
+    /// may belong to another one by now.
     pub(crate) fn is_current(&self, number: u16, generation: u64) -> bool {
         let queue = self.table.get(number);
         queue.is_some_and(|queue| queue.generation == generation)

@@ -47,7 +47,7 @@ impl Count {
         Self { config, alive: Arc::default(), success: 0, failure: 0, waiting: BTreeMap::new() }
     }
 
-    /// Whether a command with that threshold need not wait.
+    /// Returns whether a command with that threshold need not wait.
     pub(crate) fn has_reached(&self, threshold: u64) -> bool {
         self.success + self.failure >= threshold
     }

@@ -200,7 +200,7 @@ impl Lane {
         self.waiting.front().map_or(u64::MAX, |it| it.number)
     }
 
-    /// Whether the process did not answer in time, and still does not.
+    /// Returns whether the process did not answer in time, and still does not.
     fn is_given_up(&self) -> bool {
         self.running.as_ref().is_some_and(|it| it.then.is_none())
     }
@@ -301,7 +301,8 @@ impl Dmas {
         })
     }
 
-    /// Whether an event may be stored to some memory. Otherwise it is lost, as in a full queue.
+    /// Returns whether an event may be stored to some memory. Otherwise it is lost, as in a full
+    /// queue.
     pub(crate) fn has_room(&self, memory: &Arc<dyn ClientMemory>) -> bool {
         // Other stores may take twice as much, so that the status can still say so.
         let lane = self.lanes.get(&key(memory));
@@ -399,7 +400,7 @@ impl Dmas {
         !self.effects.is_empty()
     }
 
-    /// Whether accesses have ended whose operations can go on.
+    /// Returns whether accesses have ended whose operations can go on.
     pub(crate) fn has_done(&self) -> bool {
         !self.done.is_empty()
     }
@@ -408,12 +409,12 @@ impl Dmas {
         self.done.pop_front()
     }
 
-    /// Whether accesses have not ended.
+    /// Returns whether accesses have not ended.
     pub(crate) fn any(&self) -> bool {
         !self.lanes.is_empty()
     }
 
-    /// Whether an access waits for the front end.
+    /// Returns whether an access waits for the front end.
     pub(crate) fn any_waits(&self) -> bool {
         self.lanes.values().any(Lane::is_ready)
     }
@@ -463,7 +464,7 @@ impl Dmas {
         std::mem::take(&mut self.releases)
     }
 
-    /// Whether all accesses from before a release have ended or been given up.
+    /// Returns whether all accesses from before a release have ended or been given up.
     pub(crate) fn is_settled(&self, release: Release) -> bool {
         self.lanes.get(&release.lane).is_none_or(|lane| {
             let running = lane.running.as_ref().map_or(u64::MAX, |it| it.number);

@@ -70,7 +70,7 @@ impl Engine {
         self.link.reattach(Some(fabric), self.settings.nid);
     }
 
-    /// Whether operations wait for an answer that may have been lost. They continue after
+    /// Returns whether operations wait for an answer that may have been lost. They continue after
     /// [`Fabric::tick`].
     #[must_use]
     pub fn awaits_answers(&self) -> bool {
@@ -216,7 +216,7 @@ impl Engine {
         self.signals.poll_events();
     }
 
-    /// Whether an event queue waits for a store to its register word that only
+    /// Returns whether an event queue waits for a store to its register word that only
     /// [`poll`](Self::poll) sees: it has events, and its interrupt is masked.
     #[must_use]
     pub fn awaits_registers(&self) -> bool {
@@ -325,13 +325,13 @@ impl Engine {
         self.signals.dmas.complete(dma);
     }
 
-    /// Whether [`take_dma`](Self::take_dma) would find one.
+    /// Returns whether [`take_dma`](Self::take_dma) would find one.
     #[must_use]
     pub fn has_dma(&self) -> bool {
         self.signals.dmas.any_waits()
     }
 
-    /// Whether accesses have not ended.
+    /// Returns whether accesses have not ended.
     #[must_use]
     pub fn has_accesses(&self) -> bool {
         self.signals.dmas.any()
@@ -343,7 +343,7 @@ impl Engine {
         self.signals.dmas.take_releases()
     }
 
-    /// Whether the accesses of a release have ended.
+    /// Returns whether the accesses of a release have ended.
     #[must_use]
     pub fn is_settled(&self, release: Release) -> bool {
         self.signals.dmas.is_settled(release)
@@ -360,7 +360,7 @@ impl Engine {
         self.signals.dmas.take_effects()
     }
 
-    /// Whether the front end has something to do.
+    /// Returns whether the front end has something to do.
     #[must_use]
     pub fn has_effects(&self) -> bool {
         self.signals.dmas.has_effects()

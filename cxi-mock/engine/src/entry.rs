@@ -42,7 +42,7 @@ impl Entry {
         self.length.saturating_sub(offset)
     }
 
-    /// Whether the message fits, as far as that matters for a match.
+    /// Returns whether the message fits, as far as that matters for a match.
     pub(crate) fn fits(&self, remote_offset: u64, len: u64) -> bool {
         // Rule 7.9: An entry with NO_TRUNCATE does not match a message that does not fit.
         !self.flags.contains(TargetFlags::NO_TRUNCATE) || len <= self.room(remote_offset)
@@ -73,7 +73,7 @@ impl Entry {
         self.start.wrapping_add(offset)
     }
 
-    /// Whether the entry wants an event for the success or the failure of a request.
+    /// Returns whether the entry wants an event for the success or the failure of a request.
     pub(crate) fn reports(&self, request: &Request, success: bool) -> bool {
         // Rule 9.6: An entry can suppress all communication events, or those of successes, except
         // for the three of a rendezvous put, which programs with such entries wait for.

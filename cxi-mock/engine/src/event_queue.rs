@@ -88,7 +88,7 @@ impl Events {
         }
     }
 
-    /// Whether a store of the register word will wake the client.
+    /// Returns whether a store of the register word will wake the client.
     pub(crate) fn awaits_unmask(&self) -> bool {
         self.config.event_wait.is_some() && {
             let state = self.state();
@@ -125,14 +125,14 @@ impl Events {
         self.capacity().saturating_sub(self.used(state))
     }
 
-    /// Whether there is room for a message whose PtlTE may not use the reserved blocks.
+    /// Returns whether there is room for a message whose PtlTE may not use the reserved blocks.
     pub(crate) fn has_room(&self) -> bool {
         // Rule 3.9: A PtlTE with flow control takes a message only if more blocks are free than are
         // reserved.
         self.free(self.state()) > self.config.reserved
     }
 
-    /// Whether anything fits.
+    /// Returns whether anything fits.
     pub(crate) fn is_full(&self) -> bool {
         self.free(self.state()) == 0
     }

@@ -41,12 +41,13 @@ impl Landing {
         }
     }
 
-    /// Whether a list entry was taken for the header of the message.
+    /// Returns whether a list entry was taken for the header of the message.
     pub(crate) fn keeps_header(&self) -> bool {
         keeps_header(self.list, &self.entry)
     }
 
-    /// Whether the rest of a rendezvous put is to be fetched now, because its buffer is known.
+    /// Returns whether the rest of a rendezvous put is to be fetched now, because its buffer is
+    /// known.
     pub(crate) fn has_rest(&self) -> bool {
         self.request.is_rendezvous() && self.list == List::PRIORITY
     }
@@ -64,7 +65,7 @@ impl Landing {
     }
 }
 
-/// Whether an unexpected message leaves its header.
+/// Returns whether an unexpected message leaves its header.
 pub(crate) fn keeps_header(list: List, entry: &Entry) -> bool {
     let disabled = entry.flags.contains(TargetFlags::UNEXPECTED_HDR_DISABLE);
     list == List::OVERFLOW && !disabled

@@ -33,9 +33,9 @@ pub(crate) struct Report {
     pub(crate) ct: u16,
     pub(crate) flags: DmaFlags,
     pub(crate) user_ptr: u64,
-    /// Whether the event is REPLY; otherwise it is ACK.
+    /// `true` if the event is REPLY; otherwise it is ACK.
     pub(crate) reply: bool,
-    /// Whether the event is marked as part of a rendezvous, such as the REPLY of its get.
+    /// `true` if the event is marked as part of a rendezvous, such as the REPLY of its get.
     pub(crate) rendezvous: bool,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Operation {
     pub(crate) owner: Owner,
     pub(crate) report: Report,
     pub(crate) fetch: Option<Fetch>,
-    /// Whether its answer is counted separately.
+    /// `true` if its answer is counted separately.
     pub(crate) high_rate: bool,
 }
 
@@ -267,8 +267,8 @@ impl Link {
             .then(|| self.flights.take(place.slot, place.sequence))?
     }
 
-    /// Whether a rendezvous put has an ID that its source may not use yet, because the answer to the
-    /// get of an earlier one was lost. The put comes again.
+    /// Returns whether a rendezvous put has an ID that its source may not use yet, because the
+    /// answer to the get of an earlier one was lost. The put comes again.
     pub(crate) fn is_too_early(&self, from: u32, request: &Request, pid_bits: u32) -> bool {
         let id = request.rendezvous_id;
         let same = |user_ptr: u64| {
@@ -283,7 +283,8 @@ impl Link {
             && reports.any(|it| it.rendezvous && same(it.user_ptr))
     }
 
-    /// Whether a request is new. One that came before is answered again if it has been answered.
+    /// Returns whether a request is new. One that came before is answered again if it has been
+    /// answered.
     pub(crate) fn admit(&mut self, back: ReplyTo, telemetry: &mut Telemetry) -> bool {
         if let Some((last, reply)) = self.answers.get(&(back.nid, back.slot)).copied() {
             // Incarnations of an address and sequences of a slot only grow.

@@ -15,9 +15,9 @@ pub struct Settings {
     pub pid_bits: u32,
     /// Portal index at which a NIC fetches the rest of a rendezvous put.
     pub rendezvous_index: u32,
-    /// Whether the NIC fetches the rest of a rendezvous put by itself.
+    /// `true` if the NIC fetches the rest of a rendezvous put by itself.
     pub rendezvous_gets: bool,
-    /// Whether the message that makes the NIC disable a PtlTE counts as a drop, as from Cassini 2
+    /// `true` if the message that makes the NIC disable a PtlTE counts as a drop, as from Cassini 2
     /// on.
     pub counts_first_drop: bool,
     /// List entries of each processing element.
@@ -48,7 +48,7 @@ pub struct CommunicationProfile {
     pub vni: u16,
     /// The traffic class of its packets.
     pub traffic_class: u8,
-    /// Whether the class is of the high rate put type, whose acknowledgements are counted apart.
+    /// `true` if the class is of the high rate put type, whose acknowledgements are counted apart.
     pub high_rate: bool,
 }
 

@@ -42,7 +42,7 @@ pub(crate) struct ReplyTo {
     pub(crate) incarnation: u32,
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
-    /// Whether the initiator waits for it.
+    /// `true` if the initiator waits for it.
     pub(crate) awaited: bool,
 }
 
@@ -74,7 +74,7 @@ pub(crate) struct Request {
     pub(crate) index: u16,
     /// Flags of the command, of which those about the packet count.
     pub(crate) flags: DmaFlags,
-    /// Whether it is an immediate message, whose header is shorter.
+    /// `true` if it is an immediate message, whose header is shorter.
     pub(crate) small: bool,
     pub(crate) initiator: MatchId,
     pub(crate) match_bits: u64,
@@ -117,7 +117,7 @@ impl Request {
         self.op == DmaOp::RENDEZVOUS_PUT
     }
 
-    /// Whether the remote offset is an offset at the source, for the get of a rendezvous.
+    /// Returns whether the remote offset is an offset at the source, for the get of a rendezvous.
     pub(crate) fn is_offset_of_source(&self) -> bool {
         self.is_rendezvous() && self.flags.contains(DmaFlags::USE_OFFSET_FOR_GET)
     }
@@ -128,7 +128,7 @@ impl Request {
         if self.is_rendezvous() { self.eager } else { self.length }
     }
 
-    /// Whether it is unordered and has no match bits.
+    /// Returns whether it is unordered and has no match bits.
     pub(crate) fn is_restricted(&self) -> bool {
         self.flags.contains(DmaFlags::RESTRICTED)
     }
@@ -152,7 +152,7 @@ pub(crate) struct Reply {
     pub(crate) mlength: u32,
     pub(crate) list: List,
     pub(crate) rendezvous: bool,
-    /// Whether the target found the error.
+    /// `true` if the target found the error.
     pub(crate) target_error: bool,
     /// What a fetching atomic found.
     pub(crate) fetched: [u8; 16],

@@ -49,7 +49,7 @@ impl Key {
         Self { match_bits, ignore_bits, id: id.0, id_mask, flags: command.flags }
     }
 
-    /// Whether a message fits, by its match bits and who sends it.
+    /// Returns whether a message fits, by its match bits and who sends it.
     pub(crate) fn matches(&self, match_bits: u64, initiator: MatchId) -> bool {
         // Rule 8.2: An entry matches if all bits that it does not ignore are equal and its match ID
         // accepts the initiator; a non-matching PtlTE compares neither.
@@ -73,7 +73,7 @@ impl Key {
         }
     }
 
-    /// Whether the entry accepts that operation.
+    /// Returns whether the entry accepts that operation.
     pub(crate) fn allows(&self, op: DmaOp) -> bool {
         // Rule 7.12: Gets need OP_GET, puts and atomics OP_PUT, fetching atomics both; an entry
         // without the permission does not match.

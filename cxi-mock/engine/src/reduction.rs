@@ -134,7 +134,7 @@ impl ReductionEngines {
         (0..).zip(&mut self.engines).filter_map(over).collect()
     }
 
-    /// Whether contributions are held back.
+    /// Returns whether contributions are held back.
     pub(crate) fn holds(&self) -> bool {
         let mut armed = self.engines.iter().filter_map(|it| it.armed.as_ref());
         armed.any(|armed| armed.merged.is_some())

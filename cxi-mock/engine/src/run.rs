@@ -40,8 +40,8 @@ impl Engine {
             || self.step_retries()
     }
 
-    /// Whether [`step`](Self::step) would find work, lost packets aside. Accesses that the front end
-    /// has to execute do not count.
+    /// Returns whether [`step`](Self::step) would find work, lost packets aside. Accesses that the
+    /// front end has to execute do not count.
     #[must_use]
     pub fn has_work(&self) -> bool {
         self.signals.dmas.has_done()
@@ -631,7 +631,7 @@ impl Engine {
         }
     }
 
-    /// Whether what waits for an operation is still there.
+    /// Returns whether what waits for an operation is still there.
     fn is_there(&self, owner: Owner) -> bool {
         match owner {
             Owner::Queue(number, generation) | Owner::Triggered(number, generation) => {

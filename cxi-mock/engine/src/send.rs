@@ -240,7 +240,7 @@ impl<'a> SendCommand<'a> {
         }
     }
 
-    /// Whether the command may go to a multicast tree.
+    /// Returns whether the command may go to a multicast tree.
     fn is_reduction(&self) -> bool {
         let reduces = DmaFlags::RESTRICTED | DmaFlags::REDUCTION;
         let inline = self.command.request_len as usize <= INLINE;

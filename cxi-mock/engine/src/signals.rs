@@ -87,13 +87,13 @@ impl Signals {
         self.events.iter().any(|(_, it)| it.awaits_unmask())
     }
 
-    /// Whether events may go to that queue.
+    /// Returns whether events may go to that queue.
     pub(crate) fn may_report(&self, rgid: u16, eq: u16) -> bool {
         // Rule 1.1: Queue and counter number 0 stands for none.
         eq == 0 || self.events.get(eq).is_some_and(|it| it.is_owned_by(rgid))
     }
 
-    /// Whether flow control admits a message. Without an event queue it does.
+    /// Returns whether flow control admits a message. Without an event queue it does.
     pub(crate) fn has_room(&self, eq: u16) -> bool {
         self.events.get(eq).is_none_or(Events::has_room)
     }
@@ -225,7 +225,7 @@ impl Signals {
         }
     }
 
-    /// Whether an RGID may use a counter; number 0 stands for none.
+    /// Returns whether an RGID may use a counter; number 0 stands for none.
     pub(crate) fn may_count(&self, rgid: u16, ct: u16) -> bool {
         let counter = self.counters.get(ct);
         ct == 0 || counter.is_some_and(|it| it.config.rgid == rgid)

@@ -212,7 +212,7 @@ impl Regions {
         furthest
     }
 
-    /// Whether the other regions exist that have the memory of a region from `at` to `end`.
+    /// Returns whether the other regions exist that have the memory of a region from `at` to `end`.
     fn others(&self, known: &Known, at: u64, end: u64, access: Access) -> Vec<Arc<AtomicBool>> {
         let va = |region: &Region| region.va.wrapping_sub(region.iova);
         let is_other = |other: &&Known| {

@@ -15,7 +15,7 @@ use super::procfs;
 /// How long killed processes may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Whether threads of this process trace others.
+/// `true` if threads of this process trace others.
 pub(crate) static TRACES: AtomicBool = AtomicBool::new(false);
 
 /// Collects every child that has ended; returns which, and their exit status.

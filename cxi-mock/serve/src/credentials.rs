@@ -37,8 +37,8 @@ impl Authority {
     }
 }
 
-/// Whether the driver looks at the capabilities of a command's caller, and whether at its groups
-/// and namespaces: reading `/proc` costs more than most commands.
+/// Returns whether the driver looks at the capabilities of a command's caller, and whether at its
+/// groups and namespaces: reading `/proc` costs more than most commands.
 fn wanted(opcode: Opcode) -> (bool, bool) {
     opcode.handler().map_or((false, false), |handler| {
         let capability = handler.capability || handler.privilege == Privilege::Admin;

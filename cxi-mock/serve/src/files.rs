@@ -230,7 +230,7 @@ fn client_entries(function: &Function, directory: ClientPlace) -> Vec<(String, C
     }
 }
 
-/// Whether the open file or wait object is there.
+/// Returns whether the open file or wait object is there.
 fn client_exists(function: &Function, place: ClientPlace) -> bool {
     let waits = |client| function.nic.waits_of(function.vf, client);
     match place {

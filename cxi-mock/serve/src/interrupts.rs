@@ -59,7 +59,7 @@ impl Interrupts {
         }
     }
 
-    /// Whether there is news. If not, keeps the notifier until there is.
+    /// Returns whether there is news. If not, keeps the notifier until there is.
     pub(crate) fn poll(&self, handle: u64, notifier: Option<PollNotifier>) -> bool {
         let mut state = self.state.lock();
         let state = &mut *state;

@@ -155,7 +155,8 @@ pub(crate) fn read_some(pid: Pid, address: u64, bytes: &mut [u8]) -> &[u8] {
     }
 }
 
-/// Whether that many bytes can be read from where a thread's `write(2)` takes what it writes.
+/// Returns whether that many bytes can be read from where a thread's `write(2)` takes what it
+/// writes.
 ///
 /// The file system gets the bytes of a write, not their address: that is among the arguments
 /// of the system call that the thread waits in. Where that cannot be seen, yes.
@@ -187,7 +188,7 @@ fn complete(moved: nix::Result<usize>, wanted: usize) -> Result<(), Errno> {
     }
 }
 
-/// Whether the system lets this process use the calls at all.
+/// Returns whether the system lets this process use the calls at all.
 pub(crate) fn self_test() -> Result<(), Errno> {
     let mut target = [0_u8; 8];
     let address = target.as_mut_ptr().expose_provenance();

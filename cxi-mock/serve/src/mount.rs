@@ -23,7 +23,7 @@ use super::privileges::mount_refused;
 /// devices below any other directory count as those of the whole machine.
 pub(crate) const DEVICES: &str = "/sys/devices/pci-cxi-mock";
 
-/// Whether the mock's file system is mounted where this process looks.
+/// Returns whether the mock's file system is mounted where this process looks.
 pub(crate) fn is_mock() -> bool {
     /// What `statfs(2)` says of FUSE.
     const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;

@@ -132,7 +132,7 @@ pub(crate) struct Namespaces {
     pids: u64,
     /// What programs there find in their environment.
     variables: Vec<Variable>,
-    /// Whether another process serves the node.
+    /// `true` if another process serves the node.
     foreign: bool,
 }
 
@@ -220,7 +220,7 @@ impl Namespaces {
         &self.variables
     }
 
-    /// Whether the processes there have their own numbers.
+    /// Returns whether the processes there have their own numbers.
     pub(crate) fn has_pids(&self) -> bool {
         self.own.iter().any(|(kind, _)| *kind == NamespaceKind::Pid)
     }

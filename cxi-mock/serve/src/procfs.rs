@@ -80,7 +80,7 @@ fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
     if to >= end { backing } else { Backing::Missing }
 }
 
-/// Whether a range lies within one page, however large that is. True if that cannot be
+/// Returns whether a range lies within one page, however large that is. True if that cannot be
 /// determined.
 ///
 /// Pages that are adjacent by chance count as scattered, because a program cannot rely on that.

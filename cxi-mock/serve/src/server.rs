@@ -150,7 +150,7 @@ pub(crate) struct Common {
     /// Where capabilities count.
     pub(crate) authority: Authority,
     pub(crate) doorbells: Doorbells,
-    /// Whether the driver has the release that programs are written for.
+    /// `true` if the driver has the release that programs are written for.
     pub(crate) release_follows: bool,
     /// What NICs have received.
     pub(crate) traffic: Traffic,
@@ -189,7 +189,7 @@ pub(crate) struct Server {
     pub(crate) shared: Tree,
     /// Where capabilities count.
     pub(crate) authority: Authority,
-    /// Whether the driver has the release that programs are written for.
+    /// `true` if the driver has the release that programs are written for.
     pub(crate) release_follows: bool,
     /// Where commands are recorded.
     pub(crate) trace: Option<Trace>,

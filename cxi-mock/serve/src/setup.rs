@@ -258,7 +258,7 @@ impl NicArguments {
         self.nics.or(of_topology).unwrap_or(1)
     }
 
-    /// Whether anything says what the NICs are.
+    /// Returns whether anything says what the NICs are.
     pub(crate) fn says_what(&self) -> bool {
         self.nics.is_some()
             || self.config.is_some()
@@ -267,7 +267,7 @@ impl NicArguments {
             || !self.set.is_empty()
     }
 
-    /// Whether the release is the one that programs are written for.
+    /// Returns whether the release is the one that programs are written for.
     pub(crate) fn release_follows(&self) -> bool {
         match self.release {
             Some(release) => release == Release::Auto,
@@ -303,7 +303,7 @@ pub(crate) struct FileArguments {
 }
 
 impl FileArguments {
-    /// Whether anything is recorded.
+    /// Returns whether anything is recorded.
     pub(crate) fn any(&self) -> bool {
         self.state.is_some() || self.trace.is_some() || self.capture.is_some()
     }

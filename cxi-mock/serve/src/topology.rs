@@ -75,7 +75,7 @@ impl Machine {
         }
     }
 
-    /// Whether it has the NUMA nodes of a blade.
+    /// Returns whether it has the NUMA nodes of a blade.
     fn is_large_enough(&self) -> bool {
         self.numa_nodes.len() >= NICS.into()
     }

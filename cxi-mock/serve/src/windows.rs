@@ -42,7 +42,7 @@ impl Backing {
         Arc::clone(&self.id)
     }
 
-    /// Whether a program has the file open, or has a window of it mapped.
+    /// Returns whether a program has the file open, or has a window of it mapped.
     pub(crate) fn is_in_use(&self) -> bool {
         self.probe.is_open_elsewhere()
     }

@@ -38,9 +38,9 @@ struct Open {
     memory: Arc<WindowMemory>,
     /// The queues, by the page of their doorbell.
     queues: Vec<(usize, u16)>,
-    /// Whether there were stores since the thread last polled.
+    /// `true` if there were stores since the thread last polled.
     rung: bool,
-    /// Whether that thread noticed one of them first, and it caused an event.
+    /// `true` if that thread noticed one of them first, and it caused an event.
     awaited: bool,
     /// Polls in a row without a store.
     quiet: u32,
@@ -138,7 +138,7 @@ impl State {
 }
 
 impl DataPath {
-    /// Whether the doorbells of a file's target queues should be opened.
+    /// Returns whether the doorbells of a file's target queues should be opened.
     pub(crate) fn wants_open(&self, file: u32) -> bool {
         let state = self.lock();
         let gate = state.gates.get(&file);

@@ -96,7 +96,7 @@ pub(crate) struct State {
     polled: BTreeSet<Doorbell>,
     /// Doorbells of target queues that are or may be open, by file.
     gates: BTreeMap<u32, Gate>,
-    /// Whether a thread waits for work.
+    /// `true` if a thread waits for work.
     asleep: bool,
     /// Threads that wait for accesses to end.
     settling: u32,
@@ -162,7 +162,7 @@ impl DataPath {
         self.wake(&mut state);
     }
 
-    /// Whether operations wait for an answer that may have been lost.
+    /// Returns whether operations wait for an answer that may have been lost.
     pub(crate) fn awaits_answers(&self) -> bool {
         self.state().engine.awaits_answers()
     }
@@ -389,7 +389,7 @@ impl DataPath {
         self.state().engine.settings().nid
     }
 
-    /// Whether there are doorbells that only [`step`](Self::step) sees.
+    /// Returns whether there are doorbells that only [`step`](Self::step) sees.
     pub(crate) fn is_polled(&self) -> bool {
         !self.lock().polled.is_empty()
     }
@@ -425,12 +425,12 @@ impl DataPath {
 }
 
 impl State {
-    /// Whether there is work without a notification.
+    /// Returns whether there is work without a notification.
     fn has_work(&self) -> bool {
         self.engine.has_effects() || self.has_steps()
     }
 
-    /// Whether there is work, apart from wake-ups.
+    /// Returns whether there is work, apart from wake-ups.
     fn has_steps(&self) -> bool {
         !self.polled.is_empty()
             || self.has_open()

@@ -70,7 +70,7 @@ impl Wire {
         }
     }
 
-    /// Whether packets are on their way, or operations wait for an answer.
+    /// Returns whether packets are on their way, or operations wait for an answer.
     pub(crate) fn is_busy(&self) -> bool {
         !self.fabric.is_idle() || self.ends().iter().any(|end| end.awaits_answers())
     }

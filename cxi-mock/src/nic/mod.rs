@@ -333,7 +333,7 @@ impl Nic {
         self.data_path.wait_while_asleep();
     }
 
-    /// Whether there are queues or counters whose doorbells only [`step`](Self::step) sees.
+    /// Returns whether there are queues or counters whose doorbells only [`step`](Self::step) sees.
     #[must_use]
     pub fn is_polled(&self) -> bool {
         self.data_path.is_polled()

@@ -50,7 +50,7 @@ blocks! {
     struct Md = b"c_md", public: MdPublic {
         pub(crate) dev: Counted,
         pub(crate) number: u32,
-        /// Whether child processes do not inherit its memory.
+        /// `true` if child processes do not inherit its memory.
         pub(crate) protected: bool,
         pub(crate) public: Shared<MdPublic>,
         pub(crate) tag: Tag,

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 /// A number and a name on each line, in ascending order.
 const TABLE: &str = include_str!("counters.txt");
 
-/// How many numbers there are.
+/// Number of counters.
 pub(crate) const COUNT: usize = 2528;
 
 /// The name of each number.
@@ -19,7 +19,7 @@ static NAMES: LazyLock<[Option<&str>; COUNT]> = LazyLock::new(|| {
     names
 });
 
-/// How many numbers have a name.
+/// Returns the number of counters that have a name.
 pub(crate) fn named() -> usize {
     NAMES.iter().flatten().count()
 }

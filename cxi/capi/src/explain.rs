@@ -35,8 +35,8 @@ pub(crate) fn print(text: &str) {
     let _ = writeln!(std::io::stderr(), "libcxi: {text}");
 }
 
-/// Why the last failed call of this thread failed; empty if none has failed. It is valid until the next
-/// call of this function.
+/// Returns the reason for which the last failed call of this thread failed; empty if none has
+/// failed. It is valid until the next call of this function.
 pub(crate) fn last() -> *const c_char {
     if let Some((failure, details)) = LAST.take() {
         let mut text = [0; ROOM];

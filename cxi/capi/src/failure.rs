@@ -1,4 +1,4 @@
-//! Why a call has no result.
+//! Failures: reasons for which a call has no result.
 
 use std::cell::Cell;
 use std::io;
@@ -9,7 +9,7 @@ use cxi_ioctl::CommandError;
 
 use crate::sysfs::Attribute;
 
-/// Why a call failed.
+/// Reason for which a call failed.
 ///
 /// C gets the errno; the rest is for the explanation. The type is small because it is part of every
 /// function's result. What is rarely needed is in [`DETAILS`].
@@ -19,7 +19,7 @@ pub(crate) struct Failure {
     cause: Cause,
 }
 
-/// What failed.
+/// Source of a failure.
 #[derive(Clone, Copy, Debug)]
 enum Cause {
     /// An argument was invalid; nothing was sent.
@@ -30,7 +30,7 @@ enum Cause {
     Detailed,
 }
 
-/// What failed, if there is more to say than the errno and that an argument is invalid.
+/// Source of a failure, if there is more to say than the errno and that an argument is invalid.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Details {
     /// Opening the NIC with this number.
@@ -130,15 +130,15 @@ impl Failure {
     }
 }
 
-/// Why a call failed.
+/// Text that says why a call failed.
 pub(crate) struct Explanation {
     pub(crate) text: String,
-    /// Whether the failure is how the driver says "none".
+    /// `true` if the failure is how the driver says "none".
     pub(crate) is_answer: bool,
 }
 
-/// Whether a query about an existing service found that the service does not have that property. HPE's
-/// tools query each service's namespace and range, and expect EINVAL.
+/// Returns whether a query about an existing service found that the service does not have that
+/// property. HPE's tools query each service's namespace and range, and expect EINVAL.
 fn is_answer(error: &Error) -> bool {
     use cxi_ioctl::Opcode;
     matches!(

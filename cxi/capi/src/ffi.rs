@@ -16,7 +16,7 @@ use zerocopy::FromBytes;
 use crate::explain;
 use crate::failure::{Failure, Result};
 
-/// What an entry point that reports by a number returns on success.
+/// Value that an entry point that reports by a number returns on success.
 pub(crate) trait Success {
     fn number(self) -> c_int;
 }
@@ -100,7 +100,7 @@ impl<T: FromBytes> Given<T> {
     }
 }
 
-/// Where a result goes.
+/// Pointer to the place of a result.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Out<T>(*mut T);

@@ -21,11 +21,11 @@ use crate::failure::Result;
 use crate::ranges::Ranges;
 use crate::{netlink, smaps};
 
-/// Whether the kernel copies pinned pages, once that is known.
+/// Result of asking the kernel whether it copies pinned pages, once that is known.
 static COPY_ON_FORK: OnceLock<bool> = OnceLock::new();
 
-/// Whether pinned memory is protected. It is not behind the lock, so that programs without protection
-/// take no lock when they map memory.
+/// State of the protection of pinned memory. It is not behind the lock, so that programs without
+/// protection take no lock when they map memory.
 static PROTECTION: AtomicU8 = AtomicU8::new(UNASKED);
 const UNASKED: u8 = 0;
 /// Memory has already been pinned: it is too late to begin.
@@ -52,7 +52,7 @@ fn decide(protection: u8) -> u8 {
     }
 }
 
-/// Whether the kernel copies pinned pages at a fork. This is determined once.
+/// Returns whether the kernel copies pinned pages at a fork. This is determined once.
 pub(crate) fn copy_on_fork() -> bool {
     *COPY_ON_FORK.get_or_init(netlink::copy_on_fork)
 }
@@ -77,7 +77,7 @@ pub(crate) fn init() -> Result<()> {
     }
 }
 
-/// Whether this kernel supports the advice; ENOSYS if not.
+/// Returns whether this kernel supports the advice; ENOSYS if not.
 fn try_advice(huge_pages: bool) -> Result<()> {
     let len = rustix::param::page_size();
     let (access, kind) =

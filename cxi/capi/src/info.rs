@@ -17,10 +17,10 @@ use crate::failure::{Failure, Result};
 use crate::scan;
 use crate::sysfs::{self, Attribute, PAGE};
 
-/// Where the driver shows its NICs.
+/// Directory in which the driver shows its NICs.
 pub(crate) const CLASS: &str = "/sys/class/cxi_user";
 
-/// Where a NIC's properties are, below its directory.
+/// Directory of a NIC's properties, below its own.
 pub(crate) const PROPERTIES: &str = "device/properties";
 
 /// The length of the register window; that of a virtual function is smaller.

@@ -50,7 +50,7 @@ pub(crate) struct CmdqPublic {
     hw_wp32: u64,
 }
 
-/// Where the low-latency windows begin in the page of the write pointer.
+/// Offset of the low-latency windows in the page of the write pointer.
 const LL_64: usize = 1024;
 const LL_128A: usize = 2048;
 const LL_128U: usize = 3072;
@@ -96,7 +96,7 @@ pub(crate) struct EvtqPublic {
 /// The first event. The NIC's status precedes it.
 const FIRST_EVENT: u32 = 64;
 
-/// Which buffer of a resized queue is read.
+/// Bit that selects the buffer of a resized queue that is read.
 const READING_BUFFER_B: u64 = 1 << 31;
 
 impl EvtqPublic {

@@ -1,4 +1,4 @@
-//! How often each page of the address space is pinned.
+//! Counts of how often each page of the address space is pinned.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -46,7 +46,7 @@ pub(crate) fn word(text: &[u8]) -> Option<&[u8]> {
     text.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())
 }
 
-/// What follows the first occurrence of a character.
+/// Returns the text after the first occurrence of a character.
 pub(crate) fn after(text: &[u8], character: u8) -> Option<&[u8]> {
     text.split_first().filter(|(first, _)| **first == character).map(|(_, rest)| rest)
 }

@@ -64,7 +64,7 @@ impl Attribute {
         Failure::sysfs(self, errno)
     }
 
-    /// What is wrong with the file, which is read again to find out.
+    /// Says what is wrong with the file, which is read again to find out.
     pub(crate) fn explain(&self, errno: Errno) -> Error {
         let path = self.path();
         let reason = match kernel_file::read(&path) {

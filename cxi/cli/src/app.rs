@@ -75,7 +75,7 @@ fn execute(cli: &mut Cli) -> Result<u8, Failure> {
     }
 }
 
-/// Whether a command only shows something that changes.
+/// Returns whether a command only shows something that changes.
 fn shows(command: &Command) -> bool {
     match command {
         Command::Devices(_) | Command::Audit(_) => true,

@@ -119,8 +119,8 @@ pub(crate) fn without_driver(common: &Common) -> Vec<String> {
     if common.mock.is_some() { Vec::new() } else { Host::system().without_driver() }
 }
 
-/// Whether this node is fit for a job. What an audit only mentions may keep one from starting: services
-/// that nobody may destroy, and memory.
+/// Returns whether this node is fit for a job. What an audit only mentions may keep one from
+/// starting: services that nobody may destroy, and memory.
 fn preflight(
     audit: &mut Audit,
     foreign: &[(DeviceId, Service)],

@@ -171,7 +171,7 @@ fn capitalized(text: &str) -> String {
     first.into_iter().chain(letters).collect()
 }
 
-/// Whether a text names a code.
+/// Returns whether a text names a code.
 pub(crate) fn names_one(text: &str) -> bool {
     !mentions(text).is_empty()
 }

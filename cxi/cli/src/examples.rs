@@ -131,7 +131,7 @@ mod tests {
         }
     }
 
-    /// Whether the named subcommands are enough to parse the line.
+    /// Returns whether the named subcommands are enough to parse the line.
     fn is_parsed_at_once(line: &str) -> bool {
         let words = std::iter::once("cxi").chain(line.split_whitespace());
         let words: Vec<OsString> = words.map(Into::into).collect();

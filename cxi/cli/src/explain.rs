@@ -82,7 +82,7 @@ enum ExplainCommand {
 }
 
 impl ExplainArgs {
-    /// Whether it changes nothing, so that it can be repeated.
+    /// Returns whether it changes nothing, so that it can be repeated.
     pub(crate) fn only_looks(&self) -> bool {
         matches!(self.command, Some(ExplainCommand::Busy { .. } | ExplainCommand::Job { .. }))
     }
@@ -91,7 +91,7 @@ impl ExplainArgs {
 #[derive(Serialize)]
 struct OnNic {
     device: DeviceId,
-    /// Whether there is an obstacle.
+    /// `true` if there is an obstacle.
     obstacle: bool,
     text: String,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -119,7 +119,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// Whether only a machine of the other role runs this unit.
+    /// Returns whether only a machine of the other role runs this unit.
     fn is_without(self, unit: &str) -> bool {
         let others: &[&str] = match self {
             Self::Controller => &["slurmd.service.d/", "cxi-flux-clean."],
@@ -365,7 +365,7 @@ impl Placed {
         Ok(plan)
     }
 
-    /// Whether a file is as it was written.
+    /// Returns whether a file is as it was written.
     fn is(&self, path: &Path, found: &[u8]) -> bool {
         self.0.get(path).is_some_and(|text| text.as_bytes() == found)
     }

@@ -27,7 +27,7 @@ pub(crate) enum Intent {
 #[derive(Debug)]
 pub(crate) struct Node {
     devices: Vec<Device>,
-    /// Whether the command line names them.
+    /// `true` if the command line names them.
     named: bool,
     unusable: Vec<Failure>,
     mock: Option<Mock>,
@@ -147,12 +147,12 @@ impl Node {
         self.mock.as_ref().map_or(&[], |mock| mock.node.nics())
     }
 
-    /// Whether the command line names the NICs.
+    /// Returns whether the command line names the NICs.
     pub(crate) fn are_named(&self) -> bool {
         self.named
     }
 
-    /// Whether it is a mock node.
+    /// Returns whether it is a mock node.
     pub(crate) fn is_mock(&self) -> bool {
         self.mock.is_some()
     }
@@ -174,7 +174,7 @@ impl Node {
         }
     }
 
-    /// Whether it is a mock node with a state file.
+    /// Returns whether it is a mock node with a state file.
     pub(crate) fn has_file(&self) -> bool {
         self.mock.as_ref().is_some_and(|mock| mock.save_to.is_some())
     }
@@ -294,7 +294,7 @@ pub(crate) fn this_node() -> Result<NodeName, Failure> {
         .map_err(|error| Failure::bad_input(error).hint("Name the node with --node."))
 }
 
-/// Whether this node has no NIC at all.
+/// Returns whether this node has no NIC at all.
 pub(crate) fn has_no_nic(common: &Common) -> bool {
     let ids = Host::system().device_ids();
     common.mock.is_none() && ids.is_ok_and(|ids| ids.is_empty())

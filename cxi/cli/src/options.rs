@@ -75,7 +75,7 @@ pub(crate) struct Common {
     )]
     #[allow(clippy::option_option, reason = "how clap expresses an optional value")]
     pub(crate) mock: Option<Option<PathBuf>>,
-    /// Whether the variable names the mock node.
+    /// `true` if the variable names the mock node.
     #[arg(skip)]
     pub(crate) mock_by_variable: bool,
     /// The records of a mock node without a file.
@@ -179,7 +179,7 @@ impl Common {
         }
     }
 
-    /// Whether commands to NICs are printed.
+    /// Returns whether commands to NICs are printed.
     pub(crate) fn is_traced(&self) -> bool {
         let asks = |word: &str| {
             let level = word.strip_prefix("cxi_ioctl=").unwrap_or(word);

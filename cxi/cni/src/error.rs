@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::version::Version;
 
-/// What went wrong, by number. Numbers below 100 are CNI's.
+/// Kind of an error, by number. Numbers below 100 are CNI's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Code {
@@ -50,7 +50,7 @@ impl Error {
         self
     }
 
-    /// What went wrong, for programs.
+    /// Returns the kind of the error, for programs.
     #[must_use]
     pub fn code(&self) -> Code {
         self.code

@@ -46,7 +46,7 @@ fn pid(number: u32) -> u16 {
     u16::try_from(number).unwrap_or(u16::MAX)
 }
 
-/// Where operations go: a portal of a process.
+/// Destination of an operation: a portal of a process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Target {
     /// The process.

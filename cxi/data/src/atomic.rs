@@ -105,8 +105,8 @@ impl<'a> Atomic<'a> {
     options!(offset operands report);
 }
 
-/// What an atomic has in addition to its first operand: whether it fetches, how it compares, and the
-/// second operand.
+/// Completes an atomic with more than its first operand: whether it fetches, how it compares, and
+/// the second operand.
 ///
 /// # Errors
 ///

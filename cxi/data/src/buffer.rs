@@ -121,7 +121,7 @@ impl Slice<'_> {
         self.len
     }
 
-    /// Whether it is empty.
+    /// Returns whether it is empty.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len == 0

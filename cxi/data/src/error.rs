@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the data path.
 
 use std::ops::Range;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use cxi_hw::ReturnCode;
 /// A result of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why an operation was not performed.
+/// Reason for which an operation was not performed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -43,9 +43,9 @@ pub enum Error {
     /// More bytes than fit into a command.
     #[error("{len} bytes: expected at most {most}")]
     TooLong {
-        /// How many there were.
+        /// Number that there were.
         len: usize,
-        /// How many there may be.
+        /// Number that there may be.
         most: usize,
     },
     /// Operands of an atomic that do not fit together.
@@ -54,7 +54,7 @@ pub enum Error {
     /// A number of the driver that is too large for commands.
     #[error("{what} {number}: expected at most {most}")]
     Number {
-        /// What it numbers.
+        /// The kind of object: "event queue", "counter".
         what: &'static str,
         /// The number.
         number: u32,
@@ -84,7 +84,7 @@ pub(crate) fn in_command(what: &'static str, number: u32) -> Result<u16> {
     fits.ok_or(Error::Number { what, number, most: MOST })
 }
 
-/// How an operation failed.
+/// Result of an operation that failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("{0}: {reason}", reason = reason(*.0))]
 pub struct Failure(pub ReturnCode);

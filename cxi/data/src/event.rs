@@ -37,7 +37,7 @@ pub enum Event {
     Other(EventType),
 }
 
-/// How an operation ended at its initiator.
+/// End of an operation at its initiator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Completion {
@@ -49,7 +49,7 @@ pub struct Completion {
     pub length: u32,
     /// The list that it matched.
     pub list: List,
-    /// How it ended.
+    /// Result of the operation.
     pub result: Result<(), Failure>,
 }
 
@@ -57,7 +57,7 @@ pub struct Completion {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Arrival {
-    /// What happened.
+    /// Kind of the event.
     pub kind: EventType,
     /// The initiator.
     pub initiator: Address,
@@ -83,9 +83,9 @@ pub struct Arrival {
     /// The id of the [`Rendezvous`](crate::Rendezvous) put of which these bytes are the first; the
     /// others follow.
     pub rendezvous: Option<u8>,
-    /// Whether the operation has used up the list entry.
+    /// `true` if the operation has used up the list entry.
     pub unlinked: bool,
-    /// How it ended.
+    /// Result of the operation.
     pub result: Result<(), Failure>,
 }
 
@@ -101,9 +101,9 @@ pub struct EntryChange {
     pub list: List,
     /// The buffer id of the list entry.
     pub buffer_id: u16,
-    /// Whether the NIC unlinked it because it was used up.
+    /// `true` if the NIC unlinked it because it was used up.
     pub used_up: bool,
-    /// How it ended.
+    /// Result of the operation.
     pub result: Result<(), Failure>,
 }
 
@@ -117,7 +117,7 @@ pub struct StateChanged {
     pub state: PtlteState,
     /// The reason, if the NIC changed it.
     pub reason: Option<StateReason>,
-    /// Whether it is the requested state.
+    /// Result: whether the state is the requested one.
     pub result: Result<(), Failure>,
 }
 
@@ -127,11 +127,11 @@ pub struct StateChanged {
 pub struct Stopped {
     /// Number of the queue among those of its kind.
     pub queue: u16,
-    /// Whether it is a target queue.
+    /// `true` if it is a target queue.
     pub is_target: bool,
     /// Its position in the ring, in units of 64 bytes.
     pub unit: u16,
-    /// What is wrong with the command.
+    /// Failure of the command.
     pub failure: Failure,
 }
 

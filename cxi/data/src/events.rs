@@ -16,7 +16,7 @@ const WORD: usize = size_of::<u64>();
 /// Bytes of a block. The status takes exactly one.
 const BLOCK: usize = EqStatus::BYTES;
 const _: () = assert!(BLOCK as u64 == BLOCK_BYTES);
-/// Where events begin.
+/// Offset of the first event.
 const START: usize = FIRST_BLOCK as usize * BLOCK;
 
 /// An event queue to read from.

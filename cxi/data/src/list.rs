@@ -61,7 +61,7 @@ impl<'a> Append<'a> {
         Self { pte: pte.id(), memory: PhantomData, from: None, command }
     }
 
-    /// What it accepts and reports: usually at least [`TargetFlags::OP_PUT`].
+    /// Sets the operations that it accepts and reports: usually at least [`TargetFlags::OP_PUT`].
     pub const fn flags(mut self, flags: TargetFlags) -> Self {
         self.command.flags = self.command.flags.union(flags);
         self

@@ -33,7 +33,7 @@ macro_rules! options {
         }
     };
     (@ report $($in:ident)?) => {
-        /// How its end is reported.
+        /// Sets the way in which its end is reported.
         pub const fn report(mut self, report: $crate::Report) -> Self {
             self.$($in.)?report = report;
             self

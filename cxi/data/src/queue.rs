@@ -143,7 +143,7 @@ impl<K> Queue<K> {
         Batch { queue: self }
     }
 
-    /// Whether the NIC has read all commands. It need not have executed the last ones.
+    /// Returns whether the NIC has read all commands. It need not have executed the last ones.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! How the end of an operation is reported to its initiator.
+//! Reports of the end of an operation to its initiator.
 
 use cxi_hw::{CState, DmaFlags};
 
 use crate::{Counter, Events};
 
-/// How the initiator is notified of the end of an operation. By default it is not.
+/// Way in which the initiator is notified of the end of an operation. By default it is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Report {
     pub(crate) eq: u16,

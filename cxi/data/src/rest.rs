@@ -1,4 +1,4 @@
-//! What the receiver of a rendezvous put learns of the rest of its message.
+//! Rest of a rendezvous message, as its receiver sees it.
 
 use cxi_hw::{InitiatorShort, RendezvousUserPtr, TargetLong};
 
@@ -20,12 +20,12 @@ pub struct Rest {
     pub match_bits: u64,
     /// Length of the whole message in bytes.
     pub requested: u32,
-    /// How many of them have arrived already. If the message was unexpected, they are in the buffer
-    /// of the overflow list.
+    /// Number of bytes that have arrived already. If the message was unexpected, they are in the
+    /// buffer of the overflow list.
     pub received: u32,
-    /// Where the rest goes, for [`Buffer::position`](crate::Buffer::position).
+    /// Position of the rest, for [`Buffer::position`](crate::Buffer::position).
     pub start: u64,
-    /// Whether the NIC fetches it by itself. If not, the program does, with [`get`](Self::get).
+    /// `true` if the NIC fetches it by itself. If not, the program does, with [`get`](Self::get).
     pub is_coming: bool,
 }
 
@@ -59,7 +59,7 @@ pub struct Received {
     pub buffer_id: u16,
     /// Length of the rest in bytes.
     pub length: u32,
-    /// How it ended.
+    /// Result of the operation.
     pub result: Result<(), Failure>,
 }
 

@@ -16,7 +16,7 @@ const FIRST_READ: u16 = FIRST_UNIT as u16;
 pub(crate) struct Ring {
     /// Slots in the ring.
     slots: u32,
-    /// Where the next command goes.
+    /// Slot of the next command.
     write: u32,
     /// The NIC's position when it was last read.
     read: u32,
@@ -61,7 +61,7 @@ impl Ring {
         Ok(())
     }
 
-    /// Whether the NIC has read everything up to the last doorbell.
+    /// Returns whether the NIC has read everything up to the last doorbell.
     pub(crate) fn is_idle(&mut self, commands: &Mapping) -> Result<bool> {
         self.refresh(commands)?;
         Ok(self.read == self.rung)

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 pub(crate) type Result<T> = std::result::Result<T, Failure>;
 
-/// Why a call failed, as `cxi_job_explain` reports it.
+/// Reason for which a call failed, as `cxi_job_explain` reports it.
 #[derive(Debug, Serialize)]
 pub(crate) struct Failure {
     errno: i32,

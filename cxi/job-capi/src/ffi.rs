@@ -1,4 +1,4 @@
-//! What a C caller passes and receives: pointers, and the frame around each entry point.
+//! Arguments and results of a C caller: pointers, and the frame around each entry point.
 //!
 //! Values of the pointer types come from C alone (their fields are private), so what the C API
 //! promises about arguments holds for each of them: it is NULL, or it points to what the
@@ -53,7 +53,7 @@ impl Text {
     }
 }
 
-/// Where a result goes.
+/// Pointer to the place of a result.
 #[derive(Debug)]
 #[repr(transparent)]
 pub(crate) struct Out<T>(*mut T);

@@ -44,7 +44,7 @@ impl Open {
     }
 }
 
-/// What a job gets.
+/// Request of a job.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Request {

@@ -39,7 +39,7 @@ pub struct GrantedService {
     pub cuts: Vec<Cut>,
     /// LNIs per RGID, if that was requested.
     pub lnis_per_rgid: Option<LnisPerRgid>,
-    /// Whether the service already existed, made by an earlier run.
+    /// `true` if the service already existed, made by an earlier run.
     pub adopted: bool,
 }
 

@@ -112,8 +112,8 @@ pub enum NicPolicy {
 }
 
 impl NicPolicy {
-    /// Whether a job gets a service on this NIC. One that is asked for and unusable is included:
-    /// the job cannot start.
+    /// Returns whether a job gets a service on this NIC. One that is asked for and unusable is
+    /// included: the job cannot start.
     #[must_use]
     pub fn includes(&self, nic: &NodeNic) -> bool {
         match self {

@@ -131,7 +131,7 @@ impl NodeNic {
         &self.cpus
     }
 
-    /// Whether a job can use it.
+    /// Returns whether a job can use it.
     #[must_use]
     pub const fn is_usable(&self) -> bool {
         self.problems.is_empty()
@@ -143,8 +143,8 @@ impl NodeNic {
         &self.problems
     }
 
-    /// Whether it is known to be a virtual function, which shows the services of its physical
-    /// function and cannot change them.
+    /// Returns whether it is known to be a virtual function, which shows the services of its
+    /// physical function and cannot change them.
     #[must_use]
     pub fn is_virtual_function(&self) -> bool {
         self.problems.contains(&NicProblem::VirtualFunction)

@@ -35,7 +35,7 @@ impl OwnedService {
         Self { device, service: service.id(), members, vnis }
     }
 
-    /// Whether a service is this one.
+    /// Returns whether a service is this one.
     #[must_use]
     pub fn is(&self, device: DeviceId, service: &Service) -> bool {
         *self == Self::of(device, service)

@@ -113,8 +113,8 @@ impl ProcFs {
         Some(process(pid, &self.root.join("self")))
     }
 
-    /// Whether this process is in a user namespace other than the initial one, where the driver
-    /// honors no capability; `None` if `/proc` cannot be read.
+    /// Returns whether this process is in a user namespace other than the initial one, where the
+    /// driver honors no capability; `None` if `/proc` cannot be read.
     #[must_use]
     pub fn in_user_namespace(&self) -> Option<bool> {
         let map = kernel_file::read(&self.root.join("self/uid_map")).ok()?;
@@ -124,8 +124,8 @@ impl ProcFs {
         Some(!(initial && numbers.next().is_none()))
     }
 
-    /// Whether this process has CAP_SYS_ADMIN in its user namespace; `None` if `/proc` cannot be
-    /// read.
+    /// Returns whether this process has CAP_SYS_ADMIN in its user namespace; `None` if `/proc`
+    /// cannot be read.
     #[must_use]
     pub fn has_sys_admin(&self) -> Option<bool> {
         let status = Status(kernel_file::read(&self.root.join("self/status")).ok()?);
@@ -268,7 +268,7 @@ impl DeviceNode {
         mount.file_system == self.file_system && file.inode.is_none() && file.name == self.path
     }
 
-    /// Whether the process with this directory in `/proc` has the file open or mapped.
+    /// Returns whether the process with this directory in `/proc` has the file open or mapped.
     fn is_open_in(&self, directory: &Path, mounts: &mut Mounts) -> io::Result<bool> {
         let descriptors = fs::read_dir(directory.join("fd"))?;
         let mounts = mounts.of(directory);
@@ -367,8 +367,8 @@ impl Mount {
         Some(Self { id, file_system, kind })
     }
 
-    /// Whether the file system has what it knows of an open file in memory. A network, a program
-    /// (FUSE) or another file system below may take for ever.
+    /// Returns whether the file system has what it knows of an open file in memory. A network, a
+    /// program (FUSE) or another file system below may take for ever.
     fn answers_at_once(&self) -> bool {
         const LOCAL: [&str; 10] = [
             "btrfs", "devtmpfs", "ext2", "ext3", "ext4", "ramfs", "rootfs", "squashfs", "tmpfs",

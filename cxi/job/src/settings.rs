@@ -132,7 +132,7 @@ pub trait AnyKey: Sync {
     fn variable(&self) -> &'static str;
     /// The value where neither says anything.
     fn default(&self, directories: &Directories) -> String;
-    /// Whether a value is permitted.
+    /// Returns whether a value is permitted.
     ///
     /// # Errors
     ///
@@ -371,7 +371,7 @@ impl Settings {
         named.map(Path::to_owned).or(variable.map(PathBuf::from))
     }
 
-    /// Whether the file has only these settings, with permitted values.
+    /// Returns whether the file has only these settings, with permitted values.
     ///
     /// # Errors
     ///
@@ -446,7 +446,7 @@ impl Settings {
         }
     }
 
-    /// Whether the value in force is permitted.
+    /// Returns whether the value in force is permitted.
     ///
     /// # Errors
     ///

@@ -32,12 +32,12 @@ impl NicView {
     }
 }
 
-/// Whether two services have the same purpose: the same members on the same VNIs.
+/// Returns whether two services have the same purpose: the same members on the same VNIs.
 pub(super) fn has_same_purpose(one: &Service, other: &Service) -> bool {
     one.members() == other.members() && one.vnis() == other.vnis()
 }
 
-/// Whether an id still belongs to the same service: ids are reused.
+/// Returns whether an id still belongs to the same service: ids are reused.
 pub(super) fn has_same_id_and_purpose(before: &Service, now: &Service) -> bool {
     before.id() == now.id() && has_same_purpose(before, now)
 }

@@ -47,7 +47,7 @@ struct Open {
     properties: OnceLock<DevProperties>,
     driver: OnceLock<Driver>,
     lni_form: LniAllocForm,
-    /// How many services there were when last listed.
+    /// Number of services when they were last listed.
     services: AtomicUsize,
 }
 
@@ -119,7 +119,7 @@ impl Device {
         }
     }
 
-    /// Which NIC this is.
+    /// Returns the number of this NIC.
     #[must_use]
     pub fn id(&self) -> DeviceId {
         self.open.id
@@ -150,7 +150,7 @@ impl Device {
         Ok(ResourceMap::from(rsrcs.types.map(|limit| limit.max)))
     }
 
-    /// Whether both are the same open file, so that handles of one are valid for the other.
+    /// Returns whether both are the same open file, so that handles of one are valid for the other.
     pub(crate) fn same_file(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.open, &other.open)
     }
@@ -163,7 +163,7 @@ impl Device {
         &self.open.lni_form
     }
 
-    /// How many services there were when they were listed last, so that a list takes one command.
+    /// Returns the number of services when they were listed last, so that a list takes one command.
     pub(crate) fn services_expected(&self) -> usize {
         self.open.services.load(Ordering::Relaxed)
     }
@@ -205,8 +205,8 @@ impl Device {
         dev_properties(self.transport()).map_err(|error| self.refused(error, |_| None))
     }
 
-    /// What the form of the properties proves that the driver can do: everything since SHS 13.1, or
-    /// nothing. [`driver`](Self::driver) knows more and sends more than this one command.
+    /// Returns the capabilities that the form of the properties proves: everything since SHS 13.1,
+    /// or nothing. [`driver`](Self::driver) knows more and sends more than this one command.
     pub(crate) fn proven_capabilities(&self) -> Result<Capabilities> {
         let is_long_form = self.properties()?.nid_configured.is_some();
         Ok(if is_long_form { Capabilities::FROM_13_1 } else { Capabilities::empty() })

@@ -61,7 +61,8 @@ fn evidence(device: &Device) -> Result<Evidence> {
     })
 }
 
-/// What an error reveals about the driver, or the error itself if it reveals nothing.
+/// Returns the fact about the driver that an error reveals, or the error itself if it reveals
+/// nothing.
 fn judge(device: &Device, error: CommandError) -> Result<Answer> {
     match error {
         CommandError::Refused { errno, .. } if passing(errno) => {
@@ -72,7 +73,7 @@ fn judge(device: &Device, error: CommandError) -> Result<Answer> {
     }
 }
 
-/// Whether an errno is temporary, or means that the device is gone.
+/// Returns whether an errno is temporary, or means that the device is gone.
 fn passing(errno: Errno) -> bool {
     matches!(errno, Errno::EINTR | Errno::EAGAIN | Errno::ENOMEM | Errno::EIO | Errno::ENODEV)
 }

@@ -36,19 +36,19 @@ impl Device {
         self
     }
 
-    /// Whether the driver may have this quirk, and it has not been allowed.
+    /// Returns whether the driver may have this quirk, and it has not been allowed.
     pub(crate) fn threatens(&self, quirk: Quirks) -> Result<bool> {
         Ok(!self.allows_quirks(quirk) && self.driver()?.quirks().contains(quirk))
     }
 
-    /// Whether a quirk has been allowed, or the driver is known not to have it. Sends nothing, so
-    /// `false` only means that a closer look is needed.
+    /// Returns whether a quirk has been allowed, or the driver is known not to have it. Sends
+    /// nothing, so `false` only means that a closer look is needed.
     pub(crate) fn is_known_safe(&self, quirk: Quirks) -> bool {
         let known = self.already_known_driver();
         self.allows_quirks(quirk) || known.is_some_and(|driver| !driver.quirks().contains(quirk))
     }
 
-    /// Whether these quirks have been allowed ([`Self::allow_quirks`]).
+    /// Returns whether these quirks have been allowed ([`Self::allow_quirks`]).
     #[must_use]
     pub fn allows_quirks(&self, quirk: Quirks) -> bool {
         self.accepted.contains(quirk)

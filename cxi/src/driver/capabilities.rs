@@ -1,9 +1,9 @@
-//! What a driver can do.
+//! Capabilities of a driver.
 
 use cxi_ioctl::DriverRelease;
 
 described_flags! {
-    /// What a driver can certainly do.
+    /// Capabilities that a driver certainly has.
     pub struct Capabilities, with ", " between {
         /// Services can be enabled and disabled without rewriting them (SVC_ENABLE). Without it
         /// SVC_UPDATE is used.
@@ -70,7 +70,7 @@ impl Capabilities {
         .union(Self::SHARED_VNIS)
         .union(Self::LE_POOL_BY_RESERVATION);
 
-    /// What a release can do.
+    /// Returns the capabilities of a release.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
         match release {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cxi_ioctl::DriverRelease;
 
-/// Which release a driver behaves like.
+/// Release that a driver behaves like.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DetectedRelease {
@@ -50,7 +50,7 @@ impl DetectedRelease {
         }
     }
 
-    /// Whether this release is possible.
+    /// Returns whether this release is possible.
     #[must_use]
     pub fn may_be(self, release: DriverRelease) -> bool {
         self.bounds().is_some_and(|(oldest, newest)| (oldest..=newest).contains(&release))

@@ -1,10 +1,10 @@
-//! What was observed of a driver, and which releases that leaves.
+//! Observations of a driver, and the releases that they leave.
 
 use cxi_ioctl::{DriverRelease, Errno, LniForm};
 
 use super::Capabilities;
 
-/// How a driver answered.
+/// Answer of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Answer {
@@ -16,7 +16,7 @@ pub enum Answer {
     Malformed,
 }
 
-/// Which form GET_DEV_PROPERTIES has.
+/// Form of GET_DEV_PROPERTIES.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum PropertiesForm {
@@ -28,7 +28,7 @@ pub enum PropertiesForm {
     Other(Answer),
 }
 
-/// Which traffic classes the default service names.
+/// Traffic classes that the default service names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum DefaultClasses {
@@ -40,7 +40,7 @@ pub enum DefaultClasses {
     Other,
 }
 
-/// Which module parameters sysfs shows.
+/// Module parameters that sysfs shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub struct Parameters {
@@ -52,7 +52,7 @@ pub struct Parameters {
     pub rmu_pf_max_clients: bool,
 }
 
-/// What was observed of a driver. Each observation rules out the releases that it does not fit.
+/// Observations of a driver. Each observation rules out the releases that it does not fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Evidence {
@@ -62,7 +62,7 @@ pub struct Evidence {
     pub properties: PropertiesForm,
     /// The traffic classes of the default service (SVC_GET).
     pub default_classes: DefaultClasses,
-    /// Whether the LEs that the default service uses are "not applicable" (SVC_RSRC_GET), as
+    /// `true` if the LEs that the default service uses are "not applicable" (SVC_RSRC_GET), as
     /// drivers newer than SHS 14.0 say.
     pub le_usage_not_applicable: Option<bool>,
     /// SVC_GET_EXCLUSIVE_CP of the default service; EINVAL up to SHS 13.0.
@@ -73,10 +73,10 @@ pub struct Evidence {
     pub lni_form: Option<LniForm>,
     /// The module parameters, if sysfs shows the module.
     pub parameters: Option<Parameters>,
-    /// Whether sysfs has `properties/ats_enabled`, as drivers newer than SHS 14.0 do; `None` if it
-    /// has no properties.
+    /// `true` if sysfs has `properties/ats_enabled`, as drivers newer than SHS 14.0 do; `None` if
+    /// it has no properties.
     pub ats_enabled: Option<bool>,
-    /// Whether this is a virtual function, if sysfs shows it. With older drivers those do not
+    /// `true` if this is a virtual function, if sysfs shows it. With older drivers those do not
     /// answer commands about services.
     pub virtual_function: Option<bool>,
 }
@@ -140,8 +140,8 @@ impl Evidence {
         }
     }
 
-    /// Whether this is the answer of a virtual function that does not support commands about
-    /// services.
+    /// Returns whether this is the answer of a virtual function that does not support commands
+    /// about services.
     fn says_nothing(&self, answer: Answer) -> bool {
         self.virtual_function != Some(false)
             && matches!(answer, Answer::Refused(Errno::EOPNOTSUPP | Errno::EINVAL))
@@ -167,17 +167,18 @@ impl Evidence {
         }
     }
 
-    /// What EINVAL means for a service that exists. On a virtual function it may not exist.
+    /// Returns the meaning of EINVAL for a service that exists. On a virtual function it may not
+    /// exist.
     fn not_known(&self) -> Option<bool> {
         (self.virtual_function != Some(true)).then_some(false)
     }
 
-    /// What was probed and not confirmed.
+    /// Returns the capabilities that were probed and not confirmed.
     pub(super) fn unproven(&self) -> Capabilities {
         Capabilities::EXCLUSIVE_CPS.union(Capabilities::NETNS) - self.confirmed()
     }
 
-    /// What probes have confirmed.
+    /// Returns the capabilities that probes have confirmed.
     fn confirmed(&self) -> Capabilities {
         let mut confirmed = Capabilities::empty();
         let profiles = self.knows_exclusive_cp() == Some(true);
@@ -186,7 +187,8 @@ impl Evidence {
         confirmed
     }
 
-    /// What the answers alone prove about a driver that resembles no known release.
+    /// Returns the capabilities that the answers alone prove about a driver that resembles no known
+    /// release.
     pub(super) fn proven(&self) -> Capabilities {
         if self.unknown_command != Answer::Refused(Errno::EINVAL) {
             return Capabilities::empty();

@@ -44,7 +44,7 @@ pub use detected::DetectedRelease;
 pub use evidence::{Answer, DefaultClasses, Evidence, Parameters, PropertiesForm};
 pub use quirks::Quirks;
 
-/// What is known about the driver of a NIC.
+/// Facts about the driver of a NIC.
 ///
 /// ```
 /// # use cxi::Device;
@@ -99,25 +99,26 @@ impl Driver {
         }
     }
 
-    /// Which release it behaves like.
+    /// Returns the release that it behaves like.
     #[must_use]
     pub fn detected_release(&self) -> DetectedRelease {
         self.release
     }
 
-    /// What was observed.
+    /// Returns the observations.
     #[must_use]
     pub fn evidence(&self) -> &Evidence {
         &self.evidence
     }
 
-    /// What it can certainly do. Anything else it may or may not be able to do.
+    /// Returns the capabilities that it certainly has. Anything else it may or may not be able to
+    /// do.
     #[must_use]
     pub fn capabilities(&self) -> Capabilities {
         self.capabilities
     }
 
-    /// Whether it can certainly do all of these.
+    /// Returns whether it can certainly do all of these.
     #[must_use]
     pub fn can(&self, capabilities: Capabilities) -> bool {
         self.capabilities.contains(capabilities)
@@ -129,8 +130,8 @@ impl Driver {
         self.quirks
     }
 
-    /// Which form of LNI_ALLOC and EQ_ADJUST_RESERVED_FC it understands; `None` if that is unknown
-    /// until the first LNI is allocated.
+    /// Returns the form of LNI_ALLOC and EQ_ADJUST_RESERVED_FC that it understands; `None` if that
+    /// is unknown until the first LNI is allocated.
     #[must_use]
     pub fn lni_form(&self) -> Option<LniForm> {
         let (oldest, newest) = self.release.bounds()?;

@@ -1,10 +1,10 @@
-//! What evidence leaves.
+//! Conclusions from evidence.
 
 use cxi_ioctl::Errno;
 
 use super::*;
 
-/// What a physical function shows without sysfs.
+/// Returns the evidence of a physical function without sysfs.
 fn shown_by(release: DriverRelease) -> Evidence {
     let from = |since, answer| {
         if release >= since { answer } else { Answer::Refused(Errno::EINVAL) }

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Kinds of errors.
 
 use std::borrow::Cow;
 use std::io;
@@ -12,7 +12,7 @@ use crate::ServiceId;
 use crate::driver::{DetectedRelease, Quirks};
 use crate::service::InvalidSpec;
 
-/// What went wrong, for programs. [`Error`](crate::Error) adds where it happened.
+/// Kind of an error, for programs. [`Error`](crate::Error) adds where it happened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -29,7 +29,7 @@ pub enum ErrorKind {
     Sysfs {
         /// The file or directory.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault in the request.
         reason: String,
     },
     /// The specification of a service is wrong. Nothing was sent.
@@ -65,9 +65,9 @@ pub enum ErrorKind {
     /// EBUSY: still in use. The same call may succeed later.
     #[error("{what} is still in use{}", so_far(waited.as_ref()))]
     Busy {
-        /// What is in use, and by what.
+        /// The object in use, and its user.
         what: Cow<'static, str>,
-        /// How long the call waited, and how many attempts it made, if it did wait.
+        /// Time that the call waited, and number of attempts, if it did wait.
         waited: Option<(Duration, u32)>,
     },
     /// The driver is too old for this, or not known to support it. Nothing was sent.
@@ -76,29 +76,29 @@ pub enum ErrorKind {
         words(*.needs)
     )]
     Unsupported {
-        /// What was requested.
+        /// The request.
         what: Cow<'static, str>,
         /// First release that can do it.
         needs: DriverRelease,
-        /// What the driver behaves like.
+        /// The release that the driver behaves like.
         has: DetectedRelease,
     },
     /// The driver would accept the request, but does not give the protection that was requested.
     /// Nothing was sent.
     #[error("this driver ({has}) cannot promise {what}")]
     NotGuaranteed {
-        /// What was requested, and what could be used instead.
+        /// The request, and a replacement that could be used.
         what: Cow<'static, str>,
-        /// What the driver behaves like.
+        /// The release that the driver behaves like.
         has: DetectedRelease,
     },
     /// The driver may answer with damage. Nothing was sent;
     /// [`Device::allow_quirks`](crate::Device::allow_quirks) permits sending it.
     #[error("not sent, as this driver ({has}) may be one where {quirk}")]
     Quirk {
-        /// What may happen.
+        /// The damage that may happen.
         quirk: Quirks,
-        /// What the driver behaves like.
+        /// The release that the driver behaves like.
         has: DetectedRelease,
     },
     /// EIO: the NIC is gone.
@@ -116,7 +116,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// What an errno means regardless of the command.
+    /// Returns the meaning of an errno regardless of the command.
     pub(super) fn of(opcode: Opcode, errno: Errno) -> Self {
         match errno {
             Errno::EIO => Self::Removed,

@@ -13,7 +13,7 @@ use crate::{DeviceId, InvalidSpec, ServiceId};
 pub use kind::ErrorKind;
 pub use shortage::{Shortage, VniConflict};
 
-/// What went wrong, where, with which command, and why.
+/// Error of an operation on a NIC: the failure, its place, the command, and the reason.
 ///
 /// Printed as one line: `cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available`.
 /// [`kind`](Self::kind) has the same for programs, and [`errno`](Self::errno) is the driver's
@@ -36,7 +36,7 @@ struct Repr {
 pub struct Leftover {
     /// The service, which still exists.
     pub service: ServiceId,
-    /// Why it could not be destroyed.
+    /// The reason for which it could not be destroyed.
     pub error: Error,
 }
 
@@ -96,7 +96,7 @@ impl Error {
         self
     }
 
-    /// What went wrong, for programs.
+    /// Returns the kind of the error, for programs.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
         &self.0.kind
@@ -141,7 +141,7 @@ impl Error {
         self
     }
 
-    /// Whether something is still in use, so that the same call may succeed later.
+    /// Returns whether something is still in use, so that the same call may succeed later.
     #[must_use]
     pub fn is_busy(&self) -> bool {
         matches!(*self.0.kind, ErrorKind::Busy { .. })

@@ -1,11 +1,11 @@
-//! What was exhausted, and which VNI was taken.
+//! Shortages: a resource that was exhausted, or a VNI that was taken.
 
 use std::fmt;
 
 use crate::pools::{LE_POOLS, TLE_POOLS, VNI_SLOTS};
 use crate::{Resource, ServiceId, Vni, VniRange};
 
-/// What is exhausted.
+/// Shortage of a resource.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Shortage {
@@ -14,9 +14,9 @@ pub enum Shortage {
     Reservation {
         /// The resource.
         resource: Resource,
-        /// How many were to be reserved, by the driver's count.
+        /// Number that was to be reserved, by the driver's count.
         requested: u16,
-        /// How many can still be reserved.
+        /// Number that can still be reserved.
         available: u16,
     },
     /// All LE pools are taken: each service with LEs has one.
@@ -54,7 +54,7 @@ pub enum Shortage {
         resource: Resource,
         /// The service whose limits apply.
         service: ServiceId,
-        /// How many the service has in use, if the driver reports it.
+        /// Number that the service has in use, if the driver reports it.
         in_use: Option<u16>,
         /// The most it may have.
         max: Option<u16>,
@@ -62,7 +62,7 @@ pub enum Shortage {
     /// Something that is allocated individually ran out.
     #[error("{what}")]
     Allocation {
-        /// What ran out, and whose it is.
+        /// Name of the exhausted table, with its owner.
         what: &'static str,
     },
 }
@@ -81,7 +81,7 @@ fn limit(resource: Resource, service: ServiceId, in_use: Option<u16>, max: Optio
     }
 }
 
-/// Which VNI is taken, and by which service.
+/// A VNI that is taken, and the service that has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct VniConflict {
@@ -90,7 +90,7 @@ pub struct VniConflict {
     /// The service that has them; `None` if none is visible: then a process holds them outside any
     /// service, or through one that has been destroyed.
     pub holder: Option<ServiceId>,
-    /// What the other service has.
+    /// VNIs of the other service.
     pub held: Option<VniRange>,
 }
 

@@ -1,8 +1,8 @@
-//! What a text says was attempted.
+//! Attempts that a text names.
 
 use cxi_ioctl::Opcode;
 
-/// What was attempted, by a command of the driver, a function of libcxi or libfabric, or a program.
+/// Task that failed, of a command of the driver, a function of libcxi or libfabric, or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Attempted {
@@ -52,7 +52,7 @@ impl Attempted {
         }
     }
 
-    /// What a command of the driver attempts.
+    /// Returns the task of a command of the driver.
     #[must_use]
     pub fn by(opcode: Opcode) -> Option<Self> {
         let name = opcode.name()?;
@@ -69,7 +69,7 @@ impl Attempted {
         })
     }
 
-    /// What an identifier in a text attempts: a command, or a function of libcxi, libfabric's
+    /// Returns the task of an identifier in a text: a command, or a function of libcxi, libfabric's
     /// provider, MPI or a library above it.
     pub(super) fn named(word: &str) -> Option<(Self, Option<Opcode>)> {
         let command = || {
@@ -85,7 +85,7 @@ impl Attempted {
         command().or_else(function)
     }
 
-    /// What a phrase in a line attempts.
+    /// Returns the tasks that a phrase in a line names.
     pub(super) fn described(line: &str) -> impl Iterator<Item = Self> {
         let line = line.to_ascii_lowercase();
         let matching = PHRASES.iter().filter(move |(phrase, _)| line.contains(phrase));
@@ -93,7 +93,7 @@ impl Attempted {
     }
 }
 
-/// Whether a word is a name; a star stands for any letters.
+/// Returns whether a word is a name; a star stands for any letters.
 fn is_named(word: &str, name: &str) -> bool {
     name.split_once('*').map_or(word == name, |(start, end)| {
         word.strip_prefix(start).is_some_and(|rest| rest.ends_with(end))

@@ -8,8 +8,8 @@ use cxi_ioctl::Errno;
 
 use super::texts::{ERRNOS, LIBFABRIC};
 
-/// What a program reports: an errno, an error of libfabric's own, or how the NIC ended an
-/// operation.
+/// Code that a program reports: an errno, an error of libfabric's own, or the result of an
+/// operation by the NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Code {

@@ -13,7 +13,7 @@ use super::texts::{ERRNOS, LIBFABRIC};
 pub struct Mention {
     /// The code.
     pub code: Code,
-    /// What was attempted, if the text says.
+    /// The task that failed, if the text says.
     pub attempted: Option<Attempted>,
     /// The command of the driver, if the text names it.
     pub command: Option<Opcode>,
@@ -56,7 +56,7 @@ pub fn mentions(text: &str) -> Vec<Mention> {
     found
 }
 
-/// What lines say was attempted: the most specific call that they name.
+/// Returns the task that lines name: that of the most specific call.
 fn context<'a>(lines: impl IntoIterator<Item = &'a str>) -> (Option<Attempted>, Option<Opcode>) {
     let (mut attempted, mut command) = (Vec::new(), None);
     for line in lines {
@@ -129,7 +129,7 @@ fn texts(line: &str) -> Vec<Code> {
     whole.into_iter().map(|(.., code)| code).collect()
 }
 
-/// Whether no word goes on at either end of a place in a line.
+/// Returns whether no word goes on at either end of a place in a line.
 fn is_whole(line: &str, start: usize, len: usize) -> bool {
     let is_letter =
         |letter: Option<char>| letter.is_some_and(|letter| letter.is_ascii_alphanumeric());
@@ -138,7 +138,7 @@ fn is_whole(line: &str, start: usize, len: usize) -> bool {
     !is_letter(before) && !is_letter(after)
 }
 
-/// What lines without a code say.
+/// Returns the codes of lines that name none.
 fn phrases(line: &str) -> Vec<(Code, Option<Attempted>)> {
     let lower = line.to_ascii_lowercase();
     let stated = stated().filter(|cause| line.contains(cause.reason));
@@ -224,7 +224,7 @@ const LEADS: &[&str] = &[
     "number",
 ];
 
-/// Whether a number between these parts of a line is a code.
+/// Returns whether a number between these parts of a line is a code.
 fn is_code(before: &str, after: &str) -> bool {
     let (sign, before) = match before.strip_suffix('-') {
         Some(rest) => (true, rest),

@@ -18,24 +18,24 @@ use crate::error::{ErrorKind, Shortage};
 pub struct Cause {
     /// The code.
     pub code: Code,
-    /// What was attempted; `None` for a cause that any call can have.
+    /// The task that failed; `None` for a cause that any call can have.
     pub attempted: Option<Attempted>,
     /// The commands of the driver that it concerns; empty for all that attempt it.
     pub commands: &'static [Opcode],
     /// The releases that it concerns; empty for all.
     pub releases: &'static [DriverRelease],
-    /// What is wrong.
+    /// The cause.
     pub reason: &'static str,
     /// Commands that show it, with `ID`, `JOB`, `VNI` and the like for what has to be filled in.
     pub look: &'static [&'static str],
-    /// What to do.
+    /// The remedy.
     pub mend: &'static str,
-    /// Whether the node has contiguous memory decides it.
+    /// `true` if the node has contiguous memory decides it.
     pub depends_on_memory: bool,
     says: Says,
 }
 
-/// How an error of this crate states a cause.
+/// Statement of a cause by an error of this crate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Says {
     /// Not from here: it names what was looked up, or the driver is not the one that reports it.
@@ -46,7 +46,7 @@ enum Says {
 }
 
 impl Cause {
-    /// Whether it concerns a driver, as far as its release is known.
+    /// Returns whether it concerns a driver, as far as its release is known.
     #[must_use]
     pub fn concerns(&self, release: DetectedRelease) -> bool {
         let bounds = release.bounds().filter(|_| !self.releases.is_empty());

@@ -19,7 +19,7 @@ pub struct CounterValue {
     pub success: u64,
     /// Failures, at most 127.
     pub failure: u8,
-    /// Whether the NIC has written the value back since it was last cleared.
+    /// `true` if the NIC has written the value back since it was last cleared.
     pub written_back: bool,
 }
 

@@ -61,7 +61,7 @@ pub struct PidBlock {
     pub vni: Vni,
     /// The first PID.
     pub first: Pid,
-    /// How many.
+    /// Number of PIDs.
     pub count: u16,
 }
 

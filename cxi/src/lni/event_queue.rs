@@ -44,7 +44,7 @@ pub struct StatusThresholds {
     pub base: u32,
     /// The distance between two levels, in percent.
     pub delta: u32,
-    /// How many levels, at most 4.
+    /// Number of levels, at most 4.
     pub count: u32,
 }
 

@@ -13,11 +13,11 @@
 //!   └─── CountingEvent
 //! ```
 //!
-//! How much of each a service may have is in its [`Limits`](crate::Limits). A reservation is not
-//! absolute. The driver lets services without one use the shared part *up to the device's total*,
-//! and assigns identifiers first come, first served. A reservation is protected from other
-//! reservations, and its share of the maximum is certain, but services that share may already have
-//! used up the identifiers.
+//! The limits of a service are in its [`Limits`](crate::Limits). A reservation is not absolute. The
+//! driver lets services without one use the shared part *up to the device's total*, and assigns
+//! identifiers first come, first served. A reservation is protected from other reservations, and
+//! its share of the maximum is certain, but services that share may already have used up the
+//! identifiers.
 
 mod counter;
 mod domain;
@@ -82,12 +82,12 @@ pub struct Lni {
     inner: Arc<LniInner>,
 }
 
-/// What the objects of an LNI keep alive.
+/// State that the objects of an LNI keep alive.
 #[derive(Debug)]
 pub(crate) struct LniInner {
     object: Object<LniFreeCmd>,
     service: ServiceId,
-    /// Which requests the driver understood.
+    /// Form of requests that the driver understood.
     form: LniForm,
     /// VNIs of the service, which cannot change while it has an LNI.
     vnis: OnceLock<VniAccess>,
@@ -95,7 +95,7 @@ pub(crate) struct LniInner {
     profiles: SharedProfiles,
 }
 
-/// Whether an LNI has freed an event queue with a wait object, for events and for status.
+/// Event queues with a wait object that an LNI has freed: one flag for events, and one for status.
 ///
 /// The LNI reuses the numbers of freed event queues, and the callback stays with the number. Locked
 /// while event queues are allocated and freed, so that it is accurate when the driver looks.

@@ -1,4 +1,4 @@
-//! What all handles of an open file have in common.
+//! Behavior that all handles of an open file have in common.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -56,7 +56,7 @@ pub struct PteStatus {
     pub les_allocated: u16,
     /// The most LEs its pool may have.
     pub les_max: u16,
-    /// How many unexpected list entries it has, including those whose offset did not fit.
+    /// Number of unexpected list entries, including those whose offset did not fit.
     pub unexpected: u16,
     /// Remote offsets of the unexpected list entries, as many as requested.
     pub unexpected_offsets: Vec<u64>,

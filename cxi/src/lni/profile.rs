@@ -48,7 +48,7 @@ pub enum EthernetClass {
     Tc2 = TC_ETH_TC2,
 }
 
-/// Which local communication profile ids (LCIDs) are acceptable.
+/// Local communication profile IDs (LCIDs) that are acceptable.
 #[repr(u32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]

@@ -112,7 +112,7 @@ impl<'a> TgqOptions<'a> {
     }
 }
 
-/// What transmit and target queues have in common.
+/// Parts that transmit and target queues have in common.
 #[derive(Debug)]
 struct Queue {
     object: Object<CqFreeCmd>,
@@ -261,7 +261,7 @@ macro_rules! command_queue {
                 self.queue.object.command().cq
             }
 
-            /// How many commands fit.
+            /// Returns the number of commands that fit.
             #[must_use]
             pub fn slots(&self) -> u32 {
                 self.queue.slots
@@ -285,7 +285,8 @@ macro_rules! command_queue {
                 self.queue.write_pointer.get(self.queue.object.device(), "write pointer")
             }
 
-            /// How many commands of the queue have not been acknowledged yet (CQ_ACK_COUNTER).
+            /// Returns the number of commands of the queue that have not been acknowledged yet
+            /// (CQ_ACK_COUNTER).
             ///
             /// # Errors
             ///

@@ -49,7 +49,7 @@ struct Allocated {
 pub(super) struct ProfileUse {
     lni: Arc<LniInner>,
     profile: Arc<Allocated>,
-    /// Whether the caller holds it, rather than a queue.
+    /// `true` if the caller holds it, rather than a queue.
     is_handle: bool,
 }
 
@@ -141,7 +141,7 @@ impl Drop for ProfileUse {
     }
 }
 
-/// Whether the driver would answer with an existing LCID for the same traffic.
+/// Returns whether the driver would answer with an existing LCID for the same traffic.
 fn would_share(device: &Device, lcid: u32, choice: Option<LcidChoice>) -> Result<bool> {
     Ok(match choice {
         Some(LcidChoice::NotTriggered) => lcid > 0,

@@ -141,7 +141,7 @@ impl Services {
     }
 }
 
-/// What of a specification differs from the service and would not take effect.
+/// Returns the part of a specification that differs from the service and would not take effect.
 fn merely_noted(service: &Service, spec: &ServiceSpec) -> Option<&'static str> {
     if service.members().as_ref() != spec.members() {
         Some("members")

@@ -14,7 +14,7 @@ use crate::{Backoff, DriverRelease, ServiceId, SystemClock, VniAccess, VniRange}
 
 const OPCODE: Opcode = Opcode::SVC_ALLOC;
 
-/// How long undoing may take.
+/// Longest time that undoing may take.
 const UNDO: Duration = Duration::from_millis(100);
 
 impl Services {
@@ -127,7 +127,7 @@ impl Services {
         }
     }
 
-    /// Whether the driver keeps other services off the VNIs.
+    /// Returns whether the driver keeps other services off the VNIs.
     fn check_exclusive(&self, vnis: VniAccess) -> Result<()> {
         let single = match vnis {
             VniAccess::List(list) => list.iter().map(VniRange::from).collect(),
@@ -181,7 +181,7 @@ impl Services {
         }
     }
 
-    /// What remains to be done after SVC_ALLOC.
+    /// Completes a service after SVC_ALLOC.
     fn complete(&self, id: ServiceId, spec: &ServiceSpec, proven: Capabilities) -> Result<()> {
         if let VniAccess::Range(range) = spec.vnis {
             self.write_vni_range(id, range)?;
@@ -227,8 +227,9 @@ impl Services {
     }
 }
 
-/// Whether a range was refused not because of another service, but because of a domain of uid 0 on
-/// one of the VNIs. The driver then keeps a freed profile, and destroying the service would use it.
+/// Returns whether a range was refused not because of another service, but because of a domain of
+/// uid 0 on one of the VNIs. The driver then keeps a freed profile, and destroying the service
+/// would use it.
 fn taken_outside_services(error: &Error) -> bool {
     error.command() == Some(Opcode::SVC_SET_VNI_RANGE)
         && matches!(error.kind(), ErrorKind::VniTaken(VniConflict { holder: None, .. }))

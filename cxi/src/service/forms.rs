@@ -25,7 +25,7 @@ where
 #[derive(Clone, Copy)]
 pub(super) struct Vnis {
     pub(super) access: VniAccess,
-    /// Whether it was a mapping.
+    /// `true` if it was a mapping.
     pub(super) of_hpe: bool,
 }
 

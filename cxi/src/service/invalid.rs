@@ -1,8 +1,8 @@
-//! What is wrong with a specification.
+//! Faults of a specification.
 
 use crate::{InvalidLimit, InvalidMembers, InvalidVniList, Resource, VniRange};
 
-/// Why a specification is invalid.
+/// Reason for which a specification is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidSpec {
@@ -35,7 +35,7 @@ pub enum InvalidSpec {
     Limit {
         /// The resource.
         resource: Resource,
-        /// What is wrong.
+        /// The fault of the limit.
         reason: InvalidLimit,
     },
     /// A limit exceeds what the device has.
@@ -45,7 +45,7 @@ pub enum InvalidSpec {
         resource: Resource,
         /// The requested maximum.
         max: u16,
-        /// What the device has.
+        /// The number that the device has.
         total: u16,
     },
     /// There is no such counter pool.

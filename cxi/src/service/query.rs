@@ -14,14 +14,14 @@ use crate::{Resource, ResourceMap, ServiceId};
 /// The driver's value for "not applicable".
 const NOT_APPLICABLE: u16 = 0xFFFF;
 
-/// What a service has in use.
+/// Resources that a service has in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
 pub struct Usage {
     /// The service.
     pub service: ServiceId,
-    /// How much of each resource; for LEs, on the processing element with most in use.
+    /// Number of each resource; for LEs, on the processing element with most in use.
     ///
     /// `None` if the driver does not report it: drivers newer than SHS 14.0, for LEs and TLEs of a
     /// service without its own pool. Older drivers show 0, or the use of the default pool.
@@ -32,7 +32,8 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// How much of a resource is in use; 0 if the driver [reports](Self::reported) nothing.
+    /// Returns the number of a resource that is in use; 0 if the driver [reports](Self::reported)
+    /// nothing.
     #[must_use]
     pub fn in_use(&self, resource: Resource) -> u16 {
         self.reported[resource].unwrap_or_default()
@@ -135,7 +136,7 @@ impl Services {
         Ok(items)
     }
 
-    /// What a service has in use (SVC_RSRC_GET).
+    /// Returns the resources that a service has in use (SVC_RSRC_GET).
     ///
     /// While this runs, the service is in use for a moment: destroying it may fail with EBUSY.
     ///
@@ -148,7 +149,8 @@ impl Services {
         Ok(Usage::from_kernel(id, &raw))
     }
 
-    /// What every service has in use (SVC_RSRC_LIST_GET), in the order of [`list`](Self::list).
+    /// Returns the resources that every service has in use (SVC_RSRC_LIST_GET), in the order of
+    /// [`list`](Self::list).
     ///
     /// # Errors
     ///

@@ -59,19 +59,19 @@ impl Service {
         self.id
     }
 
-    /// Whether LNIs can be allocated.
+    /// Returns whether LNIs can be allocated.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.has(SvcFlags::ENABLE)
     }
 
-    /// Whether it is marked as the system's.
+    /// Returns whether it is marked as the system's.
     #[must_use]
     pub fn is_system(&self) -> bool {
         self.has(SvcFlags::IS_SYSTEM_SVC)
     }
 
-    /// Who may use it; `None` for everyone.
+    /// Returns the members that may use it; `None` for everyone.
     #[must_use]
     pub fn members(&self) -> Option<Members> {
         let [first, second] = self.desc.members.map(Member::from_kernel);
@@ -82,7 +82,7 @@ impl Service {
         })
     }
 
-    /// Which VNIs it gives access to.
+    /// Returns the VNIs to which it gives access.
     #[must_use]
     pub fn vnis(&self) -> VniAccess {
         if let Some(range) = self.range {
@@ -95,7 +95,7 @@ impl Service {
         }
     }
 
-    /// Which traffic classes may be used; `None` for all.
+    /// Returns the traffic classes that may be used; `None` for all.
     #[must_use]
     pub fn traffic_classes(&self) -> Option<TrafficClasses> {
         let named = TrafficClass::ALL.into_iter().zip(self.desc.tcs);
@@ -103,7 +103,7 @@ impl Service {
             .then(|| named.filter(|(_, on)| *on != 0).map(|(class, _)| class).collect())
     }
 
-    /// Whether it was created with limits.
+    /// Returns whether it was created with limits.
     #[must_use]
     pub fn is_limited(&self) -> bool {
         self.has(SvcFlags::RESOURCE_LIMITS)
@@ -138,8 +138,8 @@ impl Service {
         VniList::from_kernel(named.filter_map(|vni| Vni::new(*vni).ok()))
     }
 
-    /// Whether the driver counts a VNI range: one VNI that is in no list. A driver that then denies
-    /// the range does not know the command, or not in this form.
+    /// Returns whether the driver counts a VNI range: one VNI that is in no list. A driver that
+    /// then denies the range does not know the command, or not in this form.
     pub(super) fn counts_a_range(&self) -> bool {
         !self.restricted_vnis() && self.desc.num_vld_vnis == 1 && self.listed_vnis().is_empty()
     }

@@ -91,7 +91,7 @@ impl Services {
         self.write_exclusive_cp(id, exclusive)
     }
 
-    /// Whether the driver would execute the change, and the change would make a difference.
+    /// Returns whether the driver would execute the change, and the change would make a difference.
     fn would_switch_profiles(&self, id: ServiceId, exclusive: bool) -> Result<bool> {
         let service = match self.get(id) {
             Err(error) if matches!(error.kind(), ErrorKind::NoSuchService { .. }) => {
@@ -201,9 +201,9 @@ impl Services {
         }
     }
 
-    /// Whether a driver refused the range of a service. Either another service was in the way, and
-    /// destroying this one is harmless; or a domain of uid 0 was, and the driver keeps a profile
-    /// that it has freed. The two cannot be told apart afterward.
+    /// Returns whether a driver refused the range of a service. Either another service was in the
+    /// way, and destroying this one is harmless; or a domain of uid 0 was, and the driver keeps a
+    /// profile that it has freed. The two cannot be told apart afterward.
     ///
     /// # Errors
     ///

@@ -58,37 +58,37 @@ impl ServiceSpec {
         ServiceSpecBuilder::default()
     }
 
-    /// Who may use the service; `None` for everyone on the node.
+    /// Returns the members that may use the service; `None` for everyone on the node.
     #[must_use]
     pub fn members(&self) -> Option<&Members> {
         self.members.as_ref()
     }
 
-    /// Which VNIs it gives access to.
+    /// Returns the VNIs to which it gives access.
     #[must_use]
     pub fn vnis(&self) -> VniAccess {
         self.vnis
     }
 
-    /// Which traffic classes may be used; `None` for all.
+    /// Returns the traffic classes that may be used; `None` for all.
     #[must_use]
     pub fn traffic_classes(&self) -> Option<TrafficClasses> {
         self.traffic_classes
     }
 
-    /// How much of the NIC it may have; `None` for no limits.
+    /// Returns the limits of the service; `None` for no limits.
     #[must_use]
     pub fn limits(&self) -> Option<&Limits> {
         self.limits.as_ref()
     }
 
-    /// Whether it is enabled after it is made.
+    /// Returns whether it is enabled after it is made.
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.enabled
     }
 
-    /// Whether it is marked as the system's.
+    /// Returns whether it is marked as the system's.
     #[must_use]
     pub fn is_system(&self) -> bool {
         self.system
@@ -100,19 +100,19 @@ impl ServiceSpec {
         self.counter_pool
     }
 
-    /// Whether no other service may get its VNIs.
+    /// Returns whether no other service may get its VNIs.
     #[must_use]
     pub fn exclusive_vnis(&self) -> bool {
         self.exclusive_vnis
     }
 
-    /// Whether every LNI has its own communication profiles.
+    /// Returns whether every LNI has its own communication profiles.
     #[must_use]
     pub fn exclusive_cp(&self) -> bool {
         self.exclusive_cp
     }
 
-    /// How many LNIs may share one RGID; `None` for the driver's default.
+    /// Returns the number of LNIs that may share one RGID; `None` for the driver's default.
     #[must_use]
     pub fn lnis_per_rgid(&self) -> Option<LnisPerRgid> {
         self.lnis_per_rgid
@@ -196,7 +196,7 @@ fn kernel_members(members: Members, proven: Capabilities) -> [SvcMember; Members
     [first, second]
 }
 
-/// What the driver makes of a specification's limits: what it would reserve.
+/// Returns the limits that the driver makes of a specification's: those that it would reserve.
 pub(super) fn effective_limits(desc: &SvcDesc) -> Limits {
     if flags(desc).contains(SvcFlags::RESOURCE_LIMITS) {
         Limits::from_kernel(&desc.limits).as_stored()

@@ -1,4 +1,5 @@
-//! What services hold of a NIC, and what is short or taken when SVC_ALLOC fails.
+//! Stock of a NIC: the resources that its services hold, and those that are short or taken when
+//! SVC_ALLOC fails.
 
 use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
 use cxi_ioctl::zerocopy::FromZeros;
@@ -11,7 +12,7 @@ use crate::error::{Shortage, VniConflict};
 use crate::pools::{Reservations, VNI_SLOTS};
 use crate::{Limit, Resource, ResourceMap, VniAccess, VniRange};
 
-/// What the services of a NIC hold, and what it has in all.
+/// Resources that the services of a NIC hold, and all that it has.
 #[derive(Debug)]
 pub(crate) struct Stock {
     totals: ResourceMap<u16>,
@@ -21,8 +22,8 @@ pub(crate) struct Stock {
     proven: Capabilities,
 }
 
-/// What SVC_ALLOC lacked when it failed with ENOSPC. `stock` is what the NIC shows while it is
-/// still, or nearly, as it was at the refusal.
+/// Returns the resource that SVC_ALLOC lacked when it failed with ENOSPC. `stock` is what the NIC
+/// shows while it is still, or nearly, as it was at the refusal.
 pub(crate) fn shortage(
     desc: &SvcDesc,
     fail_info: Option<SvcFailInfo>,
@@ -52,7 +53,7 @@ pub(crate) fn shortage(
 }
 
 impl Services {
-    /// Whether a service with LEs would be refused for lack of TLEs, as far as visible.
+    /// Returns whether a service with LEs would be refused for lack of TLEs, as far as visible.
     pub(super) fn short_of_tles(&self, desc: &SvcDesc) -> Option<Shortage> {
         let wanted = effective_limits(desc);
         let limited = flags(desc).contains(SvcFlags::RESOURCE_LIMITS);
@@ -110,7 +111,7 @@ impl Stock {
         })
     }
 
-    /// Whether the driver itself says that no pool is left.
+    /// Returns whether the driver itself says that no pool is left.
     fn names_pools(&self) -> bool {
         self.proven.contains(Capabilities::POOL_FLAGS)
     }
@@ -120,7 +121,7 @@ impl Stock {
         u16::try_from(left).unwrap_or(u16::MAX)
     }
 
-    /// What the driver did not name, in the order in which it checks.
+    /// Returns the resource that the driver did not name, in the order in which it checks.
     fn unnamed(&self, wanted: &ResourceMap<Limit>, own_slots: usize) -> Shortage {
         let (les, tles) = (wanted[Resource::Les], wanted[Resource::Tles]);
         if !self.names_pools() && les.max() > 0 && self.taken.le_pools_left() == 0 {

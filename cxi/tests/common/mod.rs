@@ -36,7 +36,7 @@ where
     Device::from(Intercept::new(nic.root().unwrap(), submit))
 }
 
-/// What a command is answered with; `None` as the NIC does.
+/// Function that answers a command; `None` to answer as the NIC does.
 pub(crate) type Answers = fn(Opcode) -> Option<std::result::Result<Vec<u8>, Errno>>;
 
 /// A NIC that answers some commands in its own way.

@@ -1,4 +1,4 @@
-//! What a NIC has left, on every driver release the mock models.
+//! Resources that a NIC has left, on every driver release the mock models.
 
 use crate::common::{ALL, ask, create, modest, nic, root, says, with};
 use cxi::Resource;

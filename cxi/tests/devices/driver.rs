@@ -1,4 +1,4 @@
-//! Which driver it is, found out without a trace, on every driver release the mock models.
+//! Release of the driver, found out without a trace, on every driver release the mock models.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use cxi_mock::{Credentials, Nic, NicConfig};
 
 const CALLERS: [Credentials; 2] = [Credentials::root(), Credentials::user(1000, 1000)];
 
-/// What can be told without sysfs.
+/// Returns the release that can be told without sysfs.
 fn expected(release: DriverRelease) -> DetectedRelease {
     match release {
         DriverRelease::Shs14_0_0 | DriverRelease::Shs14_0_1 => DetectedRelease::Between {

@@ -1,4 +1,4 @@
-//! How values are converted and printed.
+//! Conversion and text of values.
 
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;

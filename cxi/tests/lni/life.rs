@@ -1,4 +1,4 @@
-//! What is allocated below an LNI: arguments, refusals, and what it does.
+//! Allocations below an LNI: arguments, refusals, and effects.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What must not compile: handles, windows and options that outlive what they depend on, and safe
-//! code that could make the driver or the NIC write anywhere.
+//! Programs that must not compile: handles, windows and options that outlive what they depend on,
+//! and safe code that could make the driver or the NIC write anywhere.
 //!
 //! The compiler's messages are part of the test, so it runs with the release they were recorded
 //! with. `TRYBUILD=overwrite cargo test -p cxi --test lni lifetimes` records them anew.
@@ -10,7 +10,7 @@ use std::process::Command;
 /// The compiler whose messages are recorded in `ui/`.
 const RECORDED: &str = "rustc 1.95.";
 
-/// What is skipped.
+/// Module that is skipped.
 const MODULE: &str = module_path!();
 
 #[test]

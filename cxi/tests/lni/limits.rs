@@ -1,4 +1,4 @@
-//! How much a service may have, and how what it has comes back.
+//! Limits of a service, and the return of its resources.
 
 use std::sync::Arc;
 

@@ -1,5 +1,4 @@
-//! What is asked for below an LNI is what the driver is asked for, and what it answers is what is
-//! said.
+//! Options of objects below an LNI reach the driver as they were given, and its answers the caller.
 
 use std::io::Write;
 use std::os::unix::fs::symlink;

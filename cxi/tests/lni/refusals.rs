@@ -1,4 +1,5 @@
-//! What is not there any more, not allowed or not known below an LNI, and how that is said.
+//! Refusals below an LNI: objects that are gone, not allowed or not known, and the errors that say
+//! so.
 
 mod exhausted;
 

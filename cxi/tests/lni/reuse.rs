@@ -1,4 +1,4 @@
-//! What the driver would mix up with what an LNI had before is not asked for.
+//! Requests that the driver would mix up with earlier objects of an LNI are not sent.
 
 use crate::common::{all, exclusive_lni, lni_with, nic, root, user, vni};
 use cxi::driver::Quirks;

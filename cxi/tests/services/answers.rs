@@ -1,4 +1,4 @@
-//! What is said of answers of the driver that are rare, and what is refused before it is asked.
+//! Rare answers of the driver, and requests that are refused before they are sent.
 
 use crate::common::{FROM_13_1, answering, ask, create, modest, nic, range, refused, root, says};
 use cxi::{DriverRelease, Errno, ErrorKind, ServiceId};

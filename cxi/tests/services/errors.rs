@@ -1,4 +1,4 @@
-//! What goes wrong with services, as text.
+//! Errors of services, as text.
 
 use crate::common::{ALL, ask, create, modest, nic, range, refused, root, says, user, vni, with};
 use cxi::{Device, ErrorKind, Limit, Member, Resource, ServiceId, ServiceSpec, TrafficClasses};

@@ -21,7 +21,7 @@ use std::sync::Arc;
 use cxi::{Errno, ServiceId};
 use cxi_mock::{Credentials, Nic};
 
-/// What happens when this caller asks for an LNI of the service.
+/// Asks for an LNI of the service as this caller.
 fn lni(nic: &Arc<Nic>, caller: Credentials, service: ServiceId) -> Result<(), Errno> {
     let lni = common::device(nic, caller).alloc_lni(service);
     lni.map(drop).map_err(|error| error.errno())

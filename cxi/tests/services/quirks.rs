@@ -1,4 +1,5 @@
-//! What a driver answers with damage is not sent, on every driver release the mock models.
+//! Requests that a driver answers with damage are not sent, on every driver release the mock
+//! models.
 
 use std::sync::Arc;
 

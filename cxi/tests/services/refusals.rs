@@ -1,4 +1,5 @@
-//! What the driver's errno means for each command that changes a service, and what is not asked.
+//! Meaning of the driver's errno for each command that changes a service, and requests that are not
+//! sent.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -55,7 +55,7 @@ fn created(result: &str, key: &Bytes) -> Compare {
     json!({"target": "CREATE", "key": key, "result": result, "create_revision": "0"})
 }
 
-/// Whether the value comes before another one; false if the key does not exist.
+/// Returns whether the value comes before another one; false if the key does not exist.
 pub(crate) fn is_less(key: &Bytes, value: &Bytes) -> Compare {
     json!({"target": "VALUE", "key": key, "result": "LESS", "value": value})
 }
@@ -66,7 +66,7 @@ fn number<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
     text.parse().map_err(|_| serde::de::Error::custom(format!("invalid number {text:?}")))
 }
 
-/// What every answer to a request for keys begins with.
+/// Head of every answer to a request for keys.
 #[derive(Debug, Deserialize)]
 struct Header {
     #[serde(deserialize_with = "number")]
@@ -94,13 +94,13 @@ pub(crate) struct Range {
     pub(crate) kvs: Vec<KeyValue>,
     #[serde(default)]
     pub(crate) more: bool,
-    /// How many there are, of which an answer may contain the first ones.
+    /// Number of keys, of which an answer may contain the first ones.
     #[serde(default, deserialize_with = "number")]
     count: u64,
 }
 
 impl Range {
-    /// Whether this answers a request for the first `limit` keys from `from` up to `to`.
+    /// Returns whether this answers a request for the first `limit` keys from `from` up to `to`.
     fn check(&self, from: &Bytes, to: &Bytes, limit: u32) -> Result<(), String> {
         let found = self.kvs.len() as u64;
         if found > self.count || self.more != (self.count > found) || found > u64::from(limit) {
@@ -131,7 +131,7 @@ impl Range {
     }
 }
 
-/// What became of a transaction.
+/// Response to a transaction.
 #[derive(Debug, Deserialize)]
 struct Outcome {
     header: Header,
@@ -141,7 +141,7 @@ struct Outcome {
     responses: Vec<serde_json::Value>,
 }
 
-/// Why a request failed.
+/// Reason for which a request failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum GatewayError {
     /// The request was certainly not carried out.
@@ -165,13 +165,13 @@ pub(crate) enum GatewayError {
 }
 
 impl GatewayError {
-    /// Whether the request may have been carried out, and another member may answer it.
+    /// Returns whether the request may have been carried out, and another member may answer it.
     pub(crate) const fn is_open(&self) -> bool {
         matches!(self, Self::Lost { .. } | Self::Invalid { .. })
     }
 }
 
-/// Whether a password that is sent to this address can be read on the network.
+/// Returns whether a password that is sent to this address can be read on the network.
 pub(crate) fn is_clear(url: &str) -> bool {
     let Some(rest) = url.strip_prefix("http://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
@@ -197,11 +197,11 @@ struct Token {
 pub(crate) struct Gateway {
     transport: Box<dyn HttpTransport>,
     urls: Vec<String>,
-    /// How often a member has not answered, which selects the one to ask.
+    /// Number of times that a member has not answered, which selects the one to ask.
     failed: usize,
     /// Name and password.
     user: Option<(String, String)>,
-    /// Whether the password may go over the network in clear.
+    /// `true` if the password may go over the network in clear.
     pub(crate) allow_clear: bool,
     token: Option<String>,
     pub(crate) patience: Patience,

@@ -12,8 +12,8 @@ use crate::gateway::{Bytes, Gateway, GatewayError, is_absent, is_less, is_there}
 
 /// Roughly how many bytes one request reads: enough that a long log takes few requests.
 const PAGE: usize = 1 << 20;
-/// How many records the first request asks for; [`PAGE`] decides for the others. One record may name all
-/// nodes of a large machine.
+/// Number of records that the first request asks for; [`PAGE`] decides for the others. One record
+/// may name all nodes of a large machine.
 const FIRST: u32 = 16;
 
 /// The log of a VNI pool in etcd.

@@ -40,7 +40,7 @@ enum Backend {
     Etcd(Box<Etcd>),
 }
 
-/// How to reach etcd, and as which user.
+/// Access to etcd: its members, and the user.
 #[derive(Debug)]
 struct Etcd {
     endpoints: Vec<String>,
@@ -53,7 +53,7 @@ struct Etcd {
     epoch: PathBuf,
 }
 
-/// Where a pool is.
+/// Place of a pool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum PoolPlace {
@@ -78,13 +78,13 @@ impl fmt::Display for PoolPlace {
 pub struct Configured {
     /// The pool.
     pub pool: VniPool,
-    /// Whether there was none before.
+    /// `true` if there was none before.
     pub made: bool,
     /// The logged event; `None` if the pool already had this configuration.
     pub event: Option<Event>,
 }
 
-/// Why the pool of a site cannot be used.
+/// Reason for which the pool of a site cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SitePoolError {
@@ -108,7 +108,7 @@ pub enum SitePoolError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The file with the epoch has no number.
@@ -119,7 +119,7 @@ pub enum SitePoolError {
     Unwritten {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// There is no pool.
@@ -146,7 +146,7 @@ fn in_log(place: &PoolPlace, error: &ChangeError<Infallible>) -> String {
 }
 
 impl SitePoolError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -194,7 +194,7 @@ impl SitePool {
         Ok(Self { backend, wait: settings.get(&keys::WAIT)?, opened: Mutex::default() })
     }
 
-    /// Where it is.
+    /// Returns the place of the pool.
     #[must_use]
     pub fn place(&self) -> PoolPlace {
         match &self.backend {
@@ -203,8 +203,8 @@ impl SitePool {
         }
     }
 
-    /// Whether this machine has a pool: the file exists, or the machine has led the pool in etcd.
-    /// Nodes share the controllers' settings, and must not all ask etcd.
+    /// Returns whether this machine has a pool: the file exists, or the machine has led the pool in
+    /// etcd. Nodes share the controllers' settings, and must not all ask etcd.
     #[must_use]
     pub fn is_here(&self) -> bool {
         match &self.backend {

@@ -25,7 +25,7 @@ use server::{Etcd, at, config, http};
 
 /// Makes this binary a controller: where the members of etcd are, its epoch, and the job it begins with.
 const ORDER: &str = "CXI_TEST_CONTROLLER";
-/// How long a controller may say nothing.
+/// Longest time that a controller may say nothing.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// After this many pieces of data a connection is cut, before a request or after an answer. A log that
 /// is read whole has many more.
@@ -136,7 +136,7 @@ impl Drop for Controller {
     }
 }
 
-/// What the controllers assigned.
+/// Assignments of the controllers.
 #[derive(Default)]
 struct Told(BTreeMap<usize, String>);
 

@@ -299,7 +299,7 @@ fn an_answer_that_says_nothing_is_an_error() {
     }
 }
 
-/// Whether a record was written is not known from such an answer.
+/// An answer that says nothing leaves open whether a record was written.
 #[test]
 fn an_answer_to_a_write_that_says_nothing_is_not_an_outcome() {
     let record: Record = serde_json::from_slice(&first_record()).unwrap();

@@ -91,7 +91,7 @@ impl Liar {
         self.script.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it lies from now on.
+    /// Returns whether it lies from now on.
     pub(super) fn lie(&self, lies: bool) {
         self.script().lies = lies;
     }

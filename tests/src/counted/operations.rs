@@ -13,7 +13,7 @@ pub struct Operation {
     pub name: &'static str,
     /// The number of system calls that it makes when it is repeated.
     pub system_calls: usize,
-    /// Whether it then allocates on the heap.
+    /// `true` if it then allocates on the heap.
     pub allocates: bool,
     run: fn(&mut Scene) -> Done,
 }

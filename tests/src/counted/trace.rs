@@ -113,8 +113,8 @@ fn intervals(stops: &[Call]) -> Vec<Vec<Call>> {
         .collect()
 }
 
-/// Whether this is the call with which the standard library, in a build with assertions, checks before
-/// closing a file that it is open.
+/// Returns whether this is the call with which the standard library, in a build with assertions,
+/// checks before closing a file that it is open.
 fn is_assertion(call: Call) -> bool {
     cfg!(debug_assertions) && call.0 == libc::SYS_fcntl
 }

@@ -54,7 +54,7 @@ fn pass_on(stream: TcpStream, behind: SocketAddr, config: Arc<ServerConfig>) -> 
     client.flush()
 }
 
-/// Whether this is a head and a body of the length that it announces.
+/// Returns whether this is a head and a body of the length that it announces.
 fn is_whole(request: &[u8]) -> bool {
     let text = String::from_utf8_lossy(request);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };

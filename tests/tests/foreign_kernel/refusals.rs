@@ -10,7 +10,7 @@ use crate::stage::{Plan, each_call, run};
 pub(crate) const ERRNOS: [Errno; 5] =
     [Errno::EINVAL, Errno::EOPNOTSUPP, Errno::ENOTTY, Errno::ENOSYS, Errno::from_raw(4242)];
 
-/// Whether the library did not even ask, because it no longer knows what the driver can do.
+/// Returns whether the library did not even ask, because it no longer knows what the driver can do.
 fn is_cautious(error: &cxi::Error) -> bool {
     matches!(
         error.kind(),

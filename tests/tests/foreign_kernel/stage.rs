@@ -31,11 +31,11 @@ pub(crate) struct Run {
     pub(crate) log: Vec<Exchange>,
     /// Services that exist now, and did not before.
     pub(crate) made: Vec<ServiceId>,
-    /// Whether the NIC is as before while the file is still open, new services aside.
+    /// `true` if the NIC is as before while the file is still open, new services aside.
     pub(crate) clean: bool,
 }
 
-/// Whether every value, length and release is tried, and not only those that are apart.
+/// Returns whether every value, length and release is tried, and not only those that are apart.
 pub(crate) fn all_of_it() -> bool {
     std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
 }

@@ -31,7 +31,7 @@ macro_rules! need_node {
     };
 }
 
-/// Whether a program is installed; reports it if not.
+/// Returns whether a program is installed; reports it if not.
 pub fn has(program: &str) -> bool {
     let here = Command::new(program).arg("--version").output().is_ok();
     if !here {
@@ -40,7 +40,7 @@ pub fn has(program: &str) -> bool {
     here
 }
 
-/// Whether this process is root; if not, reports what only root can do.
+/// Returns whether this process is root; if not, reports what only root can do.
 pub fn root(only: &str) -> bool {
     if !is_root() {
         skip(&format!("only root can {only}"));
@@ -238,7 +238,7 @@ impl Served {
         ["cxi0", "cxi1"].map(|device| printed(&self.enter(&[CLIENT, "nid", device])))
     }
 
-    /// Whether nothing but services is left on any NIC.
+    /// Returns whether nothing but services is left on any NIC.
     pub fn is_idle(&self) -> bool {
         self.nics().iter().all(|nic| {
             let counts = nic["state"]["stats"].as_object().expect("an object");
@@ -358,7 +358,7 @@ pub fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the tests are to run at full length.
+/// Returns whether the tests are to run at full length.
 pub fn full() -> bool {
     std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
 }
@@ -370,7 +370,7 @@ pub fn soak_length(seconds: u64) -> Duration {
     Duration::from_secs(said.unwrap_or(if full() { 600 } else { seconds }))
 }
 
-/// Whether this process is root.
+/// Returns whether this process is root.
 pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }

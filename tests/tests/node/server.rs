@@ -20,7 +20,8 @@ pub fn skip(why: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Whether a node can be served here; reports why not. The first test of a process finds out.
+/// Returns whether a node can be served here; reports why not. The first test of a process finds
+/// out.
 pub fn possible() -> bool {
     static MISSES: LazyLock<Option<String>> = LazyLock::new(|| {
         let output = run(&["--", "true"]);
@@ -34,7 +35,7 @@ pub fn possible() -> bool {
     MISSES.is_none()
 }
 
-/// Whether programs on a node can map windows here; reports why not.
+/// Returns whether programs on a node can map windows here; reports why not.
 pub fn windows() -> bool {
     static WINDOWS: LazyLock<String> = LazyLock::new(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");

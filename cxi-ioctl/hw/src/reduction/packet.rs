@@ -30,7 +30,7 @@ impl Sequence {
         self.0
     }
 
-    /// Whether this one came after the other.
+    /// Returns whether this one came after the other.
     #[must_use]
     pub const fn is_newer_than(self, other: Self) -> bool {
         let ahead = (self.0 + SEQUENCES - other.0 % SEQUENCES) % SEQUENCES;
@@ -65,7 +65,7 @@ impl ResultCode {
 pub struct ReductionPacket {
     /// The sender: the index of a participant, or the number of an engine that merged several.
     pub sender: u32,
-    /// What it counts under; from the root, what is armed.
+    /// Number that the packet counts under; from the root, the one that is armed.
     pub sequence: Sequence,
     /// Engines are armed.
     pub arm: bool,
@@ -75,7 +75,7 @@ pub struct ReductionPacket {
     pub count: u32,
     /// The sequence number that it answers to.
     pub answered: Sequence,
-    /// What became of the operation.
+    /// Result of the operation.
     pub code: ResultCode,
     /// Exponent of a reproducible sum.
     pub repsum_m: u8,
@@ -83,7 +83,7 @@ pub struct ReductionPacket {
     pub repsum_overflow: u8,
     /// Participants contribute again.
     pub retry: bool,
-    /// What only software reads.
+    /// Number that only software reads.
     pub cookie: u32,
     /// The operands.
     pub payload: [u64; 4],

@@ -116,14 +116,14 @@ impl Fabric {
         });
     }
 
-    /// Whether packets wait for a [`tick`](Self::tick), because they are late or a tree's engines
-    /// hold them back.
+    /// Returns whether packets wait for a [`tick`](Self::tick), because they are late or a tree's
+    /// engines hold them back.
     #[must_use]
     pub fn needs_time(&self) -> bool {
         self.0.needs_time.load(Ordering::Acquire)
     }
 
-    /// Whether a packet from one NIC reaches another one, random faults aside.
+    /// Returns whether a packet from one NIC reaches another one, random faults aside.
     #[must_use]
     pub fn reaches(&self, from: u32, to: u32) -> bool {
         let switch = self.switch();
@@ -136,7 +136,7 @@ impl Fabric {
         self.switch().waiting()
     }
 
-    /// Whether no packet is on its way.
+    /// Returns whether no packet is on its way.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.switch().is_idle()
@@ -164,7 +164,7 @@ impl Fabric {
         self.switch().detach(nid);
     }
 
-    /// Whether packets may get lost or come twice.
+    /// Returns whether packets may get lost or come twice.
     pub(crate) fn is_faulty(&self) -> bool {
         self.0.faulty.load(Ordering::Acquire)
     }

@@ -63,7 +63,7 @@ impl Switch {
             || self.ports.values().any(|port| port.down || port.loss > 0)
     }
 
-    /// Whether a partition or a link that is down separates two NICs.
+    /// Returns whether a partition or a link that is down separates two NICs.
     pub(super) fn is_cut(&self, from: u32, to: u32) -> bool {
         let down = |nid| self.ports.get(&nid).is_some_and(|port| port.down);
         let apart = |(one, other): &(BTreeSet<u32>, BTreeSet<u32>)| {
@@ -82,7 +82,7 @@ impl Switch {
         !self.needs_time() && self.waiting().is_empty()
     }
 
-    /// Whether packets wait for a tick.
+    /// Returns whether packets wait for a tick.
     pub(super) fn needs_time(&self) -> bool {
         !self.late.is_empty() || self.holds()
     }
@@ -148,13 +148,13 @@ impl Switch {
         }
     }
 
-    /// Whether a packet from one NIC to another is lost: they are separated, or one of their ports
-    /// drops it.
+    /// Returns whether a packet from one NIC to another is lost: they are separated, or one of
+    /// their ports drops it.
     pub(super) fn is_lost(&mut self, from: u32, to: u32) -> bool {
         self.is_cut(from, to) || self.is_dropped(from, to)
     }
 
-    /// Whether one of the two ports drops a packet.
+    /// Returns whether one of the two ports drops a packet.
     fn is_dropped(&mut self, from: u32, to: u32) -> bool {
         let mut drops = |nid| {
             let loss = self.ports.get(&nid).map_or(0, |port| port.loss);

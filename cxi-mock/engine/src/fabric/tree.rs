@@ -99,7 +99,7 @@ impl Tree {
         Self { root: tree.root, nodes }
     }
 
-    /// Whether contributions are held back.
+    /// Returns whether contributions are held back.
     fn holds(&self) -> bool {
         self.nodes.iter().any(|node| node.engines.holds())
     }
@@ -199,7 +199,7 @@ impl Switch {
         self.pass_all(sent);
     }
 
-    /// Whether trees hold contributions back.
+    /// Returns whether trees hold contributions back.
     pub(super) fn holds(&self) -> bool {
         self.trees.values().any(Tree::holds)
     }

@@ -161,7 +161,7 @@ pub(super) fn due(faults: &mut Vec<Fault>, endpoint: Endpoint) -> Option<Effect>
 }
 
 impl Effect {
-    /// Whether the request is performed.
+    /// Returns whether the request is performed.
     pub(super) const fn performs(&self) -> bool {
         !matches!(self, Self::Answer { perform: false, .. })
     }

@@ -29,7 +29,7 @@ pub struct JournalEntry {
     pub body: String,
     /// The status of the response.
     pub status: u16,
-    /// Whether a fault applied.
+    /// `true` if a fault applied.
     pub fault: bool,
 }
 

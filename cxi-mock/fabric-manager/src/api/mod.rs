@@ -81,7 +81,7 @@ impl Api {
         self.model.restart(forget);
     }
 
-    /// Whether the sender of a request with this head has a valid token or password.
+    /// Returns whether the sender of a request with this head has a valid token or password.
     pub(crate) fn knows(&self, head: &Request, now: Duration) -> bool {
         self.authenticator.identify(head, &self.model, now) != Caller::Unknown
     }

@@ -73,7 +73,7 @@ pub struct JobState {
 }
 
 impl State {
-    /// Whether there is neither a reservation nor a tree.
+    /// Returns whether there is neither a reservation nor a tree.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         self.jobs.is_empty() && self.roots.is_empty()

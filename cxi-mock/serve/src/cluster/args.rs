@@ -132,7 +132,7 @@ impl ClusterArguments {
 }
 
 impl ClusterOptions {
-    /// Whether anything is said of a cluster to make.
+    /// Returns whether anything is said of a cluster to make.
     fn makes_one(&self) -> bool {
         self.says_what()
             || self.files.any()
@@ -141,7 +141,7 @@ impl ClusterOptions {
             || self.as_user
     }
 
-    /// Whether anything says what the nodes are.
+    /// Returns whether anything says what the nodes are.
     pub(super) fn says_what(&self) -> bool {
         self.nodes.is_some() || self.nics.says_what()
     }

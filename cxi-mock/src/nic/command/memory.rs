@@ -136,8 +136,8 @@ impl Device {
         Ok(())
     }
 
-    /// Whether the address contexts of two descriptors have the same number. The driver does not
-    /// check whether they are of the same LNI.
+    /// Returns whether the address contexts of two descriptors have the same number. The driver
+    /// does not check whether they are of the same LNI.
     pub(super) fn same_lac(&self, one: u32, other: u32) -> bool {
         let lac = |id| self.mds.get(id).map(|there| there.md.lac);
         lac(one) == lac(other)

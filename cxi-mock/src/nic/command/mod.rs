@@ -31,7 +31,7 @@ struct Caller<'a> {
     file: u32,
     credentials: &'a Credentials,
     memory: &'a Arc<dyn ClientMemory>,
-    /// Whether the doorbells that it gets are trapped.
+    /// `true` if the doorbells that it gets are trapped.
     traps_stores: bool,
 }
 

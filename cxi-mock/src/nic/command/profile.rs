@@ -27,8 +27,8 @@ const LAST_ETHERNET_CLASS: u32 = 6;
 /// Ethernet has eight priorities.
 const MAX_PCP: u16 = 7;
 
-/// Whether a QoS profile has that class with that type. Profile 1 has dedicated access where
-/// profile 2 has low latency.
+/// Returns whether a QoS profile has that class with that type. Profile 1 has dedicated access
+/// where profile 2 has low latency.
 fn pair_exists(qos_profile: u32, tc: u32, tc_type: u32) -> bool {
     let types: &[u32] = match (qos_profile, tc) {
         (2, TC_LOW_LATENCY) => &[TC_TYPE_DEFAULT, TC_TYPE_COLL_LEAF],

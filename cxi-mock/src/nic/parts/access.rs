@@ -54,7 +54,7 @@ impl AccessList {
         Ok(())
     }
 
-    /// Whether an entry admits the caller. Capabilities and being root do not help.
+    /// Returns whether an entry admits the caller. Capabilities and being root do not help.
     pub(crate) fn admits(&self, caller: &Credentials, rules: &Rules) -> bool {
         self.0.iter().any(|access| match *access {
             Access::Uid(uid) => caller.uid == uid,
@@ -64,7 +64,7 @@ impl AccessList {
         })
     }
 
-    /// Whether anything other than a namespace is admitted.
+    /// Returns whether anything other than a namespace is admitted.
     pub(crate) fn beyond_netns(&self) -> bool {
         self.0.iter().any(|access| !matches!(access, Access::Netns(_)))
     }
@@ -93,7 +93,7 @@ impl AccessList {
     }
 }
 
-/// Whether a caller is in a group.
+/// Returns whether a caller is in a group.
 pub(crate) fn is_member(caller: &Credentials, gid: u32, rules: &Rules) -> bool {
     caller.gid == gid || (rules.supplementary_groups && caller.groups.contains(&gid))
 }

@@ -110,8 +110,9 @@ impl Accounting {
         self.limits
     }
 
-    /// Whether reservations fit, and how much was available of each resource up to the first one
-    /// that is short. The driver does not check TLEs here, because their pools run out first.
+    /// Returns whether reservations fit, and how much was available of each resource up to the
+    /// first one that is short. The driver does not check TLEs here, because their pools run out
+    /// first.
     pub(crate) fn available(&self, limits: &RsrcLimits) -> ([u16; RSRC_COUNT], Result<(), Errno>) {
         let mut available = [0; RSRC_COUNT];
         for slot in Slot::all() {
@@ -156,8 +157,8 @@ impl Accounting {
         }
     }
 
-    /// Whether [`charge`](Self::charge) would succeed: EBADR without an entry, ENOSPC when there
-    /// is nothing left.
+    /// Returns whether [`charge`](Self::charge) would succeed: EBADR without an entry, ENOSPC when
+    /// there is nothing left.
     pub(crate) fn may_charge(&self, entries: &Entries, slot: Slot) -> Result<(), Errno> {
         let entry = entries.get(slot).ok_or(Errno::EBADR)?;
         let total = &self.totals[slot as usize];

@@ -99,7 +99,7 @@ fn entries(desc: &SvcDesc, rules: &Rules, netns: impl Fn(u32) -> u32) -> Result<
     Ok(list)
 }
 
-/// Whether the members of a descriptor admit a caller, where there are no access entries.
+/// Returns whether the members of a descriptor admit a caller, where there are no access entries.
 pub(crate) fn admits(desc: &SvcDesc, caller: &Credentials, rules: &Rules) -> bool {
     !flags(desc).contains(SvcFlags::RESTRICTED_MEMBERS)
         || desc.members.iter().any(|member| match member.kind {
@@ -109,7 +109,7 @@ pub(crate) fn admits(desc: &SvcDesc, caller: &Credentials, rules: &Rules) -> boo
         })
 }
 
-/// Whether a descriptor lists a VNI, or does not restrict VNIs.
+/// Returns whether a descriptor lists a VNI, or does not restrict VNIs.
 pub(crate) fn has_vni(desc: &SvcDesc, vni: u16) -> bool {
     !flags(desc).contains(SvcFlags::RESTRICTED_VNIS)
         || desc.vnis.iter().take(desc.num_vld_vnis.into()).any(|listed| *listed == vni)

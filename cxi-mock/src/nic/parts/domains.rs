@@ -39,7 +39,7 @@ impl Domains {
         pid_granule(self.pid_bits)
     }
 
-    /// Whether a domain of any profile has this PID of this VNI.
+    /// Returns whether a domain of any profile has this PID of this VNI.
     pub(crate) fn has(&self, vni: u16, pid: u32) -> bool {
         self.by_pid.contains_key(&(vni, pid))
     }
@@ -57,7 +57,7 @@ impl Domains {
         Ok(domain)
     }
 
-    /// Whether a domain has PIDs of that profile or VNI.
+    /// Returns whether a domain has PIDs of that profile or VNI.
     pub(crate) fn any_of(&self, pids: PidsOf) -> bool {
         self.objects.iter().any(|(_, domain)| domain.pids == pids)
     }

@@ -96,7 +96,7 @@ impl Files {
         }
     }
 
-    /// Whether a file is one of a virtual function.
+    /// Returns whether a file is one of a virtual function.
     pub(crate) fn is_virtual(&self, id: u32) -> bool {
         let file = self.open.get(&id);
         file.is_some_and(|file| file.virtual_function.is_some())

@@ -59,7 +59,7 @@ pub(crate) struct Group {
     pub(crate) access: AccessList,
     pub(crate) reserved: Reservation,
     pub(crate) lnis_per_rgid: u32,
-    /// Whether it was made as a system service; updates do not change this.
+    /// `true` if it was made as a system service; updates do not change this.
     pub(crate) system: bool,
     pub(crate) cntr_pool_id: u32,
     /// The number of LNIs, including those that wait for their cleanup.

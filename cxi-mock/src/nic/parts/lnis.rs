@@ -81,7 +81,7 @@ pub(crate) struct Lnis {
     pub(crate) live: Objects<Lni>,
     /// Freed LNIs that wait until their queues are quiet.
     pub(crate) ending: Vec<(u32, Lni)>,
-    /// Whether the cleanup is due.
+    /// `true` if the cleanup is due.
     pub(crate) scheduled: bool,
 }
 

@@ -50,7 +50,7 @@ pub(crate) struct Kind {
 pub(crate) struct Descriptor {
     pub(crate) md: Md,
     pub(crate) pinned: bool,
-    /// Whether its page sizes are those of 1 GiB pages.
+    /// `true` if its page sizes are those of 1 GiB pages.
     pub(crate) huge: bool,
 }
 
@@ -61,9 +61,9 @@ pub(crate) struct Mapping {
     pub(crate) kind: Kind,
     /// Start and end of the mapping are multiples of this many bytes.
     pub(crate) page: u64,
-    /// Whether it gets its own address context, which others may share.
+    /// `true` if it gets its own address context, which others may share.
     pub(crate) alone: bool,
-    /// Whether its sizes are those of pages of 1 GiB, or hints for them.
+    /// `true` if its sizes are those of pages of 1 GiB, or hints for them.
     pub(crate) huge: bool,
 }
 
@@ -122,7 +122,7 @@ impl Mapping {
     }
 }
 
-/// Whether the memory at an address counts as huge pages.
+/// Returns whether the memory at an address counts as huge pages.
 pub(crate) fn is_huge(va: u64) -> bool {
     HUGE_PAGES.contains(&va)
 }

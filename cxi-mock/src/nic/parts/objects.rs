@@ -55,7 +55,7 @@ impl<T> Objects<T> {
         self.ids.alloc().ok_or(Errno::ENOSPC)
     }
 
-    /// Whether a number is free.
+    /// Returns whether a number is free.
     pub(crate) fn has_number(&self) -> bool {
         self.ids.has_free()
     }

@@ -15,7 +15,7 @@ pub(crate) struct PidTable {
 }
 
 impl PidTable {
-    /// Whether the PID is in use or reserved, or does not exist.
+    /// Returns whether the PID is in use or reserved, or does not exist.
     pub(crate) fn is_taken(&self, pid: u32) -> bool {
         pid >= TABLE_PIDS || self.taken.contains(&pid)
     }
@@ -25,7 +25,7 @@ impl PidTable {
         runs.position(|(of, left)| *of == lni && left.contains(&pid))
     }
 
-    /// Whether the PID is reserved for this LNI.
+    /// Returns whether the PID is reserved for this LNI.
     pub(crate) fn is_reserved_for(&self, pid: u32, lni: u32) -> bool {
         self.reservation(pid, lni).is_some()
     }

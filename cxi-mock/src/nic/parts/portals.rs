@@ -15,9 +15,9 @@ pub(crate) struct Pte {
     pub(crate) eq: u32,
     /// Its multicast address.
     pub(crate) multicast: Option<u32>,
-    /// Whether it has a counter for lists without matching.
+    /// `true` if it has a counter for lists without matching.
     pub(crate) counted: bool,
-    /// Whether it receives Ethernet frames.
+    /// `true` if it receives Ethernet frames.
     pub(crate) ethernet: bool,
     /// Its processing element.
     pub(crate) element: u8,

@@ -24,7 +24,7 @@ pub(crate) struct Profile<X> {
     pub(crate) ignore: u16,
     pub(crate) access: AccessList,
     pub(crate) enabled: bool,
-    /// Whether the service that made it still exists.
+    /// `true` if the service that made it still exists.
     pub(crate) creator: bool,
     /// How many users hold a reference.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -74,7 +74,7 @@ pub(crate) struct Traffic {
 pub(crate) struct Tx {
     /// Traffic classes that may be used.
     pub(crate) tcs: [bool; 5],
-    /// Whether every LNI gets its own entry of the CP table.
+    /// `true` if every LNI gets its own entry of the CP table.
     pub(crate) exclusive_cp: bool,
     /// Entries of the CP table that others may share.
     #[cfg_attr(feature = "serde", serde(skip))]
@@ -117,7 +117,7 @@ pub(crate) struct Profiles<X> {
     exact: BTreeSet<(u16, u32)>,
     /// By first VNI, the last VNI and the id of ranges. Ranges overlap with nothing.
     ranges: BTreeMap<u16, (u16, u32)>,
-    /// Whether profiles for the same single VNI conflict.
+    /// `true` if profiles for the same single VNI conflict.
     exclusive: bool,
 }
 
@@ -197,7 +197,7 @@ impl<X> Profiles<X> {
         (*end >= first).then_some(*id)
     }
 
-    /// Whether VNIs from `first` to `last` conflict with a profile, enabled or not.
+    /// Returns whether VNIs from `first` to `last` conflict with a profile, enabled or not.
     pub(crate) fn conflicts(&self, first: u16, last: u16) -> bool {
         let mut exact = self.exact.range((first, 0)..=(last, u32::MAX));
         self.range_up_to(first, last).is_some()

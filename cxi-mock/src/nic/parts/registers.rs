@@ -16,7 +16,7 @@ pub(crate) struct Registers {
     pub(crate) link_up: bool,
     /// The NIC address.
     pub(crate) nid: u32,
-    /// Whether rendezvous gets are on.
+    /// `true` if rendezvous gets are on.
     pub(crate) rdzv_get_en: bool,
     /// The fetching atomic that is mapped to a PCIe fetch-add.
     pub(crate) amo_remap_to_pcie_fadd: i32,

@@ -44,7 +44,7 @@ pub(crate) struct Rgid {
 pub(crate) struct Rgids {
     ids: Ids,
     used: BTreeMap<u32, Rgid>,
-    /// Whether a new RGID is the highest in use plus one, instead of the lowest free one.
+    /// `true` if a new RGID is the highest in use plus one, instead of the lowest free one.
     count_up: bool,
 }
 

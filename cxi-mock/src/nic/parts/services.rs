@@ -106,7 +106,7 @@ impl Services {
         groups
     }
 
-    /// Whether [`charge`](Self::charge) would succeed.
+    /// Returns whether [`charge`](Self::charge) would succeed.
     pub(crate) fn may_charge(&self, svc: u32, slot: Slot) -> Result<(), Errno> {
         let group = self.get(svc)?;
         if !group.is_enabled() {

@@ -123,7 +123,7 @@ impl Vnis {
         self.rx.get_mut(pair.rx.id()?)
     }
 
-    /// Whether a profile gives every LNI its own entry in the CP table.
+    /// Returns whether a profile gives every LNI its own entry in the CP table.
     pub(crate) fn is_exclusive(&self, tx: Option<u32>) -> bool {
         let tx = tx.and_then(|id| self.tx.get(id));
         tx.is_some_and(|tx| tx.extra.exclusive_cp)

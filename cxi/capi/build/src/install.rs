@@ -12,7 +12,7 @@ use crate::tool::Result;
 pub struct Places {
     /// Prepended to all paths, for building packages: `DESTDIR`.
     pub destdir: PathBuf,
-    /// Where the installation is used, such as `/usr/local`.
+    /// Directory in which the installation is used, such as `/usr/local`.
     pub prefix: PathBuf,
     /// Directory for libraries: `lib` or `lib64` below the prefix, or an absolute path.
     pub libdir: PathBuf,

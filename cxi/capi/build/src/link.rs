@@ -101,7 +101,7 @@ impl Library {
         Ok(library)
     }
 
-    /// Which library this is.
+    /// Returns the library that is linked.
     pub(crate) fn product(&self) -> &'static Product {
         self.product
     }

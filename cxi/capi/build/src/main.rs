@@ -31,7 +31,7 @@ enum What {
 
 #[derive(Debug, Args)]
 struct Install {
-    /// Where they are used
+    /// Directory in which they are used
     #[arg(long, env = "PREFIX", default_value = "/usr/local")]
     prefix: PathBuf,
     /// Directory for libraries, below the prefix unless it is absolute

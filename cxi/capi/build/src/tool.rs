@@ -4,7 +4,7 @@ use std::env;
 use std::ffi::OsString;
 use std::process::Command;
 
-/// What went wrong, for the terminal.
+/// Result whose error is a text for the terminal.
 pub type Result<T> = std::result::Result<T, String>;
 
 /// The C compiler: `CC`, or `cc`.

@@ -1,4 +1,4 @@
-//! Why a call failed: not in HPE's library.
+//! Reasons of failed calls: not in HPE's library.
 
 use std::ffi::{CStr, c_char};
 

@@ -14,7 +14,7 @@ use crate::public::Timespec;
 use crate::scan;
 use crate::sysfs::{self, Attribute, PAGE};
 
-/// Where the driver shows the counters of its NICs.
+/// Directory in which the driver shows the counters of its NICs.
 const CLASS: &str = "/sys/class/cxi";
 /// The directory of the counters below that of a NIC.
 const DIRECTORY: &str = "device/telemetry";

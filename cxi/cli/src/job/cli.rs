@@ -319,7 +319,7 @@ pub(crate) struct NicsOptional {
 }
 
 impl NicsOptional {
-    /// Whether this node has no NIC, and that is not a failure.
+    /// Returns whether this node has no NIC, and that is not a failure.
     pub(crate) fn applies(self, common: &Common) -> bool {
         self.nics_optional && has_no_nic(common)
     }

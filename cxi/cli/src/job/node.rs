@@ -69,7 +69,7 @@ pub(super) struct Here<'a> {
     site: Site,
     common: &'a Common,
     intent: Intent,
-    /// Whether this node has no NIC, and that is not a failure.
+    /// `true` if this node has no NIC, and that is not a failure.
     has_no_nic: bool,
     node: OnceCell<JobNode>,
 }

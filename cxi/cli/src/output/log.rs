@@ -97,12 +97,12 @@ pub(crate) fn print_debug(message: &str) {
     print(&Message::Debug { message }, &message, Priority::Debug, false);
 }
 
-/// Whether messages have the form for people.
+/// Returns whether messages have the form for people.
 pub(crate) fn is_text() -> bool {
     matches!(CHOSEN.get(), None | Some(LogFormat::Text))
 }
 
-/// Whether to suppress warnings and progress.
+/// `true` if to suppress warnings and progress.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Suppresses warnings and progress from now on.

@@ -58,7 +58,7 @@ impl Format {
         FORMAT.get().copied().unwrap_or(Self::Table)
     }
 
-    /// Whether the form is one for people.
+    /// Returns whether the form is one for people.
     pub(crate) fn is_text(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }

@@ -152,7 +152,7 @@ fn agree(arguments: &SelftestArgs, node: &Node, vni: Vni) -> Result<(), Failure>
 /// What --write needs on all NICs.
 struct Writing {
     own: Own,
-    /// Whether the user named the VNI.
+    /// `true` if the user named the VNI.
     named: bool,
     /// On NICs that outlive this process.
     keeper: Option<Keeper>,

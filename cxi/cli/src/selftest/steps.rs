@@ -16,7 +16,7 @@ pub(crate) struct Step {
     /// What should have been answered; `None` for what each site has its own of.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expected: Option<String>,
-    /// Whether the mock of the release is asked for what is expected.
+    /// `true` if the mock of the release is asked for what is expected.
     #[serde(default)]
     pub(crate) compared: bool,
 }
@@ -152,8 +152,8 @@ fn refusals(device: &Device, steps: &mut Steps) -> cxi::Result<()> {
     Ok(())
 }
 
-/// Whether different ways of asking agree. Services may come and go meanwhile: one that is gone is
-/// left out.
+/// Returns whether different ways of asking agree. Services may come and go meanwhile: one that is
+/// gone is left out.
 fn services(device: &Device, steps: &mut Steps) {
     let services = device.services();
     let listed = match services.list() {

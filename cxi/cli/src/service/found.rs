@@ -30,7 +30,7 @@ impl Found {
         Self { service, netns }
     }
 
-    /// Whether two services, usually of two NICs, are for the same processes and VNIs.
+    /// Returns whether two services, usually of two NICs, are for the same processes and VNIs.
     pub(super) fn has_same_purpose(&self, other: &Self) -> bool {
         let purpose = |found: &Self| (found.service.members(), found.netns, found.service.vnis());
         purpose(self) == purpose(other)

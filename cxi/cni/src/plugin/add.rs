@@ -132,8 +132,8 @@ impl Plugin<'_> {
     }
 }
 
-/// Whether a service is for a network namespace. The list shows that only if the program that made
-/// the service wrote it there.
+/// Returns whether a service is for a network namespace. The list shows that only if the program
+/// that made the service wrote it there.
 fn is_for(device: &Device, service: &Service, netns: u32) -> bool {
     service.members().is_some_and(|members| {
         members.contains(Member::NetNs(netns))

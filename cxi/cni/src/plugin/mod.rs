@@ -18,7 +18,7 @@ use crate::record::{Record, Records};
 pub struct Plugin<'a> {
     node: Node,
     records: Records,
-    /// Where commands for jobs look whose services they have to leave.
+    /// Records that tell commands for jobs whose services they have to leave.
     services: ServiceRecords,
     config: &'a Config,
 }

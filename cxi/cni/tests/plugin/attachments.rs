@@ -1,4 +1,4 @@
-//! What a pod has from ADD to DEL.
+//! State of a pod from ADD to DEL.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

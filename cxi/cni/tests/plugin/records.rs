@@ -36,7 +36,8 @@ fn a_record_that_names_another_file_removes_nothing() {
     }
 }
 
-/// What `durable::replace` leaves if the process is killed before the rename.
+/// A temporary file that `durable::replace` left, because the process was killed before the rename,
+/// is removed.
 #[test]
 fn what_a_killed_call_left_of_a_record_is_removed() {
     let pod = pod!();

@@ -1,4 +1,4 @@
-//! Where the VNIs of a pod come from.
+//! Sources of a pod's VNIs.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -58,7 +58,7 @@ impl Participant {
         Ok(ReductionPacket::decode(&bytes).ok_or("no packet of a reduction")?)
     }
 
-    /// What this process adds in a round.
+    /// Returns the numbers that this process adds in a round.
     fn contribution(&self, round: u64, sequence: Sequence) -> ReductionPacket {
         ReductionPacket {
             sender: self.rank,

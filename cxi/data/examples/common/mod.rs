@@ -1,4 +1,4 @@
-//! What the examples run on: a mock node that works by itself, and processes on it.
+//! Surroundings of the examples: a mock node that works by itself, and processes on it.
 #![allow(dead_code, unreachable_pub, reason = "not every example uses everything")]
 
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use cxi_mock::{MockNode, NicConfig};
 /// Anything that can go wrong.
 pub type Problem = Box<dyn std::error::Error + Send + Sync>;
 
-/// How long anything may take.
+/// Longest time that anything may take.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 /// The VNI of the service.
 pub const VNI: u16 = 1024;
@@ -102,7 +102,7 @@ pub struct Process {
     pub transmit: TransmitQueue,
     /// For its lists.
     pub target: TargetQueue,
-    /// Where everything is reported.
+    /// Queue in which everything is reported.
     pub events: Events,
     /// Its PtlTE, which is not enabled yet.
     pub pte: Pte,

@@ -1,5 +1,5 @@
-//! What must not compile: commands that outlive their memory, references into it, commands in a
-//! queue of another kind, two writers.
+//! Programs that must not compile: commands that outlive their memory, references into it, commands
+//! in a queue of another kind, two writers.
 //!
 //! The compiler's messages are part of the test, so it runs with the release they were recorded
 //! with. `TRYBUILD=overwrite cargo test -p cxi-data --test data compile_fail` records them anew.

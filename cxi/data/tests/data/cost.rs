@@ -1,4 +1,4 @@
-//! What a message costs the program that sends it.
+//! Costs of a message for the program that sends it.
 
 use allocation_counter::{measure, opt_out};
 use cxi::lni::TxqOptions;

@@ -1,4 +1,4 @@
-//! What a program can do on the mock, and the errors that it gets.
+//! Operations of a program on the mock, and the errors that it gets.
 
 #[path = "../../examples/common/mod.rs"]
 mod common;

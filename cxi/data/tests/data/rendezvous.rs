@@ -20,7 +20,7 @@ static BYTES: [u8; WHOLE] = {
     bytes
 };
 
-/// Where the first process has the bytes of its message.
+/// Address of the message's bytes in the first process.
 pub(crate) struct Source {
     pub(crate) pte: Pte,
     _mapping: PteMapping,
@@ -67,7 +67,7 @@ fn receive(scene: &mut Scene, list: LeList, into: Slice<'_>) {
     assert!(matches!(heard[0], Event::State(_)), "{heard:?}");
 }
 
-/// What the second process hears: the first bytes, the rest, and the end.
+/// Returns the events of the second process: the first bytes, the rest, and the end.
 fn heard(scene: &mut Scene, kind: EventType, list: List) -> [Event; 3] {
     let heard: [Event; 3] = events(&mut scene.two.events).try_into().unwrap();
     let Event::Arrival(first) = heard[0] else { panic!("{heard:?}") };

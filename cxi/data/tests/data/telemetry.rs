@@ -1,4 +1,4 @@
-//! Which of all counters traffic moves, and by how much.
+//! Effect of traffic on each counter.
 
 use cxi::lni::LeList;
 use cxi_data::{

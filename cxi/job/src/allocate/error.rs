@@ -160,7 +160,7 @@ impl AllocateError {
         }
     }
 
-    /// Whether this attempt itself left something, or may have.
+    /// Returns whether this attempt itself left something, or may have.
     pub(crate) fn left_something(&self) -> bool {
         self.left().iter().any(|left| !matches!(left.reason, LeftBehindReason::Adopted))
     }

@@ -287,8 +287,8 @@ fn likeness(service: &Service, spec: &ServiceSpec) -> Likeness {
     }
 }
 
-/// Whether the driver may have made a service in spite of the error: the command was sent, and the
-/// driver gave no reason for refusing it.
+/// Returns whether the driver may have made a service in spite of the error: the command was sent,
+/// and the driver gave no reason for refusing it.
 fn may_have_happened(error: &Error) -> bool {
     let refused =
         matches!(error.errno(), Errno::ENOSPC | Errno::EEXIST | Errno::EPERM | Errno::EACCES);

@@ -120,8 +120,8 @@ fn limits(
     }
 }
 
-/// Whether a service is for the users, VNIs and traffic classes specified, and limited if that is:
-/// the limits themselves are not compared.
+/// Returns whether a service is for the users, VNIs and traffic classes specified, and limited if
+/// that is: the limits themselves are not compared.
 pub(super) fn matches_spec(service: &Service, spec: &ServiceSpec) -> bool {
     !service.is_system()
         && service.members().as_ref() == spec.members()
@@ -179,8 +179,8 @@ fn own(service: &Service, view: &NicView, request: &JobRequest) -> Option<Adopt>
     }
 }
 
-/// Whether these limits may be what an earlier run scaled the requested ones back to, when other
-/// services held other amounts.
+/// Returns whether these limits may be what an earlier run scaled the requested ones back to, when
+/// other services held other amounts.
 fn scaled_back(request: &JobRequest, usage: &NicUsage, have: Limits) -> bool {
     let JobLimits::Planned { policy, mode, .. } = &request.limits else { return false };
     let Some(asked) = request.limits.asked(usage).map(Limits::as_stored) else { return false };

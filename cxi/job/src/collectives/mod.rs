@@ -144,7 +144,7 @@ impl Reservation {
     }
 }
 
-/// Whether it is the address of a server: a scheme of HTTP, and a host.
+/// Returns whether it is the address of a server: a scheme of HTTP, and a host.
 pub(crate) fn has_host(url: &str) -> bool {
     let mut schemes = ["http://", "https://"].iter();
     let host = schemes.find_map(|scheme| url.strip_prefix(scheme));

@@ -202,9 +202,9 @@ impl FileLock {
     }
 }
 
-/// Whether an open file can be a lock: one with a single name, of the caller, of root or of whoever
-/// owns the directory. Anything else was put there by somebody else, for instance as a link to a file
-/// that is not theirs.
+/// Returns whether an open file can be a lock: one with a single name, of the caller, of root or of
+/// whoever owns the directory. Anything else was put there by somebody else, for instance as a link
+/// to a file that is not theirs.
 fn is_lock(file: &File, directory: &Path) -> io::Result<()> {
     owned_here(&file.metadata()?, directory).map_err(|why| {
         let message = format!("not a lock: {why}; if no program needs it, remove it");
@@ -230,7 +230,7 @@ fn blocking(file: &File) -> io::Result<()> {
 }
 
 impl LockError {
-    /// Whether another process held the lock, so that trying again may help.
+    /// Returns whether another process held the lock, so that trying again may help.
     #[must_use]
     pub const fn is_busy(&self) -> bool {
         matches!(self, Self::Busy { .. })

@@ -219,9 +219,9 @@ fn own_file(path: &Path, directory: &Path) -> io::Result<Metadata> {
     Ok(metadata)
 }
 
-/// Whether a file belongs where it is: it has one name, and if others than root and this user can
-/// write to the directory, the file is root's, this user's or the directory's owner's. A link to a
-/// file of somebody else does not.
+/// Returns whether a file belongs where it is: it has one name, and if others than root and this
+/// user can write to the directory, the file is root's, this user's or the directory's owner's. A
+/// link to a file of somebody else does not.
 fn owned_here(file: &Metadata, directory: &Path) -> Result<(), String> {
     if file.nlink() > 1 {
         return Err(format!("the file has {} names (hard links)", file.nlink()));

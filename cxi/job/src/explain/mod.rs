@@ -73,7 +73,7 @@ pub struct HoldingService {
     pub name: String,
     /// What it holds: `96 PTEs reserved`.
     pub holds: String,
-    /// Whether none of the service's resources are in use, as far as the driver reports.
+    /// `true` if none of the service's resources are in use, as far as the driver reports.
     pub idle: bool,
 }
 

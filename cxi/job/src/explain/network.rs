@@ -250,7 +250,7 @@ pub struct UsableService {
     pub name: String,
     /// Why it admits the program.
     pub by: Admission,
-    /// Whether it is enabled; a disabled one cannot be used.
+    /// `true` if it is enabled; a disabled one cannot be used.
     pub enabled: bool,
 }
 
@@ -262,7 +262,7 @@ pub struct Taken {
     pub service: i64,
     /// The VNI.
     pub vni: u16,
-    /// Whether the variables name it; otherwise libfabric looked for a service itself.
+    /// `true` if the variables name it; otherwise libfabric looked for a service itself.
     pub by_variables: bool,
 }
 
@@ -301,7 +301,7 @@ enum Severity {
 pub struct Network {
     /// The answer in one sentence.
     pub verdict: String,
-    /// Whether nothing is in the way.
+    /// `true` if nothing is in the way.
     pub works: bool,
     /// More that was found.
     pub reasons: Vec<String>,
@@ -554,7 +554,7 @@ impl Network {
     }
 }
 
-/// Whether a list of providers has the NIC's, or excludes others than it.
+/// Returns whether a list of providers has the NIC's, or excludes others than it.
 fn uses_cxi(providers: &str) -> bool {
     let (excludes, list) = match providers.strip_prefix('^') {
         Some(list) => (true, list),

@@ -232,9 +232,9 @@ fn holders(
     holding.into_iter().map(|(_, holding)| holding).collect()
 }
 
-/// Whether the driver reports nothing of a service as in use. A process cannot use a service
-/// without a queue of some kind, so a resource whose use the driver does not report is never the
-/// only one in use.
+/// Returns whether the driver reports nothing of a service as in use. A process cannot use a
+/// service without a queue of some kind, so a resource whose use the driver does not report is
+/// never the only one in use.
 pub(crate) fn is_idle(usage: &ServiceUsage) -> bool {
     let reported = usage.in_use.iter().filter_map(|(_, count)| *count);
     let mut reported = reported.peekable();

@@ -60,7 +60,7 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// Whether the same request may succeed a moment later.
+    /// Returns whether the same request may succeed a moment later.
     pub(super) fn is_temporary(&self) -> bool {
         match self {
             Self::Transport(error) => !matches!(error, HttpError::Untrusted(_)),

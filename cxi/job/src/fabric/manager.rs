@@ -38,7 +38,7 @@ pub struct ReservationInfo {
     pub reservation: Reservation,
     /// Most trees at a time, if the fabric manager says so.
     pub limit: Option<u32>,
-    /// Whether it existed before.
+    /// `true` if it existed before.
     pub found: bool,
 }
 

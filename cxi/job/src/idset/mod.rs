@@ -52,13 +52,13 @@ impl IdSet {
         self.runs.iter().map(ExactSizeIterator::len).sum()
     }
 
-    /// Whether no id is in the set.
+    /// Returns whether no id is in the set.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.runs.is_empty()
     }
 
-    /// Whether `id` is in the set.
+    /// Returns whether `id` is in the set.
     #[must_use]
     pub fn contains(&self, id: u16) -> bool {
         self.next_from(id) == Some(id)
@@ -193,7 +193,7 @@ impl IdSet {
         difference
     }
 
-    /// Whether every id of this set is in the other.
+    /// Returns whether every id of this set is in the other.
     #[must_use]
     pub fn is_subset(&self, other: &Self) -> bool {
         self.difference(other).is_empty()

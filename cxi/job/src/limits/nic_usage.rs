@@ -16,8 +16,8 @@ pub struct NicUsage {
     pub totals: ResourceMap<u32>,
     /// Its services, including the default one.
     pub services: Vec<ServiceUsage>,
-    /// Whether every service that may have LEs takes an LE pool, as with drivers up to SHS 14.0.0.
-    /// With later ones only a service that reserves LEs does.
+    /// `true` if every service that may have LEs takes an LE pool, as with drivers up to SHS
+    /// 14.0.0. With later ones only a service that reserves LEs does.
     #[serde(default)]
     pub le_pool_by_maximum: bool,
 }
@@ -72,7 +72,7 @@ pub struct ServiceUsage {
     pub service: ServiceId,
     /// Its owner, for people: `uid 5588`.
     pub owner: Option<String>,
-    /// Whether it is a system service.
+    /// `true` if it is a system service.
     pub system: bool,
     /// What it has reserved and may use.
     pub limits: Limits,
@@ -109,7 +109,7 @@ impl ServiceUsage {
         self
     }
 
-    /// Whether it is always there, unlike a job's service.
+    /// Returns whether it is always there, unlike a job's service.
     pub(super) const fn is_permanent(&self) -> bool {
         self.system || self.service.is_default()
     }

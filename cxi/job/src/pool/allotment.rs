@@ -142,7 +142,8 @@ impl Allotment {
         }
     }
 
-    /// Whether there are none, which is true only for an empty list or set; no pool assigns one.
+    /// Returns whether there are none, which is true only for an empty list or set; no pool assigns
+    /// one.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -207,7 +207,8 @@ impl VniPool {
         &self.state.config
     }
 
-    /// Whether a VNI may be assigned, now or later: it is in the configuration, and not excluded.
+    /// Returns whether a VNI may be assigned, now or later: it is in the configuration, and not
+    /// excluded.
     #[must_use]
     pub fn assigns(&self, vni: Vni) -> bool {
         self.state.assigns(vni)

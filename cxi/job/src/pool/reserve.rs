@@ -81,7 +81,7 @@ impl VniPool {
     }
 }
 
-/// Whether a further request of a job that already has VNIs asks for these.
+/// Returns whether a further request of a job that already has VNIs asks for these.
 fn check_same(job: &JobId, request: &VniRequest, held: &Holding) -> Result<(), ReserveError> {
     if let Phase::Draining { waiting, nodes_known, .. } = &held.phase {
         return Err(ReserveError::Draining {

@@ -36,7 +36,7 @@ pub enum Phase {
         since: Timestamp,
         /// The nodes that have not confirmed.
         waiting: BTreeSet<NodeName>,
-        /// Whether `waiting` is complete; if not, only confirming all nodes at once ends the
+        /// `true` if `waiting` is complete; if not, only confirming all nodes at once ends the
         /// draining.
         nodes_known: bool,
     },
@@ -161,7 +161,7 @@ impl State {
         Ok(())
     }
 
-    /// Whether a VNI belongs to the pool.
+    /// Returns whether a VNI belongs to the pool.
     pub(super) fn assigns(&self, vni: Vni) -> bool {
         let mut partitions = self.partitions.iter();
         partitions.any(|partition| partition.vnis.contains(vni.get()))

@@ -108,7 +108,7 @@ impl Filter {
         self.and(Member::Uid(uid))
     }
 
-    /// Whether a service of a NIC is selected.
+    /// Returns whether a service of a NIC is selected.
     #[must_use]
     pub fn selects(&self, device: DeviceId, service: &Service) -> bool {
         !service.id().is_default()
@@ -128,13 +128,13 @@ impl Filter {
     }
 }
 
-/// Whether these are the VNIs of a service; `None` for any.
+/// Returns whether these are the VNIs of a service; `None` for any.
 fn is_exactly(access: VniAccess, vnis: Option<&BTreeSet<Vni>>) -> bool {
     let has = || access.iter().collect::<BTreeSet<Vni>>();
     vnis.is_none_or(|vnis| access != VniAccess::Unrestricted && has() == *vnis)
 }
 
-/// Whether any VNI of a service is in a set.
+/// Returns whether any VNI of a service is in a set.
 pub(crate) fn overlaps(access: VniAccess, set: &IdSet) -> bool {
     match access {
         VniAccess::List(list) => list.iter().any(|vni| set.contains(vni.get())),

@@ -200,8 +200,8 @@ impl Pass<'_> {
         busy
     }
 
-    /// Whether the id still belongs to the same service. If the NIC does not answer, the attempt
-    /// that follows will say why.
+    /// Returns whether the id still belongs to the same service. If the NIC does not answer, the
+    /// attempt that follows will say why.
     fn is_still_there(&self, before: &Service) -> bool {
         match self.device.services().get(before.id()) {
             Ok(now) => has_same_id_and_purpose(before, &now),

@@ -16,7 +16,7 @@ pub struct ReleaseReport {
     pub services: Vec<Released>,
     /// NICs that could not be queried for services.
     pub nics: Vec<FailedNic>,
-    /// Whether another job has one of the VNIs, which is not free then.
+    /// `true` if another job has one of the VNIs, which is not free then.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub shared: bool,
 }
@@ -164,7 +164,7 @@ impl Released {
         )
     }
 
-    /// Whether it no longer exists.
+    /// Returns whether it no longer exists.
     #[must_use]
     pub const fn is_gone(&self) -> bool {
         matches!(self.outcome, Outcome::Destroyed | Outcome::AlreadyGone)

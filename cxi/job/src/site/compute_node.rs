@@ -404,7 +404,7 @@ impl<'a> ComputeNode<'a> {
         Ok(sorted)
     }
 
-    /// Whether every NIC that can be opened says that nothing of the job is left.
+    /// Returns whether every NIC that can be opened says that nothing of the job is left.
     fn has_none(&self, sorted: &Sorted) -> Result<bool, SiteError> {
         let node = self.node()?;
         let is_open =
@@ -518,7 +518,7 @@ impl<'a> ComputeNode<'a> {
         self.forget(record)
     }
 
-    /// Whether this node has services of a job.
+    /// Returns whether this node has services of a job.
     fn is_left(&self, record: &JobRecord) -> Result<bool, SiteError> {
         if record.vnis.is_none() {
             return Ok(false);
@@ -732,7 +732,7 @@ struct Sorted {
     own: Vec<(DeviceId, Service)>,
     /// What others made, with one of its VNIs.
     others: Vec<Released>,
-    /// Whether another job has one of its VNIs.
+    /// `true` if another job has one of its VNIs.
     shared: bool,
     /// The NICs that could not be asked.
     nics: Vec<FailedNic>,

@@ -543,7 +543,7 @@ impl<'a> Controller<'a> {
         Ok(list)
     }
 
-    /// Whether a job is to have a reservation.
+    /// Returns whether a job is to have a reservation.
     fn wants_collectives(&self, decision: &Decision) -> bool {
         if decision.vnis.is_empty() || self.manager.is_none() {
             return false;

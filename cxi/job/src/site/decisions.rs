@@ -37,8 +37,8 @@ pub struct Decision {
     pub network: NetworkOptions,
     /// The job itself, or each component of a heterogeneous job.
     pub components: BTreeMap<JobId, Component>,
-    /// Whether it has a reservation at the fabric manager, or a record that says why not: its nodes
-    /// wait for that.
+    /// `true` if it has a reservation at the fabric manager, or a record that says why not: its
+    /// nodes wait for that.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub collectives: bool,
 }
@@ -57,26 +57,26 @@ struct Held {
 pub struct Component {
     /// Where it runs.
     pub nodes: HostList,
-    /// Whether it has ended.
+    /// `true` if it has ended.
     pub ended: bool,
 }
 
 impl Decision {
-    /// Whether a component of the job that has not ended is on a node.
+    /// Returns whether a component of the job that has not ended is on a node.
     #[must_use]
     pub fn runs_on(&self, node: &NodeName) -> bool {
         let mut running = self.components.values().filter(|component| !component.ended);
         running.any(|component| component.nodes.contains(node.as_str()))
     }
 
-    /// Whether a component of the job is or was on a node.
+    /// Returns whether a component of the job is or was on a node.
     #[must_use]
     pub fn is_on(&self, node: &NodeName) -> bool {
         let mut components = self.components.values();
         components.any(|component| component.nodes.contains(node.as_str()))
     }
 
-    /// Whether all of the job has ended.
+    /// Returns whether all of the job has ended.
     #[must_use]
     pub fn ended(&self) -> bool {
         self.components.values().all(|component| component.ended)
@@ -211,7 +211,7 @@ impl Decisions {
         }
     }
 
-    /// Whether a node has confirmed.
+    /// Returns whether a node has confirmed.
     pub(super) fn has_confirmed(&self, job: &JobId, node: &NodeName) -> Result<bool, RecordError> {
         Ok(self
             .place(job)?
@@ -225,7 +225,7 @@ impl Decisions {
         durable::create_dir(&confirmed).map_err(cannot(&confirmed, "created"))
     }
 
-    /// Whether there is a directory of a job that runs, without a decision.
+    /// Returns whether there is a directory of a job that runs, without a decision.
     pub(super) fn is_unfinished(&self, job: &JobId) -> Result<bool, RecordError> {
         Ok(self.running().join(name_of(job)?).is_dir() && self.find_running(job)?.is_none())
     }

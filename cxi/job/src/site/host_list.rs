@@ -48,7 +48,7 @@ impl HostList {
         self.positions.get(node).copied()
     }
 
-    /// Whether a node is in the list.
+    /// Returns whether a node is in the list.
     #[must_use]
     pub fn contains(&self, node: &str) -> bool {
         self.positions.contains_key(node)

@@ -76,9 +76,9 @@ pub struct JobRecord {
     /// The components that run here: the job itself, or those of a heterogeneous job. Empty once it has
     /// ended.
     pub running: BTreeSet<JobId>,
-    /// Whether the controller decided it, and says when it has ended.
+    /// `true` if the controller decided it, and says when it has ended.
     pub decided: bool,
-    /// Whether rendezvous gets are off while it runs.
+    /// `true` if rendezvous gets are off while it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disable_rdzv_get: bool,
     /// What it got, as soon as it has.
@@ -117,7 +117,7 @@ impl JobRecord {
         }
     }
 
-    /// Whether its services can still be there.
+    /// Returns whether its services can still be there.
     pub(crate) fn is_of_this_boot(&self) -> bool {
         self.boot.is_empty() || self.boot == boot_id()
     }
@@ -162,7 +162,7 @@ impl JobRecord {
         self.vnis.iter().flat_map(VniAccess::iter).map(cxi::Vni::get).collect()
     }
 
-    /// Whether it is for the same services of the same users.
+    /// Returns whether it is for the same services of the same users.
     pub(super) fn has_services_of(&self, other: &Self) -> bool {
         self.members == other.members && self.vnis == other.vnis
     }

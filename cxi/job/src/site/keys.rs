@@ -59,11 +59,11 @@ keys! {
     MODE: ModeName = "job.mode", "CXI_MODE", "scale-back";
     /// The smallest size that a job is scaled back to.
     FLOOR: u32 = "job.floor", "CXI_FLOOR", "1";
-    /// Whether jobs get TLEs unless they say otherwise.
+    /// `true` if jobs get TLEs unless they say otherwise.
     TLES: bool = "job.tles", "CXI_TLES", "true";
     /// The traffic classes of a job that does not name any.
     TRAFFIC_CLASSES: TrafficClasses = "job.traffic-classes", "CXI_TRAFFIC_CLASSES", "low-latency,best-effort";
-    /// Whether a job may have VNIs 1 and 10, which are the default service's.
+    /// `true` if a job may have VNIs 1 and 10, which are the default service's.
     ALLOW_DEFAULT_VNIS: bool = "job.allow-default-vnis", "CXI_ALLOW_DEFAULT_VNIS", "false";
     /// How many NICs the processes of a job are spread over evenly; empty for all that it gets.
     NIC_DISTRIBUTION_COUNT: Option<NonZeroU32> = "job.nic-distribution-count", "CXI_NIC_DISTRIBUTION_COUNT", "";
@@ -71,7 +71,7 @@ keys! {
     COLLECTIVES_TREES: u32 = "collectives.trees", "CXI_COLLECTIVES_TREES", "0";
     /// The number of nodes of the smallest job that gets multicast trees.
     COLLECTIVES_MIN_NODES: u32 = "collectives.min-nodes", "CXI_COLLECTIVES_MIN_NODES", "2";
-    /// Whether a job fails if it cannot have multicast trees.
+    /// `true` if a job fails if it cannot have multicast trees.
     COLLECTIVES_REQUIRED: bool = "collectives.required", "CXI_COLLECTIVES_REQUIRED", "false";
     /// How long the start of a job waits for the fabric manager.
     COLLECTIVES_WAIT: Duration = "collectives.wait", "CXI_COLLECTIVES_WAIT", "5s";
@@ -99,7 +99,7 @@ keys! {
     ETCD_USER: Option<String> = "etcd.user", "CXI_ETCD_USER", "";
     /// The file with the password of that user.
     ETCD_PASSWORD: Option<PathBuf> = "etcd.password-file", "CXI_ETCD_PASSWORD_FILE", "";
-    /// Whether that password may go over the network in clear.
+    /// `true` if that password may go over the network in clear.
     ETCD_ALLOW_CLEAR: bool = "etcd.allow-clear-password", "CXI_ETCD_ALLOW_CLEAR_PASSWORD", "false";
     /// How the certificates of etcd's members are verified.
     ETCD_CERTIFICATE: Certificate = "etcd.certificate", "CXI_ETCD_CERTIFICATE", "system";

@@ -68,7 +68,7 @@ fn list(vnis: &[Vni]) -> String {
 }
 
 impl Mismatch {
-    /// Whether a VNI is, or may be, given to two jobs.
+    /// Returns whether a VNI is, or may be, given to two jobs.
     #[must_use]
     pub const fn is_harmful(&self) -> bool {
         !matches!(self, Self::Unrecorded { .. })

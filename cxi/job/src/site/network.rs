@@ -33,9 +33,9 @@ pub struct NetworkOptions {
     pub single_node_vni: bool,
     /// No VNI, and so no service.
     pub no_vni: bool,
-    /// Whether what system services have is subtracted from the limits first.
+    /// `true` if what system services have is subtracted from the limits first.
     pub adjust_limits: Option<bool>,
-    /// Whether rendezvous gets are off while the job runs.
+    /// `true` if rendezvous gets are off while the job runs.
     pub disable_rdzv_get: bool,
     /// The NICs that processes are spread over, for the RGIDs.
     pub nic_distribution_count: Option<u32>,
@@ -64,7 +64,7 @@ impl NetworkOptions {
         })
     }
 
-    /// Whether the job wants its own TLEs.
+    /// Returns whether the job wants its own TLEs.
     pub(super) fn asks_for_tles(&self) -> bool {
         self.limits.contains_key(&Resource::Tles)
     }

@@ -222,7 +222,7 @@ pub(crate) fn mortal(mock: &MockNode, commands: u64) -> (Node, Arc<Life>) {
 }
 
 impl Life {
-    /// Whether the process lived on.
+    /// Returns whether the process lived on.
     pub(crate) fn survived(&self) -> bool {
         *self.left.lock().unwrap() > 0
     }

@@ -1,4 +1,4 @@
-//! What a NIC, a VNI or an RGID has no more of.
+//! Objects of which a NIC, a VNI or an RGID has no more.
 
 use super::*;
 

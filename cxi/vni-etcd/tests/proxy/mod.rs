@@ -56,7 +56,7 @@ impl Proxy {
         self.down.store(down, Ordering::Relaxed);
     }
 
-    /// How often a connection was cut.
+    /// Returns the number of times that a connection was cut.
     pub(crate) fn cuts(&self) -> u32 {
         self.cuts.load(Ordering::Relaxed)
     }

@@ -12,7 +12,7 @@ use cxi_job::collectives::Certificate;
 use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
 use cxi_job::pool::{PoolConfig, Timestamp};
 
-/// How long an answer may take.
+/// Longest time that an answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A transport that verifies no server.

@@ -13,7 +13,7 @@ pub struct Counter {
     pub lni: u32,
 }
 
-/// Whether a process can have memory for a write-back there.
+/// Returns whether a process can have memory for a write-back there.
 const fn has_memory(writeback: u64) -> bool {
     writeback <= USER_END - 8
 }

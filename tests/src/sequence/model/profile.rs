@@ -32,7 +32,7 @@ impl Access {
     }
 }
 
-/// Whether a descriptor has a flag.
+/// Returns whether a descriptor has a flag.
 pub fn has(descriptor: &SvcDesc, flag: SvcFlags) -> bool {
     descriptor.flags & flag.bits() != 0
 }
@@ -97,7 +97,8 @@ impl Profile {
 pub struct Profiles(pub BTreeMap<u32, Profile>);
 
 impl Profiles {
-    /// Whether a profile conflicts with a new one: they overlap, and one of them is a range.
+    /// Returns whether a profile conflicts with a new one: they overlap, and one of them is a
+    /// range.
     pub fn conflict(&self, low: u16, high: u16) -> bool {
         self.0.values().any(|profile| {
             let exact = low == high && profile.low == profile.high;

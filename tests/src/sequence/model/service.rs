@@ -30,7 +30,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// Whether it has a range of VNIs.
+    /// Returns whether it has a range of VNIs.
     pub fn has_range(&self) -> bool {
         !self.restricts_vnis() && !self.profiles.is_empty()
     }

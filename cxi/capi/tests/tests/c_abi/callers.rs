@@ -1,4 +1,4 @@
-//! What programs do that they should not, many at once, forks and reloads: `c/callers.c`.
+//! Calls that programs should not make, many at once, forks and reloads: `c/callers.c`.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -83,7 +83,7 @@ fn threads_have_no_data_race_and_leak_nothing() {
     }
 }
 
-/// Where standard error takes nothing, the line about it is lost, and nothing else.
+/// The line about a late protection is lost if standard error takes nothing, and nothing else is.
 #[test]
 fn protection_that_comes_too_late_is_reported() {
     let bench = need_bench!();

@@ -21,7 +21,7 @@ mod server;
 
 pub(crate) use server::{possible as can_serve, printed, skip, windows as can_map};
 
-/// What all tests share.
+/// Directory and compiled libraries that all tests share.
 pub(crate) struct Bench {
     directory: TempDir,
     pub(crate) library: Library,
@@ -60,7 +60,7 @@ fn make() -> Option<Bench> {
     Some(Bench { directory, library, job })
 }
 
-/// What cargo made of a package for this test: the newest one next to it.
+/// Finds the archive that cargo made of a package for this test: the newest one next to it.
 fn archive(product: &Product) -> PathBuf {
     let stem = product.cargo_archive();
     let stem = format!("{}-", stem.trim_end_matches(".a"));
@@ -100,7 +100,7 @@ impl Bench {
         self.directory.path().join(name)
     }
 
-    /// What `-I` names for our headers.
+    /// Returns the directory that `-I` names for our headers.
     pub(crate) fn include(&self) -> PathBuf {
         self.place("include")
     }
@@ -165,7 +165,7 @@ pub(crate) fn served(arguments: &[&str], environment: &[(&str, &str)]) -> Output
         .expect("the server runs")
 }
 
-/// Whether a test can have a `/sys` and `/dev` of its own; says why not.
+/// Returns whether a test can have a `/sys` and `/dev` of its own; says why not.
 pub(crate) fn can_unshare() -> bool {
     let unshared = Command::new("unshare").args(["-m", "true"]).output();
     let can = unshared.is_ok_and(|output| output.status.success());

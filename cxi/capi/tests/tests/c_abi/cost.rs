@@ -1,4 +1,4 @@
-//! What opening, using and closing a device costs in system calls and instructions, compared with
+//! Costs of opening, using and closing a device in system calls and instructions, compared with
 //! HPE's library.
 
 use std::fs;
@@ -12,8 +12,8 @@ use crate::need_bench;
 const THEIRS: usize = 38;
 /// Of this library.
 const OURS: usize = 13;
-/// What is called repeatedly, and how many instructions a call of this library may take: as many as
-/// it took when the limit was set, plus a twentieth.
+/// Functions that are called repeatedly, with the number of instructions that a call of this
+/// library may take: as many as it took when the limit was set, plus a twentieth.
 const PER_CALL: [(&str, u64); 3] = [("list", 610), ("map", 580), ("service", 155)];
 /// Names the directory of HPE's library.
 const LIBRARY: &str = "CXI_TEST_LIBCXI_LIB";
@@ -72,7 +72,7 @@ fn a_call_takes_no_more_than_half_as_many_instructions_again() {
     }
 }
 
-/// Where HPE's library is; says so if it was not named.
+/// Returns the directory of HPE's library; says so if it was not named.
 fn theirs() -> Option<PathBuf> {
     let place = std::env::var_os(LIBRARY).map(PathBuf::from);
     if place.is_none() {
@@ -140,7 +140,7 @@ impl<'a> Life<'a> {
         calls
     }
 
-    /// What the tool writes to the file that is in its options.
+    /// Returns the text that the tool writes to the file that is in its options.
     fn report(
         &self,
         library: &Path,

@@ -1,4 +1,4 @@
-//! Why a call failed, in the words of the crate `cxi`.
+//! Reasons of failed calls, in the words of the crate `cxi`.
 
 use std::fs;
 use std::path::PathBuf;
@@ -138,7 +138,7 @@ fn nothing_is_printed_of_an_answer_in_the_form_of_an_error() {
     }
 }
 
-/// What `/dev/cxi0` is, with `/sys` of a NIC: `setup` is a shell's.
+/// Opens a `/dev/cxi0` that a shell's `setup` makes, with `/sys` of a NIC.
 fn open_of(bench: &Bench, setup: &str) -> String {
     let script = format!(
         "set -e; mount -t tmpfs none /sys; mount -t tmpfs none /dev; cd /sys; \

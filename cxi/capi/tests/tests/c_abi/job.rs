@@ -14,7 +14,7 @@ use crate::need_bench;
 #[path = "../../../../vni-etcd/tests/server/mod.rs"]
 mod etcd;
 
-/// What the types of the entry points are in C.
+/// Types of the entry points in C.
 const TYPES: [(&str, &str); 8] = [
     ("Text", "const char *"),
     ("Handle", "cxi_job_node *"),

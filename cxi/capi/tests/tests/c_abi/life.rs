@@ -5,8 +5,8 @@ use cxi_ioctl::DriverRelease;
 use crate::compiled::{can_map, can_serve, printed, served};
 use crate::need_bench;
 
-/// What is refused, on every driver: services that are not there, what is in use, an event queue
-/// that has no room for a resize; and the namespace of a service that has none.
+/// Calls that every driver refuses: services that are not there, objects in use, an event queue
+/// that has no room for a resize, and the namespace of a service that has none.
 const REFUSED: [(&str, &str); 7] = [
     ("cxil_get_svc_lpr", "-EINVAL"),
     ("cxil_svc_get_netns", "-EINVAL"),
@@ -17,10 +17,10 @@ const REFUSED: [(&str, &str); 7] = [
     ("cxil_destroy_lni", "-EBUSY"),
 ];
 
-/// What came with 13.1.
+/// Functions that came with 13.1.
 const SINCE_13_1: [&str; 2] = ["cxil_svc_enable", "cxil_svc_get_exclusive_cp"];
 
-/// What the program does whose result depends on nothing but the library.
+/// Number of steps of the program whose result depends on nothing but the library.
 const STEPS: usize = 48;
 
 #[test]

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A case, by its name.
 pub(crate) type Cases = BTreeMap<String, Case>;
 
-/// What came of one call.
+/// Result of one call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Case {
     pub(crate) ret: String,

@@ -1,4 +1,4 @@
-//! What the library exports, and that programs find it.
+//! Symbols that the library exports, and that programs find.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -40,7 +40,8 @@ fn names_and_versions_are_those_of_hpe() {
     assert_eq!(nodes, versions.len(), "{text}");
 }
 
-/// What has no node is local to the shared library, which nobody notices who does not call it.
+/// A function without a node is local to the shared library, which nobody notices who does not call
+/// it.
 #[test]
 fn every_function_has_a_node() {
     need_bench!();

@@ -11,7 +11,7 @@ use crate::need_bench;
 const PROGRAMS: &str = "CXI_TEST_LIBCXI_BIN";
 const THEIRS: &str = "CXI_TEST_LIBCXI_LIB";
 
-/// What is run, with a shell, one after the other on one node: `$BIN` is the directory.
+/// Commands of a shell, run one after the other on one node: `$BIN` is the directory.
 const SCRIPT: &str = r#"
 run() {
     [ -x "$BIN/$1" ] || return 0

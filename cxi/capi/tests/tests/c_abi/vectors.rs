@@ -26,12 +26,12 @@ const GROUPS: [(&str, &[&str]); 3] = [
 /// driver before 13.1, once for each device.
 const PROBES: [(&str, &str, &str); 1] = [("13.0", "alloc_cp", "53000000")];
 
-/// Whether a NIC is a virtual function is decided by the rule of the newest library, on all
-/// drivers: those before main take a file for it that a virtual machine does not see.
+/// Cases of the rule by which a NIC is a virtual function: that of the newest library, on all
+/// drivers. Those before main take a file for it that a virtual machine does not see.
 const FUNCTION_RULE: [&str; 4] =
     ["get_device_list", "get_device_list.dev_info_fails_once", "open_device.6", "open_device.10"];
 
-/// What the older libraries print as well, if a command is refused that maps memory.
+/// Line that the older libraries print as well, if a command is refused that maps memory.
 const CHATTER: &str = "cxil_map: write error\n";
 
 /// Uninitialised memory of the older libraries; here it is zeros.
@@ -121,7 +121,7 @@ fn play(
     run(&file("txt"), &file("log"))
 }
 
-/// What is different and not allowed to be.
+/// Returns the difference that is not allowed, if there is one.
 fn difference(release: &str, name: &str, ours: &Cases, theirs: Case) -> Option<String> {
     let Some(ours) = ours.get(name) else { return Some("missing".to_owned()) };
     let (ours, theirs) = (plain(release, name, ours.clone()), plain(release, name, theirs));

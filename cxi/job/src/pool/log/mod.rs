@@ -55,7 +55,7 @@ const fn is_zero(epoch: &u64) -> bool {
 }
 
 impl Record {
-    /// Whether the records before this one are no longer needed.
+    /// Returns whether the records before this one are no longer needed.
     #[must_use]
     pub const fn is_beginning(&self) -> bool {
         matches!(self.event.change, Change::Saved { .. })

@@ -73,7 +73,7 @@ pub enum ChangeError<E> {
 }
 
 impl<E> ChangeError<E> {
-    /// Whether another leader has taken over: this one must not try again.
+    /// Returns whether another leader has taken over: this one must not try again.
     #[must_use]
     pub const fn is_deposed(&self) -> bool {
         matches!(self, Self::Append(AppendError::Deposed { .. }))
