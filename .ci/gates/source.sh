@@ -62,12 +62,28 @@ errors_of_examples() {
     ! git grep -nE '^[[:space:]]*//[/!] (# )?Ok::<' -- '*.rs' | grep -v 'Ok::<_, Box<dyn std::error::Error>>(())'
 }
 
+# A doc comment begins with the thing that it describes, as in std: "Number of LNIs", "Returns the
+# services". A question names nothing.
+nouns_of_comments() {
+    local questions
+    questions=$(git grep -nE '^[[:space:]]*//[/!]( |$)' -- '*.rs' | awk -F: '
+        {
+            kind = $0; sub(/^[^:]*:[^:]*:[[:space:]]*/, "", kind)
+            text = substr(kind, 5); kind = substr(kind, 1, 3)
+            continues = ($1 == file && $2 == line + 1 && kind == last && before != "")
+            if (!continues && text ~ /^(What|Whether|How|Where|Why|Which|Who|Whose)([ .,]|$)/) print
+            file = $1; line = $2; last = kind; before = text
+        }')
+    [ -z "$questions" ] || { echo "$questions"; echo "expected a noun or a verb first, such as \"Number of LNIs\""; return 1; }
+}
+
 step "format" format
 step "format of documents" format_of_documents
 # The benchmark of instructions is no default target, as it takes a runner to run.
 step "lints" cargo clippy --workspace --all-targets --features cxi-benches/instructions --quiet -- -D warnings
 step "scripts" shell_scripts
 step "errors of examples" errors_of_examples
+step "doc comments name a thing" nouns_of_comments
 step "files that documents name exist" named_files
 step "tests that SECURITY.md names exist" named_tests
 step "unsafe code is where the design says" unsafe_files

@@ -1,4 +1,4 @@
-//! What the library adds to a command: `execute` next to the bare `write(2)` of the same bytes.
+//! Cost of the library for a command: `execute` next to the bare `write(2)` of the same bytes.
 //!
 //! Both write to `/dev/null`, so that the kernel's share is the same and as small as possible. Nothing
 //! answers there, so a thin transport around the library's puts an answer into the response buffer.

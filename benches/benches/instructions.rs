@@ -76,7 +76,7 @@ fn spec() -> ServiceSpec {
     spec.build().expect("a specification")
 }
 
-/// What `act` does with a service of a mock NIC.
+/// Runs `act` on a service of a mock NIC.
 fn service(act: impl Fn(&Services, ServiceId, &ServiceSpec) + 'static) -> Act {
     let services = device().expect("a mock").services();
     let spec = spec();
@@ -84,7 +84,7 @@ fn service(act: impl Fn(&Services, ServiceId, &ServiceSpec) + 'static) -> Act {
     warm(move || act(&services, id, &spec))
 }
 
-/// What `act` does with an LNI of a mock NIC.
+/// Runs `act` on an LNI of a mock NIC.
 fn below(act: impl Fn(&Lni) + 'static) -> Act {
     let place = Workplace::new().expect("an LNI");
     warm(move || act(place.lni()))

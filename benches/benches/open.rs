@@ -17,7 +17,7 @@ use cxi_benches::{bare, nic, run};
 use cxi_ioctl::abi::device::{DevInfoGetCmd, GetDevPropertiesCmd};
 use cxi_tests::counted::files;
 
-/// Where a NIC is found.
+/// Device node and directory of a NIC.
 struct Place {
     host: Host,
     id: DeviceId,
@@ -65,7 +65,7 @@ fn open(criterion: &mut Criterion) {
     group.finish();
 }
 
-/// What the library reads of sysfs, with the paths ready.
+/// Files that the library reads in sysfs, with the paths ready.
 struct Reads {
     links: [PathBuf; 2],
     files: [PathBuf; 2],

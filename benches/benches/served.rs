@@ -22,7 +22,7 @@ use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
-/// What this program does: unset at the start; then one of the two below.
+/// Part of this program: unset at the start; then one of the two below.
 const PART: &str = "CXI_BENCH_SERVED";
 const MEASURE: &str = "measure";
 /// Followed by the directory to mount the bare file on.

@@ -10,7 +10,7 @@ use cxi_ioctl::{Command, Errno, LIST_HEADROOM, ListCommand, Request, SafeCommand
 ///
 /// # Errors
 ///
-/// What `write(2)` says.
+/// Returns the result of `write(2)`.
 pub fn write<C: Command>(file: impl AsFd, command: &C) -> nix::Result<usize> {
     nix::unistd::write(file, command.as_bytes())
 }

@@ -33,7 +33,7 @@ const KEEPER: &str = "CXI_BENCH_KEEPER";
 const VNIS: std::ops::Range<u16> = 64_200..65_200;
 /// The user that services of benchmarks are for, and no others: a job may have one of the VNIs.
 pub const USER: u32 = 4_200_064_200;
-/// How long a NIC may take to clean up after an LNI.
+/// Longest time that a NIC may take to clean up after an LNI.
 const IDLE: Duration = Duration::from_secs(10);
 
 /// The NIC that is named, if one is.

@@ -1,4 +1,4 @@
-//! How a series is run.
+//! Runner of a series.
 
 use std::fmt;
 use std::io::Write;

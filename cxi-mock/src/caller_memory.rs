@@ -40,8 +40,9 @@ pub trait CallerMemory {
         Arc::new(OwnMemory)
     }
 
-    /// What is behind a range that the caller wants pinned (ATU_MAP, EQ_ALLOC). A front end that
-    /// cannot tell returns [`Backing::Writable`] for all addresses that a process can have.
+    /// Returns the memory behind a range that the caller wants pinned (ATU_MAP, EQ_ALLOC). A front
+    /// end that cannot tell returns [`Backing::Writable`] for all addresses that a process can
+    /// have.
     fn backing(&self, va: u64, len: u64) -> Backing {
         let end = va.checked_add(len).filter(|end| *end <= USER_SPACE);
         end.map_or(Backing::Missing, |_| Backing::Writable)
@@ -62,7 +63,7 @@ pub trait CallerMemory {
     }
 }
 
-/// What is behind a range of addresses of a caller.
+/// Memory behind a range of addresses of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Backing {
     /// No memory behind some of it.

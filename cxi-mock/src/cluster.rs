@@ -62,7 +62,7 @@ impl Power {
     }
 }
 
-/// Why there is no such cluster.
+/// Reason for which there is no such cluster.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterError {
@@ -101,7 +101,7 @@ pub enum ClusterError {
     Load {
         /// Number of the node.
         node: usize,
-        /// Why.
+        /// The cause.
         source: LoadError,
     },
     /// A snapshot is of another version or contradicts itself.
@@ -109,7 +109,7 @@ pub enum ClusterError {
     Restore {
         /// Number of the node.
         node: usize,
-        /// Why.
+        /// The cause.
         source: SnapshotError,
     },
     /// There is no such node.
@@ -210,7 +210,7 @@ impl MockCluster {
         Ok(Self { nodes: nodes.collect::<Result<_, _>>()?, wire })
     }
 
-    /// How many nodes there are, up or not.
+    /// Returns the number of nodes, up or not.
     #[must_use]
     pub fn len(&self) -> usize {
         self.nodes.len()
@@ -277,7 +277,7 @@ impl MockCluster {
         self.nodes.iter().enumerate().map(snapshot).collect()
     }
 
-    /// What packets go through, and what happens to them there.
+    /// Returns the network of the packets, which can lose and delay them.
     #[must_use]
     pub fn fabric(&self) -> &Fabric {
         self.wire.fabric()

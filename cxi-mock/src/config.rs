@@ -9,7 +9,7 @@ use crate::Identity;
 /// LEs of a processing element of the chip.
 const MAX_LES: u16 = 16_384;
 
-/// How to set up a mock NIC.
+/// Configuration of a mock NIC.
 ///
 /// The default is a Cassini 2 NIC without virtual functions under the driver of SHS 14.0.1 with
 /// its default parameters.
@@ -37,9 +37,9 @@ pub struct NicConfig {
     pub params: ModuleParameters,
     /// Number of virtual functions in addition to the physical one, at most 64.
     pub virtual_functions: u32,
-    /// How much the NIC has of each resource.
+    /// Number of each resource that the NIC has.
     pub totals: Totals,
-    /// What the NIC reports about itself.
+    /// Properties that the NIC reports about itself.
     pub identity: Identity,
 }
 
@@ -137,8 +137,8 @@ pub struct ModuleParameters {
     pub pe_total_les: u32,
     /// Width of a PID in bits. Default 9.
     pub pid_bits: u32,
-    /// Which combinations of traffic class and type exist. Default 2; profile 1, which HPE's own
-    /// tests load, has dedicated access instead of low latency.
+    /// Profile of the combinations of traffic class and type that exist. Default 2; profile 1,
+    /// which HPE's own tests load, has dedicated access instead of low latency.
     pub active_qos_profile: u32,
 }
 
@@ -166,7 +166,7 @@ impl ModuleParameters {
     }
 }
 
-/// How much the NIC has of each resource. LEs are a module parameter.
+/// Number of each resource that the NIC has. LEs are a module parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]
@@ -193,7 +193,7 @@ impl Default for Totals {
     }
 }
 
-/// Why the driver does not load with a configuration.
+/// Reason for which the driver does not load with a configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LoadError {
@@ -208,7 +208,7 @@ pub enum LoadError {
     TooManyTles {
         /// The value of the parameter.
         asked: u32,
-        /// How many there are.
+        /// Number that there are.
         total: u16,
     },
     /// A VNI occurs twice in `default_vnis`, which this release refuses.

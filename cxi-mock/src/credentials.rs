@@ -1,6 +1,6 @@
 //! The caller of a command.
 
-/// What the driver checks of the calling process, at the time of the call.
+/// Credentials of the calling process that the driver checks, at the time of the call.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Credentials {
     /// Effective user id.

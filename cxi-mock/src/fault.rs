@@ -66,7 +66,8 @@ impl Faults {
         self.change(|script| script.delays.push((opcode, delay)));
     }
 
-    /// How long a front end must delay a command: the sum of all delays that apply.
+    /// Returns the time by which a front end must delay a command: the sum of all delays that
+    /// apply.
     #[must_use]
     pub fn delay_of(&self, opcode: Opcode) -> Option<Duration> {
         self.script()?
@@ -109,7 +110,7 @@ impl Faults {
         self.script()?.faults.iter_mut().find_map(|fault| fault.strike(opcode, command))
     }
 
-    /// What is scripted, if anything is.
+    /// Returns the script, if there is one.
     fn script(&self) -> Option<MutexGuard<'_, Script>> {
         self.any.load(Ordering::Acquire).then(|| self.lock())
     }

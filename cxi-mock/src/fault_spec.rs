@@ -50,7 +50,7 @@ enum Effect {
     Plug,
 }
 
-/// Why a text is not a fault.
+/// Reason for which a text is not a fault.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidFault {

@@ -1,4 +1,4 @@
-//! What the hardware would report, as set by tests.
+//! Reports of the hardware, as set by tests.
 
 use std::ops::RangeInclusive;
 

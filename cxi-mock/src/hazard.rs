@@ -12,7 +12,7 @@ use cxi_ioctl::DriverRelease;
 pub struct Hazard {
     /// The driver.
     pub release: DriverRelease,
-    /// What happened.
+    /// Kind of the hazard.
     pub kind: HazardKind,
 }
 

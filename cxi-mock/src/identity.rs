@@ -1,9 +1,9 @@
-//! What a NIC reports about itself.
+//! Identity of a NIC.
 
 use cxi_ioctl::PciAddress;
 use cxi_ioctl::abi::device::{CASSINI_2_0, PLATFORM_NETSIM};
 
-/// What a NIC reports about itself in DEV_INFO_GET, GET_DEV_PROPERTIES and sysfs.
+/// Identity of a NIC, as DEV_INFO_GET, GET_DEV_PROPERTIES and sysfs report it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 #[non_exhaustive]

@@ -4,7 +4,7 @@
 
 use cxi_ioctl::DriverRelease::{self, Main, Shs12_0, Shs13_0, Shs13_1, Shs14_0_0, Shs14_0_1};
 
-/// How access entries are made from members.
+/// Way in which access entries are made from members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum MemberCheck {
     /// There are no access entries: the descriptor is checked at each call.
@@ -15,12 +15,12 @@ pub(crate) enum MemberCheck {
     IdAndTwice,
 }
 
-/// What usage figures report about TLEs of a service without a pool.
+/// Usage of TLEs that is reported for a service without a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TleUsageWithoutPool {
     /// 0.
     Zero,
-    /// What is in use of the default pool.
+    /// Usage of the default pool.
     DefaultPool,
     /// 0xFFFF.
     NotApplicable,

@@ -1,4 +1,4 @@
-//! What outlives the open files of a node's NICs.
+//! State that outlives the open files of a node's NICs.
 
 use std::sync::Arc;
 

@@ -55,7 +55,7 @@ pub struct ResourceState {
     pub in_use: u32,
 }
 
-/// What one resource group has of a resource.
+/// Share of one resource group in a resource.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -64,7 +64,7 @@ pub struct EntryState {
     pub max: u32,
     /// Reserved for it.
     pub res: u32,
-    /// What it has.
+    /// Number that it has.
     pub in_use: u32,
 }
 
@@ -93,7 +93,7 @@ pub struct ResourceGroupState {
     pub tle_pool_id: i32,
     /// `true` if the group belongs to a service.
     pub has_svc: bool,
-    /// Who may use it.
+    /// Users that may use it.
     pub ac: Vec<AccessEntryState>,
     /// Limits and use by resource; see [`NicState::resources`] for the names.
     pub entries: BTreeMap<&'static str, EntryState>,
@@ -129,14 +129,14 @@ pub struct ProfileState<X> {
     pub enabled: bool,
     /// Creator and users.
     pub refcount: u32,
-    /// Who may use it.
+    /// Users that may use it.
     pub ac: Vec<AccessEntryState>,
     /// The rest.
     #[cfg_attr(feature = "serde", serde(flatten))]
     pub extra: X,
 }
 
-/// What only a receive profile has.
+/// Part that only a receive profile has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -145,7 +145,7 @@ pub struct RxProfileState {
     pub rmu_index: i32,
 }
 
-/// What only a transmit profile has.
+/// Part that only a transmit profile has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
@@ -177,7 +177,7 @@ pub struct RgidState {
     pub lcids: u32,
 }
 
-/// How many objects of each kind exist.
+/// Number of objects of each kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! What outlives open files, saved and restored.
+//! State that outlives open files, saved and restored.
 #![cfg(feature = "serde")]
 
 mod common;

@@ -13,7 +13,7 @@ fn root(directory: &str, target: Target) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(directory).join(target.name)
 }
 
-/// What a target starts from: its own seeds and those of `seeds/`.
+/// Returns the inputs that a target starts from: its own seeds and those of `seeds/`.
 ///
 /// # Errors
 ///

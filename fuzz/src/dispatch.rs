@@ -22,7 +22,7 @@ const NETNS: [u32; 2] = [4_026_531_840, 4_026_532_000];
 const UIDS: [u32; 4] = [0, 1000, 1001, 65534];
 const GIDS: [u32; 4] = [0, 100, 1000, 65534];
 
-/// Who makes a call, in one byte.
+/// Caller, in one byte.
 #[derive(Clone, Copy, Debug)]
 struct Caller(u8);
 
@@ -53,7 +53,7 @@ impl Caller {
     }
 }
 
-/// What a sequence is made of.
+/// Step of a sequence.
 #[derive(Debug)]
 enum Step<'a> {
     /// A file is opened.
@@ -63,7 +63,7 @@ enum Step<'a> {
     },
     /// A file is closed.
     Close {
-        /// Which.
+        /// Number of the file.
         file: u8,
     },
     /// The cleanup runs.
@@ -72,7 +72,7 @@ enum Step<'a> {
     InFlight {
         /// The queue.
         index: u32,
-        /// How many.
+        /// Number of entries.
         value: u32,
     },
     /// A command is written.
@@ -263,7 +263,7 @@ fn check(nic: &Nic) {
     }
 }
 
-/// What the sequences of the model do, and every command there is, without anything in it.
+/// Returns the sequences of the model, and every command there is, without anything in it.
 #[must_use]
 pub fn seeds() -> Vec<Vec<u8>> {
     let choices = sequence::seeds();

@@ -21,7 +21,7 @@ pub mod text;
 pub struct Target {
     /// Its name.
     pub name: &'static str,
-    /// What it does with an input.
+    /// Function that tries an input.
     pub run: fn(&[u8]),
     /// Inputs that reach deep.
     pub seeds: fn() -> Vec<Vec<u8>>,

@@ -8,7 +8,7 @@ use cxi_mock::{MockNode, Nic, NicConfig, NodeSnapshot};
 
 use crate::told;
 
-/// What is accepted must work and be saved as the same again.
+/// Checks that an accepted snapshot works and is saved as the same again.
 ///
 /// # Panics
 ///

@@ -225,8 +225,8 @@ fn written(device: &Device, spec: &ServiceSpec) -> Option<ServiceSpec> {
     Some(read)
 }
 
-/// What a driver keeps: it is not told that VNIs are to be exclusive, and does not enable a
-/// service without VNIs.
+/// Returns the part of a specification that a driver keeps: it is not told that VNIs are to be
+/// exclusive, and does not enable a service without VNIs.
 fn comparable(spec: &ServiceSpec, wanted: ServiceSpec) -> ServiceSpec {
     let mut builder = ServiceSpec::builder()
         .vni_access(spec.vnis())

@@ -14,7 +14,7 @@ use cxi_mock::{Nic, NicConfig};
 use crate::input::Input;
 use crate::told;
 
-/// Where the library looks. The NIC is `cxi0`, unless an input says otherwise.
+/// Files that the library reads. The NIC is `cxi0`, unless an input says otherwise.
 const PLACES: [&str; 27] = [
     "dev/cxi0",
     "dev/cxi1",
@@ -45,7 +45,7 @@ const PLACES: [&str; 27] = [
     "proc/42/fd/3",
 ];
 
-/// What files hold.
+/// Contents of files.
 const CONTENTS: [&[u8]; 10] = [
     b"",
     b"0\n",

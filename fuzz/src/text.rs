@@ -16,7 +16,7 @@ use crate::told;
 
 type Reader = fn(&[u8]);
 
-/// How a text is read, and texts that are right.
+/// Readers of texts, and texts that are right.
 const TEXTS: [(Reader, &[&str]); 18] = [
     (round::<Vni>, &["1024"]),
     (round::<VniRange>, &["1024-1039"]),
@@ -82,8 +82,8 @@ pub fn seeds() -> Vec<Vec<u8>> {
     seeds.collect()
 }
 
-/// What is read must be printed as something that is read as the same; what is not read is
-/// refused with a text.
+/// Checks that a text that is read is printed as one that is read as the same; others are refused
+/// with a text.
 fn round<T>(bytes: &[u8])
 where
     T: FromStr + Display + PartialEq + Debug,

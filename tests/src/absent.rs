@@ -15,7 +15,7 @@ use crate::endpoint::{BUFFER_BYTES, Operation};
 use crate::process::Problem;
 use crate::traffic;
 
-/// What [`put`] prints to the standard error before it rings.
+/// Line that [`put`] prints to the standard error before it rings.
 pub const PUTTING: &str = "putting";
 
 /// Puts the contents of a mapped file to a peer. Returns the outcome.

@@ -12,7 +12,7 @@ use cxi_ioctl::abi::service::{
 };
 use cxi_ioctl::{CharDev, CommandError, Errno, execute};
 
-/// What went wrong, as text.
+/// Problem, as text.
 pub type Problem = String;
 
 /// Opens the device.
@@ -87,7 +87,7 @@ pub fn vni_of(device: &CharDev, svc_id: u32) -> Result<u16, CommandError> {
     Ok(execute(device, &SvcGetCmd::of(svc_id))?.vnis[0])
 }
 
-/// How many services there are.
+/// Returns the number of services.
 ///
 /// # Errors
 ///

@@ -12,7 +12,7 @@ const NOT_COMPARED_IN_STATE: [&str; 1] = ["state.dev_refcount"];
 /// A field that differs from the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
-    /// Where.
+    /// Place of the difference.
     pub path: String,
     /// The recorded value.
     pub expected: String,

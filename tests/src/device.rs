@@ -16,7 +16,7 @@ pub enum Report {
     TxqInFlight {
         /// The queue.
         index: u32,
-        /// How many.
+        /// Number of them.
         value: u32,
     },
     /// Commands in flight in a target queue.
@@ -24,7 +24,7 @@ pub enum Report {
     TgqInFlight {
         /// The queue.
         index: u32,
-        /// How many.
+        /// Number of them.
         value: u32,
     },
     /// TLEs in use in a pool.
@@ -32,7 +32,7 @@ pub enum Report {
     TlesInUse {
         /// The pool.
         pool: u32,
-        /// How many.
+        /// Number of them.
         value: u16,
     },
     /// LEs allocated in a pool of a processing element.
@@ -43,7 +43,7 @@ pub enum Report {
         element: u32,
         /// The pool.
         pool: u32,
-        /// How many.
+        /// Number of them.
         value: u16,
     },
 }
@@ -59,7 +59,7 @@ impl Report {
     }
 }
 
-/// Why a driver was not loaded.
+/// Reason for which a driver was not loaded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoadFailure {
     /// The driver refuses.
@@ -114,7 +114,7 @@ pub trait Device: Sized {
     ///
     /// # Errors
     ///
-    /// Why there is no accounting.
+    /// Returns the accounting, or the reason for which there is none.
     fn state(&self) -> Result<Value, String>;
 }
 

@@ -16,7 +16,7 @@ pub struct Scenario {
     /// One sentence about what it shows.
     #[serde(default)]
     pub about: String,
-    /// How the device is loaded.
+    /// Setup of the device.
     #[serde(default)]
     pub device: Setup,
     /// The driver refuses to load, with this errno.
@@ -28,7 +28,7 @@ pub struct Scenario {
     pub undefined_after: Option<Undefined>,
 }
 
-/// How the device is loaded.
+/// Setup of the device.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Setup {
@@ -40,7 +40,7 @@ pub struct Setup {
     pub vf: bool,
 }
 
-/// Where the driver's behavior stops being defined.
+/// Point at which the driver's behavior stops being defined.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Undefined {
     /// Index of the last recorded step.
@@ -66,7 +66,7 @@ pub struct Step {
     /// Values of the response to keep: name to path.
     #[serde(default)]
     pub save: BTreeMap<String, String>,
-    /// What the driver did.
+    /// Behavior of the driver.
     pub expect: Option<Expect>,
     /// Response fields left out on purpose.
     #[serde(default)]
@@ -89,7 +89,7 @@ pub struct Step {
     pub list: Option<String>,
     /// DRAIN: command field that takes the value.
     pub field: Option<String>,
-    /// What the driver logged; a mock has no such log.
+    /// Log of the driver; a mock has no such log.
     #[serde(default, rename = "kernel_log")]
     pub _kernel_log: Value,
     /// Free text.
@@ -116,7 +116,7 @@ pub struct Caller {
     pub groups: Vec<u32>,
 }
 
-/// What the driver did.
+/// Behavior of the driver.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Expect {
@@ -132,7 +132,7 @@ pub struct Expect {
     pub last: Option<Value>,
     /// DRAIN: the errors that occurred.
     pub errors: Option<Vec<String>>,
-    /// What the driver logged; a mock has no such log.
+    /// Log of the driver; a mock has no such log.
     #[serde(default, rename = "kernel_log")]
     pub _kernel_log: Value,
 }
@@ -142,7 +142,7 @@ impl Scenario {
     ///
     /// # Errors
     ///
-    /// What is wrong, with line and column.
+    /// Parses a scenario, or says what is wrong, with line and column.
     pub fn parse(json: &[u8]) -> Result<Self, String> {
         serde_json::from_slice(json).map_err(|error| error.to_string())
     }

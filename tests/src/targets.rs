@@ -14,7 +14,7 @@ const VNI: u16 = 10;
 const BURST: u32 = 6;
 /// The NIC closes it within this many microseconds, and the next store comes at any time in between.
 const SPREAD: u64 = 1_200;
-/// How long a store may take to be noticed.
+/// Longest time until a store is noticed.
 const LIMIT: Duration = Duration::from_secs(2);
 
 /// Rings a target queue repeatedly while the NIC opens and closes the doorbell, and waits until the

@@ -17,12 +17,12 @@ const VNI: u16 = 10;
 const OTHER_VNI: u16 = 1;
 /// The default length of a message, in bytes.
 pub const MESSAGE: usize = 512;
-/// How often to poll for an event without waiting; each later poll waits.
+/// Number of polls for an event without waiting; each later poll waits.
 const SPINS: u32 = 2000;
 const PAUSE: Duration = Duration::from_micros(100);
-/// How long to wait for an event before probing the peer.
+/// Time to wait for an event before probing the peer.
 const SILENCE: Duration = Duration::from_millis(200);
-/// How long the peer may take to start.
+/// Longest time that the peer may take to start.
 const START: Duration = Duration::from_secs(60);
 
 fn endpoint_on(device: &Device, vni: u16, pid: u32) -> Result<Endpoint, Problem> {
@@ -38,7 +38,7 @@ pub fn endpoint(device: &Device, pid: u32) -> Result<Endpoint, Problem> {
     endpoint_on(device, VNI, pid)
 }
 
-/// What [`exchange`] prints to standard error when the first message has arrived.
+/// Line that [`exchange`] prints to standard error when the first message has arrived.
 pub const EXCHANGING: &str = "exchanging";
 
 /// Sends a peer messages of some bytes, a multiple of 8 up to [`BUFFER_BYTES`], and gets as many

@@ -20,7 +20,7 @@ const SERVICE_FLAGS: [&str; 6] = [
     "is_system_svc",
 ];
 
-/// Where `cntr_pool_id` starts in the flag byte of a service descriptor.
+/// Position of `cntr_pool_id` in the flag byte of a service descriptor.
 const CNTR_POOL_SHIFT: u32 = 6;
 
 /// The struct of that name (ours) in a release.
@@ -82,7 +82,7 @@ pub enum Kind {
     Bits {
         /// The lowest bit.
         shift: u32,
-        /// How many.
+        /// Number of bits.
         width: u32,
     },
     /// One of [`MEMBER_TYPES`].

@@ -1,5 +1,5 @@
-//! What of the safe library allocates on the heap: only what returns something of a length that is
-//! not known before. The test `foreign_kernel` checks that no command allocates.
+//! Allocations of the safe library on the heap: only calls that return something of a length that
+//! is not known before make any. The test `foreign_kernel` checks that no command allocates.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use allocation_counter::{measure, opt_out};
 use cxi_ioctl::{Errno, Mapping, Request, Transport};
 use cxi_tests::counted::{OPERATIONS, Scene};
 
-/// What the device does is not the library's.
+/// Transport whose own allocations are not counted as the library's.
 #[derive(Debug)]
 struct Uncounted(Arc<dyn Transport>);
 

@@ -14,7 +14,7 @@ use node::{Directory, SERVER, errors, is_root, skip};
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-/// What a new user types in the repository, as what it starts.
+/// Commands that a new user types in the repository, with the programs that they start.
 const OF_THE_REPOSITORY: [(&str, &str); 2] = [
     ("cargo run --package cxi-demo", "cxi-demo"),
     ("cargo run --quiet --package cxi-mockd --", "cxi-mock"),
@@ -138,7 +138,7 @@ fn programs() -> Directory {
     bin
 }
 
-/// Where this repository is published, for links from the book to what is not in it.
+/// Address of this repository, for links from the book to files that are not in it.
 const PUBLISHED: &str = "https://github.com/cxi-rs/cxi/tree/main/";
 
 /// The text of a document without its code.
@@ -148,7 +148,7 @@ fn prose(document: &Path) -> String {
     outside.collect::<Vec<_>>().join("\n")
 }
 
-/// What headings are called in links.
+/// Returns the names of headings in links.
 fn anchors(document: &Path) -> Vec<String> {
     let text = prose(document);
     let headings = text.lines().filter(|line| line.starts_with('#'));
@@ -160,7 +160,7 @@ fn anchors(document: &Path) -> Vec<String> {
     headings.map(anchor).collect()
 }
 
-/// Why a link of a document leads nowhere.
+/// Returns the reason for which a link of a document leads nowhere.
 fn is_broken(document: &Path, link: &str) -> Option<&'static str> {
     let (path, anchor) = link.split_once('#').unwrap_or((link, ""));
     let target = match path.strip_prefix(PUBLISHED) {
@@ -176,7 +176,7 @@ fn is_broken(document: &Path, link: &str) -> Option<&'static str> {
     (!known).then_some("there is no such heading")
 }
 
-/// What the links of a document lead to.
+/// Returns the targets of a document's links.
 fn links(document: &Path) -> Vec<String> {
     let text = prose(document);
     let links = text.split("](").skip(1);

@@ -42,7 +42,7 @@ nothing_is_left() {
 }
 "#;
 
-/// Where the Flux in the `PATH` is installed.
+/// Returns the directory in which the Flux in the `PATH` is installed.
 fn installed() -> Option<PathBuf> {
     let path = env::var_os("PATH")?;
     let flux = env::split_paths(&path).find(|place| place.join("flux").is_file())?;
@@ -65,7 +65,7 @@ fn prefix() -> Option<PathBuf> {
     Some(prefix)
 }
 
-/// What commands print in an instance that this user owns, with VNIs and more settings.
+/// Returns the output of commands in an instance that this user owns, with VNIs and more settings.
 fn in_instance(owner: &str, vnis: &str, settings: &str, commands: &str) -> Option<String> {
     let prefix = prefix()?;
     let directory = Directory::new();
@@ -242,8 +242,8 @@ nothing_is_left
     );
 }
 
-/// What keeps jobs alive is systemd, which is not here: Flux ends them when it has started again, and until then they
-/// have what they had.
+/// Jobs are kept alive by systemd, which is not here: Flux ends them when it has started again, and
+/// until then they have what they had.
 #[test]
 fn jobs_have_what_they_had_until_a_restarted_flux_ends_them() {
     let commands = r#"

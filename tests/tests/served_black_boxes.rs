@@ -52,7 +52,7 @@ const QUIET: [(&str, &[&str]); 4] = [
 /// The port that they listen on, as the kernel lists it.
 const TOOLS_PORT: &str = "C02A";
 
-/// What `fi_pingpong` does with verification: tagged and untagged messages, and long ones.
+/// Arguments of `fi_pingpong` with verification: tagged and untagged messages, and long ones.
 const PINGPONG: [&str; 3] = [
     "-p cxi -e rdm -c -m tagged -I 10",
     "-p cxi -e rdm -c -m msg -I 10",

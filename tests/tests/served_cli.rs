@@ -75,7 +75,7 @@ fn a_file_system_that_is_dead_keeps_nobody_waiting() {
     assert!(text.contains("the NIC open"), "{text}");
 }
 
-/// What HPE's `cxi_stat` shows of a NIC that is there and up.
+/// HPE's `cxi_stat` shows the card and the link of a NIC that is there and up.
 #[test]
 fn a_nic_is_shown_with_its_card_and_its_link() {
     need_node!();

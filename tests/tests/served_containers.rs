@@ -228,8 +228,8 @@ fn a_plugin_that_is_killed_leaves_what_del_finds() {
     }
 }
 
-/// What the container runtime does, in the mount namespace of the node: nothing of it stays on the
-/// machine.
+/// Commands for the container runtime, in the mount namespace of the node: nothing of it stays on
+/// the machine.
 const PODMAN: &str = r#"
     mount -t tmpfs none /run
     mount -t tmpfs none /var/lib

@@ -49,7 +49,7 @@ fn long_messages_arrive_among_signals() {
     assert!(node.is_idle(), "{:?}", node.nics());
 }
 
-/// How a process ends, and its exit status.
+/// End of a process, with its exit status.
 type End = (&'static str, &'static str);
 
 const KILL: End = ("kill -9 $victim", "137");

@@ -1,4 +1,4 @@
-//! What users of netlink see of a node with its own network namespace.
+//! Devices of a node with its own network namespace, as users of netlink see them.
 
 mod node;
 

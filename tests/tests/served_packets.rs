@@ -1,4 +1,4 @@
-//! What a served node shows of its data path: packets as they end, a capture, events in the trace,
+//! Observation of a served node's data path: packets as they end, a capture, events in the trace,
 //! and the lists of PtlTEs.
 
 mod node;

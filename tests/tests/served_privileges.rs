@@ -1,4 +1,4 @@
-//! Who may serve a node, and what is reported where something is missing.
+//! Privileges for serving a node, and the reports where something is missing.
 
 mod node;
 
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use node::{CLIENT, DEVICE, SERVER, errors, printed, run, skip};
 
-/// What the client reports; nodes that share standard error may put their lines into each other's.
+/// Report of the client; nodes that share standard error may put their lines into each other's.
 const REFUSED: &str = "allocate: SVC_ALLOC: EPERM";
 const BECOME: &str = "become an ordinary user, whom all other tests are about here";
 
@@ -32,8 +32,8 @@ fn as_user(mode: &str, script: &str) -> Option<Output> {
     }
 }
 
-/// Where to count lines. Process IDs in a node repeat, and this user may not add to a profile that
-/// root has written under the same one.
+/// Returns the file in which to count lines. Process IDs in a node repeat, and this user may not
+/// add to a profile that root has written under the same one.
 fn profile() -> Option<(&'static str, String)> {
     let name = "LLVM_PROFILE_FILE";
     let pattern = std::env::var(name).ok()?;

@@ -1,4 +1,4 @@
-//! What programs read about the NICs, and how it changes.
+//! Files about the NICs that programs read, and their changes.
 
 mod node;
 
@@ -11,7 +11,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap};
 
 use node::{CLIENT, DEVICE, Directory, Run, Served, errors, printed, refused, run, script, server};
 
-/// What libcxi does to find its devices, in shell.
+/// Commands by which libcxi finds its devices, in shell.
 const DISCOVER: &str = r#"
 for directory in /sys/class/cxi_user/cxi*; do
     number=${directory#/sys/class/cxi_user/cxi}

@@ -21,7 +21,7 @@ use serde_json::Value;
 const NICS: usize = 4;
 /// Threads that run jobs, in addition to two that clean up and one that injects faults.
 const RUNNERS: u32 = 8;
-/// What may go wrong while a job starts and ends.
+/// Faults while a job starts and ends.
 const FAULTS: [&str; 5] = [
     "cxi1:SVC_ALLOC:EAGAIN:times=1",
     "cxi2:SVC_DESTROY:EBUSY:times=3",
@@ -79,7 +79,7 @@ fn jobs_that_run_lose_nothing_and_nothing_is_left() {
 struct Soak {
     node: Served,
     directory: Directory,
-    /// Who has which VNI, from its allocation to its release.
+    /// Holder of each VNI, from its allocation to its release.
     holders: Mutex<BTreeMap<u64, String>>,
     ran: AtomicUsize,
     killed: AtomicUsize,
@@ -202,7 +202,7 @@ impl Soak {
         self.listed().len()
     }
 
-    /// What a health check does.
+    /// Runs a health check.
     fn clean(&self) {
         let run = self.directory.join("run");
         let clean = ["job", "clean", "--foreign", "--vni-pool=1024-2047", "--retry-busy=1s"];

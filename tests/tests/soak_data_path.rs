@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use node::{CLIENT, OPEN, Random, Served, eventually, printed, server};
 
 const PLACES: u32 = 8;
-/// How much more memory the server may have at the end than after a quarter of the time, KiB.
+/// Memory that the server may have in addition at the end, compared with a quarter of the time,
+/// KiB.
 const GROWTH: u64 = 8 << 10;
 
 #[derive(Default)]

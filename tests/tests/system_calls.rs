@@ -1,4 +1,4 @@
-//! How many system calls the safe library makes, call by call.
+//! Numbers of system calls that the safe library makes, call by call.
 
 mod node;
 

@@ -17,7 +17,7 @@ use cxi_benches::run;
 use peer::{Peer, Puts, WORD, Writes};
 
 const NODE: &str = env!("CARGO_BIN_EXE_mock-node");
-/// What this program does: unset at the start; then it measures, or is a peer.
+/// Part of this program: unset at the start; then it measures, or is a peer.
 const PART: &str = "CXI_BENCH_MESSAGES";
 const MEASURE: &str = "measure";
 const LINE: usize = 64;

@@ -42,7 +42,7 @@ pub(crate) fn check(atomic: &Atomic) -> Result<u32, ReturnCode> {
     if exists { Ok(size) } else { Err(ReturnCode::AMO_INVAL_OP_ERROR) }
 }
 
-/// Whether a compare-and-swap swaps; the compare value is on the left.
+/// Returns whether a compare-and-swap swaps; the compare value is on the left.
 // Rule 13.6: Programs read by a fetching sum with 0, and write by a swap-if-not-equal, for which
 // NaN differs from everything.
 fn compares<T: PartialOrd>(how: CompareOp, compare: &T, value: &T) -> bool {

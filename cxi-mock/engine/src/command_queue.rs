@@ -24,7 +24,7 @@ pub(crate) const FIRST_TARGET: u16 = 1024;
 /// Bytes of the longest command.
 const MAX_BYTES: usize = 8 * SLOT_BYTES;
 
-/// What a queue is for.
+/// Kind of a queue.
 #[derive(Debug)]
 pub(crate) enum Kind {
     Transmit {
@@ -32,7 +32,7 @@ pub(crate) enum Kind {
         triggered: bool,
         /// Pool of entries for triggered commands.
         pool: u8,
-        /// What immediate commands have in common.
+        /// State that immediate commands have in common.
         state: Box<CState>,
     },
     Target,
@@ -51,7 +51,7 @@ pub(crate) struct Queue {
     unreported: u32,
     policy: UpdatePolicy,
     pages: Box<dyn CommandPages>,
-    /// What was read of a ring in memory of the client, from the read pointer on.
+    /// Bytes that were read of a ring in memory of the client, from the read pointer on.
     ahead: Option<Result<Vec<u8>, MemoryFault>>,
     alive: Arc<()>,
     stopped: bool,
@@ -240,7 +240,7 @@ impl Queues {
         (queue.pending > 0).then_some(queue.generation)
     }
 
-    /// How many commands of a queue have not ended.
+    /// Returns the number of commands of a queue that have not ended.
     pub(crate) fn pending(&self, number: u16) -> u32 {
         // Rule 2.14: Triggered commands that wait count as in flight.
         self.table.get(number).map_or(0, |queue| queue.pending)

@@ -5,8 +5,8 @@ use cxi_hw::{DmaOp, EventType, ReturnCode, StateReason};
 use crate::Telemetry;
 
 impl Telemetry {
-    /// What a counter of a NIC holds, by the name of its file in sysfs; `None` for those that the
-    /// engine does not count.
+    /// Returns the value of a counter of a NIC, by the name of its file in sysfs; `None` for those
+    /// that the engine does not count.
     ///
     /// ```
     /// let telemetry = cxi_engine::Telemetry::default();

@@ -16,7 +16,7 @@ use crate::{ClientMemory, Effect, MemoryFault, atomic};
 /// Bytes that wait in a lane at most. Only a process that does not answer comes near this: each
 /// queue that sends has one piece of one message under way.
 const MOST_BYTES: usize = 64 << 20;
-/// What each access counts in addition to its bytes.
+/// Bytes that each access counts in addition to its own.
 const OVERHEAD: usize = 1 << 10;
 /// Ticks after which an access that is still running has failed, as PCIe has a completion timeout.
 /// A program that waits for a slow disk must not run into it.
@@ -24,7 +24,7 @@ const MOST_TICKS: u8 = 10;
 /// Buffers that are kept for later accesses.
 const SPARE: usize = 8;
 
-/// What an access does.
+/// Access to memory.
 #[derive(Debug)]
 pub(crate) enum Access {
     /// Copies so many bytes from an offset in memory. The buffer is made when the turn of the access
@@ -81,7 +81,7 @@ impl Access {
         }
     }
 
-    /// What it counts while it waits.
+    /// Returns the bytes that it counts while it waits.
     fn held(&self) -> usize {
         OVERHEAD
             + match self {
@@ -105,7 +105,7 @@ impl Access {
     }
 }
 
-/// What an access was for.
+/// Continuation of an access.
 #[derive(Debug)]
 pub(crate) enum Then {
     /// Commands of a queue, by number and generation, were read.
@@ -120,11 +120,11 @@ pub(crate) enum Then {
     Written(Copy, usize),
     /// The fetched value of an operation was stored.
     Fetched(Operation, Reply),
-    /// What waited for stores can go on.
+    /// The stores are done: run the wake-ups and replies queued behind them.
     Posted(Vec<After>),
 }
 
-/// What has to follow the stores before it.
+/// Step that follows the stores before it.
 #[derive(Debug)]
 pub(crate) enum After {
     Wake(u64),
@@ -185,7 +185,7 @@ struct Lane {
     memory: Arc<dyn ClientMemory>,
     /// By number.
     waiting: VecDeque<Waiting>,
-    /// What waits, in bytes.
+    /// Bytes that wait.
     held: usize,
     running: Option<Running>,
 }

@@ -50,7 +50,7 @@ impl Engine {
         }
     }
 
-    /// How the NIC is set up.
+    /// Returns the settings of the NIC.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
@@ -355,7 +355,8 @@ impl Engine {
         self.signals.dmas.tick();
     }
 
-    /// What the front end has to do, oldest first; do it without holding a lock on the engine.
+    /// Returns the tasks of the front end, oldest first; do them without holding a lock on the
+    /// engine.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         self.signals.dmas.take_effects()
     }
@@ -372,7 +373,7 @@ impl Engine {
         self.signals.telemetry.events.total()
     }
 
-    /// What happened so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn telemetry(&self) -> Telemetry {
         let mut telemetry = self.signals.telemetry;

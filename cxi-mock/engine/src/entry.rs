@@ -14,7 +14,7 @@ pub(crate) struct Entry {
     pub(crate) ct: u16,
     pub(crate) lac: u8,
     pub(crate) flags: TargetFlags,
-    /// Where the next message goes, if the entry is managed locally.
+    /// Offset of the next message, if the entry is managed locally.
     pub(crate) offset: u64,
 }
 
@@ -65,7 +65,7 @@ impl Entry {
         self.flags.contains(TargetFlags::USE_ONCE)
     }
 
-    /// Where a message goes: at the entry's own offset if it is managed locally.
+    /// Returns the address of a message: at the entry's own offset if it is managed locally.
     pub(crate) fn address(&self, remote_offset: u64) -> u64 {
         let offset = if self.managed() { self.offset } else { remote_offset };
         // Rule 7.8: An access starts at the entry's start plus an offset; nothing is added to the

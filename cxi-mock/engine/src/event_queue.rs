@@ -29,7 +29,7 @@ pub(crate) struct Events {
     write: u32,
     /// Events go to the second buffer, or the fourth and so on.
     buffer_b: bool,
-    /// Where events go after the EQ_SWITCH that did not fit yet.
+    /// Buffer of events after the EQ_SWITCH that did not fit yet.
     resize: Option<EventBuffer>,
     /// Events were lost, and the client has not acknowledged that.
     dropping: bool,
@@ -59,7 +59,7 @@ impl Events {
         }
     }
 
-    /// Whose memory events are in.
+    /// Returns the memory of the events.
     pub(crate) fn memory(&self) -> &Arc<dyn ClientMemory> {
         &self.config.buffer.memory
     }

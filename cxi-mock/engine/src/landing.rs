@@ -9,7 +9,7 @@ use crate::packet::{Reply, ReplyTo, Request};
 /// A request with the entry that it matched, and how much of the entry it uses.
 #[derive(Debug)]
 pub(crate) struct Landing {
-    /// Which of the PtlTE's messages it is.
+    /// Arrival number within the PtlTE.
     pub(crate) arrival: u64,
     pub(crate) back: ReplyTo,
     pub(crate) request: Request,
@@ -20,7 +20,7 @@ pub(crate) struct Landing {
     pub(crate) list: List,
     /// The entry, with its offset already past the message.
     pub(crate) entry: Entry,
-    /// Where the entry is used.
+    /// Address at which the entry is used.
     pub(crate) iova: u64,
     /// Bytes that move.
     pub(crate) mlength: u32,

@@ -14,8 +14,7 @@ const RETRY_TICKS: u64 = 64;
 /// operation in ten thousand fails.
 const MAX_TRIES: u32 = 32;
 
-/// What waits for the end of an operation: a number, and the generation of the object with that
-/// number.
+/// Waiter for the end of an operation: a number, and the generation of the object with that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// A transmit queue, which can then go on.
@@ -26,7 +25,7 @@ pub(crate) enum Owner {
     Portal(u16, u64),
 }
 
-/// How the end of an operation is reported.
+/// Report of the end of an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Report {
     pub(crate) eq: u16,
@@ -39,7 +38,7 @@ pub(crate) struct Report {
     pub(crate) rendezvous: bool,
 }
 
-/// Where a fetched value goes.
+/// Destination of a fetched value.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Fetch {
     pub(crate) lac: u8,
@@ -72,7 +71,7 @@ struct Flight {
     retry: Option<Box<Retry>>,
 }
 
-/// What to send again if no answer comes.
+/// Request to send again if no answer comes.
 #[derive(Debug)]
 struct Retry {
     packet: Packet,
@@ -153,8 +152,8 @@ impl Flights {
 pub(crate) struct Link {
     fabric: Fabric,
     nid: u32,
-    /// Which of the NICs that have had its address this is. Packets to an earlier one are not for
-    /// it.
+    /// Number of the NIC among those that have had its address. Packets to an earlier one are not
+    /// for it.
     incarnation: u32,
     /// Packets of this NIC to itself.
     inbox: VecDeque<Packet>,

@@ -6,7 +6,7 @@ use bitflags::bitflags;
 
 use crate::{ClientMemory, CommandPages, CounterPages, EventPages};
 
-/// How a NIC is built and configured.
+/// Settings with which a NIC is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Its address on the fabric.
@@ -41,7 +41,7 @@ impl Default for Settings {
     }
 }
 
-/// What a transmit queue sends with: an LCID of an RGID.
+/// Communication profile of a transmit queue: an LCID of an RGID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommunicationProfile {
     /// The VNI of its packets.
@@ -62,7 +62,7 @@ pub enum UpdatePolicy {
     WhenEmpty,
 }
 
-/// What only a transmit queue has, and a target queue does not.
+/// Properties of a transmit queue that a target queue does not have.
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit {
     /// Selects its first communication profile.
@@ -132,7 +132,7 @@ pub struct Thresholds {
 pub struct EventQueue {
     /// The RGID that it belongs to.
     pub rgid: u16,
-    /// Where the events go.
+    /// Buffer of the events.
     pub buffer: EventBuffer,
     /// Flags; unknown bits of EQ_ALLOC may be dropped.
     pub flags: EventFlags,
@@ -148,7 +148,7 @@ pub struct EventQueue {
     pub page: Box<dyn EventPages>,
 }
 
-/// Where a counter writes back to.
+/// Place to which a counter writes back.
 #[derive(Clone, Debug)]
 pub struct WriteBack {
     /// The memory that contains it.
@@ -162,7 +162,7 @@ pub struct WriteBack {
 pub struct Counter {
     /// The RGID that it belongs to.
     pub rgid: u16,
-    /// Where it writes back to.
+    /// Place to which it writes back.
     pub write_back: Option<WriteBack>,
     /// Its page, if it is polled.
     pub page: Option<Box<dyn CounterPages>>,
@@ -200,10 +200,10 @@ pub struct EntryPool {
     pub pool: u8,
 }
 
-/// How many entries a pool may take.
+/// Numbers of entries that a pool may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLimits {
-    /// How many are reserved for it.
+    /// Number that is reserved for it.
     pub reserved: u16,
     /// The most that it may have.
     pub max: u16,
@@ -218,7 +218,7 @@ pub struct Portal {
     pub eq: u16,
     /// Options; unknown bits of PTE_ALLOC may be dropped.
     pub options: PortalOptions,
-    /// Where its list entries come from.
+    /// Pool of its list entries.
     pub pool: EntryPool,
 }
 
@@ -227,7 +227,7 @@ pub struct Portal {
 pub struct Region {
     /// The RGID whose context it is.
     pub rgid: u16,
-    /// Which of the RGID's contexts, 0 to 7.
+    /// Number among the RGID's contexts, 0 to 7.
     pub lac: u8,
     /// First I/O virtual address.
     pub iova: u64,
@@ -243,7 +243,7 @@ pub struct Region {
     pub memory: Arc<dyn ClientMemory>,
 }
 
-/// What PTE_STATUS reports.
+/// Report of PTE_STATUS.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PortalStatus {
     /// The state, as [`cxi_hw::PtlteState`].
@@ -257,7 +257,7 @@ pub struct PortalStatus {
     pub unexpected: Vec<u64>,
 }
 
-/// Why software cannot manage the lists of a PtlTE.
+/// Reason for which software cannot manage the lists of a PtlTE.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoTransition {
     /// The PtlTE does not exist, or is not disabled.

@@ -1,4 +1,4 @@
-//! What can be watched: operations as they end, and events as they are written.
+//! Observation of a NIC: operations as they end, and events as they are written.
 
 use std::fmt;
 use std::time::Instant;
@@ -29,7 +29,7 @@ pub trait Observer: Send + fmt::Debug {
 pub struct ObservedOperation {
     /// When its initiator executed the command, if an observer there tells the time.
     pub started: Option<Instant>,
-    /// What it did.
+    /// Operation.
     pub op: DmaOp,
     /// NIC address and PID of the initiator, the PID as the command has it.
     pub from: (u32, u16),
@@ -39,13 +39,13 @@ pub struct ObservedOperation {
     pub vni: u16,
     /// Match bits; 0 for operations without.
     pub match_bits: u64,
-    /// How many bytes were requested.
+    /// Number of bytes that were requested.
     pub length: u32,
     /// Bytes that were moved.
     pub moved: u32,
     /// The list that it matched.
     pub list: List,
-    /// How it ended.
+    /// Result of the operation.
     pub code: ReturnCode,
 }
 

@@ -1,4 +1,4 @@
-//! What travels between NICs.
+//! Packets between NICs.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ pub(crate) const INLINE: usize = cxi_hw::MAX_IDC_PAYLOAD;
 pub(crate) struct Packet {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// Which of the NICs that have had its address the initiator is.
+    /// Number of the initiator among the NICs that have had its address.
     pub(crate) incarnation: u32,
     pub(crate) slot: u32,
     pub(crate) sequence: u32,
@@ -23,7 +23,7 @@ pub(crate) struct Packet {
 }
 
 impl Packet {
-    /// Which operation of which NIC it is about.
+    /// Returns the operation, and its NIC, that it is about.
     pub(crate) fn place(&self) -> ReplyTo {
         ReplyTo {
             nid: self.from,
@@ -35,7 +35,7 @@ impl Packet {
     }
 }
 
-/// Where the answer to a request goes.
+/// Destination of the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ReplyTo {
     pub(crate) nid: u32,
@@ -80,7 +80,7 @@ pub(crate) struct Request {
     pub(crate) match_bits: u64,
     pub(crate) header_data: u64,
     pub(crate) remote_offset: u64,
-    /// How many bytes are requested.
+    /// Number of bytes that are requested.
     pub(crate) length: u32,
     /// Bytes that a rendezvous put carries; for other requests, all.
     pub(crate) eager: u32,
@@ -90,7 +90,7 @@ pub(crate) struct Request {
     pub(crate) multicast: Option<Multicast>,
 }
 
-/// Where a multicast goes.
+/// Destination of a multicast.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Multicast {
     pub(crate) id: u32,
@@ -134,7 +134,7 @@ impl Request {
     }
 }
 
-/// What an atomic does.
+/// Operation of an atomic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Atomic {
     pub(crate) op: AtomicOp,
@@ -145,7 +145,7 @@ pub(crate) struct Atomic {
     pub(crate) second: [u8; 16],
 }
 
-/// How an operation ended at the target.
+/// Result of an operation at the target.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reply {
     pub(crate) code: ReturnCode,
@@ -154,7 +154,7 @@ pub(crate) struct Reply {
     pub(crate) rendezvous: bool,
     /// `true` if the target found the error.
     pub(crate) target_error: bool,
-    /// What a fetching atomic found.
+    /// Value that a fetching atomic found.
     pub(crate) fetched: [u8; 16],
 }
 

@@ -18,7 +18,7 @@ use crate::signals::Signals;
 use crate::table::Table;
 use crate::{NoTransition, Portal, PortalOptions, PortalStatus, Settings};
 
-/// What is compared with each entry of a list when a message arrives.
+/// Header of a message, compared with each entry of a list when it arrives.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Key {
     pub(crate) match_bits: u64,
@@ -29,8 +29,8 @@ pub(crate) struct Key {
 }
 
 impl Key {
-    /// What an entry or a search accepts. In the PID, and in the rest of the match ID, all ones is
-    /// a wildcard.
+    /// Returns the messages that an entry or a search accepts. In the PID, and in the rest of the
+    /// match ID, all ones is a wildcard.
     pub(crate) fn new(command: &TargetCommand, options: PortalOptions, pid_bits: u32) -> Self {
         let id_bits = u32::MAX >> pid_bits;
         let nid_bits = (1 << cxi_hw::NID_BITS) - 1;
@@ -95,7 +95,7 @@ impl Labelled for Key {
     }
 }
 
-/// What an entry counts.
+/// Counts of an entry.
 impl Entry {
     pub(crate) fn count_success(&self, bytes: u32, signals: &mut Signals) {
         // Rule 9.4: A list entry's counter counts successes, by one or by bytes, and failures.
@@ -115,7 +115,7 @@ impl Entry {
 #[derive(Clone, Debug)]
 pub(crate) struct Header {
     pub(crate) request: Request,
-    /// Which of the PtlTE's messages it is.
+    /// Arrival number within the PtlTE.
     pub(crate) arrival: u64,
     /// NIC that sent it.
     pub(crate) from: u32,
@@ -125,7 +125,7 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// What PTE_STATUS reports for it.
+    /// Returns the position that PTE_STATUS reports for it.
     fn place(&self) -> u64 {
         // Rule 10.8: The status has the source offset of a rendezvous put, so that software can
         // fetch a message whose header it has deleted.
@@ -133,7 +133,7 @@ impl Header {
     }
 }
 
-/// What is compared when an entry is appended: match bits and initiator.
+/// Header that is compared when an entry is appended: match bits and initiator.
 pub(crate) type HeaderKey = (u64, MatchId);
 
 impl Labelled for HeaderKey {
@@ -152,7 +152,7 @@ impl Labelled for HeaderKey {
 pub(crate) struct PortalState {
     pub(crate) number: u16,
     pub(crate) config: Portal,
-    /// Which of the PtlTEs that have had its number it is.
+    /// Number among the PtlTEs that have had this index.
     pub(crate) generation: u64,
     pub(crate) state: PtlteState,
     /// Messages dropped since the last change of the state.
@@ -166,7 +166,7 @@ pub(crate) struct PortalState {
     pub(crate) arrivals: u64,
     /// Those whose data has not moved, with the list and buffer ID of their entries.
     pub(crate) moving: Vec<(u64, List, u16)>,
-    /// What is still to be fetched of those that an entry has claimed meanwhile.
+    /// Bytes that are still to be fetched of those that an entry has claimed meanwhile.
     pub(crate) claimed: Vec<(u64, Rest)>,
     /// UNLINK events that wait for messages, up to an arrival, of the entry that they name.
     pub(crate) unlinks: Vec<(u64, TargetLong)>,
@@ -178,7 +178,7 @@ pub(crate) struct RendezvousGet {
     pub(crate) to: u32,
     pub(crate) operation: Operation,
     pub(crate) request: Request,
-    /// Where the bytes go.
+    /// Logical address context of the buffer.
     pub(crate) lac: u8,
     pub(crate) iova: u64,
 }

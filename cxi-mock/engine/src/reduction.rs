@@ -38,7 +38,7 @@ use std::collections::BTreeSet;
 
 use cxi_hw::reduction::{REDUCTIONS, ReduceOp, ReductionPacket, ResultCode, Sequence};
 
-/// What a switch has for a tree.
+/// Engines of a switch for a tree.
 #[derive(Clone, Debug)]
 pub struct ReductionEngines {
     number: u32,

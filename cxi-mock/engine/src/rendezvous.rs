@@ -31,7 +31,7 @@ pub(crate) struct Rest {
     from: u32,
     entry: Entry,
     auto_unlinked: bool,
-    /// Where the buffer of this message starts.
+    /// Position of this message's buffer.
     start: u64,
     /// Bytes for which the buffer has room.
     room: u64,

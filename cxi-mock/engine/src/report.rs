@@ -1,4 +1,4 @@
-//! How the end of a request is reported at the target.
+//! Reports of the end of a request at the target.
 
 use cxi_hw::{
     EventSize, EventType, List, MatchId, ReturnCode, TargetFlags, TargetLong, TargetShort,
@@ -13,7 +13,7 @@ use crate::{EventFlags, PortalOptions, Settings};
 /// Lengths that a short event can hold: 20 bits.
 const SHORT_BYTES: u32 = 1 << 20;
 
-/// What an event says about a request.
+/// Fills an event with a request's properties.
 pub(crate) fn describe(request: &Request, event: TargetLong) -> TargetLong {
     let rendezvous = request.is_rendezvous();
     let atomic = request.atomic.unwrap_or_default();

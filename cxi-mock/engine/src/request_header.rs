@@ -13,7 +13,7 @@ const SMALL_MESSAGE: u32 = 29;
 const RESTRICTED: u32 = 11;
 /// Bytes of the longest pair of headers.
 const LONGEST: usize = (FABRIC + UNRESTRICTED) as usize;
-/// Where the second header starts.
+/// Offset of the second header.
 const PORTALS: usize = FABRIC as usize;
 
 /// Bytes of headers in front of the data of a request.

@@ -1,5 +1,5 @@
-//! What an engine does next. It takes commands from queues and packets from the link, and passes
-//! each to the part that handles it.
+//! Next step of an engine. It takes commands from queues and packets from the link, and passes each
+//! to the part that handles it.
 
 use cxi_hw::{
     CState, Class, CommandByte, CqCommand, CqOp, CtCommand, CtOp, DmaAtomic, DmaOp, ReturnCode,

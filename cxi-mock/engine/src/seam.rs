@@ -1,4 +1,4 @@
-//! What a front end supplies: memory of processes and pages that a NIC shares with them.
+//! Memory of processes and pages that a front end supplies and a NIC shares with them.
 
 use std::fmt;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ pub trait CounterPages: Send + fmt::Debug {
     fn take_doorbell(&self, doorbell: CounterDoorbell) -> Option<u64>;
 }
 
-/// What a front end has to do after the engine has run.
+/// Task of a front end after the engine has run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Effect {

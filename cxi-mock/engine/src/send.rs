@@ -19,7 +19,7 @@ const MAX_UNRESTRICTED: usize = 192;
 #[derive(Debug)]
 pub(crate) struct SendCommand<'a> {
     pub(crate) op: DmaOp,
-    /// What it has in common with a DMA command.
+    /// Fields that it has in common with a DMA command.
     pub(crate) command: FullDma,
     /// A small message, whose packet header is shorter.
     small: bool,
@@ -29,7 +29,7 @@ pub(crate) struct SendCommand<'a> {
     immediate: Option<&'a [u8]>,
 }
 
-/// Where the data of a command is.
+/// Source of a command's data.
 #[derive(Debug)]
 pub(crate) enum Source {
     There(Data),
@@ -203,7 +203,7 @@ impl<'a> SendCommand<'a> {
         self.command.eager_length.min(self.command.request_len)
     }
 
-    /// What is sent, by a queue that sends with this VNI.
+    /// Message of a queue that sends with this VNI.
     // An address has 12 bits for both PID and index.
     #[allow(clippy::cast_possible_truncation)]
     pub(crate) fn request(&self, vni: u16, pid_bits: u32) -> Request {

@@ -18,7 +18,7 @@ use crate::{
     CounterDoorbell, EventFlags, ObservedOperation, Observer, Settings, Telemetry, WriteBack,
 };
 
-/// How the NIC reports to clients.
+/// Event queues, counters, triggered commands and telemetry of one NIC.
 #[derive(Debug)]
 pub(crate) struct Signals {
     pub(crate) events: Table<Events>,

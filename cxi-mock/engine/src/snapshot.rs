@@ -34,13 +34,13 @@ pub struct EntrySnapshot {
     pub ignore_bits: u64,
     /// Initiators that match.
     pub match_id: MatchId,
-    /// What it accepts and reports.
+    /// Operations that it accepts and reports.
     pub flags: TargetFlags,
     /// Its address.
     pub start: u64,
     /// Its length in bytes.
     pub length: u64,
-    /// Where the next message goes, if the entry is managed locally.
+    /// Offset of the next message, if the entry is managed locally.
     pub offset: u64,
 }
 
@@ -58,7 +58,7 @@ pub struct UnexpectedSnapshot {
     pub match_bits: u64,
     /// Length of the message in bytes.
     pub length: u32,
-    /// How many bytes have been stored.
+    /// Number of bytes that have been stored.
     pub kept: u32,
     /// Their address.
     pub start: u64,

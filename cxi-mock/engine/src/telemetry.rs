@@ -1,4 +1,4 @@
-//! What is counted for telemetry.
+//! Counts for telemetry.
 
 use std::ops::Index;
 
@@ -104,7 +104,7 @@ pub struct Outcomes {
     pub failed: u64,
 }
 
-/// What a processing element counts.
+/// Counts of a processing element.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElementTelemetry {
     /// APPEND commands: `LPE_APPEND_CMDS`.

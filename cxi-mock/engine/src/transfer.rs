@@ -14,7 +14,7 @@ const PIECE: usize = 1 << 17;
 /// The outcome of moving a request's data: the value that a fetching atomic found, or zeros.
 pub(crate) type Moved = Result<[u8; 16], ReturnCode>;
 
-/// How the data of a request goes on.
+/// Continuation of a request with its data.
 #[allow(clippy::large_enum_variant)]
 pub(crate) enum Move {
     /// With an access, and what it is for.
@@ -134,7 +134,7 @@ pub(crate) fn start(
     }
 }
 
-/// What is accessed first, and the initiator's memory for the rest.
+/// The first access, and the initiator's memory for the rest.
 type Moves = (Option<dma::Access>, Option<Scatter>);
 
 fn apply_atomic(landing: &Landing, translation: &Translation) -> Result<Moves, ReturnCode> {

@@ -35,7 +35,7 @@ struct Segment {
     memory: Arc<dyn ClientMemory>,
     va: u64,
     len: u64,
-    /// Whether the region still exists.
+    /// `true` as long as the region exists.
     live: Arc<AtomicBool>,
     /// The same of other regions with this memory, as of other messages from the same page.
     others: Vec<Arc<AtomicBool>>,
@@ -127,7 +127,7 @@ impl Scatter {
         Self { first: Some(segment), rest: Vec::new() }
     }
 
-    /// Whose memory it is; `None` for no bytes.
+    /// Returns the memory of the bytes; `None` for no bytes.
     pub(crate) fn memory(&self) -> Option<&Arc<dyn ClientMemory>> {
         self.first.as_ref().map(|segment| &segment.memory)
     }
@@ -320,7 +320,7 @@ mod tests {
         }
     }
 
-    /// What a walk through all regions finds: whether one contains the whole range, and how far one
+    /// Walks through all regions: returns whether one contains the whole range, and how far one
     /// reaches.
     fn walked(all: &[(u64, Region)], at: u64, end: u64, access: Access) -> Option<u64> {
         let has = |it: &Region| it.iova <= at && at - it.iova < it.len;

@@ -40,7 +40,7 @@ fn iova(user: u32) -> u64 {
 }
 
 const LEN: usize = 0x40_0000;
-/// Where events are.
+/// Address of the events.
 const EVENTS: u64 = 0x1000;
 /// Transmit queues.
 const QUEUES: std::ops::Range<u16> = 10..14;
@@ -490,7 +490,7 @@ fn a_freed_portal_starts_no_rendezvous() {
     assert_eq!(users.rig.engine.telemetry().elements[0].offloaded, 0);
 }
 
-/// What waits for a process that does not answer is limited, and its memory too.
+/// Accesses that wait for a process that does not answer are limited, and their memory too.
 #[test]
 fn a_process_that_does_not_answer_holds_little() {
     let mut users = Users::new();

@@ -81,7 +81,7 @@ const PLAIN: PortalOptions = PortalOptions::empty();
 /// PtlTE, options, portal indices.
 type Mapped = (u16, PortalOptions, &'static [u16]);
 
-/// What the program of an exchange had set up.
+/// Returns the portals that the program of an exchange had set up.
 fn portals(name: &str) -> Vec<Mapped> {
     let provider = [
         (1, MATCHING, [117, 228].as_slice()),
@@ -110,7 +110,7 @@ fn portals(name: &str) -> Vec<Mapped> {
     }
 }
 
-/// Which queue the events of a PtlTE go to.
+/// Returns the queue to which the events of each PtlTE go.
 fn event_queues(steps: &[Step]) -> BTreeMap<u16, u16> {
     let mut queues = BTreeMap::new();
     for step in steps {
@@ -158,7 +158,7 @@ fn set_up(name: &str, steps: &[Step]) -> (Rig, BTreeMap<u16, u64>) {
     (rig, counters)
 }
 
-/// What the recorder did not see.
+/// Sets up the objects that the recorder did not see.
 fn unrecorded(name: &str, rig: &mut Rig, command: &[u8]) {
     let op = CommandByte(command[0]);
     match name {
@@ -176,7 +176,7 @@ fn unrecorded(name: &str, rig: &mut Rig, command: &[u8]) {
     }
 }
 
-/// What the recorded events do not have right: they come from a prototype.
+/// Corrects fields that the recorded events do not have right: they come from a prototype.
 fn normal(mut event: Vec<u8>) -> Vec<u8> {
     match EventType((event[14] >> 2) & 31) {
         // Entries in use and in the pool were left out.

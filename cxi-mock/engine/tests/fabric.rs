@@ -250,7 +250,7 @@ fn what_is_always_lost_is_given_up() {
     assert_eq!((counted.timeouts, counted.retries), (2 * 32, 2 * 31));
 }
 
-/// What comes back late reaches neither memory nor objects that have changed hands.
+/// A late answer reaches neither memory nor objects that have changed hands.
 #[test]
 fn late_answers_are_dropped() {
     let mut pair = Pair::new();

@@ -16,7 +16,7 @@ const SOURCE: u16 = 2;
 /// Longer than a step copies.
 const LONG: u32 = 0x18_0000;
 
-/// What happens at a NIC.
+/// Event at a NIC.
 #[derive(Clone, Debug)]
 enum Act {
     Send(DmaOp, u32, u64),
@@ -37,7 +37,7 @@ enum Act {
     RemoveCounter,
     Unmap,
     Resize,
-    /// What was removed is made again.
+    /// A removed object is made again.
     Make,
 }
 

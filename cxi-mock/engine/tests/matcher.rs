@@ -7,7 +7,7 @@ use cxi_hw::{EventType, List, MatchId, ReturnCode, TargetFlags, TargetOp};
 use proptest::prelude::*;
 use rig::*;
 
-/// What a program does. Numbers are small, so that they meet.
+/// Act of a program. Numbers are small, so that they meet.
 #[derive(Clone, Debug)]
 enum Act {
     Append(List, Entry),

@@ -16,7 +16,7 @@ struct Seen {
     operations: Vec<ObservedOperation>,
     /// Queue, type, bytes, whether it was lost.
     events: Vec<(u16, EventType, usize, bool)>,
-    /// What it says when asked for the time.
+    /// Times that it reports when asked for the time.
     times: Vec<Instant>,
 }
 

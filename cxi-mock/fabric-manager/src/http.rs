@@ -16,10 +16,10 @@ const LONGEST_BODY: u64 = 1 << 24;
 /// can make the server keep this much for each connection.
 const LONGEST_BODY_UNKNOWN: u64 = 1 << 16;
 const MOST_HEADERS: usize = 64;
-/// How long a whole request may take. With a limit for each read, a client could send a byte per
-/// minute.
+/// Longest time that a whole request may take. With a limit for each read, a client could send a
+/// byte per minute.
 const REQUEST_TIME: Duration = Duration::from_secs(30);
-/// How long a client may take to read a response, and then to close the connection.
+/// Longest time that a client may take to read a response, and then to close the connection.
 const ANSWER_TIME: Duration = Duration::from_secs(60);
 
 /// A connection whose reads fail after a deadline.

@@ -1,4 +1,4 @@
-//! Where in a command a caller put the addresses of its buffers.
+//! Positions in a command at which a caller put the addresses of its buffers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use super::memory::ProcessMemory;
 use super::{memory, procfs};
 use cxi_mock::{Backing, CallerMemory, ClientMemory};
 
-/// Where commands that only kernels send have the address of their response.
+/// Position of the response's address in commands that only kernels send.
 const RESPONSE: Pointers = Pointers { response: Some(8), list: None, list_in_response: None };
 
 /// The buffers of a command in the process of a caller.

@@ -30,14 +30,14 @@ use super::namespaces::{Variable, variables};
 use super::privileges::mount_refused;
 use super::{children, procfs};
 
-/// What process 1 of a node says when programs can run there.
+/// Line by which process 1 of a node says that programs can run there.
 pub(crate) const READY: &[u8] = b"ready\n";
 /// The status of `ssh` where the other side fails.
 const EXIT_LOST: u8 = 255;
 /// Options of `ssh` that have a value.
 const WITH_VALUE: &str = "BbcDEeFIiJLlmOoPpQRSWw";
 
-/// What to run.
+/// Program to run.
 #[derive(Debug, Serialize, Deserialize)]
 struct Session {
     program: Vec<OsString>,

@@ -10,7 +10,7 @@ use super::pcapng::Pcapng;
 use super::timeline::Timeline;
 use super::trace::Trace;
 
-/// Where operations are recorded. Clones write to the same file.
+/// Destination of recorded operations. Clones write to the same file.
 #[derive(Clone, Debug)]
 pub(crate) enum Capture {
     /// One JSON object per line.

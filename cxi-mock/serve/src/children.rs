@@ -12,7 +12,7 @@ use nix::unistd::{Pid, getpid};
 
 use super::procfs;
 
-/// How long killed processes may take to disappear.
+/// Longest time that killed processes may take to disappear.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// `true` if threads of this process trace others.
@@ -39,7 +39,7 @@ pub(crate) fn reap() -> Vec<(Pid, u8)> {
     }
 }
 
-/// Which process a status says has ended, and its exit status.
+/// Returns the process that a status says has ended, and its exit status.
 fn end(status: WaitStatus) -> Option<(Pid, u8)> {
     match status {
         WaitStatus::Exited(pid, code) => Some((pid, u8::try_from(code).unwrap_or(u8::MAX))),

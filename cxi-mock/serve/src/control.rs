@@ -38,7 +38,7 @@ const SOCKET: &str = "control";
 const LONGEST_ORDER: u64 = 1 << 16;
 /// Connections at a time: one for each program that was entered, and some for `ctl`.
 const CONNECTIONS: usize = 1000;
-/// How long no connection is accepted after accepting one has failed.
+/// Time for which no connection is accepted after accepting one has failed.
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// A directory with the socket of a node.
@@ -134,7 +134,7 @@ impl Drop for Seat {
     }
 }
 
-/// Who may connect: the user who serves the node, a limited number of times.
+/// Admits a connection of the user who serves the node, a limited number of times.
 fn admit(connection: &UnixStream, seat: Option<&Seat>) -> Result<(), String> {
     if peer(connection).map_err(|error| error.to_string())? != geteuid().as_raw() {
         return Err("the node belongs to another user".to_owned());
@@ -162,11 +162,11 @@ impl Drop for ControlGuard {
 
 /// A job that ends when this is dropped.
 pub(crate) trait Job: Send {
-    /// What its programs find in their environment.
+    /// Returns the variables of its programs.
     fn variables(&self) -> &[Variable];
 }
 
-/// What a connection is for.
+/// Purpose of a connection.
 pub(crate) trait Served: Send + Sync {
     /// Executes an order for one node or for all. An error is a message for people.
     fn execute(&self, node: Option<&str>, order: &Order) -> Result<Value, String>;
@@ -346,7 +346,7 @@ impl Connection {
     }
 }
 
-/// What was asked for, or why not.
+/// The answer, or the reason why there is none.
 pub(crate) type Answer = Result<Value, String>;
 
 /// Sends an answer.

@@ -1,4 +1,4 @@
-//! Who a caller is. What the request does not contain is read from the kernel.
+//! Identity of a caller. What the request does not contain is read from the kernel.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use cxi_mock::Credentials;
 /// Inode of the initial user namespace, the same on every Linux.
 const INITIAL_USER_NAMESPACE: u32 = 4_026_531_837;
 
-/// Where a capability counts.
+/// Namespace in which a capability counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Authority {
     /// The user namespace whose capabilities count in addition to those of the initial one.

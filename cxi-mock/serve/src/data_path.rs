@@ -20,14 +20,14 @@ const SPIN: u32 = 64;
 const YIELD: u32 = 1024;
 /// The shortest and the longest pause.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(10));
-/// How often doorbells are polled whose stores are not trapped at the moment.
+/// Interval at which doorbells are polled whose stores are not trapped at the moment.
 const LOOK: Duration = Duration::from_micros(500);
-/// How long a thread waits to be notified of work before it checks by itself.
+/// Time that a thread waits to be notified of work before it checks by itself.
 const PARKED: Duration = Duration::from_secs(60);
 /// A tick of the fabric's time. After two seconds a NIC gives up an operation that is not answered.
 const TICK: Duration = Duration::from_millis(1);
 
-/// How long the access to a process's memory may take before another thread takes over.
+/// Longest time that the access to a process's memory may take before another thread takes over.
 const WATCH: Duration = Duration::from_millis(20);
 
 /// Starts the threads of a server's NICs.
@@ -52,7 +52,7 @@ struct Runner {
     home: Arc<Home>,
     nic: Arc<Nic>,
     number: u16,
-    /// Which of the threads runs the NIC.
+    /// Number of the thread that runs the NIC.
     runs: AtomicU64,
 }
 

@@ -81,9 +81,9 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
 pub(crate) struct Call {
     /// The file.
     pub(crate) file: Arc<OpenFile>,
-    /// Who writes.
+    /// Process that writes.
     pub(crate) caller: Caller,
-    /// What is written.
+    /// The command's bytes.
     pub(crate) command: Vec<u8>,
 }
 

@@ -1,4 +1,4 @@
-//! Which process receives at which address.
+//! Processes by the address at which they receive.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,7 +11,8 @@ use super::procfs;
 /// NIC address, VNI and PID.
 type Address = (u32, u32, u32);
 
-/// How many are remembered: a node may run for months, and all its VNIs be used in turn.
+/// Number of addresses that are remembered: a node may run for months, and all its VNIs be used in
+/// turn.
 const MOST: usize = 1 << 16;
 
 /// The processes that have made domains. They stay after their end, because operations are recorded

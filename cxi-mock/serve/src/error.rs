@@ -1,4 +1,4 @@
-//! What goes wrong around the mock, the corresponding exit status, and messages for the user.
+//! Errors around the mock, the corresponding exit status, and messages for the user.
 
 use std::fmt;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -10,15 +10,15 @@ pub(crate) const EXIT_FAILED: u8 = 125;
 /// Exit status where the machine cannot serve the mock: test drivers read it as "skipped".
 pub(crate) const EXIT_MISSING: u8 = 77;
 
-/// Why the mock cannot be served.
+/// Reason for which the mock cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ServeError {
     /// The machine lacks something, or the user lacks a permission.
     #[error("{what}\n  {how}")]
     Missing {
-        /// What is missing.
+        /// Thing that is missing.
         what: String,
-        /// How to get it.
+        /// Way to get it.
         how: String,
     },
     /// Something that the user gave is wrong.
@@ -27,9 +27,9 @@ pub(crate) enum ServeError {
     /// The system refused a step.
     #[error("cannot {doing}: {source}")]
     System {
-        /// What was being done.
+        /// Attempt that failed.
         doing: String,
-        /// What the system said.
+        /// Error of the system.
         source: io::Error,
     },
 }

@@ -47,7 +47,7 @@ pub(crate) fn serve(
         .doing(|| format!("listen on the control port {control}"))
 }
 
-/// Where a fabric manager is reached.
+/// Returns the addresses of a fabric manager.
 pub(crate) fn urls(manager: &MockFabricManager) -> Value {
     let control = manager.control_address();
     json!({

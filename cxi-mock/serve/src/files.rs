@@ -117,7 +117,7 @@ impl Files {
         }
     }
 
-    /// What a directory lists, without the dots.
+    /// Returns the entries of a directory, without the dots.
     pub(crate) fn children(&self, place: Place) -> Vec<(String, Place)> {
         match place {
             Place::Root => self
@@ -207,7 +207,7 @@ fn in_tree(place: Place, child: u32, tree: &Tree) -> Place {
     }
 }
 
-/// What a directory below `clients` lists.
+/// Returns the entries of a directory below `clients`.
 fn client_entries(function: &Function, directory: ClientPlace) -> Vec<(String, ClientPlace)> {
     let nic = &function.nic;
     match directory {

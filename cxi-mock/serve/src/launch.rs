@@ -62,7 +62,7 @@ pub(crate) struct Launch<'a> {
     pub(crate) variables: Vec<Variable>,
     /// The node that it runs on; `None` for where this process is.
     pub(crate) place: Option<Arc<Namespaces>>,
-    /// What to print before each line of its output.
+    /// Text to print before each line of its output.
     pub(crate) label: Option<String>,
 }
 
@@ -337,8 +337,8 @@ const FORWARDED: [Signal; 8] = [
     Signal::SIGWINCH,
 ];
 
-/// What the kernel sends to a guard whose parent dies: a signal that is not forwarded to programs, and
-/// not SIGCHLD, which would be lost in one that is pending.
+/// Signal that the kernel sends to a guard whose parent dies: one that is not forwarded to
+/// programs, and not SIGCHLD, which would be lost in one that is pending.
 const PARENT_DIED: Signal = Signal::SIGPWR;
 
 /// `si_code` of a signal that the kernel made, a terminal's Ctrl-C for one.

@@ -100,7 +100,7 @@ impl ClientMemory for ProcessMemory {
     }
 }
 
-/// How many bytes to copy first, so that the rest starts with a page.
+/// Returns the number of bytes to copy first, so that the rest starts with a page.
 ///
 /// The kernel copies 4 KiB at a time from the first address on. In the middle of a page, each time
 /// takes two pages, and finding a page costs more than copying it. Fewer than eight pages are not

@@ -17,7 +17,7 @@ use super::error::{Doing, ServeError};
 use super::namespaces::in_thread;
 use super::privileges::mount_refused;
 
-/// Where the mock's file system is mounted, with the PCI functions of the NICs at its root.
+/// Mount point of the mock's file system, with the PCI functions of the NICs at its root.
 ///
 /// hwloc takes the directory above a function for a bus only if its name starts with `pci`. Network
 /// devices below any other directory count as those of the whole machine.
@@ -25,7 +25,7 @@ pub(crate) const DEVICES: &str = "/sys/devices/pci-cxi-mock";
 
 /// Returns whether the mock's file system is mounted where this process looks.
 pub(crate) fn is_mock() -> bool {
-    /// What `statfs(2)` says of FUSE.
+    /// Type of FUSE in `statfs(2)`.
     const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
     rustix::fs::statfs(DEVICES).is_ok_and(|at| at.f_type == FUSE_SUPER_MAGIC)
 }
@@ -143,7 +143,7 @@ pub(crate) fn cover_hosts(stage: &Stage, text: &str) -> Result<(), ServeError> {
     bind(&ours, Path::new(HOSTS))
 }
 
-/// Where programs find the credentials of a fabric manager.
+/// Directory in which programs find the credentials of a fabric manager.
 pub(crate) const CREDENTIALS: &str = "/dev/fabric-manager";
 
 /// Writes the credentials of a fabric manager, to be mounted with `/dev`.

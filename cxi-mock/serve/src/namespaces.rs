@@ -16,7 +16,7 @@ use super::error::{Doing, ServeError};
 use super::mount;
 use super::privileges::{self, Route};
 
-/// Who an ordinary user is inside.
+/// Identity of an ordinary user inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Inside {
     /// User 0 with all capabilities of the new user namespace.
@@ -130,7 +130,7 @@ pub(crate) struct Namespaces {
     own: Vec<(NamespaceKind, File)>,
     /// Inode number of the server's PID namespace.
     pids: u64,
-    /// What programs there find in their environment.
+    /// Variables of programs there.
     variables: Vec<Variable>,
     /// `true` if another process serves the node.
     foreign: bool,
@@ -155,7 +155,7 @@ pub(crate) fn variables<V: Into<OsString>>(
     values.into_iter().map(|(name, value)| (name.into(), value.into())).collect()
 }
 
-/// What is sent with the descriptors when they are handed over.
+/// Message that is sent with the descriptors when they are handed over.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Handover {
     kinds: Vec<NamespaceKind>,
@@ -215,7 +215,7 @@ impl Namespaces {
         (own.len() == kinds.len()).then_some(Self { own, pids, variables, foreign: true })
     }
 
-    /// What programs there find in their environment.
+    /// Returns the variables of programs there.
     pub(crate) fn variables(&self) -> &[Variable] {
         &self.variables
     }

@@ -111,7 +111,7 @@ pub(crate) fn link(index: u32) -> LinkMessage {
     message
 }
 
-/// Why there is no network.
+/// Returns the error for a network that was refused.
 pub(crate) fn refused(error: io::Error) -> ServeError {
     let how = match error.raw_os_error().map(Errno::from_raw) {
         Some(Errno::EPERM) => {

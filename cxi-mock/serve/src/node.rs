@@ -19,7 +19,7 @@ use super::sysfs::{bus_path, network_device};
 use super::watch::Watch;
 use super::{data_path, privileges, windows};
 
-/// How often the driver tries again to free LNIs whose queues were busy.
+/// Interval at which the driver tries again to free LNIs whose queues were busy.
 const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A node that programs in this mount namespace see.
@@ -32,18 +32,18 @@ pub(crate) struct Node {
     watch: Arc<Watch>,
 }
 
-/// How a node is set up.
+/// Settings of a node.
 #[derive(Debug)]
 pub(crate) struct NodeSetup {
-    /// Where commands and events, and operations between processes, are recorded.
+    /// Destinations of recorded commands and events, and of operations between processes.
     pub(crate) records: Records,
     /// The node's own network.
     pub(crate) network: Option<Network>,
-    /// What `/etc/hosts` says.
+    /// Content of `/etc/hosts`.
     pub(crate) hosts: Option<String>,
     /// Credentials of a fabric manager, as files.
     pub(crate) credentials: Vec<(&'static str, String)>,
-    /// Which namespaces programs have to enter.
+    /// Namespaces that programs have to enter.
     pub(crate) own: &'static [NamespaceKind],
 }
 
@@ -105,7 +105,7 @@ impl Node {
         Ok(node)
     }
 
-    /// What is served, once it has noticed which files are closed.
+    /// Returns the server, once it has noticed which files are closed.
     pub(crate) fn server(&self) -> &Arc<Server> {
         self.server.close_unmapped();
         &self.server
@@ -116,7 +116,7 @@ impl Node {
         &self.namespaces
     }
 
-    /// What is watched of its data path.
+    /// Returns the observers of its data path.
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
     }

@@ -1,4 +1,4 @@
-//! What a node can be asked through its socket, and by `cxi-mock ctl`.
+//! Orders to a node through its socket, and by `cxi-mock ctl`.
 
 use std::convert::Infallible;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use clap::{Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
-/// What is requested, and of which node.
+/// Order, and the node that it is for.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     /// Name of a node in a cluster; none for all of it, and where there is one node.
@@ -15,7 +15,7 @@ pub(crate) struct Request {
     pub(crate) order: Order,
 }
 
-/// What to do with a node.
+/// Order to a node.
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Order {
@@ -94,7 +94,7 @@ pub(crate) enum Order {
     Cluster(ClusterOrder),
 }
 
-/// What to do with a cluster, or with a whole node of it (--node).
+/// Order to a cluster, or to a whole node of it (--node).
 #[derive(Clone, Debug, Subcommand, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ClusterOrder {

@@ -21,9 +21,9 @@ pub(crate) struct Packet {
     vni: u16,
     /// Hexadecimal: numbers of 64 bits are not safe in JSON.
     match_bits: String,
-    /// How many bytes were requested.
+    /// Number of bytes that were requested.
     pub(crate) length: u32,
-    /// How many bytes were moved.
+    /// Number of bytes that were moved.
     moved: u32,
     /// The list that it matched, if it succeeded.
     list: Option<String>,

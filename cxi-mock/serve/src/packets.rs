@@ -10,10 +10,10 @@ use super::order::Order;
 use super::packet::Packet;
 use super::trace::Timed;
 
-/// What a node answers.
+/// Answer of a node.
 #[derive(Debug, Deserialize)]
 struct News {
-    /// How many earlier packets were dropped.
+    /// Number of earlier packets that were dropped.
     missed: u64,
     packets: Vec<Timed<Packet>>,
 }

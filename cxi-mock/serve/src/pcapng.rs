@@ -39,7 +39,7 @@ pub(crate) struct Pcapng {
 #[derive(Debug)]
 struct Blocks {
     file: File,
-    /// Where the next block goes, so that the file is complete at any time.
+    /// Position of the next block, so that the file is complete at any time.
     end: u64,
     /// Their names, by number.
     interfaces: Vec<String>,

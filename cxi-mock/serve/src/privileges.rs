@@ -1,4 +1,4 @@
-//! What the machine must have and the user must be allowed.
+//! Requirements on the machine and the user's rights.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
@@ -11,7 +11,7 @@ use super::credentials::effective_capabilities;
 use super::error::ServeError;
 use super::memory;
 
-/// How the launcher obtains its own mount namespace.
+/// Way in which the launcher obtains its own mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     /// It has CAP_SYS_ADMIN where it is.
@@ -87,7 +87,8 @@ fn check_user_namespaces() -> Result<(), ServeError> {
     Ok(())
 }
 
-/// Why a user namespace could not be made although no plain sysctl forbids it.
+/// Returns the error for a user namespace that could not be made although no plain sysctl forbids
+/// it.
 pub(crate) fn user_namespace_refused(errno: nix::errno::Errno) -> ServeError {
     let how = if read_number("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == Some(1) {
         "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for \
@@ -105,7 +106,7 @@ pub(crate) fn user_namespace_refused(errno: nix::errno::Errno) -> ServeError {
     )
 }
 
-/// Why a mount that serving needs was refused.
+/// Returns the error for a mount that serving needs and was refused.
 pub(crate) fn mount_refused(what: &str, errno: nix::errno::Errno) -> ServeError {
     use nix::errno::Errno;
     let doing = format!("mount {what}");

@@ -1,4 +1,4 @@
-//! What `/proc` says of a thread and of its memory. Names in it may be any bytes.
+//! Entries of `/proc` for a thread and its memory. Names in it may be any bytes.
 
 use std::fs::File;
 use std::io::Read;
@@ -7,7 +7,7 @@ use cxi_job::proc::{Status, mapping};
 use cxi_mock::Backing;
 use nix::unistd::Pid;
 
-/// How much is read at a time, because each read is a system call.
+/// Number of bytes that are read at a time, because each read is a system call.
 const PAGE: usize = 4096;
 /// More than the lines up to `Gid`: a name of at most 64 bytes, and numbers.
 const HEAD: usize = 1024;
@@ -56,7 +56,8 @@ pub(crate) fn process(status: &Status) -> Option<Pid> {
     status.value("Tgid")?.parse().ok().map(Pid::from_raw)
 }
 
-/// What is behind a range of a thread's process. If that cannot be determined, the best is assumed.
+/// Returns the memory behind a range of a thread's process. If that cannot be determined, the best
+/// is assumed.
 pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
     text(pid, "maps")
         .map_or(Backing::Writable, |maps| backing_in(&maps, va, va.saturating_add(len)))
@@ -90,8 +91,8 @@ pub(crate) fn are_contiguous(pid: Pid, va: u64, len: u64) -> bool {
     va / page == va.saturating_add(len).saturating_sub(1) / page
 }
 
-/// What a thread's process has mapped at an address: the path to it, and the offset of the address
-/// in it.
+/// Returns the file that a thread's process has mapped at an address: the path to it, and the
+/// offset of the address in it.
 pub(crate) fn mapped_at(pid: Pid, va: u64) -> Option<(String, u64)> {
     let (name, offset) = file_at(&text(pid, "maps")?, va)?;
     Some((format!("/proc/{pid}/map_files/{name}"), offset))

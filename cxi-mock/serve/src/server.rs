@@ -38,11 +38,11 @@ pub(crate) struct Function {
     pub(crate) address: PciAddress,
     /// Its directory in sysfs.
     pub(crate) tree: Tree,
-    /// Whether programs can map windows of its files.
+    /// State of windows: mapped by programs or not.
     pub(crate) windows: Mutex<Windows>,
 }
 
-/// Whether programs can map windows of a function.
+/// Ability of programs to map windows of a function.
 #[derive(Debug, Default)]
 pub(crate) enum Windows {
     /// No program has opened the device yet.
@@ -111,10 +111,10 @@ pub(crate) struct OpenFile {
     pub(crate) function: u16,
     /// The inode that was opened.
     pub(crate) inode: INodeNo,
-    /// What programs map, if they can.
+    /// Memory that programs map, if they can.
     pub(crate) backing: Option<Backing>,
-    /// Whether an LNI_ALLOC was in the driver's form (`LNI_FORM_FITS`), or all were those of another
-    /// release (`LNI_FORM_DIFFERS`).
+    /// Form of the LNI_ALLOCs: one was in the driver's form (`LNI_FORM_FITS`), or all were those of
+    /// another release (`LNI_FORM_DIFFERS`).
     pub(crate) lni_forms: AtomicU8,
 }
 
@@ -144,23 +144,23 @@ impl OpenFile {
     }
 }
 
-/// What all nodes of a process have in common.
+/// State that all nodes of a process have in common.
 #[derive(Debug)]
 pub(crate) struct Common {
-    /// Where capabilities count.
+    /// Namespace in which capabilities count.
     pub(crate) authority: Authority,
     pub(crate) doorbells: Doorbells,
     /// `true` if the driver has the release that programs are written for.
     pub(crate) release_follows: bool,
-    /// What NICs have received.
+    /// Counts of the messages that NICs have received.
     pub(crate) traffic: Traffic,
-    /// Who receives.
+    /// Receiving processes.
     pub(crate) endpoints: Endpoints,
-    /// Where in the machine the NICs are.
+    /// Places of the NICs in the machine.
     pub(crate) machine: Machine,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
-    /// Where threads examine processes.
+    /// Threads that examine processes.
     pub(crate) home: Arc<Home>,
 }
 
@@ -185,17 +185,18 @@ impl Common {
 pub(crate) struct Server {
     /// All functions by number, including those of NICs that are unplugged.
     pub(crate) functions: Vec<Function>,
-    /// What belongs to no function: `module`, which is `/sys/module/cxi_ss1`, and `pci_bus`.
+    /// Directories that belong to no function: `module`, which is `/sys/module/cxi_ss1`, and
+    /// `pci_bus`.
     pub(crate) shared: Tree,
-    /// Where capabilities count.
+    /// Namespace in which capabilities count.
     pub(crate) authority: Authority,
     /// `true` if the driver has the release that programs are written for.
     pub(crate) release_follows: bool,
-    /// Where commands are recorded.
+    /// Destination of recorded commands.
     pub(crate) trace: Option<Trace>,
-    /// Who receives.
+    /// Receiving processes.
     pub(crate) endpoints: Endpoints,
-    /// What wait objects report to programs that poll them.
+    /// Readiness that wait objects report to programs that poll them.
     pub(crate) interrupts: Interrupts,
     /// The processes whose stores to doorbells are trapped.
     pub(crate) traps: Traps,

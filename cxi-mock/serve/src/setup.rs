@@ -1,5 +1,5 @@
-//! How NICs and nodes are set up: the arguments of `run`, `serve` and `cluster`, and the files that
-//! they name.
+//! Setup of NICs and nodes: the arguments of `run`, `serve` and `cluster`, and the files that they
+//! name.
 
 use std::error::Error;
 use std::iter;
@@ -23,7 +23,7 @@ use super::sysfs::switch;
 use super::topology::{self, Topology};
 use super::trace::Trace;
 
-/// What a configuration file says.
+/// Content of a configuration file.
 #[derive(Debug)]
 pub(crate) enum Setup {
     /// NICs that differ only in their addresses.
@@ -161,7 +161,7 @@ fn integer(name: &str, text: &str) -> Result<Value, String> {
     Ok(Value::from(number))
 }
 
-/// How the NIC notices a store to a doorbell.
+/// Way in which the NIC notices a store to a doorbell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Doorbells {
     /// The program is stopped at each store; polled where that cannot be
@@ -171,7 +171,7 @@ pub(crate) enum Doorbells {
     Poll,
 }
 
-/// Which release the driver is.
+/// Release of the driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Release {
     /// The one that programs are written for.
@@ -215,7 +215,7 @@ pub(crate) struct NicArguments {
     /// Place the NICs as on a blade: near NUMA nodes, which are shown if the machine has fewer
     #[arg(long, value_enum)]
     pub(crate) topology: Option<Topology>,
-    /// How NICs notice stores to doorbells
+    /// Way in which NICs notice stores to doorbells
     #[arg(long, value_enum, default_value_t)]
     pub(crate) doorbells: Doorbells,
     /// Clean up freed LNIs only on `ctl tick`, not every second
@@ -230,7 +230,7 @@ pub(crate) struct NicArguments {
 }
 
 impl NicArguments {
-    /// What the configuration says over `base`, with the other arguments on top.
+    /// Returns the configuration over `base`, with the other arguments on top.
     pub(crate) fn setup(&self, base: NicConfig) -> Result<Setup, ServeError> {
         let mut setup = match &self.config {
             Some(path) => read_config(path, &base)?,
@@ -275,7 +275,7 @@ impl NicArguments {
         }
     }
 
-    /// Where capabilities count.
+    /// Returns the namespace in which capabilities count.
     pub(crate) fn authority(&self) -> Authority {
         if self.strict_admin { Authority::strict() } else { Authority::of_this_process() }
     }
@@ -322,7 +322,7 @@ impl FileArguments {
     }
 }
 
-/// Where commands, events and operations are recorded.
+/// Destinations of recorded commands, events and operations.
 #[derive(Debug)]
 pub(crate) struct Records {
     /// Commands and events.

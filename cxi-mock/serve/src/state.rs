@@ -1,4 +1,4 @@
-//! What `ctl state` shows.
+//! Report of `ctl state`.
 
 use cxi_hw::List;
 use cxi_mock::{EntrySnapshot, PortalSnapshot, UnexpectedSnapshot};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::node::Node;
 use super::server::Windows;
 
-/// How many entries of a list are shown, because lists may have thousands.
+/// Number of entries of a list that are shown, because lists may have thousands.
 const SHOWN: usize = 64;
 
 impl Node {

@@ -16,8 +16,8 @@ use super::error::{Doing, ServeError};
 use super::packet::{Endpoint, Packet};
 use super::trace::micros;
 
-/// How long the arrival of an operation is drawn, in microseconds: it takes no time, and a viewer
-/// shows arrows only between bars.
+/// Length for which the arrival of an operation is drawn, in microseconds: it takes no time, and a
+/// viewer shows arrows only between bars.
 const ARRIVAL: f64 = 1.0;
 /// The first number of a track: it must not be the number of a process, which is a NIC address of 20
 /// bits. Viewers read 32 bits.
@@ -34,7 +34,7 @@ pub(crate) struct Timeline {
 #[derive(Debug)]
 struct Drawing {
     file: File,
-    /// Where the next event goes: before the bracket that ends the list, so that the file is
+    /// Position of the next event: before the bracket that ends the list, so that the file is
     /// complete at any time, even if this process is killed.
     end: u64,
     /// The tracks of each process on each NIC.

@@ -1,4 +1,4 @@
-//! Where in a node its NICs are: on which NUMA node, near which processors.
+//! Places of a node's NICs: the NUMA node, and the processors near it.
 
 use std::fs;
 
@@ -48,7 +48,7 @@ impl Locality {
 /// The machine that serves nodes.
 #[derive(Debug)]
 pub(crate) struct Machine {
-    /// What a node looks like.
+    /// Shape of the node.
     topology: Option<Topology>,
     /// Processors of each NUMA node.
     numa_nodes: Vec<Vec<u32>>,

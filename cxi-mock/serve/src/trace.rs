@@ -28,7 +28,7 @@ pub(crate) struct Timed<T> {
     /// The node, if there are several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) node: Option<String>,
-    /// What happened.
+    /// Event that was noted.
     #[serde(flatten)]
     pub(crate) noted: T,
 }
@@ -50,7 +50,7 @@ pub(crate) struct Noted {
     pub(crate) length: usize,
     /// `OK`, or the errno.
     pub(crate) result: String,
-    /// How long it took.
+    /// Time that it took.
     pub(crate) microseconds: u128,
 }
 

@@ -1,4 +1,4 @@
-//! What has moved between NICs.
+//! Traffic between NICs.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,7 +46,7 @@ fn bytes(number: u64) -> String {
     }
 }
 
-/// What has moved, by the addresses of the initiator's NIC and the target's. Clones count together.
+/// Traffic by the addresses of the initiator's NIC and the target's. Clones count together.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Traffic(Arc<Mutex<BTreeMap<(u32, u32), Moved>>>);
 

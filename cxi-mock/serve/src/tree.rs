@@ -10,7 +10,7 @@ type Read = Box<dyn Fn() -> String + Send + Sync>;
 /// Writes an attribute.
 type Write = Box<dyn Fn(&str) -> Result<(), Errno> + Send + Sync>;
 
-/// What is at a place of a tree.
+/// Entry at a place of a tree.
 pub(crate) enum Item {
     /// A directory.
     Directory,
@@ -121,7 +121,7 @@ impl Tree {
         index
     }
 
-    /// What is at a place.
+    /// Returns the entry at a place.
     pub(crate) fn item(&self, index: u32) -> Option<&Item> {
         self.node(index).map(|node| &node.item)
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-/// How long a thread waits for work before it ends. Starting a thread costs more than most
+/// Time that a thread waits for work before it ends. Starting a thread costs more than most
 /// commands.
 const PATIENCE: Duration = Duration::from_secs(10);
 

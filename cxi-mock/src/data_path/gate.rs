@@ -15,11 +15,12 @@ use cxi_engine::Engine;
 use super::window_memory::WindowMemory;
 use super::{DataPath, State, TURN, small};
 
-/// How many trapped stores without an event it takes to open doorbells: at first, and at most.
+/// Numbers of trapped stores without an event that it takes to open doorbells: at first, and at
+/// most.
 const STORES: (u32, u32) = (2, 4096);
 /// The longest time between two such stores.
 const CLOSE: Duration = Duration::from_millis(1);
-/// How many polls in a row without a store it takes to close doorbells.
+/// Number of polls in a row without a store that it takes to close doorbells.
 const LOOKS: u32 = 2;
 
 /// The doorbells of the target queues of a file.
@@ -27,7 +28,7 @@ const LOOKS: u32 = 2;
 pub(super) struct Gate {
     /// Trapped stores without an event, each soon after the one before, and when the last one was.
     stores: (u32, Option<Instant>),
-    /// How many of them it takes to open the doorbells.
+    /// Number of them that it takes to open the doorbells.
     needed: u32,
     open: Option<Open>,
 }

@@ -44,13 +44,13 @@ pub(crate) const fn rendezvous_index(pid_bits: u32) -> u32 {
     pid_granule(pid_bits) - RDZV_GET_IDX_FROM_END
 }
 
-/// How many pieces of work are done with the engine locked. A command of the control plane waits no
-/// longer than that.
+/// Number of pieces of work that are done with the engine locked. A command of the control plane
+/// waits no longer than that.
 const TURN: usize = 64;
 /// The same after a trapped store, enough for the longest messages. Their program is stopped and
 /// needs no processor, whereas the thread that the rest would be left to may have to wait for one.
 const LONG_TURN: usize = 32 * TURN;
-/// How long memory that is taken from the NIC is waited for: many times what an access takes.
+/// Longest wait for memory that is taken from the NIC: many times the time of an access.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// The same for the commands of queues that are freed, as closing files wait for one another.
 const FINISH: Duration = Duration::from_millis(100);
@@ -67,7 +67,7 @@ pub(crate) struct DataPath {
     under_way: AtomicU64,
 }
 
-/// Whose memory a thread accesses: one that must not wait for a process leaves it to others.
+/// Processes whose memory the calling thread may touch; the rest is left to the NIC's thread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Reach {
     Nobody,

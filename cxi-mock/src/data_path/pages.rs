@@ -37,7 +37,7 @@ pub(crate) fn arm(page: &Mapping, doorbell: Doorbell) {
     }
 }
 
-/// Where the commands of a queue are.
+/// Place of a queue's commands.
 #[derive(Debug)]
 pub(crate) enum Commands {
     /// In a window.

@@ -20,10 +20,10 @@ const BEHIND_THE_END: u64 = 1 << 40;
 /// Windows of target queues come before all others there, so that the end can be moved between
 /// them.
 const NOT_OF_TARGETS: u64 = 1 << 41;
-/// How many bytes each file has past the end. They are more than there are doorbells and belong to
-/// no other file, so that an offset identifies the file.
+/// Number of bytes that each file has past the end. They are more than there are doorbells and
+/// belong to no other file, so that an offset identifies the file.
 const BEHIND_THE_END_EACH: u64 = 1 << 24;
-/// How many doorbells of target queues can be in front of the end.
+/// Number of doorbells of target queues that can be in front of the end.
 const MOST_OPEN: u64 = 8;
 
 /// The object that stores to a window of doorbells are for.
@@ -58,7 +58,7 @@ pub(crate) struct Windows {
     /// Offset 0 is left out, so that it never looks like a window.
     next: u64,
     memory: Option<Arc<WindowMemory>>,
-    /// What the NIC maps once there is a memory, by offset: the purpose, and the page.
+    /// Pages that the NIC maps once there is a memory, by offset: the purpose, and the page.
     unmapped: BTreeMap<u64, (Option<Doorbell>, Page)>,
     /// Doorbells past the end of the memory, by offset.
     trapped: BTreeMap<u64, Doorbell>,

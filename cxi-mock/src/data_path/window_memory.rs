@@ -22,7 +22,7 @@ pub(crate) struct WindowMemory {
 
 #[derive(Debug)]
 struct Extent {
-    /// Where the windows end.
+    /// End of the windows.
     end: u64,
     open: Option<Open>,
 }

@@ -12,7 +12,7 @@ use super::{DataPath, Reach};
 pub(crate) struct Wire {
     fabric: Fabric,
     ends: Mutex<Vec<Weak<DataPath>>>,
-    /// Whether a NIC waits for an answer, for which time must pass.
+    /// `true` while a NIC waits for an answer, for which time must pass.
     waiting: Mutex<bool>,
     waits: Condvar,
 }

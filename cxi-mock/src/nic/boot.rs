@@ -27,7 +27,7 @@ use crate::data_path::DataPath;
 use crate::rules::Rules;
 use crate::{LoadError, NicConfig, Totals};
 
-/// How many virtual functions a NIC can have.
+/// Numbers of virtual functions that a NIC can have.
 const VIRTUAL_FUNCTIONS: RangeInclusive<u32> = 0..=64;
 /// The QoS profiles that are modeled.
 const QOS_PROFILES: RangeInclusive<u32> = 1..=2;

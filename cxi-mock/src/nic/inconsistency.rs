@@ -1,8 +1,8 @@
-//! What can be wrong with the parts of a snapshot.
+//! Inconsistencies between the parts of a snapshot.
 
 use cxi_ioctl::Errno;
 
-/// What is inconsistent in a snapshot.
+/// Inconsistency of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Inconsistency {
@@ -12,7 +12,7 @@ pub enum Inconsistency {
     /// A number that is out of range, or occurs twice.
     #[error("{what} {id} is out of range or in use twice")]
     Number {
-        /// What it is the number of.
+        /// Kind of object with that number.
         what: &'static str,
         /// The number.
         id: u32,
@@ -34,9 +34,9 @@ pub enum Inconsistency {
     /// An access entry that the driver would refuse.
     #[error("access entries of {what} {id}: {errno}")]
     Access {
-        /// What the entries belong to.
+        /// Kind of object that the entries belong to.
         what: &'static str,
-        /// Which one.
+        /// Number of the object.
         id: u32,
         /// The driver's error.
         errno: Errno,

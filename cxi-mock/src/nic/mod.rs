@@ -164,7 +164,7 @@ impl Nic {
         Ok(Client::new(Arc::clone(self), file))
     }
 
-    /// What DEV_INFO_GET says, whatever faults there are.
+    /// Returns the answer of DEV_INFO_GET, whatever faults there are.
     #[must_use]
     pub fn device_info(&self) -> DevInfoUse {
         self.device().device_info(&self.config)
@@ -190,7 +190,7 @@ impl Nic {
         self.device().dump()
     }
 
-    /// What outlives open files.
+    /// Returns the services, profiles and pools that survive closing all files.
     #[must_use]
     pub fn snapshot(&self) -> NicSnapshot {
         self.device().snapshot(&self.config)

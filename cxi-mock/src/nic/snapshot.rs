@@ -1,4 +1,4 @@
-//! What outlives the open files of a NIC: services, profiles, pools, identifiers.
+//! State that outlives the open files of a NIC: services, profiles, pools, identifiers.
 //!
 //! A snapshot consists of the driver's own types, as they are when no file is open. It may come
 //! from outside: each number, limit and reference is checked before anything is made of it, so that
@@ -29,7 +29,7 @@ pub struct NicSnapshot {
     pub(crate) pools: Pools,
 }
 
-/// Why a snapshot cannot be restored.
+/// Reason for which a snapshot cannot be restored.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SnapshotError {

@@ -1,4 +1,4 @@
-//! What the tests share: NICs, services, commands.
+//! Helpers that the tests share: NICs, services, commands.
 #![allow(dead_code, reason = "not every test needs everything")]
 
 use std::sync::Arc;

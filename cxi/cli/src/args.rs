@@ -18,7 +18,7 @@ use crate::exit::Failure;
 /// The most NICs that a range may name, far more than a node has.
 const MOST_NICS: u32 = 256;
 
-/// Which NICs to work on.
+/// NICs to work on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NicChoice {
     All,
@@ -93,7 +93,7 @@ pub(crate) fn once_each(
     Ok(all)
 }
 
-/// Who may use services, on which VNIs.
+/// Members and VNIs of services.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "Members and VNIs")]
 pub(crate) struct AccessArgs {
@@ -126,7 +126,8 @@ impl AccessArgs {
         }
     }
 
-    /// What the command line says; `None` if that is for the controller to decide.
+    /// Returns the access that the command line names; `None` if that is for the controller to
+    /// decide.
     pub(crate) fn undecided(&self) -> Option<Access> {
         (!self.vni.is_empty() || self.vni_range.is_some()).then(|| self.access())
     }

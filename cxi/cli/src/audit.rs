@@ -51,7 +51,7 @@ pub(crate) struct AuditArgs {
     /// File that records idle services for the next audit: those that stay idle are reported
     #[arg(long, value_name = "FILE")]
     pub(crate) idle_file: Option<PathBuf>,
-    /// How long a service may be idle
+    /// Longest time that a service may be idle
     #[arg(
         long,
         value_name = "TIME",
@@ -67,7 +67,7 @@ struct Found<'a> {
     /// The worst severity; null if nothing was found.
     worst: Option<Severity>,
     findings: &'a [Finding],
-    /// What the controller's records and its pool do not agree on, on the controller.
+    /// Jobs on which the controller's records and its pool disagree, on the controller.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pool: Vec<Mismatch>,
 }

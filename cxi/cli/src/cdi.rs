@@ -19,7 +19,7 @@ const VERSION: &str = "0.3.0";
 /// The kind that sites already use in their container configurations.
 const KIND: &str = "hpe.com/cxi";
 const EVERY_NIC: &str = "all";
-/// Where runtimes look for specifications.
+/// File in which runtimes look for the specification.
 const FILE: &str = "/etc/cdi/hpe.com-cxi.json";
 
 #[derive(Debug, Args)]

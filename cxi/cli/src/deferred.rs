@@ -9,7 +9,7 @@ use std::ops::Deref;
 use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, CommandFactory, Error, FromArgMatches, Subcommand};
 
-/// What a command accepts, which is defined only when that command is named: defining all commands
+/// Arguments of a command, which are defined only when that command is named: defining all commands
 /// takes longer than most commands run.
 #[derive(Debug)]
 pub(crate) struct Deferred<T>(T);

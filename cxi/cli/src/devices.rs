@@ -54,7 +54,7 @@ struct Entry {
 struct DriverRelease {
     /// Such as `shs-14.0.1`, or `shs-13.1 to main`, or `unknown`.
     guess: String,
-    /// What it may not support.
+    /// Abilities that it may lack.
     lacks: Vec<&'static str>,
     /// Commands that are not sent to it, because they would do damage or weaken protection.
     hazards: Vec<String>,
@@ -272,7 +272,7 @@ fn errors(counts: &BTreeMap<String, u64>) -> String {
     if seen.is_empty() { "none".to_owned() } else { seen.join(", ") }
 }
 
-/// How many of each kind of codeword.
+/// Number of codewords of each kind.
 #[derive(Serialize)]
 struct Codewords {
     good: f64,
@@ -304,7 +304,7 @@ fn read(device: &Device) -> cxi::Result<[Counted; 3]> {
     ])
 }
 
-/// What a counter holds, and when it was read.
+/// Value of a counter, and the time at which it was read.
 pub(crate) type Counted = (u64, Duration);
 
 pub(crate) fn counted(device: &Device, counter: &str) -> cxi::Result<Counted> {

@@ -18,7 +18,7 @@ struct Explained {
     number: i32,
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<String>,
-    /// What the text says was attempted.
+    /// The task that failed, if the text says.
     #[serde(skip_serializing_if = "Option::is_none")]
     attempted: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,7 +42,7 @@ struct ExplainedCause {
     mend: &'static str,
 }
 
-/// What is known of the node where a text was printed, if it is this one.
+/// Facts about the node where a text was printed, if it is this one.
 #[derive(Debug)]
 pub(crate) struct Place {
     pub(crate) proc: ProcFs,

@@ -40,7 +40,7 @@ pub(crate) struct ExplainArgs {
     command: Option<ExplainCommand>,
 }
 
-/// Whose network is explained, instead of this process's.
+/// Process or file whose network is explained, instead of this process's.
 #[derive(Debug, Args)]
 struct Whose {
     /// Take the environment from a file, as env prints it. Several, one from each node of a job, are
@@ -57,16 +57,17 @@ enum ExplainCommand {
     /// The variables that decide about the network, what each VNI is for, and what libfabric takes.
     /// Looks at no NIC
     Env(Whose),
-    /// Why a service cannot be created: tries to, and destroys it again (needs CAP_SYS_ADMIN)
+    /// Explain why a service cannot be created: tries to, and destroys it again (needs
+    /// CAP_SYS_ADMIN)
     Create(Box<CreateArgs>),
-    /// Why you cannot use a service: allocates an LNI, and frees it again
+    /// Explain why you cannot use a service: allocates an LNI, and frees it again
     Open {
         /// Service ID
         #[arg(value_name = "ID")]
         id: ServiceId,
     },
-    /// Who may use a service, how much of it is in use, and which processes keep it from being
-    /// destroyed or disabled. Changes nothing
+    /// Show the members of a service, its use of resources, and the processes that keep it from
+    /// being destroyed or disabled. Changes nothing
     #[command(visible_alias = "service")]
     Busy {
         /// Service ID
@@ -158,7 +159,8 @@ impl Whose {
     }
 }
 
-/// What is known of this node; nothing has to be, because the text may be another node's.
+/// Returns the facts about this node; there need not be any, because the text may be another
+/// node's.
 fn place(common: &Common) -> Place {
     let unknown = Place { proc: ProcFs::system(), release: DetectedRelease::Unknown };
     let Ok(node) = Node::open(common, Intent::Read) else { return unknown };
@@ -217,7 +219,7 @@ enum Answer {
 }
 
 impl Answer {
-    /// Why a NIC refuses something about a service.
+    /// Explains why a NIC refuses something about a service.
     fn refused(
         error: cxi::Error,
         node: &Node,

@@ -1,4 +1,4 @@
-//! What a failure of a library means for the user of the command: exit code, text and hints.
+//! Failures of libraries, as the user of the command sees them: exit code, text and hints.
 
 use cxi::InvalidSpec;
 use cxi_job::allocate::AllocateError;

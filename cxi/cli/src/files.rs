@@ -32,7 +32,7 @@ pub const OBSERVATION: Format = Format {
 
 /// Far more than the state of a full node or a list of a cluster's jobs needs.
 pub(crate) const LONGEST: u64 = 64 << 20;
-/// How long to wait for another `cxi` that changes a state file.
+/// Longest wait for another `cxi` that changes a state file.
 const WAIT: Duration = Duration::from_secs(60);
 
 /// The path of this program.
@@ -90,7 +90,7 @@ pub(crate) fn read_lossy(path: &Path, longest: u64) -> Result<Input, Failure> {
     }
 }
 
-/// How long to wait for the first of what is piped in, and for more of it.
+/// Longest wait for the first bytes that are piped in, and for more of them.
 const FIRST: u16 = 1000;
 const MORE: u16 = 10_000;
 
@@ -188,7 +188,7 @@ impl StateFile {
         Ok(Self { format, path, _lock: lock })
     }
 
-    /// Where the file is, with symbolic links resolved.
+    /// Returns the path of the file, with symbolic links resolved.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -208,7 +208,7 @@ pub(crate) fn print<T: Serialize>(format: Format, kept: &T) -> Result<String, Fa
     format.print(kept).map_err(|error| Failure::failed(format!("cannot write the state: {error}")))
 }
 
-/// Why a file that other commands change could not be locked.
+/// Returns the failure for a file that other commands change and that could not be locked.
 pub(crate) fn of_lock(name: &str, error: &LockError) -> Failure {
     match error {
         LockError::Busy { path, waited } => Failure::new(

@@ -111,7 +111,7 @@ impl Scheduler {
     }
 }
 
-/// What a machine does in the cluster.
+/// Role of a machine in the cluster.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, ValueEnum)]
 pub(crate) enum Role {
     Controller,
@@ -180,7 +180,7 @@ const THIS: &str = "/usr/bin/cxi";
 const PROGRAMS: [&str; 4] = ["scontrol", "scancel", "squeue", "flux"];
 
 const SYSTEMD: &str = "/etc/systemd/system";
-/// Where distributions and Slurm itself have its settings.
+/// Files in which distributions and Slurm itself have its settings.
 const SLURM_CONF: [&str; 3] =
     ["/etc/slurm/slurm.conf", "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf"];
 
@@ -294,7 +294,7 @@ struct Installed {
     kept: Vec<PathBuf>,
 }
 
-/// What is to be written, and the record of what was.
+/// Files that are to be written, and the record of those that were.
 struct Plan {
     placed: Placed,
     write: Vec<(PathBuf, String)>,
@@ -448,7 +448,7 @@ fn lines(done: &str, paths: &[PathBuf]) -> String {
     paths.iter().map(|path| format!("{done} {}\n", path.display())).collect()
 }
 
-/// What is in a file, if it is there. It need not be text.
+/// Returns the content of a file, if it is there. It need not be text.
 fn contents(path: &Path) -> Result<Option<Vec<u8>>, Failure> {
     match fs::read(path) {
         Ok(found) => Ok(Some(found)),

@@ -16,7 +16,7 @@ use crate::output::{Report, joined, log, nic_names};
 
 const DEFAULT_MOCK_NICS: u8 = 2;
 
-/// What a command is going to do.
+/// Purpose of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Intent {
     Read,
@@ -165,8 +165,8 @@ impl Node {
         }
     }
 
-    /// Where to look for processes that have its NICs open; no process of this machine can open the
-    /// NICs of a mock node.
+    /// Returns the `/proc` of processes that may have its NICs open; no process of this machine can
+    /// open the NICs of a mock node.
     pub(crate) fn proc(&self) -> ProcFs {
         match self.mock {
             Some(_) => ProcFs::none(),

@@ -17,7 +17,7 @@ const NAME: &str = "FILE";
 ///
 /// # Errors
 ///
-/// What is wrong, with line and column.
+/// Returns the specification, or what is wrong with it, with line and column.
 pub fn specification(text: &str) -> Result<ServiceSpec, String> {
     spec_file::parse(NAME, text).map_err(message)
 }

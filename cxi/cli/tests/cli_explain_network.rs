@@ -47,7 +47,7 @@ const GIVEN: [(&str, &str); 3] = [
     ("SLINGSHOT_SVC_IDS", "2,2"),
 ];
 
-/// What the scheduler gave, but for one variable.
+/// Returns the scheduler's variables, but for one.
 fn but(name: &'static str, value: &'static str) -> Vec<(&'static str, &'static str)> {
     let others = GIVEN.into_iter().filter(|(other, _)| *other != name);
     others.chain([(name, value)]).collect()

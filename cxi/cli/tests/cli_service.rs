@@ -141,7 +141,8 @@ fn what_can_be_destroyed_is_destroyed() {
     );
 }
 
-/// What one command creates on all NICs, another command finds and removes without naming NICs.
+/// A service that one command creates on all NICs is found and removed by another without naming
+/// NICs.
 #[test]
 fn all_nics_are_meant_unless_some_are_named() {
     let node = MockNode::new();

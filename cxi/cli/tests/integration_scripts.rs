@@ -413,7 +413,7 @@ fn flux(settings: &str) -> Site {
     site
 }
 
-/// What the plugin of the job manager does before a job starts.
+/// Reserves as the plugin of the job manager does before a job starts.
 fn flux_reserves(site: &Site, options: &str) {
     let (uid, node) = (geteuid(), nix::unistd::gethostname().unwrap());
     let node = node.display();

@@ -1,4 +1,4 @@
-//! How much of a node a job gets, by the decision of the controller, its size and its user's options.
+//! Size of a job on a node, by the decision of the controller, its size and its user's options.
 
 mod common;
 
@@ -61,7 +61,7 @@ fn more_jobs_than_le_pools_fit_a_node() {
     }
 }
 
-/// How many VNIs a job gets, or the option because of which it is refused.
+/// Number of VNIs that a job gets, or the option because of which it is refused.
 type Expected = Result<usize, &'static str>;
 
 /// The site's `single-node-vni` and `job-vni`, the number of nodes, the user's options, and the result.

@@ -6,7 +6,7 @@ use super::node::{NicProblem, Node};
 use cxi::{DeviceId, Member, ServiceId, VniAccess};
 use serde::Serialize;
 
-/// Why a job cannot use what its environment names.
+/// Reason for which a job cannot use what its environment names.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize)]
 #[error("{device}: {text}")]
 #[non_exhaustive]
@@ -15,7 +15,7 @@ pub struct EnvironmentProblem {
     pub device: DeviceId,
     /// The service named for it.
     pub service: ServiceId,
-    /// What is wrong.
+    /// The problem.
     pub text: String,
 }
 

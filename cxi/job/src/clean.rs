@@ -140,7 +140,7 @@ impl<R> Found<R> {
     }
 }
 
-/// Which services to clean up, and which to keep.
+/// Policy of a cleanup: services to destroy, and services to keep.
 ///
 /// The default service and system services are always kept.
 #[derive(Clone)]
@@ -162,7 +162,7 @@ enum Unfinished {
     Never,
 }
 
-/// How long a service may stay unfinished on a node with a lock.
+/// Longest time that a service may stay unfinished on a node with a lock.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl<'a> CleanPolicy<'a> {
@@ -299,7 +299,7 @@ impl fmt::Debug for CleanPolicy<'_> {
     }
 }
 
-/// What a cleanup found and did.
+/// Findings and results of a cleanup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct CleanReport {
@@ -307,7 +307,7 @@ pub struct CleanReport {
     pub orphans: Vec<Verdict<OrphanReason>>,
     /// All other services.
     pub kept: Vec<Verdict<KeepReason>>,
-    /// What became of the orphans, and the NICs that could not be queried; `None` for a dry run.
+    /// Results for the orphans, and the NICs that could not be queried; `None` for a dry run.
     pub release: Option<ReleaseReport>,
 }
 
@@ -321,11 +321,11 @@ pub struct Verdict<R> {
     pub service: ServiceId,
     /// The service in words: `service 5 (uid 5588, VNI 1024)`.
     pub name: String,
-    /// Why it is destroyed or kept.
+    /// The reason for which it is destroyed or kept.
     pub reason: R,
 }
 
-/// Why a service is cleaned up.
+/// Reason for which a service is cleaned up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -338,7 +338,7 @@ pub enum OrphanReason {
     Unfinished,
 }
 
-/// Why a service is kept.
+/// Reason for which a service is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -2,7 +2,7 @@
 
 use cxi::{Service, VniAccess};
 
-/// Whose a service is: `uid 5588`, `everyone`, `the default service`.
+/// Returns the owner of a service: `uid 5588`, `everyone`, `the default service`.
 pub(super) fn owner(service: &Service) -> String {
     if service.id().is_default() {
         return "default service".to_owned();

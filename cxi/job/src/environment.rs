@@ -8,7 +8,7 @@
 //! | `SLINGSHOT_TCS` | traffic classes: DEDICATED_ACCESS 1, LOW_LATENCY 2, BULK_DATA 4, BEST_EFFORT
 //! 8 | `0xa` |
 //!
-//! How programs read them:
+//! Programs read them as follows:
 //!
 //! - libfabric uses only the first VNI, and pairs devices with services by position. If an entry is
 //!   missing or negative, it silently picks another service of the same user, or the default one.
@@ -64,7 +64,7 @@ pub struct SlingshotEnv {
     tcs: Option<TrafficClasses>,
 }
 
-/// Why the variables are not what a scheduler sets.
+/// Reason for which the variables are not those that a scheduler sets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvironmentError {
@@ -83,9 +83,9 @@ pub enum EnvironmentError {
     /// A variable is missing that belongs with another one.
     #[error("{name} is not set, but {present} is")]
     Missing {
-        /// What is not set.
+        /// The variable that is not set.
         name: &'static str,
-        /// What is set.
+        /// The variable that is set.
         present: &'static str,
     },
     /// One entry of a list is wrong.
@@ -93,9 +93,9 @@ pub enum EnvironmentError {
     Entry {
         /// The variable.
         name: &'static str,
-        /// Which entry, from 1.
+        /// Number of the entry, from 1.
         position: usize,
-        /// What is wrong, and what would be right.
+        /// The fault, and its correction.
         reason: String,
     },
     /// The lists of NICs and services differ in length.

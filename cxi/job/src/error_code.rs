@@ -1,10 +1,10 @@
-//! What kind of failure it is, for programs.
+//! Kinds of failures, for programs.
 
 use cxi::{Error, ErrorKind};
 use cxi_ioctl::Errno;
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure it is: what a program does about it depends on this, and not on the text.
+/// Kind of a failure: the reaction of a program depends on this, and not on the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

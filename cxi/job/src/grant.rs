@@ -1,4 +1,4 @@
-//! What a job got.
+//! Grants: the services of a job.
 
 use super::environment::{EnvironmentError, SlingshotEnv};
 use super::limits::Cut;
@@ -7,11 +7,11 @@ use super::owners::OwnedService;
 use cxi::{DeviceId, Limits, LnisPerRgid, Members, ServiceId, TrafficClasses, VniAccess};
 use serde::{Deserialize, Serialize};
 
-/// What a job got on a node: plain data, which a scheduler keeps until it releases the job.
+/// Services of a job on a node: plain data, which a scheduler keeps until it releases the job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Grant {
-    /// Who may use the services.
+    /// Users and groups that may use the services.
     pub members: Members,
     /// One service for each NIC, by NIC number.
     pub services: Vec<GrantedService>,
@@ -19,7 +19,7 @@ pub struct Grant {
     pub left_out: Vec<LeftOut>,
 }
 
-/// What a job got on one NIC.
+/// Service of a job on one NIC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GrantedService {
@@ -35,7 +35,7 @@ pub struct GrantedService {
     pub asked: Option<Limits>,
     /// The limits in force; `None` for none.
     pub granted: Option<Limits>,
-    /// What is less than requested, and which services hold it.
+    /// Limits that are less than requested, and the services that hold the rest.
     pub cuts: Vec<Cut>,
     /// LNIs per RGID, if that was requested.
     pub lnis_per_rgid: Option<LnisPerRgid>,

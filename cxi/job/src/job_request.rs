@@ -1,4 +1,4 @@
-//! What a job should get on every NIC.
+//! Requests: the services that a job should get on every NIC.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -11,8 +11,8 @@ use cxi::{
     VniAccess, VniRange,
 };
 
-/// What a job should get: one service on each NIC, with the same settings apart from the limits
-/// that the NIC allows.
+/// Request of a job: one service on each NIC, with the same settings apart from the limits that the
+/// NIC allows.
 ///
 /// ```
 /// use cxi::Vni;
@@ -50,7 +50,7 @@ pub struct JobRequest {
     pub(super) adopt: bool,
 }
 
-/// How much of each NIC a job should have.
+/// Share of each NIC that a job should have.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -70,7 +70,7 @@ pub enum JobLimits {
         policy: LimitPolicy,
         /// The job's size on this node: usually its number of cores.
         size: u32,
-        /// What to do if there is not enough.
+        /// Reaction if there is not enough.
         mode: Mode,
     },
 }
@@ -95,7 +95,7 @@ impl JobLimits {
     }
 }
 
-/// Which NICs a job should get.
+/// NICs that a job should get.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -130,7 +130,7 @@ impl JobRequest {
         JobRequestBuilder::default()
     }
 
-    /// Who may use the services.
+    /// Returns the members that may use the services.
     #[must_use]
     pub fn members(&self) -> Members {
         self.spec.members().copied().unwrap_or_default()
@@ -148,7 +148,7 @@ impl JobRequest {
         self.spec.traffic_classes().unwrap_or_default()
     }
 
-    /// Which NICs.
+    /// Returns the NICs.
     #[must_use]
     pub const fn nics(&self) -> &NicPolicy {
         &self.nics
@@ -309,7 +309,7 @@ impl JobRequestBuilder {
     }
 }
 
-/// Why a request is invalid.
+/// Reason for which a request is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidJobRequest {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 /// Maximum length in bytes: a host name may have 253.
 pub(crate) const MAX_NAME: usize = 255;
 
-/// Why a text is not a valid job id, step id, node name or tenant name.
+/// Reason for which a text is not a valid job ID, step ID, node name or tenant name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NameError {

@@ -42,14 +42,14 @@ pub struct NodeNic {
     problems: Vec<NicProblem>,
 }
 
-/// Why a job cannot use a NIC.
+/// Reason for which a job cannot use a NIC.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "problem", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum NicProblem {
     /// It cannot be opened, or does not answer.
     Unavailable {
-        /// Why.
+        /// The cause.
         reason: String,
     },
     /// It is a virtual function: services are made on its physical function.
@@ -137,7 +137,7 @@ impl NodeNic {
         self.problems.is_empty()
     }
 
-    /// Why a job cannot use it; empty if it can.
+    /// Returns the reasons for which a job cannot use it; empty if it can.
     #[must_use]
     pub fn problems(&self) -> &[NicProblem] {
         &self.problems

@@ -1,4 +1,4 @@
-//! Who made which services of a node, as records say.
+//! Makers of a node's services, according to records.
 //!
 //! A service is destroyed only by whoever made it, or by an order that names it. Nothing in the
 //! driver says who made a service: two with the same user and VNI may be of a job and of an
@@ -42,7 +42,7 @@ impl OwnedService {
     }
 }
 
-/// Who made a service.
+/// Maker of a service.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Maker {
     Job {
@@ -53,18 +53,18 @@ pub(crate) enum Maker {
     Other(String),
 }
 
-/// What one record claims.
+/// Claim of one record.
 #[derive(Debug, Clone)]
 pub(crate) struct Claim {
     pub(crate) maker: Maker,
     pub(crate) services: Vec<OwnedService>,
     /// Services of which no more is known, because the record cannot be used.
     pub(crate) unknown: Vec<(DeviceId, ServiceId)>,
-    /// What its maker has begun to make, and has not named yet.
+    /// Services that its maker has begun to make, and has not named yet.
     pub(crate) intent: Option<Intent>,
 }
 
-/// What a prolog that may have been killed was about to make.
+/// Services that a prolog that may have been killed was about to make.
 #[derive(Debug, Clone)]
 pub(crate) struct Intent {
     pub(crate) members: Option<Members>,
@@ -94,8 +94,8 @@ pub(crate) struct Owners(pub(crate) Vec<Claim>);
 impl Owners {
     /// The maker of each of these services, which are all that the NICs have; `None` for a foreign one.
     ///
-    /// What a killed prolog made without naming it is its own only if it is the only one on its NIC
-    /// that it can be, and only one prolog can have made it.
+    /// A service that a killed prolog made without naming it is its own only if it is the only one
+    /// on its NIC that it can be, and only one prolog can have made it.
     pub(crate) fn of(&self, services: &[(DeviceId, Service)]) -> Vec<Option<&Maker>> {
         let named = |(device, service): &(DeviceId, Service)| {
             let mut claims = self.0.iter();
@@ -132,7 +132,7 @@ impl Owners {
     }
 }
 
-/// Who made a service that an ended job did not make, in words.
+/// Returns the maker of a service that an ended job did not make, in words.
 pub(crate) fn reason(maker: Option<&Maker>) -> String {
     match maker {
         None => "no record says who made it".to_owned(),

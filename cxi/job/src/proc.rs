@@ -1,5 +1,5 @@
-//! What `/proc` reveals: who has a NIC open, and what this process may do. Names in it may be any
-//! bytes.
+//! Facts from `/proc`: the processes that have a NIC open, and the rights of this process. Names in
+//! it may be any bytes.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -146,8 +146,8 @@ impl Default for ProcFs {
 pub struct Users {
     /// The visible ones, by pid.
     pub processes: Vec<Process>,
-    /// How many processes could not be examined, for lack of rights or because the kernel did not
-    /// answer in time.
+    /// Number of processes that could not be examined, for lack of rights or because the kernel did
+    /// not answer in time.
     pub hidden: usize,
 }
 
@@ -378,7 +378,7 @@ impl Mount {
     }
 }
 
-/// How long the kernel may take to describe a process, and all of them.
+/// Longest time that the kernel may take to describe a process, and all of them.
 const PATIENCE: Duration = Duration::from_millis(250);
 const DEADLINE: Duration = Duration::from_secs(5);
 

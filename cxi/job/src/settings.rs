@@ -45,7 +45,7 @@ pub trait Value: Sized {
     ///
     /// # Errors
     ///
-    /// What was expected.
+    /// Parses a value, or says which was expected.
     fn parse(text: &str) -> Result<Self, String>;
 }
 
@@ -136,7 +136,7 @@ pub trait AnyKey: Sync {
     ///
     /// # Errors
     ///
-    /// What was expected.
+    /// Checks a value, or says which was expected.
     fn check(&self, text: &str) -> Result<(), String>;
 }
 
@@ -158,7 +158,7 @@ impl<T> AnyKey for Key<T> {
     }
 }
 
-/// Where locks, records and the pool are unless a setting names another place.
+/// Directories of locks, records and the pool unless a setting names another place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[allow(clippy::exhaustive_enums, reason = "a node is real or a mock")]
 pub enum Directories {
@@ -247,7 +247,7 @@ pub fn test_lock(settings: &Settings, nic: DeviceId) -> Result<FileLock, Setting
     Ok(FileLock::new(lock.with_extension(format!("{nic}.lock"))))
 }
 
-/// Where the value of a setting comes from.
+/// Source of the value of a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(clippy::exhaustive_enums, reason = "there is no other source")]
@@ -260,7 +260,7 @@ pub enum Source {
     Variable(&'static str),
 }
 
-/// What the file says; the environment is looked at when a setting is.
+/// Settings of the file; the environment is looked at when a setting is.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     directories: Directories,
@@ -275,7 +275,7 @@ struct InFile {
     excerpt: String,
 }
 
-/// Why a setting cannot be used.
+/// Reason for which a setting cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
@@ -284,7 +284,7 @@ pub enum SettingsError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The file is not TOML of texts, numbers, booleans and lists of these.
@@ -294,7 +294,7 @@ pub enum SettingsError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong there.
+        /// The fault there.
         what: String,
         /// The line, as [`excerpt`] shows it.
         excerpt: String,
@@ -319,7 +319,7 @@ pub enum SettingsError {
     Invalid {
         /// The file with line and key, or the variable.
         place: String,
-        /// What is wrong with it.
+        /// The fault of the value.
         what: String,
         /// The line, as [`excerpt`] shows it; empty for a variable.
         excerpt: String,

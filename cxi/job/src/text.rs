@@ -1,6 +1,7 @@
 //! Types that are text in JSON, as a person writes them, and places in files that a person wrote.
 
-/// How many characters of a line [`excerpt`] shows in front of the column, and in all.
+/// Number of characters of a line that [`excerpt`] shows in front of the column. The next constant is
+/// their number in all.
 const BEFORE: usize = 40;
 const SHOWN: usize = 72;
 

@@ -1,4 +1,4 @@
-//! What a NIC has and which services hold it, read from the NIC.
+//! View of a NIC: its resources and the services that hold them, read from the NIC.
 
 use super::describe;
 use super::limits::{NicUsage, ServiceUsage};

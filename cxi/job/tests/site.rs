@@ -305,7 +305,7 @@ fn a_controller_that_is_killed_leaves_no_vni_for_two_jobs() {
     }
 }
 
-/// What a controller leaves that is killed between two system calls.
+/// The work of a controller that is killed between two system calls is finished by the next.
 #[test]
 fn what_a_killed_controller_leaves_is_finished() {
     let (directory, pool) = (TempDir::new().unwrap(), pool());

@@ -33,7 +33,7 @@ const POOL: usize = 2048;
 
 type Failure = (Vec<u8>, String);
 
-/// What a worker is doing, for the thread that supervises it.
+/// Work of a worker, for the thread that supervises it.
 type Busy = Mutex<Option<(Target, Instant, Vec<u8>)>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

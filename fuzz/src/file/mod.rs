@@ -22,7 +22,7 @@ use serde::de::DeserializeOwned;
 
 use crate::told;
 
-/// What was read and is written must be read as the same.
+/// Checks that a value that was read and is written is read as the same.
 fn round<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> Option<T> {
     let value = told(serde_json::from_str::<T>(text))?;
     let written = serde_json::to_string(&value).expect("what was read can be written");

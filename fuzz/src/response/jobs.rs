@@ -1,4 +1,4 @@
-//! What a scheduler does on a node whose first NIC lies.
+//! Behavior of a scheduler on a node whose first NIC lies.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn allocated(node: &Node, input: &mut Input<'_>) -> Option<Grant> {
     }
 }
 
-/// How many calls there are.
+/// Number of calls.
 pub(super) const CALLS: usize = 8;
 
 pub(super) fn call(call: usize, device: &Device, input: &mut Input<'_>) {

@@ -28,7 +28,7 @@ struct Script {
     again: (Lie, u8),
 }
 
-/// What is wrong with an answer.
+/// Lie in an answer.
 #[derive(Clone, Debug)]
 enum Lie {
     /// Nothing.
@@ -71,7 +71,7 @@ impl Lie {
     }
 }
 
-/// What drivers answer with, and what none does.
+/// Errnos that drivers answer with, and some that none does.
 const ERRNOS: [i32; 20] =
     [1, 2, 4, 5, 7, 11, 12, 14, 16, 17, 19, 22, 28, 53, 61, 75, 95, 128, 4242, -22];
 

@@ -40,8 +40,8 @@ fn no_processes() -> ProcFs {
     ProcFs::with_root("/nonexistent")
 }
 
-/// What a call said: a value that can be looked at, or an error that says where and what, keeps
-/// the driver's errno and can be explained.
+/// Checks the result of a call: a value that can be looked at, or an error that says where and
+/// what, keeps the driver's errno and can be explained.
 fn told<T: Debug>(device: &Device, result: Result<T, Error>) -> Option<T> {
     match result {
         Ok(value) => {

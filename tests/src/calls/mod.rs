@@ -18,7 +18,7 @@ pub struct Call {
     pub name: &'static str,
     /// The functions of libcxi that it replaces.
     pub aliases: &'static [&'static str],
-    /// Whether a release supports it.
+    /// Function that says whether a release supports it.
     pub possible: fn(DriverRelease) -> bool,
     /// Commands whose refusal means "there is none", as the call documents.
     pub takes_for_an_answer: &'static [Opcode],

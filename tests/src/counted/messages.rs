@@ -10,7 +10,7 @@ use cxi_mock::Nic;
 
 use crate::process::Process;
 
-/// How often to poll for an event before giving up.
+/// Number of polls for an event before giving up.
 const LOOKS: u64 = 1 << 33;
 
 type Problem = Box<dyn std::error::Error>;
@@ -68,9 +68,9 @@ impl Messages {
 #[derive(Debug)]
 pub(super) struct Running {
     ended: Arc<AtomicBool>,
-    /// Whether it polls for work. While it does, a thread that sends commands would wait for it.
+    /// `true` if it polls for work. While it does, a thread that sends commands would wait for it.
     wanted: Arc<AtomicBool>,
-    /// Whether it may be polling.
+    /// `true` if it may be polling.
     busy: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }

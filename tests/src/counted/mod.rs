@@ -17,7 +17,7 @@ pub use operations::{OPERATIONS, Operation};
 pub use scene::{Carrier, Scene, files};
 pub use trace::{Call, Uncounted};
 
-/// Where calls are made.
+/// Place where calls are made.
 #[derive(Clone, Copy, Debug)]
 pub enum Place<'a> {
     /// On files in an empty directory, and a mock in the same process.

@@ -128,7 +128,7 @@ const fn operation(
     Operation { name, system_calls, allocates, run }
 }
 
-/// What an earlier operation made.
+/// Returns the object of an earlier operation.
 fn made<T>(thing: Option<T>) -> Result<T, &'static str> {
     thing.ok_or("an earlier operation is missing")
 }

@@ -168,7 +168,7 @@ fn an_allocation_names_everything_that_exists() {
     );
 }
 
-/// What is reported as destroyed is, and whatever remains of these services is reported.
+/// Checks that services reported as destroyed are, and that those that remain are reported.
 fn check_release(
     stage: &Stage,
     release: &Released,

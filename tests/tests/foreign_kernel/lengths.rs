@@ -45,7 +45,8 @@ fn responses(log: &[Exchange]) -> BTreeMap<Opcode, usize> {
     responses
 }
 
-/// How many services are not named: one, if its number is in the answer that cannot be read.
+/// Returns the number of services that are not named: one, if its number is in the answer that
+/// cannot be read.
 fn unnamed(run: &Run) -> usize {
     let named = named(run);
     run.made.iter().filter(|id| !named.contains(id)).count()

@@ -6,7 +6,7 @@ use cxi_ioctl::{Errno, Opcode};
 use crate::calls::Call;
 use crate::stage::{DEVICE, Run, Value};
 
-/// How many are shown.
+/// Number of problems that are shown.
 const SHOWN: usize = 40;
 
 /// Fails at the end, and shows everything that was found.
@@ -21,7 +21,8 @@ impl Problems {
         }
     }
 
-    /// What every error has, and what its kind must not claim, as the service and the NIC exist.
+    /// Checks the parts that every error has, and that its kind claims nothing false, as the
+    /// service and the NIC exist.
     pub(crate) fn check_error(&mut self, error: &cxi::Error, case: &str) {
         let wrong = match error.kind() {
             ErrorKind::NoSuchService { .. } | ErrorKind::ServiceDisabled { .. } => true,
@@ -54,7 +55,7 @@ impl Problems {
         );
     }
 
-    /// What was created is what the call returns, or what its error names.
+    /// Checks that the created services are those that the call returns, or that its error names.
     pub(crate) fn check_made(&mut self, run: &Run, case: &str) {
         let named = named(run);
         let text = format!("made {:?}, named {named:?}: {:?}", run.made, run.result);

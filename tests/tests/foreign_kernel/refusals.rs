@@ -6,7 +6,7 @@ use cxi_ioctl::{Errno, Exchange, Fault};
 use crate::problems::Problems;
 use crate::stage::{Plan, each_call, run};
 
-/// How kernels refuse what they do not know, and an unknown error.
+/// Errnos of kernels for commands that they do not know, and an unknown one.
 pub(crate) const ERRNOS: [Errno; 5] =
     [Errno::EINVAL, Errno::EOPNOTSUPP, Errno::ENOTTY, Errno::ENOSYS, Errno::from_raw(4242)];
 

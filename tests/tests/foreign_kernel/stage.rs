@@ -10,7 +10,7 @@ pub(crate) use cxi_tests::stage::{DEVICE, Stage, Value, block, shown, vni};
 
 use crate::twist::{Twist, Twisted};
 
-/// What goes wrong once a call has been made.
+/// Plan of the faults once a call has been made.
 #[derive(Clone, Debug)]
 pub(crate) enum Plan {
     /// Nothing.

@@ -5,7 +5,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use cxi_ioctl::{Errno, Mapping, Opcode, Request, Transport};
 
-/// What is different about an answer. The command is carried out.
+/// Change of an answer. The command is carried out.
 #[derive(Clone, Debug)]
 pub(crate) enum Twist {
     /// This many bytes are written: the true ones, then zeros.

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 pub use server::*;
 
-/// How long a test may take, unless tests run at full length.
+/// Longest time of a test, unless tests run at full length.
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Leaves a test if no node can be served here, or one of more conditions does not hold, and ends
@@ -363,7 +363,8 @@ pub fn full() -> bool {
     std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
 }
 
-/// How long a soak takes: `CXI_TEST_SECONDS`, ten minutes at full length, or as many seconds.
+/// Returns the length of a soak: `CXI_TEST_SECONDS`, ten minutes at full length, or as many
+/// seconds.
 pub fn soak_length(seconds: u64) -> Duration {
     let said = std::env::var("CXI_TEST_SECONDS").ok();
     let said = said.map(|text| text.parse().expect("CXI_TEST_SECONDS is a number"));

@@ -80,7 +80,7 @@ fn every_kind_of_answer_is_met() {
     assert!(missed.is_empty(), "never met: {missed:?}; met: {met:#?}");
 }
 
-/// What a step shows.
+/// Returns the kinds of behavior that a step shows.
 fn kinds(before: &Model, operation: &Operation, after: &Model) -> Vec<String> {
     let mut kinds = effects(before, after);
     match operation {

@@ -1,4 +1,4 @@
-//! Who enters a node or changes it: the user who serves it.
+//! Users who may enter a node or change it: the one who serves it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::{PermissionsExt, chown};

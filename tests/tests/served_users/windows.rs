@@ -22,7 +22,7 @@ fn a_mapped_window_keeps_its_file_open() {
     assert_eq!(node.state()["svc_count"], 1);
 }
 
-/// What an exchange reads is the same whether a store is trapped or polled.
+/// A doorbell reads the same in an exchange whether a store is trapped or polled.
 #[test]
 fn a_doorbell_can_be_exchanged() {
     need_node!(node::windows());

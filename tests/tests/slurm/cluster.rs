@@ -24,7 +24,7 @@ pub(crate) struct Cluster {
     slurm: Slurm,
 }
 
-/// Where Slurm's programs are.
+/// Directories of Slurm's programs.
 struct Slurm {
     prefix: Option<OsString>,
     path: OsString,
@@ -185,7 +185,7 @@ impl Cluster {
         self.printed("sbatch", &all).trim().to_owned()
     }
 
-    /// What a batch job wrote, when it has ended.
+    /// Returns the output of a batch job, when it has ended.
     pub(crate) fn ended(&self, job: &str) -> String {
         eventually("the job ends", || {
             let state = self.state(job);
@@ -221,7 +221,7 @@ impl Cluster {
         self.printed("sinfo", &["--noheader", "--Node", "--format=%N:%t"]).replace('\n', " ")
     }
 
-    /// Why nodes are drained.
+    /// Returns the reasons for which nodes are drained.
     pub(crate) fn reasons(&self) -> String {
         self.printed("sinfo", &["--noheader", "--list-reasons", "--format=%E"])
     }

@@ -12,11 +12,11 @@ use nix::sys::signal::{Signal, kill};
 use crate::cluster::{CXI, Cluster};
 use crate::node::{Random, eventually, full};
 
-/// What a task does: it reports if its VNI is no longer on the node.
+/// Script of a task: it reports if its VNI is no longer on the node.
 const TASK: &str = "echo >> $DIR/ran; for i in 1 2 3; do sleep 0.1; $CXI service list | grep -qw $SLINGSHOT_VNIS || \
                     echo $SLURM_JOB_ID $SLINGSHOT_VNIS >> $DIR/lost; done";
 
-/// What is killed: a word in the command line.
+/// Words in the command lines of the processes to kill.
 const VICTIMS: [&str; 8] = [
     "slurmstepd",
     "slurmd -D",
@@ -68,9 +68,9 @@ fn repair(cluster: &Cluster, reasons: &mut BTreeMap<String, u32>) {
     }
 }
 
-/// How many jobs Slurm has. Those that it keeps waiting after a failed launch, for two minutes or
-/// until they are released, may start; those whose daemons are gone, which it takes for
-/// running, end.
+/// Returns the number of jobs that Slurm has. Those that it keeps waiting after a failed launch,
+/// for two minutes or until they are released, may start; those whose daemons are gone, which it
+/// takes for running, end.
 fn queue(cluster: &Cluster) -> usize {
     let queue = cluster.run("squeue", &["--noheader", "--format=%A|%T|%r|%M"]);
     let queue = String::from_utf8_lossy(&queue.stdout).into_owned();

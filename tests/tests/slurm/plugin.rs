@@ -114,7 +114,7 @@ fn a_service_that_stays_busy_drains_its_node() {
     nothing_is_left(&cluster);
 }
 
-/// What an administrator does on a node where no job runs.
+/// Cleans a node where no job runs, as an administrator does.
 fn clean(cluster: &Cluster, node: &str) {
     let clean = ["job", "clean", "--none-live", "--foreign", "--vni-pool=1024-1039"];
     let clean = cluster.on(node, &[&[CXI], &clean[..]].concat());
@@ -194,7 +194,7 @@ fn limit(service: &Value, name: &str) -> (u64, u64) {
     (found["res"].as_u64().unwrap(), found["max"].as_u64().unwrap())
 }
 
-/// What the guide says of the plugin, where the scripts do otherwise.
+/// Steps behave as the guide says of the plugin, where the scripts do otherwise.
 #[test]
 fn steps_have_options_of_their_own_and_defaults_differ() {
     let conf = "SwitchParameters=vnis=1024-1039";

@@ -29,7 +29,7 @@ fn rounds() -> u64 {
     if full { 4000 } else { 60 }
 }
 
-/// What a thread works on: its own file on each NIC, and files that all threads share.
+/// Objects that a thread works on: its own file on each NIC, and files that all threads share.
 pub(crate) struct Place {
     pub(crate) own: Vec<Device>,
     pub(crate) shared: Vec<Device>,

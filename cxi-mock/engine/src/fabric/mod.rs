@@ -33,7 +33,8 @@ impl FabricFaults {
     }
 }
 
-/// What connects the NICs of a node, or of several nodes in one server. Clones are the same fabric.
+/// Network between the NICs of a node, or of several nodes in one server. Clones are the same
+/// fabric.
 ///
 /// A packet goes to the NIC whose address it names. Its VNI is the one of the sender's
 /// communication profile, and the receiver takes it only if a domain of it receives that VNI.

@@ -23,7 +23,7 @@ pub(super) struct Switch {
     late: BTreeMap<u64, Vec<(Hop, Packet)>>,
 }
 
-/// Where a NIC is, or was.
+/// Port of a NIC that is there, or was.
 #[derive(Debug, Default)]
 pub(super) struct Port {
     pub(super) down: bool,

@@ -56,7 +56,7 @@ pub(super) struct Tree {
     nodes: Vec<Node>,
 }
 
-/// Where a packet goes next.
+/// Next hop of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Hop {
     /// To the NIC that it is for.
@@ -151,7 +151,7 @@ impl Tree {
         switches.chain(nics).collect()
     }
 
-    /// What switches send on because the time of an engine is over.
+    /// Returns the packets that switches send on because the time of an engine is over.
     fn expire(&mut self, now: u64) -> Vec<(Hop, Packet)> {
         let mut sent = Vec::new();
         for number in 0..self.nodes.len() {

@@ -23,7 +23,7 @@ fn order(sequence: Sequence) -> ReductionPacket {
     ReductionPacket { sequence, arm: true, ..ReductionPacket::default() }
 }
 
-/// What a participant adds to a sum.
+/// Returns the number that a participant adds to a sum.
 fn contribution(sender: u32, sequence: u16, value: u64) -> ReductionPacket {
     let sequence = Sequence::new(sequence);
     ReductionPacket {

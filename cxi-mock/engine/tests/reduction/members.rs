@@ -1,4 +1,4 @@
-//! Who gets what is sent to a tree.
+//! Receivers of messages to a tree.
 
 use cxi_engine::{Fabric, MulticastTree};
 use cxi_hw::ReturnCode;

@@ -12,13 +12,13 @@ pub(crate) const TREE: u16 = 0x1234;
 /// The NIC of the root; leaves follow.
 const FIRST: u32 = 0x100;
 
-/// Where participants and switches are.
+/// Places of participants and switches.
 #[derive(Clone, Debug)]
 pub(crate) struct Shape {
     pub(crate) leaves: usize,
-    /// What is below a switch.
+    /// Number of ports below a switch.
     pub(crate) ports: usize,
-    /// How long an engine waits.
+    /// Time that an engine waits.
     pub(crate) timeout: u64,
     /// The first sequence number.
     pub(crate) first: Sequence,
@@ -52,7 +52,7 @@ pub(crate) fn send(nic: &mut Rig, reduction: u8, packet: &ReductionPacket) {
     nic.submit(TXQ, &[&put]);
 }
 
-/// What has come, with the reduction ids.
+/// Returns the received results, with the reduction IDs.
 pub(crate) fn received(nic: &mut Rig) -> Sent {
     nic.engine.run_until_idle();
     let mut packets = Sent::new();

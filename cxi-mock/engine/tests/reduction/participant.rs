@@ -4,11 +4,11 @@ use std::collections::VecDeque;
 
 use cxi_hw::reduction::{REDUCTIONS, ReductionPacket, ResultCode, Sequence};
 
-/// How long a root waits for contributions, and a leaf for a result.
+/// Time that a root waits for contributions, and a leaf for a result.
 pub(crate) const RETRY: u64 = 60;
 pub(crate) const FETCH: u64 = 200;
 
-/// What a participant contributes to an operation.
+/// Contribution of a participant to an operation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Contribution {
     pub(crate) op: u8,
@@ -73,7 +73,7 @@ impl Turns {
 
 #[derive(Debug, Default)]
 struct RootReduction {
-    /// What the operation began under, and what counts now.
+    /// Number under which the operation began, and the current one.
     base: Sequence,
     now: Sequence,
     armed: bool,
@@ -140,7 +140,7 @@ impl Root {
         sent
     }
 
-    /// What a leaf reads that missed a result.
+    /// Returns the result that a leaf reads when it has missed one.
     pub(crate) fn saved(&self, id: u8) -> Option<ReductionPacket> {
         self.reductions[usize::from(id)].saved
     }
@@ -190,7 +190,7 @@ impl RootReduction {
 
 #[derive(Debug, Default)]
 struct LeafReduction {
-    /// What the operation began under.
+    /// Number under which the operation began.
     base: Sequence,
     /// The newest number that the root gave.
     newest: Option<Sequence>,

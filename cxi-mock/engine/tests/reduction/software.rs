@@ -2,7 +2,7 @@
 
 use cxi_hw::reduction::{ReduceOp, ResultCode};
 
-/// What all contributions come to; integers in a width in which nothing overflows.
+/// Returns the result of all contributions; integers in a width in which nothing overflows.
 pub(crate) fn reduce(op: ReduceOp, contributions: &[[u64; 4]]) -> ([u64; 4], ResultCode) {
     let lane = |lane: usize| contributions.iter().map(move |words| words[lane]);
     let lanes = |fold: &dyn Fn(Vec<u64>) -> u64| std::array::from_fn(|at| fold(lane(at).collect()));

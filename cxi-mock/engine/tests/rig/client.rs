@@ -1,4 +1,4 @@
-//! What a program holds of its queues.
+//! Program's side of its queues.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};

@@ -116,7 +116,7 @@ pub fn get(len: u32) -> FullDma {
     message(DmaOp::GET, NID, BUFFER, len)
 }
 
-/// Where the operand of an [`atomic`] is, and where its result goes.
+/// Address of the operand of an [`atomic`]; its result goes to another.
 pub const OPERAND: u64 = BUFFER;
 pub const RESULT: u64 = BUFFER + 64;
 
@@ -274,7 +274,7 @@ impl FullDmaTo for FullDma {
     }
 }
 
-/// Where a command goes.
+/// Destination of a command.
 pub trait FullDmaTo {
     #[must_use]
     fn to(self, nid: u32, pid: u32, index: u32) -> Self;

@@ -44,7 +44,7 @@ pub const FLOW: PortalOptions = PortalOptions::IS_MATCHING.union(PortalOptions::
 /// Memory of the process that the NIC may use.
 pub const BUFFER: u64 = 0x10_0000;
 pub const BUFFER_LEN: usize = 0x40_0000;
-/// Where a process keeps event rings and write-backs.
+/// Address at which a process keeps event rings and write-backs.
 const PRIVATE: u64 = 0x1000_0000;
 
 /// Runs NICs until nothing is on the way, with time passing if it must.
@@ -164,7 +164,7 @@ impl Rig {
         self.add_eq_with(number, blocks, flags, thresholds, 0);
     }
 
-    /// How many entries the shared pool has.
+    /// Limits the number of entries of the shared pool.
     pub fn limit_entries(&mut self, max: u16) {
         self.engine.set_entry_pool(EntryPool::default(), up_to(max));
     }
@@ -250,7 +250,7 @@ impl Rig {
         self.engine.add_queue(number, queue);
     }
 
-    /// Where the counter writes back to.
+    /// Adds a counter, and returns the address to which it writes back.
     pub fn add_ct(&mut self, number: u16) -> u64 {
         self.add_ct_at(number, None)
     }
@@ -367,7 +367,7 @@ impl Rig {
         self.submit(TXQ, &[&command.encode()]);
     }
 
-    /// What a counter holds, after a GET.
+    /// Returns the count of a counter, after a GET.
     pub fn count(&mut self, ct: u16, va: u64) -> (u64, u8) {
         self.memory.put(va, &[0; 8]);
         let command = counter(CtOp::GET, ct);
@@ -375,7 +375,7 @@ impl Rig {
         self.written_back(va).unwrap()
     }
 
-    /// What a counter has written back, if it has.
+    /// Returns the value that a counter has written back, if it has.
     pub fn written_back(&self, va: u64) -> Option<(u64, u8)> {
         let word = CtWriteback::decode(&self.memory.word(va).to_le_bytes());
         word.ct_writeback.then_some((word.ct_success, word.ct_failure))

@@ -25,7 +25,7 @@ fn submit(rig: &mut Rig, command: &DmaAtomic) -> ReturnCode {
     rig.event(EQ).code()
 }
 
-/// What becomes of a target value, and what a fetching atomic returns.
+/// Returns the new target value, and the value that a fetching atomic returns.
 fn apply<const N: usize>(
     (op, compare, ty): (AtomicOp, CompareOp, AtomicType),
     target: [u8; N],

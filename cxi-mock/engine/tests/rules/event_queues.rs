@@ -31,7 +31,7 @@ fn rule_3_1_events_start_at_byte_64_and_wrap_to_there() {
     assert_eq!(rig.memory.bytes(rig.readers[&5].va, 64), [0; 64]);
 }
 
-/// What an event leaves of its block is NULL events.
+/// The rest of an event's block is NULL events.
 #[test]
 fn rule_3_2_short_events_are_padded() {
     let mut rig = Rig::matching();

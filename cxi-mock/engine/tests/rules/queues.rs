@@ -119,7 +119,7 @@ fn rule_2_6_an_empty_queue_has_written_its_pointer_back() {
     assert_eq!(rig.status(TGQ).rd_ptr, 4 + 7);
 }
 
-/// What a ring held when the doorbell was stored is what runs, a full round later too.
+/// The ring's content when the doorbell was stored is what runs, a full round later too.
 #[test]
 fn rule_2_8_the_last_of_several_doorbells_counts() {
     let mut rig = matching();

@@ -75,7 +75,7 @@ fn rule_11_3_a_search_flushes_what_came_before() {
     assert_eq!(kinds, expected);
 }
 
-/// What software does to recover from a disabled portal.
+/// Software recovers from a disabled portal.
 #[test]
 fn rule_11_4_recovery() {
     let mut rig = Rig::with_portal(FLOW);

@@ -143,7 +143,7 @@ fn what_belongs_to_others_is_refused() {
     }
 }
 
-/// What a command names may be another's by the time it runs, and is left alone then.
+/// An object that a command names may be another's by the time it runs, and is left alone then.
 #[test]
 fn what_belongs_to_others_by_then_is_left_alone() {
     const REMADE: u16 = 9;
@@ -169,7 +169,8 @@ fn what_belongs_to_others_by_then_is_left_alone() {
     }
 }
 
-/// What was due when its queue was freed does not run, even if another queue has the number by then.
+/// A command that was due when its queue was freed does not run, even if another queue has the
+/// number by then.
 #[test]
 fn a_freed_queue_forgets_what_was_due() {
     let mut rig = quiet();

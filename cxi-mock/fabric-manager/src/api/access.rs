@@ -15,7 +15,7 @@ use crate::model::Model;
 /// The user name of a workload manager that uses basic authentication.
 const USER: &str = "cxi";
 
-/// How callers authenticate.
+/// Accounts and tokens with which callers authenticate.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]

@@ -13,17 +13,17 @@ pub struct Fault {
     /// The kinds of requests that it affects; all if none is named.
     #[serde(default)]
     pub on: Option<Endpoint>,
-    /// How many of these requests succeed before the fault begins.
+    /// Number of these requests that succeed before the fault begins.
     #[serde(default)]
     pub after: u32,
-    /// How often it happens; always if `None`.
+    /// Number of times that it happens; always if `None`.
     #[serde(default)]
     pub times: Option<u32>,
-    /// What happens.
+    /// Effect of the fault.
     pub effect: Effect,
 }
 
-/// What happens to a request or its response.
+/// Effect on a request or its response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
@@ -80,7 +80,7 @@ pub enum Body {
     Json(Value),
 }
 
-/// How the bytes of a response are sent.
+/// Way in which the bytes of a response are sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -8,7 +8,7 @@ use super::{Endpoint, Request};
 
 /// The maximum length of a recorded body.
 const LONGEST_BODY: usize = 4096;
-/// How many requests are kept; older ones are dropped.
+/// Number of requests that are kept; older ones are dropped.
 pub(super) const MOST: usize = 100_000;
 
 /// A request that was received.

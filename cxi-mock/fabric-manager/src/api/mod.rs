@@ -30,7 +30,7 @@ use crate::model::{Forget, Model, Refusal, Settings};
 pub struct Config {
     /// The prefix that a gateway adds to paths, such as `/apis/fabric-manager`.
     pub prefix: String,
-    /// How callers authenticate.
+    /// Accounts and tokens with which callers authenticate.
     pub access: Access,
     /// Sizes, times and choices.
     pub settings: Settings,

@@ -25,7 +25,7 @@ pub struct Model {
     last_address: Option<u16>,
     /// The VNIs of a job, if they were set.
     vnis: BTreeMap<String, Vec<u16>>,
-    /// How many session tokens were issued, so that each is unique.
+    /// Number of session tokens that were issued, so that each is unique.
     sessions: u64,
 }
 
@@ -39,7 +39,7 @@ pub struct Reservation {
     pub token: String,
 }
 
-/// What is lost at a restart.
+/// State that is lost at a restart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -2,8 +2,8 @@
 
 use super::Settings;
 
-/// Why a request is refused. With status 507, libfabric reads the two digits before the first
-/// colon.
+/// Reason for which a request is refused. With status 507, libfabric reads the two digits before
+/// the first colon.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {

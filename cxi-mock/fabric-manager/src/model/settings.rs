@@ -63,7 +63,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// How many IDs there are.
+    /// Returns the number of IDs.
     pub(crate) fn address_count(&self) -> u64 {
         let (first, last) = self.addresses;
         u64::from(last.saturating_sub(first)) + 1

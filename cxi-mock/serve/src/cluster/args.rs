@@ -18,10 +18,10 @@ use crate::setup::{FileArguments, NicArguments};
 
 /// The place of a program among those that were started together, from 0.
 const RANK_VARIABLE: &str = "CXI_MOCK_RANK";
-/// How many were started together.
+/// Variable with the number of processes that were started together.
 const RANKS_VARIABLE: &str = "CXI_MOCK_RANKS";
 
-/// What a cluster is.
+/// Options of a cluster.
 #[derive(Debug, Args)]
 pub(crate) struct ClusterOptions {
     /// Number of nodes [default: 2, or as in the configuration]

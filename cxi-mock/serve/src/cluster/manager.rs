@@ -68,7 +68,7 @@ impl Manager {
         Ok(Box::new(ReservedJob::start(self)?))
     }
 
-    /// What programs on nodes find in their environment, for `cxi collectives`.
+    /// Returns the variables of programs on nodes, for `cxi collectives`.
     pub(super) fn variables(&self) -> Vec<Variable> {
         variables([
             ("CXI_FABRIC_MANAGER", self.server.url()),

@@ -163,7 +163,7 @@ impl ClusterOptions {
         Ok(restored)
     }
 
-    /// What a NIC is unless its configuration says so.
+    /// The default NIC configuration.
     fn base(&self) -> NicConfig {
         let mut base = NicConfig::new();
         if self.fabric_manager.is_some() {

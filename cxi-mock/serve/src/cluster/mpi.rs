@@ -26,13 +26,13 @@ use crate::{agent, input};
 
 /// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
 const VNIS: [u16; 2] = [1024, 1025];
-/// How long the job's services may stay in use after its programs were killed: the kernel closes
-/// the files of a dead process a little later.
+/// Longest time that the job's services may stay in use after its programs were killed: the kernel
+/// closes the files of a dead process a little later.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Where libraries are, in addition to the directories that the environment names.
+/// Directories of libraries, in addition to those that the environment names.
 const LIBRARIES: [&str; 5] =
     ["/usr/local/lib", "/usr/local/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
-/// What a libfabric with the cxi provider names.
+/// Library that a libfabric with the cxi provider needs.
 const PROVIDER_NEEDS: &str = "libcxi.so";
 
 /// Starts a launcher. MPICH as built for PyPI has an hwloc that finds no PCI devices, and aborts
@@ -106,7 +106,7 @@ fn new_directory() -> io::Result<TempDir> {
     directory.prefix("cxi-mock-").tempdir_in(parent)
 }
 
-/// What a job has on each node until this is dropped, as in a scheduler's epilog. Otherwise a
+/// Services of a job on each node until this is dropped, as in a scheduler's epilog. Otherwise a
 /// `--state` file would keep it for the next job.
 struct Allocated(Vec<(Node, Grant)>);
 
@@ -174,7 +174,7 @@ fn no_job(error: impl fmt::Display) -> ServeError {
     ServeError::Input(format!("no job: {error}"))
 }
 
-/// What launchers and libraries need to know to use the nodes. Variables that the user has set
+/// Writes the files by which launchers and libraries use the nodes. Variables that the user has set
 /// stay.
 fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> {
     let what = || format!("prepare the job in {}", dir.display());

@@ -15,8 +15,8 @@ pub(super) fn number(text: &str, nodes: usize) -> Result<usize, String> {
         .ok_or_else(|| format!("no node {text}: expected n1 to {}", name(nodes - 1)))
 }
 
-/// Where daemons of a node are reached. Each node has its own address even if all share the
-/// network, so that two daemons can listen on the same port.
+/// Returns the address at which daemons of a node are reached. Each node has its own address even
+/// if all share the network, so that two daemons can listen on the same port.
 pub(super) fn address(number: usize, own_network: bool) -> Ipv4Addr {
     let first =
         if own_network { Ipv4Addr::new(10, 77, 0, 1) } else { Ipv4Addr::new(127, 77, 0, 1) };

@@ -1,4 +1,4 @@
-//! What sysfs shows of the card, its port and its counters.
+//! Attributes of the card, its port and its counters in sysfs.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! What the directory of a NIC's PCI function holds.
+//! Directory of a NIC's PCI function.
 
 mod board;
 mod bus;

@@ -30,10 +30,10 @@ pub(crate) struct Traps {
     traced: Mutex<HashMap<Pid, Arc<Traced>>>,
 }
 
-/// What is known about a process and those that it has forked.
+/// State of a process and those that it has forked.
 #[derive(Debug, Default)]
 struct Traced {
-    /// Whether it can be traced, once that is known.
+    /// `true` if it can be traced, once that is known.
     seized: OnceLock<bool>,
     /// Increases when a doorbell may be at another address.
     epoch: AtomicU64,

@@ -1,4 +1,4 @@
-//! What an instruction stores, and where.
+//! Store of an instruction: the bytes, and the address.
 
 use iced_x86::{Code, Decoder, DecoderOptions, Instruction, Register};
 use nix::libc::user_regs_struct;

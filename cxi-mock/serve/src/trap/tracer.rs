@@ -22,8 +22,8 @@ use super::super::{children, procfs, windows};
 use super::store::{MAX_BYTES, Store};
 use super::{Traced, tracee};
 
-/// How long to wait until a process can be traced. A process that is executing another program
-/// cannot, until the thread that waits here for an answer has ended.
+/// Time to wait until a process can be traced. A process that is executing another program cannot,
+/// until the thread that waits here for an answer has ended.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// New threads and forked processes are traced as well; an executed program is not.
@@ -58,7 +58,7 @@ struct Window {
 
 struct Tracer {
     server: Arc<Server>,
-    /// Whose process it is.
+    /// User of the process.
     user: u32,
     traced: Arc<Traced>,
     /// Pages that have been stored to, by thread.

@@ -27,10 +27,10 @@ use tap::{Inbox, Outbox, Seen, Tap, bounded};
 const KEPT: usize = 4096;
 /// The most packets in one answer.
 const ANSWERED: usize = 256;
-/// How long an answer waits for the next packet.
+/// Time that an answer waits for the next packet.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// What is watched.
+/// Wishes of a watcher.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Wanted {
     operations: bool,

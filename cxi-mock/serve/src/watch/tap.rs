@@ -13,7 +13,7 @@ use super::Wanted;
 /// Bytes of the longest event.
 const LONGEST: usize = 64;
 
-/// What a NIC has done.
+/// Report of a NIC's activity.
 #[derive(Debug)]
 pub(super) enum Seen {
     /// An operation has ended, on a device.
@@ -92,7 +92,7 @@ impl Drop for Tap {
     }
 }
 
-/// How many reports may wait for the thread. Any more are lost, and counted.
+/// Number of reports that may wait for the thread. Any more are lost, and counted.
 const CAPACITY: usize = 1 << 16;
 
 /// Takes what engines report. Memory is allocated only when a report waits, because most nodes are
@@ -103,7 +103,7 @@ pub(super) struct Outbox {
     waiting: Arc<AtomicUsize>,
 }
 
-/// What has been reported.
+/// Reports that have arrived.
 #[derive(Debug)]
 pub(super) struct Inbox {
     receiver: Receiver<Seen>,

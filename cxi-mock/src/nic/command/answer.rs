@@ -17,9 +17,9 @@ use crate::{Backing, CallerMemory, ClientMemory};
 /// The answer of one command.
 #[derive(Debug)]
 pub(super) struct Answer {
-    /// What the caller left in the response buffer, for the command that reads it.
+    /// Bytes that the caller left in the response buffer, for the command that reads it.
     left: Option<Result<[u8; size_of::<PteStatus>()], Errno>>,
-    /// What kind of memory the command pins, and whether it is contiguous.
+    /// Kind of the memory that the command pins: its pages, and whether it is contiguous.
     pub(super) backing: Backing,
     pub(super) is_contiguous: bool,
     /// Handle of the object that was made.
@@ -51,7 +51,7 @@ impl Answer {
         }
     }
 
-    /// What the caller left in the response buffer.
+    /// Reads the bytes that the caller left in the response buffer.
     pub(super) fn read_response(&self, bytes: &mut [u8]) -> Result<(), Errno> {
         let left = self.left.unwrap_or(Err(Errno::EFAULT))?;
         bytes.copy_from_slice(left.get(..bytes.len()).ok_or(Errno::EFAULT)?);
@@ -108,7 +108,7 @@ pub(super) fn handed_over(
     opcode.handler()?.memory.then(|| memory.process_memory())
 }
 
-/// What a command pins of the caller's memory: address and length.
+/// Returns the caller's memory that a command pins: address and length.
 fn pinned(opcode: Option<Opcode>, command: &[u8]) -> Option<(u64, u64)> {
     match opcode? {
         Opcode::ATU_MAP => {

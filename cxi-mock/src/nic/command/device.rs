@@ -23,7 +23,8 @@ const CSR_BYTES: u64 = 640 << 20;
 /// they are written.
 const REVISION: (u64, usize) = (0x1000_4000, 8);
 
-/// How the chip identifies itself: revision, device, vendor, protocol, platform, lowest bits first.
+/// Returns the register by which the chip identifies itself: revision, device, vendor, protocol,
+/// platform, lowest bits first.
 fn revision(identity: &Identity) -> u64 {
     let field = |value: u32, bits: u32, shift: u32| (u64::from(value) & ((1 << bits) - 1)) << shift;
     field(identity.device_rev, 16, 0)

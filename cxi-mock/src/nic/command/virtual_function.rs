@@ -6,7 +6,8 @@ use super::Call;
 use crate::HazardKind;
 use crate::nic::device::Device;
 
-/// Where PHYS_LAC_ALLOC and PHYS_LAC_FREE, which have no layout here, have their LNI and LAC.
+/// Position of the LNI in PHYS_LAC_ALLOC, which has no layout here, as PHYS_LAC_FREE; the LAC is at
+/// another.
 const LNI_OF_ALLOC: usize = 16;
 const LNI_OF_FREE: usize = 4;
 const LAC_OF_FREE: usize = 8;

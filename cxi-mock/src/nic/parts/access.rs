@@ -1,4 +1,4 @@
-//! Who may use a resource group or a profile.
+//! Access to a resource group or a profile.
 
 use cxi_ioctl::Errno;
 

@@ -1,4 +1,4 @@
-//! How much of each resource is reserved, shared and in use.
+//! Accounting of each resource: reserved, shared and in use.
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{
@@ -78,7 +78,7 @@ impl Entries {
     }
 }
 
-/// What a service has reserved on the device.
+/// Reservation of a service on the device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Reservation {

@@ -17,7 +17,7 @@ const CP_TABLE: u32 = 256;
 pub(crate) struct Cp {
     pub(crate) tx: Option<u32>,
     pub(crate) traffic: Traffic,
-    /// How many LCIDs stand for it.
+    /// Number of LCIDs that stand for it.
     lcids: u32,
 }
 

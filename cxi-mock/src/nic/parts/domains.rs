@@ -29,7 +29,7 @@ impl Domains {
         Self { objects: Objects::new(1, u32::MAX), by_pid: BTreeMap::new(), pid_bits }
     }
 
-    /// How many PIDs there are. The highest number stands for any.
+    /// Returns the number of PIDs. The highest number stands for any.
     pub(crate) fn pid_count(&self) -> u32 {
         (1 << self.pid_bits) - 1
     }

@@ -30,9 +30,9 @@ pub(crate) struct Lni {
     /// Logical address contexts without a mapping: an LNI of a virtual function has one from the
     /// start, others get them by PHYS_LAC_ALLOC.
     pub(crate) lacs: Vec<u8>,
-    /// How often PHYS_LAC_ALLOC holds the LNI.
+    /// Number of times that PHYS_LAC_ALLOC holds the LNI.
     pub(crate) lac_holds: u32,
-    /// What it has reserved PIDs of.
+    /// PIDs that it has reserved.
     pub(crate) reservations: Vec<PidsOf>,
 }
 
@@ -61,8 +61,8 @@ pub(crate) struct FreedCq {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FreeEq {
     pub(crate) id: u32,
-    /// Whether the driver has a callback for events and for status, which it keeps when the number
-    /// is used again.
+    /// Callbacks of the driver for events and for status, which it keeps when the number is used
+    /// again.
     pub(crate) callbacks: [bool; 2],
 }
 
@@ -90,7 +90,7 @@ impl Lnis {
         Self { live: Objects::new(1, u32::MAX), ending: Vec::new(), scheduled: false }
     }
 
-    /// How many LNIs exist, and how many of these wait for their cleanup.
+    /// Returns the number of LNIs, and of those that wait for their cleanup.
     pub(crate) fn count(&self) -> (u32, u32) {
         let ending = count(self.ending.len());
         (self.live.count() + ending, ending)

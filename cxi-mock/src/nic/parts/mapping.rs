@@ -36,7 +36,7 @@ const PTG_MODE_SINGLE: u8 = 0;
 const PTG_MODE_DEFAULT: u8 = 3;
 const PTG_MODES: std::ops::RangeInclusive<i32> = 0..=3;
 
-/// What mappings that share an address context have in common.
+/// Properties that mappings sharing an address context have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kind {
     flags: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Descriptor {
     pub(crate) huge: bool,
 }
 
-/// What ATU_MAP requests, once it is known to make sense.
+/// Request of ATU_MAP, once it is known to make sense.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mapping {
     pub(crate) flags: MapFlags,

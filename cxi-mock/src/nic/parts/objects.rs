@@ -12,7 +12,7 @@ use super::ids::{Ids, count};
 pub(crate) struct Object<T> {
     pub(crate) file: u32,
     pub(crate) lni: u32,
-    /// What keeps the object from being freed.
+    /// Number of users that keep the object from being freed.
     users: u32,
     what: T,
 }
@@ -140,12 +140,12 @@ impl<T> Objects<T> {
         self.table.iter().map(|(id, object)| (*id, object))
     }
 
-    /// How many objects exist.
+    /// Returns the number of objects.
     pub(crate) fn count(&self) -> u32 {
         count(self.table.len())
     }
 
-    /// How many numbers are taken.
+    /// Returns the number of identifiers that are taken.
     pub(crate) fn used(&self) -> u32 {
         self.ids.used()
     }

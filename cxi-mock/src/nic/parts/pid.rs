@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// How many PIDs a table has room for.
+/// Number of PIDs that a table has room for.
 pub(crate) const TABLE_PIDS: u32 = 512;
 
 /// The PIDs of one receive profile, or of one VNI.

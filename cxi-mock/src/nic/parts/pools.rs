@@ -7,7 +7,7 @@ const LE_POOLS: u32 = 16;
 /// TLE pools; the default service has pool 0.
 const TLE_POOLS: u32 = 4;
 
-/// Which pools are taken.
+/// Pools that are taken, and those that are free.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Pools {

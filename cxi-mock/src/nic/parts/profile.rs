@@ -26,7 +26,7 @@ pub(crate) struct Profile<X> {
     pub(crate) enabled: bool,
     /// `true` if the service that made it still exists.
     pub(crate) creator: bool,
-    /// How many users hold a reference.
+    /// Number of users that hold a reference.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) users: u32,
     pub(crate) extra: X,
@@ -60,7 +60,7 @@ impl<X> Profile<X> {
     }
 }
 
-/// What a CP call requests, once it is known to be plausible.
+/// Request of a CP call, once it is known to be plausible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Traffic {
     pub(crate) vni: u16,
@@ -68,7 +68,7 @@ pub(crate) struct Traffic {
     pub(crate) tc_type: u32,
 }
 
-/// What only a TX profile has.
+/// Part that only a TX profile has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Tx {
@@ -87,7 +87,7 @@ impl Tx {
     }
 }
 
-/// What only an RX profile has.
+/// Part that only an RX profile has.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(crate) struct Rx {
@@ -98,7 +98,7 @@ pub(crate) struct Rx {
     pub(crate) pids: PidTable,
 }
 
-/// What a lookup by VNI finds.
+/// Result of a lookup by VNI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lookup {
     Found(u32),

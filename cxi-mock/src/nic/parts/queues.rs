@@ -52,7 +52,7 @@ impl Cqs {
         [self.txqs.of_file(file), self.tgqs.of_file(file)].concat()
     }
 
-    /// How many numbers of transmit and target queues are taken.
+    /// Returns the numbers of transmit and target queues that are taken.
     pub(crate) fn used(&self) -> (u32, u32) {
         (self.txqs.used(), self.tgqs.used())
     }
@@ -63,8 +63,8 @@ impl Cqs {
 pub(crate) struct Eq {
     pub(crate) buffer: Buffer,
     pub(crate) waits: [u32; 2],
-    /// Whether the driver has a callback for events and for status, which it keeps when the number
-    /// is used again.
+    /// Callbacks of the driver for events and for status, which it keeps when the number is used
+    /// again.
     pub(crate) callbacks: [bool; 2],
     pub(crate) csr: Mminfo,
     pub(crate) slots: u64,
@@ -76,7 +76,7 @@ pub(crate) struct Eq {
     pub(crate) held_mds: Vec<u32>,
 }
 
-/// Where events go.
+/// Destination of events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Buffer {
     /// A memory descriptor.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::NicConfig;
 
-/// What the hardware reports. Initially, this is what the configuration says.
+/// Reports of the hardware. Initially, this is what the configuration says.
 #[derive(Debug)]
 pub(crate) struct Registers {
     /// Commands in flight by command queue number; absent for a quiet queue.

@@ -14,14 +14,14 @@ pub(crate) const LCIDS: usize = 16;
 /// Address contexts that an RGID has room for.
 const LACS: u32 = 8;
 
-/// What a local communication profile id stands for.
+/// Local communication profile: the VNI and the class that an LCID stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Lcid {
     /// The LNI that requested it first.
     pub(crate) lni: u32,
     /// The communication profile.
     pub(crate) cp: u32,
-    /// How many handles stand for it.
+    /// Number of handles that stand for it.
     pub(crate) handles: u32,
 }
 
@@ -31,7 +31,7 @@ pub(crate) struct Rgid {
     pub(crate) svc: u32,
     /// The service's LNIs per RGID when it was made.
     pub(crate) setting: u32,
-    /// How many LNIs share it.
+    /// Number of LNIs that share it.
     pub(crate) lnis: u32,
     /// One bit for each logical address context in use.
     pub(crate) lacs: u8,
@@ -118,7 +118,7 @@ impl Rgids {
         }
     }
 
-    /// What an LCID of an RGID stands for.
+    /// Returns the profile that an LCID of an RGID stands for.
     pub(crate) fn lcid(&self, rgid: u32, index: usize) -> Option<Lcid> {
         *self.used.get(&rgid)?.lcids.get(index)?
     }

@@ -1,4 +1,4 @@
-//! Who may use which VNI: transmit and receive profiles, and the PIDs of each VNI.
+//! Users of each VNI: transmit and receive profiles, and the PIDs of each VNI.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -38,7 +38,7 @@ impl PidsOf {
     }
 }
 
-/// Which of a pair of profiles was refused.
+/// Profile of a pair that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     Tx(Errno),

@@ -181,7 +181,7 @@ pub(crate) struct SizeArgs {
     /// No limits: the job may have everything that the NIC has
     #[arg(long)]
     pub(crate) unlimited: bool,
-    /// How much of each resource for each unit of size [default: setting job.policy]
+    /// Policy for the amount of each resource for each unit of size [default: setting job.policy]
     #[arg(long, value_parser = word::<PolicyName>(PolicyName::WORDS))]
     policy: Option<PolicyName>,
     /// Limit of one resource, replacing what --policy gives for the job's size: reserve RESERVED
@@ -191,7 +191,7 @@ pub(crate) struct SizeArgs {
     /// No TLEs, so that more than three jobs fit on a NIC (no triggered operations)
     #[arg(long)]
     pub(crate) no_tles: bool,
-    /// What to do if not enough resources are available [default: setting job.mode]
+    /// Reaction if not enough resources are available [default: setting job.mode]
     #[arg(long, value_parser = word::<ModeName>(ModeName::WORDS))]
     mode: Option<ModeName>,
     /// With --mode=scale-back: reserve at least as much as for a job of this size [default: setting
@@ -254,10 +254,10 @@ impl SizeArgs {
     }
 }
 
-/// How long to wait for busy services.
+/// Waiting for busy services.
 #[derive(Debug, Args)]
 pub(crate) struct WaitArgs {
-    /// How long to try to destroy busy services, such as 5s or 5m [default: setting
+    /// Try to destroy busy services for this long, such as 5s or 5m [default: setting
     /// node.retry-busy]
     #[arg(long, value_name = "TIME", value_parser = duration)]
     pub(crate) retry_busy: Option<Duration>,
@@ -284,10 +284,10 @@ pub(crate) struct RunArgs {
     pub(crate) size: SizeArgs,
     #[command(flatten)]
     pub(crate) service: ServiceArgs,
-    /// How long to try to destroy services that are still in use when the program has ended
+    /// Try for this long to destroy services that are still in use when the program has ended
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) retry_busy: Duration,
-    /// How long the program may take to end after SIGTERM before it is killed
+    /// Time that the program may take to end after SIGTERM before it is killed
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     pub(crate) grace: Duration,
     /// The program and its arguments
@@ -310,7 +310,7 @@ pub(crate) struct RecordArgs {
     pub(crate) optional: NicsOptional,
 }
 
-/// What to do on a node without NICs.
+/// Treatment of a node without NICs.
 #[derive(Clone, Copy, Debug, Default, Args)]
 pub(crate) struct NicsOptional {
     /// On a node without any NIC, report that, do nothing, and succeed
@@ -341,7 +341,7 @@ pub(crate) struct ReserveArgs {
     /// The user's --network options
     #[arg(long, value_name = "OPTIONS", default_value = "")]
     pub(crate) network: NetworkOptions,
-    /// How many VNIs, up to 4 [default: what --network and the settings say]
+    /// Number of VNIs, up to 4 [default: what --network and the settings say]
     #[arg(long, value_name = "N")]
     pub(crate) vnis: Option<u8>,
     /// Take the VNIs from this tenant's share

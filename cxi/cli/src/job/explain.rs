@@ -41,7 +41,7 @@ pub(crate) fn run(job: &JobId, common: &Common) -> Result<Report, Failure> {
     Ok(Report::new(wrapped(&text(&explained)), &explained))
 }
 
-/// What the job has on this node's NICs.
+/// Returns the services of the job on this node's NICs.
 fn services(record: &JobRecord, common: &Common) -> Result<Vec<String>, Failure> {
     let Some(grant) = &record.grant else {
         return Ok(vec!["its prolog has not ended on this node".to_owned()]);

@@ -24,7 +24,7 @@ pub(crate) struct Job {
     /// The nodes that have not confirmed yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) waits_for: Vec<String>,
-    /// Where the job has less than its size asks for.
+    /// NICs on which the job has less than its size asks for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) scaled_back: Vec<String>,
 }

@@ -19,9 +19,9 @@ use crate::settings::Settings;
 struct One {
     limits: Limits,
     cuts: Vec<Cut>,
-    /// How many such jobs fit; null if there is no limit.
+    /// Number of such jobs that fit; null if there is no limit.
     fits: Option<u32>,
-    /// What runs out first.
+    /// Resource that runs out first.
     first_out: Option<String>,
 }
 

@@ -24,7 +24,7 @@ use crate::options::Common;
 use crate::output::{Report, joined, print_failures};
 use crate::service::found::unnamed_vni;
 
-/// How often to check on a program that was asked to end.
+/// Interval at which a program that was asked to end is checked.
 const POLL: Duration = Duration::from_millis(10);
 
 pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failure> {

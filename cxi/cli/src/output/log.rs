@@ -102,7 +102,7 @@ pub(crate) fn is_text() -> bool {
     matches!(CHOSEN.get(), None | Some(LogFormat::Text))
 }
 
-/// `true` if to suppress warnings and progress.
+/// Setting of `--quiet`: suppresses warnings and progress.
 static QUIET: AtomicBool = AtomicBool::new(false);
 
 /// Suppresses warnings and progress from now on.

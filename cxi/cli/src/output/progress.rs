@@ -1,4 +1,4 @@
-//! What a command that takes time is doing.
+//! Progress of a command that takes time.
 
 use std::fmt::Display;
 use std::io::{self, IsTerminal as _, Write as _};
@@ -10,7 +10,7 @@ use terminal_size::terminal_size_of;
 
 use super::{Format, harmless, log};
 
-/// How often a line is written to a log, after the first second.
+/// Interval at which a line is written to a log, after the first second.
 const LOGGED: Duration = Duration::from_secs(30);
 
 /// Shows on standard error what the command is doing: on a terminal, lines that are overwritten, and
@@ -18,7 +18,7 @@ const LOGGED: Duration = Duration::from_secs(30);
 pub(crate) struct Progress {
     to: Target,
     started: Instant,
-    /// How many lines of the terminal to erase, and when to write the next line to a log.
+    /// Number of lines of the terminal to erase, and the time of the next line to a log.
     state: Mutex<(usize, Duration)>,
 }
 

@@ -25,7 +25,7 @@ pub(crate) fn fullness(percent: f64) -> Style {
     if percent >= SHORT_FROM { SHORT } else { Style::new() }
 }
 
-/// Which percentage of a total is taken.
+/// Returns the percentage of a total that is taken.
 pub(crate) fn percent(part: u16, total: u16) -> f64 {
     f64::from(part) * 100.0 / f64::from(total.max(1))
 }

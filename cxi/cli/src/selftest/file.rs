@@ -15,7 +15,7 @@ use super::steps::{Step, Steps};
 pub(crate) const FORMAT: Format =
     Format { name: "report", format: "cxi selftest", holds: "what NICs answered to cxi selftest" };
 
-/// What a node answered.
+/// Answers of a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Tested {
     /// Version of this program.
@@ -45,11 +45,11 @@ impl Tested {
     }
 }
 
-/// What a NIC answered.
+/// Answers of a NIC.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct TestOfNic {
     pub(crate) device: DeviceId,
-    /// What the driver behaves like.
+    /// Release that the driver behaves like.
     pub(crate) driver: String,
     /// The release of the mock that it was compared with.
     pub(crate) mock: DriverRelease,
@@ -64,7 +64,7 @@ pub(crate) struct TestOfNic {
 pub(crate) struct Part {
     pub(crate) steps: Vec<Step>,
     pub(crate) recording: Recording,
-    /// How long each of its commands and mappings took.
+    /// Times of its commands and mappings.
     microseconds: Vec<u64>,
 }
 

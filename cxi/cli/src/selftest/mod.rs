@@ -149,7 +149,7 @@ fn agree(arguments: &SelftestArgs, node: &Node, vni: Vni) -> Result<(), Failure>
     }
 }
 
-/// What --write needs on all NICs.
+/// Needs of --write on all NICs.
 struct Writing {
     own: Own,
     /// `true` if the user named the VNI.
@@ -286,7 +286,7 @@ fn working<T>(nics: &[Arc<Nic>], work: impl FnOnce() -> T) -> T {
     })
 }
 
-/// What a process says that waits for the one that started it.
+/// Line by which a process says that it waits for the one that started it.
 const READY: &str = "ready";
 
 /// This program in a separate process, with a pipe that ends when this process does.
@@ -433,7 +433,7 @@ fn replay(path: &Path) -> Result<Report, Failure> {
 
 #[derive(Serialize)]
 struct Found<'a> {
-    /// How many answers are not as expected.
+    /// Number of answers that are not as expected.
     findings: usize,
     #[serde(flatten)]
     tested: &'a Tested,

@@ -1,4 +1,4 @@
-//! What `cxi selftest` asks without changing anything, and what was answered.
+//! Questions of `cxi selftest` that change nothing, and their answers.
 
 use std::fmt::{Debug, Display};
 
@@ -13,7 +13,7 @@ use crate::devices::link;
 pub(crate) struct Step {
     pub(crate) name: String,
     pub(crate) answer: String,
-    /// What should have been answered; `None` for what each site has its own of.
+    /// Answer that was expected; `None` where each site has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) expected: Option<String>,
     /// `true` if the mock of the release is asked for what is expected.
@@ -69,7 +69,7 @@ impl Steps {
     }
 }
 
-/// What an error says, as far as it depends on the driver alone.
+/// Returns the text of an error, as far as it depends on the driver alone.
 pub(crate) fn refusal(error: &cxi::Error) -> String {
     match error.kind() {
         // The text names the release, which is known less exactly without sysfs.
@@ -179,7 +179,7 @@ fn services(device: &Device, steps: &mut Steps) {
     steps.must("reservations", answer(room), "within what the NIC has");
 }
 
-/// What sysfs shows, without what identifies the card.
+/// Asks for the attributes in sysfs, without those that identify the card.
 fn sysfs(device: &Device, steps: &mut Steps) {
     let card = device.hardware();
     for (name, value) in [

@@ -1,4 +1,4 @@
-//! What `cxi selftest --write` does to a NIC: a separate service, everything below it, a put from
+//! Steps of `cxi selftest --write` on a NIC: a separate service, everything below it, a put from
 //! the NIC to itself, and its end.
 
 use std::time::Duration;
@@ -15,13 +15,13 @@ use cxi_data::{
 
 use super::steps::{Steps, answer, refusal};
 
-/// How long the NIC may take for a put, or to clean up after an LNI.
+/// Longest time that the NIC may take for a put, or to clean up after an LNI.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Bytes of the put.
 const LEN: usize = 4096;
-/// How many counters the service may have.
+/// Number of counters that the service may have.
 const COUNTERS: u16 = 2;
-/// What the put takes, besides entries.
+/// Resources that the put takes, besides entries.
 const QUEUES: [Resource; 4] = [Resource::Ptes, Resource::Txqs, Resource::Tgqs, Resource::Eqs];
 
 /// The service: for one user, on a VNI that no other service has, with nothing reserved.
@@ -100,7 +100,7 @@ pub(crate) fn write(
     Ok(steps)
 }
 
-/// What a step came to, without the id of the service, which is another one on each NIC.
+/// Returns the result of a step, without the ID of the service, which is another one on each NIC.
 fn said(result: &cxi::Result<()>, id: ServiceId) -> String {
     match result {
         Ok(()) => "done".to_owned(),

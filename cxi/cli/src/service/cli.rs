@@ -90,7 +90,7 @@ pub(crate) struct UpdateArgs {
     /// LNIs that may share an RGID, 0 to 8
     #[arg(long, value_name = "N", value_parser = lnis_per_rgid, group = "changes")]
     pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Whether each LNI gets its own communication profiles (only with a VNI range)
+    /// Give each LNI its own communication profiles (only with a VNI range)
     #[arg(
         long,
         value_name = "BOOL",

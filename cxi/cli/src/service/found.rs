@@ -105,7 +105,7 @@ pub(super) fn state(service: &Service) -> String {
     format!("{enabled}{system}")
 }
 
-/// Who may use it, on which VNIs, and whether it is enabled.
+/// Returns the members, the VNIs and the state.
 pub(super) fn summary(found: &Found) -> String {
     let service = &found.service;
     format!("{}, {}, {}", who(found), vnis(service.vnis()), state(service))
@@ -156,7 +156,7 @@ pub(super) fn limits(service: &Service) -> String {
     }
 }
 
-/// Who may use a service, and how much of each resource it has in use.
+/// Returns the members of a service, and the amount of each resource in use.
 pub(crate) fn in_use(node: &Node, device: &Device, id: ServiceId) -> cxi::Result<String> {
     let services = device.services();
     let (service, usage) = (services.get(id)?, services.usage(id)?);

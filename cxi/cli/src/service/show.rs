@@ -128,7 +128,7 @@ pub(super) fn yaml(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
     }
 }
 
-/// How much of one resource a service has.
+/// Amounts of one resource that a service has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Amounts {
     /// `None` where the driver does not report it.

@@ -28,12 +28,12 @@ pub(crate) struct TopArgs {
     /// Print it once, which is the default if standard output is not a terminal
     #[arg(long)]
     once: bool,
-    /// How often to refresh
+    /// Interval at which the screen is refreshed
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
     interval: Duration,
 }
 
-/// What a node has in use at one moment.
+/// Usage of a node at one moment.
 #[derive(Serialize)]
 struct Usage {
     nics: Vec<NicUsage>,

@@ -29,13 +29,13 @@ use crate::node::this_node;
 use crate::output::{Columns, DOWN, HEADING, or_dash};
 
 const KEYS: &str = "q quit  s sort  f filter  n NIC  p pause";
-/// How long it may take until a signal is noticed.
+/// Longest time until a signal is noticed.
 const SIGNALS: Duration = Duration::from_millis(100);
 /// Smaller screens show users in place of the resources and the keys.
 const ROOM_FOR_RESOURCES: usize = 13;
 const ROOM_FOR_KEYS: usize = 10;
 
-/// What the user chose to see.
+/// Choices of the user.
 pub(super) struct View {
     interval: Duration,
     host: String,
@@ -45,7 +45,7 @@ pub(super) struct View {
     filter: String,
     is_typing: bool,
     is_paused: bool,
-    /// Why the last reading failed.
+    /// Reason for which the last reading failed.
     failure: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl View {
         }
     }
 
-    /// What a key does. Returns whether to continue.
+    /// Obeys a key. Returns whether to continue.
     fn press(&mut self, key: KeyEvent, nics: &[NicUsage]) -> bool {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
         match key.code {
@@ -207,7 +207,7 @@ fn magnitude(rate: f64) -> String {
 
 type Amount = fn(&ResourceLevel) -> u16;
 
-/// What to show of each resource.
+/// Amounts that are shown of each resource.
 const AMOUNTS: [(&str, Amount); 3] = [
     ("in use", |level| level.in_use),
     ("reserved", |level| level.reserved),

@@ -67,7 +67,7 @@ pub(crate) enum VniCommand {
 pub(crate) struct ReserveArgs {
     /// The job
     pub(crate) job: JobId,
-    /// How many VNIs, 1 to 4
+    /// Number of VNIs, 1 to 4
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) count: u8,
     /// Instead, a block of this many VNIs for range services: a power of two
@@ -118,7 +118,7 @@ pub(crate) struct ConfigArgs {
     /// Never assign these either
     #[arg(long, value_name = "VNIS")]
     pub(crate) exclude: Option<IdSet>,
-    /// How long each VNI stays unused after its services are destroyed, such as 30s
+    /// Time that each VNI stays unused after its services are destroyed, such as 30s
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "0s")]
     pub(crate) rest: Duration,
     /// Share of the VNIs for one tenant, such as blue=1024-2047

@@ -157,7 +157,7 @@ fn confirm(store: &SitePool, arguments: &ConfirmArgs) -> Result<Report, Failure>
     Ok(changed(text, confirmed.event.as_ref()))
 }
 
-/// What happened to a job's VNIs.
+/// Returns the state of a job's VNIs.
 fn state_of(pool: &VniPool, job: &JobId) -> String {
     match pool.job(job) {
         None => format!("Job {job} no longer has VNIs: they {}\n", free_again(pool)),

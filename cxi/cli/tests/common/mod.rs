@@ -68,7 +68,7 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
     command.envs(std::env::vars_os().filter(|(name, _)| name == "LLVM_PROFILE_FILE"))
 }
 
-/// How the warning of `cxi service create` ends about a VNI that a scheduler may assign.
+/// End of the warning of `cxi service create` about a VNI that a scheduler may assign.
 pub(crate) const POOL_NOTE: &str = "take this one out of it (setting pool.vnis)";
 
 /// The outcome of a call of `cxi`.

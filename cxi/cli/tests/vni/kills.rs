@@ -34,7 +34,7 @@ const CONFIGURE: &[&str] = &["configure", "1024-65535"];
 const TWO: &[&str] = &["reserve", "job1", "--count=2"];
 const RELEASE: &[&str] = &["release", "job1", "--nodes=n1,n2"];
 
-/// What happens to a command.
+/// Fate of a command.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Act {
     /// It is killed before the system call.

@@ -1,4 +1,4 @@
-//! Why a job got nothing, and what is left of the attempt.
+//! Failures of an allocation: the reasons, and the rest of the attempt.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use cxi::error::Error;
 use cxi::{DeviceId, ServiceId};
 use cxi_ioctl::Errno;
 
-/// Why a job got nothing, and what is left of the attempt.
+/// Reason for which a job got nothing, and the rest of the attempt.
 ///
 /// `Display` prints everything that an administrator has to know, on several lines.
 #[derive(Debug)]
@@ -20,9 +20,9 @@ use cxi_ioctl::Errno;
 pub enum AllocateError {
     /// Fewer NICs are usable than the job asks for. Nothing was made.
     TooFew {
-        /// How many are usable.
+        /// Number of usable NICs.
         usable: usize,
-        /// How many are needed.
+        /// Number of NICs that are needed.
         wanted: usize,
         /// The unusable ones, with the reasons.
         left_out: Vec<LeftOut>,
@@ -31,28 +31,28 @@ pub enum AllocateError {
     Locked(LockError),
     /// The allocation failed on some NICs.
     Nics {
-        /// What went wrong, by NIC.
+        /// The failures, by NIC.
         failures: Vec<NicFailure>,
         /// Every service of the job that still exists or may exist.
         left: Vec<LeftBehind>,
     },
 }
 
-/// What went wrong on one NIC.
+/// Failure of one NIC.
 #[derive(Debug, thiserror::Error)]
 #[error("{device}: {}", self.text())]
 #[non_exhaustive]
 pub struct NicFailure {
     /// The NIC.
     pub device: DeviceId,
-    /// What went wrong, for programs.
+    /// The cause, for programs.
     #[source]
     pub cause: Cause,
-    /// What went wrong, for people.
+    /// The explanations, for people.
     pub explanations: Vec<Explanation>,
 }
 
-/// What went wrong on a NIC.
+/// Cause of a failure on a NIC.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
@@ -83,11 +83,11 @@ pub struct LeftBehind {
     /// The service; `None` if the NIC no longer answers, so that it is unknown whether there is
     /// one.
     pub service: Option<ServiceId>,
-    /// Why it is still there.
+    /// The reason for which it is still there.
     pub reason: LeftBehindReason,
 }
 
-/// Why a service is still there.
+/// Reason for which a service is still there.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LeftBehindReason {
@@ -117,7 +117,7 @@ impl AllocateError {
         Self::Nics { failures, left }
     }
 
-    /// What went wrong, by NIC.
+    /// Returns the failures, by NIC.
     #[must_use]
     pub fn failures(&self) -> &[NicFailure] {
         match self {
@@ -126,7 +126,7 @@ impl AllocateError {
         }
     }
 
-    /// What kind of failure it is; of several NICs, the first one's.
+    /// Returns the kind of failure; of several NICs, the first one's.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -165,7 +165,7 @@ impl AllocateError {
         self.left().iter().any(|left| !matches!(left.reason, LeftBehindReason::Adopted))
     }
 
-    /// What is left of the job on this node, in words: nothing, or one line for each service.
+    /// Returns the rest of the job on this node, in words: nothing, or one line for each service.
     #[must_use]
     pub fn remains(&self) -> String {
         let left: Vec<String> = self.left().iter().map(ToString::to_string).collect();
@@ -186,7 +186,7 @@ impl NicFailure {
         self
     }
 
-    /// What went wrong, without the NIC's name: several NICs often say the same.
+    /// Returns the failure without the NIC's name: several NICs often say the same.
     #[must_use]
     pub fn text(&self) -> String {
         if !self.explanations.is_empty() {

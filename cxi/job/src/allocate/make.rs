@@ -13,8 +13,8 @@ use crate::describe;
 use crate::job_request::{JobLimits, JobRequest};
 use crate::limits::{Cut, CutReason, HeldBy, RgidSharing};
 
-/// How often a refused request is scaled back. Each attempt asks for less: there are eight
-/// resources and two kinds of pools, and other processes may take something in the meantime.
+/// Number of times that a refused request is scaled back. Each attempt asks for less: there are
+/// eight resources and two kinds of pools, and other processes may take something in the meantime.
 const ATTEMPTS: usize = 16;
 
 /// An existing service, made or adopted.
@@ -184,11 +184,11 @@ impl Prepared<'_> {
     }
 }
 
-/// How long undoing waits for a busy service. No process of the job runs yet, so at most a process
-/// that reads the service's usage holds it, and only for a moment.
+/// Longest time that undoing waits for a busy service. No process of the job runs yet, so at most a
+/// process that reads the service's usage holds it, and only for a moment.
 const UNDO: Duration = Duration::from_millis(500);
 
-/// How a service that appeared in the meantime compares with the one requested.
+/// Likeness of a service that appeared in the meantime to the one requested.
 enum Likeness {
     /// It is the requested one.
     Same,

@@ -1,4 +1,4 @@
-//! What can be determined about a NIC before anything is made on it.
+//! Preparation: facts that can be determined about a NIC before anything is made on it.
 
 use super::error::{Cause, NicFailure};
 use super::make::Made;

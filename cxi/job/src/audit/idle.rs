@@ -9,7 +9,7 @@ use crate::explain::is_idle;
 use crate::pool::Timestamp;
 use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
 
-/// Which services were idle at some moment, and since when. Pass it to the next audit.
+/// Services that were idle at some moment, and since when. Pass it to the next audit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Observation {

@@ -45,7 +45,7 @@ pub use idle::{IdleService, Observation};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Finding {
-    /// How severe it is.
+    /// Severity of the finding.
     pub severity: Severity,
     /// The kind of finding, for programs.
     pub code: Code,
@@ -57,7 +57,7 @@ pub struct Finding {
     pub text: String,
 }
 
-/// How severe a finding is.
+/// Severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -114,7 +114,8 @@ pub enum Code {
 }
 
 impl Code {
-    /// How severe a finding of this kind is. [`Code::NearlyExhausted`] may turn out more severe.
+    /// Returns the severity of a finding of this kind. [`Code::NearlyExhausted`] may turn out more
+    /// severe.
     const fn severity(self) -> Severity {
         match self {
             Self::NicMissing
@@ -144,7 +145,7 @@ impl Finding {
     }
 }
 
-/// What an audit found.
+/// Findings of an audit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Audit {
@@ -162,13 +163,13 @@ impl Audit {
     }
 }
 
-/// What an audit looks for: by default, everything that needs no knowledge of the site.
+/// Options of an audit: by default, everything that needs no knowledge of the site.
 #[derive(Debug, Clone)]
 #[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
 pub struct AuditOptions<'a> {
     /// The scheduler's VNIs: user services with other VNIs are reported.
     pub pool: Option<IdSet>,
-    /// How many NICs the node should have; `None` for those that it has.
+    /// Number of NICs that the node should have; `None` for those that it has.
     pub nics: Option<u32>,
     /// The PCI addresses of NICs without a driver, as [`Host::without_driver`](cxi::Host::without_driver)
     /// finds them.
@@ -179,19 +180,19 @@ pub struct AuditOptions<'a> {
     /// The services of which no record says who made them, as
     /// [`ComputeNode::foreign`](crate::site::ComputeNode::foreign) finds them.
     pub foreign: Vec<(DeviceId, ServiceId)>,
-    /// How to find out whether a user exists: members that do not exist are reported.
+    /// Function that says whether a user exists: members that do not exist are reported.
     pub user_exists: Option<fn(u32) -> bool>,
-    /// What an earlier audit saw: services that had nothing in use then and now are reported if they
-    /// have been idle for [`idle_after`](Self::idle_after).
+    /// Observation of an earlier audit: services that had nothing in use then and now are reported
+    /// if they have been idle for [`idle_after`](Self::idle_after).
     pub earlier: Option<&'a Observation>,
     /// The time.
     pub now: Timestamp,
-    /// How long a service may be idle.
+    /// Longest time that a service may be idle.
     pub idle_after: Duration,
     /// A typical job: NICs with room for [`few`](Self::few) or fewer more such jobs are reported. By
     /// default, a one-core job with the limits that HPE recommends.
     pub job: JobLimits,
-    /// How few jobs are too few; by default none.
+    /// Number of jobs that is too few; by default none.
     pub few: u32,
 }
 
@@ -256,7 +257,7 @@ impl Node {
     }
 }
 
-/// How many findings say that a NIC is missing: a setting may name any number.
+/// Largest number of findings that say that a NIC is missing: a setting may name any number.
 const MOST_MISSING: u32 = 64;
 
 impl Node {

@@ -1,4 +1,4 @@
-//! How many more jobs fit.
+//! Room for more jobs.
 
 use super::{AuditOptions, Code, Finding, Seen, Severity};
 use crate::describe;
@@ -46,7 +46,7 @@ fn finding(nic: &Seen, fits: u32, text: String) -> Finding {
     finding
 }
 
-/// What a service without limits takes.
+/// Returns the limits that a service without limits takes.
 fn unlimited() -> Limits {
     let mut limits = Limits::default();
     limits[Resource::Tles] = Limit::exactly(MIN_TLES);

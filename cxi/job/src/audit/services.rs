@@ -150,7 +150,7 @@ fn overlap(one: &(Member, IdSet), other: &(Member, IdSet)) -> Option<String> {
     })
 }
 
-/// What is wrong with a service's VNIs, if it has an owner.
+/// Returns the fault of a service's VNIs, if it has an owner.
 fn outside(service: &Service, ranges: &[(Member, IdSet)]) -> Option<String> {
     let members = service.members()?;
     let mut own = ranges.iter().filter(|(owner, _)| members.contains(*owner)).peekable();

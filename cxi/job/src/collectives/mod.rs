@@ -51,7 +51,7 @@ const CACERT: &str = "FI_CXI_COLL_FABRIC_MGR_CACERT";
 /// The variables to remove before a job's own are set, or if it gets none.
 pub const CLEAR: [&str; 7] = [MIN_NODES, ADDRS_PER_JOB, JOB_ID, STEP_ID, TOKEN, URL, CACERT];
 
-/// How libfabric verifies the fabric manager's certificate.
+/// Way in which libfabric verifies the fabric manager's certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Certificate {
@@ -137,7 +137,7 @@ impl Reservation {
         &self.url
     }
 
-    /// How the fabric manager is verified.
+    /// Returns the way in which the fabric manager is verified.
     #[must_use]
     pub const fn certificate(&self) -> &Certificate {
         &self.certificate
@@ -273,7 +273,7 @@ impl CollectivesEnv {
     }
 }
 
-/// Why libfabric could not use a reservation or variables.
+/// Reason for which libfabric could not use a reservation or variables.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CollectivesError {
@@ -307,9 +307,9 @@ pub enum CollectivesError {
     /// A variable is not set, but others are.
     #[error("{name} is not set, but {present} is")]
     Missing {
-        /// What is not set.
+        /// The variable that is not set.
         name: &'static str,
-        /// What is set.
+        /// The variable that is set.
         present: &'static str,
     },
     /// A variable is not UTF-8 text.
@@ -331,7 +331,7 @@ pub enum CollectivesError {
     Name {
         /// The variable.
         name: &'static str,
-        /// What is wrong.
+        /// The fault of the name.
         reason: NameError,
     },
 }

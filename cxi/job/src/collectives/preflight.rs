@@ -1,4 +1,4 @@
-//! What is wrong with the variables of a job, before libfabric finds out by hanging.
+//! Faults of a job's variables, found before libfabric finds them by hanging.
 
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -21,7 +21,7 @@ const SHORT_TIMEOUT: u64 = 2_000_000;
 /// LOW_LATENCY, the traffic class of reductions.
 const LOW_LATENCY: u32 = 2;
 
-/// How bad a [`PreflightFinding`] is.
+/// Severity of a [`PreflightFinding`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -40,9 +40,9 @@ pub enum PreflightSeverity {
 pub struct PreflightFinding {
     /// The variable.
     pub variable: &'static str,
-    /// How bad it is.
+    /// Severity of the finding.
     pub severity: PreflightSeverity,
-    /// What is wrong, and what would be right.
+    /// The fault, and its correction.
     pub message: String,
 }
 

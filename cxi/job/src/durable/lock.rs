@@ -32,10 +32,10 @@ use nix::libc::O_NOFOLLOW;
 
 use super::{create_dir, directory_of, give, inherit, own_file, owned_here};
 
-/// How long to wait for a lock by default.
+/// Default time to wait for a lock.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// How long a wait is not worth telling anyone.
+/// Length of a wait that is not worth telling anyone.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 static REPORT: OnceLock<fn(&Path)> = OnceLock::new();
@@ -65,7 +65,7 @@ pub struct LockGuard {
     file: File,
 }
 
-/// Why a lock was not acquired.
+/// Reason for which a lock was not acquired.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LockError {
@@ -75,7 +75,7 @@ pub enum LockError {
     Open {
         /// The lock file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// Another process held the lock for the whole time.
@@ -83,7 +83,7 @@ pub enum LockError {
     Busy {
         /// The lock file.
         path: PathBuf,
-        /// How long the caller waited.
+        /// Time that the caller waited.
         waited: Duration,
     },
     /// The file system does not support locks.
@@ -91,7 +91,7 @@ pub enum LockError {
     Lock {
         /// The lock file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
@@ -274,7 +274,7 @@ mod tests {
         assert_eq!(error.errno(), Errno::ENOTDIR);
     }
 
-    /// Where no directory can be made, the error is that one: not that the file is not there.
+    /// The error for a directory that cannot be made is that one: not that the file is not there.
     #[test]
     fn a_directory_that_cannot_be_made_is_why() {
         let error = FileLock::new("/sys/no-directory/lock").acquire().unwrap_err();

@@ -9,8 +9,8 @@
 //! | taking turns without their own file | [`FileLock`] |
 //! | a directory for any of them | [`create_dir`] |
 //!
-//! What root creates in a directory of another user belongs to that user. Otherwise, a daemon could not
-//! use its own records once an administrator has run a command on them as root.
+//! A file that root creates in a directory of another user belongs to that user. Otherwise, a
+//! daemon could not use its own records once an administrator has run a command on them as root.
 //!
 //! ```
 //! use cxi_job::durable::{self, Owner};
@@ -208,7 +208,8 @@ fn own_like(file: &File, like: &Metadata) -> io::Result<()> {
     file.set_permissions(Permissions::from_mode(like.mode() & 0o777))
 }
 
-/// What is known of a file that whoever owns its directory, root or this user put there as it is.
+/// Returns the properties of a file that whoever owns its directory, root or this user put there as
+/// it is.
 fn own_file(path: &Path, directory: &Path) -> io::Result<Metadata> {
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_file() {

@@ -8,14 +8,14 @@ use serde::Serialize;
 
 use crate::proc::ProcFs;
 
-/// How much contiguous memory an address context takes, in bytes.
+/// Contiguous memory that an address context takes, in bytes.
 pub const OF_ADDRESS_CONTEXT: u64 = 512 << 10;
 
 /// The free blocks of memory that are long enough for an address context.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct ContiguousMemory {
-    /// How many address contexts would find room at once.
+    /// Number of address contexts that would find room at once.
     pub address_contexts: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Why the driver refused something, in sentences that an administrator can act on.
+//! Reasons for refusals of the driver, in sentences that an administrator can act on.
 //!
 //! An [`Error`] states in one line what went wrong. An [`Explanation`] adds which check failed,
 //! which services hold what is wanted, and what to do. To find out, it queries the NIC and reads
@@ -47,13 +47,13 @@ pub use network::{
 };
 pub(super) use resources::is_idle;
 
-/// What went wrong, why, which services are in the way, and what to do.
+/// Explanation of a failure: its reasons, the services that are in the way, and the remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Explanation {
     /// The NIC, if the error names one.
     pub device: Option<DeviceId>,
-    /// What went wrong on it, in one line.
+    /// The failure, in one line.
     pub problem: String,
     /// The reasons, one or two sentences each.
     pub reasons: Vec<String>,
@@ -71,7 +71,7 @@ pub struct HoldingService {
     pub service: ServiceId,
     /// The service with its owner and VNIs: `service 5 (uid 5588, VNI 1024)`.
     pub name: String,
-    /// What it holds: `96 PTEs reserved`.
+    /// Share of the resource that it holds: `96 PTEs reserved`.
     pub holds: String,
     /// `true` if none of the service's resources are in use, as far as the driver reports.
     pub idle: bool,

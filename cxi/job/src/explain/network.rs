@@ -1,5 +1,5 @@
-//! Why a program has no network: what its scheduler gave it, what libfabric makes of that, and what
-//! the NICs of this node would answer.
+//! Reasons for which a program has no network: the gifts of its scheduler, libfabric's use of them,
+//! and the answers of this node's NICs.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,7 @@ use crate::proc::{ProcFs, Status};
 
 /// Far more than the environment of a program has.
 const LONGEST: u64 = 4 << 20;
-/// What libfabric uses where a service does not restrict VNIs.
+/// VNI that libfabric uses where a service does not restrict VNIs.
 const DEFAULT_VNI: u16 = 10;
 
 /// The variables and the identity by which a program gets its network.
@@ -194,13 +194,13 @@ fn variables(bytes: &[u8]) -> BTreeMap<String, String> {
 pub struct GivenVni {
     /// The VNI as it is written.
     pub vni: String,
-    /// What the scheduler gave it for.
+    /// Purpose for which the scheduler gave it.
     pub role: VniRole,
-    /// Who takes it by default.
+    /// Libraries that take it by default.
     pub taken_by: Vec<&'static str>,
 }
 
-/// What a scheduler gives a VNI for.
+/// Purpose for which a scheduler gives a VNI.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -209,7 +209,7 @@ pub enum VniRole {
     Step,
     /// All processes of the job.
     Job,
-    /// What the user asked for beyond these.
+    /// A VNI that the user asked for beyond these.
     Extra,
 }
 
@@ -225,7 +225,7 @@ impl VniRole {
     }
 }
 
-/// Why a service admits a program, in the order in which libfabric prefers them.
+/// Reason for which a service admits a program, in the order in which libfabric prefers them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -248,13 +248,13 @@ pub struct UsableService {
     pub service: ServiceId,
     /// The service with its owner and VNIs.
     pub name: String,
-    /// Why it admits the program.
+    /// The reason for which it admits the program.
     pub by: Admission,
     /// `true` if it is enabled; a disabled one cannot be used.
     pub enabled: bool,
 }
 
-/// What libfabric takes on a NIC.
+/// Choice of libfabric on a NIC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Taken {
@@ -272,11 +272,11 @@ pub struct Taken {
 pub struct NicNetwork {
     /// The NIC.
     pub device: DeviceId,
-    /// What libfabric takes; `None` if it finds no service.
+    /// Choice of libfabric; `None` if it finds no service.
     pub takes: Option<Taken>,
     /// The services that the program may use.
     pub usable: Vec<UsableService>,
-    /// What is wrong.
+    /// The problem, if there is one.
     pub problem: Option<String>,
     #[serde(skip)]
     advice: Vec<String>,
@@ -295,7 +295,7 @@ enum Severity {
     All,
 }
 
-/// Whether a program gets a network here, and what to do if not.
+/// Verdict on a program's network, and the remedy if it gets none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Network {
@@ -585,8 +585,8 @@ fn describe_taken(nics: &[&NicNetwork]) -> String {
     parts.collect::<Vec<_>>().join("; ")
 }
 
-/// What libfabric reads of the variables for a NIC: the first VNI, and the service at the NIC's place.
-/// It takes as a number whatever starts as one.
+/// Returns the variables' choice for a NIC as libfabric reads it: the first VNI, and the service at
+/// the NIC's place. It takes as a number whatever starts as one.
 fn by_variables(program: &Program, device: DeviceId) -> Option<Taken> {
     let name = device.to_string();
     let vni = *program.list("SLINGSHOT_VNIS").first()?;
@@ -676,7 +676,7 @@ fn by_itself(
 }
 
 impl NicNetwork {
-    /// What the driver would answer to what libfabric takes.
+    /// Checks the answer of the driver to libfabric's choice.
     fn check(&mut self, program: &Program, all: &[(Service, Option<u32>)]) {
         let Some(taken) = self.takes else {
             self.severity = Severity::All;

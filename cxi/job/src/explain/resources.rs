@@ -71,7 +71,7 @@ pub(super) fn refused(
     }
 }
 
-/// What planning found before the driver was asked.
+/// Explains the finding of a plan before the driver was asked.
 pub(super) fn planned(cut: &Cut, view: Option<&NicView>) -> Explanation {
     let Cut { device, resource, wanted, available, reason } = cut;
     let explanation = |problem| Explanation::new(Some(*device), problem);

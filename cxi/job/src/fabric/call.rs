@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::transport::{HttpAnswer, HttpRequest, HttpTransport, Method};
 use super::{FabricError, Problem};
 
-/// How long to try.
+/// Longest time to try.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(clippy::exhaustive_structs, reason = "callers choose all of it")]
 pub struct Patience {
@@ -74,7 +74,7 @@ pub(super) struct Call<'a> {
     pub(super) also: &'a [u16],
 }
 
-/// Where the value of `Authorization` comes from.
+/// Source of the value of `Authorization`.
 pub(super) trait Authority {
     /// The value.
     fn authorization(&self, timeout: Duration) -> Result<String, Problem>;

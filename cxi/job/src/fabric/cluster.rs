@@ -1,4 +1,4 @@
-//! Which reservations belong to a cluster.
+//! Names of a cluster's reservations.
 
 use std::fmt;
 use std::str::FromStr;
@@ -25,7 +25,7 @@ use crate::JobId;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterName(JobId);
 
-/// Why a text is not the name of a cluster, or a job's reservation cannot have a name.
+/// Reason for which a text is not the name of a cluster, or a job's reservation cannot have a name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClusterNameError {

@@ -1,4 +1,4 @@
-//! How a workload manager authenticates to the fabric manager.
+//! Authentication of a workload manager to the fabric manager.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What goes wrong with a fabric manager.
+//! Errors of a fabric manager.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct FabricError {
     problem: Problem,
 }
 
-/// Why a request failed.
+/// Reason for which a request failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
@@ -26,7 +26,7 @@ pub enum Problem {
     Refused {
         /// The HTTP status.
         status: u16,
-        /// What it says.
+        /// Its message.
         message: Option<String>,
     },
     /// The answer is not the expected one.
@@ -37,7 +37,7 @@ pub enum Problem {
     Deadline {
         /// For how long.
         after: Duration,
-        /// Why the last attempt failed.
+        /// The failure of the last attempt.
         last: Box<Problem>,
     },
     /// No token was issued.
@@ -45,7 +45,7 @@ pub enum Problem {
     Token {
         /// The token endpoint.
         endpoint: String,
-        /// Why not.
+        /// The reason.
         problem: Box<Problem>,
     },
     /// A file with credentials is missing or invalid.
@@ -82,13 +82,13 @@ impl FabricError {
         Self { action: action.to_owned(), problem: problem.into() }
     }
 
-    /// Why it failed.
+    /// Returns the reason for which it failed.
     #[must_use]
     pub const fn problem(&self) -> &Problem {
         &self.problem
     }
 
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match &self.problem {

@@ -70,7 +70,7 @@ impl FabricManager {
         })
     }
 
-    /// How long to try.
+    /// Sets the longest time to try.
     #[must_use]
     pub const fn patience(mut self, patience: Patience) -> Self {
         self.patience = patience;
@@ -348,7 +348,7 @@ impl Authority for Login {
     }
 }
 
-/// What became of the reservations of a cluster.
+/// Result of a sweep of a cluster's reservations.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Swept {

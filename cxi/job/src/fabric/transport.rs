@@ -85,7 +85,7 @@ impl fmt::Debug for HttpAnswer {
     }
 }
 
-/// Why no answer was received.
+/// Reason for which no answer was received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum HttpError {

@@ -46,7 +46,7 @@ impl IdSet {
         Self { runs: Vec::new() }
     }
 
-    /// How many ids are in the set.
+    /// Returns the number of IDs in the set.
     #[must_use]
     pub fn len(&self) -> usize {
         self.runs.iter().map(ExactSizeIterator::len).sum()

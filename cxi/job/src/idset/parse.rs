@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use super::IdSet;
 
-/// Why a text is not an id set, and where.
+/// Reason for which a text is not an ID set, with its position.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("byte {position}: {reason}")]
 pub struct ParseIdSetError {

@@ -1,5 +1,5 @@
-//! How much of a NIC a job's service may have: pure planning from the job's size, a policy, and
-//! what other services hold.
+//! Limits of a job's service on a NIC: pure planning from the job's size, a policy, and the
+//! holdings of other services.
 //!
 //! For each resource, in saturating 32-bit arithmetic:
 //!

@@ -1,4 +1,4 @@
-//! What a NIC has and which services hold it, as plain data.
+//! Resources of a NIC and the services that hold them, as plain data.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -10,9 +10,9 @@ use cxi::{DeviceId, Limits, Resource, ResourceMap, ServiceId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct NicUsage {
-    /// Which NIC.
+    /// Number of the NIC.
     pub device: DeviceId,
-    /// How much of each resource it has. For LEs: on each processing element.
+    /// Number of each resource that it has. For LEs: on each processing element.
     pub totals: ResourceMap<u32>,
     /// Its services, including the default one.
     pub services: Vec<ServiceUsage>,
@@ -33,7 +33,7 @@ impl NicUsage {
         Self { device, totals, services, le_pool_by_maximum: false }
     }
 
-    /// What the services have taken: the driver's arithmetic.
+    /// Returns the reservations of the services: the driver's arithmetic.
     #[must_use]
     pub fn reservations(&self) -> Reservations {
         let services = self.services.iter();
@@ -43,7 +43,7 @@ impl NicUsage {
         )
     }
 
-    /// How many of a resource the driver can still reserve.
+    /// Returns the number of a resource that the driver can still reserve.
     #[must_use]
     pub fn unreserved(&self, resource: Resource) -> u32 {
         self.reservations().reservable(resource, self.totals[resource])
@@ -68,15 +68,15 @@ impl NicUsage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ServiceUsage {
-    /// Which service.
+    /// ID of the service.
     pub service: ServiceId,
     /// Its owner, for people: `uid 5588`.
     pub owner: Option<String>,
     /// `true` if it is a system service.
     pub system: bool,
-    /// What it has reserved and may use.
+    /// Numbers that it has reserved and may use.
     pub limits: Limits,
-    /// What it uses; `None` if the driver does not report it.
+    /// Numbers that it uses; `None` if the driver does not report them.
     pub in_use: ResourceMap<Option<u16>>,
 }
 
@@ -114,7 +114,7 @@ impl ServiceUsage {
         self.system || self.service.is_default()
     }
 
-    /// What no other service can have: the larger of reservation and use.
+    /// Returns the number that no other service can have: the larger of reservation and use.
     #[must_use]
     pub fn holds(&self, resource: Resource) -> u16 {
         self.in_use[resource].unwrap_or(0).max(self.limits[resource].reserved())
@@ -125,11 +125,11 @@ impl ServiceUsage {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct HeldBy {
-    /// Which service.
+    /// ID of the service.
     pub service: ServiceId,
     /// Its owner, for people.
     pub owner: Option<String>,
-    /// How much it has.
+    /// Number that it has.
     pub amount: u16,
 }
 
@@ -153,7 +153,7 @@ impl fmt::Display for HeldBy {
     }
 }
 
-/// What runs out first.
+/// Resource that runs out first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Bottleneck {

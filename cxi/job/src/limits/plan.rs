@@ -9,7 +9,7 @@ use cxi::{DeviceId, Limit, Limits, Resource};
 use super::nic_usage::{HeldBy, NicUsage, ServiceUsage};
 use super::policy::LimitPolicy;
 
-/// What to do if a job cannot have everything that the policy asks for.
+/// Reaction if a job cannot have everything that the policy asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Mode {
@@ -49,7 +49,7 @@ pub struct LimitPlan {
     pub device: DeviceId,
     /// The limits of the service.
     pub limits: Limits,
-    /// What is less than the policy asks for, in the driver's order.
+    /// Resources that are less than the policy asks for, in the driver's order.
     pub cuts: Vec<Cut>,
 }
 
@@ -110,8 +110,8 @@ impl Planner<'_> {
         }
     }
 
-    /// How much is there at any time: the total, less what permanent services hold if the policy
-    /// subtracts that.
+    /// Returns the number that is there at any time: the total, less the holdings of permanent
+    /// services if the policy subtracts them.
     fn headroom(&self, resource: Resource) -> u32 {
         self.bounding(resource).fold(self.nic.totals[resource], |left, service| {
             left.saturating_sub(service.holds(resource).into())
@@ -243,15 +243,15 @@ pub struct Cut {
     pub device: DeviceId,
     /// The resource.
     pub resource: Resource,
-    /// What the policy asks for at the job's size.
+    /// Number that the policy asks for at the job's size.
     pub wanted: u32,
-    /// What is available to the job.
+    /// Number that is available to the job.
     pub available: u32,
-    /// Why no more is available.
+    /// The reason for which no more is available.
     pub reason: CutReason,
 }
 
-/// Why a reservation is smaller than the policy says.
+/// Reason for which a reservation is smaller than the policy says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -271,7 +271,7 @@ pub enum CutReason {
 }
 
 impl Cut {
-    /// What is missing and why, without the NIC's name.
+    /// Returns the shortage and its reason, without the NIC's name.
     #[must_use]
     pub fn text(&self) -> String {
         let reason = match &self.reason {
@@ -303,7 +303,7 @@ fn list(by: &[HeldBy], one: impl Fn(&HeldBy) -> String) -> String {
     by.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Why there is no plan: each shortage, with the services that hold what is missing.
+/// Reason for which there is no plan: each shortage, with the services that hold the resource.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", sentences(short))]
 #[non_exhaustive]

@@ -1,10 +1,10 @@
-//! How much of each resource a job should have.
+//! Policies: the number of each resource that a job should have.
 
 use super::nic_usage::ServiceUsage;
 use cxi::{Resource, ResourceMap};
 use serde::{Deserialize, Serialize};
 
-/// What a policy asks for of one resource.
+/// Share of one resource in a policy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[allow(
     clippy::exhaustive_structs,
@@ -42,7 +42,7 @@ impl ResourcePolicy {
     }
 }
 
-/// Whose share is subtracted before a job gets its own.
+/// Services whose share is subtracted before a job gets its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum Subtract {
@@ -56,7 +56,7 @@ pub enum Subtract {
     All,
 }
 
-/// How much of each resource a job should have, by its size.
+/// Policy for the number of each resource that a job should have, by its size.
 ///
 /// ```
 /// use cxi::Resource;
@@ -77,7 +77,7 @@ pub struct LimitPolicy {
     pub(super) max_of_headroom: bool,
 }
 
-/// What both schedulers reserve for each core or CPU.
+/// Returns the number that both schedulers reserve for each core or CPU.
 const fn usual_share(resource: Resource) -> u32 {
     match resource {
         Resource::Txqs | Resource::Eqs | Resource::Acs => 2,
@@ -99,9 +99,9 @@ impl LimitPolicy {
         }
     }
 
-    /// What HPE recommends, and Flux uses with the number of cores: for each core 2 TXQs, 1 TGQ, 2
-    /// EQs, 1 CT, 1 TLE, 6 PTEs, 16 LEs and 2 ACs; at most what a second-generation NIC is reported
-    /// to have, or what the NIC has if that is less.
+    /// Returns HPE's recommendation, which Flux uses with the number of cores: for each core 2
+    /// TXQs, 1 TGQ, 2 EQs, 1 CT, 1 TLE, 6 PTEs, 16 LEs and 2 ACs; at most what a second-generation
+    /// NIC is reported to have, or what the NIC has if that is less.
     #[must_use]
     pub fn hpe_recommended() -> Self {
         let resources = ResourceMap::from_fn(|resource| {
@@ -117,8 +117,8 @@ impl LimitPolicy {
         Self { resources, ..Self::empty() }
     }
 
-    /// What Slurm does: the same shares for each CPU, at most what a first-generation NIC has, and
-    /// no more than what system services leave. As in Slurm's plugin, this last bound makes a
+    /// Returns Slurm's policy: the same shares for each CPU, at most what a first-generation NIC
+    /// has, and no more than system services leave. As in Slurm's plugin, this last bound makes a
     /// reservation smaller in every mode. Where other services leave less, the plugin fails the
     /// step, as [`Mode::Strict`](super::Mode::Strict) does.
     #[must_use]
@@ -152,7 +152,7 @@ impl LimitPolicy {
         self
     }
 
-    /// What the policy asks for of a resource.
+    /// Returns the policy's share of a resource.
     #[must_use]
     pub fn get(&self, resource: Resource) -> ResourcePolicy {
         self.resources[resource]

@@ -2,7 +2,7 @@
 
 use cxi::{Device, LnisPerRgid};
 
-/// Why no number of LNIs per RGID suits a job.
+/// Reason for which no number of LNIs per RGID suits a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum RgidError {
@@ -31,7 +31,7 @@ pub enum RgidError {
     },
 }
 
-/// Which LNIs of a job share an RGID.
+/// LNIs of a job that share an RGID.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum RgidSharing {
     /// The driver's default.

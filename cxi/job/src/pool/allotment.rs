@@ -1,4 +1,4 @@
-//! What a job asks of a pool, and what it gets.
+//! Requests to a pool, and the VNIs that it gives.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -11,7 +11,7 @@ use cxi::{Vni, VniRange};
 /// The most VNIs that one service can list, and so the most that a job can have individually.
 pub const MAX_VNIS_PER_JOB: u8 = 4;
 
-/// What a job asks for: one to four VNIs, a block for a range service, or a pool for its steps.
+/// Request of a job: one to four VNIs, a block for a range service, or a pool for its steps.
 ///
 /// ```
 /// use cxi_job::pool::VniRequest;
@@ -132,7 +132,7 @@ pub enum Allotment {
 }
 
 impl Allotment {
-    /// How many VNIs there are.
+    /// Returns the number of VNIs.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {

@@ -1,4 +1,5 @@
-//! What an event does to the state, and when it is impossible: shared by live changes and replay.
+//! Application of events to the state, shared by live changes and replay; impossible events are
+//! refused.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Which VNIs a pool may assign, and to whom.
+//! Configuration of a pool: the VNIs that it may assign, and to whom.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::{IdSet, TenantName};
 
-/// What a pool assigns: a set of VNIs, the VNIs that are never to be used, the tenants' shares, and
-/// the rest time.
+/// Configuration of a pool: a set of VNIs, the VNIs that are never to be used, the tenants' shares,
+/// and the rest time.
 ///
 /// VNI 0 does not exist, and 1 and 10 belong to the default service: these three are always
 /// excluded, whatever the set contains.
@@ -43,7 +43,7 @@ pub(crate) const DEFAULT_VNIS: [u16; 2] = [1, 10];
 /// 0 is invalid.
 const ALWAYS_EXCLUDED: [u16; 3] = [0, DEFAULT_VNIS[0], DEFAULT_VNIS[1]];
 
-/// Why a [`PoolConfig`] cannot be used.
+/// Reason for which a [`PoolConfig`] cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolConfigError {
@@ -52,7 +52,7 @@ pub enum PoolConfigError {
     Empty {
         /// The configured set.
         vnis: IdSet,
-        /// What is never assigned.
+        /// The VNIs that are never assigned.
         excluded: IdSet,
     },
     /// A tenant's share reaches outside the pool.
@@ -70,7 +70,7 @@ pub enum PoolConfigError {
         first: TenantName,
         /// The other.
         second: TenantName,
-        /// What both have.
+        /// The VNIs in both shares.
         shared: IdSet,
     },
     /// A tenant's share has no VNI to assign.
@@ -124,7 +124,7 @@ impl PoolConfig {
         self.excluded.union(&ALWAYS_EXCLUDED.into_iter().collect())
     }
 
-    /// How long a VNI rests after its services are destroyed everywhere.
+    /// Returns the time that a VNI rests after its services are destroyed everywhere.
     #[must_use]
     pub const fn rest_time(&self) -> Duration {
         self.rest

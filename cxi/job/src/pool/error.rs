@@ -1,4 +1,4 @@
-//! Why a pool refuses a request.
+//! Refusals of a pool.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use super::{Allotment, Change, Event, Holder, Metrics, PoolConfigError, VniReque
 use crate::{ErrorCode, IdSet, JobId, NodeName, TenantName};
 use cxi::Vni;
 
-/// Why VNIs were not reserved.
+/// Reason for which VNIs were not reserved.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReserveError {
     /// Not one to four VNIs.
     #[error("a job can have 1 to 4 VNIs (one service lists no more), not {asked}")]
     Count {
-        /// How many were requested.
+        /// Number that was requested.
         asked: u8,
     },
     /// A block's size is not a power of two.
@@ -38,11 +38,11 @@ pub enum ReserveError {
     Differs {
         /// The job.
         job: JobId,
-        /// What it has.
+        /// The VNIs that it has.
         held: Allotment,
         /// The tenant from whose share that is.
         tenant: Option<TenantName>,
-        /// What was requested.
+        /// The request.
         asked: Box<VniRequest>,
     },
     /// The pool has VNIs for the job that others have, as records say.
@@ -52,7 +52,7 @@ pub enum ReserveError {
     Others {
         /// The job.
         job: JobId,
-        /// What it has in the pool.
+        /// The VNIs that it has in the pool.
         held: Allotment,
         /// Those of others.
         others: IdSet,
@@ -62,9 +62,9 @@ pub enum ReserveError {
     Draining {
         /// The job.
         job: JobId,
-        /// What is draining.
+        /// The VNIs that are draining.
         vnis: Allotment,
-        /// How many nodes have not confirmed; `None` if the nodes are not known.
+        /// Number of nodes that have not confirmed; `None` if the nodes are not known.
         nodes: Option<usize>,
     },
     /// The pool's state contradicts the reservation.
@@ -73,7 +73,7 @@ pub enum ReserveError {
 }
 
 impl ReserveError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -89,7 +89,7 @@ impl ReserveError {
 }
 
 impl PoolError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -101,13 +101,13 @@ impl PoolError {
     }
 }
 
-/// What a pool had when it could not serve a request.
+/// State of a pool that could not serve a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct PoolShortage {
-    /// What was requested.
+    /// The request.
     pub asked: Box<VniRequest>,
-    /// What the part of the pool had from which it was requested.
+    /// State of the part of the pool from which it was requested.
     pub part: Metrics,
 }
 
@@ -136,7 +136,7 @@ impl fmt::Display for PoolShortage {
 
 impl std::error::Error for PoolShortage {}
 
-/// Why a change was refused; the pool is as it was before.
+/// Reason for which a change was refused; the pool is as it was before.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PoolError {
@@ -151,7 +151,7 @@ pub enum PoolError {
     AlreadyHolds {
         /// The job.
         job: JobId,
-        /// What it has.
+        /// The VNIs that it has.
         held: Allotment,
     },
     /// The job was not released.
@@ -173,7 +173,7 @@ pub enum PoolError {
         job: JobId,
         /// The node.
         node: NodeName,
-        /// How many nodes it is waiting for; `None` if its nodes are not known.
+        /// Number of nodes that it is waiting for; `None` if its nodes are not known.
         nodes: Option<usize>,
     },
     /// A VNI is in use by another job.
@@ -189,7 +189,7 @@ pub enum PoolError {
     NotConfirmed {
         /// The VNI.
         vni: Vni,
-        /// What keeps it draining.
+        /// The job or stray that still holds the VNI.
         holder: Holder,
     },
     /// A job has one to four different VNIs, or one block.
@@ -197,7 +197,7 @@ pub enum PoolError {
     BadAllotment {
         /// The job.
         job: JobId,
-        /// What it would have.
+        /// The VNIs that it would have.
         vnis: Allotment,
     },
     /// The VNI is not a stray.
@@ -236,16 +236,16 @@ pub enum PoolError {
     },
 }
 
-/// Why a log cannot be replayed.
+/// Reason for which a log cannot be replayed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("event {index} ({change}): {reason}")]
 #[non_exhaustive]
 pub struct ReplayError {
-    /// Which event, from 0.
+    /// Number of the event, from 0.
     pub index: usize,
-    /// What the event says.
+    /// The event's change.
     pub change: Box<Change>,
-    /// Why it is impossible.
+    /// The reason for which it is impossible.
     pub reason: PoolError,
 }
 

@@ -35,7 +35,7 @@ impl Timestamp {
         self.0
     }
 
-    /// How long after `earlier` this is; zero if it is before.
+    /// Returns the time from `earlier` to this; zero if it is before.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
@@ -72,7 +72,7 @@ pub struct Event {
     pub sequence: u64,
     /// When it happened.
     pub at: Timestamp,
-    /// What happened.
+    /// The change.
     pub change: Change,
 }
 
@@ -83,7 +83,7 @@ impl Event {
     }
 }
 
-/// What happened in an [`Event`].
+/// Change in an [`Event`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]

@@ -1,4 +1,4 @@
-//! How full a pool is.
+//! Occupancy of a pool.
 
 use serde::Serialize;
 use std::time::Duration;
@@ -25,7 +25,8 @@ pub struct Metrics {
     /// VNIs in use or draining that the configuration no longer contains: they do not return to the
     /// pool. Not included in the other counts.
     pub outside: usize,
-    /// What has been draining longest, and for how long. Not serialized, because it is not a count.
+    /// The holder that has been draining longest, and for how long. Not serialized, because it is
+    /// not a count.
     #[serde(skip)]
     pub oldest_draining: Option<(Holder, Duration)>,
 }

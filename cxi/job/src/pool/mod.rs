@@ -1,4 +1,4 @@
-//! Which job has which of a cluster's VNIs, and when each may be assigned again.
+//! Assignments of a cluster's VNIs to jobs, and the times at which each may be assigned again.
 //!
 //! If a VNI goes to a new job while a service of an old job still has it, the two jobs can
 //! communicate. A VNI is therefore not free when its job ends, but when every node has confirmed
@@ -83,7 +83,7 @@ use cxi::Vni;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct VniPool {
     state: State,
-    /// How many events have been applied.
+    /// Number of events that have been applied.
     sequence: u64,
 }
 
@@ -92,7 +92,7 @@ pub struct VniPool {
 #[must_use = "a change that is not logged before it is acted on is lost in a crash"]
 #[allow(clippy::exhaustive_structs, reason = "callers make it for SharedPool::change")]
 pub struct Changed<T = ()> {
-    /// What came of it.
+    /// Result of the change.
     pub result: T,
     /// The event to log; `None` if nothing has changed.
     pub event: Option<Event>,
@@ -195,7 +195,7 @@ impl VniPool {
         Ok(())
     }
 
-    /// How many events have been applied: the number of the latest one.
+    /// Returns the number of events that have been applied: the number of the latest one.
     #[must_use]
     pub const fn sequence(&self) -> u64 {
         self.sequence
@@ -214,7 +214,7 @@ impl VniPool {
         self.state.assigns(vni)
     }
 
-    /// What a job has; `None` if it never reserved or all is confirmed.
+    /// Returns the holding of a job; `None` if it never reserved or all is confirmed.
     #[must_use]
     pub fn job(&self, job: &JobId) -> Option<&Holding> {
         self.state.jobs.get(job)

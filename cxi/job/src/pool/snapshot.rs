@@ -23,9 +23,9 @@ pub struct Snapshot {
     pub sequence: u64,
     /// The configuration.
     pub config: PoolConfig,
-    /// Where the round robin continues.
+    /// Positions at which the round robin continues.
     pub cursors: Vec<Cursor>,
-    /// What the jobs have.
+    /// Holdings of the jobs.
     pub jobs: BTreeMap<JobId, Holding>,
     /// VNIs that nodes show although no job has them.
     pub strays: Vec<(Vni, Stray)>,
@@ -33,7 +33,7 @@ pub struct Snapshot {
     pub resting: Vec<(Vni, Timestamp)>,
 }
 
-/// Where the round robin continues in one share of the pool.
+/// Position at which the round robin continues in one share of the pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Cursor {

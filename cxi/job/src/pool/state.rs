@@ -9,7 +9,7 @@ use super::{Allotment, PoolConfig, PoolConfigError, Timestamp};
 use crate::{IdSet, JobId, NodeName, TenantName};
 use cxi::Vni;
 
-/// What a job has in a pool.
+/// Holding of a job in a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Holding {
@@ -23,7 +23,7 @@ pub struct Holding {
     pub phase: Phase,
 }
 
-/// Whether a job is using its VNIs.
+/// Phase of a holding: the job uses its VNIs, or they drain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -52,7 +52,7 @@ pub struct Stray {
     pub nodes: BTreeSet<NodeName>,
 }
 
-/// What keeps a VNI draining.
+/// Holder that keeps a VNI draining.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Holder {
@@ -71,7 +71,7 @@ impl fmt::Display for Holder {
     }
 }
 
-/// Why a VNI is not free.
+/// Reason for which a VNI is not free.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Owner {
     Job(JobId),

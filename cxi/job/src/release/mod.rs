@@ -279,7 +279,7 @@ fn name(members: Option<&Members>, vnis: VniAccess) -> String {
     format!("{members}, {}", super::describe::vnis(vnis))
 }
 
-/// How long to try, and how to report progress.
+/// Deadline of a release, and its reports of progress.
 #[derive(Clone)]
 pub struct ReleaseOptions<'a> {
     deadline: Duration,
@@ -322,7 +322,7 @@ impl fmt::Debug for ReleaseOptions<'_> {
     }
 }
 
-/// What a release is waiting for.
+/// State of a release that is waiting.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
@@ -336,11 +336,11 @@ pub struct Waiting {
     pub vnis: VniAccess,
     /// The processes that have the NIC open; only those of members, if there are any.
     pub users: Users,
-    /// How many attempts were made.
+    /// Number of attempts that were made.
     pub attempts: u32,
-    /// How long the release has been trying.
+    /// Time for which the release has been trying.
     pub waited: Duration,
-    /// How long it will continue to try.
+    /// Time for which it will continue to try.
     pub left: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! What became of each service.
+//! Results of a release, for each service.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -8,7 +8,7 @@ use crate::ErrorCode;
 use crate::proc::Users;
 use cxi::{DeviceId, Errno, Members, Service, ServiceId, VniAccess};
 
-/// What a release did.
+/// Results of a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ReleaseReport {
@@ -27,11 +27,11 @@ pub struct ReleaseReport {
 pub struct FailedNic {
     /// The NIC.
     pub device: DeviceId,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What became of one service.
+/// Result of the release of one service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Released {
@@ -43,11 +43,11 @@ pub struct Released {
     pub members: Option<Members>,
     /// Its VNIs.
     pub vnis: VniAccess,
-    /// What became of it.
+    /// Result for the service.
     pub outcome: Outcome,
 }
 
-/// What became of a service.
+/// Result for a service.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 #[non_exhaustive]
@@ -61,21 +61,21 @@ pub enum Outcome {
     /// It has one of the job's VNIs, and the job did not make it, as far as records say. It is left, and
     /// this VNI must not be given to another job.
     Foreign {
-        /// Who made it, if a record says so, in words.
+        /// The maker, if a record names it, in words.
         reason: String,
     },
     /// It is still in use. Its VNIs must not be given to another job.
     StillBusy {
-        /// How long the release tried.
+        /// Time for which the release tried.
         waited: Duration,
-        /// How many attempts it made.
+        /// Number of attempts that it made.
         attempts: u32,
         /// The processes that have the NIC open; only those of members, if there are any.
         users: Users,
     },
     /// It could not be destroyed. Its VNIs must not be given to another job.
     Failed {
-        /// Why.
+        /// The reason.
         reason: String,
         /// The driver's error number.
         errno: i32,
@@ -116,7 +116,7 @@ impl ReleaseReport {
         services.chain(nics).max().unwrap_or(ReleaseStatus::NothingToDo)
     }
 
-    /// What kind of failure it is; `None` if nothing is left.
+    /// Returns the kind of failure; `None` if nothing is left.
     #[must_use]
     pub fn code(&self) -> Option<ErrorCode> {
         match self.status() {

@@ -1,4 +1,4 @@
-//! How long an operation of the controller may take.
+//! Time that an operation of the controller may take.
 
 use std::time::Duration;
 
@@ -22,12 +22,12 @@ impl<'a> Allowance<'a> {
         Self { clock, end: now.saturating_add(time), least: now.saturating_add(time.max(LEAST)) }
     }
 
-    /// How long to wait for what others do.
+    /// Returns the time to wait for others.
     pub(super) fn to_wait(self) -> Duration {
         rounded(self.end.saturating_sub(self.clock.now()))
     }
 
-    /// How long an operation that is under way may take.
+    /// Returns the time that an operation that is under way may take.
     pub(super) fn left(self) -> Duration {
         rounded(self.least.saturating_sub(self.clock.now()))
     }

@@ -29,8 +29,8 @@ use crate::{
     ReleaseReport, StepId, environment, live_vnis,
 };
 
-/// How often a prolog looks for the controller's decision. It has to look, because a file system
-/// that many nodes mount does not notify one node of what another one writes.
+/// Interval at which a prolog looks for the controller's decision. It has to look, because a file
+/// system that many nodes mount does not notify one node of what another one writes.
 const POLL: Duration = Duration::from_millis(100);
 /// The variable of a job that has less of some resources than its size asks for.
 pub const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
@@ -59,19 +59,19 @@ pub struct StartingJob {
     pub job: JobId,
     /// The component of a heterogeneous job; `None` for the job itself.
     pub component: Option<JobId>,
-    /// What it gets; `None` for what the controller decided.
+    /// Access that it gets; `None` for the controller's decision.
     pub access: Option<Access>,
-    /// How large it is here.
+    /// Size on this node.
     pub shape: JobShape,
     /// Destroy what the job has here for another request. Otherwise such a prolog is refused.
     pub replace: bool,
 }
 
-/// Who may use services, on which VNIs.
+/// Members of services, and their VNIs.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
 pub struct Access {
-    /// Who.
+    /// Members of the services.
     pub members: Vec<Member>,
     /// At most four VNIs, the application's first.
     pub vnis: Vec<Vni>,
@@ -106,13 +106,13 @@ impl Access {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Started {
-    /// What it got; `None` for a job that wants no VNI.
+    /// Services that it got; `None` for a job that wants no VNI.
     pub grant: Option<Grant>,
     /// The NICs on which rendezvous gets could not be turned off, with the reason: the job runs anyway.
     pub warnings: Vec<String>,
 }
 
-/// Which services a cleanup looks at, and which jobs are live.
+/// Scope of a cleanup: the services that it looks at, and the jobs that are live.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
 pub struct Cleaning {
@@ -132,11 +132,11 @@ pub struct Cleaning {
     pub dry_run: bool,
 }
 
-/// What a cleanup did.
+/// Result of a cleanup.
 #[derive(Debug, Serialize)]
 #[non_exhaustive]
 pub struct Cleaned {
-    /// What it found and destroyed.
+    /// Services that it found and destroyed.
     #[serde(flatten)]
     pub clean: CleanReport,
     /// The jobs that have ended, and of which nothing is left now.
@@ -145,7 +145,7 @@ pub struct Cleaned {
     pub broken: Vec<String>,
 }
 
-/// What a step of a job sets in its environment.
+/// Variables that a step of a job sets in its environment.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct StepEnvironment {
@@ -379,7 +379,7 @@ impl<'a> ComputeNode<'a> {
         Ok(self.node()?.services(|_, _| true)?)
     }
 
-    /// What this node has of a job, and what else has one of its VNIs.
+    /// Sorts this node's services of a job from others that have one of its VNIs.
     fn sort(&self, record: &JobRecord) -> Result<Sorted, SiteError> {
         let (services, nics) = self.node()?.list_services();
         let services: Vec<(DeviceId, Service)> =
@@ -569,8 +569,8 @@ impl<'a> ComputeNode<'a> {
     /// Nothing is left of a job: notifies the controller, and then removes the record. In the opposite
     /// order, a node that is reset in between would never confirm.
     ///
-    /// Where others have its VNIs, the controller must not hear that they are free: the record stays for
-    /// a cleanup. Returns whether the job is finished.
+    /// Ends a record. While others have its VNIs, the controller must not hear that they are free:
+    /// the record stays for a cleanup. Returns whether the job is finished.
     fn finish(&self, record: &JobRecord, are_free: bool) -> Result<bool, SiteError> {
         let _held = self.jobs.records.lock()?;
         let now = self.jobs.records.read(&record.job)?;
@@ -689,8 +689,8 @@ impl<'a> ComputeNode<'a> {
         Ok(self.jobs.records.all()?)
     }
 
-    /// What a step of a job sets in its environment. Needs no privilege other than to be the job's user,
-    /// and asks no NIC.
+    /// Returns the variables that a step of a job sets in its environment. Needs no privilege other
+    /// than to be the job's user, and asks no NIC.
     ///
     /// # Errors
     ///
@@ -728,9 +728,9 @@ impl<'a> ComputeNode<'a> {
 
 /// The services that have to do with a job.
 struct Sorted {
-    /// What it made.
+    /// Services that it made.
     own: Vec<(DeviceId, Service)>,
-    /// What others made, with one of its VNIs.
+    /// Services that others made, with one of its VNIs.
     others: Vec<Released>,
     /// `true` if another job has one of its VNIs.
     shared: bool,
@@ -794,7 +794,8 @@ impl KnownJobs {
         Ok(live)
     }
 
-    /// What records say of the makers of this node's services; with one that replaces its job's.
+    /// Returns the makers of this node's services according to records; with one that replaces its
+    /// job's.
     fn owners(&self, none_live: bool, own: Option<&JobRecord>) -> Result<Owners, SiteError> {
         let mut claims = self.services.claims()?;
         for record in self.records.all()?.0 {

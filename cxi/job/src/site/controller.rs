@@ -22,36 +22,36 @@ use crate::pool::VniRequest;
 use crate::settings::Settings;
 use crate::{ErrorCode, JobId, NodeName, StepId, TenantName};
 
-/// How often a job that waits for VNIs tries again. It has to poll: nodes confirm by writing files,
-/// and a VNI whose rest time ends notifies no process.
+/// Interval at which a job that waits for VNIs tries again. It has to poll: nodes confirm by
+/// writing files, and a VNI whose rest time ends notifies no process.
 const POLL: Duration = Duration::from_millis(200);
 
 /// The controller of a site. Several processes of one machine may act as it.
 ///
-/// What it decides is on the disk before a node can act on it, and a VNI is free only after the
-/// record says so: a controller that is killed at any point leaves a job that reserves too much, never
-/// a VNI that two jobs have.
+/// Its decision is on the disk before a node can act on it, and a VNI is free only after the record
+/// says so: a controller that is killed at any point leaves a job that reserves too much, never a
+/// VNI that two jobs have.
 #[derive(Debug)]
 pub struct Controller<'a> {
     decisions: Decisions,
     pool: Box<dyn PoolStore + 'a>,
-    /// How long an operation may take.
+    /// Longest time that an operation may take.
     wait: Duration,
-    /// How long the start of a job may take.
+    /// Longest time that the start of a job may take.
     start_wait: Duration,
     single_node_vni: Allowed,
     job_vni: Allowed,
     trees: u32,
     min_nodes: u32,
     collectives_required: bool,
-    /// How long the start of a job waits for an answer of the fabric manager.
+    /// Longest time that the start of a job waits for an answer of the fabric manager.
     collectives_wait: Duration,
     /// The manager, or why it cannot be asked; `None` for a site without hardware collectives.
     manager: Option<Result<FabricManager, FabricError>>,
     clock: Arc<dyn Clock>,
 }
 
-/// What a job asks for.
+/// Request for a job.
 #[derive(Clone, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
 pub struct ReserveRequest {
@@ -65,7 +65,7 @@ pub struct ReserveRequest {
     pub nodes: HostList,
     /// The user's options.
     pub network: NetworkOptions,
-    /// How many VNIs, up to 4; `None` for what the options and the settings say.
+    /// Number of VNIs, up to 4; `None` to follow the options and the settings.
     pub vnis: Option<u8>,
     /// The tenant whose share the VNIs are taken from.
     pub tenant: Option<TenantName>,
@@ -91,7 +91,7 @@ impl ReserveRequest {
     }
 }
 
-/// What a pool learned from the records.
+/// Jobs that a pool learned of from the records.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Adopted {
@@ -110,11 +110,11 @@ pub struct Adopted {
 pub struct Done<T> {
     /// The result.
     pub result: T,
-    /// What went wrong.
+    /// Problems without a failure.
     pub warnings: Vec<Warning>,
 }
 
-/// What went wrong without preventing a result.
+/// Problem that did not prevent a result.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Warning {
@@ -223,7 +223,7 @@ impl<'a> Controller<'a> {
         Pool { store: &*self.pool, time }
     }
 
-    /// What the records say, with the lock held.
+    /// Returns the records' jobs, with the lock held.
     fn recorded(&self, warnings: &mut Vec<Warning>) -> Result<Recorded, SiteError> {
         let mut recorded = Recorded::default();
         let running = self.decisions.running_jobs()?.into_iter().map(|job| (job, false));
@@ -274,7 +274,7 @@ impl<'a> Controller<'a> {
         self.pool(time).compare(&recorded)
     }
 
-    /// How many VNIs the job should have.
+    /// Returns the number of VNIs that the job should have.
     fn vnis_wanted(&self, request: &ReserveRequest) -> Result<u8, SiteError> {
         if let Some(vnis) = request.vnis {
             return Ok(vnis);

@@ -1,4 +1,4 @@
-//! What the controller decided, in a directory that all nodes read.
+//! Decisions of the controller, in a directory that all nodes read.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -22,7 +22,7 @@ const DECISION: Format = Format {
     holds: "what the controller decided for a job",
 };
 
-/// What a job gets.
+/// Decision for a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
@@ -55,7 +55,7 @@ struct Held {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Component {
-    /// Where it runs.
+    /// Nodes on which it runs.
     pub nodes: HostList,
     /// `true` if it has ended.
     pub ended: bool,
@@ -133,17 +133,18 @@ impl Decisions {
         Ok(FileLock::new(self.directory.join(".lock")).wait(wait).acquire()?)
     }
 
-    /// What was decided for a job, until all its nodes have confirmed; `None` before and after.
+    /// Returns the decision for a job, until all its nodes have confirmed; `None` before and after.
     pub(super) fn find(&self, job: &JobId) -> Result<Option<Decision>, RecordError> {
         Ok(self.place(job)?.map(|(_, decision)| decision))
     }
 
-    /// What was decided for a job that runs.
+    /// Returns the decision for a job that runs.
     pub(super) fn find_running(&self, job: &JobId) -> Result<Option<Decision>, RecordError> {
         DECISION.read(&self.running().join(name_of(job)?).join("job.json"))
     }
 
-    /// What a node needs for a job that runs, once all of it is known.
+    /// Returns the part of the decision that a node needs for a job that runs, once all of it is
+    /// known.
     pub(super) fn find_complete(
         &self,
         job: &JobId,
@@ -156,7 +157,7 @@ impl Decisions {
         Ok(reservation.map(|reservation| (decision, Some(reservation))))
     }
 
-    /// What was decided for a job that has ended.
+    /// Returns the decision for a job that has ended.
     pub(super) fn find_ended(&self, job: &JobId) -> Result<Option<Decision>, RecordError> {
         let path = self.ended().join(name_of(job)?).join("job.json");
         let mut decision: Option<Decision> = DECISION.read(&path)?;
@@ -248,7 +249,7 @@ impl Decisions {
         Ok(self.running().join(name_of(job)?).join("reservation.json"))
     }
 
-    /// What a job that runs has at the fabric manager, once that is known.
+    /// Returns the reservation of a running job at the fabric manager, once that is known.
     pub(super) fn reservation(
         &self,
         job: &JobId,

@@ -1,4 +1,4 @@
-//! What goes wrong at a site.
+//! Errors of a site.
 
 use std::error::Error;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use super::store::RecordError;
 use crate::collectives::CollectivesError;
 use crate::fabric::FabricError;
 
-/// Why a job cannot go on. [`code`](Self::code) says what kind of failure it is.
+/// Reason for which a job cannot go on. [`code`](Self::code) says what kind of failure it is.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SiteError {
@@ -38,13 +38,13 @@ pub enum SiteError {
     UnknownVnis {
         /// The job.
         job: JobId,
-        /// What is wrong with its record.
+        /// The fault of its record.
         reason: String,
     },
     /// The pool of VNIs cannot be read or written.
     #[error("{source}")]
     PoolStore {
-        /// What kind of failure it is.
+        /// The kind of failure.
         code: ErrorCode,
         /// The failure as an errno.
         errno: Errno,
@@ -79,7 +79,7 @@ pub enum SiteError {
     Undecided {
         /// The job.
         job: JobId,
-        /// How long the node waited.
+        /// Time that the node waited.
         waited: Duration,
     },
     /// No job waits for this node.
@@ -106,9 +106,9 @@ pub enum SiteError {
     OtherRequest {
         /// The job.
         job: JobId,
-        /// What it has, in words.
+        /// Its size, in words.
         has: String,
-        /// What is requested, in words.
+        /// The request, in words.
         asks: String,
     },
     /// The request is invalid.
@@ -123,11 +123,11 @@ pub enum SiteError {
         why.first().map_or_else(String::new, |why| format!(": {why}"))
     )]
     MissingNics {
-        /// How many jobs can use.
+        /// Number of NICs that jobs can use.
         usable: u32,
-        /// How many there should be.
+        /// Number of NICs that there should be.
         expected: u32,
-        /// What is wrong with the others, as far as it is known.
+        /// The faults of the others, as far as they are known.
         why: Vec<String>,
     },
     /// A NIC refuses.
@@ -154,29 +154,30 @@ pub enum SiteError {
     /// An operation failed, and could not be undone completely.
     #[error("{error}\n{left}")]
     Unfinished {
-        /// Why it failed.
+        /// The failure.
         error: Box<SiteError>,
-        /// Why something is left.
+        /// The reason for which something is left.
         left: Box<SiteError>,
     },
 }
 
-/// Why the program that opens a node's NICs, or simulates them, has none, in its own words.
+/// Reason for which the program that opens a node's NICs, or simulates them, has none, in its own
+/// words.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{message}")]
 pub struct NicsUnavailable {
-    /// What kind of failure it is.
+    /// Kind of failure.
     pub code: ErrorCode,
-    /// What went wrong.
+    /// The failure.
     pub message: String,
-    /// What to do about it, one sentence in each entry.
+    /// Remedies, one sentence in each entry.
     pub hints: Vec<String>,
     /// The errno of a NIC or a file.
     pub errno: Option<Errno>,
 }
 
 impl SiteError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -1,5 +1,5 @@
-//! What a node records of its jobs: a file for each job, which is written before the job gets a
-//! service and removed after its last service is gone.
+//! Records of a node's jobs: a file for each job, which is written before the job gets a service
+//! and removed after its last service is gone.
 //!
 //! A job whose record names a component is running; one whose record names none has ended, and its
 //! services are not gone yet; one without a record is clean.
@@ -62,14 +62,14 @@ impl CollectivesRecord {
     }
 }
 
-/// What a job has on a node.
+/// Record of a job on a node.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct JobRecord {
     /// The job; for a heterogeneous one, its leader.
     pub job: JobId,
-    /// Who may use its services.
+    /// Members of its services.
     pub members: Vec<Member>,
     /// `None` for a job that wants none.
     pub vnis: Option<VniAccess>,
@@ -81,7 +81,7 @@ pub struct JobRecord {
     /// `true` if rendezvous gets are off while it runs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub disable_rdzv_get: bool,
-    /// What it got, as soon as it has.
+    /// Services that it got, as soon as it has.
     pub grant: Option<Grant>,
     /// The services that were made for it, by all its components.
     #[serde(default)]
@@ -90,7 +90,7 @@ pub struct JobRecord {
     /// is none of them. `None` once all that it made is named.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub before: Option<Vec<(DeviceId, ServiceId)>>,
-    /// How large each component is, in words: a repeated prolog asks for the same.
+    /// Size of each component, in words: a repeated prolog asks for the same.
     #[serde(default)]
     pub sizes: BTreeMap<JobId, String>,
     /// The boot in which its services were made; empty where that is not known.
@@ -99,7 +99,7 @@ pub struct JobRecord {
 }
 
 impl JobRecord {
-    /// What a node that has forgotten a job must have had of it.
+    /// Returns the record that a node that has forgotten a job must have had of it.
     pub(super) fn of_decision(decision: &Decision) -> Self {
         let list = VniList::new(decision.vnis.iter().copied()).ok();
         Self {
@@ -122,7 +122,7 @@ impl JobRecord {
         self.boot.is_empty() || self.boot == boot_id()
     }
 
-    /// What it claims. Services do not survive a boot.
+    /// Returns its claim. Services do not survive a boot.
     pub(crate) fn claim(&self, lives: bool) -> Claim {
         let mut services = self.made.clone();
         // A record of an earlier version names them in the grant only.
@@ -146,7 +146,7 @@ impl JobRecord {
         Members::new(self.members.iter().copied())
     }
 
-    /// What it is for and how large its components are, in words.
+    /// Returns the purpose of the record and the size of its components, in words.
     pub(crate) fn request(&self, component: &JobId) -> String {
         let members = self.members().map(|members| members.to_string()).unwrap_or_default();
         let vnis = self.vnis.map_or_else(|| "no VNI".to_owned(), describe::vnis);

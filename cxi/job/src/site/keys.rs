@@ -27,35 +27,36 @@ macro_rules! keys {
 }
 
 keys! {
-    /// How long to wait for other holders of a lock, and for the controller's decision.
+    /// Time to wait for other holders of a lock, and for the controller's decision.
     WAIT: Duration = "wait", "CXI_WAIT", "1m";
-    /// Where a node records its jobs.
+    /// Directory in which a node records its jobs.
     NODE_RECORDS: PathBuf = "node.records", "CXI_RECORDS", "{node}/jobs";
-    /// Where it is recorded who made services other than those of jobs.
+    /// Directory of records of the makers of services other than those of jobs.
     NODE_SERVICES: PathBuf = "node.services", "CXI_SERVICES", "{node}/services";
-    /// How many usable NICs the node must have for a job to start; empty for those that it has.
+    /// Number of usable NICs that the node must have for a job to start; empty for those that it
+    /// has.
     NODE_NICS: Option<NonZeroU32> = "node.nics", "CXI_NICS", "";
-    /// How long an epilog tries to destroy busy services.
+    /// Time for which an epilog tries to destroy busy services.
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
-    /// Where the pool is.
+    /// Store of the pool.
     POOL_STORE: StoreName = "pool.store", "CXI_VNI_STORE", "file";
     /// The pool's file.
     POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "{lib}/vni-pool.json";
-    /// Where a controller records under which epoch it leads a pool in etcd.
+    /// File in which a controller records under which epoch it leads a pool in etcd.
     POOL_EPOCH: PathBuf = "pool.epoch", "CXI_VNI_EPOCH", "{lib}/vni-epoch";
     /// The VNIs that the scheduler assigns.
     POOL_VNIS: IdSet = "pool.vnis", "CXI_VNIS", "1024-65535";
-    /// Where the controller records its decision for each job, for the nodes to read.
+    /// Directory in which the controller records its decision for each job, for the nodes to read.
     CONTROLLER_RECORDS: Option<PathBuf> = "controller.records", "CXI_CONTROLLER_RECORDS", "";
-    /// How long a job waits for VNIs.
+    /// Time that a job waits for VNIs.
     CONTROLLER_WAIT: Duration = "controller.wait", "CXI_CONTROLLER_WAIT", "1m";
-    /// Which jobs of a single node get VNIs.
+    /// Single-node jobs that get VNIs.
     SINGLE_NODE_VNI: Allowed = "controller.single-node-vni", "CXI_SINGLE_NODE_VNI", "all";
-    /// Which jobs get an additional VNI, shared by all their steps.
+    /// Jobs that get an additional VNI, shared by all their steps.
     JOB_VNI: Allowed = "controller.job-vni", "CXI_JOB_VNI", "user";
-    /// How much of each resource a job gets for each unit of its size.
+    /// Policy for the number of each resource that a job gets for each unit of its size.
     POLICY: PolicyName = "job.policy", "CXI_POLICY", "hpe";
-    /// What to do if not enough is available.
+    /// Reaction if not enough is available.
     MODE: ModeName = "job.mode", "CXI_MODE", "scale-back";
     /// The smallest size that a job is scaled back to.
     FLOOR: u32 = "job.floor", "CXI_FLOOR", "1";
@@ -65,35 +66,36 @@ keys! {
     TRAFFIC_CLASSES: TrafficClasses = "job.traffic-classes", "CXI_TRAFFIC_CLASSES", "low-latency,best-effort";
     /// `true` if a job may have VNIs 1 and 10, which are the default service's.
     ALLOW_DEFAULT_VNIS: bool = "job.allow-default-vnis", "CXI_ALLOW_DEFAULT_VNIS", "false";
-    /// How many NICs the processes of a job are spread over evenly; empty for all that it gets.
+    /// Number of NICs among which the processes of a job are divided evenly; empty for all that it
+    /// gets.
     NIC_DISTRIBUTION_COUNT: Option<NonZeroU32> = "job.nic-distribution-count", "CXI_NIC_DISTRIBUTION_COUNT", "";
-    /// How many multicast trees a job may have at a time; 0 for none.
+    /// Number of multicast trees that a job may have at a time; 0 for none.
     COLLECTIVES_TREES: u32 = "collectives.trees", "CXI_COLLECTIVES_TREES", "0";
     /// The number of nodes of the smallest job that gets multicast trees.
     COLLECTIVES_MIN_NODES: u32 = "collectives.min-nodes", "CXI_COLLECTIVES_MIN_NODES", "2";
     /// `true` if a job fails if it cannot have multicast trees.
     COLLECTIVES_REQUIRED: bool = "collectives.required", "CXI_COLLECTIVES_REQUIRED", "false";
-    /// How long the start of a job waits for the fabric manager.
+    /// Time that the start of a job waits for the fabric manager.
     COLLECTIVES_WAIT: Duration = "collectives.wait", "CXI_COLLECTIVES_WAIT", "5s";
     /// The address of the fabric manager.
     FABRIC_URL: Option<String> = "fabric-manager.url", "CXI_FABRIC_MANAGER", "";
     /// The prefix of this cluster's reservations.
     FABRIC_CLUSTER: Option<ClusterName> = "fabric-manager.cluster", "CXI_CLUSTER", "";
-    /// How this workload manager authenticates itself.
+    /// Way in which this workload manager authenticates itself.
     FABRIC_AUTH: Auth = "fabric-manager.auth", "CXI_FABRIC_MANAGER_AUTH", "oauth";
     /// The directory with the secrets for that.
     FABRIC_AUTH_DIR: Option<PathBuf> = "fabric-manager.auth-dir", "CXI_FABRIC_CREDENTIALS", "{secrets}";
-    /// How the fabric manager's certificate is verified.
+    /// Way in which the fabric manager's certificate is verified.
     FABRIC_CERTIFICATE: Certificate = "fabric-manager.certificate", "CXI_FABRIC_MANAGER_CERTIFICATE", "system";
     /// The certificate that is presented to the fabric manager.
     FABRIC_IDENTITY: Option<PathBuf> = "fabric-manager.client-certificate", "CXI_FABRIC_MANAGER_CLIENT_CERTIFICATE", "";
     /// The key of that certificate.
     FABRIC_KEY: Option<PathBuf> = "fabric-manager.client-key", "CXI_FABRIC_MANAGER_CLIENT_KEY", "";
-    /// How long a request to the fabric manager is tried.
+    /// Time for which a request to the fabric manager is tried.
     FABRIC_DEADLINE: Duration = "fabric-manager.deadline", "CXI_FABRIC_MANAGER_DEADLINE", "20s";
     /// The addresses of etcd's members, which are tried in turn.
     ETCD_ENDPOINTS: Vec<String> = "etcd.endpoints", "CXI_ETCD_ENDPOINTS", "";
-    /// What the names of the pool's keys begin with.
+    /// Beginning of the names of the pool's keys.
     ETCD_PREFIX: String = "etcd.prefix", "CXI_ETCD_PREFIX", "cxi/vni";
     /// The user of etcd, where it has authentication enabled.
     ETCD_USER: Option<String> = "etcd.user", "CXI_ETCD_USER", "";
@@ -101,13 +103,13 @@ keys! {
     ETCD_PASSWORD: Option<PathBuf> = "etcd.password-file", "CXI_ETCD_PASSWORD_FILE", "";
     /// `true` if that password may go over the network in clear.
     ETCD_ALLOW_CLEAR: bool = "etcd.allow-clear-password", "CXI_ETCD_ALLOW_CLEAR_PASSWORD", "false";
-    /// How the certificates of etcd's members are verified.
+    /// Way in which the certificates of etcd's members are verified.
     ETCD_CERTIFICATE: Certificate = "etcd.certificate", "CXI_ETCD_CERTIFICATE", "system";
     /// The certificate that is presented to them.
     ETCD_IDENTITY: Option<PathBuf> = "etcd.client-certificate", "CXI_ETCD_CLIENT_CERTIFICATE", "";
     /// The key of that certificate.
     ETCD_KEY: Option<PathBuf> = "etcd.client-key", "CXI_ETCD_CLIENT_KEY", "";
-    /// How long a member may take to answer before the next one is asked.
+    /// Time that a member may take to answer before the next one is asked.
     ETCD_TIMEOUT: Duration = "etcd.timeout", "CXI_ETCD_TIMEOUT", "2s";
 }
 
@@ -156,7 +158,7 @@ macro_rules! words {
 }
 
 words! {
-    /// Where the pool is.
+    /// Store of the pool.
     StoreName {
         /// In a file, of one controller.
         File = "file",
@@ -166,7 +168,7 @@ words! {
 }
 
 words! {
-    /// Which jobs get something.
+    /// Jobs that get something.
     Allowed {
         /// All jobs.
         All = "all",
@@ -178,11 +180,11 @@ words! {
 }
 
 words! {
-    /// How much of each resource a job gets for each unit of its size.
+    /// Policy for the number of each resource that a job gets for each unit of its size.
     PolicyName {
-        /// What HPE recommends, and Flux uses.
+        /// HPE's recommendation, which Flux uses.
         Hpe = "hpe",
-        /// What Slurm uses.
+        /// Slurm's shares.
         Slurm = "slurm",
     }
 }
@@ -199,7 +201,7 @@ impl PolicyName {
 }
 
 words! {
-    /// What to do if not enough is available.
+    /// Reaction if not enough is available.
     ModeName {
         /// Refuse the job.
         Strict = "strict",
@@ -211,7 +213,7 @@ words! {
 }
 
 words! {
-    /// How a workload manager authenticates itself to the fabric manager.
+    /// Way in which a workload manager authenticates itself to the fabric manager.
     Auth {
         /// A token for a client ID and secret.
         Oauth = "oauth",

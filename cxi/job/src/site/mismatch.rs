@@ -1,4 +1,4 @@
-//! What the controller's records and its pool do not agree on.
+//! Disagreements of the controller's records and its pool.
 
 use std::collections::BTreeMap;
 
@@ -57,7 +57,7 @@ pub enum Mismatch {
     Unknown {
         /// The job.
         job: JobId,
-        /// What is wrong with its record.
+        /// The fault of its record.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What a user asks for with Slurm's `--network=`, in the words of `srun`'s manual page for
+//! Options of Slurm's `--network=`, in the words of `srun`'s manual page for
 //! `switch/hpe_slingshot`.
 
 use std::collections::BTreeMap;

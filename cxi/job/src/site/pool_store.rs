@@ -1,4 +1,4 @@
-//! Where a controller's pool of VNIs is.
+//! Stores of a controller's pool of VNIs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -15,7 +15,7 @@ use crate::pool::log::{EventLog, SharedPool};
 use crate::pool::{Changed, Timestamp, VniPool, VniRequest};
 use crate::{ErrorCode, IdSet, JobId};
 
-/// Where a controller's pool of VNIs is: a [`SharedPool`] in a mutex, the `SitePool` of the crate
+/// Store of a controller's pool of VNIs: a [`SharedPool`] in a mutex, the `SitePool` of the crate
 /// `cxi-vni-etcd`, which the settings describe, or a store that you provide.
 pub trait PoolStore: fmt::Debug {
     /// Makes a change: `act` gets the pool as it is, and the time, and changes it. When this returns,
@@ -53,7 +53,7 @@ impl<S: PoolStore + ?Sized> PoolStore for &S {
     }
 }
 
-/// What the controller's records say that jobs have.
+/// Holdings of jobs according to the controller's records.
 #[derive(Debug, Default)]
 pub(super) struct Recorded {
     /// The VNIs of each job.
@@ -172,7 +172,7 @@ impl Pool<'_> {
         Ok((adopted, left))
     }
 
-    /// What the pool and the records do not agree on.
+    /// Returns the disagreements of the pool and the records.
     pub(super) fn compare(&self, recorded: &Recorded) -> Result<Vec<Mismatch>, SiteError> {
         let mut found = Vec::new();
         self.change(&mut |pool, _| {

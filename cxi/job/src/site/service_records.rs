@@ -1,5 +1,5 @@
-//! Who made services that are not of jobs: a file for each service, written after it is made and removed
-//! with it.
+//! Makers of services that are not of jobs: a file for each service, written after it is made and
+//! removed with it.
 
 use std::path::PathBuf;
 
@@ -19,14 +19,14 @@ const SERVICE_RECORD: Format =
 /// The end of a record's name.
 const RECORD: &str = ".json";
 
-/// Who made a service, other than a job.
+/// Record of a service that is not of a job.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServiceRecord {
     /// The service, and what it was when it was made.
     pub service: OwnedService,
-    /// Who made it, in words: `an administrator`.
+    /// The maker, in words: `an administrator`.
     pub maker: String,
     /// The boot in which it was made.
     pub boot: String,
@@ -34,7 +34,7 @@ pub struct ServiceRecord {
 
 /// The directory of a node's service records.
 ///
-/// What is recorded here is left by every cleanup: only whoever made it destroys it, or an order that
+/// A recorded service is left by every cleanup: only whoever made it destroys it, or an order that
 /// names it.
 #[derive(Clone, Debug)]
 pub struct ServiceRecords {

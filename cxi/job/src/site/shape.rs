@@ -1,4 +1,4 @@
-//! How large a job is on a node, and which services follow from that.
+//! Size of a job on a node, and the services that follow from it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,28 +11,28 @@ use crate::limits::{Mode, ResourcePolicy, Subtract};
 use crate::settings::{Settings, SettingsError};
 use crate::{JobLimits, JobRequestBuilder, NicPolicy};
 
-/// How large a job is on a node, and what its services are like. What is `None` is as the site's
+/// Size of a job on a node, and the properties of its services. What is `None` is as the site's
 /// settings say.
 #[derive(Clone, Debug, Default)]
 #[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
 pub struct JobShape {
     /// Its size, usually its number of cores; `None` for no limits: the job may have everything that the NIC has.
     pub size: Option<u32>,
-    /// How much of each resource for each unit of size.
+    /// Policy for the number of each resource for each unit of size.
     pub policy: Option<PolicyName>,
     /// Limits that replace what the policy gives.
     pub limits: BTreeMap<Resource, Limit>,
     /// No TLEs, so that more than three jobs fit on a NIC.
     pub no_tles: bool,
-    /// What to do if not enough is available.
+    /// Reaction if not enough is available.
     pub mode: Option<ModeName>,
     /// With [`ModeName::ScaleBack`]: reserve at least as much as for a job of this size.
     pub floor: Option<u32>,
     /// Its traffic classes.
     pub traffic_classes: Option<TrafficClasses>,
-    /// How many LNIs may share an RGID.
+    /// Number of LNIs that may share an RGID.
     pub lnis_per_rgid: Option<LnisPerRgid>,
-    /// How many NICs suffice; `None` for all.
+    /// Number of NICs that suffice; `None` for all.
     pub nics_at_least: Option<usize>,
 }
 

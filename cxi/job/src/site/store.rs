@@ -14,15 +14,15 @@ use crate::{ErrorCode, JobId};
 /// Far longer than the record of a job on all nodes of a large machine.
 const LONGEST: u64 = 16 << 20;
 
-/// What a file contains: a header with format and version, and one value.
+/// Format of a file: a header with format and version, and one value.
 #[derive(Clone, Copy, Debug)]
 #[allow(clippy::exhaustive_structs, reason = "programs name their files")]
 pub struct Format {
-    /// What the file is called in messages: `job record`.
+    /// Name of the file in messages: `job record`.
     pub name: &'static str,
     /// The name of the format in the file.
     pub format: &'static str,
-    /// What it contains, in words: `what a job has on this node`.
+    /// Content of the file, in words: `what a job has on this node`.
     pub holds: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Format {
     ///
     /// # Errors
     ///
-    /// What is wrong with the text, and where.
+    /// Parses a text, or says what is wrong with it, and where.
     pub fn parse<T: DeserializeOwned>(self, text: &str) -> Result<T, String> {
         let Self { name, format, holds } = self;
         if text.trim().is_empty() {
@@ -149,7 +149,7 @@ impl Format {
 /// A record that every user may read.
 pub(super) const PUBLIC: Owner = Owner::Set { uid: None, mode: 0o644 };
 
-/// Why a record cannot be used.
+/// Reason for which a record cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RecordError {
@@ -158,9 +158,9 @@ pub enum RecordError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// What cannot be done with it.
+        /// The attempt that failed.
         what: &'static str,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file contains something else than its record, or is not trusted.
@@ -168,7 +168,7 @@ pub enum RecordError {
     Invalid {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault of its content.
         reason: String,
     },
     /// A job's id is not the name of a file.
@@ -177,7 +177,7 @@ pub enum RecordError {
 }
 
 impl RecordError {
-    /// What kind of failure it is.
+    /// Returns the kind of failure.
     #[must_use]
     pub fn code(&self) -> ErrorCode {
         match self {

@@ -1,4 +1,4 @@
-//! What can be asked for a job and of a pool, and what cannot.
+//! Requests for a job and to a pool, valid and invalid.
 
 use std::time::{Duration, SystemTime};
 

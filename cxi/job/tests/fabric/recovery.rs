@@ -1,4 +1,4 @@
-//! What is left behind, and what a restart finds.
+//! Rest of a crash, and the findings of a restart.
 
 use cxi_fabric_manager::api::Body;
 use cxi_fabric_manager::{Effect, Endpoint, Fault, Forget};
@@ -41,7 +41,7 @@ fn a_sweep_asks_for_jobs_after_it_has_the_list() {
     assert!(client.find(&job("2")).unwrap().is_some());
 }
 
-/// What cannot be released is named, and the next sweep finds it.
+/// A reservation that cannot be released is named, and the next sweep finds it.
 #[test]
 fn a_sweep_goes_on_behind_a_failure() {
     let site = Site::new();

@@ -1,4 +1,4 @@
-//! What a transport sees: answers that end somewhere, and no secret in what is printed.
+//! Transport of requests: answers that end somewhere, and no secret in what is printed.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpListener;

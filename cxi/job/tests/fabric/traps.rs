@@ -83,7 +83,7 @@ fn a_conflict_for_ever_ends_and_one_for_a_while_is_waited_for() {
     assert!(error.ends_with(end), "{error}");
 }
 
-/// What aborts a controller is an error here, and never an empty list.
+/// Answers that abort a controller are an error here, and never an empty list.
 #[test]
 fn lists_without_links_are_rejected() {
     let site = Site::new();

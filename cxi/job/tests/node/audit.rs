@@ -1,4 +1,4 @@
-//! What an audit and a check of an environment find.
+//! Findings of an audit and of a check of an environment.
 
 use std::time::Duration;
 

@@ -64,7 +64,7 @@ fn clean_spares_what_is_not_an_orphan() {
     assert_eq!(user_services(&mock).len(), 5);
 }
 
-/// What a process that is killed leaves is what the commands did that it got to send.
+/// A killed process leaves the results of the commands that it got to send.
 #[test]
 fn clean_finds_all_after_death_at_any_point() {
     let range = VniRange::new(vni(2048), 16).unwrap();

@@ -1,4 +1,4 @@
-//! What an administrator reads when something was refused.
+//! Explanations of refusals for an administrator.
 
 use std::fs;
 use std::os::unix::fs::symlink;

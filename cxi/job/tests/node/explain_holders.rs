@@ -1,4 +1,4 @@
-//! Who holds what ran out, as an administrator reads it.
+//! Holders of an exhausted resource, as an administrator reads them.
 
 use cxi::{
     Device, Limit, Limits, Member, Resource, ServiceId, ServiceSpec, ServiceSpecBuilder, VniRange,

@@ -12,7 +12,7 @@ use crate::support::{
     allocate, devices, faulty, ids, job, mock, planned, refuse, user_services, vni,
 };
 
-/// What an allocation that fails leaves: the services that exist, and what it says of them.
+/// Returns the result of an allocation that fails: the services that exist, and its message.
 fn outcome(request: &JobRequest, other: ServiceSpecBuilder) -> (usize, Vec<(ServiceId, bool)>) {
     let mock = mock(1);
     let device = devices(&mock).remove(0);
@@ -142,7 +142,8 @@ fn where_nothing_can_be_left_nothing_is_said_to_be() {
     }
 }
 
-/// What a job of this size gets on a NIC where others take this much after the plan is made.
+/// Returns the result for a job of this size on a NIC where others take this much after the plan is
+/// made.
 fn taken_meanwhile(cores: u32, resource: Resource, services: u16, each: u16) -> Grant {
     let mock = mock(1);
     let other = devices(&mock).remove(0);

@@ -1,4 +1,4 @@
-//! Which NICs a job can use, and which are near.
+//! NICs that a job can use, and those that are near.
 
 use std::fs;
 use std::sync::Arc;

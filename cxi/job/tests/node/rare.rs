@@ -1,4 +1,4 @@
-//! What happens to few jobs.
+//! Cases that few jobs meet.
 
 use std::fs;
 

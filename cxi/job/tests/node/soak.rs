@@ -18,11 +18,11 @@ use crate::support::{Dice, cxi, faulty, lock, mock, mortal, node, pool, user_ser
 
 const NICS: u8 = 4;
 const WORKERS: u64 = 9;
-/// How much longer than it should a slow machine may take.
+/// Time by which a slow machine may be later than it should.
 const LATEST: Duration = Duration::from_secs(60);
 const AT: Timestamp = Timestamp::from_millis(0);
 
-/// What a scheduler keeps.
+/// Books of a scheduler.
 #[derive(Debug)]
 struct Books {
     pool: VniPool,

@@ -36,7 +36,7 @@ pub(crate) fn mock(nics: u8) -> MockNode {
     MockNode::with_nics(nics, &NicConfig::new()).unwrap()
 }
 
-/// What cleans up VNIs that a scheduler assigns.
+/// Returns a policy that cleans up VNIs that a scheduler assigns.
 pub(crate) fn pool() -> CleanPolicy<'static> {
     CleanPolicy::new("1024-65535".parse().unwrap()).foreign(true)
 }

@@ -1,4 +1,4 @@
-//! What must be true of the device after every step.
+//! Invariants of the device after every step.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::Machine;
 use super::send::write;
 use crate::sequence::model::{Model, Service, TOTALS};
 
-/// How the driver's accounting names the types; LEs are counted by each processing element.
+/// Names of the types in the driver's accounting; LEs are counted by each processing element.
 const NAMES: [&[&str]; 8] = [
     &["ptes"],
     &["txqs"],
@@ -106,7 +106,7 @@ impl Machine {
         assert_eq!(state.rmu_used as usize, enabled.count());
     }
 
-    /// What the lists and single answers say is what the reference has.
+    /// Checks that the lists and single answers agree with the reference.
     pub(super) fn lists(&self, reference: &Model) {
         let in_order: Vec<&Service> = if self.release == cxi_ioctl::DriverRelease::Main {
             reference.services.values().collect()

@@ -1,4 +1,4 @@
-//! What services reserve of the NIC and what they use.
+//! Reservations of services on the NIC, and their use.
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{Limits, SvcFailInfo};
@@ -23,7 +23,7 @@ const NOT_APPLICABLE: u16 = 0xFFFF;
 /// Smallest TLE reservation of a service that has one.
 const LEAST_TLES: u16 = 8;
 
-/// What one service has.
+/// Reservation of one service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reservation {
     /// Per resource type, as adjusted.
@@ -32,7 +32,7 @@ pub struct Reservation {
     pub tle_pool: Option<u32>,
 }
 
-/// What is held on the device.
+/// Reservations on the device.
 #[derive(Clone, Debug, Default)]
 pub struct Reservations {
     pub reserved: [u16; 8],

@@ -29,7 +29,7 @@ pub struct EventQueue {
     /// Wait objects; 0: none.
     pub waits: [u32; 2],
     pub pct: bool,
-    /// Whether it or the one that had its number before has a wait object.
+    /// Wait objects of it, or of the one that had its number before.
     pub callbacks: [bool; 2],
 }
 

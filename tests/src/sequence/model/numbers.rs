@@ -38,7 +38,7 @@ impl Numbers {
         assert!(was_taken && pool.returned.insert(number), "{number} was not taken");
     }
 
-    /// How many of a type are held.
+    /// Returns the number of a type that is held.
     pub fn held(&self, kind: usize) -> usize {
         let pool = &self.0[kind];
         pool.taken as usize - pool.returned.len()

@@ -12,7 +12,7 @@ const IGNORE: u32 = 0;
 const UID: u32 = 1;
 const GID: u32 = 2;
 
-/// Who may use a service or a profile.
+/// Access to a service or a profile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
     Open,
@@ -37,7 +37,7 @@ pub fn has(descriptor: &SvcDesc, flag: SvcFlags) -> bool {
     descriptor.flags & flag.bits() != 0
 }
 
-/// Who may use a service with these members.
+/// Returns the access to a service with these members.
 pub fn access(asked: &SvcDesc) -> Result<Access, Errno> {
     if !has(asked, SvcFlags::RESTRICTED_MEMBERS) {
         return Ok(Access::Open);

@@ -280,7 +280,7 @@ pub(super) fn in_flight(state: &Model) -> Option<BoxedStrategy<Operation>> {
     )
 }
 
-/// How often something is freed: rarely, if there is little to free.
+/// Returns the numbers of objects to free: rarely any, if there is little to free.
 pub(super) fn taken(there: &[u32], weight: u32) -> u32 {
     if there.is_empty() { 1 } else { weight }
 }

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use super::{AppendError, EventLog, LogError, Record};
 use crate::durable::{self, LockError, LockGuard, Owner, open_regular, open_regular_with};
 
-/// How much of the log's end is read first: usually only the latest changes are needed.
+/// Number of bytes at the log's end that are read first: usually only the latest changes are
+/// needed.
 const END: u64 = 1 << 14;
 
 /// A log in a file, for processes of one machine. Writers lock the file `PATH.lock`, and take turns
@@ -143,7 +144,7 @@ impl FileLog {
         .map_err(refused)
     }
 
-    /// How long to wait for others who use the file.
+    /// Returns the time to wait for others who use the file.
     fn patience(&self) -> Duration {
         let left = |end: Instant| end.saturating_duration_since(Instant::now());
         self.deadline.map_or(self.wait, |end| left(end).min(self.wait))
@@ -180,7 +181,7 @@ impl EventLog for FileLog {
     }
 }
 
-/// How often a lock on the pool itself is tried. A writer holds it while it writes a line.
+/// Interval at which a lock on the pool itself is tried. A writer holds it while it writes a line.
 const POLL: Duration = Duration::from_millis(5);
 
 /// Takes a lock on the pool itself. Everyone who can read the pool can hold one, and for as long as they

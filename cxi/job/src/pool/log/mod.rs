@@ -44,7 +44,7 @@ pub struct Record {
     /// append has a clear outcome.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub writer: String,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
@@ -62,7 +62,7 @@ impl Record {
     }
 }
 
-/// Where the events of a pool are stored, in order and without gaps.
+/// Store of a pool's events, in order and without gaps.
 ///
 /// With a record that [is a beginning](Record::is_beginning), or at any time later, a log may remove
 /// those before it.
@@ -102,7 +102,7 @@ impl<L: EventLog + ?Sized> EventLog for Box<L> {
     }
 }
 
-/// Why a log cannot be read.
+/// Reason for which a log cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot read the log of the pool: {0}")]
 pub struct LogError(#[source] pub BoxError);
@@ -110,7 +110,7 @@ pub struct LogError(#[source] pub BoxError);
 /// An error of a store.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Why a record was not appended.
+/// Reason for which a record was not appended.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AppendError {

@@ -10,8 +10,8 @@ use crate::pool::{
 };
 use crate::{JobId, NodeName};
 
-/// How often a change is tried while other writers are faster. Each lost attempt is a change that
-/// another writer made, so the writers together always make progress.
+/// Number of times that a change is tried while other writers are faster. Each lost attempt is a
+/// change that another writer made, so the writers together always make progress.
 const ATTEMPTS: u32 = 100;
 /// After so many changes the pool is saved, so that no reader needs many more.
 const SAVE_EACH: u64 = 5_000;
@@ -50,7 +50,7 @@ pub struct SharedPool<L> {
     deadline: Option<Instant>,
 }
 
-/// Why a pool was not opened, or a change was not made.
+/// Reason for which a pool was not opened, or a change was not made.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChangeError<E> {
@@ -79,7 +79,7 @@ impl<E> ChangeError<E> {
         matches!(self, Self::Append(AppendError::Deposed { .. }))
     }
 
-    /// What the pool refuses, or else what is wrong with the log.
+    /// Returns the refusal of the pool, or else the error of the log.
     ///
     /// # Errors
     /// The error, unless it is a refusal by the pool.

@@ -1,4 +1,4 @@
-//! Whether a log does what a pool relies on.
+//! Tests of the properties of a log that a pool relies on.
 
 use std::time::Duration;
 
@@ -96,7 +96,7 @@ fn reserve<L: EventLog>(
     Ok(vnis.iter().collect())
 }
 
-/// What gets lost between a writer and its log.
+/// Message that gets lost between a writer and its log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lost {
     Request,

@@ -1,4 +1,4 @@
-//! What holds for every plan and forecast.
+//! Properties of every plan and forecast.
 
 use proptest::prelude::*;
 

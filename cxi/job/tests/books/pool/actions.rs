@@ -1,4 +1,4 @@
-//! What the property test of a pool does.
+//! Acts of the property test of a pool.
 
 use std::time::Duration;
 

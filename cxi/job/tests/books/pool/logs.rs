@@ -28,7 +28,7 @@ fn a_log_in_a_file_conforms() {
     check(|number| cxi_job::pool::log::FileLog::new(&open(number))).unwrap();
 }
 
-/// What an implementer may get wrong.
+/// Mistake of an implementer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Mistake {
     TakesAnyNumber,

@@ -17,7 +17,7 @@ struct World {
     pool: VniPool,
     log: Vec<Event>,
     now: Timestamp,
-    /// Who has services with a VNI on a node; a leak has no job.
+    /// Services with a VNI on a node, by holder; a leak has no job.
     services: BTreeSet<(u16, NodeName, Option<JobId>)>,
     living: BTreeMap<u16, JobId>,
     /// When the services of a VNI were last known destroyed everywhere.

@@ -1,4 +1,4 @@
-//! What is handed out, and refusals in words: blocks, tenants, names.
+//! Allotments, and refusals in words: blocks, tenants, names.
 
 use cxi_job::pool::{Allotment, Changed, PoolConfig, VniPool, VniRequest};
 use cxi_job::{JobId, NodeName, TenantName};

@@ -46,13 +46,13 @@ struct Job {
     nodes: BTreeSet<usize>,
     /// The fabric manager may have a reservation of it.
     reserved: bool,
-    /// What its processes know of that.
+    /// Reservation of which its processes know.
     reservation: Option<Reservation>,
     ended: bool,
 }
 
 impl Job {
-    /// Who has to confirm that nothing is left.
+    /// Returns the nodes that have to confirm that nothing is left.
     fn confirming(&self) -> Vec<NodeName> {
         let nodes = self.nodes.iter().copied().map(name);
         nodes.chain([NodeName::new(FABRIC_MANAGER).unwrap()]).collect()

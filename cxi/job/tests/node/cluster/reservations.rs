@@ -1,4 +1,4 @@
-//! What the controller and the processes of jobs do at the fabric manager.
+//! Reservations of the controller and the processes of jobs at the fabric manager.
 
 use cxi_job::{JobId, NodeName};
 
