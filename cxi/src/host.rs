@@ -89,12 +89,12 @@ impl Host {
     }
 
     /// The PCI addresses of NICs that the bus has and no driver does, such as one whose initialization
-    /// failed: it has no device, and [`device_ids`](Self::device_ids) does not list it. Empty where sysfs
-    /// does not show the bus.
+    /// failed: it has no device, and [`device_ids`](Self::device_ids) does not list it. `None` where
+    /// sysfs does not show the bus, as in some containers.
     #[must_use]
-    pub fn without_driver(&self) -> Vec<String> {
-        let bus = self.sysfs.join("bus/pci/devices");
-        let entries = fs::read_dir(bus).into_iter().flatten().flatten().map(|entry| entry.path());
+    pub fn without_driver(&self) -> Option<Vec<String>> {
+        let bus = fs::read_dir(self.sysfs.join("bus/pci/devices")).ok()?;
+        let entries = bus.flatten().map(|entry| entry.path());
         let mut found: Vec<String> = entries
             .filter(|directory| {
                 let id = |name| sysfs::attribute(&directory.join(name)).unwrap_or_default();
@@ -104,7 +104,7 @@ impl Host {
             .filter_map(|directory| Some(directory.file_name()?.to_str()?.to_owned()))
             .collect();
         found.sort();
-        found
+        Some(found)
     }
 
     fn find(&self, id: DeviceId) -> FoundDevice {
@@ -175,5 +175,38 @@ impl FoundDevice {
     /// Returns device and properties, or the reason for which it is not usable.
     pub fn into_parts(self) -> Result<(Device, DeviceInfo)> {
         self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_nic_without_a_driver_is_found_on_the_bus() {
+        let root = tempfile::tempdir().unwrap();
+        let host = Host::with_roots("/nonexistent", root.path());
+        assert_eq!(host.without_driver(), None);
+        let bus = root.path().join("bus/pci/devices");
+        let device = |address: &str, vendor: &str, device: &str, driver: bool| {
+            let directory = bus.join(address);
+            fs::create_dir_all(&directory).unwrap();
+            fs::write(directory.join("vendor"), format!("{vendor}\n")).unwrap();
+            fs::write(directory.join("device"), format!("{device}\n")).unwrap();
+            if driver {
+                symlink("/", directory.join("driver")).unwrap();
+            }
+        };
+        device("0000:21:00.0", "0x17db", "0x0501", true);
+        device("0000:22:00.0", "0x8086", "0x1521", false);
+        // A virtual function may be a guest's.
+        device("0000:41:00.1", "0x17db", "0x0502", false);
+        assert_eq!(host.without_driver(), Some(vec![]));
+        device("0000:e1:00.0", "0x1590", "0x0371", false);
+        device("0000:a1:00.0", "0x17db", "0x0501", false);
+        let both = ["0000:a1:00.0", "0000:e1:00.0"].map(str::to_owned).to_vec();
+        assert_eq!(host.without_driver(), Some(both));
     }
 }

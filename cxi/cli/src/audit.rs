@@ -8,11 +8,10 @@ use anstyle::Style;
 use clap::Args;
 use cxi::{DeviceId, Host, Member, Service, ServiceId};
 use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
-use cxi_job::explain::ContiguousMemory;
 use cxi_job::limits::{LimitPolicy, Mode};
 use cxi_job::pool::Timestamp;
-use cxi_job::site::{Mismatch, Site, keys};
-use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic, ProcFs};
+use cxi_job::site::{JobShape, Mismatch, NetworkOptions, Site, keys};
+use cxi_job::{AuditOptions, IdSet, JobLimits, Node, NodeNic};
 use cxi_vni_etcd::SitePool;
 use nix::unistd::{Uid, User, geteuid};
 use serde::Serialize;
@@ -24,6 +23,7 @@ use crate::job::node::{JobNode, foreign};
 use crate::node::Intent;
 use crate::options::Common;
 use crate::output::{ERROR, Report, WARNING, by_nic, merge, nic_names, wrapped};
+use crate::preflight;
 
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
@@ -40,12 +40,13 @@ pub(crate) struct AuditArgs {
     /// Also report NICs with room for at most this many more typical jobs
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = number)]
     pub(crate) few: u32,
-    /// Say whether this node is fit for a job: all NICs, their links, the default service, foreign
-    /// services, room for a job of --cores, and memory for its address contexts. Ends with code 0 if it
-    /// is, or 9
+    /// Say whether this node is fit for the next job: all NICs and their links, the default service as
+    /// node.default-service wants it, foreign services with VNIs of the pool, room for a job of --cores
+    /// by the site's policy and mode, memory for its address contexts, and the last cleanup. Ends with
+    /// code 0 if it is, or 9
     #[arg(long, conflicts_with_all = ["idle_file", "range"])]
     pub(crate) preflight: bool,
-    /// With --preflight: the user of the job, of whom no service may be left
+    /// With --preflight: the user of the job, of whom no foreign service may be left
     #[arg(long, value_name = "UID", requires = "preflight")]
     pub(crate) uid: Option<u32>,
     /// File that records idle services for the next audit: those that stay idle are reported
@@ -82,11 +83,20 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     // Records of other users are not readable: only root knows what is foreign.
     let reads_records = geteuid().is_root() || common.mock.is_some();
     let foreign = if reads_records { foreign(common)? } else { Vec::new() };
-    let (policy, cores) = (LimitPolicy::hpe_recommended(), arguments.cores);
-    let mut audit = JobNode::open(common, Intent::Read)?.nics.audit(&AuditOptions {
+    let job = if arguments.preflight {
+        // As the next prolog will ask for it.
+        let shape = JobShape { size: Some(arguments.cores), ..JobShape::default() };
+        shape.limits(&NetworkOptions::default(), &common.settings)?
+    } else {
+        JobLimits::planned(LimitPolicy::hpe_recommended(), arguments.cores, Mode::Strict)
+    };
+    let wanted = common.settings.get(&keys::NODE_DEFAULT_SERVICE)?;
+    let audit = JobNode::open(common, Intent::Read)?.nics.audit(&AuditOptions {
         nics: common.settings.get(&keys::NODE_NICS)?.map(NonZeroU32::get),
         without_driver: without_driver(common),
-        pool: arguments.vni_pool.clone(),
+        default_service: wanted.should_be_enabled(),
+        // A VNI that no job gets does not keep one from starting.
+        pool: arguments.vni_pool.clone().filter(|_| !arguments.preflight),
         ranges: arguments.range.clone(),
         foreign: foreign.iter().map(|(device, service)| (*device, service.id())).collect(),
         // A failed lookup says nothing about the user.
@@ -94,16 +104,14 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
         earlier: earlier.as_ref(),
         now: Timestamp::now(),
         idle_after: arguments.idle_after,
-        job: JobLimits::planned(policy, cores, Mode::Strict),
+        job,
         few: arguments.few,
     });
     if let Some(file) = &file {
         file.save(&audit.observation)?;
     }
     if arguments.preflight {
-        // The memory of this machine says nothing about a mock node in a file.
-        let memory = common.mock.is_none().then(|| ContiguousMemory::read(&ProcFs::system()));
-        let report = preflight(&mut audit, &foreign, arguments.uid, memory.flatten());
+        let report = preflight::report(audit, &foreign, arguments, common)?;
         let unseen = "foreign services were not looked for: only root can read all records";
         return Ok(report.with_warnings((!reads_records).then(|| unseen.to_owned())));
     }
@@ -114,48 +122,9 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     Ok(report(&audit, pool).with_warnings(failed))
 }
 
-/// The NICs of this machine that no driver has; a mock node in a file has none.
-pub(crate) fn without_driver(common: &Common) -> Vec<String> {
-    if common.mock.is_some() { Vec::new() } else { Host::system().without_driver() }
-}
-
-/// Returns whether this node is fit for a job. What an audit only mentions may keep one from
-/// starting: services that nobody may destroy, and memory.
-fn preflight(
-    audit: &mut Audit,
-    foreign: &[(DeviceId, Service)],
-    uid: Option<u32>,
-    memory: Option<ContiguousMemory>,
-) -> Report {
-    let of_user = |service: &Service| {
-        uid.is_some_and(|uid| service.members().is_some_and(|it| it.contains(Member::Uid(uid))))
-    };
-    for finding in &mut audit.findings {
-        let is_of_user = foreign.iter().any(|(device, service)| {
-            (*device, Some(service.id())) == (finding.device, finding.service) && of_user(service)
-        });
-        if finding.code == Code::Foreign && (uid.is_none() || is_of_user) {
-            finding.severity = Severity::Warning;
-        }
-    }
-    let no_memory = memory.filter(|memory| memory.address_contexts == 0);
-    let fit = audit.worst() < Some(Severity::Warning) && no_memory.is_none();
-    let verdict = if fit { "is fit for a job.\n" } else { "is not fit for a job:\n" };
-    let mut text = format!("This node {verdict}{}", lines(audit));
-    if let Some(memory) = no_memory {
-        text += &wrapped(&format!("error: {memory}\n"));
-    }
-    let json = Preflight { fit, findings: &audit.findings, contiguous_memory: memory };
-    let report = Report::new(text, &json);
-    if fit { report } else { report.ending_with(Exit::Findings as u8) }
-}
-
-#[derive(Serialize)]
-struct Preflight<'a> {
-    fit: bool,
-    findings: &'a [Finding],
-    /// Null where `/proc/buddyinfo` cannot be read.
-    contiguous_memory: Option<ContiguousMemory>,
+/// The NICs of this machine that no driver has; a mock node in a file has no bus to look at.
+pub(crate) fn without_driver(common: &Common) -> Option<Vec<String>> {
+    if common.mock.is_some() { None } else { Host::system().without_driver() }
 }
 
 /// VNIs that two jobs have or may get, where this machine has the controller's pool and records.
@@ -197,29 +166,34 @@ pub(crate) fn shared_vnis(nics: &Node, made: &[(DeviceId, ServiceId)]) -> Vec<St
 }
 
 /// The findings, one a line. Those that several NICs share are printed once.
-fn lines(audit: &Audit) -> String {
+pub(crate) fn lines(audit: &Audit) -> String {
     let findings = audit.findings.iter();
     let lines = findings.map(|finding| (finding.device, (finding.severity, &finding.text)));
     merge(lines)
         .into_iter()
         .map(|(devices, (severity, text))| {
-            let style = match severity {
-                Severity::Error => ERROR,
-                Severity::Warning => WARNING,
-                _ => Style::new(),
-            };
-            let rest = wrapped(&format!("{severity}: {}: {text}\n", nic_names(&devices)));
-            let (severity, rest) = rest.split_once(':').unwrap_or_default();
-            format!("{style}{severity}:{style:#}{rest}")
+            line(severity, &format!("{}: {text}", nic_names(&devices)))
         })
         .collect()
+}
+
+/// A finding as a line of its own, with its severity in front.
+pub(crate) fn line(severity: Severity, text: &str) -> String {
+    let style = match severity {
+        Severity::Error => ERROR,
+        Severity::Warning => WARNING,
+        _ => Style::new(),
+    };
+    let text = wrapped(&format!("{severity}: {text}\n"));
+    let (severity, rest) = text.split_once(':').unwrap_or_default();
+    format!("{style}{severity}:{style:#}{rest}")
 }
 
 fn report(audit: &Audit, pool: Vec<Mismatch>) -> Report {
     let mut text = lines(audit);
     for mismatch in &pool {
-        text += &wrapped(&format!("error: pool: {mismatch}: cxi vni reconcile --records\n"))
-            .replacen("error:", &format!("{ERROR}error:{ERROR:#}"), 1);
+        let remedy = format!("pool: {mismatch}: cxi vni reconcile --records");
+        text += &line(Severity::Error, &remedy);
     }
     if text.is_empty() {
         "No problems found.\n".clone_into(&mut text);

@@ -29,6 +29,7 @@ mod metrics;
 mod node;
 mod options;
 mod output;
+mod preflight;
 pub mod read;
 mod selftest;
 mod service;

@@ -165,6 +165,7 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     let found = node.audit(&AuditOptions {
         nics: common.settings.get(&settings::NODE_NICS)?.map(NonZeroU32::get),
         without_driver: audit::without_driver(common),
+        default_service: common.settings.get(&settings::NODE_DEFAULT_SERVICE)?.should_be_enabled(),
         pool: Some(vnis),
         ..AuditOptions::default()
     });

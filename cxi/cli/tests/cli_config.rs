@@ -51,7 +51,7 @@ fn check_says_what_is_used_and_where_it_comes_from() {
 #[test]
 fn a_wrong_file_is_refused_with_its_line() {
     let node = MockNode::new();
-    let names = "  Expected one of node.lock, wait, node.records, node.services, node.nics, node.retry-busy, \
+    let names = "  Expected one of node.lock, wait, node.records, node.services, node.nics, node.default-service, node.cleaned-within, node.retry-busy, \
                  pool.store, pool.file, pool.epoch, pool.vnis, controller.records, controller.wait, controller.single-node-vni, \
                  controller.job-vni, job.policy, job.mode, \
                  job.floor, job.tles, job.traffic-classes, job.allow-default-vnis, \

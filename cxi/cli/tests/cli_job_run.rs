@@ -127,14 +127,25 @@ fn what_a_killed_run_leaves_is_cleaned_up() {
     child.wait().unwrap();
     kill(Pid::from_raw(program.parse().unwrap()), Signal::SIGKILL).unwrap();
     assert_eq!(node.services(), 2);
-    let clean =
-        |live: &str| node.cxi(&["job", "clean", "--foreign", "--vni-pool=1024-65535", live]);
-    assert_eq!(clean(&format!("--live={vni}")).code, 8);
-    // No record says who made them: without an order they are left.
-    node.cxi("job clean --vni-pool=1024-65535").mentions(8, "no record says who made it");
-    assert_eq!(node.services(), 2);
-    clean("--live=2000").done();
+    // Its record says that it has ended, and its VNI may be somebody else's live one.
+    let done = node.cxi(&["job", "clean", &format!("--live={vni}")]).done();
+    assert!(done.contains("destroyed"), "{done}");
     assert_eq!(node.services(), 0);
+}
+
+#[test]
+fn what_runs_is_not_cleaned_up() {
+    let node = MockNode::new();
+    let (mut child, _) = started(&node, &["--vni=1024"], "echo ready; exec sleep 60");
+    for order in ["job clean", "job clean --foreign --none-live"] {
+        assert_eq!(node.cxi(order).code, 8, "{order}");
+    }
+    assert_eq!(node.services(), 2);
+    kill(Pid::from_raw(i32::try_from(child.id()).unwrap()), Signal::SIGTERM).unwrap();
+    child.wait().unwrap();
+    assert_eq!(node.services(), 0);
+    let records = node.directory().join("state.json.d/services");
+    assert_eq!(fs::read_dir(records).unwrap().count(), 0);
 }
 
 #[test]

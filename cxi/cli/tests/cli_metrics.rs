@@ -302,8 +302,8 @@ fn a_dead_nic_is_noticed() {
         run(nics, &["audit"]).prints("No problems found.\n");
         run(nics, &preflight).prints("This node is fit for a job.\n");
     }
-    let missing = "error: cxi3: the NIC is not there (3 of 4 expected): the PCI bus shows no other \
-                   NIC: look at the hardware";
+    let missing = "error: cxi3: the NIC is not there (3 of 4 expected): look at the PCI bus (lspci) \
+                   and at dmesg";
     let said = run("4", &["audit"]);
     assert_eq!(said.code, 9);
     assert_contains(&said.out.replace("\n  ", " "), missing);
@@ -324,12 +324,59 @@ fn a_dead_nic_is_noticed() {
     run("3", &prolog).done();
     // A service that nobody may destroy, of the user whose job is to start.
     fs::remove_dir_all(node.directory().join("state.json.d/jobs")).unwrap();
-    run("3", &[&preflight[..], &["--uid=1001"]].concat()).ended(
+    let run = |arguments: &[&str]| run("3", &[&preflight[..], arguments].concat());
+    run(&["--uid=1001", "--vni-pool=2000-2999"]).ended(
         0,
         "This node is fit for a job.\ninfo: cxi0-2: no record says who made service 2 (uid 1000, VNI \
          1024): another scheduler, another tool, or a record is lost; cxi job clean leaves it\n",
     );
-    for more in [&["--uid=1000"][..], &[]] {
-        assert_eq!(run("3", &[&preflight[..], more].concat()).code, 9);
+    // Of the job's user, or with a VNI that a job may get.
+    for more in [&["--uid=1000", "--vni-pool=2000-2999"][..], &["--uid=1001"], &[]] {
+        assert_eq!(run(more).code, 9);
     }
+}
+
+#[test]
+fn a_preflight_judges_by_what_the_site_wants() {
+    let node = MockNode::new();
+    let run = |variable: &str, value: &str, arguments: &[&str]| {
+        let mock = format!("--mock={}", node.file().display());
+        let mut command = command(&[&[&*mock], arguments].concat());
+        Said::from(command.env(variable, value).output().unwrap())
+    };
+    let preflight = ["audit", "--preflight"];
+    for (wanted, code) in [("disabled", 0), ("any", 0), ("enabled", 9)] {
+        assert_eq!(run("CXI_DEFAULT_SERVICE", wanted, &preflight).code, code, "{wanted}");
+    }
+    let said = run("CXI_DEFAULT_SERVICE", "enabled", &preflight);
+    assert_contains(
+        &said.out.replace("\n  ", " "),
+        "the default service is disabled: programs without",
+    );
+    node.cxi("service enable 1").done();
+    for (wanted, code) in [("disabled", 9), ("any", 0), ("enabled", 0)] {
+        assert_eq!(run("CXI_DEFAULT_SERVICE", wanted, &preflight).code, code, "{wanted}");
+    }
+    run("CXI_DEFAULT_SERVICE", "on", &preflight).refused(
+        2,
+        "error: CXI_DEFAULT_SERVICE: invalid value 'on': expected disabled or enabled or any",
+    );
+    node.cxi("service disable 1").done();
+
+    let never = "warning: no cxi job clean since this node started: expected one within 1h \
+                 (node.cleaned-within)";
+    let said = run("CXI_CLEANED_WITHIN", "1h", &preflight);
+    assert_eq!(said.code, 9);
+    assert_contains(&said.out.replace("\n  ", " "), never);
+    node.cxi("job prolog --job=1 --uid=1000 --vni=1024 --cores=1").done();
+    assert_eq!(node.cxi("job clean").code, 8);
+    run("CXI_CLEANED_WITHIN", "1h", &preflight).prints("This node is fit for a job.\n");
+    assert_eq!(run("CXI_CLEANED_WITHIN", "0s", &preflight).code, 9);
+
+    // A job that is scaled back starts where only the smallest one fits.
+    node.cxi("service create --uid=7 --vni=5 --limit=txqs=1000:1000").done();
+    run("CXI_MODE", "scale-back", &[&preflight[..], &["--cores=64"]].concat()).done();
+    let said = run("CXI_MODE", "strict", &[&preflight[..], &["--cores=64"]].concat());
+    assert_eq!(said.code, 9, "{said:?}");
+    assert_contains(&said.out, "no more such job fits");
 }

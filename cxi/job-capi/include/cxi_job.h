@@ -133,7 +133,10 @@ int cxi_job_confirm(const char *place);
 int cxi_job_clean(const cxi_job_node *node, const char *policy, uint64_t deadline_ms,
 		  char **report);
 
-/* Reports problems with the services of a node. `options` is NULL or {"pool": "1024-65535"}. */
+/* Reports problems with the services of a node. `options` is NULL or
+ *   {"place": {"settings": "/etc/cxi/cxi.toml", "node": "n1"}, "pool": "1024-65535"}
+ * With a place, which is that of cxi_job_clean, also services that no record names ("foreign"; needs root,
+ * who can read all records), missing NICs, and what else the settings of the node ask for. */
 int cxi_job_audit(const cxi_job_node *node, const char *options, char **report);
 
 /* The last call of this thread that failed, as

@@ -13,7 +13,7 @@ use cxi::Host;
 use cxi_ioctl::Errno;
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::site::SiteError;
-use cxi_job::{AuditOptions, FileLock, Grant, Node, ReleaseOptions, ReleaseReport};
+use cxi_job::{FileLock, Grant, Node, ReleaseOptions, ReleaseReport};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
@@ -238,8 +238,8 @@ pub(crate) extern "C" fn cxi_job_clean(
     status(|| {
         let node = nodes::get(node)?;
         let policy: json::Clean = json::read("policy", policy.required("policy")?)?;
-        let site = policy.site()?;
-        let here = policy.node(&site, &node)?;
+        let site = policy.place.site()?;
+        let here = policy.place.node(&site, &node)?;
         let cleaned = here.clean(&policy.cleaning(&site)?, &until(deadline_ms))?;
         report.set_text(&json::write(&cleaned)?)?;
         cleaned.clean.release.as_ref().map_or(Ok(()), done)
@@ -257,8 +257,7 @@ pub(crate) extern "C" fn cxi_job_audit(
         let node = nodes::get(node)?;
         let options: json::Audit =
             json::read("options", options.optional("options")?.unwrap_or("{}"))?;
-        let wanted = AuditOptions { pool: options.pool, ..AuditOptions::default() };
-        report.set_text(&json::write(&node.audit(&wanted))?)
+        report.set_text(&json::write(&node.audit(&options.options(&node)?))?)
     })
 }
 

@@ -1,6 +1,7 @@
 //! Arguments as JSON.
 
 use std::collections::BTreeMap;
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -13,8 +14,8 @@ use cxi_job::site::{
     Site, StartingJob, keys,
 };
 use cxi_job::{
-    Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, StepId,
-    TenantName,
+    AuditOptions, Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName,
+    StepId, TenantName,
 };
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -197,7 +198,7 @@ impl Job {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Clean {
     #[serde(default)]
-    place: CleanPlace,
+    pub(crate) place: NodePlace,
     pool: Option<IdSet>,
     #[serde(default)]
     live: IdSet,
@@ -213,7 +214,7 @@ pub(crate) struct Clean {
 /// A node of a site. The place of a job can be used too: its job means nothing here.
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct CleanPlace {
+pub(crate) struct NodePlace {
     settings: Option<PathBuf>,
     node: Option<NodeName>,
     #[serde(rename = "job")]
@@ -222,14 +223,14 @@ struct CleanPlace {
     _component: Option<IgnoredAny>,
 }
 
-impl Clean {
+impl NodePlace {
     pub(crate) fn site(&self) -> Result<Site> {
-        controller::site(self.place.settings.as_deref())
+        controller::site(self.settings.as_deref())
     }
 
     /// The node, which by default has the name of this machine.
     pub(crate) fn node<'a>(&self, site: &'a Site, nics: &'a Node) -> Result<ComputeNode<'a>> {
-        let name = match &self.place.node {
+        let name = match &self.node {
             Some(name) => name.clone(),
             None => {
                 NodeName::of_this_machine().map_err(|error| Failure::invalid("place", &error))?
@@ -237,7 +238,9 @@ impl Clean {
         };
         Ok(site.node(name)?.nics(|| Ok(nics.clone())))
     }
+}
 
+impl Clean {
     pub(crate) fn cleaning(&self, site: &Site) -> Result<Cleaning> {
         let pool = match &self.pool {
             Some(pool) => pool.clone(),
@@ -351,5 +354,23 @@ pub(crate) struct Variables {
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Audit {
-    pub(crate) pool: Option<IdSet>,
+    /// With it, the site's settings and records count, too.
+    place: Option<NodePlace>,
+    pool: Option<IdSet>,
+}
+
+impl Audit {
+    pub(crate) fn options(self, nics: &Node) -> Result<AuditOptions<'static>> {
+        let mut options = AuditOptions { pool: self.pool, ..AuditOptions::default() };
+        let Some(place) = self.place else { return Ok(options) };
+        let site = place.site()?;
+        let foreign = place.node(&site, nics)?.foreign()?;
+        options.foreign = foreign.iter().map(|(nic, service)| (*nic, service.id())).collect();
+        let settings = site.settings();
+        let invalid = |error| Failure::invalid("settings", &error);
+        options.nics = settings.get(&keys::NODE_NICS).map_err(invalid)?.map(NonZeroU32::get);
+        let wanted = settings.get(&keys::NODE_DEFAULT_SERVICE).map_err(invalid)?;
+        options.default_service = wanted.should_be_enabled();
+        Ok(options)
+    }
 }

@@ -271,7 +271,9 @@ impl<'a> CleanPolicy<'a> {
         }
         match maker {
             Some(Maker::Job { lives: true, .. }) => return Err(KeepReason::Live),
-            Some(Maker::Job { lives: false, .. }) => return Ok(OrphanReason::Ended),
+            Some(Maker::Job { lives: false, .. } | Maker::Ended(_)) => {
+                return Ok(OrphanReason::Ended);
+            }
             Some(Maker::Other(_)) => return Err(KeepReason::Recorded),
             None if overlaps(service.vnis(), live) => return Err(KeepReason::Live),
             None => {}

@@ -51,6 +51,8 @@ pub(crate) enum Maker {
     },
     /// Somebody who removes it without the scheduler, in words.
     Other(String),
+    /// A program that was to remove it and has ended, in words.
+    Ended(String),
 }
 
 /// Claim of one record.
@@ -137,6 +139,6 @@ pub(crate) fn reason(maker: Option<&Maker>) -> String {
     match maker {
         None => "no record says who made it".to_owned(),
         Some(Maker::Job { job, .. }) => format!("job {job} made it"),
-        Some(Maker::Other(maker)) => format!("{maker} made it"),
+        Some(Maker::Other(maker) | Maker::Ended(maker)) => format!("{maker} made it"),
     }
 }

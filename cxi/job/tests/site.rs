@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use cxi::{Device, Errno, Member, ServiceId, ServiceSpec, Vni};
 use cxi_ioctl::Opcode;
+use cxi_job::clean::OrphanReason;
 use cxi_job::collectives::Certificate;
 use cxi_job::durable::FileLock;
 use cxi_job::fabric::{
@@ -713,4 +714,45 @@ fn a_broken_record_of_a_service_still_says_that_it_is_somebodys() {
     assert_eq!(clean(), 0);
     records.remove(device.id(), id).unwrap();
     assert_eq!(clean(), 1);
+}
+
+#[test]
+fn a_record_follows_its_service_and_ends_with_whoever_holds_it() {
+    let directory = TempDir::new().unwrap();
+    let site = site_with(directory.path(), "");
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let records = ServiceRecords::of(site.settings()).unwrap();
+    let device = Device::from(mock.nics()[0].root().unwrap());
+    let node = compute(&site, &mock);
+    let create = |vni| {
+        let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(vni).unwrap());
+        device.services().create(&spec.build().unwrap()).unwrap()
+    };
+    let owned = |id| OwnedService::of(device.id(), &device.services().get(id).unwrap());
+    let order =
+        Cleaning { pool: "1024-1030".parse().unwrap(), foreign: true, ..Cleaning::default() };
+    let clean = || {
+        let cleaned = node.clean(&order, &ReleaseOptions::once()).unwrap().clean;
+        cleaned.orphans.iter().map(|orphan| (orphan.service, orphan.reason)).collect::<Vec<_>>()
+    };
+    // Only the administrator's record is followed.
+    let (admin, other) = (create(1024), create(1025));
+    records.add(owned(admin), "an administrator").unwrap();
+    device.services().set_enabled(admin, false).unwrap();
+    for id in [admin, other] {
+        let mut changed = owned(id);
+        changed.members = None;
+        records.follow(changed).unwrap();
+    }
+    assert_eq!(records.all().unwrap().len(), 1);
+    assert_eq!(records.all().unwrap()[0].service.members, None);
+    records.follow(owned(admin)).unwrap();
+    assert_eq!(clean(), [(other, OrphanReason::InPool)]);
+
+    let program = create(1026);
+    let held = records.hold(owned(program), "a program").unwrap();
+    assert_eq!(clean(), []);
+    drop(held);
+    assert_eq!(clean(), [(program, OrphanReason::Ended)]);
+    assert_eq!(records.all().unwrap().len(), 1);
 }

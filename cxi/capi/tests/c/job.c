@@ -151,6 +151,30 @@ static void life(void)
 	has(text, "\"in_pool\"");
 }
 
+/* With records: a running job's service stays, whatever is ordered, and the other one has no record. */
+static void cleaned(const char *job)
+{
+	char policy[8800], *text, *grant;
+
+	assert(!cxi_job_allocate(node, "{\"uid\": 78, \"vnis\": [1078], \"cores\": 1}", &grant));
+	snprintf(policy, sizeof policy, "{\"place\": %s}", job);
+	assert(!cxi_job_audit(node, policy, &text));
+	has(text, "no record says who made service 3 (uid 78, VNI 1078)");
+	assert(!cxi_job_clean(node, policy, 0, &text));
+	has(strdup(text), "\"orphans\":[]");
+	has(strdup(text), "\"live\"");
+	has(text, "\"foreign\"");
+	snprintf(policy, sizeof policy, "{\"place\": %s, \"foreign\": true}", job);
+	assert(!cxi_job_clean(node, policy, 0, &text));
+	has(strdup(text), "\"live\"");
+	has(text, "\"in_pool\"");
+	assert(!cxi_job_audit(node, policy, &text) == 0);
+	says("unknown field `foreign`");
+	assert(!cxi_job_release(node, grant, 0, &text));
+	has(text, "\"services\":[]");
+	free(grant);
+}
+
 /* The same with a record: a second prolog adopts, an epilog is done once. */
 static void recorded(void)
 {
@@ -188,6 +212,7 @@ static void recorded(void)
 	has(text, "\"adopted\":true");
 	snprintf(path, sizeof path, "%s/jobs/7.json", place);
 	assert(!access(path, R_OK));
+	cleaned(job);
 	assert(!cxi_job_epilog(node, job, 0, &text));
 	has(text, "\"outcome\":\"destroyed\"");
 	assert(access(path, R_OK) == -1 && errno == ENOENT);

@@ -3,6 +3,7 @@
 use std::cell::OnceCell;
 
 use cxi::{DeviceId, Host, Service};
+use cxi_job::pool::Timestamp;
 use cxi_job::site::{ComputeNode, Site, SiteError, keys};
 use cxi_job::{Node as Nics, NodeName};
 
@@ -61,6 +62,11 @@ impl JobNode {
 /// The services of this node of which no record says who made them.
 pub(crate) fn foreign(common: &Common) -> Result<Vec<(DeviceId, Service)>, Failure> {
     Ok(Here::new(common, Intent::Read)?.node(None)?.foreign()?)
+}
+
+/// When this node was last cleaned up.
+pub(crate) fn last_cleanup(common: &Common) -> Result<Option<Timestamp>, Failure> {
+    Ok(Here::new(common, Intent::Read)?.node(None)?.last_cleanup()?)
 }
 
 /// This node of the site that the settings describe. It opens the NICs when the library needs them,

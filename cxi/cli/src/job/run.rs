@@ -4,11 +4,11 @@ use std::ffi::{CString, OsString};
 use std::io::{self, IsTerminal as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus};
-use std::thread;
 use std::time::{Duration, Instant};
+use std::{process, thread};
 
 use cxi::Vni;
-use cxi_job::site::NetworkOptions;
+use cxi_job::site::{HeldRecord, NetworkOptions, ServiceRecords, SiteError};
 use cxi_job::{Filter, Grant, JobRequest};
 use nix::sys::signal::{self, Signal};
 use nix::unistd::{Gid, Pid, Uid, User, getegid, geteuid, initgroups, setgid, setgroups, setuid};
@@ -33,12 +33,13 @@ pub(super) fn run(arguments: &RunArgs, common: &Common) -> Result<Report, Failur
     let mut signals = Signals::new([SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGCHLD])
         .map_err(|error| Failure::failed(format!("cannot handle signals: {error}")))?;
     let uid = arguments.uid.unwrap_or_else(|| geteuid().as_raw());
-    let (grant, node) = services_on(arguments, uid, common)?;
+    let (grant, node, held) = services_on(arguments, uid, common)?;
     let ended = match asked_to_end(&mut signals) {
         Some(signal) => Ok(exit_code(128 + signal)),
         None => program(arguments, uid, &grant, &mut signals, common.json),
     };
     let left = services_off(&grant, node, arguments, common);
+    drop(held);
     let code = match ended {
         Ok(code) => code,
         Err(failure) => {
@@ -63,7 +64,7 @@ fn services_on(
     arguments: &RunArgs,
     uid: u32,
     common: &Common,
-) -> Result<(Grant, Option<JobNode>), Failure> {
+) -> Result<(Grant, Option<JobNode>, Vec<HeldRecord>), Failure> {
     let node = JobNode::locked(common)?;
     let vnis =
         if arguments.vni.is_empty() { vec![unused_vni(&node)?] } else { arguments.vni.clone() };
@@ -73,7 +74,20 @@ fn services_on(
     let request = shape.apply(builder, &NetworkOptions::default(), &common.settings)?;
     let result = node.nics.allocate(&request.build()?);
     node.save()?;
-    Ok((result?, node.keep_open()))
+    let grant = result?;
+    // If this process is killed, the next cleanup destroys them.
+    let records = ServiceRecords::of(&common.settings)?;
+    let maker = format!("cxi job run (process {})", process::id());
+    let held = grant.owned().into_iter().map(|service| records.hold(service, &maker));
+    match held.collect::<Result<_, _>>() {
+        Ok(held) => Ok((grant, node.keep_open(), held)),
+        Err(error) => {
+            let failure = Failure::from(SiteError::from(error));
+            Err(services_off(&grant, node.keep_open(), arguments, common)
+                .into_iter()
+                .fold(failure, |failure, left| failure.hint(left.to_string())))
+        }
+    }
 }
 
 /// A VNI that no service of this node has.
@@ -192,6 +206,14 @@ fn services_off(
     let release = epilog::until(retry, |options| node.nics.release(&filter, options));
     let mut left = epilog::left(&release, retry);
     left.extend(node.save().err());
+    let records = ServiceRecords::of(&common.settings);
+    let forget = |records: ServiceRecords| {
+        for service in release.services.iter().filter(|one| one.is_gone()) {
+            records.remove(service.device, service.service)?;
+        }
+        Ok::<_, SiteError>(())
+    };
+    left.extend(records.map_err(SiteError::from).and_then(forget).err().map(Failure::from));
     left
 }
 

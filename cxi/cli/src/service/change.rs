@@ -142,14 +142,27 @@ fn undo(mut failure: Failure, made: &[(&Device, ServiceId)], records: &ServiceRe
     failure.hint(format!("What had been created on {} was destroyed again.", nic_names(&undone)))
 }
 
-pub(super) fn update(node: &Node, changes: &UpdateArgs) -> Result<Report, Failure> {
-    for_each(node, &changes.services.ids, "Updated", |device, id| {
+pub(super) fn update(
+    node: &Node,
+    changes: &UpdateArgs,
+    settings: &Settings,
+) -> Result<Report, Failure> {
+    let records = ServiceRecords::of(settings)?;
+    let mut unrecorded = Vec::new();
+    let report = for_each(node, &changes.services.ids, "Updated", |device, id| {
+        let mut device = device.clone();
         if changes.force {
-            let device = device.clone().allow_quirks(Quirks::SWITCHED_EXCLUSIVE_CP);
-            return apply(&device.services(), id, changes);
+            device = device.allow_quirks(Quirks::SWITCHED_EXCLUSIVE_CP);
         }
-        apply(&device.services(), id, changes)
-    })
+        let changed = apply(&device.services(), id, changes);
+        // Even of what is done by half.
+        if let Ok(service) = device.services().get(id) {
+            let service = OwnedService::of(device.id(), &service);
+            unrecorded.extend(records.follow(service).err().map(SiteError::from));
+        }
+        changed
+    })?;
+    Ok(report.with_failures(unrecorded.into_iter().map(Failure::from).collect()))
 }
 
 fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Result<()> {
@@ -222,7 +235,7 @@ fn for_each(
     node: &Node,
     ids: &[ServiceId],
     done: &str,
-    change: impl Fn(&Device, ServiceId) -> cxi::Result<()>,
+    mut change: impl FnMut(&Device, ServiceId) -> cxi::Result<()>,
 ) -> Result<Report, Failure> {
     let found = if node.are_named() { None } else { Some(all(node.devices())?) };
     let mut changed = Vec::new();

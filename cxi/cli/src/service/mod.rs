@@ -30,7 +30,9 @@ pub(crate) fn run(command: &ServiceCommand, common: &Common) -> Result<Report, F
             let spec = change::specification(arguments)?;
             changing(common, |node| change::create(node, &spec, &common.settings))
         }
-        ServiceCommand::Update(changes) => changing(common, |node| change::update(node, changes)),
+        ServiceCommand::Update(changes) => {
+            changing(common, |node| change::update(node, changes, &common.settings))
+        }
         ServiceCommand::Destroy(arguments) => {
             changing(common, |node| change::destroy(node, arguments, &common.settings))
         }

@@ -81,8 +81,10 @@ pub enum Code {
     NicUnusable,
     /// The NIC does not list its services.
     NicUnreadable,
-    /// The default service is enabled.
+    /// The default service is enabled, and should not be.
     DefaultServiceEnabled,
+    /// The default service is disabled, or not there, and should be enabled.
+    DefaultServiceDisabled,
     /// An enabled service is open to everyone.
     NoMembers,
     /// An enabled service lists no VNIs.
@@ -127,6 +129,7 @@ impl Code {
             | Self::OutsideRange
             | Self::RangesOverlap => Severity::Error,
             Self::DefaultServiceEnabled
+            | Self::DefaultServiceDisabled
             | Self::Unfinished
             | Self::DeadUser
             | Self::OutsidePool
@@ -172,8 +175,10 @@ pub struct AuditOptions<'a> {
     /// Number of NICs that the node should have; `None` for those that it has.
     pub nics: Option<u32>,
     /// The PCI addresses of NICs without a driver, as [`Host::without_driver`](cxi::Host::without_driver)
-    /// finds them.
-    pub without_driver: Vec<String>,
+    /// finds them; `None` if nobody looked.
+    pub without_driver: Option<Vec<String>>,
+    /// Whether the default service should be enabled; `None` if that does not matter.
+    pub default_service: Option<bool>,
     /// Owners of VNIs, such as another scheduler's group: services with this member that have other
     /// VNIs are reported, and so are owners whose VNIs overlap. An owner may occur again with more.
     pub ranges: Vec<(Member, IdSet)>,
@@ -202,7 +207,8 @@ impl Default for AuditOptions<'_> {
         Self {
             pool: None,
             nics: None,
-            without_driver: Vec::new(),
+            without_driver: None,
+            default_service: Some(false),
             ranges: Vec::new(),
             foreign: Vec::new(),
             user_exists: None,
@@ -265,20 +271,25 @@ impl Node {
     fn missing(&self, options: &AuditOptions<'_>) -> Vec<Finding> {
         let there = self.nics().iter().filter(|nic| !nic.is_virtual_function()).count();
         let there = u32::try_from(there).unwrap_or(u32::MAX);
-        let known = u32::try_from(options.without_driver.len()).unwrap_or(u32::MAX);
+        let dead = options.without_driver.as_deref();
+        let known = u32::try_from(dead.map_or(0, <[_]>::len)).unwrap_or(u32::MAX);
         let missing = options.nics.map_or(known, |wanted| wanted.saturating_sub(there).max(known));
-        let why = match options.without_driver.as_slice() {
-            [] => "the PCI bus shows no other NIC: look at the hardware".to_owned(),
-            addresses => format!(
-                "on the PCI bus, but without a driver: {}; dmesg says why",
-                addresses.join(", ")
-            ),
-        };
-        let numbers = (0..).map(DeviceId::new).filter(|id| self.nic(*id).is_none());
         let expected = options.nics.map_or_else(String::new, |nics| format!(" of {nics} expected"));
+        // Which of the missing NICs has which address is not known; that each has one of its own is.
+        let mut addresses = dead.into_iter().flatten();
+        let numbers = (0..).map(DeviceId::new).filter(|id| self.nic(*id).is_none());
         numbers
             .take(missing.min(MOST_MISSING) as usize)
             .map(|id| {
+                let why = match (addresses.next(), dead) {
+                    (Some(address), _) => {
+                        format!("PCI device {address} has no driver; dmesg says why")
+                    }
+                    (None, Some(_)) => {
+                        "the PCI bus does not show it either; look at the hardware".to_owned()
+                    }
+                    (None, None) => "look at the PCI bus (lspci) and at dmesg".to_owned(),
+                };
                 let text = format!("the NIC is not there ({there}{expected}): {why}");
                 Finding::new(Code::NicMissing, id, None, text)
             })

@@ -9,7 +9,12 @@ use cxi::{Limit, Limits, Resource};
 
 pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
     let usage = &nic.view.usage;
-    let mut limits = match &options.job {
+    let mut job = options.job;
+    // A job that is scaled back starts if there is room for its smallest size.
+    if let JobLimits::Planned { size, mode: Mode::ScaleBack { floor }, .. } = &mut job {
+        *size = (*size).min(*floor);
+    }
+    let mut limits = match job {
         JobLimits::Unlimited => unlimited(),
         job => match job.asked(usage) {
             Some(limits) => limits,
@@ -17,7 +22,7 @@ pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
             None => return Some(finding(nic, 0, "no such job fits, even alone".to_owned())),
         },
     };
-    if let JobLimits::Planned { mode: Mode::BestEffort, .. } = options.job {
+    if let JobLimits::Planned { mode: Mode::BestEffort, .. } = job {
         for resource in Resource::ALL {
             if resource != Resource::Tles {
                 limits[resource] = Limit::at_most(limits[resource].max());

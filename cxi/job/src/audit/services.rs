@@ -7,19 +7,13 @@ use crate::describe;
 use crate::idset::IdSet;
 
 pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
-    let services = nic.view.services.iter();
-    services
-        .flat_map(|service| {
-            let findings = if service.id().is_default() {
-                default_service(service).into_iter().collect()
-            } else {
-                let foreign = options.foreign.contains(&(nic.device, service.id()));
-                user_service(service, options, foreign)
-            };
-            let finding = |(code, text)| Finding::new(code, nic.device, Some(service.id()), text);
-            findings.into_iter().map(finding)
-        })
-        .collect()
+    let services = nic.view.services.iter().filter(|service| !service.id().is_default());
+    let of_users = services.flat_map(|service| {
+        let foreign = options.foreign.contains(&(nic.device, service.id()));
+        let finding = |(code, text)| Finding::new(code, nic.device, Some(service.id()), text);
+        user_service(service, options, foreign).into_iter().map(finding)
+    });
+    default_service(nic, options).into_iter().chain(of_users).collect()
 }
 
 /// Services of different users that can exchange packets, because they have a VNI in common.
@@ -54,14 +48,27 @@ fn vnis(service: &Service) -> IdSet {
 
 type Found = (Code, String);
 
-fn default_service(service: &Service) -> Option<Found> {
-    let text = format!(
-        "the default service is enabled: every user of the node can use {}, unseen by the \
-         scheduler; disable it",
-        describe::vnis(service.vnis())
-    );
-    let found = (Code::DefaultServiceEnabled, text);
-    service.is_enabled().then_some(found)
+fn default_service(nic: &Seen, options: &AuditOptions<'_>) -> Option<Finding> {
+    let service = nic.view.services.iter().find(|service| service.id().is_default());
+    let enabled = service.filter(|service| service.is_enabled());
+    let (code, text) = match (enabled, options.default_service?) {
+        (Some(service), false) => (
+            Code::DefaultServiceEnabled,
+            format!(
+                "the default service is enabled: every user of the node can use {}, unseen by the \
+                 scheduler; disable it",
+                describe::vnis(service.vnis())
+            ),
+        ),
+        (None, true) => (
+            Code::DefaultServiceDisabled,
+            "the default service is disabled: programs without a job's service cannot use the NIC; \
+             enable it"
+                .to_owned(),
+        ),
+        _ => return None,
+    };
+    Some(Finding::new(code, nic.device, service.map(Service::id), text))
 }
 
 fn user_service(service: &Service, options: &AuditOptions<'_>, foreign: bool) -> Vec<Found> {

@@ -22,6 +22,7 @@ use super::{SiteError, keys};
 use crate::clean::CleanReport;
 use crate::collectives::{self, CollectivesEnv};
 use crate::owners::{self, Maker, Owners};
+use crate::pool::Timestamp;
 use crate::release::{FailedNic, Outcome, Released, overlaps, release_chosen};
 use crate::settings::Settings;
 use crate::{
@@ -633,6 +634,10 @@ impl<'a> ComputeNode<'a> {
             .foreign(cleaning.foreign)
             .dry_run(cleaning.dry_run);
         let clean = self.node()?.clean(&policy, options).map_err(SiteError::Live)?;
+        let released = clean.release.iter().flat_map(|release| &release.services);
+        for one in released.filter(|one| one.is_gone()) {
+            self.jobs.services.remove(one.device, one.service)?;
+        }
         let mut done = Vec::new();
         for record in ended.iter().filter(|_| !cleaning.dry_run) {
             let sorted = self.sort(record)?;
@@ -645,6 +650,7 @@ impl<'a> ComputeNode<'a> {
         if !cleaning.dry_run {
             // What was done is reported even if these have to wait for the next time.
             let _ = self.jobs.records.remove_unfinished();
+            let _ = self.jobs.records.note_cleanup(Timestamp::now());
         }
         let broken = broken.iter().map(ToString::to_string).collect();
         Ok(Cleaned { clean, ended: done, broken })
@@ -677,6 +683,15 @@ impl<'a> ComputeNode<'a> {
             maker.is_none() && !service.id().is_default() && !service.is_system()
         });
         Ok(foreign.map(|(found, _)| *found).collect())
+    }
+
+    /// When [`clean`](Self::clean) last came to its end; `None` if it did not since the node started.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError::Record`].
+    pub fn last_cleanup(&self) -> Result<Option<Timestamp>, SiteError> {
+        Ok(self.jobs.records.last_cleanup()?)
     }
 
     /// The jobs that have a record on this node, and what is wrong with records that cannot be used.

@@ -18,6 +18,7 @@ use super::decisions::Decision;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use crate::durable::{self, FileLock, LockGuard, Owner};
 use crate::owners::{Claim, Intent, Maker, OwnedService};
+use crate::pool::Timestamp;
 use crate::{ErrorCode, Grant, IdSet, JobId, describe};
 
 const JOB_RECORD: Format = Format {
@@ -29,6 +30,9 @@ const JOB_RECORD: Format = Format {
 /// The end of a record's name.
 const RECORD: &str = ".json";
 
+/// The name of the file with the time of the last cleanup, which is no job's.
+const CLEANED: &str = ".cleaned";
+
 /// The boot of this machine, which no service survives; empty if the kernel does not say.
 pub(super) fn boot_id() -> String {
     let id = kernel_file::read(Path::new("/proc/sys/kernel/random/boot_id"));
@@ -39,6 +43,12 @@ const COLLECTIVES_RECORD: Format = Format {
     name: "reservation",
     format: "cxi job reservation",
     holds: "what a job has at the fabric manager",
+};
+
+const CLEANUP: Format = Format {
+    name: "time of the last cleanup",
+    format: "cxi cleanup of a node",
+    holds: "when this node was last cleaned up",
 };
 
 /// A job's reservation at the fabric manager: what each of its steps sets.
@@ -243,6 +253,19 @@ impl JobRecords {
             drop(self.lock()?);
         }
         Ok(())
+    }
+
+    /// Notes that a cleanup came to its end.
+    pub(super) fn note_cleanup(&self, at: Timestamp) -> Result<(), RecordError> {
+        if self.directory.exists() {
+            CLEANUP.write(&self.directory.join(CLEANED), &at, PUBLIC)?;
+        }
+        Ok(())
+    }
+
+    /// When the last cleanup came to its end; `None` if there was none since the node started.
+    pub(super) fn last_cleanup(&self) -> Result<Option<Timestamp>, RecordError> {
+        CLEANUP.read(&self.directory.join(CLEANED))
     }
 
     /// Writes a record for root, and then a copy for the job's user. Root never reads the copy: its

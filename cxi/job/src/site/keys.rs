@@ -36,6 +36,10 @@ keys! {
     /// Number of usable NICs that the node must have for a job to start; empty for those that it
     /// has.
     NODE_NICS: Option<NonZeroU32> = "node.nics", "CXI_NICS", "";
+    /// State that the NICs' default services, which are open to everyone, should have.
+    NODE_DEFAULT_SERVICE: DefaultService = "node.default-service", "CXI_DEFAULT_SERVICE", "disabled";
+    /// Time since the last cleanup after which a node is not fit for a job; empty for any.
+    NODE_CLEANED_WITHIN: Option<Duration> = "node.cleaned-within", "CXI_CLEANED_WITHIN", "";
     /// Time for which an epilog tries to destroy busy services.
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
     /// Store of the pool.
@@ -176,6 +180,30 @@ words! {
         User = "user",
         /// No job.
         None = "none",
+    }
+}
+
+words! {
+    /// State that the default service, which is open to everyone, should have.
+    DefaultService {
+        /// Disabled: only the scheduler's jobs use the NICs.
+        Disabled = "disabled",
+        /// Enabled, for programs that no scheduler starts.
+        Enabled = "enabled",
+        /// Either.
+        Any = "any",
+    }
+}
+
+impl DefaultService {
+    /// Returns whether it should be enabled; `None` if that does not matter.
+    #[must_use]
+    pub const fn should_be_enabled(self) -> Option<bool> {
+        match self {
+            Self::Disabled => Some(false),
+            Self::Enabled => Some(true),
+            Self::Any => None,
+        }
     }
 }
 

@@ -49,7 +49,7 @@ pub use manager::{end_inherited_step, fabric_manager};
 pub use mismatch::Mismatch;
 pub use network::NetworkOptions;
 pub use pool_store::{Act, PoolStore};
-pub use service_records::{ServiceRecord, ServiceRecords};
+pub use service_records::{HeldRecord, ServiceRecord, ServiceRecords};
 pub use shape::JobShape;
 
 use crate::NodeName;

@@ -1,14 +1,15 @@
 //! Makers of services that are not of jobs: a file for each service, written after it is made and
 //! removed with it.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::path::{Path, PathBuf};
 
 use cxi::{DeviceId, ServiceId};
 use serde::{Deserialize, Serialize};
 
 use super::job_records::boot_id;
 use super::keys;
-use super::store::{Format, RecordError, names, remove};
+use super::store::{Format, RecordError, cannot, names, remove};
 use crate::durable::{self, Owner};
 use crate::owners::{Claim, Maker, OwnedService};
 use crate::settings::{Settings, SettingsError};
@@ -30,7 +31,15 @@ pub struct ServiceRecord {
     pub maker: String,
     /// The boot in which it was made.
     pub boot: String,
+    /// Whether its maker holds the lock of this record for as long as it needs the service.
+    #[serde(default)]
+    pub held: bool,
 }
+
+/// A record whose service may go when this is dropped, or the process ends.
+#[derive(Debug)]
+#[must_use = "the service may go when this is dropped"]
+pub struct HeldRecord(#[expect(dead_code, reason = "holds the lock")] File);
 
 /// The directory of a node's service records.
 ///
@@ -61,18 +70,56 @@ impl ServiceRecords {
         self.directory.join(format!("{device}-{service}{RECORD}"))
     }
 
-    /// Records who made a service.
+    /// Records who made a service, which stays until it is destroyed by name.
     ///
     /// # Errors
     ///
     /// [`RecordError::Io`].
     pub fn add(&self, service: OwnedService, maker: &str) -> Result<(), RecordError> {
-        durable::create_dir(&self.directory)
-            .map_err(super::store::cannot(&self.directory, "created"))?;
+        self.write(service, maker, false).map(drop)
+    }
+
+    /// Records who made a service for as long as it holds the record: a cleanup destroys the service of
+    /// a process that was killed. To be called under the node's lock, which a cleanup takes, too.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError::Io`].
+    pub fn hold(&self, service: OwnedService, maker: &str) -> Result<HeldRecord, RecordError> {
+        let path = self.write(service, maker, true)?;
+        let file = durable::open_regular(&path).and_then(|file| {
+            file.try_lock()?;
+            Ok(file)
+        });
+        Ok(HeldRecord(file.map_err(cannot(&path, "locked"))?))
+    }
+
+    fn write(
+        &self,
+        service: OwnedService,
+        maker: &str,
+        held: bool,
+    ) -> Result<PathBuf, RecordError> {
+        durable::create_dir(&self.directory).map_err(cannot(&self.directory, "created"))?;
         let path = self.path(service.device, service.service);
-        let record = ServiceRecord { service, maker: maker.to_owned(), boot: boot_id() };
+        let record = ServiceRecord { service, maker: maker.to_owned(), boot: boot_id(), held };
         let private = Owner::Set { uid: None, mode: 0o600 };
-        SERVICE_RECORD.write(&path, &record, private)
+        SERVICE_RECORD.write(&path, &record, private)?;
+        Ok(path)
+    }
+
+    /// Follows a change of a service that has a record, which otherwise would be of another service.
+    ///
+    /// # Errors
+    ///
+    /// [`RecordError`].
+    pub fn follow(&self, changed: OwnedService) -> Result<(), RecordError> {
+        let path = self.path(changed.device, changed.service);
+        let record: Option<ServiceRecord> = SERVICE_RECORD.read(&path)?;
+        match record.filter(|it| it.boot == boot_id() && !it.held && it.service != changed) {
+            Some(record) => self.add(changed, &record.maker),
+            None => Ok(()),
+        }
     }
 
     /// Forgets a service that is destroyed.
@@ -94,31 +141,41 @@ impl ServiceRecords {
         let names = names(&self.directory)?;
         let records = names.iter().filter_map(|name| {
             name.strip_suffix(RECORD)?;
-            // A broken one still claims the service that it is called after.
             SERVICE_RECORD.read::<ServiceRecord>(&self.directory.join(name)).ok().flatten()
         });
         Ok(records.filter(|record| record.boot == boot).collect())
     }
 
     pub(super) fn claims(&self) -> Result<Vec<Claim>, RecordError> {
-        let claim = |maker, services, unknown| Claim {
-            maker: Maker::Other(maker),
-            services,
-            unknown,
-            intent: None,
-        };
-        let records = self.all()?.into_iter();
-        let mut claims: Vec<Claim> =
-            records.map(|record| claim(record.maker, vec![record.service], Vec::new())).collect();
+        let boot = boot_id();
+        let mut claims = Vec::new();
         for name in names(&self.directory)? {
-            let Some(named) = name.strip_suffix(RECORD).and_then(service_of) else { continue };
-            if let Err(error) = SERVICE_RECORD.read::<ServiceRecord>(&self.directory.join(&name)) {
-                let maker = format!("somebody (the record cannot be used: {error})");
-                claims.push(claim(maker, Vec::new(), vec![named]));
-            }
+            let Some(named) = name.strip_suffix(RECORD) else { continue };
+            let path = self.directory.join(&name);
+            let (mut services, mut unknown) = (Vec::new(), Vec::new());
+            let maker = match SERVICE_RECORD.read::<ServiceRecord>(&path) {
+                Ok(Some(record)) if record.boot == boot => {
+                    services.push(record.service);
+                    let ended = record.held && !is_locked(&path);
+                    if ended { Maker::Ended(record.maker) } else { Maker::Other(record.maker) }
+                }
+                Ok(_) => continue,
+                // A broken one still claims the service that it is called after.
+                Err(error) => {
+                    unknown.extend(service_of(named));
+                    Maker::Other(format!("somebody (the record cannot be used: {error})"))
+                }
+            };
+            claims.push(Claim { maker, services, unknown, intent: None });
         }
         Ok(claims)
     }
+}
+
+/// Whether the maker of a service holds its record. If that cannot be found out, it may.
+fn is_locked(record: &Path) -> bool {
+    let is_free = durable::open_regular(record).is_ok_and(|file| file.try_lock().is_ok());
+    !is_free
 }
 
 /// The service that a record is called after: `cxi0-2`.

@@ -257,6 +257,34 @@ fn nics_that_cannot_be_asked() {
     assert_eq!(found(&audit), [(Code::NicUnusable, 0, None), (Code::NicUnreadable, 1, None)]);
 }
 
+/// Each missing NIC has a PCI device of its own, or none.
+#[test]
+fn nics_that_are_missing() {
+    let mock = mock(2);
+    let text = |nics, without_driver: Option<&[&str]>| {
+        let without_driver = without_driver.map(|it| it.iter().map(ToString::to_string).collect());
+        let audit =
+            node(&mock).audit(&AuditOptions { nics, without_driver, ..AuditOptions::default() });
+        assert!(audit.findings.iter().all(|finding| finding.code == Code::NicMissing));
+        audit.findings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let (a, b) = ("0000:a1:00.0", "0000:e1:00.0");
+    assert!(text(Some(2), Some(&[])).is_empty());
+    assert_eq!(
+        text(Some(4), Some(&[a])),
+        [
+            "error: cxi2: the NIC is not there (2 of 4 expected): PCI device 0000:a1:00.0 has no \
+             driver; dmesg says why",
+            "error: cxi3: the NIC is not there (2 of 4 expected): the PCI bus does not show it \
+             either; look at the hardware",
+        ]
+    );
+    let two = text(None, Some(&[a, b]));
+    assert_eq!(two.len(), 2);
+    like(&two[1], "error: cxi3: the NIC is not there (2): PCI device 0000:e1:00.0 *");
+    like(&text(Some(3), None)[0], "*: look at the PCI bus (lspci) and at dmesg");
+}
+
 #[test]
 fn an_environment_against_its_node() {
     let mock = mock(2);
