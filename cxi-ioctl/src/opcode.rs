@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::DriverRelease;
+use crate::{DriverRelease, LniForm};
 
 /// The number that a command starts with. Unknown numbers are valid values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -215,7 +215,9 @@ impl Opcode {
     pub fn request_len(self, release: DriverRelease) -> Option<RequestLen> {
         let info = self.info().filter(|info| info.since <= release)?;
         match self {
-            Self::LNI_ALLOC if release < DriverRelease::Main => Some(RequestLen::Exact(16)),
+            Self::LNI_ALLOC if LniForm::for_release(release) == LniForm::Short => {
+                Some(RequestLen::Exact(16))
+            }
             _ => info.handler.map(|handler| handler.request_len),
         }
     }
