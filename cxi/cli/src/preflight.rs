@@ -17,14 +17,14 @@ use crate::job::node::last_cleanup;
 use crate::options::Common;
 use crate::output::Report;
 
-/// Whether the node is fit for a job, and what keeps it from being so.
+/// Answer to whether the node is fit for a job, with what keeps it from being so.
 #[derive(Serialize)]
 struct Preflight<'a> {
     fit: bool,
     findings: &'a [Finding],
     /// Null where `/proc/buddyinfo` cannot be read.
     contiguous_memory: Option<ContiguousMemory>,
-    /// When `cxi job clean` last came to its end; null if it did not since the node started.
+    /// Time at which `cxi job clean` last came to its end; null if it did not since the node started.
     last_cleanup: Option<Timestamp>,
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn foreign(common: &Common) -> Result<Vec<(DeviceId, Service)>, Failu
     Ok(Here::new(common, Intent::Read)?.node(None)?.foreign()?)
 }
 
-/// When this node was last cleaned up.
+/// Time of this node's last cleanup.
 pub(crate) fn last_cleanup(common: &Common) -> Result<Option<Timestamp>, Failure> {
     Ok(Here::new(common, Intent::Read)?.node(None)?.last_cleanup()?)
 }

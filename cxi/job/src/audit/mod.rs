@@ -177,7 +177,7 @@ pub struct AuditOptions<'a> {
     /// The PCI addresses of NICs without a driver, as [`Host::without_driver`](cxi::Host::without_driver)
     /// finds them; `None` if nobody looked.
     pub without_driver: Option<Vec<String>>,
-    /// Whether the default service should be enabled; `None` if that does not matter.
+    /// `true` if the default service should be enabled; `None` if that does not matter.
     pub default_service: Option<bool>,
     /// Owners of VNIs, such as another scheduler's group: services with this member that have other
     /// VNIs are reported, and so are owners whose VNIs overlap. An owner may occur again with more.

@@ -685,7 +685,7 @@ impl<'a> ComputeNode<'a> {
         Ok(foreign.map(|(found, _)| *found).collect())
     }
 
-    /// When [`clean`](Self::clean) last came to its end; `None` if it did not since the node started.
+    /// Time at which [`clean`](Self::clean) last came to its end; `None` if it did not since the node started.
     ///
     /// # Errors
     ///

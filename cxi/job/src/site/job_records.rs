@@ -263,7 +263,7 @@ impl JobRecords {
         Ok(())
     }
 
-    /// When the last cleanup came to its end; `None` if there was none since the node started.
+    /// Time at which the last cleanup came to its end; `None` if there was none since the node started.
     pub(super) fn last_cleanup(&self) -> Result<Option<Timestamp>, RecordError> {
         CLEANUP.read(&self.directory.join(CLEANED))
     }

@@ -31,7 +31,7 @@ pub struct ServiceRecord {
     pub maker: String,
     /// The boot in which it was made.
     pub boot: String,
-    /// Whether its maker holds the lock of this record for as long as it needs the service.
+    /// `true` if its maker holds the lock of this record for as long as it needs the service.
     #[serde(default)]
     pub held: bool,
 }
@@ -172,7 +172,7 @@ impl ServiceRecords {
     }
 }
 
-/// Whether the maker of a service holds its record. If that cannot be found out, it may.
+/// Returns whether the maker of a service holds its record. If that cannot be found out, it may.
 fn is_locked(record: &Path) -> bool {
     let is_free = durable::open_regular(record).is_ok_and(|file| file.try_lock().is_ok());
     !is_free
