@@ -98,10 +98,10 @@ impl From<SiteError> for Failure {
             SiteError::NoRecord { .. } => plain(&error).hint(
                 "Its prolog did not run here or failed, or its epilog has finished.",
             ),
-            SiteError::OtherRequest { .. } => plain(&error).hint(
+            SiteError::OtherRequest { ref job, .. } => plain(&error).hint(format!(
                 "Nothing was changed. With --replace, what it has is destroyed; if it has ended: cxi job \
-                 epilog --job JOB",
-            ),
+                 epilog --job {job}"
+            )),
             SiteError::Live(_) => plain(&error).hint("Nothing was destroyed."),
             _ => plain(&error),
         }

@@ -46,14 +46,24 @@ pub(crate) fn report(
         let of_user = |uid| service.members().is_some_and(|it| it.contains(Member::Uid(uid)));
         !vnis.intersection(&pool).is_empty() || arguments.uid.is_some_and(of_user)
     };
-    for finding in audit.findings.iter_mut().filter(|finding| finding.code == Code::Foreign) {
+    for finding in &mut audit.findings {
         let mut services = foreign.iter();
-        let found = services.find(|(device, service)| {
-            (*device, Some(service.id())) == (finding.device, finding.service)
-        });
-        if found.is_some_and(|(_, service)| harms(service)) {
-            finding.severity = Severity::Warning;
-        }
+        let mut of_finding = || {
+            services.find(|(device, service)| {
+                (*device, Some(service.id())) == (finding.device, finding.service)
+            })
+        };
+        let keeps_a_job = match finding.code {
+            Code::DefaultServiceEnabled | Code::DefaultServiceDisabled => true,
+            Code::Foreign => of_finding().is_some_and(|(_, service)| harms(service)),
+            // The others of these are of services that are there already, and not of the next job.
+            _ => finding.severity == Severity::Error,
+        };
+        finding.severity = match (keeps_a_job, finding.severity) {
+            (true, Severity::Info) => Severity::Warning,
+            (false, Severity::Warning) => Severity::Info,
+            (_, severity) => severity,
+        };
     }
     // The memory of this machine says nothing about a mock node in a file.
     let memory = common.mock.is_none().then(|| ContiguousMemory::read(&ProcFs::system())).flatten();

@@ -373,6 +373,11 @@ fn a_preflight_judges_by_what_the_site_wants() {
     run("CXI_CLEANED_WITHIN", "1h", &preflight).prints("This node is fit for a job.\n");
     assert_eq!(run("CXI_CLEANED_WITHIN", "0s", &preflight).code, 9);
 
+    // A service on one NIC alone is not the next job's.
+    node.cxi("service create --device=cxi1 --uid=7 --vni=6 --limit=txqs=1:1").done();
+    assert_eq!(node.cxi("audit").code, 9);
+    assert_eq!(node.cxi("audit --preflight").code, 0);
+
     // A job that is scaled back starts where only the smallest one fits.
     node.cxi("service create --uid=7 --vni=5 --limit=txqs=1000:1000").done();
     run("CXI_MODE", "scale-back", &[&preflight[..], &["--cores=64"]].concat()).done();
