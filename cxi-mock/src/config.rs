@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 
 use cxi_ioctl::{DriverRelease, Errno};
 
-use crate::Identity;
+use crate::{Card, Identity};
 
 /// LEs of a processing element of the chip.
 const MAX_LES: u16 = 16_384;
@@ -81,6 +81,13 @@ impl NicConfig {
     #[must_use]
     pub fn totals(mut self, change: impl FnOnce(&mut Totals)) -> Self {
         change(&mut self.totals);
+        self
+    }
+
+    /// Makes it a NIC of this kind. Its addresses and the state of its link stay.
+    #[must_use]
+    pub fn card(mut self, card: Card) -> Self {
+        self.identity.become_card(card);
         self
     }
 

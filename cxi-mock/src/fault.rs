@@ -7,6 +7,7 @@ use std::time::Duration;
 use cxi_ioctl::{Fault, Opcode, Strike};
 
 use crate::data_path::DataPath;
+use crate::file_fault::{FileFault, Reading};
 
 /// The faults of a NIC.
 ///
@@ -34,6 +35,7 @@ pub struct Faults {
 #[derive(Debug, Default)]
 struct Script {
     faults: Vec<Fault>,
+    files: Vec<FileFault>,
     delays: Vec<(Option<Opcode>, Duration)>,
     unplugged: bool,
     /// The node is off, and nothing plugs the NIC back in.
@@ -42,7 +44,10 @@ struct Script {
 
 impl Script {
     fn is_empty(&self) -> bool {
-        self.faults.is_empty() && self.delays.is_empty() && !self.is_unplugged()
+        self.faults.is_empty()
+            && self.files.is_empty()
+            && self.delays.is_empty()
+            && !self.is_unplugged()
     }
 
     fn is_unplugged(&self) -> bool {
@@ -58,6 +63,26 @@ impl Faults {
     /// Adds a fault after the existing ones.
     pub fn inject(&self, fault: Fault) {
         self.change(|script| script.faults.push(fault));
+    }
+
+    /// Adds a fault of a file after the existing ones.
+    pub fn inject_file(&self, fault: FileFault) {
+        self.change(|script| script.files.push(fault));
+    }
+
+    /// What a reading of a file comes to, by its path below the directory of the PCI function. Each
+    /// call counts as a reading.
+    #[must_use]
+    pub fn reading(&self, path: &str) -> Reading {
+        let Some(mut script) = self.script() else { return Reading::default() };
+        let delay = script.files.iter().map(|fault| fault.delay(path)).sum();
+        Reading { errno: script.files.iter_mut().find_map(|fault| fault.strike(path)), delay }
+    }
+
+    /// Whether a file or directory is not there.
+    #[must_use]
+    pub fn is_gone(&self, path: &str) -> bool {
+        self.script().is_some_and(|script| script.files.iter().any(|fault| fault.hides(path)))
     }
 
     /// Delays one command, or every command. The model does not sleep; a front end does, for the

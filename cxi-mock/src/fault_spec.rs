@@ -1,15 +1,15 @@
 //! Faults as text.
 
 use std::str::{FromStr, Split};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use cxi_ioctl::abi::service::{RSRC_NAMES, rsrc_by_name};
 use cxi_ioctl::{Errno, Opcode};
 
-use crate::{Fault, Nic};
+use crate::{Fault, FileFault, Nic};
 
 /// The effects that a fault can have, for messages.
-const EFFECTS: &str = "an errno such as EBUSY, short=TXQ:96, delay=20ms, unplug or plug";
+const EFFECTS: &str = "an errno such as EBUSY, short=TXQ:96, delay=20ms, flap, unplug or plug";
 
 /// A fault as text: words separated by colons.
 ///
@@ -18,6 +18,9 @@ const EFFECTS: &str = "an errno such as EBUSY, short=TXQ:96, delay=20ms, unplug 
 /// | `SVC_DESTROY:EBUSY:times=3`, `cxi1:EIO:after=100` | commands fail with an errno: [`Fault::errno`] |
 /// | `SVC_ALLOC:short=TXQ:96` | a service that reserves more is refused: [`Fault::shortage`] |
 /// | `LNI_ALLOC:delay=20ms` | commands are slow: [`Faults::delay`](crate::Faults::delay) |
+/// | `read=telemetry/hni_pcs_good_cw:EIO:times=1` | reading a file of the NIC, or any below a directory, fails: [`FileFault::errno`] |
+/// | `read=link_restarts:delay=2s`, `read=fru/part_number:gone` | it is slow, or not there: [`FileFault::slow`], [`FileFault::gone`] |
+/// | `cxi1:flap`, `cxi1:flap=90s` | the link restarts now, or did so 90 seconds ago: [`Hardware::restart_link`](crate::Hardware::restart_link) |
 /// | `cxi1:unplug`, `cxi1:plug` | the NIC is removed or comes back: [`Faults::unplug`](crate::Faults::unplug), [`Faults::plug`](crate::Faults::plug) |
 ///
 /// ```
@@ -35,6 +38,8 @@ const EFFECTS: &str = "an errno such as EBUSY, short=TXQ:96, delay=20ms, unplug 
 pub struct FaultSpec {
     device: Option<u16>,
     opcode: Option<Opcode>,
+    /// A file of the NIC.
+    file: Option<String>,
     effect: Effect,
     after: u64,
     times: u64,
@@ -46,6 +51,9 @@ enum Effect {
     /// An index of `RSRC_*`, and how many are available.
     Short(usize, u16),
     Delay(Duration),
+    /// How long ago.
+    Flap(Duration),
+    Gone,
     Unplug,
     Plug,
 }
@@ -56,8 +64,8 @@ enum Effect {
 pub enum InvalidFault {
     /// An unknown word.
     #[error(
-        "unknown word '{0}': expected a device such as cxi0, a command such as SVC_ALLOC, after=N, times=N, \
-         {EFFECTS}"
+        "unknown word '{0}': expected a device such as cxi0, a command such as SVC_ALLOC, read=FILE, after=N, \
+         times=N, {EFFECTS}"
     )]
     Word(String),
     /// A count that is not a number.
@@ -85,8 +93,11 @@ pub enum InvalidFault {
     #[error("after= and times= need an errno or a shortage: a delay applies to every command")]
     Counted,
     /// A command with an effect on the whole NIC.
-    #[error("unplug and plug concern the whole NIC: expected no command")]
+    #[error("flap, unplug and plug concern the whole NIC: expected no command")]
     WholeNic,
+    /// A file with an effect that no reading has, or with a command.
+    #[error("read= and gone are about a file: expected read=FILE with an errno, delay= or gone")]
+    File,
 }
 
 impl FaultSpec {
@@ -115,7 +126,21 @@ impl FaultSpec {
 
     /// Adds the fault to a NIC.
     pub fn inject(&self, nic: &Nic) {
+        if let Some(path) = &self.file {
+            let fault = match self.effect {
+                Effect::Errno(errno) => FileFault::errno(path, errno),
+                Effect::Delay(delay) => FileFault::slow(path, delay),
+                _ => FileFault::gone(path),
+            };
+            return nic.faults().inject_file(fault.after(self.after).times(self.times));
+        }
         let fault = match self.effect {
+            Effect::Flap(age) => {
+                let at = SystemTime::now().checked_sub(age).unwrap_or(SystemTime::UNIX_EPOCH);
+                return nic.hardware().restart_link(at);
+            }
+            // Only files are gone.
+            Effect::Gone => return,
             Effect::Delay(delay) => return nic.faults().delay(self.opcode, delay),
             Effect::Unplug => return nic.faults().unplug(),
             Effect::Plug => return nic.faults().plug(),
@@ -133,7 +158,7 @@ impl FromStr for FaultSpec {
     type Err = InvalidFault;
 
     fn from_str(text: &str) -> Result<Self, InvalidFault> {
-        let (mut device, mut opcode, mut effect) = (None, None, None);
+        let (mut device, mut opcode, mut file, mut effect) = (None, None, None, None);
         let (mut after, mut times) = (None, None);
         let mut words = text.split(':');
         while let Some(word) = words.next() {
@@ -146,9 +171,16 @@ impl FromStr for FaultSpec {
                     times = Some(count(value)?);
                     continue;
                 }
+                Some(("read", path)) => {
+                    file = Some(path.to_owned());
+                    continue;
+                }
+                Some(("flap", age)) => Effect::Flap(duration(age)?),
                 Some(("short", resource)) => shortage(resource, &mut words)?,
                 Some(("delay", value)) => Effect::Delay(duration(value)?),
                 Some(_) => return Err(InvalidFault::Word(word.to_owned())),
+                None if word == "flap" => Effect::Flap(Duration::ZERO),
+                None if word == "gone" => Effect::Gone,
                 None if word == "unplug" => Effect::Unplug,
                 None if word == "plug" => Effect::Plug,
                 None => {
@@ -170,14 +202,26 @@ impl FromStr for FaultSpec {
         }
         let effect = effect.ok_or(InvalidFault::NoEffect)?;
         let counted = after.is_some() || times.is_some();
+        let is_meant = match file {
+            None => effect != Effect::Gone,
+            Some(_) => {
+                let of_file = matches!(effect, Effect::Errno(_) | Effect::Delay(_) | Effect::Gone);
+                of_file && opcode.is_none()
+            }
+        };
+        if !is_meant {
+            return Err(InvalidFault::File);
+        }
         match effect {
             Effect::Short(..) if opcode.is_some_and(|opcode| opcode != Opcode::SVC_ALLOC) => {
                 return Err(InvalidFault::ShortageOfOther);
             }
-            Effect::Unplug | Effect::Plug if opcode.is_some() => {
+            Effect::Flap(_) | Effect::Unplug | Effect::Plug if opcode.is_some() => {
                 return Err(InvalidFault::WholeNic);
             }
-            Effect::Delay(_) | Effect::Unplug | Effect::Plug if counted => {
+            Effect::Delay(_) | Effect::Flap(_) | Effect::Gone | Effect::Unplug | Effect::Plug
+                if counted =>
+            {
                 return Err(InvalidFault::Counted);
             }
             _ => {}
@@ -185,6 +229,7 @@ impl FromStr for FaultSpec {
         Ok(Self {
             device,
             opcode,
+            file,
             effect,
             after: after.unwrap_or_default(),
             times: times.unwrap_or(u64::MAX),
@@ -253,6 +298,11 @@ mod tests {
         assert_eq!(parse("EWHAT"), Err(InvalidFault::Word("EWHAT".to_owned())));
         assert_eq!(parse("EIO:times=x"), Err(InvalidFault::Number("x".to_owned())));
         assert_eq!(parse("delay=20"), Err(InvalidFault::Delay("20".to_owned())));
+        assert_eq!(parse("flap=soon"), Err(InvalidFault::Delay("soon".to_owned())));
+        for text in ["gone", "read=fru", "read=fru:flap", "read=fru:EIO:SVC_GET", "read=fru:unplug"]
+        {
+            assert!(parse(text).is_err(), "{text}");
+        }
         for (text, error) in [
             ("delay=1s:times=2", InvalidFault::Counted),
             ("unplug:after=1", InvalidFault::Counted),
@@ -297,6 +347,33 @@ mod tests {
         assert_eq!(struck(8), None);
         assert_eq!(struck(9), Some((Errno::ENOSPC, Some(8))));
         assert_eq!(struck(9), None);
+    }
+
+    #[test]
+    fn files_fail_are_slow_and_vanish() {
+        let nic = Nic::new(crate::NicConfig::new()).unwrap();
+        let (file, other) = ("telemetry/hni_pcs_good_cw", "fru/part_number");
+        for text in ["cxi0:read=telemetry:EIO:times=1", "read=fru:delay=2s", "read=uc:gone"] {
+            parse(text).unwrap().inject(&nic);
+        }
+        assert_eq!(nic.faults().reading(file).errno, Some(Errno::EIO));
+        assert_eq!(nic.faults().reading(file), crate::Reading::default());
+        assert_eq!(nic.faults().reading(other).delay, Duration::from_secs(2));
+        assert!(nic.faults().is_gone("uc/version") && !nic.faults().is_gone(file));
+    }
+
+    #[test]
+    fn a_link_flaps() {
+        let nic = Nic::new(crate::NicConfig::new()).unwrap();
+        for text in ["cxi0:flap=3600s", "flap"] {
+            parse(text).unwrap().inject(&nic);
+        }
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let restarts = nic.hardware().link_restarts().map(|at| at.as_secs());
+        assert!((now - 3605..=now - 3600).contains(&restarts[0]), "{restarts:?}, now {now}");
+        assert!((now - 5..=now).contains(&restarts[1]), "{restarts:?}, now {now}");
+        assert_eq!((restarts[2], nic.hardware().carrier_changes()), (0, (3, 2)));
+        assert!(nic.hardware().is_link_up());
     }
 
     #[test]

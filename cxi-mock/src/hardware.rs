@@ -1,6 +1,7 @@
 //! Reports of the hardware, as set by tests.
 
 use std::ops::RangeInclusive;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Nic;
 
@@ -89,14 +90,37 @@ impl Hardware<'_> {
 
     /// Takes the link up or down.
     pub fn set_link(&self, up: bool) {
-        self.nic.device().registers.link_up = up;
+        self.nic.device().registers.link.set(up);
         self.nic.data_path().set_link(up);
+    }
+
+    /// Restarts the link: it goes down, if it was up, and comes up again at this time. The driver
+    /// notes the time.
+    pub fn restart_link(&self, at: SystemTime) {
+        let since = at.duration_since(UNIX_EPOCH).unwrap_or_default();
+        self.nic.data_path().set_link(false);
+        self.nic.device().registers.link.restart(since);
+        self.nic.data_path().set_link(true);
     }
 
     /// Returns whether the link is up.
     #[must_use]
     pub fn is_link_up(&self) -> bool {
-        self.nic.device().registers.link_up
+        self.nic.device().registers.link.is_up()
+    }
+
+    /// When the link restarted, since the Unix epoch, in the ten places of the driver's list: an
+    /// eleventh restart takes the place of the first. A place that is unused is zero.
+    #[must_use]
+    pub fn link_restarts(&self) -> [Duration; 10] {
+        self.nic.device().registers.link.restarts
+    }
+
+    /// How often the link has come up, and how often it has gone down, since the NIC was made.
+    #[must_use]
+    pub fn carrier_changes(&self) -> (u64, u64) {
+        let link = &self.nic.device().registers.link;
+        (link.ups, link.downs)
     }
 
     /// Sets the NIC's address on the fabric.

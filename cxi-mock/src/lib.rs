@@ -75,6 +75,7 @@
 struct Readme;
 
 mod caller_memory;
+mod card;
 mod client;
 mod clock;
 mod cluster;
@@ -83,6 +84,7 @@ mod credentials;
 mod data_path;
 mod fault;
 mod fault_spec;
+mod file_fault;
 mod hardware;
 mod hazard;
 mod identity;
@@ -93,6 +95,7 @@ mod snapshot;
 mod state;
 
 pub use caller_memory::{Backing, CallerMemory};
+pub use card::{Card, UnknownCard};
 pub use client::{Client, InProcess};
 pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
@@ -105,6 +108,7 @@ pub use cxi_engine::{
 pub use cxi_ioctl::Fault;
 pub use fault::Faults;
 pub use fault_spec::{FaultSpec, InvalidFault};
+pub use file_fault::{FileFault, Reading};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::Identity;

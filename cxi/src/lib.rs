@@ -200,6 +200,7 @@ pub mod environment;
 #[doc(hidden)]
 pub mod kernel_file;
 mod limits;
+mod link;
 pub mod lni;
 mod member;
 mod netns;
@@ -227,6 +228,7 @@ pub use host::{FoundDevice, Host, devices};
 pub use id::{DeviceId, InvalidDeviceId, InvalidServiceId, ServiceId};
 pub use info::{CassiniVersion, DeviceInfo, Platform};
 pub use limits::{InvalidLimit, InvalidLnisPerRgid, Limit, Limits, LnisPerRgid};
+pub use link::LinkHistory;
 pub use lni::Lni;
 pub use member::{InvalidMembers, Member, Members};
 pub use resource::{InvalidResource, Resource, ResourceMap};

@@ -134,6 +134,46 @@ fn what_users_say_of_rendezvous_and_rgids_reaches_the_nics() {
     );
 }
 
+#[test]
+fn a_link_that_restarts_is_noticed() {
+    need_node!();
+    let node = Served::start(&["--nics", "2", "--fault", "cxi0:flap=20000s"]);
+    let cxi = |arguments: &[&str]| node.enter(&[&[CXI], arguments].concat());
+    let line = |text: &str, start: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(start));
+        line.map(|value| value.trim().to_owned()).unwrap_or_default()
+    };
+    let metrics = || printed(&cxi(&["metrics"]));
+    let counts = |text: &str, nic: &str| {
+        let within = |time| format!("cxi_nic_link_restarts{{device=\"{nic}\",within=\"{time}\"}}");
+        let losses = format!("cxi_nic_carrier_losses_total{{device=\"{nic}\"}}");
+        [within("1h"), within("10h"), losses].map(|name| line(text, &name))
+    };
+    let text = metrics();
+    assert_eq!(counts(&text, "cxi0"), ["0", "1", "1"], "{text}");
+    assert_eq!(counts(&text, "cxi1"), ["0", "0", "0"], "{text}");
+    let last = "cxi_nic_last_link_restart_timestamp_seconds{device=\"cxi1\"}";
+    assert_eq!(line(&text, last), "0");
+    for overflow in 0..4 {
+        let name = format!("counter=\"lpe_net_match_overflow_{overflow}\",device=\"cxi0\"");
+        assert!(text.contains(&name), "{name} in {text}");
+    }
+    assert_eq!(cxi(&["audit", "--preflight"]).status.code(), Some(0));
+    for _ in 0..5 {
+        node.order(&["link", "restart", "0"]);
+    }
+    assert_eq!(counts(&metrics(), "cxi0"), ["5", "6", "6"]);
+    let audit = cxi(&["audit", "--preflight"]);
+    assert_eq!(audit.status.code(), Some(9), "{audit:?}");
+    let text = String::from_utf8_lossy(&audit.stdout).into_owned();
+    assert!(text.contains("cxi0: the link restarted 5 times within the last hour"), "{text}");
+    let top: Value = serde_json::from_str(&printed(&cxi(&["--json", "top"]))).expect("JSON");
+    assert_eq!(
+        (&top["nics"][0]["link_restarts"], &top["nics"][1]["link_restarts"]),
+        (&5.into(), &0.into())
+    );
+}
+
 /// The hardware's counters are in sysfs, which only a served NIC has.
 #[test]
 fn metrics_have_the_counters_of_a_nic_and_prometheus_accepts_them() {

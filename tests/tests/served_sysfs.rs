@@ -173,6 +173,162 @@ fn card_and_port_are_those_of_a_cassini_2() {
     );
 }
 
+/// A Cassini 1 is one everywhere, whether it is named or has its IDs.
+#[test]
+fn card_and_port_are_those_of_a_cassini_1() {
+    need_node!();
+    let directory = Directory::new();
+    let ids = r#"{"identity": {"vendor_id": 6107, "device_id": 1281}}"#;
+    let config = directory.write("config.json", ids);
+    for options in [["--card", "cassini-1"], ["--config", &config]] {
+        let text = script(
+            &options,
+            "cd /sys/class/cxi/cxi0/device; cat vendor device current_link_speed fru/part_number \
+             port/speed properties/speed properties/cassini_version \
+             properties/system_type_identifier net/hsn0/speed; ls telemetry | wc -l",
+        );
+        assert_eq!(
+            text,
+            "0x17db\n0x0501\n16.0 GT/s PCIe\nP43012-001\nBS_200G\n200000\n1.1\n1\n200000\n1426"
+        );
+    }
+}
+
+#[test]
+fn a_node_is_one_of_a_system() {
+    need_node!();
+    let seen = "for nic in 0 1 2 3; do \
+                    cd -P /sys/class/cxi/cxi$nic/device; \
+                    echo ${PWD##*/} $(cat numa_node device properties/nid); \
+                done";
+    assert_eq!(
+        script(&["--system", "lumi"], seen),
+        "0000:c5:00.0 3 0x0501 0x100\n0000:cd:00.0 1 0x0501 0x101\n\
+         0000:d5:00.0 0 0x0501 0x102\n0000:dd:00.0 2 0x0501 0x103"
+    );
+    let alps = script(&["--system", "alps"], seen);
+    assert!(alps.ends_with("0030:01:00.0 3 0x0501 0x103"), "{alps}");
+    let el_capitan = script(&["--system", "el-capitan"], seen);
+    assert!(el_capitan.ends_with(":01:00.0 3 0x0371 0x103"), "{el_capitan}");
+}
+
+/// Older releases named the driver `cxi_core`, and some programs look for that.
+#[test]
+fn the_driver_has_a_second_name() {
+    need_node!();
+    let find = "cd /sys/module/cxi_core; cat parameters/pid_bits; \
+                echo drivers/pci:cxi_core/*:*/net/*; basename $(realpath \
+                /sys/bus/pci/drivers/cxi_core/*:*/driver)";
+    let found = script(&["--alias", "cxi_core"], find);
+    assert_eq!(found, "9\ndrivers/pci:cxi_core/0000:41:00.0/net/hsn0\ncxi_ss1");
+    assert_eq!(script(&[], "ls /sys/module | grep cxi_"), "cxi_ss1");
+    let output = run(&["--alias", "../x", "--", "true"]);
+    assert!(errors(&output).contains("expected letters, digits and _"), "{output:?}");
+}
+
+/// As LDMS and the prologs of sites read them.
+#[test]
+fn a_link_restarts() {
+    need_node!();
+    let node = Served::start(&["--nics", "2", "--fault", "cxi1:flap=7200s"]);
+    let read = |what: &str| {
+        let script = format!("cd /sys/class/cxi/cxi1/device; {what}");
+        printed(&node.enter(&["sh", "-euc", &script]))
+    };
+    assert_eq!(
+        read("ls link_restarts | tr '\\n' ' '"),
+        (0..10).map(|n| format!("time_{n}")).collect::<Vec<_>>().join(" ")
+    );
+    let ago = "now=$(date +%s); for file in link_restarts/*; do \
+                   [ $(cat $file) = 0 ] || echo $(( (now - $(cat $file)) / 3600 )); done";
+    assert_eq!(read(ago), "2");
+    let carrier = "cat net/hsn1/carrier_changes net/hsn1/carrier_up_count \
+                   net/hsn1/carrier_down_count port/link";
+    assert_eq!(read(carrier), "3\n2\n1\nup");
+    node.order(&["link", "restart", "1"]);
+    node.order(&["link", "down", "1"]);
+    assert_eq!(read("cat port/link"), "down");
+    node.order(&["link", "up", "1"]);
+    node.order(&["link", "up", "1"]);
+    assert_eq!(read(ago), "2\n0\n0");
+    assert_eq!(read(carrier), "7\n4\n3\nup");
+    let other = "cat /sys/class/cxi/cxi0/device/link_restarts/* | sort -u";
+    assert_eq!(printed(&node.enter(&["sh", "-c", other])), "0");
+}
+
+/// A reading that fails once, one that is slow, and a file that vanishes.
+#[test]
+fn files_have_faults() {
+    need_node!();
+    let node = Served::start(&["--fault", "read=telemetry/hni_pcs_good_cw:EIO:times=1"]);
+    let read = |what: &str| {
+        let script = format!("cd /sys/class/cxi/cxi0/device; {what}");
+        node.enter(&["sh", "-c", &script])
+    };
+    let counter = "cat telemetry/hni_pcs_good_cw";
+    assert!(error(&read(counter)).contains("Input/output error"));
+    assert!(printed(&read(counter)).starts_with("0@"));
+    node.order(&["fault", "read=fru:gone"]);
+    assert!(error(&read("cat fru/part_number")).contains("No such file"));
+    assert_eq!(printed(&read("ls | grep -c fru || true")), "0");
+    node.order(&["fault", "read=uc/version:delay=300ms"]);
+    let start = std::time::Instant::now();
+    assert_eq!(printed(&read("cat uc/version")), "mock");
+    assert!(start.elapsed().as_millis() >= 300);
+    node.order(&["clear-faults"]);
+    printed(&read("cat fru/part_number"));
+    refused(&node.ctl(&["fault", "gone"]), "expected read=FILE");
+}
+
+/// What LDMS and slingshot-utils read of HPE's retry handler.
+#[test]
+fn the_retry_handler_shows_its_files() {
+    need_node!();
+    let node = Served::start(&["--nics", "2", "--retry-handler"]);
+    let inside = |script: &str| printed(&node.enter(&["sh", "-euc", script]));
+    let all = "cd /run/cxi/cxi1; cat spt_timeouts nacks config/config_file_path; \
+               echo -2 > config/log_increment; ! echo x > config/log_increment; ls | wc -l";
+    assert_eq!(inside(all), "0\n0\n/etc/cxi_rh.conf\n28");
+    node.order(&["unplug", "1"]);
+    assert_eq!(inside("ls /run/cxi"), "cxi0");
+    let shown = "ls /sys/class/cxi/cxi0/device | grep -c retry || true";
+    assert_eq!(inside(shown), "0");
+    assert_eq!(script(&[], "ls /run/cxi | wc -l"), "0");
+}
+
+#[test]
+fn an_administrator_chooses_which_errors_are_logged() {
+    need_node!();
+    let mask = "cd /sys/class/cxi/cxi0/device/err_flgs_irqa/hni_pml; cat no_print_mask; \
+                echo e0010003,00000000 > no_print_mask; cat no_print_mask; \
+                ! echo nonsense > no_print_mask; cat ../../traffic_classes/active_qos_profile; \
+                ls ../../traffic_classes";
+    assert_eq!(
+        script(&["--set", "active_qos_profile=1"], mask),
+        "e0000003,00000000\ne0010003,00000000\nHPC\nactive_qos_profile\nbest_effort\nbulk_data\n\
+         dedicated_access\nethernet\nlow_latency\nuntagged_eth_pcp"
+    );
+}
+
+/// `lspci` finds everything that it asks for.
+#[test]
+fn the_configuration_space_is_complete() {
+    need_node!(node::has("lspci"));
+    let text = script(&["--card", "cassini-1"], "lspci -vv -d 17db: 2>&1");
+    for wanted in [
+        "Express (v2) Endpoint",
+        "MSI-X: Enable+ Count=512",
+        "Speed 16GT/s, Width x16",
+        "Advanced Error Reporting",
+        "Alternative Routing-ID Interpretation",
+        "Address Translation Service",
+        "Single Root I/O Virtualization",
+        "Kernel driver in use: cxi_ss1",
+    ] {
+        assert!(text.contains(wanted), "{wanted} in\n{text}");
+    }
+}
+
 #[test]
 fn an_administrator_changes_properties() {
     need_node!();

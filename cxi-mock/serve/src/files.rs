@@ -11,7 +11,9 @@ use nix::unistd::{getegid, geteuid};
 use super::device;
 use super::place::{ClientPlace, Place};
 use super::server::{Function, Server};
+use super::sysfs::RETRY_HANDLER;
 use super::tree::{Item, Tree};
+use cxi_mock::Reading;
 
 /// The size that sysfs shows for every attribute.
 const ATTRIBUTE_SIZE: u64 = 4096;
@@ -75,10 +77,21 @@ impl Files {
             Place::Shared(index) => Some((&self.server().shared, index)),
             Place::Function(number, index) => {
                 let function = self.server().function(number)?;
-                (!function.nic.faults().is_unplugged()).then_some((&function.tree, index))
+                let path = function.tree.path(index)?;
+                let faults = function.nic.faults();
+                let is_there = !faults.is_unplugged() && (path.is_empty() || !faults.is_gone(path));
+                is_there.then_some((&function.tree, index))
             }
             _ => None,
         }
+    }
+
+    /// What a reading of a file comes to by the faults of its NIC.
+    pub(crate) fn reading(&self, place: Place) -> Reading {
+        let Place::Function(number, index) = place else { return Reading::default() };
+        let function = self.server().function(number);
+        let path = function.and_then(|function| Some((function, function.tree.path(index)?)));
+        path.map_or_else(Reading::default, |(function, path)| function.nic.faults().reading(path))
     }
 
     pub(crate) fn item(&self, place: Place) -> Option<&Item> {
@@ -104,8 +117,8 @@ impl Files {
             }
             Place::Shared(_) | Place::Function(..) => {
                 let (tree, index) = self.tree(place)?;
-                let child = tree.child(index, name)?;
-                Some(in_tree(place, child, tree))
+                let child = in_tree(place, tree.child(index, name)?, tree);
+                self.is_there(child).then_some(child)
             }
             Place::Clients(number, directory) => {
                 let function = self.server().function(number)?;
@@ -133,7 +146,10 @@ impl Files {
             Place::Shared(_) | Place::Function(..) => {
                 self.tree(place).map_or_else(Vec::new, |(tree, index)| {
                     tree.children(index)
+                        // No driver shows the files of the retry handler.
+                        .filter(|(name, _)| index != 0 || *name != RETRY_HANDLER)
                         .map(|(name, child)| (name.to_owned(), in_tree(place, child, tree)))
+                        .filter(|(_, child)| self.is_there(*child))
                         .collect()
                 })
             }
@@ -148,6 +164,11 @@ impl Files {
             }
             Place::Nodes | Place::Device(..) => Vec::new(),
         }
+    }
+
+    /// Whether no fault hides a place of a tree.
+    fn is_there(&self, place: Place) -> bool {
+        !matches!(place, Place::Function(..)) || self.tree(place).is_some()
     }
 
     pub(crate) fn kind(&self, place: Place) -> Option<(FileType, u16, u64)> {
@@ -170,6 +191,7 @@ impl Files {
                 Item::Attribute(attribute) => {
                     (FileType::RegularFile, attribute.mode(), ATTRIBUTE_SIZE)
                 }
+                Item::Bytes(bytes) => (FileType::RegularFile, 0o644, bytes.len() as u64),
                 Item::Zeros(size) => (FileType::RegularFile, 0o600, *size),
             }),
         }

@@ -11,8 +11,10 @@
 use std::ffi::OsStr;
 use std::io;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
+use cxi_mock::Reading;
 use fuser::{
     BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
     InitFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier, ReplyAttr,
@@ -20,6 +22,7 @@ use fuser::{
     TimeOrNow, WriteFlags,
 };
 use nix::libc::{O_ACCMODE, O_RDONLY};
+use nix::unistd::geteuid;
 
 use super::device::{self, Call, Caller, to_fuse};
 use super::files::Files;
@@ -30,6 +33,9 @@ use super::workers::Workers;
 
 /// The kernel caches nothing, because everything may change.
 const NOW: Duration = Duration::ZERO;
+
+/// Bytes of a configuration space that everybody may read.
+const HEADER: usize = 64;
 
 /// The part of a text that a read asks for.
 fn part(text: &[u8], offset: u64, size: u32) -> &[u8] {
@@ -149,7 +155,7 @@ impl Filesystem for FileSystem {
 
     fn read(
         &self,
-        _req: &Request,
+        req: &Request,
         ino: INodeNo,
         fh: FileHandle,
         offset: u64,
@@ -158,6 +164,7 @@ impl Filesystem for FileSystem {
         _lock_owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        let is_root = req.uid() == geteuid().as_raw();
         self.answer(move |files| {
             let Some(place) = Place::of(ino) else { return reply.error(Errno::ENOENT) };
             if matches!(place, Place::Device(..)) {
@@ -169,7 +176,19 @@ impl Filesystem for FileSystem {
                 }
                 return reply.data(part(b"\n", offset, size));
             }
+            // A reading of an attribute begins at its start, and ends with an empty one.
+            if offset == 0 {
+                let Reading { errno, delay, .. } = files.reading(place);
+                thread::sleep(delay);
+                if let Some(errno) = errno {
+                    return reply.error(to_fuse(errno));
+                }
+            }
             match files.item(place) {
+                Some(Item::Bytes(bytes)) => {
+                    let readable = if is_root { bytes.len() } else { HEADER };
+                    reply.data(part(bytes.get(..readable).unwrap_or(bytes), offset, size));
+                }
                 Some(Item::Attribute(attribute)) => {
                     reply.data(part(attribute.read().as_bytes(), offset, size));
                 }

@@ -46,6 +46,7 @@ mod setup;
 mod state;
 mod state_file;
 mod sysfs;
+mod system;
 mod timeline;
 mod topology;
 mod trace;

@@ -34,19 +34,21 @@ pub(crate) fn is_mock() -> bool {
 const SYSFS: [(&str, &[&str]); 4] = [
     ("class", &["cxi", "cxi_user", "net", "pci_bus"]),
     ("devices", &["pci-cxi-mock"]),
-    ("bus", &["pci/devices", "pci/drivers/cxi_ss1"]),
-    ("module", &["cxi_ss1"]),
+    ("bus", &["pci/devices"]),
+    ("module", &[]),
 ];
 
 /// Directories of links that change when a NIC comes or goes, and whether the real links stay.
-const LINKS: [(&str, bool); 6] = [
+const LINKS: [(&str, bool); 5] = [
     ("/sys/class/cxi", false),
     ("/sys/class/cxi_user", false),
     ("/sys/class/net", true),
     ("/sys/class/pci_bus", true),
     ("/sys/bus/pci/devices", true),
-    ("/sys/bus/pci/drivers/cxi_ss1", false),
 ];
+
+/// Where HPE's retry handler shows what it knows of each NIC.
+pub(crate) const RETRY_HANDLERS: &str = "/run/cxi";
 
 /// A tmpfs to build on, gone when dropped; what was bound elsewhere stays.
 #[derive(Debug)]
@@ -85,9 +87,17 @@ impl Drop for Stage {
     }
 }
 
-/// Makes room in sysfs: overlays the real directories with new directories, and with files by their
-/// paths below `/sys`.
-pub(crate) fn extend_sysfs(stage: &Stage, files: &[(String, String)]) -> Result<(), ServeError> {
+/// Makes room in sysfs: overlays the real directories with new directories, those of the drivers
+/// among them, and with files by their paths below `/sys`.
+pub(crate) fn extend_sysfs(
+    stage: &Stage,
+    files: &[(String, String)],
+    drivers: &[&str],
+) -> Result<(), ServeError> {
+    for driver in drivers {
+        stage.directory(&format!("sys/bus/pci/drivers/{driver}"))?;
+        stage.directory(&format!("sys/module/{driver}"))?;
+    }
     for (path, text) in files {
         let (directory, name) = path.rsplit_once('/').unwrap_or((".", path));
         let file = stage.directory(&format!("sys/{directory}"))?.join(name);
@@ -195,31 +205,46 @@ pub(crate) fn mount_records(stage: &Stage) -> Result<(), ServeError> {
 
 /// The directories in which a NIC appears.
 #[derive(Debug)]
-pub(crate) struct Places(Vec<(&'static str, OwnedFd)>);
+pub(crate) struct Places(Vec<(String, OwnedFd)>);
 
 impl Places {
-    /// Covers `/dev` and the directories of links. The file system must already be answering. With
-    /// `own_network`, loopback is the only real network device that remains.
-    pub(crate) fn mount(stage: &Stage, own_network: bool) -> Result<Self, ServeError> {
+    /// Covers `/dev` and the directories of links. The file system must already be answering, and the
+    /// directories of records be mounted. With `own_network`, loopback is the only real network device that remains.
+    pub(crate) fn mount(
+        stage: &Stage,
+        drivers: &[&str],
+        own_network: bool,
+    ) -> Result<Self, ServeError> {
         let module = Path::new(DEVICES).join("module");
-        without_descriptors(|| bind(&module, Path::new("/sys/module/cxi_ss1")))?;
+        for driver in drivers {
+            let place = Path::new("/sys/module").join(driver);
+            without_descriptors(|| bind(&module, &place))?;
+        }
         let mut places = Vec::new();
-        for (directory, real_stay) in LINKS {
-            let real = Path::new(directory);
+        let drivers =
+            drivers.iter().map(|driver| (format!("/sys/bus/pci/drivers/{driver}"), false));
+        let others = LINKS.iter().map(|(directory, stay)| ((*directory).to_owned(), *stay));
+        for (directory, real_stay) in others.chain(drivers) {
+            let real = Path::new(&directory);
             let ours = stage.directory(&format!("links{directory}"))?;
             let loopback_only = own_network && directory == "/sys/class/net";
             if real_stay {
                 copy_entries(real, &ours, |name| !loopback_only || name == "lo")?;
             }
             bind(&ours, real)?;
-            places.push((directory, open_directory(real)?));
+            let opened = open_directory(real)?;
+            places.push((directory, opened));
+        }
+        if Path::new(RETRY_HANDLERS).is_dir() {
+            let opened = open_directory(Path::new(RETRY_HANDLERS))?;
+            places.push((RETRY_HANDLERS.to_owned(), opened));
         }
         let ours = stage.directory("dev")?;
         let dev = Path::new("/dev");
         copy_entries(dev, &ours, |name| !is_cxi_device(name) && name != "ptmx")?;
         add_ptmx(&ours)?;
         bind(&ours, dev)?;
-        places.push(("/dev", open_directory(dev)?));
+        places.push(("/dev".to_owned(), open_directory(dev)?));
         Ok(Self(places))
     }
 
@@ -238,7 +263,7 @@ impl Places {
     /// mount over the path.
     fn find(&self, path: &str) -> PathBuf {
         let (directory, name) = path.rsplit_once('/').unwrap_or_default();
-        self.0.iter().find(|(known, _)| *known == directory).map_or_else(
+        self.0.iter().find(|(known, _)| known == directory).map_or_else(
             || PathBuf::from(path),
             |(_, fd)| PathBuf::from(format!("/proc/self/fd/{}/{name}", fd.as_raw_fd())),
         )

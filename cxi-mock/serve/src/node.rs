@@ -3,19 +3,19 @@
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use std::{io, thread};
+use std::{io, iter, thread};
 
 use cxi_mock::Nic;
 use fuser::{Config, Session, SessionACL};
 
 use super::error::{Doing, ServeError, say};
 use super::fuse::FileSystem;
-use super::mount::{self, DEVICES, Places, Stage};
+use super::mount::{self, DEVICES, Places, RETRY_HANDLERS, Stage};
 use super::namespaces::{Home, NamespaceKind, Namespaces};
 use super::network::Network;
-use super::server::{Common, Function, Server};
-use super::setup::Records;
-use super::sysfs::{bus_path, network_device};
+use super::server::{Common, DRIVER, Function, Server};
+use super::setup::{Records, Shown};
+use super::sysfs::{RETRY_HANDLER, bus_path, network_device};
 use super::watch::Watch;
 use super::{data_path, privileges, windows};
 
@@ -28,6 +28,7 @@ pub(crate) struct Node {
     server: Arc<Server>,
     places: Places,
     network: Option<Network>,
+    shown: Shown,
     namespaces: Arc<Namespaces>,
     watch: Arc<Watch>,
 }
@@ -63,7 +64,8 @@ impl Node {
         if !credentials.is_empty() {
             mount::prepare_credentials(&stage, &credentials)?;
         }
-        mount::extend_sysfs(&stage, &common.machine.files())?;
+        let drivers: Vec<&str> = iter::once(DRIVER).chain(common.shown.alias.as_deref()).collect();
+        mount::extend_sysfs(&stage, &common.machine.files(), &drivers)?;
         mount::mount_fuse(&fuse)?;
         if let Some((mounted, _)) = windows::opened(DEVICES) {
             server.mounted.get_or_init(|| mounted);
@@ -75,8 +77,8 @@ impl Node {
         // The threads start before anything is bound from the file system, because binding makes
         // the kernel ask it, and wait.
         answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
-        let places = Places::mount(&stage, network.is_some())?;
         mount::mount_records(&stage)?;
+        let places = Places::mount(&stage, &drivers, network.is_some())?;
         if let Some(hosts) = hosts {
             mount::cover_hosts(&stage, &hosts)?;
             mount::mount_shared_memory()?;
@@ -97,6 +99,7 @@ impl Node {
             server,
             places,
             network,
+            shown: common.shown.clone(),
             namespaces: Arc::new(Namespaces::of_this_thread(&kinds)?),
         };
         for function in &node.server.functions {
@@ -138,7 +141,8 @@ impl Node {
         if let Some(network) = &self.network {
             network.add(function)?;
         }
-        links(function).iter().try_for_each(|(path, target)| self.places.link(path, target))
+        let mut links = self.links(function).into_iter();
+        links.try_for_each(|(path, target)| self.places.link(&path, &target))
     }
 
     /// Makes it disappear from there.
@@ -146,7 +150,23 @@ impl Node {
         if let Some(network) = &self.network {
             network.remove(function)?;
         }
-        links(function).iter().try_for_each(|(path, _)| self.places.unlink(path))
+        let mut links = self.links(function).into_iter();
+        links.try_for_each(|(path, _)| self.places.unlink(&path))
+    }
+
+    /// The links by which programs find a function, and their targets.
+    fn links(&self, function: &Function) -> Vec<(String, String)> {
+        let mut links = links(function);
+        let (name, address) = (function.device_name(), function.address);
+        if let Some(alias) = &self.shown.alias {
+            let target = format!("../../../../devices/pci-cxi-mock/{address}");
+            links.push((format!("/sys/bus/pci/drivers/{alias}/{address}"), target));
+        }
+        if self.shown.retry_handler && function.vf.is_none() {
+            let target = format!("{DEVICES}/{address}/{RETRY_HANDLER}");
+            links.push((format!("{RETRY_HANDLERS}/{name}"), target));
+        }
+        links
     }
 }
 
@@ -156,14 +176,14 @@ impl Drop for Node {
     }
 }
 
-/// The links by which programs find a function, and their targets. `/dev/cxiN` is a link, too. A
+/// The links that every node has. `/dev/cxiN` is a link, too. A
 /// node mounted there would be a single inode for all who open it, whereas each open file needs its
 /// own.
-fn links(function: &Function) -> [(String, String); 7] {
+fn links(function: &Function) -> Vec<(String, String)> {
     let (name, net) = (function.device_name(), network_device(function.number));
     let (address, bus) = (function.address, bus_path(function.address));
     let up = |levels: usize| "../".repeat(levels) + &format!("devices/pci-cxi-mock/{address}");
-    [
+    vec![
         (format!("/sys/class/cxi/{name}"), up(2) + "/cxi/" + &name),
         (format!("/sys/class/cxi_user/{name}"), up(2) + "/cxi_user/" + &name),
         (format!("/sys/class/net/{net}"), up(2) + "/net/" + &net),

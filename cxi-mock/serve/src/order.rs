@@ -52,7 +52,8 @@ pub(crate) enum Order {
     /// Add a fault, such as SVC_DESTROY:EBUSY:times=3 or cxi0:delay=20ms
     Fault {
         /// Words separated by colons: device, command, errno, short=TXQ:96, delay=20ms, after=N,
-        /// times=N, unplug, plug
+        /// times=N, read=FILE, gone, flap,
+        /// unplug, plug
         fault: String,
     },
     /// Remove all faults and delays
@@ -82,7 +83,7 @@ pub(crate) enum Order {
         /// Number of the NIC
         nic: u16,
     },
-    /// Take the link up or down
+    /// Take the link up or down, or restart it
     Link {
         /// The new state of the link
         link: LinkState,
@@ -183,6 +184,8 @@ pub(crate) enum LinkState {
     Up,
     /// The link is down.
     Down,
+    /// The link goes down and comes up again.
+    Restart,
 }
 
 /// A register of the hardware.

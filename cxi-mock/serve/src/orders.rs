@@ -2,6 +2,7 @@
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use serde_json::Value;
 
@@ -61,7 +62,7 @@ impl Node {
             Order::Plug { nic } => self.plug(*nic)?,
             Order::Tick { nic } => return Ok(self.nic(*nic)?.tick().into()),
             Order::Wake { nic, client, wait } => self.wake(*nic, *client, *wait)?,
-            Order::Link { nic, link } => self.set_link(*nic, *link == LinkState::Up)?,
+            Order::Link { nic, link } => self.set_link(*nic, *link)?,
         }
         Ok(Value::Null)
     }
@@ -147,13 +148,23 @@ impl Node {
         self.each_function_of(nic, |function| self.show(function))
     }
 
-    fn set_link(&self, number: u16, up: bool) -> Result<(), String> {
+    fn set_link(&self, number: u16, link: LinkState) -> Result<(), String> {
         let nic = self.nic(number)?;
-        nic.hardware().set_link(up);
-        if nic.faults().is_unplugged() {
-            return Ok(());
+        let show = |up| match nic.faults().is_unplugged() {
+            true => Ok(()),
+            false => self.each_function_of(nic, |function| self.set_network_link(function, up)),
+        };
+        let hardware = nic.hardware();
+        match link {
+            LinkState::Up if hardware.is_link_up() => return Ok(()),
+            LinkState::Down => hardware.set_link(false),
+            // A link that has gone down restarts.
+            LinkState::Up | LinkState::Restart => {
+                show(false)?;
+                hardware.restart_link(SystemTime::now());
+            }
         }
-        self.each_function_of(nic, |function| self.set_network_link(function, up))
+        show(hardware.is_link_up())
     }
 
     fn each_function_of(

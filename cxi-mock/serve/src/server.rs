@@ -15,7 +15,7 @@ use super::endpoints::Endpoints;
 use super::error::{ServeError, say};
 use super::interrupts::Interrupts;
 use super::namespaces::Home;
-use super::setup::{Doorbells, NicArguments};
+use super::setup::{Doorbells, NicArguments, Shown};
 use super::sysfs;
 use super::topology::Machine;
 use super::trace::Trace;
@@ -24,6 +24,9 @@ use super::trap::Traps;
 use super::tree::Tree;
 use super::windows::{self, Backing};
 use cxi_mock::{Client, Nic};
+
+/// The name of the driver, and of its module.
+pub(crate) const DRIVER: &str = "cxi_ss1";
 
 /// A PCI function that has its own character device.
 #[derive(Debug)]
@@ -158,6 +161,8 @@ pub(crate) struct Common {
     pub(crate) endpoints: Endpoints,
     /// Places of the NICs in the machine.
     pub(crate) machine: Machine,
+    /// What programs see besides the NICs.
+    pub(crate) shown: Shown,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
     /// Threads that examine processes.
@@ -173,7 +178,8 @@ impl Common {
             release_follows: arguments.release_follows(),
             traffic: Traffic::default(),
             endpoints: Endpoints::default(),
-            machine: Machine::read(arguments.topology),
+            machine: Machine::read(arguments.topology()),
+            shown: arguments.shown(),
             cleanup: !arguments.manual_cleanup,
             home: Home::here()?,
         })
@@ -249,7 +255,7 @@ impl Server {
             }
         }
         let mut shared = Tree::new();
-        sysfs::describe_module(&mut shared, nics);
+        sysfs::describe_module(&mut shared, nics, common.shown.alias.as_deref());
         for (nic, locality) in located() {
             sysfs::describe_bus(&mut shared, sysfs::address_of(nic, None), locality);
         }

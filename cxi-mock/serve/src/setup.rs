@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use cxi::{Device, DeviceId, ServiceSpec};
 use cxi_ioctl::DriverRelease;
 use cxi_job::excerpt;
-use cxi_mock::{Credentials, MockNode, ModuleParameters, NicConfig};
+use cxi_mock::{Card, Credentials, MockNode, ModuleParameters, NicConfig, UnknownCard};
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
 
@@ -18,8 +18,10 @@ use super::capture::Capture;
 use super::credentials::Authority;
 use super::error::ServeError;
 use super::input;
+use super::server::DRIVER;
 use super::state_file::StateFile;
 use super::sysfs::switch;
+use super::system::System;
 use super::topology::{self, Topology};
 use super::trace::Trace;
 
@@ -84,10 +86,28 @@ fn list(nics: Vec<Value>, base: &NicConfig) -> Result<Vec<NicConfig>, String> {
         .collect()
 }
 
-fn one(value: Value, base: &NicConfig) -> Result<NicConfig, String> {
+fn one(mut value: Value, base: &NicConfig) -> Result<NicConfig, String> {
+    let base = match card_of(&mut value)? {
+        Some(card) => base.clone().card(card),
+        None => base.clone(),
+    };
     let mut config = serde_json::to_value(base).map_err(|error| error.to_string())?;
     merge(&mut config, value, "")?;
     serde_json::from_value(config).map_err(|error| error.to_string())
+}
+
+/// The card that a NIC is to be: as its key `card` says, which is removed, or as the PCI IDs say.
+fn card_of(value: &mut Value) -> Result<Option<Card>, String> {
+    let named = value.as_object_mut().and_then(|nic| nic.remove("card"));
+    if let Some(named) = named {
+        let name = named.as_str().map(str::to_owned).unwrap_or_else(|| named.to_string());
+        return name.parse().map(Some).map_err(|error: UnknownCard| error.to_string());
+    }
+    let identity = value.get("identity");
+    let id = |name| identity.and_then(|it| u32::try_from(it.get(name)?.as_u64()?).ok());
+    Ok(id("vendor_id")
+        .zip(id("device_id"))
+        .and_then(|(vendor, device)| Card::with_ids(vendor, device)))
 }
 
 /// Applies what is given on top of the defaults.
@@ -189,6 +209,30 @@ fn release() -> impl TypedValueParser<Value = Release> {
     PossibleValuesParser::new(names).map(|name| name.parse().map_or(Release::Auto, Release::Is))
 }
 
+/// A card by its name.
+fn card() -> impl TypedValueParser<Value = Card> {
+    PossibleValuesParser::new(Card::ALL.map(Card::name))
+        .map(|name| name.parse().unwrap_or_default())
+}
+
+/// The name of a driver, which becomes the name of directories.
+fn driver_name(text: &str) -> Result<String, String> {
+    let is_name = text.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'_');
+    if text.is_empty() || !is_name || text == DRIVER {
+        return Err(format!("expected letters, digits and _, and another name than {DRIVER}"));
+    }
+    Ok(text.to_owned())
+}
+
+/// What programs see besides the NICs.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    /// The second name of the driver.
+    pub(crate) alias: Option<String>,
+    /// Whether the files of the retry handler are there.
+    pub(crate) retry_handler: bool,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct NicArguments {
     /// Number of NICs of a node [default: 1, or as in the configuration or the topology]
@@ -215,6 +259,18 @@ pub(crate) struct NicArguments {
     /// Place the NICs as on a blade: near NUMA nodes, which are shown if the machine has fewer
     #[arg(long, value_enum)]
     pub(crate) topology: Option<Topology>,
+    /// The card of each NIC [default: cassini-2]
+    #[arg(long, value_name = "CARD", value_parser = card())]
+    pub(crate) card: Option<Card>,
+    /// Make the node look like one of this system: its cards, their addresses, and the NUMA nodes
+    #[arg(long, value_enum, conflicts_with_all = ["topology", "card", "nics", "config"])]
+    pub(crate) system: Option<System>,
+    /// Show the files of HPE's retry handler in /run/cxi
+    #[arg(long)]
+    pub(crate) retry_handler: bool,
+    /// Show the driver and its module under a second name, such as cxi_core, which older releases had
+    #[arg(long, value_name = "NAME", value_parser = driver_name)]
+    pub(crate) alias: Option<String>,
     /// Way in which NICs notice stores to doorbells
     #[arg(long, value_enum, default_value_t)]
     pub(crate) doorbells: Doorbells,
@@ -232,7 +288,12 @@ pub(crate) struct NicArguments {
 impl NicArguments {
     /// Returns the configuration over `base`, with the other arguments on top.
     pub(crate) fn setup(&self, base: NicConfig) -> Result<Setup, ServeError> {
+        let base = match self.card {
+            Some(card) => base.card(card),
+            None => base,
+        };
         let mut setup = match &self.config {
+            _ if let Some(system) = self.system => Setup::Each(system.nics(&base)),
             Some(path) => read_config(path, &base)?,
             None => Setup::Alike(base),
         };
@@ -252,9 +313,19 @@ impl NicArguments {
         Ok(setup)
     }
 
+    /// Where the NICs are.
+    pub(crate) fn topology(&self) -> Option<Topology> {
+        self.topology.or(self.system.map(System::topology))
+    }
+
+    /// What programs see besides the NICs.
+    pub(crate) fn shown(&self) -> Shown {
+        Shown { alias: self.alias.clone(), retry_handler: self.retry_handler }
+    }
+
     /// NICs of a node whose configuration does not list them.
     pub(crate) fn count(&self) -> u8 {
-        let of_topology = self.topology.map(|_| topology::NICS);
+        let of_topology = self.topology().map(|_| topology::NICS);
         self.nics.or(of_topology).unwrap_or(1)
     }
 
@@ -263,7 +334,8 @@ impl NicArguments {
         self.nics.is_some()
             || self.config.is_some()
             || matches!(self.release, Some(Release::Is(_)))
-            || self.topology.is_some()
+            || self.topology().is_some()
+            || self.card.is_some()
             || !self.set.is_empty()
     }
 
@@ -398,6 +470,18 @@ mod tests {
         assert_eq!((nodes[0].len(), nodes[1][0].identity.nid), (2, 7));
         let error = config("[[{}], {}]").unwrap_err();
         assert_eq!(error, "node 1: {}: expected a list of NICs");
+    }
+
+    #[test]
+    fn a_card_is_named_or_has_its_ids() {
+        for text in
+            [r#"{"card": "cassini-1"}"#, r#"{"identity": {"vendor_id": 6107, "device_id": 1281}}"#]
+        {
+            let Ok(Setup::Alike(config)) = config(text) else { panic!("one configuration") };
+            assert_eq!(config, NicConfig::new().card(Card::Cassini1), "{text}");
+        }
+        let error = config(r#"[{}, {"card": "x"}]"#).unwrap_err();
+        assert_eq!(error, "NIC 1: unknown card 'x': expected cassini-1 or cassini-2");
     }
 
     #[test]

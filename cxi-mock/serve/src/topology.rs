@@ -17,6 +17,8 @@ pub(crate) enum Topology {
     Ex235a,
     /// HPE Cray EX254n: four superchips, each with a NIC
     Ex254n,
+    /// HPE Cray EX255a: four accelerated processors, each with a NIC
+    Ex255a,
 }
 
 impl Topology {
@@ -26,7 +28,7 @@ impl Topology {
             // Accelerators do not follow the order of the NUMA nodes: the first one is at the last
             // node.
             Self::Ex235a => [3, 1, 0, 2],
-            Self::Ex254n => [0, 1, 2, 3],
+            Self::Ex254n | Self::Ex255a => [0, 1, 2, 3],
         }
     }
 }

@@ -18,6 +18,8 @@ pub(crate) enum Item {
     Link(String),
     /// A file whose content is made when it is read.
     Attribute(Attribute),
+    /// A file of these bytes, which only root can read whole.
+    Bytes(Vec<u8>),
     /// A file of zeros.
     Zeros(u64),
     /// The directory of open files, which comes and goes with them.
@@ -55,6 +57,8 @@ pub(crate) struct Tree {
 }
 
 struct Entry {
+    /// Below the root.
+    path: String,
     item: Item,
     children: BTreeMap<String, u32>,
 }
@@ -62,7 +66,7 @@ struct Entry {
 impl Tree {
     /// A tree with only a root directory.
     pub(crate) fn new() -> Self {
-        let root = Entry { item: Item::Directory, children: BTreeMap::new() };
+        let root = Entry { path: String::new(), item: Item::Directory, children: BTreeMap::new() };
         Self { nodes: vec![root] }
     }
 
@@ -114,16 +118,31 @@ impl Tree {
             return known;
         }
         let index = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        let mut path = name.to_owned();
         if let Some(node) = self.node_mut(parent) {
+            if !node.path.is_empty() {
+                path = format!("{}/{name}", node.path);
+            }
             node.children.insert(name.to_owned(), index);
         }
-        self.nodes.push(Entry { item, children: BTreeMap::new() });
+        self.nodes.push(Entry { path, item, children: BTreeMap::new() });
         index
     }
 
     /// Returns the entry at a place.
     pub(crate) fn item(&self, index: u32) -> Option<&Item> {
         self.node(index).map(|node| &node.item)
+    }
+
+    /// The path of a place, below the root.
+    pub(crate) fn path(&self, index: u32) -> Option<&str> {
+        self.node(index).map(|node| node.path.as_str())
+    }
+
+    /// The paths of all items, with the items.
+    #[cfg(test)]
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, &Item)> {
+        self.nodes.iter().map(|node| (node.path.as_str(), &node.item))
     }
 
     /// An entry of a directory.

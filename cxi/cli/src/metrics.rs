@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use cxi::{Availability, Device, Resource};
@@ -61,7 +62,7 @@ fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Fail
 }
 
 /// Hardware counters that show traffic, and problems of the link or the fabric.
-const COUNTERS: [&str; 16] = [
+const COUNTERS: [&str; 19] = [
     "hni_sts_tx_ok_octets",
     "hni_sts_rx_ok_octets",
     "hni_sts_tx_bad_octets",
@@ -76,7 +77,11 @@ const COUNTERS: [&str; 16] = [
     "pct_spt_timeouts",
     "pct_no_tct_nacks",
     "pct_trs_rsp_nack_drops",
+    // One for each processing element: LNIs are spread over them.
     "lpe_net_match_overflow_0",
+    "lpe_net_match_overflow_1",
+    "lpe_net_match_overflow_2",
+    "lpe_net_match_overflow_3",
     "atu_pcie_err_poisoned",
 ];
 
@@ -86,11 +91,34 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
     let mut counters =
         Family::new("cxi_nic_telemetry_total", "A counter of the hardware, by its name.");
     counters.kind = "counter";
+    let help = "How often the network device has lost its carrier since the driver was loaded.";
+    let mut losses = Family::new("cxi_nic_carrier_losses_total", help);
+    losses.kind = "counter";
+    let help = "Restarts of the link within the last 1h and 10h: at most 10, as the driver keeps.";
+    let mut restarts = Family::new("cxi_nic_link_restarts", help);
+    let help = "When the link restarted last: 0 if it has not.";
+    let mut last = Family::new("cxi_nic_last_link_restart_timestamp_seconds", help);
+    let now = SystemTime::now();
     for nic in node.nics() {
         let id = nic.id().to_string();
         usable.add([("device", id.clone())], nic.is_usable());
         if let Some(info) = nic.info() {
             link.add([("device", id.clone())], info.link_up);
+        }
+        // A virtual function has no link of its own, and without sysfs nothing is known.
+        let of_link = nic.device().filter(|_| !nic.is_virtual_function());
+        let history = of_link.map(Device::link_history).unwrap_or_default();
+        let of = || [("device", id.clone())];
+        if let Some(count) = history.carrier_losses {
+            losses.add(of(), count);
+            for (within, hours) in [("1h", 1), ("10h", 10)] {
+                let count = history.restarts_within(Duration::from_secs(hours * 3600), now);
+                let labels = [("device", id.clone()), ("within", within.to_owned())];
+                restarts.add(labels, count);
+            }
+            let latest = history.restarts.first();
+            let since = latest.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+            last.add(of(), since.unwrap_or_default().as_secs());
         }
         // Only the counters that this driver has; a NIC without sysfs has none.
         let device = nic.device();
@@ -104,7 +132,7 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
             }
         }
     }
-    Ok(vec![usable, link, counters])
+    Ok(vec![usable, link, losses, restarts, last, counters])
 }
 
 fn resources(devices: &[Device]) -> Result<Vec<Family>, Failure> {

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use cxi_ioctl::abi::device::PLATFORM_Z1;
-use cxi_mock::{ClusterError, FabricFaults, MockCluster, NicConfig};
+use cxi_mock::{ClusterError, FabricFaults, Identity, MockCluster, NicConfig};
 use parking_lot::{Mutex, MutexGuard};
 
 pub(crate) use args::ClusterArguments;
@@ -190,6 +190,15 @@ impl ClusterOptions {
                 )))
             }
             Setup::Nodes(nodes) => MockCluster::new(nodes).map_err(refused),
+            Setup::Each(of_node) if nics.system.is_some() => {
+                let count = u32::try_from(of_node.len()).unwrap_or_default();
+                let nodes = (0..u32::from(nodes.unwrap_or(2))).map(|node| {
+                    let of_node = of_node.iter().cloned();
+                    let apart = |nic: &mut Identity| nic.nid += node * count;
+                    of_node.map(|nic| nic.identity(apart)).collect()
+                });
+                MockCluster::new(nodes).map_err(refused)
+            }
             Setup::Each(_) => Err(ServeError::Input(
                 "the configuration lists NICs: expected a list with a list of NICs for each node, \
                  or an object for NICs that are alike"

@@ -1,14 +1,23 @@
-//! Attributes of the card, its port and its counters in sysfs.
+//! Attributes of the card, its firmware and its counters in sysfs.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cxi_ioctl::Errno;
+
 use super::super::tree::Tree;
-use super::network::up_or_down;
-use cxi_mock::Nic;
+use super::switch;
+use cxi_mock::{Card, Nic};
 
 /// Names of the counters of a Cassini 2.
 const TELEMETRY: &str = include_str!("telemetry.txt");
+/// Those that a Cassini 1 does not have.
+const TELEMETRY_OF_CASSINI_2: &str = include_str!("telemetry_cassini_2.txt");
+
+/// What an administrator has to write to reset the microcontroller.
+const RESET: &str = "1789";
 
 /// Corrected errors of PCI Express, as the kernel lists them.
 const CORRECTABLE: &str = "RxErr BadTLP BadDLLP Rollover Timeout NonFatalErr CorrIntErr HeaderOF";
@@ -19,10 +28,30 @@ const UNCORRECTABLE: &str = "Undefined DLP SDES TLP FCP CmpltTO CmpltAbrt UnxCmp
 pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
     let description = nic.config().identity.fru_description.clone();
     tree.value("fru/description", move || description.clone());
-    tree.value("fru/part_number", || "P68492-001");
+    let part_number = nic.config().identity.card().part_number();
+    tree.value("fru/part_number", move || part_number);
     tree.value("fru/serial_number", move || format!("MOCK{number:06}"));
-    tree.value("uc/qspi_blob_version", || "mock");
-    port(tree, nic);
+    tree.value("fru/asset_tag", || "");
+    for name in ["qspi_blob_version", "version"] {
+        tree.value(&format!("uc/{name}"), || "mock");
+    }
+    tree.writable(
+        "uc/reset",
+        || "",
+        |text| {
+            if text == RESET { Ok(()) } else { Err(Errno::EINVAL) }
+        },
+    );
+    let filter = Arc::new(AtomicBool::new(false));
+    let source = Arc::clone(&filter);
+    tree.writable(
+        "settings/ac_filter_disabled",
+        move || u8::from(source.load(Ordering::Relaxed)),
+        move |text| {
+            filter.store(switch(text).ok_or(Errno::EINVAL)?, Ordering::Relaxed);
+            Ok(())
+        },
+    );
     for (severity, errors, total) in [
         ("correctable", CORRECTABLE, "TOTAL_ERR_COR"),
         ("fatal", UNCORRECTABLE, "TOTAL_ERR_FATAL"),
@@ -35,40 +64,14 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, number: u16) {
     telemetry(tree, nic);
 }
 
-/// The port, as drivers for Cassini 1 and for Cassini 2 show it.
-fn port(tree: &mut Tree, nic: &Arc<Nic>) {
-    for (name, value) in [
-        ("media", "electrical"),
-        ("0/media/type", "electrical"),
-        ("link_layer_retry", "on"),
-        ("0/llr/state", "on"),
-        ("loopback", "off"),
-        ("0/link/config/loopback", "off"),
-        ("pause", "pfc"),
-        ("0/link/config/pause_map", "pfc"),
-    ] {
-        tree.value(&format!("port/{name}"), move || value);
-    }
-    for name in ["speed", "0/link/speed"] {
-        let nic = Arc::clone(nic);
-        tree.value(&format!("port/{name}"), move || {
-            // The names that HPE's `cxi_stat` computes error rates by.
-            match nic.device_info().link_speed / 1000 {
-                400 => "CK_400G".to_owned(),
-                200 => "BS_200G".to_owned(),
-                speed => format!("CD_{speed}G"),
-            }
-        });
-    }
-    for name in ["link", "0/link/state"] {
-        let nic = Arc::clone(nic);
-        tree.value(&format!("port/{name}"), move || up_or_down(&nic.device_info()));
-    }
-}
-
 /// The counters that the data path maintains. All others are zero, as of now.
 fn telemetry(tree: &mut Tree, nic: &Arc<Nic>) {
-    for counter in TELEMETRY.lines() {
+    let missing = match nic.config().identity.card() {
+        Card::Cassini1 => TELEMETRY_OF_CASSINI_2,
+        _ => "",
+    };
+    let missing: HashSet<&str> = missing.lines().collect();
+    for counter in TELEMETRY.lines().filter(|counter| !missing.contains(counter)) {
         let nic = Arc::clone(nic);
         tree.value(&format!("telemetry/{counter}"), move || {
             let value = nic.telemetry().counter(counter).unwrap_or(0);
@@ -87,6 +90,13 @@ mod tests {
         let telemetry = cxi_mock::Telemetry::default();
         let counts = |name: &&str| telemetry.counter(name).is_some();
         assert_eq!(TELEMETRY.lines().filter(counts).count(), 221);
+    }
+
+    #[test]
+    fn a_cassini_1_has_fewer_counters() {
+        let all: HashSet<_> = TELEMETRY.lines().collect();
+        assert!(TELEMETRY_OF_CASSINI_2.lines().all(|name| all.contains(name)));
+        assert_eq!(all.len() - TELEMETRY_OF_CASSINI_2.lines().count(), 1426);
     }
 
     /// All types of events have one: no name is spelled differently.

@@ -2,9 +2,17 @@
 
 mod board;
 mod bus;
+mod config_space;
+mod error_flags;
+mod link;
 mod module;
 mod network;
+mod pci;
 mod properties;
+mod retry_handler;
+#[cfg(test)]
+mod table;
+mod traffic_classes;
 
 use std::sync::Arc;
 
@@ -14,15 +22,12 @@ pub(crate) use bus::{describe as describe_bus, path as bus_path};
 pub(crate) use module::describe as describe_module;
 pub(crate) use network::{MTU, mac_address, network_device, network_index};
 pub(crate) use properties::switch;
+pub(crate) use retry_handler::DIRECTORY as RETRY_HANDLER;
 
+use super::server::DRIVER;
 use super::topology::Locality;
 use super::tree::{Item, Tree};
 use cxi_mock::Nic;
-
-/// Length of the register window: for a physical function, 2 GiB or more.
-const REGISTERS: u64 = 2 << 30;
-/// A virtual function's register window.
-const VIRTUAL_REGISTERS: u64 = 64 << 20;
 
 /// Describes the directory of a function.
 pub(crate) fn describe(
@@ -32,7 +37,7 @@ pub(crate) fn describe(
     locality: &Locality,
 ) -> Tree {
     let mut tree = Tree::new();
-    pci(&mut tree, nic, virtual_function, address);
+    pci::describe(&mut tree, nic, (virtual_function, address), DRIVER);
     let Locality { numa_node, .. } = *locality;
     tree.value("numa_node", move || numa_node);
     let (list, mask) = locality.cpus();
@@ -41,51 +46,14 @@ pub(crate) fn describe(
     properties::describe(&mut tree, nic, virtual_function);
     if virtual_function.is_none() {
         board::describe(&mut tree, nic, number);
+        link::describe(&mut tree, nic);
+        traffic_classes::describe(&mut tree, nic);
+        error_flags::describe(&mut tree);
+        retry_handler::describe(&mut tree, nic);
     }
     classes(&mut tree, number, address);
     network::describe(&mut tree, nic, number, address);
     tree
-}
-
-fn pci(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option<u32>, address: PciAddress) {
-    let identity = &nic.config().identity;
-    let (vendor, device) = (identity.vendor_id, identity.device_id);
-    tree.value("vendor", move || format!("{vendor:#06x}"));
-    tree.value("device", move || format!("{device:#06x}"));
-    tree.value("subsystem_vendor", move || format!("{vendor:#06x}"));
-    tree.value("subsystem_device", || "0x0000");
-    tree.value("class", || "0x020000");
-    let revision = identity.device_rev;
-    tree.value("revision", move || format!("{revision:#04x}"));
-    tree.value("enable", || 1);
-    for name in ["current_link_speed", "max_link_speed"] {
-        tree.value(name, || "32.0 GT/s PCIe");
-    }
-    for name in ["current_link_width", "max_link_width"] {
-        tree.value(name, || 16);
-    }
-    tree.text("uevent", move || {
-        format!(
-            "DRIVER=cxi_ss1\nPCI_CLASS=20000\nPCI_ID={vendor:04X}:{device:04X}\n\
-             PCI_SUBSYS_ID={vendor:04X}:0000\nPCI_SLOT_NAME={address}\n"
-        )
-    });
-    tree.link("driver", "../../../bus/pci/drivers/cxi_ss1");
-    tree.link("subsystem", "../../../bus/pci");
-    let physical = identity.pci_address;
-    if virtual_function.is_some() {
-        tree.link("physfn", format!("../{physical}"));
-        tree.add("resource0", Item::Zeros(VIRTUAL_REGISTERS));
-    } else {
-        tree.add("resource0", Item::Zeros(REGISTERS));
-        let count = nic.config().virtual_functions;
-        tree.value("sriov_numvfs", move || count);
-        tree.value("sriov_totalvfs", || 64);
-        for function in 0..count {
-            let address = address_of(nic, Some(function));
-            tree.link(&format!("virtfn{function}"), format!("../{address}"));
-        }
-    }
 }
 
 fn classes(tree: &mut Tree, number: u16, address: PciAddress) {

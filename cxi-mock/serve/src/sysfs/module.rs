@@ -1,10 +1,12 @@
 //! `/sys/module/cxi_ss1`: what the driver was loaded with.
 
+use std::iter;
 use std::sync::Arc;
 
 use cxi_ioctl::DriverRelease;
 use serde_json::{Map, Value};
 
+use super::super::server::DRIVER;
 use super::super::tree::Tree;
 use cxi_mock::{ModuleParameters, Nic};
 
@@ -12,7 +14,7 @@ use cxi_mock::{ModuleParameters, Nic};
 const PARAMETERS: &str = include_str!("parameters.txt");
 
 /// Describes the module of these NICs, which all run under one driver.
-pub(crate) fn describe(tree: &mut Tree, nics: &[Arc<Nic>]) {
+pub(crate) fn describe(tree: &mut Tree, nics: &[Arc<Nic>], alias: Option<&str>) {
     let (release, modelled) = nics.first().map_or((DriverRelease::Shs14_0_1, Map::new()), |nic| {
         (nic.config().release, values(&nic.config().params))
     });
@@ -28,6 +30,10 @@ pub(crate) fn describe(tree: &mut Tree, nics: &[Arc<Nic>]) {
         }
         let value = modelled.get(name).map_or_else(|| unset(kind), printed);
         tree.value(&format!("module/parameters/{name}"), move || value.clone());
+    }
+    for driver in iter::once(DRIVER).chain(alias) {
+        let place = format!("module/drivers/pci:{driver}");
+        tree.link(&place, format!("../../../bus/pci/drivers/{driver}"));
     }
     tree.value("module/refcnt", || 1);
     tree.value("module/initstate", || "live");
@@ -66,7 +72,7 @@ mod tests {
             .release(release)
             .parameters(|params| params.disable_default_svc = false);
         let mut tree = Tree::new();
-        describe(&mut tree, &[Nic::new(config).unwrap()]);
+        describe(&mut tree, &[Nic::new(config).unwrap()], None);
         tree
     }
 

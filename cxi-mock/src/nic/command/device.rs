@@ -81,7 +81,7 @@ impl Device {
         info.uc_nic = identity.uc_nic;
         info.link_mtu = identity.link_mtu;
         info.link_speed = identity.link_speed;
-        info.link_state = self.registers.link_up.into();
+        info.link_state = self.registers.link.is_up().into();
         info.num_ptes = totals[RSRC_PTE].max;
         info.num_txqs = totals[RSRC_TXQ].max;
         info.num_tgqs = totals[RSRC_TGQ].max;

@@ -9,6 +9,7 @@ pub(crate) mod domains;
 pub(crate) mod files;
 pub(crate) mod group;
 pub(crate) mod ids;
+pub(crate) mod link;
 pub(crate) mod lnis;
 pub(crate) mod mapping;
 pub(crate) mod objects;

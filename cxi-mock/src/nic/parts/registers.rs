@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::link::Link;
 use crate::NicConfig;
 
 /// Reports of the hardware. Initially, this is what the configuration says.
@@ -13,7 +14,7 @@ pub(crate) struct Registers {
     pub(crate) tles_in_use: [u16; 4],
     /// LEs allocated by processing element and pool.
     pub(crate) les_allocated: [[u16; 16]; 4],
-    pub(crate) link_up: bool,
+    pub(crate) link: Link,
     /// The NIC address.
     pub(crate) nid: u32,
     /// `true` if rendezvous gets are on.
@@ -28,7 +29,7 @@ impl Registers {
             in_flight: BTreeMap::new(),
             tles_in_use: [0; 4],
             les_allocated: [[0; 16]; 4],
-            link_up: config.identity.link_up,
+            link: Link::new(config.identity.link_up),
             nid: config.identity.nid,
             rdzv_get_en: config.params.rdzv_get_en_default,
             amo_remap_to_pcie_fadd: config.identity.amo_remap_to_pcie_fadd,

@@ -4,7 +4,7 @@ mod screen;
 
 use std::cmp::Ordering;
 use std::io::{self, IsTerminal as _};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use cxi::{Device, DeviceId, Resource, ResourceLevel, ResourceMap, Vni, VniAccess};
@@ -44,6 +44,8 @@ struct Usage {
 struct NicUsage {
     device: DeviceId,
     link_up: bool,
+    /// How often the link restarted within the last hour.
+    link_restarts: usize,
     #[serde(skip)]
     link: String,
     resources: ResourceMap<ResourceLevel>,
@@ -51,6 +53,8 @@ struct NicUsage {
     #[serde(skip)]
     counters: [Option<Counted>; RATES.len()],
 }
+
+const HOUR: Duration = Duration::from_secs(3600);
 
 /// The rates per second: the heading of each, and the counters that it is the sum of.
 const RATES: [(&str, &[&str]); 4] = [
@@ -115,14 +119,21 @@ impl NicUsage {
                 Some((value.wrapping_add(sum), time))
             })
         };
+        let restarts = device.link_history().restarts_within(HOUR, SystemTime::now());
         Ok(Self {
             device: device.id(),
             link_up: info.link_up,
-            link: devices::link(&info),
+            link_restarts: restarts,
+            link: devices::link(&info) + &flaps(restarts),
             resources: device.availability()?.resources,
             counters: RATES.map(|(_, names)| sum(names)),
         })
     }
+}
+
+/// What to say of a link that restarted so often within an hour.
+fn flaps(restarts: usize) -> String {
+    if restarts == 0 { String::new() } else { format!(", restarted {restarts}x in 1h") }
 }
 
 /// The users of all services, in the order of NICs and services.

@@ -371,6 +371,7 @@ mod tests {
         NicUsage {
             device: DeviceId::new(number),
             link_up: number == 0,
+            link_restarts: 0,
             link: "up, 200 Gbit/s".to_owned(),
             resources: ResourceMap::default(),
             counters: [Some(reading), Some(reading), None, None],

@@ -23,6 +23,7 @@
 
 mod across;
 mod idle;
+mod link;
 mod room;
 mod services;
 
@@ -81,6 +82,8 @@ pub enum Code {
     NicUnusable,
     /// The NIC does not list its services.
     NicUnreadable,
+    /// The link restarts again and again.
+    LinkUnstable,
     /// The default service is enabled, and should not be.
     DefaultServiceEnabled,
     /// The default service is disabled, or not there, and should be enabled.
@@ -128,7 +131,8 @@ impl Code {
             | Self::SharedVni
             | Self::OutsideRange
             | Self::RangesOverlap => Severity::Error,
-            Self::DefaultServiceEnabled
+            Self::LinkUnstable
+            | Self::DefaultServiceEnabled
             | Self::DefaultServiceDisabled
             | Self::Unfinished
             | Self::DeadUser
@@ -234,6 +238,7 @@ impl Node {
     pub fn audit(&self, options: &AuditOptions<'_>) -> Audit {
         let mut findings: Vec<Finding> = self.nics().iter().filter_map(unusable).collect();
         findings.extend(self.missing(options));
+        findings.extend(self.nics().iter().filter_map(|nic| link::check(nic, options)));
         let nics: Vec<_> = self.manageable().collect();
         let views = parallel::each(&nics, |(_, device)| NicView::read(device));
         let mut seen = Vec::new();
