@@ -47,6 +47,56 @@ fn virtual_functions_are_smaller() {
     );
 }
 
+/// As administrators and the driver's tests do it.
+#[test]
+fn virtual_functions_come_and_go() {
+    need_node!();
+    let node = Served::start(&["--nics", "2", "--release", "main"]);
+    let inside = |script: &str| {
+        let script = format!("pf=/sys/class/cxi/cxi0; {script}");
+        printed(&node.enter(&["sh", "-euc", &script]))
+    };
+    let seen = "cat $pf/device/sriov_numvfs; ls /sys/class/cxi | tr '\\n' ' '; \
+                ls -d /dev/cxi* | wc -l; ls -d $pf/device/virtfn* 2> /dev/null | wc -l";
+    assert_eq!(inside(seen), "0\ncxi0 cxi1 2\n0");
+    inside("echo 2 > $pf/device/sriov_numvfs");
+    assert_eq!(inside(seen), "2\ncxi0 cxi1 cxi2 cxi3 4\n2");
+    assert_eq!(
+        script(
+            &["--nics", "2"],
+            &format!("echo 2 > /sys/class/cxi/cxi1/device/sriov_numvfs; {DISCOVER}")
+        ),
+        "cxi0 0000:41:00.0 cxi_ss1 physical 0x1590 0x0371\n\
+         cxi1 0000:42:00.0 cxi_ss1 physical 0x1590 0x0371\n\
+         cxi2 0000:42:00.1 cxi_ss1 virtual of 0000:42:00.0 0x1590 0x0371\n\
+         cxi3 0000:42:00.2 cxi_ss1 virtual of 0000:42:00.0 0x1590 0x0371"
+    );
+    // The kernel allows no other number in between, and none above the maximum.
+    for (count, why) in [("3", "busy"), ("65", "out of range"), ("x", "Invalid")] {
+        let script = format!("echo {count} > /sys/class/cxi/cxi0/device/sriov_numvfs");
+        let refusal = error(&node.enter(&["sh", "-c", &script]));
+        assert!(refusal.contains(why), "{count}: {refusal}");
+    }
+    inside("echo 2 > $pf/device/sriov_numvfs");
+    assert_eq!(printed(&node.enter(&[CLIENT, "nid", "cxi2"])), "256");
+
+    // A program that has one open when it goes gets EIO.
+    let remove = ["sh", "-c", "echo 0 > /sys/class/cxi/cxi0/device/sriov_numvfs"];
+    let survive = [&[CLIENT, "survive", "/dev/cxi2"], &remove[..]].concat();
+    assert_eq!(printed(&node.enter(&survive)), "ok");
+    assert_eq!(inside(seen), "0\ncxi0 cxi1 2\n0");
+    inside("echo 64 > $pf/device/sriov_numvfs");
+    assert!(inside(seen).ends_with(" 66\n64"), "{}", inside(seen));
+    // An unplugged NIC takes them along.
+    node.order(&["unplug", "0"]);
+    assert_eq!(printed(&node.enter(&["sh", "-c", "ls /dev/cxi*"])), "/dev/cxi1");
+    node.order(&["plug", "0"]);
+    assert!(inside(seen).ends_with(" 66\n64"), "{}", inside(seen));
+    let parent = "cat $pf/vf/63/svc_id; echo 0 > $pf/vf/63/svc_id; ! echo 1 > $pf/vf/63/svc_id; \
+                  echo 200 > $pf/vf/0/msg_rate_limit; cat $pf/vf/0/msg_rate_limit";
+    assert_eq!(inside(parent), "0\n200");
+}
+
 /// MPI libraries choose the NIC that hwloc shows near a process.
 #[test]
 fn nics_are_near_the_numa_nodes_of_their_topology() {

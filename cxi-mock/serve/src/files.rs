@@ -79,7 +79,9 @@ impl Files {
                 let function = self.server().function(number)?;
                 let path = function.tree.path(index)?;
                 let faults = function.nic.faults();
-                let is_there = !faults.is_unplugged() && (path.is_empty() || !faults.is_gone(path));
+                let is_there = !faults.is_unplugged()
+                    && function.has_entry(path)
+                    && (path.is_empty() || !faults.is_gone(path));
                 is_there.then_some((&function.tree, index))
             }
             _ => None,
@@ -135,8 +137,7 @@ impl Files {
         match place {
             Place::Root => self
                 .server()
-                .functions
-                .iter()
+                .functions()
                 .filter(|function| !function.nic.faults().is_unplugged())
                 .map(|function| {
                     let place = Place::Function(function.number, 0);

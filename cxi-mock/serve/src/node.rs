@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use std::{io, iter, thread};
 
+use cxi_ioctl::Errno;
 use cxi_mock::Nic;
 use fuser::{Config, Session, SessionACL};
 
@@ -26,11 +27,17 @@ const CLEANUP_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Node {
     server: Arc<Server>,
+    scene: Arc<Scene>,
+    namespaces: Arc<Namespaces>,
+    watch: Arc<Watch>,
+}
+
+/// Where programs find functions.
+#[derive(Debug)]
+struct Scene {
     places: Places,
     network: Option<Network>,
     shown: Shown,
-    namespaces: Arc<Namespaces>,
-    watch: Arc<Watch>,
 }
 
 /// Settings of a node.
@@ -97,14 +104,18 @@ impl Node {
         let node = Self {
             watch: Watch::start(Arc::clone(&server), capture, common.traffic.clone())?,
             server,
-            places,
-            network,
-            shown: common.shown.clone(),
+            scene: Arc::new(Scene { places, network, shown: common.shown.clone() }),
             namespaces: Arc::new(Namespaces::of_this_thread(&kinds)?),
         };
-        for function in &node.server.functions {
+        for function in node.server.functions() {
             node.show(function)?;
         }
+        let (server, scene) = (Arc::downgrade(&node.server), Arc::downgrade(&node.scene));
+        node.server.virtualization.set(move |number, count| {
+            let (server, scene) = (server.upgrade(), scene.upgrade());
+            let (server, scene) = server.zip(scene).ok_or(Errno::ENODEV)?;
+            scene.virtualize(&server, number, count)
+        });
         Ok(node)
     }
 
@@ -132,12 +143,23 @@ impl Node {
 
     /// Sets the link of a function, for users of netlink.
     pub(crate) fn set_network_link(&self, function: &Function, up: bool) -> Result<(), ServeError> {
-        let network = self.network.as_ref();
+        let network = self.scene.network.as_ref();
         network.map_or(Ok(()), |network| network.set_link(function, up))
     }
 
     /// Makes a function appear in `/dev`, in the classes and in the network.
     pub(crate) fn show(&self, function: &Function) -> Result<(), ServeError> {
+        self.scene.show(function)
+    }
+
+    /// Makes it disappear from there.
+    pub(crate) fn hide(&self, function: &Function) -> Result<(), ServeError> {
+        self.scene.hide(function)
+    }
+}
+
+impl Scene {
+    fn show(&self, function: &Function) -> Result<(), ServeError> {
         if let Some(network) = &self.network {
             network.add(function)?;
         }
@@ -145,13 +167,30 @@ impl Node {
         links.try_for_each(|(path, target)| self.places.link(&path, &target))
     }
 
-    /// Makes it disappear from there.
-    pub(crate) fn hide(&self, function: &Function) -> Result<(), ServeError> {
+    fn hide(&self, function: &Function) -> Result<(), ServeError> {
         if let Some(network) = &self.network {
             network.remove(function)?;
         }
         let mut links = self.links(function).into_iter();
         links.try_for_each(|(path, _)| self.places.unlink(&path))
+    }
+
+    /// Changes how many virtual functions a NIC has: they appear or disappear.
+    fn virtualize(&self, server: &Server, number: u16, count: u32) -> Result<(), Errno> {
+        let failed = |error: ServeError| {
+            say(format_args!("virtual functions of cxi{number}: {error}"));
+            Errno::EIO
+        };
+        let before = server.virtual_functions_of(number);
+        server.set_virtual_functions(number, count)?;
+        let after = server.virtual_functions_of(number);
+        if after.is_empty() {
+            before.into_iter().try_for_each(|function| self.hide(function)).map_err(failed)
+        } else if before.is_empty() {
+            after.into_iter().try_for_each(|function| self.show(function)).map_err(failed)
+        } else {
+            Ok(())
+        }
     }
 
     /// The links by which programs find a function, and their targets.

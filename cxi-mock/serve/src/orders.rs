@@ -172,7 +172,7 @@ impl Node {
         nic: &Arc<Nic>,
         act: impl Fn(&super::server::Function) -> Result<(), super::error::ServeError>,
     ) -> Result<(), String> {
-        let functions = self.server().functions.iter();
+        let functions = self.server().functions();
         functions
             .filter(|function| Arc::ptr_eq(&function.nic, nic))
             .try_for_each(act)

@@ -16,8 +16,8 @@ use super::error::{ServeError, say};
 use super::interrupts::Interrupts;
 use super::namespaces::Home;
 use super::setup::{Doorbells, NicArguments, Shown};
-use super::sysfs;
-use super::topology::Machine;
+use super::sysfs::{self, VIRTUAL_FUNCTIONS};
+use super::topology::{Locality, Machine};
 use super::trace::Trace;
 use super::traffic::Traffic;
 use super::trap::Traps;
@@ -57,7 +57,61 @@ pub(crate) enum Windows {
     Refused(String),
 }
 
+/// More functions than these have no place in inode numbers.
+const MOST_FUNCTIONS: usize = 511;
+
+/// What happens when an administrator writes `sriov_numvfs`, once the node is there: it gets the number
+/// of the physical function, and how many virtual ones there are to be.
+#[derive(Default)]
+pub(crate) struct Virtualization(
+    OnceLock<Box<dyn Fn(u16, u32) -> Result<(), Errno> + Send + Sync>>,
+);
+
+impl Virtualization {
+    /// Says what happens.
+    pub(crate) fn set(&self, act: impl Fn(u16, u32) -> Result<(), Errno> + Send + Sync + 'static) {
+        self.0.get_or_init(|| Box::new(act));
+    }
+
+    /// Lets it happen.
+    pub(crate) fn request(&self, number: u16, count: u32) -> Result<(), Errno> {
+        self.0.get().map_or(Err(Errno::EAGAIN), |act| act(number, count))
+    }
+}
+
+impl std::fmt::Debug for Virtualization {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Virtualization").finish_non_exhaustive()
+    }
+}
+
 impl Function {
+    fn new(
+        nic: &Arc<Nic>,
+        number: u16,
+        virtual_function: Option<u32>,
+        locality: &Locality,
+        virtualization: &Arc<Virtualization>,
+    ) -> Self {
+        let address = sysfs::address_of(nic, virtual_function);
+        let place = (virtual_function, address);
+        let nic = Arc::clone(nic);
+        let tree = sysfs::describe(&nic, number, place, locality, virtualization);
+        let windows = Mutex::default();
+        Self { number, nic, vf: virtual_function, address, tree, windows }
+    }
+
+    /// Whether it is not a virtual function that was removed.
+    fn exists(&self) -> bool {
+        self.vf.is_none_or(|function| function < self.nic.virtual_functions())
+    }
+
+    /// Whether an entry of its directory is there: the links to virtual functions come and go.
+    pub(crate) fn has_entry(&self, path: &str) -> bool {
+        let function = path.strip_prefix("virtfn").and_then(|number| number.parse::<u32>().ok());
+        function.is_none_or(|function| function < self.nic.virtual_functions())
+    }
+
     /// Opens the function as a program does.
     pub(crate) fn open(&self) -> Result<Client, Errno> {
         match self.vf {
@@ -189,8 +243,14 @@ impl Common {
 /// Everything that the file system, the control socket and the launcher share.
 #[derive(Debug)]
 pub(crate) struct Server {
-    /// All functions by number, including those of NICs that are unplugged.
-    pub(crate) functions: Vec<Function>,
+    /// The physical functions by number, including those of NICs that are unplugged.
+    physical: Vec<Function>,
+    /// The virtual functions by number. One that is removed keeps its place, in case that it comes
+    /// back.
+    virtuals: Vec<OnceLock<Function>>,
+    localities: Vec<Locality>,
+    /// What happens when an administrator changes the number of virtual functions.
+    pub(crate) virtualization: Arc<Virtualization>,
     /// Directories that belong to no function: `module`, which is `/sys/module/cxi_ss1`, and
     /// `pci_bus`.
     pub(crate) shared: Tree,
@@ -226,41 +286,26 @@ impl Server {
         let localities = (0..nics.len()).map(|nic| common.machine.locality(nic));
         let localities: Vec<_> = localities.collect();
         let located = || nics.iter().zip(&localities);
-        let physical = located().map(|nic| (nic, None));
-        let virtuals = located().flat_map(|nic| {
-            (0..nic.0.config().virtual_functions).map(move |function| (nic, Some(function)))
-        });
-        let functions: Vec<_> = (0..)
-            .zip(physical.chain(virtuals))
-            .map(|(number, ((nic, locality), virtual_function))| {
-                let address = sysfs::address_of(nic, virtual_function);
-                Function {
-                    number,
-                    nic: Arc::clone(nic),
-                    vf: virtual_function,
-                    address,
-                    tree: sysfs::describe(nic, number, (virtual_function, address), locality),
-                    windows: Mutex::default(),
-                }
+        let virtualization = Arc::new(Virtualization::default());
+        let physical: Vec<_> = (0..)
+            .zip(located())
+            .map(|(number, (nic, locality))| {
+                Function::new(nic, number, None, locality, &virtualization)
             })
             .collect();
-        // In sysfs the address is the name of a function.
-        let mut taken = HashMap::new();
-        for Function { number, address, .. } in &functions {
-            if let Some(other) = taken.insert(address, number) {
-                return Err(ServeError::Input(format!(
-                    "cxi{other} and cxi{number} both have the PCI address {address}: expected a \
-                     different address for each"
-                )));
-            }
-        }
+        let places = nics.len() * usize::from(VIRTUAL_FUNCTIONS);
+        let virtuals = (0..places.min(MOST_FUNCTIONS - nics.len())).map(|_| OnceLock::new());
+        let virtuals: Vec<_> = virtuals.collect();
         let mut shared = Tree::new();
         sysfs::describe_module(&mut shared, nics, common.shown.alias.as_deref());
         for (nic, locality) in located() {
             sysfs::describe_bus(&mut shared, sysfs::address_of(nic, None), locality);
         }
-        Ok(Self {
-            functions,
+        let server = Self {
+            physical,
+            virtuals,
+            localities: localities.clone(),
+            virtualization,
             shared,
             authority: common.authority,
             release_follows: common.release_follows,
@@ -274,7 +319,74 @@ impl Server {
             closer: Mutex::default(),
             next_file: AtomicU64::new(1),
             ended: AtomicBool::new(false),
-        })
+        };
+        for function in &server.physical {
+            server.number_virtual_functions(function, function.nic.virtual_functions());
+        }
+        // In sysfs the address is the name of a function.
+        let mut taken = HashMap::new();
+        for Function { number, address, .. } in server.functions() {
+            if let Some(other) = taken.insert(address, number) {
+                return Err(ServeError::Input(format!(
+                    "cxi{other} and cxi{number} both have the PCI address {address}: expected a \
+                     different address for each"
+                )));
+            }
+        }
+        drop(taken);
+        Ok(server)
+    }
+
+    /// Gives the first virtual functions of a NIC their numbers: the lowest that are free, above those
+    /// of the physical functions.
+    fn number_virtual_functions(&self, of: &Function, count: u32) {
+        let numbers = u16::try_from(self.physical.len()).unwrap_or(u16::MAX)..;
+        let Some(locality) = self.localities.get(usize::from(of.number)) else { return };
+        for function in 0..count {
+            let is_it =
+                |known: &Function| Arc::ptr_eq(&known.nic, &of.nic) && known.vf == Some(function);
+            for (number, place) in numbers.clone().zip(&self.virtuals) {
+                let known = place.get_or_init(|| {
+                    Function::new(&of.nic, number, Some(function), locality, &self.virtualization)
+                });
+                if is_it(known) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Sets how many virtual functions the NIC of a physical function has.
+    pub(crate) fn set_virtual_functions(&self, number: u16, count: u32) -> Result<(), Errno> {
+        let function = self.physical.get(usize::from(number)).ok_or(Errno::ENODEV)?;
+        let wanted = (0..count.min(VIRTUAL_FUNCTIONS.into()))
+            .map(|virtual_function| sysfs::address_of(&function.nic, Some(virtual_function)));
+        let taken = |address: PciAddress| {
+            let others = self.functions().filter(|other| !Arc::ptr_eq(&other.nic, &function.nic));
+            others.map(|other| other.address).any(|other| other == address)
+        };
+        if wanted.into_iter().any(taken) {
+            return Err(Errno::EBUSY);
+        }
+        function.nic.set_virtual_functions(count)?;
+        self.number_virtual_functions(function, count);
+        Ok(())
+    }
+
+    /// All functions that there are, including those of NICs that are unplugged.
+    pub(crate) fn functions(&self) -> impl Iterator<Item = &Function> {
+        let virtuals = self.virtuals.iter().filter_map(OnceLock::get);
+        self.physical.iter().chain(virtuals.filter(|function| function.exists()))
+    }
+
+    /// The virtual functions of a physical one.
+    pub(crate) fn virtual_functions_of(&self, number: u16) -> Vec<&Function> {
+        let physical = self.physical.get(usize::from(number));
+        let is_of = |function: &&Function| {
+            function.vf.is_some()
+                && physical.is_some_and(|physical| Arc::ptr_eq(&physical.nic, &function.nic))
+        };
+        self.functions().filter(is_of).collect()
     }
 
     /// Ends the threads that work for the server.
@@ -296,18 +408,20 @@ impl Server {
 
     /// The NICs themselves, without their virtual functions.
     pub(crate) fn physical(&self) -> impl Iterator<Item = &Function> {
-        self.functions.iter().filter(|function| function.vf.is_none())
+        self.physical.iter()
     }
 
     /// The function of a number.
     pub(crate) fn function(&self, number: u16) -> Option<&Function> {
-        self.functions.get(usize::from(number))
+        let number = usize::from(number);
+        let place = || self.virtuals.get(number.checked_sub(self.physical.len())?)?.get();
+        self.physical.get(number).or_else(place).filter(|function| function.exists())
     }
 
     /// The function at a PCI address.
     pub(crate) fn function_at(&self, address: &str) -> Option<&Function> {
         let address: PciAddress = address.parse().ok()?;
-        self.functions.iter().find(|function| function.address == address)
+        self.functions().find(|function| function.address == address)
     }
 
     /// The function of a device name.
@@ -372,7 +486,7 @@ impl Server {
                 let of_nic = |other: &&Function| {
                     Arc::ptr_eq(&other.nic, &function.nic) && other.vf == wake.virtual_function
                 };
-                if let Some(of) = self.functions.iter().find(of_nic) {
+                if let Some(of) = self.functions().find(of_nic) {
                     self.interrupts.wake((of.number, wake.client, wake.wait));
                 }
             }

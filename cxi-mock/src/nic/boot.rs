@@ -28,7 +28,7 @@ use crate::rules::Rules;
 use crate::{LoadError, NicConfig, Totals};
 
 /// Numbers of virtual functions that a NIC can have.
-const VIRTUAL_FUNCTIONS: RangeInclusive<u32> = 0..=64;
+pub(super) const VIRTUAL_FUNCTIONS: RangeInclusive<u32> = 0..=64;
 /// The QoS profiles that are modeled.
 const QOS_PROFILES: RangeInclusive<u32> = 1..=2;
 

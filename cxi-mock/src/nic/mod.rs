@@ -8,6 +8,7 @@ mod inconsistency;
 mod parts;
 mod snapshot;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use cxi_ioctl::{DriverRelease, Errno, LniForm};
 use crate::data_path::DataPath;
 use crate::rules::Rules;
 use crate::{Client, Credentials, Faults, Hazard, InProcess, LoadError, NicConfig, NicState};
+use boot::VIRTUAL_FUNCTIONS;
 use device::{Device, Keeper};
 pub use inconsistency::Inconsistency;
 pub use snapshot::{NicSnapshot, SnapshotError};
@@ -33,6 +35,8 @@ pub struct Nic {
     /// ask for the device.
     device: Mutex<Device>,
     data_path: Arc<DataPath>,
+    /// How many virtual functions there are.
+    virtual_functions: AtomicU32,
 }
 
 impl Nic {
@@ -65,6 +69,7 @@ impl Nic {
 
     fn with(config: NicConfig, device: Device) -> Arc<Self> {
         Arc::new(Self {
+            virtual_functions: config.virtual_functions.into(),
             config,
             faults: Faults::of(&device.data_path),
             data_path: Arc::clone(&device.data_path),
@@ -144,13 +149,47 @@ impl Nic {
         self.open_as(Credentials::root())
     }
 
+    /// The number of virtual functions: that of the configuration, unless
+    /// [`set_virtual_functions`](Self::set_virtual_functions) has changed it.
+    #[must_use]
+    pub fn virtual_functions(&self) -> u32 {
+        self.virtual_functions.load(Ordering::Acquire)
+    }
+
+    /// Whether the NIC has this virtual function, counted from 0.
+    pub(crate) fn has_virtual_function(&self, function: u32) -> bool {
+        function < self.virtual_functions()
+    }
+
+    /// Sets how many virtual functions there are, as an administrator does who writes `sriov_numvfs`.
+    /// Open files of those that are removed answer EIO from then on.
+    ///
+    /// # Errors
+    ///
+    /// As the kernel: ERANGE for more than 64; EBUSY for another number than 0 while there are some.
+    pub fn set_virtual_functions(&self, count: u32) -> Result<(), Errno> {
+        if count > *VIRTUAL_FUNCTIONS.end() {
+            return Err(Errno::ERANGE);
+        }
+        // The lock of the device keeps two callers apart.
+        let _device = self.device();
+        match (self.virtual_functions(), count) {
+            (now, wanted) if now == wanted => Ok(()),
+            (now, wanted) if now > 0 && wanted > 0 => Err(Errno::EBUSY),
+            (_, wanted) => {
+                self.virtual_functions.store(wanted, Ordering::Release);
+                Ok(())
+            }
+        }
+    }
+
     /// Opens a virtual function, counted from 0.
     ///
     /// # Errors
     ///
     /// ENODEV if there is no such function, EIO if the NIC has been removed.
     pub fn open_vf(self: &Arc<Self>, function: u32) -> Result<Client, Errno> {
-        if function >= self.config.virtual_functions {
+        if !self.has_virtual_function(function) {
             return Err(Errno::ENODEV);
         }
         self.open_function(Some(function))

@@ -266,4 +266,40 @@ limits:
         let nothing = refused("{}");
         assert!(nothing.contains("no VNIs: name VNIs or a range"), "{nothing}");
     }
+
+    /// As HPE's newest template has it.
+    #[test]
+    fn a_parent_service_is_read_as_hpe_means_it() {
+        let text = "\
+resource_limits: 1
+restricted_tcs: 1
+is_parent: 1
+restricted_members: 0
+exclusive_cp: 0
+limits:
+  - name: ACs
+    res: 16
+    max: 16
+  - name: TLEs
+    res: 128
+    max: 128
+vnis:
+  vni: 2
+  vni: 3
+tcs:
+  tc: LOW_LATENCY
+";
+        let spec = parse("parent.yaml", text).unwrap();
+        assert!(spec.is_parent() && spec.members().is_none());
+        assert_eq!(spec.vnis().to_string(), "2,3");
+        assert_eq!(parse("parent.yaml", &write(&spec).unwrap()).unwrap(), spec);
+        let range = "is_parent: 1\nrestricted_members: 0\nvnis:\n  vni_min: 32\n  vni_max: 63\n";
+        let spec = parse("parent.yaml", range).unwrap();
+        assert_eq!((spec.is_parent(), spec.vnis().to_string()), (true, "32-63".to_owned()));
+        assert!(!parse("job.yaml", "is_parent: 0\nvnis: [7]\n").unwrap().is_parent());
+        let limits = "is_parent: 1\nvnis: [7]\nlimits:\n  - {name: TXQs, res: 1, max: 2}\n";
+        assert!(refused(limits).contains("reserves exactly its maximum"), "{}", refused(limits));
+        let members = "is_parent: 1\nvnis: [7]\nmembers:\n  - {type: uid, id: 7}\n";
+        assert!(refused(members).contains("a parent service cannot have"), "{}", refused(members));
+    }
 }

@@ -18,6 +18,7 @@ pub struct ServiceSpecBuilder {
     limits: Option<Limits>,
     enabled: Option<bool>,
     system: bool,
+    parent: bool,
     counter_pool: u8,
     exclusive_vnis: bool,
     exclusive_cp: bool,
@@ -63,6 +64,12 @@ impl ServiceSpecBuilder {
         enabled: bool;
         /// Marks the service as a system service. The driver only stores this.
         system: bool;
+        /// Makes it a parent service, from which the services of a virtual function get their VNIs and
+        /// resources. It reserves exactly what it may have, and has neither members nor exclusive
+        /// communication profiles. HPE's newest headers have such services; no driver release that this
+        /// version supports does, and making one fails with
+        /// [`ErrorKind::Refused`](crate::ErrorKind::Refused).
+        parent: bool;
         /// Sets a counter pool, 0 to 3. The driver only stores this.
         counter_pool: u8;
         /// Gives every LNI its own communication profiles, which
@@ -128,6 +135,16 @@ impl ServiceSpecBuilder {
                 "exclusive CPs are requested, which only a service with a VNI range has",
             ));
         }
+        if self.parent && self.members.is_some() {
+            return Err(InvalidSpec::Contradiction(
+                "members are named, which a parent service cannot have: the services below it have them",
+            ));
+        }
+        if self.parent && self.exclusive_cp {
+            return Err(InvalidSpec::Contradiction(
+                "exclusive CPs are requested, which a parent service cannot have",
+            ));
+        }
         if let Some(classes) = self.traffic_classes {
             if classes.is_empty() {
                 return Err(InvalidSpec::NoTrafficClass);
@@ -140,6 +157,10 @@ impl ServiceSpecBuilder {
         for (resource, limit) in self.limits.iter().flat_map(Limits::iter) {
             Limit::new(limit.reserved(), limit.max())
                 .map_err(|reason| InvalidSpec::Limit { resource, reason })?;
+            let (reserved, max) = (limit.reserved(), limit.max());
+            if self.parent && reserved != max {
+                return Err(InvalidSpec::ParentLimit { resource, reserved, max });
+            }
         }
         if self.counter_pool > 3 {
             return Err(InvalidSpec::CounterPool(self.counter_pool));
@@ -151,6 +172,7 @@ impl ServiceSpecBuilder {
             limits: self.limits,
             enabled: self.enabled.unwrap_or(true),
             system: self.system,
+            parent: self.parent,
             counter_pool: self.counter_pool,
             exclusive_vnis: self.exclusive_vnis,
             exclusive_cp: self.exclusive_cp,

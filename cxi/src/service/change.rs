@@ -34,6 +34,9 @@ impl Services {
         let service = self.get(id)?;
         self.guard_vni_count(&service, Opcode::SVC_UPDATE)?;
         let refuse = |text: String| Err(self.device.invalid(Opcode::SVC_UPDATE, text));
+        if spec.is_parent() {
+            return refuse(format!("service {id} is not a parent service: that cannot be changed"));
+        }
         if service.is_limited() != spec.limits.is_some() {
             let (has, wants) = if service.is_limited() {
                 ("has limits", "has none")

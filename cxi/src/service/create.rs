@@ -14,6 +14,9 @@ use crate::{Backoff, DriverRelease, ServiceId, SystemClock, VniAccess, VniRange}
 
 const OPCODE: Opcode = Opcode::SVC_ALLOC;
 
+const NO_PARENTS: &str = "it is a parent service (is_parent), from which the services of a virtual \
+    function get their resources: no driver release that this version supports has such services";
+
 /// Longest time that undoing may take.
 const UNDO: Duration = Duration::from_millis(100);
 
@@ -82,6 +85,13 @@ impl Services {
     /// Refuses what this driver does not support, or not as requested.
     fn check_release(&self, spec: &ServiceSpec, proven: Capabilities) -> Result<()> {
         let device = &self.device;
+        if spec.is_parent() {
+            return Err(device.error(
+                ErrorKind::Refused(NO_PARENTS.into()),
+                Errno::EOPNOTSUPP,
+                OPCODE,
+            ));
+        }
         if spec.netns().is_some() {
             device.needs(Capabilities::NETNS, OPCODE)?;
         }

@@ -51,6 +51,18 @@ pub enum InvalidSpec {
     /// There is no such counter pool.
     #[error("counter pool {0}: expected 0 to 3")]
     CounterPool(u8),
+    /// A parent service whose maximum of a resource is not what it reserves.
+    #[error(
+        "{resource}: {reserved} reserved but at most {max}: a parent service reserves exactly its maximum"
+    )]
+    ParentLimit {
+        /// The resource.
+        resource: Resource,
+        /// How much is reserved.
+        reserved: u16,
+        /// The maximum.
+        max: u16,
+    },
     /// Parts of a specification that contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),

@@ -116,6 +116,8 @@ pub(super) struct Template {
     #[serde(skip_serializing_if = "Option::is_none")]
     is_system_svc: Option<Switch>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    is_parent: Option<Switch>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     cntr_pool_id: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     exclusive_vnis: Option<Switch>,
@@ -204,6 +206,7 @@ impl TryFrom<Template> for ServiceSpec {
         builder
             .enabled(on(template.enable, true))
             .system(on(template.is_system_svc, false))
+            .parent(on(template.is_parent, false))
             .counter_pool(template.cntr_pool_id.unwrap_or_default())
             .exclusive_vnis(on(template.exclusive_vnis, false))
             .exclusive_cp(on(template.exclusive_cp, false) && can_be_exclusive)
@@ -224,6 +227,7 @@ impl From<ServiceSpec> for Template {
             limits: spec.limits.map(LimitList),
             enable: (!spec.enabled).then_some(Switch(false)),
             is_system_svc: spec.system.then_some(Switch(true)),
+            is_parent: spec.parent.then_some(Switch(true)),
             cntr_pool_id: (spec.counter_pool != 0).then_some(spec.counter_pool),
             exclusive_vnis: spec.exclusive_vnis.then_some(Switch(true)),
             exclusive_cp: spec.exclusive_cp.then_some(Switch(true)),

@@ -46,6 +46,7 @@ pub struct ServiceSpec {
     pub(super) limits: Option<Limits>,
     pub(super) enabled: bool,
     pub(super) system: bool,
+    pub(super) parent: bool,
     pub(super) counter_pool: u8,
     pub(super) exclusive_vnis: bool,
     pub(super) exclusive_cp: bool,
@@ -98,6 +99,12 @@ impl ServiceSpec {
     #[must_use]
     pub fn counter_pool(&self) -> u8 {
         self.counter_pool
+    }
+
+    /// Whether services of a virtual function get their VNIs and resources from it.
+    #[must_use]
+    pub fn is_parent(&self) -> bool {
+        self.parent
     }
 
     /// Returns whether no other service may get its VNIs.

@@ -13,6 +13,7 @@ mod retry_handler;
 #[cfg(test)]
 mod table;
 mod traffic_classes;
+mod virtual_functions;
 
 use std::sync::Arc;
 
@@ -21,10 +22,11 @@ use cxi_ioctl::PciAddress;
 pub(crate) use bus::{describe as describe_bus, path as bus_path};
 pub(crate) use module::describe as describe_module;
 pub(crate) use network::{MTU, mac_address, network_device, network_index};
+pub(crate) use pci::VIRTUAL_FUNCTIONS;
 pub(crate) use properties::switch;
 pub(crate) use retry_handler::DIRECTORY as RETRY_HANDLER;
 
-use super::server::DRIVER;
+use super::server::{DRIVER, Virtualization};
 use super::topology::Locality;
 use super::tree::{Item, Tree};
 use cxi_mock::Nic;
@@ -35,9 +37,13 @@ pub(crate) fn describe(
     number: u16,
     (virtual_function, address): (Option<u32>, PciAddress),
     locality: &Locality,
+    virtualization: &Arc<Virtualization>,
 ) -> Tree {
     let mut tree = Tree::new();
     pci::describe(&mut tree, nic, (virtual_function, address), DRIVER);
+    if virtual_function.is_none() {
+        virtual_functions::describe(&mut tree, nic, number, virtualization);
+    }
     let Locality { numa_node, .. } = *locality;
     tree.value("numa_node", move || numa_node);
     let (list, mask) = locality.cpus();

@@ -7,7 +7,7 @@ use cxi_ioctl::abi::device::CASSINI_2_0;
 use cxi_mock::{Identity, Nic};
 
 use super::super::tree::{Item, Tree};
-use super::{address_of, config_space};
+use super::config_space;
 
 /// Length of the register window: for a physical function, 2 GiB or more.
 const REGISTERS: u64 = 2 << 30;
@@ -15,7 +15,7 @@ const REGISTERS: u64 = 2 << 30;
 const VIRTUAL_REGISTERS: u64 = 64 << 20;
 
 /// Virtual functions that a NIC can have.
-pub(super) const VIRTUAL_FUNCTIONS: u16 = 64;
+pub(crate) const VIRTUAL_FUNCTIONS: u16 = 64;
 /// A network controller for Ethernet.
 pub(super) const CLASS: u32 = 0x02_0000;
 
@@ -102,18 +102,5 @@ pub(super) fn describe(
     tree.add("config", Item::Bytes(config_space::of(identity, is_physical, registers)));
     if !is_physical {
         tree.link("physfn", format!("../{}", identity.pci_address));
-        return;
-    }
-    tree.value("sriov_totalvfs", || VIRTUAL_FUNCTIONS);
-    tree.value("sriov_offset", || 1);
-    tree.value("sriov_stride", || 1);
-    tree.value("sriov_vf_device", move || format!("{device:x}"));
-    tree.value("sriov_vf_total_msix", || 0);
-    tree.value("sriov_drivers_autoprobe", || 1);
-    let count = nic.config().virtual_functions;
-    tree.value("sriov_numvfs", move || count);
-    for function in 0..count {
-        let address = address_of(nic, Some(function));
-        tree.link(&format!("virtfn{function}"), format!("../{address}"));
     }
 }

@@ -1,6 +1,7 @@
 //! Compares the table of files in `docs/SYSFS.md` with what is served.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use cxi_ioctl::DriverRelease;
 use cxi_mock::{Card, Nic, NicConfig};
@@ -55,7 +56,8 @@ fn trees(release: DriverRelease) -> Vec<Tree> {
         let Ok(nic) = Nic::new(config) else { continue };
         for function in [None, Some(0)] {
             let place = (function, address_of(&nic, function));
-            trees.push(describe(&nic, 0, place, &machine.locality(0)));
+            let nothing = Arc::default();
+            trees.push(describe(&nic, 0, place, &machine.locality(0), &nothing));
         }
     }
     trees

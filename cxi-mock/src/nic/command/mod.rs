@@ -93,7 +93,8 @@ pub(crate) fn write(
         nic.data_path.finish_queues(&[id]);
         device = nic.device();
     }
-    let is_virtual = device.files.is_virtual(file);
+    let virtual_function = device.files.virtual_function(file);
+    let is_virtual = virtual_function.is_some();
     let kernel;
     let mut credentials = caller;
     // The driver checks the caller before it notices that the device is gone, so EPERM takes
@@ -101,7 +102,8 @@ pub(crate) fn write(
     if handler.privilege == Privilege::Admin && (!caller.sys_admin || is_virtual) {
         return Err(Errno::EPERM);
     }
-    if nic.faults.is_unplugged() {
+    let is_removed = virtual_function.is_some_and(|it| !nic.has_virtual_function(it));
+    if nic.faults.is_unplugged() || is_removed {
         return Err(Errno::EIO);
     }
     let strike = nic.faults.strike(opcode, command);

@@ -90,16 +90,20 @@ impl Files {
     /// Notes that a command goes from a virtual function's file to the physical function, which
     /// makes a client for the virtual function at its first command.
     pub(crate) fn relay(&mut self, id: u32) {
-        let function = self.open.get(&id).and_then(|file| file.virtual_function);
+        let function = self.virtual_function(id);
         if function.is_some_and(|function| self.relays.insert(function)) {
             self.numbers.entry(None).or_insert_with(|| Ids::new(1, u32::MAX)).alloc();
         }
     }
 
+    /// The virtual function that a file is one of.
+    pub(crate) fn virtual_function(&self, id: u32) -> Option<u32> {
+        self.open.get(&id)?.virtual_function
+    }
+
     /// Returns whether a file is one of a virtual function.
     pub(crate) fn is_virtual(&self, id: u32) -> bool {
-        let file = self.open.get(&id);
-        file.is_some_and(|file| file.virtual_function.is_some())
+        self.virtual_function(id).is_some()
     }
 
     pub(crate) fn all(&self) -> Vec<u32> {
