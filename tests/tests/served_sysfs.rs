@@ -73,7 +73,7 @@ fn virtual_functions_come_and_go() {
     );
     // The kernel allows no other number in between, and none above the maximum.
     for (count, why) in [("3", "busy"), ("65", "out of range"), ("x", "Invalid")] {
-        let script = format!("echo {count} > /sys/class/cxi/cxi0/device/sriov_numvfs");
+        let script = format!("/bin/echo {count} > /sys/class/cxi/cxi0/device/sriov_numvfs");
         let refusal = error(&node.enter(&["sh", "-c", &script]));
         assert!(refusal.contains(why), "{count}: {refusal}");
     }

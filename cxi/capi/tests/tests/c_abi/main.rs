@@ -7,6 +7,7 @@ mod cost;
 mod explained;
 mod headers;
 mod job;
+mod lies;
 mod life;
 mod recorded;
 mod symbols;
