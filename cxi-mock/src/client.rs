@@ -133,7 +133,9 @@ impl Drop for Client {
     fn drop(&mut self) {
         let queues = self.nic.device().queues_of(self.file);
         self.nic.data_path().finish_queues(&queues);
-        self.nic.device().close(self.file);
+        let mut device = self.nic.device();
+        device.show_registers();
+        device.close(self.file);
     }
 }
 

@@ -27,10 +27,17 @@ pub enum HazardKind {
         /// VNI of the profile.
         vni: u32,
     },
-    /// A service whose range was refused is enabled, disabled or destroyed: the driver works on a
-    /// freed profile (from 13.1).
+    /// A service whose range was refused is enabled, disabled or destroyed, or its range or its
+    /// exclusive CPs are asked for: the driver works on a freed profile (from 13.1).
     #[error("service {svc_id} had a VNI range refused, and keeps a pointer to a freed profile")]
     DanglingRange {
+        /// The service.
+        svc_id: u32,
+    },
+    /// A service whose range was refused has another one refused: the driver drops its reference to the
+    /// old receive profile a second time (from 13.1).
+    #[error("service {svc_id} had two VNI ranges refused: a reference is dropped twice")]
+    ReferenceDroppedTwice {
         /// The service.
         svc_id: u32,
     },

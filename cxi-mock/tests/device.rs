@@ -265,3 +265,26 @@ fn nics_are_used_from_many_threads() {
         assert_eq!(nic.state().cp_used, 0);
     }
 }
+
+/// HPE's tests of libfabric clear these registers, and look at them when other processes have ended.
+#[test]
+fn registers_show_how_many_tles_were_in_use_at_once() {
+    let nic = nic(DriverRelease::Main);
+    let root = root(&nic);
+    let window = send(&root, &MapCsrsCmd::new()).unwrap();
+    let page = root.map(window.offset, 4096).unwrap();
+    let shown = || [0, 1, 2, 3].map(|pool| page.read_u64(0x870 + 8 * pool).unwrap());
+    let look = || send(&root, &DevInfoGetCmd::new()).map(drop).unwrap();
+    look();
+    assert_eq!(shown(), [0; 4]);
+    nic.hardware().set_tles_in_use(2, 100).unwrap();
+    look();
+    assert_eq!(shown(), [0, 0, 100, 0]);
+    nic.hardware().set_tles_in_use(2, 7).unwrap();
+    look();
+    assert_eq!(shown(), [0, 0, 100, 0]);
+    page.write_u64(0x880, 0).unwrap();
+    // Closing any file shows it too.
+    drop(nic.root().unwrap());
+    assert_eq!(shown(), [0, 0, 7, 0]);
+}

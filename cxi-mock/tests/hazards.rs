@@ -6,7 +6,10 @@ use common::{alloc, cp, desc, lni, nic, root, send};
 use cxi_ioctl::abi::domain::DomainReserveCmd;
 use cxi_ioctl::abi::lni::LniFreeCmd;
 use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAllocCmd};
-use cxi_ioctl::abi::service::{SvcDesc, SvcDestroyCmd, SvcFlags, SvcSetLprCmd, SvcSetVniRangeCmd};
+use cxi_ioctl::abi::service::{
+    SvcDesc, SvcDestroyCmd, SvcFlags, SvcGetExclusiveCpCmd, SvcGetVniRangeCmd, SvcMember,
+    SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetVniRangeCmd, SvcUpdateCmd,
+};
 use cxi_ioctl::{DriverRelease, Errno};
 use cxi_mock::{HazardKind, Nic};
 
@@ -19,6 +22,43 @@ fn unrestricted(num_vld_vnis: u8) -> SvcDesc {
 
 fn kinds(nic: &Nic) -> Vec<HazardKind> {
     nic.hazards().into_iter().map(|event| event.kind).collect()
+}
+
+#[test]
+fn a_second_refused_range_drops_a_reference_twice() {
+    let nic = nic(DriverRelease::Main);
+    let root = root(&nic);
+    let svc_id = alloc(&root, unrestricted(0)).unwrap();
+    let range = SvcSetVniRangeCmd::of(svc_id, 64, 127);
+    assert_eq!(send(&root, &range), Ok(()));
+    assert_eq!(send(&root, &range), Err(Errno::EEXIST));
+    assert_eq!(kinds(&nic), []);
+    assert_eq!(send(&root, &range), Err(Errno::EEXIST));
+    assert_eq!(kinds(&nic), [HazardKind::ReferenceDroppedTwice { svc_id }]);
+}
+
+/// Members that an update has stored are checked after the range is taken.
+#[test]
+fn a_range_refused_for_its_members_is_used_afterward() {
+    let nic = nic(DriverRelease::Main);
+    let root = root(&nic);
+    let svc_id = alloc(&root, unrestricted(0)).unwrap();
+    let mut update = SvcUpdateCmd::new();
+    update.svc_desc = unrestricted(0);
+    update.svc_desc.svc_id = svc_id;
+    update.svc_desc.flags |= SvcFlags::RESTRICTED_MEMBERS.bits();
+    update.svc_desc.members[0] = SvcMember { id: u32::MAX, kind: 1 };
+    assert_eq!(send(&root, &update).map(drop), Ok(()));
+    assert_eq!(send(&root, &SvcSetVniRangeCmd::of(svc_id, 64, 127)), Err(Errno::EBADR));
+    assert_eq!(kinds(&nic), []);
+    let dangling = HazardKind::DanglingRange { svc_id };
+    let ask = |expected: usize| assert_eq!(kinds(&nic), vec![dangling.clone(); expected]);
+    assert!(send(&root, &SvcGetVniRangeCmd::of(svc_id)).is_err());
+    ask(1);
+    assert!(send(&root, &SvcGetExclusiveCpCmd::of(svc_id)).is_err());
+    ask(2);
+    assert!(send(&root, &SvcSetExclusiveCpCmd::of(svc_id, 1)).is_err());
+    ask(3);
 }
 
 #[test]

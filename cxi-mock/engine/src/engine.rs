@@ -142,6 +142,13 @@ impl Engine {
         self.signals.triggers.used(pool)
     }
 
+    /// How many entries for triggered commands of a pool were in use at once since this was last
+    /// asked.
+    #[must_use]
+    pub fn take_most_triggered(&mut self, pool: u8) -> u16 {
+        self.signals.triggers.take_most(pool)
+    }
+
     /// CQ_ALLOC.
     pub fn add_queue(&mut self, number: u16, queue: CommandQueue) {
         self.remove_queue(number);

@@ -9,6 +9,8 @@ use crate::{EntryCounts, EntryPool, PoolLimits, Settings};
 struct Pool {
     limits: PoolLimits,
     used: u16,
+    /// How many were in use at once since that was last asked for.
+    most: u16,
 }
 
 /// Pools of one store of entries: a part of them is reserved, the rest is shared.
@@ -25,7 +27,7 @@ impl Store {
 
     fn pool(&mut self, pool: u8) -> &mut Pool {
         let limits = PoolLimits { reserved: 0, max: self.total };
-        self.pools.entry(pool).or_insert(Pool { limits, used: 0 })
+        self.pools.entry(pool).or_insert(Pool { limits, used: 0, most: 0 })
     }
 
     pub(crate) fn limit(&mut self, pool: u8, limits: PoolLimits) {
@@ -36,10 +38,15 @@ impl Store {
         self.pools.get(&pool).map_or(0, |pool| pool.used)
     }
 
+    /// How many entries of a pool were in use at once since this was last asked.
+    pub(crate) fn take_most(&mut self, number: u8) -> u16 {
+        self.pools.get_mut(&number).map_or(0, |pool| std::mem::replace(&mut pool.most, pool.used))
+    }
+
     fn counts(&self) -> EntryCounts {
         let mut counts =
             EntryCounts { total: self.total, shared: self.total, ..EntryCounts::default() };
-        for Pool { limits, used } in self.pools.values() {
+        for Pool { limits, used, .. } in self.pools.values() {
             counts.allocated += used;
             counts.shared = counts.shared.saturating_sub(limits.reserved);
             counts.shared_allocated += used.saturating_sub(limits.reserved);
@@ -56,7 +63,9 @@ impl Store {
         let room = counts.shared_allocated < counts.shared;
         let granted = pool.used < pool.limits.max && (of_reserve || room);
         if granted {
-            self.pool(number).used += 1;
+            let pool = self.pool(number);
+            pool.used += 1;
+            pool.most = pool.most.max(pool.used);
         }
         granted
     }
@@ -103,5 +112,20 @@ impl Pools {
 
     pub(crate) fn give(&mut self, pool: EntryPool, count: u16) {
         self.element(pool).give(pool.pool, count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_most_in_use_is_since_the_last_time_it_was_asked_for() {
+        let mut store = Store::new(8);
+        assert!((0..5).all(|_| store.take(2)));
+        store.give(2, 4);
+        assert_eq!((store.take_most(2), store.take_most(2), store.take_most(1)), (5, 1, 0));
+        assert!(store.take(2));
+        assert_eq!(store.take_most(2), 2);
     }
 }

@@ -23,6 +23,11 @@ const CSR_BYTES: u64 = 640 << 20;
 /// they are written.
 const REVISION: (u64, usize) = (0x1000_4000, 8);
 
+/// The page of the registers C_CQ_STS_MAX_TLE_IN_USE, one for each pool, and where the first one is.
+const MOST_TLES: (u64, usize) = (0, 0x870);
+/// The bits of such a register that count.
+const COUNT: u64 = 0xfff;
+
 /// Returns the register by which the chip identifies itself: revision, device, vendor, protocol,
 /// platform, lowest bits first.
 fn revision(identity: &Identity) -> u64 {
@@ -55,6 +60,7 @@ impl Device {
                 let set = page.and_then(|page| page.write_u64(REVISION.1, revision));
                 set.inspect_err(|_| file.windows.free(window))?;
                 file.csrs = Some(window);
+                self.files.with_registers.insert(call.caller.file);
                 call.made(0, &window)
             }
             _ => Err(Errno::EOPNOTSUPP),
@@ -126,8 +132,34 @@ impl Device {
         Ok(())
     }
 
+    /// Shows in the registers of all files how many TLEs were in use at once in each pool, unless a
+    /// register has more. A program that writes 0 to one starts over.
+    pub(in crate::nic) fn show_registers(&mut self) {
+        if self.files.with_registers.is_empty() {
+            return;
+        }
+        let mut most = self.registers.tles_in_use;
+        let mut path = self.data_path.state();
+        for (pool, most) in (0..).zip(&mut most) {
+            *most = path.engine.take_most_triggered(pool).max(*most);
+        }
+        drop(path);
+        for id in self.files.with_registers.clone() {
+            let Ok(file) = self.files.get_mut(id) else { continue };
+            let Some(window) = file.csrs else { continue };
+            let Ok(page) = file.windows.map(window.offset + MOST_TLES.0, 4096) else { continue };
+            for (at, most) in (MOST_TLES.1..).step_by(8).zip(most.map(u64::from)) {
+                if page.read_u64(at).is_ok_and(|shown| shown & COUNT < most) {
+                    // The page is as long as it was asked for.
+                    let _ = page.write_u64(at, most);
+                }
+            }
+        }
+    }
+
     /// Frees the window of MAP_CSRS.
     pub(super) fn unmap_csrs(&mut self, file: u32) -> Result<(), Errno> {
+        self.files.with_registers.remove(&file);
         let file = self.files.get_mut(file)?;
         if let Some(window) = file.csrs.take() {
             file.windows.free(window);

@@ -86,6 +86,7 @@ pub(crate) fn write(
     let mut answer = Answer::new(opcode, command, memory);
     let process = opcode.and_then(|opcode| handed_over(opcode, memory));
     let mut device = nic.device();
+    device.show_registers();
     let (opcode, handler) = admit(&device.rules, opcode, command)?;
     if handler.effect == Effect::Frees(Object::CommandQueue) {
         let id = u32::read_from_prefix(&command[4..]).map_or(0, |(id, _)| id);

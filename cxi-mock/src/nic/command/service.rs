@@ -86,12 +86,14 @@ impl Device {
             }
             Opcode::SVC_GET_EXCLUSIVE_CP => {
                 let command: SvcGetExclusiveCpCmd = call.command()?;
+                self.check_transmit_profile(command.svc_id);
                 let group = self.services.get(command.svc_id)?;
                 let exclusive_cp = self.first_tx(group)?.extra.exclusive_cp.into();
                 call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
             }
             Opcode::SVC_GET_VNI_RANGE => {
                 let command: SvcGetVniRangeCmd = call.command()?;
+                self.check_transmit_profile(command.svc_id);
                 let (vni_min, vni_max) = self.svc_vni_range(command.svc_id)?;
                 call.respond(&SvcGetVniRangeResp { vni_min, vni_max })
             }
@@ -257,6 +259,16 @@ impl Device {
         }
     }
 
+    /// Records that the driver is about to use a service's transmit profile that is no longer there.
+    fn check_transmit_profile(&mut self, svc_id: u32) {
+        let group = self.services.get(svc_id);
+        let is_open = |group: &&Group| !group.flags().contains(SvcFlags::RESTRICTED_VNIS);
+        let tx = group.ok().filter(is_open).map(|group| group.profiles[0].tx);
+        if tx == Some(Held::Dangling) {
+            self.hazard(HazardKind::DanglingRange { svc_id });
+        }
+    }
+
     /// SVC_UPDATE: only enabling has an effect where profiles are the authority.
     fn svc_update(&mut self, desc: &SvcDesc) -> Result<(), Errno> {
         // This order makes a bad descriptor EINVAL even if LNIs would make the service EBUSY.
@@ -359,6 +371,9 @@ impl Device {
             }
             Err(Refused::Tx(errno)) => {
                 pair.tx = Held::None;
+                if matches!(pair.rx, Held::GivenUp(_) | Held::Dangling) {
+                    self.hazard(HazardKind::ReferenceDroppedTwice { svc_id: id });
+                }
                 if let Some(rx) = pair.rx.id() {
                     self.vnis.drop_rx_creator(rx);
                     // The driver keeps the pointer, and the profile may live on if it has users.
@@ -413,7 +428,9 @@ impl Device {
         if group.flags().contains(SvcFlags::RESTRICTED_VNIS) {
             return Err(Errno::EINVAL);
         }
-        let tx = group.profiles[0].tx.id().ok_or(Errno::EINVAL)?;
+        let tx = group.profiles[0].tx.id();
+        self.check_transmit_profile(command.svc_id);
+        let tx = tx.ok_or(Errno::EINVAL)?;
         let tx = self.vnis.tx_mut(Some(tx)).ok_or(Errno::EINVAL)?;
         if tx.enabled {
             return Err(Errno::EBUSY);

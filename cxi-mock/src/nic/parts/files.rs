@@ -41,6 +41,8 @@ pub(crate) struct Files {
     relays: BTreeSet<u32>,
     /// Numbers of each function's files.
     numbers: BTreeMap<Option<u32>, Ids>,
+    /// Files that have the registers mapped.
+    pub(crate) with_registers: BTreeSet<u32>,
 }
 
 impl Files {
@@ -50,6 +52,7 @@ impl Files {
             open: BTreeMap::new(),
             relays: BTreeSet::new(),
             numbers: BTreeMap::new(),
+            with_registers: BTreeSet::new(),
         }
     }
 
@@ -72,6 +75,7 @@ impl Files {
 
     pub(crate) fn remove(&mut self, id: u32) {
         let Some(file) = self.open.remove(&id) else { return };
+        self.with_registers.remove(&id);
         self.ids.free(id);
         if let Some(numbers) = self.numbers.get_mut(&file.virtual_function) {
             numbers.free(file.number);
