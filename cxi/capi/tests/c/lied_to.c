@@ -203,7 +203,7 @@ int main(int argc, char **argv)
 	if (!lie) { printf("no liar is preloaded\n"); return 1; }
 	memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	/* A loop that a lie keeps going is an error too. */
-	alarm(300);
+	alarm(900);
 	for (unsigned int seed = 1; seed <= seeds; seed++) {
 		struct cxil_device_list *devices = NULL;
 		struct cxil_dev *dev = NULL;

@@ -33,7 +33,7 @@ int main(int argc, char **argv)
 	unsigned int seeds = argc > 1 ? atoi(argv[1]) : 1;
 
 	if (!lie) { printf("no liar is preloaded\n"); return 1; }
-	alarm(300);
+	alarm(900);
 	for (unsigned int seed = 1; seed <= seeds; seed++) {
 		cxi_job_node *node = NULL;
 		char *granted = NULL, *report = NULL, **variables = NULL;

@@ -42,6 +42,6 @@ fn no_lie_of_a_driver_makes_a_library_touch_what_is_not_its_own() {
     if can_serve() {
         let valgrind = ["valgrind", "-q", "--error-exitcode=99"];
         lie(bench, LIBCXI, &valgrind, 30);
-        lie(bench, LIBCXI_JOB, &valgrind, 10);
+        lie(bench, LIBCXI_JOB, &valgrind, 3);
     }
 }
