@@ -27,7 +27,7 @@ pub enum Card {
     Cassini2,
 }
 
-/// Why a text is not the name of a card.
+/// Text that is not the name of a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown card '{0}': expected cassini-1 or cassini-2")]
 pub struct UnknownCard(String);

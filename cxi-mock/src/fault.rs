@@ -70,7 +70,7 @@ impl Faults {
         self.change(|script| script.files.push(fault));
     }
 
-    /// What a reading of a file comes to, by its path below the directory of the PCI function. Each
+    /// Result of reading a file, by its path below the directory of the PCI function. Each
     /// call counts as a reading.
     #[must_use]
     pub fn reading(&self, path: &str) -> Reading {
@@ -79,7 +79,7 @@ impl Faults {
         Reading { errno: script.files.iter_mut().find_map(|fault| fault.strike(path)), delay }
     }
 
-    /// Whether a file or directory is not there.
+    /// Returns whether a file or directory is not there.
     #[must_use]
     pub fn is_gone(&self, path: &str) -> bool {
         self.script().is_some_and(|script| script.files.iter().any(|fault| fault.hides(path)))

@@ -51,7 +51,7 @@ enum Effect {
     /// An index of `RSRC_*`, and how many are available.
     Short(usize, u16),
     Delay(Duration),
-    /// How long ago.
+    /// Age of the restart.
     Flap(Duration),
     Gone,
     Unplug,

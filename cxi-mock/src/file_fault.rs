@@ -35,13 +35,13 @@ enum Effect {
     Gone,
 }
 
-/// What a reading of a file comes to.
+/// Result of reading a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Reading {
-    /// How it fails, if it does.
+    /// Errno with which it fails, if it does.
     pub errno: Option<Errno>,
-    /// How long it takes.
+    /// Time that it takes.
     pub delay: Duration,
 }
 
@@ -82,18 +82,18 @@ impl FileFault {
         Self { times: readings, ..self }
     }
 
-    /// Whether it is about this path.
+    /// Returns whether it is about this path.
     fn concerns(&self, path: &str) -> bool {
         let below = path.strip_prefix(&self.path);
         below.is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || self.path.is_empty())
     }
 
-    /// Whether it hides this path.
+    /// Returns whether it hides this path.
     pub(crate) fn hides(&self, path: &str) -> bool {
         self.effect == Effect::Gone && self.concerns(path)
     }
 
-    /// How long it makes a reading.
+    /// Returns the time that it adds to a reading.
     pub(crate) fn delay(&self, path: &str) -> Duration {
         match self.effect {
             Effect::Slow(delay) if self.concerns(path) => delay,
@@ -101,7 +101,7 @@ impl FileFault {
         }
     }
 
-    /// How it makes a reading fail, which counts.
+    /// Returns the errno of a reading, which counts.
     pub(crate) fn strike(&mut self, path: &str) -> Option<Errno> {
         let Effect::Errno(errno) = self.effect else { return None };
         if !self.concerns(path) {

@@ -116,7 +116,7 @@ impl Hardware<'_> {
         self.nic.device().registers.link.restarts
     }
 
-    /// How often the link has come up, and how often it has gone down, since the NIC was made.
+    /// Returns how often the link has come up, and how often it has gone down, since the NIC was made.
     #[must_use]
     pub fn carrier_changes(&self) -> (u64, u64) {
         let link = &self.nic.device().registers.link;

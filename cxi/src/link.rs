@@ -1,11 +1,11 @@
-//! What has become of a NIC's link so far.
+//! History of a NIC's link.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Device;
 use crate::sysfs::NicDirectory;
 
-/// How many times of restarts the driver keeps.
+/// Number of restarts whose times the driver keeps.
 const RESTARTS: u32 = 10;
 
 /// When a NIC's link restarted, and how often it was lost. A link that restarts often has a bad cable
@@ -16,7 +16,7 @@ const RESTARTS: u32 = 10;
 pub struct LinkHistory {
     /// When the link restarted, the latest first: the driver keeps the last ten times, in seconds.
     pub restarts: Vec<SystemTime>,
-    /// How often the network device has lost its carrier since the driver was loaded; `None` if the
+    /// Number of times that the network device has lost its carrier since the driver was loaded; `None` if the
     /// kernel does not say.
     pub carrier_losses: Option<u64>,
 }

@@ -330,7 +330,7 @@ fn files_have_faults() {
     refused(&node.ctl(&["fault", "gone"]), "expected read=FILE");
 }
 
-/// What LDMS and slingshot-utils read of HPE's retry handler.
+/// Files that LDMS and slingshot-utils read of HPE's retry handler.
 #[test]
 fn the_retry_handler_shows_its_files() {
     need_node!();

@@ -142,7 +142,7 @@ impl Engine {
         self.signals.triggers.used(pool)
     }
 
-    /// How many entries for triggered commands of a pool were in use at once since this was last
+    /// Takes the most entries for triggered commands of a pool that were in use at once since it was last
     /// asked.
     #[must_use]
     pub fn take_most_triggered(&mut self, pool: u8) -> u16 {

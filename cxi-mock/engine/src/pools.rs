@@ -9,7 +9,7 @@ use crate::{EntryCounts, EntryPool, PoolLimits, Settings};
 struct Pool {
     limits: PoolLimits,
     used: u16,
-    /// How many were in use at once since that was last asked for.
+    /// Most that were in use at once since that was last taken.
     most: u16,
 }
 
@@ -38,7 +38,7 @@ impl Store {
         self.pools.get(&pool).map_or(0, |pool| pool.used)
     }
 
-    /// How many entries of a pool were in use at once since this was last asked.
+    /// Takes the most entries of a pool that were in use at once since it was last taken.
     pub(crate) fn take_most(&mut self, number: u8) -> u16 {
         self.pools.get_mut(&number).map_or(0, |pool| std::mem::replace(&mut pool.most, pool.used))
     }

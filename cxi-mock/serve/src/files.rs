@@ -88,7 +88,7 @@ impl Files {
         }
     }
 
-    /// What a reading of a file comes to by the faults of its NIC.
+    /// Result of reading a file by the faults of its NIC.
     pub(crate) fn reading(&self, place: Place) -> Reading {
         let Place::Function(number, index) = place else { return Reading::default() };
         let function = self.server().function(number);
@@ -167,7 +167,7 @@ impl Files {
         }
     }
 
-    /// Whether no fault hides a place of a tree.
+    /// Returns whether no fault hides a place of a tree.
     fn is_there(&self, place: Place) -> bool {
         !matches!(place, Place::Function(..)) || self.tree(place).is_some()
     }

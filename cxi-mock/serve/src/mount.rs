@@ -47,7 +47,7 @@ const LINKS: [(&str, bool); 5] = [
     ("/sys/bus/pci/devices", true),
 ];
 
-/// Where HPE's retry handler shows what it knows of each NIC.
+/// Directory in which HPE's retry handler shows what it knows of each NIC.
 pub(crate) const RETRY_HANDLERS: &str = "/run/cxi";
 
 /// A tmpfs to build on, gone when dropped; what was bound elsewhere stays.

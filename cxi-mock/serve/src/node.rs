@@ -32,7 +32,7 @@ pub(crate) struct Node {
     watch: Arc<Watch>,
 }
 
-/// Where programs find functions.
+/// Places in which programs find functions.
 #[derive(Debug)]
 struct Scene {
     places: Places,

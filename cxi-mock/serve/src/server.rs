@@ -60,7 +60,7 @@ pub(crate) enum Windows {
 /// More functions than these have no place in inode numbers.
 const MOST_FUNCTIONS: usize = 511;
 
-/// What happens when an administrator writes `sriov_numvfs`, once the node is there: it gets the number
+/// Action when an administrator writes `sriov_numvfs`, once the node is there: it gets the number
 /// of the physical function, and how many virtual ones there are to be.
 #[derive(Default)]
 pub(crate) struct Virtualization(
@@ -101,12 +101,12 @@ impl Function {
         Self { number, nic, vf: virtual_function, address, tree, windows }
     }
 
-    /// Whether it is not a virtual function that was removed.
+    /// Returns whether it is not a virtual function that was removed.
     fn exists(&self) -> bool {
         self.vf.is_none_or(|function| function < self.nic.virtual_functions())
     }
 
-    /// Whether an entry of its directory is there: the links to virtual functions come and go.
+    /// Returns whether an entry of its directory is there: the links to virtual functions come and go.
     pub(crate) fn has_entry(&self, path: &str) -> bool {
         let function = path.strip_prefix("virtfn").and_then(|number| number.parse::<u32>().ok());
         function.is_none_or(|function| function < self.nic.virtual_functions())
@@ -215,7 +215,7 @@ pub(crate) struct Common {
     pub(crate) endpoints: Endpoints,
     /// Places of the NICs in the machine.
     pub(crate) machine: Machine,
-    /// What programs see besides the NICs.
+    /// Things that programs see besides the NICs.
     pub(crate) shown: Shown,
     /// Freed LNIs whose queues were busy are cleaned up every second.
     pub(crate) cleanup: bool,
@@ -249,7 +249,7 @@ pub(crate) struct Server {
     /// back.
     virtuals: Vec<OnceLock<Function>>,
     localities: Vec<Locality>,
-    /// What happens when an administrator changes the number of virtual functions.
+    /// Action when an administrator changes the number of virtual functions.
     pub(crate) virtualization: Arc<Virtualization>,
     /// Directories that belong to no function: `module`, which is `/sys/module/cxi_ss1`, and
     /// `pci_bus`.

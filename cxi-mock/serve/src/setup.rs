@@ -224,12 +224,12 @@ fn driver_name(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
-/// What programs see besides the NICs.
+/// Things that programs see besides the NICs.
 #[derive(Clone, Debug)]
 pub(crate) struct Shown {
     /// The second name of the driver.
     pub(crate) alias: Option<String>,
-    /// Whether the files of the retry handler are there.
+    /// `true` if the files of the retry handler are there.
     pub(crate) retry_handler: bool,
 }
 
@@ -313,12 +313,12 @@ impl NicArguments {
         Ok(setup)
     }
 
-    /// Where the NICs are.
+    /// Returns the places of the NICs.
     pub(crate) fn topology(&self) -> Option<Topology> {
         self.topology.or(self.system.map(System::topology))
     }
 
-    /// What programs see besides the NICs.
+    /// Things that programs see besides the NICs.
     pub(crate) fn shown(&self) -> Shown {
         Shown { alias: self.alias.clone(), retry_handler: self.retry_handler }
     }

@@ -19,7 +19,7 @@ pub(crate) enum System {
 }
 
 impl System {
-    /// Where the NICs of a node are.
+    /// Returns the places of a node's NICs.
     pub(crate) const fn topology(self) -> Topology {
         match self {
             Self::Frontier => Topology::Ex235a,

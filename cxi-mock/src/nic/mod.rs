@@ -35,7 +35,7 @@ pub struct Nic {
     /// ask for the device.
     device: Mutex<Device>,
     data_path: Arc<DataPath>,
-    /// How many virtual functions there are.
+    /// Number of virtual functions.
     virtual_functions: AtomicU32,
 }
 
@@ -156,7 +156,7 @@ impl Nic {
         self.virtual_functions.load(Ordering::Acquire)
     }
 
-    /// Whether the NIC has this virtual function, counted from 0.
+    /// Returns whether the NIC has this virtual function, counted from 0.
     pub(crate) fn has_virtual_function(&self, function: u32) -> bool {
         function < self.virtual_functions()
     }

@@ -58,7 +58,7 @@ pub enum InvalidSpec {
     ParentLimit {
         /// The resource.
         resource: Resource,
-        /// How much is reserved.
+        /// Amount that is reserved.
         reserved: u16,
         /// The maximum.
         max: u16,

@@ -101,7 +101,7 @@ impl ServiceSpec {
         self.counter_pool
     }
 
-    /// Whether services of a virtual function get their VNIs and resources from it.
+    /// Returns whether services of a virtual function get their VNIs and resources from it.
     #[must_use]
     pub fn is_parent(&self) -> bool {
         self.parent

@@ -16,7 +16,7 @@ const TELEMETRY: &str = include_str!("telemetry.txt");
 /// Those that a Cassini 1 does not have.
 const TELEMETRY_OF_CASSINI_2: &str = include_str!("telemetry_cassini_2.txt");
 
-/// What an administrator has to write to reset the microcontroller.
+/// Text that an administrator has to write to reset the microcontroller.
 const RESET: &str = "1789";
 
 /// Corrected errors of PCI Express, as the kernel lists them.

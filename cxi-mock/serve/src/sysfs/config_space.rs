@@ -7,7 +7,7 @@ use super::pci::{CLASS, VIRTUAL_FUNCTIONS, speed};
 /// Bytes of the configuration space of a PCI Express function.
 const BYTES: usize = 4096;
 
-/// Where the capabilities are. That of MSI-X is where a real NIC has it.
+/// Places of the capabilities. That of MSI-X is where a real NIC has it.
 const EXPRESS: usize = 0x70;
 const MSI_X: usize = 0xb0;
 /// The extended capabilities.

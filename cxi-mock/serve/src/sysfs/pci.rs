@@ -1,4 +1,4 @@
-//! What the kernel shows of a PCI function, whatever its driver.
+//! Attributes of a PCI function, whatever its driver.
 
 use std::sync::Arc;
 

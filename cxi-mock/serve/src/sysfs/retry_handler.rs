@@ -1,4 +1,4 @@
-//! What HPE's retry handler shows of a NIC in `/run/cxi/cxiN`.
+//! Files of HPE's retry handler about a NIC, in `/run/cxi/cxiN`.
 
 use std::sync::Arc;
 

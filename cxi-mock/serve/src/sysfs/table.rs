@@ -23,7 +23,7 @@ fn rows() -> Vec<(&'static str, &'static str)> {
     rows
 }
 
-/// Whether a path is one of a pattern, in which `*` is a part of a name.
+/// Returns whether a path is one of a pattern, in which `*` is a part of a name.
 fn is_of(path: &str, pattern: &str) -> bool {
     let mut names = path.split('/');
     let mut patterns = pattern.split('/');

@@ -40,7 +40,7 @@ pub(super) fn describe(
     }
 }
 
-/// What the physical function decides about a virtual one, whether that is there or not.
+/// Describes what the physical function decides about a virtual one, whether that is there or not.
 fn settings(tree: &mut Tree, directory: &str) {
     // No release that the mock has knows parent services, and no other service may be named.
     tree.writable(

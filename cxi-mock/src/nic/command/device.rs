@@ -134,7 +134,7 @@ impl Device {
 
     /// Shows in the registers of all files how many TLEs were in use at once in each pool, unless a
     /// register has more. A program that writes 0 to one starts over.
-    pub(in crate::nic) fn show_registers(&mut self) {
+    pub(crate) fn show_registers(&mut self) {
         if self.files.with_registers.is_empty() {
             return;
         }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-/// How many times of restarts the driver keeps.
+/// Number of restarts whose times the driver keeps.
 pub(crate) const RESTARTS: usize = 10;
 
 /// The link of a NIC.
 #[derive(Debug)]
 pub(crate) struct Link {
     is_up: bool,
-    /// How often the link has come up.
+    /// Number of times that the link has come up.
     pub(crate) ups: u64,
-    /// How often it has gone down.
+    /// Number of times that it has gone down.
     pub(crate) downs: u64,
     /// When it restarted, since the Unix epoch; zero for an unused place.
     pub(crate) restarts: [Duration; RESTARTS],

@@ -44,7 +44,7 @@ struct Usage {
 struct NicUsage {
     device: DeviceId,
     link_up: bool,
-    /// How often the link restarted within the last hour.
+    /// Number of times that the link restarted within the last hour.
     link_restarts: usize,
     #[serde(skip)]
     link: String,
@@ -131,7 +131,7 @@ impl NicUsage {
     }
 }
 
-/// What to say of a link that restarted so often within an hour.
+/// Returns the words about a link that restarted so often within an hour.
 fn flaps(restarts: usize) -> String {
     if restarts == 0 { String::new() } else { format!(", restarted {restarts}x in 1h") }
 }

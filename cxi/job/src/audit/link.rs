@@ -9,11 +9,11 @@ use super::{AuditOptions, Code, Finding};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
-/// How many restarts within a time HPE's health checks accept.
+/// Numbers of restarts within a time that HPE's health checks accept.
 const ACCEPTED: [(usize, Duration, &str); 2] =
     [(4, HOUR, "the last hour"), (9, Duration::from_secs(10 * 3600), "the last ten hours")];
 
-/// How many restarts the driver keeps.
+/// Number of restarts that the driver keeps.
 const KEPT: usize = 10;
 
 /// Reports a link that restarted more often than is accepted.

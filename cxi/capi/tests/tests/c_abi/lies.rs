@@ -28,8 +28,8 @@ fn lie(bench: &Bench, (source, library): (&str, &str), runner: &[&str], seeds: u
 fn no_lie_of_a_driver_ends_a_program() {
     let bench = need_bench!();
     if can_serve() {
-        lie(bench, LIBCXI, &[], 300);
-        lie(bench, LIBCXI_JOB, &[], 100);
+        lie(bench, LIBCXI, &[], 60);
+        lie(bench, LIBCXI_JOB, &[], 20);
     }
 }
 
@@ -41,7 +41,7 @@ fn no_lie_of_a_driver_makes_a_library_touch_what_is_not_its_own() {
     }
     if can_serve() {
         let valgrind = ["valgrind", "-q", "--error-exitcode=99"];
-        lie(bench, LIBCXI, &valgrind, 30);
-        lie(bench, LIBCXI_JOB, &valgrind, 3);
+        lie(bench, LIBCXI, &valgrind, 8);
+        lie(bench, LIBCXI_JOB, &valgrind, 2);
     }
 }
