@@ -242,21 +242,15 @@ fn every_page_is_in_the_summary_of_the_book() {
 }
 
 #[test]
-fn the_picture_of_the_readme_is_what_the_demo_prints() {
-    let demo = Path::new(SERVER).with_file_name("cxi-demo");
-    if !demo.exists() {
-        return skip("cxi-demo is not built");
-    }
-    let docs = Path::new(ROOT).join("docs");
-    let mut record = Command::new(docs.join("record"));
-    let recorded = record.arg(OF_THE_REPOSITORY[0].0).arg(demo).output();
+fn the_picture_of_the_readme_is_what_the_command_prints() {
+    let docs = fs::canonicalize(ROOT).expect("the repository").join("docs");
+    let (directory, bin) = (Directory::new(), programs());
+    let script = format!("{0}/record {0}/demo.sh", docs.display());
+    let recorded = shell(&script, &directory, bin.path()).output();
     let recorded = recorded.expect("docs/record runs");
     let picture = fs::read(docs.join("demo.svg")).expect("a picture");
-    assert!(
-        recorded.stdout == picture,
-        "docs/record '{}' target/debug/cxi-demo > docs/demo.svg",
-        OF_THE_REPOSITORY[0].0
-    );
+    let again = "PATH=$PWD/target/debug:$PATH docs/record docs/demo.sh > docs/demo.svg";
+    assert!(recorded.stdout == picture, "{again}\n{}", errors(&recorded));
 }
 
 /// With `CXI_WRITE_SCREENS=1`, it is written anew.

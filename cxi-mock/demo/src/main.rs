@@ -1,5 +1,5 @@
-//! A job's services on a mock node with two NICs: created, listed, used, refused with a reason, and
-//! destroyed. No hardware is touched.
+//! A job's service on a mock NIC: created, listed, used, refused with a reason, and destroyed. No
+//! hardware is touched.
 #![forbid(unsafe_code)]
 
 use std::error::Error;
@@ -11,7 +11,7 @@ use cxi::{
     Device, Limit, Limits, Lni, Member, Resource, ServiceId, ServiceSpec, TrafficClass,
     TrafficClasses, Vni,
 };
-use cxi_mock::{Credentials, MockNode, Nic, NicConfig};
+use cxi_mock::{Credentials, Nic, NicConfig};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
@@ -21,6 +21,12 @@ const JOB_VNI: u16 = 1024;
 /// More than the job has reserved, so that it also uses some of the shared part.
 const QUEUES: usize = 20;
 const COUNTERS: usize = 4;
+/// Commands that do the same, printed at the end.
+const COMMANDS: [&str; 3] = [
+    "cargo install --locked --path cxi/cli",
+    "cxi --mock=node.json service create --uid 1000 --vni 1024",
+    "cxi --mock=node.json service list",
+];
 
 fn main() -> Result<()> {
     play(&mut io::stdout().lock())
@@ -28,77 +34,51 @@ fn main() -> Result<()> {
 
 fn play(out: &mut impl Write) -> Result<()> {
     let config = NicConfig::new();
-    let node = MockNode::with_nics(2, &config)?;
-    let open = |caller: Credentials| {
-        let devices = (0..).zip(node.nics());
-        devices
-            .map(|(number, nic)| open_as(number, nic, caller.clone()))
-            .collect::<Result<Vec<_>>>()
-    };
-    let root = open(Credentials::root())?;
-    writeln!(
-        out,
-        "A mock node with {} NICs\n   This program simulates them and their driver ({}).",
-        root.len(),
-        config.release
-    )?;
+    let nic = Nic::new(config.clone())?;
+    let root = open_as(&nic, Credentials::root())?;
+    let job = open_as(&nic, Credentials::user(JOB_USER, JOB_USER))?;
+    let other = open_as(&nic, Credentials::user(OTHER_USER, OTHER_USER))?;
+    writeln!(out, "A mock NIC\n   This program simulates it and its driver ({}).", config.release)?;
 
-    heading(out, 1, "The scheduler gives a job a service on each NIC")?;
-    let spec = job_service()?;
-    let mut services = Vec::new();
-    for device in &root {
-        let service = device.services().create(&spec)?;
-        writeln!(out, "   {}: created service {service}", device.id())?;
-        services.push(service);
-    }
+    heading(out, 1, "The scheduler gives a job a service on the NIC")?;
+    let service = root.services().create(&job_service()?)?;
+    writeln!(out, "   {}: created service {service}", root.id())?;
 
     heading(out, 2, "These services exist now")?;
     list(out, &root)?;
 
-    heading(out, 3, "The job starts and opens the NICs; another user may not")?;
-    let mut processes = Vec::new();
-    for (device, &service) in open(Credentials::user(JOB_USER, JOB_USER))?.iter().zip(&services) {
-        let process = Process::start(device, service)?;
-        writeln!(out, "   {}: user {JOB_USER} has LNI {}", device.id(), process.lni.id())?;
-        processes.push(process);
-    }
-    for (device, &service) in open(Credentials::user(OTHER_USER, OTHER_USER))?.iter().zip(&services)
-    {
-        refused(out, device.alloc_lni(service))?;
-    }
+    heading(out, 3, "The job starts and opens the NIC; another user may not")?;
+    let process = Process::start(&job, service)?;
+    writeln!(out, "   {}: user {JOB_USER} has LNI {}", job.id(), process.lni.id())?;
+    refused(out, other.alloc_lni(service))?;
 
     heading(out, 4, "What the job has")?;
-    for (device, &service) in root.iter().zip(&services) {
-        usage(out, device, service)?;
-    }
+    usage(out, &root, service)?;
     writeln!(out, "   # in use  = reserved, not in use  . up to the maximum")?;
 
     heading(out, 5, "Another job asks for more than is left, and learns what is short")?;
-    for device in &root {
-        refused(out, device.services().create(&too_large()?))?;
-    }
+    refused(out, root.services().create(&too_large()?))?;
 
     heading(out, 6, "The job is over: its service can be destroyed once its last process is gone")?;
-    for (device, &service) in root.iter().zip(&services) {
-        refused(out, device.services().destroy(service))?;
-    }
-    drop(processes);
-    for (device, &service) in root.iter().zip(&services) {
-        device.services().destroy(service)?;
-        writeln!(out, "   {}: destroyed service {service}", device.id())?;
-    }
+    refused(out, root.services().destroy(service))?;
+    drop(process);
+    root.services().destroy(service)?;
+    writeln!(out, "   {}: destroyed service {service}", root.id())?;
 
     heading(out, 7, "Nothing of it is left")?;
-    list(out, &root)
+    list(out, &root)?;
+
+    heading(out, 8, "The command cxi does the same")?;
+    Ok(COMMANDS.iter().try_for_each(|command| writeln!(out, "   {command}"))?)
 }
 
 fn heading(out: &mut impl Write, number: u8, text: &str) -> Result<()> {
     Ok(writeln!(out, "\n{number}. {text}")?)
 }
 
-fn open_as(number: u32, nic: &Arc<Nic>, caller: Credentials) -> Result<Device> {
+fn open_as(nic: &Arc<Nic>, caller: Credentials) -> Result<Device> {
     let file = nic.open_as(caller)?;
-    Ok(Device::with_transport(number.into(), Arc::new(file)))
+    Ok(Device::with_transport(0.into(), Arc::new(file)))
 }
 
 fn job_service() -> Result<ServiceSpec> {
@@ -160,11 +140,9 @@ fn refused<T>(out: &mut impl Write, result: cxi::Result<T>) -> Result<()> {
     }
 }
 
-fn list(out: &mut impl Write, devices: &[Device]) -> Result<()> {
-    for device in devices {
-        for service in device.services().list()? {
-            writeln!(out, "   {}: {service}", device.id())?;
-        }
+fn list(out: &mut impl Write, device: &Device) -> Result<()> {
+    for service in device.services().list()? {
+        writeln!(out, "   {}: {service}", device.id())?;
     }
     Ok(())
 }
@@ -197,19 +175,20 @@ mod tests {
         super::play(&mut text).unwrap();
         let text = String::from_utf8(text).unwrap();
         for part in [
-            "A mock node with 2 NICs",
-            "cxi1: created service 2",
+            "A mock NIC",
+            "cxi0: created service 2",
             "cxi0: service 2: uid 1000; VNIs 1024; low-latency,best-effort",
             "cxi0: user 1000 has LNI 1",
-            "cxi1: LNI_ALLOC: not permitted",
+            "cxi0: LNI_ALLOC: not permitted",
             "TXQs         20        16   128  #####...........................",
             "CTs           4         8    64  ##==............................",
             "not enough TXQs: 1020 requested, 1008 available",
             "service 2 is still in use",
-            "cxi1: destroyed service 2",
+            "cxi0: destroyed service 2",
+            "cxi --mock=node.json service list",
         ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
-        assert!(text.lines().count() < 60, "too long for two screens");
+        assert!(text.lines().count() < 50, "too long for two screens");
     }
 }
