@@ -46,6 +46,10 @@ pub(crate) struct AuditArgs {
     /// code 0 if it is, or 9
     #[arg(long, conflicts_with_all = ["idle_file", "range"])]
     pub(crate) preflight: bool,
+    /// With --preflight: jobs may be running, so that warnings, and what jobs have taken of the room and
+    /// the memory, do not make the node unfit
+    #[arg(long, requires = "preflight")]
+    pub(crate) in_use: bool,
     /// With --preflight: the user of the job, of whom no foreign service may be left
     #[arg(long, value_name = "UID", requires = "preflight")]
     pub(crate) uid: Option<u32>,

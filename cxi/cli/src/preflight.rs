@@ -65,17 +65,31 @@ pub(crate) fn report(
             (_, severity) => severity,
         };
     }
+    // What runs here gives it back.
+    if arguments.in_use {
+        for finding in &mut audit.findings {
+            if finding.code == Code::NearlyExhausted {
+                finding.severity = finding.severity.min(Severity::Warning);
+            }
+        }
+    }
     // The memory of this machine says nothing about a mock node in a file.
     let memory = common.mock.is_none().then(|| ContiguousMemory::read(&ProcFs::system())).flatten();
     let last_cleanup = last_cleanup(common)?;
     let mut more = String::new();
     if let Some(memory) = memory.filter(|memory| memory.address_contexts == 0) {
-        more += &line(Severity::Error, &memory.to_string());
+        let severity = if arguments.in_use { Severity::Warning } else { Severity::Error };
+        more += &line(severity, &memory.to_string());
     }
     if let Some(late) = late(last_cleanup, common)? {
         more += &line(Severity::Warning, &late);
     }
-    let fit = audit.worst() < Some(Severity::Warning) && more.is_empty();
+    // A node that was found unfit stays so until somebody looks at it: in use, for errors only.
+    let fit = if arguments.in_use {
+        audit.worst() < Some(Severity::Error)
+    } else {
+        audit.worst() < Some(Severity::Warning) && more.is_empty()
+    };
     let verdict = if fit { "is fit for a job.\n" } else { "is not fit for a job:\n" };
     let text = format!("This node {verdict}{}{more}", lines(&audit));
     let findings = &audit.findings;

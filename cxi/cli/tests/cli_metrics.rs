@@ -384,4 +384,10 @@ fn a_preflight_judges_by_what_the_site_wants() {
     let said = run("CXI_MODE", "strict", &[&preflight[..], &["--cores=64"]].concat());
     assert_eq!(said.code, 9, "{said:?}");
     assert_contains(&said.out, "no more such job fits");
+    // A node in use is unfit because of what keeps jobs from running, and not because they run.
+    let in_use = [&preflight[..], &["--in-use", "--cores=64"]].concat();
+    let said = run("CXI_MODE", "strict", &in_use).done();
+    assert_contains(&said, "\nwarning: cxi0-1: no more such job fits");
+    assert_eq!(run("CXI_NICS", "3", &in_use).code, 9);
+    run("CXI_CLEANED_WITHIN", "0s", &in_use).done();
 }
