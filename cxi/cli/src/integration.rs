@@ -139,6 +139,7 @@ macro_rules! templates {
 }
 
 const SLURM: &[Template] = templates![
+    "slurm/functions.sh",
     "slurm/prolog.sh",
     "slurm/epilog.sh",
     "slurm/task-prolog.sh",
@@ -162,7 +163,7 @@ const FLUX: &[Template] = templates![
     "flux/housekeeping.sh",
     "flux/clean.sh",
     "flux/sweep.sh",
-    "flux/flux-job.sh",
+    "flux/functions.sh",
     "flux/jobtap.c",
     "flux/slingshot.lua",
     "flux/cxi.toml",
@@ -177,7 +178,7 @@ const FLUX: &[Template] = templates![
 const SETTINGS: &str = "cxi.toml";
 const PREFIX: &str = "/etc/cxi";
 const THIS: &str = "/usr/bin/cxi";
-const PROGRAMS: [&str; 4] = ["scontrol", "scancel", "squeue", "flux"];
+const PROGRAMS: [&str; 5] = ["scontrol", "scancel", "squeue", "sinfo", "flux"];
 
 const SYSTEMD: &str = "/etc/systemd/system";
 /// Files in which distributions and Slurm itself have its settings.

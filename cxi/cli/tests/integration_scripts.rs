@@ -3,8 +3,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 use std::{fs, thread};
 
@@ -12,7 +11,6 @@ use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
 use common::{MockNode, Said, assert_contains};
 use nix::unistd::geteuid;
-use tempfile::TempDir;
 
 #[test]
 fn slurm_jobs_with_nothing_but_slurms_own_variables() {
@@ -227,160 +225,91 @@ fn slurm_reasons_name_a_command_that_was_killed() {
     }
 }
 
+/// What a user chooses is one word, even if it looks like an option.
 #[test]
-fn an_installation_names_absolute_paths_and_keeps_settings() {
+fn slurm_options_are_those_of_the_user() {
     let site = site_of_slurm();
-    let prefix = site.directory.path().display().to_string();
-    let kept = format!("Kept {prefix}/cxi.toml\n");
-    assert_contains(&site.install(), &kept);
-    let this = env!("CARGO_BIN_EXE_cxi");
-    for (file, line) in [
-        ("slurm/prolog.sh", format!("cxi={this}")),
-        ("slurm/prolog-slurmctld.sh", format!("scontrol={prefix}/bin/scontrol")),
-        ("slurm/slurm.conf", format!("Prolog={prefix}/slurm/prolog.sh")),
-        (
-            "slurm/systemd/slurmd.service.d/cxi.conf",
-            format!("ExecStartPre=-{prefix}/slurm/health-check.sh"),
-        ),
+    let node = slurm_node(&site, "n1");
+    for network in ["--tenant=of-others", "-x", "--vnis"] {
+        fs::write(site.path("network"), network).unwrap();
+        let _ = fs::remove_file(site.path("updates"));
+        assert_eq!(node.run("prolog-slurmctld.sh", &[]).code, 2);
+        let updates = fs::read_to_string(site.path("updates")).unwrap();
+        assert_contains(&updates, &format!(": invalid network option '{network}': expected "));
+    }
+}
+
+/// A user at a terminal sees nothing else.
+#[test]
+fn slurm_tells_users_at_a_terminal_why_their_job_does_not_start() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    fs::write(site.path("network"), "bogus").unwrap();
+    let told = |job: &str| {
+        fs::write(site.path("job"), job).unwrap();
+        let _ = fs::remove_file(site.path("updates"));
+        assert_eq!(node.run("prolog-slurmctld.sh", &[]).code, 2);
+        let updates = fs::read_to_string(site.path("updates")).unwrap();
+        assert_contains(
+            &updates,
+            "JobId=4711 AdminComment=slingshot: error: invalid value 'bogus'",
+        );
+        updates.contains("notify 4711 slingshot: error: invalid value 'bogus' for '--network")
+    };
+    assert!(told("Requeue=0 Restarts=0 BatchFlag=0"));
+    assert!(!told("Requeue=0 Restarts=0 BatchFlag=1"));
+}
+
+/// As when Slurm has lost its state, and begins with its job numbers anew.
+#[test]
+fn slurm_says_how_to_end_an_earlier_job_with_the_same_number() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    node.run("prolog-slurmctld.sh", &[("SLURM_JOB_UID", "1001")]).done();
+    let again = || node.run("prolog-slurmctld.sh", &[("SLURM_JOB_UID", "1002")]);
+    assert_eq!(again().code, 10);
+    let updates = fs::read_to_string(site.path("updates")).unwrap();
+    assert_contains(
+        &updates,
+        "AdminComment=slingshot: error: job 4711 belongs to uid 1001, not 1002",
+    );
+    assert_contains(&updates, "cxi job release 4711 ends the earlier job");
+    assert!(!updates.contains("hold"), "{updates}");
+    // What the comment says helps.
+    site.cxi("job release 4711").done();
+    for node in ["n1", "n2"] {
+        site.cxi(&format!("job confirm 4711 --node {node}")).done();
+    }
+    again().done();
+}
+
+/// One judge says whether a node is fit; that others have drained it is their business.
+#[test]
+fn slurm_drains_a_node_that_is_not_fit_for_a_job() {
+    let site = site_of_slurm();
+    let node = slurm_node(&site, "n1");
+    let drains = || {
+        let _ = fs::remove_file(site.path("updates"));
+        assert_eq!(node.run("health-check.sh", &[("CXI_NICS", "3")]).code, 0);
+        fs::read_to_string(site.path("updates")).unwrap_or_default()
+    };
+    let reason = "slingshot: error: cxi2: the NIC is not there (2 of 3 expected)";
+    let drained = drains();
+    let expected = format!("NodeName=n1 State=DRAIN Reason={reason}");
+    assert!(drained.starts_with(&expected), "{drained}");
+    for (noted, is_drained) in [
+        ("of the site", false),
+        (drained.split_once("Reason=").unwrap().1.trim_end(), false),
+        ("slingshot: error: earlier", true),
     ] {
-        let text = fs::read_to_string(site.path(file)).unwrap();
-        assert!(text.lines().any(|found| found == line), "{file}: {text}");
+        fs::write(site.path("reason"), format!("{noted}\n")).unwrap();
+        assert_eq!(drains() == drained, is_drained, "{noted}");
     }
-    for scheduler in ["slurm", "flux"] {
-        // The installed settings file is valid.
-        let fresh = TempDir::new().unwrap();
-        let prefix = fresh.path().display().to_string();
-        common::cxi(&["integration", "install", scheduler, "--prefix", &prefix]).done();
-        let settings = format!("{prefix}/cxi.toml");
-        common::cxi(&["--config", &settings, "config", "check"]).done();
-    }
-    let odd = site.path("a b").display().to_string();
-    let said = common::cxi(&["integration", "install", "slurm", "--prefix", &odd]);
-    assert_eq!(said.code, 2);
-    assert!(!Path::new(&odd).exists());
-}
-
-/// All files below a directory, with what is in them.
-fn tree(directory: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in fs::read_dir(directory).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            found.insert(path.clone(), Vec::new());
-            found.extend(tree(&path));
-        } else {
-            found.insert(path.clone(), fs::read(&path).unwrap());
-        }
-    }
-    found
-}
-
-#[test]
-fn an_edited_script_is_kept_until_its_replacement_is_ordered() {
-    let site = site_of_slurm();
-    let (script, text) = (site.path("slurm/epilog.sh"), "#!/bin/sh\n# of this site\n");
-    fs::write(&script, text).unwrap();
-    assert_contains(&site.install(), &format!("Kept {}\n", script.display()));
-    assert_eq!(fs::read_to_string(&script).unwrap(), text);
-    let prefix = site.directory.path().display().to_string();
-    let status = common::cxi(&["integration", "status", "slurm", "--prefix", &prefix]).done();
-    assert_contains(&status, &format!("Edited {}\n", script.display()));
-    common::cxi(&["integration", "install", "slurm", "--force", "--prefix", &prefix]).done();
-    assert_contains(&fs::read_to_string(&script).unwrap(), "job epilog");
-    // A script that is as it was written is replaced by that of another version.
-    let record = site.path("slurm/.placed.json");
-    let old = fs::read_to_string(&record).unwrap().replace("job epilog", "job Epilog");
-    fs::write(&record, old).unwrap();
-    let before = fs::read_to_string(&script).unwrap();
-    fs::write(&script, before.replace("job epilog", "job Epilog")).unwrap();
-    site.install();
-    assert_contains(&fs::read_to_string(&script).unwrap(), "job epilog");
-}
-
-#[test]
-fn what_was_enabled_is_disabled_without_a_trace() {
-    let directory = TempDir::new().unwrap();
-    let path = |name: &str| directory.path().join(name);
-    let (prefix, systemd) =
-        (path("cxi").display().to_string(), path("system").display().to_string());
-    let mock = MockNode::new();
-    let mocked = format!("--mock={}", mock.file().display());
-    fs::create_dir(path("system")).unwrap();
-    let before = tree(directory.path());
-    let run = |scheduler: &str, words: &[&str]| {
-        let mut all = vec![&*mocked, "integration", words[0], scheduler, "--prefix", &prefix];
-        if words[0] == "enable" {
-            all.extend(["--systemd", &systemd]);
-        }
-        all.extend(&words[1..]);
-        common::cxi(&all)
-    };
-    let nothing = "Nothing was changed: --yes does it\n";
-    assert_contains(&run("slurm", &["enable"]).done(), nothing);
-    assert_eq!(tree(directory.path()), before);
-    run("slurm", &["enable", "--role", "node", "--yes"]).done();
-    assert!(path("system/slurmd.service.d/cxi.conf").exists());
-    assert!(!path("system/cxi-slurm-sweep.timer").exists());
-    run("slurm", &["enable", "--role", "controller", "--yes"]).done();
-    assert!(path("system/cxi-slurm-sweep.timer").exists());
-    // Settings that both use go with the last of them.
-    run("flux", &["enable", "--yes"]).done();
-    assert_contains(&run("slurm", &["disable"]).done(), nothing);
-    assert!(path("cxi/slurm/prolog.sh").exists());
-    run("slurm", &["disable", "--yes"]).done();
-    assert!(path("cxi/cxi.toml").exists() && !path("cxi/slurm").exists());
-    run("flux", &["disable", "--yes"]).done();
-    assert_eq!(tree(directory.path()), before);
-    // What somebody has edited is left to them.
-    run("slurm", &["enable", "--yes"]).done();
-    fs::write(path("cxi/cxi.toml"), "# of this site\n").unwrap();
-    assert_contains(&run("slurm", &["disable", "--yes"]).done(), "because it was edited:");
-    assert_eq!(tree(&path("cxi")).len(), 1);
-}
-
-/// As on a node whose jobs another scheduler runs.
-#[test]
-fn scripts_are_not_enabled_where_services_are_of_unknown_origin() {
-    let directory = TempDir::new().unwrap();
-    let prefix = directory.path().join("cxi").display().to_string();
-    let systemd = directory.path().join("system").display().to_string();
-    let mock = MockNode::new();
-    mock.cxi("service create --device=cxi0 --uid=1001 --vni=1025").done();
-    // Without its record, nobody knows whose it is.
-    fs::remove_dir_all(mock.directory().join("state.json.d/services")).unwrap();
-    let mocked = format!("--mock={}", mock.file().display());
-    let enable = |more: &[&str]| {
-        let mut all = vec![&*mocked, "integration", "enable", "slurm", "--yes"];
-        all.extend(["--prefix", &prefix, "--systemd", &systemd]);
-        all.extend(more);
-        common::cxi(&all)
-    };
-    let said = enable(&[]);
-    assert_eq!(said.code, 4);
-    assert_contains(&said.err, "no record says who made cxi0 service 2");
-    assert!(!Path::new(&prefix).exists());
-    enable(&["--role", "controller"]).done();
-    enable(&["--despite-services"]).done();
-    assert_eq!(mock.services(), 1);
-}
-
-/// Without the included file, every command of Slurm fails.
-#[test]
-fn what_slurm_includes_is_not_removed() {
-    let site = site_of_slurm();
-    let prefix = site.directory.path().display().to_string();
-    let conf = site.path("slurm.conf");
-    fs::write(&conf, format!("ClusterName=x\n Include  {prefix}/slurm/slurm.conf\n")).unwrap();
-    let disable = || {
-        let mut command =
-            common::command(&["integration", "disable", "slurm", "--yes", "--prefix", &prefix]);
-        Said::from(command.env("SLURM_CONF", &conf).output().unwrap())
-    };
-    assert_eq!(disable().code, 4);
-    assert!(site.path("slurm/slurm.conf").exists());
-    fs::write(&conf, format!("#include {prefix}/slurm/slurm.conf\n")).unwrap();
-    disable().done();
-    assert!(!site.path("slurm").exists());
+    // That jobs take all there is, and that somebody else's services are there, is no fault of the node.
+    node.mock.take_queues();
+    fs::write(site.path("reason"), "none\n").unwrap();
+    assert_eq!(node.run("health-check.sh", &[("CXI_NICS", "2")]).code, 0);
+    assert_eq!(fs::read_to_string(site.path("updates")).unwrap(), drained);
 }
 
 /// A site with Flux, whose user has decided what jobs have.
@@ -522,6 +451,37 @@ fn flux_jobs_outlive_a_broker_and_those_it_has_lost_are_swept() {
     restart(0);
     site.run("sweep.sh", &[], &[]);
     assert_eq!(site.cxi("--json vni show").json()["free"], 2);
+}
+
+/// As after another scheduler has crashed on a node.
+#[test]
+fn flux_destroys_what_is_foreign_only_when_it_is_told() {
+    let (site, mock) = (flux(""), MockNode::new());
+    let vni = "service create --device=cxi0 --uid=1001 --vni=1025";
+    mock.cxi(vni).done();
+    let records = format!("{}.d/services", mock.file().display());
+    fs::remove_dir_all(records).unwrap();
+    assert_eq!(flux_run(&site, &mock, "clean.sh", "").code, 0);
+    assert_eq!(mock.services(), 1);
+    let mocked = mock.file().display().to_string();
+    let clean = |word| site.run("clean.sh", &[word], &[("CXI_MOCK", &mocked)]);
+    assert_eq!(clean("--every").code, 2);
+    let said = clean("--all").done();
+    let listed = said.find("would").or_else(|| said.find("service 2")).unwrap();
+    assert!(listed < said.find("destroyed").unwrap(), "{said}");
+    assert_eq!(mock.services(), 0);
+}
+
+/// The broker's rank names the node; without a broker, nobody can be told.
+#[test]
+fn flux_drains_a_node_that_is_not_fit_for_a_job() {
+    let (site, mock) = (flux(""), MockNode::new());
+    let mocked = mock.file().display().to_string();
+    let said = site.run("clean.sh", &[], &[("CXI_MOCK", &mocked), ("CXI_NICS", "3")]);
+    assert_eq!(said.code, 0);
+    let said = fs::read_to_string(site.path("said")).unwrap();
+    assert!(said.starts_with("resource drain --update 3 slingshot: "), "{said}");
+    assert_contains(&said, ": error: cxi2: the NIC is not there (2 of 3 expected)");
 }
 
 /// They say to the controller that they have nothing of a job.

@@ -3,7 +3,7 @@
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
-. /etc/cxi/flux/flux-job.sh
+. /etc/cxi/flux/functions.sh
 
 code=0
 "$cxi" job epilog --job "$job" --retry-busy 5s --nics-optional || code=$?

@@ -5,7 +5,7 @@
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
-. /etc/cxi/flux/flux-job.sh
+. /etc/cxi/flux/functions.sh
 
 # An exception of the job. A fatal one, of severity 0, ends this script, too, and the node is not drained.
 raise() {

@@ -12,6 +12,11 @@ local function is_ours(name)
     return name:match("^SLINGSHOT_") or name:match("^FI_CXI_COLL_") or name:match("^FI_CXI_HWCOLL_")
 end
 
+-- A word of a shell command.
+local function quoted(text)
+    return "'" .. text:gsub("'", "'\\''") .. "'"
+end
+
 -- What the broker has; empty if it is another user's, whose jobs are not within a job.
 local function inherited()
     local pipe = assert(io.popen(flux .. " getattr broker.pid 2> /dev/null", "r"))
@@ -35,7 +40,7 @@ end
 
 -- What the node's record of the job says; empty if it has none.
 local function recorded(job)
-    local command = string.format("CXI_CONFIG=%s %s job env --job '%s' --step '%s' 2> /dev/null", config, cxi, job, step)
+    local command = string.format("CXI_CONFIG=%s %s job env --job %s --step %s 2> /dev/null", config, cxi, quoted(job), quoted(step))
     local pipe = assert(io.popen(command, "r"))
     local found = {}
     for line in pipe:lines() do
@@ -78,9 +83,9 @@ local function free()
     end
     local script = assert(io.popen("sh > /dev/null", "w"))
     for name, value in pairs(environment) do
-        script:write("export ", name, "='", value, "'\n")
+        script:write("export ", name, "=", quoted(value), "\n")
     end
-    script:write("export CXI_FABRIC_MANAGER_DEADLINE=4s\n", cxi, " collectives step-end '", step, "'\n")
+    script:write("export CXI_FABRIC_MANAGER_DEADLINE=4s\n", cxi, " collectives step-end ", quoted(step), "\n")
     script:close()
 end
 

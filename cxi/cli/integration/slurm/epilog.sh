@@ -4,7 +4,7 @@
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
-scontrol=/usr/bin/scontrol
+. /etc/cxi/slurm/functions.sh
 
 code=0
 {
@@ -15,10 +15,7 @@ code=0
 case $code in
 0 | 8) ;; # all gone, or there was none
 *)
-    # A command that was killed has printed nothing.
-    why=$(printf '%s\nerror: cxi job epilog ended with status %s\n' "$why" "$code" |
-        sed -n '/^error: /{p;q;}')
-    "$scontrol" update "NodeName=$SLURMD_NODENAME" State=DRAIN "Reason=slingshot: $why" || true
+    drain "$(reason "$why" "cxi job epilog" "$code")"
     exit "$code"
     ;;
 esac

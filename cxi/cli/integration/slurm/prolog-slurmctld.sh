@@ -4,36 +4,30 @@
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
-scontrol=/usr/bin/scontrol
-squeue=/usr/bin/squeue
+. /etc/cxi/slurm/functions.sh
 
-# A field of a job. Each is asked for alone: the user chooses the job's name, comment and directory, and scontrol show
-# job prints them among the fields.
-field() {
-    "$squeue" --noheader --states=all --jobs "$1" --Format "JobID:20,$2:4096" | sed -n "s/^$1  *//p" | sed -n '1s/ *$//p'
-}
-
-# Notes why a job did not start, after what the site has noted.
-note() {
-    noted=$(field "$1" admin_comment) || noted=
-    [ "$noted" != '(null)' ] || noted=
-    noted=${noted%%slingshot: *}
-    "$scontrol" update "JobId=$1" "AdminComment=$noted${noted:+ }$2" || true
-}
-
+leader=${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}
+# The user's text, which must not be taken for an option.
 network=$(field "$SLURM_JOB_ID" Network)
-set -- --uid "$SLURM_JOB_UID" --nodes "$SLURM_JOB_NODELIST" --network "$network"
+set -- --uid "$SLURM_JOB_UID" --nodes "$SLURM_JOB_NODELIST" "--network=$network"
 if [ -n "${SLURM_HET_JOB_ID:-}" ]; then
     set -- --component "$SLURM_JOB_ID" "$@"
 fi
 code=0
-why=$("$cxi" job reserve "${SLURM_HET_JOB_ID:-$SLURM_JOB_ID}" "$@" 2>&1 > /dev/null) || code=$?
-# Why it failed, or what a job that starts lacks; not what was waited for. A command that was killed has printed neither.
-case $code in
-0) why=$(printf '%s\n' "$why" | sed -n '/^warning: /{p;q;}') ;;
-*) why=$(printf '%s\nerror: cxi job reserve ended with status %s\n' "$why" "$code" | sed -n '/^error: /{p;q;}') ;;
-esac
-[ -z "$why" ] || note "$SLURM_JOB_ID" "slingshot: $why"
+said=$("$cxi" job reserve "$leader" "$@" 2>&1 > /dev/null) || code=$?
+if [ "$code" = 0 ]; then
+    # What a job that starts lacks; not what was waited for.
+    why=$(line warning "$said")
+    [ -z "$why" ] || note "$SLURM_JOB_ID" "slingshot: $why"
+    exit 0
+fi
+why="slingshot: $(reason "$said" "cxi job reserve" "$code")"
+comment=$why
+# Slurm has lost its state. The job waits in the queue until an administrator has ended the earlier one with its number.
+[ "$code" != 10 ] || comment="$why. $(printf '%s\n' "$said" | sed -n '/^error: /,$s/^  //p' | tr '\n' ' ')"
+note "$SLURM_JOB_ID" "$comment"
+# A user at a terminal sees it.
+[ "$(field "$SLURM_JOB_ID" BatchFlag)" = 1 ] || "$scontrol" notify "$leader" "$why" || true
 # A queued job keeps its options, so invalid ones stay invalid: the job is held until someone cancels it.
 [ "$code" != 2 ] || "$scontrol" uhold "$SLURM_JOB_ID"
 exit "$code"

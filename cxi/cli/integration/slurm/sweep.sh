@@ -3,8 +3,7 @@
 set -eu
 cxi=/usr/bin/cxi
 export CXI_CONFIG=/etc/cxi/cxi.toml
-scontrol=/usr/bin/scontrol
-squeue=/usr/bin/squeue
+. /etc/cxi/slurm/functions.sh
 
 # systemd runs this as root, and the records are SlurmUser's.
 user=$("$scontrol" show config | sed -n 's/^SlurmUser *= \([^(]*\)(.*/\1/p')

@@ -39,6 +39,9 @@ pub(crate) fn site_of_slurm() -> Site {
     site.program("squeue", &field);
     let cancel = format!("#!/bin/sh\necho cancel \"$1\" >> {path}/updates\n");
     site.program("scancel", &cancel);
+    // Why the node is drained, if it is.
+    let reason = format!("#!/bin/sh\ncat {path}/reason 2> /dev/null || echo none\n");
+    site.program("sinfo", &reason);
     fs::write(site.path("job"), "Requeue=1 Restarts=0 BatchFlag=1 ExitCode=0:0").unwrap();
     fs::write(site.path("network"), "(null)").unwrap();
     site.install();

@@ -1,4 +1,4 @@
-# Functions that Flux's Slingshot scripts share.
+# What Flux's Slingshot scripts of a job share.
 flux=/usr/bin/flux
 
 # Prolog and task, housekeeping, and systemd's units spell the job ID in three ways.
