@@ -116,7 +116,10 @@ mod tests {
             chown(directory.path(), Some(owner), None).unwrap();
             assert_eq!(read(&path).unwrap(), b"x");
             let error = read(&link).unwrap_err().to_string();
-            assert!(error.contains("uid 1234: expected a file of uid 0 or of root, or "), "{error}");
+            assert!(
+                error.contains("uid 1234: expected a file of uid 0 or of root, or "),
+                "{error}"
+            );
         }
         // Another user's directory, and one in which others can write.
         for (owner, mode) in [(1235, 0o700), (1234, 0o770), (0, 0o1777)] {

@@ -10,7 +10,7 @@ use std::{env, fs};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::node::{Directory, Run, SERVER, eventually, skip};
+use crate::node::{CLIENT, Directory, Run, SERVER, eventually, skip};
 
 pub(crate) const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
 
@@ -67,6 +67,12 @@ impl Cluster {
     pub(crate) fn start_with_etcd(vnis: &str, etcd: &str) -> Option<Self> {
         let etcd = [("CXI_SLURM_ETCD", etcd)];
         Self::start_with("4 8", 1, vnis, &etcd, Slurm::new(None))
+    }
+
+    /// A cluster with the distribution's Slurm, whose jobs a plugin runs that is not ours.
+    pub(crate) fn of_foreign_plugin() -> Option<Self> {
+        let foreign = [("CXI_SLURM_FOREIGN", CLIENT)];
+        Self::start_with("4 8", 1, "1024", &foreign, Slurm::new(None))
     }
 
     /// A cluster with a site's Slurm, and its plugin in the place of our scripts.

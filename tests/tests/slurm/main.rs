@@ -4,6 +4,7 @@
 
 mod cluster;
 mod collectives;
+mod foreign;
 mod kills;
 #[path = "../node/mod.rs"]
 mod node;
@@ -107,6 +108,7 @@ fn a_job_with_an_unknown_option_is_held_and_says_why() {
     let other = cluster.run("srun", &["-N1", "--network=fast", "true"]);
     let told = errors(&other);
     assert!(told.contains("PrologSlurmctld failed, job killed"), "{told}");
+    assert!(told.contains("slingshot: error: ") && told.contains("option 'fast'"), "{told}");
     cluster.printed("srun", &["-N2", "true"]);
     assert!(cluster.state(&job).contains(" Restarts=1 "));
     eventually("nothing is left", || cluster.is_idle() && cluster.free() == 1);
