@@ -28,6 +28,9 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+#[cfg(feature = "testing")]
+#[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
+pub mod fault;
 mod lock;
 
 use std::ffi::{OsStr, OsString};
@@ -48,6 +51,14 @@ pub use lock::{FileLock, LockError, LockGuard, report_waits};
 
 /// The end of a new file's name, until it replaces the old one.
 const NEW: &str = ".new";
+
+/// Called before each change of a file, for the [faults](fault) of tests.
+#[allow(clippy::unnecessary_wraps, reason = "only in tests is there an error")]
+pub(crate) fn may_change() -> io::Result<()> {
+    #[cfg(feature = "testing")]
+    fault::check()?;
+    Ok(())
+}
 
 /// Owner and mode of a file that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,6 +98,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
     if owner == Owner::Kept && before.is_none() {
         builder.permissions(Permissions::from_mode(0o666));
     }
+    may_change()?;
     let mut new = builder.tempfile_in(directory)?;
     // Before anything is written: until now only this user can read the file. The owner first, as
     // changing it clears the special bits of the mode.
@@ -104,6 +116,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
     }
     new.write_all(bytes)?;
     new.as_file().sync_all()?;
+    may_change()?;
     new.persist(path)?;
     // The new file is in place, so a failure is ignored here: an error would tell the caller that
     // the old file still is.
@@ -118,6 +131,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
 ///
 /// Those of creating a file.
 pub fn mark(path: &Path) -> io::Result<()> {
+    may_change()?;
     match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
         Ok(new) => inherit(&new, directory_of(path)),
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
@@ -147,7 +161,10 @@ pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
 /// Those of [`fs::create_dir_all`].
 pub fn create_dir(path: &Path) -> io::Result<()> {
     let parent = directory_of(path);
-    let create = || DirBuilder::new().mode(0o755).create(path);
+    let create = || {
+        may_change()?;
+        DirBuilder::new().mode(0o755).create(path)
+    };
     let created = create().or_else(|error| match error.kind() {
         io::ErrorKind::NotFound if parent != path => create_dir(parent).and_then(|()| create()),
         _ => Err(error),

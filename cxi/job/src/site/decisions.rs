@@ -239,7 +239,9 @@ impl Decisions {
         if let (false, Some(component)) = (there.is_empty(), decision.components.get(component)) {
             for node in component.nodes.names().iter().filter(|node| there.contains(*node)) {
                 let file = confirmed.join(node);
-                fs::remove_file(&file).map_err(cannot(&file, "removed"))?;
+                durable::may_change()
+                    .and_then(|()| fs::remove_file(&file))
+                    .map_err(cannot(&file, "removed"))?;
             }
         }
         DECISION.write(&place.join("job.json"), decision, PUBLIC)
@@ -278,7 +280,9 @@ impl Decisions {
         if !decision.ended() {
             return DECISION.write(&running.join("job.json"), decision, PUBLIC);
         }
-        fs::rename(&running, &ended).map_err(cannot(&running, "moved"))?;
+        durable::may_change()
+            .and_then(|()| fs::rename(&running, &ended))
+            .map_err(cannot(&running, "moved"))?;
         // The token is of no use to a job that has ended.
         remove(&ended.join("reservation.json"))
     }
@@ -326,7 +330,7 @@ impl Decisions {
 /// Removes the decision first: without it, no node creates a file there any more.
 fn remove_job(place: &Path) -> Result<(), RecordError> {
     remove(&place.join("job.json"))?;
-    match fs::remove_dir_all(place) {
+    match durable::may_change().and_then(|()| fs::remove_dir_all(place)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         removed => removed.map_err(cannot(place, "removed")),
     }

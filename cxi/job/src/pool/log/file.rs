@@ -205,6 +205,7 @@ fn take_turn(lock: impl Fn() -> Result<(), TryLockError>, wait: Duration) -> io:
 fn append(mut file: &File, length: u64, line: &[u8], wait: Duration) -> io::Result<()> {
     take_turn(|| file.try_lock(), wait)?;
     let mut write = || {
+        durable::may_change()?;
         // Removes the partial line that a killed process left.
         file.set_len(length)?;
         file.write_all(line)?;
