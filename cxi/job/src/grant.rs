@@ -69,6 +69,8 @@ impl Grant {
             service: entry.service,
             members: Some(self.members),
             vnis: entry.vnis,
+            // A driver may store what was granted in other words.
+            terms: None,
         };
         self.services.iter().map(owned).collect()
     }

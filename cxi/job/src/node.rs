@@ -14,6 +14,7 @@
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::time::Duration;
 
 use cxi::error::{Error, Result};
 use cxi::{Device, DeviceId, DeviceInfo, Host, Platform, Service};
@@ -236,6 +237,11 @@ impl Node {
     /// Keeps other processes from changing services until the returned guard is dropped.
     pub(super) fn acquire(&self) -> Result<Option<LockGuard>, LockError> {
         self.lock.as_ref().map(FileLock::acquire).transpose()
+    }
+
+    /// The same for a thread that has waited this long for its turn within the process.
+    pub(super) fn acquire_after(&self, waited: Duration) -> Result<Option<LockGuard>, LockError> {
+        self.lock.as_ref().map(|lock| lock.clone().less(waited).acquire()).transpose()
     }
 
     pub(super) const fn proc(&self) -> &ProcFs {

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
+use cxi::{DeviceId, Limits, Members, Resource, Service, ServiceId, TrafficClasses, VniAccess};
 use serde::{Deserialize, Serialize};
 
 use crate::JobId;
@@ -25,6 +25,42 @@ pub struct OwnedService {
     pub members: Option<Members>,
     /// Its VNIs.
     pub vnis: VniAccess,
+    /// Its terms when it was made; `None` if that is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub terms: Option<Terms>,
+}
+
+/// Terms of a service, by which others of the same users on the same VNIs differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Terms {
+    /// Its traffic classes; `None` for all.
+    pub traffic_classes: Option<TrafficClasses>,
+    /// Its limits; `None` for none.
+    pub limits: Option<Limits>,
+}
+
+impl Terms {
+    pub(crate) fn of(service: &Service) -> Self {
+        let limits = service.is_limited().then(|| service.limits());
+        Self { traffic_classes: service.traffic_classes(), limits }
+    }
+
+    /// Returns whether a service can have been made for these: of what was short, it has less.
+    fn allow(&self, service: &Service) -> bool {
+        let found = Self::of(service);
+        let limits = match (self.limits.map(Limits::as_stored), found.limits) {
+            (None, None) => true,
+            (Some(asked), Some(have)) => have.iter().all(|(resource, have)| {
+                let asked = asked[resource];
+                have.reserved() <= asked.reserved()
+                    && (have.max() == asked.max() || resource == Resource::Tles)
+            }),
+            _ => false,
+        };
+        limits && found.traffic_classes == self.traffic_classes
+    }
 }
 
 impl OwnedService {
@@ -32,13 +68,16 @@ impl OwnedService {
     #[must_use]
     pub fn of(device: DeviceId, service: &Service) -> Self {
         let (members, vnis) = (service.members(), service.vnis());
-        Self { device, service: service.id(), members, vnis }
+        let terms = Some(Terms::of(service));
+        Self { device, service: service.id(), members, vnis, terms }
     }
 
     /// Returns whether a service is this one.
     #[must_use]
     pub fn is(&self, device: DeviceId, service: &Service) -> bool {
-        *self == Self::of(device, service)
+        let found = Self::of(device, service);
+        let terms = self.terms.or(found.terms);
+        *self == Self { terms: self.terms, ..found } && terms == found.terms
     }
 }
 
@@ -71,8 +110,20 @@ pub(crate) struct Claim {
 pub(crate) struct Intent {
     pub(crate) members: Option<Members>,
     pub(crate) vnis: VniAccess,
+    pub(crate) begun: Vec<Begun>,
+}
+
+/// Service that a prolog begins to make on a NIC, until it has named it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Begun {
+    /// The NIC.
+    pub device: DeviceId,
     /// The services that were there before it began.
-    pub(crate) before: Vec<(DeviceId, ServiceId)>,
+    pub before: Vec<ServiceId>,
+    /// The terms that it asks for.
+    pub terms: Terms,
 }
 
 impl Intent {
@@ -81,11 +132,15 @@ impl Intent {
         let without_range = !service.is_enabled()
             && service.vnis() == VniAccess::Unrestricted
             && matches!(self.vnis, VniAccess::Range(_));
+        let Some(begun) = self.begun.iter().find(|begun| begun.device == device) else {
+            return false;
+        };
         !service.is_system()
             && !service.id().is_default()
-            && !self.before.contains(&(device, service.id()))
+            && !begun.before.contains(&service.id())
             && service.members() == self.members
             && (service.vnis() == self.vnis || without_range)
+            && begun.terms.allow(service)
     }
 }
 
@@ -100,11 +155,11 @@ impl Owners {
     /// on its NIC that it can be, and only one prolog can have made it.
     pub(crate) fn of(&self, services: &[(DeviceId, Service)]) -> Vec<Option<&Maker>> {
         let named = |(device, service): &(DeviceId, Service)| {
-            let mut claims = self.0.iter();
-            claims.find(|claim| {
-                claim.unknown.contains(&(*device, service.id()))
-                    || claim.services.iter().any(|one| one.is(*device, service))
-            })
+            let names = |claim: &&Claim| claim.services.iter().any(|one| one.is(*device, service));
+            let place = (*device, service.id());
+            // A record that says more says it better: the number may belong to another service by now.
+            let by_number = || self.0.iter().find(|claim| claim.unknown.contains(&place));
+            self.0.iter().find(names).or_else(by_number)
         };
         let mut makers: Vec<Option<&Maker>> =
             services.iter().map(|service| Some(&named(service)?.maker)).collect();
@@ -113,11 +168,7 @@ impl Owners {
             let Some(intent) = &claim.intent else { continue };
             let mut fitting: BTreeMap<DeviceId, Vec<usize>> = BTreeMap::new();
             for (at, (device, service)) in services.iter().enumerate() {
-                // Where the record names one, it names all: a later one is somebody else's.
-                let names_one = claim.services.iter().any(|one| {
-                    services.iter().any(|(nic, service)| nic == device && one.is(*nic, service))
-                });
-                if makers[at].is_none() && !names_one && intent.fits(*device, service) {
+                if makers[at].is_none() && intent.fits(*device, service) {
                     fitting.entry(*device).or_default().push(at);
                 }
             }

@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::{Device, Errno, Member, ServiceId, ServiceSpec, Vni};
-use cxi_ioctl::Opcode;
+use cxi_ioctl::{Intercept, Opcode, Transport as _};
 use cxi_job::clean::OrphanReason;
 use cxi_job::collectives::Certificate;
 use cxi_job::durable::FileLock;
@@ -26,7 +26,7 @@ use cxi_job::site::{
     Site, SiteError, StartingJob, Warning, keys,
 };
 use cxi_job::{ErrorCode, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
-use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+use cxi_mock::{Credentials, Fault, InProcess, MockNode, NicConfig};
 use tempfile::TempDir;
 
 type Pool = Mutex<SharedPool<MemoryLog>>;
@@ -366,15 +366,32 @@ fn make_foreign(site: &Site, pool: &Pool, mock: &MockNode) -> u32 {
     device.services().create(&spec.build().unwrap()).unwrap().get()
 }
 
+/// Makes a service that looks like the job's in everything.
+fn make_twin(mock: &MockNode, id: u32) -> u32 {
+    let device = Device::from(mock.nics()[0].root().unwrap());
+    let own = device.services().get(ServiceId::new(id).unwrap()).unwrap();
+    let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni_access(own.vnis());
+    let spec = spec.limits(own.limits()).traffic_classes(own.traffic_classes().unwrap());
+    device.services().create(&spec.build().unwrap()).unwrap().get()
+}
+
 /// Makes a record what a prolog leaves that was killed before it named its services.
-fn kill_before_it_named(directory: &Path, before: &str) {
+fn kill_before_it_named(directory: &Path, before: [&[u32]; 2]) {
     let path = directory.join("jobs/1.json");
     let text = fs::read_to_string(&path).unwrap();
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let record = &mut value["record"];
+    let begun = |nic: usize| {
+        let granted = &record["grant"]["services"][nic];
+        let terms = serde_json::json!({
+            "traffic_classes": granted["traffic_classes"],
+            "limits": granted["granted"],
+        });
+        serde_json::json!({"device": format!("cxi{nic}"), "before": before[nic], "terms": terms})
+    };
+    record["begun"] = serde_json::json!([begun(0), begun(1)]);
     record["grant"] = serde_json::Value::Null;
     record["made"] = serde_json::json!([]);
-    record["before"] = serde_json::from_str(before).unwrap();
     fs::write(&path, value.to_string()).unwrap();
 }
 
@@ -389,12 +406,12 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
 
     reserve(&site, &pool, 1, "n1").unwrap();
     node.prolog(&starting(1)).unwrap();
-    kill_before_it_named(directory.path(), "[[\"cxi0\",1],[\"cxi1\",1]]");
+    kill_before_it_named(directory.path(), [&[1], &[1]]);
     // It is repeated, and adopts them.
     let again = node.prolog(&starting(1)).unwrap().grant.unwrap();
     assert!(again.services.iter().all(|entry| entry.adopted));
     // It is not repeated.
-    kill_before_it_named(directory.path(), "[[\"cxi0\",1],[\"cxi1\",1]]");
+    kill_before_it_named(directory.path(), [&[1], &[1]]);
     release(&site, &pool, 1);
     assert_eq!(clean().ended, [job(1)]);
     assert_eq!((services(&mock), confirmed()), (vec![], true));
@@ -405,8 +422,7 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
     let foreign = make_foreign(&site, &pool, &mock);
     let started = node.prolog(&starting(1)).unwrap();
     assert_eq!(started.warnings.len(), 1, "{:?}", started.warnings);
-    let before = format!("[[\"cxi0\",1],[\"cxi1\",1],[\"cxi0\",{foreign}]]");
-    kill_before_it_named(directory.path(), &before);
+    kill_before_it_named(directory.path(), [&[1, foreign], &[1]]);
     release(&site, &pool, 1);
     assert_eq!(clean().ended, []);
     assert_eq!((services(&mock), confirmed()), (vec![(0, foreign)], false));
@@ -419,9 +435,9 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
     // One that came later may be of either: both are left.
     site.controller(&pool).unwrap().collect().unwrap();
     reserve(&site, &pool, 1, "n1").unwrap();
-    node.prolog(&starting(1)).unwrap();
-    let later = make_foreign(&site, &pool, &mock);
-    kill_before_it_named(directory.path(), "[[\"cxi0\",1],[\"cxi1\",1]]");
+    let own = node.prolog(&starting(1)).unwrap().grant.unwrap().services[0].service;
+    let later = make_twin(&mock, own.get());
+    kill_before_it_named(directory.path(), [&[1], &[1]]);
     release(&site, &pool, 1);
     let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
     assert_eq!((report.foreign().count(), report.code()), (2, None));
@@ -755,4 +771,181 @@ fn a_record_follows_its_service_and_ends_with_whoever_holds_it() {
     drop(held);
     assert_eq!(clean(), [(program, OrphanReason::Ended)]);
     assert_eq!(records.all().unwrap().len(), 1);
+}
+
+/// The driver cannot tell a service of the same user and VNI from the job's, but its limits can.
+#[test]
+fn a_service_on_other_terms_is_not_a_killed_prologs() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    let foreign = make_foreign(&site, &pool, &mock);
+    kill_before_it_named(directory.path(), [&[1], &[1]]);
+    let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!((report.foreign().count(), services(&mock)), (1, vec![(0, foreign)]));
+}
+
+/// A service is named as soon as it is made: of a prolog that is killed on its second NIC, nothing is
+/// mistaken for another's on the first.
+#[test]
+fn each_service_is_named_as_soon_as_it_is_made() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(2, &NicConfig::new()).unwrap();
+    let path = directory.path().join("jobs/1.json");
+    let seen = Arc::new(Mutex::new(None));
+    let files = mock.devices(&Credentials::root()).unwrap().into_iter();
+    let nics: Vec<_> = files
+        .map(|(number, file)| {
+            let (path, seen) = (path.clone(), Arc::clone(&seen));
+            let nic = Intercept::new(file, move |file: &InProcess, request| {
+                if number == 1 && request.opcode() == Opcode::SVC_ALLOC {
+                    let begun = Instant::now();
+                    let named = || {
+                        let text = fs::read_to_string(&path).unwrap();
+                        let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+                        value["record"]["made"].as_array().unwrap().len()
+                    };
+                    while named() == 0 && begun.elapsed() < Duration::from_secs(20) {
+                        thread::sleep(Duration::from_millis(1));
+                    }
+                    *seen.lock().unwrap() = Some(named());
+                }
+                file.submit(request)
+            });
+            (number, nic)
+        })
+        .collect();
+    let node = Node::from_transports(nics);
+    let compute = site.node(NodeName::new("n1").unwrap()).unwrap().nics(move || Ok(node.clone()));
+    reserve(&site, &pool, 1, "n1").unwrap();
+    compute.prolog(&starting(1)).unwrap();
+    assert_eq!(*seen.lock().unwrap(), Some(1));
+}
+
+#[test]
+fn a_job_that_is_ended_while_it_starts_leaves_nothing() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = Arc::new(site(directory.path()));
+    let mock = Arc::new(MockNode::with_nics(2, &NicConfig::new()).unwrap());
+    for opcode in [Opcode::SVC_LIST_GET, Opcode::SVC_ALLOC] {
+        let files = mock.devices(&Credentials::root()).unwrap().into_iter();
+        let once = Arc::new(Mutex::new(true));
+        let nics: Vec<_> = files
+            .map(|(number, file)| {
+                let (site, mock, once) = (Arc::clone(&site), Arc::clone(&mock), Arc::clone(&once));
+                let nic = Intercept::new(file, move |file: &InProcess, request| {
+                    if request.opcode() == opcode && std::mem::take(&mut *once.lock().unwrap()) {
+                        let other = compute(&site, &mock);
+                        other.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+                    }
+                    file.submit(request)
+                });
+                (number, nic)
+            })
+            .collect();
+        let node = Node::from_transports(nics);
+        let name = NodeName::new("n1").unwrap();
+        let starts = site.node(name).unwrap().nics(move || Ok(node.clone()));
+        reserve(&site, &pool, 1, "n1").unwrap();
+        let refused = starts.prolog(&starting(1)).unwrap_err();
+        assert!(matches!(refused, SiteError::EndedMeanwhile(_)), "{refused}");
+        assert_eq!(
+            (services(&mock), directory.path().join("jobs/1.json").exists()),
+            (vec![], false)
+        );
+    }
+}
+
+#[test]
+fn the_nics_of_an_epilog_do_not_wait_for_each_other() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(4, &NicConfig::new()).unwrap();
+    let node = Node::from_transports(mock.devices(&Credentials::root()).unwrap());
+    let lock = FileLock::new(directory.path().join("node.lock")).wait(Duration::ZERO);
+    let node = node.with_lock(lock);
+    let name = NodeName::new("n1").unwrap();
+    let compute = site.node(name).unwrap().nics(move || Ok(node.clone()));
+    for _ in 0..50 {
+        reserve(&site, &pool, 1, "n1").unwrap();
+        compute.prolog(&starting(1)).unwrap();
+        release(&site, &pool, 1);
+        let report = compute.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+        assert_eq!(report.code(), None, "{report}");
+        site.controller(&pool).unwrap().collect().unwrap();
+    }
+}
+
+#[test]
+fn a_record_that_is_not_text_is_put_aside_as_any_broken_one() {
+    let directory = TempDir::new().unwrap();
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    for name in ["jobs", "decisions/running"] {
+        fs::create_dir_all(directory.path().join(name)).unwrap();
+    }
+    let path = directory.path().join("jobs/1.json");
+    fs::write(&path, b"\0\xff").unwrap();
+    fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
+    node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert!(!path.exists() && directory.path().join("jobs/1.json.broken").exists());
+}
+
+/// A broken record claims a service by number only, and numbers are used again.
+#[test]
+fn a_broken_record_of_a_service_does_not_take_a_job_its_own() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    let own = node.prolog(&starting(1)).unwrap().grant.unwrap().services[0].service;
+    fs::create_dir(directory.path().join("services")).unwrap();
+    fs::write(directory.path().join(format!("services/cxi0-{own}.json")), "").unwrap();
+    node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!(services(&mock), []);
+}
+
+#[test]
+fn a_cleanup_forgets_services_that_are_gone() {
+    let directory = TempDir::new().unwrap();
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let records = ServiceRecords::of(site.settings()).unwrap();
+    let device = Device::from(mock.nics()[0].root().unwrap());
+    let make = || {
+        let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(1024).unwrap());
+        let id = device.services().create(&spec.build().unwrap()).unwrap();
+        let made = OwnedService::of(device.id(), &device.services().get(id).unwrap());
+        records.add(made, "an administrator").unwrap();
+        id
+    };
+    let (gone, stays) = (make(), make());
+    device.services().destroy(gone).unwrap();
+    let node = compute(&site, &mock);
+    node.clean(&Cleaning::default(), &ReleaseOptions::once()).unwrap();
+    let left: Vec<_> = records.all().unwrap().iter().map(|one| one.service.service).collect();
+    assert_eq!(left, [stays]);
+}
+
+#[test]
+fn a_component_of_another_size_is_told_whose_limits_it_has() {
+    let (directory, pool) = (TempDir::new().unwrap(), pool());
+    let site = site(directory.path());
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    let shape = JobShape { size: Some(2), ..JobShape::default() };
+    let second = StartingJob { component: Some(job(2)), shape, ..starting(1) };
+    let started = node.prolog(&second).unwrap();
+    assert_eq!(
+        started.warnings,
+        ["2 (size 2) shares the services that were made for 1 (size 1), with their limits"]
+    );
 }

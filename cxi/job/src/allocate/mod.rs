@@ -7,12 +7,45 @@ mod prepare;
 use super::grant::{Grant, LeftOut};
 use super::job_request::{JobRequest, NicPolicy};
 use super::node::{Node, NodeNic};
+use super::owners::Begun;
 use super::parallel;
-use cxi::{DeviceId, Service};
+use cxi::{Device, DeviceId, Service, ServiceId};
 
 pub use error::{AllocateError, Cause, LeftBehind, LeftBehindReason, NicFailure};
 use make::Made;
 use prepare::Prepared;
+
+/// Account of what an allocation makes. All of it is called with the node's lock held.
+pub(crate) trait Ledger: Sync {
+    /// Reason for which nothing was made.
+    type Error: From<AllocateError>;
+
+    /// Returns whether a service is the job's, and may be adopted.
+    fn owns(&self, device: DeviceId, service: &Service) -> bool;
+
+    /// Called before anything is made on these NICs.
+    fn begin(&self, begun: Vec<Begun>) -> Result<(), Self::Error>;
+
+    /// Called when the job's service on a NIC is complete, from several threads.
+    fn made(&self, device: &Device, service: ServiceId);
+}
+
+/// No account.
+struct NoLedger;
+
+impl Ledger for NoLedger {
+    type Error = AllocateError;
+
+    fn owns(&self, _: DeviceId, _: &Service) -> bool {
+        true
+    }
+
+    fn begin(&self, _: Vec<Begun>) -> Result<(), AllocateError> {
+        Ok(())
+    }
+
+    fn made(&self, _: &Device, _: ServiceId) {}
+}
 
 impl Node {
     /// Makes a job's services: one on each NIC, either on all of them or on none.
@@ -50,26 +83,31 @@ impl Node {
     /// to do about it, and which services are left.
     #[doc(alias = "cxil_alloc_svc")]
     pub fn allocate(&self, request: &JobRequest) -> Result<Grant, AllocateError> {
-        self.allocate_with(request, &|_, _| true)
+        self.allocate_with(request, &NoLedger)
     }
 
-    /// As [`allocate`](Self::allocate), and adopts only services of which this says that they are the
-    /// job's.
-    pub(crate) fn allocate_with(
+    /// As [`allocate`](Self::allocate), with somebody who keeps account of what is made.
+    pub(crate) fn allocate_with<L: Ledger>(
         &self,
         request: &JobRequest,
-        own: &(dyn Fn(DeviceId, &Service) -> bool + Sync),
-    ) -> Result<Grant, AllocateError> {
+        ledger: &L,
+    ) -> Result<Grant, L::Error> {
         let (nics, left_out) = self.choose(request)?;
         // With the lock held, no other process makes or destroys services from the first look to
         // the end.
         let _held = self.acquire().map_err(AllocateError::Locked)?;
+        let own = |device, service: &Service| ledger.owns(device, service);
         let prepared =
-            parallel::each(&nics, |nic| Prepared::new(nic, request, nics.len(), self.proc(), own));
+            parallel::each(&nics, |nic| Prepared::new(nic, request, nics.len(), self.proc(), &own));
         let prepared = gather(prepared).map_err(|failures| AllocateError::of(failures, vec![]))?;
-        let made = parallel::each(&prepared, |nic| nic.make(request));
+        ledger.begin(prepared.iter().filter_map(Prepared::begun).collect())?;
+        let made = parallel::each(&prepared, |nic| {
+            let made = nic.make(request)?;
+            ledger.made(nic.device, made.service);
+            Ok(made)
+        });
         if made.iter().any(Result::is_err) {
-            return Err(give_up(&prepared, made));
+            return Err(give_up(&prepared, made).into());
         }
         let services = prepared.into_iter().zip(made.into_iter().flatten());
         Ok(Grant {

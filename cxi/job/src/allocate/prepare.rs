@@ -7,6 +7,7 @@ use crate::grant::GrantedService;
 use crate::job_request::{JobLimits, JobRequest};
 use crate::limits::{Cut, NicUsage, plan};
 use crate::node::NodeNic;
+use crate::owners::{Begun, Terms};
 use crate::proc::ProcFs;
 use crate::view::NicView;
 use cxi::error::Error;
@@ -78,6 +79,16 @@ impl<'a> Prepared<'a> {
             before: view.services.iter().map(Service::id).collect(),
             adopt,
         })
+    }
+
+    /// Returns what is about to be made; `None` if it is there.
+    pub(super) fn begun(&self) -> Option<Begun> {
+        let terms = Terms {
+            traffic_classes: self.spec.traffic_classes(),
+            limits: self.spec.limits().copied(),
+        };
+        let (device, before) = (self.device.id(), self.before.clone());
+        self.adopt.is_none().then_some(Begun { device, before, terms })
     }
 
     pub(super) fn refused(&self, spec: &ServiceSpec, error: Error) -> NicFailure {

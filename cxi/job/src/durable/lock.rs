@@ -124,6 +124,12 @@ impl FileLock {
         &self.path
     }
 
+    /// Waits this much less.
+    pub(crate) fn less(mut self, waited: Duration) -> Self {
+        self.wait = self.wait.saturating_sub(waited);
+        self
+    }
+
     /// Waits for the lock and takes it. The lock is not reentrant: acquiring it twice in one thread
     /// deadlocks until the wait times out.
     ///

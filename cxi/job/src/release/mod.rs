@@ -1,13 +1,15 @@
 //! Ending a job by destroying its services on every NIC.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cxi::error::{Error, ErrorKind};
 use cxi::{Backoff, Clock, Device, DeviceId, Members, Service, ServiceId, SystemClock, VniAccess};
 use cxi_ioctl::Errno;
 
+use crate::durable::{LockError, LockGuard};
 use crate::node::Node;
 use crate::proc::Users;
 use crate::view::has_same_id_and_purpose;
@@ -106,9 +108,34 @@ impl Node {
 /// Returns the services of a NIC that are to be kept now; called with the lock held, before each attempt.
 pub(super) type Kept<'a> = dyn Fn(&Device) -> io::Result<BTreeSet<ServiceId>> + Sync + 'a;
 
+/// The lock of a node, which the NICs of a release hold together: they would otherwise wait for each
+/// other, and in vain where nobody is to be waited for.
+struct Turn<'a> {
+    node: &'a Node,
+    held: Mutex<Weak<LockGuard>>,
+}
+
+impl<'a> Turn<'a> {
+    fn new(node: &'a Node) -> Self {
+        Self { node, held: Mutex::default() }
+    }
+
+    fn take(&self) -> Result<Option<Arc<LockGuard>>, LockError> {
+        let begun = Instant::now();
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(guard) = held.upgrade() {
+            return Ok(Some(guard));
+        }
+        let guard = self.node.acquire_after(begun.elapsed())?.map(Arc::new);
+        *held = guard.as_ref().map(Arc::downgrade).unwrap_or_default();
+        Ok(guard)
+    }
+}
+
 /// One NIC's part of a release.
 struct Pass<'a> {
     node: &'a Node,
+    turn: &'a Turn<'a>,
     device: &'a Device,
     options: &'a ReleaseOptions<'a>,
     kept: &'a Kept<'a>,
@@ -160,7 +187,7 @@ impl Pass<'_> {
         if pending.is_empty() {
             return busy;
         }
-        let held = self.node.acquire().map_err(|error| Outcome::failed(&error, error.errno()));
+        let held = self.turn.take().map_err(|error| Outcome::failed(&error, error.errno()));
         let kept = held.and_then(|held| match (self.kept)(self.device) {
             Ok(kept) => Ok((held, kept)),
             Err(error) => {
@@ -264,10 +291,10 @@ pub(super) fn release_chosen(
     options: &ReleaseOptions<'_>,
 ) -> Vec<Released> {
     let nics: Vec<&Device> = node.manageable().map(|(_, device)| device).collect();
+    let (turn, start) = (&Turn::new(node), options.clock.now());
     let done = parallel::each(&nics, |device| {
         let mine = chosen.iter().filter(|(nic, _)| *nic == device.id());
-        let pass =
-            Pass { node, device, options, kept, start: options.clock.now(), done: Vec::new() };
+        let pass = Pass { node, turn, device, options, kept, start, done: Vec::new() };
         pass.run(mine.map(|(_, service)| *service))
     });
     done.into_iter().flatten().collect()

@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::decisions::{Decision, Decisions};
 use super::job_records::{self, CollectivesRecord, JobRecord, JobRecords};
+use super::ledger::JobLedger;
 use super::network::NetworkOptions;
 use super::service_records::ServiceRecords;
 use super::shape::JobShape;
@@ -237,7 +238,7 @@ impl<'a> ComputeNode<'a> {
             disable_rdzv_get: network.disable_rdzv_get,
             grant: None,
             made: Vec::new(),
-            before: None,
+            begun: Vec::new(),
             sizes: [(component.clone(), starting.shape.to_string())].into(),
             boot: job_records::boot_id(),
         };
@@ -246,36 +247,46 @@ impl<'a> ComputeNode<'a> {
         let Some(request) = request else {
             return Ok(Started { grant: None, warnings: Vec::new() });
         };
-        let allocated = self.allocate(&record, &request);
+        let allocated = self.allocate(&record, component, &request, |ledger, node, grant| {
+            let _held = self.jobs.records.lock()?;
+            ledger.close(node, grant)?;
+            Ok(self.jobs.records.keep_reservation(job, uid, reservation.as_ref())?)
+        });
         let (node, grant, mut warnings) = allocated.map_err(|error| {
             let is_left = matches!(&error, SiteError::Allocate(error) if error.left_something());
-            error.and_left(self.give_up(&record, earlier, is_left).err())
+            error.and_left(self.give_up(job, component, earlier.as_ref(), is_left).err())
         })?;
-        if let Err(error) = self.keep(job, &grant, uid, reservation.as_ref()) {
-            return Err(error.and_left(self.undo(job, Some(component), &grant).err()));
-        }
+        warnings.extend(shares(&record, component, earlier.as_ref(), &grant));
         if network.disable_rdzv_get {
             warnings.extend(disable_rdzv_get(node, &grant));
         }
         Ok(Started { grant: Some(grant), warnings })
     }
 
-    /// Makes the services of a record, or adopts those that it made before. Also returns what else has
-    /// their VNIs.
+    /// Makes the services of a record, or adopts those that it made before, and keeps what the job got.
+    /// Also returns what else has their VNIs.
     fn allocate(
         &self,
         record: &JobRecord,
+        component: &JobId,
         request: &JobRequest,
+        keep: impl FnOnce(&JobLedger<'_>, &Node, &Grant) -> Result<(), SiteError>,
     ) -> Result<(&Node, Grant, Vec<String>), SiteError> {
         let node = self.node()?;
         self.has_all_nics(node)?;
-        let Sorted { own, others, .. } = self.sort(record)?;
-        let is_own = |device, service: &Service| {
-            own.iter().any(|(nic, one)| *nic == device && one.id() == service.id())
+        let Sorted { own, others, nics, .. } = self.sort(record)?;
+        let ledger = JobLedger {
+            records: &self.jobs.records,
+            job: &record.job,
+            component,
+            own,
+            unknown: nics.iter().map(|nic| nic.device).collect(),
         };
-        let grant = node.allocate_with(request, &is_own)?;
-        let others = others.iter().map(Released::shares);
-        Ok((node, grant, others.collect()))
+        let grant = node.allocate_with(request, &ledger)?;
+        if let Err(error) = keep(&ledger, node, &grant) {
+            return Err(error.and_left(self.undo(&record.job, Some(component), &grant).err()));
+        }
+        Ok((node, grant, others.iter().map(Released::shares).collect()))
     }
 
     /// The controller's decision, once it is complete.
@@ -348,16 +359,12 @@ impl<'a> ComputeNode<'a> {
         self.begin_anew(record, before)
     }
 
-    /// Writes the record of a component that begins, and which services are there before it does.
+    /// Writes the record of a component that begins, with what its job has already.
     fn begin_anew(
         &self,
         record: &mut JobRecord,
         before: Option<JobRecord>,
     ) -> Result<Option<JobRecord>, SiteError> {
-        let there = match record.vnis {
-            None => Vec::new(),
-            Some(_) => self.list_services()?,
-        };
         let _held = self.jobs.records.lock()?;
         if let Some(before) = &before {
             record.running.extend(before.running.iter().cloned());
@@ -365,12 +372,9 @@ impl<'a> ComputeNode<'a> {
             record.sizes.extend(sizes.map(|(component, size)| (component.clone(), size.clone())));
             record.grant.clone_from(&before.grant);
             record.made.clone_from(&before.made);
+            record.begun.clone_from(&before.begun);
             record.boot.clone_from(&before.boot);
         }
-        // What an earlier attempt may have made was not there before that.
-        let earlier = before.as_ref().and_then(|before| before.before.clone());
-        let there = there.iter().map(|(device, service)| (*device, service.id()));
-        record.before = record.vnis.map(|_| earlier.unwrap_or_else(|| there.collect()));
         self.jobs.records.write(record)?;
         Ok(before)
     }
@@ -430,28 +434,6 @@ impl<'a> ComputeNode<'a> {
         Ok(ReleaseReport { services, nics, shared })
     }
 
-    /// Records what a job got.
-    fn keep(
-        &self,
-        job: &JobId,
-        grant: &Grant,
-        uid: Option<u32>,
-        reservation: Option<&CollectivesRecord>,
-    ) -> Result<(), SiteError> {
-        let _held = self.jobs.records.lock()?;
-        if let Some(mut record) = self.jobs.records.read(job)? {
-            for owned in grant.owned() {
-                if !record.made.contains(&owned) {
-                    record.made.push(owned);
-                }
-            }
-            record.before = None;
-            record.grant = Some(grant.clone());
-            self.jobs.records.write(&record)?;
-        }
-        Ok(self.jobs.records.keep_reservation(job, uid, reservation)?)
-    }
-
     /// Undoes a prolog whose grant did not reach its caller: destroys the services that it made, and
     /// takes the component out of the record.
     ///
@@ -474,6 +456,11 @@ impl<'a> ComputeNode<'a> {
         drop(held);
         if let Some(mut record) = record {
             record.running.remove(component.unwrap_or(job));
+            if release.code().is_none() {
+                let made = grant.services.iter().filter(|entry| !entry.adopted);
+                let made: Vec<_> = made.map(|entry| (entry.device, entry.service)).collect();
+                record.made.retain(|one| !made.contains(&(one.device, one.service)));
+            }
             self.settle(&record)?;
         }
         match release.code() {
@@ -482,29 +469,35 @@ impl<'a> ComputeNode<'a> {
         }
     }
 
-    /// Takes back the record of a prolog that failed: the one that was there before counts again. Only if
-    /// it left something behind, that may be among the services without a name.
+    /// Takes back the record of a prolog that failed: what was there before counts again. Only if it left
+    /// something behind, that may be among the services that it has begun.
     fn give_up(
         &self,
-        record: &JobRecord,
-        earlier: Option<JobRecord>,
+        job: &JobId,
+        component: &JobId,
+        earlier: Option<&JobRecord>,
         is_left: bool,
     ) -> Result<(), SiteError> {
+        let held = self.jobs.records.lock()?;
+        // An epilog may have ended it, and has seen to what is left.
+        let Some(mut record) = self.jobs.records.read(job)? else { return Ok(()) };
+        if earlier.is_none_or(|earlier| !earlier.running.contains(component)) {
+            record.running.remove(component);
+            record.sizes.remove(component);
+        }
         match earlier {
             Some(earlier) => {
-                let before = if is_left { record.before.clone() } else { earlier.before.clone() };
-                let _held = self.jobs.records.lock()?;
-                Ok(self.jobs.records.write(&JobRecord { before, ..earlier })?)
+                if !is_left {
+                    record.made.clone_from(&earlier.made);
+                    record.begun.clone_from(&earlier.begun);
+                }
+                Ok(self.jobs.records.write(&record)?)
             }
             None if is_left => {
-                let mut record = record.clone();
-                record.running.clear();
+                drop(held);
                 self.settle(&record)
             }
-            None => {
-                let _held = self.jobs.records.lock()?;
-                self.forget(record)
-            }
+            None => self.forget(&record),
         }
     }
 
@@ -650,6 +643,7 @@ impl<'a> ComputeNode<'a> {
         if !cleaning.dry_run {
             // What was done is reported even if these have to wait for the next time.
             let _ = self.jobs.records.remove_unfinished();
+            let _ = self.jobs.services.tidy(self.node()?);
             let _ = self.jobs.records.note_cleanup(Timestamp::now());
         }
         let broken = broken.iter().map(ToString::to_string).collect();
@@ -841,6 +835,24 @@ impl KnownJobs {
             .filter(|decision| decision.is_on(&self.name))
             .map(|decision| JobRecord::of_decision(&decision)))
     }
+}
+
+/// Says that a component of a heterogeneous job uses services that another one of another size made.
+fn shares(
+    record: &JobRecord,
+    component: &JobId,
+    earlier: Option<&JobRecord>,
+    grant: &Grant,
+) -> Option<String> {
+    let own = record.sizes.get(component)?;
+    let mut others = earlier?.sizes.iter().filter(|(other, _)| *other != component);
+    let (other, size) = others.find(|(_, size)| *size != own)?;
+    grant.services.iter().any(|entry| entry.adopted).then(|| {
+        format!(
+            "{component} ({own}) shares the services that were made for {other} ({size}), with their \
+             limits"
+        )
+    })
 }
 
 /// Turns rendezvous gets off on those of the job's NICs where the driver has turned them on.

@@ -101,6 +101,9 @@ pub enum SiteError {
     /// The job's prolog has not ended on this node.
     #[error("job {0} has no services on this node: its prolog has not ended")]
     Starting(JobId),
+    /// An epilog ended the job while its prolog made services, which were destroyed again.
+    #[error("job {0} was ended on this node while it started")]
+    EndedMeanwhile(JobId),
     /// The job has services on this node for another request.
     #[error("job {job} runs on this node for another request ({has}); asked for: {asks}")]
     OtherRequest {
@@ -198,6 +201,7 @@ impl SiteError {
             | Self::NotWaiting { .. }
             | Self::NoRecord { .. }
             | Self::Starting(_)
+            | Self::EndedMeanwhile(_)
             | Self::Environment(EnvironmentError::NoService) => ErrorCode::NotFound,
             Self::Nics(error) => error.code,
             Self::MissingNics { .. } => ErrorCode::NoDevice,

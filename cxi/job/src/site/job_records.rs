@@ -17,7 +17,7 @@ use super::SiteError;
 use super::decisions::Decision;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use crate::durable::{self, FileLock, LockGuard, Owner};
-use crate::owners::{Claim, Intent, Maker, OwnedService};
+use crate::owners::{Begun, Claim, Intent, Maker, OwnedService};
 use crate::pool::Timestamp;
 use crate::{ErrorCode, Grant, IdSet, JobId, describe};
 
@@ -96,10 +96,9 @@ pub struct JobRecord {
     /// The services that were made for it, by all its components.
     #[serde(default)]
     pub made: Vec<OwnedService>,
-    /// While a prolog makes services, those that were there before it began: what a killed prolog made
-    /// is none of them. `None` once all that it made is named.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub before: Option<Vec<(DeviceId, ServiceId)>>,
+    /// While a prolog makes services, what it has begun and not named yet. A killed one leaves it so.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub begun: Vec<Begun>,
     /// Size of each component, in words: a repeated prolog asks for the same.
     #[serde(default)]
     pub sizes: BTreeMap<JobId, String>,
@@ -121,7 +120,7 @@ impl JobRecord {
             disable_rdzv_get: decision.network.disable_rdzv_get,
             grant: None,
             made: Vec::new(),
-            before: None,
+            begun: Vec::new(),
             sizes: BTreeMap::new(),
             boot: boot_id(),
         }
@@ -139,10 +138,10 @@ impl JobRecord {
         if services.is_empty() {
             services = self.grant.as_ref().map(Grant::owned).unwrap_or_default();
         }
-        let intent = self.before.as_ref().zip(self.vnis).map(|(before, vnis)| Intent {
+        let intent = self.vnis.filter(|_| !self.begun.is_empty()).map(|vnis| Intent {
             members: self.members().ok(),
             vnis,
-            before: before.clone(),
+            begun: self.begun.clone(),
         });
         let maker = Maker::Job { job: self.job.clone(), lives };
         if self.is_of_this_boot() {
@@ -170,6 +169,19 @@ impl JobRecord {
     #[must_use]
     pub fn vni_set(&self) -> IdSet {
         self.vnis.iter().flat_map(VniAccess::iter).map(cxi::Vni::get).collect()
+    }
+
+    /// Names a service that was made for the job.
+    pub(super) fn name(&mut self, made: OwnedService) {
+        let OwnedService { device, service, .. } = made;
+        self.made.retain(|one| (one.device, one.service) != (device, service));
+        self.begun.retain(|begun| begun.device != device);
+        self.made.push(made);
+    }
+
+    /// Returns whether it names a service.
+    pub(super) fn names(&self, device: DeviceId, service: ServiceId) -> bool {
+        self.made.iter().any(|one| (one.device, one.service) == (device, service))
     }
 
     /// Returns whether it is for the same services of the same users.
@@ -237,7 +249,9 @@ impl JobRecords {
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(".broken");
         let aside = path.with_file_name(name);
-        fs::rename(path, &aside).map_err(cannot(path, "put aside"))
+        durable::may_change()
+            .and_then(|()| fs::rename(path, &aside))
+            .map_err(cannot(path, "put aside"))
     }
 
     /// Locks the records for a process that changes them.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::job_records::boot_id;
 use super::keys;
 use super::store::{Format, RecordError, cannot, names, remove};
+use crate::Node;
 use crate::durable::{self, Owner};
 use crate::owners::{Claim, Maker, OwnedService};
 use crate::settings::{Settings, SettingsError};
@@ -21,7 +22,7 @@ const SERVICE_RECORD: Format =
 const RECORD: &str = ".json";
 
 /// Record of a service that is not of a job.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ServiceRecord {
@@ -138,38 +139,75 @@ impl ServiceRecords {
     /// [`RecordError::Io`]: the directory cannot be read.
     pub fn all(&self) -> Result<Vec<ServiceRecord>, RecordError> {
         let boot = boot_id();
-        let names = names(&self.directory)?;
-        let records = names.iter().filter_map(|name| {
-            name.strip_suffix(RECORD)?;
-            SERVICE_RECORD.read::<ServiceRecord>(&self.directory.join(name)).ok().flatten()
-        });
+        let records = self.read()?.into_iter().filter_map(|found| found.record.ok());
         Ok(records.filter(|record| record.boot == boot).collect())
+    }
+
+    /// The records that are called after a service, and what they contain.
+    fn read(&self) -> Result<Vec<Found>, RecordError> {
+        let names = names(&self.directory)?;
+        let found = names.iter().filter_map(|name| {
+            let service = service_of(name.strip_suffix(RECORD)?)?;
+            let path = self.directory.join(name);
+            let record = SERVICE_RECORD.read(&path).transpose()?.map_err(|error| error.to_string());
+            Some(Found { service, path, record })
+        });
+        Ok(found.collect())
     }
 
     pub(super) fn claims(&self) -> Result<Vec<Claim>, RecordError> {
         let boot = boot_id();
-        let mut claims = Vec::new();
-        for name in names(&self.directory)? {
-            let Some(named) = name.strip_suffix(RECORD) else { continue };
-            let path = self.directory.join(&name);
+        let claims = self.read()?.into_iter().filter_map(|Found { service, path, record }| {
             let (mut services, mut unknown) = (Vec::new(), Vec::new());
-            let maker = match SERVICE_RECORD.read::<ServiceRecord>(&path) {
-                Ok(Some(record)) if record.boot == boot => {
+            let maker = match record {
+                Ok(record) if record.boot != boot => return None,
+                Ok(record) => {
                     services.push(record.service);
                     let ended = record.held && !is_locked(&path);
                     if ended { Maker::Ended(record.maker) } else { Maker::Other(record.maker) }
                 }
-                Ok(_) => continue,
                 // A broken one still claims the service that it is called after.
                 Err(error) => {
-                    unknown.extend(service_of(named));
+                    unknown.push(service);
                     Maker::Other(format!("somebody (the record cannot be used: {error})"))
                 }
             };
-            claims.push(Claim { maker, services, unknown, intent: None });
-        }
-        Ok(claims)
+            Some(Claim { maker, services, unknown, intent: None })
+        });
+        Ok(claims.collect())
     }
+
+    /// Removes the records of services that are gone: of another boot, destroyed by other programs, or by
+    /// one that was killed before it removed the record.
+    pub(super) fn tidy(&self, node: &Node) -> Result<(), RecordError> {
+        // Before the lists: a service that is recorded now was made before that.
+        let before = self.read()?;
+        if before.is_empty() {
+            return Ok(());
+        }
+        let (services, failed) = node.list_services();
+        let (boot, mut now) = (boot_id(), self.read()?);
+        // One that was written in the meantime may be of a new service.
+        now.retain(|found| before.contains(found));
+        for Found { service: (nic, id), path, record } in now {
+            let unknown = failed.iter().any(|failed| failed.device == nic);
+            let is_there =
+                services.iter().any(|(device, service)| device.id() == nic && service.id() == id);
+            let of_other_boot = record.is_ok_and(|record| record.boot != boot);
+            if of_other_boot || !is_there && !unknown {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Record by the service that it is called after; or the reason why it cannot be used.
+#[derive(PartialEq)]
+struct Found {
+    service: (DeviceId, ServiceId),
+    path: PathBuf,
+    record: Result<ServiceRecord, String>,
 }
 
 /// Returns whether the maker of a service holds its record. If that cannot be found out, it may.

@@ -117,6 +117,9 @@ impl Format {
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 return Err(invalid("not a record: expected a regular file".to_owned()));
             }
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(invalid(format!("the {} is damaged: expected text", self.name)));
+            }
             Err(error) => return Err(cannot(path, "read")(error)),
         };
         if mode & 0o022 != 0 {
@@ -213,7 +216,7 @@ pub(super) fn name_of(job: &JobId) -> Result<&str, RecordError> {
 ///
 /// [`RecordError::Io`].
 pub fn remove(path: &Path) -> Result<(), RecordError> {
-    match fs::remove_file(path) {
+    match durable::may_change().and_then(|()| fs::remove_file(path)) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(cannot(path, "removed")(error))
         }
