@@ -125,7 +125,11 @@ impl Plugin<'_> {
         record.grant = Some(grant);
         named.and_then(|()| self.records.write(&record)).inspect_err(|_| {
             // The record of the request covers what is left.
-            if self.release(&filter, &ReleaseOptions::once()).is_ok() {
+            let entries = record.grant.iter().flat_map(|grant| &grant.services);
+            let services = entries.map(|entry| (entry.device, entry.service));
+            if self.release(&filter, &ReleaseOptions::once()).is_ok()
+                && self.unname(services).is_ok()
+            {
                 let _ = self.records.remove(attachment);
             }
         })

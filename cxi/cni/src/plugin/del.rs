@@ -4,7 +4,6 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::Backoff;
-use cxi_job::ReleaseOptions;
 
 use super::Plugin;
 use crate::error::{Code, Error};
@@ -54,10 +53,7 @@ impl Plugin<'_> {
         loop {
             let held = self.records.lock()?;
             let Some(mut record) = self.records.read(attachment)? else { return Ok(()) };
-            let ended = self
-                .services_of(&record)?
-                .map_or(Ok(()), |filter| self.release(&filter, &ReleaseOptions::once()));
-            let error = match ended {
+            let error = match self.take_back(&record) {
                 Ok(()) => return self.forget(&mut record),
                 Err(error) => error,
             };
@@ -81,9 +77,6 @@ impl Plugin<'_> {
             // Only a call for its network knows its source.
             Err(Error::new(Code::TryAgain, "it belongs to another network"))
         };
-        for entry in record.grant.iter().flat_map(|grant| &grant.services) {
-            self.services.remove(entry.device, entry.service)?;
-        }
         match told {
             Ok(()) => self.records.remove(&record.attachment),
             Err(error) => {

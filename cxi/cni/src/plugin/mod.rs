@@ -61,20 +61,44 @@ impl<'a> Plugin<'a> {
         Ok(ids.map(|(device, service)| (device, service.id())).collect())
     }
 
-    /// The services of a record. Needs the lock.
-    fn services_of(&self, record: &Record) -> Result<Option<Filter>, Error> {
+    /// Destroys the services of a record, and says no more whose they are. Needs the lock.
+    fn take_back(&self, record: &Record) -> Result<(), Error> {
+        let once = ReleaseOptions::once();
         if let Some(grant) = &record.grant {
-            return Ok((!grant.services.is_empty()).then(|| Filter::for_grant(grant)));
+            if !grant.services.is_empty() {
+                self.release(&Filter::for_grant(grant), &once)?;
+            }
+            return self.unname(grant.services.iter().map(|entry| (entry.device, entry.service)));
         }
+        let services = self.unrecorded(record)?;
+        if !services.is_empty() {
+            self.release(&Filter::services(services.iter().copied()), &once)?;
+        }
+        self.unname(services)
+    }
+
+    /// Removes the records that say who made services.
+    fn unname(
+        &self,
+        services: impl IntoIterator<Item = (DeviceId, ServiceId)>,
+    ) -> Result<(), Error> {
+        for (device, service) in services {
+            self.services.remove(device, service)?;
+        }
+        Ok(())
+    }
+
+    /// The services that a killed call made for an attachment. Needs the lock.
+    fn unrecorded(&self, record: &Record) -> Result<Vec<(DeviceId, ServiceId)>, Error> {
         if record.vnis.is_empty() {
-            return Ok(None);
+            return Ok(Vec::new());
         }
         // A call was killed before it recorded what it created. Services get their VNIs first and
         // their namespace afterward; in between, no process can use them.
         let others = self.named(|_| true)?;
         let mut vnis = record.vnis.clone();
         vnis.sort_unstable();
-        let services = self.services(|device, service| {
+        self.services(|device, service| {
             let mut its: Vec<_> = match service.vnis() {
                 VniAccess::List(list) => list.iter().collect(),
                 _ => Vec::new(),
@@ -87,8 +111,7 @@ impl<'a> Plugin<'a> {
                     members.is_empty() || members.contains(Member::NetNs(record.netns))
                 })
                 && !others.contains(&(device.id(), service.id()))
-        })?;
-        Ok((!services.is_empty()).then(|| Filter::services(services)))
+        })
     }
 
     /// The services that records name.
