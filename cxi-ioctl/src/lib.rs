@@ -32,6 +32,7 @@ mod owned;
 mod pci;
 mod reachable;
 mod release;
+pub mod socket;
 mod transport;
 mod unknown;
 

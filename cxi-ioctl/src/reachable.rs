@@ -43,20 +43,20 @@ impl Reachable {
     pub(crate) fn follow(
         &self,
         mut request: Request<'_>,
-        write: impl FnOnce() -> Result<usize, Errno>,
+        write: impl FnOnce(&mut Request<'_>) -> Result<usize, Errno>,
     ) -> Result<usize, Errno> {
         let (opcode, command, memory) = (request.opcode(), request.command(), request.memory());
         let effect = opcode.effect();
         if let Some(Effect::Frees(object)) = effect {
             let key = (object, number(command.get(4..)));
             let taken = self.held(|held| held.remove(&key));
-            let result = write();
+            let result = write(&mut request);
             if result != Ok(command.len()) {
                 self.hold(key, taken.unwrap_or_default());
             }
             return result;
         }
-        let result = write();
+        let result = write(&mut request);
         // A partially written command may have been carried out.
         if let (Ok(_), Some(memory)) = (result, memory) {
             let key = match (effect, opcode.handler().map(|handler| handler.family)) {
@@ -124,7 +124,7 @@ mod tests {
         // SAFETY: there is no driver.
         let request =
             unsafe { Request::from_raw(opcode, &command, pointers, &mut response, &mut []) };
-        reachable.follow(request.with_memory(memory), write)
+        reachable.follow(request.with_memory(memory), |_| write())
     }
 
     const DONE: fn() -> Result<usize, Errno> = || Ok(8);

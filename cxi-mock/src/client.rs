@@ -70,6 +70,20 @@ impl Client {
         Ok(Arc::clone(memory.file()))
     }
 
+    /// The memory behind the windows of this file, as [`window_memory`](Self::window_memory), for a
+    /// program that maps a window of it: the memory never shrinks again, whatever the program does. It
+    /// does not have windows whose stores are trapped.
+    ///
+    /// # Errors
+    ///
+    /// As [`map`](Self::map), which it checks the window with.
+    pub fn share_window(&self, offset: u64, len: usize) -> Result<Arc<OwnedFd>, Errno> {
+        self.map(offset, len)?;
+        let mut device = self.nic.device();
+        let memory = device.files.get_mut(self.file)?.windows.memory()?;
+        memory.shared().map(Arc::clone)
+    }
+
     /// Returns whether a store to a window, at an offset, is to be passed to
     /// [`store`](Self::store). No other file of the NIC has such a window at that offset.
     #[must_use]

@@ -11,6 +11,9 @@ use nix::unistd::{getegid, geteuid, getgid, getuid};
 /// The entry of the auxiliary vector that says whether the program has rights that its caller lacks.
 const AT_SECURE: u64 = 23;
 
+/// The variable that names the socket of a node, for programs that reach their NICs through one.
+pub const NODE_VARIABLE: &str = "CXI_NODE";
+
 /// A variable of this program's environment; `None` if the program has rights that its caller lacks, as
 /// a setuid program has: the caller must not choose what it does with them (`secure_getenv`).
 #[must_use]

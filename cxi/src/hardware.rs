@@ -2,13 +2,12 @@
 //! settings.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use cxi_ioctl::Errno;
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::{NicDirectory, attribute, unreadable};
+use crate::sysfs::{NicDirectory, unreadable};
 
 /// A NIC's card, its link and its PCI Express connection, in the kernel's words. What sysfs does
 /// not have is `None`; without sysfs everything is.
@@ -75,16 +74,17 @@ impl Device {
     /// `rdzv_get_en_default`); `None` if sysfs does not say.
     #[must_use]
     pub fn rdzv_get_default(&self) -> Option<bool> {
-        let path = self.directory()?.parameters().join("rdzv_get_en_default");
-        Some(matches!(attribute(&path).ok()?.trim(), "1" | "Y"))
+        let value = self.directory()?.parameter("rdzv_get_en_default")?;
+        Some(matches!(value.trim(), "1" | "Y"))
     }
 
     /// The number of RGIDs that no LNI has (`properties/rgids_avail`), from SHS 13.0 on; `None` if
     /// sysfs does not say, as for a virtual function.
     #[must_use]
     pub fn free_rgids(&self) -> Option<u32> {
-        let path = self.directory()?.property("rgids_avail");
-        attribute(&path).ok()?.trim().parse().ok()
+        let directory = self.directory()?;
+        let text = directory.sysfs().attribute(&directory.property("rgids_avail")).ok()?;
+        text.trim().parse().ok()
     }
 
     /// Chooses the fetching atomic that becomes a PCIe fetching add, or none
@@ -102,14 +102,10 @@ impl Device {
     }
 
     fn write_property(&self, name: &str, value: &str) -> Result<()> {
-        let path = self.directory().ok_or_else(|| self.without_sysfs())?.property(name);
-        // Opened, never created: a new file of that name would only look like a setting.
-        fs::OpenOptions::new()
-            .write(true)
-            .truncate(true)
-            .open(&path)
-            .and_then(|mut file| std::io::Write::write_all(&mut file, value.as_bytes()))
-            .map_err(|error| unreadable(&path, &error).on(self.id()))
+        let directory = self.directory().ok_or_else(|| self.without_sysfs())?;
+        let path = directory.property(name);
+        let written = directory.sysfs().write(&path, value);
+        written.map_err(|error| unreadable(&path, &error).on(self.id()))
     }
 
     pub(crate) fn without_sysfs(&self) -> Error {

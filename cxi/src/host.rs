@@ -1,36 +1,55 @@
 //! The NICs of a node.
 
-use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use cxi_ioctl::{CharDev, Errno};
+use cxi_ioctl::socket::NodeSocket;
+use cxi_ioctl::{CharDev, Errno, Transport};
 
+use crate::environment::{NODE_VARIABLE, var_os};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::{self, NicDirectory};
+use crate::sysfs::{self, NicDirectory, Sysfs};
 use crate::{Device, DeviceId, DeviceInfo};
 
 /// Vendor and device of the physical functions of Cassini 1 and 2 on the PCI bus.
 const CASSINI: [(&str, &str); 2] = [("0x17db", "0x0501"), ("0x1590", "0x0371")];
 
-/// Directories of a node's device nodes and sysfs.
+/// Directories of a node's device nodes and sysfs, or the socket behind which it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     dev: PathBuf,
-    sysfs: PathBuf,
+    sysfs: Sysfs,
 }
 
 impl Host {
-    /// This node: `/dev` and `/sys`.
+    /// This node: `/dev` and `/sys`, or the node behind the socket that the variable `CXI_NODE` names
+    /// ([`NODE_VARIABLE`]). The variable counts for nothing in a program with rights that its caller
+    /// lacks.
     #[must_use]
     pub fn system() -> Self {
-        Self::with_roots("/dev", "/sys")
+        match var_os(NODE_VARIABLE).filter(|path| !path.is_empty()) {
+            Some(path) => Self::behind(path),
+            None => Self::with_roots("/dev", "/sys"),
+        }
     }
 
     /// Uses another `/dev` and another `/sys`, such as those of a container or a test.
     #[must_use]
     pub fn with_roots(dev: impl Into<PathBuf>, sysfs: impl Into<PathBuf>) -> Self {
-        Self { dev: dev.into(), sysfs: sysfs.into() }
+        Self { dev: dev.into(), sysfs: Sysfs::in_directory(sysfs) }
+    }
+
+    /// The node behind a socket, which this user or root serves. `cxi-mock` serves such nodes.
+    #[must_use]
+    pub fn behind(socket: impl Into<PathBuf>) -> Self {
+        Self { dev: "/dev".into(), sysfs: Sysfs::of_node(NodeSocket::at(socket)) }
+    }
+
+    /// The socket behind which the node is; `None` for a node with device nodes.
+    #[must_use]
+    pub fn socket(&self) -> Option<&Path> {
+        self.sysfs.node().map(NodeSocket::path)
     }
 
     /// The directory of device nodes.
@@ -42,7 +61,7 @@ impl Host {
     /// The root of sysfs.
     #[must_use]
     pub fn sysfs(&self) -> &Path {
-        &self.sysfs
+        self.sysfs.root()
     }
 
     /// Opens a NIC of the node.
@@ -52,12 +71,20 @@ impl Host {
     /// As [`Device::open`].
     pub fn open(&self, id: DeviceId) -> Result<Device> {
         let path = self.dev.join(id.to_string());
-        let file = CharDev::open(&path).map_err(|error| {
-            let errno = Errno::from_io(&error);
+        let opened: io::Result<Arc<dyn Transport>> = match self.sysfs.node() {
+            Some(node) => node.open(id.number()).map(|file| Arc::new(file) as _),
+            None => CharDev::open(&path).map(|file| Arc::new(file) as _),
+        };
+        let file = opened.map_err(|error| {
+            let errno = match error.kind() {
+                // Also where the kernel did not say so.
+                io::ErrorKind::PermissionDenied => Errno::EACCES,
+                _ => Errno::from_io(&error),
+            };
+            let path = self.socket().map_or(path, Path::to_owned);
             Error::new(ErrorKind::Open { path, error }, errno).on(id)
         })?;
-        let directory = NicDirectory::new(&self.sysfs, id);
-        Ok(Device::new(id, Arc::new(file), Some(directory)))
+        Ok(Device::new(id, file, Some(NicDirectory::new(&self.sysfs, id))))
     }
 
     /// Lists the NICs of the node by number (`cxi2` before `cxi10`), without opening them.
@@ -69,9 +96,9 @@ impl Host {
     ///
     /// A directory exists but cannot be read.
     pub fn device_ids(&self) -> Result<Vec<DeviceId>> {
-        let mut ids = sysfs::names(&sysfs::class(&self.sysfs))?;
-        if ids.is_empty() {
-            ids = sysfs::names(&self.dev)?;
+        let mut ids = self.sysfs.nics(&sysfs::class(self.sysfs.root()))?;
+        if ids.is_empty() && self.sysfs.node().is_none() {
+            ids = Sysfs::in_directory(&*self.dev).nics(&self.dev)?;
         }
         ids.sort_unstable();
         Ok(ids)
@@ -93,15 +120,18 @@ impl Host {
     /// sysfs does not show the bus, as in some containers.
     #[must_use]
     pub fn without_driver(&self) -> Option<Vec<String>> {
-        let bus = fs::read_dir(self.sysfs.join("bus/pci/devices")).ok()?;
-        let entries = bus.flatten().map(|entry| entry.path());
-        let mut found: Vec<String> = entries
-            .filter(|directory| {
-                let id = |name| sysfs::attribute(&directory.join(name)).unwrap_or_default();
+        let bus = self.sysfs.root().join("bus/pci/devices");
+        let names = self.sysfs.names(&bus).ok()?;
+        let mut found: Vec<String> = names
+            .into_iter()
+            .filter(|name| {
+                let directory = bus.join(name);
+                let id = |name| self.sysfs.attribute(&directory.join(name)).unwrap_or_default();
                 let id = (id("vendor"), id("device"));
-                CASSINI.contains(&(id.0.trim(), id.1.trim())) && !directory.join("driver").exists()
+                CASSINI.contains(&(id.0.trim(), id.1.trim()))
+                    && !self.sysfs.has(&directory.join("driver"))
             })
-            .filter_map(|directory| Some(directory.file_name()?.to_str()?.to_owned()))
+            .filter_map(|name| name.into_string().ok())
             .collect();
         found.sort();
         Some(found)
@@ -180,6 +210,7 @@ impl FoundDevice {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::symlink;
 
     use super::*;

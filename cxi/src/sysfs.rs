@@ -1,10 +1,12 @@
 //! A NIC in sysfs.
 
+use std::ffi::OsString;
 use std::fs;
-use std::io::{self, Read};
+use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use cxi_ioctl::Errno;
+use cxi_ioctl::socket::NodeSocket;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::{DeviceId, PciAddress, kernel_file};
@@ -15,22 +17,122 @@ const PF_WINDOW: u64 = 1 << 31;
 /// The longest an attribute of sysfs can be where pages are smallest.
 const PAGE: usize = 4096;
 
+/// Sysfs in a directory, or on a node behind a socket, whose paths start with `/sys`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sysfs {
+    root: PathBuf,
+    node: Option<NodeSocket>,
+}
+
+impl Sysfs {
+    /// Sysfs in a directory.
+    pub(crate) fn in_directory(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into(), node: None }
+    }
+
+    /// Sysfs of a node behind a socket.
+    pub(crate) fn of_node(node: NodeSocket) -> Self {
+        Self { root: "/sys".into(), node: Some(node) }
+    }
+
+    /// The directory.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The node behind a socket.
+    pub(crate) fn node(&self) -> Option<&NodeSocket> {
+        self.node.as_ref()
+    }
+
+    /// Reads an attribute.
+    pub(crate) fn attribute(&self, path: &Path) -> io::Result<String> {
+        let Some(node) = &self.node else { return attribute(path) };
+        String::from_utf8(node.read(path)?)
+            .map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    }
+
+    /// Writes an attribute. The file is never created: a new file of that name would only look like a
+    /// setting.
+    pub(crate) fn write(&self, path: &Path, value: &str) -> io::Result<()> {
+        if let Some(node) = &self.node {
+            return node.write(path, value.as_bytes());
+        }
+        let mut file = fs::OpenOptions::new().write(true).truncate(true).open(path)?;
+        file.write_all(value.as_bytes())
+    }
+
+    /// The names in a directory.
+    pub(crate) fn names(&self, directory: &Path) -> io::Result<Vec<OsString>> {
+        match &self.node {
+            Some(node) => node.names(directory),
+            None => fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect(),
+        }
+    }
+
+    /// The entries of a directory that are named like a NIC; none if it does not exist.
+    pub(crate) fn nics(&self, directory: &Path) -> Result<Vec<DeviceId>> {
+        let names = match self.names(directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.has_node() => {
+                return Ok(Vec::new());
+            }
+            names => names.map_err(|error| unreadable(directory, &error))?,
+        };
+        // Other names are unrelated: `cxi`, `cxi_loopback`.
+        Ok(names.iter().filter_map(|name| name.to_str()?.parse().ok()).collect())
+    }
+
+    /// Returns whether there is a node to ask: a socket that nobody serves is no directory without NICs.
+    fn has_node(&self) -> bool {
+        self.node.as_ref().is_none_or(|node| node.length(&self.root).is_ok())
+    }
+
+    fn link(&self, path: &Path) -> Option<PathBuf> {
+        match &self.node {
+            Some(node) => node.read_link(path).ok(),
+            None => fs::read_link(path).ok(),
+        }
+    }
+
+    fn length(&self, path: &Path) -> Option<u64> {
+        match &self.node {
+            Some(node) => node.length(path).ok(),
+            None => Some(fs::metadata(path).ok()?.len()),
+        }
+    }
+
+    /// Returns whether there is a file or link.
+    pub(crate) fn has(&self, path: &Path) -> bool {
+        match &self.node {
+            Some(node) => node.length(path).is_ok(),
+            None => fs::symlink_metadata(path).is_ok(),
+        }
+    }
+}
+
 /// The directory of one NIC in sysfs.
 #[derive(Clone, Debug)]
 pub(crate) struct NicDirectory {
+    sysfs: Sysfs,
     user: PathBuf,
     telemetry: PathBuf,
     parameters: PathBuf,
 }
 
 impl NicDirectory {
-    pub(crate) fn new(sysfs: &Path, id: DeviceId) -> Self {
+    pub(crate) fn new(sysfs: &Sysfs, id: DeviceId) -> Self {
         let name = id.to_string();
         Self {
-            user: class(sysfs).join(&name),
-            telemetry: sysfs.join("class/cxi").join(name).join("device/telemetry"),
-            parameters: sysfs.join("module/cxi_ss1/parameters"),
+            user: class(sysfs.root()).join(&name),
+            telemetry: sysfs.root().join("class/cxi").join(name).join("device/telemetry"),
+            parameters: sysfs.root().join("module/cxi_ss1/parameters"),
+            sysfs: sysfs.clone(),
         }
+    }
+
+    /// Sysfs that its files are in.
+    pub(crate) fn sysfs(&self) -> &Sysfs {
+        &self.sysfs
     }
 
     /// The directory of telemetry counters.
@@ -43,16 +145,21 @@ impl NicDirectory {
         self.device().join("properties").join(name)
     }
 
-    /// The directory of the driver's module parameters.
-    pub(crate) fn parameters(&self) -> &Path {
-        &self.parameters
+    /// The value of a parameter of the driver's module.
+    pub(crate) fn parameter(&self, name: &str) -> Option<String> {
+        self.sysfs.attribute(&self.parameters.join(name)).ok()
+    }
+
+    /// Returns whether the driver's module has a parameter.
+    pub(crate) fn has_parameter(&self, name: &str) -> bool {
+        self.sysfs.has(&self.parameters.join(name))
     }
 
     /// Returns whether the NIC has the property of address translation services; `None` without any
     /// properties.
     pub(crate) fn ats_enabled(&self) -> Option<bool> {
-        fs::symlink_metadata(self.property("nid")).ok()?;
-        Some(fs::symlink_metadata(self.property("ats_enabled")).is_ok())
+        let has = |name| self.sysfs.has(&self.property(name));
+        has("nid").then(|| has("ats_enabled"))
     }
 
     fn device(&self) -> PathBuf {
@@ -61,34 +168,34 @@ impl NicDirectory {
 
     /// The PCI address; `None` if there is no link to a directory with such a name.
     pub(crate) fn pci_address(&self) -> Option<PciAddress> {
-        fs::read_link(self.device()).ok()?.file_name()?.to_str()?.parse().ok()
+        self.sysfs.link(&self.device())?.file_name()?.to_str()?.parse().ok()
     }
 
     /// Name of the kernel driver.
     pub(crate) fn driver(&self) -> Option<String> {
-        Some(fs::read_link(self.device().join("driver")).ok()?.file_name()?.to_str()?.to_owned())
+        Some(self.sysfs.link(&self.device().join("driver"))?.file_name()?.to_str()?.to_owned())
     }
 
     /// Returns whether it is a virtual function; `None` if sysfs does not show it.
     pub(crate) fn virtual_function(&self) -> Option<bool> {
         let device = self.device();
-        if fs::symlink_metadata(device.join("physfn")).is_ok() {
+        if self.sysfs.has(&device.join("physfn")) {
             return Some(true);
         }
-        Some(fs::metadata(device.join("resource0")).ok()?.len() < PF_WINDOW)
+        Some(self.sysfs.length(&device.join("resource0"))? < PF_WINDOW)
     }
 
     /// A file in the PCI device's directory, trimmed; `None` if it is missing or empty.
     pub(crate) fn attribute(&self, name: &str) -> Option<String> {
-        let text = attribute(&self.device().join(name)).ok()?;
+        let text = self.sysfs.attribute(&self.device().join(name)).ok()?;
         let text = text.trim();
         (!text.is_empty()).then(|| text.to_owned())
     }
 
     /// The name of its network device, the first if there are several.
     pub(crate) fn network_device(&self) -> Option<String> {
-        let entries = fs::read_dir(self.device().join("net")).ok()?;
-        entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok()).min()
+        let names = self.sysfs.names(&self.device().join("net")).ok()?;
+        names.into_iter().filter_map(|name| name.into_string().ok()).min()
     }
 
     /// The NUMA node; `None` if the platform has none.
@@ -122,21 +229,6 @@ pub(crate) fn attribute(path: &Path) -> io::Result<String> {
         // Pages are larger here, or this is not sysfs.
         _ => kernel_file::read(path),
     }
-}
-
-/// The entries of a directory that are named like a NIC; none if it does not exist.
-pub(crate) fn names(directory: &Path) -> Result<Vec<DeviceId>> {
-    let entries = match fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|error| unreadable(directory, &error))?,
-    };
-    let mut ids = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| unreadable(directory, &error))?;
-        // Other names are unrelated: `cxi`, `cxi_loopback`.
-        ids.extend(entry.file_name().to_str().and_then(|name| name.parse::<DeviceId>().ok()));
-    }
-    Ok(ids)
 }
 
 pub(crate) fn unreadable(path: &Path, error: &io::Error) -> Error {

@@ -1,12 +1,10 @@
 //! Hardware counters, from sysfs.
 
-use std::fs;
-use std::path::Path;
 use std::time::Duration;
 
 use crate::Device;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::{NicDirectory, attribute, malformed, unreadable};
+use crate::sysfs::{NicDirectory, malformed, unreadable};
 
 /// A reading of a hardware counter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,11 +25,10 @@ impl Device {
     /// The directory cannot be read; [`ErrorKind::Sysfs`] if the device has no sysfs.
     pub fn telemetry_counters(&self) -> Result<Vec<String>> {
         let directory = self.telemetry_directory()?;
-        let entries = fs::read_dir(directory).map_err(|error| unreadable(directory, &error))?;
-        let mut names = entries
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect::<std::io::Result<Vec<_>>>()
-            .map_err(|error| unreadable(directory, &error))?;
+        let path = directory.telemetry();
+        let names = directory.sysfs().names(path).map_err(|error| unreadable(path, &error))?;
+        let mut names: Vec<_> =
+            names.into_iter().map(|name| name.to_string_lossy().into_owned()).collect();
         names.sort_unstable();
         Ok(names)
     }
@@ -48,8 +45,12 @@ impl Device {
             let text = format!("invalid counter name '{counter}': expected a file name");
             return Err(Error::invalid(ErrorKind::InvalidInput(text.into())).on(self.id()));
         }
-        let path = self.telemetry_directory()?.join(counter);
-        let text = attribute(&path).map_err(|error| unreadable(&path, &error).on(self.id()))?;
+        let directory = self.telemetry_directory()?;
+        let path = directory.telemetry().join(counter);
+        let text = directory
+            .sysfs()
+            .attribute(&path)
+            .map_err(|error| unreadable(&path, &error).on(self.id()))?;
         parse(text.trim()).ok_or_else(|| {
             let start: String = text.trim().chars().take(64).collect();
             let reason = format!("invalid reading '{start}': expected value@seconds.nanoseconds");
@@ -57,8 +58,8 @@ impl Device {
         })
     }
 
-    fn telemetry_directory(&self) -> Result<&Path> {
-        self.directory().map(NicDirectory::telemetry).ok_or_else(|| self.without_sysfs())
+    fn telemetry_directory(&self) -> Result<&NicDirectory> {
+        self.directory().ok_or_else(|| self.without_sysfs())
     }
 }
 
@@ -74,6 +75,9 @@ fn parse(text: &str) -> Option<CounterReading> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+    use std::path::Path;
+
     use super::*;
 
     #[test]

@@ -45,7 +45,7 @@ fn profile() -> Option<(&'static str, String)> {
 fn an_ordinary_user_is_root_inside() {
     need_node!(node::root(BECOME));
     let script = format!(
-        "/mnt/server run --nics 2 --network -- sh -euc 'id -u; grep -c hsn /proc/net/dev; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
+        "/mnt/server run --door fuse --nics 2 --network -- sh -euc 'id -u; grep -c hsn /proc/net/dev; ls /dev/cxi*; /mnt/client cycle {DEVICE}; \
          /mnt/client windows {DEVICE}; \
          cat /sys/class/cxi_user/cxi1/device/vendor'"
     );
@@ -87,9 +87,9 @@ fn an_ordinary_user_has_a_cluster() {
 fn an_ordinary_user_may_stay_one() {
     need_node!(node::root(BECOME));
     let script = format!(
-        "/mnt/server run --as-user -- sh -uc 'id -u; /mnt/client count {DEVICE}; \
+        "/mnt/server run --door fuse --as-user -- sh -uc 'id -u; /mnt/client count {DEVICE}; \
          /mnt/client allocate {DEVICE} 55 54321' || true; \
-         /mnt/server run --strict-admin -- sh -uc '/mnt/client allocate {DEVICE} 55 0' || true"
+         /mnt/server run --door fuse --strict-admin -- sh -uc '/mnt/client allocate {DEVICE} 55 0' || true"
     );
     let Some(output) = as_user("666", &script) else { return };
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -103,7 +103,7 @@ fn an_ordinary_user_may_stay_one() {
 #[test]
 fn missing_fuse_is_said() {
     need_node!(node::root("take FUSE away"));
-    let Some(output) = as_user("600", "/mnt/server run -- true") else { return };
+    let Some(output) = as_user("600", "/mnt/server run --door fuse -- true") else { return };
     assert_eq!(output.status.code(), Some(77), "{output:?}");
     let text = errors(&output);
     assert!(text.contains("chmod 666 /dev/fuse"), "{text}");

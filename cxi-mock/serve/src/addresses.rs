@@ -12,7 +12,8 @@ use super::{memory, procfs};
 use cxi_mock::{Backing, CallerMemory, ClientMemory};
 
 /// Position of the response's address in commands that only kernels send.
-const RESPONSE: Pointers = Pointers { response: Some(8), list: None, list_in_response: None };
+pub(crate) const RESPONSE: Pointers =
+    Pointers { response: Some(8), list: None, list_in_response: None };
 
 /// The buffers of a command in the process of a caller.
 #[derive(Debug)]
@@ -81,7 +82,7 @@ impl CallerMemory for RemoteBuffers {
     }
 }
 
-fn address_in(bytes: &[u8], at: usize) -> Option<u64> {
+pub(crate) fn address_in(bytes: &[u8], at: usize) -> Option<u64> {
     let address = bytes.get(at..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*address))
 }

@@ -154,9 +154,13 @@ fn run(command: Command) -> Result<u8, ServeError> {
             let signals = Signals::take()?;
             launch::adopt_orphans()?;
             let control = dir.as_deref().map(Control::open).transpose()?;
-            let variables = control.iter().map(Control::variable).collect();
             let running = node.start(control)?;
-            let launch = Launch { program: &program.program, variables, place: None, label: None };
+            let launch = Launch {
+                program: &program.program,
+                variables: running.variables(),
+                place: None,
+                label: None,
+            };
             let status = launch::run(&[launch], &signals, None)?;
             running.end();
             Ok(status)

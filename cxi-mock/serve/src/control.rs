@@ -80,7 +80,7 @@ impl Control {
     }
 
     /// The directory, as an absolute path.
-    fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         self.path.parent().unwrap_or(&self.path)
     }
 

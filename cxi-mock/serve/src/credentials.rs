@@ -19,17 +19,30 @@ const INITIAL_USER_NAMESPACE: u32 = 4_026_531_837;
 pub(crate) struct Authority {
     /// The user namespace whose capabilities count in addition to those of the initial one.
     user_namespace: u32,
+    /// An ordinary user whose node it is, and who counts as root there.
+    owner: Option<u32>,
 }
 
 impl Authority {
     /// The driver's rule: capabilities count in the initial user namespace only.
     pub(crate) const fn strict() -> Self {
-        Self { user_namespace: INITIAL_USER_NAMESPACE }
+        Self { user_namespace: INITIAL_USER_NAMESPACE, owner: None }
     }
 
     /// The namespace of this process counts as the initial one.
     pub(crate) fn of_this_process() -> Self {
-        Self { user_namespace: namespace("self", "user").unwrap_or(INITIAL_USER_NAMESPACE) }
+        let user_namespace = namespace("self", "user").unwrap_or(INITIAL_USER_NAMESPACE);
+        Self { user_namespace, owner: None }
+    }
+
+    /// The same, where a user without privileges counts as root.
+    pub(crate) fn owned_by(self, user: u32) -> Self {
+        Self { owner: Some(user), ..self }
+    }
+
+    /// Returns whether a user may write what root may write.
+    pub(crate) fn may_write(self, user: u32) -> bool {
+        user == 0 || self.owner == Some(user)
     }
 
     fn covers(self, user_namespace: u32) -> bool {
@@ -56,7 +69,9 @@ pub(crate) fn of_caller(
     let (capabilities, membership) = wanted(opcode);
     let mut credentials = Credentials::user(uid, gid);
     let task = pid.to_string();
-    if capabilities {
+    if authority.owner == Some(uid) {
+        (credentials.sys_admin, credentials.net_raw) = (true, true);
+    } else if capabilities {
         let held = capabilities_of_request(pid, uid);
         if !held.is_empty() && namespace(&task, "user").is_some_and(|user| authority.covers(user)) {
             credentials.sys_admin = held.contains(CapabilitySet::SYS_ADMIN);

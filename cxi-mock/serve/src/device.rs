@@ -12,9 +12,10 @@ use zerocopy::{FromZeros as _, IntoBytes as _};
 use cxi_ioctl::abi::domain::DomainAllocResp;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
-use cxi_mock::CallerMemory as _;
+use cxi_mock::CallerMemory;
 
 use super::addresses::RemoteBuffers;
+use super::messages::MessageBuffers;
 use super::server::{Function, LNI_FORM_DIFFERS, LNI_FORM_FITS, OpenFile, Server};
 use super::trace::Noted;
 use super::windows::Backing;
@@ -90,12 +91,18 @@ pub(crate) struct Call {
 impl Call {
     /// Executes the command; returns its length. The file is released before the caller gets its
     /// answer, because the caller may then close the file.
-    pub(crate) fn execute(self, server: &Arc<Server>) -> Result<usize, Errno> {
+    ///
+    /// The buffers of the response and the list are in the caller's memory, or else in `messages`.
+    pub(crate) fn execute(
+        self,
+        server: &Arc<Server>,
+        messages: Option<&mut MessageBuffers>,
+    ) -> Result<usize, Errno> {
         if let Some(delay) = self.file.client.nic().faults().delay_of(self.opcode()) {
             thread::sleep(delay);
         }
         let start = Instant::now();
-        let result = self.submit(server);
+        let result = self.submit(server, messages);
         // The command has caused events.
         server.wake_all();
         if let Some(trace) = &server.trace {
@@ -114,21 +121,29 @@ impl Call {
         result
     }
 
-    fn submit(&self, server: &Arc<Server>) -> Result<usize, Errno> {
+    fn submit(
+        &self,
+        server: &Arc<Server>,
+        messages: Option<&mut MessageBuffers>,
+    ) -> Result<usize, Errno> {
         let Caller { pid, uid, gid } = self.caller;
         let opcode = self.opcode();
         if opcode == Opcode::LNI_ALLOC {
             self.settle_release(server);
         }
         let release = self.file.client.nic().release();
-        if release >= DriverRelease::Main && self.command.len() < HEADER {
+        let is_in_memory = messages.is_none();
+        if is_in_memory && release >= DriverRelease::Main && self.command.len() < HEADER {
             memory::check_written_from(pid, HEADER)?;
         }
         let credentials =
             credentials::of_caller((pid, uid, gid), opcode, release, server.authority);
         let gets_doorbell =
             matches!(opcode.effect(), Some(Effect::Makes(Object::CommandQueue | Object::Counter)));
-        if gets_doorbell && let Some(function) = server.function(self.file.function) {
+        if is_in_memory
+            && gets_doorbell
+            && let Some(function) = server.function(self.file.function)
+        {
             function.say_unmappable();
         }
         // Without the number of the file system, a trapped store would find no doorbell.
@@ -136,9 +151,16 @@ impl Call {
             && self.file.backing.is_some()
             && server.mounted.get().is_some()
             && server.traps.attach(server, pid);
-        let mut buffers = RemoteBuffers::of(pid, &self.command, opcode, release).trapping(trapped);
+        let mut remote = RemoteBuffers::of(pid, &self.command, opcode, release).trapping(trapped);
+        let buffers: &mut dyn CallerMemory = match messages {
+            Some(messages) => {
+                messages.find_list(&self.command, opcode, release);
+                messages
+            }
+            None => &mut remote,
+        };
         let client = &self.file.client;
-        let written = client.write(&credentials, &self.command, &mut buffers)?;
+        let written = client.write(&credentials, &self.command, buffers)?;
         let mut made = DomainAllocResp::new_zeroed();
         if opcode == Opcode::DOMAIN_ALLOC && buffers.read_response(made.as_mut_bytes()).is_ok() {
             let nid = client.nic().hardware().nid();

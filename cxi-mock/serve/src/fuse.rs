@@ -321,7 +321,7 @@ impl Files {
     fn command(&self, caller: Caller, fh: FileHandle, command: Vec<u8>, reply: ReplyWrite) {
         let Some(file) = self.server().file(fh.0) else { return reply.error(Errno::EBADF) };
         let call = Call { file, caller, command };
-        answer(call.execute(self.server()), reply);
+        answer(call.execute(self.server(), None), reply);
     }
 }
 

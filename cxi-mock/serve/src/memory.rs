@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{IoSlice, IoSliceMut};
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Weak};
 
@@ -21,6 +22,8 @@ use super::procfs;
 pub(crate) const PAGE: u64 = 4096;
 /// The address of random bytes, in what the kernel tells a program that it starts.
 const AT_RANDOM: u64 = 25;
+/// Type of procfs in `fstatfs(2)`.
+const PROC_SUPER_MAGIC: rustix::fs::FsWord = 0x9fa0;
 
 /// A process, and the random bytes that the kernel has given its program. The process gets others
 /// when it executes another program, whereas its number stays.
@@ -45,15 +48,36 @@ impl ProcessMemory {
     /// The memory of a thread that waits for an answer. While the thread waits, its process cannot
     /// execute another program.
     pub(crate) fn of(thread: Pid) -> Arc<Self> {
+        Self::found(thread, || {
+            let mut options = File::options();
+            options.read(true).write(true).open(format!("/proc/{thread}/mem")).ok()
+        })
+    }
+
+    /// The memory that a process has passed: its `/proc/self/mem`. `None` if it is another file, which
+    /// could make the NIC wait.
+    pub(crate) fn passed(file: OwnedFd, process: Pid) -> Option<Arc<Self>> {
+        let path = fs::read_link(format!("/proc/self/fd/{}", file.as_raw_fd())).ok()?;
+        let is_memory = rustix::fs::fstatfs(&file).is_ok_and(|at| at.f_type == PROC_SUPER_MAGIC)
+            && path.ends_with("mem");
+        is_memory.then(|| Self::found(process, || Some(file.into())))
+    }
+
+    /// The memory of a process that did not let it be reached.
+    pub(crate) fn none(process: Pid) -> Arc<Self> {
+        Arc::new(Self { file: None, owner: procfs::user_of(process).unwrap_or_default() })
+    }
+
+    fn found(thread: Pid, open: impl FnOnce() -> Option<File>) -> Arc<Self> {
         let owner = procfs::user_of(thread).unwrap_or_default();
-        let Some(program) = program_of(thread) else { return Arc::new(Self { file: None, owner }) };
+        let Some(program) = program_of(thread) else {
+            return Arc::new(Self { file: open(), owner });
+        };
         let mut in_use = IN_USE.lock();
         if let Some(known) = in_use.get(&program).and_then(Weak::upgrade) {
             return known;
         }
-        let mut options = File::options();
-        let file = options.read(true).write(true).open(format!("/proc/{thread}/mem")).ok();
-        let memory = Arc::new(Self { file, owner });
+        let memory = Arc::new(Self { file: open(), owner });
         in_use.retain(|_, memory| memory.strong_count() > 0);
         in_use.insert(program, Arc::downgrade(&memory));
         memory

@@ -23,6 +23,9 @@ use super::privileges::mount_refused;
 /// devices below any other directory count as those of the whole machine.
 pub(crate) const DEVICES: &str = "/sys/devices/pci-cxi-mock";
 
+/// Directory of the module's parameters.
+pub(crate) const MODULE: &str = "/sys/module/cxi_ss1";
+
 /// Returns whether the mock's file system is mounted where this process looks.
 pub(crate) fn is_mock() -> bool {
     /// Type of FUSE in `statfs(2)`.
@@ -39,7 +42,7 @@ const SYSFS: [(&str, &[&str]); 4] = [
 ];
 
 /// Directories of links that change when a NIC comes or goes, and whether the real links stay.
-const LINKS: [(&str, bool); 5] = [
+pub(crate) const LINKS: [(&str, bool); 5] = [
     ("/sys/class/cxi", false),
     ("/sys/class/cxi_user", false),
     ("/sys/class/net", true),

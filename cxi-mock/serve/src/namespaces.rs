@@ -178,6 +178,11 @@ impl Namespaces {
         })
     }
 
+    /// The same, with variables for programs.
+    pub(crate) fn with_variables(self, variables: Vec<Variable>) -> Self {
+        Self { variables, ..self }
+    }
+
     /// As [`of_this_thread`](Self::of_this_thread), with the PID namespace of a process, and
     /// variables for programs.
     pub(crate) fn with_pids_of(
@@ -250,7 +255,8 @@ impl Namespaces {
             enter(theirs, *kind)?;
         }
         // Otherwise the server would wait for its own answer: see `without_descriptors`.
-        if self.foreign && !mount::is_mock() {
+        let has_mounts = self.own.iter().any(|(kind, _)| *kind == NamespaceKind::Mnt);
+        if self.foreign && has_mounts && !mount::is_mock() {
             return Err(ServeError::Input(
                 "the node's namespaces do not show a mock: nothing is run there".to_owned(),
             ));

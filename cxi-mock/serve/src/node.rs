@@ -12,7 +12,7 @@ use fuser::{Config, Session, SessionACL};
 use super::error::{Doing, ServeError, say};
 use super::fuse::FileSystem;
 use super::mount::{self, DEVICES, Places, RETRY_HANDLERS, Stage};
-use super::namespaces::{Home, NamespaceKind, Namespaces};
+use super::namespaces::{Home, NamespaceKind, Namespaces, Variable};
 use super::network::Network;
 use super::server::{Common, DRIVER, Function, Server};
 use super::setup::{Records, Shown};
@@ -35,7 +35,8 @@ pub(crate) struct Node {
 /// Places in which programs find functions.
 #[derive(Debug)]
 struct Scene {
-    places: Places,
+    /// `None` for a node that programs reach through its socket only.
+    places: Option<Places>,
     network: Option<Network>,
     shown: Shown,
 }
@@ -53,45 +54,31 @@ pub(crate) struct NodeSetup {
     pub(crate) credentials: Vec<(&'static str, String)>,
     /// Namespaces that programs have to enter.
     pub(crate) own: &'static [NamespaceKind],
+    /// Variables of programs' environment.
+    pub(crate) variables: Vec<Variable>,
 }
 
 impl Node {
-    /// Mounts everything in the mount namespace of this thread and starts to answer.
+    /// Starts to answer. Where programs are to see a node as files, everything is mounted in the mount
+    /// namespace of this thread.
     pub(crate) fn start(
         nics: &[Arc<Nic>],
         common: &Common,
         node_setup: NodeSetup,
+        as_files: bool,
     ) -> Result<Self, ServeError> {
-        let NodeSetup { records: Records { trace, capture }, network, hosts, credentials, own } =
-            node_setup;
-        let fuse = privileges::open_fuse()?;
+        let NodeSetup {
+            records: Records { trace, capture },
+            network,
+            hosts,
+            credentials,
+            own,
+            variables,
+        } = node_setup;
         let server = Arc::new(Server::new(nics, common, trace)?);
         let home = Arc::clone(&common.home);
-        let stage = Stage::new()?;
-        if !credentials.is_empty() {
-            mount::prepare_credentials(&stage, &credentials)?;
-        }
-        let drivers: Vec<&str> = iter::once(DRIVER).chain(common.shown.alias.as_deref()).collect();
-        mount::extend_sysfs(&stage, &common.machine.files(), &drivers)?;
-        mount::mount_fuse(&fuse)?;
-        if let Some((mounted, _)) = windows::opened(DEVICES) {
-            server.mounted.get_or_init(|| mounted);
-        } else {
-            say(format_args!(
-                "doorbells are polled: name_to_handle_at(2) does not tell what a program has mapped"
-            ));
-        }
-        // The threads start before anything is bound from the file system, because binding makes
-        // the kernel ask it, and wait.
-        answer(Arc::clone(&server), fuse, Arc::clone(&home))?;
-        mount::mount_records(&stage)?;
-        let places = Places::mount(&stage, &drivers, network.is_some())?;
-        if let Some(hosts) = hosts {
-            mount::cover_hosts(&stage, &hosts)?;
-            mount::mount_shared_memory()?;
-        }
-        // What was bound from the stage stays, and the directory below it becomes visible again.
-        drop(stage);
+        let mount_all = || mount(&server, common, network.is_some(), hosts, &credentials);
+        let places = as_files.then(mount_all).transpose()?;
         data_path::start(&server, &home).doing(|| "start the data path".to_owned())?;
         if common.cleanup {
             clean_up_regularly(Arc::clone(&server), home)?;
@@ -105,7 +92,7 @@ impl Node {
             watch: Watch::start(Arc::clone(&server), capture, common.traffic.clone())?,
             server,
             scene: Arc::new(Scene { places, network, shown: common.shown.clone() }),
-            namespaces: Arc::new(Namespaces::of_this_thread(&kinds)?),
+            namespaces: Arc::new(Namespaces::of_this_thread(&kinds)?.with_variables(variables)),
         };
         for function in node.server.functions() {
             node.show(function)?;
@@ -164,7 +151,10 @@ impl Scene {
             network.add(function)?;
         }
         let mut links = self.links(function).into_iter();
-        links.try_for_each(|(path, target)| self.places.link(&path, &target))
+        links.try_for_each(|(path, target)| match &self.places {
+            Some(places) => places.link(&path, &target),
+            None => Ok(()),
+        })
     }
 
     fn hide(&self, function: &Function) -> Result<(), ServeError> {
@@ -172,7 +162,10 @@ impl Scene {
             network.remove(function)?;
         }
         let mut links = self.links(function).into_iter();
-        links.try_for_each(|(path, _)| self.places.unlink(&path))
+        links.try_for_each(|(path, _)| match &self.places {
+            Some(places) => places.unlink(&path),
+            None => Ok(()),
+        })
     }
 
     /// Changes how many virtual functions a NIC has: they appear or disappear.
@@ -215,10 +208,47 @@ impl Drop for Node {
     }
 }
 
+/// Mounts everything that programs see of a node, and starts to answer the file system.
+fn mount(
+    server: &Arc<Server>,
+    common: &Common,
+    own_network: bool,
+    hosts: Option<String>,
+    credentials: &[(&'static str, String)],
+) -> Result<Places, ServeError> {
+    let fuse = privileges::open_fuse()?;
+    let stage = Stage::new()?;
+    if !credentials.is_empty() {
+        mount::prepare_credentials(&stage, credentials)?;
+    }
+    let drivers: Vec<&str> = iter::once(DRIVER).chain(common.shown.alias.as_deref()).collect();
+    mount::extend_sysfs(&stage, &common.machine.files(), &drivers)?;
+    mount::mount_fuse(&fuse)?;
+    if let Some((mounted, _)) = windows::opened(DEVICES) {
+        server.mounted.get_or_init(|| mounted);
+    } else {
+        say(format_args!(
+            "doorbells are polled: name_to_handle_at(2) does not tell what a program has mapped"
+        ));
+    }
+    // The threads start before anything is bound from the file system, because binding makes the
+    // kernel ask it, and wait.
+    answer(Arc::clone(server), fuse, Arc::clone(&common.home))?;
+    mount::mount_records(&stage)?;
+    let places = Places::mount(&stage, &drivers, own_network)?;
+    if let Some(hosts) = hosts {
+        mount::cover_hosts(&stage, &hosts)?;
+        mount::mount_shared_memory()?;
+    }
+    // The stage is dropped here: what was bound from it stays, and the directory below it becomes visible
+    // again.
+    Ok(places)
+}
+
 /// The links that every node has. `/dev/cxiN` is a link, too. A
 /// node mounted there would be a single inode for all who open it, whereas each open file needs its
 /// own.
-fn links(function: &Function) -> Vec<(String, String)> {
+pub(crate) fn links(function: &Function) -> Vec<(String, String)> {
     let (name, net) = (function.device_name(), network_device(function.number));
     let (address, bus) = (function.address, bus_path(function.address));
     let up = |levels: usize| "../".repeat(levels) + &format!("devices/pci-cxi-mock/{address}");

@@ -24,11 +24,16 @@ pub(crate) enum Route {
 pub(crate) fn check() -> Result<Route, ServeError> {
     check_memory_access()?;
     open_fuse()?;
-    if effective_capabilities(gettid()).contains(CapabilitySet::SYS_ADMIN) {
+    if is_privileged() {
         return Ok(Route::Privileged);
     }
     check_user_namespaces()?;
     Ok(Route::UserNamespace)
+}
+
+/// Returns whether this process has CAP_SYS_ADMIN where it is.
+pub(crate) fn is_privileged() -> bool {
+    effective_capabilities(gettid()).contains(CapabilitySet::SYS_ADMIN)
 }
 
 fn check_memory_access() -> Result<(), ServeError> {

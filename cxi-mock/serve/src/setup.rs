@@ -347,6 +347,11 @@ impl NicArguments {
         }
     }
 
+    /// Returns whether capabilities count as for the driver.
+    pub(crate) fn is_strict(&self) -> bool {
+        self.strict_admin
+    }
+
     /// Returns the namespace in which capabilities count.
     pub(crate) fn authority(&self) -> Authority {
         if self.strict_admin { Authority::strict() } else { Authority::of_this_process() }

@@ -4,7 +4,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use cxi_ioctl::{Errno, Mapping};
-use nix::fcntl::{OFlag, SpliceFFlags, splice};
+use nix::fcntl::{FcntlArg, OFlag, SealFlag, SpliceFFlags, fcntl, splice};
 use nix::sys::memfd::{MFdFlags, memfd_create};
 use nix::sys::uio::pwrite;
 use nix::unistd::{ftruncate, pipe2, read};
@@ -63,7 +63,8 @@ const WORD: usize = size_of::<u64>();
 impl WindowMemory {
     /// An empty memory with room for windows up to an offset.
     pub(crate) fn new(end: u64) -> Result<Self, Errno> {
-        let file = memfd_create("cxi-windows", MFdFlags::MFD_CLOEXEC).map_err(errno)?;
+        let file = memfd_create("cxi-windows", MFdFlags::MFD_CLOEXEC | MFdFlags::MFD_ALLOW_SEALING)
+            .map_err(errno)?;
         ftruncate(&file, end.cast_signed()).map_err(errno)?;
         Ok(Self { file: Arc::new(file), extent: Mutex::new(Extent { end, open: None }) })
     }
@@ -71,6 +72,17 @@ impl WindowMemory {
     /// The memory as a file.
     pub(crate) fn file(&self) -> &Arc<OwnedFd> {
         &self.file
+    }
+
+    /// The memory for a program that has the file itself, and could otherwise take pages away that the
+    /// NIC accesses. From then on it does not shrink.
+    pub(crate) fn shared(&self) -> Result<&Arc<OwnedFd>, Errno> {
+        let seals = SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_SEAL;
+        match fcntl(&self.file, FcntlArg::F_ADD_SEALS(seals)) {
+            // It has them.
+            Ok(_) | Err(nix::errno::Errno::EPERM) => Ok(&self.file),
+            Err(error) => Err(errno(error)),
+        }
     }
 
     /// Makes room for windows up to an offset.

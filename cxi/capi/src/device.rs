@@ -4,16 +4,35 @@
 
 use std::ops::Deref;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
-use std::ptr::NonNull;
-use std::sync::atomic::{AtomicI32, AtomicU8, AtomicU32, Ordering};
+use std::ptr::{NonNull, null_mut};
+use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
 
-use cxi_ioctl::LniAllocForm;
+use cxi_ioctl::socket::SocketFile;
+use cxi_ioctl::{CharDev, LniAllocForm, Transport};
 
+use crate::failure::Result;
 use crate::handle::{Handle, Shared, Tag, blocks, free};
 use crate::info::DevInfo;
 use crate::window::Window;
 
 const CLOSED: RawFd = -1;
+
+/// A NIC that was opened.
+#[derive(Debug)]
+pub(crate) enum OpenFile {
+    Device(CharDev),
+    Socket(Box<SocketFile>),
+}
+
+impl OpenFile {
+    /// Transport that carries commands to it.
+    pub(crate) fn transport(&self) -> &dyn Transport {
+        match self {
+            Self::Device(file) => file,
+            Self::Socket(file) => &**file,
+        }
+    }
+}
 
 blocks! {
     /// The block behind a `struct cxil_dev`.
@@ -23,6 +42,8 @@ blocks! {
         pub(crate) info: Shared<DevInfo>,
         fd: AtomicI32,
         tag: Tag,
+        /// The NIC behind a socket, whose connection the descriptor is a duplicate of.
+        socket: AtomicPtr<SocketFile>,
         /// Counts the handle while it is open, and each child.
         uses: AtomicU32,
         /// N of `/dev/cxiN`.
@@ -36,17 +57,29 @@ blocks! {
 const _: () = assert!(std::mem::offset_of!(Dev, fd) == 152);
 
 impl Dev {
-    pub(crate) fn new(number: u32, file: OwnedFd, info: DevInfo) -> Self {
-        Self {
+    pub(crate) fn new(number: u32, file: OpenFile, info: DevInfo) -> Result<Self> {
+        let (file, socket) = match file {
+            OpenFile::Device(file) => (file.into(), null_mut()),
+            OpenFile::Socket(file) => (file.connection()?, Box::into_raw(file)),
+        };
+        Ok(Self {
             info: Shared::new(info),
-            fd: AtomicI32::new(file.into_raw_fd()),
+            fd: AtomicI32::new(OwnedFd::into_raw_fd(file)),
             tag: Tag::of::<Self>(),
+            socket: AtomicPtr::new(socket),
             uses: AtomicU32::new(1),
             number,
             registers: Window::new(),
             lnis: LniAllocForm::new(),
             profiles: AtomicU8::new(0),
-        }
+        })
+    }
+
+    /// The NIC behind a socket, until the device is closed; `None` for one with a device node.
+    pub(crate) fn socket(&self) -> Option<&SocketFile> {
+        // SAFETY: the pointer is null, or came from a box that is freed by `cxil_close_device` only.
+        // Closing the device in another thread at the same time breaks the contract of the C API.
+        unsafe { self.socket.load(Ordering::Acquire).as_ref() }
     }
 
     /// The descriptor, until the device is closed.
@@ -66,6 +99,11 @@ impl Dev {
         if fd != CLOSED {
             // SAFETY: the block owned the descriptor, and has just given it up.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
+        }
+        let socket = self.socket.swap(null_mut(), Ordering::AcqRel);
+        if !socket.is_null() {
+            // SAFETY: the block owned the box, and has just given it up.
+            drop(unsafe { Box::from_raw(socket) });
         }
     }
 }

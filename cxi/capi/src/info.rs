@@ -1,6 +1,5 @@
 //! The description of a NIC that `cxil_open_device` returns.
 
-use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
@@ -9,8 +8,7 @@ use cxi_ioctl::abi::device::{
     CASSINI_1_0, CASSINI_1_1, CASSINI_2, CASSINI_2_0, DevInfoGetCmd, DevInfoUse,
     SYSTEM_ONLY_CASSINI_1, SYSTEM_ONLY_CASSINI_2,
 };
-use cxi_ioctl::{CharDev, CommandError, Errno, execute};
-use rustix::fs::{Access, access};
+use cxi_ioctl::{CommandError, Errno, Transport, execute};
 use zerocopy::FromZeros;
 
 use crate::failure::{Failure, Result};
@@ -83,17 +81,20 @@ impl DevInfo {
     }
 
     /// Queries a NIC, and sysfs.
-    pub(crate) fn query(number: u32, device: &CharDev) -> Result<Self> {
+    pub(crate) fn query(number: u32, device: &dyn Transport) -> Result<Self> {
         let name = format!("cxi{number}");
         let file = |name| Attribute::user(number, "", name);
         let directory = file("");
-        access(directory.path(), Access::READ_OK).map_err(|_| directory.failed(Errno::ENOENT))?;
+        if !sysfs::is_readable(&directory.path()) {
+            return Err(directory.failed(Errno::ENOENT));
+        }
         let driver = file("device/driver").target()?;
         let pci = Attribute { expected: "a link to a PCI device", ..file("device") };
         let address = pci_address(pci.target()?.as_bytes());
         let [domain, bus, slot, function] = address.ok_or(pci.failed(Errno::EINVAL))?;
         let resource0 = file("device/resource0");
-        let registers = fs::metadata(resource0.path()).map_err(|error| resource0.unread(&error))?;
+        let registers =
+            sysfs::length(&resource0.path()).map_err(|error| resource0.unread(&error))?;
 
         let mut info = Self::new_zeroed();
         info.dev_id = number;
@@ -104,7 +105,7 @@ impl DevInfo {
         info.pci_bus = bus as u8;
         info.pci_device = slot as u8;
         info.pci_function = function as u8;
-        info.is_vf = u8::from(registers.len() < PHYSICAL_FUNCTION);
+        info.is_vf = u8::from(registers < PHYSICAL_FUNCTION);
         match execute(device, &DevInfoGetCmd::new()) {
             Ok(answer) => info.fill(&answer),
             Err(CommandError::Refused { .. }) => info.fill_from_sysfs()?,

@@ -7,6 +7,7 @@ use std::os::fd::{FromRawFd, OwnedFd};
 
 use cxi::explain::Attempt;
 use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
+use cxi_ioctl::socket::SocketFile;
 use cxi_ioctl::{
     CharDev, Command, CommandError, Errno, ListCommand, LniForm, Pointers, Refusal, Request,
     Transport, execute_unchecked,
@@ -22,7 +23,7 @@ const HEADROOM: usize = 64;
 /// Sends a command and returns the response.
 #[inline]
 pub(crate) fn send<C: Command>(dev: &Dev, command: &C) -> Result<C::Response> {
-    send_explained(&*descriptor(dev)?, command).map_err(|refusal| refused(dev, refusal.error))
+    send_explained(&open_file(dev)?, command).map_err(|refusal| refused(dev, refusal.error))
 }
 
 #[cold]
@@ -39,7 +40,7 @@ pub(crate) fn send_about<C: Command>(dev: &Dev, service: u32, command: &C) -> Re
 /// Sends a command whose response says why it was refused.
 #[inline]
 pub(crate) fn send_explained<C: Command>(
-    device: &CharDev,
+    device: &Open<'_>,
     command: &C,
 ) -> std::result::Result<C::Response, Refusal<C::Response>> {
     // SAFETY: the addresses in commands are those that C has passed for this purpose, and the C API
@@ -84,7 +85,7 @@ pub(crate) fn pte_status(dev: &Dev, pte_index: u32, input: &PteStatus) -> Result
 #[allow(clippy::inline_always, reason = "as in `CharDev::submit`")]
 fn submit(dev: &Dev, request: Request<'_>) -> Result<()> {
     let opcode = request.opcode();
-    descriptor(dev)?
+    open_file(dev)?
         .submit(request)
         .map_err(|errno| refused(dev, CommandError::Refused { opcode, errno }))
 }
@@ -102,18 +103,41 @@ pub(crate) fn adjust_reserved_fc(dev: &Dev, form: LniForm, eq: u32, value: i32) 
 
 fn with<R>(
     dev: &Dev,
-    command: impl FnOnce(&CharDev) -> std::result::Result<R, CommandError>,
+    command: impl FnOnce(&dyn Transport) -> std::result::Result<R, CommandError>,
 ) -> Result<R> {
-    command(&*descriptor(dev)?).map_err(|error| refused(dev, error))
+    command(&open_file(dev)?).map_err(|error| refused(dev, error))
+}
+
+/// The open file of a device.
+#[derive(Debug)]
+pub(crate) enum Open<'a> {
+    /// The descriptor, which belongs to the block of the device.
+    Device(ManuallyDrop<CharDev>),
+    /// A NIC behind a socket.
+    Socket(&'a SocketFile),
+}
+
+impl Transport for Open<'_> {
+    #[inline(always)]
+    #[allow(clippy::inline_always, reason = "as in `CharDev::submit`")]
+    fn submit(&self, request: Request<'_>) -> std::result::Result<(), Errno> {
+        match self {
+            Self::Device(file) => file.submit(request),
+            Self::Socket(file) => file.submit(request),
+        }
+    }
 }
 
 /// The open file of a device; EBADF once it is closed.
 #[inline]
-pub(crate) fn descriptor(dev: &Dev) -> Result<ManuallyDrop<CharDev>> {
+pub(crate) fn open_file(dev: &Dev) -> Result<Open<'_>> {
+    if let Some(file) = dev.socket() {
+        return Ok(Open::Socket(file));
+    }
     let fd = dev.descriptor().ok_or(Errno::EBADF)?;
     // SAFETY: the number is that of a descriptor which the block owns, and which stays open until
     // `cxil_close_device`; it is not closed here. Closing it in another thread at the same time breaks
     // the contract of the C API.
     let file = unsafe { OwnedFd::from_raw_fd(fd) };
-    Ok(ManuallyDrop::new(CharDev::from(file)))
+    Ok(Open::Device(ManuallyDrop::new(CharDev::from(file))))
 }

@@ -4,8 +4,12 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
+use cxi::environment::{NODE_VARIABLE, var_os};
 use cxi::{DeviceId, Errno, Error, ErrorKind, kernel_file};
+use cxi_ioctl::socket::NodeSocket;
+use rustix::fs::{Access, access};
 
 use crate::failure::{Failure, Result};
 use crate::scan;
@@ -51,7 +55,10 @@ impl Attribute {
     /// The last part of the target of a link.
     pub(crate) fn target(self) -> Result<OsString> {
         let path = self.path();
-        let target = fs::read_link(&path).or_else(|_| fs::canonicalize(&path));
+        let target = match node() {
+            None => fs::read_link(&path).or_else(|_| fs::canonicalize(&path)),
+            Some(node) => node.read_link(&path),
+        };
         let target = target.map_err(|error| self.unread(&error))?;
         Ok(target.file_name().ok_or(self.failed(Errno::EINVAL))?.to_owned())
     }
@@ -67,7 +74,11 @@ impl Attribute {
     /// Says what is wrong with the file, which is read again to find out.
     pub(crate) fn explain(&self, errno: Errno) -> Error {
         let path = self.path();
-        let reason = match kernel_file::read(&path) {
+        let text = match node() {
+            None => kernel_file::read(&path),
+            Some(node) => node.read(&path).map(|bytes| String::from_utf8_lossy(&bytes).into()),
+        };
+        let reason = match text {
             Ok(text) if errno == Errno::EINVAL => {
                 format!("invalid {:?}: expected {}", text.trim_end(), self.expected)
             }
@@ -77,8 +88,42 @@ impl Attribute {
     }
 }
 
+/// The node behind a socket, if there is one. A program has the same node as long as it runs.
+pub(crate) fn node() -> Option<&'static NodeSocket> {
+    static NODE: OnceLock<Option<NodeSocket>> = OnceLock::new();
+    let named = || var_os(NODE_VARIABLE).filter(|path| !path.is_empty()).map(NodeSocket::at);
+    NODE.get_or_init(named).as_ref()
+}
+
 /// Reads a file with three system calls: sysfs returns an attribute with a single read.
 pub(crate) fn read<'a>(path: &Path, page: &'a mut [u8; PAGE]) -> io::Result<&'a [u8]> {
-    let len = File::open(path)?.read(page)?;
+    let len = match node() {
+        None => File::open(path)?.read(page)?,
+        Some(node) => node.read(path)?.as_slice().read(page)?,
+    };
     Ok(page.get(..len).unwrap_or_default())
+}
+
+/// The names in a directory.
+pub(crate) fn names(directory: &str) -> io::Result<Vec<OsString>> {
+    match node() {
+        None => fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect(),
+        Some(node) => node.names(directory.as_ref()),
+    }
+}
+
+/// The length of a file.
+pub(crate) fn length(path: &Path) -> io::Result<u64> {
+    match node() {
+        None => Ok(fs::metadata(path)?.len()),
+        Some(node) => node.length(path),
+    }
+}
+
+/// Returns whether a directory is there for this process.
+pub(crate) fn is_readable(directory: &Path) -> bool {
+    match node() {
+        None => access(directory, Access::READ_OK).is_ok(),
+        Some(node) => node.length(directory).is_ok(),
+    }
 }

@@ -3,6 +3,7 @@
 #![allow(unsafe_code, reason = "memory that C and the NIC work on")]
 #![allow(clippy::cast_ptr_alignment, reason = "registers are read whole where they are aligned")]
 
+use std::os::fd::AsRawFd;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
@@ -38,8 +39,12 @@ impl Window {
 
     /// Maps what a response names. Nothing may be mapped here yet.
     pub(crate) fn map(&self, dev: &Dev, place: Mminfo) -> Result<()> {
-        let fd = dev.descriptor().ok_or(Errno::EBADF)?;
         let len = usize::try_from(place.size).map_err(|_| Errno::EINVAL)?;
+        let memory = dev.socket().map(|file| file.window(place.offset, len)).transpose()?;
+        let fd = match &memory {
+            None => dev.descriptor().ok_or(Errno::EBADF)?,
+            Some(memory) => memory.as_raw_fd(),
+        };
         let offset = i64::try_from(place.offset).map_err(|_| Errno::EINVAL)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.

@@ -1,8 +1,9 @@
 //! The node that a command works on: this machine or a mock.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
+use cxi::environment::NODE_VARIABLE;
 use cxi::{Device, DeviceId, Host};
 use cxi_ioctl::Trace;
 use cxi_job::{NodeName, ProcFs};
@@ -112,6 +113,9 @@ impl Node {
     /// be opened, and reports them.
     fn open_real(common: &Common, intent: Intent) -> Result<Self, Failure> {
         let host = Host::system();
+        if intent == Intent::Change {
+            warn_of_mock(&host, common);
+        }
         let ids = match named(common) {
             Some(ids) => ids.to_vec(),
             None => host.device_ids()?,
@@ -278,6 +282,20 @@ fn inject(node: &MockNode, faults: &[FaultSpec]) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// Says once that what a command changes is not this machine's: with a variable that was set for a test
+/// and forgotten, every command would succeed.
+pub(crate) fn warn_of_mock(host: &Host, common: &Common) {
+    static SAID: Once = Once::new();
+    let Some(socket) = host.socket() else { return };
+    SAID.call_once(|| {
+        let warning = format!(
+            "{NODE_VARIABLE} names the mock node at {}: nothing is changed on this machine",
+            socket.display()
+        );
+        log::print_warnings(&[warning], common.json);
+    });
 }
 
 /// The NICs to work on; `None` for all.

@@ -26,7 +26,7 @@ use std::{env, fs, io};
 
 use cxi::environment;
 use cxi::kernel_file::read_bounded;
-use cxi::{DeviceId, TrafficClasses};
+use cxi::{DeviceId, Host, TrafficClasses};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -171,7 +171,8 @@ pub enum Directories {
 }
 
 impl Directories {
-    /// Those of the mock node in a state file, such as `node.json.d` for `node.json`.
+    /// Those of the mock node in a state file, such as `node.json.d` for `node.json`, or behind a
+    /// socket.
     #[must_use]
     pub fn of_mock(state: &Path) -> Self {
         let mut name = state.file_name().unwrap_or_default().to_owned();
@@ -340,12 +341,17 @@ impl SettingsError {
 }
 
 impl Settings {
-    /// Reads the named file, or that of `CXI_CONFIG`, or else [`FILE`], which need not exist.
+    /// Reads the named file, or that of `CXI_CONFIG`, or else [`FILE`], which need not exist. A node
+    /// behind a socket is not this machine: its files are beside the socket, as those of a
+    /// [mock](Self::load_for_mock) beside its own.
     ///
     /// # Errors
     ///
     /// The file cannot be read, or is not TOML.
     pub fn load(named: Option<&Path>) -> Result<Self, SettingsError> {
+        if let Some(socket) = Host::system().socket() {
+            return Self::load_for_mock(named, Directories::of_mock(socket));
+        }
         match Self::named(named) {
             None if Path::new(FILE).exists() => read(Path::new(FILE)),
             named => named.map_or_else(|| Ok(Self::default()), |path| read(&path)),

@@ -16,7 +16,7 @@ use cxi_ioctl::{
 
 use crate::driver::{Capabilities, Driver, Quirks};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sysfs::NicDirectory;
+use crate::sysfs::{NicDirectory, Sysfs};
 use crate::{DeviceId, Host, ResourceMap};
 
 /// An open NIC. A clone is the same open file; dropping the last one closes it.
@@ -97,7 +97,11 @@ impl Device {
         transport: impl Transport + 'static,
         sysfs: impl AsRef<Path>,
     ) -> Self {
-        Self::new(id, Arc::new(transport), Some(NicDirectory::new(sysfs.as_ref(), id)))
+        Self::new(
+            id,
+            Arc::new(transport),
+            Some(NicDirectory::new(&Sysfs::in_directory(sysfs.as_ref()), id)),
+        )
     }
 
     pub(crate) fn new(

@@ -1,7 +1,5 @@
 //! The commands that distinguish drivers. None of them changes anything, whoever sends it.
 
-use std::fs;
-
 use cxi_ioctl::abi::service::{
     RSRC_LE, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcRsrcGetCmd, SvcSetNetnsCmd,
 };
@@ -114,7 +112,7 @@ fn le_usage(device: &Device) -> Result<Option<bool>> {
 }
 
 fn parameters(directory: &NicDirectory) -> Option<Parameters> {
-    let has = |name: &str| fs::symlink_metadata(directory.parameters().join(name)).is_ok();
+    let has = |name| directory.has_parameter(name);
     // Every release has this one: without it the parameters are not visible here.
     has("disable_default_svc").then(|| Parameters {
         default_lnis_per_rgid: has("default_lnis_per_rgid"),

@@ -20,11 +20,10 @@ pub fn skip(why: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Returns whether a node can be served here; reports why not. The first test of a process finds
-/// out.
+/// Returns whether a node can be served as files here; reports why not. The first test of a process finds out.
 pub fn possible() -> bool {
     static MISSES: LazyLock<Option<String>> = LazyLock::new(|| {
-        let output = run(&["--", "true"]);
+        let output = run(&["--door", "fuse", "--", "true"]);
         let missing = output.status.code() == Some(MISSING);
         assert!(missing || output.status.success(), "{output:?}");
         missing.then(|| String::from_utf8_lossy(&output.stderr).into_owned())
@@ -57,7 +56,10 @@ pub fn windows() -> bool {
 /// The server with these arguments.
 pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(SERVER);
-    command.args(arguments).env_remove("CXI_MOCK_DIR").env_remove("CXI_MOCK_NODE");
+    command.args(arguments);
+    for variable in ["CXI_MOCK_DIR", "CXI_MOCK_NODE", "CXI_NODE"] {
+        command.env_remove(variable);
+    }
     command
 }
 

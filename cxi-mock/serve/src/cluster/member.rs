@@ -80,10 +80,11 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
             NamespaceKind::Ipc,
             NamespaceKind::Mnt,
         ],
+        variables: Vec::new(),
     };
     let model = cluster.model.node(number);
     let nics = model.as_deref().map(MockNode::nics).unwrap_or_default();
-    let node = Node::start(nics, &cluster.common, node_setup)?;
+    let node = Node::start(nics, &cluster.common, node_setup, true)?;
     Ok((node, Init::start()?))
 }
 

@@ -1,20 +1,19 @@
 //! NICs.
 
 use std::ffi::c_int;
-use std::fs;
 use std::os::unix::ffi::OsStringExt;
 
 use cxi_ioctl::CharDev;
 use cxi_ioctl::abi::device::InboundWaitCmd;
 
-use crate::device::{Dev, close};
+use crate::device::{Dev, OpenFile, close};
 use crate::failure::{Failure, Result};
 use crate::ffi::{Fresh, Out, Owned, guarded, status};
 use crate::handle::{Handle, Room};
 use crate::info::{CLASS, DevInfo, PROPERTIES};
 use crate::send::send;
 use crate::sysfs::Attribute;
-use crate::{fork, scan};
+use crate::{fork, scan, sysfs};
 
 /// The head of `struct cxil_device_list`, before the NICs.
 const LIST_HEADER: usize = 8;
@@ -44,11 +43,11 @@ extern "C" fn cxil_open_device(dev_id: u32, dev: Out<*mut DevInfo>) -> c_int {
     status(|| {
         let dev = Room::new(dev)?;
         let file = open(dev_id)?;
-        let info = DevInfo::query(dev_id, &file)?;
+        let info = DevInfo::query(dev_id, file.transport())?;
         if let Err(failure) = fork::init() {
             fork::complain(failure.errno);
         }
-        dev.fill(Dev::new(dev_id, file.into(), info));
+        dev.fill(Dev::new(dev_id, file, info)?);
         Ok(())
     })
 }
@@ -75,15 +74,18 @@ extern "C" fn cxil_get_amo_remap_to_pcie_fadd(dev: Handle<Dev>, value: Out<c_int
     })
 }
 
-fn open(number: u32) -> Result<CharDev> {
-    CharDev::open(format!("/dev/cxi{number}")).map_err(|error| Failure::open(number, &error))
+fn open(number: u32) -> Result<OpenFile> {
+    let opened = match sysfs::node() {
+        None => CharDev::open(format!("/dev/cxi{number}")).map(OpenFile::Device),
+        Some(node) => node.open(number).map(|file| OpenFile::Socket(Box::new(file))),
+    };
+    opened.map_err(|error| Failure::open(number, &error))
 }
 
 /// Numbers of the NICs in sysfs, in the textual order of their names.
 fn numbers() -> Vec<u32> {
-    let Ok(entries) = fs::read_dir(CLASS) else { return Vec::new() };
-    let mut names: Vec<Vec<u8>> =
-        entries.filter_map(|entry| Some(entry.ok()?.file_name().into_vec())).collect();
+    let names = sysfs::names(CLASS).unwrap_or_default();
+    let mut names: Vec<Vec<u8>> = names.into_iter().map(OsStringExt::into_vec).collect();
     names.sort_unstable();
     names
         .iter()
@@ -95,5 +97,5 @@ fn numbers() -> Vec<u32> {
 
 /// The description of a NIC; `None` if it cannot be queried.
 fn look_at(number: u32) -> Option<DevInfo> {
-    DevInfo::query(number, &open(number).ok()?).ok()
+    DevInfo::query(number, open(number).ok()?.transport()).ok()
 }

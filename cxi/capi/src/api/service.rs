@@ -16,7 +16,7 @@ use crate::device::Dev;
 use crate::failure::{Failure, Result};
 use crate::ffi::{Fresh, In, Out, Owned, status};
 use crate::handle::Handle;
-use crate::send::{descriptor, send_about, send_explained, send_list};
+use crate::send::{open_file, send_about, send_explained, send_list};
 
 /// The head of a list: the number of its elements.
 const LIST_HEADER: usize = 4;
@@ -32,7 +32,7 @@ extern "C" fn cxil_alloc_svc(
         let desc = desc.required()?;
         // Do this before filling in the command: an atomic access between filling it in and sending it
         // would force the compiler to copy the caller's description twice.
-        let device = descriptor(dev)?;
+        let device = open_file(dev)?;
         let command = SvcAllocCmd::of(desc.get());
         send_explained(&device, &command).map(|response| response.svc_id.cast_signed()).map_err(
             |refusal| {
@@ -55,7 +55,7 @@ extern "C" fn cxil_update_svc(
         let dev = dev.get()?;
         let svc_desc = desc.get()?;
         let command = SvcUpdateCmd::of(svc_desc);
-        let Err(refusal) = send_explained(&*descriptor(dev)?, &command) else { return Ok(0) };
+        let Err(refusal) = send_explained(&open_file(dev)?, &command) else { return Ok(0) };
         let response = refusal.response;
         fail_info.set(
             response.map_or_else(SvcFailInfo::new_zeroed, |response| behind_id(response.fail_info)),

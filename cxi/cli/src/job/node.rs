@@ -9,7 +9,7 @@ use cxi_job::{Node as Nics, NodeName};
 
 use super::cli::NicsOptional;
 use crate::exit::Failure;
-use crate::node::{Intent, Node, named, no_device, no_stray_option, this_node};
+use crate::node::{Intent, Node, named, no_device, no_stray_option, this_node, warn_of_mock};
 use crate::options::Common;
 use crate::output::Report;
 
@@ -35,7 +35,11 @@ impl JobNode {
         if common.mock.is_none() && named(common).is_none() {
             no_stray_option(common)?;
             // This includes NICs that no job can use, with the reasons.
-            let nics = Nics::discover(&Host::system())?;
+            let host = Host::system();
+            if intent == Intent::Change {
+                warn_of_mock(&host, common);
+            }
+            let nics = Nics::discover(&host)?;
             if nics.nics().is_empty() {
                 return Err(no_device());
             }

@@ -1,0 +1,247 @@
+//! A node behind a socket: for ordinary users, without FUSE, mounts or namespaces.
+
+#![allow(missing_docs, reason = "a test has no users")]
+#![allow(unsafe_code, reason = "a child process that executes no program is unsafe to make")]
+
+mod node;
+
+use std::fs;
+use std::io::{Read as _, Write as _, pipe};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::thread;
+
+use cxi::{Device, DeviceId, Errno, Host, ServiceId};
+use cxi_ioctl::socket::NodeSocket;
+use node::{Directory, SERVER, Served, errors, printed, root, server, skip};
+use serde_json::Value;
+
+const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
+
+/// Runs a shell script on a node behind a socket.
+fn on_node(options: &[&str], script: &str) -> Output {
+    let mut command = server(["run", "--door", "socket"]);
+    command.args(options).args(["--", "sh", "-euc", script]).env("CXI", CXI).env("SERVER", SERVER);
+    command.output().expect("the server runs")
+}
+
+#[test]
+fn devices_and_services_need_nothing() {
+    let output = on_node(
+        &["--nics", "2"],
+        "$CXI devices --json; $CXI service create --uid 4711 --vni 1024 --device cxi0; \
+         $CXI service list --json --device cxi0; test ! -e /sys/class/cxi_user/cxi1",
+    );
+    let text = printed(&output);
+    let mut documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
+    let devices = documents.next().expect("devices").expect("JSON");
+    let nics = devices["devices"].as_array().or(devices.as_array()).expect("a list");
+    assert_eq!(nics.len(), 2, "{text}");
+    assert!(text.contains("hsn1") || text.contains("0000:"), "{text}");
+    assert!(text.contains("4711"), "{text}");
+    let said = errors(&output);
+    assert_eq!(said.matches("CXI_NODE names the mock node at ").count(), 1, "{said}");
+}
+
+/// The whole life of a job, whose records are beside the socket and gone with the node.
+#[test]
+fn a_job_begins_and_ends() {
+    let directory = Directory::new();
+    let dir = directory.join("node");
+    let output = on_node(
+        &["--nics", "2", "--dir", &dir],
+        "$CXI job prolog --job 7 --uid 1000 --vni 1030 --cores 8 >/dev/null; \
+         $CXI service list --json --device cxi1 | grep -c '\"id\": 1000' || true; \
+         ls -d \"$CXI_NODE.d/jobs\" >&2; \
+         $CXI job epilog --job 7 >/dev/null; \
+         $CXI service list --json --device cxi1 | grep -c '\"id\": 1000' || true",
+    );
+    assert_eq!(printed(&output), "1\n0", "{}", errors(&output));
+    let left: Vec<_> = fs::read_dir(&dir).expect("the directory").flatten().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// The open files of a NIC, as sysfs counts them.
+fn clients(host: &Host) -> usize {
+    let socket = NodeSocket::at(host.socket().expect("a socket"));
+    socket.names(Path::new("/sys/class/cxi_user/cxi0/clients")).expect("a directory").len()
+}
+
+fn host(node: &Served) -> Host {
+    Host::behind(Path::new(&node.dir()).join("node.sock"))
+}
+
+fn open(host: &Host) -> Device {
+    host.open(DeviceId::new(0)).expect("cxi0")
+}
+
+const USABLE: [&str; 4] = ["--door", "socket", "--set", "disable_default_svc=0"];
+
+/// Everything that a file holds is freed when it is closed, before anyone looks: as with the driver,
+/// `close` does that.
+#[test]
+fn a_file_that_is_closed_frees_everything_at_once() {
+    let node = Served::start(&USABLE);
+    let host = host(&node);
+    for _ in 0..200 {
+        let device = open(&host);
+        let lni = device.alloc_lni(ServiceId::DEFAULT).expect("an LNI");
+        assert_eq!(clients(&host), 1);
+        drop((lni, device));
+        // Another connection, as another program has.
+        assert_eq!(clients(&self::host(&node)), 0);
+    }
+}
+
+/// Threads take turns, and each gets the answer to its own command.
+#[test]
+fn threads_share_an_open_file() {
+    let node = Served::start(&USABLE);
+    let device = open(&host(&node));
+    let expected = device.info().expect("properties");
+    thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..200 {
+                    assert_eq!(device.info().expect("properties"), expected);
+                    assert_eq!(device.services().list().expect("services").len(), 1);
+                }
+            });
+        }
+    });
+}
+
+/// As with the driver, a child process that is made by fork has the file, too: it stays open until both
+/// have closed it, and neither gets what the other one asked for.
+#[test]
+fn a_child_has_the_file_too() {
+    let node = Served::start(&USABLE);
+    let host = host(&node);
+    let device = open(&host);
+    let lni = device.alloc_lni(ServiceId::DEFAULT).expect("an LNI");
+    let expected = device.info().expect("properties");
+    let mut child = Command::new("true");
+    let of_child = device.clone();
+    let expected_there = expected.clone();
+    let (mut is_there, mut there) = pipe().expect("a pipe");
+    // SAFETY: the child asks for nothing that another thread of this process may have locked: the file
+    // is this test's own, and the allocator's locks are free after a fork.
+    unsafe {
+        child.pre_exec(move || {
+            there.write_all(&[1])?;
+            for _ in 0..100 {
+                let seen = of_child.info().map_err(std::io::Error::other)?;
+                if seen != expected_there {
+                    return Err(std::io::ErrorKind::InvalidData.into());
+                }
+            }
+            Ok(())
+        });
+    }
+    let parent = thread::spawn({
+        let device = device.clone();
+        move || {
+            is_there.read_exact(&mut [0]).expect("the child is there");
+            (0..400).all(|_| device.info().is_ok_and(|seen| seen == expected))
+        }
+    });
+    assert!(child.status().expect("the child asks").success());
+    assert!(parent.join().expect("the parent asks"));
+    assert_eq!(clients(&host), 1);
+    drop((child, lni, device));
+    assert_eq!(clients(&self::host(&node)), 0);
+}
+
+/// A second node takes no place that is taken, and an end is the end for programs that go on.
+#[test]
+fn a_node_that_has_ended_is_a_nic_that_is_gone() {
+    let node = Served::start(&USABLE);
+    let device = open(&host(&node));
+    drop(node);
+    assert_eq!(device.services().list().unwrap_err().errno(), Errno::EIO);
+}
+
+#[test]
+fn a_program_enters_and_an_unplugged_nic_is_gone() {
+    let directory = Directory::new();
+    let dir = directory.join("node");
+    let output = on_node(
+        &["--nics", "2", "--dir", &dir],
+        "unset CXI_NODE; \
+         $SERVER enter --dir \"$CXI_MOCK_DIR\" -- $CXI service list --device cxi1 --json >/dev/null; \
+         $SERVER ctl unplug 1; \
+         ! $SERVER enter --dir \"$CXI_MOCK_DIR\" -- $CXI service list --device cxi1",
+    );
+    printed(&output);
+    assert!(errors(&output).contains("cxi1"), "{output:?}");
+}
+
+#[test]
+fn without_privileges_nothing_is_changed() {
+    if node::is_root() {
+        return skip("root has privileges");
+    }
+    for option in ["--as-user", "--strict-admin"] {
+        let output = on_node(&[option], "$CXI service create --uid 1 --vni 1024");
+        assert!(!output.status.success(), "{output:?}");
+        assert!(errors(&output).contains("EPERM"), "{output:?}");
+    }
+}
+
+/// Neither root nor another user is led to a node by a variable.
+#[test]
+fn another_users_node_is_refused() {
+    if !root("be two users") {
+        return;
+    }
+    let directory = Directory::new();
+    let place = directory.path().join("shared");
+    fs::create_dir(&place).expect("a directory");
+    fs::set_permissions(&place, fs::Permissions::from_mode(0o777)).expect("a mode");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("a mode");
+    let (server, client) = (place.join("server"), place.join("client"));
+    fs::copy(SERVER, &server).expect("a copy");
+    fs::copy(node::CLIENT, &client).expect("a copy");
+    let script = format!(
+        "{client} as 54321 {server} run --door socket -- sh -c 'echo $CXI_NODE >{place}/path; \
+         chmod 777 $CXI_NODE; sleep 3' & \
+         while ! test -s {place}/path; do sleep 0.1; done; \
+         CXI_NODE=$(cat {place}/path) \"$0\" devices; echo $?; wait",
+        client = client.display(),
+        server = server.display(),
+        place = place.display()
+    );
+    let mut command = Command::new("sh");
+    command.args(["-c", &script, CXI]).env("TMPDIR", &place).env_remove("XDG_RUNTIME_DIR");
+    let output = command.output().expect("a shell");
+    let said = errors(&output);
+    assert!(said.contains("is served by user 54321: expected user 0"), "{output:?}");
+}
+
+/// The files that our libraries read are those of the file system.
+#[test]
+fn sysfs_is_that_of_the_files() {
+    let script = "$CXI devices --json; $CXI audit --json";
+    let behind = on_node(&["--nics", "2"], script);
+    if !node::possible() {
+        return;
+    }
+    let mut command = server(["run", "--door", "fuse", "--nics", "2", "--", "sh", "-euc", script]);
+    let seen = command.env("CXI", CXI).output().expect("the server runs");
+    assert_eq!(printed(&behind), printed(&seen));
+}
+
+#[test]
+fn a_node_that_was_killed_leaves_no_socket_to_the_next() {
+    let directory = Directory::new();
+    let script = "kill -9 $PPID; ls \"$(dirname \"$CXI_NODE\")\"";
+    let run = |script: &str| {
+        let mut command = server(["run", "--door", "socket", "--", "sh", "-c", script]);
+        command.env("XDG_RUNTIME_DIR", directory.path()).output().expect("the server runs")
+    };
+    run(script);
+    let output = run("ls \"$(dirname \"$CXI_NODE\")\" | wc -l");
+    assert_eq!(printed(&output), "1");
+}
