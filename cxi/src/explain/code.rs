@@ -6,7 +6,7 @@ use std::fmt;
 use cxi_hw::ReturnCode;
 use cxi_ioctl::Errno;
 
-use super::texts::{ERRNOS, LIBFABRIC};
+use super::texts::{ERRNOS, LIBFABRIC, OF_PROVIDER};
 
 /// Code that a program reports: an errno, an error of libfabric's own, or the result of an
 /// operation by the NIC.
@@ -26,7 +26,7 @@ impl Code {
     #[must_use]
     pub fn from_number(number: i64) -> Option<Self> {
         let number = i32::try_from(number.unsigned_abs()).ok()?;
-        let own = LIBFABRIC.iter().any(|(known, ..)| *known == number);
+        let own = LIBFABRIC.iter().any(|(known, ..)| *known == number && number < OF_PROVIDER);
         match u16::try_from(number) {
             Ok(own_number) if own => Some(Self::Libfabric(own_number)),
             _ => {
@@ -34,6 +34,15 @@ impl Code {
                 known.then_some(Self::Errno(Errno::from_raw(number)))
             }
         }
+    }
+
+    /// The code that libfabric's provider for the NIC gives beside its own error, as `prov_errno`.
+    pub(super) fn from_provider(number: u16) -> Option<Self> {
+        if i32::from(number) >= OF_PROVIDER {
+            return own(number).map(|_| Self::Libfabric(number));
+        }
+        let known = ReturnCode::NAMES.iter().find(|(_, code)| u16::from(*code) == number)?;
+        (number != 0).then_some(Self::Nic(ReturnCode(known.1)))
     }
 
     /// The code with this name: `ENOSPC`, `FI_ENOSPC`, `FI_ETRUNC`, `C_RC_NO_SPACE`,
@@ -112,6 +121,7 @@ fn return_code(name: &str) -> Option<Code> {
     let counter = name.trim_start_matches("rmu_").trim_end_matches("_cntr");
     let portals = counter.strip_prefix("ptl_").or_else(|| counter.strip_prefix("PTL_"));
     let portals = portals.map(str::to_ascii_uppercase);
+    let portals = portals.map(|name| name.trim_start_matches("NI_").to_owned());
     let name = match (counter, &portals) {
         ("ptl_invld_vni", _) => "VNI_NOT_FOUND",
         ("ptl_invld_dfa", _) => "INVALID_DFA_FORMAT",

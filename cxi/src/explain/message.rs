@@ -105,9 +105,9 @@ fn texts(line: &str) -> Vec<Code> {
     let lower = line.to_ascii_lowercase();
     let mut found: Vec<(usize, usize, Code)> = Vec::new();
     let mut look = |text: &str, number: i32, in_any_case: bool| {
-        let Some(code) = Code::from_number(number.into()).filter(|_| !text.is_empty()) else {
-            return;
-        };
+        let own = || u16::try_from(number).ok().and_then(Code::from_provider);
+        let code = Code::from_number(number.into()).or_else(own);
+        let Some(code) = code.filter(|_| !text.is_empty()) else { return };
         let place =
             if in_any_case { lower.find(&text.to_ascii_lowercase()) } else { line.find(text) };
         if let Some(start) = place.filter(|start| is_whole(&lower, *start, text.len())) {
@@ -193,12 +193,14 @@ fn numbers(line: &str) -> Vec<Code> {
         if goes_on {
             continue;
         }
-        if is_code(before, after)
-            && let Some(code) = digits.parse().ok().and_then(Code::from_number)
-            && !found.contains(&code)
-        {
-            found.push(code);
-        }
+        let code = if lead(before).ends_with("prov_errno") {
+            digits.parse().ok().and_then(Code::from_provider)
+        } else if is_code(before, after) {
+            digits.parse().ok().and_then(Code::from_number)
+        } else {
+            None
+        };
+        found.extend(code.filter(|code| !found.contains(code)));
     }
     found
 }
@@ -224,6 +226,11 @@ const LEADS: &[&str] = &[
     "number",
 ];
 
+/// Text before a number, without the punctuation between.
+fn lead(before: &str) -> &str {
+    before.trim_end_matches(|letter: char| " :=([<'\"#".contains(letter))
+}
+
 /// Returns whether a number between these parts of a line is a code.
 fn is_code(before: &str, after: &str) -> bool {
     let (sign, before) = match before.strip_suffix('-') {
@@ -248,7 +255,7 @@ fn is_code(before: &str, after: &str) -> bool {
     if in_parentheses && (outside.is_empty() || outside.ends_with([' ', ':'])) {
         return true;
     }
-    let lead = before.trim_end_matches(|letter: char| " :=([<'\"#".contains(letter));
+    let lead = lead(before);
     let mut leads = words(lead).collect::<Vec<_>>().into_iter().rev();
     let (word, earlier) = (leads.next().unwrap_or_default(), leads.next().unwrap_or_default());
     // "exit code 1" and "exit status 1" are the program's own.
@@ -297,6 +304,12 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["le resources not recovered"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
     (&["le exhausted"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
     (&["eq_dropped"], Code::Libfabric(268), None),
+    // Why a portal table entry was disabled.
+    (&["fc_eq_full"], Code::Libfabric(268), None),
+    (&["unexpected_fail"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["append_fail"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["fc_no_match"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["fc_request_full"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
     // MPI.
     (&["err_truncate"], Code::Libfabric(265), Some(Attempted::Transfer)),
     (&["message truncated"], Code::Libfabric(265), Some(Attempted::Transfer)),
@@ -304,6 +317,21 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["only", "available"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
     (&["cxi not available"], errno(Errno::ENODEV), None),
     (&["failed to reserve", "vnis"], errno(Errno::ENOSPC), None),
+    (&["no vni", "available"], errno(Errno::ENOSPC), None),
+    // The kernel.
+    (&["svc", "insufficient resources"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
+    (&["sct_timeout"], Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (&["spt_timeout"], Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (
+        &["cxi", "link down"],
+        Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE),
+        Some(Attempted::Transfer),
+    ),
+    (
+        &["cxi", "link is down"],
+        Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE),
+        Some(Attempted::Transfer),
+    ),
     // This project.
     (
         &["not enough ", "requested", "available"],

@@ -138,6 +138,7 @@ const NICS: &[&str] = &["cxi devices -v", "dmesg | grep -i cxi"];
 const LOG: &[&str] = &["FI_LOG_LEVEL=warn PROGRAM 2>&1 | cxi explain -"];
 const ENVIRONMENT: &[&str] = &["cxi explain", "cxi explain env"];
 const MEMORY: &[&str] = &["cat /proc/buddyinfo", "dmesg | grep -i 'allocation failure'"];
+const COLLECTIVES: &[&str] = &["cxi collectives preflight", "env | grep FI_CXI_"];
 const USAGE: &[&str] = &["cxi devices", "cxi service usage"];
 
 macro_rules! cause {
@@ -546,6 +547,39 @@ const CAUSES: &[Cause] = &[
     cause!(fi 270, any => "no memory registration is left", &["cxi service usage"], "Register less memory at a time."),
     cause!(fi 271, any => "the peer is behind a firewall: not a provider for the NIC", LOG,
         "See FI_PROVIDER: another provider was chosen."),
+    // Hardware collectives.
+    cause!(fi 1024, any => "a value of the reduction became larger than a double can be", LOG,
+        "The application's values are too large for this sum; FI_CXI_COLL_FAB_MGR_URL unset makes software do it, with the same result."),
+    cause!(fi 1025, any => "a value of the reduction is not a number, or infinite", LOG,
+        "Look for the NaN or the infinity in the application's data."),
+    cause!(fi 1026, any => "a reproducible sum became larger than the NIC can hold", LOG,
+        "Scale the values, or let software sum them."),
+    cause!(fi 1027, any => "more contributions reached the reduction than its group has members", LOG,
+        "Each rank takes part once in a reduction: check the order of collective calls."),
+    cause!(fi 1028, any => "ranks asked for different operations in one reduction", LOG,
+        "All ranks call the same collectives in the same order, with the same operation and type."),
+    cause!(fi 1029, any => "the multicast of a reduction's result failed", LOG,
+        "Report the node: cxi devices -v shows its link."),
+    cause!(fi 1030, any => "a reduction failed in a way that cannot be continued", LOG,
+        "Start the job again, without hardware collectives if it happens again."),
+    cause!(fi 2048, any => "the endpoint already uses the multicast address of the tree", COLLECTIVES,
+        "Leave the group before joining it again; each group has a tree of its own."),
+    cause!(fi 2049, any => "the endpoint already is the root of a tree", COLLECTIVES,
+        "One process of each node can be the root of one tree: join groups with different roots."),
+    cause!(fi 2050, any => "the multicast address that the fabric manager gave is not valid", COLLECTIVES,
+        "Reserve trees again: cxi collectives release JOB, cxi collectives reserve JOB."),
+    cause!(fi 2051, any => "the root that the fabric manager gave is not one of the job", COLLECTIVES,
+        "Reserve trees again: cxi collectives release JOB, cxi collectives reserve JOB."),
+    cause!(fi 2052, any => "the request to the fabric manager could not be made", COLLECTIVES,
+        "Check FI_CXI_COLL_FAB_MGR_URL and FI_CXI_COLL_FAB_MGR_TOKEN, and that libcurl is installed."),
+    cause!(fi 2053, any => "the fabric manager did not answer in time", COLLECTIVES,
+        "Check that the node reaches FI_CXI_COLL_FAB_MGR_URL."),
+    cause!(fi 2054, any => "the fabric manager answered with an error", COLLECTIVES,
+        "The session may have ended, or have no tree left: look at the fabric manager's log."),
+    cause!(fi 2055, any => "no portal table entry is left for the group", &["cxi service usage"],
+        "Give the job's service more PtlTEs."),
+    cause!(fi 2056, any => "joining the group failed in a way that cannot be continued", COLLECTIVES,
+        "Start the job again, without hardware collectives if it happens again."),
     // The NIC's return codes.
     cause!(nic VNI_NOT_FOUND, any =>
         "the target NIC does not know the VNI of the message: the job has no service with it there, the service was destroyed, or the two ranks have taken different VNIs",

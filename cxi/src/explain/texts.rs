@@ -153,4 +153,23 @@ pub(super) const LIBFABRIC: &[(i32, &str, &str)] = &[
     (269, "FI_ENORX", "Receiver not ready, no receive buffers available"),
     (270, "FI_ENOMR", "Memory registration limit exceeded"),
     (271, "FI_EFIREWALLADDR", "Host unreacheable due to firewall"),
+    // Those of its provider for the NIC, which it reports as prov_errno only.
+    (1024, "FI_CXI_ERRNO_RED_FLT_OVERFLOW", "coll reduce FLT overflow"),
+    (1025, "FI_CXI_ERRNO_RED_FLT_INVALID", "coll reduce FLT invalid"),
+    (1026, "FI_CXI_ERRNO_RED_INT_OVERFLOW", "coll reduce INT overflow"),
+    (1027, "FI_CXI_ERRNO_RED_CONTR_OVERFLOW", "coll reduce contribution overflow"),
+    (1028, "FI_CXI_ERRNO_RED_OP_MISMATCH", "coll reduce opcode mismatch"),
+    (1029, "FI_CXI_ERRNO_RED_MC_FAILURE", "coll reduce multicast failure"),
+    (1030, "FI_CXI_ERRNO_RED_OTHER", "coll reduce unknown error"),
+    (2048, "FI_CXI_ERRNO_JOIN_MCAST_INUSE", "coll join multicast address in-use"),
+    (2049, "FI_CXI_ERRNO_JOIN_HWROOT_INUSE", "coll join hwroot in-use"),
+    (2050, "FI_CXI_ERRNO_JOIN_MCAST_INVALID", "coll join multicast address invalid"),
+    (2051, "FI_CXI_ERRNO_JOIN_HWROOT_INVALID", "coll join hwroot invalid"),
+    (2052, "FI_CXI_ERRNO_JOIN_CURL_FAILED", "coll join FM REST CURL failed"),
+    (2053, "FI_CXI_ERRNO_JOIN_CURL_TIMEOUT", "coll join FM REST CURL timed out"),
+    (2054, "FI_CXI_ERRNO_JOIN_SERVER_ERR", "coll join server error"),
+    (2055, "FI_CXI_ERRNO_JOIN_FAIL_PTE", "coll join PTE setup failed"),
+    (2056, "FI_CXI_ERRNO_JOIN_OTHER", "coll join unknown error"),
 ];
+/// From which number on they are the provider's.
+pub(super) const OF_PROVIDER: i32 = 1024;
