@@ -8,6 +8,7 @@
 mod call;
 mod config;
 mod error;
+mod help;
 mod plugin;
 mod record;
 mod version;
@@ -32,9 +33,24 @@ pub use version::Version;
 const LONGEST: u64 = 16 << 20;
 
 /// Runs the plugin: parameters from the environment, the configuration from standard input, the
-/// result or the error on standard output.
+/// result or the error on standard output. A person may ask for help.
 #[must_use]
 pub fn run() -> ExitCode {
+    let arguments = std::env::args_os().skip(1);
+    let arguments: Vec<String> =
+        arguments.map(|argument| argument.to_string_lossy().into_owned()).collect();
+    match help::answer(&arguments) {
+        None => {}
+        Some(Ok(text)) => {
+            // If the stream is closed, there is no reader.
+            let _ = writeln!(io::stdout(), "{text}");
+            return ExitCode::SUCCESS;
+        }
+        Some(Err(text)) => {
+            let _ = writeln!(io::stderr(), "{text}");
+            return ExitCode::from(2);
+        }
+    }
     let mut input = String::new();
     let read = io::stdin().lock().take(LONGEST).read_to_string(&mut input);
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
