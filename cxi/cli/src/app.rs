@@ -4,25 +4,31 @@ use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser as _;
 use cxi_job::durable;
 
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::job::cli::JobCommand;
 use crate::node::reading;
-use crate::output::{self, Report};
+use crate::output::{self, Report, forms};
 use crate::service::cli::ServiceCommand;
 use crate::vni::cli::VniCommand;
 use crate::{
-    audit, cdi, collectives, deferred, devices, explain, generate, integration, job, metrics,
-    selftest, service, settings, top, vni,
+    audit, cdi, collectives, complete, deferred, devices, explain, generate, help, integration,
+    job, metrics, selftest, service, settings, top, vni,
 };
 
 /// Runs the command line.
 #[must_use]
 pub fn run() -> ExitCode {
     let arguments: Vec<OsString> = env::args_os().collect();
+    if let Some(code) = complete::answer(&arguments) {
+        return code;
+    }
+    if let Some(options) = help::of_every_command(&arguments) {
+        anstream::print!("{}", options.ansi());
+        return ExitCode::SUCCESS;
+    }
     let mut cli = match parse(&arguments) {
         Ok(cli) => cli,
         Err(error) => return usage(&error, &arguments),
@@ -45,14 +51,14 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Cli, clap::Error> {
     // Help and version need the whole definition of the command line.
     let is_option = |argument: &OsString| argument.as_encoded_bytes().starts_with(b"-");
     if arguments.iter().skip(1).all(is_option) {
-        return Cli::try_parse_from(arguments);
+        return help::parse(arguments);
     }
     let arguments = &explain::with_signs(arguments);
     if let Some(cli) = deferred::named(arguments) {
         return Ok(cli);
     }
-    Cli::try_parse_from(arguments).or_else(|error| match explain::with_text(arguments) {
-        Some(again) if error.use_stderr() => Cli::try_parse_from(again),
+    help::parse(arguments).or_else(|error| match explain::with_text(arguments) {
+        Some(again) if error.use_stderr() => help::parse(&again),
         _ => Err(error),
     })
 }
@@ -64,12 +70,13 @@ fn execute(cli: &mut Cli) -> Result<u8, Failure> {
     if !matches!(&*cli.command, Command::Job(command) if is_become(command)) {
         cli.common.complete()?;
     }
+    forms::check(&cli.command)?;
     let as_json = cli.common.json;
     match cli.common.watch {
         None => report(cli)?.print(as_json),
         Some(every) if shows(&cli.command) => output::repeat(every, as_json, || report(cli)),
         Some(_) => Err(Failure::bad_input(
-            "--watch repeats devices, service list, show and usage, job list and plan, vni show, \
+            "--watch repeats devices, service list, show and usage, job list, show and plan, vni show, \
              audit, explain busy and explain job",
         )),
     }
@@ -81,10 +88,13 @@ fn shows(command: &Command) -> bool {
         Command::Devices(_) | Command::Audit(_) => true,
         Command::Service(command) => matches!(
             **command,
-            ServiceCommand::List | ServiceCommand::Show(_) | ServiceCommand::Usage { .. }
+            ServiceCommand::List(_) | ServiceCommand::Show(_) | ServiceCommand::Usage { .. }
         ),
         Command::Job(command) => {
-            matches!(***command, JobCommand::List { .. } | JobCommand::Plan { .. })
+            matches!(
+                ***command,
+                JobCommand::List { .. } | JobCommand::Show { .. } | JobCommand::Plan { .. }
+            )
         }
         Command::Vni(command) => matches!(**command, VniCommand::Show { .. }),
         Command::Explain(arguments) => arguments.only_looks(),
@@ -107,7 +117,7 @@ fn report(cli: &Cli) -> Result<Report, Failure> {
         Command::Cdi(arguments) => cdi::run(arguments, &cli.common),
         Command::Config(command) => settings::run(command, &cli.common),
         Command::Integration(command) => integration::run(command, &cli.common),
-        Command::Completions { shell } => Ok(generate::completions(*shell)),
+        Command::Completions { shell } => generate::completions(*shell),
         Command::Man { directory } => generate::man(directory),
     }
 }

@@ -107,7 +107,7 @@ pub(crate) struct AccessArgs {
     #[arg(long, value_name = "NETNS", value_parser = netns, conflicts_with_all = ["uid", "gid"])]
     netns: Option<u32>,
     /// VNIs, at most 4; the application's first
-    #[arg(long, visible_alias = "vnis", value_name = "VNI", value_delimiter = ',')]
+    #[arg(long, visible_alias = "vnis", value_name = "VNI", value_delimiter = ',', value_parser = vni)]
     vni: Vec<Vni>,
     /// Block of VNIs: its size is a power of two, and it starts at a multiple of that
     #[arg(long, value_name = "MIN-MAX", conflicts_with = "vni")]
@@ -185,6 +185,27 @@ fn vnis(text: &str) -> Result<IdSet, String> {
 /// A duration such as `5m`, `30s` or `1h 30m`.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     Value::parse(text)
+}
+
+/// Interval at which something is repeated.
+pub(crate) fn interval(text: &str) -> Result<Duration, String> {
+    let least = Duration::from_millis(10);
+    let time = duration(text)?;
+    if time < least {
+        return Err(format!("invalid interval '{text}': expected at least 10ms"));
+    }
+    Ok(time)
+}
+
+/// One VNI of a list.
+pub(crate) fn vni(text: &str) -> Result<Vni, String> {
+    if text.contains('-') {
+        return Err(format!(
+            "invalid VNI '{text}': expected single VNIs, such as 1024,1025, or a block, as in \
+             --vni-range {text}"
+        ));
+    }
+    text.parse().map_err(|error: cxi::InvalidVni| error.to_string())
 }
 
 /// A user by name or number.

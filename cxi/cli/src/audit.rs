@@ -28,8 +28,8 @@ use crate::preflight;
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
     /// VNIs that the scheduler assigns: user services with other VNIs are reported
-    #[arg(long, value_name = "VNIS")]
-    pub(crate) vni_pool: Option<IdSet>,
+    #[arg(long, alias = "vni-pool", value_name = "VNIS")]
+    pub(crate) pool_vnis: Option<IdSet>,
     /// VNIs of one of several owners, such as gid:500=2048-4095: services of this owner with other
     /// VNIs are reported, and so are owners whose VNIs overlap
     #[arg(long, value_name = "OWNER=VNIS", value_parser = range)]
@@ -100,7 +100,7 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
         without_driver: without_driver(common),
         default_service: wanted.should_be_enabled(),
         // A VNI that no job gets does not keep one from starting.
-        pool: arguments.vni_pool.clone().filter(|_| !arguments.preflight),
+        pool: arguments.pool_vnis.clone().filter(|_| !arguments.preflight),
         ranges: arguments.range.clone(),
         foreign: foreign.iter().map(|(device, service)| (*device, service.id())).collect(),
         // A failed lookup says nothing about the user.

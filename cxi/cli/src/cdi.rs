@@ -48,8 +48,9 @@ pub(crate) fn run(arguments: &CdiArgs, common: &Common) -> Result<Report, Failur
 }
 
 fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Report, Failure> {
-    let text = format!("{:#}\n", describe(arguments, node));
-    let Some(path) = file else { return Ok(Report::verbatim(text)) };
+    let specification = describe(arguments, node);
+    let text = format!("{specification:#}\n");
+    let Some(path) = file else { return Ok(Report::new(text, &specification)) };
     if let Some(directory) = path.parent() {
         // If this fails, writing the file fails too and reports why.
         let _ = fs::create_dir_all(directory);

@@ -9,7 +9,6 @@ use crate::cdi::CdiArgs;
 use crate::collectives::cli::CollectivesCommand;
 use crate::deferred::Deferred;
 use crate::devices::DevicesArgs;
-use crate::exit::EXIT_CODES;
 use crate::explain::ExplainArgs;
 use crate::integration::IntegrationCommand;
 use crate::job::cli::JobCommand;
@@ -30,8 +29,7 @@ use crate::vni::cli::VniCommand;
     version,
     propagate_version = true,
     subcommand_required = true,
-    arg_required_else_help = true,
-    after_help = EXIT_CODES,
+    arg_required_else_help = true
 )]
 pub(crate) struct Cli {
     #[command(flatten)]

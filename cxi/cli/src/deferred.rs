@@ -87,15 +87,13 @@ impl<T: FromArgMatches> FromArgMatches for Deferred<T> {
 
 impl<T: Args> Args for Deferred<T> {
     fn augment_args(command: Command) -> Command {
-        if AT_ONCE.get() {
-            return T::augment_args(command);
-        }
-        command.defer(|command| {
+        let augment = |command: Command| {
             // A group of options among them may describe itself, and would replace this.
             let about = Resettable::from(command.get_about().cloned());
             let long_about = Resettable::from(command.get_long_about().cloned());
             T::augment_args(command).about(about).long_about(long_about)
-        })
+        };
+        if AT_ONCE.get() { augment(command) } else { command.defer(augment) }
     }
 
     fn augment_args_for_update(command: Command) -> Command {

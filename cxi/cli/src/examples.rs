@@ -11,6 +11,7 @@ const EXAMPLES: &[Examples] = &[
         ("The rate of codewords, measured for ten seconds", "cxi devices --rates=10s"),
     ]),
     ("service list", &[
+        ("Those of one user", "cxi service list --uid root"),
         ("With all columns, whatever the width of the terminal", "cxi service list -o wide"),
         ("For a spreadsheet", "cxi service list -o csv"),
         ("Repeated every five seconds", "cxi service list --watch=5s"),
@@ -23,10 +24,13 @@ const EXAMPLES: &[Examples] = &[
         ("From a file", "cxi service create --from service.yaml"),
     ]),
     ("service update", &[("Let four LNIs share an RGID", "cxi service update 2 --lnis-per-rgid 4")]),
-    ("service destroy", &[("Wait for processes to end", "cxi service destroy 2 3 --wait 10")]),
+    ("service destroy", &[("Wait for processes to end", "cxi service destroy 2 3 --wait 10s")]),
     ("service enable", &[("On one NIC", "cxi service enable 2 -d cxi0")]),
     ("service disable", &[("On all NICs that have it", "cxi service disable 2")]),
-    ("service usage", &[("Of one service", "cxi service usage 2")]),
+    ("service usage", &[
+        ("Of one service", "cxi service usage 2"),
+        ("A picture of who has what", "cxi service usage --svg"),
+    ]),
     ("job plan", &[("How many jobs of 16 cores fit", "cxi job plan --cores 16")]),
     ("job prolog", &[("In a prolog", "cxi job prolog --job 17 --cores 16")]),
     ("job epilog", &[("In an epilog, waiting for processes to end", "cxi job epilog --job 17 --retry-busy 1m")]),
@@ -36,6 +40,7 @@ const EXAMPLES: &[Examples] = &[
     ("job release", &[("When the job has ended", "cxi job release 17")]),
     ("job sweep", &[("From a timer", "cxi job sweep -- squeue --noheader --format=%A")]),
     ("job confirm", &[("For a node that was reinstalled", "cxi job confirm 17 --node n3")]),
+    ("job show", &[("One job", "cxi job show 17")]),
     ("job list", &[("Jobs that are waiting for nodes", "cxi job list --controller")]),
     ("job run", &[("A program on two cores", "cxi job run --cores 2 -- ./program")]),
     ("explain", &[
@@ -49,7 +54,7 @@ const EXAMPLES: &[Examples] = &[
     ("explain open", &[("As the user who cannot open it", "cxi explain open 2")]),
     ("explain job", &[("Why it still has VNIs", "cxi explain job 17")]),
     ("explain busy", &[("Before destroying it", "cxi explain busy 2")]),
-    ("audit", &[("With the VNIs of the scheduler", "cxi audit --vni-pool 1024-65535")]),
+    ("audit", &[("With the VNIs of the scheduler", "cxi audit --pool-vnis 1024-65535")]),
     ("selftest", &[
         ("Which responses the NICs give, without changing anything", "cxi selftest"),
         ("Also use each NIC, and write a report to send", "cxi selftest --write --report selftest.json"),

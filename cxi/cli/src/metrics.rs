@@ -278,7 +278,8 @@ fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
     for job in jobs {
         let id = job.id.to_string();
         cut.add([("cxi_job", id.clone())], job.scaled_back.len());
-        let labels = [("cxi_job", id), ("state", job.state.to_owned()), ("vnis", job.vnis)];
+        let labels =
+            [("cxi_job", id), ("state", job.state.to_owned()), ("vnis", job.vnis.to_string())];
         info.add(labels, true);
     }
     Ok(vec![by_state, info, cut, broken])

@@ -14,7 +14,7 @@ use cxi_job::settings::Directories;
 use cxi_mock::FaultSpec;
 use tempfile::TempDir;
 
-use crate::args::{NicChoice, duration, release};
+use crate::args::{NicChoice, interval, release};
 use crate::exit::Failure;
 use crate::output::log::{self, LogFormat};
 use crate::output::{Format, nic_names};
@@ -42,7 +42,7 @@ pub(crate) struct Common {
         long,
         global = true,
         value_name = "TIME",
-        value_parser = duration,
+        value_parser = interval,
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "2s"

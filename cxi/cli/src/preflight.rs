@@ -35,7 +35,7 @@ pub(crate) fn report(
     arguments: &AuditArgs,
     common: &Common,
 ) -> Result<Report, Failure> {
-    let pool = match &arguments.vni_pool {
+    let pool = match &arguments.pool_vnis {
         Some(pool) => pool.clone(),
         None => common.settings.get(&keys::POOL_VNIS)?,
     };

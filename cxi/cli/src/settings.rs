@@ -5,7 +5,8 @@ use std::path::Path;
 
 use clap::Subcommand;
 use cxi_job::settings::{Directories, FILE, Source};
-use serde_json::json;
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::options::{Common, MOCK};
@@ -31,6 +32,22 @@ pub(crate) fn load(named: Option<&Path>, mock: Option<Directories>) -> Result<Se
     Ok(settings)
 }
 
+#[derive(Serialize)]
+struct Shown<'a> {
+    file: Option<&'a Path>,
+    /// Null for this machine.
+    mock: Value,
+    settings: Vec<Setting>,
+}
+
+#[derive(Serialize)]
+struct Setting {
+    name: &'static str,
+    value: String,
+    from: Source,
+    variable: &'static str,
+}
+
 pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Failure> {
     let ConfigCommand::Check = command;
     let settings = &common.settings;
@@ -47,14 +64,14 @@ pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Fa
         let shown = if value.is_empty() { "-" } else { &value };
         table.row([key.name().to_owned(), shown.to_owned(), place]);
         let (name, variable) = (key.name(), key.variable());
-        all.push(json!({"name": name, "value": value, "from": from, "variable": variable}));
+        all.push(Setting { name, value, from, variable });
     }
     let mut text = match (settings.file(), &common.mock) {
         (Some(file), _) => format!("Settings from {}\n", file.display()),
         (None, Some(_)) => "No settings file: none is named for the mock node\n".to_owned(),
         (None, None) => format!("No settings file: there is no {FILE}\n"),
     };
-    let mut json = json!({"file": settings.file(), "settings": all});
+    let mut mock = Value::Null;
     if let Some(file) = &common.mock {
         let by_variable = common.mock_by_variable;
         let by = if by_variable { MOCK } else { "--mock" };
@@ -63,7 +80,8 @@ pub(crate) fn run(command: &ConfigCommand, common: &Common) -> Result<Report, Fa
             None => format!("Temporary mock node, because of {by}\n"),
         };
         // Without a file, the mock node exists only until the command ends.
-        json["mock"] = json!({"file": file, "by_variable": by_variable});
+        mock = json!({"file": file, "by_variable": by_variable});
     }
+    let json = Shown { file: settings.file(), mock, settings: all };
     Ok(Report::new(text + &table.render(0), &json))
 }

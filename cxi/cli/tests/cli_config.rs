@@ -136,8 +136,9 @@ fn commands_use_the_settings_and_options_override_them() {
         let all = [&["--json", &mock], arguments, &prolog[..]].concat();
         let grant = cxi(&[], &all).json();
         let service = &grant["grant"]["services"][0];
-        let classes = service["traffic_classes"].to_string();
-        (service["granted"]["TLEs"]["max"].to_string(), classes)
+        let mut limits = service["granted"].as_array().unwrap().iter();
+        let tles = limits.find(|limit| limit["name"] == "TLEs").unwrap();
+        (tles["max"].to_string(), service["tcs"].to_string())
     };
     assert_eq!(made(&[]), ("8".to_owned(), "[\"LOW_LATENCY\",\"BEST_EFFORT\"]".to_owned()));
     assert_eq!(made(&with), ("0".to_owned(), "[\"BULK_DATA\"]".to_owned()));

@@ -94,7 +94,7 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     node.cxi(&[&first[..], &large].concat()).done();
     let plan = node.cxi(&[["job", "plan"], large].concat()).done();
     let (one, other) = plan.split_once("cxi1:\n").unwrap();
-    assert_contains(one, "  1 such jobs fit, then PTEs run out\n");
+    assert_contains(one, "  1 such job fits, then PTEs run out\n");
     assert_contains(other, "  No such job fits: there are not enough PTEs\n");
 }
 
@@ -104,8 +104,8 @@ job prolog --job=7 --uid=7 --cores=1
   2: no directory for the controller's decisions\n  Set controller.records to a directory on a file system that all nodes mount.
 job prolog --job=7 --uid=7 --cores=1 --dry-run
   2: no VNIs: name them with --vni, or a block of them with --vni-range
-job epilog --job=1 --retry-busy=5
-  2: invalid value '5' for '--retry-busy <TIME>': time unit needed, for example 5sec or 5ms: expected a time such as 500ms, 30s or 5m\n\nFor more information, try '--help'.";
+job epilog --job=1 --retry-busy=soon
+  2: invalid value 'soon' for '--retry-busy <TIME>': expected number at 0: expected a time such as 500ms, 30s or 5m\n\nFor more information, try '--help'.";
 
 #[test]
 fn invalid_requests_are_explained() {

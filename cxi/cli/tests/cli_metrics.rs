@@ -10,12 +10,13 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use common::cluster::Cluster;
+use common::screen::Screen;
 use common::{MockNode, Said, assert_contains, command};
 use nix::fcntl::{FcntlArg, FdFlag, fcntl};
 use nix::pty::{Winsize, openpty};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 /// A node with a job of user 1000, which is job 4711 in a pool.
 fn node_with_a_job() -> MockNode {
@@ -189,9 +190,13 @@ fn who_uses_most_stands_first() {
     let lines: Vec<Vec<&str>> =
         text.lines().map(|line| line.split_whitespace().collect()).collect();
     assert_eq!(lines[0][..5], ["Share", "Job", "Who", "VNIs", "NICs"]);
-    assert_eq!(lines[1][..6], ["0.0%", "4711", "uid", "1000", "1024", "cxi0-1"]);
+    // It has reserved what nobody uses.
+    assert_eq!(lines[1][..6], ["1.2%", "4711", "uid", "1000", "1024", "cxi0-1"]);
     let json: Value = node.cxi("--json top").json();
     assert_eq!(json["users"][0]["job"], "4711");
+    assert_eq!(json["users"][0]["members"], json!([{"type": "uid", "id": 1000}]));
+    assert_eq!(json["users"][0]["vnis"], json!([1024]));
+    assert!(json["users"][0]["reserved"]["TXQs"].as_u64() > Some(0), "{json}");
     let users = json["users"].as_array().unwrap();
     assert_eq!(users.len(), 1, "disabled services use nothing");
 }
@@ -225,33 +230,24 @@ fn ended(child: &mut Child) -> ExitStatus {
     }
 }
 
-/// Reads until a text has been shown this many more times.
-fn until_seen(screen: &mut File, part: &str, times: usize) {
-    let mut text = Vec::new();
-    while String::from_utf8_lossy(&text).matches(part).count() < times {
-        let mut bytes = [0; 4096];
-        let count = screen.read(&mut bytes).unwrap();
-        text.extend(&bytes[..count]);
-    }
-}
-
 #[test]
 fn the_last_picture_stays_while_nothing_can_be_read() {
     let node = node_with_a_job();
     let mock = format!("--mock={}", node.file().display());
-    let (mut top, mut screen) = top(&mock, "10ms", node.directory());
+    let (mut top, mut terminal) = top(&mock, "10ms", node.directory());
+    let mut screen = Screen::default();
+    let mut until = |shows: &dyn Fn(&str) -> bool| screen.until(&mut terminal, shows);
     let readable = fs::read(node.file()).unwrap();
     let host = fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
     // An error would be between them.
     let title = format!("{}  by share", host.trim());
-    until_seen(&mut screen, &title, 2);
+    until(&|text| text.contains(&title));
     fs::write(node.file(), "unreadable").unwrap();
-    until_seen(&mut screen, "  error: ", 1);
-    until_seen(&mut screen, "uid 1000", 2);
+    until(&|text| text.contains("  error: ") && text.contains("uid 1000"));
     fs::write(node.file(), readable).unwrap();
-    until_seen(&mut screen, &title, 2);
-    screen.write_all(b"q").unwrap();
-    while screen.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
+    until(&|text| text.contains(&title));
+    terminal.write_all(b"q").unwrap();
+    while terminal.read(&mut [0; 4096]).is_ok_and(|count| count > 0) {}
     assert_eq!(top.wait().unwrap().code(), Some(0));
 }
 
@@ -261,9 +257,9 @@ fn a_terminal_is_shown_it_until_a_key_or_a_signal_or_its_end() {
     for end in ["q", "SIGTERM", "end"] {
         let scratch = tempfile::tempdir().unwrap();
         // A command that redraws notices by itself that its terminal is gone.
-        let (interval, times) = if end == "end" { ("1h", 1) } else { ("10ms", 3) };
+        let interval = if end == "end" { "1h" } else { "10ms" };
         let (mut top, mut screen) = top("--mock", interval, scratch.path());
-        until_seen(&mut screen, "cxi top  ", times);
+        Screen::default().until(&mut screen, |text| text.contains("cxi top  "));
         assert!(fs::read_dir(scratch.path()).unwrap().next().is_some());
         match end {
             "q" => screen.write_all(b"q").unwrap(),

@@ -17,7 +17,9 @@ fn a_job_gets_what_its_cpus_on_this_node_ask_for_and_what_its_user_says() {
         let size = ["--cpus-per-node=2(x3),16", "--nodes=n[1-4]", "--node", node];
         let prolog = ["--json", "job", "prolog", "--job", job];
         let grant = this.cxi(&[&prolog[..], &size].concat()).json();
-        grant["grant"]["services"][0]["granted"]["TXQs"]["res"].as_u64().unwrap()
+        let limits = grant["grant"]["services"][0]["granted"].as_array().unwrap();
+        let txqs = limits.iter().find(|limit| limit["name"] == "TXQs").unwrap();
+        txqs["res"].as_u64().unwrap()
     };
     assert_eq!(txqs("1", "", "n3"), 4);
     assert_eq!(txqs("2", "", "n4"), 32);

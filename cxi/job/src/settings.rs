@@ -85,7 +85,11 @@ impl Value for u32 {
 }
 
 impl Value for Duration {
+    /// A number without a unit is one of seconds.
     fn parse(text: &str) -> Result<Self, String> {
+        if let Ok(seconds) = text.parse() {
+            return Ok(Self::from_secs(seconds));
+        }
         humantime::parse_duration(text)
             .map_err(|error| format!("{error}: expected a time such as 500ms, 30s or 5m"))
     }
@@ -118,6 +122,8 @@ pub struct Key<T> {
     pub name: &'static str,
     /// The environment variable that overrides the file, unless it is empty.
     pub variable: &'static str,
+    /// Purpose, in a sentence or two.
+    pub about: &'static str,
     /// The value where neither says anything.
     pub default: fn(&Directories) -> String,
     /// Parses a value, usually [`Value::parse`]. The error says what was expected.
@@ -130,6 +136,8 @@ pub trait AnyKey: Sync {
     fn name(&self) -> &'static str;
     /// The variable that overrides the file.
     fn variable(&self) -> &'static str;
+    /// Purpose.
+    fn about(&self) -> &'static str;
     /// The value where neither says anything.
     fn default(&self, directories: &Directories) -> String;
     /// Returns whether a value is permitted.
@@ -147,6 +155,10 @@ impl<T> AnyKey for Key<T> {
 
     fn variable(&self) -> &'static str {
         self.variable
+    }
+
+    fn about(&self) -> &'static str {
+        self.about
     }
 
     fn default(&self, directories: &Directories) -> String {
@@ -219,8 +231,13 @@ pub fn node_directory() -> PathBuf {
 /// For a user other than root, it is a file in the temporary directory: such a user can at most
 /// change services of their own served mock. The same holds for root of a user namespace,
 /// except in the node of a served mock, which has a `/run/cxi` of its own.
-pub static NODE_LOCK: Key<PathBuf> =
-    Key { name: "node.lock", variable: "CXI_LOCK", default: default_lock, parse: Value::parse };
+pub static NODE_LOCK: Key<PathBuf> = Key {
+    name: "node.lock",
+    variable: "CXI_LOCK",
+    about: "The lock file shared by the node's prologs, epilogs and cleanups.",
+    default: default_lock,
+    parse: Value::parse,
+};
 
 fn default_lock(directories: &Directories) -> String {
     let lock = directories.expand("{run}/node.lock");

@@ -104,7 +104,8 @@ fn no_vni_twice(cluster: &Cluster) {
         return;
     };
     let jobs = list["jobs"].as_array().unwrap().iter();
-    let mut vnis: Vec<&str> = jobs.filter_map(|job| job["vnis"].as_str()).collect();
+    let vnis = jobs.filter_map(|job| job["vnis"].as_array()).flatten();
+    let mut vnis: Vec<u64> = vnis.filter_map(serde_json::Value::as_u64).collect();
     let all = vnis.len();
     vnis.sort_unstable();
     vnis.dedup();

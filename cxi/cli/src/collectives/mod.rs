@@ -59,14 +59,14 @@ fn end_step(job: Option<&JobId>, step: &StepId, settings: &Settings) -> Result<R
 fn preflight_of_process() -> Report {
     let findings = preflight(env::var_os, Path::exists);
     let Some(findings) = findings else {
-        return Report::new("No reservation: FI_CXI_COLL_… are not set\n", &())
-            .nothing_to_do_if(true);
+        let text = "No reservation: FI_CXI_COLL_… are not set\n";
+        return Report::of(text, "findings", &[(); 0]).nothing_to_do_if(true);
     };
     let text: String = findings.iter().map(|finding| format!("{finding}\n")).collect();
     if findings.is_empty() {
-        return Report::new("No problems found.\n", &findings);
+        return Report::of("No problems found.\n", "findings", &findings);
     }
-    Report::new(text, &findings).ending_with(Exit::Findings as u8)
+    Report::of(text, "findings", &findings).ending_with(Exit::Findings as u8)
 }
 
 fn reserve(arguments: &ReserveArgs, settings: &Settings) -> Result<Report, Failure> {

@@ -80,7 +80,7 @@ fn variables(variables: &BTreeMap<&str, &str>) -> String {
 #[derive(Serialize)]
 struct Environment<'a> {
     of: &'a str,
-    vnis: Vec<GivenVni>,
+    vni_roles: Vec<GivenVni>,
     variables: BTreeMap<&'a str, &'a str>,
 }
 
@@ -90,7 +90,7 @@ pub(super) fn environment(programs: &[(String, Program)]) -> Report {
         .iter()
         .map(|(of, program)| Environment {
             of,
-            vnis: program.vnis(),
+            vni_roles: program.vnis(),
             variables: program.deciding(),
         })
         .collect();
@@ -102,11 +102,11 @@ pub(super) fn environment(programs: &[(String, Program)]) -> Report {
         if programs.len() > 1 {
             text += &format!("{}:\n", environment.of);
         }
-        if environment.vnis.is_empty() {
+        if environment.vni_roles.is_empty() {
             text +=
                 "SLINGSHOT_VNIS is not set: libfabric looks for a service of this user by itself\n";
         }
-        text += &vnis(&environment.vnis);
+        text += &vnis(&environment.vni_roles);
         text += &variables(&environment.variables);
     }
     Report::of(wrapped(&text), "environments", &found)

@@ -10,7 +10,7 @@ use cxi_job::site::{HostList, JobShape, NetworkOptions, cpus_at};
 use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
 
 use crate::args::{
-    AccessArgs, duration, group, limit, lnis_per_rgid, number, once_each, user, word,
+    AccessArgs, duration, group, limit, lnis_per_rgid, number, once_each, user, vni, word,
 };
 use crate::exit::Failure;
 use crate::node::{has_no_nic, this_node};
@@ -64,8 +64,18 @@ pub(crate) enum JobCommand {
         node: NodeName,
     },
     /// List the jobs of this node, or of the controller, and their state
+    #[command(visible_alias = "ls")]
     List {
         /// List the jobs of the controller
+        #[arg(long)]
+        controller: bool,
+    },
+    /// Show jobs of this node, or of the controller
+    Show {
+        /// The jobs
+        #[arg(value_name = "JOB", required = true)]
+        jobs: Vec<JobId>,
+        /// Show what the controller knows of them
         #[arg(long)]
         controller: bool,
     },
@@ -120,8 +130,8 @@ pub(crate) struct EpilogArgs {
 pub(crate) struct CleanArgs {
     /// VNIs that the scheduler assigns: services with one of them that no record names are reported
     /// [default: setting pool.vnis]
-    #[arg(long, value_name = "VNIS")]
-    pub(crate) vni_pool: Option<IdSet>,
+    #[arg(long, alias = "vni-pool", value_name = "VNIS")]
+    pub(crate) pool_vnis: Option<IdSet>,
     /// Destroy services with a VNI of the pool, too, of which no record says who made them: those
     /// of a scheduler that has crashed, or was replaced
     #[arg(long)]
@@ -278,7 +288,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "GROUP", value_parser = group)]
     pub(crate) gid: Option<u32>,
     /// VNIs, at most 4 [default: the first from 1024 on that no service of this node has]
-    #[arg(long, visible_alias = "vnis", value_name = "VNI", value_delimiter = ',')]
+    #[arg(long, visible_alias = "vnis", value_name = "VNI", value_delimiter = ',', value_parser = vni)]
     pub(crate) vni: Vec<Vni>,
     #[command(flatten)]
     pub(crate) size: SizeArgs,

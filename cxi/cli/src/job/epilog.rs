@@ -6,7 +6,7 @@ use cxi_ioctl::Errno;
 use cxi_job::clean::{KeepReason, OrphanReason, Verdict};
 use cxi_job::release::{Outcome, Released, Waiting};
 use cxi_job::site::{Cleaned, Cleaning};
-use cxi_job::{NodeName, ReleaseOptions, ReleaseReport, ReleaseStatus};
+use cxi_job::{JobId, NodeName, ReleaseOptions, ReleaseReport, ReleaseStatus};
 use serde::Serialize;
 
 use super::cli::{CleanArgs, EpilogArgs};
@@ -14,6 +14,7 @@ use super::node::Here;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
+use crate::output::shapes::Release;
 use crate::output::{Progress, Report};
 use crate::settings;
 
@@ -30,7 +31,7 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
     if let Some(nothing) = here.without_nics() {
         return Ok(nothing);
     }
-    let json = Done { status: status(release.status()), release: &release };
+    let json = Done { status: status(release.status()), release: (&release).into() };
     let mut text = gone(&release);
     if release.status() == ReleaseStatus::NothingToDo {
         text += "Nothing to do: the job has no service on this node\n";
@@ -52,7 +53,7 @@ pub(super) fn until<T>(retry: Duration, release: impl FnOnce(&ReleaseOptions<'_>
 struct Done<'a> {
     status: &'static str,
     #[serde(flatten)]
-    release: &'a ReleaseReport,
+    release: Release<'a>,
 }
 
 fn status(status: ReleaseStatus) -> &'static str {
@@ -111,16 +112,19 @@ fn of_service(released: &Released, retry: Duration) -> Failure {
 
 #[derive(Serialize)]
 struct CleanedJson<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Null for a dry run, as is what became of the orphans.
     status: Option<&'static str>,
-    #[serde(flatten)]
-    cleaned: &'a Cleaned,
+    orphans: &'a [Verdict<OrphanReason>],
+    kept: &'a [Verdict<KeepReason>],
+    release: Option<Release<'a>>,
+    ended: &'a [JobId],
+    broken: &'a [String],
 }
 
 pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Failure> {
     let settings = &common.settings;
     let cleaning = Cleaning {
-        pool: settings.or(arguments.vni_pool.clone(), &settings::POOL_VNIS)?,
+        pool: settings.or(arguments.pool_vnis.clone(), &settings::POOL_VNIS)?,
         live: arguments.live.clone().unwrap_or_default(),
         live_from: arguments.live_from.clone(),
         none_live: arguments.none_live,
@@ -157,7 +161,14 @@ pub(crate) fn left_over(
 fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     let Cleaned { clean, ended, broken, .. } = cleaned;
     let release = clean.release.as_ref();
-    let json = CleanedJson { status: release.map(|release| status(release.status())), cleaned };
+    let json = CleanedJson {
+        status: release.map(|release| status(release.status())),
+        orphans: &clean.orphans,
+        kept: &clean.kept,
+        release: release.map(Release::from),
+        ended,
+        broken,
+    };
     let mut text = release.map(gone).unwrap_or_default();
     for job in ended {
         text += &format!("Job {job} has ended: nothing is left of it\n");

@@ -9,10 +9,11 @@ use serde::Serialize;
 
 use super::controller::controller;
 use super::node::Here;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Columns, Report, joined};
+use crate::output::shapes::Vnis;
+use crate::output::{Columns, Report};
 
 /// A job that is running or has ended. A job that has been cleaned up is not recorded.
 #[derive(Serialize)]
@@ -20,12 +21,11 @@ pub(crate) struct Job {
     #[serde(rename = "job")]
     pub(crate) id: JobId,
     pub(crate) state: &'static str,
-    pub(crate) vnis: String,
+    #[serde(flatten)]
+    pub(crate) vnis: Vnis,
     /// The nodes that have not confirmed yet.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) waits_for: Vec<String>,
-    /// NICs on which the job has less than its size asks for.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    /// Resources of which the job has less than its size asks for.
     pub(crate) scaled_back: Vec<String>,
 }
 
@@ -36,7 +36,7 @@ impl Job {
         let names: BTreeSet<_> = cuts.map(|cut| cut.resource.to_string()).collect();
         Self {
             state: state(record.running.is_empty()),
-            vnis: record.vni_set().to_string(),
+            vnis: record.vnis.map_or_else(|| Vnis::from(&record.vni_set()), Vnis::from),
             waits_for: Vec::new(),
             scaled_back: names.into_iter().collect(),
             id: record.job,
@@ -47,8 +47,9 @@ impl Job {
         self.state == ENDED
     }
 
-    fn vnis(&self) -> &str {
-        if self.vnis.is_empty() { "-" } else { &self.vnis }
+    fn vnis(&self) -> String {
+        let vnis = self.vnis.to_string();
+        if vnis.is_empty() { "-".to_owned() } else { vnis }
     }
 
     fn remark(&self) -> String {
@@ -60,19 +61,27 @@ impl Job {
     }
 
     /// The contents of the row in the list.
-    pub(super) fn words(&self) -> String {
+    pub(crate) fn words(&self) -> String {
         let remark = self.remark();
         let comma = if remark.is_empty() { "" } else { ", " };
         format!("{}, VNIs {}{comma}{remark}", self.state, self.vnis())
     }
 }
 
-pub(super) fn run(controller: bool, common: &Common) -> Result<Report, Failure> {
-    let (jobs, broken) =
+/// The named jobs, each of which must be known; all of them if none is named.
+pub(super) fn run(named: &[JobId], controller: bool, common: &Common) -> Result<Report, Failure> {
+    let (mut jobs, broken) =
         if controller { (of_controller(common)?, Vec::new()) } else { of_node(common)? };
+    let is_missing = |named: &&JobId| !jobs.iter().any(|job| job.id == **named);
+    if let Some(missing) = named.iter().find(is_missing) {
+        let place = if controller { "the controller" } else { "this node" };
+        let text = format!("job {missing} has no record on {place}");
+        return Err(Failure::new(Exit::NotFound, text).hint("cxi job list shows the jobs."));
+    }
+    jobs.retain(|job| named.is_empty() || named.contains(&job.id));
     let mut table = Columns::new(&["Job", "State", "VNIs", ""]);
     for job in &jobs {
-        table.row([job.id.as_str(), job.state, job.vnis(), &job.remark()]);
+        table.row([job.id.as_str(), job.state, &job.vnis(), &job.remark()]);
     }
     Ok(Report::of(table.render(0), "jobs", &jobs).with_warnings(broken))
 }
@@ -91,7 +100,7 @@ pub(crate) fn of_node(common: &Common) -> Result<(Vec<Job>, Vec<String>), Failur
 pub(crate) fn of_controller(common: &Common) -> Result<Vec<Job>, Failure> {
     let jobs = controller(common)?.list()?.into_iter().map(|(decision, waits_for)| Job {
         state: state(decision.ended()),
-        vnis: joined(&decision.vnis, ","),
+        vnis: Vnis { vnis: decision.vnis.clone(), vni_range: None },
         waits_for,
         scaled_back: Vec::new(),
         id: decision.job,

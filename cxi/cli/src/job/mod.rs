@@ -28,7 +28,8 @@ pub(crate) fn run(command: &JobCommand, common: &Common) -> Result<Report, Failu
         JobCommand::Release(arguments) => controller::release(arguments, common),
         JobCommand::Sweep { live } => controller::sweep(live, common),
         JobCommand::Confirm { job, node } => controller::confirm(job, node, common),
-        JobCommand::List { controller } => list::run(*controller, common),
+        JobCommand::List { controller } => list::run(&[], *controller, common),
+        JobCommand::Show { jobs, controller } => list::run(jobs, *controller, common),
         JobCommand::Run(arguments) => run::run(arguments, common),
         JobCommand::Become { uid, gid, program } => Err(run::become_user(*uid, *gid, program)),
     }

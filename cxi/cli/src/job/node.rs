@@ -6,6 +6,7 @@ use cxi::{DeviceId, Host, Service};
 use cxi_job::pool::Timestamp;
 use cxi_job::site::{ComputeNode, Site, SiteError, keys};
 use cxi_job::{Node as Nics, NodeName};
+use serde::Serialize;
 
 use super::cli::NicsOptional;
 use crate::exit::Failure;
@@ -103,7 +104,14 @@ impl<'a> Here<'a> {
 
     /// The report of a command on a node without NICs, if that is not a failure.
     pub(super) fn without_nics(&self) -> Option<Report> {
-        let nothing = || Report::new("Nothing to do: this node has no NIC\n", &());
+        #[derive(Serialize)]
+        struct Nothing {
+            status: &'static str,
+            services: [(); 0],
+            nics: [(); 0],
+        }
+        let json = Nothing { status: "nothing_to_do", services: [], nics: [] };
+        let nothing = || Report::new("Nothing to do: this node has no NIC\n", &json);
         self.has_no_nic.then(nothing)
     }
 

@@ -12,11 +12,12 @@ use super::node::JobNode;
 use crate::exit::{Exit, Failure};
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{Columns, Report, joined, merge, nic_names};
+use crate::output::{Columns, Report, joined, merge, nic_names, shapes};
 use crate::settings::Settings;
 
 #[derive(Serialize)]
 struct One {
+    #[serde(serialize_with = "shapes::limits")]
     limits: Limits,
     cuts: Vec<Cut>,
     /// Number of such jobs that fit; null if there is no limit.
@@ -99,6 +100,7 @@ fn plan_text(plan: &One) -> String {
     text += &match plan.fits.zip(plan.first_out.as_ref()) {
         None => "  Any number of such jobs fit: nothing is reserved\n".to_owned(),
         Some((0, out)) => format!("  No such job fits: there are not enough {out}\n"),
+        Some((1, out)) => format!("  1 such job fits, then {out} run out\n"),
         Some((fits, out)) => format!("  {fits} such jobs fit, then {out} run out\n"),
     };
     text

@@ -12,12 +12,14 @@ use super::plan;
 use crate::exit::Failure;
 use crate::node::Intent;
 use crate::options::Common;
+use crate::output::shapes::Granted;
 use crate::output::{Report, joined, merge, nic_names};
 use crate::service::found::vnis;
 
 #[derive(Serialize)]
-struct Granted<'a> {
-    grant: &'a Grant,
+struct Started<'a> {
+    /// Null for a job that gets no service.
+    grant: Option<Granted<'a>>,
     environment: BTreeMap<&'static str, String>,
 }
 
@@ -41,7 +43,8 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     here.save()?;
     let started = started?;
     let Some(grant) = started.grant else {
-        return Ok(Report::new("The job needs no VNI and gets no service\n", &()));
+        let json = Started { grant: None, environment: BTreeMap::new() };
+        return Ok(Report::new("The job needs no VNI and gets no service\n", &json));
     };
     let report = report(&grant)?.with_warnings(started.warnings);
     let common = common.clone();
@@ -94,6 +97,7 @@ fn report(grant: &Grant) -> Result<Report, Failure> {
         .left_out
         .iter()
         .map(|nic| format!("the job does not get {}: {}", nic.device, joined(&nic.problems, "; ")));
-    let json = Granted { grant, environment: grant.env()?.vars().into_iter().collect() };
+    let environment = grant.env()?.vars().into_iter().collect();
+    let json = Started { grant: Some(grant.into()), environment };
     Ok(Report::new(text, &json).with_warnings(cuts.chain(left_out)))
 }

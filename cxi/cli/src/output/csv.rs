@@ -1,23 +1,90 @@
 //! Results as comma-separated values.
 
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
 /// The list to print, for results that contain several lists: the one that the command's table shows.
-const SHOWN: [&str; 3] = ["services", "users", "orphans"];
+const SHOWN: [&str; 4] = ["services", "users", "orphans", "jobs"];
+
+/// A value of JSON, with the fields of objects in the order in which they were written.
+pub(super) enum Ordered {
+    Object(Vec<(String, Self)>),
+    List(Vec<Self>),
+    Plain(Value),
+}
+
+impl<'de> Deserialize<'de> for Ordered {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct AnyValue;
+        impl<'de> Visitor<'de> for AnyValue {
+            type Value = Ordered;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a value of JSON")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Ordered, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Ordered::Object(fields))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Ordered, A::Error> {
+                let mut values = Vec::new();
+                while let Some(value) = list.next_element()? {
+                    values.push(value);
+                }
+                Ok(Ordered::List(values))
+            }
+
+            fn visit_bool<E>(self, value: bool) -> Result<Ordered, E> {
+                Ok(Ordered::Plain(value.into()))
+            }
+
+            fn visit_u64<E>(self, value: u64) -> Result<Ordered, E> {
+                Ok(Ordered::Plain(value.into()))
+            }
+
+            fn visit_i64<E>(self, value: i64) -> Result<Ordered, E> {
+                Ok(Ordered::Plain(value.into()))
+            }
+
+            fn visit_f64<E>(self, value: f64) -> Result<Ordered, E> {
+                Ok(Ordered::Plain(value.into()))
+            }
+
+            fn visit_str<E>(self, value: &str) -> Result<Ordered, E> {
+                Ok(Ordered::Plain(value.into()))
+            }
+
+            fn visit_unit<E>(self) -> Result<Ordered, E> {
+                Ok(Ordered::Plain(Value::Null))
+            }
+        }
+        deserializer.deserialize_any(AnyValue)
+    }
+}
 
 /// A line with the names of the fields, then a line for each element of the result's list. Names of
 /// nested fields are joined by dots. A result without a list is one line; an empty list prints
 /// nothing.
-pub(super) fn rows(result: &Value) -> String {
-    let lists = result.as_object().into_iter().flatten().filter_map(|(name, value)| {
-        let list = value.as_array()?;
-        let is_list = list.iter().all(Value::is_object);
-        is_list.then_some(((!SHOWN.contains(&name.as_str()), list.is_empty()), value))
+pub(super) fn rows(result: &Ordered) -> String {
+    let members: &[(String, Ordered)] = match result {
+        Ordered::Object(fields) => fields,
+        _ => &[],
+    };
+    let lists = members.iter().filter_map(|(name, value)| {
+        let Ordered::List(list) = value else { return None };
+        let is_list = list.iter().all(|entry| matches!(entry, Ordered::Object(_)));
+        is_list.then_some(((!SHOWN.contains(&name.as_str()), list.is_empty()), list))
     });
-    let list = lists.min_by_key(|(order, _)| *order).map_or(result, |(_, list)| list);
-    let rows: Vec<Vec<(String, String)>> = match list {
-        Value::Array(rows) => rows.iter().map(fields).collect(),
-        one => vec![fields(one)],
+    let rows: Vec<Vec<(String, String)>> = match lists.min_by_key(|(order, _)| *order) {
+        Some((_, list)) => list.iter().map(fields).collect(),
+        None => vec![fields(result)],
     };
     let mut names: Vec<&str> = Vec::new();
     for (name, _) in rows.iter().flatten() {
@@ -39,10 +106,10 @@ pub(super) fn rows(result: &Value) -> String {
         .collect()
 }
 
-fn fields(value: &Value) -> Vec<(String, String)> {
-    let Value::Object(members) = value else { return vec![("value".to_owned(), cell(value))] };
+fn fields(value: &Ordered) -> Vec<(String, String)> {
+    let Ordered::Object(members) = value else { return vec![("value".to_owned(), cell(value))] };
     let fields = members.iter().flat_map(|(name, value)| match value {
-        Value::Object(_) => fields(value)
+        Ordered::Object(_) => fields(value)
             .into_iter()
             .map(|(below, value)| (format!("{name}.{below}"), value))
             .collect(),
@@ -51,14 +118,17 @@ fn fields(value: &Value) -> Vec<(String, String)> {
     fields.collect()
 }
 
-fn cell(value: &Value) -> String {
+/// A list in one cell: its entries with commas between, and the fields of each with colons.
+fn cell(value: &Ordered) -> String {
+    let joined = |cells: Vec<String>, separator: &str| cells.join(separator);
     match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        Value::Array(list) if !list.iter().any(Value::is_object) => {
-            list.iter().map(cell).collect::<Vec<_>>().join(",")
+        Ordered::Plain(Value::Null) => String::new(),
+        Ordered::Plain(Value::String(text)) => text.clone(),
+        Ordered::Plain(other) => other.to_string(),
+        Ordered::List(list) => joined(list.iter().map(cell).collect(), ","),
+        Ordered::Object(fields) => {
+            joined(fields.iter().map(|(_, value)| cell(value)).collect(), ":")
         }
-        other => other.to_string(),
     }
 }
 
@@ -87,10 +157,18 @@ mod tests {
             (json!({"empty": [], "list": [{"a": 1}]}), "a\n1\n"),
             (json!({"kept": [{"a": 1}], "orphans": []}), ""),
             (json!({"nics": [{"a": 1}], "services": [{"b": 2}]}), "b\n2\n"),
-            (json!([{"type": "uid"}]), "type\nuid\n"),
             (json!(null), "value\n\n"),
         ] {
-            assert_eq!(rows(&result), expected, "{result}");
+            let ordered = serde_json::from_value(result.clone()).unwrap();
+            assert_eq!(rows(&ordered), expected, "{result}");
         }
+    }
+
+    #[test]
+    fn columns_have_the_order_of_the_fields() {
+        let text =
+            r#"{"list": [{"z": 1, "a": [{"type": "uid", "id": 7}], "m": {"y": 2, "b": 3}}]}"#;
+        let ordered = serde_json::from_str(text).unwrap();
+        assert_eq!(rows(&ordered), "z,a,m.y,m.b\n1,uid:7,2,3\n");
     }
 }

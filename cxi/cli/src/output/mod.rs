@@ -1,8 +1,10 @@
 //! The output of commands.
 
 mod csv;
+pub(crate) mod forms;
 pub(crate) mod log;
 mod progress;
+pub(crate) mod shapes;
 mod text;
 
 use std::borrow::Cow;
@@ -26,8 +28,8 @@ use log::print_warnings;
 pub(crate) use log::{ERROR, WARNING, print_failures};
 pub(crate) use progress::{Progress, print_wait};
 pub(crate) use text::{
-    BAR_WIDTH, Columns, DOWN, HEADING, OFF, Palette, by_nic, fullness, joined, merge, nic_names,
-    or_dash, percent, wrapped,
+    BAR_WIDTH, Columns, DOWN, HEADING, OFF, Palette, by_nic, fullness, is_short, joined, merge,
+    nic_names, or_dash, percent, wrapped,
 };
 
 /// The form of a command's output.
@@ -72,7 +74,11 @@ impl Format {
                 serde_json::to_string_pretty(value).map_err(|error| failed(&error))? + "\n"
             }
             Self::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error))?,
-            Self::Csv => csv::rows(&serde_json::to_value(value).map_err(|error| failed(&error))?),
+            Self::Csv => {
+                // In the order of the fields, which a value of serde_json does not keep.
+                let json = serde_json::to_string(value).map_err(|error| failed(&error))?;
+                csv::rows(&serde_json::from_str(&json).map_err(|error| failed(&error))?)
+            }
         })
     }
 }

@@ -22,12 +22,17 @@ const SHORT_FROM: f64 = 90.0;
 
 /// The style of a row about something of which this percentage is taken.
 pub(crate) fn fullness(percent: f64) -> Style {
-    if percent >= SHORT_FROM { SHORT } else { Style::new() }
+    if is_short(percent) { SHORT } else { Style::new() }
+}
+
+/// Returns whether nearly everything is taken.
+pub(crate) fn is_short(percent: f64) -> bool {
+    percent >= SHORT_FROM
 }
 
 /// Returns the percentage of a total that is taken.
-pub(crate) fn percent(part: u16, total: u16) -> f64 {
-    f64::from(part) * 100.0 / f64::from(total.max(1))
+pub(crate) fn percent(part: impl Into<u32>, total: impl Into<u32>) -> f64 {
+    f64::from(part.into()) * 100.0 / f64::from(total.into().max(1))
 }
 
 /// The width of bars, in characters.
@@ -159,11 +164,10 @@ pub(crate) struct Palette {
     rest: char,
 }
 
-const ASCII: Palette = Palette { used: '#', reserved: '=', rest: '.' };
-
-const BLOCKS: Palette = Palette { used: '█', reserved: '▒', rest: '░' };
-
 impl Palette {
+    pub(crate) const ASCII: Self = Self { used: '#', reserved: '=', rest: '.' };
+    const BLOCKS: Self = Self { used: '█', reserved: '▒', rest: '░' };
+
     /// Block characters if the locale's character set has them.
     pub(crate) fn of_locale() -> Self {
         let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
@@ -174,7 +178,7 @@ impl Palette {
             let value = value.to_string_lossy().to_ascii_lowercase();
             value.contains("utf-8") || value.contains("utf8")
         });
-        if utf8 { BLOCKS } else { ASCII }
+        if utf8 { Self::BLOCKS } else { Self::ASCII }
     }
 
     /// A legend for the characters.
@@ -183,11 +187,16 @@ impl Palette {
         format!("{used} in use  {reserved} reserved, not in use  {rest} up to the maximum")
     }
 
-    /// A bar of `width` characters for `max` units. Anything above zero is at least one
-    /// character wide, so that a small reservation does not look like none.
+    /// A bar of `width` characters for `max` units.
     pub(crate) fn bar(self, width: usize, used: u32, reserved: u32, max: u32) -> String {
+        self.parts(width, used, reserved, max).concat()
+    }
+
+    /// The parts of a bar: in use, reserved, and the rest. Anything above zero is at least one
+    /// character wide, so that a small reservation does not look like none.
+    pub(crate) fn parts(self, width: usize, used: u32, reserved: u32, max: u32) -> [String; 3] {
         if max == 0 {
-            return String::new();
+            return Default::default();
         }
         let cells = |amount: u32| {
             let amount = amount.min(max) as usize;
@@ -197,11 +206,8 @@ impl Palette {
         let used = cells(used);
         let reserved = cells(reserved).max(used) - used;
         let rest = width - used - reserved;
-        let run = |character: char, count: usize| std::iter::repeat_n(character, count);
-        run(self.used, used)
-            .chain(run(self.reserved, reserved))
-            .chain(run(self.rest, rest))
-            .collect()
+        let run = |character: char, count: usize| std::iter::repeat_n(character, count).collect();
+        [run(self.used, used), run(self.reserved, reserved), run(self.rest, rest)]
     }
 }
 
@@ -256,6 +262,8 @@ pub(crate) fn joined(items: impl IntoIterator<Item: ToString>, separator: &str) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const ASCII: Palette = Palette::ASCII;
 
     #[test]
     fn parts_add_up() {

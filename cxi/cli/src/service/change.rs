@@ -1,13 +1,12 @@
 //! `cxi service create`, `update`, `destroy`, `enable` and `disable`.
 
-use std::time::Duration;
-
 use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
 use cxi_job::IdSet;
 use cxi_job::owners::OwnedService;
 use cxi_job::settings::Settings;
 use cxi_job::site::{ServiceRecords, SiteError, keys};
+use humantime::format_duration;
 
 use super::cli::{CreateArgs, DestroyArgs, SpecArgs, UpdateArgs};
 use super::found::{Found, all, by_id, no_service, summary};
@@ -203,19 +202,19 @@ pub(super) fn destroy(
         let _ = records.remove(device.id(), id);
     };
     let report = for_each(node, &arguments.services.ids, "Destroyed", |device, id| {
-        if wait == 0 {
+        if wait.is_zero() {
             return device.services().destroy(id).inspect(|()| forget(device, id));
         }
         Progress::new().tell(format_args!(
-            "Waiting for service {id} of {} to be idle, for at most {wait} s",
-            device.id()
+            "Waiting for service {id} of {} to be idle, for at most {}",
+            device.id(),
+            format_duration(wait)
         ));
-        let wait = Duration::from_secs(wait.into());
         device.services().destroy_when_idle(id, wait).inspect(|()| forget(device, id))
     })?;
     Ok(report.explain_failures(|failure| match failure.kind() {
-        Exit::Busy if wait == 0 => {
-            failure.hint("Try again with --wait SECONDS, or end the processes that use it.")
+        Exit::Busy if wait.is_zero() => {
+            failure.hint("Try again with --wait TIME, or end the processes that use it.")
         }
         _ => failure,
     }))

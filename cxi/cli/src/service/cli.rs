@@ -1,18 +1,20 @@
 //! The command line of `cxi service`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
-use cxi::{Limit, LnisPerRgid, Resource, ServiceId, TrafficClass, VniRange};
+use cxi::{Limit, LnisPerRgid, Resource, ServiceId, TrafficClass, Vni, VniRange};
+use cxi_job::JobId;
 
-use crate::args::{AccessArgs, limit, lnis_per_rgid, netns, number};
+use crate::args::{AccessArgs, duration, limit, lnis_per_rgid, netns, user, vni};
 use crate::deferred::Deferred;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ServiceCommand {
     /// List services, one line for those that are the same on several NICs
     #[command(visible_alias = "ls")]
-    List,
+    List(Deferred<ListArgs>),
     /// Show all properties of services
     Show(Deferred<ShowArgs>),
     /// Create a service (needs CAP_SYS_ADMIN)
@@ -26,7 +28,7 @@ pub(crate) enum ServiceCommand {
     /// disabled for the change is enabled again afterward.
     Update(Deferred<UpdateArgs>),
     /// Remove services (needs CAP_SYS_ADMIN)
-    #[command(visible_alias = "delete")]
+    #[command(visible_aliases = ["rm", "delete"])]
     Destroy(Deferred<DestroyArgs>),
     /// Enable services (needs CAP_SYS_ADMIN)
     Enable(Deferred<ServicesArgs>),
@@ -37,7 +39,24 @@ pub(crate) enum ServiceCommand {
         /// Service IDs [default: all]
         #[arg(value_name = "ID")]
         ids: Vec<ServiceId>,
+        /// Draw them: a bar for each resource of a NIC, with a strip for each service
+        #[arg(long)]
+        svg: bool,
     },
+}
+
+/// Choice of services to list; without any of these, all.
+#[derive(Debug, Args)]
+pub(crate) struct ListArgs {
+    /// Only those that name this user
+    #[arg(long, value_name = "USER", value_parser = user)]
+    pub(crate) uid: Option<u32>,
+    /// Only those with this VNI
+    #[arg(long, value_name = "VNI", value_parser = vni)]
+    pub(crate) vni: Option<Vni>,
+    /// Only those that were made for this job, as the record of this node says
+    #[arg(long, value_name = "JOB")]
+    pub(crate) job: Option<JobId>,
 }
 
 #[derive(Debug, Args)]
@@ -57,9 +76,9 @@ pub(crate) struct ShowArgs {
 pub(crate) struct DestroyArgs {
     #[command(flatten)]
     pub(crate) services: ServicesArgs,
-    /// Wait up to this many seconds for the services to become idle
-    #[arg(long, value_name = "SECONDS", default_value_t = 0, value_parser = number)]
-    pub(crate) wait: u32,
+    /// Longest time to wait for the services to become idle, such as 10s
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = duration)]
+    pub(crate) wait: Duration,
 }
 
 /// Existing services. Without --device, the services with these IDs on all NICs, if they are the same

@@ -15,7 +15,7 @@ pub(crate) struct Found {
     #[serde(flatten)]
     pub(crate) service: Service,
     /// The network namespace that is its member, by inode number.
-    netns: Option<u32>,
+    pub(crate) netns: Option<u32>,
 }
 
 impl Found {
@@ -106,7 +106,7 @@ pub(super) fn state(service: &Service) -> String {
 }
 
 /// Returns the members, the VNIs and the state.
-pub(super) fn summary(found: &Found) -> String {
+pub(crate) fn summary(found: &Found) -> String {
     let service = &found.service;
     format!("{}, {}, {}", who(found), vnis(service.vnis()), state(service))
 }

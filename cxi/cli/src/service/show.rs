@@ -1,10 +1,13 @@
 //! `cxi service list`, `show` and `usage`.
 
 use anstyle::Style;
-use cxi::{Device, DeviceId, LnisPerRgid, ResourceMap, ServiceId};
+use cxi::{Device, DeviceId, LnisPerRgid, Member, ResourceMap, ServiceId};
+use cxi_job::owners::OwnedService;
 use serde::Serialize;
 
+use super::cli::ListArgs;
 use super::found::{Found, all, chosen, classes, limits, state, summary, who};
+use super::picture;
 use crate::exit::Failure;
 use crate::node::Node;
 use crate::output::{
@@ -13,8 +16,19 @@ use crate::output::{
 };
 use crate::{devices, spec_file};
 
-pub(crate) fn list(node: &Node) -> Result<Report, Failure> {
-    let found = all(node.devices())?;
+pub(super) fn list(
+    node: &Node,
+    which: &ListArgs,
+    made: Option<&[OwnedService]>,
+) -> Result<Report, Failure> {
+    let mut found = all(node.devices())?;
+    found.retain(|(device, found)| {
+        let service = &found.service;
+        let has_user = |uid| service.members().is_some_and(|it| it.contains(Member::Uid(uid)));
+        which.uid.is_none_or(has_user)
+            && which.vni.is_none_or(|vni| service.vnis().contains(vni))
+            && made.is_none_or(|made| made.iter().any(|made| made.is(*device, service)))
+    });
     Ok(Report::by_device(table(&found).render(0), "services", &found))
 }
 
@@ -142,13 +156,16 @@ pub(crate) struct Amounts {
 pub(crate) struct Measured {
     #[serde(skip)]
     pub(crate) found: Found,
-    service: ServiceId,
+    pub(super) service: ServiceId,
     tle_pool: u32,
     pub(crate) resources: ResourceMap<Amounts>,
 }
 
-pub(super) fn usage(node: &Node, ids: &[ServiceId]) -> Result<Report, Failure> {
+pub(super) fn usage(node: &Node, ids: &[ServiceId], svg: bool) -> Result<Report, Failure> {
     let measured = measure(node.devices(), ids)?;
+    if svg {
+        return Ok(Report::verbatim(picture::svg(node.devices(), &measured)?));
+    }
     let text = bars(&measured, Palette::of_locale());
     Ok(Report::by_device(text, "usage", &measured))
 }

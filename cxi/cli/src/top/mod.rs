@@ -7,19 +7,20 @@ use std::io::{self, IsTerminal as _};
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use cxi::{Device, DeviceId, Resource, ResourceLevel, ResourceMap, Vni, VniAccess};
+use cxi::{Device, DeviceId, Resource, ResourceLevel, ResourceMap, Vni};
 use cxi_job::{IdSet, JobId};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
-use crate::args::duration;
+use crate::args::interval;
 use crate::devices::{self, Counted, counted};
 use crate::exit::Failure;
 use crate::job::list::records;
 use crate::node::{Intent, Node, reading};
 use crate::options::Common;
+use crate::output::shapes::Access;
 use crate::output::{Columns, Format, Report, fullness, nic_names, or_dash, percent};
-use crate::service::found::who;
+use crate::service::found::{Found, who};
 use crate::service::show::measure;
 use screen::View;
 
@@ -29,7 +30,7 @@ pub(crate) struct TopArgs {
     #[arg(long)]
     once: bool,
     /// Interval at which the screen is refreshed
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "2s")]
+    #[arg(long, value_name = "TIME", value_parser = interval, default_value = "2s")]
     interval: Duration,
 }
 
@@ -58,10 +59,10 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 /// The rates per second: the heading of each, and the counters that it is the sum of.
 const RATES: [(&str, &[&str]); 4] = [
-    ("Commands/s", &["cq_success_tx_cntr"]),
+    ("Cmds/s", &["cq_success_tx_cntr"]),
     ("Bytes/s", &["hni_sts_tx_ok_octets", "hni_sts_rx_ok_octets"]),
-    ("Errors/s", &["cq_fail_tx_cntr", "pct_spt_timeouts"]),
-    ("Retries/s", &["pct_retry_srb_requests"]),
+    ("Errs/s", &["cq_fail_tx_cntr", "pct_spt_timeouts"]),
+    ("Retry/s", &["pct_retry_srb_requests"]),
 ];
 
 /// Services for the same members and VNIs, on one NIC or several: usually those of a job.
@@ -69,13 +70,22 @@ const RATES: [(&str, &[&str]); 4] = [
 struct User {
     /// The job that has the VNIs, if a record of this node or the pool of this machine says so.
     job: Option<JobId>,
-    members: String,
-    vnis: VniAccess,
+    #[serde(flatten)]
+    access: Access,
+    /// The network namespace that is its member, by inode number.
+    netns: Option<u32>,
+    /// The members in words.
+    #[serde(skip)]
+    who: String,
     devices: Vec<DeviceId>,
     /// The total of all its NICs.
     in_use: ResourceMap<u32>,
-    /// The largest share of any resource of one NIC that it has in use, in percent.
+    /// Amounts that others cannot have, in use or not.
+    reserved: ResourceMap<u32>,
+    /// The largest share of any resource of one NIC that it has in use or reserved, in percent.
     share: f64,
+    /// The resource of which it has that share.
+    most: Option<Resource>,
 }
 
 pub(crate) fn run(arguments: &TopArgs, common: &Common) -> Result<Report, Failure> {
@@ -124,16 +134,11 @@ impl NicUsage {
             device: device.id(),
             link_up: info.link_up,
             link_restarts: restarts,
-            link: devices::link(&info) + &flaps(restarts),
+            link: devices::link(&info),
             resources: device.availability()?.resources,
             counters: RATES.map(|(_, names)| sum(names)),
         })
     }
-}
-
-/// Returns the words about a link that restarted so often within an hour.
-fn flaps(restarts: usize) -> String {
-    if restarts == 0 { String::new() } else { format!(", restarted {restarts}x in 1h") }
 }
 
 /// The users of all services, in the order of NICs and services.
@@ -146,21 +151,24 @@ fn users(node: &Node) -> Result<Vec<User>, Failure> {
             if !service.is_enabled() {
                 continue;
             }
-            let members = who(&measured.found);
-            let known = users
-                .iter()
-                .position(|user| user.members == members && user.vnis == service.vnis());
+            let new = User::of(&measured.found);
+            let known =
+                users.iter().position(|user| user.who == new.who && user.access == new.access);
             let index = known.unwrap_or(users.len());
             if known.is_none() {
-                users.push(User::new(members, service.vnis()));
+                users.push(new);
             }
             let user = &mut users[index];
             user.devices.push(id);
             for (resource, amounts) in measured.resources.iter() {
                 let count = amounts.in_use.unwrap_or_default();
                 user.in_use[resource] += u32::from(count);
-                let share = percent(count, levels.resources[resource].total);
-                user.share = user.share.max(share);
+                user.reserved[resource] += u32::from(amounts.reserved);
+                let taken = count.max(amounts.reserved);
+                let share = percent(taken, levels.resources[resource].total);
+                if share > user.share {
+                    (user.share, user.most) = (share, Some(resource));
+                }
             }
         }
     }
@@ -168,15 +176,23 @@ fn users(node: &Node) -> Result<Vec<User>, Failure> {
 }
 
 impl User {
-    fn new(members: String, vnis: VniAccess) -> Self {
+    fn of(found: &Found) -> Self {
         Self {
             job: None,
-            members,
-            vnis,
+            access: Access::of(found.service.members(), found.service.vnis()),
+            netns: found.netns,
+            who: who(found),
             devices: Vec::new(),
             in_use: ResourceMap::default(),
+            reserved: ResourceMap::default(),
             share: 0.0,
+            most: None,
         }
+    }
+
+    /// Amount that it has in use or reserved.
+    fn taken(&self, resource: Resource) -> u32 {
+        self.in_use[resource].max(self.reserved[resource])
     }
 }
 
@@ -193,7 +209,7 @@ fn name_jobs(users: &mut [User], common: &Common) -> Result<(), Failure> {
         jobs.extend(held.map(|(job, held)| (job.clone(), held.vnis.to_set())));
     }
     for user in users {
-        let has = |vni: Vni| user.vnis != VniAccess::Unrestricted && user.vnis.contains(vni);
+        let has = |vni: Vni| user.access.vnis.contains(vni);
         let job =
             jobs.iter().find(|(_, vnis)| vnis.iter().filter_map(|vni| Vni::new(vni).ok()).any(has));
         user.job = job.map(|(job, _)| job.clone());
@@ -201,27 +217,26 @@ fn name_jobs(users: &mut [User], common: &Common) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Amounts that each user has in use and, after a slash, reserved.
 fn table(users: &[&User]) -> Columns {
-    let mut table = by_resource(&["Share", "Job", "Who", "VNIs", "NICs"]).right(&[0]);
+    let resources = Resource::ALL.map(|resource| resource.to_string());
+    let mut headings = vec!["Share", "Job", "Who", "VNIs", "NICs"];
+    headings.extend(resources.iter().map(String::as_str));
+    let numbers: Vec<usize> = [0].into_iter().chain(5..headings.len()).collect();
+    let mut table = Columns::new(&headings).right(&numbers);
     for user in users {
         let mut row = vec![
             format!("{:.1}%", user.share),
             or_dash(user.job.as_ref()),
-            user.members.clone(),
-            user.vnis.to_string(),
+            user.who.clone(),
+            user.access.vnis.to_string(),
             nic_names(&user.devices),
         ];
-        row.extend(user.in_use.iter().map(|(_, count)| count.to_string()));
+        row.extend(
+            Resource::ALL
+                .map(|resource| format!("{}/{}", user.in_use[resource], user.reserved[resource])),
+        );
         table.row_in(fullness(user.share), row);
     }
     table
-}
-
-/// A table with these columns, and one of numbers for each resource.
-fn by_resource(first: &[&str]) -> Columns {
-    let resources = Resource::ALL.map(|resource| resource.to_string());
-    let mut headings = first.to_vec();
-    headings.extend(resources.iter().map(String::as_str));
-    let numbers: Vec<usize> = (first.len()..headings.len()).collect();
-    Columns::new(&headings).right(&numbers)
 }

@@ -1,7 +1,7 @@
 //! The screen of `cxi top`, and its keys.
 
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io::{self, Stdout};
 use std::mem;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -9,31 +9,51 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use anstream::{AutoStream, ColorChoice};
-use anstyle::Style;
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
+use crossterm::execute;
 use crossterm::terminal::{
-    self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode,
-    enable_raw_mode,
+    Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
 };
-use crossterm::{cursor, execute, queue};
 use cxi::{DeviceId, Resource, ResourceLevel};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{Signal, raise};
+use ratatui::backend::CrosstermBackend;
+use ratatui::buffer::Buffer;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Paragraph, Row, Table, Widget as _};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 
-use super::{NicUsage, RATES, Usage, User, by_resource, by_share, table};
+use super::{NicUsage, RATES, Usage, User, by_share};
 use crate::devices::rate;
 use crate::exit::Failure;
 use crate::node::this_node;
-use crate::output::{Columns, DOWN, HEADING, or_dash};
+use crate::output::{Palette, is_short, merge, nic_names, or_dash, percent};
 
-const KEYS: &str = "q quit  s sort  f filter  n NIC  p pause";
+const KEYS: &str = "? help  q quit  s sort  f filter  n NIC  p pause  Up Down scroll";
+const HELP: [(&str, &str); 10] = [
+    ("s", "sort by share, job, or one resource after the other"),
+    ("f /", "show only users whose job, members or VNIs contain a text"),
+    ("n", "show one NIC after the other, then all"),
+    ("Up Down", "scroll by a line, as j and k do; PgUp, PgDn, Home and End by more"),
+    ("p space", "pause, continue"),
+    ("Ctrl-Z", "suspend"),
+    ("q Esc", "quit, as Ctrl-C does"),
+    ("", "share: the most that a user has in use or reserved of a resource"),
+    ("", "flaps: restarts of the link within the last hour"),
+    ("", "bars: in use, reserved by services and not in use, free to reserve"),
+];
 /// Longest time until a signal is noticed.
 const SIGNALS: Duration = Duration::from_millis(100);
-/// Smaller screens show users in place of the resources and the keys.
-const ROOM_FOR_RESOURCES: usize = 13;
-const ROOM_FOR_KEYS: usize = 10;
+/// Lines that users keep of a small screen: a heading and two rows.
+const USERS: u16 = 3;
+/// The narrowest bar with its name and percentage.
+const NARROW: u16 = 20;
+/// A bar with its numbers.
+const WIDE: u16 = 40;
 
 /// Choices of the user.
 pub(super) struct View {
@@ -43,31 +63,48 @@ pub(super) struct View {
     sort: usize,
     nic: Option<DeviceId>,
     filter: String,
+    /// The first user that is shown.
+    first: usize,
     is_typing: bool,
     is_paused: bool,
+    shows_help: bool,
     /// Reason for which the last reading failed.
     failure: Option<String>,
+    palette: Palette,
+}
+
+/// Consequence of a key.
+#[derive(Debug, PartialEq, Eq)]
+enum Next {
+    Show,
+    Suspend,
+    End,
 }
 
 impl View {
     pub(super) fn new(interval: Duration) -> Self {
         Self {
-            interval: interval.max(Duration::from_millis(10)),
+            interval,
             host: this_node().map_or_else(|_| "this node".to_owned(), |name| name.to_string()),
             sort: 0,
             nic: None,
             filter: String::new(),
+            first: 0,
             is_typing: false,
             is_paused: false,
+            shows_help: false,
             failure: None,
+            palette: Palette::of_locale(),
         }
     }
 
-    /// Obeys a key. Returns whether to continue.
-    fn press(&mut self, key: KeyEvent, nics: &[NicUsage]) -> bool {
+    fn press(&mut self, key: KeyEvent, usage: &Usage) -> Next {
         let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        let last = self.users(usage).len().saturating_sub(1);
         match key.code {
-            KeyCode::Char('c') if control => return false,
+            KeyCode::Char('c') if control => return Next::End,
+            KeyCode::Char('z') if control => return Next::Suspend,
+            _ if mem::take(&mut self.shows_help) => {}
             KeyCode::Char(letter) if self.is_typing => self.filter.push(letter),
             KeyCode::Backspace if self.is_typing => drop(self.filter.pop()),
             KeyCode::Enter => self.is_typing = false,
@@ -75,12 +112,19 @@ impl View {
                 self.filter.clear();
                 self.is_typing = false;
             }
-            KeyCode::Char('q') | KeyCode::Esc => return false,
+            KeyCode::Char('q') | KeyCode::Esc => return Next::End,
             KeyCode::Char('s') => self.sort = (self.sort + 1) % (2 + Resource::ALL.len()),
             KeyCode::Char('f' | '/') => self.is_typing = true,
             KeyCode::Char('p' | ' ') => self.is_paused = !self.is_paused,
+            KeyCode::Char('?' | 'h') => self.shows_help = true,
+            KeyCode::Up | KeyCode::Char('k') => self.first = self.first.saturating_sub(1),
+            KeyCode::Down | KeyCode::Char('j') => self.first += 1,
+            KeyCode::PageUp => self.first = self.first.saturating_sub(10),
+            KeyCode::PageDown => self.first += 10,
+            KeyCode::Home => self.first = 0,
+            KeyCode::End => self.first = last,
             KeyCode::Char('n') => {
-                let next = nics.iter().map(|nic| nic.device);
+                let next = usage.nics.iter().map(|nic| nic.device);
                 self.nic = match self.nic {
                     None => next.min(),
                     Some(now) => next.filter(|nic| *nic > now).min(),
@@ -88,7 +132,8 @@ impl View {
             }
             _ => {}
         }
-        true
+        self.first = self.first.min(last);
+        Next::Show
     }
 
     /// The users to show, in order.
@@ -97,11 +142,11 @@ impl View {
             let job = user.job.as_ref().map_or("", |job| job.as_str());
             let has = |text: &str| text.contains(&self.filter);
             self.nic.is_none_or(|nic| user.devices.contains(&nic))
-                && (has(job) || has(&user.members) || has(&user.vnis.to_string()))
+                && (has(job) || has(&user.who) || has(&user.access.vnis.to_string()))
         };
         let mut users: Vec<&User> = usage.users.iter().filter(is_shown).collect();
         users.sort_by(|one, other| match self.resource() {
-            Some(resource) => other.in_use[resource].cmp(&one.in_use[resource]),
+            Some(resource) => other.taken(resource).cmp(&one.taken(resource)),
             None if self.sort == 1 => one.job.cmp(&other.job),
             None => by_share(one, other),
         });
@@ -109,8 +154,7 @@ impl View {
     }
 
     fn resource(&self) -> Option<Resource> {
-        let index = self.sort.checked_sub(2)?;
-        Resource::ALL.get(index).copied()
+        Resource::ALL.get(self.sort.checked_sub(2)?).copied()
     }
 
     fn title(&self, at: SystemTime) -> String {
@@ -142,58 +186,182 @@ impl View {
         title
     }
 
-    /// The lines of a screen of this size. Rates need an earlier reading.
-    fn lines(
+    /// Draws everything that has room, at least the first users. Rates need an earlier reading.
+    fn draw(
         &self,
         usage: &Usage,
         before: Option<&Usage>,
         at: SystemTime,
-        (width, height): (usize, usize),
-    ) -> Vec<String> {
+        area: Rect,
+        out: &mut Buffer,
+    ) {
+        let bold = Style::new().add_modifier(Modifier::BOLD);
         let is_shown = |nic: &&NicUsage| self.nic.is_none_or(|only| only == nic.device);
         let nics: Vec<&NicUsage> = usage.nics.iter().filter(is_shown).collect();
-        let title: String = self.title(at).chars().take(width).collect();
-        let mut lines = vec![format!("{HEADING}{title}{HEADING:#}")];
-        let rows = |table: Columns| -> Vec<String> {
-            table.render_within(0, Some(width)).lines().map(str::to_owned).collect()
+        let cell = if area.height >= 20 && area.width >= WIDE { WIDE } else { NARROW };
+        let across = usize::from((area.width / cell).max(1)).min(Resource::ALL.len());
+        let bars = u16::try_from(Resource::ALL.len().div_ceil(across)).unwrap_or(u16::MAX);
+        let keys = u16::from(area.height >= 10);
+        let each = u16::try_from(nics.len() + 1).unwrap_or(u16::MAX);
+        let fits = area.height >= each.saturating_add(bars + keys + 1 + USERS);
+        let rows = [1, if fits { each } else { 1 }, bars].map(Constraint::Length);
+        let rows = rows.into_iter().chain([Constraint::Min(1), Constraint::Length(keys)]);
+        let areas: [Rect; 5] = Layout::vertical(rows).areas(area);
+        let [title, top, middle, rest, bottom] = areas;
+        Line::styled(self.title(at), bold).render(title, out);
+        if self.shows_help {
+            let lines = HELP.map(|(key, what)| Line::from(format!("{key:<8} {what}")));
+            let below = Rect { y: top.y, height: area.bottom() - top.y, ..area };
+            return Paragraph::new(lines.to_vec()).render(below, out);
+        }
+        if fits {
+            rates(&nics, before).render(top, out);
+        } else {
+            in_one_line(&nics, before).render(top, out);
+        }
+        let width = middle.width / u16::try_from(across).unwrap_or(1);
+        for (place, resource) in Resource::ALL.into_iter().enumerate() {
+            let (down, right) = (place / across, place % across);
+            let x = middle.x + u16::try_from(right).unwrap_or(0) * width;
+            let y = middle.y + u16::try_from(down).unwrap_or(0);
+            if y < middle.bottom() {
+                let one = Rect { x, y, width: width.saturating_sub(1), height: 1 };
+                self.bar(resource, &nics, one.width, cell == WIDE).render(one, out);
+            }
+        }
+        let users = self.users(usage);
+        table(&users[self.first.min(users.len())..], rest.width).render(rest, out);
+        let last = self.first + usize::from(rest.height.saturating_sub(1));
+        let more = match users.len().checked_sub(last) {
+            Some(more @ 1..) => format!("  {more} more below"),
+            _ => String::new(),
         };
-        lines.extend(rows(rates(&nics, before)));
-        // Of each NIC if that leaves room for users, else of all together.
-        let each: Vec<&[&NicUsage]> = nics.chunks(1).collect();
-        let all = [&*nics];
-        let room = height.saturating_sub(ROOM_FOR_RESOURCES + nics.len());
-        let groups = if room >= AMOUNTS.len() * nics.len() { &*each } else { &all };
-        if room >= AMOUNTS.len() {
-            lines.push(String::new());
-            lines.extend(rows(resources(groups)));
-            lines.push(String::new());
-        }
-        lines.extend(rows(table(&self.users(usage))));
-        let keys = usize::from(height >= ROOM_FOR_KEYS);
-        lines.truncate(height.saturating_sub(keys).max(1));
-        if keys == 1 {
-            lines.resize(height - 1, String::new());
-            lines.push(KEYS.chars().take(width).collect());
-        }
-        lines
+        Line::from(format!("{KEYS}{more}")).render(bottom, out);
+    }
+
+    /// Amounts of a resource that are in use, reserved and free, on all these NICs together.
+    fn bar(&self, resource: Resource, nics: &[&NicUsage], width: u16, numbers: bool) -> Line<'_> {
+        let sum = |amount: fn(&ResourceLevel) -> u16| -> u32 {
+            nics.iter().map(|nic| u32::from(amount(&nic.resources[resource]))).sum()
+        };
+        let (total, in_use) = (sum(|level| level.total), sum(|level| level.in_use));
+        let taken = total.saturating_sub(sum(|level| level.reservable)).max(in_use);
+        let full = percent(taken, total);
+        let after = if numbers {
+            format!("{:>22}", format!("{in_use} used {} free", total - taken.min(total)))
+        } else {
+            format!(" {full:.0}%")
+        };
+        let room = usize::from(width).saturating_sub(6 + after.len().max(5));
+        let [used, reserved, rest] = self.palette.parts(room, in_use, taken, total);
+        let reserved_style =
+            Style::new().fg(if is_short(full) { Color::Yellow } else { Color::Blue });
+        Line::from(vec![
+            Span::raw(format!("{resource:<5} ")),
+            Span::styled(used, Style::new().fg(Color::Green)),
+            Span::styled(reserved, reserved_style),
+            Span::styled(rest, Style::new().add_modifier(Modifier::DIM)),
+            Span::raw(after),
+        ])
     }
 }
 
-fn rates(nics: &[&NicUsage], before: Option<&Usage>) -> Columns {
-    let mut headings = vec!["NIC", "Link"];
-    headings.extend(RATES.map(|(heading, _)| heading));
-    let mut table = Columns::new(&headings).right(&[2, 3, 4, 5]);
-    for nic in nics {
-        let earlier =
-            before.and_then(|usage| usage.nics.iter().find(|old| old.device == nic.device));
-        let mut row = vec![nic.device.to_string(), nic.link.clone()];
-        row.extend(nic.counters.iter().enumerate().map(|(index, now)| {
-            let pair = earlier.and_then(|nic| nic.counters[index]).zip(*now);
-            or_dash(pair.map(|(before, now)| magnitude(rate(before, now))))
-        }));
-        table.row_in(if nic.link_up { Style::new() } else { DOWN }, row);
+fn earlier(before: Option<&Usage>, device: DeviceId) -> Option<&NicUsage> {
+    before?.nics.iter().find(|old| old.device == device)
+}
+
+fn rates_of(nic: &NicUsage, before: Option<&Usage>) -> [Option<f64>; RATES.len()] {
+    let old = earlier(before, nic.device);
+    std::array::from_fn(|index| {
+        let pair = old.and_then(|old| old.counters[index]).zip(nic.counters[index]);
+        pair.map(|(before, now)| rate(before, now))
+    })
+}
+
+fn rates(nics: &[&NicUsage], before: Option<&Usage>) -> Table<'static> {
+    let mut header = vec![Text::from("NIC"), "Link".into(), right("Flaps")];
+    header.extend(RATES.map(|(heading, _)| right(heading)));
+    let rows = nics.iter().map(|nic| {
+        let flaps = nic.link_restarts.to_string();
+        let mut row =
+            vec![Text::from(nic.device.to_string()), nic.link.clone().into(), right(&flaps)];
+        row.extend(rates_of(nic, before).map(|rate| right(&or_dash(rate.map(magnitude)))));
+        let style = if nic.link_up { Style::new() } else { Style::new().fg(Color::Red) };
+        Row::new(row).style(style)
+    });
+    let widths = [6, 15, 5].into_iter().chain(RATES.map(|_| 7)).map(Constraint::Length);
+    Table::new(rows, widths).header(heading(header))
+}
+
+/// The links and the rates of all NICs, where a line for each has no room.
+fn in_one_line(nics: &[&NicUsage], before: Option<&Usage>) -> Line<'static> {
+    let links = merge(nics.iter().map(|nic| {
+        let flaps = match nic.link_restarts {
+            0 => String::new(),
+            restarts => format!(", {restarts} flaps"),
+        };
+        (nic.device, (nic.link_up, format!("{}{flaps}", nic.link)))
+    }));
+    let mut spans = Vec::new();
+    for (devices, (up, link)) in links {
+        let style = if up { Style::new() } else { Style::new().fg(Color::Red) };
+        spans.push(Span::styled(format!("{} {link}  ", nic_names(&devices)), style));
     }
-    table
+    let all: Vec<_> = nics.iter().map(|nic| rates_of(nic, before)).collect();
+    for (index, (name, _)) in RATES.iter().enumerate() {
+        let known: Vec<f64> = all.iter().filter_map(|rates| rates[index]).collect();
+        let sum = (!known.is_empty()).then(|| magnitude(known.iter().sum()));
+        spans.push(Span::raw(format!("{name} {}  ", or_dash(sum))));
+    }
+    Line::from(spans)
+}
+
+fn table(users: &[&User], width: u16) -> Table<'static> {
+    let rows: Vec<[String; 6]> = users
+        .iter()
+        .map(|user| {
+            let most = user.most.map_or_else(String::new, |most| most.to_string());
+            [
+                format!("{:.1}%", user.share),
+                most,
+                or_dash(user.job.as_ref()),
+                user.who.clone(),
+                user.access.vnis.to_string(),
+                nic_names(&user.devices),
+            ]
+        })
+        .collect();
+    let headings = ["Share", "of", "Job", "Who", "VNIs", "NICs"];
+    let mut widths: Vec<u16> = (0..headings.len())
+        .map(|column| {
+            let cells = rows.iter().map(|row| row[column].chars().count());
+            let widest = cells.chain([headings[column].len()]).max().unwrap_or(0);
+            u16::try_from(widest.min(20)).unwrap_or(20)
+        })
+        .collect();
+    // Amounts of as many resources as fit: in use, and reserved.
+    let room = width.saturating_sub(widths.iter().map(|width| width + 1).sum());
+    let shown = &Resource::ALL[..usize::from(room / 12).min(Resource::ALL.len())];
+    widths.extend(shown.iter().map(|_| 11));
+    let mut header: Vec<Text<'static>> = headings.iter().map(|name| Text::from(*name)).collect();
+    header.extend(shown.iter().map(|resource| right(&resource.to_string())));
+    let rows = rows.into_iter().zip(users).map(|(cells, user)| {
+        let mut row: Vec<Text<'static>> = cells.into_iter().map(Text::from).collect();
+        row.extend(shown.iter().map(|resource| {
+            right(&format!("{}/{}", user.in_use[*resource], user.reserved[*resource]))
+        }));
+        let short = is_short(user.share);
+        Row::new(row).style(if short { Style::new().fg(Color::Yellow) } else { Style::new() })
+    });
+    Table::new(rows, widths.into_iter().map(Constraint::Length)).header(heading(header))
+}
+
+fn heading(cells: Vec<Text<'static>>) -> Row<'static> {
+    Row::new(cells).style(Style::new().add_modifier(Modifier::BOLD))
+}
+
+fn right(text: &str) -> Text<'static> {
+    Text::from(text.to_owned()).alignment(Alignment::Right)
 }
 
 /// A rate in at most five characters, such as `12.3M`.
@@ -205,69 +373,36 @@ fn magnitude(rate: f64) -> String {
     }
 }
 
-type Amount = fn(&ResourceLevel) -> u16;
-
-/// Amounts that are shown of each resource.
-const AMOUNTS: [(&str, Amount); 3] = [
-    ("in use", |level| level.in_use),
-    ("reserved", |level| level.reserved),
-    ("free", |level| level.reservable),
-];
-
-/// The totals of each of these groups of NICs.
-fn resources(groups: &[&[&NicUsage]]) -> Columns {
-    let mut table = by_resource(&["NIC", ""]);
-    for nics in groups {
-        let name = match nics {
-            [only] => only.device.to_string(),
-            _ => "all".to_owned(),
-        };
-        for (what, amount) in AMOUNTS {
-            let mut row = vec![name.clone(), what.to_owned()];
-            row.extend(Resource::ALL.map(|resource| {
-                let levels = nics.iter().map(|nic| &nic.resources[resource]);
-                let sum: u32 = levels.map(|level| u32::from(amount(level))).sum();
-                sum.to_string()
-            }));
-            table.row(row);
-        }
-    }
-    table
-}
-
 /// The terminal in the mode that this program needs. Its previous mode is restored at the end.
-struct Terminal;
+struct Terminal(ratatui::Terminal<CrosstermBackend<Stdout>>);
 
 impl Terminal {
     fn enter() -> io::Result<Self> {
         enable_raw_mode()?;
-        let terminal = Self;
-        execute!(io::stdout(), EnterAlternateScreen, cursor::Hide)?;
+        // From here on, the previous mode is restored whatever fails.
+        let terminal = Self(ratatui::Terminal::new(CrosstermBackend::new(io::stdout()))?);
+        execute!(io::stdout(), EnterAlternateScreen, Clear(ClearType::All))?;
         Ok(terminal)
     }
 
-    fn draw(lines: &[String]) -> io::Result<()> {
-        let mut out = io::stdout().lock();
-        let colored = AutoStream::choice(&out) != ColorChoice::Never;
-        queue!(out, cursor::MoveTo(0, 0))?;
-        for (number, line) in lines.iter().enumerate() {
-            let plain = anstream::adapter::strip_str(line).to_string();
-            write!(out, "{}", if colored { line } else { &plain })?;
-            queue!(out, Clear(ClearType::UntilNewLine))?;
-            if number + 1 < lines.len() {
-                // In raw mode, a line feed does not return to the first column.
-                out.write_all(b"\r\n")?;
+    fn draw(&mut self, paint: impl FnOnce(Rect, &mut Buffer)) -> io::Result<()> {
+        let colored = AutoStream::choice(&io::stdout()) != ColorChoice::Never;
+        self.0.draw(|frame| {
+            let area = frame.area();
+            paint(area, frame.buffer_mut());
+            if !colored {
+                frame.buffer_mut().set_style(area, Style::reset());
             }
-        }
-        queue!(out, Clear(ClearType::FromCursorDown))?;
-        out.flush()
+        })?;
+        Ok(())
     }
 }
 
 impl Drop for Terminal {
     fn drop(&mut self) {
         // If the terminal is gone, nothing is left to restore.
-        let _ = execute!(io::stdout(), cursor::Show, LeaveAlternateScreen);
+        let _ = execute!(io::stdout(), LeaveAlternateScreen);
+        let _ = self.0.show_cursor();
         let _ = disable_raw_mode();
     }
 }
@@ -300,14 +435,10 @@ pub(super) fn show(
     let mut usage = look()?;
     let (mut before, mut at) = (None, SystemTime::now());
     let mut due = Instant::now() + view.interval;
-    let _terminal = Terminal::enter().map_err(failed)?;
+    let mut terminal = Terminal::enter().map_err(failed)?;
     while !ended.load(Ordering::Relaxed) {
-        let size = match terminal::size().map_err(failed)? {
-            // This terminal does not know its size.
-            (0, _) | (_, 0) => (80, 24),
-            (width, height) => (width.into(), height.into()),
-        };
-        Terminal::draw(&view.lines(&usage, before.as_ref(), at, size)).map_err(failed)?;
+        let paint = |area, out: &mut Buffer| view.draw(&usage, before.as_ref(), at, area, out);
+        terminal.draw(paint).map_err(failed)?;
         loop {
             let wait = due.saturating_duration_since(Instant::now()).min(SIGNALS);
             let wait = if view.is_paused { SIGNALS } else { wait };
@@ -315,13 +446,18 @@ pub(super) fn show(
                 return Ok(());
             }
             if event::poll(Duration::ZERO).map_err(failed)? {
-                match event::read().map_err(failed)? {
-                    Event::Key(key)
-                        if key.kind == KeyEventKind::Press && !view.press(key, &usage.nics) =>
-                    {
-                        return Ok(());
+                if let Event::Key(key) = event::read().map_err(failed)?
+                    && key.kind == KeyEventKind::Press
+                {
+                    match view.press(key, &usage) {
+                        Next::Show => {}
+                        Next::End => return Ok(()),
+                        Next::Suspend => {
+                            drop(terminal);
+                            raise(Signal::SIGTSTP).map_err(|errno| failed(errno.into()))?;
+                            terminal = Terminal::enter().map_err(failed)?;
+                        }
                     }
-                    _ => {}
                 }
                 break;
             }
@@ -352,71 +488,102 @@ mod tests {
     use cxi_job::JobId;
 
     use super::*;
+    use crate::output::shapes::Access;
 
     fn user(job: &str, nic: u32, txqs: u32, share: f64) -> User {
         let mut in_use = ResourceMap::default();
         in_use[Resource::Txqs] = txqs;
+        let vnis = VniAccess::List(VniList::try_from(vec![Vni::new(1024).unwrap()]).unwrap());
         User {
             job: Some(JobId::new(job).unwrap()),
-            members: format!("uid {job}"),
-            vnis: VniAccess::List(VniList::try_from(vec![Vni::new(1024).unwrap()]).unwrap()),
+            who: format!("uid {job}"),
+            access: Access::of(None, vnis),
+            netns: None,
             devices: vec![DeviceId::new(nic)],
             in_use,
+            reserved: ResourceMap::default(),
             share,
+            most: Some(Resource::Txqs),
         }
     }
 
     fn nic(number: u32, count: u64, second: u64) -> NicUsage {
         let reading = (count, Duration::from_secs(second));
+        let mut resources = ResourceMap::<ResourceLevel>::default();
+        resources[Resource::Txqs].total = 1000;
+        resources[Resource::Txqs].in_use = 100;
+        resources[Resource::Txqs].reserved = 500;
+        resources[Resource::Txqs].reservable = 500;
         NicUsage {
             device: DeviceId::new(number),
             link_up: number == 0,
-            link_restarts: 0,
-            link: "up, 200 Gbit/s".to_owned(),
-            resources: ResourceMap::default(),
+            link: if number == 0 { "up, 200 Gbit/s" } else { "down" }.to_owned(),
+            link_restarts: 2,
+            resources,
             counters: [Some(reading), Some(reading), None, None],
         }
     }
 
-    fn usage(count: u64, second: u64) -> Usage {
+    fn usage(nics: u32, count: u64, second: u64) -> Usage {
         Usage {
-            nics: vec![nic(0, count, second), nic(1, 0, second)],
+            nics: (0..nics).map(|number| nic(number, count, second)).collect(),
             users: vec![user("7", 0, 3, 95.0), user("8", 1, 9, 1.0)],
         }
     }
 
-    fn plain(view: &View, size: (usize, usize)) -> Vec<String> {
-        let lines =
-            view.lines(&usage(4_000_000, 12), Some(&usage(0, 10)), SystemTime::UNIX_EPOCH, size);
-        lines.iter().map(|line| anstream::adapter::strip_str(line).to_string()).collect()
+    fn plain(view: &View, nics: u32, (width, height): (u16, u16)) -> Vec<String> {
+        let area = Rect { x: 0, y: 0, width, height };
+        let mut out = Buffer::empty(area);
+        let (now, before) = (usage(nics, 4_000_000, 12), usage(nics, 0, 10));
+        view.draw(&now, Some(&before), SystemTime::UNIX_EPOCH, area, &mut out);
+        let line = |row: u16| -> String {
+            let cells = (0..width).map(|column| out[(column, row)].symbol());
+            cells.collect::<String>().trim_end().to_owned()
+        };
+        (0..height).map(line).collect()
     }
 
     fn view() -> View {
         let mut view = View::new(Duration::from_secs(2));
         view.host = "n1".to_owned();
+        view.palette = Palette::ASCII;
         view
     }
 
     #[test]
-    fn a_small_screen_is_not_exceeded_and_shows_the_first_user() {
-        for size in [(60, 8), (80, 24), (160, 50), (1, 1), (20, 3)] {
-            let lines = plain(&view(), size);
-            assert!(lines.len() <= size.1, "{size:?}: {lines:?}");
+    fn a_small_screen_shows_links_bars_and_the_first_users() {
+        for size in [(160, 50), (1, 1), (20, 3), (60, 2)] {
+            plain(&view(), 8, size);
         }
-        let lines = plain(&view(), (60, 8));
+        let lines = plain(&view(), 8, (60, 8));
         assert_eq!(lines[0], "cxi top  n1  by share  1970-01-01T00:00:00Z  every 2s");
-        assert_eq!(lines[2], "cxi0  up, 200 Gbit/s        2.0M     2.0M         -");
-        assert!(lines[5].contains("95.0%") && lines[5].contains("uid 7"), "{lines:?}");
-        let large = plain(&view(), (80, 24));
-        assert_eq!(large.last().unwrap(), KEYS);
-        assert!(large.iter().any(|line| line.starts_with("cxi1  reserved")), "{large:?}");
-        let totals = plain(&view(), (80, 18));
-        assert!(totals.iter().any(|line| line.starts_with("all  reserved")), "{totals:?}");
+        assert!(
+            lines[1].starts_with("cxi0 up, 200 Gbit/s, 2 flaps  cxi1-7 down, 2 fla"),
+            "{lines:#?}"
+        );
+        // 800 of 8000 are in use, and 4000 reserved.
+        assert!(lines[2].contains("TXQs  #===.... 50%"), "{lines:#?}");
+        assert!(lines[6].contains("95.0%") && lines[6].contains("uid 7"), "{lines:#?}");
+        assert!(lines[7].contains("uid 8"), "{lines:#?}");
     }
 
     #[test]
-    fn keys_sort_filter_choose_and_end() {
-        let now = usage(0, 0);
+    fn a_large_screen_shows_each_nic_and_says_what_is_below() {
+        let lines = plain(&view(), 2, (80, 24));
+        let nic = "cxi0   up, 200 Gbit/s      2    2.0M    2.0M       -       -";
+        assert_eq!(lines[2], nic, "{lines:#?}");
+        assert!(lines[4].starts_with("PTEs "), "{lines:#?}");
+        assert!(lines[4].ends_with("200 used 1000 free"), "{lines:#?}");
+        assert_eq!(lines.last().unwrap(), KEYS);
+        let mut view = view();
+        view.shows_help = true;
+        let lines = plain(&view, 2, (80, 24));
+        assert!(lines.iter().any(|line| line.starts_with("Ctrl-Z")), "{lines:#?}");
+    }
+
+    #[test]
+    fn keys_sort_filter_choose_scroll_and_end() {
+        let now = usage(2, 0, 0);
         let mut view = view();
         let jobs = |view: &View| -> String {
             let users = view.users(&now).into_iter();
@@ -439,16 +606,31 @@ mod tests {
                     '\u{1b}' => KeyCode::Esc,
                     letter => KeyCode::Char(letter),
                 };
-                assert!(view.press(code.into(), &now.nics), "{typed}");
+                assert_eq!(view.press(code.into(), &now), Next::Show, "{typed}");
             }
             assert_eq!(jobs(&view), shown, "{typed}");
             let is = view.title(SystemTime::UNIX_EPOCH);
             let end = format!("  {title}  1970-01-01T00:00:00Z  every 2s");
             assert!(is.ends_with(&end), "{is}");
         }
-        view.press(KeyCode::Esc.into(), &now.nics);
-        assert!(!view.press(KeyCode::Char('q').into(), &now.nics));
-        let control_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
-        assert!(!view.press(control_c, &now.nics));
+        view.press(KeyCode::Esc.into(), &now);
+        for (key, first) in [
+            (KeyCode::Down, 1),
+            (KeyCode::PageDown, 1),
+            (KeyCode::Up, 0),
+            (KeyCode::End, 1),
+            (KeyCode::Home, 0),
+        ] {
+            view.press(key.into(), &now);
+            assert_eq!(view.first, first, "{key}");
+        }
+        view.press(KeyCode::Char('?').into(), &now);
+        assert!(view.shows_help);
+        // Any key ends the help, and does nothing else.
+        assert_eq!(view.press(KeyCode::Char('q').into(), &now), Next::Show);
+        let control = |letter| KeyEvent::new(KeyCode::Char(letter), KeyModifiers::CONTROL);
+        assert_eq!(view.press(control('z'), &now), Next::Suspend);
+        assert_eq!(view.press(control('c'), &now), Next::End);
+        assert_eq!(view.press(KeyCode::Char('q').into(), &now), Next::End);
     }
 }

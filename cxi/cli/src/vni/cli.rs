@@ -41,6 +41,7 @@ pub(crate) enum VniCommand {
     #[command(group(ArgGroup::new("who").required(true)))]
     Confirm(ConfirmArgs),
     /// Show how full the pool is, and which VNIs each job has
+    #[command(visible_aliases = ["list", "ls"])]
     Show {
         /// Show only this job
         job: Option<JobId>,

@@ -11,7 +11,7 @@ use cxi_job::pool::{
     VniPool, VniRequest,
 };
 use cxi_job::site::{Adopted, Mismatch, Site, keys};
-use cxi_job::{IdSet, JobId, NodeName};
+use cxi_job::{IdSet, JobId, NodeName, TenantName};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 use serde_json::json;
@@ -19,6 +19,7 @@ use serde_json::json;
 use crate::exit::{Exit, Failure};
 use crate::node::{reading, this_node};
 use crate::options::Common;
+use crate::output::shapes::{Vnis, each};
 use crate::output::{Columns, Report, joined, or_dash};
 use crate::service::found::{all, named_vnis};
 use cli::{ConfigArgs, ConfirmArgs, ReleaseArgs, ReserveArgs, VniCommand};
@@ -60,17 +61,18 @@ fn configure(store: &SitePool, config: &ConfigArgs) -> Result<Report, Failure> {
         (false, None) => "Left as it was:",
     };
     let text = format!(
-        "{what} the pool {}: {} VNIs, {} of them free\n",
+        "{what} the pool {}: {}, {} of them free\n",
         store.place(),
-        metrics.total,
+        number_of(metrics.total),
         metrics.free
     );
-    let outside = (metrics.outside > 0).then(|| {
-        format!(
-            "{} VNIs in use are no longer in the pool: they stay with their jobs",
-            metrics.outside
-        )
-    });
+    let outside = match metrics.outside {
+        0 => None,
+        1 => Some("1 VNI in use is no longer in the pool: it stays with its job".to_owned()),
+        several => Some(format!(
+            "{several} VNIs in use are no longer in the pool: they stay with their jobs"
+        )),
+    };
     Ok(changed(text, event).with_warnings(outside))
 }
 
@@ -255,10 +257,11 @@ fn compare(
     let result = compared?.result;
     let mut text = adopted.map(of_records).unwrap_or_default();
     if !result.strays.is_empty() {
+        let (is, it) = if result.strays.len() == 1 { ("is", "it is") } else { ("are", "they are") };
         text += &format!(
-            "VNIs {} are on {node} and no job has them: they are not assigned until it no longer \
-             shows them\n",
-            result.strays
+            "{} {is} on {node} and no job has {}: {it} not assigned until {it} no longer there\n",
+            of_set(&result.strays),
+            if result.strays.len() == 1 { "it" } else { "them" },
         );
     }
     for job in &result.waiting_again {
@@ -272,18 +275,19 @@ fn compare(
         );
     }
     if !result.outside.is_empty() {
-        text += &format!("VNIs {} are on {node} and not in this pool\n", result.outside);
+        let is = if result.outside.len() == 1 { "is" } else { "are" };
+        text += &format!("{} {is} on {node} and not in this pool\n", of_set(&result.outside));
     }
     if text.is_empty() {
         text = format!("{node} shows nothing that the pool does not know\n");
     }
     let json = json!({
         "node": node,
-        "seen": seen,
-        "strays": result.strays,
+        "seen": each(seen),
+        "strays": each(&result.strays),
         "waiting_again": result.waiting_again,
         "unseen": result.unseen,
-        "outside": result.outside,
+        "outside": each(&result.outside),
         "records": adopted.map(in_json),
     });
     let report = Report::new(text, &json);
@@ -294,10 +298,38 @@ fn compare(
 }
 
 #[derive(Serialize)]
-struct Job<'a> {
+struct Entry<'a> {
     job: &'a JobId,
     #[serde(flatten)]
-    holding: &'a Holding,
+    vnis: Vnis,
+    tenant: Option<&'a TenantName>,
+    reserved_at: Timestamp,
+    phase: &'static str,
+    /// Since when it drains.
+    since: Option<Timestamp>,
+    /// The nodes that have not confirmed; null if they are not known.
+    waits_for: Option<Vec<&'a NodeName>>,
+}
+
+impl<'a> Entry<'a> {
+    fn new(job: &'a JobId, held: &'a Holding) -> Self {
+        let (phase, since, waits_for) = match &held.phase {
+            Phase::Reserved => ("reserved", None, Some(Vec::new())),
+            Phase::Draining { since, waiting, nodes_known } => {
+                ("draining", Some(*since), nodes_known.then(|| waiting.iter().collect()))
+            }
+            _ => ("unknown", None, None),
+        };
+        Self {
+            job,
+            vnis: (&held.vnis).into(),
+            tenant: held.tenant.as_ref(),
+            reserved_at: held.reserved_at,
+            phase,
+            since,
+            waits_for,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -336,10 +368,10 @@ fn show(store: &SitePool, job: Option<&JobId>) -> Result<Report, Failure> {
         let nodes = joined(&stray.nodes, ", ");
         text += &format!("VNI {vni} is on {nodes}, but no job has it\n");
     }
-    let jobs = jobs.into_iter().map(|(job, holding)| Job { job, holding });
+    let jobs = jobs.into_iter().map(|(job, held)| Entry::new(job, held));
     let strays = pool.strays().map(|(vni, stray)| StrayVni { vni, stray });
     let json = json!({
-        "vnis": pool.config().vnis(),
+        "pool": pool.config().vnis(),
         "total": metrics.total,
         "free": metrics.free,
         "reserved": metrics.reserved,
@@ -364,6 +396,17 @@ fn totals(configured: &IdSet, metrics: &Metrics) -> String {
         text += &format!("Longest draining: {holder}, for {}\n", age(*since));
     }
     text
+}
+
+/// With the noun, as in `VNI 1024` and `VNIs 1024-1025`.
+fn of_set(vnis: &IdSet) -> String {
+    let noun = if vnis.len() == 1 { "VNI" } else { "VNIs" };
+    format!("{noun} {vnis}")
+}
+
+/// `1 VNI`, `2 VNIs`.
+fn number_of(vnis: usize) -> String {
+    if vnis == 1 { "1 VNI".to_owned() } else { format!("{vnis} VNIs") }
 }
 
 /// The state of a job's VNIs, in words.

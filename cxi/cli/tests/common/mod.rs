@@ -4,6 +4,8 @@
 
 pub(crate) mod cluster;
 pub(crate) mod fabric_manager;
+pub(crate) mod schema;
+pub(crate) mod screen;
 pub(crate) mod site;
 pub(crate) mod slurm;
 pub(crate) mod vni_pool;
@@ -189,7 +191,9 @@ pub(crate) fn in_shell(inner: &Command, script: &str) -> Command {
 }
 
 pub(crate) fn cxi(arguments: &(impl Arguments + ?Sized)) -> Said {
-    command(arguments).output().unwrap().into()
+    let said = command(arguments).output().unwrap().into();
+    schema::check(&arguments.words(), &said);
+    said
 }
 
 /// A mock node in its own state file.

@@ -88,7 +88,7 @@ impl Pool {
     pub(crate) fn jobs(&self) -> Vec<(String, u64)> {
         let shown = self.show();
         let job = |job: &Value| {
-            let vnis = &job["vnis"]["list"];
+            let vnis = &job["vnis"];
             (job["job"].as_str().unwrap().to_owned(), vnis[0].as_u64().unwrap())
         };
         let jobs: Vec<(String, u64)> = shown["jobs"].as_array().unwrap().iter().map(job).collect();

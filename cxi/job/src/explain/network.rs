@@ -310,6 +310,7 @@ pub struct Network {
     /// The NICs.
     pub nics: Vec<NicNetwork>,
     /// The job's VNIs.
+    #[serde(rename = "vni_roles")]
     pub vnis: Vec<GivenVni>,
 }
 

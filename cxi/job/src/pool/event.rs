@@ -172,7 +172,8 @@ impl fmt::Display for Change {
             }
             Self::Cancelled { job } => write!(f, "cancel the reservation of job {job}"),
             Self::Released { job, nodes } => {
-                write!(f, "release job {job} on {} nodes", nodes.len())
+                let noun = if nodes.len() == 1 { "node" } else { "nodes" };
+                write!(f, "release job {job} on {} {noun}", nodes.len())
             }
             Self::Confirmed { job, node } => write!(f, "confirm job {job} on {node}"),
             Self::ConfirmedAll { jobs } => {

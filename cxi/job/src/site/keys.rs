@@ -13,10 +13,11 @@ use crate::settings::{AnyKey, Key, NODE_LOCK, Settings, SettingsError, Value};
 use crate::{FileLock, IdSet};
 
 macro_rules! keys {
-    ($($(#[$doc:meta])* $key:ident: $type:ty = $name:literal, $variable:literal, $default:literal;)*) => {
-        $($(#[$doc])* pub static $key: Key<$type> = Key {
+    ($($(#[doc = $doc:literal])+ $key:ident: $type:ty = $name:literal, $variable:literal, $default:literal;)*) => {
+        $($(#[doc = $doc])+ pub static $key: Key<$type> = Key {
             name: $name,
             variable: $variable,
+            about: concat!($($doc),+),
             default: |directories| directories.expand($default),
             parse: Value::parse,
         };)*
