@@ -223,7 +223,7 @@ fn the_image_of_a_machine_has_its_own_paths() {
     assert_eq!(run(&["disable", "--yes"]).code, 8);
 }
 
-/// What cxi did not write, such as a plugin that was built, it does not remove unasked.
+/// As with a plugin that was built: cxi removes only files of its own.
 #[test]
 fn flux_files_that_are_linked_or_built_are_not_lost() {
     let directory = TempDir::new().unwrap();

@@ -225,7 +225,7 @@ fn slurm_reasons_name_a_command_that_was_killed() {
     }
 }
 
-/// What a user chooses is one word, even if it looks like an option.
+/// An option of a user is one word, even if it looks like an option.
 #[test]
 fn slurm_options_are_those_of_the_user() {
     let site = site_of_slurm();

@@ -98,7 +98,7 @@ fn packages(place: &Path, version: &str) -> Vec<PathBuf> {
 }
 
 impl Cluster {
-    /// What a command on the node prints, which must end with this code.
+    /// Output of a command on the node, which must end with this code.
     #[track_caller]
     fn on_node(&self, code: i32, arguments: &[&str]) -> String {
         let output = self.on(NODE, arguments);

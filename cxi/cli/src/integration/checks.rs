@@ -1,4 +1,4 @@
-//! What a command refuses, so that no job is harmed.
+//! Refusals, so that no job is harmed.
 
 use std::env;
 use std::fs;

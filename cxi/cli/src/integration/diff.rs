@@ -1,4 +1,4 @@
-//! What a command would change in a file, as `diff -u` shows it.
+//! Differences that a command would make in a file, as `diff -u` shows it.
 
 use std::path::Path;
 

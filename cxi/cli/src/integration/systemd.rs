@@ -1,4 +1,4 @@
-//! What systemd has to be told, on a machine where it runs.
+//! Orders to systemd, on a machine where it runs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
