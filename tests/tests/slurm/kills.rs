@@ -118,7 +118,7 @@ fn files(directory: &Path) -> Vec<PathBuf> {
     let entries = entries.map(|entry| entry.unwrap().path());
     entries
         .flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] })
-        .filter(|path| !path.ends_with(".lock"))
+        .filter(|path| ![".lock", ".cleaned"].iter().any(|name| path.ends_with(name)))
         .collect()
 }
 
