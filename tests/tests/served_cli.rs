@@ -75,6 +75,43 @@ fn a_file_system_that_is_dead_keeps_nobody_waiting() {
     assert!(text.contains("the NIC open"), "{text}");
 }
 
+/// Jobs that an earlier version started, in the directory and in the words that it had, end as they
+/// should; and until the node reboots, others start beside them.
+#[test]
+fn jobs_of_an_earlier_version_end_on_a_node_that_is_upgraded() {
+    need_node!(node::root("keep records of jobs"));
+    let node = Served::start(&[]);
+    let sh = |script: &str, record: &str| {
+        let mut command = node.command(&["sh", "-euc", script]);
+        printed(&command.env("CXI", CXI).env("RECORD", record).run())
+    };
+    let start = "$CXI job prolog --job 17 --uid 1000 --vni 1024 --cores 1 >&2";
+    let now = sh(&format!("{start}; cat /run/cxi-node/jobs/17.json; rm -r /run/cxi-node"), "");
+    let mut earlier: Value = serde_json::from_str(&now).expect("a record");
+    let record = earlier["record"].as_object_mut().expect("a record");
+    record.retain(|key, _| !["made", "before", "sizes", "boot"].contains(&key.as_str()));
+    assert_eq!(record.len(), 6, "{record:?}");
+    let script = "
+        mkdir -p /run/cxi/jobs
+        echo \"$RECORD\" > /run/cxi/jobs/17.json
+        $CXI service create --uid 1000 --vni 1024 >&2
+        $CXI job clean --node n1 >&2 || [ $? = 8 ]
+        $CXI job prolog --job 17 --uid 1000 --vni 1024 --cores 1 >&2
+        $CXI job prolog --job 18 --uid 1000 --vni 1025 --cores 1 >&2
+        $CXI job list
+        $CXI job epilog --job 17 >&2
+        $CXI job epilog --job 18 >&2
+        ls /run/cxi/jobs /run/cxi-node 2>/dev/null || true";
+    let text = sh(script, &earlier.to_string());
+    let jobs: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(jobs, ["Job", "17", "18", "/run/cxi/jobs:"]);
+    let left: Value = serde_json::from_str(&sh("$CXI --json service list", "")).expect("a list");
+    let left = left["services"].as_array().expect("a list").iter();
+    let left = left.filter(|service| service["id"] != 1);
+    // The administrator's.
+    assert_eq!(left.count(), node.nics().len());
+}
+
 /// HPE's `cxi_stat` shows the card and the link of a NIC that is there and up.
 #[test]
 fn a_nic_is_shown_with_its_card_and_its_link() {
