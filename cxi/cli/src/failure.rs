@@ -102,6 +102,10 @@ impl From<SiteError> for Failure {
                 "Nothing was changed. With --replace, what it has is destroyed; if it has ended: cxi job \
                  epilog --job {job}"
             )),
+            SiteError::SharedVnis { ref job, .. } => plain(&error).hint(format!(
+                "Nothing was changed. Two users with one VNI could communicate: give this job another \
+                 VNI, or, if the other one has ended: cxi job epilog --job {job}"
+            )),
             SiteError::Live(_) => plain(&error).hint("Nothing was destroyed."),
             _ => plain(&error),
         }

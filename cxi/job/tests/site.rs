@@ -949,3 +949,29 @@ fn a_component_of_another_size_is_told_whose_limits_it_has() {
         ["2 (size 2) shares the services that were made for 1 (size 1), with their limits"]
     );
 }
+
+#[test]
+fn a_vni_of_a_live_job_is_not_given_to_another_user() {
+    let directory = TempDir::new().unwrap();
+    let site = site_with(directory.path(), "");
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    let of_user = |id, uid, vni: u16| {
+        let vnis = vec![Vni::new(vni).unwrap()];
+        let access = Access { members: vec![Member::Uid(uid)], vnis, vni_range: None };
+        StartingJob { access: Some(access), ..starting(id) }
+    };
+    node.prolog(&of_user(1, 1000, 1024)).unwrap();
+    let before = services(&mock).len();
+    let refused = node.prolog(&of_user(2, 1001, 1024)).unwrap_err();
+    assert_eq!(refused.code(), ErrorCode::OtherUser);
+    assert_eq!(refused.to_string(), "job 1 of uid 1000 runs on this node with VNI 1024");
+    assert_eq!((services(&mock).len(), node.list().unwrap().0.len()), (before, 1));
+    // A step of the same user shares it; and it is free again when both have ended.
+    node.prolog(&of_user(3, 1000, 1024)).unwrap();
+    for id in [1, 3] {
+        assert_eq!(node.prolog(&of_user(2, 1001, 1024)).unwrap_err().code(), ErrorCode::OtherUser);
+        node.epilog(&job(id), None, &ReleaseOptions::once()).unwrap();
+    }
+    node.prolog(&of_user(2, 1001, 1024)).unwrap();
+}

@@ -366,6 +366,7 @@ impl<'a> ComputeNode<'a> {
         before: Option<JobRecord>,
     ) -> Result<Option<JobRecord>, SiteError> {
         let _held = self.jobs.records.lock()?;
+        self.jobs.shares_no_vni(record)?;
         if let Some(before) = &before {
             record.running.extend(before.running.iter().cloned());
             let sizes = before.sizes.iter();
@@ -768,6 +769,23 @@ impl KnownJobs {
             }
             _ => Ok(true),
         }
+    }
+
+    /// Refuses VNIs that a live job of other users has: their programs could communicate. Steps share the
+    /// VNIs of their job.
+    fn shares_no_vni(&self, record: &JobRecord) -> Result<(), SiteError> {
+        let vnis = record.vni_set();
+        for other in self.records.all()?.0 {
+            let shared = other.vni_set().intersection(&vnis);
+            if other.members == record.members || shared.is_empty() || !other.is_of_this_boot() {
+                continue;
+            }
+            if self.lives(&other, false)? {
+                let (job, members) = (other.job.clone(), other.request_members());
+                return Err(SiteError::SharedVnis { vnis: shared, job, members });
+            }
+        }
+        Ok(())
     }
 
     /// The jobs that have ended, and that this node has not confirmed.

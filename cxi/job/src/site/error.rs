@@ -10,7 +10,7 @@ use crate::environment::EnvironmentError;
 use crate::pool::{PoolError, ReserveError};
 use crate::release::ReleaseReport;
 use crate::settings::SettingsError;
-use crate::{AllocateError, ErrorCode, InvalidJobRequest, JobId, NodeName};
+use crate::{AllocateError, ErrorCode, IdSet, InvalidJobRequest, JobId, NodeName};
 
 use super::store::RecordError;
 use crate::collectives::CollectivesError;
@@ -114,6 +114,16 @@ pub enum SiteError {
         /// The request, in words.
         asks: String,
     },
+    /// A live job of other users has VNIs of this one on this node.
+    #[error("job {job} of {members} runs on this node with VNI {vnis}")]
+    SharedVnis {
+        /// The VNIs.
+        vnis: IdSet,
+        /// The other job.
+        job: JobId,
+        /// Its members, in words.
+        members: String,
+    },
     /// The request is invalid.
     #[error(transparent)]
     Request(#[from] InvalidJobRequest),
@@ -192,7 +202,7 @@ impl SiteError {
             | Self::Collectives(_)
             | Self::Environment(EnvironmentError::RepeatedDevice { .. }) => ErrorCode::BadInput,
             Self::Locked(error) if error.is_busy() => ErrorCode::Busy,
-            Self::OtherUser { .. } => ErrorCode::OtherUser,
+            Self::OtherUser { .. } | Self::SharedVnis { .. } => ErrorCode::OtherUser,
             Self::Ending(_) => ErrorCode::Busy,
             Self::Record(error) => error.code(),
             Self::Reserve(error) => error.code(),

@@ -157,12 +157,17 @@ impl JobRecord {
 
     /// Returns the purpose of the record and the size of its components, in words.
     pub(crate) fn request(&self, component: &JobId) -> String {
-        let members = self.members().map(|members| members.to_string()).unwrap_or_default();
+        let members = self.request_members();
         let vnis = self.vnis.map_or_else(|| "no VNI".to_owned(), describe::vnis);
         match self.sizes.get(component) {
             Some(size) => format!("{members}, {vnis}, {size}"),
             None => format!("{members}, {vnis}"),
         }
+    }
+
+    /// Its members in words.
+    pub(crate) fn request_members(&self) -> String {
+        self.members().map(|members| members.to_string()).unwrap_or_default()
     }
 
     /// Its VNIs as a set.
