@@ -93,11 +93,11 @@ impl Identity {
             Card::Cassini1 => (CASSINI_1_1, SYSTEM_ONLY_CASSINI_1, 200_000),
             Card::Cassini2 => (CASSINI_2_0, SYSTEM_ONLY_CASSINI_2, 400_000),
         };
-        self.fru_description = match card {
+        let description = match card {
             Card::Cassini1 => "Mock Cassini 1",
             Card::Cassini2 => "Mock Cassini 2",
-        }
-        .to_owned();
+        };
+        description.clone_into(&mut self.fru_description);
     }
 }
 

@@ -202,13 +202,9 @@ impl FromStr for FaultSpec {
         }
         let effect = effect.ok_or(InvalidFault::NoEffect)?;
         let counted = after.is_some() || times.is_some();
-        let is_meant = match file {
-            None => effect != Effect::Gone,
-            Some(_) => {
-                let of_file = matches!(effect, Effect::Errno(_) | Effect::Delay(_) | Effect::Gone);
-                of_file && opcode.is_none()
-            }
-        };
+        let of_file = matches!(effect, Effect::Errno(_) | Effect::Delay(_) | Effect::Gone);
+        let is_meant =
+            if file.is_some() { of_file && opcode.is_none() } else { effect != Effect::Gone };
         if !is_meant {
             return Err(InvalidFault::File);
         }

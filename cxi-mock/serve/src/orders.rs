@@ -150,9 +150,11 @@ impl Node {
 
     fn set_link(&self, number: u16, link: LinkState) -> Result<(), String> {
         let nic = self.nic(number)?;
-        let show = |up| match nic.faults().is_unplugged() {
-            true => Ok(()),
-            false => self.each_function_of(nic, |function| self.set_network_link(function, up)),
+        let show = |up| {
+            if nic.faults().is_unplugged() {
+                return Ok(());
+            }
+            self.each_function_of(nic, |function| self.set_network_link(function, up))
         };
         let hardware = nic.hardware();
         match link {

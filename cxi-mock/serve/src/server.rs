@@ -60,12 +60,13 @@ pub(crate) enum Windows {
 /// More functions than these have no place in inode numbers.
 const MOST_FUNCTIONS: usize = 511;
 
+/// Sets how many virtual functions a physical one has.
+type Virtualize = Box<dyn Fn(u16, u32) -> Result<(), Errno> + Send + Sync>;
+
 /// Action when an administrator writes `sriov_numvfs`, once the node is there: it gets the number
 /// of the physical function, and how many virtual ones there are to be.
 #[derive(Default)]
-pub(crate) struct Virtualization(
-    OnceLock<Box<dyn Fn(u16, u32) -> Result<(), Errno> + Send + Sync>>,
-);
+pub(crate) struct Virtualization(OnceLock<Virtualize>);
 
 impl Virtualization {
     /// Says what happens.

@@ -100,7 +100,7 @@ fn one(mut value: Value, base: &NicConfig) -> Result<NicConfig, String> {
 fn card_of(value: &mut Value) -> Result<Option<Card>, String> {
     let named = value.as_object_mut().and_then(|nic| nic.remove("card"));
     if let Some(named) = named {
-        let name = named.as_str().map(str::to_owned).unwrap_or_else(|| named.to_string());
+        let name = named.as_str().map_or_else(|| named.to_string(), str::to_owned);
         return name.parse().map(Some).map_err(|error: UnknownCard| error.to_string());
     }
     let identity = value.get("identity");
@@ -234,6 +234,7 @@ pub(crate) struct Shown {
 }
 
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct NicArguments {
     /// Number of NICs of a node [default: 1, or as in the configuration or the topology]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(0..=64))]
@@ -292,10 +293,10 @@ impl NicArguments {
             Some(card) => base.card(card),
             None => base,
         };
-        let mut setup = match &self.config {
-            _ if let Some(system) = self.system => Setup::Each(system.nics(&base)),
-            Some(path) => read_config(path, &base)?,
-            None => Setup::Alike(base),
+        let mut setup = match (self.system, &self.config) {
+            (Some(system), _) => Setup::Each(system.nics(&base)),
+            (None, Some(path)) => read_config(path, &base)?,
+            (None, None) => Setup::Alike(base),
         };
         let mut configs: Vec<&mut NicConfig> = match &mut setup {
             Setup::Alike(config) => vec![config],

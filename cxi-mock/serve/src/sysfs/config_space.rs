@@ -8,8 +8,8 @@ use super::pci::{CLASS, VIRTUAL_FUNCTIONS, speed};
 const BYTES: usize = 4096;
 
 /// Places of the capabilities. That of MSI-X is where a real NIC has it.
-const EXPRESS: usize = 0x70;
-const MSI_X: usize = 0xb0;
+const EXPRESS: u8 = 0x70;
+const MSI_X: u8 = 0xb0;
 /// The extended capabilities.
 const ERRORS: usize = 0x100;
 const ROUTING_IDS: usize = 0x148;
@@ -23,7 +23,8 @@ const INTERRUPTS: [u16; 2] = [512, 63];
 pub(super) fn of(identity: &Identity, is_physical: bool, registers: u64) -> Vec<u8> {
     let mut space = Space(vec![0; BYTES]);
     // The IDs of a virtual function are all ones here: they are those of the physical one.
-    let ids = [identity.vendor_id, identity.device_id].map(|id| id as u16);
+    let ids = [identity.vendor_id, identity.device_id];
+    let ids = ids.map(|id| u16::try_from(id).unwrap_or(u16::MAX));
     let [vendor, device] = if is_physical { ids } else { [0xffff; 2] };
     space.put16(0x00, vendor);
     space.put16(0x02, device);
@@ -37,7 +38,7 @@ pub(super) fn of(identity: &Identity, is_physical: bool, registers: u64) -> Vec<
         space.put32(0x14, 0x0000_0100);
     }
     space.put16(0x2c, ids[0]);
-    space.put8(0x34, EXPRESS as u8);
+    space.put8(0x34, EXPRESS);
     express(&mut space, speed(identity).code);
     msi_x(&mut space, INTERRUPTS[usize::from(!is_physical)]);
     space.extended(ERRORS, 0x0001, 2, ROUTING_IDS);
@@ -52,23 +53,25 @@ pub(super) fn of(identity: &Identity, is_physical: bool, registers: u64) -> Vec<
 
 /// PCI Express: an endpoint with 16 lanes.
 fn express(space: &mut Space, speed: u16) {
-    space.put8(EXPRESS, 0x10);
-    space.put8(EXPRESS + 1, MSI_X as u8);
+    let at = usize::from(EXPRESS);
+    space.put8(at, 0x10);
+    space.put8(at + 1, MSI_X);
     // Version 2, endpoint.
-    space.put16(EXPRESS + 2, 0x0002);
+    space.put16(at + 2, 0x0002);
     // Function-level reset, payloads of 512 bytes.
-    space.put32(EXPRESS + 4, 1 << 28 | 1 << 15 | 2);
-    space.put16(EXPRESS + 8, 2 << 5 | 2 << 12);
-    space.put32(EXPRESS + 12, 16 << 4 | u32::from(speed));
-    space.put16(EXPRESS + 18, 16 << 4 | speed);
+    space.put32(at + 4, 1 << 28 | 1 << 15 | 2);
+    space.put16(at + 8, 2 << 5 | 2 << 12);
+    space.put32(at + 12, 16 << 4 | u32::from(speed));
+    space.put16(at + 18, 16 << 4 | speed);
     // The supported speeds are a bit each.
-    space.put32(EXPRESS + 44, ((1 << speed) - 1) << 1);
-    space.put16(EXPRESS + 48, speed);
+    space.put32(at + 44, ((1 << speed) - 1) << 1);
+    space.put16(at + 48, speed);
 }
 
 fn msi_x(space: &mut Space, interrupts: u16) {
-    space.put8(MSI_X, 0x11);
-    space.put16(MSI_X + 2, 0x8000 | (interrupts - 1));
+    let at = usize::from(MSI_X);
+    space.put8(at, 0x11);
+    space.put16(at + 2, 0x8000 | (interrupts - 1));
 }
 
 /// Single root I/O virtualization.
@@ -82,7 +85,10 @@ fn virtualization(space: &mut Space, device: u16, registers: u64) {
     space.put32(VIRTUALIZATION + 0x1c, 0x0000_0553);
     space.put32(VIRTUALIZATION + 0x20, 1);
     space.put32(VIRTUALIZATION + 0x24, 0x0000_000c);
-    space.put32(VIRTUALIZATION + 0x28, 0x0000_0100 + (registers >> 32) as u32);
+    space.put32(
+        VIRTUALIZATION + 0x28,
+        0x0000_0100 + u32::try_from(registers >> 32).unwrap_or_default(),
+    );
 }
 
 /// Words in little-endian order.

@@ -1,6 +1,7 @@
 //! The link of a NIC: its port, and when it restarted.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use cxi_mock::Nic;
 
@@ -12,7 +13,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>) {
     for place in 0..nic.hardware().link_restarts().len() {
         let nic = Arc::clone(nic);
         tree.value(&format!("link_restarts/time_{place}"), move || {
-            nic.hardware().link_restarts().get(place).map_or(0, |at| at.as_secs())
+            nic.hardware().link_restarts().get(place).map_or(0, Duration::as_secs)
         });
     }
 }

@@ -44,9 +44,9 @@ fn unstable(history: &LinkHistory, now: SystemTime) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn history(hours: &[u64], now: SystemTime) -> LinkHistory {
+    fn history(hours: &[u32], now: SystemTime) -> LinkHistory {
         let mut history = LinkHistory::default();
-        history.restarts = hours.iter().map(|hours| now - *hours as u32 * HOUR).collect();
+        history.restarts = hours.iter().map(|hours| now - *hours * HOUR).collect();
         history
     }
 
