@@ -37,7 +37,7 @@ explain create --vni=900 --limit=txqs=1024:1024
 explain service 2
 service destroy 2
 devices
-devices -v --rates=10ms
+devices -v
 job plan --cores=4
 job plan --unlimited
 job prolog --job=7 --uid=1000 --vni=1024 --cores=4 --dry-run
