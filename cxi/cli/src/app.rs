@@ -129,6 +129,8 @@ fn usage(error: &clap::Error, arguments: &[OsString]) -> ExitCode {
     let as_json = own.any(|argument| argument == "--json");
     if as_json && error.use_stderr() {
         output::print_failures(&[usage_failure(error)], true);
+    } else if error.use_stderr() {
+        output::print_usage(error);
     } else {
         // If the stream is closed, there is no reader.
         let _ = error.print();

@@ -4,7 +4,6 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anstyle::Style;
 use clap::Args;
 use cxi::{DeviceId, Host, Member, Service, ServiceId};
 use cxi_job::audit::{Audit, Code, Finding, Observation, Severity};
@@ -22,7 +21,8 @@ use crate::files::{self, OBSERVATION, StateFile};
 use crate::job::node::{JobNode, foreign};
 use crate::node::Intent;
 use crate::options::Common;
-use crate::output::{ERROR, Report, WARNING, by_nic, merge, nic_names, wrapped};
+use crate::output::style::{ERROR, PLAIN, WARNING};
+use crate::output::{Report, by_nic, merge, nic_names, wrapped};
 use crate::preflight;
 
 #[derive(Debug, Args)]
@@ -137,7 +137,7 @@ fn of_pool(common: &Common) -> Result<Vec<Mismatch>, Failure> {
         return Ok(Vec::new());
     }
     let store = SitePool::of(&common.settings)?;
-    if !store.is_here() {
+    if !store.is_here()? {
         return Ok(Vec::new());
     }
     let mut found = Site::open(common.settings.clone())?.controller(&store)?.compare()?;
@@ -186,7 +186,7 @@ pub(crate) fn line(severity: Severity, text: &str) -> String {
     let style = match severity {
         Severity::Error => ERROR,
         Severity::Warning => WARNING,
-        _ => Style::new(),
+        _ => PLAIN,
     };
     let text = wrapped(&format!("{severity}: {text}\n"));
     let (severity, rest) = text.split_once(':').unwrap_or_default();

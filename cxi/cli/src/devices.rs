@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use anstyle::Style;
 use clap::Args;
 use cxi::driver::{Capabilities, Driver};
 use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
@@ -14,9 +13,10 @@ use serde::Serialize;
 use crate::args::duration;
 use crate::exit::Failure;
 use crate::node::Node;
+use crate::output::style::{DOWN, HEADING, PLAIN};
 use crate::output::{
-    BAR_WIDTH, Columns, DOWN, HEADING, Palette, Progress, Report, fullness, merge, nic_names,
-    or_dash, percent, wrapped,
+    BAR_WIDTH, Columns, Palette, Progress, Report, fullness, merge, nic_names, or_dash, percent,
+    wrapped,
 };
 
 #[derive(Debug, Args)]
@@ -162,7 +162,7 @@ fn limits_of_driver(nics: &str, release: &DriverRelease, verbose: bool) -> Strin
 fn nics_table(devices: &[Entry]) -> Columns {
     let mut table = Columns::new(&["NIC", "Chip", "Address", "Link", "PCI", "NUMA", "Driver"]);
     for Entry { info, .. } in devices {
-        let style = if info.link_up { Style::new() } else { DOWN };
+        let style = if info.link_up { PLAIN } else { DOWN };
         let cells = [
             info.device.to_string(),
             chip(info),

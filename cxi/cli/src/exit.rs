@@ -4,8 +4,8 @@ use std::path::Path;
 use std::{fmt, io};
 
 use cxi_ioctl::Errno;
-use cxi_job::ErrorCode;
 use cxi_job::site::NicsUnavailable;
+use cxi_job::{ErrorCode, printable};
 use serde::Serialize;
 
 /// Exit codes. The numbers are documented in `--help` and do not change.
@@ -82,7 +82,8 @@ impl Failure {
         Self {
             kind,
             exit_code: kind as u8,
-            message: message.to_string(),
+            // One line: what it quotes may have been chosen by anybody.
+            message: printable(&message.to_string()).into_owned(),
             excerpt: String::new(),
             hints: Vec::new(),
             errno: None,
@@ -109,7 +110,7 @@ impl Failure {
 
     /// Adds a line that says what to do about it.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hints.push(hint.into());
+        self.hints.push(printable(&hint.into()).into_owned());
         self
     }
 

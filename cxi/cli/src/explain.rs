@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use cxi::driver::{DetectedRelease, Driver};
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 use cxi_job::explain::{Explanation, Inquiry, Program};
-use cxi_job::{JobId, ProcFs};
+use cxi_job::{JobId, ProcFs, durable, printable};
 use serde::Serialize;
 
 use crate::errnos::Place;
@@ -173,16 +173,15 @@ fn place(common: &Common) -> Place {
 fn pasted(words: &[String]) -> Result<Input, Failure> {
     if let [word] = words
         && !errnos::names_one(word)
-        && (word == "-" || Path::new(word).is_file())
+        // What is there is not known if its file system does not answer: reading says so.
+        && (word == "-" || durable::answers(Path::new(word)).is_err() || Path::new(word).is_file())
     {
         return files::read_lossy(Path::new(word), LONGEST);
     }
     let text = words.join(" ");
-    // A terminal obeys control characters.
-    let mut start: String = text.chars().take(72).collect();
-    start = start.replace(char::is_control, "\u{fffd}");
+    let start: String = text.chars().take(72).collect();
     let more = if start.len() < text.len() { "..." } else { "" };
-    Ok(Input { name: format!("'{start}{more}'"), text })
+    Ok(Input { name: format!("'{}{more}'", printable(&start)), text })
 }
 
 /// The command line with a minus sign for the hyphen of each negative number behind `explain`, so

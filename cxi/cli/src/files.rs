@@ -1,19 +1,14 @@
 //! Files that a command reads or replaces, and files that preserve state between calls, such as the
 //! state of a mock node.
 
-use std::env;
-use std::fs::{self, File};
-use std::io::{self, Read};
-use std::os::fd::AsFd;
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
+use std::{env, fs, io};
 
 use cxi::kernel_file::read_bounded;
-use cxi_job::JobId;
 use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_job::site::store::Format;
-use nix::poll::{PollFd, PollFlags, poll};
+use cxi_job::{JobId, input};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -47,59 +42,41 @@ pub(crate) struct Input {
     pub(crate) text: String,
 }
 
-/// Reads a file, or standard input for `-`. Anything longer than `longest` bytes, such as
-/// `/dev/zero`, is an error, and so is a pipe into which nothing is written for 10 s.
+/// Reads a text: a file or a pipe, or standard input for `-`.
 pub(crate) fn read(path: &Path, longest: u64) -> Result<Input, Failure> {
-    let (name, text) = if path.as_os_str() == "-" {
-        let text = bounded(io::stdin().lock(), longest);
-        ("standard input".to_owned(), text)
-    } else {
-        // Opening a named pipe would wait for somebody who writes to it.
-        let file = File::options().read(true).custom_flags(nix::libc::O_NONBLOCK).open(path);
-        let text = file.and_then(|file| {
-            if file.metadata()?.is_file() {
-                return bounded(file, longest);
-            }
-            let nothing = || {
-                let message = format!("nothing was written to it within {} s", MORE / 1000);
-                io::Error::new(io::ErrorKind::TimedOut, message)
-            };
-            let bytes = piped(&file, longest, MORE)?.ok_or_else(nothing)?;
-            bounded(&*bytes, longest)
-        });
-        (path.display().to_string(), text)
-    };
-    match text {
-        Ok(text) => Ok(Input { name, text }),
-        Err(error) => Err(Failure::bad_input(format!("{name}: cannot be read: {error}"))),
-    }
+    let (name, bytes) = handed_over(path, longest);
+    let text = bytes.and_then(input::text).map_err(|error| cannot_read(&name, &error))?;
+    Ok(Input { name, text })
 }
 
-/// Reads what programs printed, to a regular file or to standard input for `-`. Bytes that are not
-/// UTF-8 are replaced.
+/// Reads what programs printed, in the same places. Bytes that are not UTF-8 are replaced.
 pub(crate) fn read_lossy(path: &Path, longest: u64) -> Result<Input, Failure> {
-    let (name, bytes) = if path.as_os_str() == "-" {
-        ("standard input".to_owned(), read_bounded(io::stdin().lock(), longest))
-    } else {
-        let bytes = open_regular(path).and_then(|file| read_bounded(file, longest));
-        (path.display().to_string(), bytes)
-    };
-    match bytes {
-        Ok(bytes) => Ok(Input { name, text: String::from_utf8_lossy(&bytes).into_owned() }),
-        Err(error) => Err(Failure::bad_input(format!("{name}: cannot be read: {error}"))),
-    }
+    let (name, bytes) = handed_over(path, longest);
+    let bytes = bytes.map_err(|error| cannot_read(&name, &error))?;
+    Ok(Input { name, text: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
-/// Longest wait for the first bytes that are piped in, and for more of them.
-const FIRST: u16 = 1000;
-const MORE: u16 = 10_000;
+const STDIN: &str = "standard input";
+
+fn handed_over(path: &Path, longest: u64) -> (String, io::Result<Vec<u8>>) {
+    if path.as_os_str() == "-" {
+        return (STDIN.to_owned(), input::stdin(longest));
+    }
+    (path.display().to_string(), input::read(path, longest))
+}
+
+fn cannot_read(name: &str, error: &io::Error) -> Failure {
+    Failure::bad_input(format!("{name}: cannot be read: {error}"))
+}
+
+/// How long to wait for the first of what may be piped in, and for all of it.
+const FIRST: Duration = Duration::from_secs(1);
+const WHOLE: Duration = Duration::from_secs(60);
 
 /// Reads what is waiting on standard input, if that is a file or a pipe: a command that needs no input
 /// must not wait for ever for a pipe that a scheduler left open.
 pub(crate) fn waiting(longest: u64) -> Result<Option<Input>, Failure> {
     let stdin = io::stdin();
-    let failed =
-        |error: io::Error| Failure::bad_input(format!("standard input: cannot be read: {error}"));
     let kind = match nix::sys::stat::fstat(&stdin) {
         Ok(found) => found.st_mode & nix::libc::S_IFMT,
         // It may be closed.
@@ -108,32 +85,12 @@ pub(crate) fn waiting(longest: u64) -> Result<Option<Input>, Failure> {
     if !matches!(kind, nix::libc::S_IFREG | nix::libc::S_IFIFO | nix::libc::S_IFSOCK) {
         return Ok(None);
     }
-    let bytes = piped(&stdin, longest, FIRST).map_err(failed)?.unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Some(Input { name: "standard input".to_owned(), text }))
-}
-
-/// Reads what is written to a pipe or the like, until it is closed or nothing more comes; `None` if
-/// nothing comes within `first` milliseconds.
-fn piped(file: &impl AsFd, longest: u64, first: u16) -> io::Result<Option<Vec<u8>>> {
-    let (mut bytes, mut patience) = (Vec::new(), first);
-    let mut piece = vec![0; 1 << 16];
-    loop {
-        let mut polled = [PollFd::new(file.as_fd(), PollFlags::POLLIN)];
-        if poll(&mut polled, patience)? == 0 {
-            return Ok((!bytes.is_empty()).then_some(bytes));
-        }
-        let read = nix::unistd::read(file, &mut piece)?;
-        let Some(piece) = piece.get(..read).filter(|piece| !piece.is_empty()) else {
-            return Ok(Some(bytes));
-        };
-        bytes.extend_from_slice(piece);
-        if bytes.len() as u64 > longest {
-            let message = format!("too long: expected at most {longest} bytes");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-        }
-        patience = MORE;
-    }
+    let bytes = input::piped(&stdin, longest, FIRST, WHOLE);
+    let bytes = bytes.map_err(|error| cannot_read(STDIN, &error))?;
+    Ok(bytes.map(|bytes| {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        Input { name: STDIN.to_owned(), text }
+    }))
 }
 
 /// Reads a list of jobs, one per line.
@@ -147,17 +104,6 @@ pub(crate) fn jobs<C: FromIterator<JobId>>(path: &Path) -> Result<C, Failure> {
             job.map_err(|error| Failure::bad_input(format!("{name}: line {number}: {error}")))
         })
         .collect()
-}
-
-/// Reads text of at most `longest` bytes.
-pub(crate) fn bounded(reader: impl Read, longest: u64) -> io::Result<String> {
-    let bytes = read_bounded(reader, longest)?;
-    String::from_utf8(bytes).map_err(|error| {
-        let valid = error.utf8_error().valid_up_to();
-        let line = error.as_bytes().iter().take(valid).filter(|byte| **byte == b'\n').count();
-        let message = format!("line {}: expected text in UTF-8", line + 1);
-        io::Error::new(io::ErrorKind::InvalidData, message)
-    })
 }
 
 /// Replaces a file atomically, so that no reader sees half of it. Everyone may read the new file.
@@ -235,7 +181,8 @@ fn unreadable(format: Format, path: &Path, why: &dyn std::fmt::Display) -> Failu
 
 /// Reads a state file; `None` if there is none.
 pub(crate) fn load<T: DeserializeOwned>(format: Format, path: &Path) -> Result<Option<T>, Failure> {
-    let text = open_regular(path).and_then(|file| bounded(file, LONGEST));
+    let text = open_regular(path).and_then(|file| read_bounded(file, LONGEST));
+    let text = text.and_then(input::text);
     let text = match text {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -249,11 +196,13 @@ pub(crate) fn load<T: DeserializeOwned>(format: Format, path: &Path) -> Result<O
 
 /// Resolves symbolic links, so that the file behind a link is replaced and not the link.
 fn real_path(format: Format, path: &Path) -> Result<PathBuf, Failure> {
-    let real = fs::canonicalize(path).or_else(|error| match path.file_name() {
-        Some(name) if error.kind() == io::ErrorKind::NotFound => {
-            Ok(fs::canonicalize(directory_of(path))?.join(name))
+    let real = durable::answers(path).and_then(|()| fs::canonicalize(path)).or_else(|error| {
+        match path.file_name() {
+            Some(name) if error.kind() == io::ErrorKind::NotFound => {
+                Ok(fs::canonicalize(directory_of(path))?.join(name))
+            }
+            _ => Err(error),
         }
-        _ => Err(error),
     });
     real.map_err(|error| {
         let (path, name) = (path.display(), format.name);
@@ -276,19 +225,5 @@ fn replaceable(format: Format, path: &Path) -> Result<(), Failure> {
             Err(unreadable(format, path, &error))
         }
         _ => Ok(()),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_a_text_of_sane_length_is_read() {
-        let no_text = bounded(&b"vnis: [1]\n# \xff\n"[..], 99).unwrap_err();
-        assert_eq!(no_text.to_string(), "line 2: expected text in UTF-8");
-        let endless = bounded(io::repeat(b' '), 1024).unwrap_err();
-        assert_eq!(endless.to_string(), "too long: expected at most 1024 bytes");
-        assert_eq!(bounded(&b"1234"[..], 4).unwrap(), "1234");
     }
 }

@@ -216,7 +216,7 @@ fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
 /// Nothing if this machine has no pool.
 fn pool(common: &Common) -> Result<Vec<Family>, Failure> {
     let store = SitePool::of(&common.settings)?;
-    if !store.is_here() {
+    if !store.is_here()? {
         return Ok(Vec::new());
     }
     let pool = store.look()?;

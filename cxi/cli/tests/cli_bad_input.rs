@@ -182,27 +182,110 @@ fn everything_is_json_on_request() {
     assert!(said.err.starts_with("error: "), "{}", said.err);
 }
 
-/// A named pipe to which nobody writes, and a device that never ends, as a file of root's command.
+/// A named pipe to which nobody writes, and a device that never ends, wherever root's command reads a
+/// file.
 #[test]
 fn a_file_that_is_none_is_not_waited_for() {
     let node = MockNode::new();
     let pipe = node.directory().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
-    let create = |path: &str| node.cxi(&["service", "create", "--from", path]);
-    let name = pipe.display();
-    create(&pipe.display().to_string()).refused(
-        2,
-        &format!("error: {name}: cannot be read: nothing was written to it within 10 s"),
-    );
-    create("/dev/zero").mentions(2, "error: /dev/zero: cannot be read: too long");
-    create("/dev/null").mentions(2, "/dev/null");
-    create("/").mentions(2, "error: /: cannot be read: ");
+    let pipe = pipe.display().to_string();
+    let others = [
+        ("/dev/zero", "a character device: expected a regular file"),
+        ("/", "a directory: expected a regular file"),
+        ("/nonexistent", "No such file or directory (os error 2)"),
+    ];
+    let readers: [&[&str]; 4] = [
+        &["service", "create", "--from"],
+        &["explain", "--env"],
+        &["config", "check", "--config"],
+        &["service", "list", "--config"],
+    ];
+    std::thread::scope(|scope| {
+        for reader in readers {
+            let (node, pipe) = (&node, &*pipe);
+            let run = move |path: &str| {
+                let mut arguments = reader.to_vec();
+                arguments.push(path);
+                node.cxi(&arguments)
+            };
+            scope.spawn(move || {
+                let said = run(pipe);
+                let why = "cannot be read: nothing was written to it within 10 s";
+                said.failed(2, &format!("error: {pipe}: {why}"));
+            });
+            for (path, why) in others {
+                run(path).failed(2, &format!("error: {path}: cannot be read: {why}"));
+            }
+        }
+    });
+    node.cxi("service create --from /dev/null").mentions(2, "/dev/null");
+    node.cxi("config check --config /dev/null").done();
     // One that somebody does write to is read.
     let written = std::thread::spawn({
         let pipe = pipe.clone();
         move || std::fs::write(pipe, "vnis: {vni: 900}\nmembers: {uid: 1000}\n")
     });
-    let said = create(&pipe.display().to_string());
+    let said = node.cxi(&format!("service create --from {pipe}"));
     written.join().unwrap().unwrap();
     assert!(!said.err.contains("cannot be read"), "{said:?}");
+}
+
+/// Whoever runs a command of root may choose a part of what it prints.
+#[test]
+fn a_terminal_shows_what_others_chose_and_obeys_none_of_it() {
+    let node = MockNode::new();
+    let evil = "\u{1b}]0;x\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{2066}\u{200b}\u{2028}\r\u{7f}";
+    let is_evil = |letter: char| !letter.is_ascii_graphic() && evil.contains(letter);
+    let file = |name: &str, text: &str| {
+        let path = format!("{name}{evil}");
+        node.write(&path, text)
+    };
+    let escaped: String =
+        evil.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
+    let settings = file("cxi.toml", &format!("\"{escaped}\" = 1\n"));
+    let value = node.write("v.toml", &format!("wait = 'x{}'\n", &evil[12..]));
+    let spec = file("s.yaml", &format!("vnis: [1024]\nvl{evil}an: \"{evil}\"\n"));
+    let json = file("s.json", &format!("{{\"vnis\": [\"{evil}\"]}}"));
+    let environment =
+        node.write("job.env", &format!("SLINGSHOT_VNIS={evil}\nSLINGSHOT_DEVICES={evil}\n"));
+    let message = node.write("message", &format!("libfabric: {evil} ret: -{evil}\n"));
+    let list = node.write("live", &format!("1\n{evil}\n"));
+    let missing = node.directory().join(format!("none{evil}")).display().to_string();
+    let commands: [&[&str]; 15] = [
+        &["config", "check", "--config", &settings],
+        &["config", "check", "--config", &value],
+        &["config", "show", "--config", &value],
+        &["service", "create", "--from", &spec],
+        &["service", "create", "--from", &json],
+        &["service", "create", "--from", &missing],
+        &["service", "show", evil],
+        &["service", "create", "--uid", evil, "--vni", "1024"],
+        &["job", "prolog", "--job", evil, "--uid", "0", "--vni", "1024", "--cores", "1"],
+        &["job", "prolog", "--job", "1", "--uid", evil, "--vni", "1024", "--cores", "1"],
+        &["job", "run", "--uid", "0", "--cores", "1", "--", evil],
+        &["explain", "--env", &environment],
+        &["explain", "env", "--env", &environment],
+        &["explain", &message],
+        &["collectives", "sweep", "--live-from", &list],
+    ];
+    for command in commands {
+        for form in
+            [&[][..], &["--json"], &["--output=yaml"], &["--output=csv"], &["--log-format=journal"]]
+        {
+            let mut all = form.to_vec();
+            all.extend(command);
+            let said = node.cxi(&all);
+            for text in [&said.out, &said.err] {
+                assert!(!text.contains(is_evil), "{all:?}: {text:?}");
+            }
+            assert!(!said.out.is_empty() || !said.err.is_empty(), "{all:?}");
+        }
+    }
+    // A style is not forged, even where there are colors.
+    let mut colored =
+        common::command(&["--mock", "service", "create", "--from", "\u{1b}[8mhidden"]);
+    let said: common::Said = colored.env("CLICOLOR_FORCE", "1").output().unwrap().into();
+    assert!(said.err.contains("\u{fffd}[8mhidden"), "{said:?}");
+    assert!(said.err.starts_with("\u{1b}[1m\u{1b}[31merror:\u{1b}[0m "), "{said:?}");
 }

@@ -14,13 +14,13 @@ mod record;
 mod version;
 mod vni_source;
 
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use cxi::Host;
-use cxi_job::Node;
 use cxi_job::settings::Settings;
 use cxi_job::site::keys::node_lock;
+use cxi_job::{Node, input};
 
 pub use call::{Call, Command};
 pub use config::Config;
@@ -51,12 +51,14 @@ pub fn run() -> ExitCode {
             return ExitCode::from(2);
         }
     }
-    let mut input = String::new();
-    let read = io::stdin().lock().take(LONGEST).read_to_string(&mut input);
+    let (input, read) = match input::stdin(LONGEST).and_then(input::text) {
+        Ok(text) => (text, Ok(())),
+        Err(error) => (String::new(), Err(error)),
+    };
     let variable = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let answer = read
         .map_err(|error| Error::new(Code::Io, format!("standard input cannot be read: {error}")))
-        .and_then(|_| Call::parse(&variable, &input))
+        .and_then(|()| Call::parse(&variable, &input))
         .and_then(|call| answer(&call));
     let (text, code) = match answer {
         Ok(text) => (text, ExitCode::SUCCESS),

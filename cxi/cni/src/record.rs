@@ -108,6 +108,7 @@ impl Records {
     /// Opens the directory, and creates it if it is missing. Records that others could have written are
     /// not trusted.
     pub(crate) fn open(directory: &Path) -> Result<Self, Error> {
+        durable::answers(directory).map_err(|error| io_error(directory, "read", error))?;
         // This check comes before anything is created: otherwise root would create it wherever the
         // link's owner chooses.
         if let Some(link) = link_of_another(directory, 0) {

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use cxi::{Vni, kernel_file};
-use cxi_job::IdSet;
+use cxi_job::{IdSet, durable};
 use serde::Deserialize;
 
 use crate::call::Container;
@@ -121,7 +121,8 @@ impl VniSource {
             }
             Self::Exec { program, .. } => program.clone(),
         };
-        fs::metadata(&needed)
+        durable::answers(&needed)
+            .and_then(|()| fs::metadata(&needed))
             .map(drop)
             .map_err(|error| Error::new(Code::NotServing, format!("{}: {error}", needed.display())))
     }
@@ -185,7 +186,7 @@ fn filled(path: &str, container: &Container) -> Result<String, Error> {
 
 fn from_file(path: &Path) -> Result<VniList, Error> {
     let name = path.display().to_string();
-    match kernel_file::read(path) {
+    match durable::answers(path).and_then(|()| kernel_file::read(path)) {
         Ok(text) => parse(&name, &text),
         // The pod may need none, or the agent may be late.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Error::new(
@@ -213,6 +214,7 @@ fn call(
     let name = program.display();
     let failed = |what: String| Error::new(Code::TryAgain, format!("{name}: {what}"));
     let arguments: Vec<_> = arguments.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    durable::answers(program).map_err(|error| failed(error.to_string()))?;
     let mut child = Command::new(program)
         .env("CNI_COMMAND", command)
         .env("CNI_CONTAINERID", &attachment.container)

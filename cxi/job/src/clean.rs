@@ -12,7 +12,7 @@ use cxi::{Device, DeviceId, Service, ServiceId, VniAccess, kernel_file};
 use crate::node::Node;
 use crate::owners::{Maker, Owners};
 use crate::release::{FailedNic, ReleaseOptions, ReleaseReport, overlaps, release_chosen};
-use crate::{IdSet, describe};
+use crate::{IdSet, describe, durable};
 
 impl Node {
     /// Destroys the services that jobs left behind, as the policy says.
@@ -426,7 +426,8 @@ pub fn live_vnis(directory: &Path) -> io::Result<IdSet> {
         io::Error::other(format!("{}: {what}", path.display()))
     };
     let mut live = IdSet::new();
-    let entries = fs::read_dir(directory).map_err(|error| of(directory, &error))?;
+    let entries = durable::answers(directory).and_then(|()| fs::read_dir(directory));
+    let entries = entries.map_err(|error| of(directory, &error))?;
     for entry in entries {
         let path = entry.map_err(|error| of(directory, &error))?.path();
         if path.extension().is_none_or(|kind| kind != "vnis") {

@@ -143,8 +143,10 @@ pub mod explain;
 pub mod fabric;
 mod grant;
 pub mod idset;
+pub mod input;
 mod job_request;
 pub mod limits;
+mod mounts;
 mod name;
 pub mod node;
 pub mod owners;
@@ -185,4 +187,4 @@ pub use pool::log::SharedPool;
 pub use proc::ProcFs;
 #[doc(inline)]
 pub use release::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};
-pub use text::excerpt;
+pub use text::{excerpt, misleads, printable, printable_json};

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use std::{fmt, fs, io, thread};
 
 use cxi::{DeviceId, Member, Members, kernel_file};
-use nix::sys::stat::makedev;
 use serde::{Deserialize, Serialize};
 
+use crate::mounts::{Mount, MountTable, device_number};
 use crate::text::printable;
 
 /// Bit of CAP_SYS_ADMIN in the capability masks of `/proc/PID/status`.
@@ -80,7 +80,7 @@ impl ProcFs {
         let others: Vec<u32> = pids.filter(|pid| Some(*pid) != this).collect();
         let root = self.root.clone();
         let looked = in_time(others, PATIENCE, DEADLINE, || {
-            let (root, node, mut mounts) = (root.clone(), node.clone(), Mounts::default());
+            let (root, node, mut mounts) = (root.clone(), node.clone(), Mounts::new(&root));
             move |pid: &u32| -> io::Result<Option<Process>> {
                 let directory = root.join(pid.to_string());
                 let open = node.is_open_in(&directory, &mut mounts)?;
@@ -235,6 +235,8 @@ struct DeviceNode {
 /// An open or mapped file as the kernel describes it, without its file system being asked.
 struct OpenFile<'a> {
     mount: Option<&'a Mount>,
+    /// Whether the mount has what it knows of the file in memory.
+    at_once: bool,
     /// Not shown by kernels before 5.14.
     inode: Option<u64>,
     name: &'a Path,
@@ -258,7 +260,7 @@ impl DeviceNode {
         if mount.file_system == self.file_system && file.inode == Some(self.inode) {
             return true;
         }
-        if mount.answers_at_once() {
+        if file.at_once {
             // Follows the link; a device node may be a different file of the same device.
             return fs::metadata(file.link).is_ok_and(|file| match self.number {
                 Some(number) => file.file_type().is_char_device() && file.rdev() == number,
@@ -271,7 +273,8 @@ impl DeviceNode {
     /// Returns whether the process with this directory in `/proc` has the file open or mapped.
     fn is_open_in(&self, directory: &Path, mounts: &mut Mounts) -> io::Result<bool> {
         let descriptors = fs::read_dir(directory.join("fd"))?;
-        let mounts = mounts.of(directory);
+        let (mounts, own) = mounts.of(directory);
+        let is_at_once = |mount: Option<&Mount>| mount.is_some_and(|it| it.answers_at_once(own));
         for entry in descriptors {
             let entry = entry?;
             let link = entry.path();
@@ -284,7 +287,8 @@ impl DeviceNode {
             let info = Status(info.unwrap_or_default());
             let number = |name| info.value(name)?.parse().ok();
             let mount = number("mnt_id").and_then(|id| mounts.by_id(id));
-            if self.is(&OpenFile { mount, inode: number("ino"), name: &name, link: &link }) {
+            let (at_once, inode) = (is_at_once(mount), number("ino"));
+            if self.is(&OpenFile { mount, at_once, inode, name: &name, link: &link }) {
                 return Ok(true);
             }
         }
@@ -301,7 +305,8 @@ impl DeviceNode {
             // Without the leading zeros that `maps` has.
             let link = directory.join(format!("map_files/{start:x}-{end:x}"));
             let mount = mounts.by_file_system(file_system);
-            self.is(&OpenFile { mount, inode: Some(inode), name: Path::new(name), link: &link })
+            let (at_once, inode, name) = (is_at_once(mount), Some(inode), Path::new(name));
+            self.is(&OpenFile { mount, at_once, inode, name, link: &link })
         }))
     }
 }
@@ -314,67 +319,27 @@ fn mapped_file(line: &str) -> Option<(u64, u64, &str)> {
     Some((device, inode, words.next().unwrap_or_default().trim_start()))
 }
 
-/// A device number as `/proc` writes it, such as `0:38`.
-fn device_number(text: &str, radix: u32) -> Option<u64> {
-    let (major, minor) = text.split_once(':')?;
-    let number = |text| u64::from_str_radix(text, radix).ok();
-    Some(makedev(number(major)?, number(minor)?))
-}
-
 /// The mounts that processes see, by mount namespace and root directory.
-#[derive(Debug, Default)]
-struct Mounts(HashMap<(Option<u32>, Option<PathBuf>), MountTable>);
-
 #[derive(Debug)]
-struct MountTable(Vec<Mount>);
-
-#[derive(Debug)]
-struct Mount {
-    id: u64,
-    file_system: u64,
-    kind: String,
+struct Mounts {
+    own: MountTable,
+    tables: HashMap<(Option<u32>, Option<PathBuf>), MountTable>,
 }
 
 impl Mounts {
-    /// The mounts that a process sees.
-    fn of(&mut self, directory: &Path) -> &MountTable {
+    fn new(proc: &Path) -> Self {
+        let own = MountTable::of(&proc.join("self")).unwrap_or_else(|_| MountTable::empty());
+        Self { own, tables: HashMap::new() }
+    }
+
+    /// The mounts that a process sees, and those that this one sees.
+    fn of(&mut self, directory: &Path) -> (&MountTable, &MountTable) {
         let view = (namespace(directory, "mnt"), fs::read_link(directory.join("root")).ok());
-        self.0.entry(view).or_insert_with(|| {
-            let lines = fs::read(directory.join("mountinfo")).unwrap_or_default();
-            let lines = String::from_utf8_lossy(&lines);
-            MountTable(lines.lines().filter_map(Mount::parse).collect())
-        })
-    }
-}
-
-impl MountTable {
-    fn by_id(&self, id: u64) -> Option<&Mount> {
-        self.0.iter().find(|mount| mount.id == id)
-    }
-
-    fn by_file_system(&self, file_system: u64) -> Option<&Mount> {
-        self.0.iter().find(|mount| mount.file_system == file_system)
-    }
-}
-
-impl Mount {
-    /// Parses a line of `mountinfo`.
-    fn parse(line: &str) -> Option<Self> {
-        let mut words = line.split(' ');
-        let id = words.next()?.parse().ok()?;
-        let file_system = device_number(words.nth(1)?, 10)?;
-        let kind = words.skip_while(|word| *word != "-").nth(1)?.to_owned();
-        Some(Self { id, file_system, kind })
-    }
-
-    /// Returns whether the file system has what it knows of an open file in memory. A network, a
-    /// program (FUSE) or another file system below may take for ever.
-    fn answers_at_once(&self) -> bool {
-        const LOCAL: [&str; 10] = [
-            "btrfs", "devtmpfs", "ext2", "ext3", "ext4", "ramfs", "rootfs", "squashfs", "tmpfs",
-            "xfs",
-        ];
-        LOCAL.contains(&self.kind.as_str())
+        let table = self
+            .tables
+            .entry(view)
+            .or_insert_with(|| MountTable::of(directory).unwrap_or_else(|_| MountTable::empty()));
+        (table, &self.own)
     }
 }
 
@@ -433,7 +398,7 @@ fn process(pid: u32, directory: &Path) -> Process {
     Process {
         pid,
         // A program names itself.
-        name: status.value("Name").map(printable),
+        name: status.value("Name").map(|name| printable(name).into_owned()),
         uid: effective("Uid"),
         gid: effective("Gid"),
         netns: namespace(directory, "net"),

@@ -5,8 +5,10 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{self, Path};
 
-use cxi::kernel_file::{open_regular, read_bounded};
+use cxi::kernel_file::read_bounded;
 use nix::unistd::geteuid;
+
+use crate::durable::open_regular;
 
 /// Longer than any secret.
 const LONGEST: u64 = 1 << 16;

@@ -18,19 +18,17 @@
 
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use std::{env, fs, io};
 
 use cxi::environment;
-use cxi::kernel_file::read_bounded;
 use cxi::{DeviceId, Host, TrafficClasses};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use crate::{FileLock, IdSet, ProcFs, excerpt};
+use crate::{FileLock, IdSet, ProcFs, excerpt, input};
 
 /// The file, unless the variable `CXI_CONFIG` names another.
 pub const FILE: &str = "/etc/cxi/cxi.toml";
@@ -297,7 +295,7 @@ struct InFile {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SettingsError {
-    /// The file cannot be read, or is not text of at most 1 MiB.
+    /// The file cannot be [read](input::read), or is not text of at most 1 MiB.
     #[error("{}: cannot be read: {source}", path.display())]
     Unreadable {
         /// The file.
@@ -369,9 +367,16 @@ impl Settings {
         if let Some(socket) = Host::system().socket() {
             return Self::load_for_mock(named, Directories::of_mock(socket));
         }
-        match Self::named(named) {
-            None if Path::new(FILE).exists() => read(Path::new(FILE)),
-            named => named.map_or_else(|| Ok(Self::default()), |path| read(&path)),
+        if let Some(path) = Self::named(named) {
+            return read(&path);
+        }
+        match read(Path::new(FILE)) {
+            Err(SettingsError::Unreadable { source, .. })
+                if source.kind() == io::ErrorKind::NotFound =>
+            {
+                Ok(Self::default())
+            }
+            read => read,
         }
     }
 
@@ -500,9 +505,7 @@ impl Settings {
 const LONGEST: u64 = 1 << 20;
 
 fn read(path: &Path) -> Result<Settings, SettingsError> {
-    // The file may be a pipe, such as one from a shell's process substitution.
-    let bytes = File::open(path).and_then(|file| read_bounded(file, LONGEST));
-    let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(io::Error::other));
+    let text = input::read(path, LONGEST).and_then(input::text);
     let text =
         text.map_err(|source| SettingsError::Unreadable { path: path.to_owned(), source })?;
     parse(path, &text)

@@ -1,5 +1,8 @@
 //! Types that are text in JSON, as a person writes them, and places in files that a person wrote.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 /// Number of characters of a line that [`excerpt`] shows in front of the column. The next constant is
 /// their number in all.
 const BEFORE: usize = 40;
@@ -25,7 +28,7 @@ pub fn excerpt(text: &str, line: impl TryInto<usize>, column: impl TryInto<usize
     // One column each, so that the caret is in its place; and a terminal obeys control characters.
     let shown = shown.map(|letter| match letter {
         '\t' => ' ',
-        letter if letter.is_control() => char::REPLACEMENT_CHARACTER,
+        letter if misleads(letter) => char::REPLACEMENT_CHARACTER,
         letter => letter,
     });
     let shown: String = shown.collect();
@@ -36,13 +39,59 @@ pub fn excerpt(text: &str, line: impl TryInto<usize>, column: impl TryInto<usize
     format!("{number} | {before}{shown}{after}\n{:margin$} | {:indent$}^", "", "")
 }
 
-/// A text that somebody else chose, such as the name of a process, without characters that a terminal
-/// obeys.
+/// Whether a character changes how the text around it looks, instead of being seen: control characters,
+/// which a terminal obeys; those that reorder text, break lines or have no width; and tags.
 #[must_use]
-pub(crate) fn printable(text: &str) -> String {
-    text.chars()
-        .map(|letter| if letter.is_control() { char::REPLACEMENT_CHARACTER } else { letter })
-        .collect()
+pub fn misleads(letter: char) -> bool {
+    letter.is_control()
+        || matches!(
+            letter,
+            '\u{ad}'
+                | '\u{61c}'
+                | '\u{180e}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{feff}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{e0000}'..='\u{e007f}'
+        )
+}
+
+/// A line that somebody else chose, such as the name of a process or what a server says, with a
+/// replacement for each character that [misleads].
+///
+/// ```
+/// assert_eq!(cxi_job::printable("a\u{1b}[2J\nb"), "a\u{fffd}[2J\u{fffd}b");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    if !text.contains(misleads) {
+        return text.into();
+    }
+    text.replace(misleads, "\u{fffd}").into()
+}
+
+/// JSON whose texts have each character that [misleads] in its escaped form (`\u202e`), which means the
+/// same.
+#[must_use]
+pub fn printable_json(json: String) -> String {
+    // The serializer escapes the first 32, which are blanks elsewhere.
+    let is_seen = |letter: char| letter < '\u{7f}' || !misleads(letter);
+    if json.chars().all(is_seen) {
+        return json;
+    }
+    let mut escaped = String::with_capacity(json.len());
+    for letter in json.chars() {
+        if is_seen(letter) {
+            escaped.push(letter);
+            continue;
+        }
+        for unit in letter.encode_utf16(&mut [0; 2]) {
+            let _ = write!(escaped, "\\u{unit:04x}");
+        }
+    }
+    escaped
 }
 
 /// Serializes types by `Display`, and deserializes them by `FromStr`.
@@ -74,7 +123,44 @@ serde_as_text!(
 
 #[cfg(test)]
 mod tests {
-    use super::excerpt;
+    use super::{excerpt, printable, printable_json};
+
+    #[test]
+    fn what_misleads_is_replaced_or_escaped() {
+        for letter in [
+            '\u{1b}',
+            '\u{7}',
+            '\n',
+            '\t',
+            '\u{7f}',
+            '\u{9b}',
+            '\u{ad}',
+            '\u{61c}',
+            '\u{200b}',
+            '\u{200f}',
+            '\u{2028}',
+            '\u{2029}',
+            '\u{202a}',
+            '\u{202e}',
+            '\u{2060}',
+            '\u{2066}',
+            '\u{2069}',
+            '\u{feff}',
+            '\u{e0041}',
+        ] {
+            let text = format!("a{letter}b");
+            assert_eq!(printable(&text), "a\u{fffd}b", "{letter:?}");
+            let shown = excerpt(&text, 1, 1);
+            assert!(letter == '\n' || !shown.starts_with(&format!("1 | {text}")), "{shown:?}");
+            let json = printable_json(serde_json::to_string_pretty(&[&text]).unwrap());
+            assert!(json.bytes().all(|byte| matches!(byte, b'\n' | b' '..=b'~')), "{json:?}");
+            assert_eq!(serde_json::from_str::<[String; 1]>(&json).unwrap(), [text]);
+        }
+        for text in ["job-17", "Müller ƒ 漢字", ""] {
+            assert_eq!(printable(text), text);
+            assert_eq!(printable_json(text.to_owned()), text);
+        }
+    }
 
     #[test]
     fn a_caret_is_below_the_column() {

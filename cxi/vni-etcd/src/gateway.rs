@@ -5,12 +5,11 @@
 //! header, and the numbers in it fit.
 
 use std::fmt;
-use std::net::Ipv6Addr;
 use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cxi_job::fabric::{HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience};
+use cxi_job::fabric::{HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience, is_clear};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -169,22 +168,6 @@ impl GatewayError {
     pub(crate) const fn is_open(&self) -> bool {
         matches!(self, Self::Lost { .. } | Self::Invalid { .. })
     }
-}
-
-/// Returns whether a password that is sent to this address can be read on the network.
-pub(crate) fn is_clear(url: &str) -> bool {
-    let Some(rest) = url.strip_prefix("http://") else { return false };
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let is_loopback = if let Some(rest) = host.strip_prefix('[') {
-        let address = rest.split_once(']').map(|(address, _)| address.parse::<Ipv6Addr>());
-        matches!(address, Some(Ok(address)) if address.is_loopback())
-    } else {
-        let host = host.split_once(':').map_or(host, |(host, _)| host);
-        let address = host.parse::<std::net::Ipv4Addr>();
-        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-    };
-    !is_loopback
 }
 
 /// The token that etcd returned for a password.
@@ -419,34 +402,5 @@ impl Gateway {
         let url = self.url();
         self.failed += 1;
         GatewayError::Invalid { url, reason }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_clear;
-
-    #[test]
-    fn only_this_machine_gets_a_password_in_clear() {
-        for url in [
-            "http://127.0.0.1:2379",
-            "http://127.9.8.7",
-            "http://localhost:2379/",
-            "http://[::1]:2379",
-            "https://etcd1:2379",
-        ] {
-            assert!(!is_clear(url), "{url}");
-        }
-        for url in [
-            "http://etcd1:2379",
-            "http://10.0.0.1",
-            "http://127.0.0.1.example:2379",
-            "http://127.0.0.1@etcd1:2379",
-            "http://localhost:x@10.0.0.1/",
-            "http://[2001:db8::1]:2379",
-            "http://",
-        ] {
-            assert!(is_clear(url), "{url}");
-        }
     }
 }

@@ -8,15 +8,14 @@ use std::{fmt, io};
 
 use cxi::Errno;
 use cxi_job::durable::{self, LockError, Owner};
-use cxi_job::fabric::{Http, HttpError, Identity, Patience};
+use cxi_job::fabric::{Http, HttpError, Identity, Patience, is_clear};
 use cxi_job::pool::log::{ChangeError, EventLog, FileLog, SharedPool};
 use cxi_job::pool::{Event, PoolConfig, PoolError, Timestamp};
 use cxi_job::settings::{Settings, SettingsError};
 use cxi_job::site::{Act, PoolStore, SiteError, keys};
-use cxi_job::{ErrorCode, VniPool, secret};
+use cxi_job::{ErrorCode, VniPool, input, secret};
 
 use crate::EtcdLog;
-use crate::gateway::is_clear;
 
 /// The pool of VNIs of a site, as its settings `pool.*` and `etcd.*` say.
 ///
@@ -33,6 +32,9 @@ pub struct SitePool {
 pub type OpenPool = SharedPool<Log>;
 
 type Log = Box<dyn EventLog + Send>;
+
+/// Far longer than a number.
+const LONGEST: u64 = 1 << 12;
 
 #[derive(Debug)]
 enum Backend {
@@ -206,10 +208,14 @@ impl SitePool {
     /// Returns whether this machine has a pool: the file exists, or the machine has led the pool in
     /// etcd. Nodes share the controllers' settings, and must not all ask etcd.
     #[must_use]
-    pub fn is_here(&self) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// [`SitePoolError::Unreadable`]: that cannot be found out.
+    pub fn is_here(&self) -> Result<bool, SitePoolError> {
         match &self.backend {
-            Backend::File(path) => path.exists(),
-            Backend::Etcd(etcd) => etcd.epoch.exists(),
+            Backend::File(path) => exists(path),
+            Backend::Etcd(etcd) => exists(&etcd.epoch),
         }
     }
 
@@ -239,7 +245,7 @@ impl SitePool {
     fn open_within(&self, wait: Duration) -> Result<OpenPool, SitePoolError> {
         match &self.backend {
             // A lock file must not be left where there is no pool.
-            Backend::File(path) if !path.exists() => Err(SitePoolError::Missing(self.place())),
+            Backend::File(path) if !exists(path)? => Err(SitePoolError::Missing(self.place())),
             _ => self.existing(self.log(wait)?),
         }
     }
@@ -317,7 +323,7 @@ impl SitePool {
     /// The epoch under which this machine leads; 0 if it never did.
     fn epoch(&self) -> Result<u64, SitePoolError> {
         match &self.backend {
-            Backend::Etcd(etcd) if etcd.epoch.exists() => {
+            Backend::Etcd(etcd) if exists(&etcd.epoch)? => {
                 let epoch = read(&etcd.epoch)?.trim().parse();
                 epoch.map_err(|_| SitePoolError::Epoch(etcd.epoch.clone()))
             }
@@ -395,13 +401,19 @@ impl Etcd {
             log.patience(Patience { attempt: self.timeout, deadline: wait, ..Patience::default() });
         let log = if self.allow_clear { log.allow_clear_password() } else { log };
         let Some((user, path)) = &self.user else { return Ok(log) };
-        let password = secret::read(path)
-            .map_err(|source| SitePoolError::Unreadable { path: path.to_owned(), source })?;
+        let password = secret::read(path).map_err(unreadable(path))?;
         Ok(log.user(user, String::from_utf8_lossy(&password).trim_end()))
     }
 }
 
 fn read(path: &Path) -> Result<String, SitePoolError> {
-    cxi::kernel_file::read(path)
-        .map_err(|source| SitePoolError::Unreadable { path: path.to_owned(), source })
+    input::read(path, LONGEST).and_then(input::text).map_err(unreadable(path))
+}
+
+fn exists(path: &Path) -> Result<bool, SitePoolError> {
+    durable::exists(path).map_err(unreadable(path))
+}
+
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> SitePoolError + '_ {
+    |source| SitePoolError::Unreadable { path: path.to_owned(), source }
 }

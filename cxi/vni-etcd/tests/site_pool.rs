@@ -48,7 +48,7 @@ fn where_there_is_no_pool_nothing_is_left_behind() {
     let site = site(directory.path(), "a", "0s", "");
     let pool = pool(&site);
     let place = PoolPlace::File(directory.path().join("pool.json"));
-    assert!(!pool.is_here() && pool.place() == place);
+    assert!(!pool.is_here().unwrap() && pool.place() == place);
     for missing in [pool.look().map(drop), pool.open().map(drop)] {
         let missing = missing.unwrap_err();
         assert!(matches!(&missing, SitePoolError::Missing(found) if *found == place), "{missing}");
@@ -70,7 +70,7 @@ fn a_pool_in_a_file_is_made_changed_and_locked_for_each_change() {
     let site = site(directory.path(), "a", "0s", "");
     let (pool, other) = (pool(&site), pool(&site));
     let made = pool.configure(&config()).unwrap();
-    assert!(made.made && made.event.is_some() && pool.is_here());
+    assert!(made.made && made.event.is_some() && pool.is_here().unwrap());
     let again = pool.configure(&config()).unwrap();
     assert!(!again.made && again.event.is_none());
     assert_eq!(pool.lead().unwrap(), None);
@@ -99,11 +99,11 @@ fn one_of_two_controllers_leads_a_pool_in_etcd() {
     let [first, second] = [&one, &two].map(pool);
     let missing = reserve(&one, &first, 1).unwrap_err();
     assert_eq!(missing.code(), ErrorCode::NotFound, "{missing}");
-    assert!(first.configure(&config()).unwrap().made && !first.is_here());
+    assert!(first.configure(&config()).unwrap().made && !first.is_here().unwrap());
     assert_eq!(first.place().to_string(), "cxi/vni in etcd");
     assert_eq!(reserve(&one, &first, 1).unwrap(), [1024]);
     assert_eq!(first.lead().unwrap(), Some(1));
-    assert!(first.is_here() && !second.is_here());
+    assert!(first.is_here().unwrap() && !second.is_here().unwrap());
     // What was opened before leads too, and so does another program of this machine.
     assert_eq!(reserve(&one, &first, 2).unwrap(), [1025]);
     assert_eq!(reserve(&one, &pool(&one), 3).unwrap(), [1026]);

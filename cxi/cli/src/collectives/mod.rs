@@ -4,11 +4,10 @@ pub(crate) mod cli;
 
 use std::collections::BTreeSet;
 use std::env;
-use std::path::Path;
 
 use cxi_job::collectives::{CLEAR, CollectivesEnv, preflight};
 use cxi_job::site::{self, Warning, fabric_manager};
-use cxi_job::{JobId, StepId};
+use cxi_job::{JobId, StepId, durable};
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};
@@ -57,7 +56,7 @@ fn end_step(job: Option<&JobId>, step: &StepId, settings: &Settings) -> Result<R
 }
 
 fn preflight_of_process() -> Report {
-    let findings = preflight(env::var_os, Path::exists);
+    let findings = preflight(env::var_os, |path| durable::exists(path).unwrap_or(false));
     let Some(findings) = findings else {
         let text = "No reservation: FI_CXI_COLL_… are not set\n";
         return Report::of(text, "findings", &[(); 0]).nothing_to_do_if(true);

@@ -1,13 +1,13 @@
 //! `cxi job reserve`, `release` and `confirm`: what the controller of a site does.
 
 use std::ffi::OsString;
+use std::io;
 use std::process::{Command, Stdio};
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi_job::site::{Controller, Done, ReserveRequest, Site};
-use cxi_job::{JobId, NodeName};
+use cxi_job::{JobId, NodeName, input};
 use cxi_vni_etcd::SitePool;
 use serde_json::json;
 
@@ -79,15 +79,18 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
         .map_err(|error| failed(error.to_string()))?;
     let stdout = child.stdout.take().expect("it is piped");
     let deadline = Instant::now() + wait;
-    let (sender, text) = mpsc::channel();
-    // Read in another thread, because a process that the command started may keep the pipe open. When
-    // the thread drops the pipe, a command that never stops printing ends.
-    thread::spawn(move || sender.send(files::bounded(stdout, files::LONGEST)));
-    let text = text.recv_timeout(wait).ok();
+    // A process that the command started may keep the pipe open.
+    let text = input::piped(&stdout, files::LONGEST, wait, wait);
+    // A command that goes on printing ends.
+    drop(stdout);
+    let late = match &text {
+        Ok(text) => text.is_none(),
+        Err(error) => error.kind() == io::ErrorKind::TimedOut,
+    };
     let status = loop {
         match child.try_wait().map_err(|error| failed(error.to_string()))? {
-            Some(status) if text.is_some() => break status,
-            None if Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
+            Some(status) if !late => break status,
+            None if !late && Instant::now() < deadline => thread::sleep(Duration::from_millis(5)),
             _ => {
                 let _ = child.kill();
                 let _ = child.wait();
@@ -98,7 +101,8 @@ fn listed_by(command: &[OsString], wait: Duration) -> Result<Vec<JobId>, Failure
             }
         }
     };
-    let text = text.expect("it is there").map_err(|error| failed(error.to_string()))?;
+    let text = text.map(Option::unwrap_or_default).and_then(input::text);
+    let text = text.map_err(|error| failed(error.to_string()))?;
     if !status.success() {
         return Err(failed(format!("ended with {status}")));
     }

@@ -6,16 +6,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use anstyle::{AnsiColor, Style};
 use clap::ValueEnum;
+use cxi_job::{printable, printable_json};
 use serde::Serialize;
 
+use super::style::{DEBUG, ERROR, PLAIN, WARNING};
 use super::write_at_once;
 use crate::exit::Failure;
 
-pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
-pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
-const DEBUG: Style = Style::new().dimmed();
 /// The name of this program for syslog and the journal.
 const IDENTIFIER: &str = "cxi";
 
@@ -80,16 +78,25 @@ pub(crate) fn print_failures(failures: &[Failure], as_json: bool) {
     }
 }
 
+/// Prints what is wrong with a command line, for people.
+pub(crate) fn print_usage(error: &clap::Error) {
+    let text = error.render().to_string();
+    let text = text
+        .strip_prefix("error:")
+        .map_or(text.clone(), |rest| format!("{ERROR}error:{ERROR:#}{rest}"));
+    let _ = write_at_once(io::stderr().lock(), &text);
+}
+
 /// Prints warnings in the same form as failures.
 pub(crate) fn print_warnings(warnings: &[String], as_json: bool) {
     for message in warnings.iter().filter(|_| !is_quiet()) {
-        print(&Message::Warning { message }, message, Priority::Warning, as_json);
+        print(&Message::Warning { message }, &printable(message), Priority::Warning, as_json);
     }
 }
 
 /// Prints the progress of a command.
 pub(crate) fn print_info(message: &str) {
-    print(&Message::Info { message }, &message, Priority::Info, false);
+    print(&Message::Info { message }, &printable(message), Priority::Info, false);
 }
 
 /// Prints what was sent to a NIC.
@@ -118,11 +125,12 @@ fn print(message: &Message<'_>, text: &dyn Display, priority: Priority, as_json:
     let (name, style) = match priority {
         Priority::Error => ("error", ERROR),
         Priority::Warning => ("warning", WARNING),
-        Priority::Info => ("info", Style::new()),
+        Priority::Info => ("info", PLAIN),
         Priority::Debug => ("debug", DEBUG),
     };
     let json = |stamp| {
-        serde_json::to_string(&Line { stamp, message }).unwrap_or_else(|_| text.to_string())
+        let line = serde_json::to_string(&Line { stamp, message });
+        line.map_or_else(|_| text.to_string(), printable_json)
     };
     let priority = priority as u8;
     let line = match CHOSEN.get() {

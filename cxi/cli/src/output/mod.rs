@@ -5,31 +5,32 @@ pub(crate) mod forms;
 pub(crate) mod log;
 mod progress;
 pub(crate) mod shapes;
+pub(crate) mod style;
 mod text;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::{self, IsTerminal as _, Write};
 use std::sync::OnceLock;
 use std::time::Duration;
 use std::{fmt, thread};
 
-use anstream::AutoStream;
 use anstream::stream::RawStream;
+use anstream::{AutoStream, ColorChoice};
 use clap::ValueEnum;
 use crossterm::cursor::MoveTo;
 use crossterm::execute;
 use crossterm::terminal::{Clear, ClearType};
 use cxi::DeviceId;
+use cxi_job::printable_json;
 use serde::{Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};
 use log::print_warnings;
-pub(crate) use log::{ERROR, WARNING, print_failures};
+pub(crate) use log::{print_failures, print_usage};
 pub(crate) use progress::{Progress, print_wait};
 pub(crate) use text::{
-    BAR_WIDTH, Columns, DOWN, HEADING, OFF, Palette, by_nic, fullness, is_short, joined, merge,
-    nic_names, or_dash, percent, wrapped,
+    BAR_WIDTH, Columns, Palette, by_nic, fullness, is_short, joined, merge, nic_names, or_dash,
+    percent, wrapped,
 };
 
 /// The form of a command's output.
@@ -71,7 +72,8 @@ impl Format {
         Ok(match self {
             Self::Table | Self::Wide => text,
             Self::Json => {
-                serde_json::to_string_pretty(value).map_err(|error| failed(&error))? + "\n"
+                let json = serde_json::to_string_pretty(value).map_err(|error| failed(&error))?;
+                printable_json(json) + "\n"
             }
             Self::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error))?,
             Self::Csv => {
@@ -255,44 +257,11 @@ fn write_out(text: &str) -> Result<bool, Failure> {
     }
 }
 
-/// A text in which a terminal obeys nothing but new lines and styles. Parts of it may have been chosen by
-/// anybody: names of processes, users, files and jobs, and what servers answer.
-fn harmless(text: &str) -> Cow<'_, str> {
-    let obeyed = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-    if !text.contains(obeyed) {
-        return text.into();
-    }
-    let mut shown = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(letter) = rest.chars().next() {
-        let length = style_at(rest).unwrap_or(letter.len_utf8());
-        let (part, after) = rest.split_at(length);
-        rest = after;
-        if length == letter.len_utf8() && obeyed(letter) {
-            shown.push(char::REPLACEMENT_CHARACTER);
-        } else {
-            shown.push_str(part);
-        }
-    }
-    shown.into()
-}
-
-/// The length of the style (`ESC [ numbers m`) that a text begins with.
-fn style_at(text: &str) -> Option<usize> {
-    let numbers = text.strip_prefix("\u{1b}[")?;
-    let end = numbers.find(|letter: char| !letter.is_ascii_digit() && letter != ';')?;
-    numbers[end..].starts_with('m').then_some(2 + end + 1)
-}
-
 /// Writes text in one piece, because others may write to the same file. Where colors are not wanted, it
 /// is without them.
 fn write_at_once(mut out: impl RawStream, text: &str) -> io::Result<()> {
-    let text = harmless(text);
-    let choice = AutoStream::choice(&out);
-    // Without colors, this stream writes what is between them piece by piece.
-    let mut whole = AutoStream::new(Vec::new(), choice);
-    whole.write_all(text.as_bytes())?;
-    out.write_all(&whole.into_inner())
+    let is_styled = !matches!(AutoStream::choice(&out), ColorChoice::Never);
+    out.write_all(style::shown(text, is_styled).as_bytes())
 }
 
 /// Repeats a report until a signal arrives or standard output has no reader. On a terminal, each report
@@ -330,24 +299,4 @@ fn word(value: &str) -> String {
         return value.to_owned();
     }
     format!("'{}'", value.replace('\'', r"'\''"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::harmless;
-
-    #[test]
-    fn a_terminal_obeys_styles_and_new_lines_only() {
-        for (text, shown) in [
-            ("a\n\tb é", "a\n\tb é"),
-            ("\u{1b}[1;31merror\u{1b}[0m: x", "\u{1b}[1;31merror\u{1b}[0m: x"),
-            ("\u{1b}[m", "\u{1b}[m"),
-            ("\u{1b}[2J\u{7}\r\u{8}", "\u{fffd}[2J\u{fffd}\u{fffd}\u{fffd}"),
-            ("\u{1b}]0;title\u{7}", "\u{fffd}]0;title\u{fffd}"),
-            ("\u{9b}2J \u{1b}", "\u{fffd}2J \u{fffd}"),
-            ("\u{1b}[1", "\u{fffd}[1"),
-        ] {
-            assert_eq!(harmless(text), shown, "{text:?}");
-        }
-    }
 }

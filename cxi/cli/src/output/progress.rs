@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use terminal_size::terminal_size_of;
 
-use super::{Format, harmless, log};
+use super::style::shown;
+use super::{Format, log};
 
 /// Interval at which a line is written to a log, after the first second.
 const LOGGED: Duration = Duration::from_secs(30);
@@ -67,7 +68,7 @@ impl Progress {
         match self.to {
             Target::Terminal => {
                 let width = terminal_size_of(io::stderr()).map_or(80, |(width, _)| width.0.max(1));
-                let _ = write!(io::stderr(), "{}{}", erased(*lines), harmless(&text));
+                let _ = write!(io::stderr(), "{}{}", erased(*lines), shown(&text, false));
                 *lines = text.chars().count().div_ceil(width.into());
             }
             Target::Log if elapsed >= *due => {

@@ -3,26 +3,20 @@
 use std::fmt::{Display, Write as _};
 use std::{env, io};
 
-use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use cxi::DeviceId;
+use cxi_job::printable;
 use terminal_size::terminal_size_of;
 
 use super::Format;
+use super::style::{HEADING, PLAIN, SHORT, Style};
 
-pub(crate) const HEADING: Style = Style::new().bold();
-/// A row about something that has no effect, such as a disabled service.
-pub(crate) const OFF: Style = Style::new().dimmed();
-/// A row about something that does not work, such as a link that is down.
-pub(crate) const DOWN: Style = AnsiColor::Red.on_default();
-/// A row about something that is nearly used up.
-const SHORT: Style = AnsiColor::Yellow.on_default();
 /// From which percentage on it is.
 const SHORT_FROM: f64 = 90.0;
 
 /// The style of a row about something of which this percentage is taken.
 pub(crate) fn fullness(percent: f64) -> Style {
-    if is_short(percent) { SHORT } else { Style::new() }
+    if is_short(percent) { SHORT } else { PLAIN }
 }
 
 /// Returns whether nearly everything is taken.
@@ -106,7 +100,7 @@ impl Columns {
     }
 
     pub(crate) fn row<T: Into<String>>(&mut self, cells: impl IntoIterator<Item = T>) {
-        self.row_in(Style::new(), cells);
+        self.row_in(PLAIN, cells);
     }
 
     /// A row whose style says something about it.
@@ -115,7 +109,9 @@ impl Columns {
         style: Style,
         cells: impl IntoIterator<Item = T>,
     ) {
-        self.table.add_row(cells.into_iter().map(Into::into));
+        // A cell is one line.
+        let cells = cells.into_iter().map(Into::into);
+        self.table.add_row(cells.map(|cell| printable(&cell).into_owned()));
         self.styles.push(style);
     }
 

@@ -1,6 +1,5 @@
 //! `cxi service list`, `show` and `usage`.
 
-use anstyle::Style;
 use cxi::{Device, DeviceId, LnisPerRgid, Member, ResourceMap, ServiceId};
 use cxi_job::owners::OwnedService;
 use serde::Serialize;
@@ -10,9 +9,9 @@ use super::found::{Found, all, chosen, classes, limits, state, summary, who};
 use super::picture;
 use crate::exit::Failure;
 use crate::node::Node;
+use crate::output::style::{HEADING, OFF, PLAIN};
 use crate::output::{
-    BAR_WIDTH, Columns, HEADING, OFF, Palette, Report, fullness, joined, merge, nic_names, or_dash,
-    percent,
+    BAR_WIDTH, Columns, Palette, Report, fullness, joined, merge, nic_names, or_dash, percent,
 };
 use crate::{devices, spec_file};
 
@@ -38,7 +37,7 @@ fn table(found: &[(DeviceId, Found)]) -> Columns {
     let mut table = Columns::new(&headings).right(&[1]);
     for (devices, found) in merge(found.iter().copied()) {
         let service = &found.service;
-        let style = if service.is_enabled() { Style::new() } else { OFF };
+        let style = if service.is_enabled() { PLAIN } else { OFF };
         let cells = [
             nic_names(&devices),
             service.id().to_string(),

@@ -203,7 +203,7 @@ fn name_jobs(users: &mut [User], common: &Common) -> Result<(), Failure> {
     let mut jobs: Vec<(JobId, IdSet)> =
         records.map(|record| (record.job.clone(), record.vni_set())).collect();
     let store = SitePool::of(&common.settings)?;
-    if store.is_here() {
+    if store.is_here()? {
         let pool = store.look()?;
         let held = pool.jobs();
         jobs.extend(held.map(|(job, held)| (job.clone(), held.vnis.to_set())));

@@ -26,11 +26,10 @@ use std::sync::{OnceLock, mpsc};
 use std::time::Duration;
 use std::{io, thread};
 
-use cxi::kernel_file::open_regular_with;
 use cxi_ioctl::Errno;
 use nix::libc::O_NOFOLLOW;
 
-use super::{create_dir, directory_of, give, inherit, own_file, owned_here};
+use super::{create_dir, directory_of, give, inherit, open_regular_with, own_file, owned_here};
 
 /// Default time to wait for a lock.
 const WAIT: Duration = Duration::from_secs(60);

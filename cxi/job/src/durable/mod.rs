@@ -3,6 +3,7 @@
 //! | for | use |
 //! |---|---|
 //! | a file that another user or program may have made | [`open_regular`], or [`open_regular_with`] to create it or to append |
+//! | anything else with a path that somebody configured | [`answers`] first |
 //! | a file that readers must never see half-written | [`replace`], with the [`Owner`] that it is to have |
 //! | a file that several processes replace | [`lock`] before reading what is replaced |
 //! | a file that says something by being there | [`mark`] |
@@ -28,6 +29,7 @@
 //! # Ok::<_, Box<dyn std::error::Error>>(())
 //! ```
 
+mod answers;
 #[cfg(feature = "testing")]
 #[cfg_attr(docsrs, doc(cfg(feature = "testing")))]
 pub mod fault;
@@ -39,14 +41,14 @@ use std::io::{self, Write as _};
 use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
 };
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use cxi::kernel_file;
 use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 use nix::unistd::geteuid;
 
-#[doc(inline)]
-pub use cxi::kernel_file::{open_regular, open_regular_with};
+pub use answers::answers;
 pub use lock::{FileLock, LockError, LockGuard, report_waits};
 
 /// The end of a new file's name, until it replaces the old one.
@@ -77,6 +79,68 @@ pub enum Owner {
     },
 }
 
+/// Opens a regular file for reading.
+///
+/// # Errors
+///
+/// As [`open_regular_with`].
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    open_regular_with(path, OpenOptions::new().read(true), 0)
+}
+
+/// Opens a regular file with options, and with more flags of `open(2)`. Neither a pipe nor a file system
+/// that is dead is waited for.
+///
+/// # Errors
+///
+/// The errors of opening; [`io::ErrorKind::InvalidInput`] for what is not a regular file;
+/// [`io::ErrorKind::TimedOut`] for a file system that does not [answer](answers).
+pub fn open_regular_with(path: &Path, options: &mut OpenOptions, flags: i32) -> io::Result<File> {
+    answers(path)?;
+    kernel_file::open_regular_with(path, options, flags)
+}
+
+/// Opens a regular file to add to it: one that whoever owns its directory, root or this user put there
+/// under one name. No link is followed: whoever owns the directory could have this process write to a
+/// file of somebody else.
+pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = open_regular_with(path, options, O_NOFOLLOW)?;
+    owned_here(&file.metadata()?, directory_of(path))
+        .map_err(|why| io::Error::new(io::ErrorKind::InvalidInput, why))?;
+    Ok(file)
+}
+
+/// Where a file is to which a symbolic link may lead, if root or this user made the link: others could
+/// make it lead elsewhere at any time.
+pub(crate) fn target_of(path: &Path) -> PathBuf {
+    let follows = || {
+        answers(path)?;
+        match fs::symlink_metadata(path) {
+            Ok(link) if link.is_symlink() => Ok(is_trusted(link.uid())),
+            found => found.map(|_| true),
+        }
+    };
+    match follows() {
+        Ok(true) => path.canonicalize().unwrap_or_else(|_: io::Error| path.to_owned()),
+        Ok(false) | Err::<_, io::Error>(_) => path.to_owned(),
+    }
+}
+
+fn is_trusted(uid: u32) -> bool {
+    [0, geteuid().as_raw()].contains(&uid)
+}
+
+/// Whether there is something with that name, through symbolic links.
+///
+/// # Errors
+///
+/// Those of looking: whether it is there is not known. [`io::ErrorKind::TimedOut`] for a file system
+/// that does not [answer](answers).
+pub fn exists(path: &Path) -> io::Result<bool> {
+    answers(path)?;
+    path.try_exists()
+}
+
 /// Replaces a file as a whole, or creates it: a reader sees the old content or the new one, and so
 /// does the next boot after a power failure.
 ///
@@ -87,6 +151,7 @@ pub enum Owner {
 ///
 /// Those of creating, writing and renaming the new file. The old file is as it was then.
 pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
+    answers(path)?;
     let directory = directory_of(path);
     let before = match owner {
         Owner::Kept => own_file(path, directory).ok(),
@@ -131,6 +196,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
 ///
 /// Those of creating a file.
 pub fn mark(path: &Path) -> io::Result<()> {
+    answers(path)?;
     may_change()?;
     match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {
         Ok(new) => inherit(&new, directory_of(path)),
@@ -160,6 +226,7 @@ pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
 ///
 /// Those of [`fs::create_dir_all`].
 pub fn create_dir(path: &Path) -> io::Result<()> {
+    answers(path)?;
     let parent = directory_of(path);
     let create = || {
         may_change()?;
@@ -212,6 +279,9 @@ pub fn remove_abandoned(directory: &Path, prefix: &OsStr) {
         let name = name.as_encoded_bytes();
         name.starts_with(prefix.as_encoded_bytes()) && name.ends_with(NEW.as_bytes())
     };
+    if answers(directory).is_err() {
+        return;
+    }
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     for entry in entries.filter(|entry| is_new(&entry.file_name())) {
         // At worst it stays until the next time.
@@ -245,9 +315,8 @@ fn owned_here(file: &Metadata, directory: &Path) -> Result<(), String> {
         return Err(format!("the file has {} names (hard links)", file.nlink()));
     }
     let directory = fs::metadata(directory).map_err(|error| error.to_string())?;
-    let user = geteuid().as_raw();
-    let of_others = ![0, user].contains(&directory.uid()) || directory.mode() & 0o022 != 0;
-    if of_others && ![0, user, directory.uid()].contains(&file.uid()) {
+    let of_others = !is_trusted(directory.uid()) || directory.mode() & 0o022 != 0;
+    if of_others && !is_trusted(file.uid()) && file.uid() != directory.uid() {
         return Err(format!(
             "the file belongs to uid {}, and the directory to uid {}",
             file.uid(),

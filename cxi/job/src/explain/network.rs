@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::describe;
 use crate::environment::{CLEAR, SlingshotEnv};
+use crate::input;
 use crate::node::NicProblem;
 use crate::proc::{ProcFs, Status};
 
@@ -85,7 +86,7 @@ impl Program {
     ///
     /// It is no regular file, has more than 4 MiB, or cannot be read.
     pub fn with_file(mut self, path: &Path) -> io::Result<Self> {
-        let file = kernel_file::read_bounded(kernel_file::open_regular(path)?, LONGEST)?;
+        let file = input::read(path, LONGEST)?;
         self.variables = variables(&file);
         let id = |name: &str| self.variables.get(name)?.trim().parse().ok();
         let (uid, gid) = (id("SLURM_JOB_UID"), id("SLURM_JOB_GID"));

@@ -1,14 +1,16 @@
 //! Authentication of a workload manager to the fabric manager.
 
 use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cxi::kernel_file::{open_regular, read_bounded};
+use cxi::kernel_file::read_bounded;
 
 use super::{FabricError, Problem};
 use crate::collectives::has_host;
+use crate::durable::open_regular;
 use crate::secret;
 
 /// Slurm uses the same directory.
@@ -100,4 +102,51 @@ pub(super) fn check_url(action: &str, url: &str) -> Result<(), FabricError> {
     let message =
         format!("fabric manager address {url:?}: expected http:// or https:// and a host");
     Err(FabricError::new(action, Problem::Name(message)))
+}
+
+/// Whether a secret that is sent to this address can be read on the network: it goes over HTTP, and to
+/// another machine.
+#[must_use]
+pub fn is_clear(url: &str) -> bool {
+    let Some(rest) = url.strip_prefix("http://") else { return false };
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let is_loopback = if let Some(rest) = host.strip_prefix('[') {
+        let address = rest.split_once(']').map(|(address, _)| address.parse::<Ipv6Addr>());
+        matches!(address, Some(Ok(address)) if address.is_loopback())
+    } else {
+        let host = host.split_once(':').map_or(host, |(host, _)| host);
+        let address = host.parse::<Ipv4Addr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    };
+    !is_loopback
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_clear;
+
+    #[test]
+    fn only_this_machine_gets_a_password_in_clear() {
+        for url in [
+            "http://127.0.0.1:2379",
+            "http://127.9.8.7",
+            "http://localhost:2379/",
+            "http://[::1]:2379",
+            "https://etcd1:2379",
+        ] {
+            assert!(!is_clear(url), "{url}");
+        }
+        for url in [
+            "http://etcd1:2379",
+            "http://10.0.0.1",
+            "http://127.0.0.1.example:2379",
+            "http://127.0.0.1@etcd1:2379",
+            "http://localhost:x@10.0.0.1/",
+            "http://[2001:db8::1]:2379",
+            "http://",
+        ] {
+            assert!(is_clear(url), "{url}");
+        }
+    }
 }

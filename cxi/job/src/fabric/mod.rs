@@ -43,7 +43,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 pub use call::Patience;
 pub use cluster::{ClusterName, ClusterNameError};
-pub use credentials::Credentials;
+pub use credentials::{Credentials, is_clear};
 pub use error::{FabricError, Problem};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]

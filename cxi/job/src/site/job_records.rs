@@ -268,7 +268,8 @@ impl JobRecords {
 
     /// Removes what killed processes left of records that they were writing.
     pub(super) fn remove_unfinished(&self) -> Result<(), SiteError> {
-        if self.directory.exists() {
+        let directory = &self.directory;
+        if durable::exists(directory).map_err(cannot(directory, "read"))? {
             drop(self.lock()?);
         }
         Ok(())

@@ -1,15 +1,16 @@
 //! Records: JSON files that are replaced as a whole, and say what they contain.
 
 use std::fs;
-use std::io::{self, Read as _};
+use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
+use cxi::kernel_file::read_bounded;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::durable::{self, Owner};
-use crate::{ErrorCode, JobId};
+use crate::{ErrorCode, JobId, input};
 
 /// Far longer than the record of a job on all nodes of a large machine.
 const LONGEST: u64 = 16 << 20;
@@ -104,15 +105,20 @@ impl Format {
     ///
     /// [`RecordError`].
     pub fn read<T: DeserializeOwned>(self, path: &Path) -> Result<Option<T>, RecordError> {
+        let Some(text) = self.text(path)? else { return Ok(None) };
+        let invalid = |reason| RecordError::Invalid { path: path.to_owned(), reason };
+        self.parse(&text).map(Some).map_err(invalid)
+    }
+
+    /// The text of a record that can be trusted.
+    pub(super) fn text(self, path: &Path) -> Result<Option<String>, RecordError> {
         let invalid = |reason: String| RecordError::Invalid { path: path.to_owned(), reason };
-        let mut text = String::new();
         let read = durable::open_regular(path).and_then(|file| {
             let mode = file.metadata()?.mode();
-            file.take(LONGEST + 1).read_to_string(&mut text)?;
-            Ok(mode)
+            Ok((mode, read_bounded(file, LONGEST).and_then(input::text)?))
         });
-        let mode = match read {
-            Ok(mode) => mode,
+        let (mode, text) = match read {
+            Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
                 return Err(invalid("not a record: expected a regular file".to_owned()));
@@ -120,15 +126,15 @@ impl Format {
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                 return Err(invalid(format!("the {} is damaged: expected text", self.name)));
             }
+            Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+                return Err(invalid(format!("not a {}: {error}", self.name)));
+            }
             Err(error) => return Err(cannot(path, "read")(error)),
         };
         if mode & 0o022 != 0 {
             return Err(invalid("group or others may write it: expected mode 644".to_owned()));
         }
-        if text.len() as u64 > LONGEST {
-            return Err(invalid(format!("expected a {}, at most {LONGEST} bytes", self.name)));
-        }
-        self.parse(&text).map(Some).map_err(invalid)
+        Ok(Some(text))
     }
 
     /// Replaces a record, or creates it.
@@ -216,7 +222,12 @@ pub(super) fn name_of(job: &JobId) -> Result<&str, RecordError> {
 ///
 /// [`RecordError::Io`].
 pub fn remove(path: &Path) -> Result<(), RecordError> {
-    match durable::may_change().and_then(|()| fs::remove_file(path)) {
+    let removes = || {
+        durable::answers(path)?;
+        durable::may_change()?;
+        fs::remove_file(path)
+    };
+    match removes() {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(cannot(path, "removed")(error))
         }
@@ -231,6 +242,7 @@ pub fn remove(path: &Path) -> Result<(), RecordError> {
 /// [`RecordError::Io`].
 pub fn names(directory: &Path) -> Result<Vec<String>, RecordError> {
     let read = || -> io::Result<Vec<String>> {
+        durable::answers(directory)?;
         let mut names = Vec::new();
         for entry in fs::read_dir(directory)? {
             let name = entry?.file_name().into_string();

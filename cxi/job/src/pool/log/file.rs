@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{AppendError, EventLog, LogError, Record};
-use crate::durable::{self, LockError, LockGuard, Owner, open_regular, open_regular_with};
+use crate::durable::{self, LockError, LockGuard, Owner, open_own, open_regular, target_of};
 
 /// Number of bytes at the log's end that are read first: usually only the latest changes are
 /// needed.
@@ -30,13 +30,13 @@ pub struct FileLog {
 }
 
 impl FileLog {
-    /// The log in a file, which need not exist: the first record creates it. A symbolic link is
-    /// followed.
+    /// The log in a file, which need not exist: the first record creates it. A symbolic link of root or
+    /// this user is followed; another one is an error of each append.
     #[must_use]
     pub fn new(path: &Path) -> Self {
         Self {
             // The target of a link is replaced, not the link.
-            path: path.canonicalize().unwrap_or_else(|_| path.to_owned()),
+            path: target_of(path),
             wait: Duration::from_secs(60),
             deadline: None,
             held: None,
@@ -111,7 +111,7 @@ impl FileLog {
             AppendError::Failed(format!("{path}: cannot write the pool: {error}").into())
         };
         let mut options = OpenOptions::new();
-        let file = match open_regular_with(&self.path, options.read(true).append(true), 0) {
+        let file = match open_own(&self.path, options.read(true).append(true)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             opened => Some(opened.map_err(refused)?),
         };

@@ -230,6 +230,45 @@ fn a_log_in_a_file_begins_anew_with_the_pool() {
     assert_eq!(open().load(0).unwrap().len(), 1);
 }
 
+/// Whoever owns the directory of a pool must not have root write to a file of somebody else.
+#[test]
+fn a_log_is_not_appended_through_a_link_of_somebody_else() {
+    use std::fs;
+    use std::io::Write as _;
+    use std::os::unix::fs::{chown, lchown, symlink};
+    use std::path::Path;
+    if !nix::unistd::geteuid().is_root() {
+        let _ = writeln!(std::io::stderr(), "SKIPPED: only root can give a file to another user");
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (theirs, victims) = (directory.path().join("theirs"), directory.path().join("victims"));
+    for (place, owner) in [(&theirs, 4711), (&victims, 4712)] {
+        fs::create_dir(place).unwrap();
+        chown(place, Some(owner), None).unwrap();
+    }
+    let victim = victims.join("pool.json");
+    let log = |path| cxi_job::pool::log::FileLog::new(path);
+    drop(SharedPool::open(log(&victim), config(), "one", 0, at(0)).unwrap());
+    let before = fs::read(&victim).unwrap();
+    let link = theirs.join("pool.json");
+    let links: [fn(&Path, &Path) -> std::io::Result<()>; 2] =
+        [|from, to| symlink(from, to), |from, to| fs::hard_link(from, to)];
+    for how in links {
+        how(&victim, &link).unwrap();
+        lchown(&link, Some(4711), None).unwrap();
+        let pool = SharedPool::open_existing(log(&link), "two", 0);
+        let reserved = pool.map_err(|error| error.to_string()).and_then(|pool| {
+            let (job, request) = (JobId::new("1").unwrap(), VniRequest::vnis(1));
+            pool.unwrap().reserve(&job, &request, at(1)).map_err(|error| error.to_string())
+        });
+        assert!(reserved.is_err(), "{reserved:?}");
+        assert_eq!(fs::read(&victim).unwrap(), before);
+        fs::remove_file(&link).unwrap();
+        chown(&victim, Some(4712), None).unwrap();
+    }
+}
+
 #[test]
 fn a_process_that_keeps_the_lock_is_alone() {
     use std::time::Duration;
