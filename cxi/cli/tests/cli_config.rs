@@ -58,7 +58,7 @@ fn a_wrong_file_is_refused_with_its_line() {
                  job.nic-distribution-count, collectives.trees, collectives.min-nodes, \
                  collectives.required, collectives.wait, \
                  fabric-manager.url, fabric-manager.cluster, fabric-manager.auth, \
-                 fabric-manager.auth-dir, fabric-manager.certificate, \
+                 fabric-manager.auth-dir, fabric-manager.allow-clear-secrets, fabric-manager.certificate, \
                  fabric-manager.client-certificate, fabric-manager.client-key, \
                  fabric-manager.deadline, etcd.endpoints, etcd.prefix, etcd.user, \
                  etcd.password-file, etcd.allow-clear-password, etcd.certificate, etcd.client-certificate, etcd.client-key, \

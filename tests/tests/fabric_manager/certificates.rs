@@ -1,6 +1,7 @@
 //! Certificates that `certificates/make` has made.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,6 +14,14 @@ use rustls::{RootCertStore, ServerConfig};
 pub(crate) fn path(name: &str) -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests");
     tests.join("fabric_manager/certificates").join(name)
+}
+
+/// A copy of a key that nobody else can read: git keeps no such mode.
+pub(crate) fn key(name: &str, directory: &Path) -> PathBuf {
+    let copy = directory.join(name);
+    fs::copy(path(name), &copy).expect("a key");
+    fs::set_permissions(&copy, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    copy
 }
 
 pub(crate) fn text(name: &str) -> String {

@@ -111,9 +111,10 @@ fn w11_another_authority_host_or_time_is_not() {
 fn w11_a_client_shows_who_it_is() {
     let site = Site::new("localhost", true);
     let certificate = site.path("ca.pem");
+    let keys = tempfile::tempdir().expect("a directory");
     let identity = |name: &str| Identity {
         certificate: certificates::path(&format!("{name}.pem")),
-        key: certificates::path(&format!("{name}.key")),
+        key: certificates::key(&format!("{name}.key"), keys.path()),
     };
     let own = identity("client");
     let over = |identity: &Identity| Http::with_identity(&certificate, Some(identity));
@@ -127,7 +128,7 @@ fn w11_a_client_shows_who_it_is() {
     let swapped = Identity { certificate: own.key.clone(), key: own.certificate.clone() };
     let error = over(&swapped).unwrap_err().to_string();
     assert!(error.ends_with("client.key: no certificate in PEM form"), "{error}");
-    let no_key = Identity { key: own.certificate.clone(), ..own };
+    let no_key = Identity { key: certificates::key("client.pem", keys.path()), ..own };
     let error = over(&no_key).unwrap_err().to_string();
     assert!(error.ends_with("client.pem: no private key in PEM form"), "{error}");
 }

@@ -51,6 +51,15 @@ pub enum Problem {
     /// A file with credentials is missing or invalid.
     #[error("{0}")]
     Credentials(String),
+    /// The password or the token would go over the network in clear.
+    #[error(
+        "the password or token would be sent in clear to {url}: expected https://, or the setting \
+         fabric-manager.allow-clear-secrets"
+    )]
+    Clear {
+        /// Where to.
+        url: String,
+    },
     /// A name or address cannot be used.
     #[error("{0}")]
     Name(String),

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{fs, io};
+use std::{env, io};
 
+use cxi::environment;
+use cxi::kernel_file::read_bounded;
 use rustls::crypto::CryptoProvider;
 use ureq::http::{Request, Response};
 use ureq::tls::{
@@ -14,6 +16,7 @@ use ureq::{Agent, Body, Error};
 
 use super::transport::{HttpAnswer, HttpError, HttpRequest, HttpTransport, LONGEST_ANSWER, Method};
 use crate::collectives::Certificate;
+use crate::{durable, secret};
 
 /// A transport over HTTP and HTTPS. Neither redirections nor proxies are followed: a token goes
 /// only to the server that it is for.
@@ -66,7 +69,7 @@ impl Http {
 pub struct Identity {
     /// The certificate, and those of the authorities between it and the server's.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// Its private key, which nobody else may be able to read.
     pub key: PathBuf,
 }
 
@@ -75,20 +78,14 @@ impl Identity {
         let unusable = |path: &Path, why: &dyn std::fmt::Display| {
             HttpError::Untrusted(format!("{}: {why}", path.display()))
         };
-        let read = |path: &Path| fs::read(path).map_err(|error| unusable(path, &error));
-        let mut chain = Vec::new();
-        for item in parse_pem(&read(&self.certificate)?) {
-            if let PemItem::Certificate(found) =
-                item.map_err(|error| unusable(&self.certificate, &error))?
-            {
-                chain.push(found);
-            }
-        }
+        let chain = certificates(&self.certificate);
+        let chain = chain.map_err(|error| unusable(&self.certificate, &error))?;
         if chain.is_empty() {
             return Err(unusable(&self.certificate, &"no certificate in PEM form"));
         }
-        let key = PrivateKey::from_pem(&read(&self.key)?);
-        let key = key.map_err(|_| unusable(&self.key, &"no private key in PEM form"))?;
+        let key = secret::read(&self.key).map_err(|error| unusable(&self.key, &error))?;
+        let key = PrivateKey::from_pem(&key)
+            .map_err(|_| unusable(&self.key, &"no private key in PEM form"))?;
         Ok(ClientCert::new_with_certs(&chain, key))
     }
 }
@@ -110,22 +107,69 @@ fn cryptography() -> Result<CryptoProvider, HttpError> {
     Err(HttpError::Untrusted(message.to_owned()))
 }
 
-fn roots(certificate: &Certificate) -> Result<RootCerts, HttpError> {
-    let (found, of) = match certificate {
-        Certificate::Unverified => return Ok(RootCerts::Specific(Arc::default())),
-        Certificate::System => (rustls_native_certs::load_native_certs(), "the system"),
-        Certificate::Path(path) => {
-            let place = Path::new(path);
-            let directory = place.is_dir();
-            let file = (!directory).then_some(place);
-            let directory = directory.then_some(place);
-            (rustls_native_certs::load_certs_from_paths(file, directory), path.as_str())
+/// Far longer than the certificates of all authorities.
+const LONGEST: u64 = 16 << 20;
+
+/// The certificates in a file in PEM form.
+fn certificates(path: &Path) -> io::Result<Vec<Root<'static>>> {
+    let bytes = durable::open_regular(path).and_then(|file| read_bounded(file, LONGEST))?;
+    let mut found = Vec::new();
+    for item in parse_pem(&bytes) {
+        if let PemItem::Certificate(certificate) = item.map_err(io::Error::other)? {
+            found.push(certificate);
         }
+    }
+    Ok(found)
+}
+
+/// Where distributions keep the certificates of all authorities.
+const SYSTEM: [&str; 4] = [
+    "/etc/ssl/certs/ca-certificates.crt",
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/ssl/ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
+
+/// The file of this distribution, if the caller has named others and must not choose.
+fn not_of_the_caller() -> Option<&'static str> {
+    let named = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+    let ignored = |name| env::var_os(name).is_some() && environment::var_os(name).is_none();
+    named
+        .into_iter()
+        .any(ignored)
+        .then(|| SYSTEM.into_iter().find(|path| Path::new(path).exists()).unwrap_or(SYSTEM[0]))
+}
+
+fn roots(certificate: &Certificate) -> Result<RootCerts, HttpError> {
+    let untrusted = |of: &str, why: &str| {
+        HttpError::Untrusted(format!("no certificate authority of {of}{why}"))
+    };
+    let path = match certificate {
+        Certificate::Unverified => return Ok(RootCerts::Specific(Arc::default())),
+        Certificate::System => not_of_the_caller(),
+        Certificate::Path(path) => Some(path.as_str()),
+    };
+    if let Some(path) = path {
+        let place = Path::new(path);
+        let failed = |error: io::Error| untrusted(path, &format!(": {error}"));
+        durable::answers(place).map_err(failed)?;
+        if !place.is_dir() {
+            let roots = certificates(place).map_err(failed)?;
+            if roots.is_empty() {
+                return Err(untrusted(path, ""));
+            }
+            return Ok(RootCerts::Specific(Arc::new(roots)));
+        }
+    }
+    let (found, of) = match path {
+        Some(path) => {
+            (rustls_native_certs::load_certs_from_paths(None, Some(Path::new(path))), path)
+        }
+        None => (rustls_native_certs::load_native_certs(), "the system"),
     };
     if found.certs.is_empty() {
         let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
-        let message = format!("no certificate authority of {of}{why}");
-        return Err(HttpError::Untrusted(message));
+        return Err(untrusted(of, &why));
     }
     let roots = found.certs.iter().map(|root| Root::from_der(root).to_owned());
     Ok(RootCerts::Specific(Arc::new(roots.collect())))

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::call::{Authority, Call, Patience, object, refusal, text};
-use super::credentials::{TokenRequest, basic, check_url};
+use super::credentials::{TokenRequest, basic, check_url, is_clear};
 use super::transport::{HttpAnswer, HttpRequest, HttpTransport, Method};
 use super::{ClusterName, Credentials, FabricError, Problem, escaped};
 use crate::collectives::{Certificate, CollectivesEnv, Reservation};
@@ -61,13 +61,29 @@ impl FabricManager {
             cluster,
             certificate,
             login: Arc::new(Login {
+                base: url.to_owned(),
                 credentials,
+                allow_clear: false,
                 transport: Arc::clone(&transport),
                 token: Mutex::default(),
             }),
             transport,
             patience: Patience::default(),
         })
+    }
+
+    /// Also sends the password or the token over `http://`, where everyone on the network can read it.
+    #[must_use]
+    pub fn allow_clear_secrets(mut self) -> Self {
+        let Login { base, credentials, transport, .. } = &*self.login;
+        self.login = Arc::new(Login {
+            base: base.clone(),
+            credentials: credentials.clone(),
+            allow_clear: true,
+            transport: Arc::clone(transport),
+            token: Mutex::default(),
+        });
+        self
     }
 
     /// Sets the longest time to try.
@@ -278,7 +294,11 @@ fn end_step(
 /// Credentials, and the token that was issued for them.
 #[derive(Debug)]
 struct Login {
+    /// The address of the fabric manager.
+    base: String,
     credentials: Credentials,
+    /// Whether secrets may go over the network in clear.
+    allow_clear: bool,
     transport: Arc<dyn HttpTransport>,
     token: Mutex<Option<Token>>,
 }
@@ -300,8 +320,17 @@ impl Login {
         self.token.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Checks that what is secret can be sent to an address.
+    fn may_tell(&self, url: &str) -> Result<(), Problem> {
+        if self.allow_clear || !is_clear(url) {
+            return Ok(());
+        }
+        Err(Problem::Clear { url: url.to_owned() })
+    }
+
     fn renew(&self, request: &TokenRequest, timeout: Duration) -> Result<Token, Problem> {
         check_url("get a token", &request.endpoint).map_err(|error| error.problem().clone())?;
+        self.may_tell(&request.endpoint)?;
         let http = HttpRequest {
             method: Method::Post,
             url: &request.endpoint,
@@ -326,6 +355,7 @@ impl Login {
 
 impl Authority for Login {
     fn authorization(&self, timeout: Duration) -> Result<String, Problem> {
+        self.may_tell(&self.base)?;
         let directory = match &self.credentials {
             Credentials::Basic(directory) => return basic(directory),
             Credentials::OAuth(directory) => directory,

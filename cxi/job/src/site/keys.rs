@@ -90,6 +90,8 @@ keys! {
     FABRIC_AUTH: Auth = "fabric-manager.auth", "CXI_FABRIC_MANAGER_AUTH", "oauth";
     /// The directory with the secrets for that.
     FABRIC_AUTH_DIR: Option<PathBuf> = "fabric-manager.auth-dir", "CXI_FABRIC_CREDENTIALS", "{secrets}";
+    /// `true` if the password or token for the fabric manager may go over the network in clear.
+    FABRIC_ALLOW_CLEAR: bool = "fabric-manager.allow-clear-secrets", "CXI_FABRIC_MANAGER_ALLOW_CLEAR_SECRETS", "false";
     /// Way in which the fabric manager's certificate is verified.
     FABRIC_CERTIFICATE: Certificate = "fabric-manager.certificate", "CXI_FABRIC_MANAGER_CERTIFICATE", "system";
     /// The certificate that is presented to the fabric manager.

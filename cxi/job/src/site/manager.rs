@@ -31,6 +31,11 @@ pub fn fabric_manager(settings: &Settings) -> Result<FabricManager, SiteError> {
     let certificate = settings.get(&keys::FABRIC_CERTIFICATE)?;
     let transport = Arc::new(transport(settings)?);
     let manager = FabricManager::new(&url, cluster, credentials, transport, certificate)?;
+    let manager = if settings.get(&keys::FABRIC_ALLOW_CLEAR)? {
+        manager.allow_clear_secrets()
+    } else {
+        manager
+    };
     Ok(manager.patience(patience(settings)?))
 }
 

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use cxi_fabric_manager::api::Body;
 use cxi_fabric_manager::{Config, Delivery, Effect, Endpoint, Fault};
-use cxi_job::fabric::{FabricError, Http, Patience};
+use cxi_job::fabric::{Credentials, FabricError, Http, Patience};
 use serde_json::json;
 
-use super::support::{PATIENCE, Site, job};
+use super::support::{PATIENCE, Site, client, http, job};
 
 /// More than the deadline by what a busy machine needs.
 const LATEST: Duration = Duration::from_secs(4);
@@ -177,6 +177,67 @@ fn unusable_tokens_are_refused() {
         let error = in_time(|| client.reserve(&job("1"), 1));
         assert!(error.contains(what), "{error}");
         client.release(&job("1")).unwrap();
+    }
+}
+
+/// Whoever can listen on the network must not get the password or the token.
+#[test]
+fn secrets_are_not_sent_in_clear_unless_they_may_be() {
+    let site = Site::new();
+    let refused = |error: FabricError| error.to_string();
+    let remote = "http://fm.invalid/apis/fabric-manager";
+    let message = |url: &str| {
+        format!(
+            "the password or token would be sent in clear to {url}: expected https://, or the setting \
+             fabric-manager.allow-clear-secrets"
+        )
+    };
+    for credentials in [site.oauth(), Credentials::basic(Some(site.files.path()))] {
+        let client = client(remote, credentials, http());
+        let error = refused(client.find(&job("1")).unwrap_err());
+        assert!(error.ends_with(&message(remote)), "{error}");
+        let error = refused(client.allow_clear_secrets().find(&job("1")).unwrap_err());
+        assert!(error.contains("gave up after"), "{error}");
+    }
+    let endpoint = "http://token.invalid/token";
+    site.write("endpoint", endpoint);
+    let error = refused(site.client().find(&job("1")).unwrap_err());
+    assert!(error.ends_with(&message(endpoint)), "{error}");
+}
+
+/// A key that others can read, and files that are none.
+#[test]
+fn certificates_and_keys_are_read_with_care() {
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use cxi_job::collectives::Certificate;
+    use cxi_job::fabric::Identity;
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let made = std::process::Command::new("mkfifo").arg(path("pipe")).status();
+    assert!(made.unwrap().success());
+    let pem = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";
+    fs::write(path("cert"), pem).unwrap();
+    fs::write(path("key"), "x").unwrap();
+    fs::set_permissions(path("key"), Permissions::from_mode(0o644)).unwrap();
+    let error = |certificate: &str, key: &str| {
+        let identity = Identity { certificate: path(certificate), key: path(key) };
+        Http::with_identity(&Certificate::Unverified, Some(&identity)).unwrap_err().to_string()
+    };
+    for (certificate, key, why) in [
+        ("pipe", "key", "not a regular file"),
+        ("cert", "pipe", "not a regular file"),
+        ("cert", "key", "a secret that others can use (mode 644): expected mode 600"),
+        ("key", "key", "no certificate in PEM form"),
+    ] {
+        let error = error(certificate, key);
+        assert!(error.contains(why), "{error}");
+    }
+    for place in [path("pipe"), "/dev/zero".into()] {
+        let authority = Certificate::Path(place.display().to_string());
+        let error = Http::new(&authority).unwrap_err().to_string();
+        assert!(error.ends_with("not a regular file"), "{error}");
     }
 }
 

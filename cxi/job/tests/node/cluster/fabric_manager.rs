@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 use crate::support::Dice;
 
-const URL: &str = "http://fm";
+const URL: &str = "https://fm";
 const CLUSTER: &str = "alpha";
 
 /// Every request is made once, so that what happens does not depend on time.
