@@ -633,6 +633,39 @@ fn a_record_that_cannot_be_read_keeps_its_vnis() {
     );
 }
 
+/// What the crash of a file system leaves of the records of jobs keeps others from starting only if their
+/// VNIs could be given away.
+#[test]
+fn a_record_that_is_cut_off_is_named_and_others_start() {
+    let directory = TempDir::new().unwrap();
+    let (site, file) = (site(directory.path()), directory.path().join("pool.json"));
+    let pool = pool_in(&file, "1024-1029");
+    let record = |id: u32| directory.path().join(format!("decisions/running/{id}/job.json"));
+    assert_eq!(vni_of(&site, &pool, 1).unwrap(), 1024);
+    let controller = site.controller(&pool).unwrap();
+    let mut request = ReserveRequest::new(job(2), 1000, "n1".parse().unwrap());
+    request.vnis = Some(0);
+    assert!(controller.reserve(&request).unwrap().result.vnis.is_empty());
+    // Nothing is left of the one without VNIs, and the beginning of the other.
+    fs::write(record(2), "").unwrap();
+    let text = fs::read_to_string(record(1)).unwrap();
+    let end = text.find("\"network\"").unwrap();
+    fs::write(record(1), &text[..end]).unwrap();
+    // Not even the pool knows it any more.
+    fs::remove_file(&file).unwrap();
+    let pool = pool_in(&file, "1024-1029");
+    let request = ReserveRequest::new(job(3), 1000, "n1".parse().unwrap());
+    let done = site.controller(&pool).unwrap().reserve(&request).unwrap();
+    assert_eq!(done.result.vnis, [Vni::new(1025).unwrap()]);
+    let warnings: Vec<_> = done.warnings.iter().map(ToString::to_string).collect();
+    assert!(
+        warnings.len() == 2
+            && warnings[0].contains("running/1/job.json: the decision is cut off")
+            && warnings[1].contains("running/2/job.json: the decision is empty"),
+        "{warnings:?}"
+    );
+}
+
 /// The scheduler lost its state, and uses its numbers again.
 #[test]
 fn a_job_number_of_another_user_has_a_code_and_a_way_out() {

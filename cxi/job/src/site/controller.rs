@@ -230,7 +230,12 @@ impl<'a> Controller<'a> {
         let ended = self.decisions.ended_jobs()?.into_iter().map(|job| (job, true));
         for (job, ended) in running.chain(ended) {
             match self.decisions.vnis(&job, ended) {
-                Ok(Some(vnis)) => recorded.add(job, vnis, ended),
+                Ok(Some((vnis, broken))) => {
+                    recorded.add(job, vnis, ended);
+                    // Collecting warns of one that has ended.
+                    warnings
+                        .extend(broken.filter(|_| !ended).map(|error| Warning::Job(error.into())));
+                }
                 // Its reservation was interrupted, or it is being forgotten: no node knows of it.
                 Ok(None) => {}
                 Err(error) => {
@@ -314,7 +319,7 @@ impl<'a> Controller<'a> {
         }
         // The options of the first component apply to all.
         let wanted = before.as_ref().map_or(usize::from(wanted), |before| before.vnis.len());
-        self.decisions.prepare(job)?;
+        self.decisions.prepare(job, wanted > 0)?;
         // The pool first: a decision whose VNIs another job could get would be worse than VNIs
         // without a decision, which the next attempt finds again.
         let vnis = match u8::try_from(wanted) {

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use cxi::Vni;
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 use super::host_list::HostList;
@@ -21,6 +22,9 @@ const DECISION: Format = Format {
     format: "cxi job decision",
     holds: "what the controller decided for a job",
 };
+
+/// The file that says of a job that it has no VNIs.
+const WITHOUT: &str = "without-vnis";
 
 /// Decision for a job.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +93,7 @@ impl Decision {
 /// running/JOB/job.json          the decision
 /// running/JOB/reservation.json  with hardware collectives
 /// running/JOB/confirmed/NODE    empty: its services are gone there
+/// running/JOB/without-vnis      empty: the job has none, even if its decision cannot be read
 /// ended/JOB/...                 the same, once all of the job has ended
 /// ```
 ///
@@ -168,11 +173,30 @@ impl Decisions {
         Ok(decision)
     }
 
-    /// The VNIs of a job that runs, or of one that has ended.
-    pub(super) fn vnis(&self, job: &JobId, ended: bool) -> Result<Option<Vec<Vni>>, RecordError> {
+    /// The VNIs of a job that runs, or of one that has ended, and what is wrong with its record if they
+    /// are known in spite of that.
+    pub(super) fn vnis(
+        &self,
+        job: &JobId,
+        ended: bool,
+    ) -> Result<Option<(Vec<Vni>, Option<RecordError>)>, RecordError> {
         let directory = if ended { self.ended() } else { self.running() };
-        let held: Option<Held> = DECISION.read(&directory.join(name_of(job)?).join("job.json"))?;
-        Ok(held.map(|held| held.vnis))
+        let path = directory.join(name_of(job)?).join("job.json");
+        let Some(text) = DECISION.text(&path)? else { return Ok(None) };
+        match DECISION.parse::<Held>(&text) {
+            Ok(held) => Ok(Some((held.vnis, None))),
+            Err(reason) => {
+                let error = RecordError::Invalid { path: path.clone(), reason };
+                let none = || match durable::exists(&path.with_file_name(WITHOUT)) {
+                    Ok(true) => Some(Vec::new()),
+                    _ => None,
+                };
+                match legible_vnis(&text).or_else(none) {
+                    Some(vnis) => Ok(Some((vnis, Some(error)))),
+                    None => Err(error),
+                }
+            }
+        }
     }
 
     /// A job that ends in the meantime is first in one directory, then in the other.
@@ -189,7 +213,9 @@ impl Decisions {
 
     /// Nothing is known if the directory is not there: its file system is not mounted.
     pub(super) fn is_there(&self) -> Result<(), RecordError> {
-        File::open(self.running()).map(|_| ()).map_err(cannot(&self.running(), "read"))
+        let running = self.running();
+        let opened = durable::answers(&running).and_then(|()| File::open(&running));
+        opened.map(|_| ()).map_err(cannot(&running, "read"))
     }
 
     /// Records that a node has destroyed the job's services. Repeating this changes nothing.
@@ -214,21 +240,28 @@ impl Decisions {
 
     /// Returns whether a node has confirmed.
     pub(super) fn has_confirmed(&self, job: &JobId, node: &NodeName) -> Result<bool, RecordError> {
-        Ok(self
-            .place(job)?
-            .is_none_or(|(place, _)| place.join("confirmed").join(node.as_str()).exists()))
+        let Some((place, _)) = self.place(job)? else { return Ok(true) };
+        let file = place.join("confirmed").join(node.as_str());
+        durable::exists(&file).map_err(cannot(&file, "read"))
     }
 
     /// Makes the directory of a job before it is in the pool: a directory without a decision shows
     /// that its reservation was interrupted.
-    pub(super) fn prepare(&self, job: &JobId) -> Result<(), RecordError> {
-        let confirmed = self.running().join(name_of(job)?).join("confirmed");
-        durable::create_dir(&confirmed).map_err(cannot(&confirmed, "created"))
+    pub(super) fn prepare(&self, job: &JobId, has_vnis: bool) -> Result<(), RecordError> {
+        let place = self.running().join(name_of(job)?);
+        let (confirmed, without) = (place.join("confirmed"), place.join(WITHOUT));
+        durable::create_dir(&confirmed).map_err(cannot(&confirmed, "created"))?;
+        if has_vnis {
+            return Ok(());
+        }
+        durable::mark(&without).map_err(cannot(&without, "created"))
     }
 
     /// Returns whether there is a directory of a job that runs, without a decision.
     pub(super) fn is_unfinished(&self, job: &JobId) -> Result<bool, RecordError> {
-        Ok(self.running().join(name_of(job)?).is_dir() && self.find_running(job)?.is_none())
+        let place = self.running().join(name_of(job)?);
+        let is_there = durable::exists(&place).map_err(cannot(&place, "read"))?;
+        Ok(is_there && self.find_running(job)?.is_none())
     }
 
     /// Writes what was decided. The nodes of a component that begins have confirmed nothing yet.
@@ -280,7 +313,8 @@ impl Decisions {
         if !decision.ended() {
             return DECISION.write(&running.join("job.json"), decision, PUBLIC);
         }
-        durable::may_change()
+        durable::answers(&running)
+            .and_then(|()| durable::may_change())
             .and_then(|()| fs::rename(&running, &ended))
             .map_err(cannot(&running, "moved"))?;
         // The token is of no use to a job that has ended.
@@ -315,7 +349,8 @@ impl Decisions {
     /// When that was.
     pub(super) fn last_sweep(&self) -> Result<Option<SystemTime>, RecordError> {
         let file = self.swept();
-        match fs::metadata(&file).and_then(|metadata| metadata.modified()) {
+        let metadata = durable::answers(&file).and_then(|()| fs::metadata(&file));
+        match metadata.and_then(|metadata| metadata.modified()) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             at => at.map(Some).map_err(cannot(&file, "read")),
         }
@@ -325,6 +360,18 @@ impl Decisions {
     pub(super) fn forget(&self, job: &JobId) -> Result<(), RecordError> {
         remove_job(&self.ended().join(name_of(job)?))
     }
+}
+
+/// The VNIs in a decision that is cut off behind them, as after a crash of the file system.
+fn legible_vnis(text: &str) -> Option<Vec<Vni>> {
+    let whole: Result<IgnoredAny, _> = serde_json::from_str(text);
+    if !whole.is_err_and(|error| error.is_eof()) {
+        return None;
+    }
+    let (before, rest) = text.split_once("\"vnis\":")?;
+    let is_decision = before.contains(&format!("\"{}\"", DECISION.format));
+    let list = rest.split_inclusive(']').next().filter(|list| list.ends_with(']'))?;
+    is_decision.then(|| serde_json::from_str(list).ok())?
 }
 
 /// Removes the decision first: without it, no node creates a file there any more.
