@@ -69,7 +69,7 @@ fn cannot_read(name: &str, error: &io::Error) -> Failure {
     Failure::bad_input(format!("{name}: cannot be read: {error}"))
 }
 
-/// How long to wait for the first of what may be piped in, and for all of it.
+/// Longest wait for the first of what may be piped in, and for all of it.
 const FIRST: Duration = Duration::from_secs(1);
 const WHOLE: Duration = Duration::from_secs(60);
 

@@ -1,4 +1,4 @@
-//! What a person or another program hands over: a file, a pipe, or standard input.
+//! Input that a person or another program hands over: a file, a pipe, or standard input.
 //!
 //! None of them is waited for without end, and none is read beyond a limit: a pipe may have a writer
 //! that forgot it, `/dev/zero` has no end, and the file system of a file may be
@@ -33,10 +33,10 @@ use nix::sys::stat::makedev;
 
 use crate::durable;
 
-/// How long a pipe may be without a first byte.
+/// Longest time that a pipe may be without a first byte.
 const FIRST: Duration = Duration::from_secs(10);
 
-/// How long all of it may take.
+/// Longest time that all of it may take.
 const WHOLE: Duration = Duration::from_secs(60);
 
 /// Reads a file of at most `longest` bytes, or a pipe, such as one of a shell's process substitution,

@@ -8,7 +8,7 @@ use std::{fs, io};
 
 use nix::sys::stat::makedev;
 
-/// How many symbolic links the kernel follows.
+/// Number of symbolic links that the kernel follows.
 const MOST_LINKS: usize = 40;
 
 /// All mounts that a process sees.
@@ -22,7 +22,7 @@ pub(crate) struct Mount {
     pub(crate) file_system: u64,
     /// Its type, such as `nfs4`.
     pub(crate) kind: String,
-    /// Where it is.
+    /// Its place.
     pub(crate) at: PathBuf,
     /// The directories that it consists of: those of a container's `overlay`.
     pub(crate) layers: Vec<PathBuf>,
@@ -110,7 +110,7 @@ impl Mount {
         Some(Self { id, file_system, kind, at, layers })
     }
 
-    /// Whether the file system has what it knows of an open file in memory. A network or a program
+    /// Returns whether the file system has what it knows of an open file in memory. A network or a program
     /// (FUSE) may take for ever, and so may what is on top of it; `own` are the mounts that this process
     /// sees.
     pub(crate) fn answers_at_once(&self, own: &MountTable) -> bool {
@@ -119,7 +119,7 @@ impl Mount {
         self.is_local() || (!self.layers.is_empty() && self.layers.iter().all(is_here))
     }
 
-    /// Whether it is a file system on a disk or in memory of this machine.
+    /// Returns whether it is a file system on a disk or in memory of this machine.
     fn is_local(&self) -> bool {
         const LOCAL: [&str; 10] = [
             "btrfs", "devtmpfs", "ext2", "ext3", "ext4", "ramfs", "rootfs", "squashfs", "tmpfs",
@@ -128,7 +128,7 @@ impl Mount {
         LOCAL.contains(&self.kind.as_str())
     }
 
-    /// Whether the file system depends on a server, which may be gone: not the kernel's own, and not
+    /// Returns whether the file system depends on a server, which may be gone: not the kernel's own, and not
     /// the layers of a container, on which its programs are.
     fn may_be_dead(&self) -> bool {
         const OWN: [&str; 22] = [

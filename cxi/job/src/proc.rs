@@ -235,7 +235,7 @@ struct DeviceNode {
 /// An open or mapped file as the kernel describes it, without its file system being asked.
 struct OpenFile<'a> {
     mount: Option<&'a Mount>,
-    /// Whether the mount has what it knows of the file in memory.
+    /// `true` if the mount has what it knows of the file in memory.
     at_once: bool,
     /// Not shown by kernels before 5.14.
     inode: Option<u64>,

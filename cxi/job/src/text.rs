@@ -39,7 +39,7 @@ pub fn excerpt(text: &str, line: impl TryInto<usize>, column: impl TryInto<usize
     format!("{number} | {before}{shown}{after}\n{:margin$} | {:indent$}^", "", "")
 }
 
-/// Whether a character changes how the text around it looks, instead of being seen: control characters,
+/// Returns whether a character changes how the text around it looks, instead of being seen: control characters,
 /// which a terminal obeys; those that reorder text, break lines or have no width; and tags.
 #[must_use]
 pub fn misleads(letter: char) -> bool {

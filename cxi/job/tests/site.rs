@@ -633,7 +633,7 @@ fn a_record_that_cannot_be_read_keeps_its_vnis() {
     );
 }
 
-/// What the crash of a file system leaves of the records of jobs keeps others from starting only if their
+/// A record that the crash of a file system has cut off keeps others from starting only if its job's
 /// VNIs could be given away.
 #[test]
 fn a_record_that_is_cut_off_is_named_and_others_start() {

@@ -24,7 +24,7 @@ pub(crate) const DOWN: Style = Style(AnsiColor::Red.on_default());
 /// A row about something that is nearly used up.
 pub(crate) const SHORT: Style = Style(AnsiColor::Yellow.on_default());
 
-/// What is on both sides of a style's codes. Nobody who chooses a part of the text can know it: these
+/// Characters on both sides of a style's codes. Nobody who chooses a part of the text can know it: these
 /// characters are for use within a program only, and which they are is random.
 fn mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();

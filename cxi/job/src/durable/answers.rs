@@ -14,17 +14,17 @@ use std::{io, thread};
 use crate::input::piped;
 use crate::mounts::{Mount, MountTable};
 
-/// How long a file system may take to answer.
+/// Longest time that a file system may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long an answer is relied on, and how long one that has not answered is not asked again.
+/// Time for which an answer is relied on, and for which one that has not answered is not asked again.
 const FRESH: Duration = Duration::from_secs(1);
 const DEAD: Duration = Duration::from_secs(30);
 
 /// The program of coreutils and busybox, by its path: the caller of a setuid program chooses `PATH`.
 const STAT: [&str; 2] = ["/usr/bin/stat", "/bin/stat"];
 
-/// What is known of mounts.
+/// Knowledge about mounts.
 #[derive(Debug, Default)]
 struct Known {
     mounts: Option<(Instant, MountTable)>,

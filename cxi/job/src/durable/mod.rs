@@ -110,7 +110,7 @@ pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<Fil
     Ok(file)
 }
 
-/// Where a file is to which a symbolic link may lead, if root or this user made the link: others could
+/// Returns the file to which a symbolic link may lead, if root or this user made the link: others could
 /// make it lead elsewhere at any time.
 pub(crate) fn target_of(path: &Path) -> PathBuf {
     let follows = || {
@@ -130,7 +130,7 @@ fn is_trusted(uid: u32) -> bool {
     [0, geteuid().as_raw()].contains(&uid)
 }
 
-/// Whether there is something with that name, through symbolic links.
+/// Returns whether there is something with that name, through symbolic links.
 ///
 /// # Errors
 ///

@@ -104,7 +104,7 @@ pub(super) fn check_url(action: &str, url: &str) -> Result<(), FabricError> {
     Err(FabricError::new(action, Problem::Name(message)))
 }
 
-/// Whether a secret that is sent to this address can be read on the network: it goes over HTTP, and to
+/// Returns whether a secret that is sent to this address can be read on the network: it goes over HTTP, and to
 /// another machine.
 #[must_use]
 pub fn is_clear(url: &str) -> bool {

@@ -57,7 +57,7 @@ pub enum Problem {
          fabric-manager.allow-clear-secrets"
     )]
     Clear {
-        /// Where to.
+        /// The address.
         url: String,
     },
     /// A name or address cannot be used.

@@ -122,7 +122,7 @@ fn certificates(path: &Path) -> io::Result<Vec<Root<'static>>> {
     Ok(found)
 }
 
-/// Where distributions keep the certificates of all authorities.
+/// Files in which distributions keep the certificates of all authorities.
 const SYSTEM: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",

@@ -297,7 +297,7 @@ struct Login {
     /// The address of the fabric manager.
     base: String,
     credentials: Credentials,
-    /// Whether secrets may go over the network in clear.
+    /// `true` if secrets may go over the network in clear.
     allow_clear: bool,
     transport: Arc<dyn HttpTransport>,
     token: Mutex<Option<Token>>,

@@ -56,7 +56,7 @@ fn broken_answers_are_asked_for_again() {
 #[test]
 fn an_unreachable_fabric_manager_is_reported() {
     let site = Site::new();
-    let client = site.client_with(cxi_job::fabric::Credentials::basic(Some(site.files.path())));
+    let client = site.client_with(Credentials::basic(Some(site.files.path())));
     site.mock.set_listening(false).unwrap();
     let error = in_time(|| client.reserve(&job("1"), 1));
     let start = "cannot reserve 1 multicast trees for job 1: gave up after 900ms: no connection: ";
