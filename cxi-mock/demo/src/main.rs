@@ -54,7 +54,7 @@ fn play(out: &mut impl Write) -> Result<()> {
 
     heading(out, 4, "What the job has")?;
     usage(out, &root, service)?;
-    writeln!(out, "   # in use  = reserved, not in use  . up to the maximum")?;
+    writeln!(out, "   # in use  = reserved, not in use  . free")?;
 
     heading(out, 5, "Another job asks for more than is left, and learns what is short")?;
     refused(out, root.services().create(&too_large()?))?;

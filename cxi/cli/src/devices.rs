@@ -126,9 +126,9 @@ const NOTICED: [(Capabilities, &str); 7] = [
     (Capabilities::NETNS, "network namespaces as members"),
     (Capabilities::SERVICE_ENABLE, "enabling without an update"),
     (Capabilities::EXCLUSIVE_CPS, "exclusive communication profiles"),
-    (Capabilities::EXCLUSIVE_VNIS, "VNIs that no other service can list"),
+    (Capabilities::EXCLUSIVE_VNIS, "reserving a single VNI for one service"),
     (Capabilities::POOL_FLAGS, "naming the pool that ran out"),
-    (Capabilities::USAGE_NOT_APPLICABLE, "marking unknown usage"),
+    (Capabilities::USAGE_NOT_APPLICABLE, "telling unknown usage from none"),
 ];
 
 impl DriverRelease {
@@ -153,7 +153,7 @@ fn limits_of_driver(nics: &str, release: &DriverRelease, verbose: bool) -> Strin
             text += &wrapped(&format!("  lacks: {lack}\n"));
         }
         for hazard in &release.hazards {
-            text += &wrapped(&format!("  avoided: {hazard}\n"));
+            text += &wrapped(&format!("  known driver bug, which cxi avoids: {hazard}\n"));
         }
     }
     text

@@ -269,9 +269,7 @@ fn each(node: &Node, answer: impl Fn(&Device) -> Answer) -> Report {
 fn create(node: &Node, device: &Device, spec: &ServiceSpec) -> Answer {
     match device.services().create(spec) {
         Ok(id) => match device.services().destroy(id) {
-            Ok(()) => Answer::Free(
-                "nothing is in the way: the service was created, and destroyed again".to_owned(),
-            ),
+            Ok(()) => Answer::Free("OK: a test service was created and removed".to_owned()),
             Err(error) => Answer::Failed(Failure::from(error).hint(format!(
                 "Service {id} of {} was created as a test and could not be destroyed.",
                 device.id()

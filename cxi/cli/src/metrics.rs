@@ -268,7 +268,8 @@ fn recorded(common: &Common) -> Result<Vec<Family>, Failure> {
     let help = "Records of jobs that cannot be used: cxi job clean puts them aside.";
     let mut broken = Family::new("cxi_job_records_broken", help);
     broken.add([], unusable.len());
-    let help = "Jobs with a record on this node. Those that have ended still have services.";
+    let help =
+        "Jobs with a record on this node. Those that have ended have not been cleaned up yet.";
     let by_state = by_state("cxi_jobs", help, &jobs);
     let mut info = Family::new("cxi_job_info", "The VNIs of a job: always 1.");
     let mut cut = Family::new(

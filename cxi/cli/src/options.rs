@@ -34,10 +34,10 @@ pub(crate) struct Common {
     /// Format of the result [default: table]
     #[arg(short = 'o', long, global = true, value_name = "FORMAT", conflicts_with = "json")]
     format: Option<Format>,
-    /// Print neither warnings nor progress
+    /// Suppress warnings and progress messages
     #[arg(short, long, global = true)]
     quiet: bool,
-    /// Repeat a command that shows something, every 2s or TIME, until Ctrl-C
+    /// Rerun a read-only command every 2s, or every TIME, until Ctrl-C
     #[arg(
         long,
         global = true,

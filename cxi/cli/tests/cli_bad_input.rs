@@ -92,7 +92,7 @@ service enable 9 -d cxi0
 service list -d cxi7
   3: cxi7: no such NIC; this node has cxi0, cxi1\n  Choose with --device, such as --device cxi0 or --device all.
 service create --vni=1 --limit=txqs=1:2000
-  2: cxi0: SVC_ALLOC: at most 2000 TXQs requested: the device has 1024
+  2: cxi0: SVC_ALLOC: TXQs: the requested maximum, 2000, exceeds the NIC's total, 1024
 service destroy 1 -d cxi0
   2: cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled";
 
@@ -147,8 +147,8 @@ fn faults_by_variable_are_for_mock_nodes() {
     said("SVC_LIST_GET:EIO", "--mock service list")
         .refused(3, "error: cxi0: SVC_LIST_GET: the device has been removed");
     let unknown = "error: CXI_MOCK_FAULT: unknown word 'nonsense': expected a device such as cxi0, \
-                   a command such as SVC_ALLOC, after=N, times=N, an errno such as EBUSY, \
-                   short=TXQ:96, delay=20ms, unplug or plug";
+                   a command such as SVC_ALLOC, read=FILE, after=N, times=N, an errno such as EBUSY, \
+                   short=TXQ:96, delay=20ms, flap, unplug or plug";
     said("nonsense", "--mock service list").refused(2, unknown);
     // It is ignored for real NICs, and for commands that use no NIC.
     for faults in ["", "nonsense", "SVC_LIST_GET:EIO"] {

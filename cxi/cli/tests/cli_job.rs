@@ -77,7 +77,7 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
   LEs            128  16384
   TLEs             8      8
   ACs             16   1022
-  3 such jobs fit, then TLE pools run out\n",
+  3 more jobs of this size fit; TLE pools are the limit\n",
     );
     let plan = node.cxi("--json job plan --cores=200 --no-tles").json();
     assert_eq!(plan["plans"][1]["device"], "cxi1");
@@ -94,7 +94,7 @@ fn a_plan_says_how_many_jobs_fit_and_changes_nothing() {
     node.cxi(&[&first[..], &large].concat()).done();
     let plan = node.cxi(&[["job", "plan"], large].concat()).done();
     let (one, other) = plan.split_once("cxi1:\n").unwrap();
-    assert_contains(one, "  1 such job fits, then PTEs run out\n");
+    assert_contains(one, "  1 more job of this size fits; PTEs are the limit\n");
     assert_contains(other, "  No such job fits: there are not enough PTEs\n");
 }
 
@@ -138,8 +138,8 @@ fn an_epilog_waits_for_what_is_busy_and_says_what_is_left() {
     let said = epilog(&node, 1, &[busy]);
     said.ended(4, "cxi0: service 2 (uid 1001, VNI 1021): destroyed\n");
     let expected = format!(
-        "error: cxi1: service 2 (uid 1001, VNI 1021): still in use; no \
-         process that can be seen has the NIC open\n  --retry-busy TIME keeps trying until it is idle; \
+        "error: cxi1: service 2 (uid 1001, VNI 1021): still in use; no visible \
+         process has the NIC open\n  --retry-busy TIME keeps trying until it is idle; \
          ending its processes helps.\n  {left}\n"
     );
     assert_eq!(said.err, expected);

@@ -167,8 +167,8 @@ fn a_terminal_and_a_log_show_what_is_waited_for() {
     let mut seen = Vec::new();
     let _ = fs::File::from(terminal.master).read_to_end(&mut seen);
     let seen = without_hidden(&String::from_utf8(seen).unwrap());
-    let waiting = "Waiting: cxi1: service 2 (uid 1001, VNI 1021) is still in use; no process that can be \
-                   seen has the NIC open; 1 s left";
+    let waiting = "Waiting: cxi1: service 2 (uid 1001, VNI 1021) is still in use; no visible \
+         process has the NIC open; 1 s left";
     assert!(seen.contains(waiting), "{seen:?}");
     // The text takes two lines on a terminal with 80 columns.
     let (before, after) = seen.rsplit_once("\r\x1b[1A\x1b[J").unwrap();

@@ -26,7 +26,7 @@ Service 2 on cxi0-1: uid 1000, VNIs 1024,1025, enabled
   TLEs           0         8    8  ================================
   Not available: TGQs, EQs, CTs, LEs, ACs
 
-# in use  = reserved, not in use  . up to the maximum
+# in use  = reserved, not in use  . free
 ",
     );
     node.cxi("service disable 2 -d cxi1").prints("Disabled service 2 on cxi1\n");

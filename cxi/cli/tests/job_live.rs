@@ -102,7 +102,7 @@ fn a_mock_names_no_process_of_this_machine() {
     sleeping.wait().unwrap();
     assert_eq!(said.code, 4);
     for text in [said.err, explained.out] {
-        assert_contains(&text, "no process that can be seen has the NIC open");
+        assert_contains(&text, "no visible process has the NIC open");
         assert!(!text.contains(&pid), "{text}");
     }
 }

@@ -274,8 +274,8 @@ fn where_a_job_is_in_its_life_is_explained_with_the_command_that_ends_it() {
     one.prolog("7").done();
     one.cxi("explain job 7").prints(
         "Job 7 on this node: running, VNIs 1024\nJob 7 on the controller: running, VNIs 1024\n\
-         cxi0-1: service 2 (for uid 1000, VNI 1024): none of its resources are in use; no process that can \
-         be seen has the NIC open\n",
+         cxi0-1: service 2 (for uid 1000, VNI 1024): none of its resources are in use; no visible \
+         process has the NIC open\n",
     );
     cluster.cxi("job release 7").done();
     let ended = one.cxi("explain job 7").done();

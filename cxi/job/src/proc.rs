@@ -205,7 +205,7 @@ impl fmt::Display for Users {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.processes.iter().map(Process::to_string).collect();
         match names.len() {
-            0 => f.write_str("no process that can be seen has the NIC open")?,
+            0 => f.write_str("no visible process has the NIC open")?,
             1 => write!(f, "process {} has the NIC open", names.join(""))?,
             _ => write!(f, "processes {} have the NIC open", names.join(", "))?,
         }
@@ -522,7 +522,7 @@ mod tests {
         assert_eq!(users.clone().among(Some(&strangers)), users);
         assert_eq!(
             proc.users_of(DeviceId::new(0)).to_string(),
-            "no process that can be seen has the NIC open"
+            "no visible process has the NIC open"
         );
     }
 

@@ -39,7 +39,7 @@ pub enum InvalidSpec {
         reason: InvalidLimit,
     },
     /// A limit exceeds what the device has.
-    #[error("at most {max} {resource} requested: the device has {total}")]
+    #[error("{resource}: the requested maximum, {max}, exceeds the NIC's total, {total}")]
     LimitAboveTotal {
         /// The resource.
         resource: Resource,

@@ -51,7 +51,7 @@ fn limits_are_checked_against_the_device() {
     let services = root(&nic).services();
     let error = says(
         ask(&services, with(5, Resource::Txqs, 0, 2048)),
-        "cxi0: SVC_ALLOC: at most 2048 TXQs requested: the device has 1024",
+        "cxi0: SVC_ALLOC: TXQs: the requested maximum, 2048, exceeds the NIC's total, 1024",
     );
     assert_eq!(error.errno(), Errno::EINVAL);
     assert!(matches!(error.kind(), ErrorKind::InvalidSpec(_)));

@@ -185,7 +185,7 @@ pub(crate) struct SizeArgs {
     /// With --cpus-per-node: the job's nodes, such as n[1-4]
     #[arg(long, value_name = "NODES")]
     pub(crate) nodes: Option<HostList>,
-    /// With --nodes: which of them this is [default: the name of this machine]
+    /// This node's name in --nodes [default: the name of this machine]
     #[arg(long, value_name = "NODE")]
     pub(crate) node: Option<NodeName>,
     /// No limits: the job may have everything that the NIC has
@@ -309,7 +309,7 @@ pub(crate) struct RunArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "The job")]
 pub(crate) struct RecordArgs {
-    /// The job; for a heterogeneous job, its leader. Without VNIs on the command line, it gets those
+    /// Job ID; for a heterogeneous job, the leader's. Without VNIs on the command line, it gets those
     /// that the controller assigned
     #[arg(long, value_name = "JOB")]
     pub(crate) job: JobId,

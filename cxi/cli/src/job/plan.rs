@@ -100,8 +100,8 @@ fn plan_text(plan: &One) -> String {
     text += &match plan.fits.zip(plan.first_out.as_ref()) {
         None => "  Any number of such jobs fit: nothing is reserved\n".to_owned(),
         Some((0, out)) => format!("  No such job fits: there are not enough {out}\n"),
-        Some((1, out)) => format!("  1 such job fits, then {out} run out\n"),
-        Some((fits, out)) => format!("  {fits} such jobs fit, then {out} run out\n"),
+        Some((1, out)) => format!("  1 more job of this size fits; {out} are the limit\n"),
+        Some((fits, out)) => format!("  {fits} more jobs of this size fit; {out} are the limit\n"),
     };
     text
 }

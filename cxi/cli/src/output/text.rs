@@ -180,7 +180,7 @@ impl Palette {
     /// A legend for the characters.
     pub(crate) fn legend(self) -> String {
         let Self { used, reserved, rest } = self;
-        format!("{used} in use  {reserved} reserved, not in use  {rest} up to the maximum")
+        format!("{used} in use  {reserved} reserved, not in use  {rest} free")
     }
 
     /// A bar of `width` characters for `max` units.

@@ -159,7 +159,7 @@ pub(crate) struct SpecArgs {
     /// Mark it as a system service
     #[arg(long)]
     pub(crate) system: bool,
-    /// Leave it disabled
+    /// Create the service disabled
     #[arg(long)]
     pub(crate) disabled: bool,
 }

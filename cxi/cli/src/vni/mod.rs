@@ -366,7 +366,7 @@ fn show(store: &SitePool, job: Option<&JobId>) -> Result<Report, Failure> {
     }
     for (vni, stray) in pool.strays().filter(|_| job.is_none()) {
         let nodes = joined(&stray.nodes, ", ");
-        text += &format!("VNI {vni} is on {nodes}, but no job has it\n");
+        text += &format!("VNI {vni} is in use on {nodes}, but assigned to no job\n");
     }
     let jobs = jobs.into_iter().map(|(job, held)| Entry::new(job, held));
     let strays = pool.strays().map(|(vni, stray)| StrayVni { vni, stray });

@@ -173,7 +173,7 @@ fn nothing_is_made_if_one_nic_has_no_room() {
     let error = refuse(&node, request);
     assert_eq!(
         error.to_string(),
-        "cxi1: at most 32 TXQs requested: the device has 16\n  \
+        "cxi1: TXQs: the requested maximum, 32, exceeds the NIC's total, 16\n  \
          This was found before anything was sent to the driver.\n\
          The job has no service on any NIC."
     );

@@ -277,7 +277,7 @@ fn who_keeps_a_service_busy() {
         inquiry.proc(proc.clone()).explain().to_string()
     };
     let destroy = services.destroy(service).unwrap_err();
-    like(&text(&destroy), "*On cxi0, no process that can be seen has the NIC open.*");
+    like(&text(&destroy), "*On cxi0, no visible process has the NIC open.*");
     for (pid, uid) in [(4711, 1000), (4712, 1001)] {
         add_process(root.path(), pid, "osu_bw", uid);
     }
