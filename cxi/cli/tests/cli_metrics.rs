@@ -383,7 +383,7 @@ fn a_preflight_judges_by_what_the_site_wants() {
     // A node in use is unfit because of what keeps jobs from running, and not because they run.
     let in_use = [&preflight[..], &["--in-use", "--cores=64"]].concat();
     let said = run("CXI_MODE", "strict", &in_use).done();
-    assert_contains(&said, "\nwarning: cxi0-1: no more such job fits");
+    assert_contains(&said, "\nwarning: cxi0: no more such job fits");
     assert_eq!(run("CXI_NICS", "3", &in_use).code, 9);
     run("CXI_CLEANED_WITHIN", "0s", &in_use).done();
 }
