@@ -12,9 +12,12 @@ pub mod wire;
 
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::net::{RecvFlags, recv};
 
 pub use file::SocketFile;
 
@@ -114,6 +117,18 @@ impl NodeSocket {
         self.ask(Question::Write, number, [path, contents], &mut [], &mut []).map(drop)
     }
 
+    /// Watches a wait object by its file in sysfs. The descriptor reports POLLPRI when the object is
+    /// woken, until [`rearm`] is called.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read); EINVAL for another file.
+    pub fn watch(&self, path: &Path) -> io::Result<OwnedFd> {
+        let parts = [path.as_os_str().as_bytes(), &[]];
+        let answer = self.ask(Question::Watch, 0, parts, &mut [], &mut [])?;
+        answer.descriptor.ok_or_else(|| Errno::EPROTO.into())
+    }
+
     fn list_of(&self, question: Question, path: &Path) -> io::Result<Vec<u8>> {
         let mut list = vec![0; SYSFS_ROOM];
         let answer =
@@ -132,6 +147,14 @@ impl NodeSocket {
     ) -> io::Result<Answer> {
         Ok(self.sysfs.ask(Asked { question, number, parts }, response, list)??)
     }
+}
+
+/// Takes what a descriptor of [`NodeSocket::watch`] has reported, so that it reports only what is newer.
+pub fn rearm(interrupt: impl AsFd) {
+    let mut bytes = [0; 64];
+    // There may be nothing to take.
+    let _ = recv(&interrupt, &mut bytes, RecvFlags::OOB | RecvFlags::DONTWAIT);
+    while recv(&interrupt, &mut bytes, RecvFlags::DONTWAIT).is_ok_and(|(length, _)| length > 0) {}
 }
 
 /// Two nodes are the same if their sockets have the same path.

@@ -68,10 +68,13 @@ pub enum Question {
     Length,
     /// Writes a file of sysfs: a path of `number` bytes, and the contents.
     Write,
+    /// Watches the wait object whose file of sysfs has that path. A descriptor comes with the answer,
+    /// which reports POLLPRI when the object is woken, until the program has received what it got.
+    Watch,
 }
 
 impl Question {
-    const ALL: [Self; 9] = [
+    const ALL: [Self; 10] = [
         Self::Open,
         Self::Join,
         Self::Command,
@@ -81,6 +84,7 @@ impl Question {
         Self::Link,
         Self::Length,
         Self::Write,
+        Self::Watch,
     ];
 
     /// The number that stands for it in a [`Head`]. It contains the version.

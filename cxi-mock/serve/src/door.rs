@@ -351,6 +351,12 @@ impl Connection {
                 paths.write(path, contents)?;
                 Answer::default()
             }
+            Question::Watch => {
+                let wait = paths.wait_object(text()?)?;
+                let watched = self.opened.server.interrupts.watch(wait);
+                let end = watched.map_err(|error| Errno::from_io(&error))?;
+                Answer { descriptor: Some(Arc::new(end)), ..Answer::default() }
+            }
             Question::Map => {
                 let (file, _) = self.open.as_ref().ok_or(Errno::EBADF)?;
                 let words = <[u64; 2]>::read_from_bytes(&asked.bytes).map_err(|_| Errno::EPROTO)?;

@@ -5,11 +5,22 @@
 
 use std::collections::HashMap;
 
+use std::io;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+
 use fuser::PollNotifier;
+use nix::libc::POLLRDHUP;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
+use rustix::net::{SendFlags, send};
 
 /// Function, open file and wait object.
 pub(crate) type WaitObject = (u16, u32, u32);
+
+/// Event of a socket whose other end is closed.
+const PEER_CLOSED: PollFlags = PollFlags::from_bits_retain(POLLRDHUP);
 
 /// All wait objects with an open file.
 #[derive(Debug, Default)]
@@ -32,6 +43,39 @@ struct Watcher {
     /// The kernel has one poll handle for each open file, and wakes all who wait there by it: a
     /// later notifier replaces an earlier one, however often a program polls.
     sleeping: Option<PollNotifier>,
+    /// Of a program without files: its other end reports POLLPRI.
+    sink: Option<OwnedFd>,
+}
+
+impl Watcher {
+    /// Returns whether a program may still poll the other end of its sink.
+    fn is_watched(&self) -> bool {
+        let Some(sink) = &self.sink else { return true };
+        let mut end = [PollFd::new(sink.as_fd(), PEER_CLOSED)];
+        poll(&mut end, PollTimeout::ZERO) == Ok(0)
+    }
+}
+
+/// Connected sockets, one of which reports POLLPRI while the other has sent something out of band that
+/// was not received yet. Sockets of the network do so on every kernel; where there is no loopback, those
+/// of Linux 5.15 are left.
+fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
+    let by_loopback = || {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+        let theirs = TcpStream::connect(listener.local_addr()?)?;
+        let (ours, peer) = listener.accept()?;
+        // Another program may have been faster.
+        if peer != theirs.local_addr()? {
+            return Err(io::ErrorKind::ConnectionRefused.into());
+        }
+        ours.set_nodelay(true)?;
+        Ok((ours.into(), theirs.into()))
+    };
+    let local = |_: io::Error| {
+        let (ours, theirs) = UnixStream::pair()?;
+        Ok((ours.into(), theirs.into()))
+    };
+    by_loopback().or_else(local)
 }
 
 impl Interrupts {
@@ -40,9 +84,21 @@ impl Interrupts {
         let mut state = self.state.lock();
         state.next_handle += 1;
         let handle = state.next_handle;
-        let watcher = Watcher { wait, seen: None, sleeping: None };
+        let watcher = Watcher { wait, seen: None, sleeping: None, sink: None };
         state.watchers.insert(handle, watcher);
         handle
+    }
+
+    /// Watches a wait object for a program without files; returns what it polls.
+    pub(crate) fn watch(&self, wait: WaitObject) -> io::Result<OwnedFd> {
+        let (ours, theirs) = pair()?;
+        let mut state = self.state.lock();
+        state.watchers.retain(|_, watcher| watcher.wait != wait || watcher.is_watched());
+        state.next_handle += 1;
+        let handle = state.next_handle;
+        let watcher = Watcher { wait, seen: None, sleeping: None, sink: Some(ours) };
+        state.watchers.insert(handle, watcher);
+        Ok(theirs)
     }
 
     /// Closes a file.
@@ -78,11 +134,15 @@ impl Interrupts {
     pub(crate) fn wake(&self, wait: WaitObject) {
         let mut state = self.state.lock();
         *state.woken.entry(wait).or_default() += 1;
-        let watching = state.watchers.values_mut();
-        let sleeping: Vec<_> = watching
-            .filter(|watcher| watcher.wait == wait)
-            .filter_map(|watcher| watcher.sleeping.take())
-            .collect();
+        let mut sleeping = Vec::new();
+        for watcher in state.watchers.values_mut().filter(|watcher| watcher.wait == wait) {
+            sleeping.extend(watcher.sleeping.take());
+            if let Some(sink) = &watcher.sink {
+                // A program that takes nothing has been told often enough.
+                let flags = SendFlags::OOB | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+                let _ = send(sink, &[0], flags);
+            }
+        }
         // Notifying makes the kernel ask again, possibly at once and from the thread that answers
         // it.
         drop(state);
@@ -94,7 +154,10 @@ impl Interrupts {
 
     /// An open file of a function was closed, and its wait objects with it.
     pub(crate) fn forget(&self, function: u16, client: u32) {
-        self.state.lock().woken.retain(|(of, by, _), _| (*of, *by) != (function, client));
+        let mut state = self.state.lock();
+        let is_of = |(of, by, _): &WaitObject| (*of, *by) == (function, client);
+        state.woken.retain(|wait, _| !is_of(wait));
+        state.watchers.retain(|_, watcher| watcher.sink.is_none() || !is_of(&watcher.wait));
     }
 }
 

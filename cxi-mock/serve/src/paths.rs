@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cxi_ioctl::Errno;
 
 use super::files::Files;
+use super::interrupts::WaitObject;
 use super::mount::{DEVICES, LINKS, MODULE};
 use super::node::links;
 use super::place::{ClientPlace, Place};
@@ -56,6 +57,16 @@ impl Paths {
         let (_, There::Place(place)) = self.find(path, true)? else { return Err(Errno::EINVAL) };
         match self.files.item(place) {
             Some(Item::Attribute(attribute)) => attribute.write(contents),
+            _ => Err(Errno::EINVAL),
+        }
+    }
+
+    /// Returns the wait object of a file.
+    pub(crate) fn wait_object(&self, path: &str) -> Result<WaitObject, Errno> {
+        match self.find(path, true)? {
+            (_, There::Place(Place::Clients(number, ClientPlace::Interrupt(client, wait)))) => {
+                Ok((number, client, wait))
+            }
             _ => Err(Errno::EINVAL),
         }
     }

@@ -111,8 +111,8 @@ impl NodeArguments {
         })
     }
 
-    /// Moves this process to where programs see the node as files. Returns false if they are to reach it
-    /// through a socket instead, because they can only do that here, or are to.
+    /// Moves this process to where programs see the node as files. Returns false if they reach it through
+    /// a socket instead, because that was chosen or because files cannot be had here.
     fn separate(&self) -> Result<bool, ServeError> {
         if self.door == Some(DoorKind::Socket) {
             if self.nics.network {

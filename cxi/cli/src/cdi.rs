@@ -48,6 +48,12 @@ pub(crate) fn run(arguments: &CdiArgs, common: &Common) -> Result<Report, Failur
 }
 
 fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Report, Failure> {
+    if !node.is_mock() && Host::system().socket().is_some() {
+        return Err(Failure::bad_input(
+            "a node behind a socket has no device nodes for containers",
+        )
+        .hint("Serve it as files: cxi-mock run --door fuse."));
+    }
     let specification = describe(arguments, node);
     let text = format!("{specification:#}\n");
     let Some(path) = file else { return Ok(Report::new(text, &specification)) };

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitFreeCmd};
+use cxi_ioctl::socket::rearm;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::object::{Object, closable};
@@ -96,7 +97,13 @@ impl WaitObject {
     /// The errors of `open(2)` and the first `read(2)`; ENOENT on a device without sysfs, such as
     /// an in-process mock.
     pub fn open(&self, sysfs: &Path) -> io::Result<Interrupt> {
-        let interrupt = Interrupt { file: File::open(self.path(sysfs))? };
+        let node = self.inner.device().directory().and_then(|directory| directory.sysfs().node());
+        let interrupt = match node {
+            Some(node) => {
+                Interrupt { file: node.watch(&self.path(sysfs))?.into(), is_socket: true }
+            }
+            None => Interrupt { file: File::open(self.path(sysfs))?, is_socket: false },
+        };
         interrupt.rearm()?;
         Ok(interrupt)
     }
@@ -111,6 +118,8 @@ closable! {
 #[derive(Debug)]
 pub struct Interrupt {
     file: File,
+    /// Of a node behind a socket.
+    is_socket: bool,
 }
 
 impl Interrupt {
@@ -134,6 +143,10 @@ impl Interrupt {
 
     /// Reading acknowledges what was reported, so that the next wait is for something newer.
     fn rearm(&self) -> io::Result<()> {
+        if self.is_socket {
+            rearm(&self.file);
+            return Ok(());
+        }
         self.file.read_at(&mut [0], 0).map(drop)
     }
 }

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitFreeCmd};
+use cxi_ioctl::socket::rearm;
 
 use crate::child::{Lni, Wait};
 use crate::device::{Counted, Dev};
@@ -15,6 +16,7 @@ use crate::ffi::{Out, guarded, status};
 use crate::handle::{Handle, Room, Shared, Tag};
 use crate::info::CLASS;
 use crate::send::send;
+use crate::sysfs;
 
 #[unsafe(no_mangle)]
 extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int {
@@ -26,7 +28,7 @@ extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int
             let _ = send(&lni.dev, &WaitFreeCmd::of(response.wait));
         })?;
         // Allocating the object raises the interrupt once.
-        clear(&interrupt);
+        clear(&lni.dev, &interrupt);
         wait.fill(Wait {
             nothing: Shared::new(()),
             dev: Counted::new(&lni.dev),
@@ -41,11 +43,17 @@ extern "C" fn cxil_alloc_wait_obj(lni: Handle<Lni>, wait: Out<*mut ()>) -> c_int
 fn open(dev: &Dev, client: u32, wait: u32) -> Result<File> {
     let nic = Path::new(CLASS).join(dev.info.get().name());
     let file = nic.join(format!("clients/{client}/wait/{wait}/intr"));
-    Ok(File::open(file)?)
+    match sysfs::node() {
+        None => Ok(File::open(file)?),
+        Some(node) => Ok(node.watch(&file)?.into()),
+    }
 }
 
 /// Reads the file, so that the next interrupt wakes pollers. Its content does not matter.
-fn clear(interrupt: &File) {
+fn clear(dev: &Dev, interrupt: &File) {
+    if dev.socket().is_some() {
+        return rearm(interrupt);
+    }
     let _ = interrupt.read_at(&mut [0], 0);
 }
 
@@ -71,7 +79,7 @@ extern "C" fn cxil_get_wait_obj_fd(wait: Handle<Wait>) -> c_int {
 extern "C" fn cxil_clear_wait_obj(wait: Handle<Wait>) {
     guarded((), || {
         if let Ok(wait) = wait.get() {
-            clear(&wait.interrupt);
+            clear(&wait.dev, &wait.interrupt);
         }
     });
 }
