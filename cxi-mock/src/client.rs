@@ -7,6 +7,7 @@ use cxi_ioctl::{Errno, Mapping, Request, Transport};
 
 use crate::data_path::{NOT_RUNG, Reach};
 use crate::nic::command;
+use crate::sweep::script::InThisProcess;
 use crate::{CallerMemory, Credentials, Nic};
 
 /// An open file of a mock NIC: what a process has after `open("/dev/cxi0")`.
@@ -196,10 +197,13 @@ impl Transport for InProcess {
         if let Some(delay) = self.client.nic().faults().delay_of(request.opcode()) {
             std::thread::sleep(delay);
         }
-        let command = request.command();
+        let (opcode, command) = (request.opcode(), request.command());
         let (response, list) = request.buffers();
         let mut memory = Buffers { response, list };
-        self.client.write(&self.caller, command, &mut memory).map(drop)
+        let nic = self.client.nic();
+        nic.perform(opcode, &InThisProcess(nic), || {
+            self.client.write(&self.caller, command, &mut memory).map(drop)
+        })
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {

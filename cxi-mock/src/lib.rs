@@ -82,6 +82,7 @@ mod cluster;
 mod config;
 mod credentials;
 mod data_path;
+mod errnos;
 mod fault;
 mod fault_spec;
 mod file_fault;
@@ -93,6 +94,7 @@ mod node;
 mod rules;
 mod snapshot;
 mod state;
+mod sweep;
 
 pub use caller_memory::{Backing, CallerMemory};
 pub use card::{Card, UnknownCard};
@@ -106,6 +108,7 @@ pub use cxi_engine::{
     ObservedOperation, Observer, PortalSnapshot, Telemetry, UnexpectedSnapshot,
 };
 pub use cxi_ioctl::Fault;
+pub use errnos::Errnos;
 pub use fault::Faults;
 pub use fault_spec::{FaultSpec, InvalidFault};
 pub use file_fault::{FileFault, Reading};
@@ -118,4 +121,9 @@ pub use snapshot::NodeSnapshot;
 pub use state::{
     AccessEntryState, EntryState, NicState, ObjectCounts, ProfileState, ResourceGroupState,
     ResourceState, RgidState, RxProfileState, TxProfileState,
+};
+pub use sweep::{
+    Attempt, Case, Ended, FailureKind, FailurePoint, Failures, Finding, FindingKind,
+    InvalidFailure, Left, Observed, Pairs, Script, Surroundings, SweepConfig, SweepError,
+    SweepOptions, SweepReport, sweep, sweep_with,
 };

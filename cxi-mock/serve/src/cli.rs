@@ -17,6 +17,7 @@ use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program, Signals}
 use super::namespaces::variables;
 use super::order::Order;
 use super::running::NodeArguments;
+use super::sweep::SweepArguments;
 use super::{agent, generate, packets};
 
 /// A node with mock CXI NICs, for any program.
@@ -54,6 +55,15 @@ enum Command {
     Cluster(ClusterArguments),
     /// Run an MPI launcher on a cluster, as a scheduler's job
     Mpi(MpiArguments),
+    /// Run a program with every failure of every command, each time on another node
+    ///
+    /// The program runs once without a failure, to count its commands to each NIC, and then once for
+    /// each command and each way in which it can fail. What it leaves on the NICs, or a success that
+    /// it claims although something was not done, is a finding; so is what --check says.
+    ///
+    /// Exit status: 0 without findings; 1 with findings; 77 if this machine or user cannot serve a
+    /// node; 125 if there is no report, for one because the program fails without any failure.
+    Sweep(Box<SweepArguments>),
     /// Run a program on a running node
     Enter {
         #[command(flatten)]
@@ -179,6 +189,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
         }
         Command::Cluster(arguments) => arguments.run(),
         Command::Mpi(arguments) => arguments.run(),
+        Command::Sweep(arguments) => arguments.run(),
         Command::Enter { node: ServedNode { dir, node }, outlive, program } => {
             let connection = Connection::open(&dir)?;
             let place = connection.namespaces(node.as_deref())?;

@@ -6,13 +6,14 @@ use std::thread;
 use std::time::Instant;
 
 use fuser::{FileHandle, FopenFlags, INodeNo, ReplyOpen, Request};
+use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use cxi_ioctl::abi::domain::DomainAllocResp;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
-use cxi_mock::CallerMemory;
+use cxi_mock::{CallerMemory, Surroundings};
 
 use super::addresses::RemoteBuffers;
 use super::messages::MessageBuffers;
@@ -102,7 +103,9 @@ impl Call {
             thread::sleep(delay);
         }
         let start = Instant::now();
-        let result = self.submit(server, messages);
+        let nic = self.file.client.nic();
+        let around = Around { call: &self, server };
+        let result = nic.perform(self.opcode(), &around, || self.submit(server, messages));
         // The command has caused events.
         server.wake_all();
         if let Some(trace) = &server.trace {
@@ -192,6 +195,36 @@ impl Call {
     fn opcode(&self) -> Opcode {
         let number = self.command.first_chunk().copied().unwrap_or_default();
         Opcode::from_number(u32::from_ne_bytes(number))
+    }
+}
+
+/// A command of a program, for the script of a sweep.
+struct Around<'a> {
+    call: &'a Call,
+    server: &'a Server,
+}
+
+impl Surroundings for Around<'_> {
+    fn kill(&self) {
+        let _ = kill(self.call.caller.pid, Signal::SIGKILL);
+    }
+
+    fn unplug(&self) {
+        match self.server.scene.get() {
+            Some(scene) => (scene.unplug)(self.call.file.function),
+            None => self.call.file.client.nic().faults().unplug(),
+        }
+    }
+
+    fn delay(&self) {
+        let late = self.server.scene.get().map(|scene| scene.late);
+        thread::sleep(late.unwrap_or_default());
+    }
+
+    fn between(&self) {
+        if let Some(scene) = self.server.scene.get() {
+            (scene.between)();
+        }
     }
 }
 

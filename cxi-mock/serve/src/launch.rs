@@ -74,27 +74,46 @@ impl Launch<'_> {
     }
 }
 
-/// Runs programs, each under a guard, until all have ended or the other end of `lifeline` is gone.
-/// Returns the highest of their exit statuses.
+/// Something whose end ends programs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lifeline<'a> {
+    /// It ends when the other end is gone.
+    pub(crate) stream: &'a UnixStream,
+    /// Message for the user when it ends.
+    pub(crate) end: &'a str,
+}
+
+/// Runs programs, each under a guard, until all have ended or the other end of `lifeline`, which is
+/// the node, is gone. Returns the highest of their exit statuses.
 pub(crate) fn run(
     launches: &[Launch<'_>],
     signals: &Signals,
     lifeline: Option<&UnixStream>,
 ) -> Result<u8, ServeError> {
+    let end = "the node is gone, and with it the program";
+    let lifeline = lifeline.map(|stream| Lifeline { stream, end });
+    Ok(run_for(launches, signals, lifeline)?.unwrap_or(EXIT_KILLED))
+}
+
+/// As [`run`]; returns `None` if the lifeline ended first.
+pub(crate) fn run_for(
+    launches: &[Launch<'_>],
+    signals: &Signals,
+    lifeline: Option<Lifeline<'_>>,
+) -> Result<Option<u8>, ServeError> {
     let mut copies = Vec::new();
     let mut guards = launches
         .iter()
         .map(|launch| start_guard(launch, &mut copies))
         .collect::<Result<Vec<_>, _>>()?;
-    let mut status = 0;
+    let mut status = Some(0);
     while !guards.is_empty() {
-        match wait(signals, lifeline.map(AsFd::as_fd))? {
-            Wakeup::Lifeline => {
-                say(format_args!("the node is gone, and with it the program"));
-                status = EXIT_KILLED;
-                break;
-            }
-            Wakeup::Signals => {}
+        if let (Wakeup::Lifeline, Some(lifeline)) =
+            (wait(signals, lifeline.map(|lifeline| lifeline.stream.as_fd()))?, lifeline)
+        {
+            say(format_args!("{}", lifeline.end));
+            status = None;
+            break;
         }
         while let Some(arrived) = signals.next() {
             match arrived {
@@ -103,7 +122,7 @@ pub(crate) fn run(
                         let count = guards.len();
                         guards.retain(|guard| *guard != ended);
                         if guards.len() < count {
-                            status = status.max(with);
+                            status = status.max(Some(with));
                         }
                     }
                 }

@@ -48,6 +48,7 @@ mod server;
 mod setup;
 mod state;
 mod state_file;
+mod sweep;
 mod sysfs;
 mod system;
 mod timeline;

@@ -49,6 +49,11 @@ pub(crate) struct Running {
 }
 
 impl Running {
+    /// The node.
+    pub(crate) fn node(&self) -> &Arc<Node> {
+        &self.node
+    }
+
     /// Waits until everything that was recorded is written.
     pub(crate) fn end(&self) {
         self.node.end();
@@ -61,6 +66,11 @@ impl Running {
 }
 
 impl NodeArguments {
+    /// A node of which nothing is kept or recorded.
+    pub(crate) fn plain(nics: NicArguments, as_user: bool) -> Self {
+        Self { nics, files: FileArguments::default(), as_user, door: None }
+    }
+
     /// Makes the node and, where programs see it as files, moves this process into it.
     pub(crate) fn start(&self, control: Option<Control>) -> Result<Running, ServeError> {
         let state = self.files.state()?;

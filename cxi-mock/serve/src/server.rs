@@ -1,9 +1,10 @@
 //! The served node: functions of NICs, and the files that programs have opened.
 
 use std::collections::HashMap;
-use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Once, OnceLock};
+use std::time::Duration;
+use std::{fmt, io};
 
 use fuser::{INodeNo, ReplyOpen};
 use parking_lot::{Mutex, RwLock};
@@ -80,8 +81,8 @@ impl Virtualization {
     }
 }
 
-impl std::fmt::Debug for Virtualization {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for Virtualization {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Virtualization").finish_non_exhaustive()
     }
 }
@@ -241,6 +242,22 @@ impl Common {
     }
 }
 
+/// Things that a failure of a sweep does on the node.
+pub(crate) struct Scene {
+    /// Delay of late commands.
+    pub(crate) late: Duration,
+    /// Removes a NIC.
+    pub(crate) unplug: Box<dyn Fn(u16) + Send + Sync>,
+    /// Lets another process do something.
+    pub(crate) between: Box<dyn Fn() + Send + Sync>,
+}
+
+impl fmt::Debug for Scene {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scene").field("late", &self.late).finish_non_exhaustive()
+    }
+}
+
 /// Everything that the file system, the control socket and the launcher share.
 #[derive(Debug)]
 pub(crate) struct Server {
@@ -269,6 +286,8 @@ pub(crate) struct Server {
     pub(crate) traps: Traps,
     /// The file system of the node, once it is mounted.
     pub(crate) mounted: OnceLock<windows::FileSystem>,
+    /// Things that happen around commands in a sweep.
+    pub(crate) scene: OnceLock<Scene>,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
     /// Files without a descriptor, which may have a window mapped.
     closing: Mutex<Vec<Arc<OpenFile>>>,
@@ -315,6 +334,7 @@ impl Server {
             interrupts: Interrupts::default(),
             traps: Traps::new(common.doorbells),
             mounted: OnceLock::new(),
+            scene: OnceLock::new(),
             files: RwLock::default(),
             closing: Mutex::default(),
             closer: Mutex::default(),

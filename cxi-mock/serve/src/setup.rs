@@ -366,7 +366,7 @@ impl NicArguments {
     }
 }
 
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 pub(crate) struct FileArguments {
     /// Keep services in this file: nodes continue where the last ones with this file ended
     #[arg(long, value_name = "FILE")]

@@ -9,7 +9,7 @@ mod parts;
 mod snapshot;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cxi_engine::{Observer, PortalSnapshot, Telemetry};
@@ -18,6 +18,7 @@ use cxi_ioctl::{DriverRelease, Errno, LniForm};
 
 use crate::data_path::DataPath;
 use crate::rules::Rules;
+use crate::sweep::Part;
 use crate::{Client, Credentials, Faults, Hazard, InProcess, LoadError, NicConfig, NicState};
 use boot::VIRTUAL_FUNCTIONS;
 use device::{Device, Keeper};
@@ -37,6 +38,8 @@ pub struct Nic {
     data_path: Arc<DataPath>,
     /// Number of virtual functions.
     virtual_functions: AtomicU32,
+    /// The script that it follows in a sweep.
+    part: OnceLock<Part>,
 }
 
 impl Nic {
@@ -74,6 +77,7 @@ impl Nic {
             faults: Faults::of(&device.data_path),
             data_path: Arc::clone(&device.data_path),
             device: Mutex::new(device),
+            part: OnceLock::new(),
         })
     }
 
@@ -213,6 +217,16 @@ impl Nic {
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.faults
+    }
+
+    /// Has the NIC follow a script, once.
+    pub(crate) fn set_part(&self, part: Part) {
+        let _ = self.part.set(part);
+    }
+
+    /// The script that it follows, if any.
+    pub(crate) fn part(&self) -> Option<&Part> {
+        self.part.get()
     }
 
     /// Runs the cleanup of freed LNIs whose queues were busy, which a driver does every second

@@ -132,6 +132,12 @@ impl ClusterArguments {
 }
 
 impl ClusterOptions {
+    /// A cluster of which nothing is kept or recorded.
+    pub(crate) fn plain(nodes: u16, nics: NicArguments, as_user: bool) -> Self {
+        let files = FileArguments::default();
+        Self { nodes: Some(nodes), nics, files, loss: None, as_user, fabric_manager: None }
+    }
+
     /// Returns whether anything is said of a cluster to make.
     fn makes_one(&self) -> bool {
         self.says_what()

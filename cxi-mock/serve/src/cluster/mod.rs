@@ -16,7 +16,7 @@ use cxi_ioctl::abi::device::PLATFORM_Z1;
 use cxi_mock::{ClusterError, FabricFaults, Identity, MockCluster, NicConfig};
 use parking_lot::{Mutex, MutexGuard};
 
-pub(crate) use args::ClusterArguments;
+pub(crate) use args::{ClusterArguments, ClusterOptions};
 pub(crate) use mpi::MpiArguments;
 
 use super::error::{Doing, ServeError, show_progress};
@@ -25,16 +25,15 @@ use super::server::Common;
 use super::setup::{Records, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
 use super::{data_path, privileges, setup};
-use args::ClusterOptions;
 use lan::Lan;
 use manager::Manager;
 use member::Member;
 
 /// The most nodes that are served together.
-const MOST_NODES: u16 = 256;
+pub(crate) const MOST_NODES: u16 = 256;
 
 /// Nodes that this process serves. The process itself runs on none of them.
-pub(super) struct Cluster {
+pub(crate) struct Cluster {
     model: Arc<MockCluster>,
     common: Common,
     preset: Option<PathBuf>,
@@ -48,7 +47,7 @@ pub(super) struct Cluster {
 
 impl Cluster {
     /// Makes and boots the nodes.
-    pub(super) fn start(arguments: &ClusterOptions) -> Result<Arc<Self>, ServeError> {
+    pub(crate) fn start(arguments: &ClusterOptions) -> Result<Arc<Self>, ServeError> {
         let (nics, files) = (&arguments.nics, &arguments.files);
         let state = files.state()?;
         let restored = state.as_ref().map(StateFile::read_cluster).transpose()?.flatten();

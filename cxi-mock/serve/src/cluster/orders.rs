@@ -128,6 +128,11 @@ impl Cluster {
         })
     }
 
+    /// All nodes, which run.
+    pub(crate) fn nodes(&self) -> Result<Vec<Arc<Node>>, String> {
+        (0..self.members.len()).map(|number| self.running(Some(&names::name(number)))).collect()
+    }
+
     /// Names of the nodes that run.
     pub(super) fn nodes_up(&self) -> Vec<String> {
         let up = (0..self.members.len()).filter(|number| self.member(*number).is_some());

@@ -1,11 +1,13 @@
 //! Nothing is lost track of, whatever fails and whenever.
 
 use cxi::{DeviceId, LnisPerRgid, Member, ServiceId, VniRange};
-use cxi_ioctl::{Errno, Fault};
+use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::{AllocateError, Grant, JobRequest, JobRequestBuilder};
-use cxi_mock::MockNode;
+use cxi_mock::{Errnos, FailureKind, FailurePoint, MockNode, NicConfig, SweepConfig, sweep};
 
-use crate::support::{cxi, faulty, ids, job, like, mock, planned, refuse, user_services, vni};
+use crate::support::{
+    cxi, existing, faulty, ids, job, like, mock, node, planned, refuse, user_services, vni,
+};
 
 const NICS: u8 = 4;
 
@@ -51,7 +53,7 @@ fn all_named(exist: &[(DeviceId, ServiceId)], error: &AllocateError, case: &str)
 
 /// Everything that exists is known: granted, or named by the error.
 fn all_known(mock: &MockNode, result: &Result<Grant, AllocateError>, case: &str) {
-    let exist = ids(&user_services(mock));
+    let exist = existing(mock);
     match result {
         Ok(grant) => {
             let granted: Vec<(DeviceId, ServiceId)> =
@@ -74,12 +76,39 @@ fn all_known(mock: &MockNode, result: &Result<Grant, AllocateError>, case: &str)
 }
 
 #[test]
-fn every_single_failure_of_every_command() {
+fn every_failure_that_a_driver_can_cause() {
+    for (kind, request) in kinds() {
+        let config = SweepConfig::new(NicConfig::new()).nics(NICS);
+        let config = config.errnos(Errnos::All).unplug(true);
+        let report = sweep(&config, |mock| {
+            let result = node(mock).allocate(&request);
+            all_known(mock, &result, kind);
+            result.map(drop)
+        });
+        let mut report = report.unwrap();
+        // A service without a VNI cannot be recognized if its ID got lost, and destroying one whose
+        // range was refused can harm the kernel. The error names them.
+        let refused = FailureKind::Errno(Errno::EEXIST);
+        let is_named = |point: &FailurePoint| {
+            kind.contains("range") && point.kind == FailureKind::Lost
+                || point.opcode == Opcode::SVC_SET_VNI_RANGE && point.kind == refused
+        };
+        report.findings.retain(|finding| !finding.failures.0.iter().all(is_named));
+        report.expect_no_findings();
+        assert!(report.cases.len() > 50, "{kind}: {report}");
+    }
+}
+
+#[test]
+fn every_answer_that_is_lost_and_errnos_that_no_driver_returns() {
+    let strange = [Errno::EINTR, Errno::from_raw(4242)];
     for (kind, request) in kinds() {
         for errno in ERRNOS {
             for carried_out in [false, true] {
                 // A refusal with a reason is an answer, and never one to what was done.
-                if carried_out && DEFINITE.contains(&errno) {
+                if carried_out && DEFINITE.contains(&errno)
+                    || !carried_out && !strange.contains(&errno)
+                {
                     continue;
                 }
                 for k in 0.. {
@@ -102,33 +131,6 @@ fn every_single_failure_of_every_command() {
                         assert!(k > 3, "{case}: too few commands");
                         break;
                     }
-                }
-            }
-        }
-    }
-}
-
-#[test]
-fn a_nic_that_disappears_in_the_middle() {
-    for (kind, request) in kinds() {
-        for nic in 0..usize::from(NICS) {
-            for k in 0.. {
-                let mock = mock(NICS);
-                let (node, faults) = faulty(&mock);
-                faults[nic].inject(Fault::errno(Errno::EIO).after(k));
-                let result = node.allocate(&request);
-                all_known(&mock, &result, &format!("{kind}, cxi{nic} gone at command {k}"));
-                let others = user_services(&mock);
-                match &result {
-                    Ok(_) => assert_eq!(faults[nic].injected(), 0),
-                    Err(error) => {
-                        let gone = cxi(u32::try_from(nic).unwrap());
-                        assert!(others.iter().all(|(device, _)| *device == gone), "{error}");
-                        like(&error, "*the device has been removed*");
-                    }
-                }
-                if faults[nic].injected() == 0 {
-                    break;
                 }
             }
         }
@@ -164,7 +166,7 @@ fn two_failures_at_once() {
             for carried_out in [false, true] {
                 let mock = mock(NICS);
                 let (node, faults) = faulty(&mock);
-                let alloc = Fault::errno(Errno::ENOMEM).on(cxi_ioctl::Opcode::SVC_ALLOC);
+                let alloc = Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ALLOC);
                 faults[1].inject(alloc);
                 let more = Fault::errno(Errno::EIO).after(3 + second);
                 faults[nic].inject(if carried_out { more.carried_out() } else { more });

@@ -1,14 +1,16 @@
 //! Cleaning up after jobs that did not end as they should.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cxi::driver::Quirks;
 use cxi::{Device, Limits, Member, ServiceSpec, VniRange};
 use cxi_job::clean::{KeepReason, OrphanReason};
 use cxi_job::{JobRequest, Node, ReleaseOptions, ReleaseStatus};
+use cxi_mock::{Ended, MockNode, NicConfig, SweepConfig, sweep_with};
 
 use crate::support::{
-    FakeClock, allocate, devices, id, job, mock, mortal, node, pool, texts, user_services, vni,
+    FakeClock, allocate, devices, id, job, mock, node, pool, texts, user_services, vni,
 };
 
 const MINUTES: Duration = Duration::from_secs(300);
@@ -75,29 +77,25 @@ fn clean_finds_all_after_death_at_any_point() {
         JobRequest::builder().member(netns).vni(vni(1024)),
         JobRequest::builder().member(netns).vni_range(range),
     ];
-    let mut left_over = 0;
+    let left_over = AtomicUsize::new(0);
+    let config = SweepConfig::new(NicConfig::new()).nics(4).kill(true);
     for request in requests {
         let request = request.build().unwrap();
-        for commands in 0.. {
-            let mock = mock(4);
-            let (doomed, life) = mortal(&mock, commands);
-            let result = doomed.allocate(&request);
-            assert!(result.is_ok() || !life.survived());
-            let left = user_services(&mock);
-            left_over += left.len();
+        let allocate = |mock: &MockNode| node(mock).allocate(&request).map(drop);
+        let cleaned = |mock: &MockNode, _: &Ended| {
+            let left = user_services(mock).len();
+            left_over.fetch_add(left, Ordering::Relaxed);
             let clock = FakeClock::default();
             let options = ReleaseOptions::until(MINUTES).clock(&clock);
             let policy = pool();
             let policy = policy.unfinished(Some(SECOND));
-            let clean = node(&mock).clean(&policy, &options).unwrap();
-            assert_eq!(clean.orphans.len(), left.len(), "{commands} commands: {clean:?}");
-            assert!(user_services(&mock).is_empty(), "{commands} commands");
-            if life.survived() {
-                break;
-            }
-        }
+            let clean = node(mock).clean(&policy, &options).map_err(|error| error.to_string())?;
+            let all = clean.orphans.len() == left;
+            all.then_some(()).ok_or_else(|| format!("{left} are left: {clean:?}"))
+        };
+        sweep_with(&config, allocate, cleaned).unwrap().expect_no_findings();
     }
-    assert!(left_over > 100);
+    assert!(left_over.into_inner() > 100);
 }
 
 #[derive(Debug)]

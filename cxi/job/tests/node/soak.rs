@@ -68,7 +68,7 @@ impl Scene {
     /// killed after some.
     fn process(&self, dice: &mut Dice) -> Node {
         let node = match dice.roll(4) {
-            0 => mortal(&self.mock, dice.roll(60)).0,
+            0 => mortal(&self.mock, dice.roll(60)),
             1 => {
                 let (node, faults) = faulty(&self.mock);
                 let fault = &faults[usize::try_from(dice.roll(u64::from(NICS))).unwrap()];

@@ -141,6 +141,16 @@ pub(crate) fn user_services(mock: &MockNode) -> Vec<(DeviceId, Service)> {
     devices(mock).into_iter().flat_map(list).collect()
 }
 
+/// The same without a command to a NIC.
+pub(crate) fn existing(mock: &MockNode) -> Vec<(DeviceId, ServiceId)> {
+    let of_nic = |(number, nic): (u32, &Arc<Nic>)| {
+        let groups = nic.state().rgroups;
+        let users = groups.into_iter().filter(|group| group.has_svc && group.id != 1);
+        users.map(move |group| (cxi(number), id(group.id)))
+    };
+    (0..).zip(mock.nics()).flat_map(of_nic).collect()
+}
+
 pub(crate) fn ids(services: &[(DeviceId, Service)]) -> Vec<(DeviceId, ServiceId)> {
     services.iter().map(|(device, service)| (*device, service.id())).collect()
 }
@@ -199,31 +209,17 @@ impl Clock for FakeClock {
     }
 }
 
-/// The life of a process: this many commands succeed on all NICs together, then no more do, as when
-/// the process is killed at that point.
-#[derive(Debug)]
-pub(crate) struct Life {
-    left: Mutex<u64>,
-}
-
-/// A node that is used by a process that dies after this many commands, not counting those that open
-/// the node.
-pub(crate) fn mortal(mock: &MockNode, commands: u64) -> (Node, Arc<Life>) {
-    let life = Arc::new(Life { left: Mutex::new(u64::MAX) });
+/// A node that is used by a process that dies after this many commands on all NICs together, not
+/// counting those that open the node: then no more go through.
+pub(crate) fn mortal(mock: &MockNode, commands: u64) -> Node {
+    let life = Arc::new(Mutex::new(u64::MAX));
     let of_process = Arc::clone(&life);
     let node = through(mock, move |file, request| {
         // Commands of several NICs one after the other: only whole commands go through.
-        let mut left = of_process.left.lock().unwrap();
+        let mut left = of_process.lock().unwrap();
         *left = left.checked_sub(1).ok_or(Errno::EIO)?;
         file.submit(request)
     });
-    *life.left.lock().unwrap() = commands;
-    (node, life)
-}
-
-impl Life {
-    /// Returns whether the process lived on.
-    pub(crate) fn survived(&self) -> bool {
-        *self.left.lock().unwrap() > 0
-    }
+    *life.lock().unwrap() = commands;
+    node
 }
