@@ -84,10 +84,10 @@ impl Model {
             .filter(|(_, id)| !now.iter().any(|service| service.id().get() == *id))
             .collect();
         for place in gone {
-            if let Some(made) = self.there.remove(&place) {
-                if !self.may_destroy(who, act, place, &made) {
-                    self.harm(format!("{who:?} destroys {place:?} of {:?}", made.owner));
-                }
+            if let Some(made) = self.there.remove(&place)
+                && !self.may_destroy(who, act, place, &made)
+            {
+                self.harm(format!("{who:?} destroys {place:?} of {:?}", made.owner));
             }
         }
         for service in now.iter().filter(|service| !service.id().is_default()) {
@@ -164,7 +164,9 @@ impl Model {
                 harm.push(format!("job {job} gets {vnis:?}, for which {place:?} is left"));
             }
         }
-        harm.into_iter().for_each(|harm| self.harm(harm));
+        for harm in harm {
+            self.harm(harm);
+        }
         self.held.insert(job, vnis.to_vec());
         self.last.insert(job, vnis.to_vec());
     }

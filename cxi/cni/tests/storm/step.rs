@@ -122,6 +122,10 @@ impl Dice {
         u32::try_from((self.0 >> 16) % u64::from(sides)).unwrap()
     }
 
+    fn number(&mut self, end: u16) -> u16 {
+        u16::try_from(self.below(end.into())).unwrap()
+    }
+
     fn index(&mut self) -> usize {
         self.below(1 << 16) as usize
     }
@@ -146,8 +150,8 @@ impl Dice {
     fn vni(&mut self) -> u16 {
         match self.below(8) {
             0 => 3000,
-            1 => OWN_VNI + self.below(2) as u16,
-            _ => FIRST + self.below(u32::from(POOL)) as u16,
+            1 => OWN_VNI + self.number(2),
+            _ => FIRST + self.number(POOL),
         }
     }
 
@@ -162,7 +166,6 @@ impl Dice {
                 let size = 1 + u32::from(self.one_in(8));
                 Act::Prolog { job: self.job(), size, replace: self.one_in(10) }
             }
-            24..=28 => Act::Epilog(self.job()),
             29..=31 => Act::Release(1 + self.below(JOBS)),
             32 => Act::Sweep,
             33..=37 => Act::Clean {
