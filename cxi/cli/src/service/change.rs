@@ -153,13 +153,13 @@ pub(super) fn update(
         if changes.force {
             device = device.allow_quirks(Quirks::SWITCHED_EXCLUSIVE_CP);
         }
-        let changed = apply(&device.services(), id, changes);
+        let applied = apply(&device.services(), id, changes);
         // Even of what is done by half.
         if let Ok(service) = device.services().get(id) {
             let service = OwnedService::of(device.id(), &service);
             unrecorded.extend(records.follow(service).err().map(SiteError::from));
         }
-        changed
+        applied
     })?;
     Ok(report.with_failures(unrecorded.into_iter().map(Failure::from).collect()))
 }
