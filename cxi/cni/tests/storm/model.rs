@@ -110,6 +110,8 @@ impl Model {
             (Who::Prolog { job, replace }, Owner::Job(owner)) => {
                 job == owner && (replace || made.act == act || !self.runs.contains(&job))
             }
+            // It still knows what it has just made.
+            (Who::Prolog { job, .. }, Owner::Lost(owner)) => job == owner && made.act == act,
             (Who::Epilog(job), Owner::Job(owner)) => job == owner,
             (Who::Clean { none_live, .. }, Owner::Job(owner)) => {
                 none_live || !self.runs.contains(&owner)
