@@ -54,7 +54,7 @@ pub(crate) fn report(
             })
         };
         let keeps_a_job = match finding.code {
-            Code::DefaultServiceEnabled | Code::DefaultServiceDisabled => true,
+            Code::DefaultServiceEnabled | Code::DefaultServiceDisabled | Code::LinkUnstable => true,
             Code::Foreign => of_finding().is_some_and(|(_, service)| harms(service)),
             // The others of these are of services that are there already, and not of the next job.
             _ => finding.severity == Severity::Error,
