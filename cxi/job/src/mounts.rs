@@ -179,15 +179,12 @@ fn unescaped(text: &str) -> PathBuf {
     while let Some((first, after)) = rest.split_first() {
         let number = after.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
         let number = number.and_then(|digits| u8::from_str_radix(digits, 8).ok());
-        match number.filter(|_| *first == b'\\') {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(3..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
+        if let Some(byte) = number.filter(|_| *first == b'\\') {
+            bytes.push(byte);
+            rest = after.get(3..).unwrap_or_default();
+        } else {
+            bytes.push(*first);
+            rest = after;
         }
     }
     OsString::from_vec(bytes).into()

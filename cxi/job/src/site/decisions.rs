@@ -23,6 +23,9 @@ const DECISION: Format = Format {
     holds: "what the controller decided for a job",
 };
 
+/// The VNIs of a job, and the error of its record if they are known in spite of that.
+pub(super) type KnownVnis = (Vec<Vni>, Option<RecordError>);
+
 /// The file that says of a job that it has no VNIs.
 const WITHOUT: &str = "without-vnis";
 
@@ -175,11 +178,7 @@ impl Decisions {
 
     /// The VNIs of a job that runs, or of one that has ended, and what is wrong with its record if they
     /// are known in spite of that.
-    pub(super) fn vnis(
-        &self,
-        job: &JobId,
-        ended: bool,
-    ) -> Result<Option<(Vec<Vni>, Option<RecordError>)>, RecordError> {
+    pub(super) fn vnis(&self, job: &JobId, ended: bool) -> Result<Option<KnownVnis>, RecordError> {
         let directory = if ended { self.ended() } else { self.running() };
         let path = directory.join(name_of(job)?).join("job.json");
         let Some(text) = DECISION.text(&path)? else { return Ok(None) };
