@@ -17,6 +17,7 @@ use crate::Errnos;
 /// Failures of a sweep.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
+#[allow(clippy::struct_excessive_bools, reason = "kinds of failures are independent")]
 pub struct SweepOptions {
     /// Errnos that commands return.
     pub errnos: Errnos,

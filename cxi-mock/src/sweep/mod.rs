@@ -148,7 +148,7 @@ pub fn sweep<E: Display>(
     config: &SweepConfig,
     program: impl Fn(&MockNode) -> Result<(), E> + Sync,
 ) -> Result<SweepReport, SweepError> {
-    run(config, program, None::<fn(&MockNode, &Ended) -> Result<(), String>>)
+    run(config, program, None::<&fn(&MockNode, &Ended) -> Result<(), String>>)
 }
 
 /// As [`sweep`]; after each run, `check` sees the node, on which nothing fails any more, and how the
@@ -163,13 +163,13 @@ pub fn sweep_with<E: Display, F: Display>(
     program: impl Fn(&MockNode) -> Result<(), E> + Sync,
     check: impl Fn(&MockNode, &Ended) -> Result<(), F> + Sync,
 ) -> Result<SweepReport, SweepError> {
-    run(config, program, Some(check))
+    run(config, program, Some(&check))
 }
 
 fn run<E: Display, F: Display>(
     config: &SweepConfig,
     program: impl Fn(&MockNode) -> Result<(), E> + Sync,
-    check: Option<impl Fn(&MockNode, &Ended) -> Result<(), F> + Sync>,
+    check: Option<&(impl Fn(&MockNode, &Ended) -> Result<(), F> + Sync)>,
 ) -> Result<SweepReport, SweepError> {
     let options = SweepOptions { cleans_up: check.is_some(), ..config.options.clone() };
     let execute = |failures: &Failures| {
@@ -182,7 +182,7 @@ fn run<E: Display, F: Display>(
         let commands = script.end();
         // The next program has another NIC in place of a removed one, or none; then nothing of it
         // is left.
-        let checked = check.as_ref().and_then(|check| failure(|| check(&node, &ended)));
+        let checked = check.and_then(|check| failure(|| check(&node, &ended)));
         if check.is_some() {
             left = Left::of_node(0, node.nics());
         }

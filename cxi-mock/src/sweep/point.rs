@@ -120,10 +120,9 @@ impl FromStr for FailurePoint {
                     .ok_or_else(|| invalid(format!("'{word}' has no number"))),
             };
         let (node, nic) = (place("n", 1)?, place("cxi", 0)?);
-        let (number, opcode, kind) = match (words.next(), words.next(), words.next(), words.next())
-        {
-            (Some(number), Some(opcode), Some(kind), None) => (number, opcode, kind),
-            _ => return Err(invalid("it has not three parts".to_owned())),
+        let parts = (words.next(), words.next(), words.next(), words.next());
+        let (Some(number), Some(opcode), Some(kind), None) = parts else {
+            return Err(invalid("it has not three parts".to_owned()));
         };
         let number = number
             .parse()
