@@ -308,7 +308,7 @@ impl Connection {
         while let Some(asked) = receive(&self.socket) {
             let room = (index(asked.head.response), index(asked.head.list));
             let mut answer = match Question::of(asked.head.kind) {
-                Some(Question::Command) => self.command(asked),
+                Some(Question::Command) => self.command(&asked),
                 Some(question) => Answer::of(self.answer(question, asked)),
                 None => Answer::of(Err(Errno::EPROTONOSUPPORT)),
             };
@@ -370,7 +370,7 @@ impl Connection {
     }
 
     /// Executes a command. Even if it is refused, there may be a response.
-    fn command(&self, asked: Asked) -> Answer {
+    fn command(&self, asked: &Asked) -> Answer {
         let Some((open, memory)) = &self.open else { return Answer::of(Err(Errno::EBADF)) };
         let Some((command, contents)) = asked.bytes.split_at_checked(index(asked.head.number))
         else {

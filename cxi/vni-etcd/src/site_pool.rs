@@ -207,7 +207,6 @@ impl SitePool {
 
     /// Returns whether this machine has a pool: the file exists, or the machine has led the pool in
     /// etcd. Nodes share the controllers' settings, and must not all ask etcd.
-    #[must_use]
     ///
     /// # Errors
     ///

@@ -54,6 +54,7 @@ enum ErrnoChoice {
 }
 
 #[derive(Debug, Args)]
+#[allow(clippy::struct_excessive_bools, reason = "options of a command")]
 pub(crate) struct SweepArguments {
     /// Number of nodes of a cluster for each run; the program runs on n1 and reaches the others by
     /// `cxi-mock rsh` [default: one node that is no cluster]
