@@ -29,9 +29,9 @@ pub(crate) const SHORT: Style = Style(AnsiColor::Yellow.on_default());
 fn mark() -> &'static str {
     static MARK: OnceLock<String> = OnceLock::new();
     MARK.get_or_init(|| {
-        let random = RandomState::new().hash_one(0);
-        let letters = (0..16).map(|place| 0xfdd0 + ((random >> (4 * place)) as u32 & 0xf));
-        letters.filter_map(char::from_u32).collect()
+        let random = RandomState::new().hash_one(0).to_ne_bytes();
+        let letters = random.into_iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+        letters.filter_map(|letter| char::from_u32(0xfdd0 + u32::from(letter))).collect()
     })
 }
 
