@@ -241,8 +241,8 @@ fn a_terminal_shows_what_others_chose_and_obeys_none_of_it() {
         let path = format!("{name}{evil}");
         node.write(&path, text)
     };
-    let escaped: String =
-        evil.chars().map(|letter| format!("\\u{:04x}", u32::from(letter))).collect();
+    let escaped = evil.chars().map(|letter| format!("\\u{:04x}", u32::from(letter)));
+    let escaped = escaped.collect::<Vec<_>>().concat();
     let settings = file("cxi.toml", &format!("\"{escaped}\" = 1\n"));
     let value = node.write("v.toml", &format!("wait = 'x{}'\n", &evil[12..]));
     let spec = file("s.yaml", &format!("vnis: [1024]\nvl{evil}an: \"{evil}\"\n"));
