@@ -1,7 +1,7 @@
 //! Ending a job by destroying its services on every NIC.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use std::{fmt, io};
 
@@ -112,23 +112,47 @@ pub(super) type Kept<'a> = dyn Fn(&Device) -> io::Result<BTreeSet<ServiceId>> + 
 /// other, and in vain where nobody is to be waited for.
 struct Turn<'a> {
     node: &'a Node,
-    held: Mutex<Weak<LockGuard>>,
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    guard: Option<LockGuard>,
+    /// Number of NICs that need it.
+    users: usize,
 }
 
 impl<'a> Turn<'a> {
     fn new(node: &'a Node) -> Self {
-        Self { node, held: Mutex::default() }
+        Self { node, shared: Mutex::default() }
     }
 
-    fn take(&self) -> Result<Option<Arc<LockGuard>>, LockError> {
+    fn take(&self) -> Result<Share<'_>, LockError> {
         let begun = Instant::now();
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(guard) = held.upgrade() {
-            return Ok(Some(guard));
+        let mut shared = self.shared();
+        if shared.users == 0 {
+            shared.guard = self.node.acquire_after(begun.elapsed())?;
         }
-        let guard = self.node.acquire_after(begun.elapsed())?.map(Arc::new);
-        *held = guard.as_ref().map(Arc::downgrade).unwrap_or_default();
-        Ok(guard)
+        shared.users += 1;
+        Ok(Share(self))
+    }
+
+    fn shared(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lock, for one NIC.
+struct Share<'a>(&'a Turn<'a>);
+
+impl Drop for Share<'_> {
+    fn drop(&mut self) {
+        // The file is unlocked before another NIC may ask for it.
+        let mut shared = self.0.shared();
+        shared.users -= 1;
+        if shared.users == 0 {
+            shared.guard = None;
+        }
     }
 }
 

@@ -43,8 +43,8 @@ pub const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 /// service is gone and the controller knows. A cleanup therefore never takes a starting job for
 /// one that has ended, and finds every service that a killed process leaves behind.
 ///
-/// The lock of the records and the lock of the NICs are never held at the same time, so that jobs
-/// can start and end while an epilog waits for another job's busy service.
+/// The lock of the NICs is never waited for while that of the records is held, which is held for a
+/// moment only: jobs can start and end while an epilog waits for another job's busy service.
 pub struct ComputeNode<'a> {
     settings: &'a Settings,
     jobs: KnownJobs,
