@@ -27,8 +27,15 @@ pub enum HazardKind {
         /// VNI of the profile.
         vni: u32,
     },
-    /// A service whose range was refused is enabled, disabled or destroyed, or its range or its
-    /// exclusive CPs are asked for: the driver works on a freed profile (from 13.1).
+    /// A service whose range was refused is asked for its range or its exclusive CPs: the driver reads
+    /// a freed profile (from 13.1). Nothing else tells whether its range was refused.
+    #[error("service {svc_id} had a VNI range refused, and a freed profile is read for it")]
+    FreedProfileRead {
+        /// The service.
+        svc_id: u32,
+    },
+    /// A service whose range was refused is enabled, disabled or destroyed, or its exclusive CPs are
+    /// changed: the driver works on a freed profile (from 13.1).
     #[error("service {svc_id} had a VNI range refused, and keeps a pointer to a freed profile")]
     DanglingRange {
         /// The service.

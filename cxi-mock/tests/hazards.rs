@@ -51,14 +51,12 @@ fn a_range_refused_for_its_members_is_used_afterward() {
     assert_eq!(send(&root, &update).map(drop), Ok(()));
     assert_eq!(send(&root, &SvcSetVniRangeCmd::of(svc_id, 64, 127)), Err(Errno::EBADR));
     assert_eq!(kinds(&nic), []);
-    let dangling = HazardKind::DanglingRange { svc_id };
-    let ask = |expected: usize| assert_eq!(kinds(&nic), vec![dangling.clone(); expected]);
     assert!(send(&root, &SvcGetVniRangeCmd::of(svc_id)).is_err());
-    ask(1);
     assert!(send(&root, &SvcGetExclusiveCpCmd::of(svc_id)).is_err());
-    ask(2);
+    let read = HazardKind::FreedProfileRead { svc_id };
+    assert_eq!(kinds(&nic), [read.clone(), read.clone()]);
     assert!(send(&root, &SvcSetExclusiveCpCmd::of(svc_id, 1)).is_err());
-    ask(3);
+    assert_eq!(kinds(&nic), [read.clone(), read, HazardKind::DanglingRange { svc_id }]);
 }
 
 #[test]

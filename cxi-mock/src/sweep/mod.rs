@@ -131,9 +131,9 @@ impl SweepConfig {
 ///
 /// // Without the cleanup, a service is left on cxi0 if there is none on cxi1.
 /// fn careless(node: &MockNode) -> Result<(), CommandError> {
-///     node.nics().iter().try_for_each(|nic| {
-///         execute(&nic.root().unwrap(), &SvcAllocCmd::new()).map(drop)
-///     })
+///     node.nics()
+///         .iter()
+///         .try_for_each(|nic| execute(&nic.root().unwrap(), &SvcAllocCmd::new()).map(drop))
 /// }
 /// let report = sweep(&config, careless)?;
 /// assert_eq!(report.findings[0].failures.to_string(), "cxi1:1:SVC_ALLOC:EIO");

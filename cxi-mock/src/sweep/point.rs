@@ -57,7 +57,7 @@ impl fmt::Display for FailureKind {
 /// let point: FailurePoint = "cxi1:17:SVC_ALLOC:kill-after".parse()?;
 /// assert_eq!((point.nic, point.number, point.kind), (1, 17, FailureKind::KillAfter));
 /// assert_eq!(point.to_string(), "cxi1:17:SVC_ALLOC:kill-after");
-/// # Ok::<_, cxi_mock::InvalidFailure>(())
+/// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(

@@ -203,7 +203,8 @@ impl Services {
 
     /// Returns whether a driver refused the range of a service. Either another service was in the
     /// way, and destroying this one is harmless; or a domain of uid 0 was, and the driver keeps a
-    /// profile that it has freed. The two cannot be told apart afterward.
+    /// profile that it has freed. The two cannot be told apart afterward, and to ask, as a list of
+    /// services does, makes the driver read that profile.
     ///
     /// # Errors
     ///

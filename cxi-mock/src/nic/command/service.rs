@@ -86,14 +86,14 @@ impl Device {
             }
             Opcode::SVC_GET_EXCLUSIVE_CP => {
                 let command: SvcGetExclusiveCpCmd = call.command()?;
-                self.check_transmit_profile(command.svc_id);
+                self.check_transmit_profile(command.svc_id, true);
                 let group = self.services.get(command.svc_id)?;
                 let exclusive_cp = self.first_tx(group)?.extra.exclusive_cp.into();
                 call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
             }
             Opcode::SVC_GET_VNI_RANGE => {
                 let command: SvcGetVniRangeCmd = call.command()?;
-                self.check_transmit_profile(command.svc_id);
+                self.check_transmit_profile(command.svc_id, true);
                 let (vni_min, vni_max) = self.svc_vni_range(command.svc_id)?;
                 call.respond(&SvcGetVniRangeResp { vni_min, vni_max })
             }
@@ -259,13 +259,18 @@ impl Device {
         }
     }
 
-    /// Records that the driver is about to use a service's transmit profile that is no longer there.
-    fn check_transmit_profile(&mut self, svc_id: u32) {
+    /// Records that the driver is about to read, or to change, a service's transmit profile that is no
+    /// longer there.
+    fn check_transmit_profile(&mut self, svc_id: u32, reads: bool) {
         let group = self.services.get(svc_id);
         let is_open = |group: &&Group| !group.flags().contains(SvcFlags::RESTRICTED_VNIS);
         let tx = group.ok().filter(is_open).map(|group| group.profiles[0].tx);
         if tx == Some(Held::Dangling) {
-            self.hazard(HazardKind::DanglingRange { svc_id });
+            self.hazard(if reads {
+                HazardKind::FreedProfileRead { svc_id }
+            } else {
+                HazardKind::DanglingRange { svc_id }
+            });
         }
     }
 
@@ -429,7 +434,7 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         let tx = group.profiles[0].tx.id();
-        self.check_transmit_profile(command.svc_id);
+        self.check_transmit_profile(command.svc_id, false);
         let tx = tx.ok_or(Errno::EINVAL)?;
         let tx = self.vnis.tx_mut(Some(tx)).ok_or(Errno::EINVAL)?;
         if tx.enabled {
