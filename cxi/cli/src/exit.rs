@@ -90,6 +90,12 @@ impl Failure {
         }
     }
 
+    /// A message of several lines, of which each part that anybody may have chosen is one line already.
+    pub(crate) fn of_lines(kind: impl Into<Exit>, message: &str) -> Self {
+        let lines: Vec<_> = message.lines().map(printable).collect();
+        Self { message: lines.join("\n"), ..Self::new(kind, "") }
+    }
+
     pub(crate) fn bad_input(message: impl fmt::Display) -> Self {
         Self::new(Exit::BadInput, message)
     }

@@ -207,7 +207,7 @@ impl From<AllocateError> for Failure {
         let failures = error.failures().iter().map(|failure| (failure.device, failure.text()));
         let mut text = by_nic(failures);
         text.push(error.remains());
-        let failure = Self::new(exit, text.join("\n"));
+        let failure = Self::of_lines(exit, &text.join("\n"));
         if error.code() == ErrorCode::NotEnough {
             failure
                 .hint("--no-tles makes a job without TLEs; --mode=scale-back takes what is available.")

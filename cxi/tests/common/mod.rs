@@ -9,7 +9,7 @@ use cxi::{
     ServiceSpecBuilder, Services, Vni,
 };
 use cxi_ioctl::{DriverRelease, Errno, Intercept, Opcode, Request, Transport};
-use cxi_mock::{Credentials, InProcess, Nic, NicConfig};
+use cxi_mock::{Credentials, Hazard, HazardKind, InProcess, Nic, NicConfig};
 
 pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()
@@ -116,7 +116,11 @@ pub(crate) fn for_each_release(check: impl Fn(DriverRelease, &Arc<Nic>)) {
         let nic = nic(release);
         println!("{release}");
         check(release, &nic);
-        assert_eq!(nic.hazards(), [], "{release}");
+        // To ask a service for its range is the only way to find out that it was refused.
+        let avoidable =
+            |hazard: &Hazard| !matches!(hazard.kind, HazardKind::FreedProfileRead { .. });
+        let hazards: Vec<Hazard> = nic.hazards().into_iter().filter(avoidable).collect();
+        assert_eq!(hazards, [], "{release}");
     }
 }
 
