@@ -73,6 +73,8 @@ impl Manager {
         variables([
             ("CXI_FABRIC_MANAGER", self.server.url()),
             ("CXI_FABRIC_CREDENTIALS", CREDENTIALS.to_owned()),
+            // It has no TLS, and with --network an address of the cluster's own network.
+            ("CXI_FABRIC_MANAGER_ALLOW_CLEAR_SECRETS", "true".to_owned()),
             ("CXI_CLUSTER", CLUSTER.to_owned()),
         ])
     }
