@@ -873,7 +873,13 @@ fn a_job_that_is_ended_while_it_starts_leaves_nothing() {
                 let nic = Intercept::new(file, move |file: &InProcess, request| {
                     if request.opcode() == opcode && std::mem::take(&mut *once.lock().unwrap()) {
                         let other = compute(&site, &mock);
-                        other.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+                        // The other NIC's service may get its name now, and nothing waits here.
+                        let is_busy = |ended: &Result<_, SiteError>| matches!(ended, Err(SiteError::Locked(error)) if error.is_busy());
+                        let mut ended = other.epilog(&job(1), None, &ReleaseOptions::once());
+                        while is_busy(&ended) {
+                            ended = other.epilog(&job(1), None, &ReleaseOptions::once());
+                        }
+                        ended.unwrap();
                     }
                     file.submit(request)
                 });
@@ -1007,4 +1013,28 @@ fn a_vni_of_a_live_job_is_not_given_to_another_user() {
         node.epilog(&job(id), None, &ReleaseOptions::once()).unwrap();
     }
     node.prolog(&of_user(2, 1001, 1024)).unwrap();
+}
+
+/// An ID is used again after an administrator has destroyed a job's service by name.
+#[test]
+fn a_number_that_is_used_again_is_of_its_last_maker() {
+    let directory = TempDir::new().unwrap();
+    let site = site_with(directory.path(), "");
+    let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
+    let node = compute(&site, &mock);
+    let of_user = |id| {
+        let vnis = vec![Vni::new(1024).unwrap()];
+        let access = Access { members: vec![Member::Uid(1000)], vnis, vni_range: None };
+        StartingJob { access: Some(access), ..starting(id) }
+    };
+    let destroyed = |id| {
+        let released = node.epilog(&job(id), None, &ReleaseOptions::once()).unwrap();
+        released.services.iter().filter(|one| one.is_gone()).count()
+    };
+    let first = node.prolog(&of_user(1)).unwrap().grant.unwrap().services[0].service;
+    Device::from(mock.nics()[0].root().unwrap()).services().destroy(first).unwrap();
+    let second = node.prolog(&of_user(2)).unwrap().grant.unwrap().services[0].service;
+    assert_eq!(first, second);
+    assert_eq!(destroyed(1), 0);
+    assert_eq!(destroyed(2), 1);
 }

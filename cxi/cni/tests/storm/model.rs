@@ -38,6 +38,8 @@ pub(crate) struct Made {
     pub(crate) act: u32,
     /// `true` once that act has ended well: before that, nothing may say whose it is.
     pub(crate) settled: bool,
+    /// The act in which its record was lost.
+    pub(crate) lost: u32,
 }
 
 impl Made {
@@ -101,7 +103,7 @@ impl Model {
             self.there
                 .entry((nic, service.id().get()))
                 .and_modify(|made| made.service = *service)
-                .or_insert(Made { owner, service: *service, act, settled: false });
+                .or_insert(Made { owner, service: *service, act, settled: false, lost: 0 });
         }
     }
 
@@ -113,6 +115,8 @@ impl Model {
             // It still knows what it has just made.
             (Who::Prolog { job, .. }, Owner::Lost(owner)) => job == owner && made.act == act,
             (Who::Epilog(job), Owner::Job(owner)) => job == owner,
+            // It has read the record before.
+            (Who::Epilog(job), Owner::Lost(owner)) => job == owner && made.lost >= act,
             (Who::Clean { none_live, .. }, Owner::Job(owner)) => {
                 none_live || !self.runs.contains(&owner)
             }
@@ -144,7 +148,9 @@ impl Model {
     pub(crate) fn lose(&mut self, of: impl Fn(u32) -> bool) {
         for made in self.there.values_mut() {
             match made.owner {
-                Owner::Job(job) if of(job) => made.owner = Owner::Lost(job),
+                Owner::Job(job) if of(job) => {
+                    (made.owner, made.lost) = (Owner::Lost(job), self.act);
+                }
                 _ => {}
             }
         }

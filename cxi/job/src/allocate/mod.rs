@@ -20,6 +20,9 @@ pub(crate) trait Ledger: Sync {
     /// Reason for which nothing was made.
     type Error: From<AllocateError>;
 
+    /// Called first.
+    fn look(&self) -> Result<(), Self::Error>;
+
     /// Returns whether a service is the job's, and may be adopted.
     fn owns(&self, device: DeviceId, service: &Service) -> bool;
 
@@ -35,6 +38,10 @@ struct NoLedger;
 
 impl Ledger for NoLedger {
     type Error = AllocateError;
+
+    fn look(&self) -> Result<(), AllocateError> {
+        Ok(())
+    }
 
     fn owns(&self, _: DeviceId, _: &Service) -> bool {
         true
@@ -96,6 +103,7 @@ impl Node {
         // With the lock held, no other process makes or destroys services from the first look to
         // the end.
         let _held = self.acquire().map_err(AllocateError::Locked)?;
+        ledger.look()?;
         let own = |device, service: &Service| ledger.owns(device, service);
         let prepared =
             parallel::each(&nics, |nic| Prepared::new(nic, request, nics.len(), self.proc(), &own));

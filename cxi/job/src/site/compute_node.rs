@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use std::{fmt, io};
 
@@ -247,9 +247,9 @@ impl<'a> ComputeNode<'a> {
         let Some(request) = request else {
             return Ok(Started { grant: None, warnings: Vec::new() });
         };
-        let allocated = self.allocate(&record, component, &request, |ledger, node, grant| {
+        let allocated = self.allocate(&record, component, &request, |ledger, grant| {
             let _held = self.jobs.records.lock()?;
-            ledger.close(node, grant)?;
+            ledger.close(grant)?;
             Ok(self.jobs.records.keep_reservation(job, uid, reservation.as_ref())?)
         });
         let (node, grant, mut warnings) = allocated.map_err(|error| {
@@ -270,23 +270,19 @@ impl<'a> ComputeNode<'a> {
         record: &JobRecord,
         component: &JobId,
         request: &JobRequest,
-        keep: impl FnOnce(&JobLedger<'_>, &Node, &Grant) -> Result<(), SiteError>,
+        keep: impl FnOnce(&JobLedger<'_>, &Grant) -> Result<(), SiteError>,
     ) -> Result<(&Node, Grant, Vec<String>), SiteError> {
         let node = self.node()?;
         self.has_all_nics(node)?;
-        let Sorted { own, others, nics, .. } = self.sort(record)?;
-        let ledger = JobLedger {
-            records: &self.jobs.records,
-            job: &record.job,
-            component,
-            own,
-            unknown: nics.iter().map(|nic| nic.device).collect(),
-        };
+        let (job, found) = (&record.job, OnceLock::new());
+        let ledger = JobLedger { jobs: &self.jobs, node, job, component, found };
         let grant = node.allocate_with(request, &ledger)?;
-        if let Err(error) = keep(&ledger, node, &grant) {
+        if let Err(error) = keep(&ledger, &grant) {
             return Err(error.and_left(self.undo(&record.job, Some(component), &grant).err()));
         }
-        Ok((node, grant, others.iter().map(Released::shares).collect()))
+        let found = ledger.found.into_inner();
+        let others = found.iter().flat_map(|found| &found.others).map(Released::shares).collect();
+        Ok((node, grant, others))
     }
 
     /// The controller's decision, once it is complete.
@@ -385,29 +381,8 @@ impl<'a> ComputeNode<'a> {
         Ok(self.node()?.services(|_, _| true)?)
     }
 
-    /// Sorts this node's services of a job from others that have one of its VNIs.
     fn sort(&self, record: &JobRecord) -> Result<Sorted, SiteError> {
-        let (services, nics) = self.node()?.list_services();
-        let services: Vec<(DeviceId, Service)> =
-            services.into_iter().map(|(device, service)| (device.id(), service)).collect();
-        let owners = self.jobs.owners(false, Some(record))?;
-        let vnis = record.vni_set();
-        let mut sorted = Sorted { own: Vec::new(), others: Vec::new(), shared: false, nics };
-        for ((device, service), maker) in services.iter().zip(owners.of(&services)) {
-            match maker {
-                Some(Maker::Job { job, .. }) if *job == record.job => {
-                    sorted.own.push((*device, *service));
-                }
-                _ if service.id().is_default() || !overlaps(service.vnis(), &vnis) => {}
-                // Steps share a VNI with their job: it is not free as long as one has it.
-                Some(Maker::Job { .. }) => sorted.shared = true,
-                maker => {
-                    let outcome = Outcome::Foreign { reason: owners::reason(maker) };
-                    sorted.others.push(Released::new(*device, service, outcome));
-                }
-            }
-        }
-        Ok(sorted)
+        self.jobs.sort(self.node()?, record)
     }
 
     /// Returns whether every NIC that can be opened says that nothing of the job is left.
@@ -737,27 +712,52 @@ impl<'a> ComputeNode<'a> {
 }
 
 /// The services that have to do with a job.
-struct Sorted {
+pub(super) struct Sorted {
     /// Services that it made.
-    own: Vec<(DeviceId, Service)>,
+    pub(super) own: Vec<(DeviceId, Service)>,
     /// Services that others made, with one of its VNIs.
     others: Vec<Released>,
     /// `true` if another job has one of its VNIs.
     shared: bool,
     /// The NICs that could not be asked.
-    nics: Vec<FailedNic>,
+    pub(super) nics: Vec<FailedNic>,
 }
 
 /// The jobs that a node knows of.
 #[derive(Debug)]
-struct KnownJobs {
+pub(super) struct KnownJobs {
     name: NodeName,
-    records: JobRecords,
-    services: ServiceRecords,
+    pub(super) records: JobRecords,
+    pub(super) services: ServiceRecords,
     decisions: Option<Decisions>,
 }
 
 impl KnownJobs {
+    /// Sorts this node's services of a job from others that have one of its VNIs.
+    pub(super) fn sort(&self, node: &Node, record: &JobRecord) -> Result<Sorted, SiteError> {
+        let (services, nics) = node.list_services();
+        let services: Vec<(DeviceId, Service)> =
+            services.into_iter().map(|(device, service)| (device.id(), service)).collect();
+        let owners = self.owners(false, Some(record))?;
+        let vnis = record.vni_set();
+        let mut sorted = Sorted { own: Vec::new(), others: Vec::new(), shared: false, nics };
+        for ((device, service), maker) in services.iter().zip(owners.of(&services)) {
+            match maker {
+                Some(Maker::Job { job, .. }) if *job == record.job => {
+                    sorted.own.push((*device, *service));
+                }
+                _ if service.id().is_default() || !overlaps(service.vnis(), &vnis) => {}
+                // Steps share a VNI with their job: it is not free as long as one has it.
+                Some(Maker::Job { .. }) => sorted.shared = true,
+                maker => {
+                    let outcome = Outcome::Foreign { reason: owners::reason(maker) };
+                    sorted.others.push(Released::new(*device, service, outcome));
+                }
+            }
+        }
+        Ok(sorted)
+    }
+
     fn lives(&self, record: &JobRecord, none_live: bool) -> Result<bool, SiteError> {
         if none_live || record.running.is_empty() {
             return Ok(false);

@@ -1,8 +1,11 @@
 //! The account that a node keeps of a job's services while a prolog makes them.
 
+use std::sync::OnceLock;
+
 use cxi::{Device, DeviceId, Service, ServiceId};
 
 use super::SiteError;
+use super::compute_node::{KnownJobs, Sorted};
 use super::job_records::{JobRecord, JobRecords};
 use crate::allocate::Ledger;
 use crate::owners::{Begun, OwnedService};
@@ -12,31 +15,47 @@ use crate::{Grant, JobId, Node};
 /// of each service as soon as it is complete. Whenever it is killed, at most one service on each NIC is
 /// without a name.
 pub(super) struct JobLedger<'a> {
-    pub(super) records: &'a JobRecords,
+    pub(super) jobs: &'a KnownJobs,
+    pub(super) node: &'a Node,
     pub(super) job: &'a JobId,
     pub(super) component: &'a JobId,
-    /// The services that earlier prologs made.
-    pub(super) own: Vec<(DeviceId, Service)>,
-    /// The NICs that could not be asked for that.
-    pub(super) unknown: Vec<DeviceId>,
+    /// Services that are there, once the lock is held.
+    pub(super) found: OnceLock<Sorted>,
 }
 
 impl Ledger for JobLedger<'_> {
     type Error = SiteError;
 
+    fn look(&self) -> Result<(), SiteError> {
+        // Another prolog of this job may have made and named services until the lock was free.
+        let record = {
+            let _held = self.records().lock()?;
+            self.record()?
+        };
+        let _ = self.found.set(self.jobs.sort(self.node, &record)?);
+        Ok(())
+    }
+
     fn owns(&self, device: DeviceId, service: &Service) -> bool {
-        self.own.iter().any(|(nic, one)| *nic == device && one.id() == service.id())
+        let own = self.found.get().map_or(&[][..], |found| &found.own);
+        own.iter().any(|(nic, one)| *nic == device && one.id() == service.id())
     }
 
     fn begin(&self, begun: Vec<Begun>) -> Result<(), SiteError> {
-        let _held = self.records.lock()?;
+        let _held = self.records().lock()?;
         let mut record = self.record()?;
-        // What an earlier prolog made without naming it has a name from now on, and what is gone has none.
-        record.made.retain(|made| self.unknown.contains(&made.device));
-        record.made.extend(self.own.iter().map(|(nic, service)| OwnedService::of(*nic, service)));
-        record.begun.retain(|earlier| self.unknown.contains(&earlier.device));
+        if let Some(found) = self.found.get() {
+            // What an earlier prolog made without naming it has a name from now on, and what is gone has
+            // none. A NIC that could not be asked says nothing.
+            let unknown = |device| found.nics.iter().any(|nic| nic.device == device);
+            record.made.retain(|made| unknown(made.device));
+            record
+                .made
+                .extend(found.own.iter().map(|(nic, service)| OwnedService::of(*nic, service)));
+            record.begun.retain(|earlier| unknown(earlier.device));
+        }
         record.begun.extend(begun);
-        Ok(self.records.write(&record)?)
+        Ok(self.records().write(&record)?)
     }
 
     fn made(&self, device: &Device, service: ServiceId) {
@@ -46,9 +65,13 @@ impl Ledger for JobLedger<'_> {
 }
 
 impl JobLedger<'_> {
+    fn records(&self) -> &JobRecords {
+        &self.jobs.records
+    }
+
     /// The record, as long as nobody has ended what the prolog starts. Needs the lock.
     fn record(&self) -> Result<JobRecord, SiteError> {
-        let record = self.records.read(self.job)?;
+        let record = self.records().read(self.job)?;
         let runs = |record: &JobRecord| record.running.contains(self.component);
         record.filter(runs).ok_or_else(|| SiteError::EndedMeanwhile(self.job.clone()))
     }
@@ -56,18 +79,26 @@ impl JobLedger<'_> {
     fn name(&self, device: &Device, service: ServiceId) -> Result<(), SiteError> {
         // As the driver has it, which is what it is compared with.
         let made = OwnedService::of(device.id(), &device.services().get(service)?);
-        let _held = self.records.lock()?;
+        let _held = self.records().lock()?;
+        // Another record that has this number is of a service that somebody has destroyed by name.
+        self.jobs.services.remove(made.device, made.service)?;
+        for mut other in self.records().all()?.0.into_iter().filter(|it| it.job != *self.job) {
+            if other.names(made.device, made.service) {
+                other.made.retain(|one| (one.device, one.service) != (made.device, made.service));
+                self.records().write(&other)?;
+            }
+        }
         let mut record = self.record()?;
         record.name(made);
-        Ok(self.records.write(&record)?)
+        Ok(self.records().write(&record)?)
     }
 
     /// Records what the job got. Needs the lock.
-    pub(super) fn close(&self, node: &Node, grant: &Grant) -> Result<(), SiteError> {
+    pub(super) fn close(&self, grant: &Grant) -> Result<(), SiteError> {
         let mut record = self.record()?;
         for entry in &grant.services {
             if !record.names(entry.device, entry.service)
-                && let Some(device) = node.nic(entry.device).and_then(|nic| nic.device())
+                && let Some(device) = self.node.nic(entry.device).and_then(|nic| nic.device())
             {
                 let service = device.services().get(entry.service)?;
                 record.name(OwnedService::of(entry.device, &service));
@@ -75,6 +106,6 @@ impl JobLedger<'_> {
         }
         record.begun.clear();
         record.grant = Some(grant.clone());
-        Ok(self.records.write(&record)?)
+        Ok(self.records().write(&record)?)
     }
 }
