@@ -208,3 +208,43 @@ fn a_nic_that_cannot_be_opened_says_why() {
     assert_eq!(server.node().open(9).unwrap_err().kind(), ErrorKind::NotFound);
     server.end();
 }
+
+#[test]
+fn a_window_without_memory_is_none_and_an_open_file_has_a_descriptor() {
+    let server = Server::new(|head, _| opens(head).unwrap_or_else(|| vec![answer(OK, &[], 0)]));
+    let file = server.node().open(0).unwrap();
+    assert!(file.connection().is_ok());
+    assert_eq!(file.window(0, 4096).unwrap_err(), Errno::ENODEV);
+    assert_eq!(file.map(0, 4096).unwrap_err(), Errno::ENODEV);
+    assert!(format!("{file:?}").contains("node.sock"));
+    drop(file);
+    server.end();
+}
+
+#[test]
+fn a_file_is_written_by_its_path() {
+    let server = Server::new(|head, bytes| {
+        assert_eq!(Question::of(head.kind), Some(Question::Write));
+        assert_eq!(bytes, b"/sys/nid0x12");
+        assert_eq!(head.number, 8);
+        vec![answer(OK, &[], 0)]
+    });
+    let node = server.node();
+    node.write(Path::new("/sys/nid"), b"0x12").unwrap();
+    assert_eq!(node, server.node());
+    drop(node);
+    server.end();
+}
+
+/// An address of a socket has room for 107 bytes.
+#[test]
+fn a_socket_may_have_a_long_path() {
+    let server = Server::new(|_, _| vec![answer(Errno::ENOENT, &[], 0)]);
+    let long = server.directory.path().join("long".repeat(50));
+    std::os::unix::fs::symlink(server.directory.path(), &long).unwrap();
+    let node = NodeSocket::at(long.join("node.sock"));
+    let error = node.read(Path::new("/sys/none")).unwrap_err();
+    assert_eq!(Errno::from_io(&error), Errno::ENOENT);
+    drop(node);
+    server.end();
+}
