@@ -335,11 +335,11 @@ impl World {
                 }
                 self.runs.insert(job, (uid, vni));
             }
-            // Even one that was killed may have ended it.
-            Act::Epilog(job) => drop(self.runs.remove(&job)),
+            // Even one that was killed may have ended it, or begun anew.
+            Act::Epilog(job) | Act::Prolog { job, replace: true, .. } => {
+                self.runs.remove(&job);
+            }
             Act::Clean { none_live: true, .. } => self.runs.clear(),
-            // It may have begun anew.
-            Act::Prolog { job, replace: true, .. } => drop(self.runs.remove(&job)),
             _ => {}
         }
         Ok(())
@@ -383,7 +383,7 @@ impl World {
         (self.there, self.runs) = (BTreeMap::new(), BTreeMap::new());
     }
 
-    /// What a sequence does to somebody, if it does any harm.
+    /// Harm that a sequence does to somebody, if it does any.
     fn harm(&mut self, steps: &[Step]) -> Option<String> {
         let steps = steps.iter().try_for_each(|step| self.step(*step));
         let harm = steps.and_then(|()| self.calm()).err();

@@ -122,7 +122,10 @@ impl Model {
             }
             (Who::Clean { foreign, .. }, Owner::Lost(_) | Owner::Foreign) => foreign,
             (Who::Clean { foreign, .. }, Owner::Admin | Owner::Pod(_)) => foreign && !made.settled,
-            (Who::Pod(pod), Owner::Pod(owner)) => pod == owner,
+            // A service that a killed ADD has not finished admits nobody, and nothing says whose it is.
+            (Who::Pod(pod), Owner::Pod(owner)) => {
+                pod == owner || (!made.settled && !made.service.is_enabled())
+            }
             (Who::Foreign, Owner::Foreign) => true,
             (Who::Admin, _) => {
                 self.named == Some(place) || (made.owner == Owner::Admin && made.act == act)

@@ -213,7 +213,7 @@ impl<'a> ComputeNode<'a> {
         let (access, network, uid, reservation) = if let Some(access) = &starting.access {
             (access.clone(), NetworkOptions::default(), None, None)
         } else {
-            let (decision, reservation) = self.decided(job)?;
+            let (decision, reservation) = self.begin_again(job)?;
             let access = Access {
                 members: vec![Member::Uid(decision.uid)],
                 vnis: decision.vnis,
@@ -283,6 +283,20 @@ impl<'a> ComputeNode<'a> {
         let found = ledger.found.into_inner();
         let others = found.iter().flat_map(|found| &found.others).map(Released::shares).collect();
         Ok((node, grant, others))
+    }
+
+    /// The controller's decision for a job that begins. If an epilog was here before, as after a prolog
+    /// that failed, its VNIs are in use again.
+    fn begin_again(&self, job: &JobId) -> Result<(Decision, Option<CollectivesRecord>), SiteError> {
+        let decided = self.decided(job)?;
+        let Some(decisions) = &self.jobs.decisions else { return Ok(decided) };
+        if !decisions.has_confirmed(job, &self.jobs.name)? {
+            return Ok(decided);
+        }
+        decisions.unconfirm(job, &self.jobs.name)?;
+        // The controller may have ended it until then.
+        let decided = decisions.find_complete(job)?;
+        decided.ok_or_else(|| SiteError::EndedMeanwhile(job.clone()))
     }
 
     /// The controller's decision, once it is complete.

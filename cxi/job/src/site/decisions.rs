@@ -237,6 +237,12 @@ impl Decisions {
         }
     }
 
+    /// Takes back that a node has confirmed, as long as the job runs.
+    pub(super) fn unconfirm(&self, job: &JobId, node: &NodeName) -> Result<(), RecordError> {
+        let confirmed = self.running().join(name_of(job)?).join("confirmed");
+        remove(&confirmed.join(node.as_str()))
+    }
+
     /// Returns whether a node has confirmed.
     pub(super) fn has_confirmed(&self, job: &JobId, node: &NodeName) -> Result<bool, RecordError> {
         let Some((place, _)) = self.place(job)? else { return Ok(true) };
