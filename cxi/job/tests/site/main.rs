@@ -1,0 +1,6 @@
+//! A site with many nodes, and one whose processes are killed.
+
+mod life;
+mod owners;
+mod pools;
+mod support;
