@@ -14,6 +14,7 @@ use serde::Serialize;
 
 use super::decisions::{Decision, Decisions};
 use super::job_records::{self, CollectivesRecord, JobRecord, JobRecords};
+use super::known_jobs::{KnownJobs, Sorted};
 use super::ledger::JobLedger;
 use super::network::NetworkOptions;
 use super::service_records::ServiceRecords;
@@ -22,9 +23,8 @@ use super::store::RecordError;
 use super::{SiteError, keys};
 use crate::clean::CleanReport;
 use crate::collectives::{self, CollectivesEnv};
-use crate::owners::{self, Maker, Owners};
 use crate::pool::Timestamp;
-use crate::release::{FailedNic, Outcome, Released, overlaps, release_chosen};
+use crate::release::{FailedNic, Released, release_chosen};
 use crate::settings::Settings;
 use crate::{
     CleanPolicy, Grant, IdSet, JobId, JobRequest, Node, NodeName, NodeNic, ReleaseOptions,
@@ -617,10 +617,6 @@ impl<'a> ComputeNode<'a> {
             .foreign(cleaning.foreign)
             .dry_run(cleaning.dry_run);
         let clean = self.node()?.clean(&policy, options).map_err(SiteError::Live)?;
-        let released = clean.release.iter().flat_map(|release| &release.services);
-        for one in released.filter(|one| one.is_gone()) {
-            self.jobs.services.remove(one.device, one.service)?;
-        }
         let mut done = Vec::new();
         for record in ended.iter().filter(|_| !cleaning.dry_run) {
             let sorted = self.sort(record)?;
@@ -722,150 +718,6 @@ impl<'a> ComputeNode<'a> {
             found.clear.extend(collectives::CLEAR);
         }
         Ok(found)
-    }
-}
-
-/// The services that have to do with a job.
-pub(super) struct Sorted {
-    /// Services that it made.
-    pub(super) own: Vec<(DeviceId, Service)>,
-    /// Services that others made, with one of its VNIs.
-    others: Vec<Released>,
-    /// `true` if another job has one of its VNIs.
-    shared: bool,
-    /// The NICs that could not be asked.
-    pub(super) nics: Vec<FailedNic>,
-}
-
-/// The jobs that a node knows of.
-#[derive(Debug)]
-pub(super) struct KnownJobs {
-    name: NodeName,
-    pub(super) records: JobRecords,
-    pub(super) services: ServiceRecords,
-    decisions: Option<Decisions>,
-}
-
-impl KnownJobs {
-    /// Sorts this node's services of a job from others that have one of its VNIs.
-    pub(super) fn sort(&self, node: &Node, record: &JobRecord) -> Result<Sorted, SiteError> {
-        let (services, nics) = node.list_services();
-        let services: Vec<(DeviceId, Service)> =
-            services.into_iter().map(|(device, service)| (device.id(), service)).collect();
-        let owners = self.owners(false, Some(record))?;
-        let vnis = record.vni_set();
-        let mut sorted = Sorted { own: Vec::new(), others: Vec::new(), shared: false, nics };
-        for ((device, service), maker) in services.iter().zip(owners.of(&services)) {
-            match maker {
-                Some(Maker::Job { job, .. }) if *job == record.job => {
-                    sorted.own.push((*device, *service));
-                }
-                _ if service.id().is_default() || !overlaps(service.vnis(), &vnis) => {}
-                // Steps share a VNI with their job: it is not free as long as one has it.
-                Some(Maker::Job { .. }) => sorted.shared = true,
-                maker => {
-                    let outcome = Outcome::Foreign { reason: owners::reason(maker) };
-                    sorted.others.push(Released::new(*device, service, outcome));
-                }
-            }
-        }
-        Ok(sorted)
-    }
-
-    fn lives(&self, record: &JobRecord, none_live: bool) -> Result<bool, SiteError> {
-        if none_live || record.running.is_empty() {
-            return Ok(false);
-        }
-        match &self.decisions {
-            Some(decisions) if record.decided => {
-                let decision = decisions.find(&record.job)?;
-                Ok(decision.is_some_and(|decision| decision.runs_on(&self.name)))
-            }
-            _ => Ok(true),
-        }
-    }
-
-    /// Refuses VNIs that a live job of other users has: their programs could communicate. Steps share the
-    /// VNIs of their job.
-    fn shares_no_vni(&self, record: &JobRecord) -> Result<(), SiteError> {
-        let vnis = record.vni_set();
-        for other in self.records.all()?.0 {
-            let shared = other.vni_set().intersection(&vnis);
-            if other.members == record.members || shared.is_empty() || !other.is_of_this_boot() {
-                continue;
-            }
-            if self.lives(&other, false)? {
-                let (job, members) = (other.job.clone(), other.request_members());
-                return Err(SiteError::SharedVnis { vnis: shared, job, members });
-            }
-        }
-        Ok(())
-    }
-
-    /// The jobs that have ended, and that this node has not confirmed.
-    fn ended(&self, none_live: bool) -> Result<Vec<JobRecord>, SiteError> {
-        let (records, _) = self.records.all()?;
-        let recorded: BTreeSet<JobId> = records.iter().map(|record| record.job.clone()).collect();
-        let mut ended = Vec::new();
-        for record in records {
-            if !self.lives(&record, none_live)? {
-                ended.push(record);
-            }
-        }
-        let Some(decisions) = &self.decisions else { return Ok(ended) };
-        for job in decisions.ended_jobs()? {
-            if !recorded.contains(&job)
-                && !decisions.has_confirmed(&job, &self.name)?
-                && let Some(record) = self.forgotten(&job)?
-            {
-                ended.push(record);
-            }
-        }
-        Ok(ended)
-    }
-
-    /// The VNIs of the jobs that live.
-    fn live_vnis(&self, none_live: bool) -> Result<IdSet, SiteError> {
-        let mut live = IdSet::new();
-        for record in self.records.all()?.0 {
-            if self.lives(&record, none_live)? {
-                live = live.union(&record.vni_set());
-            }
-        }
-        Ok(live)
-    }
-
-    /// Returns the makers of this node's services according to records; with one that replaces its
-    /// job's.
-    fn owners(&self, none_live: bool, own: Option<&JobRecord>) -> Result<Owners, SiteError> {
-        let mut claims = self.services.claims()?;
-        for record in self.records.all()?.0 {
-            if own.is_none_or(|own| own.job != record.job) {
-                claims.push(record.claim(self.lives(&record, none_live)?));
-            }
-        }
-        claims.extend(own.map(|own| own.claim(false)));
-        Ok(Owners(claims))
-    }
-
-    /// A job's record. One that cannot be used is put aside, and what it named is nobody's.
-    fn record(&self, job: &JobId) -> Result<Option<JobRecord>, SiteError> {
-        match self.records.read(job) {
-            Err(error @ RecordError::Invalid { .. }) => {
-                JobRecords::set_aside(&error)?;
-                Ok(None)
-            }
-            read => Ok(read?),
-        }
-    }
-
-    /// A job that was on this node, by the controller's decision.
-    fn forgotten(&self, job: &JobId) -> Result<Option<JobRecord>, SiteError> {
-        let Some(decisions) = &self.decisions else { return Ok(None) };
-        let decision = decisions.find(job)?;
-        Ok(decision
-            .filter(|decision| decision.is_on(&self.name))
-            .map(|decision| JobRecord::of_decision(&decision)))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
+use cxi::DeviceId;
 use cxi_ioctl::Errno;
 
 use crate::durable::LockError;
@@ -124,6 +125,15 @@ pub enum SiteError {
         /// Its members, in words.
         members: String,
     },
+    /// A NIC did not list its services at first, so that some of them could be the job's. Nothing was
+    /// made; trying again may help.
+    #[error("{device}: its services could not be listed: {reason}")]
+    Unanswered {
+        /// The NIC.
+        device: DeviceId,
+        /// Its answer.
+        reason: String,
+    },
     /// The request is invalid.
     #[error(transparent)]
     Request(#[from] InvalidJobRequest),
@@ -221,9 +231,11 @@ impl SiteError {
             Self::Fabric(error) => error.code(),
             Self::Unfinished { error, .. } => error.code(),
             Self::PoolStore { code, .. } => *code,
-            Self::Locked(_) | Self::UnknownVnis { .. } | Self::Environment(_) | Self::Live(_) => {
-                ErrorCode::Failed
-            }
+            Self::Unanswered { .. }
+            | Self::Locked(_)
+            | Self::UnknownVnis { .. }
+            | Self::Environment(_)
+            | Self::Live(_) => ErrorCode::Failed,
         }
     }
 

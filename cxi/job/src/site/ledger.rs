@@ -5,10 +5,11 @@ use std::sync::OnceLock;
 use cxi::{Device, DeviceId, Service, ServiceId};
 
 use super::SiteError;
-use super::compute_node::{KnownJobs, Sorted};
 use super::job_records::{JobRecord, JobRecords};
+use super::known_jobs::{KnownJobs, Sorted};
 use crate::allocate::Ledger;
 use crate::owners::{Begun, OwnedService};
+use crate::release::FailedNic;
 use crate::{Grant, JobId, Node};
 
 /// Account of one prolog, in its job's record: what it is about to make, before it makes it, and the name
@@ -42,7 +43,15 @@ impl Ledger for JobLedger<'_> {
     }
 
     fn begin(&self, begun: Vec<Begun>) -> Result<(), SiteError> {
+        // A service that the job has there may have no name yet, and would lose its last trace.
+        let nics = self.found.get().map_or(&[][..], |found| &found.nics);
+        let is_begun = |nic: &&FailedNic| begun.iter().any(|begun| begun.device == nic.device);
+        if let Some(nic) = nics.iter().find(is_begun) {
+            let FailedNic { device, reason } = nic.clone();
+            return Err(SiteError::Unanswered { device, reason });
+        }
         let _held = self.records().lock()?;
+        self.jobs.disown(self.job, &begun)?;
         let mut record = self.record()?;
         if let Some(found) = self.found.get() {
             // What an earlier prolog made without naming it has a name from now on, and what is gone has
@@ -80,14 +89,8 @@ impl JobLedger<'_> {
         // As the driver has it, which is what it is compared with.
         let made = OwnedService::of(device.id(), &device.services().get(service)?);
         let _held = self.records().lock()?;
-        // Another record that has this number is of a service that somebody has destroyed by name.
+        // A record that has this number already is of a service that is gone.
         self.jobs.services.remove(made.device, made.service)?;
-        for mut other in self.records().all()?.0.into_iter().filter(|it| it.job != *self.job) {
-            if other.names(made.device, made.service) {
-                other.made.retain(|one| (one.device, one.service) != (made.device, made.service));
-                self.records().write(&other)?;
-            }
-        }
         let mut record = self.record()?;
         record.name(made);
         Ok(self.records().write(&record)?)

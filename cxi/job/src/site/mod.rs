@@ -25,6 +25,7 @@ mod error;
 mod host_list;
 mod job_records;
 pub mod keys;
+mod known_jobs;
 mod ledger;
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]

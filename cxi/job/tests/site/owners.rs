@@ -455,3 +455,22 @@ fn a_number_that_is_used_again_is_of_its_last_maker() {
     assert_eq!(destroyed(1), 0);
     assert_eq!(destroyed(2), 1);
 }
+
+/// A NIC that does not answer at first may have a service of the job that has no name yet.
+#[test]
+fn a_nic_that_does_not_list_its_services_gets_no_second_one() {
+    let (directory, site, mock, pool) = place(2);
+    let node = compute(&site, &mock);
+    reserve(&site, &pool, 1, "n1").unwrap();
+    node.prolog(&starting(1)).unwrap();
+    kill_before_it_named(directory.path(), [&[1], &[1]]);
+    let once = Fault::errno(Errno::EAGAIN).on(Opcode::SVC_LIST_GET).times(1);
+    mock.nics()[0].faults().inject(once);
+    let refused = node.prolog(&starting(1)).unwrap_err();
+    assert!(matches!(refused, SiteError::Unanswered { .. }), "{refused}");
+    assert_eq!(services(&mock).len(), 2);
+    let again = node.prolog(&starting(1)).unwrap().grant.unwrap();
+    assert!(again.services.iter().all(|entry| entry.adopted));
+    node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
+    assert_eq!(services(&mock), []);
+}
