@@ -185,7 +185,7 @@ fn pasted(words: &[String]) -> Result<Input, Failure> {
 }
 
 /// The command line with a minus sign for the hyphen of each negative number behind `explain`, so
-/// that `-61` is no option.
+/// that `-61` is not taken for an option.
 pub(crate) fn with_signs(arguments: &[OsString]) -> Vec<OsString> {
     let is_explain = |word: &OsString| word == "explain";
     let explain = arguments.iter().position(is_explain).unwrap_or(arguments.len());

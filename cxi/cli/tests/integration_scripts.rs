@@ -305,7 +305,7 @@ fn slurm_drains_a_node_that_is_not_fit_for_a_job() {
         fs::write(site.path("reason"), format!("{noted}\n")).unwrap();
         assert_eq!(drains() == drained, is_drained, "{noted}");
     }
-    // That jobs take all there is, and that somebody else's services are there, is no fault of the node.
+    // The node is not at fault if jobs take all there is, or if somebody else's services are there.
     node.mock.take_queues();
     fs::write(site.path("reason"), "none\n").unwrap();
     assert_eq!(node.run("health-check.sh", &[("CXI_NICS", "2")]).code, 0);

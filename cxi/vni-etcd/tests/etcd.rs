@@ -164,7 +164,7 @@ fn pools_of_fourteen_thousand_jobs_can_be_saved() {
     save(14_000).unwrap();
 }
 
-/// Serves one answer for each request, the last one again and again.
+/// Serves one answer for each request, and then repeats the last one.
 fn serve(answers: Vec<String>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());

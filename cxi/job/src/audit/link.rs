@@ -1,4 +1,4 @@
-//! Links that restart again and again.
+//! Links that restart repeatedly.
 
 use std::time::{Duration, SystemTime};
 

@@ -82,7 +82,7 @@ pub enum Code {
     NicUnusable,
     /// The NIC does not list its services.
     NicUnreadable,
-    /// The link restarts again and again.
+    /// The link restarts repeatedly.
     LinkUnstable,
     /// The default service is enabled, and should not be.
     DefaultServiceEnabled,
