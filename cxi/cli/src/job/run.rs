@@ -65,6 +65,7 @@ fn services_on(
     uid: u32,
     common: &Common,
 ) -> Result<(Grant, Option<JobNode>, Vec<HeldRecord>), Failure> {
+    let records = ServiceRecords::of(&common.settings)?;
     let node = JobNode::locked(common)?;
     let vnis =
         if arguments.vni.is_empty() { vec![unused_vni(&node)?] } else { arguments.vni.clone() };
@@ -76,7 +77,6 @@ fn services_on(
     node.save()?;
     let grant = result?;
     // If this process is killed, the next cleanup destroys them.
-    let records = ServiceRecords::of(&common.settings)?;
     let maker = format!("cxi job run (process {})", process::id());
     let held = grant.owned().into_iter().map(|service| records.hold(service, &maker));
     match held.collect::<Result<_, _>>() {
@@ -85,7 +85,7 @@ fn services_on(
             let failure = Failure::from(SiteError::from(error));
             Err(services_off(&grant, node.keep_open(), arguments, common)
                 .into_iter()
-                .fold(failure, |failure, left| failure.hint(left.to_string())))
+                .fold(failure, |failure, left| failure.hint(left.message())))
         }
     }
 }
