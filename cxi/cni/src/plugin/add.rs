@@ -7,7 +7,7 @@ use cxi_ioctl::Errno;
 use cxi_job::allocate::{AllocateError, Cause};
 use cxi_job::{Filter, JobRequest, ReleaseOptions};
 
-use super::Plugin;
+use super::{Plugin, maker};
 use crate::call::Container;
 use crate::error::{Code, Error};
 use crate::record::{Attachment, Record};
@@ -74,7 +74,7 @@ impl Plugin<'_> {
         let _held = self.records.lock()?;
         let own = self.named(|record| record.attachment.container == attachment.container)?;
         let unknown = self.services(|device, service| {
-            !own.contains(&(device.id(), service.id())) && is_for(device, service, netns)
+            Ok(!own.contains(&(device.id(), service.id())) && is_for(device, service, netns)?)
         })?;
         if unknown.is_empty() {
             return Ok(());
@@ -118,9 +118,8 @@ impl Plugin<'_> {
             }
         };
         let filter = Filter::for_grant(&grant);
-        let named = grant.owned().into_iter().map(|service| {
-            self.services.add(service, &format!("cxi-cni (container {})", attachment.container))
-        });
+        let maker = maker(attachment);
+        let named = grant.owned().into_iter().map(|service| self.services.add(service, &maker));
         let named = named.collect::<Result<(), _>>().map_err(Error::from);
         record.grant = Some(grant);
         named.and_then(|()| self.records.write(&record)).inspect_err(|_| {
@@ -138,12 +137,10 @@ impl Plugin<'_> {
 
 /// Returns whether a service is for a network namespace. The list shows that only if the program
 /// that made the service wrote it there.
-fn is_for(device: &Device, service: &Service, netns: u32) -> bool {
-    service.members().is_some_and(|members| {
-        members.contains(Member::NetNs(netns))
-            || (members.is_empty()
-                && device.services().netns(service.id()).ok() == Some(Some(netns)))
-    })
+fn is_for(device: &Device, service: &Service, netns: u32) -> cxi::Result<bool> {
+    let Some(members) = service.members() else { return Ok(false) };
+    Ok(members.contains(Member::NetNs(netns))
+        || members.is_empty() && device.services().netns(service.id())? == Some(netns))
 }
 
 /// The inode of a pod's network namespace.

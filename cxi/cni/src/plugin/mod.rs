@@ -4,14 +4,16 @@ mod add;
 mod check;
 mod del;
 
-use cxi::{Device, DeviceId, Member, Service, ServiceId, VniAccess};
+use std::cell::Cell;
+
+use cxi::{Device, DeviceId, ErrorKind, Member, Service, ServiceId, VniAccess};
 use cxi_job::site::ServiceRecords;
 use cxi_job::{Filter, Node, ReleaseOptions, ReleaseReport, ReleaseStatus};
 
 use crate::call::Command;
 use crate::config::Config;
 use crate::error::{Code, Error};
-use crate::record::{Record, Records};
+use crate::record::{Attachment, Record, Records};
 
 /// The plugin for a network.
 #[derive(Debug)]
@@ -54,9 +56,19 @@ impl<'a> Plugin<'a> {
     /// The services that a test selects, on all NICs.
     fn services(
         &self,
-        selects: impl Fn(&Device, &Service) -> bool,
+        selects: impl Fn(&Device, &Service) -> cxi::Result<bool>,
     ) -> Result<Vec<(DeviceId, ServiceId)>, Error> {
-        let selected = self.node.services(selects);
+        let failed = Cell::new(None);
+        let selected = self.node.services(|device, service| match selects(device, service) {
+            Ok(selected) => selected,
+            // It went since the list was made.
+            Err(error) if matches!(error.kind(), ErrorKind::NoSuchService { .. }) => false,
+            Err(error) => {
+                failed.set(Some(error));
+                false
+            }
+        });
+        let selected = selected.and_then(|ids| failed.into_inner().map_or(Ok(ids), Err));
         let ids = selected.map_err(|error| Error::new(Code::Nic, error.to_string()))?.into_iter();
         Ok(ids.map(|(device, service)| (device, service.id())).collect())
     }
@@ -94,8 +106,12 @@ impl<'a> Plugin<'a> {
             return Ok(Vec::new());
         }
         // A call was killed before it recorded what it created. Services get their VNIs first and
-        // their namespace afterward; in between, no process can use them.
+        // their namespace afterward; in between, no process can use them. With a namespace they
+        // are only its own: another killed call may have made one with the same VNIs.
         let others = self.named(|_| true)?;
+        let maker = maker(&record.attachment);
+        let made_by_others: Vec<_> =
+            self.services.all()?.into_iter().filter(|made| made.maker != maker).collect();
         let mut vnis = record.vnis.clone();
         vnis.sort_unstable();
         self.services(|device, service| {
@@ -104,13 +120,20 @@ impl<'a> Plugin<'a> {
                 _ => Vec::new(),
             };
             its.sort_unstable();
-            let members = service.members();
-            !service.is_system()
-                && its == vnis
-                && members.is_some_and(|members| {
-                    members.is_empty() || members.contains(Member::NetNs(record.netns))
-                })
-                && !others.contains(&(device.id(), service.id()))
+            if service.is_system()
+                || its != vnis
+                || others.contains(&(device.id(), service.id()))
+                || made_by_others.iter().any(|made| made.service.is(device.id(), service))
+            {
+                return Ok(false);
+            }
+            let Some(members) = service.members() else { return Ok(false) };
+            Ok(members.contains(Member::NetNs(record.netns))
+                || members.is_empty()
+                    && device
+                        .services()
+                        .netns(service.id())?
+                        .is_none_or(|netns| netns == record.netns))
         })
     }
 
@@ -134,6 +157,11 @@ impl<'a> Plugin<'a> {
         };
         Err(Error::new(code, "services are left").details(left(&report)))
     }
+}
+
+/// The name under which the services of an attachment are recorded for other commands.
+fn maker(attachment: &Attachment) -> String {
+    format!("cxi-cni (container {})", attachment.container)
 }
 
 fn left(report: &ReleaseReport) -> String {

@@ -4,12 +4,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use cxi::{DeviceId, Member, ServiceId, ServiceSpec, Vni};
 use cxi_ioctl::{Intercept, Transport as _};
 use cxi_job::Node;
+use cxi_job::owners::OwnedService;
+use cxi_job::site::ServiceRecords;
 use cxi_mock::Credentials;
 
 use crate::pod;
-use crate::support::Site;
+use crate::support::{Pod, Site};
 
 /// So many commands go through on all NICs together; at the next one the process ends.
 fn mortal(site: &Site, commands: u64) -> Node {
@@ -30,27 +33,28 @@ fn mortal(site: &Site, commands: u64) -> Node {
     node
 }
 
-/// Kills a command after every number of commands to the NICs; how often it was.
-fn kill(site: &Site, command: &str, netns: &str, after: impl Fn(&Site, u64)) -> u64 {
+/// Kills a command after so many commands to the NICs; `false` if it ended before.
+fn killed(site: &Site, command: &str, container: &str, netns: &str, commands: u64) -> bool {
+    assert!(commands < 1000, "it never ends");
     let variables = [
         ("CNI_COMMAND", command),
-        ("CNI_CONTAINERID", "one"),
+        ("CNI_CONTAINERID", container),
         ("CNI_IFNAME", "eth0"),
         ("CNI_NETNS", netns),
     ];
-    for commands in 0.. {
-        assert!(commands < 1000, "it never ends");
-        let node = mortal(site, commands);
-        let call = AssertUnwindSafe(|| site.call_on(node, &variables));
-        match catch_unwind(call) {
-            Ok(answer) => {
-                answer.unwrap();
-                return commands;
-            }
-            Err(_) => after(site, commands),
-        }
+    let node = mortal(site, commands);
+    let call = AssertUnwindSafe(|| site.call_on(node, &variables));
+    catch_unwind(call).map(|answer| answer.unwrap()).is_err()
+}
+
+/// Kills a command for `one` after every number of commands to the NICs; how often it was.
+fn kill(site: &Site, command: &str, netns: &str, after: impl Fn(&Site, u64)) -> u64 {
+    let mut commands = 0;
+    while killed(site, command, "one", netns, commands) {
+        after(site, commands);
+        commands += 1;
     }
-    unreachable!()
+    commands
 }
 
 #[test]
@@ -82,4 +86,65 @@ fn del_can_be_killed_at_any_command() {
     });
     assert!(kills > 2, "{kills}");
     assert_eq!((site.services().len(), site.records().len()), (0, 0));
+}
+
+/// Services without a record are a killed call's if they have its VNIs, and nobody else's name or
+/// namespace.
+#[test]
+fn del_leaves_what_others_made_with_the_same_vnis() {
+    let (one, two) = (pod!(), pod!());
+    let netns = |pod: &Pod| pod.netns().display().to_string();
+    let site = Site::new();
+    let of_two = || -> Vec<_> {
+        let Member::NetNs(inode) = two.member() else { unreachable!() };
+        let devices = site.devices();
+        let services = devices.iter().flat_map(|device| {
+            let services = device.services().list().unwrap().into_iter();
+            services.map(move |service| (device.id(), service.id()))
+        });
+        let netns = |(device, service): &(DeviceId, ServiceId)| {
+            let device = devices.iter().find(|found| found.id() == *device).unwrap();
+            device.services().netns(*service).unwrap() == Some(inode)
+        };
+        services.filter(netns).collect()
+    };
+    let mut most = 0;
+    for commands in 0..1000 {
+        if !killed(&site, "ADD", "two", &netns(&two), commands) {
+            break;
+        }
+        let records = site.records().len();
+        for commands in 0..1000 {
+            assert!(killed(&site, "ADD", "one", &netns(&one), commands));
+            if site.records().len() > records {
+                break;
+            }
+        }
+        let before = of_two();
+        site.del("one").unwrap();
+        assert_eq!(of_two(), before, "after {commands} commands");
+        site.del("two").unwrap();
+        assert_eq!(site.services().len(), 0, "after {commands} commands");
+        most = most.max(before.len());
+    }
+    assert_eq!(most, 2, "a service on each NIC was there");
+}
+
+#[test]
+fn del_leaves_a_recorded_service_without_members() {
+    let pod = pod!();
+    let site = Site::new();
+    let device = site.devices().remove(0);
+    let spec = ServiceSpec::builder().vni(Vni::new(1024).unwrap()).members([]).enabled(false);
+    let id = device.services().create(&spec.build().unwrap()).unwrap();
+    let made = device.services().get(id).unwrap();
+    let records = ServiceRecords::new(site.state().with_file_name("services"));
+    records.add(OwnedService::of(device.id(), &made), "an administrator").unwrap();
+    let netns = pod.netns().display().to_string();
+    let _ = (0..1000).find(|commands| {
+        assert!(killed(&site, "ADD", "one", &netns, *commands));
+        !site.records().is_empty()
+    });
+    site.del("one").unwrap();
+    assert_eq!(site.services(), [made]);
 }

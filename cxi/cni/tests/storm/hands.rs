@@ -113,7 +113,10 @@ impl Transport for Hands {
         if let Some((errno, false)) = fails {
             return Err(errno);
         }
-        let changes = matches!(request.opcode(), Opcode::SVC_ALLOC | Opcode::SVC_DESTROY);
+        let changes = matches!(
+            request.opcode(),
+            Opcode::SVC_ALLOC | Opcode::SVC_SET_NETNS | Opcode::SVC_DESTROY
+        );
         let done = if changes {
             let watched = self.process.world.watch(self.nic, &self.process);
             let done = self.file.submit(request);

@@ -30,10 +30,19 @@ pub(crate) enum Owner {
     Pod(usize),
 }
 
+/// A service of a list.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) service: Service,
+    /// `true` if it admits anybody.
+    pub(crate) usable: bool,
+}
+
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) owner: Owner,
     pub(crate) service: Service,
+    pub(crate) usable: bool,
     /// In which act it was made.
     pub(crate) act: u32,
     /// `true` once that act has ended well: before that, nothing may say whose it is.
@@ -79,11 +88,11 @@ impl Model {
     }
 
     /// Takes note of what a NIC has after a command.
-    pub(crate) fn observe(&mut self, nic: u32, now: &[Service], who: Who, act: u32) {
+    pub(crate) fn observe(&mut self, nic: u32, now: &[Seen], who: Who, act: u32) {
         let of_nic = self.there.range((nic, 0)..=(nic, u32::MAX));
         let gone: Vec<Place> = of_nic
             .map(|(place, _)| *place)
-            .filter(|(_, id)| !now.iter().any(|service| service.id().get() == *id))
+            .filter(|(_, id)| !now.iter().any(|seen| seen.service.id().get() == *id))
             .collect();
         for place in gone {
             if let Some(made) = self.there.remove(&place)
@@ -92,7 +101,7 @@ impl Model {
                 self.harm(format!("{who:?} destroys {place:?} of {:?}", made.owner));
             }
         }
-        for service in now.iter().filter(|service| !service.id().is_default()) {
+        for Seen { service, usable } in now.iter().filter(|seen| !seen.service.id().is_default()) {
             let owner = match who {
                 Who::Prolog { job, .. } => Owner::Job(job),
                 Who::Admin => Owner::Admin,
@@ -102,8 +111,15 @@ impl Model {
             };
             self.there
                 .entry((nic, service.id().get()))
-                .and_modify(|made| made.service = *service)
-                .or_insert(Made { owner, service: *service, act, settled: false, lost: 0 });
+                .and_modify(|made| (made.service, made.usable) = (*service, *usable))
+                .or_insert(Made {
+                    owner,
+                    service: *service,
+                    usable: *usable,
+                    act,
+                    settled: false,
+                    lost: 0,
+                });
         }
     }
 
@@ -123,9 +139,7 @@ impl Model {
             (Who::Clean { foreign, .. }, Owner::Lost(_) | Owner::Foreign) => foreign,
             (Who::Clean { foreign, .. }, Owner::Admin | Owner::Pod(_)) => foreign && !made.settled,
             // A service that a killed ADD has not finished admits nobody, and nothing says whose it is.
-            (Who::Pod(pod), Owner::Pod(owner)) => {
-                pod == owner || (!made.settled && !made.service.is_enabled())
-            }
+            (Who::Pod(pod), Owner::Pod(owner)) => pod == owner || (!made.settled && !made.usable),
             (Who::Foreign, Owner::Foreign) => true,
             (Who::Admin, _) => {
                 self.named == Some(place) || (made.owner == Owner::Admin && made.act == act)

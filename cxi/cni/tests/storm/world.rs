@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::hands::{Hands, Process};
-use crate::model::{Made, Model, Owner, Place, Who};
+use crate::model::{Made, Model, Owner, Place, Seen, Who};
 use crate::pods::Pod;
 use crate::step::{Act, Damage, FIRST, JOBS, Looks, Mishap, OWN_JOBS, OWN_VNI, POOL, Step};
 
@@ -64,7 +64,16 @@ pub(crate) struct Watched<'a> {
 
 impl Watched<'_> {
     pub(crate) fn see(mut self) {
-        let now = self.device.services().list().unwrap();
+        let services = self.device.services();
+        let now: Vec<_> = services
+            .list()
+            .unwrap()
+            .into_iter()
+            .map(|service| {
+                let listed = service.members().is_none_or(|members| !members.is_empty());
+                Seen { service, usable: listed || services.netns(service.id()).unwrap().is_some() }
+            })
+            .collect();
         self.model.observe(self.nic, &now, self.who, self.act);
     }
 }
