@@ -30,6 +30,8 @@ pub enum Attempted {
     Close,
     /// Send, receive, read or write, and learn how it ended.
     Transfer,
+    /// Load a program's libraries.
+    Load,
 }
 
 impl Attempted {
@@ -49,6 +51,7 @@ impl Attempted {
             Self::OpenDevice => "opening a NIC",
             Self::Close => "closing",
             Self::Transfer => "a transfer",
+            Self::Load => "loading a library",
         }
     }
 
@@ -72,6 +75,8 @@ impl Attempted {
     /// Returns the task of an identifier in a text: a command, or a function of libcxi, libfabric's
     /// provider, MPI or a library above it.
     pub(super) fn named(word: &str) -> Option<(Self, Option<Opcode>)> {
+        // The kernel's clients, such as Lustre's, call it kfi_domain.
+        let word = if word.starts_with("kfi_") { word.trim_start_matches('k') } else { word };
         let command = || {
             let info = Opcode::all().iter().find(|info| info.name == word)?;
             Some((Self::by(info.opcode)?, Some(info.opcode)))
@@ -102,11 +107,12 @@ fn is_named(word: &str, name: &str) -> bool {
 
 /// Names in the order in which they are looked for.
 const FUNCTIONS: &[(Attempted, &[&str])] = &[
-    (Attempted::AllocateLni, &["cxip_alloc_lni", "cxil_alloc_lni"]),
+    (Attempted::AllocateLni, &["cxip_alloc_lni", "cxil_alloc_lni", "cxi_lni_alloc"]),
     (
         Attempted::UseVni,
         &[
             "cxil_alloc_cp",
+            "cxi_cp_alloc",
             "cxil_alloc_trig_cp",
             "cxil_modify_cp",
             "cxip_cp_get",
@@ -117,7 +123,7 @@ const FUNCTIONS: &[(Attempted, &[&str])] = &[
             "cxip_if_domain*",
         ],
     ),
-    (Attempted::CreateService, &["cxil_alloc_svc", "slingshot_create_services"]),
+    (Attempted::CreateService, &["cxil_alloc_svc", "cxi_svc_alloc", "slingshot_create_services"]),
     (
         Attempted::ChangeService,
         &[
@@ -126,6 +132,7 @@ const FUNCTIONS: &[(Attempted, &[&str])] = &[
             "cxil_set_svc*",
             "cxil_get_svc*",
             "cxil_svc_*",
+            "cxi_svc_*",
             "cxil_enable_svc",
             "slingshot_destroy_services",
         ],
@@ -134,6 +141,7 @@ const FUNCTIONS: &[(Attempted, &[&str])] = &[
         Attempted::MapMemory,
         &[
             "cxil_map",
+            "cxi_map*",
             "cxil_update_md",
             "cxip_map*",
             "cxip_do_map",
@@ -177,6 +185,7 @@ const FUNCTIONS: &[(Attempted, &[&str])] = &[
             "find_provider",
             "MPIDI_OFI_find_provider",
             "fi_info",
+            "cxi_rh",
         ],
     ),
     (Attempted::OpenDevice, &["cxil_open_device", "cxip_get_if"]),
@@ -208,6 +217,7 @@ const FUNCTIONS: &[(Attempted, &[&str])] = &[
             "fi_cntr_open",
             "fi_av_open",
             "fi_scalable_ep",
+            "kfilnd_ep_alloc",
             "create_vni_context",
             "create_endpoint",
             "create_sep_tx",
@@ -257,23 +267,30 @@ const PHRASES: &[(&str, Attempted)] = &[
     ("create service", Attempted::CreateService),
     ("create cxi service", Attempted::CreateService),
     ("allocate service", Attempted::CreateService),
+    ("service allocation", Attempted::CreateService),
     ("allocate cxi service", Attempted::CreateService),
     ("service destroy", Attempted::ChangeService),
     ("enable service", Attempted::ChangeService),
     ("disable service", Attempted::ChangeService),
     ("update service", Attempted::ChangeService),
     ("destroy service", Attempted::ChangeService),
+    ("destroy cxi service", Attempted::ChangeService),
     ("open domain failed", Attempted::ChooseService),
     ("fi_open domain", Attempted::ChooseService),
     ("ofi domain", Attempted::ChooseService),
     ("fabric access domain", Attempted::ChooseService),
     ("default rgroup and vni", Attempted::ChooseService),
+    ("addrinfo()", Attempted::Discover),
     ("register memory", Attempted::MapMemory),
     ("memory registration", Attempted::MapMemory),
     ("unable to map", Attempted::MapMemory),
     ("endpoint open failed", Attempted::Allocate),
     ("ep enable failed", Attempted::Allocate),
     ("open cq", Attempted::Allocate),
+    ("open av", Attempted::Allocate),
+    ("creating new endpoint", Attempted::Allocate),
+    ("transmit context", Attempted::Allocate),
+    ("failed to allocate pte", Attempted::Allocate),
     ("failed to allocate txq", Attempted::Allocate),
     ("failed to allocate tgq", Attempted::Allocate),
     ("failed to allocate ct", Attempted::Allocate),
@@ -282,7 +299,14 @@ const PHRASES: &[(&str, Attempted)] = &[
     ("cannot open /dev/cxi", Attempted::OpenDevice),
     ("open /dev/cxi", Attempted::OpenDevice),
     ("/dev/cxi", Attempted::OpenDevice),
+    ("open cxi", Attempted::OpenDevice),
+    ("open device cxi", Attempted::OpenDevice),
     ("failed to open cxi device", Attempted::OpenDevice),
+    ("shared librar", Attempted::Load),
+    ("shared object file", Attempted::Load),
+    ("cxi library", Attempted::Load),
+    ("failed to get initiator", Attempted::Transfer),
+    ("failed to get target", Attempted::Transfer),
     ("poll failed", Attempted::Transfer),
     ("completed with error", Attempted::Transfer),
     ("provider cxi returned", Attempted::Discover),

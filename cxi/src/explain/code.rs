@@ -46,7 +46,8 @@ impl Code {
     }
 
     /// The code with this name: `ENOSPC`, `FI_ENOSPC`, `FI_ETRUNC`, `C_RC_NO_SPACE`,
-    /// `VNI_NOT_FOUND`. The names of errnos may be in lower case.
+    /// `VNI_NOT_FOUND`, or what Mercury and DAOS call an errno, `NA_HOSTUNREACH`. The names of
+    /// errnos may be in lower case.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         let upper = name.to_ascii_uppercase();
@@ -58,6 +59,7 @@ impl Code {
         let errno = match bare {
             "EWOULDBLOCK" => Some(Errno::EAGAIN),
             "ENOTSUP" => Some(Errno::EOPNOTSUPP),
+            _ if OF_STORAGE.iter().any(|start| bare.starts_with(start)) => of_storage(bare),
             _ if bare.starts_with('E') => bare.parse().ok(),
             _ => None,
         };
@@ -109,6 +111,31 @@ impl fmt::Display for Code {
             None => write!(f, "{name} ({number})"),
         }
     }
+}
+
+/// The beginnings of the codes of Mercury, and of DAOS above it.
+const OF_STORAGE: [&str; 3] = ["NA_", "HG_", "DER_"];
+
+/// The errno that a code of Mercury or DAOS stands for: `NA_HOSTUNREACH`, `DER_TIMEDOUT`.
+fn of_storage(name: &str) -> Option<Errno> {
+    let (_, rest) = name.split_once('_')?;
+    Some(match rest {
+        "PERMISSION" | "NO_PERM" => Errno::EPERM,
+        "NOENTRY" => Errno::ENOENT,
+        "INVALID_ARG" | "INVAL" => Errno::EINVAL,
+        "OPNOTSUPPORTED" | "NOSYS" => Errno::EOPNOTSUPP,
+        "PROTOCOL_ERROR" | "PROTO" => Errno::EPROTO,
+        "TIMEOUT" | "TIMEDOUT" => Errno::ETIMEDOUT,
+        "UNREACH" | "HOSTUNREACH" => Errno::EHOSTUNREACH,
+        "IO_ERROR" | "IO" => Errno::EIO,
+        "NOSPACE" => Errno::ENOSPC,
+        "ACCESS" => Errno::EACCES,
+        "AGAIN" | "NOMEM" | "FAULT" | "BUSY" | "EXIST" | "NODEV" | "OVERFLOW" | "MSGSIZE"
+        | "ADDRINUSE" | "ADDRNOTAVAIL" | "CANCELED" => {
+            return format!("E{rest}").parse().ok();
+        }
+        _ => return None,
+    })
 }
 
 fn own(number: u16) -> Option<(i32, &'static str, &'static str)> {

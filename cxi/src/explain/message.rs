@@ -60,13 +60,18 @@ pub fn mentions(text: &str) -> Vec<Mention> {
 fn context<'a>(lines: impl IntoIterator<Item = &'a str>) -> (Option<Attempted>, Option<Opcode>) {
     let (mut attempted, mut command) = (Vec::new(), None);
     for line in lines {
+        // The function that reports a failure calls what failed, which the text names.
+        let described: Vec<_> = Attempted::described(line).collect();
+        let is_described = !described.is_empty();
+        attempted.extend(described);
         for word in words(line) {
             if let Some((named, opcode)) = Attempted::named(word) {
-                attempted.push(named);
+                if !is_described {
+                    attempted.push(named);
+                }
                 command = command.or(opcode);
             }
         }
-        attempted.extend(Attempted::described(line));
     }
     // A command's own meaning goes before that of the calls around it.
     let by_command = command.and_then(Attempted::by);
@@ -164,6 +169,10 @@ fn phrases(line: &str) -> Vec<(Code, Option<Attempted>)> {
 /// Numbers that stand for codes: negative ones, those after a word such as `ret` or `errno`, those
 /// alone in parentheses, and a number that is the whole line.
 fn numbers(line: &str) -> Vec<Code> {
+    // Open MPI's own numbers, which it prints with their texts.
+    if line.contains("instead of \"Success\"") {
+        return Vec::new();
+    }
     // As documents typeset a minus sign.
     let line = &line.replace('\u{2212}', "-");
     let mut found = Vec::new();
@@ -263,6 +272,10 @@ fn is_code(before: &str, after: &str) -> bool {
     lead.ends_with(word) && !is_exit && LEADS.contains(&word.to_ascii_lowercase().as_str())
 }
 
+const fn nic(code: cxi_hw::ReturnCode) -> Code {
+    Code::Nic(code)
+}
+
 const fn errno(errno: Errno) -> Code {
     Code::Errno(errno)
 }
@@ -293,6 +306,7 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["ama not recognized"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["cxi netdev not found"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["fi_getinfo", "failure"], errno(Errno::ENODATA), Some(Attempted::Discover)),
+    (&["provider cxi output empty list"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["no ofi provider"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["no provider found"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["unable to get if"], errno(Errno::ENODEV), None),
@@ -301,37 +315,52 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["event queue overflow"], Code::Libfabric(268), None),
     (&["dropped event", "rsvd slots"], Code::Libfabric(268), None),
     (&["completion queue exhaustion"], Code::Libfabric(268), None),
-    (&["le resources not recovered"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
-    (&["le exhausted"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["le resources not recovered"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["le resources", "exhausted"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["le exhausted"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
     (&["eq_dropped"], Code::Libfabric(268), None),
     // Why a portal table entry was disabled.
     (&["fc_eq_full"], Code::Libfabric(268), None),
-    (&["unexpected_fail"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
-    (&["append_fail"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
-    (&["fc_no_match"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
-    (&["fc_request_full"], Code::Nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["unexpected_fail"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["append_fail"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["fc_no_match"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["fc_request_full"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
     // MPI.
+    (&["returned \"unreachable\""], errno(Errno::ENODATA), Some(Attempted::Discover)),
+    (&["no components", "pml"], errno(Errno::ENODATA), Some(Attempted::Discover)),
+    (&["pml cm cannot be selected"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["err_truncate"], Code::Libfabric(265), Some(Attempted::Transfer)),
     (&["message truncated"], Code::Libfabric(265), Some(Attempted::Transfer)),
     // Schedulers.
     (&["only", "available"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
     (&["cxi not available"], errno(Errno::ENODEV), None),
+    (&["no cxi devices available"], errno(Errno::ENODEV), Some(Attempted::OpenDevice)),
+    (&["list entry pools available"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
+    (&["no counter pools available"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
+    (&["service allocation failed"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
+    (&["vnis in use"], errno(Errno::ENOSPC), None),
+    (&["vnis are in use"], errno(Errno::ENOSPC), None),
+    (&["vni pool", "exhausted"], errno(Errno::ENOSPC), None),
+    // The retry handler.
+    (&["cxi_rh", ": failed"], errno(Errno::ENODATA), Some(Attempted::Discover)),
+    (&["failed to start cxi retry handler"], errno(Errno::ENODATA), Some(Attempted::Discover)),
+    (&["rh: will close sct"], nic(cxi_hw::ReturnCode::CONN_CLOSED), Some(Attempted::Transfer)),
+    (&["rh: force clos"], nic(cxi_hw::ReturnCode::CONN_CLOSED), Some(Attempted::Transfer)),
+    (&["rh: now cancelling"], nic(cxi_hw::ReturnCode::MST_CANCELLED), Some(Attempted::Transfer)),
     (&["failed to reserve", "vnis"], errno(Errno::ENOSPC), None),
     (&["no vni", "available"], errno(Errno::ENOSPC), None),
     // The kernel.
     (&["svc", "insufficient resources"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
-    (&["sct_timeout"], Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
-    (&["spt_timeout"], Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
-    (
-        &["cxi", "link down"],
-        Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE),
-        Some(Attempted::Transfer),
-    ),
-    (
-        &["cxi", "link is down"],
-        Code::Nic(cxi_hw::ReturnCode::UNDELIVERABLE),
-        Some(Attempted::Transfer),
-    ),
+    (&["sct_timeout"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (&["spt_timeout"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (&["cxi", "link down"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (&["cxi", "link is down"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (&["link_down"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (&["pcs_tx_dp_err"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
+    (&["port_dfa_mismatch"], nic(cxi_hw::ReturnCode::INVALID_DFA_FORMAT), None),
+    (&["pfc_fifo_oflw"], nic(cxi_hw::ReturnCode::PKTBUF_ERROR), None),
+    (&["pbuf_rd_err"], nic(cxi_hw::ReturnCode::PKTBUF_ERROR), None),
+    (&["cxi", "_ucor"], nic(cxi_hw::ReturnCode::UNCOR), None),
     // This project.
     (
         &["not enough ", "requested", "available"],

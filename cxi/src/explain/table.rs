@@ -224,6 +224,10 @@ const CAUSES: &[Cause] = &[
         "there is no such device node: the driver is not loaded, the NIC is not on the PCI bus, or the container lacks the node",
         &["ls -l /dev/cxi*", "lsmod | grep cxi"],
         "Load the driver (modprobe cxi_ss1); in a container, pass in the device node."),
+    cause!(errno ENOENT, Load =>
+        "a shared library that the program needs is not on this node, or not in the container: libcxi.so.1 is of libcxi, libfabric.so.1 of libfabric, and the retry handler needs libfuse.so.2",
+        &["ldconfig -p | grep -e libcxi -e libfabric", "ldd PROGRAM"],
+        "Install the library's package, or name its directory in LD_LIBRARY_PATH; in a container, pass in the host's library."),
     cause!(errno ENOENT, any =>
         "no enabled service has the VNI, or there is no such device node or file",
         &["cxi service list", "cxi devices"],
@@ -407,6 +411,9 @@ const CAUSES: &[Cause] = &[
     cause!(errno ENOTTY, any =>
         "the file is not a device of the driver, which takes its commands by write and not by ioctl",
         &["ls -l /dev/cxi*"], "Open /dev/cxiN."),
+    cause!(errno EMSGSIZE, Transfer =>
+        "a message was longer than the buffer that was posted for it (the return code beside it is OK), or longer than the endpoint sends, or than fi_inject takes",
+        LOG, "Post a longer buffer: in MPI, the counts of send and receive do not match. Otherwise send it in parts; see max_msg_size and inject_size of fi_info."),
     cause!(errno EMSGSIZE, any =>
         "the message is longer than the endpoint sends, or than fi_inject takes",
         LOG, "Send it in parts; see max_msg_size and inject_size of fi_info."),
@@ -478,6 +485,10 @@ const CAUSES: &[Cause] = &[
     cause!(errno ENOSYS, Allocate =>
         "the provider does not have this kind of object or option, such as FI_AV_MAP or a wait object in an old release",
         LOG, "Ask for another kind, or use a newer libfabric."),
+    cause!(errno ENOSYS, MapMemory =>
+        "this libfabric cannot register this kind of memory: it was built without support for the GPU (FI_HMEM), or for its way of sharing memory",
+        &["fi_info -p cxi -c FI_HMEM", "FI_LOG_LEVEL=warn PROGRAM 2>&1 | cxi explain -"],
+        "Use the system's libfabric, which is built for its GPUs, or keep the memory to be registered on the host."),
     cause!(errno ENOSYS, Discover =>
         "the provider was built without what it was asked for", LOG, "Use another build of libfabric."),
     cause!(errno ENOSYS, Collective =>
@@ -511,6 +522,9 @@ const CAUSES: &[Cause] = &[
         "no packet reaches the target (UNDELIVERABLE): its node or link is down, the fabric has no route, or the target process is gone",
         &["cxi devices -v", "ping -c 1 TARGET"], "Check the target's node and link."),
     cause!(errno ECONNREFUSED, any =>
+        "nothing listens at the other end: HPE's diagnostics need their server started on the other node first",
+        &["ping -c 1 TARGET", "ss -lnt"], "Start the server, and name its node and port."),
+    cause!(errno ECONNREFUSED, Collective =>
         "the fabric manager refused or could not be reached for a collective group",
         &["cxi collectives preflight", "env | grep FI_CXI_COLL"],
         "Check the address and the token of the fabric manager; without hardware collectives: FI_CXI_COLL_FABRIC_MGR_URL unset."),
@@ -519,7 +533,8 @@ const CAUSES: &[Cause] = &[
     cause!(errno EPIPE, any =>
         "the reader of a pipe or socket has ended", LOG, "Look for the first error of the other program."),
     cause!(errno ENOMSG, any =>
-        "no message matches what was peeked for: not a failure", LOG, "Nothing: post a receive, or peek again."),
+        "no message matches what was peeked for, which is not a failure; from HPE's diagnostics: the event that they waited for did not come, for the reason that the return code (RC) beside it gives",
+        &["cxi devices -v", "dmesg | grep -i cxi"], "Explain the return code, if there is one; otherwise peek again."),
     cause!(errno ECHILD, any =>
         "a child process that was waited for is not there", LOG, "Look for what ended it."),
     // libfabric's own.
@@ -655,7 +670,8 @@ const CAUSES: &[Cause] = &[
     cause!(nic UNCOR_TRNSNT, any =>
         "the NIC found a transient error that it cannot correct", NICS, "Repeat the operation; report the node if it comes again."),
     cause!(nic PKTBUF_ERROR, any =>
-        "the NIC found an error in its buffer of packets", NICS, "Repeat the operation; report the node if it comes again."),
+        "the NIC's buffer of packets overflowed or had an error: if the kernel's log has pfc_fifo_oflw, the NIC and the switch use different settings of quality of service, such as the priority of untagged frames",
+        NICS, "Apply the same settings to the switch and the NIC; without pfc_fifo_oflw, report the node if it comes again."),
     cause!(nic PCIE_ERROR_POISONED, any =>
         "data came from memory as damaged", &["dmesg | grep -i -e mce -e aer"], "Drain the node, and report it."),
     cause!(nic PCIE_UNSUCCESS_CMPL, any =>
@@ -665,7 +681,8 @@ const CAUSES: &[Cause] = &[
     cause!(nic FLUSH_TRANSLATION, any =>
         "the translation of an address was being removed", LOG, "Unregister memory after its transfers have ended."),
     cause!(nic INVALID_DFA_FORMAT, any =>
-        "the fabric address of the message is malformed", LOG, "Exchange the peers' addresses again."),
+        "the fabric address of the message is malformed, or not the one that the NIC has (port_dfa_mismatch): its algorithmic MAC address (AMA) is not that of the switch port",
+        &["cxi devices -v", "dmesg | grep port_dfa_mismatch"], "Give the node its AMA again (restart its link or the node); otherwise exchange the peers' addresses again."),
     cause!(nic RESTRICTED_UNICAST, any =>
         "a restricted put may not go to this address", LOG, "Use an ordinary put."),
     cause!(nic ILLEGAL_OP, any =>
