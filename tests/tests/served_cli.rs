@@ -149,7 +149,7 @@ fn what_users_say_of_rendezvous_and_rgids_reaches_the_nics() {
     let text = node::script(
         &["--nics", "2"],
         &format!(
-            "d=$(mktemp -d); trap 'rm -r $d' EXIT; export CXI_RECORDS=$d/jobs CXI_VNI_POOL=$d/pool \
+            "d=$(mktemp -d); trap 'rm -r $d' EXIT; export CXI_RECORDS=$d/jobs CXI_POOL_FILE=$d/pool \
              CXI_CONTROLLER_RECORDS=$d/shared CXI_LOCK=$d/lock CXI_POLICY=slurm CXI_TLES=false\n\
              cxi() {{ {CXI} \"$@\"; }}\n\
              rdzv() {{ cat /sys/class/cxi_user/cxi?/device/properties/rdzv_get_en | tr '\\n' ' '; echo $1; }}\n\

@@ -145,7 +145,7 @@ impl World {
             .env("CXI_RECORDS", self.directory.join("jobs"))
             .env("CXI_SERVICES", self.directory.join("services"))
             .env("CXI_LOCK", self.directory.join("node.lock"))
-            .env("CXI_VNI_POOL", self.directory.join("pool.json"));
+            .env("CXI_POOL_FILE", self.directory.join("pool.json"));
         command
     }
 

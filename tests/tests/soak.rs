@@ -103,7 +103,7 @@ impl Soak {
     /// The environment of a node's scripts.
     fn with_places<'a>(&self, command: &'a mut Command) -> &'a mut Command {
         command
-            .env("CXI_VNI_POOL", self.directory.join("pool.json"))
+            .env("CXI_POOL_FILE", self.directory.join("pool.json"))
             .env("CXI_LOCK", self.directory.join("node.lock"))
             .env("CXI_WAIT", "10m")
     }

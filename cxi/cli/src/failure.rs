@@ -146,7 +146,7 @@ impl From<Failure> for NicsUnavailable {
 
 impl From<SitePoolError> for Failure {
     fn from(error: SitePoolError) -> Self {
-        const OTHER: &str = "The setting pool.file or CXI_VNI_POOL names another";
+        const OTHER: &str = "The setting pool.file or CXI_POOL_FILE names another";
         let failure = Self::new(error.code(), &error);
         match error {
             SitePoolError::Setting(error) => error.into(),

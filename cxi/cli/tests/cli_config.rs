@@ -126,8 +126,13 @@ fn commands_use_the_settings_and_options_override_them() {
     cxi(&[], &[&with[..], &["vni", "configure", "1024"]].concat()).done();
     cxi(&[], &[&with[..], &["vni", "reserve", "1"]].concat()).prints("1024\n");
     let missing = format!("{pool}.other");
-    let other = [("CXI_VNI_POOL", missing.as_str())];
-    assert_eq!(cxi(&other, &[&with[..], &["vni", "show"]].concat()).code, 2);
+    // The variable goes before the file; its earlier name is still read.
+    for variable in ["CXI_POOL_FILE", "CXI_VNI_POOL"] {
+        let other = [(variable, missing.as_str())];
+        assert_eq!(cxi(&other, &[&with[..], &["vni", "show"]].concat()).code, 2);
+    }
+    let both = [("CXI_POOL_FILE", pool.as_str()), ("CXI_VNI_POOL", missing.as_str())];
+    cxi(&both, &["vni", "show"]).done();
 
     let prolog = ["job", "prolog", "--job=1", "--uid=7", "--vni=1024", "--cores=4"];
     let made = |arguments: &[&str]| {

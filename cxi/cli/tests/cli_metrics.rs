@@ -127,7 +127,7 @@ fn jobs_are_counted_where_their_records_are() {
         node.prolog(job).done();
     }
     // The pool is on another machine.
-    let elsewhere = ("CXI_VNI_POOL", "/nowhere");
+    let elsewhere = ("CXI_POOL_FILE", "/nowhere");
     let top = node.with(elsewhere, "--json top").json();
     let mut jobs = [0, 1].map(|user| top["users"][user]["job"].as_str().unwrap());
     jobs.sort_unstable();

@@ -95,13 +95,13 @@ fn no_pool_is_said_and_none_is_made() {
     let file = node.directory().join("none.json");
     let with_pool = |file: &Path, arguments: &str| -> Said {
         let mut command = command(arguments);
-        command.env("CXI_VNI_POOL", file).output().unwrap().into()
+        command.env("CXI_POOL_FILE", file).output().unwrap().into()
     };
     with_pool(&file, "vni reserve job1").refused(
         2,
         &format!(
             "error: {}: there is no pool of VNIs\n  Create one, for example: cxi vni configure \
-             1024-65535\n  The setting pool.file or CXI_VNI_POOL names another file.",
+             1024-65535\n  The setting pool.file or CXI_POOL_FILE names another file.",
             file.display()
         ),
     );
@@ -114,7 +114,7 @@ fn no_pool_is_said_and_none_is_made() {
         2,
         &format!(
             "error: {}: not a change of a pool: expected value at line 1 column 1\n  The file was \
-             left as it is. The setting pool.file or CXI_VNI_POOL names another one.",
+             left as it is. The setting pool.file or CXI_POOL_FILE names another one.",
             node.file().display()
         ),
     );
@@ -201,7 +201,7 @@ fn vnis_that_rest_are_not_said_to_be_free() {
 fn on_controller(pool: &Pool, arguments: &str) -> Said {
     let mut command = command(arguments);
     let records = pool.path("decisions");
-    command.env("CXI_VNI_POOL", pool.path("pool.json")).env("CXI_CONTROLLER_RECORDS", records);
+    command.env("CXI_POOL_FILE", pool.path("pool.json")).env("CXI_CONTROLLER_RECORDS", records);
     command.env("CXI_CONTROLLER_WAIT", "0s").output().unwrap().into()
 }
 

@@ -11,7 +11,7 @@ struct With<'a>(&'a MockNode, &'static str);
 impl With<'_> {
     fn cxi(&self, arguments: &(impl Arguments + ?Sized)) -> Said {
         let mut command = command(arguments);
-        let command = command.env("CXI_VNI_POOL", self.0.directory().join(self.1));
+        let command = command.env("CXI_POOL_FILE", self.0.directory().join(self.1));
         let output = command.env("CXI_MOCK", self.0.file()).output();
         output.unwrap().into()
     }

@@ -120,6 +120,8 @@ pub struct Key<T> {
     pub name: &'static str,
     /// The environment variable that overrides the file, unless it is empty.
     pub variable: &'static str,
+    /// An earlier name of that variable, which is read if the new one is not set.
+    pub former_variable: Option<&'static str>,
     /// Purpose, in a sentence or two.
     pub about: &'static str,
     /// The value where neither says anything.
@@ -134,6 +136,8 @@ pub trait AnyKey: Sync {
     fn name(&self) -> &'static str;
     /// The variable that overrides the file.
     fn variable(&self) -> &'static str;
+    /// An earlier name of that variable.
+    fn former_variable(&self) -> Option<&'static str>;
     /// Purpose.
     fn about(&self) -> &'static str;
     /// The value where neither says anything.
@@ -153,6 +157,10 @@ impl<T> AnyKey for Key<T> {
 
     fn variable(&self) -> &'static str {
         self.variable
+    }
+
+    fn former_variable(&self) -> Option<&'static str> {
+        self.former_variable
     }
 
     fn about(&self) -> &'static str {
@@ -232,6 +240,7 @@ pub fn node_directory() -> PathBuf {
 pub static NODE_LOCK: Key<PathBuf> = Key {
     name: "node.lock",
     variable: "CXI_LOCK",
+    former_variable: None,
     about: "The lock file shared by the node's prologs, epilogs and cleanups.",
     default: default_lock,
     parse: Value::parse,
@@ -466,9 +475,13 @@ impl Settings {
     /// The value in force as it is written, permitted or not, and where it comes from.
     #[must_use]
     pub fn text(&self, key: &dyn AnyKey) -> (String, Source) {
-        let variable = environment::var_os(key.variable()).and_then(|text| text.into_string().ok());
+        let variable =
+            [Some(key.variable()), key.former_variable()].into_iter().flatten().find_map(|name| {
+                let text = environment::var_os(name)?.into_string().ok()?;
+                (!text.is_empty()).then_some((text, name))
+            });
         match (variable, self.in_file.get(key.name())) {
-            (Some(text), _) if !text.is_empty() => (text, Source::Variable(key.variable())),
+            (Some((text, name)), _) => (text, Source::Variable(name)),
             (_, Some(InFile { text, line, .. })) => (text.clone(), Source::Line(*line)),
             _ => (key.default(&self.directories), Source::Default),
         }

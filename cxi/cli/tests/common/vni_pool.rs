@@ -41,7 +41,7 @@ impl Pool {
         command
             .args(arguments.words())
             .current_dir(self.directory.path())
-            .env("CXI_VNI_POOL", self.path(FILE));
+            .env("CXI_POOL_FILE", self.path(FILE));
         command
     }
 

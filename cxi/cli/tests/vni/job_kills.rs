@@ -25,7 +25,7 @@ impl Site {
         let mut command = command(words);
         command
             .current_dir(self.0.path())
-            .env("CXI_VNI_POOL", self.0.path().join("pool"))
+            .env("CXI_POOL_FILE", self.0.path().join("pool"))
             .env("CXI_CONTROLLER_RECORDS", self.0.path().join("decisions"))
             .env("CXI_CONTROLLER_WAIT", "0s");
         command

@@ -13,10 +13,13 @@ use crate::settings::{AnyKey, Key, NODE_LOCK, Settings, SettingsError, Value};
 use crate::{FileLock, IdSet};
 
 macro_rules! keys {
-    ($($(#[doc = $doc:literal])+ $key:ident: $type:ty = $name:literal, $variable:literal, $default:literal;)*) => {
+    (@former) => { None };
+    (@former $former:literal) => { Some($former) };
+    ($($(#[doc = $doc:literal])+ $key:ident: $type:ty = $name:literal, $variable:literal$( or $former:literal)?, $default:literal;)*) => {
         $($(#[doc = $doc])+ pub static $key: Key<$type> = Key {
             name: $name,
             variable: $variable,
+            former_variable: keys!(@former $($former)?),
             about: concat!($($doc),+),
             default: |directories| directories.expand($default),
             parse: Value::parse,
@@ -45,8 +48,8 @@ keys! {
     RETRY_BUSY: Duration = "node.retry-busy", "CXI_RETRY_BUSY", "0s";
     /// Store of the pool.
     POOL_STORE: StoreName = "pool.store", "CXI_VNI_STORE", "file";
-    /// The pool's file.
-    POOL_FILE: PathBuf = "pool.file", "CXI_VNI_POOL", "{lib}/vni-pool.json";
+    /// The pool's file. The variable was called `CXI_VNI_POOL`, which is still read.
+    POOL_FILE: PathBuf = "pool.file", "CXI_POOL_FILE" or "CXI_VNI_POOL", "{lib}/vni-pool.json";
     /// File in which a controller records under which epoch it leads a pool in etcd.
     POOL_EPOCH: PathBuf = "pool.epoch", "CXI_VNI_EPOCH", "{lib}/vni-epoch";
     /// The VNIs that the scheduler assigns.
