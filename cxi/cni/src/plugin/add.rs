@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
-use cxi::{Device, Member, Service, Vni};
+use cxi::{Member, Vni};
 use cxi_ioctl::Errno;
 use cxi_job::allocate::{AllocateError, Cause};
 use cxi_job::{Filter, JobRequest, ReleaseOptions};
 
-use super::{Plugin, maker};
+use super::{Admitted, Plugin, maker};
 use crate::call::Container;
 use crate::error::{Code, Error};
 use crate::record::{Attachment, Record};
@@ -74,7 +74,8 @@ impl Plugin<'_> {
         let _held = self.records.lock()?;
         let own = self.named(|record| record.attachment.container == attachment.container)?;
         let unknown = self.services(|device, service| {
-            Ok(!own.contains(&(device.id(), service.id())) && is_for(device, service, netns)?)
+            Ok(!own.contains(&(device.id(), service.id()))
+                && Admitted::by(device, service)? == Admitted::NetNs(netns))
         })?;
         if unknown.is_empty() {
             return Ok(());
@@ -127,20 +128,12 @@ impl Plugin<'_> {
             let entries = record.grant.iter().flat_map(|grant| &grant.services);
             let services = entries.map(|entry| (entry.device, entry.service));
             if self.release(&filter, &ReleaseOptions::once()).is_ok()
-                && self.unname(services).is_ok()
+                && self.unname(attachment, services).is_ok()
             {
                 let _ = self.records.remove(attachment);
             }
         })
     }
-}
-
-/// Returns whether a service is for a network namespace. The list shows that only if the program
-/// that made the service wrote it there.
-fn is_for(device: &Device, service: &Service, netns: u32) -> cxi::Result<bool> {
-    let Some(members) = service.members() else { return Ok(false) };
-    Ok(members.contains(Member::NetNs(netns))
-        || members.is_empty() && device.services().netns(service.id())? == Some(netns))
 }
 
 /// The inode of a pod's network namespace.

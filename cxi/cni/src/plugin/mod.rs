@@ -7,7 +7,7 @@ mod del;
 use std::cell::Cell;
 
 use cxi::{Device, DeviceId, ErrorKind, Member, Service, ServiceId, VniAccess};
-use cxi_job::site::ServiceRecords;
+use cxi_job::site::{ServiceRecord, ServiceRecords};
 use cxi_job::{Filter, Node, ReleaseOptions, ReleaseReport, ReleaseStatus};
 
 use crate::call::Command;
@@ -75,27 +75,43 @@ impl<'a> Plugin<'a> {
 
     /// Destroys the services of a record, and says no more whose they are. Needs the lock.
     fn take_back(&self, record: &Record) -> Result<(), Error> {
-        let once = ReleaseOptions::once();
-        if let Some(grant) = &record.grant {
-            if !grant.services.is_empty() {
-                self.release(&Filter::for_grant(grant), &once)?;
+        let grant = record.grant.as_ref();
+        let services = match grant {
+            Some(grant) if grant.services.is_empty() => Vec::new(),
+            Some(grant) => {
+                let filter = Filter::for_grant(grant);
+                // An administrator may have destroyed it, and another pod's may have its number.
+                self.services(|device, service| {
+                    Ok(filter.selects(device.id(), service)
+                        && Admitted::by(device, service)? == Admitted::NetNs(record.netns))
+                })?
             }
-            return self.unname(grant.services.iter().map(|entry| (entry.device, entry.service)));
-        }
-        let services = self.unrecorded(record)?;
+            None => self.unrecorded(record)?,
+        };
         if !services.is_empty() {
-            self.release(&Filter::services(services.iter().copied()), &once)?;
+            self.release(&Filter::services(services.iter().copied()), &ReleaseOptions::once())?;
         }
-        self.unname(services)
+        let granted = grant.iter().flat_map(|grant| &grant.services);
+        let granted = granted.map(|entry| (entry.device, entry.service));
+        self.unname(&record.attachment, granted.chain(services))
     }
 
-    /// Removes the records that say who made services.
+    /// Removes the records that say that an attachment made services.
     fn unname(
         &self,
+        attachment: &Attachment,
         services: impl IntoIterator<Item = (DeviceId, ServiceId)>,
     ) -> Result<(), Error> {
+        let maker = maker(attachment);
+        let mut of_others = self.services.all()?;
+        of_others.retain(|record| record.maker != maker);
         for (device, service) in services {
-            self.services.remove(device, service)?;
+            let is_it = |record: &ServiceRecord| {
+                (record.service.device, record.service.service) == (device, service)
+            };
+            if !of_others.iter().any(is_it) {
+                self.services.remove(device, service)?;
+            }
         }
         Ok(())
     }
@@ -105,13 +121,9 @@ impl<'a> Plugin<'a> {
         if record.vnis.is_empty() {
             return Ok(Vec::new());
         }
-        // A call was killed before it recorded what it created. Services get their VNIs first and
-        // their namespace afterward; in between, no process can use them. With a namespace they
-        // are only its own: another killed call may have made one with the same VNIs.
-        let others = self.named(|_| true)?;
-        let maker = maker(&record.attachment);
-        let made_by_others: Vec<_> =
-            self.services.all()?.into_iter().filter(|made| made.maker != maker).collect();
+        let named = self.named(|other| other.netns == record.netns)?;
+        let mut of_others = self.services.all()?;
+        of_others.retain(|record| !record.maker.starts_with(MAKER));
         let mut vnis = record.vnis.clone();
         vnis.sort_unstable();
         self.services(|device, service| {
@@ -122,18 +134,19 @@ impl<'a> Plugin<'a> {
             its.sort_unstable();
             if service.is_system()
                 || its != vnis
-                || others.contains(&(device.id(), service.id()))
-                || made_by_others.iter().any(|made| made.service.is(device.id(), service))
+                || of_others.iter().any(|record| record.service.is(device.id(), service))
             {
                 return Ok(false);
             }
-            let Some(members) = service.members() else { return Ok(false) };
-            Ok(members.contains(Member::NetNs(record.netns))
-                || members.is_empty()
-                    && device
-                        .services()
-                        .netns(service.id())?
-                        .is_none_or(|netns| netns == record.netns))
+            Ok(match Admitted::by(device, service)? {
+                Admitted::NetNs(netns) => {
+                    netns == record.netns && !named.contains(&(device.id(), service.id()))
+                }
+                // Services get their VNIs first and their namespace afterward: a call was killed in
+                // between. It can be another one's, and no process can use it.
+                Admitted::Nobody => true,
+                Admitted::Others => false,
+            })
         })
     }
 
@@ -159,9 +172,36 @@ impl<'a> Plugin<'a> {
     }
 }
 
+/// Users of a service, as far as pods can be.
+#[derive(PartialEq)]
+enum Admitted {
+    NetNs(u32),
+    Nobody,
+    Others,
+}
+
+impl Admitted {
+    /// The list shows a network namespace only if the program that made the service wrote it there.
+    fn by(device: &Device, service: &Service) -> cxi::Result<Self> {
+        let Some(members) = service.members() else { return Ok(Self::Others) };
+        let listed = members.iter().find_map(|member| match member {
+            Member::NetNs(netns) => Some(netns),
+            _ => None,
+        });
+        Ok(match listed {
+            Some(netns) => Self::NetNs(netns),
+            None if !members.is_empty() => Self::Others,
+            None => device.services().netns(service.id())?.map_or(Self::Nobody, Self::NetNs),
+        })
+    }
+}
+
+/// Program that records of services name as their maker.
+const MAKER: &str = "cxi-cni";
+
 /// The name under which the services of an attachment are recorded for other commands.
 fn maker(attachment: &Attachment) -> String {
-    format!("cxi-cni (container {})", attachment.container)
+    format!("{MAKER} (container {})", attachment.container)
 }
 
 fn left(report: &ReleaseReport) -> String {

@@ -148,3 +148,34 @@ fn del_leaves_a_recorded_service_without_members() {
     site.del("one").unwrap();
     assert_eq!(site.services(), [made]);
 }
+
+/// An administrator destroys a pod's service, and the next pod gets its number.
+#[test]
+fn a_number_is_the_last_pods() {
+    let (one, two) = (pod!(), pod!());
+    let netns = |pod: &Pod| pod.netns().display().to_string();
+    for commands in 0..1000 {
+        let site = Site::new();
+        site.add("one", &one).unwrap();
+        for device in site.devices() {
+            let services = device.services();
+            for service in services.list().unwrap() {
+                if !service.id().is_default() {
+                    services.destroy(service.id()).unwrap();
+                }
+            }
+        }
+        let is_done = !killed(&site, "ADD", "two", &netns(&two), commands);
+        let before = site.services();
+        site.del("one").unwrap();
+        if is_done {
+            assert_eq!(site.services(), before);
+            site.check("two", &two).unwrap();
+        }
+        site.del("two").unwrap();
+        assert_eq!(site.services().len(), 0, "after {commands} commands");
+        if is_done {
+            break;
+        }
+    }
+}
