@@ -22,7 +22,7 @@ impl LniForm {
     #[must_use]
     pub const fn for_release(release: DriverRelease) -> Self {
         match release {
-            DriverRelease::Main => Self::Long,
+            DriverRelease::Main2026_07 => Self::Long,
             DriverRelease::Shs12_0
             | DriverRelease::Shs13_0
             | DriverRelease::Shs13_1
@@ -229,6 +229,6 @@ mod tests {
             assert_eq!(eq_adjust_reserved_fc(&driver, form, 3, -4), Ok(-4));
         }
         assert_eq!(LniForm::for_release(DriverRelease::Shs14_0_1), LniForm::Short);
-        assert_eq!(LniForm::for_release(DriverRelease::Main), LniForm::Long);
+        assert_eq!(LniForm::for_release(DriverRelease::Main2026_07), LniForm::Long);
     }
 }

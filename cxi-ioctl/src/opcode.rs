@@ -142,9 +142,9 @@ pub struct Handler {
     /// It gives addresses of the caller's memory to the driver, in addition to those of the buffers
     /// for the answer.
     pub memory: bool,
-    /// Length of the request, as of [`DriverRelease::Main`]; see [`Opcode::request_len`].
+    /// Length of the request, as of [`DriverRelease::Main2026_07`]; see [`Opcode::request_len`].
     pub request_len: RequestLen,
-    /// Length of the fixed response in bytes, as of [`DriverRelease::Main`]; see
+    /// Length of the fixed response in bytes, as of [`DriverRelease::Main2026_07`]; see
     /// [`Opcode::response_len`].
     pub response_len: usize,
 }
@@ -399,30 +399,30 @@ opcodes! {
     TRIG_CP_ALLOC = 83, Shs13_1, any(40 -> 8), Profile Makes(Profile) [capability membership];
     SVC_SET_NETNS = 84, Shs14_0_0, admin(12 -> 0), Service Changes;
     SVC_GET_NETNS = 85, Shs14_0_0, any(24 -> 4), Service Reads;
-    CQ_ALLOC_BUF = 86, Main, any(72 -> 40), CommandQueue Makes(CommandQueue) [capability memory];
-    VF_GET_TOKEN = 87, Main, any(16 -> 4), VirtualFunction Reads;
-    PHYS_LAC_ALLOC = 88, Main, any(24 -> 4), VirtualFunction Changes;
-    PHYS_LAC_FREE = 89, Main, any(12 -> 0), VirtualFunction Changes;
-    ATU_MAP_SGT = 90, Main, any(at_least 32 -> 48), Memory Makes(Memory);
-    ATU_UPDATE_SGT = 91, Main, any(at_least 16 -> 0), Memory Changes;
-    ATU_CLEAR_MD = 92, Main, any(8 -> 0), Memory Changes;
-    RETRY_HANDLER_RUNNING = 93, Main, any(16 -> 1), VirtualFunction Reads;
-    ETH_DEV_INFO_GET = 94, Main, any(24 -> 0), VirtualFunction Reads;
-    ETH_TC_REQ_PCP_GET = 95, Main, any(24 -> 4), VirtualFunction Reads;
-    ETH_PAUSE_GET = 96, Main, any(16 -> 8), VirtualFunction Reads;
-    ETH_MAX_RXSIZE_GET = 97, Main, any(16 -> 4), VirtualFunction Reads;
-    ETH_LINK_STATE_GET = 98, Main, any(16 -> 1), VirtualFunction Reads;
-    RMU_ETH_ALLOC = 99, Main, any(16 -> 12), VirtualFunction Changes;
-    RMU_ETH_FREE = 100, Main, any(24 -> 0), VirtualFunction Changes;
-    RMU_ETH_HASH_KEY_GET = 101, Main, any(16 -> 44), VirtualFunction Reads;
-    RMU_ETH_ADD_MAC_FILTER = 102, Main, any(48 -> 0), VirtualFunction Changes;
-    RMU_ETH_REMOVE_FILTER = 103, Main, any(24 -> 0), VirtualFunction Changes;
-    RMU_ETH_ADD_PROMISC_FILTER = 104, Main, any(32 -> 0), VirtualFunction Changes;
-    RMU_ETH_SET_RSS_QUEUES = 105, Main, any(288 -> 0), VirtualFunction Changes;
-    RMU_ETH_SET_INDIR_TABLE = 106, Main, any(88 -> 0), VirtualFunction Changes;
-    RMU_ETH_ADD_ALL_MCAST_FILTER = 107, Main, any(32 -> 0), VirtualFunction Changes;
-    ETH_VF_MAC_GET = 108, Main, any(16 -> 8), VirtualFunction Reads;
-    ETH_VF_MAC_VALIDATE = 109, Main, any(24 -> 0), VirtualFunction Reads;
+    CQ_ALLOC_BUF = 86, Main2026_07, any(72 -> 40), CommandQueue Makes(CommandQueue) [capability memory];
+    VF_GET_TOKEN = 87, Main2026_07, any(16 -> 4), VirtualFunction Reads;
+    PHYS_LAC_ALLOC = 88, Main2026_07, any(24 -> 4), VirtualFunction Changes;
+    PHYS_LAC_FREE = 89, Main2026_07, any(12 -> 0), VirtualFunction Changes;
+    ATU_MAP_SGT = 90, Main2026_07, any(at_least 32 -> 48), Memory Makes(Memory);
+    ATU_UPDATE_SGT = 91, Main2026_07, any(at_least 16 -> 0), Memory Changes;
+    ATU_CLEAR_MD = 92, Main2026_07, any(8 -> 0), Memory Changes;
+    RETRY_HANDLER_RUNNING = 93, Main2026_07, any(16 -> 1), VirtualFunction Reads;
+    ETH_DEV_INFO_GET = 94, Main2026_07, any(24 -> 0), VirtualFunction Reads;
+    ETH_TC_REQ_PCP_GET = 95, Main2026_07, any(24 -> 4), VirtualFunction Reads;
+    ETH_PAUSE_GET = 96, Main2026_07, any(16 -> 8), VirtualFunction Reads;
+    ETH_MAX_RXSIZE_GET = 97, Main2026_07, any(16 -> 4), VirtualFunction Reads;
+    ETH_LINK_STATE_GET = 98, Main2026_07, any(16 -> 1), VirtualFunction Reads;
+    RMU_ETH_ALLOC = 99, Main2026_07, any(16 -> 12), VirtualFunction Changes;
+    RMU_ETH_FREE = 100, Main2026_07, any(24 -> 0), VirtualFunction Changes;
+    RMU_ETH_HASH_KEY_GET = 101, Main2026_07, any(16 -> 44), VirtualFunction Reads;
+    RMU_ETH_ADD_MAC_FILTER = 102, Main2026_07, any(48 -> 0), VirtualFunction Changes;
+    RMU_ETH_REMOVE_FILTER = 103, Main2026_07, any(24 -> 0), VirtualFunction Changes;
+    RMU_ETH_ADD_PROMISC_FILTER = 104, Main2026_07, any(32 -> 0), VirtualFunction Changes;
+    RMU_ETH_SET_RSS_QUEUES = 105, Main2026_07, any(288 -> 0), VirtualFunction Changes;
+    RMU_ETH_SET_INDIR_TABLE = 106, Main2026_07, any(88 -> 0), VirtualFunction Changes;
+    RMU_ETH_ADD_ALL_MCAST_FILTER = 107, Main2026_07, any(32 -> 0), VirtualFunction Changes;
+    ETH_VF_MAC_GET = 108, Main2026_07, any(16 -> 8), VirtualFunction Reads;
+    ETH_VF_MAC_VALIDATE = 109, Main2026_07, any(24 -> 0), VirtualFunction Reads;
 }
 
 const _: () = {

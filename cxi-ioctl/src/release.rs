@@ -2,28 +2,41 @@
 
 use std::fmt;
 
-/// One line for each release: its variant and its name.
+/// One line for each release: its variant, its name, and a shorter one.
 macro_rules! releases {
-    ($($(#[$doc:meta])* $variant:ident $name:literal;)*) => {
+    ($($(#[$doc:meta])* $variant:ident $name:literal $short:literal;)*) => {
         /// A release of the Slingshot Host Software, by the behavior of its `cxi_ss1` driver.
         ///
         /// Releases are ordered by age. The kernel interface has no version number: this enum names
-        /// recorded behavior, and is never read from a device. A new release is a new variant, for
-        /// which every table of release differences must get a line, and so a new version of this
-        /// crate.
+        /// recorded behavior, and is never read from a device. A variant is frozen: what a later
+        /// driver does differently is a new variant.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[cfg_attr(
             feature = "serde",
             derive(serde::Serialize, serde::Deserialize),
             serde(into = "&'static str", try_from = "String")
         )]
+        #[non_exhaustive]
         pub enum DriverRelease {
+            $($(#[$doc])* $variant,)*
+        }
+
+        /// A [`DriverRelease`] for the tables of these crates, which must have a line for each.
+        ///
+        /// It is no part of the API: a new release adds a variant without a new major version.
+        #[doc(hidden)]
+        #[derive(Clone, Copy, Debug)]
+        #[allow(clippy::exhaustive_enums, reason = "a table without a line must not compile")]
+        pub enum EveryRelease {
             $($(#[$doc])* $variant,)*
         }
 
         impl DriverRelease {
             /// All releases, oldest first.
             pub const ALL: [Self; [$($name),*].len()] = [$(Self::$variant),*];
+
+            /// The newest release.
+            pub const NEWEST: Self = Self::ALL[Self::ALL.len() - 1];
 
             /// The name as files and command lines spell it, such as `shs-14.0.1`.
             #[must_use]
@@ -32,23 +45,40 @@ macro_rules! releases {
                     $(Self::$variant => $name,)*
                 }
             }
+
+            /// A shorter name that is read too, such as `14.0.1`; of a snapshot, the branch from
+            /// which it was taken.
+            #[must_use]
+            pub const fn short_name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $short,)*
+                }
+            }
+
+            #[doc(hidden)]
+            #[must_use]
+            pub const fn every(self) -> EveryRelease {
+                match self {
+                    $(Self::$variant => EveryRelease::$variant,)*
+                }
+            }
         }
     };
 }
 
 releases! {
     /// SHS 12.0
-    Shs12_0 "shs-12.0";
+    Shs12_0 "shs-12.0" "12.0";
     /// SHS 13.0
-    Shs13_0 "shs-13.0";
+    Shs13_0 "shs-13.0" "13.0";
     /// SHS 13.1
-    Shs13_1 "shs-13.1";
+    Shs13_1 "shs-13.1" "13.1";
     /// SHS 14.0.0
-    Shs14_0_0 "shs-14.0.0";
+    Shs14_0_0 "shs-14.0.0" "14.0.0";
     /// SHS 14.0.1
-    Shs14_0_1 "shs-14.0.1";
-    /// The driver's development branch, mid-2026
-    Main "main";
+    Shs14_0_1 "shs-14.0.1" "14.0.1";
+    /// The driver's development branch as it was in July 2026
+    Main2026_07 "main-2026-07" "main";
 }
 
 impl fmt::Display for DriverRelease {
@@ -82,14 +112,11 @@ pub struct UnknownRelease(String);
 impl std::str::FromStr for DriverRelease {
     type Err = UnknownRelease;
 
-    /// Parses a [`DriverRelease::name`]; the prefix `shs-` is optional.
+    /// Parses a [`DriverRelease::name`] or [`DriverRelease::short_name`].
     fn from_str(text: &str) -> Result<Self, UnknownRelease> {
         Self::ALL
             .into_iter()
-            .find(|release| {
-                let name = release.name();
-                text == name || name.strip_prefix("shs-") == Some(text)
-            })
+            .find(|release| text == release.name() || text == release.short_name())
             .ok_or_else(|| UnknownRelease(text.to_owned()))
     }
 }

@@ -53,10 +53,17 @@ fn an_io_error_becomes_an_errno() {
 fn a_release_is_read_by_its_name() {
     for release in DriverRelease::ALL {
         assert_eq!(release.to_string().parse(), Ok(release));
+        assert_eq!(release.short_name().parse(), Ok(release));
+        let others = DriverRelease::ALL.into_iter().filter(|other| *other != release);
+        for other in others {
+            assert!(![other.name(), other.short_name()].contains(&release.short_name()));
+        }
     }
+    // A snapshot of a branch says when it was taken.
+    assert_eq!(DriverRelease::Main2026_07.name(), "main-2026-07");
     assert_eq!("14.0.1".parse(), Ok(DriverRelease::Shs14_0_1));
-    assert_eq!("main".parse(), Ok(DriverRelease::Main));
-    for wrong in ["", "shs-", "14.0", "shs-15.0", "shs-main ", "Main"] {
+    assert_eq!("main".parse(), Ok(DriverRelease::Main2026_07));
+    for wrong in ["", "shs-", "14.0", "shs-99.0", "shs-main ", "Main"] {
         let error = wrong.parse::<DriverRelease>().unwrap_err().to_string();
         assert!(error.starts_with(&format!("unknown driver release '{wrong}'")), "{error}");
         assert!(error.contains("shs-14.0.0"), "{error}");
@@ -74,8 +81,8 @@ fn an_opcode_is_known_by_number_or_kept() {
         let opcode = Opcode::from_number(number);
         assert_eq!((opcode.number(), opcode.info()), (number, None));
         assert_eq!(opcode.to_string(), format!("opcode {number}"));
-        assert_eq!(opcode.request_len(DriverRelease::Main), None);
-        assert_eq!(opcode.response_len(DriverRelease::Main), None);
+        assert_eq!(opcode.request_len(DriverRelease::Main2026_07), None);
+        assert_eq!(opcode.response_len(DriverRelease::Main2026_07), None);
     }
 }
 
@@ -84,10 +91,10 @@ fn lengths_follow_the_release() {
     let lni = |release| Opcode::LNI_ALLOC.request_len(release);
     assert_eq!(lni(DriverRelease::Shs12_0), Some(RequestLen::Exact(16)));
     assert_eq!(lni(DriverRelease::Shs14_0_1), Some(RequestLen::Exact(16)));
-    assert_eq!(lni(DriverRelease::Main), Some(RequestLen::Exact(24)));
+    assert_eq!(lni(DriverRelease::Main2026_07), Some(RequestLen::Exact(24)));
     let properties = |release| Opcode::GET_DEV_PROPERTIES.response_len(release);
     assert_eq!(properties(DriverRelease::Shs13_0), Some(80));
     assert_eq!(properties(DriverRelease::Shs13_1), Some(84));
     assert_eq!(Opcode::SVC_ENABLE.request_len(DriverRelease::Shs13_0), None);
-    assert_eq!(Opcode::MAP_TELEMETRY.request_len(DriverRelease::Main), None);
+    assert_eq!(Opcode::MAP_TELEMETRY.request_len(DriverRelease::Main2026_07), None);
 }

@@ -20,7 +20,7 @@ const MAX_LES: u16 = 16_384;
 ///
 /// let nic = Nic::new(
 ///     NicConfig::new()
-///         .release(DriverRelease::Main)
+///         .release(DriverRelease::Main2026_07)
 ///         .virtual_functions(1)
 ///         .parameters(|params| params.disable_default_svc = false)
 ///         .totals(|totals| totals.txqs = 16),

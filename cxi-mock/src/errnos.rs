@@ -26,27 +26,29 @@ struct Line {
 
 macro_rules! lines {
     ($($opcode:ident: [$($likely:ident)*] $($other:ident)*
-        $(, $limited:ident $since:ident - $until:ident)*;)*) => {
+        $(, $limited:ident $since:ident $until:ident)*;)*) => {
         const LINES: &[Line] = &[ $(
             Line {
                 opcode: Opcode::$opcode,
                 likely: &[$(Errno::$likely),*],
                 other: &[$(Errno::$other),*],
-                limited: &[$((Errno::$limited, DriverRelease::$since, DriverRelease::$until)),*],
+                limited: &[$((Errno::$limited, DriverRelease::$since, lines!(@until $until))),*],
             },
         )* ];
     };
+    (@until on) => { DriverRelease::NEWEST };
+    (@until $until:ident) => { DriverRelease::$until };
 }
 
-// The likely ones in brackets, then the others, then those of some releases. Not here: EIO of a NIC
+// The likely ones in brackets, then the others, then those of some releases, to the newest (`on`) or to one. Not here: EIO of a NIC
 // that is gone, and what follows from the kind of the command (see `Errnos::of`).
 lines! {
     LNI_ALLOC: [EKEYREVOKED ENOSPC EPERM] EINVAL;
     LNI_FREE: [EBUSY] EINVAL;
-    DOMAIN_RESERVE: [EEXIST ENOSPC] EINVAL, EEXIST Shs12_0 - Shs12_0, EEXIST Shs13_1 - Main;
-    DOMAIN_ALLOC: [EEXIST ENOSPC] EINVAL, EPERM Shs13_1 - Main, ENOENT Shs13_1 - Main;
+    DOMAIN_RESERVE: [EEXIST ENOSPC] EINVAL, EEXIST Shs12_0 Shs12_0, EEXIST Shs13_1 on;
+    DOMAIN_ALLOC: [EEXIST ENOSPC] EINVAL, EPERM Shs13_1 on, ENOENT Shs13_1 on;
     DOMAIN_FREE: [EBUSY] EINVAL;
-    CP_ALLOC: [ENOSPC EPERM] EINVAL, ENOENT Shs13_0 - Main, EEXIST Shs13_0 - Shs13_0;
+    CP_ALLOC: [ENOSPC EPERM] EINVAL, ENOENT Shs13_0 on, EEXIST Shs13_0 Shs13_0;
     CP_FREE: [] EINVAL;
     CP_MODIFY: [] EINVAL;
     TRIG_CP_ALLOC: [ENOSPC EPERM] EINVAL ENOENT;
@@ -54,9 +56,9 @@ lines! {
     CQ_ALLOC_BUF: [ENOSPC] E2BIG EINVAL EOPNOTSUPP EOVERFLOW;
     CQ_FREE: [] EINVAL;
     CQ_ACK_COUNTER: [] EINVAL;
-    ATU_MAP: [ENOSPC] EBADR EFAULT EINVAL EOPNOTSUPP, EOVERFLOW Main - Main;
+    ATU_MAP: [ENOSPC] EBADR EFAULT EINVAL EOPNOTSUPP, EOVERFLOW Main2026_07 on;
     ATU_UNMAP: [EBUSY] EINVAL;
-    ATU_UPDATE_MD: [] EINVAL, EOPNOTSUPP Main - Main, EOVERFLOW Main - Main;
+    ATU_UPDATE_MD: [] EINVAL, EOPNOTSUPP Main2026_07 on, EOVERFLOW Main2026_07 on;
     EQ_ALLOC: [ENOSPC] EBADR EEXIST EINVAL EPERM;
     EQ_FREE: [EBUSY] EINVAL;
     EQ_RESIZE: [] EINVAL;
@@ -67,23 +69,23 @@ lines! {
     PTE_MAP: [ENOSPC] EINVAL;
     PTE_UNMAP: [] EINVAL;
     PTE_LE_INVALIDATE: [] EINVAL;
-    PTE_TRANSITION_SM: [EAGAIN] EINVAL, EOPNOTSUPP Main - Main;
+    PTE_TRANSITION_SM: [EAGAIN] EINVAL, EOPNOTSUPP Main2026_07 on;
     WAIT_ALLOC: [] EINVAL;
     WAIT_FREE: [EBUSY] EINVAL;
     CT_ALLOC: [ENOSPC] EBADR EINVAL;
     CT_FREE: [] EINVAL;
-    CT_WB_UPDATE: [] EINVAL, EOPNOTSUPP Main - Main;
-    SVC_ALLOC: [ENOSPC] EINVAL, EEXIST Shs13_0 - Main, EBADR Shs13_0 - Main;
+    CT_WB_UPDATE: [] EINVAL, EOPNOTSUPP Main2026_07 on;
+    SVC_ALLOC: [ENOSPC] EINVAL, EEXIST Shs13_0 on, EBADR Shs13_0 on;
     SVC_DESTROY: [EBUSY] EINVAL;
     SVC_UPDATE: [EBUSY ENOSPC] EINVAL;
     SVC_ENABLE: [EBUSY ENOSPC] EINVAL;
     SVC_GET: [] EINVAL;
     SVC_RSRC_GET: [] EINVAL;
-    SVC_RSRC_LIST_GET: [], EINVAL Main - Main;
+    SVC_RSRC_LIST_GET: [], EINVAL Main2026_07 on;
     SVC_SET_LPR: [EBUSY] EINVAL;
     SVC_SET_EXCLUSIVE_CP: [EBUSY] EINVAL;
     SVC_GET_EXCLUSIVE_CP: [] EINVAL ENOENT;
-    SVC_SET_VNI_RANGE: [EEXIST] EINVAL, EBADR Shs14_0_1 - Main;
+    SVC_SET_VNI_RANGE: [EEXIST] EINVAL, EBADR Shs14_0_1 on;
     SVC_GET_VNI_RANGE: [] EINVAL ENOENT EOPNOTSUPP;
     SVC_SET_NETNS: [EBUSY EEXIST] EBADR EINVAL ENODATA;
     SVC_GET_NETNS: [] EINVAL;

@@ -46,7 +46,7 @@ macro_rules! rules {
         impl Rules {
             pub(crate) fn of(release: DriverRelease) -> Self {
                 $(let $name: [$type; DriverRelease::ALL.len()] = $values;)*
-                Self { release, $($name: $name[release as usize],)* }
+                Self { release, $($name: $name[release.every() as usize],)* }
             }
         }
     };

@@ -52,12 +52,12 @@ fn a_driver_that_does_not_load_says_why() {
 
 #[test]
 fn a_configuration_is_changed_part_by_part() {
-    let config = NicConfig::new().release(DriverRelease::Main).virtual_functions(2);
+    let config = NicConfig::new().release(DriverRelease::Main2026_07).virtual_functions(2);
     let changed = config.clone().identity(|identity| identity.nid = 77);
-    assert_eq!((changed.release, changed.virtual_functions), (DriverRelease::Main, 2));
+    assert_eq!((changed.release, changed.virtual_functions), (DriverRelease::Main2026_07, 2));
     assert_eq!(changed.identity.nid, 77);
     let changed = config.totals(|totals| totals.acs = 5);
-    assert_eq!((changed.release, changed.totals.acs), (DriverRelease::Main, 5));
+    assert_eq!((changed.release, changed.totals.acs), (DriverRelease::Main2026_07, 5));
 }
 
 #[test]
@@ -109,7 +109,7 @@ fn a_removed_nic_answers_eio_and_comes_back() {
 /// Open files of each function are counted from 1, independently of the others.
 #[test]
 fn files_are_numbered_for_each_function() {
-    let config = NicConfig::new().release(DriverRelease::Main);
+    let config = NicConfig::new().release(DriverRelease::Main2026_07);
     let nic = Nic::new(config.virtual_functions(2)).unwrap();
     let physical = [nic.open().unwrap(), nic.open().unwrap()];
     let first = nic.open_vf(0).unwrap();
@@ -133,7 +133,7 @@ fn virtual_functions_before_the_relay() {
 
 #[test]
 fn an_answer_that_does_not_fit() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let root = root(&nic);
     let command = cxi_ioctl::abi::service::SvcAllocCmd::of(desc(&[5]));
     let result = write(&root, command.as_bytes(), &mut [0; 23]);
@@ -160,9 +160,9 @@ fn lengths_and_opcodes() {
     let mut long = [0; 113];
     long[0] = 35;
     assert_eq!(check(DriverRelease::Shs14_0_1, &long), Err(Errno::EINVAL));
-    assert_eq!(check(DriverRelease::Main, &long), Err(Errno::EOPNOTSUPP));
-    assert_eq!(check(DriverRelease::Main, &[35]), Err(Errno::EINVAL));
-    assert_eq!(check(DriverRelease::Main, &[]), Err(Errno::EINVAL));
+    assert_eq!(check(DriverRelease::Main2026_07, &long), Err(Errno::EOPNOTSUPP));
+    assert_eq!(check(DriverRelease::Main2026_07, &[35]), Err(Errno::EINVAL));
+    assert_eq!(check(DriverRelease::Main2026_07, &[]), Err(Errno::EINVAL));
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn nics_are_used_from_many_threads() {
 /// HPE's tests of libfabric clear these registers, and look at them when other processes have ended.
 #[test]
 fn registers_show_how_many_tles_were_in_use_at_once() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let root = root(&nic);
     let window = send(&root, &MapCsrsCmd::new()).unwrap();
     let page = root.map(window.offset, 4096).unwrap();

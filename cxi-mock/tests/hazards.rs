@@ -26,7 +26,7 @@ fn kinds(nic: &Nic) -> Vec<HazardKind> {
 
 #[test]
 fn a_second_refused_range_drops_a_reference_twice() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let root = root(&nic);
     let svc_id = alloc(&root, unrestricted(0)).unwrap();
     let range = SvcSetVniRangeCmd::of(svc_id, 64, 127);
@@ -40,7 +40,7 @@ fn a_second_refused_range_drops_a_reference_twice() {
 /// Members that an update has stored are checked after the range is taken.
 #[test]
 fn a_range_refused_for_its_members_is_used_afterward() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let root = root(&nic);
     let svc_id = alloc(&root, unrestricted(0)).unwrap();
     let mut update = SvcUpdateCmd::new();
@@ -77,7 +77,7 @@ fn five_vnis_overrun_on_allocation_or_destruction() {
     for (release, on_alloc) in [
         (DriverRelease::Shs13_0, true),
         (DriverRelease::Shs13_1, false),
-        (DriverRelease::Main, false),
+        (DriverRelease::Main2026_07, false),
     ] {
         let nic = nic(release);
         let root = root(&nic);

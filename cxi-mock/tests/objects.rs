@@ -74,7 +74,7 @@ fn an_event_buffer_that_wraps_around_is_a_hazard() {
 
 #[test]
 fn reserved_slots_change_in_both_layouts() {
-    let (root, lni) = with_lni(DriverRelease::Main);
+    let (root, lni) = with_lni(DriverRelease::Main2026_07);
     let eq = send(&root, &eq_cmd(lni, md(&root, lni))).unwrap().eq;
     let command = EqAdjustReservedFcCmd::of(eq, 63);
     assert_eq!(send(&root, &command).unwrap().reserved_fc, 63);
@@ -107,7 +107,7 @@ fn an_entry_is_mapped_in_a_domain_of_its_own_lni() {
 
 #[test]
 fn the_status_of_an_entry_tells_its_pool() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let root = root(&nic);
     let mut reserving = desc(&[5]);
     reserving.limits.types[RSRC_LE].res = 40;
@@ -161,7 +161,7 @@ impl CallerMemory for Nowhere {
 
 #[test]
 fn memory_that_cannot_be_pinned_leaves_its_address_context() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let root = root(&nic);
     let mut without = desc(&[50]);
     without.limits.types[RSRC_AC].max = 0;
@@ -183,7 +183,7 @@ fn memory_that_cannot_be_pinned_leaves_its_address_context() {
 
 #[test]
 fn logical_address_contexts_hold_their_lni() {
-    let (root, lni) = with_lni(DriverRelease::Main);
+    let (root, lni) = with_lni(DriverRelease::Main2026_07);
     let alloc = |lni: u32| {
         let mut lac = [0xFF; 4];
         let command = [[88, 0], [0, 0], [lni, 0]];

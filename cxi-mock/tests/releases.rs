@@ -44,7 +44,7 @@ fn ethernet_classes_take_priorities_and_need_a_privilege() {
 #[test]
 fn asking_for_any_pid_of_a_shared_vni_may_meet_another_profile() {
     for (release, first, second) in [
-        (DriverRelease::Main, Err(Errno::EEXIST), Ok(1)),
+        (DriverRelease::Main2026_07, Err(Errno::EEXIST), Ok(1)),
         (DriverRelease::Shs14_0_1, Err(Errno::EEXIST), Ok(1)),
         (DriverRelease::Shs12_0, Ok(1), Ok(2)),
     ] {
@@ -120,7 +120,7 @@ fn members_are_looked_at_before_or_after_vnis() {
 
 #[test]
 fn a_namespace_is_added_to_every_profile_there_is() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let root = root(&nic);
     let closed = |mut desc: SvcDesc| {
         desc.flags |= SvcFlags::RESTRICTED_MEMBERS.bits();
@@ -147,7 +147,7 @@ fn tles_in_use_of_a_service_without_any() {
         nic.hardware().set_tles_in_use(0, 5).unwrap();
         let tles = send(&root, &SvcRsrcGetCmd::of(svc_id)).unwrap().in_use[RSRC_TLE];
         let expected = match release {
-            DriverRelease::Main => u16::MAX,
+            DriverRelease::Main2026_07 => u16::MAX,
             DriverRelease::Shs14_0_1 => 5,
             _ => 0,
         };

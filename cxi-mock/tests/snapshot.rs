@@ -57,7 +57,7 @@ fn a_restored_nic_is_the_same() {
 
 #[test]
 fn what_belongs_to_open_files_is_left_out() {
-    let nic = busy(DriverRelease::Main);
+    let nic = busy(DriverRelease::Main2026_07);
     let before = nic.state();
     let root = root(&nic);
     let lni = lni(&root, 3).unwrap();
@@ -109,7 +109,7 @@ fn restore_altered(snapshot: &NicSnapshot, at: &str, to: &str) -> Result<(), Sna
 
 #[test]
 fn contradictions_are_named() {
-    let good = busy(DriverRelease::Main).snapshot();
+    let good = busy(DriverRelease::Main2026_07).snapshot();
     restore_altered(&good, "/services/2", "/services/2").unwrap();
     let limits = "/services/2/desc/limits/types";
     let (high, slot) = (u32::MAX, "extra/vni_slot");

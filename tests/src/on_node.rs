@@ -199,7 +199,7 @@ fn pointers(opcode: Opcode, release: DriverRelease) -> Pointers {
     match opcode {
         Opcode::SVC_LIST_GET | Opcode::SVC_RSRC_LIST_GET => SvcListGetCmd::POINTERS,
         Opcode::PTE_STATUS => PteStatusCmd::POINTERS,
-        Opcode::EQ_ADJUST_RESERVED_FC if release < DriverRelease::Main => {
+        Opcode::EQ_ADJUST_RESERVED_FC if release < DriverRelease::Main2026_07 => {
             EqAdjustReservedFcCmdV1::POINTERS
         }
         Opcode::EQ_ADJUST_RESERVED_FC => EqAdjustReservedFcCmd::POINTERS,

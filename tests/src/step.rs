@@ -158,7 +158,7 @@ impl<'a, D: Device> Replay<'a, D> {
             Ok(bytes) => bytes,
             // A release without the command gets the newest form of it.
             Err(_) if uapi::request(&step.op, self.release).is_none() => {
-                encode::request(&step.op, cmd, DriverRelease::Main)?
+                encode::request(&step.op, cmd, DriverRelease::Main2026_07)?
             }
             Err(reason) => return Err(reason),
         };

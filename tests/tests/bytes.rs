@@ -11,16 +11,18 @@ fn lists_are_entries() {
     (list[0], list[24]) = (1, 2);
     list[46..].fill(0xFF);
     let response =
-        decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], &list, DriverRelease::Main).unwrap();
+        decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], &list, DriverRelease::Main2026_07)
+            .unwrap();
     assert_eq!(response["count"], 2);
     assert_eq!(response["rsrc_list"].as_array().unwrap().len(), 2);
     assert_eq!(response["rsrc_list"][1]["svc_id"], 2);
     assert_eq!(response["rsrc_list"][1]["in_use"][7], 65_535);
     let cut = &list[..30];
     assert!(
-        decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], cut, DriverRelease::Main).is_err()
+        decode::response("SVC_RSRC_LIST_GET", &[2, 0, 0, 0], cut, DriverRelease::Main2026_07)
+            .is_err()
     );
-    assert!(decode::response("SVC_DESTROY", &[0; 4], &[], DriverRelease::Main).is_err());
+    assert!(decode::response("SVC_DESTROY", &[0; 4], &[], DriverRelease::Main2026_07).is_err());
 }
 
 #[test]
@@ -39,7 +41,7 @@ fn what_cannot_be_encoded_says_where() {
         let (request, reason) = case.split_once(" => ").unwrap();
         let (op, fields) = request.trim().split_once(' ').unwrap();
         let fields = serde_json::from_str(fields).unwrap();
-        let error = encode::request(op, &fields, DriverRelease::Main).unwrap_err();
+        let error = encode::request(op, &fields, DriverRelease::Main2026_07).unwrap_err();
         assert_eq!(error, reason);
     }
 }

@@ -191,7 +191,7 @@ fn a_client_that_dies_is_not_found() {
 
 #[test]
 fn list_entries_in_use_are_counted() {
-    let config = NicConfig::new().release(DriverRelease::Main);
+    let config = NicConfig::new().release(DriverRelease::Main2026_07);
     let node = MockNode::with_nics(1, &config).unwrap();
     let limits = ResourceMap::from_fn(|resource| match resource {
         Resource::Tles => Limit::NONE,

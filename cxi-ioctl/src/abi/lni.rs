@@ -15,7 +15,7 @@ abi! {
     /// - EKEYREVOKED: the service is disabled
     /// - EPERM: the caller is not a member of the service
     /// - ENOSPC: no RGID is free
-    @answered struct LniAllocCmd = "cxi_lni_alloc_cmd", 24, since Main {
+    @answered struct LniAllocCmd = "cxi_lni_alloc_cmd", 24, since Main2026_07 {
         /// Service id.
         svc_id: u32 = 16 + 4,
     }

@@ -6,7 +6,7 @@ constants! {
     /// No memory descriptor.
     MD_NONE: u32 = 0, "CXI_MD_NONE";
     /// No dma-buf.
-    DMABUF_NONE: i32 = -1, "INVALID_DMABUF_FD", since Main;
+    DMABUF_NONE: i32 = -1, "INVALID_DMABUF_FD", since Main2026_07;
 }
 
 bitflags::bitflags! {

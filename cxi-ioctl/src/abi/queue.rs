@@ -249,7 +249,7 @@ abi! {
     ///
     /// Errors:
     /// - EINVAL: no such queue in this open file
-    @answered struct EqAdjustReservedFcCmd = "cxi_eq_adjust_reserved_fc_cmd", 24, since Main {
+    @answered struct EqAdjustReservedFcCmd = "cxi_eq_adjust_reserved_fc_cmd", 24, since Main2026_07 {
         /// Event queue handle.
         eq_hndl: u32 = 16,
         /// The value; see the command.

@@ -1,6 +1,6 @@
 //! The recorded interfaces; `tests/abi/minimise.jq` says what they are made from.
 
-use cxi_ioctl::DriverRelease;
+use cxi_ioctl::{DriverRelease, EveryRelease};
 use serde_json::{Map, Value};
 
 pub(crate) struct Recorded {
@@ -23,14 +23,14 @@ pub(crate) fn all() -> Vec<Recorded> {
     DriverRelease::ALL
         .into_iter()
         .map(|release| {
-            let (name, text) = match release {
-                DriverRelease::Shs12_0 => ("shs-12.0", include_str!("../abi/shs-12.0.json")),
-                DriverRelease::Shs13_0 => ("shs-13.0", include_str!("../abi/shs-13.0.json")),
-                DriverRelease::Shs13_1 => ("shs-13.1", include_str!("../abi/shs-13.1.json")),
-                DriverRelease::Shs14_0_0 | DriverRelease::Shs14_0_1 => {
+            let (name, text) = match release.every() {
+                EveryRelease::Shs12_0 => ("shs-12.0", include_str!("../abi/shs-12.0.json")),
+                EveryRelease::Shs13_0 => ("shs-13.0", include_str!("../abi/shs-13.0.json")),
+                EveryRelease::Shs13_1 => ("shs-13.1", include_str!("../abi/shs-13.1.json")),
+                EveryRelease::Shs14_0_0 | EveryRelease::Shs14_0_1 => {
                     ("shs-14.0", include_str!("../abi/shs-14.0.json"))
                 }
-                DriverRelease::Main => ("main", include_str!("../abi/main.json")),
+                EveryRelease::Main2026_07 => ("main", include_str!("../abi/main.json")),
             };
             let root: Value = serde_json::from_str(text).expect("a recorded interface");
             assert_eq!(root["release"], name);

@@ -92,7 +92,7 @@ mod tests {
     use super::*;
 
     fn own(command: &[u8], opcode: Opcode) -> RemoteBuffers {
-        RemoteBuffers::of(Pid::this(), command, opcode, DriverRelease::Main)
+        RemoteBuffers::of(Pid::this(), command, opcode, DriverRelease::Main2026_07)
     }
 
     #[test]

@@ -136,7 +136,7 @@ impl Call {
         }
         let release = self.file.client.nic().release();
         let is_in_memory = messages.is_none();
-        if is_in_memory && release >= DriverRelease::Main && self.command.len() < HEADER {
+        if is_in_memory && release >= DriverRelease::Main2026_07 && self.command.len() < HEADER {
             memory::check_written_from(pid, HEADER)?;
         }
         let credentials =

@@ -200,11 +200,10 @@ pub(crate) enum Release {
     Is(DriverRelease),
 }
 
-/// A release with or without `shs-`, or `auto`.
+/// A release by either of its names, or `auto`.
 fn release() -> impl TypedValueParser<Value = Release> {
-    let releases = DriverRelease::ALL.map(|release| {
-        PossibleValue::new(release.name()).aliases(release.name().strip_prefix("shs-"))
-    });
+    let releases = DriverRelease::ALL
+        .map(|release| PossibleValue::new(release.name()).alias(release.short_name()));
     let names = iter::once("auto".into()).chain(releases);
     PossibleValuesParser::new(names).map(|name| name.parse().map_or(Release::Auto, Release::Is))
 }
@@ -455,7 +454,7 @@ mod tests {
     fn what_is_not_said_has_its_default() {
         let text = r#"{"release": "main", "params": {"pid_bits": 8}, "totals": {"txqs": 16}}"#;
         let Ok(Setup::Alike(config)) = config(text) else { panic!("one configuration") };
-        assert_eq!(config.release, DriverRelease::Main);
+        assert_eq!(config.release, DriverRelease::Main2026_07);
         assert_eq!((config.params.pid_bits, config.totals.txqs), (8, 16));
         assert_eq!(config.totals.tgqs, 512);
     }

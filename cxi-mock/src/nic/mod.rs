@@ -100,7 +100,7 @@ impl Nic {
     pub fn follow(&self, form: LniForm) -> bool {
         let mut device = self.device();
         let other = match form {
-            LniForm::Long => DriverRelease::Main,
+            LniForm::Long => DriverRelease::Main2026_07,
             _ => DriverRelease::Shs14_0_1,
         };
         let release = device.rules.release;

@@ -249,11 +249,10 @@ pub(crate) fn word<T: Value + Clone + Send + Sync + 'static>(
     PossibleValuesParser::new(words).try_map(|word| T::parse(&word))
 }
 
-/// A release of the driver, with or without `shs-`.
+/// A release of the driver, by either of its names.
 pub(crate) fn release() -> impl TypedValueParser<Value = DriverRelease> {
-    let names = DriverRelease::ALL.map(|release| {
-        PossibleValue::new(release.name()).aliases(release.name().strip_prefix("shs-"))
-    });
+    let names = DriverRelease::ALL
+        .map(|release| PossibleValue::new(release.name()).alias(release.short_name()));
     PossibleValuesParser::new(names).try_map(|name| name.parse::<DriverRelease>())
 }
 

@@ -52,7 +52,7 @@ struct Entry {
 /// The release that the driver behaves like, for people and programs.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 struct DriverRelease {
-    /// Such as `shs-14.0.1`, or `shs-13.1 to main`, or `unknown`.
+    /// Such as `shs-14.0.1`, or `shs-13.1 to main-2026-07`, or `unknown`.
     guess: String,
     /// Abilities that it may lack.
     lacks: Vec<&'static str>,

@@ -133,7 +133,7 @@ fn the_options_of_a_new_node_must_fit_the_file() {
     node.cxi("--mock-release=shs-12.0 devices").refused(
         2,
         &format!(
-            "error: {file}: the mock node in this file has the driver of main, not of shs-12.0\n  \
+            "error: {file}: the mock node in this file has the driver of main-2026-07, not of shs-12.0\n  \
              --mock-release describes a new node; leave it out, or name another file."
         ),
     );

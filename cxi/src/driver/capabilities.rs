@@ -1,6 +1,6 @@
 //! Capabilities of a driver.
 
-use cxi_ioctl::DriverRelease;
+use cxi_ioctl::{DriverRelease, EveryRelease};
 
 described_flags! {
     /// Capabilities that a driver certainly has.
@@ -73,13 +73,13 @@ impl Capabilities {
     /// Returns the capabilities of a release.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
-        match release {
-            DriverRelease::Shs12_0 => Self::SHARED_VNIS | Self::UNUSED_MEMBER_SLOTS,
-            DriverRelease::Shs13_0 => Self::EXCLUSIVE_VNIS,
-            DriverRelease::Shs13_1 => Self::FROM_13_1 | Self::EXCLUSIVE_VNIS,
-            DriverRelease::Shs14_0_0 => Self::FROM_13_1 | Self::NETNS | Self::EXCLUSIVE_VNIS,
-            DriverRelease::Shs14_0_1 => Self::FROM_14_0_1,
-            DriverRelease::Main => {
+        match release.every() {
+            EveryRelease::Shs12_0 => Self::SHARED_VNIS | Self::UNUSED_MEMBER_SLOTS,
+            EveryRelease::Shs13_0 => Self::EXCLUSIVE_VNIS,
+            EveryRelease::Shs13_1 => Self::FROM_13_1 | Self::EXCLUSIVE_VNIS,
+            EveryRelease::Shs14_0_0 => Self::FROM_13_1 | Self::NETNS | Self::EXCLUSIVE_VNIS,
+            EveryRelease::Shs14_0_1 => Self::FROM_14_0_1,
+            EveryRelease::Main2026_07 => {
                 Self::FROM_14_0_1
                     | Self::CQ_ALLOC_BUF
                     | Self::USAGE_NOT_APPLICABLE
@@ -90,10 +90,8 @@ impl Capabilities {
 
     /// The first release from which on all releases can do this.
     pub(crate) fn since(self) -> DriverRelease {
-        let lacking = |release: &DriverRelease| !Self::for_release(*release).contains(self);
-        let mut later = DriverRelease::ALL.into_iter().rev();
-        let last = later.find(lacking);
-        let next = DriverRelease::ALL.into_iter().find(|release| Some(*release) > last);
-        next.unwrap_or(DriverRelease::Main)
+        let able = |release: &DriverRelease| Self::for_release(*release).contains(self);
+        let first = DriverRelease::ALL.into_iter().rev().take_while(able).last();
+        first.unwrap_or(DriverRelease::NEWEST)
     }
 }

@@ -1,6 +1,6 @@
 //! Observations of a driver, and the releases that they leave.
 
-use cxi_ioctl::{DriverRelease, Errno, LniForm};
+use cxi_ioctl::{DriverRelease, Errno, EveryRelease, LniForm};
 
 use super::Capabilities;
 
@@ -99,11 +99,11 @@ impl Evidence {
             && self.fits_exclusive_cp(release)
             && self.fits_set_netns(release)
             && self.lni_form.is_none_or(|seen| seen == form)
-            && since(self.le_usage_not_applicable, DriverRelease::Main)
-            && since(self.ats_enabled, DriverRelease::Main)
+            && since(self.le_usage_not_applicable, DriverRelease::Main2026_07)
+            && since(self.ats_enabled, DriverRelease::Main2026_07)
             && since(lnis, DriverRelease::Shs13_1)
             && since(timeout, DriverRelease::Shs14_0_1)
-            && since(clients, DriverRelease::Main)
+            && since(clients, DriverRelease::Main2026_07)
     }
 
     fn fits_properties(&self, release: DriverRelease) -> bool {
@@ -116,13 +116,13 @@ impl Evidence {
 
     /// Only distinguishes 12.0 and 13.0: administrators may change the default service.
     fn fits_default_classes(&self, release: DriverRelease) -> bool {
-        match release {
-            DriverRelease::Shs12_0 => self.default_classes != DefaultClasses::FirstFour,
-            DriverRelease::Shs13_0 => self.default_classes != DefaultClasses::None,
-            DriverRelease::Shs13_1
-            | DriverRelease::Shs14_0_0
-            | DriverRelease::Shs14_0_1
-            | DriverRelease::Main => true,
+        match release.every() {
+            EveryRelease::Shs12_0 => self.default_classes != DefaultClasses::FirstFour,
+            EveryRelease::Shs13_0 => self.default_classes != DefaultClasses::None,
+            EveryRelease::Shs13_1
+            | EveryRelease::Shs14_0_0
+            | EveryRelease::Shs14_0_1
+            | EveryRelease::Main2026_07 => true,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Commands that a driver answers with damage.
 
-use cxi_ioctl::DriverRelease;
+use cxi_ioctl::{DriverRelease, EveryRelease};
 
 described_flags! {
     /// Commands that a driver answers with damage, or with less protection than requested.
@@ -46,21 +46,21 @@ impl Quirks {
         let all = Self::REUSED_EVENT_QUEUE;
         let from_13_0 = all | Self::ORPHANED_PROFILE | Self::VNI_COUNT;
         let from_13_1 = from_13_0 | Self::REFUSED_RANGE | Self::SWITCHED_EXCLUSIVE_CP;
-        match release {
-            DriverRelease::Shs12_0 => {
+        match release.every() {
+            EveryRelease::Shs12_0 => {
                 all | Self::SHARED_RGID | Self::REFUSED_SERVICE_LEAK | Self::OPEN_VNIS
             }
-            DriverRelease::Shs13_0 => {
+            EveryRelease::Shs13_0 => {
                 from_13_0
                     | Self::REFUSED_RESERVE
                     | Self::SHARED_RGID
                     | Self::OPEN_VNIS
                     | Self::OPEN_MEMBER_SLOT
             }
-            DriverRelease::Shs13_1
-            | DriverRelease::Shs14_0_0
-            | DriverRelease::Shs14_0_1
-            | DriverRelease::Main => from_13_1,
+            EveryRelease::Shs13_1
+            | EveryRelease::Shs14_0_0
+            | EveryRelease::Shs14_0_1
+            | EveryRelease::Main2026_07 => from_13_1,
         }
     }
 }

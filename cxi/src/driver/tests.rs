@@ -20,7 +20,7 @@ fn shown_by(release: DriverRelease) -> Evidence {
             DriverRelease::Shs12_0 => DefaultClasses::None,
             _ => DefaultClasses::FirstFour,
         },
-        le_usage_not_applicable: Some(release == DriverRelease::Main),
+        le_usage_not_applicable: Some(release == DriverRelease::Main2026_07),
         exclusive_cp: from(DriverRelease::Shs13_1, Answer::Done),
         set_netns: from(DriverRelease::Shs14_0_0, Answer::Refused(Errno::EEXIST)),
         lni_form: None,
@@ -37,8 +37,11 @@ fn guesses_read_well() {
         between(DriverRelease::Shs14_0_0, DriverRelease::Shs14_0_1),
         "shs-14.0.0 or shs-14.0.1"
     );
-    assert_eq!(between(DriverRelease::Shs13_1, DriverRelease::Main), "shs-13.1 to main");
-    assert_eq!(DetectedRelease::Release(DriverRelease::Main).to_string(), "main");
+    assert_eq!(
+        between(DriverRelease::Shs13_1, DriverRelease::Main2026_07),
+        "shs-13.1 to main-2026-07"
+    );
+    assert_eq!(DetectedRelease::Release(DriverRelease::Main2026_07).to_string(), "main-2026-07");
     assert_eq!(DetectedRelease::Unknown.to_string(), "unknown");
 }
 
@@ -67,8 +70,9 @@ fn a_changed_default_service_leaves_two() {
         });
     }
     // It says nothing about later ones.
-    let main = Evidence { default_classes: DefaultClasses::None, ..shown_by(DriverRelease::Main) };
-    assert_eq!(Driver::of(main).detected_release().release(), Some(DriverRelease::Main));
+    let main =
+        Evidence { default_classes: DefaultClasses::None, ..shown_by(DriverRelease::Main2026_07) };
+    assert_eq!(Driver::of(main).detected_release().release(), Some(DriverRelease::Main2026_07));
 }
 
 #[test]
@@ -76,7 +80,7 @@ fn the_form_of_lni_alloc_counts() {
     let long = Evidence { lni_form: Some(LniForm::Long), ..shown_by(DriverRelease::Shs14_0_1) };
     assert_eq!(Driver::of(long).detected_release(), DetectedRelease::Unknown);
     assert_eq!(Driver::of(shown_by(DriverRelease::Shs13_1)).lni_form(), Some(LniForm::Short));
-    assert_eq!(Driver::of(shown_by(DriverRelease::Main)).lni_form(), Some(LniForm::Long));
+    assert_eq!(Driver::of(shown_by(DriverRelease::Main2026_07)).lni_form(), Some(LniForm::Long));
 }
 
 #[test]
@@ -93,7 +97,7 @@ fn a_virtual_function_that_does_not_answer_for_services_rules_nothing_out() {
         })
     };
     let driver = function(Some(true));
-    assert_eq!(driver.detected_release().to_string(), "shs-13.1 to main");
+    assert_eq!(driver.detected_release().to_string(), "shs-13.1 to main-2026-07");
     assert!(!driver.can(Capabilities::EXCLUSIVE_CPS));
     assert!(!driver.can(Capabilities::NETNS));
     assert_eq!(function(Some(false)).detected_release(), DetectedRelease::Unknown);

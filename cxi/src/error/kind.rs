@@ -152,7 +152,7 @@ fn protocol(error: &CommandError) -> String {
 fn words(release: DriverRelease) -> String {
     match release.name().strip_prefix("shs-") {
         Some(number) => format!("SHS {number}"),
-        None => "the driver's development branch".to_owned(),
+        None => format!("the driver {release}"),
     }
 }
 

@@ -124,7 +124,7 @@ fn a_directory_that_cannot_be_read_is_an_error() {
 }
 
 fn mock(sys: &Path) -> Device {
-    let nic = Nic::new(NicConfig::new().release(DriverRelease::Main)).unwrap();
+    let nic = Nic::new(NicConfig::new().release(DriverRelease::Main2026_07)).unwrap();
     let file = nic.root().unwrap();
     Device::with_sysfs(DeviceId::new(0), Arc::new(file), sys)
 }
@@ -188,7 +188,7 @@ fn telemetry_is_read_on_request() {
         device.telemetry("../../secret"),
         "cxi0: invalid counter name '../../secret': expected a file name",
     );
-    let nic = crate::common::nic(DriverRelease::Main);
+    let nic = crate::common::nic(DriverRelease::Main2026_07);
     says(crate::common::root(&nic).telemetry("x"), "cxi0: this device has no entry in sysfs");
 }
 

@@ -31,7 +31,7 @@ fn sysfs(directory: &Path, release: DriverRelease) {
         ("disable_default_svc", DriverRelease::Shs12_0),
         ("default_lnis_per_rgid", DriverRelease::Shs13_1),
         ("cass_sl_pml_rec_timeout_ms", DriverRelease::Shs14_0_1),
-        ("rmu_pf_max_clients", DriverRelease::Main),
+        ("rmu_pf_max_clients", DriverRelease::Main2026_07),
     ] {
         if release >= since {
             fs::write(parameters.join(name), "1\n").unwrap();
@@ -40,7 +40,7 @@ fn sysfs(directory: &Path, release: DriverRelease) {
     let properties = directory.join("class/cxi_user/cxi0/device/properties");
     fs::create_dir_all(&properties).unwrap();
     fs::write(properties.join("nid"), "0x1\n").unwrap();
-    if release == DriverRelease::Main {
+    if release == DriverRelease::Main2026_07 {
         fs::write(properties.join("ats_enabled"), "0\n").unwrap();
     }
 }
@@ -68,7 +68,7 @@ fn sysfs_tells_14_0_0_from_14_0_1() {
             let driver = device.driver().unwrap();
             assert_eq!(driver.detected_release(), DetectedRelease::Release(release));
             let ats_enabled = driver.evidence().ats_enabled;
-            assert_eq!(ats_enabled, Some(release == DriverRelease::Main));
+            assert_eq!(ats_enabled, Some(release == DriverRelease::Main2026_07));
         }
     }
 }
@@ -76,7 +76,7 @@ fn sysfs_tells_14_0_0_from_14_0_1() {
 #[test]
 fn sysfs_of_another_driver_is_a_contradiction() {
     let directory = tempfile::tempdir().unwrap();
-    sysfs(directory.path(), DriverRelease::Main);
+    sysfs(directory.path(), DriverRelease::Main2026_07);
     let file = nic(DriverRelease::Shs13_0).open().unwrap().transport(Credentials::root());
     let device = Device::with_sysfs(DeviceId::new(0), Arc::new(file), directory.path());
     assert_eq!(device.driver().unwrap().detected_release(), DetectedRelease::Unknown);
@@ -140,8 +140,8 @@ fn capabilities_are_those_of_the_release() {
             (Capabilities::EXCLUSIVE_CPS, since(DriverRelease::Shs13_1)),
             (Capabilities::NID_CONFIGURED, since(DriverRelease::Shs13_1)),
             (Capabilities::NETNS, since(DriverRelease::Shs14_0_0)),
-            (Capabilities::CQ_ALLOC_BUF, since(DriverRelease::Main)),
-            (Capabilities::USAGE_NOT_APPLICABLE, since(DriverRelease::Main)),
+            (Capabilities::CQ_ALLOC_BUF, since(DriverRelease::Main2026_07)),
+            (Capabilities::USAGE_NOT_APPLICABLE, since(DriverRelease::Main2026_07)),
         ] {
             assert_eq!(driver.can(capability), there, "{release} {capability:?}");
         }
@@ -206,7 +206,7 @@ fn an_unknown_driver_gets_no_promise() {
 
 #[test]
 fn a_newer_driver_keeps_what_it_proves() {
-    let device = answering(DriverRelease::Main, |opcode| {
+    let device = answering(DriverRelease::Main2026_07, |opcode| {
         (opcode == Opcode::GET_DEV_PROPERTIES).then(|| Ok(vec![7; 88]))
     });
     let driver = device.driver().unwrap();
@@ -221,7 +221,7 @@ fn a_newer_driver_keeps_what_it_proves() {
 fn garbage_of_any_length_does_not_panic() {
     for len in 0..200 {
         for byte in [0, 0x5A, 0xFF] {
-            let device = through(&nic(DriverRelease::Main), move |_, mut request| {
+            let device = through(&nic(DriverRelease::Main2026_07), move |_, mut request| {
                 let len = len.min(request.response().len());
                 request.response()[..len].fill(byte);
                 Ok(())
@@ -233,11 +233,11 @@ fn garbage_of_any_length_does_not_panic() {
 
 #[test]
 fn an_error_of_the_moment_is_not_remembered() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let device = root(&nic);
     nic.faults().unplug();
     assert_eq!(device.driver().unwrap_err().errno(), Errno::EIO);
     nic.faults().plug();
     let guess = device.driver().unwrap().detected_release();
-    assert_eq!(guess, DetectedRelease::Release(DriverRelease::Main));
+    assert_eq!(guess, DetectedRelease::Release(DriverRelease::Main2026_07));
 }

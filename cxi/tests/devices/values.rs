@@ -95,7 +95,7 @@ fn debug_forms_are_short() {
 
 #[test]
 fn a_service_shows_what_it_is_and_no_padding() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let id = create(&services, modest(1024).member(Member::Uid(1000)));
     let shown = format!("{:?}", services.get(id).unwrap());
@@ -118,7 +118,7 @@ fn a_service_shows_what_it_is_and_no_padding() {
 
 #[test]
 fn handles_know_where_they_belong() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let device = root(&nic);
     assert_eq!(device.services().device().id(), device.id());
     let spec = modest(1024).build().unwrap();
@@ -155,7 +155,7 @@ fn wrong_values_become_errors_by_question_mark() {
 
 #[test]
 fn what_the_driver_refused_has_its_errno_as_source() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let error = root(&nic).services().destroy(ServiceId::new(9).unwrap()).unwrap_err();
     let cause = std::error::Error::source(&error).unwrap();
     assert_eq!(cause.downcast_ref::<Errno>(), Some(&Errno::EINVAL));
@@ -163,7 +163,7 @@ fn what_the_driver_refused_has_its_errno_as_source() {
 
 #[test]
 fn a_service_is_shown_in_one_line() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let spec = ServiceSpec::builder()
         .member(Member::Uid(1000))

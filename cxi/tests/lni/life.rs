@@ -98,7 +98,7 @@ fn old_drivers_are_not_asked_what_they_do_not_know() {
 
 #[test]
 fn pids_are_reserved_and_used_once() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let block = lni.reserve_pids(vni(1024), None, 4).unwrap();
     assert_eq!((block.first.get(), block.count), (0, 4));
@@ -127,7 +127,7 @@ fn pids_are_reserved_and_used_once() {
 
 #[test]
 fn exclusive_profiles_move_to_another_vni() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let lni = exclusive_lni(&root(&nic));
     let profile = lni.alloc_cp(vni(512), TrafficClass::BestEffort).unwrap();
     profile.modify(vni(513)).unwrap();
@@ -140,7 +140,7 @@ fn exclusive_profiles_move_to_another_vni() {
 
 #[test]
 fn queues_are_checked_before_they_are_asked_for() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let any = ProfileOptions::new(vni(1024), TrafficClass::BestEffort);
     let plain = lni.alloc_cp_with(&any.lcid(LcidChoice::NotTriggered)).unwrap();
@@ -175,7 +175,7 @@ fn queues_are_checked_before_they_are_asked_for() {
 
 #[test]
 fn event_queues_are_checked_and_resized() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     says(
         lni.alloc_eq(&EventQueueOptions::new(0)),
@@ -213,7 +213,7 @@ fn event_queues_are_checked_and_resized() {
 
 #[test]
 fn portal_entries_are_mapped_and_asked() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
     let [_unmapped, domain] = [(); 2].map(|()| lni.alloc_domain(vni(1024), None).unwrap());
@@ -260,7 +260,7 @@ fn portal_entries_are_mapped_and_asked() {
 
 #[test]
 fn objects_of_another_open_file_are_refused() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let stranger = user(&nic).alloc_lni(service).unwrap();
     let events = stranger.alloc_eq(&EventQueueOptions::new(4096)).unwrap();
@@ -296,7 +296,7 @@ fn objects_of_another_open_file_are_refused() {
 
 #[test]
 fn counters_have_their_own_memory() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     assert_eq!(counter.value().success, 0);

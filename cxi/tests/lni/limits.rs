@@ -82,7 +82,7 @@ fn limits_bite_and_what_is_freed_can_be_had_again() {
 
 #[test]
 fn an_event_queue_needs_an_address_context() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let mut limits = all(100);
     limits[Resource::Acs] = Limit::NONE;
     let (service, lni) = lni_with(&nic, 1024, limits);
@@ -94,7 +94,7 @@ fn an_event_queue_needs_an_address_context() {
 
 #[test]
 fn a_limit_of_zero_is_said() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     for resource in ONE_BY_ONE {
         let number = 1024 + u16::try_from(resource.index()).unwrap();
         let mut limits = all(100);
@@ -116,7 +116,7 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
     // A reservation is safe from other reservations, not from services that share.
     let nic = Nic::new(
         NicConfig::new()
-            .release(DriverRelease::Main)
+            .release(DriverRelease::Main2026_07)
             .totals(|totals| (totals.cts, totals.acs) = (32, 1)),
     )
     .unwrap();
@@ -151,7 +151,7 @@ fn sharers_can_use_up_what_is_reserved_for_another() {
 
 #[test]
 fn address_contexts_are_counted_by_kind_and_rgid() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let mut limits = all(100);
     limits[Resource::Acs] = Limit::at_most(1);
     let (service, lni) = lni_with(&nic, 1024, limits);
@@ -184,7 +184,7 @@ fn address_contexts_are_counted_by_kind_and_rgid() {
 
 #[test]
 fn pages_that_are_not_pinned_are_faulted_in() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let memory = Arc::new(DeviceMemory::new(1 << 16).unwrap());
     let on_demand = MapOptions::new().flags(MapFlags::READ | MapFlags::ALLOC_MD);
@@ -192,7 +192,7 @@ fn pages_that_are_not_pinned_are_faulted_in() {
     md.update(0..4096).unwrap();
     md.update(4096..1 << 16).unwrap();
 
-    let config = NicConfig::new().release(DriverRelease::Main);
+    let config = NicConfig::new().release(DriverRelease::Main2026_07);
     let nic = Nic::new(config.virtual_functions(1)).unwrap();
     let service = create(&root(&nic).services(), modest(1024).limits(all(100)));
     let file = nic.open_vf(0).unwrap().transport(Credentials::root());
@@ -208,7 +208,7 @@ fn pages_that_are_not_pinned_are_faulted_in() {
 
 #[test]
 fn handles_may_be_dropped_in_any_order() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     for order in 0..8_usize {
         let wait = lni.alloc_wait().unwrap();
@@ -241,7 +241,7 @@ fn handles_may_be_dropped_in_any_order() {
 
 #[test]
 fn closing_reports_and_gives_the_handle_back() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
     let refused = lni.close().unwrap_err();
@@ -299,7 +299,7 @@ fn who_may_allocate_an_lni() {
 
 #[test]
 fn a_removed_nic_does_not_make_handles_panic() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let counter = lni.alloc_ct().unwrap();
     nic.faults().unplug();

@@ -39,7 +39,7 @@ fn last<C: Command + FromBytes>(record: &Record<InProcess>) -> C {
 
 #[test]
 fn queues_are_asked_for_as_described() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     for (policy, number) in [
         (UpdatePolicy::Always, 0),
@@ -67,7 +67,7 @@ fn queues_are_asked_for_as_described() {
 
 #[test]
 fn a_window_is_mapped_once() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let queue = lni.alloc_tgq(&TgqOptions::new(64)).unwrap();
     let first: *const Mapping = queue.commands().unwrap();
     assert!(std::ptr::eq(first, queue.commands().unwrap()));
@@ -77,7 +77,7 @@ fn a_window_is_mapped_once() {
 
 #[test]
 fn event_queues_are_asked_for_as_described() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let flags = EventQueueFlags::TARGET_LONG | EventQueueFlags::TIMESTAMPS;
     let options = EventQueueOptions::new(4096)
         .flags(flags)
@@ -105,7 +105,7 @@ fn event_queues_are_asked_for_as_described() {
 
 #[test]
 fn profiles_are_asked_for_as_described() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let any = ProfileOptions::new(vni(1024), TrafficClass::BestEffort);
     for (class_type, number) in [
         (TrafficClassType::Default, 0),
@@ -127,7 +127,7 @@ fn profiles_are_asked_for_as_described() {
 
 #[test]
 fn the_profile_that_is_moved_is_the_one_that_was_named() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let lni = exclusive_lni(lni.device());
     let classes = [TrafficClass::BestEffort, TrafficClass::LowLatency];
     let [_other, moved] = classes.map(|class| lni.alloc_cp(vni(512), class).unwrap());
@@ -141,7 +141,7 @@ fn the_profile_that_is_moved_is_the_one_that_was_named() {
 
 #[test]
 fn a_profile_on_a_vni_of_its_own_service_takes_no_look_at_the_others() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let listed = || {
         let exchanges = record.recording().exchanges;
         let opcodes = exchanges.iter().filter_map(Exchange::opcode);
@@ -156,7 +156,7 @@ fn a_profile_on_a_vni_of_its_own_service_takes_no_look_at_the_others() {
 
 #[test]
 fn memory_is_registered_as_described() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let memory = Arc::new(DeviceMemory::new(8192).unwrap());
     let flags = MapFlags::PIN | MapFlags::READ;
     let options = MapOptions::default().flags(flags).page_shifts(12, 21);
@@ -171,7 +171,7 @@ fn memory_is_registered_as_described() {
 
 #[test]
 fn a_part_of_memory_is_faulted_in_where_it_starts() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let memory = Arc::new(DeviceMemory::new(8192).unwrap());
     let on_demand = MapOptions::new().flags(MapFlags::READ | MapFlags::ALLOC_MD);
     let md = lni.map_memory(&memory, &on_demand).unwrap();
@@ -197,7 +197,7 @@ fn a_part_of_memory_is_faulted_in_where_it_starts() {
 
 #[test]
 fn what_a_queue_works_with_is_freed_after_it() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let [for_events, for_status] = [(); 2].map(|()| lni.alloc_wait().unwrap());
     let options = EventQueueOptions::new(4096).event_wait(&for_events).status_wait(&for_status);
     let events = lni.alloc_eq(&options).unwrap();
@@ -223,7 +223,7 @@ fn what_a_queue_works_with_is_freed_after_it() {
 
 #[test]
 fn lists_and_mappings_of_a_portal_entry_are_told_apart() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     let pte = lni.alloc_pte(PtOptions::IS_MATCHING, None).unwrap();
     for (list, number) in [
         (LeList::Priority, 0),
@@ -247,7 +247,7 @@ fn lists_and_mappings_of_a_portal_entry_are_told_apart() {
 
 #[test]
 fn a_wait_object_says_where_its_news_are() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let (first, second) = (lni.alloc_wait().unwrap(), lni.alloc_wait().unwrap());
     assert_ne!(first.id(), second.id());
@@ -291,7 +291,7 @@ fn a_pid_is_its_number() {
 
 #[test]
 fn an_lni_waits_for_inbound_traffic() {
-    let (lni, record) = recorded(&nic(DriverRelease::Main));
+    let (lni, record) = recorded(&nic(DriverRelease::Main2026_07));
     lni.device().inbound_wait().unwrap();
     let opcodes: Vec<_> =
         record.recording().exchanges.iter().filter_map(Exchange::opcode).collect();

@@ -36,7 +36,7 @@ fn said<T: std::fmt::Debug>(result: Result<T, Error>) -> (Errno, String) {
 
 #[test]
 fn classes_and_types_that_the_nic_does_not_have_are_said() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let lni = lni_of(&root(&nic), 1024);
     let ethernet = |class| lni.alloc_cp_with(&ProfileOptions::ethernet(class, 3));
     for class in [EthernetClass::Tc1, EthernetClass::Shared] {
@@ -89,7 +89,7 @@ fn the_range_of_a_service_that_was_never_enabled_is_out_of_reach() {
 
 #[test]
 fn a_queue_needs_a_profile_of_its_rgid() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let other = lni.device().alloc_lni(service).unwrap();
     let profile = other.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
@@ -103,7 +103,7 @@ fn a_queue_needs_a_profile_of_its_rgid() {
 
 #[test]
 fn a_domain_on_a_vni_of_others_is_not_permitted() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     create(&root(&nic).services(), modest(2048).member(Member::Uid(7)));
     refused(
@@ -116,7 +116,7 @@ fn a_domain_on_a_vni_of_others_is_not_permitted() {
 
 #[test]
 fn a_domain_of_another_lni_is_no_target() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     let other = lni.device().alloc_lni(service).unwrap();
     let domain = other.alloc_domain(vni(1024), None).unwrap();
@@ -130,7 +130,7 @@ fn a_domain_of_another_lni_is_no_target() {
 
 #[test]
 fn an_errno_without_a_known_meaning_is_passed_on() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (lni, fault) = faulty_lni(&nic);
     let domain = lni.alloc_domain(vni(1024), None).unwrap();
     let pte = lni.alloc_pte(PtOptions::empty(), None).unwrap();
@@ -164,7 +164,7 @@ fn an_errno_without_a_known_meaning_is_passed_on() {
 
 #[test]
 fn what_is_busy_is_named() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (lni, fault) = faulty_lni(&nic);
     let profile = lni.alloc_cp(vni(1024), TrafficClass::BestEffort).unwrap();
     let memory = Arc::new(DeviceMemory::new(4096).unwrap());
@@ -221,7 +221,7 @@ fn what_is_busy_is_named() {
 
 #[test]
 fn memory_that_is_refused_is_not_a_counters() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (lni, fault) = faulty_lni(&nic);
     let counter = lni.alloc_ct().unwrap();
     let [memory, refused] = [3, 4].map(|count| {
@@ -251,7 +251,7 @@ fn a_window_that_cannot_be_mapped_is_said() {
         }
     }
 
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let file = nic.root().unwrap();
     let device = Device::from(Arc::new(Unmappable(file)));
     let lni = lni_of(&device, 1024);

@@ -47,7 +47,7 @@ fn an_event_queue_does_not_follow_one_with_a_wait_object() {
 
 #[test]
 fn an_event_queue_does_not_follow_one_whose_status_was_waited_for() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     let wait = lni.alloc_wait().unwrap();
     let plain = EventQueueOptions::new(4096);
@@ -60,7 +60,7 @@ fn an_event_queue_does_not_follow_one_whose_status_was_waited_for() {
 
 #[test]
 fn another_lni_is_free_to_have_an_event_queue_without_one() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, lni) = lni_with(&nic, 1024, all(100));
     with_a_freed_queue_that_waited(&lni);
     let other = lni.device().alloc_lni(service).unwrap();
@@ -70,7 +70,7 @@ fn another_lni_is_free_to_have_an_event_queue_without_one() {
 
 #[test]
 fn whoever_insists_gets_the_null_pointer() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, _lni) = lni_with(&nic, 1024, all(100));
     let device = user(&nic).allow_quirks(Quirks::REUSED_EVENT_QUEUE);
     let lni = device.alloc_lni(service).unwrap();
@@ -112,7 +112,7 @@ fn the_same_traffic_again_is_the_same_profile() {
 
 #[test]
 fn lcids_that_are_not_shared_can_be_had_both() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (_, lni) = lni_with(&nic, 1, all(100));
     let ask = |choice| {
         let options = ProfileOptions::new(vni(1), TrafficClass::BestEffort).lcid(choice);
@@ -131,7 +131,7 @@ fn lcids_that_are_not_shared_can_be_had_both() {
 
 #[test]
 fn a_profile_that_is_moved_is_not_found_under_its_old_vni() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let lni = exclusive_lni(&root(&nic));
     let class = TrafficClass::BestEffort;
     let moved = lni.alloc_cp(vni(512), class).unwrap();

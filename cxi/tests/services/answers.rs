@@ -27,7 +27,7 @@ fn a_range_is_refused_where_it_cannot_be() {
 
 #[test]
 fn a_service_with_id_0_is_none() {
-    let device = answering(DriverRelease::Main, |opcode| {
+    let device = answering(DriverRelease::Main2026_07, |opcode| {
         (opcode == Opcode::SVC_ALLOC).then(|| Ok(vec![0; 24]))
     });
     refused(
@@ -52,7 +52,7 @@ fn exclusive_profiles_are_unknown_to_old_drivers() {
 
 #[test]
 fn a_range_that_is_none_is_not_passed_on() {
-    let device = answering(DriverRelease::Main, |opcode| {
+    let device = answering(DriverRelease::Main2026_07, |opcode| {
         (opcode == Opcode::SVC_GET_VNI_RANGE).then(|| Ok(vec![5, 0, 0, 0, 9, 0, 0, 0]))
     });
     let error = device.services().vni_range(ServiceId::DEFAULT).unwrap_err();
@@ -66,7 +66,7 @@ fn a_range_that_is_none_is_not_passed_on() {
 
 #[test]
 fn a_namespace_of_all_ones_is_not_sent() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let id = create(&services, modest(5).enabled(false));
     let error = services.set_netns(id, u32::MAX).unwrap_err();

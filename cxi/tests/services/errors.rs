@@ -76,7 +76,7 @@ fn without_the_capability_services_are_read_only() {
 
 #[test]
 fn ids_that_do_not_exist_are_named() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let id = ServiceId::new(77).unwrap();
     let spec = modest(5).build().unwrap();
@@ -102,7 +102,7 @@ fn ids_that_do_not_exist_are_named() {
 
 #[test]
 fn the_default_service_stays() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     says(
         root(&nic).services().destroy(ServiceId::DEFAULT),
         "cxi0: SVC_DESTROY: the default service (1) cannot be destroyed; it can be disabled",
@@ -111,7 +111,7 @@ fn the_default_service_stays() {
 
 #[test]
 fn updates_that_would_break_a_service_are_refused() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let id = create(&services, modest(5));
     let unlimited = ServiceSpec::builder().vni(vni(5)).build().unwrap();
@@ -206,7 +206,7 @@ fn taken_vnis_are_named_with_their_holder() {
         assert_eq!(error.errno(), Errno::EEXIST);
         says(ask(&services, modest(10)), "cxi0: SVC_ALLOC: VNI 10 is taken by service 1");
     }
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     create(&services, ServiceSpec::builder().vni_range(range("1024-1039")));
     says(
@@ -217,7 +217,7 @@ fn taken_vnis_are_named_with_their_holder() {
 
 #[test]
 fn an_undo_that_fails_names_what_is_left() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     nic.faults().inject(Fault::errno(Errno::ENOMEM).on(Opcode::SVC_ENABLE).once());
     nic.faults().inject(Fault::errno(Errno::EPERM).on(Opcode::SVC_DESTROY).once());
@@ -234,7 +234,7 @@ fn an_undo_that_fails_names_what_is_left() {
 
 #[test]
 fn a_removed_nic_says_so() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     nic.faults().unplug();
     let error = says(services.list(), "cxi0: SVC_LIST_GET: the device has been removed");
@@ -256,7 +256,7 @@ fn an_injected_shortage_says_what_is_short() {
         let text = "cxi0: SVC_ALLOC: not enough TXQs: 128 requested, 96 available";
         refused(ask(&device.services(), wanted()), Errno::ENOSPC, text);
     };
-    let mock = nic(DriverRelease::Main);
+    let mock = nic(DriverRelease::Main2026_07);
     let file = Faulty::new(mock.root().unwrap());
     file.inject(Fault::shortage(Resource::Txqs, 96));
     is_short(Device::from(file));

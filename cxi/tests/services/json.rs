@@ -160,7 +160,7 @@ fn bad_specifications_say_where_and_why() {
 
 #[test]
 fn services_and_usage_have_stable_names() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let device = root(&nic);
     let services = device.services();
     let id = create(&services, modest(1024).member(Member::Uid(7)));
@@ -202,7 +202,7 @@ fn services_and_usage_have_stable_names() {
 
 #[test]
 fn device_information_has_stable_names() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let info = root(&nic).info().unwrap();
     let text = serde_json::to_value(&info).unwrap();
     assert_eq!(

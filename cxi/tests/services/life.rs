@@ -44,7 +44,7 @@ fn what_was_made_is_read_back() {
 
 #[test]
 fn unlimited_services_show_what_they_get() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let spec = ServiceSpec::builder().vni(vni(5)).build().unwrap();
     let id = services.create(&spec).unwrap();
@@ -99,7 +99,8 @@ fn ranges_are_set_and_enabled() {
 
 #[test]
 fn namespaces_are_the_only_member() {
-    for release in [DriverRelease::Shs14_0_0, DriverRelease::Shs14_0_1, DriverRelease::Main] {
+    for release in [DriverRelease::Shs14_0_0, DriverRelease::Shs14_0_1, DriverRelease::Main2026_07]
+    {
         for is_range in [false, true] {
             let nic = nic(release);
             let services = root(&nic).services();
@@ -146,7 +147,7 @@ fn lists_and_usage_name_every_service() {
         assert_eq!(usage.len(), 41);
         assert_eq!(usage[7], services.usage(usage[7].service).unwrap());
         assert_eq!(usage[7].in_use(Resource::Txqs), 0);
-        let not_applicable = (release < DriverRelease::Main).then_some(0);
+        let not_applicable = (release < DriverRelease::Main2026_07).then_some(0);
         assert_eq!(usage[7].reported[Resource::Les], not_applicable, "{release}");
     }
 }
@@ -199,7 +200,7 @@ fn a_specification_says_how_rgids_and_profiles_are_shared() {
 
 #[test]
 fn the_service_of_the_front_page_can_be_used() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let info = root(&nic).info().unwrap();
     let limits = Limits::all_of(&info).with(Resource::Txqs, Limit::new(8, 16).unwrap());
     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni(1024)).limits(limits);

@@ -269,7 +269,7 @@ fn a_service_with_too_many_vnis_is_not_touched() {
 
 #[test]
 fn who_accepts_a_hazard_pays_for_no_look_at_it() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let file = nic.root().unwrap();
     let file = Arc::new(Record::new(file));
     let device = Device::from(Arc::<Record<_>>::clone(&file));
@@ -289,7 +289,7 @@ fn who_accepts_a_hazard_pays_for_no_look_at_it() {
 #[test]
 fn the_mock_would_notice() {
     // The hazard that the guards keep away, sent past them.
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let device = root(&nic);
     let id = create(&device.services(), modest(80));
     let lni = device.alloc_lni(id).unwrap();

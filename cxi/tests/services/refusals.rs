@@ -48,7 +48,7 @@ const CHANGES: [(&str, Change); 8] = [
 
 /// A NIC with a service on VNI 5, and one that waits for its range.
 fn two_services() -> (Arc<Nic>, ServiceId) {
-    let config = NicConfig::new().release(DriverRelease::Main).virtual_functions(1);
+    let config = NicConfig::new().release(DriverRelease::Main2026_07).virtual_functions(1);
     let nic = Nic::new(config).unwrap();
     let services = root(&nic).services();
     let id = create(&services, with(5, Resource::Txqs, 0, 1));
@@ -199,7 +199,7 @@ fn a_list_is_whole_or_an_error() {
 
 #[test]
 fn a_range_that_overlaps_is_not_sent() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let waiting = || {
         let spec = ServiceSpec::builder().unrestricted_vnis();

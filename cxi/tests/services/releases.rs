@@ -190,14 +190,14 @@ fn a_disabled_service_without_vnis_is_disabled() {
 
 #[test]
 fn a_block_of_one_vni_is_as_exclusive_as_a_single_one() {
-    let nic = crate::common::nic(DriverRelease::Main);
+    let nic = crate::common::nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let spec =
         ServiceSpec::builder().vni_range(range("64-64")).exclusive_vnis(true).build().unwrap();
     says(
         services.create(&spec),
-        "cxi0: SVC_ALLOC: this driver (main) cannot promise that no other service gets VNI 64-64; \
-         a block of two VNIs or more would be exclusive",
+        "cxi0: SVC_ALLOC: this driver (main-2026-07) cannot promise that no other service gets \
+         VNI 64-64; a block of two VNIs or more would be exclusive",
     );
 }
 

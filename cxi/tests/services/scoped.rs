@@ -23,7 +23,7 @@ fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
 
 #[test]
 fn scoped_services_end_or_are_kept() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let spec = modest(5).build().unwrap();
     let first = services.create_scoped(&spec).unwrap();

@@ -158,7 +158,7 @@ fn the_table_of_vnis_is_named_although_the_driver_shows_numbers() {
 
 #[test]
 fn enabling_finds_the_table_of_vnis_full_too() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     for number in 0..256 {
         create(&services, modest(100 + number));

@@ -28,7 +28,7 @@ impl Clock for Dial {
 
 #[test]
 fn a_busy_service_is_destroyed_when_it_is_idle() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let id = create(&services, modest(5));
     nic.faults().inject(Fault::errno(Errno::EBUSY).on(Opcode::SVC_DESTROY).times(4));
@@ -42,7 +42,7 @@ fn a_busy_service_is_destroyed_when_it_is_idle() {
 
 #[test]
 fn waiting_for_a_busy_service_ends_at_the_deadline() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let services = root(&nic).services();
     let id = create(&services, modest(5));
     let holder = user(&nic);

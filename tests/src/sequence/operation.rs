@@ -80,7 +80,7 @@ macro_rules! commands {
             pub fn request(&self, release: DriverRelease) -> Vec<u8> {
                 match self {
                     $(Self::$name(command) => {
-                        $(if release < DriverRelease::Main {
+                        $(if release < DriverRelease::Main2026_07 {
                             let mut older = $older::new();
                             $(older.$field = command.$field;)*
                             return older.as_bytes().to_vec();

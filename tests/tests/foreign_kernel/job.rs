@@ -98,7 +98,7 @@ fn each_change(
     operate: impl Fn(&Stage, bool, Option<&str>, &mut Problems),
 ) {
     let mut problems = Problems::default();
-    for release in [DriverRelease::Shs13_0, DriverRelease::Shs14_0_1, DriverRelease::Main] {
+    for release in [DriverRelease::Shs13_0, DriverRelease::Shs14_0_1, DriverRelease::Main2026_07] {
         for ranged in [false, true] {
             if ranged && release < DriverRelease::Shs13_1 {
                 continue;
@@ -262,7 +262,7 @@ fn each_moment(operate: impl Fn(&Stage, &str, &mut Problems)) {
     let mut problems = Problems::default();
     for errno in [Errno::EIO, Errno::EINTR, Errno::EAGAIN, Errno::ENOMEM] {
         for k in 0.. {
-            let stage = Stage::new(DriverRelease::Main);
+            let stage = Stage::new(DriverRelease::Main2026_07);
             stage.allocate(false);
             let injection = Fault::errno(errno).after(k);
             stage.fault.inject(if errno == Errno::EIO { injection } else { injection.times(1) });

@@ -90,7 +90,7 @@ fn a_window_that_cannot_be_mapped_is_reported() {
         ];
         Ok(shown(errors.map(|error| error.to_string())))
     });
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let text = |errno| {
         let run = run(&nic, &call, Plan::Windows(errno)).unwrap();
         assert!(run.clean);

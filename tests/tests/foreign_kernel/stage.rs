@@ -45,7 +45,7 @@ pub(crate) fn releases() -> &'static [DriverRelease] {
     if all_of_it() {
         &DriverRelease::ALL
     } else {
-        &[DriverRelease::Shs13_0, DriverRelease::Shs14_0_1, DriverRelease::Main]
+        &[DriverRelease::Shs13_0, DriverRelease::Shs14_0_1, DriverRelease::Main2026_07]
     }
 }
 

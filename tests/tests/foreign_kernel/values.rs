@@ -24,7 +24,7 @@ fn answered(log: &[Exchange]) -> Vec<(Opcode, usize)> {
 fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
     let mut problems = Problems::default();
     let values: &[u8] = if all_of_it() { &[0x00, 0x01, 0x7F, 0x80, 0xFF] } else { &[0xFF] };
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     for call in calls::all() {
         let fine = run(&nic, call, Plan::Fine).unwrap();
         for (opcode, len) in answered(&fine.log) {
@@ -50,7 +50,7 @@ fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
 fn patched(name: &str, opcode: Opcode, place: (&str, &str), bytes: &[u8]) -> Run {
     let call = calls::all().find(|call| call.name == name).unwrap();
     let twist = Twist::Patch(offset(place.0, place.1), bytes.to_vec());
-    run(&nic(DriverRelease::Main), call, Plan::Twist(opcode, twist)).unwrap()
+    run(&nic(DriverRelease::Main2026_07), call, Plan::Twist(opcode, twist)).unwrap()
 }
 
 /// As [`patched`], of another call.
@@ -62,7 +62,7 @@ fn call_with(
 ) -> cxi::Result<Value> {
     let call = Call::new("a call", act);
     let twist = Twist::Patch(offset(place.0, place.1), bytes.to_vec());
-    let run = run(&nic(DriverRelease::Main), &call, Plan::Twist(opcode, twist)).unwrap();
+    let run = run(&nic(DriverRelease::Main2026_07), &call, Plan::Twist(opcode, twist)).unwrap();
     run.result
 }
 
@@ -227,7 +227,7 @@ fn a_list_of_services_without_an_id_is_refused() {
         ("Services::usage_all", Opcode::SVC_RSRC_LIST_GET, usage),
     ] {
         let call = calls::all().find(|call| call.name == name).unwrap();
-        let run = run(&nic(DriverRelease::Main), call, Plan::Twist(opcode, twist)).unwrap();
+        let run = run(&nic(DriverRelease::Main2026_07), call, Plan::Twist(opcode, twist)).unwrap();
         strange(
             run.result,
             &format!("cxi0: {opcode}: the driver's answer contains a service with ID 0"),

@@ -134,7 +134,7 @@ fn all_at_once(release: DriverRelease, rounds: u64) {
 
 #[test]
 fn everything_at_once_on_the_newest_driver() {
-    all_at_once(DriverRelease::Main, rounds());
+    all_at_once(DriverRelease::Main2026_07, rounds());
 }
 
 #[test]

@@ -86,12 +86,12 @@ mod tests {
         assert!(tree(DriverRelease::Shs14_0_1).find(path).is_some());
         let path = "module/parameters/rmu_pf_max_clients";
         assert!(tree(DriverRelease::Shs14_0_1).find(path).is_none());
-        assert!(tree(DriverRelease::Main).find(path).is_some());
+        assert!(tree(DriverRelease::Main2026_07).find(path).is_some());
     }
 
     #[test]
     fn values_are_those_of_the_configuration() {
-        let tree = tree(DriverRelease::Main);
+        let tree = tree(DriverRelease::Main2026_07);
         let read = |path| match tree.find(path) {
             Some(super::super::super::tree::Item::Attribute(attribute)) => attribute.read(),
             _ => panic!("an attribute"),

@@ -55,7 +55,7 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option
     tree.value("properties/current_esm_link_speed", || "Disabled");
     tree.value("properties/pcie_corr_err", || 0);
     tree.value("properties/pcie_uncorr_err", || 0);
-    if config.release >= DriverRelease::Main {
+    if config.release >= DriverRelease::Main2026_07 {
         tree.value("properties/ats_enabled", || 0);
     }
     if virtual_function.is_none() && config.release >= DriverRelease::Shs13_0 {

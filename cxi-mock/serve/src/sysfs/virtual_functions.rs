@@ -33,7 +33,7 @@ pub(super) fn describe(
         let address = address_of(nic, Some(function));
         tree.link(&format!("virtfn{function}"), format!("../{address}"));
     }
-    if nic.config().release >= DriverRelease::Main {
+    if nic.config().release >= DriverRelease::Main2026_07 {
         for function in 0..VIRTUAL_FUNCTIONS {
             settings(tree, &format!("cxi/cxi{number}/vf/{function}"));
         }

@@ -151,12 +151,12 @@ mod tests {
         bad.num_vld_vnis = 9;
         bad.members[0].kind = 77;
         bad.limits.types[0].res = 5;
-        assert_eq!(check_on(&bad, DriverRelease::Main), Ok(()));
+        assert_eq!(check_on(&bad, DriverRelease::Main2026_07), Ok(()));
         for flag in
             [SvcFlags::RESTRICTED_VNIS, SvcFlags::RESTRICTED_MEMBERS, SvcFlags::RESOURCE_LIMITS]
         {
             bad.flags = flag.bits();
-            assert_eq!(check_on(&bad, DriverRelease::Main), Err(Errno::EINVAL), "{flag:?}");
+            assert_eq!(check_on(&bad, DriverRelease::Main2026_07), Err(Errno::EINVAL), "{flag:?}");
         }
     }
 

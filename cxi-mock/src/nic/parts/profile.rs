@@ -303,7 +303,7 @@ mod tests {
 
     #[test]
     fn lookup_tells_refusal_from_absence() {
-        let rules = Rules::of(DriverRelease::Main);
+        let rules = Rules::of(DriverRelease::Main2026_07);
         let mut all = Profiles::new(false);
         let id = all.add(profile(64, 63)).unwrap();
         let (member, other) = (Credentials::user(7, 7), Credentials::user(8, 8));

@@ -259,7 +259,7 @@ fn compared(
             nearest = Some((found, release, steps));
         }
     }
-    let (_, release, mut steps) = nearest.unwrap_or((0, DriverRelease::Main, steps));
+    let (_, release, mut steps) = nearest.unwrap_or((0, DriverRelease::NEWEST, steps));
     if detected.bounds().is_none() {
         steps.must("release", driver, release.name());
     }

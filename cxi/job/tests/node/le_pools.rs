@@ -79,7 +79,7 @@ fn a_job_that_reserves_no_les_is_planned_without_a_pool() {
 
 #[test]
 fn what_is_read_from_a_nic_goes_by_its_driver() {
-    for (release, holders) in [(DriverRelease::Shs13_1, 2), (DriverRelease::Main, 1)] {
+    for (release, holders) in [(DriverRelease::Shs13_1, 2), (DriverRelease::Main2026_07, 1)] {
         let device = nic(release);
         let services = device.services();
         services.create(&with(5, 1, 1)).unwrap();

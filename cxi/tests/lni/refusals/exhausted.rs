@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn the_256th_rgid_is_refused() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let (service, first) = lni_with(&nic, 1024, all(0));
     let others: Vec<_> = (1..255).map(|_| user(&nic).alloc_lni(service).unwrap()).collect();
     refused(
@@ -42,7 +42,7 @@ fn communication_profiles_run_out() {
 
 #[test]
 fn there_is_one_queue_for_the_retry_handler() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let options = EventQueueOptions::new(4096).flags(EventQueueFlags::RETRY_HANDLER);
     let (_, lni) = lni_with(&nic, 1024, all(100));
     refused(
@@ -65,7 +65,7 @@ fn there_is_one_queue_for_the_retry_handler() {
 fn pids_of_a_vni_run_out() {
     let nic = Nic::new(
         NicConfig::new()
-            .release(DriverRelease::Main)
+            .release(DriverRelease::Main2026_07)
             .parameters(|parameters| parameters.pid_bits = 8),
     )
     .unwrap();
@@ -101,7 +101,7 @@ fn pids_of_a_vni_run_out() {
 
 #[test]
 fn address_contexts_of_an_rgid_run_out_before_those_of_the_service() {
-    let nic = nic(DriverRelease::Main);
+    let nic = nic(DriverRelease::Main2026_07);
     let spec = modest(1024).limits(all(100)).enabled(false).build();
     let services = root(&nic).services();
     let service = services.create(&spec.unwrap()).unwrap();

@@ -28,8 +28,11 @@ impl ReferenceStateMachine for Model {
     type Transition = Operation;
 
     fn init_state() -> BoxedStrategy<Self> {
-        let releases =
-            select(vec![DriverRelease::Main, DriverRelease::Main, DriverRelease::Shs14_0_1]);
+        let releases = select(vec![
+            DriverRelease::Main2026_07,
+            DriverRelease::Main2026_07,
+            DriverRelease::Shs14_0_1,
+        ]);
         (releases, select(start::all()))
             .prop_map(|(release, steps)| Self::started(release, steps))
             .boxed()
