@@ -4,6 +4,7 @@
 mod address;
 mod atomic;
 mod buffer;
+pub mod collective;
 mod counter;
 mod dma;
 mod error;

@@ -1,0 +1,43 @@
+//! Ends of an operation without a result.
+
+/// Cause of a failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Cause {
+    /// Nothing was heard of the member, although it was asked again and again.
+    #[error("does not answer")]
+    Silent,
+    /// The member is there, but has not entered the operation in time.
+    #[error("has not entered the operation in time")]
+    Late,
+    /// The member has entered another operation.
+    #[error("has entered another operation")]
+    OtherOperation,
+    /// The member is at an operation that it cannot be at: it has joined late, or again.
+    #[error("is out of step, as a process that has joined late")]
+    OutOfStep,
+}
+
+/// Failure of a group: the member because of which an operation cannot end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("member {rank} {cause}")]
+pub struct Failure {
+    /// Rank of the member that is to blame.
+    pub rank: u32,
+    /// The reason.
+    pub cause: Cause,
+}
+
+/// Refusal to enter an operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refused {
+    /// The last operation of this member has not ended, or its outcome was not taken.
+    #[error(
+        "the last operation has not ended: take its outcome, and poll until the member is idle"
+    )]
+    Busy,
+    /// The group has failed, and must be made anew.
+    #[error("the group has failed and must be made anew: {0}")]
+    Failed(#[from] Failure),
+}
