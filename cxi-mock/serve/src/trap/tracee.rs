@@ -14,15 +14,17 @@ use rustix::process::{WaitOptions, WaitStatus, wait};
 
 /// Lets a stopped thread continue, with a signal unless it is 0.
 pub(super) fn go_on(thread: Pid, signal: i32) -> nix::Result<()> {
-    request(libc::PTRACE_CONT, thread, signal)
+    request(i64::from(libc::PTRACE_CONT), thread, signal)
 }
 
 /// Leaves a thread stopped as job control demands. Its continuation is reported.
 pub(super) fn leave_stopped(thread: Pid) -> nix::Result<()> {
-    request(libc::PTRACE_LISTEN, thread, 0)
+    request(i64::from(libc::PTRACE_LISTEN), thread, 0)
 }
 
-fn request(request: libc::c_uint, thread: Pid, signal: i32) -> nix::Result<()> {
+/// Makes a request; its type differs between C libraries.
+fn request(request: i64, thread: Pid, signal: i32) -> nix::Result<()> {
+    let request = request.try_into().map_err(|_| Errno::EINVAL)?;
     // SAFETY: both requests take a thread and an integer, and touch no memory of this process.
     let done = unsafe {
         libc::ptrace(
