@@ -133,6 +133,13 @@ int cxi_job_confirm(const char *place);
 int cxi_job_clean(const cxi_job_node *node, const char *policy, uint64_t deadline_ms,
 		  char **report);
 
+/* The jobs with a record on a node, of which a user other than root sees their own. `place` is NULL or
+ *   {"settings": "/etc/cxi/cxi.toml", "node": "n1"}
+ * and `jobs` becomes {"jobs": [{"job": "4711", "state": "running", "vnis": [1024], "vni_range": null,
+ * "members": [...]}], "broken": ["..."]}: a job that has "ended" has services that are still in use, and
+ * "broken" says what is wrong with records that cannot be used. Queries no NIC. */
+int cxi_job_list(const char *place, char **jobs);
+
 /* Reports problems with the services of a node. `options` is NULL or
  *   {"place": {"settings": "/etc/cxi/cxi.toml", "node": "n1"}, "pool": "1024-65535"}
  * With a place, which is that of cxi_job_clean, also services that no record names ("foreign"; needs root,

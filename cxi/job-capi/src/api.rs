@@ -247,6 +247,20 @@ pub(crate) extern "C" fn cxi_job_clean(
 }
 
 #[unsafe(no_mangle)]
+pub(crate) extern "C" fn cxi_job_list(place: Text, jobs: Out<*mut c_char>) -> c_int {
+    status(|| {
+        let jobs = jobs.required("jobs")?;
+        let place: json::NodePlace = json::read("place", place.optional("place")?.unwrap_or("{}"))?;
+        let site = place.site()?;
+        let (records, broken) = site.node(place.name()?)?.list()?;
+        jobs.set_text(&json::write(&json::Listed {
+            jobs: records.iter().map(json::ListedJob::of).collect(),
+            broken: broken.iter().map(ToString::to_string).collect(),
+        })?)
+    })
+}
+
+#[unsafe(no_mangle)]
 pub(crate) extern "C" fn cxi_job_audit(
     node: Handle,
     options: Text,

@@ -5,13 +5,13 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniRange};
+use cxi::{LnisPerRgid, Member, TrafficClass, Vni, VniAccess, VniRange};
 use cxi_ioctl::Errno;
 use cxi_job::limits::Mode;
 use cxi_job::site::keys::{ModeName, PolicyName};
 use cxi_job::site::{
-    Access, Cleaning, ComputeNode, Decision, HostList, JobShape, NetworkOptions, ReserveRequest,
-    Site, StartingJob, keys,
+    Access, Cleaning, ComputeNode, Decision, HostList, JobRecord, JobShape, NetworkOptions,
+    ReserveRequest, Site, StartingJob, keys,
 };
 use cxi_job::{
     AuditOptions, Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName,
@@ -228,15 +228,16 @@ impl NodePlace {
         controller::site(self.settings.as_deref())
     }
 
-    /// The node, which by default has the name of this machine.
+    /// The name of the node; by default that of this machine.
+    pub(crate) fn name(&self) -> Result<NodeName> {
+        match &self.node {
+            Some(name) => Ok(name.clone()),
+            None => NodeName::of_this_machine().map_err(|error| Failure::invalid("place", &error)),
+        }
+    }
+
     pub(crate) fn node<'a>(&self, site: &'a Site, nics: &'a Node) -> Result<ComputeNode<'a>> {
-        let name = match &self.node {
-            Some(name) => name.clone(),
-            None => {
-                NodeName::of_this_machine().map_err(|error| Failure::invalid("place", &error))?
-            }
-        };
-        Ok(site.node(name)?.nics(|| Ok(nics.clone())))
+        Ok(site.node(self.name()?)?.nics(|| Ok(nics.clone())))
     }
 }
 
@@ -349,6 +350,39 @@ impl Step {
 pub(crate) struct Variables {
     pub(crate) set: BTreeMap<&'static str, String>,
     pub(crate) clear: Vec<&'static str>,
+}
+
+/// The jobs with a record on a node, and what is wrong with records that cannot be used.
+#[derive(Serialize)]
+pub(crate) struct Listed<'a> {
+    pub(crate) jobs: Vec<ListedJob<'a>>,
+    pub(crate) broken: Vec<String>,
+}
+
+#[derive(Serialize)]
+pub(crate) struct ListedJob<'a> {
+    job: &'a JobId,
+    state: &'static str,
+    vnis: Vec<Vni>,
+    vni_range: Option<VniRange>,
+    members: &'a [Member],
+}
+
+impl<'a> ListedJob<'a> {
+    pub(crate) fn of(record: &'a JobRecord) -> Self {
+        let (vnis, vni_range) = match record.vnis {
+            Some(VniAccess::List(list)) => (list.iter().collect(), None),
+            Some(VniAccess::Range(range)) => (Vec::new(), Some(range)),
+            _ => (Vec::new(), None),
+        };
+        Self {
+            job: &record.job,
+            state: if record.running.is_empty() { "ended" } else { "running" },
+            vnis,
+            vni_range,
+            members: &record.members,
+        }
+    }
 }
 
 #[derive(Default, Deserialize)]

@@ -212,6 +212,13 @@ static void recorded(void)
 	has(text, "\"adopted\":true");
 	snprintf(path, sizeof path, "%s/jobs/7.json", place);
 	assert(!access(path, R_OK));
+	snprintf(path, sizeof path, "{\"settings\": \"%s/cxi.toml\"}", place);
+	assert(!cxi_job_list(path, &text));
+	has(strdup(text), "\"job\":\"7\",\"state\":\"running\",\"vnis\":[1077]");
+	has(text, "\"broken\":[]");
+	assert(cxi_job_list(path, NULL) == -EINVAL);
+	assert(cxi_job_list("{\"nodes\": 1}", &text) == -EINVAL);
+	snprintf(path, sizeof path, "%s/jobs/7.json", place);
 	cleaned(job);
 	assert(!cxi_job_epilog(node, job, 0, &text));
 	has(text, "\"outcome\":\"destroyed\"");

@@ -199,19 +199,31 @@ fn a_program_in_python_takes_a_job_through_a_site() {
     let told = "reserved: [1024]\n\
                 services on: cxi0 cxi1\n\
                 environment: 1024\n\
+                jobs: 4711 running\n\
+                orphans: 0\n\
                 ended: 4711\n\
                 services: destroyed destroyed\n\
                 draining: 1\n\
-                free: 16";
-    let path = ("LD_LIBRARY_PATH", &*libraries);
-    assert_eq!(printed(&served(&run, &[path])), told);
+                free: 16\n\
+                refused: ";
+    let module = concat!(env!("CARGO_MANIFEST_DIR"), "/../../job-capi/python");
+    let environment = [
+        ("LD_LIBRARY_PATH", &*libraries),
+        ("PYTHONPATH", module),
+        ("PYTHONDONTWRITEBYTECODE", "1"),
+    ];
+    let said = printed(&served(&run, &environment));
+    assert!(said.starts_with(told), "{said}");
+    assert!(said.contains("no decision of the controller"), "{said}");
     // With the pool in etcd.
     let Some(etcd) = Etcd::start() else { return };
     let spool = tempfile::tempdir().expect("a directory");
     let place = spool.path().display().to_string();
     let run = ["--nics", "2", "--", "python3", example, &place];
-    let in_etcd = [path, ("CXI_VNI_STORE", "etcd"), ("CXI_ETCD_ENDPOINTS", &etcd.url())];
-    assert_eq!(printed(&served(&run, &in_etcd)), told);
+    let url = etcd.url();
+    let store = [("CXI_VNI_STORE", "etcd"), ("CXI_ETCD_ENDPOINTS", &*url)];
+    let in_etcd = [&environment[..], &store].concat();
+    assert!(printed(&served(&run, &in_etcd)).starts_with(told));
     assert!(!spool.path().join("pool.json").exists());
     let epoch = fs::read_to_string(spool.path().join("epoch"));
     assert_eq!(epoch.expect("this machine leads"), "1\n");
