@@ -94,10 +94,23 @@ impl Library {
     ///
     /// A C compiler or a tool of binutils is missing or fails.
     pub fn make(product: &'static Product, archive: &Path, directory: &Path) -> Result<Self> {
-        let names = product.names()?;
+        let library = Self::make_shared(product, archive, directory)?;
+        library.link_static(archive, &product.names()?)?;
+        Ok(library)
+    }
+
+    /// Builds the shared library and its two links alone.
+    ///
+    /// # Errors
+    ///
+    /// A C compiler is missing or fails.
+    pub fn make_shared(
+        product: &'static Product,
+        archive: &Path,
+        directory: &Path,
+    ) -> Result<Self> {
         let library = Self { product, directory: directory.to_owned() };
-        library.link_shared(archive, &names)?;
-        library.link_static(archive, &names)?;
+        library.link_shared(archive, &product.names()?)?;
         Ok(library)
     }
 

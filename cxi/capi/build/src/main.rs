@@ -4,7 +4,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use clap::builder::OsStringValueParser;
@@ -22,6 +22,12 @@ struct Arguments {
 enum What {
     /// Build them in a directory, with libcxi.a and libcxi_job.a
     Make {
+        /// The directory
+        directory: PathBuf,
+    },
+    /// Build libcxi_job.so.0 alone, also for another system: CARGO_BUILD_TARGET names it, and CC its
+    /// compiler
+    Shared {
         /// The directory
         directory: PathBuf,
     },
@@ -55,12 +61,18 @@ fn main() -> ExitCode {
 
 #[allow(clippy::print_stdout, reason = "this is a command")]
 fn run(what: &What) -> Result<()> {
+    if let What::Shared { directory } = what {
+        make_directory(directory)?;
+        let library = Library::make_shared(&LIBCXI_JOB, &compile(&LIBCXI_JOB)?, directory)?;
+        println!("{}", library.shared().display());
+        return Ok(());
+    }
     for product in [&LIBCXI, &LIBCXI_JOB] {
         let archive = compile(product)?;
         match what {
+            What::Shared { .. } => {}
             What::Make { directory } => {
-                std::fs::create_dir_all(directory)
-                    .map_err(|error| format!("{}: {error}", directory.display()))?;
+                make_directory(directory)?;
                 let library = Library::make(product, &archive, directory)?;
                 println!("{}\n{}", library.shared().display(), library.archive().display());
             }
@@ -82,6 +94,10 @@ fn run(what: &What) -> Result<()> {
 }
 
 /// Has cargo build the archive with optimizations. Returns its path.
+fn make_directory(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))
+}
+
 fn compile(product: &Product) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
