@@ -59,4 +59,3 @@ pub use release::{DriverRelease, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};
 pub use unknown::UnknownCmd;
 // Its traits are bounds of `Command`.
-pub use zerocopy;

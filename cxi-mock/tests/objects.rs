@@ -12,9 +12,9 @@ use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUnmapCmd, AtuUpdateMdCmd, MapFlags};
 use cxi_ioctl::abi::portal::{PteAllocCmd, PteMapCmd};
 use cxi_ioctl::abi::queue::{EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1, EqAllocCmd};
 use cxi_ioctl::abi::service::{RSRC_AC, RSRC_LE};
-use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{DriverRelease, Errno, pte_status};
 use cxi_mock::{Backing, CallerMemory, HazardKind, InProcess};
+use zerocopy::IntoBytes;
 
 /// An open file with an LNI of a service for VNI 5.
 fn with_lni(release: DriverRelease) -> (InProcess, u32) {

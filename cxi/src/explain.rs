@@ -393,7 +393,7 @@ impl Facts {
 
 #[cfg(test)]
 mod tests {
-    use cxi_ioctl::zerocopy::FromZeros;
+    use zerocopy::FromZeros;
 
     use super::*;
 

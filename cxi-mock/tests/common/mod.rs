@@ -8,9 +8,9 @@ use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use cxi_ioctl::abi::memory::AtuMapCmd;
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpAllocResp};
 use cxi_ioctl::abi::service::{MEMBER_UID, SvcAllocCmd, SvcDesc, SvcFlags, SvcMember};
-use cxi_ioctl::zerocopy::FromBytes;
 use cxi_ioctl::{Command, DriverRelease, Errno};
 use cxi_mock::{CallerMemory, InProcess, Nic, NicConfig};
+use zerocopy::FromBytes;
 
 pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
     Nic::new(NicConfig::new().release(release)).unwrap()

@@ -73,8 +73,9 @@ macro_rules! name {
             ///
             /// # Errors
             /// The text is empty, longer than 255 bytes, or has a character that is not allowed.
-            pub fn new(name: &str) -> Result<Self, NameError> {
-                check($what, name)?;
+            pub fn new(name: impl Into<String>) -> Result<Self, NameError> {
+                let name = name.into();
+                check($what, &name)?;
                 Ok(Self(name.into()))
             }
 
@@ -161,7 +162,7 @@ impl NodeName {
     /// The kernel does not say, or the name is not one of a node.
     pub fn of_this_machine() -> io::Result<Self> {
         let name = nix::unistd::gethostname()?;
-        Self::new(&name.to_string_lossy())
+        Self::new(name.to_string_lossy())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))
     }
 }

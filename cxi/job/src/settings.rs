@@ -33,6 +33,8 @@ use crate::{FileLock, IdSet, ProcFs, excerpt, input};
 /// The file, unless the variable `CXI_CONFIG` names another.
 pub const FILE: &str = "/etc/cxi/cxi.toml";
 const VARIABLE: &str = "CXI_CONFIG";
+/// The beginning of the variables of all settings.
+const PREFIX: &str = "CXI_";
 
 /// A type of setting.
 ///
@@ -285,10 +287,13 @@ pub enum Source {
     Variable(&'static str),
 }
 
-/// Settings of the file; the environment is looked at when a setting is.
+/// Settings of the file and of the environment, both as they were when it was loaded. The default has
+/// neither.
 #[derive(Debug, Clone, Default)]
 pub struct Settings {
     directories: Directories,
+    /// The variables of this program that may be of settings.
+    variables: BTreeMap<String, String>,
     file: Option<PathBuf>,
     in_file: BTreeMap<String, InFile>,
 }
@@ -377,16 +382,17 @@ impl Settings {
             return Self::load_for_mock(named, Directories::of_mock(socket));
         }
         if let Some(path) = Self::named(named) {
-            return read(&path);
+            return Ok(read(&path)?.with_environment());
         }
-        match read(Path::new(FILE)) {
+        let read = match read(Path::new(FILE)) {
             Err(SettingsError::Unreadable { source, .. })
                 if source.kind() == io::ErrorKind::NotFound =>
             {
-                Ok(Self::default())
+                Self::default()
             }
-            read => read,
-        }
+            read => read?,
+        };
+        Ok(read.with_environment())
     }
 
     /// Settings for a mock node. Like [`load`](Self::load), but [`FILE`] is not read, as it describes
@@ -400,7 +406,19 @@ impl Settings {
         directories: Directories,
     ) -> Result<Self, SettingsError> {
         let named = Self::named(named).map(|path| read(&path));
-        Ok(Self { directories, ..named.transpose()?.unwrap_or_default() })
+        Ok(Self { directories, ..named.transpose()?.unwrap_or_default() }.with_environment())
+    }
+
+    fn with_environment(mut self) -> Self {
+        let names = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        self.variables = names
+            .filter(|name| name.starts_with(PREFIX))
+            .filter_map(|name| {
+                let text = environment::var_os(&name)?.into_string().ok()?;
+                (!text.is_empty()).then_some((name, text))
+            })
+            .collect();
+        self
     }
 
     fn named(named: Option<&Path>) -> Option<PathBuf> {
@@ -475,13 +493,12 @@ impl Settings {
     /// The value in force as it is written, permitted or not, and where it comes from.
     #[must_use]
     pub fn text(&self, key: &dyn AnyKey) -> (String, Source) {
-        let variable =
-            [Some(key.variable()), key.former_variable()].into_iter().flatten().find_map(|name| {
-                let text = environment::var_os(name)?.into_string().ok()?;
-                (!text.is_empty()).then_some((text, name))
-            });
+        let variable = [Some(key.variable()), key.former_variable()]
+            .into_iter()
+            .flatten()
+            .find_map(|name| Some((self.variables.get(name)?, name)));
         match (variable, self.in_file.get(key.name())) {
-            (Some((text, name)), _) => (text, Source::Variable(name)),
+            (Some((text, name)), _) => (text.clone(), Source::Variable(name)),
             (_, Some(InFile { text, line, .. })) => (text.clone(), Source::Line(*line)),
             _ => (key.default(&self.directories), Source::Default),
         }

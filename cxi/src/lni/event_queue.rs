@@ -197,7 +197,7 @@ impl Lni {
                 ec_delay: options.coalescing_delay,
                 cpu_affinity: options.cpu,
                 reserved_slots: options.reserved_slots,
-                ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
+                ..zerocopy::FromZeros::new_zeroed()
             },
             ..EqAllocCmd::new()
         };

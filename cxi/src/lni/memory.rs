@@ -122,7 +122,7 @@ impl Lni {
             hints: MdHints {
                 page_shift: options.page_shift,
                 huge_shift: options.huge_shift,
-                ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
+                ..zerocopy::FromZeros::new_zeroed()
             },
             ..AtuMapCmd::new()
         };

@@ -1,5 +1,7 @@
 //! Reading services and what they have in use.
 
+use std::fmt;
+
 use cxi_ioctl::abi::service::{
     RsrcUse, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd,
 };
@@ -47,6 +49,18 @@ impl Usage {
             ),
             tle_pool: raw.tle_pool_id,
         }
+    }
+}
+
+/// `service 5 uses TXQs 2, LEs 10`, with what the driver does not report.
+impl fmt::Display for Usage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let known = ResourceMap::from_fn(|resource| self.in_use(resource));
+        write!(f, "service {} uses {known}", self.service)?;
+        for (name, _) in self.reported.iter().filter(|(_, count)| count.is_none()) {
+            write!(f, "; {name} not reported")?;
+        }
+        Ok(())
     }
 }
 

@@ -270,7 +270,7 @@ mod tests {
             svc_id: 2,
             num_vld_vnis: 1,
             vnis: [1024, 0, 0, 0],
-            ..cxi_ioctl::zerocopy::FromZeros::new_zeroed()
+            ..zerocopy::FromZeros::new_zeroed()
         };
         desc.limits.types[4] = cxi_ioctl::abi::service::Limits { max: 16, res: 17 };
         let service = Service::from_kernel(desc).unwrap();

@@ -2,7 +2,7 @@
 //! SVC_ALLOC fails.
 
 use cxi_ioctl::abi::service::{RSRC_COUNT, SvcDesc, SvcFailInfo, SvcFlags};
-use cxi_ioctl::zerocopy::FromZeros;
+use zerocopy::FromZeros;
 
 use super::read::flags;
 use super::spec::effective_limits;

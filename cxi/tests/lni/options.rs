@@ -16,9 +16,9 @@ use cxi_ioctl::abi::memory::{AtuMapCmd, AtuUpdateMdCmd};
 use cxi_ioctl::abi::portal::{PteAllocCmd, PteLeInvalidateCmd, PteMapCmd};
 use cxi_ioctl::abi::profile::{CpAllocCmd, CpFreeCmd, CpModifyCmd, TrigCpAllocCmd};
 use cxi_ioctl::abi::queue::{CqAllocCmd, EqAllocCmd};
-use cxi_ioctl::zerocopy::FromBytes;
 use cxi_ioctl::{Command, Exchange, Mapping, Opcode, Record};
 use cxi_mock::{InProcess, Nic};
+use zerocopy::FromBytes;
 
 /// An LNI whose commands are kept.
 fn recorded(nic: &Arc<Nic>) -> (Lni, Arc<Record<InProcess>>) {

@@ -149,6 +149,12 @@ fn lists_and_usage_name_every_service() {
         assert_eq!(usage[7].in_use(Resource::Txqs), 0);
         let not_applicable = (release < DriverRelease::Main2026_07).then_some(0);
         assert_eq!(usage[7].reported[Resource::Les], not_applicable, "{release}");
+        let rest =
+            if not_applicable.is_none() { "; LEs not reported; TLEs not reported" } else { "" };
+        assert_eq!(
+            usage[7].to_string(),
+            format!("service {} uses nothing{rest}", usage[7].service)
+        );
     }
 }
 

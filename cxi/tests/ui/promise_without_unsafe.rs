@@ -1,10 +1,9 @@
 //! Whoever says of their own command that it cannot harm memory answers for that.
 
-use cxi_ioctl::zerocopy::{Immutable, IntoBytes};
+use zerocopy::{Immutable, IntoBytes};
 use cxi_ioctl::{Command, Opcode, Pointers, SafeCommand};
 
 #[derive(IntoBytes, Immutable)]
-#[zerocopy(crate = "cxi_ioctl::zerocopy")]
 #[repr(C)]
 struct Update {
     op: u32,

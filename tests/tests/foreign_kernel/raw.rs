@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use allocation_counter::measure;
 use cxi_ioctl::layout::CommandLayout;
-use cxi_ioctl::zerocopy::IntoBytes;
 use cxi_ioctl::{Command, CommandError, Errno, Request, Transport, abi, execute_unchecked};
 use cxi_tests::commands::{Visitor, visit_all};
+use zerocopy::IntoBytes;
 
 /// Writes this many bytes of response, if they fit, and returns this result.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The node of a job: all its NICs, including those that are not usable.
 
-use std::cell::OnceCell;
+use std::sync::OnceLock;
 
 use cxi::{DeviceId, Host, Service};
 use cxi_job::pool::Timestamp;
@@ -82,7 +82,7 @@ pub(super) struct Here<'a> {
     intent: Intent,
     /// `true` if this node has no NIC, and that is not a failure.
     has_no_nic: bool,
-    node: OnceCell<JobNode>,
+    node: OnceLock<JobNode>,
 }
 
 impl<'a> Here<'a> {
@@ -92,7 +92,7 @@ impl<'a> Here<'a> {
             common,
             intent,
             has_no_nic: false,
-            node: OnceCell::new(),
+            node: OnceLock::new(),
         })
     }
 

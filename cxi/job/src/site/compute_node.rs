@@ -1,6 +1,5 @@
 //! A node of a site: prolog and epilog with a record, and the cleanup that knows which jobs live.
 
-use std::cell::OnceCell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -46,10 +45,10 @@ pub const SCALED_BACK: &str = "SLINGSHOT_CXI_SCALED_BACK";
 /// The lock of the NICs is never waited for while that of the records is held, which is held for a
 /// moment only: jobs can start and end while an epilog waits for another job's busy service.
 pub struct ComputeNode<'a> {
-    settings: &'a Settings,
+    settings: Settings,
     jobs: KnownJobs,
-    open: Box<dyn Fn() -> Result<Node, SiteError> + 'a>,
-    nics: OnceCell<Node>,
+    open: Box<dyn Fn() -> Result<Node, SiteError> + Send + Sync + 'a>,
+    nics: OnceLock<Node>,
     clock: Arc<dyn Clock>,
 }
 
@@ -158,13 +157,13 @@ pub struct StepEnvironment {
 }
 
 impl<'a> ComputeNode<'a> {
-    pub(super) fn open(settings: &'a Settings, name: NodeName) -> Result<Self, SiteError> {
+    pub(super) fn open(settings: &Settings, name: NodeName) -> Result<Self, SiteError> {
         let wait = settings.get(&keys::WAIT)?;
         let records = JobRecords::new(settings.get(&keys::NODE_RECORDS)?, wait);
         let directory = settings.get(&keys::CONTROLLER_RECORDS)?;
         let lock = keys::node_lock(settings)?;
         Ok(Self {
-            settings,
+            settings: settings.clone(),
             jobs: KnownJobs {
                 name,
                 records,
@@ -172,7 +171,7 @@ impl<'a> ComputeNode<'a> {
                 decisions: directory.map(Decisions::new),
             },
             open: Box::new(move || Ok(Node::discover(&Host::system())?.with_lock(lock.clone()))),
-            nics: OnceCell::new(),
+            nics: OnceLock::new(),
             clock: Arc::new(SystemClock),
         })
     }
@@ -180,7 +179,7 @@ impl<'a> ComputeNode<'a> {
     /// Sets how the NICs are opened, with their [lock](Node::with_lock): at most once, and only if a
     /// call needs them. The default is all NICs of this machine, with the lock of the settings.
     #[must_use]
-    pub fn nics(mut self, open: impl Fn() -> Result<Node, SiteError> + 'a) -> Self {
+    pub fn nics(mut self, open: impl Fn() -> Result<Node, SiteError> + Send + Sync + 'a) -> Self {
         self.open = Box::new(open);
         self
     }
@@ -227,7 +226,7 @@ impl<'a> ComputeNode<'a> {
         let request = if wants_none {
             None
         } else {
-            Some(access.request(&starting.shape, &network, self.settings)?)
+            Some(access.request(&starting.shape, &network, &self.settings)?)
         };
         let mut record = JobRecord {
             job: job.clone(),

@@ -94,7 +94,7 @@ impl Site {
     /// # Errors
     ///
     /// [`SiteError::Setting`].
-    pub fn node(&self, name: NodeName) -> Result<ComputeNode<'_>, SiteError> {
+    pub fn node<'a>(&self, name: NodeName) -> Result<ComputeNode<'a>, SiteError> {
         ComputeNode::open(&self.settings, name)
     }
 }

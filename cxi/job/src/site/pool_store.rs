@@ -17,7 +17,7 @@ use crate::{ErrorCode, IdSet, JobId};
 
 /// Store of a controller's pool of VNIs: a [`SharedPool`] in a mutex, the `SitePool` of the crate
 /// `cxi-vni-etcd`, which the settings describe, or a store that you provide.
-pub trait PoolStore: fmt::Debug {
+pub trait PoolStore: Send + Sync + fmt::Debug {
     /// Makes a change: `act` gets the pool as it is, and the time, and changes it. When this returns,
     /// the event is durable. `act` may be called again if another process was faster. It takes no
     /// longer than `wait`: the start of a job waits for it.
@@ -32,7 +32,7 @@ pub trait PoolStore: fmt::Debug {
 /// A change of a pool.
 pub type Act<'a> = dyn FnMut(&mut VniPool, Timestamp) -> Result<Changed, SiteError> + 'a;
 
-impl<L: EventLog> PoolStore for Mutex<SharedPool<L>> {
+impl<L: EventLog + Send> PoolStore for Mutex<SharedPool<L>> {
     fn change(&self, wait: Duration, act: &mut Act<'_>) -> Result<(), SiteError> {
         let mut pool = self.lock().unwrap_or_else(PoisonError::into_inner);
         pool.within(wait);
