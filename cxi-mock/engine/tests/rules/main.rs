@@ -1,4 +1,4 @@
-//! One test for each rule of the data path, by the numbers of docs/DATA-PATH.md.
+//! One test for each rule of the data path, by the numbers of docs/RULES.md.
 
 #[path = "../rig/mod.rs"]
 mod rig;

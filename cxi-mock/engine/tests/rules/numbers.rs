@@ -1,5 +1,5 @@
 //! Rules have numbers, which stand at the line of code that keeps the rule and in the name of its
-//! tests. The table of docs/DATA-PATH.md is made from both.
+//! tests. The table of docs/RULES.md is made from both.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// Section and number.
 type Rule = (u32, u32);
 
-/// Rules of the control plane, or of what no program sees; docs/DATA-PATH.md says where they are.
+/// Rules of the control plane, or of what no program sees; docs/RULES.md says where they are.
 const ELSEWHERE: [Rule; 4] = [(13, 8), (15, 2), (15, 3), (15, 5)];
 /// Rules of a front end, whose tests are its own.
 const FRONT_END: [Rule; 1] = [(2, 7)];
@@ -102,7 +102,7 @@ fn the_table_of_rules_says_what_the_code_says() {
         table.extend(["| ", &format!("{section}.{number}"), " | "]);
         table.extend([sentence, " | `", file, "` | ", &tests, " |\n"]);
     }
-    let path = repository.join("docs/DATA-PATH.md");
+    let path = repository.join("docs/RULES.md");
     let document = fs::read_to_string(&path).unwrap();
     let (head, rest) = document.split_once(BEGIN).unwrap();
     let (written, tail) = rest.split_once(END).unwrap();
