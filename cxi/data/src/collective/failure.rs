@@ -1,5 +1,7 @@
 //! Ends of an operation without a result.
 
+use crate::Address;
+
 /// Cause of a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
@@ -40,4 +42,30 @@ pub enum Refused {
     /// The group has failed, and must be made anew.
     #[error("the group has failed and must be made anew: {0}")]
     Failed(#[from] Failure),
+}
+
+/// Reason for which a [`Group`](super::Group) has no result.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A member is to blame.
+    #[error("{failure}{}", undelivered.map(|why| format!(": {why}")).unwrap_or_default())]
+    Failed {
+        /// The member, and the reason as far as the group can tell.
+        failure: Failure,
+        /// The reason that the NIC has given for the last message from here to it, if it gave one.
+        undelivered: Option<crate::Failure>,
+    },
+    /// The process is not in the list of members.
+    #[error("NIC {:#x}, PID {} is not in the list of members", .0.nid, .0.pid)]
+    NoMember(Address),
+    /// An address is in the list of members more than once.
+    #[error("NIC {:#x}, PID {} is in the list of members twice: expected each once", .0.nid, .0.pid)]
+    Twice(Address),
+    /// An error of the NIC has interrupted the last operation.
+    #[error("an error of the NIC has interrupted the last operation: make the group anew")]
+    Interrupted,
+    /// The NIC of this process, or its driver, does not work.
+    #[error(transparent)]
+    Link(#[from] crate::Error),
 }

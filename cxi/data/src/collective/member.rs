@@ -146,6 +146,11 @@ impl Member {
         self.state
     }
 
+    /// Tells if nothing of the last operation is left to do here.
+    pub(super) const fn is_released(&self) -> bool {
+        !matches!(self.state, State::Exiting)
+    }
+
     /// Number of operations that have ended here with a result. It wraps.
     #[must_use]
     pub const fn completed(&self) -> u32 {

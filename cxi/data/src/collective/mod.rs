@@ -2,8 +2,9 @@
 //!
 //! A [`Member`] is one process's part of a group: plain state, without I/O, a clock or an
 //! allocation after it was made. Its user gives it messages and the time, and sends the messages
-//! that it hands out, over any transport that may lose, repeat, delay and reorder them. See
-//! `docs/COLLECTIVES.md` for what it costs in groups of up to 10,000 members.
+//! that it hands out, over any transport that may lose, repeat, delay and reorder them. A [`Group`]
+//! does that over the data path of a NIC, with an [`Endpoint`]. See `docs/COLLECTIVES.md` for what it
+//! costs in groups of up to 10,000 members.
 //!
 //! # Method
 //!
@@ -26,13 +27,17 @@
 //! A process is heard only while its member is polled. Between operations, it must therefore poll
 //! at least once in every [`Timing::silence`], or the others must allow for it.
 
+mod endpoint;
 mod failure;
+mod group;
 mod member;
 mod message;
 mod operation;
 mod tree;
 
-pub use failure::{Cause, Failure, Refused};
+pub use endpoint::Endpoint;
+pub use failure::{Cause, Error, Failure, Refused};
+pub use group::Group;
 pub use member::{Counts, Member, State, Timing};
 pub use message::{Message, Packet};
 pub use operation::{Combine, Operation, Value};

@@ -1,0 +1,236 @@
+//! Groups over the data path, with a process on each of several mock nodes.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use cxi::{Device, ServiceSpec, TrafficClass, Vni};
+use cxi_data::collective::{Cause, Combine, Endpoint, Error, Failure, Group, Timing};
+use cxi_data::{Address, ReturnCode};
+use cxi_mock::{Fabric, FabricFaults, MockCluster, NicConfig};
+
+const TIMING: Timing = Timing {
+    retry: Duration::from_millis(20),
+    silence: Duration::from_millis(600),
+    deadline: Duration::from_millis(1500),
+};
+/// For operations that must succeed, however busy the machine is.
+const PATIENT: Timing = Timing {
+    retry: Duration::from_millis(20),
+    silence: Duration::from_secs(10),
+    deadline: Duration::from_secs(20),
+};
+const WIDTH: NonZeroU32 = NonZeroU32::new(2).unwrap();
+
+/// A chance of one in a hundred.
+const PERCENT: u16 = 655;
+
+fn endpoint(cluster: &MockCluster, node: usize, vni: u16) -> Endpoint {
+    let node = cluster.node(node).unwrap();
+    let device = Device::from(node.nics()[0].root().unwrap());
+    let vni = Vni::new(vni).unwrap();
+    let spec = ServiceSpec::builder().vni(vni).build().unwrap();
+    let service = device.services().create(&spec).unwrap();
+    Endpoint::new(&device, service, vni, TrafficClass::BestEffort, None).unwrap()
+}
+
+/// Ends the work of the NICs, also when a test fails.
+struct End<'a>(&'a AtomicBool);
+
+impl Drop for End<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Does something while the NICs of a cluster work, as real ones do by themselves.
+fn with_nics_at_work<'env, T>(
+    cluster: &'env MockCluster,
+    act: impl for<'scope> FnOnce(&'scope thread::Scope<'scope, 'env>) -> T,
+) -> T {
+    let ended = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        let _end = End(&ended);
+        let ended = Arc::clone(&ended);
+        scope.spawn(move || {
+            while !ended.load(Ordering::Relaxed) {
+                cluster.run_until_idle();
+                thread::sleep(Duration::from_micros(200));
+            }
+        });
+        act(scope)
+    })
+}
+
+/// A process on each node, with its VNI. `trouble` happens when all are there; then
+/// each runs `act`.
+fn on_nodes<T: Send>(
+    timing: Timing,
+    vnis: &[u16],
+    trouble: impl FnOnce(&Fabric, &[Address]),
+    act: impl Fn(Group) -> T + Sync,
+) -> Vec<T> {
+    let nodes = u16::try_from(vnis.len()).unwrap();
+    let cluster = MockCluster::with_nics(nodes, 1, &NicConfig::new()).unwrap();
+    with_nics_at_work(&cluster, |scope| {
+        let endpoints: Vec<_> =
+            vnis.iter().enumerate().map(|(node, vni)| endpoint(&cluster, node, *vni)).collect();
+        let addresses: Vec<_> = endpoints.iter().map(Endpoint::address).collect();
+        let join = |endpoint: Endpoint| endpoint.join(5, &addresses, WIDTH, timing).unwrap();
+        let groups: Vec<_> = endpoints.into_iter().map(join).collect();
+        trouble(cluster.fabric(), &addresses);
+        let act = &act;
+        let running = groups.into_iter().map(|group| scope.spawn(move || act(group)));
+        let running: Vec<_> = running.collect();
+        running.into_iter().map(|one| one.join().unwrap()).collect()
+    })
+}
+
+/// Performs each operation, and returns how many messages were repeated.
+fn everything(mut group: Group, nodes: u64) -> u64 {
+    let rank = u64::from(group.rank());
+    for round in 0..5 {
+        group.barrier().unwrap();
+        assert_eq!(group.broadcast([rank + round; 8]).unwrap(), [round; 8]);
+        let sum = group.allreduce(Combine::Sum, [rank, 1, round, 0, 0, 0, 0, 0]).unwrap();
+        assert_eq!(sum, [nodes * (nodes - 1) / 2, nodes, nodes * round, 0, 0, 0, 0, 0]);
+        let most = group.reduce(Combine::Max, [rank; 8]).unwrap();
+        assert_eq!(most, if rank == 0 { [nodes - 1; 8] } else { [0; 8] });
+    }
+    let retries = group.counts().retries;
+    group.leave().unwrap();
+    retries
+}
+
+/// The failure that each member has seen, except one.
+fn failures(results: Vec<Option<Error>>) -> Vec<(Failure, Option<ReturnCode>)> {
+    let one = |error| match error {
+        Error::Failed { failure, undelivered } => (failure, undelivered.map(|why| why.0)),
+        other => panic!("{other}"),
+    };
+    results.into_iter().flatten().map(one).collect()
+}
+
+/// A barrier that must fail, by which time a dead member must have been named.
+fn barrier_fails(mut group: Group) -> Error {
+    let start = Instant::now();
+    let error = group.barrier().unwrap_err();
+    assert!(start.elapsed() < TIMING.deadline + TIMING.silence, "{:?}", start.elapsed());
+    group.leave().unwrap();
+    error
+}
+
+#[test]
+fn all_operations_have_the_right_results_on_two_and_eight_nodes() {
+    for nodes in [2, 8] {
+        on_nodes(PATIENT, &vec![1024; nodes], |_, _| {}, |group| everything(group, nodes as u64));
+    }
+}
+
+#[test]
+fn operations_end_on_a_fabric_that_loses_repeats_and_delays_packets() {
+    let faults = FabricFaults {
+        seed: 4,
+        loss: 5 * PERCENT,
+        duplication: 5 * PERCENT,
+        reordering: 5 * PERCENT,
+        delay: 20,
+    };
+    on_nodes(
+        PATIENT,
+        &[1024; 5],
+        |fabric, _| fabric.set_faults(faults),
+        |group| everything(group, 5),
+    );
+}
+
+#[test]
+fn a_process_that_is_dead_is_named_with_the_reason() {
+    let results = on_nodes(
+        TIMING,
+        &[1024; 5],
+        |_, _| {},
+        |group| match group.rank() {
+            3 => {
+                drop(group);
+                None
+            }
+            _ => Some(barrier_fails(group)),
+        },
+    );
+    let failures = failures(results);
+    assert_eq!(failures.len(), 4);
+    for (failure, _) in &failures {
+        assert_eq!(*failure, Failure { rank: 3, cause: Cause::Silent });
+    }
+    // Member 1 is the parent, and knows what the NIC says.
+    assert_eq!(failures[1].1, Some(ReturnCode::VNI_NOT_FOUND));
+}
+
+#[test]
+fn a_node_behind_a_dead_link_is_named() {
+    let cut = |fabric: &Fabric, addresses: &[Address]| fabric.set_link(addresses[2].nid, false);
+    let results = on_nodes(TIMING, &[1024; 3], cut, |group| {
+        let rank = group.rank();
+        (rank, barrier_fails(group))
+    });
+    for (rank, error) in results {
+        // Who is behind the link sees the same of the root.
+        let named = if rank == 2 { 0 } else { 2 };
+        let Error::Failed { failure, .. } = error else { panic!("{error}") };
+        assert_eq!(failure, Failure { rank: named, cause: Cause::Silent });
+    }
+}
+
+#[test]
+fn a_node_with_another_vni_is_named_with_the_reason() {
+    let results =
+        on_nodes(TIMING, &[1024, 1025, 1024], |_, _| {}, |group| Some(barrier_fails(group)));
+    let text = results[0].as_ref().unwrap().to_string();
+    let expected = "member 1 does not answer: VNI_NOT_FOUND: no process receives on the VNI";
+    assert_eq!(text, expected);
+    let failures = failures(results);
+    let wrong = (Failure { rank: 1, cause: Cause::Silent }, Some(ReturnCode::VNI_NOT_FOUND));
+    assert_eq!(failures[0], wrong);
+    assert_eq!(failures[2].0, wrong.0);
+}
+
+#[test]
+fn a_process_that_is_there_and_does_not_enter_is_late() {
+    let results = on_nodes(
+        TIMING,
+        &[1024; 4],
+        |_, _| {},
+        |mut group| match group.rank() {
+            3 => {
+                group.linger(TIMING.deadline + TIMING.silence).unwrap();
+                None
+            }
+            _ => Some(barrier_fails(group)),
+        },
+    );
+    for (failure, _) in failures(results) {
+        assert_eq!(failure, Failure { rank: 3, cause: Cause::Late });
+    }
+}
+
+#[test]
+fn a_list_of_members_that_cannot_be_right_is_refused() {
+    let cluster = MockCluster::with_nics(1, 1, &NicConfig::new()).unwrap();
+    with_nics_at_work(&cluster, |_| {
+        let other = Address { nid: 0x77, pid: 3 };
+        let lists = |own: Address| [vec![other, other, own], vec![other], vec![]];
+        let errors = (0..3).map(|list| {
+            let endpoint = endpoint(&cluster, 0, 1024);
+            let members = &lists(endpoint.address())[list];
+            endpoint.join(1, members, WIDTH, TIMING).unwrap_err()
+        });
+        let errors: Vec<_> = errors.collect();
+        let texts = errors.iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(texts[0], "NIC 0x77, PID 3 is in the list of members twice: expected each once");
+        assert!(texts[1].ends_with("is not in the list of members"), "{}", texts[1]);
+        assert!(texts[2].ends_with("is not in the list of members"), "{}", texts[2]);
+    });
+}
