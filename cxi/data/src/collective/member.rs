@@ -84,7 +84,7 @@ pub struct Member {
     transaction: u32,
     entered: Option<(Operation, Value, Duration)>,
     children: Box<[Child]>,
-    /// What the member reports to its parent, once it is full.
+    /// The value that the member reports to its parent, once it is full.
     combined: Value,
     /// The release that was sent in the last operation that ended here.
     release: Value,

@@ -75,7 +75,7 @@ enum Happening {
     Poll(u32),
 }
 
-/// What a member does, apart from taking part.
+/// Conduct of a member, apart from taking part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Conduct {
     Good,
