@@ -71,6 +71,7 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
         inode,
         backing,
         lni_forms: AtomicU8::new(0),
+        said_differs: Arc::clone(&function.said_differs),
     }));
     match id {
         Some(id) => reply.opened_passthrough(handle, FLAGS, &id),

@@ -414,6 +414,7 @@ impl Opened {
             inode: INodeNo(0),
             backing: None,
             lni_forms: AtomicU8::new(0),
+            said_differs: Arc::clone(&function.said_differs),
         };
         let file = Arc::new(DoorFile { file: Arc::new(file), server: Arc::clone(&self.server) });
         let mut token = Token::default();

@@ -44,6 +44,8 @@ pub(crate) struct Function {
     pub(crate) tree: Tree,
     /// State of windows: mapped by programs or not.
     pub(crate) windows: Mutex<Windows>,
+    /// `true` once a program has been said to be of another release.
+    pub(crate) said_differs: Arc<AtomicBool>,
 }
 
 /// Ability of programs to map windows of a function.
@@ -99,8 +101,8 @@ impl Function {
         let place = (virtual_function, address);
         let nic = Arc::clone(nic);
         let tree = sysfs::describe(&nic, number, place, locality, virtualization);
-        let windows = Mutex::default();
-        Self { number, nic, vf: virtual_function, address, tree, windows }
+        let (windows, said_differs) = (Mutex::default(), Arc::default());
+        Self { number, nic, vf: virtual_function, address, tree, windows, said_differs }
     }
 
     /// Returns whether it is not a virtual function that was removed.
@@ -175,6 +177,8 @@ pub(crate) struct OpenFile {
     /// Form of the LNI_ALLOCs: one was in the driver's form (`LNI_FORM_FITS`), or all were those of
     /// another release (`LNI_FORM_DIFFERS`).
     pub(crate) lni_forms: AtomicU8,
+    /// That of its function.
+    pub(crate) said_differs: Arc<AtomicBool>,
 }
 
 pub(crate) const LNI_FORM_DIFFERS: u8 = 1;
@@ -185,11 +189,13 @@ impl Drop for OpenFile {
     /// The verdict is made when the file is closed rather than at the command, because this
     /// project's libraries try both forms.
     fn drop(&mut self) {
-        if self.lni_forms.load(Ordering::Relaxed) == LNI_FORM_DIFFERS {
+        let differs = self.lni_forms.load(Ordering::Relaxed) == LNI_FORM_DIFFERS;
+        // Any user can open the device as often as they like.
+        if differs && !self.said_differs.swap(true, Ordering::Relaxed) {
             say(format_args!(
                 "a program's libcxi and the driver of cxi{} are of different releases (LNI_ALLOC \
                  has another length), so it got no LNI: the driver is {}. With --release auto, it \
-                 follows the first program's libcxi",
+                 follows the first program's libcxi. This is said once for each NIC",
                 self.function,
                 self.client.nic().release()
             ));
