@@ -1,8 +1,8 @@
 //! The threads that run the data path: for each NIC one that runs it, and one that watches over it.
 //!
-//! Doorbells that are not trapped are polled: constantly while there is traffic, and less and less
-//! often after that. Without traffic, the thread sleeps until there is work that no other thread
-//! does. While doorbells of target queues are not trapped, it also polls from time to time.
+//! Doorbells that are not trapped are polled at a [pace](super::pace). Without any, the thread sleeps
+//! until there is work that no other thread does. While doorbells of target queues are not trapped,
+//! it also polls from time to time.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,14 +12,9 @@ use std::{io, thread};
 use cxi_mock::{Clock, Nic};
 
 use super::namespaces::Home;
+use super::pace::{Pace, be_woken_on_time};
 use super::server::Server;
 
-/// Polls without traffic after which the thread yields to others after each poll.
-const SPIN: u32 = 64;
-/// Polls without traffic after which the thread sleeps after each poll.
-const YIELD: u32 = 1024;
-/// The shortest and the longest pause.
-const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(10));
 /// Interval at which doorbells are polled whose stores are not trapped at the moment.
 const LOOK: Duration = Duration::from_micros(500);
 /// Time that a thread waits to be notified of work before it checks by itself.
@@ -61,6 +56,7 @@ impl Runner {
         let runner = Arc::clone(self);
         thread::Builder::new().name(format!("nic{}", self.number)).spawn(move || {
             let _ = runner.home.enter();
+            be_woken_on_time();
             runner.watch(thread);
             runner.run(thread);
         })?;
@@ -92,32 +88,26 @@ impl Runner {
     fn run(self: &Arc<Self>, thread: u64) {
         let (server, nic) = (&self.server, &self.nic);
         let mut is_watched = false;
-        let mut idle = 0_u32;
-        let mut pause = PAUSE.0;
+        let mut pace = Pace::default();
         while self.goes_on() && self.runs(thread) {
             // Each turn, in case that no more threads can be had.
             is_watched = is_watched || self.start(thread + 1).is_ok();
             if nic.step() {
-                (idle, pause) = (0, PAUSE.0);
+                pace = pace.after_traffic();
                 server.wake_all();
                 continue;
             }
-            idle = idle.saturating_add(1);
-            if idle < SPIN && nic.is_polled() {
-                std::hint::spin_loop();
-            } else if idle < YIELD && nic.is_polled() {
-                thread::yield_now();
+            if nic.is_polled() && pace.wait_briefly() {
+                continue;
+            }
+            // Events that commands of the control plane have caused.
+            server.wake_all();
+            if nic.wait_for_work(PARKED) {
+                pace = pace.after_traffic();
+            } else if nic.tend_doorbells() {
+                thread::sleep(LOOK);
             } else {
-                // Events that commands of the control plane have caused.
-                server.wake_all();
-                if nic.wait_for_work(PARKED) {
-                    (idle, pause) = (0, PAUSE.0);
-                } else if nic.tend_doorbells() {
-                    thread::sleep(LOOK);
-                } else {
-                    thread::sleep(pause);
-                    pause = PAUSE.1.min(pause * 2);
-                }
+                pace.wait_longer();
             }
         }
     }

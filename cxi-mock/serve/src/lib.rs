@@ -36,6 +36,7 @@ mod network;
 mod node;
 mod order;
 mod orders;
+mod pace;
 mod packet;
 mod packets;
 mod paths;
