@@ -2,10 +2,14 @@
 
 mod node;
 
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
 use node::{Directory, Run as _, Served, printed, run, skip};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
+const CNI: &str = env!("CARGO_BIN_EXE_test-cxi-cni");
 
 /// Only the selected NICs are queried, and only for what is printed.
 #[test]
@@ -73,6 +77,69 @@ fn a_file_system_that_is_dead_keeps_nobody_waiting() {
     let _ = holder.wait();
     let text = printed(&output);
     assert!(text.contains("the NIC open"), "{text}");
+}
+
+/// Every path that a command is given, or that a setting names, may be on a file system whose server is
+/// stopped: the command says so and ends.
+#[test]
+fn a_path_on_a_dead_file_system_is_an_error() {
+    need_node!(node::root("see what others have open"));
+    let dead = Served::start(&[]);
+    // NICs, lock and records are somewhere else, unless a command is told otherwise.
+    let script = r#"
+        dead=$(awk '/ - fuse/ { print $5; exit }' /proc/self/mountinfo)
+        ln -s "$dead" "$WORK/link"
+        mkdir "$WORK/ended" "$WORK/vnis"
+        echo ready
+        read -r go || :
+        try() {
+            name=$1; shift
+            (
+                export CXI_MOCK=$WORK/$name.json
+                set +e
+                timeout -s KILL 30 "$@" >"$WORK/$name.out" 2>&1 </dev/null
+                echo "$name $? $(tr '\n' ' ' <"$WORK/$name.out")" >>"$WORK/said"
+            ) &
+        }
+        job='--job 1 --uid 0 --vni 1024 --cores 1'
+        try config env CXI_CONFIG="$dead/cxi.toml" "$CXI" devices
+        try config-option "$CXI" --config "$WORK/link/cxi.toml" service list
+        try specification "$CXI" service create --from "$dead/service.yaml"
+        try records env CXI_RECORDS="$dead/jobs" "$CXI" job prolog $job
+        try records-of-link env CXI_RECORDS="$WORK/link/jobs" "$CXI" job list
+        try epilog env CXI_RECORDS="$dead/jobs" "$CXI" job epilog --job 1
+        try clean env CXI_RECORDS="$dead/jobs" "$CXI" job clean --none-live
+        try makers env CXI_SERVICES="$dead/services" "$CXI" service create --uid 0 --vni 1024
+        try makers-of-others env CXI_SERVICES="$dead/services" "$CXI" job clean --none-live
+        try decisions env CXI_CONTROLLER_RECORDS="$dead/decisions" "$CXI" job prolog --job 1 --node n1 --cores 1
+        try pool env CXI_POOL_FILE="$dead/pool.json" "$CXI" vni list
+        try environment "$CXI" explain --env "$dead/environment"
+        try message "$CXI" explain "$dead/message"
+        export CNI_COMMAND=DEL CNI_CONTAINERID=one CNI_IFNAME=eth0 CNI_NETNS=
+        printf '{"cniVersion": "1.1.0", "name": "blue", "type": "cxi-cni", "cxi": {"stateDir": "%s",
+            "vnis": {"source": "static", "vnis": [1024]}}}' "$dead/cni" >"$WORK/network"
+        # It knows no other NICs than those that do not answer: here it has none.
+        try cni unshare -m sh -c 'mount -t tmpfs none /sys/class; mount -t tmpfs none /dev; : >/dev/null; "$CNI" <"$WORK/network"'
+        wait"#;
+    let work = Directory::new();
+    let mut command = dead.command(&["sh", "-euc", script]);
+    let named = [("WORK", work.join("")), ("CXI", CXI.to_owned()), ("CNI", CNI.to_owned())];
+    let mut shell = command.envs(named).stdin(Stdio::piped()).start();
+    node::wait_ready(&mut shell);
+    node::kill("STOP", dead.pid());
+    let start = Instant::now();
+    drop(shell.stdin.take());
+    let status = shell.wait().expect("the shell ends");
+    node::kill("CONT", dead.pid());
+    assert!(status.success(), "{status}");
+    let text = std::fs::read_to_string(work.join("said")).expect("the commands said something");
+    let lines: Vec<_> = text.lines().collect();
+    assert_eq!(lines.len(), 14, "{text}");
+    for line in lines {
+        let is_said = line.contains("does not answer");
+        assert!(is_said && !line.contains(" 137 ") && !line.contains(" 0 "), "{text}");
+    }
+    assert!(start.elapsed() < Duration::from_secs(25), "{:?}: {text}", start.elapsed());
 }
 
 /// Jobs that an earlier version started, in the directory and in the words that it had, end as they

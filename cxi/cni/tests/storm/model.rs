@@ -136,7 +136,11 @@ impl Model {
             (Who::Clean { none_live, .. }, Owner::Job(owner)) => {
                 none_live || !self.runs.contains(&owner)
             }
-            (Who::Clean { foreign, .. }, Owner::Lost(_) | Owner::Foreign) => foreign,
+            (Who::Clean { foreign, none_live, .. }, Owner::Lost(owner)) => {
+                let had_read = made.lost >= act && (none_live || !self.runs.contains(&owner));
+                foreign || had_read
+            }
+            (Who::Clean { foreign, .. }, Owner::Foreign) => foreign,
             (Who::Clean { foreign, .. }, Owner::Admin | Owner::Pod(_)) => foreign && !made.settled,
             // A service that a killed ADD has not finished admits nobody, and nothing says whose it is.
             (Who::Pod(pod), Owner::Pod(owner)) => pod == owner || (!made.settled && !made.usable),
