@@ -23,8 +23,9 @@ extern "C" {
 typedef struct cxi_job_node cxi_job_node;
 
 /* Finds and opens all NICs. `options` is NULL or
- *   {"lock": "/run/cxi/lock", "lock_wait_ms": 60000}
- * where every program that changes services on the node should name the same lock file. Without one,
+ *   {"lock": "/run/cxi/node.lock", "lock_wait_ms": 60000}
+ * where every program that changes services on the node names the same lock file: this is the one of the
+ * commands and of the CNI plugin, unless the setting node.lock names another. Without a lock,
  * no program waits for another. -ENODEV if there is no NIC. */
 int cxi_job_node_open(const char *options, cxi_job_node **node);
 
@@ -33,7 +34,7 @@ int cxi_job_node_close(cxi_job_node *node);
 
 /* Creates one service on each NIC, or none at all; needs CAP_SYS_ADMIN. `request`:
  *   {"uid": 1000, "gid": 1000, "netns": 4026531840,    who: one of them, or uid and gid
- *    "vnis": [1024],  or "vni_range": {"min": 1024, "max": 1031}
+ *    "vnis": [1024],  or "vni_range": {"first": 1024, "last": 1031}
  *    "traffic_classes": ["LOW_LATENCY"],                default: it and BEST_EFFORT
  *    "cores": 64,                                       size of the job; default: no limits
  *    "policy": "hpe",  or "slurm"                       resources for each core; default: "hpe"

@@ -408,3 +408,71 @@ impl Audit {
         Ok(options)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    const HEADER: &str = include_str!("../include/cxi_job.h");
+
+    /// The objects in the comment of a function, and the alternatives to their members, without the words
+    /// beside them.
+    fn examples(function: &str) -> Vec<Value> {
+        let (before, _) = HEADER.split_once(&format!("int {function}(")).expect("a declaration");
+        let comment = before.rsplit_once("/* ").expect("a comment").1;
+        let begin = |line: &&str| !line.starts_with(" *   {");
+        let mut rest = comment.lines().skip_while(begin).peekable();
+        let mut found = Vec::new();
+        while rest.peek().is_some() {
+            let (mut object, mut others) = (String::new(), Vec::new());
+            for line in rest.by_ref() {
+                let line = line.trim_start_matches(" *").trim();
+                let (member, beside) = line.split_once("  ").unwrap_or((line, ""));
+                object += member;
+                let other =
+                    beside.trim().strip_prefix("or ").filter(|other| other.contains("\": "));
+                others.extend(other.and_then(|other| other.split("  ").next()));
+                if object.matches('{').count() == object.matches('}').count() {
+                    break;
+                }
+            }
+            found.push(serde_json::from_str(&object).expect(&object));
+            for other in others {
+                found.push(serde_json::from_str(&format!("{{{other}}}")).expect(other));
+            }
+            while rest.next_if(begin).is_some() {}
+        }
+        assert!(!found.is_empty(), "{function}");
+        found
+    }
+
+    /// Parses the first examples of a function, which are arguments; the others are results.
+    fn accept<T: DeserializeOwned>(function: &str, arguments: usize) {
+        let examples = examples(function);
+        assert!(examples.len() >= arguments, "{function}: {examples:?}");
+        for example in &examples[..arguments] {
+            let parsed = serde_json::from_value::<T>(example.clone());
+            assert!(parsed.is_ok(), "{function}: {example}: {:?}", parsed.err());
+        }
+    }
+
+    #[test]
+    fn what_the_header_shows_is_accepted() {
+        accept::<Open>("cxi_job_node_open", 1);
+        accept::<Request>("cxi_job_allocate", 2);
+        accept::<Starting>("cxi_job_prolog", 1);
+        accept::<Pool>("cxi_job_pool", 1);
+        accept::<Reserve>("cxi_job_reserve", 1);
+        accept::<Clean>("cxi_job_clean", 1);
+        accept::<NodePlace>("cxi_job_list", 1);
+        accept::<Audit>("cxi_job_audit", 1);
+        // The lock is the one that the commands and the plugin take.
+        let lock = &examples("cxi_job_node_open")[0]["lock"];
+        assert_eq!(lock, "/run/cxi/node.lock");
+        let range = &examples("cxi_job_allocate")[1]["vni_range"];
+        let range: VniRange = serde_json::from_value(range.clone()).unwrap();
+        assert_eq!(range.to_string(), "1024-1031");
+    }
+}
