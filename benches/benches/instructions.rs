@@ -237,7 +237,7 @@ fn half_full_pool() -> Act {
     let nodes = [node.clone()];
     let now = Timestamp::from_millis;
     for number in 0..VNIS / 2 {
-        let job = JobId::new(&format!("old{number}")).expect("a job id");
+        let job = JobId::new(format!("old{number}")).expect("a job id");
         let _ = pool.reserve(&job, &one, now(0)).expect("a VNI");
     }
     let new = JobId::new("new").expect("a job id");

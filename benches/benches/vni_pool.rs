@@ -18,7 +18,7 @@ fn config() -> PoolConfig {
 }
 
 fn job(number: u32) -> JobId {
-    JobId::new(&format!("ƒ{number}")).expect("a job id")
+    JobId::new(format!("ƒ{number}")).expect("a job id")
 }
 
 fn now(number: u32) -> Timestamp {

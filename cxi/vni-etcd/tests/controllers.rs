@@ -42,7 +42,7 @@ fn log(urls: &[impl AsRef<str>]) -> EtcdLog {
 }
 
 fn job(number: usize) -> JobId {
-    JobId::new(&format!("job{number}")).unwrap()
+    JobId::new(format!("job{number}")).unwrap()
 }
 
 /// Assigns VNIs to jobs, one after the other, until another controller leads, and prints what it

@@ -149,7 +149,7 @@ fn pools_of_fourteen_thousand_jobs_can_be_saved() {
     let mut save = |jobs: u16| {
         let mut pool = VniPool::new(config()).unwrap();
         for number in 0..jobs {
-            let job = JobId::new(&format!("ƒ3WqKL{number:05}")).unwrap();
+            let job = JobId::new(format!("ƒ3WqKL{number:05}")).unwrap();
             let _ = pool.reserve(&job, &VniRequest::vnis(1), Timestamp::now()).unwrap();
         }
         let mut pool = pool.snapshot();

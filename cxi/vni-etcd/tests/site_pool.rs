@@ -33,7 +33,7 @@ fn pool(site: &Site) -> SitePool {
 }
 
 fn job(id: u32) -> JobId {
-    JobId::new(&id.to_string()).unwrap()
+    JobId::new(id.to_string()).unwrap()
 }
 
 fn reserve(site: &Site, pool: &SitePool, id: u32) -> Result<Vec<u16>, SiteError> {

@@ -79,7 +79,7 @@ impl Watched<'_> {
 }
 
 fn job_id(job: u32) -> JobId {
-    JobId::new(&job.to_string()).unwrap()
+    JobId::new(job.to_string()).unwrap()
 }
 
 fn uid_of(job: u32) -> u32 {

@@ -67,7 +67,7 @@ impl ClusterName {
         if job.as_str().contains(['-', '/', '#']) {
             return Err(ClusterNameError::Job(job.clone()));
         }
-        Ok(JobId::new(&format!("{self}-{job}"))?)
+        Ok(JobId::new(format!("{self}-{job}"))?)
     }
 
     /// The job of this cluster that a reservation is for; `None` if it belongs to another cluster.

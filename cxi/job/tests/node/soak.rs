@@ -92,7 +92,7 @@ impl Scene {
     /// The life of one job.
     fn job(&self, dice: &mut Dice) {
         let number = self.started.fetch_add(1, Ordering::SeqCst);
-        let job = JobId::new(&format!("job{number}")).unwrap();
+        let job = JobId::new(format!("job{number}")).unwrap();
         let uid = 1000 + u32::try_from(dice.roll(3)).unwrap();
         let vni = self.change(|books| {
             let reserved = books.pool.reserve(&job, &VniRequest::vnis(1), AT).ok()?;

@@ -48,7 +48,7 @@ fn a_thousand_nodes_take_no_lock_and_the_pool_changes_three_times() {
             threads.spawn(move || {
                 let controller = site.controller(pool).unwrap();
                 for node in (first..=NODES).step_by(8) {
-                    let node = NodeName::new(&format!("n{node}")).unwrap();
+                    let node = NodeName::new(format!("n{node}")).unwrap();
                     controller.confirm(&job(1), &node).unwrap();
                 }
             });

@@ -36,7 +36,7 @@ pub(crate) fn pool() -> Pool {
 }
 
 pub(crate) fn job(id: u32) -> JobId {
-    JobId::new(&id.to_string()).unwrap()
+    JobId::new(id.to_string()).unwrap()
 }
 
 pub(crate) fn reserve(site: &Site, pool: &Pool, id: u32, nodes: &str) -> Result<(), SiteError> {

@@ -80,11 +80,11 @@ pub(super) fn request(which: u8) -> VniRequest {
 }
 
 pub(super) fn job(number: u8) -> JobId {
-    JobId::new(&format!("ƒ{number}")).unwrap()
+    JobId::new(format!("ƒ{number}")).unwrap()
 }
 
 pub(super) fn node(number: u8) -> NodeName {
-    NodeName::new(&format!("n{number}")).unwrap()
+    NodeName::new(format!("n{number}")).unwrap()
 }
 
 /// The nodes a job runs on, from its number.

@@ -156,6 +156,6 @@ fn names_are_checked() {
         "job id \"47'11\" has '\\'' at byte 2: allowed are letters and digits of ASCII, 'ƒ' and . _ - + : / # @",
     );
     says(JobId::new(""), "job id is empty");
-    let long = NodeName::new(&"n".repeat(256));
+    let long = NodeName::new("n".repeat(256));
     says(long, "node name has 256 bytes, the most is 255");
 }

@@ -36,7 +36,7 @@ fn config() -> PoolConfig {
 }
 
 fn name(node: usize) -> NodeName {
-    NodeName::new(&format!("n{node}")).unwrap()
+    NodeName::new(format!("n{node}")).unwrap()
 }
 
 /// A job, as its nodes know it.
@@ -123,7 +123,7 @@ impl Scene {
         if self.started == JOBS {
             return;
         }
-        let job = JobId::new(&format!("job{}", self.started)).unwrap();
+        let job = JobId::new(format!("job{}", self.started)).unwrap();
         let now = self.now();
         let reserved = self.controller.reserve(&job, &VniRequest::vnis(1), now);
         // All VNIs may be taken.
@@ -135,7 +135,7 @@ impl Scene {
         self.started += 1;
         if self.roll(16) == 0 {
             // A controller dies before it has written down for whom it reserves.
-            let lost = JobId::new(&format!("lost{}", self.started)).unwrap();
+            let lost = JobId::new(format!("lost{}", self.started)).unwrap();
             let _ = self.client.reserve(&lost, TREES);
         }
         let offload = self.client.offload(&job, step(), TREES);
