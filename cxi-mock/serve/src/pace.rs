@@ -135,7 +135,7 @@ mod tests {
         let waits = waits(&mut pace, now);
         assert!(!waits.is_empty() && waits.iter().all(|wait| *wait == Wait::Sleep(NAP)));
         pace = pace.after_traffic();
-        assert_eq!(pace.next(now + CROWDED - NAP), Some(Wait::Sleep(NAP)));
+        assert_eq!(pace.next(now + CROWDED / 2), Some(Wait::Sleep(NAP)));
         assert_eq!(pace.next(now + CROWDED), Some(Wait::Spin));
     }
 
