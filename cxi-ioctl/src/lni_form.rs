@@ -22,7 +22,7 @@ impl LniForm {
     #[must_use]
     pub const fn for_release(release: DriverRelease) -> Self {
         match release {
-            DriverRelease::Main2026_07 => Self::Long,
+            DriverRelease::Main2026_07 | DriverRelease::Main2026_11 => Self::Long,
             DriverRelease::Shs12_0
             | DriverRelease::Shs13_0
             | DriverRelease::Shs13_1

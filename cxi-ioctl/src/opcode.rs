@@ -142,9 +142,9 @@ pub struct Handler {
     /// It gives addresses of the caller's memory to the driver, in addition to those of the buffers
     /// for the answer.
     pub memory: bool,
-    /// Length of the request, as of [`DriverRelease::Main2026_07`]; see [`Opcode::request_len`].
+    /// Length of the request, as of [`DriverRelease::NEWEST`]; see [`Opcode::request_len`].
     pub request_len: RequestLen,
-    /// Length of the fixed response in bytes, as of [`DriverRelease::Main2026_07`]; see
+    /// Length of the fixed response in bytes, as of [`DriverRelease::NEWEST`]; see
     /// [`Opcode::response_len`].
     pub response_len: usize,
 }
@@ -217,6 +217,10 @@ impl Opcode {
         match self {
             Self::LNI_ALLOC if LniForm::for_release(release) == LniForm::Short => {
                 Some(RequestLen::Exact(16))
+            }
+            // The hints came with the later snapshot.
+            Self::ATU_MAP_SGT if release < DriverRelease::Main2026_11 => {
+                Some(RequestLen::AtLeast(32))
             }
             _ => info.handler.map(|handler| handler.request_len),
         }
@@ -403,7 +407,7 @@ opcodes! {
     VF_GET_TOKEN = 87, Main2026_07, any(16 -> 4), VirtualFunction Reads;
     PHYS_LAC_ALLOC = 88, Main2026_07, any(24 -> 4), VirtualFunction Changes;
     PHYS_LAC_FREE = 89, Main2026_07, any(12 -> 0), VirtualFunction Changes;
-    ATU_MAP_SGT = 90, Main2026_07, any(at_least 32 -> 48), Memory Makes(Memory);
+    ATU_MAP_SGT = 90, Main2026_07, any(at_least 72 -> 48), Memory Makes(Memory);
     ATU_UPDATE_SGT = 91, Main2026_07, any(at_least 16 -> 0), Memory Changes;
     ATU_CLEAR_MD = 92, Main2026_07, any(8 -> 0), Memory Changes;
     RETRY_HANDLER_RUNNING = 93, Main2026_07, any(16 -> 1), VirtualFunction Reads;
@@ -423,6 +427,12 @@ opcodes! {
     RMU_ETH_ADD_ALL_MCAST_FILTER = 107, Main2026_07, any(32 -> 0), VirtualFunction Changes;
     ETH_VF_MAC_GET = 108, Main2026_07, any(16 -> 8), VirtualFunction Reads;
     ETH_VF_MAC_VALIDATE = 109, Main2026_07, any(24 -> 0), VirtualFunction Reads;
+    QUERY_VERSION = 110, Main2026_11, any(24 -> 4), VirtualFunction Reads;
+    ETH_SYNC_RX_MODE_CMD = 111, Main2026_11, any(at_least 16 -> 0), VirtualFunction Changes;
+    ETH_MC_SW_TX_FWD_PKT = 112, Main2026_11, any(at_least 24 -> 0), VirtualFunction Changes;
+    TELEM_GET = 113, Main2026_11, any(at_least 24 -> 24), VirtualFunction Reads;
+    SVC_ALLOC_PARENT = 114, Main2026_11, admin(88 -> 24), Service Makes(Service);
+    SVC_IS_PARENT_GET = 115, Main2026_11, any(24 -> 1), Service Reads;
 }
 
 const _: () = {

@@ -79,6 +79,8 @@ releases! {
     Shs14_0_1 "shs-14.0.1" "14.0.1";
     /// The driver's development branch as it was in July 2026
     Main2026_07 "main-2026-07" "main";
+    /// The driver's development branch as it was public in November 2026, by its header alone
+    Main2026_11 "main-2026-11" "2026-11";
 }
 
 impl fmt::Display for DriverRelease {

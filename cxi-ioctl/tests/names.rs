@@ -81,8 +81,8 @@ fn an_opcode_is_known_by_number_or_kept() {
         let opcode = Opcode::from_number(number);
         assert_eq!((opcode.number(), opcode.info()), (number, None));
         assert_eq!(opcode.to_string(), format!("opcode {number}"));
-        assert_eq!(opcode.request_len(DriverRelease::Main2026_07), None);
-        assert_eq!(opcode.response_len(DriverRelease::Main2026_07), None);
+        assert_eq!(opcode.request_len(DriverRelease::NEWEST), None);
+        assert_eq!(opcode.response_len(DriverRelease::NEWEST), None);
     }
 }
 
@@ -96,5 +96,5 @@ fn lengths_follow_the_release() {
     assert_eq!(properties(DriverRelease::Shs13_0), Some(80));
     assert_eq!(properties(DriverRelease::Shs13_1), Some(84));
     assert_eq!(Opcode::SVC_ENABLE.request_len(DriverRelease::Shs13_0), None);
-    assert_eq!(Opcode::MAP_TELEMETRY.request_len(DriverRelease::Main2026_07), None);
+    assert_eq!(Opcode::MAP_TELEMETRY.request_len(DriverRelease::NEWEST), None);
 }

@@ -147,7 +147,7 @@ fn tles_in_use_of_a_service_without_any() {
         nic.hardware().set_tles_in_use(0, 5).unwrap();
         let tles = send(&root, &SvcRsrcGetCmd::of(svc_id)).unwrap().in_use[RSRC_TLE];
         let expected = match release {
-            DriverRelease::Main2026_07 => u16::MAX,
+            DriverRelease::Main2026_07 | DriverRelease::Main2026_11 => u16::MAX,
             DriverRelease::Shs14_0_1 => 5,
             _ => 0,
         };

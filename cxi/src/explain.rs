@@ -275,6 +275,7 @@ fn on_service(opcode: Opcode, id: ServiceId, errno: Errno, facts: &Facts) -> Opt
         Opcode::SVC_GET
             | Opcode::SVC_GET_LPR
             | Opcode::SVC_GET_EXCLUSIVE_CP
+            | Opcode::SVC_IS_PARENT_GET
             | Opcode::SVC_GET_VNI_RANGE
             | Opcode::SVC_GET_NETNS
             | Opcode::SVC_RSRC_GET

@@ -89,7 +89,6 @@ fn a_path_on_a_dead_file_system_is_an_error() {
     let script = r#"
         dead=$(awk '/ - fuse/ { print $5; exit }' /proc/self/mountinfo)
         ln -s "$dead" "$WORK/link"
-        mkdir "$WORK/ended" "$WORK/vnis"
         echo ready
         read -r go || :
         try() {
@@ -140,6 +139,24 @@ fn a_path_on_a_dead_file_system_is_an_error() {
         assert!(is_said && !line.contains(" 137 ") && !line.contains(" 0 "), "{text}");
     }
     assert!(start.elapsed() < Duration::from_secs(25), "{:?}: {text}", start.elapsed());
+}
+
+/// As HPE's guide to SR-IOV has it: the service first, then the functions.
+#[test]
+fn a_virtual_function_gets_its_parent_service_first() {
+    need_node!();
+    let node = Served::start(&["--release", "main-2026-11"]);
+    let steps = "cd /sys/class/cxi/cxi0/device
+        ! echo 1 > sriov_numvfs
+        $CXI service create --vni 1024 --parent >&2
+        echo 2 > cxi/cxi0/vf/0/svc_id
+        echo 1 > sriov_numvfs
+        cat cxi/cxi0/vf/0/svc_id sriov_numvfs
+        ! echo 1 > cxi/cxi0/vf/0/svc_id
+        ! $CXI service destroy 2 >&2
+        $CXI service show 2 | grep Parent";
+    let seen = printed(&node.command(&["sh", "-uc", steps]).env("CXI", CXI).run());
+    assert_eq!(seen, "2\n1\nParent           yes: services of virtual functions can be below it");
 }
 
 /// Jobs that an earlier version started, in the directory and in the words that it had, end as they

@@ -412,6 +412,37 @@ abi! {
         /// Service id.
         svc_id: u32 = 16 + 4,
     }
+
+    /// Creates a parent service, from which the services of a virtual function get their VNIs and
+    /// resources. Not in a released driver: known from the development branch of November 2026.
+    ///
+    /// Request of SVC_ALLOC_PARENT; needs `CAP_SYS_ADMIN`, on a physical function. libcxi:
+    /// `cxil_alloc_parent_svc`.
+    ///
+    /// Errors: as SVC_ALLOC; also EINVAL with members, or where a maximum is not what is reserved
+    /// (inferred from HPE's template).
+    @answered struct SvcAllocParentCmd = "cxi_svc_alloc_cmd", 88 {
+        /// Descriptor of the service.
+        svc_desc: SvcDesc = 16 + 4,
+    }
+
+    /// Tells whether a service is a parent service. Not in a released driver, as
+    /// [`SvcAllocParentCmd`].
+    ///
+    /// Request of SVC_IS_PARENT_GET; open to everyone.
+    ///
+    /// Errors:
+    /// - EINVAL: no such service, or no such command
+    @answered struct SvcIsParentGetCmd = "cxi_svc_is_parent_get_cmd", 24, since Main2026_11 {
+        /// Service id.
+        svc_id: u32 = 16 + 4,
+    }
+
+    /// Response of SVC_IS_PARENT_GET.
+    struct SvcIsParentGetResp = "cxi_svc_is_parent_get_resp", 1, since Main2026_11 {
+        /// Non-zero: services of a virtual function may get their VNIs and resources from it.
+        is_parent: u8 = 0,
+    }
 }
 
 commands! {
@@ -431,4 +462,6 @@ commands! {
     SvcSetVniRangeCmd: SVC_SET_VNI_RANGE -> (), of (svc_id: u32, vni_min: u32, vni_max: u32);
     SvcSetNetnsCmd: SVC_SET_NETNS -> (), of (svc_id: u32, netns: u32);
     SvcGetNetnsCmd: SVC_GET_NETNS -> SvcGetValueResp, of (svc_id: u32), response at 8;
+    SvcAllocParentCmd: SVC_ALLOC_PARENT -> SvcAllocResp, of (svc_desc: SvcDesc), response at 8;
+    SvcIsParentGetCmd: SVC_IS_PARENT_GET -> SvcIsParentGetResp, of (svc_id: u32), response at 8;
 }

@@ -39,7 +39,7 @@ impl Recording {
                         members(service, &mut ids);
                     }
                 }
-                Some(Opcode::SVC_ALLOC | Opcode::SVC_UPDATE) => {
+                Some(Opcode::SVC_ALLOC | Opcode::SVC_ALLOC_PARENT | Opcode::SVC_UPDATE) => {
                     members(command.get_mut(IN_COMMAND..).unwrap_or_default(), &mut ids);
                 }
                 Some(Opcode::SVC_SET_NETNS) => {

@@ -10,6 +10,7 @@ use crate::{LeftOut, Reasons, report};
 /// Constants that are not defined here.
 const LEFT_OUT: &Reasons = &[
     ("a count that changed with a release", &["CXI_SVC_MEMBER_MAX"]),
+    ("a hint that the header does not explain; unreleased", &["CXI_MAP_HUGEPAGE"]),
     ("register settings of the kernel driver", &["C1_DEFAULT_"]),
     ("what the NIC calls its lists and states: in `cxi-hw`", &["C_PTL_LIST_", "C_PTLTE_"]),
     ("error reports over netlink, not commands", &["CXIERR_"]),

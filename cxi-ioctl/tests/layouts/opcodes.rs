@@ -15,6 +15,7 @@ const UNTYPED: &Reasons = &[
     ("always refused to user processes", &["ATU_MAP_SGT", "ATU_UPDATE_SGT", "ATU_CLEAR_MD"]),
     ("always refused to user processes; unreleased", &["RETRY_HANDLER_RUNNING"]),
     ("for the kernel's virtual function driver; unreleased", &["VF_GET_TOKEN", "PHYS_LAC_"]),
+    ("for the kernel's virtual function driver; unreleased", &["QUERY_VERSION", "TELEM_GET"]),
     ("Ethernet of virtual functions, kernel to kernel; unreleased", &["ETH_", "RMU_ETH_"]),
 ];
 

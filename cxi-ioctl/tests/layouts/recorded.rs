@@ -31,6 +31,9 @@ pub(crate) fn all() -> Vec<Recorded> {
                     ("shs-14.0", include_str!("../abi/shs-14.0.json"))
                 }
                 EveryRelease::Main2026_07 => ("main", include_str!("../abi/main.json")),
+                EveryRelease::Main2026_11 => {
+                    ("main-2026-11", include_str!("../abi/main-2026-11.json"))
+                }
             };
             let root: Value = serde_json::from_str(text).expect("a recorded interface");
             assert_eq!(root["release"], name);

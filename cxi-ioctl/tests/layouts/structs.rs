@@ -41,6 +41,10 @@ const LEFT_OUT: &Reasons = &[
     ("entry of ATU_MAP_SGT, which is always refused to user processes", &["cxi_sgt_entry"]),
     ("commands that are always refused to user processes (*_SGT, CLEAR_MD)", &["cxi_atu_"]),
     (
+        "for the kernel's virtual function driver; unreleased",
+        &["cxi_query_version_", "cxi_telem_get_"],
+    ),
+    (
         "Ethernet of virtual functions, kernel to kernel; unreleased",
         &["cxi_eth_", "cxi_get_tc_req_pcp_resp", "cxi_rmu_eth_"],
     ),

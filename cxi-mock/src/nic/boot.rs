@@ -1,5 +1,6 @@
 //! Loading the driver: parameters, totals, the default service.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use cxi_ioctl::abi::service::{
@@ -59,6 +60,7 @@ impl Device {
             portals: Portals::new(config.totals.ptes),
             mds: Objects::new(1, u32::MAX),
             acs: Ids::new(1, u32::from(config.totals.acs) + 1),
+            parents: BTreeMap::new(),
             hazards: Vec::new(),
             keeper: None,
             data_path: DataPath::new(config),

@@ -1,5 +1,6 @@
 //! A device with its driver: what it is made of.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,6 +49,8 @@ pub(crate) struct Device {
     pub(super) mds: Objects<Descriptor>,
     /// Numbers of address contexts.
     pub(super) acs: Ids,
+    /// The parent service of each virtual function that has one.
+    pub(super) parents: BTreeMap<u32, u32>,
     pub(super) hazards: Vec<Hazard>,
     pub(super) data_path: Arc<DataPath>,
     pub(super) keeper: Option<Keeper>,

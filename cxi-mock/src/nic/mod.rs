@@ -160,6 +160,23 @@ impl Nic {
         self.virtual_functions.load(Ordering::Acquire)
     }
 
+    /// The parent service of a virtual function, counted from 0: the service from which those of
+    /// the function get their VNIs and resources. 0 without one.
+    #[must_use]
+    pub fn parent_service(&self, function: u32) -> u32 {
+        self.device().parents.get(&function).copied().unwrap_or(0)
+    }
+
+    /// Assigns a parent service to a virtual function, as an administrator does who writes
+    /// `vf/N/svc_id`; 0 takes it away.
+    ///
+    /// # Errors
+    ///
+    /// EINVAL for a service that is none, or no parent; EKEYREVOKED for a disabled one.
+    pub fn set_parent_service(&self, function: u32, service: u32) -> Result<(), Errno> {
+        self.device().assign_parent(function, service)
+    }
+
     /// Returns whether the NIC has this virtual function, counted from 0.
     pub(crate) fn has_virtual_function(&self, function: u32) -> bool {
         function < self.virtual_functions()

@@ -86,7 +86,7 @@ pub(crate) fn alloc(transport: &InProcess, desc: SvcDesc) -> Result<u32, Errno> 
 }
 
 pub(crate) fn lni(transport: &InProcess, svc: u32) -> Result<u32, Errno> {
-    if transport.client().nic().config().release == DriverRelease::Main2026_07 {
+    if transport.client().nic().config().release >= DriverRelease::Main2026_07 {
         send(transport, &LniAllocCmd::of(svc)).map(|response| response.lni)
     } else {
         send(transport, &LniAllocCmdV1::of(svc)).map(|response| response.lni)

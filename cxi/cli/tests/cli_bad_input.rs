@@ -19,7 +19,7 @@ service destroy 0
 devices -d eth0
   2: invalid value 'eth0' for '--device <NICS>': invalid NIC 'eth0': expected all, cxi0, cxi0-3 or a list of them
 --mock --mock-release=15 devices
-  2: invalid value '15' for '--mock-release <RELEASE>'\n  [possible values: shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main-2026-07]
+  2: invalid value '15' for '--mock-release <RELEASE>'\n  [possible values: shs-12.0, shs-13.0, shs-13.1, shs-14.0.0, shs-14.0.1, main-2026-07, main-2026-11]
 --mock --mock-nics=0 devices
   2: invalid value '0' for '--mock-nics <N>': 0 is not in 1..=16";
 

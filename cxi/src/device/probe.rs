@@ -1,7 +1,8 @@
 //! The commands that distinguish drivers. None of them changes anything, whoever sends it.
 
 use cxi_ioctl::abi::service::{
-    RSRC_LE, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcRsrcGetCmd, SvcSetNetnsCmd,
+    RSRC_LE, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd, SvcIsParentGetCmd, SvcRsrcGetCmd,
+    SvcSetNetnsCmd,
 };
 use cxi_ioctl::{CommandError, Errno, SafeCommand, UnknownCmd};
 
@@ -26,7 +27,7 @@ impl Device {
     /// Needs no privilege, changes nothing, and has the same result for root and an ordinary user.
     /// The commands are GET_DEV_PROPERTIES, one that no driver knows, and SVC_GET, SVC_RSRC_GET,
     /// SVC_GET_EXCLUSIVE_CP and SVC_SET_NETNS for the default service, the last one with an id
-    /// that drivers refuse (all ones). While its usage is read, the default service counts as in
+    /// that drivers refuse (all ones); a driver newer than SHS 14.0 also gets SVC_IS_PARENT_GET. While its usage is read, the default service counts as in
     /// use: another process's command to enable or disable it may fail with EBUSY.
     ///
     /// For a driver that behaves like no known release, the result is
@@ -45,11 +46,16 @@ impl Device {
 /// Queries the driver, and sysfs if there is one.
 fn evidence(device: &Device) -> Result<Evidence> {
     let directory = device.directory();
+    let le_usage_not_applicable = le_usage(device)?;
+    // No released driver has the command, so those are not asked.
+    let is_newer = le_usage_not_applicable == Some(true);
+    let is_parent = is_newer.then(|| answer(device, &SvcIsParentGetCmd::of(SERVICE)));
     Ok(Evidence {
         unknown_command: answer(device, &UnknownCmd::new())?,
         properties: properties(device)?,
         default_classes: default_classes(device)?,
-        le_usage_not_applicable: le_usage(device)?,
+        le_usage_not_applicable,
+        is_parent: is_parent.transpose()?,
         exclusive_cp: answer(device, &SvcGetExclusiveCpCmd::of(SERVICE))?,
         set_netns: answer(device, &SvcSetNetnsCmd::of(SERVICE, NO_NAMESPACE))?,
         lni_form: device.lni_form().known(),

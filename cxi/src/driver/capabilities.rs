@@ -46,6 +46,9 @@ described_flags! {
         const RGID_PARAMETERS = 1 << 17, "module parameters for RGIDs";
         /// Lists of services are sorted by id, not by age.
         const LIST_BY_ID = 1 << 18, "a list of services in order of ID";
+        /// Services from which those of a virtual function get their VNIs and resources
+        /// (SVC_ALLOC_PARENT).
+        const PARENT_SERVICES = 1 << 19, "a parent service";
     }
 }
 
@@ -70,6 +73,12 @@ impl Capabilities {
         .union(Self::SHARED_VNIS)
         .union(Self::LE_POOL_BY_RESERVATION);
 
+    /// Since the development branch of July 2026.
+    const FROM_2026_07: Self = Self::FROM_14_0_1
+        .union(Self::CQ_ALLOC_BUF)
+        .union(Self::USAGE_NOT_APPLICABLE)
+        .union(Self::LIST_BY_ID);
+
     /// Returns the capabilities of a release.
     #[must_use]
     pub fn for_release(release: DriverRelease) -> Self {
@@ -79,12 +88,8 @@ impl Capabilities {
             EveryRelease::Shs13_1 => Self::FROM_13_1 | Self::EXCLUSIVE_VNIS,
             EveryRelease::Shs14_0_0 => Self::FROM_13_1 | Self::NETNS | Self::EXCLUSIVE_VNIS,
             EveryRelease::Shs14_0_1 => Self::FROM_14_0_1,
-            EveryRelease::Main2026_07 => {
-                Self::FROM_14_0_1
-                    | Self::CQ_ALLOC_BUF
-                    | Self::USAGE_NOT_APPLICABLE
-                    | Self::LIST_BY_ID
-            }
+            EveryRelease::Main2026_07 => Self::FROM_2026_07,
+            EveryRelease::Main2026_11 => Self::FROM_2026_07 | Self::PARENT_SERVICES,
         }
     }
 

@@ -69,6 +69,9 @@ pub struct Evidence {
     pub exclusive_cp: Answer,
     /// SVC_SET_NETNS of the default service with an id that is refused; EINVAL up to SHS 13.1.
     pub set_netns: Answer,
+    /// SVC_IS_PARENT_GET of the default service, which only a driver newer than SHS 14.0 is asked;
+    /// EINVAL up to the development branch of July 2026.
+    pub is_parent: Option<Answer>,
     /// The form of LNI_ALLOC, if an LNI was allocated before.
     pub lni_form: Option<LniForm>,
     /// The module parameters, if sysfs shows the module.
@@ -98,6 +101,7 @@ impl Evidence {
             && self.fits_default_classes(release)
             && self.fits_exclusive_cp(release)
             && self.fits_set_netns(release)
+            && since(self.knows_parents(), DriverRelease::Main2026_11)
             && self.lni_form.is_none_or(|seen| seen == form)
             && since(self.le_usage_not_applicable, DriverRelease::Main2026_07)
             && since(self.ats_enabled, DriverRelease::Main2026_07)
@@ -122,7 +126,8 @@ impl Evidence {
             EveryRelease::Shs13_1
             | EveryRelease::Shs14_0_0
             | EveryRelease::Shs14_0_1
-            | EveryRelease::Main2026_07 => true,
+            | EveryRelease::Main2026_07
+            | EveryRelease::Main2026_11 => true,
         }
     }
 
@@ -167,6 +172,14 @@ impl Evidence {
         }
     }
 
+    fn knows_parents(&self) -> Option<bool> {
+        match self.is_parent? {
+            Answer::Done => Some(true),
+            Answer::Refused(Errno::EINVAL) => self.not_known(),
+            _ => None,
+        }
+    }
+
     /// Returns the meaning of EINVAL for a service that exists. On a virtual function it may not
     /// exist.
     fn not_known(&self) -> Option<bool> {
@@ -175,12 +188,15 @@ impl Evidence {
 
     /// Returns the capabilities that were probed and not confirmed.
     pub(super) fn unproven(&self) -> Capabilities {
-        Capabilities::EXCLUSIVE_CPS.union(Capabilities::NETNS) - self.confirmed()
+        let probed = Capabilities::EXCLUSIVE_CPS | Capabilities::NETNS;
+        (probed | Capabilities::PARENT_SERVICES) - self.confirmed()
     }
 
     /// Returns the capabilities that probes have confirmed.
     fn confirmed(&self) -> Capabilities {
         let mut confirmed = Capabilities::empty();
+        let parents = self.knows_parents() == Some(true);
+        confirmed.set(Capabilities::PARENT_SERVICES, parents);
         let profiles = self.knows_exclusive_cp() == Some(true);
         confirmed.set(Capabilities::EXCLUSIVE_CPS, profiles);
         confirmed.set(Capabilities::NETNS, self.knows_netns() == Some(true));

@@ -60,7 +60,8 @@ impl Quirks {
             EveryRelease::Shs13_1
             | EveryRelease::Shs14_0_0
             | EveryRelease::Shs14_0_1
-            | EveryRelease::Main2026_07 => from_13_1,
+            | EveryRelease::Main2026_07
+            | EveryRelease::Main2026_11 => from_13_1,
         }
     }
 }

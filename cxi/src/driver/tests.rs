@@ -20,9 +20,11 @@ fn shown_by(release: DriverRelease) -> Evidence {
             DriverRelease::Shs12_0 => DefaultClasses::None,
             _ => DefaultClasses::FirstFour,
         },
-        le_usage_not_applicable: Some(release == DriverRelease::Main2026_07),
+        le_usage_not_applicable: Some(release >= DriverRelease::Main2026_07),
         exclusive_cp: from(DriverRelease::Shs13_1, Answer::Done),
         set_netns: from(DriverRelease::Shs14_0_0, Answer::Refused(Errno::EEXIST)),
+        is_parent: (release >= DriverRelease::Main2026_07)
+            .then(|| from(DriverRelease::Main2026_11, Answer::Done)),
         lni_form: None,
         parameters: None,
         ats_enabled: None,
@@ -97,7 +99,7 @@ fn a_virtual_function_that_does_not_answer_for_services_rules_nothing_out() {
         })
     };
     let driver = function(Some(true));
-    assert_eq!(driver.detected_release().to_string(), "shs-13.1 to main-2026-07");
+    assert_eq!(driver.detected_release().to_string(), "shs-13.1 to main-2026-11");
     assert!(!driver.can(Capabilities::EXCLUSIVE_CPS));
     assert!(!driver.can(Capabilities::NETNS));
     assert_eq!(function(Some(false)).detected_release(), DetectedRelease::Unknown);

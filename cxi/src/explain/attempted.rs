@@ -62,7 +62,7 @@ impl Attempted {
         let starts = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         Some(match opcode {
             Opcode::LNI_ALLOC => Self::AllocateLni,
-            Opcode::SVC_ALLOC => Self::CreateService,
+            Opcode::SVC_ALLOC | Opcode::SVC_ALLOC_PARENT => Self::CreateService,
             _ if name.ends_with("_FREE") => Self::Close,
             _ if starts(&["SVC_"]) => Self::ChangeService,
             _ if starts(&["CP_", "TRIG_CP_", "DOMAIN_"]) => Self::UseVni,

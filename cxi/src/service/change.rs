@@ -34,7 +34,7 @@ impl Services {
         let service = self.get(id)?;
         self.guard_vni_count(&service, Opcode::SVC_UPDATE)?;
         let refuse = |text: String| Err(self.device.invalid(Opcode::SVC_UPDATE, text));
-        if spec.is_parent() {
+        if spec.is_parent() && !self.is_parent(id)? {
             return refuse(format!("service {id} is not a parent service: that cannot be changed"));
         }
         if service.is_limited() != spec.limits.is_some() {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDesc};
+use cxi_ioctl::abi::service::{SvcAllocCmd, SvcAllocParentCmd, SvcDesc};
 use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
 
 use super::read::numbered;
@@ -14,14 +14,12 @@ use crate::{Backoff, DriverRelease, ServiceId, SystemClock, VniAccess, VniRange}
 
 const OPCODE: Opcode = Opcode::SVC_ALLOC;
 
-const NO_PARENTS: &str = "it is a parent service (is_parent), from which the services of a virtual \
-    function get their resources: no driver release that this version supports has such services";
-
 /// Longest time that undoing may take.
 const UNDO: Duration = Duration::from_millis(100);
 
 impl Services {
-    /// Makes a service (SVC_ALLOC and any further commands) and returns its id.
+    /// Makes a service (SVC_ALLOC, for a [parent](super::ServiceSpecBuilder::parent)
+    /// SVC_ALLOC_PARENT, and any further commands) and returns its id.
     ///
     /// A VNI list takes one command. A VNI range takes three (allocate, set the range, enable), a
     /// network namespace four, and RGID sharing and exclusive CPs one more each. If a later command
@@ -48,8 +46,8 @@ impl Services {
     /// - [`ErrorKind::VniTaken`] (EEXIST): another service has a VNI. Ranges may never overlap;
     ///   from SHS 13.0 to 14.0.0 neither may single VNIs.
     /// - [`ErrorKind::NotPermitted`] (EPERM).
-    /// - [`ErrorKind::Unsupported`]: the driver is too old for a range, a namespace, or a service
-    ///   without VNIs or members.
+    /// - [`ErrorKind::Unsupported`]: the driver is too old for a range, a namespace, a parent service,
+    ///   or a service without VNIs or members.
     /// - [`ErrorKind::NotGuaranteed`]: [exclusive VNIs](super::ServiceSpecBuilder::exclusive_vnis)
     ///   are requested, but the driver lets other services list them.
     /// - [`ErrorKind::Quirk`]: unrestricted VNIs are requested up to SHS 13.0, where the service
@@ -58,7 +56,7 @@ impl Services {
     pub fn create(&self, spec: &ServiceSpec) -> Result<ServiceId> {
         let proven = self.check(spec)?;
         let desc = spec.to_kernel(proven);
-        let id = self.allocate(&desc)?;
+        let id = self.allocate(&desc, spec.is_parent())?;
         self.complete(id, spec, proven).map_err(|error| self.undo(id, error))?;
         Ok(id)
     }
@@ -86,11 +84,7 @@ impl Services {
     fn check_release(&self, spec: &ServiceSpec, proven: Capabilities) -> Result<()> {
         let device = &self.device;
         if spec.is_parent() {
-            return Err(device.error(
-                ErrorKind::Refused(NO_PARENTS.into()),
-                Errno::EOPNOTSUPP,
-                OPCODE,
-            ));
+            device.needs(Capabilities::PARENT_SERVICES, Opcode::SVC_ALLOC_PARENT)?;
         }
         if spec.netns().is_some() {
             device.needs(Capabilities::NETNS, OPCODE)?;
@@ -165,7 +159,7 @@ impl Services {
         refuse(ErrorKind::NotGuaranteed { what, has }, Errno::EOPNOTSUPP)
     }
 
-    fn allocate(&self, desc: &SvcDesc) -> Result<ServiceId> {
+    fn allocate(&self, desc: &SvcDesc, parent: bool) -> Result<ServiceId> {
         let mut svc_desc = *desc;
         if let Some(slot) = svc_desc
             .members
@@ -176,8 +170,13 @@ impl Services {
             // namespace. SVC_SET_NETNS makes the real one.
             *slot = cxi_ioctl::abi::service::SvcMember { id: 0, kind: 0 };
         }
-        let command = SvcAllocCmd::of(svc_desc);
-        match execute_explained(self.device.transport(), &command) {
+        let transport = self.device.transport();
+        let made = if parent {
+            execute_explained(transport, &SvcAllocParentCmd::of(svc_desc))
+        } else {
+            execute_explained(transport, &SvcAllocCmd::of(svc_desc))
+        };
+        match made {
             Ok(response) => {
                 numbered(response.svc_id).map_err(|error| error.during(OPCODE).on(self.device.id()))
             }

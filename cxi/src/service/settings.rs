@@ -2,7 +2,7 @@
 //! sharing and exclusive communication profiles.
 
 use cxi_ioctl::abi::service::{
-    SvcGetExclusiveCpCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd, SvcGetVniRangeResp,
+    SvcGetExclusiveCpCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcIsParentGetCmd,
     SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd,
 };
 use cxi_ioctl::{Command, Errno, Opcode, svc_get_lpr};
@@ -15,8 +15,8 @@ use crate::{LnisPerRgid, Member, Members, ServiceId, VniAccess, VniRange};
 
 impl Services {
     /// Returns the specification that would make a service like this one: [`get`](Self::get), plus
-    /// what takes separate commands, namely its network namespace, RGID sharing, and exclusive
-    /// profiles.
+    /// what takes separate commands, namely its network namespace, RGID sharing, exclusive
+    /// profiles, and whether it is a parent.
     ///
     /// # Errors
     ///
@@ -27,6 +27,7 @@ impl Services {
             .map_err(|error| Error::invalid(error).on(self.device.id()))?;
         spec.lnis_per_rgid = Some(self.lnis_per_rgid(id)?);
         spec.exclusive_cp = self.exclusive_cp(id)?;
+        spec.parent = self.is_parent(id)?;
         if spec.members.is_some_and(|members| members.is_empty()) {
             let netns = self.netns(id)?.map(Member::NetNs);
             spec.members = Some(Members::from_kernel(netns));
@@ -129,6 +130,22 @@ impl Services {
             Err(error) if error.errno() == Errno::ENOENT => Ok(false),
             Err(error) => Err(self.device.explain(&Attempt::OnService(id), error)),
         }
+    }
+
+    /// Returns whether services of a virtual function may get their VNIs and resources from a
+    /// service (SVC_IS_PARENT_GET). False with drivers that have no such services, which are all
+    /// that have been released.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::NoSuchService`] (EINVAL).
+    pub fn is_parent(&self, id: ServiceId) -> Result<bool> {
+        if !self.device.driver()?.can(Capabilities::PARENT_SERVICES) {
+            self.exists(id, SvcIsParentGetCmd::OPCODE)?;
+            return Ok(false);
+        }
+        let command = SvcIsParentGetCmd::of(id.get());
+        Ok(self.device.attempt(Attempt::OnService(id), &command)?.is_parent != 0)
     }
 
     /// Gives a service its block of VNIs (SVC_SET_VNI_RANGE). Needs SHS 13.1 or later.

@@ -9,6 +9,7 @@ mod exclusive;
 #[cfg(feature = "serde")]
 mod json;
 mod life;
+mod parents;
 mod quirks;
 mod refusals;
 mod releases;

@@ -24,10 +24,20 @@ pub(super) fn describe(
     tree.value("sriov_vf_total_msix", || 0);
     tree.value("sriov_drivers_autoprobe", || 1);
     let (source, target) = (Arc::clone(nic), Arc::clone(virtualization));
+    // HPE's guide to SR-IOV says that a function without a service is rejected; the errno is assumed.
+    let needs_parents = nic.config().release >= DriverRelease::Main2026_11;
+    let needy = Arc::clone(nic);
     tree.writable(
         "sriov_numvfs",
         move || source.virtual_functions(),
-        move |text| target.request(number, text.trim().parse().map_err(|_| Errno::EINVAL)?),
+        move |text| {
+            let count = text.trim().parse().map_err(|_| Errno::EINVAL)?;
+            let is_alone = |function| needy.parent_service(function) == 0;
+            if needs_parents && (0..count).any(is_alone) {
+                return Err(Errno::EINVAL);
+            }
+            target.request(number, count)
+        },
     );
     for function in 0..VIRTUAL_FUNCTIONS.into() {
         let address = address_of(nic, Some(function));
@@ -35,19 +45,21 @@ pub(super) fn describe(
     }
     if nic.config().release >= DriverRelease::Main2026_07 {
         for function in 0..VIRTUAL_FUNCTIONS {
-            settings(tree, &format!("cxi/cxi{number}/vf/{function}"));
+            let directory = format!("cxi/cxi{number}/vf/{function}");
+            settings(tree, &directory, nic, function.into());
         }
     }
 }
 
 /// Describes what the physical function decides about a virtual one, whether that is there or not.
-fn settings(tree: &mut Tree, directory: &str) {
-    // No release that the mock has knows parent services, and no other service may be named.
+fn settings(tree: &mut Tree, directory: &str, nic: &Arc<Nic>, function: u32) {
+    let (source, target) = (Arc::clone(nic), Arc::clone(nic));
     tree.writable(
         &format!("{directory}/svc_id"),
-        || 0,
-        |text| {
-            if text.trim() == "0" { Ok(()) } else { Err(Errno::EINVAL) }
+        move || source.parent_service(function),
+        move |text| {
+            let service = text.trim().parse().map_err(|_| Errno::EINVAL)?;
+            target.set_parent_service(function, service)
         },
     );
     for name in ["msg_rate_limit", "msg_rate_burst"] {

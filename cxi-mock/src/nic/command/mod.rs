@@ -8,6 +8,7 @@ mod domain;
 mod event_queue;
 mod lni;
 mod memory;
+mod parent;
 mod portal;
 mod profile;
 mod service;

@@ -2,11 +2,11 @@
 
 use cxi_ioctl::abi::service::{
     DEFAULT_SVC_ID, Limits, RSRC_COUNT, RSRC_LE, RSRC_TLE, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd,
-    SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd, SvcGetExclusiveCpCmd,
-    SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp, SvcGetVniRangeCmd,
-    SvcGetVniRangeResp, SvcListGetCmd, SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd,
-    SvcRsrcListGetResp, SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd,
-    SvcUpdateCmd, SvcUpdateResp,
+    SvcAllocParentCmd, SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd,
+    SvcGetExclusiveCpCmd, SvcGetExclusiveCpResp, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetValueResp,
+    SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcIsParentGetCmd, SvcIsParentGetResp, SvcListGetCmd,
+    SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcRsrcListGetResp, SvcSetExclusiveCpCmd,
+    SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd, SvcUpdateCmd, SvcUpdateResp,
 };
 use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
@@ -41,6 +41,14 @@ impl Device {
                 let command: SvcAllocCmd = call.command()?;
                 let mut fail_info = SvcFailInfo::new_zeroed();
                 let result = self.svc_alloc(&command.svc_desc, &mut fail_info);
+                let svc_id = result.unwrap_or(0);
+                call.respond(&SvcAllocResp { svc_id, fail_info })?;
+                result.map(drop)
+            }
+            Opcode::SVC_ALLOC_PARENT => {
+                let command: SvcAllocParentCmd = call.command()?;
+                let mut fail_info = SvcFailInfo::new_zeroed();
+                let result = self.svc_alloc_parent(&command.svc_desc, &mut fail_info);
                 let svc_id = result.unwrap_or(0);
                 call.respond(&SvcAllocResp { svc_id, fail_info })?;
                 result.map(drop)
@@ -90,6 +98,11 @@ impl Device {
                 let group = self.services.get(command.svc_id)?;
                 let exclusive_cp = self.first_tx(group)?.extra.exclusive_cp.into();
                 call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
+            }
+            Opcode::SVC_IS_PARENT_GET => {
+                let command: SvcIsParentGetCmd = call.command()?;
+                let is_parent = self.services.get(command.svc_id)?.is_parent.into();
+                call.respond(&SvcIsParentGetResp { is_parent })
             }
             Opcode::SVC_GET_VNI_RANGE => {
                 let command: SvcGetVniRangeCmd = call.command()?;
@@ -173,6 +186,7 @@ impl Device {
             system,
             // The two highest bits. The driver stores the number, and does not use it.
             cntr_pool_id: u32::from(desc.flags >> 6),
+            is_parent: false,
             lnis: 0,
             profiles,
         };
@@ -230,6 +244,7 @@ impl Device {
             return Err(Errno::EINVAL);
         }
         self.services.idle(id)?;
+        self.not_assigned(id)?;
         let mut group = self.services.remove(id).ok_or(Errno::EINVAL)?;
         self.check_hazards(id, &group);
         if self.rules.disabled_profiles_off {

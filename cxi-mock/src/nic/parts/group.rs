@@ -62,6 +62,9 @@ pub(crate) struct Group {
     /// `true` if it was made as a system service; updates do not change this.
     pub(crate) system: bool,
     pub(crate) cntr_pool_id: u32,
+    /// `true` if services of a virtual function get their VNIs and resources from it.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
+    pub(crate) is_parent: bool,
     /// The number of LNIs, including those that wait for their cleanup.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) lnis: u32,

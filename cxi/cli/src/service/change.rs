@@ -31,6 +31,7 @@ pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failu
 fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
     let mut builder = ServiceSpec::builder()
         .system(options.system)
+        .parent(options.parent)
         .enabled(!options.disabled)
         .exclusive_cp(options.exclusive_cp);
     if let Some(count) = options.lnis_per_rgid {

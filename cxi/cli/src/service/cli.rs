@@ -156,6 +156,9 @@ pub(crate) struct SpecArgs {
     /// Give each LNI its own communication profiles (only with a VNI range)
     #[arg(long)]
     pub(crate) exclusive_cp: bool,
+    /// Make it a parent service, from which those of a virtual function get their VNIs and resources
+    #[arg(long)]
+    pub(crate) parent: bool,
     /// Mark it as a system service
     #[arg(long)]
     pub(crate) system: bool,

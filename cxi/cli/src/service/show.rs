@@ -59,6 +59,8 @@ struct Details {
     found: Found,
     lnis_per_rgid: Option<LnisPerRgid>,
     exclusive_cp: Option<bool>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    is_parent: bool,
 }
 
 pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Report, Failure> {
@@ -90,6 +92,7 @@ fn details(device: &Device, found: &Found) -> Details {
         found: *found,
         lnis_per_rgid: services.lnis_per_rgid(id).ok(),
         exclusive_cp: services.exclusive_cp(id).ok(),
+        is_parent: services.is_parent(id).unwrap_or(false),
     }
 }
 
@@ -107,6 +110,9 @@ fn describe(devices: &str, details: &Details) -> String {
     }
     if let Some(exclusive) = details.exclusive_cp {
         table.row(["Exclusive CPs", if exclusive { "yes" } else { "no" }]);
+    }
+    if details.is_parent {
+        table.row(["Parent", "yes: services of virtual functions can be below it"]);
     }
     if !service.is_limited() {
         table.row(["Limits", "none: up to all that the NIC has"]);

@@ -183,7 +183,7 @@ impl Model {
 
     /// The use that the driver reports for a service.
     pub fn usage(&self, service: &Service) -> [u16; 8] {
-        let counts_hardware = self.release == cxi_ioctl::DriverRelease::Main2026_07;
+        let counts_hardware = self.release >= cxi_ioctl::DriverRelease::Main2026_07;
         let mut usage = service.in_use;
         usage[LE] = match service.held.le_pool {
             Some(pool) if counts_hardware => {

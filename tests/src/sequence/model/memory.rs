@@ -46,7 +46,7 @@ impl Model {
             return Err(Errno::EINVAL);
         }
         if va.checked_add(len).is_none() {
-            return Err(if self.release == DriverRelease::Main2026_07 {
+            return Err(if self.release >= DriverRelease::Main2026_07 {
                 Errno::EOVERFLOW
             } else {
                 Errno::EFAULT
@@ -56,7 +56,7 @@ impl Model {
         if pinned && flags & (FAULT | PREFETCH) != 0 {
             return Err(Errno::EINVAL);
         }
-        let early = flags & ATS != 0 && self.release == DriverRelease::Main2026_07;
+        let early = flags & ATS != 0 && self.release >= DriverRelease::Main2026_07;
         if flags & DEVICE != 0 || early {
             return Err(Errno::EOPNOTSUPP);
         }
