@@ -37,7 +37,7 @@ every! {
         EqAdjustReservedFcCmdV1, EqAllocCmd, EqFreeCmd, EqResizeCmd, EqResizeCompleteCmd,
     }
     service::{
-        SvcAllocCmd, SvcDestroyCmd, SvcEnableCmd, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd,
+        SvcAllocCmd, SvcAllocParentCmd, SvcIsParentGetCmd, SvcDestroyCmd, SvcEnableCmd, SvcGetCmd, SvcListGetCmd, SvcRsrcGetCmd,
         SvcRsrcListGetCmd, SvcUpdateCmd, SvcGetExclusiveCpCmd, SvcGetLprCmd, SvcGetNetnsCmd,
         SvcGetVniRangeCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd,
     }

@@ -28,9 +28,9 @@ fn a_c_program() {
             }
             Ok(output) => assert!(output.status.success(), "{output:?}"),
         }
-        for release in DriverRelease::ALL.map(DriverRelease::name) {
-            let length = if release == "main" { "24" } else { "16" };
-            let output = run(&["--release", release, "--", &program, DEVICE, length]);
+        for release in DriverRelease::ALL {
+            let length = if release >= DriverRelease::Main2026_07 { "24" } else { "16" };
+            let output = run(&["--release", release.name(), "--", &program, DEVICE, length]);
             assert_eq!(printed(&output), "ok", "{name}, {release}");
         }
     }

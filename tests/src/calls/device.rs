@@ -13,6 +13,7 @@ const EVIDENCE: &[Opcode] = &[
     Opcode::SVC_RSRC_GET,
     Opcode::SVC_GET_EXCLUSIVE_CP,
     Opcode::SVC_SET_NETNS,
+    Opcode::SVC_IS_PARENT_GET,
 ];
 
 pub(super) const CALLS: &[Call] = &[

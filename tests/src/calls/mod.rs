@@ -45,6 +45,11 @@ impl Call {
         self
     }
 
+    const fn since_november_2026(mut self) -> Self {
+        self.possible = |release| release >= DriverRelease::Main2026_11;
+        self
+    }
+
     const fn taking_for_an_answer(mut self, opcodes: &'static [Opcode]) -> Self {
         self.takes_for_an_answer = opcodes;
         self

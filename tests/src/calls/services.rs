@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi::driver::Quirks;
-use cxi::{LnisPerRgid, Member, Service, ServiceId, ServiceSpecBuilder};
+use cxi::{Limit, Limits, LnisPerRgid, Member, Resource, Service, ServiceId, ServiceSpecBuilder};
 use cxi_ioctl::Opcode;
 
 use super::Call;
@@ -38,6 +38,12 @@ pub(super) const CALLS: &[Call] = &[
         create(stage, namespace.vni(vni(1024)))
     })
     .since_14_0(),
+    Call::new("Services::create, parent", |stage| {
+        let limits = Limits::none().with(Resource::Txqs, Limit::exactly(16));
+        let parent = cxi::ServiceSpec::builder().parent(true).limits(limits);
+        create(stage, parent.vni(vni(1024)))
+    })
+    .since_november_2026(),
     Call::new("Services::create_scoped", |stage| {
         let spec = spec().vni(vni(1024)).build().unwrap();
         let scoped = stage.services().create_scoped(&spec)?;
