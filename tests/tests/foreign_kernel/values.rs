@@ -24,7 +24,7 @@ fn answered(log: &[Exchange]) -> Vec<(Opcode, usize)> {
 fn no_byte_of_an_answer_makes_a_call_panic_or_lose_the_file() {
     let mut problems = Problems::default();
     let values: &[u8] = if all_of_it() { &[0x00, 0x01, 0x7F, 0x80, 0xFF] } else { &[0xFF] };
-    let nic = nic(DriverRelease::Main2026_07);
+    let nic = nic(DriverRelease::Main2026_11);
     for call in calls::all() {
         let fine = run(&nic, call, Plan::Fine).unwrap();
         for (opcode, len) in answered(&fine.log) {

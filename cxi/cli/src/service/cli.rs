@@ -140,6 +140,7 @@ pub(crate) struct UpdateArgs {
 /// A specification, given as options. If no member is named, everyone may use the service.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "The service")]
+#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct SpecArgs {
     #[command(flatten)]
     pub(crate) access: AccessArgs,
