@@ -38,6 +38,9 @@ pub(crate) struct Seen {
     pub(crate) usable: bool,
 }
 
+/// Record that was lost during a prolog of the job, which may have written it again.
+const NAMED_AGAIN: u32 = u32::MAX;
+
 #[derive(Clone, Debug)]
 pub(crate) struct Made {
     pub(crate) owner: Owner,
@@ -47,7 +50,7 @@ pub(crate) struct Made {
     pub(crate) act: u32,
     /// `true` once that act has ended well: before that, nothing may say whose it is.
     pub(crate) settled: bool,
-    /// The act in which its record was lost.
+    /// The act in which its record was lost, or [`NAMED_AGAIN`].
     pub(crate) lost: u32,
 }
 
@@ -129,7 +132,9 @@ impl Model {
                 job == owner && (replace || made.act == act || !self.runs.contains(&job))
             }
             // It still knows what it has just made.
-            (Who::Prolog { job, .. }, Owner::Lost(owner)) => job == owner && made.act == act,
+            (Who::Prolog { job, .. }, Owner::Lost(owner)) => {
+                job == owner && (made.act == act || made.lost == NAMED_AGAIN)
+            }
             (Who::Epilog(job), Owner::Job(owner)) => job == owner,
             // It has read the record before.
             (Who::Epilog(job), Owner::Lost(owner)) => job == owner && made.lost >= act,
@@ -156,6 +161,15 @@ impl Model {
     pub(crate) fn settle(&mut self, act: u32) {
         for made in self.there.values_mut().filter(|made| made.act == act) {
             made.settled = true;
+        }
+    }
+
+    /// A prolog has come to an end: it may have recorded anew what was lost since it began.
+    pub(crate) fn names_again(&mut self, job: u32, act: u32) {
+        for made in self.there.values_mut() {
+            if made.owner == Owner::Lost(job) && made.lost > act {
+                made.lost = NAMED_AGAIN;
+            }
         }
     }
 

@@ -229,6 +229,9 @@ impl World {
             fault::during(move || of_files.before_change(), || world.act(act, &process, &clock))
         }));
         let mut model = world.model();
+        if let Who::Prolog { job, .. } = who {
+            model.names_again(job, number);
+        }
         if clock.now() > LONGEST || begun.elapsed() > SLOWEST {
             let (waited, took) = (clock.now(), begun.elapsed());
             model.harm(format!("{act:?} waits for {waited:?}, and takes {took:?}"));
