@@ -5,7 +5,7 @@ soak() { CXI_TEST_SECONDS=1800 cargo test --package cxi-tests --test soak_data_p
 storm() { CXI_STORM_SEQUENCES=100000 cargo test --release --package cxi-cni --test storm -- --nocapture; }
 
 # The same with real programs, which are killed, on a served node.
-storm_on_a_node() { CXI_STORM_SEQUENCES=2000 cargo test --package cxi-tests --test served_storm -- --nocapture; }
+storm_on_a_node() { CXI_TEST_SECONDS=1800 CXI_STORM_SEQUENCES=2000 cargo test --package cxi-tests --test served_storm -- --nocapture; }
 
 long_step "soak" soak
 long_step "storm" storm
