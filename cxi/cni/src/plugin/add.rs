@@ -4,8 +4,8 @@ use std::path::Path;
 
 use cxi::{Member, Vni};
 use cxi_ioctl::Errno;
+use cxi_job::JobRequest;
 use cxi_job::allocate::{AllocateError, Cause};
-use cxi_job::{Filter, JobRequest, ReleaseOptions};
 
 use super::{Admitted, Plugin, maker};
 use crate::call::Container;
@@ -118,18 +118,13 @@ impl Plugin<'_> {
                 return Err(refused(&error));
             }
         };
-        let filter = Filter::for_grant(&grant);
         let maker = maker(attachment);
         let named = grant.owned().into_iter().map(|service| self.services.add(service, &maker));
         let named = named.collect::<Result<(), _>>().map_err(Error::from);
         record.grant = Some(grant);
         named.and_then(|()| self.records.write(&record)).inspect_err(|_| {
-            // The record of the request covers what is left.
-            let entries = record.grant.iter().flat_map(|grant| &grant.services);
-            let services = entries.map(|entry| (entry.device, entry.service));
-            if self.release(&filter, &ReleaseOptions::once()).is_ok()
-                && self.unname(attachment, services).is_ok()
-            {
+            // If not everything can be taken back, the record of the request covers what is left.
+            if self.take_back(&record).is_ok() {
                 let _ = self.records.remove(attachment);
             }
         })
