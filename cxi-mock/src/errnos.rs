@@ -40,8 +40,9 @@ macro_rules! lines {
     (@until $until:ident) => { DriverRelease::$until };
 }
 
-// The likely ones in brackets, then the others, then those of some releases, to the newest (`on`) or to one. Not here: EIO of a NIC
-// that is gone, and what follows from the kind of the command (see `Errnos::of`).
+// The likely ones in brackets, then the others, then those of some releases, to the newest (`on`) or
+// to one. Not here: EIO of a NIC that is gone, and what follows from the kind of the command (see
+// `Errnos::of`).
 lines! {
     LNI_ALLOC: [EKEYREVOKED ENOSPC EPERM] EINVAL;
     LNI_FREE: [EBUSY] EINVAL;

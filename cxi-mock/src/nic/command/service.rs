@@ -34,24 +34,28 @@ const UPDATED: u8 = SvcFlags::RESTRICTED_MEMBERS.bits()
     | SvcFlags::RESTRICTED_TCS.bits()
     | 0b1100_0000;
 
+/// Makes a service, and answers with its id or with what was short.
+fn answer_alloc(
+    call: &mut Call<'_>,
+    alloc: impl FnOnce(&mut SvcFailInfo) -> Result<u32, Errno>,
+) -> Result<(), Errno> {
+    let mut fail_info = SvcFailInfo::new_zeroed();
+    let result = alloc(&mut fail_info);
+    let svc_id = result.unwrap_or(0);
+    call.respond(&SvcAllocResp { svc_id, fail_info })?;
+    result.map(drop)
+}
+
 impl Device {
     pub(super) fn service_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
         match call.opcode {
             Opcode::SVC_ALLOC => {
-                let command: SvcAllocCmd = call.command()?;
-                let mut fail_info = SvcFailInfo::new_zeroed();
-                let result = self.svc_alloc(&command.svc_desc, &mut fail_info);
-                let svc_id = result.unwrap_or(0);
-                call.respond(&SvcAllocResp { svc_id, fail_info })?;
-                result.map(drop)
+                let desc = call.command::<SvcAllocCmd>()?.svc_desc;
+                answer_alloc(call, |info| self.svc_alloc(&desc, info))
             }
             Opcode::SVC_ALLOC_PARENT => {
-                let command: SvcAllocParentCmd = call.command()?;
-                let mut fail_info = SvcFailInfo::new_zeroed();
-                let result = self.svc_alloc_parent(&command.svc_desc, &mut fail_info);
-                let svc_id = result.unwrap_or(0);
-                call.respond(&SvcAllocResp { svc_id, fail_info })?;
-                result.map(drop)
+                let desc = call.command::<SvcAllocParentCmd>()?.svc_desc;
+                answer_alloc(call, |info| self.svc_alloc_parent(&desc, info))
             }
             Opcode::SVC_UPDATE => {
                 let command: SvcUpdateCmd = call.command()?;
