@@ -6,7 +6,7 @@ use crate::Address;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[non_exhaustive]
 pub enum Cause {
-    /// Nothing was heard of the member, although it was asked again and again.
+    /// Nothing was heard of the member, although it was asked repeatedly.
     #[error("does not answer")]
     Silent,
     /// The member is there, but has not entered the operation in time.
