@@ -124,6 +124,9 @@ struct World {
     /// User and VNI of each job that has started and was not ended.
     runs: BTreeMap<usize, (usize, usize)>,
     act: usize,
+    /// Each act, how it ended, what was there then and what the records said: a kill hits a program
+    /// elsewhere when it is repeated.
+    story: String,
 }
 
 impl World {
@@ -134,6 +137,7 @@ impl World {
             there: BTreeMap::new(),
             runs: BTreeMap::new(),
             act: 0,
+            story: String::new(),
         }
     }
 
@@ -179,6 +183,17 @@ impl World {
                 return again;
             }
             listed = again;
+        }
+    }
+
+    fn tell(&mut self, step: Step, code: Option<i32>, now: &[Place]) {
+        let _ = writeln!(self.story, "  {step:?}: ends with {code:?}, leaves {now:?}");
+        for job in 0..JOBS {
+            let record = self.directory.path().join(format!("jobs/{job}.json"));
+            if let Ok(record) = fs::read_to_string(record) {
+                let record: Value = serde_json::from_str(&record).unwrap_or_default();
+                let _ = writeln!(self.story, "    record of job {job}: {record}");
+            }
         }
     }
 
@@ -248,15 +263,18 @@ impl World {
                     fs::write(record, "").map_err(|error| error.to_string())?;
                     self.lose(|of| of == job);
                 }
+                let _ = writeln!(self.story, "  {step:?}");
                 return Ok(());
             }
             Act::LoseRecords => {
                 let _ = fs::remove_dir_all(self.directory.join("jobs"));
                 self.lose(|_| true);
+                let _ = writeln!(self.story, "  {step:?}");
                 return Ok(());
             }
         };
         let now = if code.is_none() { self.settled() } else { self.listed() };
+        self.tell(step, code, &now);
         self.observe(step.act, named.as_ref(), &now)?;
         self.understand(step.act, code)
     }
@@ -350,10 +368,11 @@ impl World {
         for job in 0..JOBS {
             self.act += 1;
             let code = self.epilog(job, None)?;
+            let now = self.listed();
+            self.tell(Step { act: Act::Epilog(job), killed: None }, code, &now);
             if !matches!(code, Some(0 | 8)) {
                 return Err(format!("the last epilog of job {job} ends with {code:?}"));
             }
-            let now = self.listed();
             self.observe(Act::Epilog(job), None, &now)?;
             self.runs.remove(&job);
         }
@@ -381,12 +400,14 @@ impl World {
             let _ = fs::remove_dir_all(self.directory.join(records));
         }
         (self.there, self.runs) = (BTreeMap::new(), BTreeMap::new());
+        self.story.clear();
     }
 
     /// Harm that a sequence does to somebody, if it does any.
     fn harm(&mut self, steps: &[Step]) -> Option<String> {
         let steps = steps.iter().try_for_each(|step| self.step(*step));
         let harm = steps.and_then(|()| self.calm()).err();
+        let harm = harm.map(|harm| format!("{harm}, after:\n{}", self.story));
         if harm.is_some() {
             *self = Self::new();
         }
@@ -417,13 +438,9 @@ fn nobody_harms_anybody_on_a_node() {
                     if seed >= first + count || !found.lock().expect("no panic").is_empty() {
                         break;
                     }
-                    let steps = steps(seed);
-                    if let Some(harm) = world.harm(&steps) {
+                    if let Some(harm) = world.harm(&steps(seed)) {
                         let mut found = found.lock().expect("no panic");
-                        let _ = writeln!(found, "CXI_STORM_SEED={seed}: {harm}, after:");
-                        for step in steps {
-                            let _ = writeln!(found, "  {step:?}");
-                        }
+                        let _ = writeln!(found, "CXI_STORM_SEED={seed}: {harm}");
                     }
                 }
             });

@@ -415,7 +415,7 @@ impl<'a> ComputeNode<'a> {
         if record.vnis.is_none() {
             return Ok(ReleaseReport::default());
         }
-        let Sorted { own, others, shared, nics } = self.sort(record)?;
+        let Sorted { own, others, shared, nics, .. } = self.sort(record)?;
         let keep_none = |_: &Device| Ok(BTreeSet::new());
         let mut services = release_chosen(self.node()?, &own, &keep_none, options);
         services.extend(others);

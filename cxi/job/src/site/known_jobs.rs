@@ -19,6 +19,8 @@ pub(super) struct Sorted {
     pub(super) own: Vec<(DeviceId, Service)>,
     /// Services that others made, with one of its VNIs.
     pub(super) others: Vec<Released>,
+    /// Services of other jobs.
+    pub(super) of_jobs: Vec<(JobId, OwnedService)>,
     /// `true` if another job has one of its VNIs.
     pub(super) shared: bool,
     /// The NICs that could not be asked.
@@ -42,12 +44,20 @@ impl KnownJobs {
             services.into_iter().map(|(device, service)| (device.id(), service)).collect();
         let owners = self.owners(false, Some(record))?;
         let vnis = record.vni_set();
-        let mut sorted = Sorted { own: Vec::new(), others: Vec::new(), shared: false, nics };
+        let (own, others, of_jobs) = Default::default();
+        let mut sorted = Sorted { own, others, of_jobs, shared: false, nics };
         for ((device, service), maker) in services.iter().zip(owners.of(&services)) {
             match maker {
                 Some(Maker::Job { job, .. }) if *job == record.job => {
                     sorted.own.push((*device, *service));
+                    continue;
                 }
+                Some(Maker::Job { job, .. }) => {
+                    sorted.of_jobs.push((job.clone(), OwnedService::of(*device, service)));
+                }
+                _ => {}
+            }
+            match maker {
                 _ if service.id().is_default() || !overlaps(service.vnis(), &vnis) => {}
                 // Steps share a VNI with their job: it is not free as long as one has it.
                 Some(Maker::Job { .. }) => sorted.shared = true,
@@ -90,16 +100,33 @@ impl KnownJobs {
         Ok(())
     }
 
-    /// Drops what the records of other jobs say of services that are gone, on NICs where a prolog of this
-    /// job is about to make one: its number may be used again. Needs the lock of the records.
-    pub(super) fn disown(&self, job: &JobId, begun: &[Begun]) -> Result<(), SiteError> {
+    /// Brings the records of other jobs up to date, on NICs where a prolog of this job is about to make a
+    /// service: what a killed prolog made there has a name from now on, it will make no more, and what is
+    /// gone has none, because its number may be used again. Otherwise two would have begun a service that
+    /// only one of them made. Needs the node's lock, and that of the records.
+    pub(super) fn settle_others(
+        &self,
+        job: &JobId,
+        begun: &[Begun],
+        made: &[(JobId, OwnedService)],
+    ) -> Result<(), SiteError> {
+        let on = |device: DeviceId| begun.iter().find(|begun| begun.device == device);
         let is_gone = |one: &OwnedService| {
-            let of_nic = begun.iter().find(|begun| begun.device == one.device);
-            of_nic.is_some_and(|begun| !begun.before.contains(&one.service))
+            on(one.device).is_some_and(|begun| !begun.before.contains(&one.service))
         };
         for mut other in self.records.all()?.0.into_iter().filter(|other| other.job != *job) {
-            if other.made.iter().any(is_gone) {
-                other.made.retain(|one| !is_gone(one));
+            let before = (other.made.clone(), other.begun.clone());
+            for (job, one) in made {
+                if *job == other.job
+                    && on(one.device).is_some()
+                    && !other.names(one.device, one.service)
+                {
+                    other.name(one.clone());
+                }
+            }
+            other.made.retain(|one| !is_gone(one));
+            other.begun.retain(|begun| on(begun.device).is_none());
+            if (&before.0, &before.1) != (&other.made, &other.begun) {
                 self.records.write(&other)?;
             }
         }

@@ -50,8 +50,9 @@ impl Ledger for JobLedger<'_> {
             let FailedNic { device, reason } = nic.clone();
             return Err(SiteError::Unanswered { device, reason });
         }
+        let of_jobs = self.found.get().map_or(&[][..], |found| &found.of_jobs);
         let _held = self.records().lock()?;
-        self.jobs.disown(self.job, &begun)?;
+        self.jobs.settle_others(self.job, &begun, of_jobs)?;
         let mut record = self.record()?;
         if let Some(found) = self.found.get() {
             // What an earlier prolog made without naming it has a name from now on, and what is gone has

@@ -38,8 +38,8 @@ fn make_twin(mock: &MockNode, id: u32) -> u32 {
 }
 
 /// Makes a record what a prolog leaves that was killed before it named its services.
-fn kill_before_it_named(directory: &Path, before: [&[u32]; 2]) {
-    let path = directory.join("jobs/1.json");
+fn kill_before_it_named<const NICS: usize>(directory: &Path, id: u32, before: [&[u32]; NICS]) {
+    let path = directory.join(format!("jobs/{id}.json"));
     let text = fs::read_to_string(&path).unwrap();
     let mut value: serde_json::Value = serde_json::from_str(&text).unwrap();
     let record = &mut value["record"];
@@ -51,7 +51,8 @@ fn kill_before_it_named(directory: &Path, before: [&[u32]; 2]) {
         });
         serde_json::json!({"device": format!("cxi{nic}"), "before": before[nic], "terms": terms})
     };
-    record["begun"] = serde_json::json!([begun(0), begun(1)]);
+    let begun: Vec<_> = (0..NICS).map(begun).collect();
+    record["begun"] = serde_json::json!(begun);
     record["grant"] = serde_json::Value::Null;
     record["made"] = serde_json::json!([]);
     fs::write(&path, value.to_string()).unwrap();
@@ -66,12 +67,12 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
 
     reserve(&site, &pool, 1, "n1").unwrap();
     node.prolog(&starting(1)).unwrap();
-    kill_before_it_named(directory.path(), [&[1], &[1]]);
+    kill_before_it_named(directory.path(), 1, [&[1], &[1]]);
     // It is repeated, and adopts them.
     let again = node.prolog(&starting(1)).unwrap().grant.unwrap();
     assert!(again.services.iter().all(|entry| entry.adopted));
     // It is not repeated.
-    kill_before_it_named(directory.path(), [&[1], &[1]]);
+    kill_before_it_named(directory.path(), 1, [&[1], &[1]]);
     release(&site, &pool, 1);
     assert_eq!(clean().ended, [job(1)]);
     assert_eq!((services(&mock), confirmed()), (vec![], true));
@@ -82,7 +83,7 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
     let foreign = make_foreign(&site, &pool, &mock);
     let started = node.prolog(&starting(1)).unwrap();
     assert_eq!(started.warnings.len(), 1, "{:?}", started.warnings);
-    kill_before_it_named(directory.path(), [&[1, foreign], &[1]]);
+    kill_before_it_named(directory.path(), 1, [&[1, foreign], &[1]]);
     release(&site, &pool, 1);
     assert_eq!(clean().ended, []);
     assert_eq!((services(&mock), confirmed()), (vec![(0, foreign)], false));
@@ -97,7 +98,7 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
     reserve(&site, &pool, 1, "n1").unwrap();
     let own = node.prolog(&starting(1)).unwrap().grant.unwrap().services[0].service;
     let later = make_twin(&mock, own.get());
-    kill_before_it_named(directory.path(), [&[1], &[1]]);
+    kill_before_it_named(directory.path(), 1, [&[1], &[1]]);
     release(&site, &pool, 1);
     let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
     assert_eq!((report.foreign().count(), report.code()), (2, None));
@@ -273,7 +274,7 @@ fn a_service_on_other_terms_is_not_a_killed_prologs() {
     reserve(&site, &pool, 1, "n1").unwrap();
     node.prolog(&starting(1)).unwrap();
     let foreign = make_foreign(&site, &pool, &mock);
-    kill_before_it_named(directory.path(), [&[1], &[1]]);
+    kill_before_it_named(directory.path(), 1, [&[1], &[1]]);
     let report = node.epilog(&job(1), None, &ReleaseOptions::once()).unwrap();
     assert_eq!((report.foreign().count(), services(&mock)), (1, vec![(0, foreign)]));
 }
@@ -456,6 +457,45 @@ fn a_number_that_is_used_again_is_of_its_last_maker() {
     assert_eq!(destroyed(2), 1);
 }
 
+/// A prolog that is killed before it has made anything can have made nothing of what comes after another
+/// job's prolog has begun, although a step of its user may ask for the same.
+#[test]
+fn what_a_second_killed_prolog_made_is_not_the_firsts() {
+    let (directory, site, mock, _) = place(2);
+    let node = compute(&site, &mock);
+    let epilog = |id| node.epilog(&job(id), None, &ReleaseOptions::once()).unwrap();
+    node.prolog(&of_user(1, 1000, 1024)).unwrap();
+    for id in services(&mock) {
+        let device = Device::from(mock.nics()[id.0 as usize].root().unwrap());
+        device.services().destroy(ServiceId::new(id.1).unwrap()).unwrap();
+    }
+    kill_before_it_named(directory.path(), 1, [&[1], &[1]]);
+    node.prolog(&of_user(2, 1000, 1024)).unwrap();
+    kill_before_it_named(directory.path(), 2, [&[1], &[1]]);
+    assert_eq!(epilog(1).services.len(), 0);
+    assert_eq!(epilog(2).services.iter().filter(|one| one.is_gone()).count(), 2);
+    assert_eq!(services(&mock), []);
+}
+
+/// What a killed prolog has made is named when the next one begins.
+#[test]
+fn what_a_killed_prolog_made_is_named_before_another_begins() {
+    let (directory, site, mock, _) = place(1);
+    let node = compute(&site, &mock);
+    let epilog = |id| node.epilog(&job(id), None, &ReleaseOptions::once()).unwrap();
+    node.prolog(&of_user(1, 1000, 1024)).unwrap();
+    kill_before_it_named(directory.path(), 1, [&[1]]);
+    node.prolog(&of_user(2, 1000, 1024)).unwrap();
+    let (records, _) = node.list().unwrap();
+    let first = records.iter().find(|record| record.job == job(1)).unwrap();
+    assert_eq!((first.made.len(), first.begun.len()), (1, 0));
+    kill_before_it_named(directory.path(), 2, [&[1, 2]]);
+    assert_eq!(epilog(2).services.iter().filter(|one| one.is_gone()).count(), 1);
+    assert_eq!(services(&mock), [(0, 2)]);
+    assert_eq!(epilog(1).services.iter().filter(|one| one.is_gone()).count(), 1);
+    assert_eq!(services(&mock), []);
+}
+
 /// A NIC that does not answer at first may have a service of the job that has no name yet.
 #[test]
 fn a_nic_that_does_not_list_its_services_gets_no_second_one() {
@@ -463,7 +503,7 @@ fn a_nic_that_does_not_list_its_services_gets_no_second_one() {
     let node = compute(&site, &mock);
     reserve(&site, &pool, 1, "n1").unwrap();
     node.prolog(&starting(1)).unwrap();
-    kill_before_it_named(directory.path(), [&[1], &[1]]);
+    kill_before_it_named(directory.path(), 1, [&[1], &[1]]);
     let once = Fault::errno(Errno::EAGAIN).on(Opcode::SVC_LIST_GET).times(1);
     mock.nics()[0].faults().inject(once);
     let refused = node.prolog(&starting(1)).unwrap_err();
