@@ -118,7 +118,7 @@ fn a_path_on_a_dead_file_system_is_an_error() {
         printf '{"cniVersion": "1.1.0", "name": "blue", "type": "cxi-cni", "cxi": {"stateDir": "%s",
             "vnis": {"source": "static", "vnis": [1024]}}}' "$dead/cni" >"$WORK/network"
         # It knows no other NICs than those that do not answer: here it has none.
-        try cni unshare -m sh -c 'mount -t tmpfs none /sys/class; mount -t tmpfs none /dev; : >/dev/null; "$CNI" <"$WORK/network"'
+        try cni unshare -m sh -c 'mount -t tmpfs none /sys/class; mount -t tmpfs none /dev; "$CNI" <"$WORK/network"'
         wait"#;
     let work = Directory::new();
     let mut command = dead.command(&["sh", "-euc", script]);

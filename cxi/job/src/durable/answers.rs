@@ -80,9 +80,10 @@ fn ask(mount: &Mount, patience: Duration) -> bool {
             .args(["-f", "-c", "%t", "--"])
             .arg(&mount.at)
             .env_clear()
-            .stdin(Stdio::null())
+            // Pipes, because a container may have no /dev/null.
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(Stdio::piped())
             .spawn()
             .ok()
     };
