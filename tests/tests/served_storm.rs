@@ -1,7 +1,8 @@
-//! A storm that looks for harm on a served node: prologs, epilogs and cleanups of `cxi`, an administrator and
-//! another scheduler, in any order, with programs that are killed and records that are lost. Nobody's
-//! service is destroyed by another, no two users get one VNI, everything of an ended job goes, and no
-//! command outlives its deadline. The storm in process, of `cxi-cni`, has more that can go wrong.
+//! A storm that looks for harm on a served node: prologs, epilogs and cleanups of `cxi`, pods of `cxi-cni`,
+//! an administrator and another scheduler, in any order, with programs that are killed, records that are
+//! lost, and a file system that never answers, on which a program of the node has a file open. Nobody's
+//! service is destroyed by another, no two users get one VNI, everything of an ended job or pod goes, and
+//! no command outlives its deadline. The storm in process, of `cxi-cni`, has more that can go wrong.
 //!
 //! A dozen sequences; `CXI_STORM_SEQUENCES` says how many, and `CXI_STORM_SEED` repeats one.
 
@@ -10,7 +11,7 @@ mod node;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::sleep;
@@ -18,10 +19,12 @@ use std::time::{Duration, Instant};
 use std::{env, fs};
 
 use node::{CLIENT, Directory, Random, Run as _, Served, printed, server};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
+const CNI: &str = env!("CARGO_BIN_EXE_test-cxi-cni");
 const JOBS: usize = 3;
+const PODS: usize = 2;
 /// VNIs, few, so that two often meet.
 const FIRST: usize = 1024;
 const VNIS: usize = 4;
@@ -42,6 +45,11 @@ enum Act {
         replace: bool,
     },
     Epilog(usize),
+    PodAdd {
+        pod: usize,
+        vni: usize,
+    },
+    PodDel(usize),
     Clean {
         foreign: bool,
         none_live: bool,
@@ -76,7 +84,8 @@ fn steps(seed: u32) -> Vec<Step> {
     let mut step = || {
         let (job, index) = (random.below(JOBS), random.below(64));
         let (uid, vni) = (1000 + random.below(2), FIRST + random.below(VNIS));
-        let act = match random.below(24) {
+        let pod = random.below(PODS);
+        let act = match random.below(29) {
             0..=8 => Act::Prolog { job, uid, vni, replace: random.below(8) == 0 },
             9..=13 => Act::Epilog(job),
             14..=16 => {
@@ -87,6 +96,8 @@ fn steps(seed: u32) -> Vec<Step> {
             19 => Act::AdminOrders(index),
             20 | 21 => Act::ForeignMake { nic: random.below(2), uid, vni },
             22 => Act::ForeignDestroy(index),
+            23..=25 => Act::PodAdd { pod, vni },
+            26 | 27 => Act::PodDel(pod),
             _ if random.below(3) == 0 => Act::LoseRecords,
             _ => Act::BreakRecord(job),
         };
@@ -102,6 +113,7 @@ enum Owner {
     Job(usize),
     /// A job made it, and nothing says so any more.
     Lost,
+    Pod(usize),
     Admin,
     Foreign,
 }
@@ -116,10 +128,21 @@ struct Made {
     settled: bool,
 }
 
+impl Drop for World {
+    fn drop(&mut self) {
+        for pod in &mut self.pods {
+            let _ = pod.kill();
+            let _ = pod.wait();
+        }
+    }
+}
+
 /// A node, and what is known of it without its records.
 struct World {
     node: Served,
     directory: Directory,
+    /// A process in the network namespace of each pod.
+    pods: Vec<Child>,
     there: BTreeMap<Place, Made>,
     /// User and VNI of each job that has started and was not ended.
     runs: BTreeMap<usize, (usize, usize)>,
@@ -131,8 +154,17 @@ struct World {
 
 impl World {
     fn new() -> Self {
+        let node = Served::start(&["--nics", "2"]);
+        let pod = |_| {
+            let mut pod = server(["enter", "--dir", &node.dir(), "--outlive", "--"]);
+            pod.args(["unshare", "--net", "sh", "-c", "echo ready; exec sleep 86400"]);
+            let mut pod = pod.start();
+            node::wait_ready(&mut pod);
+            pod
+        };
         Self {
-            node: Served::start(&["--nics", "2"]),
+            pods: (0..PODS).map(pod).collect(),
+            node,
             directory: Directory::new(),
             there: BTreeMap::new(),
             runs: BTreeMap::new(),
@@ -156,7 +188,36 @@ impl World {
     /// Runs a command of `cxi`. Returns its exit code; `None` if it was killed.
     fn cxi(&self, arguments: &[&str], killed: Option<Duration>) -> Result<Option<i32>, String> {
         let mut command = self.command(CXI, arguments);
-        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.stdin(Stdio::null());
+        Self::ends(command, killed)
+    }
+
+    /// Calls the CNI plugin for a pod.
+    fn cni(
+        &self,
+        verb: &str,
+        pod: usize,
+        vni: usize,
+        killed: Option<Duration>,
+    ) -> Result<Option<i32>, String> {
+        let mut command = self.command(CNI, &[]);
+        command
+            .env("CNI_COMMAND", verb)
+            .env("CNI_CONTAINERID", format!("pod{pod}"))
+            .env("CNI_IFNAME", "eth0")
+            .env("CNI_NETNS", format!("/proc/{}/ns/net", self.pods[pod].id()));
+        let network = json!({
+            "cniVersion": "1.1.0", "name": "blue", "type": "cxi-cni",
+            "cxi": {"vnis": {"source": "static", "vnis": [vni]}, "stateDir": self.directory.join("pods")},
+        });
+        let path = self.directory.join("network");
+        fs::write(&path, network.to_string()).map_err(|error| error.to_string())?;
+        command.stdin(fs::File::open(path).map_err(|error| error.to_string())?);
+        Self::ends(command, killed)
+    }
+
+    fn ends(mut command: Command, killed: Option<Duration>) -> Result<Option<i32>, String> {
+        command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| error.to_string())?;
         let begun = Instant::now();
         loop {
@@ -167,7 +228,7 @@ impl World {
             if late || killed.is_some_and(|after| begun.elapsed() > after) {
                 let _ = child.kill();
                 let _ = child.wait();
-                return if late { Err(format!("{arguments:?} never ends")) } else { Ok(None) };
+                return if late { Err(format!("{command:?} never ends")) } else { Ok(None) };
             }
             sleep(Duration::from_millis(1));
         }
@@ -228,6 +289,8 @@ impl World {
                 self.cxi(&[&prolog[..], &which, replace].concat(), step.killed)?
             }
             Act::Epilog(job) => self.epilog(job, step.killed)?,
+            Act::PodAdd { pod, vni } => self.cni("ADD", pod, vni, step.killed)?,
+            Act::PodDel(pod) => self.cni("DEL", pod, FIRST, step.killed)?,
             Act::Clean { foreign, none_live } => {
                 let mut clean = vec!["job", "clean", "--pool-vnis=1024-1099"];
                 clean.extend(foreign.then_some("--foreign"));
@@ -307,6 +370,7 @@ impl World {
         for place in now.iter().cloned() {
             let owner = match act {
                 Act::Prolog { job, .. } => Owner::Job(job),
+                Act::PodAdd { pod, .. } => Owner::Pod(pod),
                 Act::AdminMake { .. } => Owner::Admin,
                 // The others make none; if they did, nobody could destroy it.
                 _ => Owner::Foreign,
@@ -327,7 +391,11 @@ impl World {
                 none_live || !self.runs.contains_key(&owner)
             }
             (Act::Clean { foreign, .. }, Owner::Lost | Owner::Foreign) => foreign,
-            (Act::Clean { foreign, .. }, Owner::Admin) => foreign && !made.settled,
+            (Act::Clean { foreign, .. }, Owner::Admin | Owner::Pod(_)) => foreign && !made.settled,
+            // A service that a killed ADD has not finished admits nobody, and nothing says whose it is.
+            (Act::PodAdd { pod, .. } | Act::PodDel(pod), Owner::Pod(owner)) => {
+                pod == owner || !made.settled
+            }
             (Act::AdminDestroy(_) | Act::AdminOrders(_), _) => named,
             (Act::ForeignDestroy(_), owner) => owner == Owner::Foreign,
             _ => false,
@@ -376,11 +444,22 @@ impl World {
             self.observe(Act::Epilog(job), None, &now)?;
             self.runs.remove(&job);
         }
+        for pod in 0..PODS {
+            self.act += 1;
+            let act = Act::PodDel(pod);
+            let code = self.cni("DEL", pod, FIRST, None)?;
+            let now = self.listed();
+            self.tell(Step { act, killed: None }, code, &now);
+            if code != Some(0) {
+                return Err(format!("the last DEL of pod {pod} ends with {code:?}"));
+            }
+            self.observe(act, None, &now)?;
+        }
         for foreign in [false, true] {
             let last = Act::Clean { foreign, none_live: true };
             self.step(Step { act: last, killed: None })?;
             let is_left = |made: &Made| match made.owner {
-                Owner::Job(_) => true,
+                Owner::Job(_) | Owner::Pod(_) => true,
                 Owner::Lost => foreign,
                 Owner::Admin | Owner::Foreign => false,
             };
@@ -396,7 +475,7 @@ impl World {
     }
 
     fn forget(&mut self) {
-        for records in ["jobs", "services"] {
+        for records in ["jobs", "services", "pods"] {
             let _ = fs::remove_dir_all(self.directory.join(records));
         }
         (self.there, self.runs) = (BTreeMap::new(), BTreeMap::new());
@@ -427,6 +506,11 @@ fn nobody_harms_anybody_on_a_node() {
         Some(seed) => (seed, 1),
         None => (0, number("CXI_STORM_SEQUENCES").unwrap_or(12)),
     };
+    let dead = Served::start(&[]);
+    let mut holder =
+        dead.command(&["sh", "-c", "exec 3<>/dev/cxi0; echo ready; exec sleep 86400"]).start();
+    node::wait_ready(&mut holder);
+    node::kill("STOP", dead.pid());
     let (next, found) = (AtomicU32::new(first), Mutex::new(String::new()));
     let begun = Instant::now();
     std::thread::scope(|scope| {
@@ -446,6 +530,9 @@ fn nobody_harms_anybody_on_a_node() {
             });
         }
     });
+    node::kill("CONT", dead.pid());
+    node::kill("KILL", holder.id());
+    let _ = holder.wait();
     let ran = next.into_inner().saturating_sub(first).min(count);
     let _ = writeln!(std::io::stderr(), "{ran} sequences took {:?}", begun.elapsed());
     let found = found.into_inner().expect("no panic");
