@@ -33,7 +33,7 @@ mod texts;
 use std::borrow::Cow;
 
 use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo, SvcGetCmd};
-use cxi_ioctl::{CommandError, Errno, Opcode, SafeCommand};
+use cxi_ioctl::{CommandError, Effect, Errno, Opcode, SafeCommand};
 
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Result, Shortage, VniConflict};
@@ -270,16 +270,7 @@ fn on_service(opcode: Opcode, id: ServiceId, errno: Errno, facts: &Facts) -> Opt
     if let Some(kind) = table::reason(opcode, errno) {
         return Some(kind);
     }
-    let is_query = matches!(
-        opcode,
-        Opcode::SVC_GET
-            | Opcode::SVC_GET_LPR
-            | Opcode::SVC_GET_EXCLUSIVE_CP
-            | Opcode::SVC_IS_PARENT_GET
-            | Opcode::SVC_GET_VNI_RANGE
-            | Opcode::SVC_GET_NETNS
-            | Opcode::SVC_RSRC_GET
-    );
+    let is_query = opcode.handler().is_some_and(|handler| handler.effect == Effect::Reads);
     let changes = matches!(opcode, Opcode::SVC_UPDATE | Opcode::SVC_ENABLE);
     Some(match (opcode, errno) {
         (_, Errno::EINVAL) if facts.exists? => there_nevertheless(opcode, id),

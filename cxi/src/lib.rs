@@ -233,7 +233,8 @@ pub use lni::Lni;
 pub use member::{InvalidMembers, Member, Members};
 pub use resource::{InvalidResource, Resource, ResourceMap};
 pub use service::{
-    InvalidSpec, ScopedService, Service, ServiceSpec, ServiceSpecBuilder, Services, Usage,
+    InvalidSpec, ScopedService, Service, ServiceSetting, ServiceSpec, ServiceSpecBuilder, Services,
+    SettingChange, SettingForm, SettingValue, Usage,
 };
 pub use telemetry::CounterReading;
 pub use traffic_class::{InvalidTrafficClass, TrafficClass, TrafficClasses};

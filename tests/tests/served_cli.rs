@@ -156,7 +156,7 @@ fn a_virtual_function_gets_its_parent_service_first() {
         ! $CXI service destroy 2 >&2
         $CXI service show 2 | grep Parent";
     let seen = printed(&node.command(&["sh", "-uc", steps]).env("CXI", CXI).run());
-    assert_eq!(seen, "2\n1\nParent           yes: services of virtual functions can be below it");
+    assert_eq!(seen, "2\n1\nParent service   yes");
 }
 
 /// Jobs that an earlier version started, in the directory and in the words that it had, end as they

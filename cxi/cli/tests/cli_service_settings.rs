@@ -2,8 +2,9 @@
 
 mod common;
 
-use common::{MockNode, assert_contains};
-use serde_json::json;
+use common::{MockNode, assert_contains, schema};
+use cxi::{ServiceSetting, SettingForm};
+use serde_json::{Value, json};
 
 #[test]
 fn a_service_of_a_network_namespace_says_whose_it_is() {
@@ -31,6 +32,42 @@ fn a_service_of_a_network_namespace_says_whose_it_is() {
     assert_eq!(json["services"][1]["netns"], 4_026_532_000_u32);
     let yaml = node.cxi("service show 2 --yaml").done();
     assert!(yaml.contains("type: netns\n") && yaml.contains("id: 4026532000\n"), "{yaml}");
+}
+
+/// Each by the table: an option, what it does, its value in results, their schema, and its key in the
+/// documents.
+#[test]
+fn every_setting_has_an_option_and_is_shown() {
+    let node = MockNode::new();
+    // The release that has all of them.
+    node.cxi("--mock-release=main-2026-11 service list").done();
+    let help =
+        node.cxi("service create --help").done().split_whitespace().collect::<Vec<_>>().join(" ");
+    let update = node.cxi("service update --help").done();
+    let keys = include_str!("../../../docs/CLI.md");
+    let schema: Value = serde_json::from_str(schema::SCHEMA).unwrap();
+    for setting in ServiceSetting::ALL {
+        let (option, value) = match setting.form() {
+            SettingForm::Switch => (format!("--{}", setting.name()), json!(true)),
+            _ => (format!("--{}=2", setting.name()), json!(2)),
+        };
+        assert!(help.contains(setting.help()), "{}", setting.name());
+        let can_change = update.contains(&format!("--{}", setting.name()));
+        assert_eq!(can_change, setting.change().is_some(), "{}", setting.name());
+        node.cxi(&format!("service create --vni-range=64-127 --limit=eqs=1:1 {option}")).done();
+        let shown = node.cxi("service show 2 --json -d cxi0").json()["services"][0].clone();
+        let is_stored = setting != ServiceSetting::ExclusiveVnis;
+        assert_eq!(shown.get(setting.key()), is_stored.then_some(&value), "{}", setting.name());
+        let properties = &schema["$defs"]["service"]["properties"];
+        assert_eq!(properties.get(setting.key()).is_some(), is_stored, "{}", setting.name());
+        let heading = node.cxi("service show 2").done().contains(setting.title());
+        assert_eq!(heading, setting.is_queried(), "{}", setting.name());
+        assert!(keys.contains(setting.key()), "{}", setting.name());
+        node.cxi("service destroy 2").done();
+    }
+    node.cxi("service create --vni=9 --counter-pool=4")
+        .refused(2, "error: counter pool 4: expected 0 to 3");
+    node.cxi("service create --vni=9 --counter-pool=x").mentions(2, "invalid value 'x'");
 }
 
 /// Everything that `cxi_service list -v` shows is in one place.

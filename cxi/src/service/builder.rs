@@ -1,14 +1,12 @@
 //! Building a specification.
 
+use super::table::Settings;
 use super::{InvalidSpec, ServiceSpec};
-use crate::{
-    Limit, Limits, LnisPerRgid, Member, Members, TrafficClasses, Vni, VniAccess, VniList, VniRange,
-};
+use crate::{Limit, Limits, Member, Members, TrafficClasses, Vni, VniAccess, VniList, VniRange};
 
 /// Builds a [`ServiceSpec`].
 #[derive(Clone, Debug, Default)]
 #[must_use]
-#[allow(clippy::struct_excessive_bools, reason = "each answers a separate question")]
 pub struct ServiceSpecBuilder {
     members: Option<Vec<Member>>,
     vnis: Option<Vec<Vni>>,
@@ -17,12 +15,7 @@ pub struct ServiceSpecBuilder {
     traffic_classes: Option<TrafficClasses>,
     limits: Option<Limits>,
     enabled: Option<bool>,
-    system: bool,
-    parent: bool,
-    counter_pool: u8,
-    exclusive_vnis: bool,
-    exclusive_cp: bool,
-    lnis_per_rgid: Option<LnisPerRgid>,
+    pub(super) settings: Settings,
 }
 
 impl ServiceSpecBuilder {
@@ -52,30 +45,8 @@ impl ServiceSpecBuilder {
     }
 
     setters! {
-        /// Requests that no other service may get the VNIs, now or later.
-        ///
-        /// A block of two or more VNIs always has this property. Single VNIs have it from SHS 13.0 to
-        /// 14.0.0. Other drivers let any number of services list the same VNI; with those, or if the
-        /// release cannot be determined, making the service fails with
-        /// [`ErrorKind::NotGuaranteed`](crate::ErrorKind::NotGuaranteed). The driver does not store
-        /// this request.
-        exclusive_vnis: bool;
         /// Sets whether the service is enabled after it is made. The default is true.
         enabled: bool;
-        /// Marks the service as a system service. The driver only stores this.
-        system: bool;
-        /// Makes it a parent service, from which the services of a virtual function get their VNIs and
-        /// resources. It reserves exactly what it may have, and has neither members nor exclusive
-        /// communication profiles. HPE's newest headers have such services; no driver release that this
-        /// version supports does, and making one fails with
-        /// [`ErrorKind::Refused`](crate::ErrorKind::Refused).
-        parent: bool;
-        /// Sets a counter pool, 0 to 3. The driver only stores this.
-        counter_pool: u8;
-        /// Gives every LNI its own communication profiles, which
-        /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only for
-        /// services with a VNI range, from SHS 13.1 on.
-        exclusive_cp: bool;
         /// Gives access to a block of VNIs. Needs SHS 13.1 or later.
         vni_range: VniRange;
         /// Allows only these traffic classes. The default is to allow all.
@@ -87,9 +58,6 @@ impl ServiceSpecBuilder {
         /// for services other than the default one; limits without TLEs need no pool. Reserving LEs
         /// takes one of 15 LE pools.
         limits: Limits;
-        /// Sets how many LNIs may share one RGID. The default is 1, unless the driver's administrator
-        /// has configured another.
-        lnis_per_rgid: LnisPerRgid;
     }
 
     /// Names no VNIs at all; [`VniAccess::Unrestricted`] describes what that means in each release.
@@ -125,22 +93,22 @@ impl ServiceSpecBuilder {
                 ));
             }
         };
-        if self.exclusive_vnis && vnis == VniAccess::Unrestricted {
+        if self.settings.exclusive_vnis && vnis == VniAccess::Unrestricted {
             return Err(InvalidSpec::Contradiction(
                 "exclusive VNIs are requested, but none are named",
             ));
         }
-        if self.exclusive_cp && !matches!(vnis, VniAccess::Range(_)) {
+        if self.settings.exclusive_cp && !matches!(vnis, VniAccess::Range(_)) {
             return Err(InvalidSpec::Contradiction(
                 "exclusive CPs are requested, which only a service with a VNI range has",
             ));
         }
-        if self.parent && self.members.is_some() {
+        if self.settings.parent && self.members.is_some() {
             return Err(InvalidSpec::Contradiction(
                 "members are named, which a parent service cannot have: the services below it have them",
             ));
         }
-        if self.parent && self.exclusive_cp {
+        if self.settings.parent && self.settings.exclusive_cp {
             return Err(InvalidSpec::Contradiction(
                 "exclusive CPs are requested, which a parent service cannot have",
             ));
@@ -158,12 +126,12 @@ impl ServiceSpecBuilder {
             Limit::new(limit.reserved(), limit.max())
                 .map_err(|reason| InvalidSpec::Limit { resource, reason })?;
             let (reserved, max) = (limit.reserved(), limit.max());
-            if self.parent && reserved != max {
+            if self.settings.parent && reserved != max {
                 return Err(InvalidSpec::ParentLimit { resource, reserved, max });
             }
         }
-        if self.counter_pool > 3 {
-            return Err(InvalidSpec::CounterPool(self.counter_pool));
+        if self.settings.counter_pool > 3 {
+            return Err(InvalidSpec::CounterPool(self.settings.counter_pool));
         }
         Ok(ServiceSpec {
             members: self.members.map(Members::new).transpose()?,
@@ -171,12 +139,7 @@ impl ServiceSpecBuilder {
             traffic_classes: self.traffic_classes,
             limits: self.limits,
             enabled: self.enabled.unwrap_or(true),
-            system: self.system,
-            parent: self.parent,
-            counter_pool: self.counter_pool,
-            exclusive_vnis: self.exclusive_vnis,
-            exclusive_cp: self.exclusive_cp,
-            lnis_per_rgid: self.lnis_per_rgid,
+            settings: self.settings,
         })
     }
 }

@@ -6,7 +6,7 @@ use cxi_ioctl::abi::service::{SvcAllocCmd, SvcAllocParentCmd, SvcDesc};
 use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
 
 use super::read::numbered;
-use super::{ScopedService, ServiceSpec, Services};
+use super::{ScopedService, ServiceSetting, ServiceSpec, Services, SettingChange};
 use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, VniConflict};
 use crate::explain::Attempt;
@@ -83,9 +83,6 @@ impl Services {
     /// Refuses what this driver does not support, or not as requested.
     fn check_release(&self, spec: &ServiceSpec, proven: Capabilities) -> Result<()> {
         let device = &self.device;
-        if spec.is_parent() {
-            device.needs(Capabilities::PARENT_SERVICES, Opcode::SVC_ALLOC_PARENT)?;
-        }
         if spec.netns().is_some() {
             device.needs(Capabilities::NETNS, OPCODE)?;
         }
@@ -94,10 +91,14 @@ impl Services {
             VniAccess::Unrestricted => device.guard(Quirks::OPEN_VNIS, OPCODE)?,
             VniAccess::List(_) => {}
         }
-        if spec.lnis_per_rgid.is_some_and(|count| count.get() > 1) {
+        let opcode = if spec.is_parent() { Opcode::SVC_ALLOC_PARENT } else { OPCODE };
+        for setting in spec.settings.given() {
+            device.needs(setting.needs(), opcode)?;
+        }
+        if spec.lnis_per_rgid().is_some_and(|count| count.get() > 1) {
             device.guard(Quirks::SHARED_RGID, Opcode::SVC_SET_LPR)?;
         }
-        if spec.exclusive_vnis {
+        if spec.exclusive_vnis() {
             self.check_exclusive(spec.vnis)?;
         }
         let lists_no_vni = matches!(spec.vnis, VniAccess::List(list) if list.is_empty());
@@ -195,33 +196,27 @@ impl Services {
         if let VniAccess::Range(range) = spec.vnis {
             self.write_vni_range(id, range)?;
         }
-        if let Some(count) = spec.lnis_per_rgid {
-            self.set_lnis_per_rgid(id, count)?;
+        self.write_settings(id, &spec.settings, SettingChange::Always)?;
+        let waits_for_range = proven.contains(Capabilities::UNRESTRICTED_WAITS);
+        let mut is_enabled = match spec.vnis {
+            VniAccess::List(_) => true,
+            VniAccess::Range(_) => false,
+            VniAccess::Unrestricted => !waits_for_range,
+        };
+        let while_disabled = |it: ServiceSetting| it.change() == Some(SettingChange::WhileDisabled);
+        let needs_disabled = spec.netns().is_some() || spec.settings.given().any(while_disabled);
+        if needs_disabled && is_enabled {
+            self.set_enabled(id, false)?;
+            is_enabled = false;
         }
-        if spec.exclusive_cp {
-            // Services with a range are disabled up to here, and only then does the driver accept
-            // it.
-            self.write_exclusive_cp(id, true)?;
-        }
+        self.write_settings(id, &spec.settings, SettingChange::WhileDisabled)?;
         if let Some(netns) = spec.netns() {
-            // Only a disabled service can get a namespace; services without a VNI list are
-            // disabled.
-            if matches!(spec.vnis, VniAccess::List(_)) {
-                self.set_enabled(id, false)?;
-            }
             self.set_netns(id, netns)?;
             return self.store(id, spec);
         }
-        match spec.vnis {
-            VniAccess::Range(_) if spec.enabled => self.set_enabled(id, true),
-            VniAccess::List(_) if !spec.enabled => self.set_enabled(id, false),
-            VniAccess::Unrestricted
-                if !spec.enabled && !proven.contains(Capabilities::UNRESTRICTED_WAITS) =>
-            {
-                self.set_enabled(id, false)
-            }
-            _ => Ok(()),
-        }
+        let can_be_enabled = spec.vnis != VniAccess::Unrestricted || !waits_for_range;
+        let enable = spec.enabled && can_be_enabled;
+        if enable == is_enabled { Ok(()) } else { self.set_enabled(id, enable) }
     }
 
     fn undo(&self, id: ServiceId, error: Error) -> Error {

@@ -1,6 +1,14 @@
 //! Faults of a specification.
 
-use crate::{InvalidLimit, InvalidMembers, InvalidVniList, Resource, VniRange};
+use super::{ServiceSetting, SettingForm, SettingValue};
+use crate::{InvalidLimit, InvalidLnisPerRgid, InvalidMembers, InvalidVniList, Resource, VniRange};
+
+fn expected(setting: ServiceSetting) -> &'static str {
+    match setting.form() {
+        SettingForm::Switch => "on or off",
+        SettingForm::Number => "a number from 0 to 255",
+    }
+}
 
 /// Reason for which a specification is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,6 +71,17 @@ pub enum InvalidSpec {
         /// The maximum.
         max: u16,
     },
+    /// A value that a setting does not have.
+    #[error("{}: {value}: expected {}", setting.name(), expected(*setting))]
+    Setting {
+        /// The setting.
+        setting: ServiceSetting,
+        /// The value.
+        value: SettingValue,
+    },
+    /// A number of LNIs that cannot share an RGID.
+    #[error(transparent)]
+    LnisPerRgid(#[from] InvalidLnisPerRgid),
     /// Parts of a specification that contradict each other.
     #[error("{0}")]
     Contradiction(&'static str),

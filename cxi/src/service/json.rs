@@ -3,6 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::forms::{Classes, MemberList, Vnis, present};
+use super::table::{Settings, with_settings};
 use super::{InvalidSpec, Service, ServiceSpec};
 use crate::{
     Limit, Limits, LnisPerRgid, Members, Resource, ServiceId, TrafficClasses, VniAccess, VniList,
@@ -88,44 +89,97 @@ impl From<LimitList> for Vec<NamedLimit> {
     }
 }
 
-/// The form of a [`ServiceSpec`].
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-#[derive(Default)]
-pub(super) struct Template {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    restricted_members: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    members: Option<MemberList>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    restricted_vnis: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    vnis: Option<Vnis>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    vni_range: Option<VniRange>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    restricted_tcs: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    tcs: Option<Classes>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resource_limits: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    limits: Option<LimitList>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    enable: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is_system_svc: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is_parent: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    cntr_pool_id: Option<u8>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exclusive_vnis: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    exclusive_cp: Option<Switch>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lnis_per_rgid: Option<LnisPerRgid>,
+/// A setting's value in a template.
+trait Keyed: Sized {
+    type Form;
+
+    /// Its form, unless it is the default.
+    fn form(self) -> Option<Self::Form>;
+    fn of(form: Option<Self::Form>) -> Self;
 }
+
+impl Keyed for bool {
+    type Form = Switch;
+
+    fn form(self) -> Option<Switch> {
+        self.then_some(Switch(true))
+    }
+
+    fn of(form: Option<Switch>) -> Self {
+        form.is_some_and(|Switch(on)| on)
+    }
+}
+
+impl Keyed for u8 {
+    type Form = u8;
+
+    fn form(self) -> Option<u8> {
+        (self != 0).then_some(self)
+    }
+
+    fn of(form: Option<u8>) -> Self {
+        form.unwrap_or_default()
+    }
+}
+
+impl Keyed for Option<LnisPerRgid> {
+    type Form = LnisPerRgid;
+
+    fn form(self) -> Self {
+        self
+    }
+
+    fn of(form: Self) -> Self {
+        form
+    }
+}
+
+macro_rules! template {
+    ($( $(#[$doc:meta])* $name:ident: $given:ty as $kept:ty { key $key:literal, $($rest:tt)* } )*) => {
+        /// The form of a [`ServiceSpec`].
+        #[derive(Default, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(super) struct Template {
+            #[serde(skip_serializing_if = "Option::is_none")]
+            restricted_members: Option<Switch>,
+            #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+            members: Option<MemberList>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            restricted_vnis: Option<Switch>,
+            #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+            vnis: Option<Vnis>,
+            #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+            vni_range: Option<VniRange>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            restricted_tcs: Option<Switch>,
+            #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+            tcs: Option<Classes>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            resource_limits: Option<Switch>,
+            #[serde(skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+            limits: Option<LimitList>,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            enable: Option<Switch>,
+            $(
+                #[serde(rename = $key, skip_serializing_if = "Option::is_none")]
+                $name: Option<<$kept as Keyed>::Form>,
+            )*
+        }
+
+        impl Template {
+            fn settings(&self) -> Settings {
+                Settings { $( $name: Keyed::of(self.$name), )* }
+            }
+
+            fn with_settings(mut self, settings: Settings) -> Self {
+                $( self.$name = settings.$name.form(); )*
+                self
+            }
+        }
+    };
+}
+
+with_settings!(template);
 
 impl Template {
     /// Combines a switch with the list it applies to. HPE's tool ignores a list that is switched
@@ -197,20 +251,10 @@ impl TryFrom<Template> for ServiceSpec {
         )? {
             builder = builder.limits(limits);
         }
-        if let Some(count) = template.lnis_per_rgid {
-            builder = builder.lnis_per_rgid(count);
-        }
-        let on = |switch: Option<Switch>, default| switch.map_or(default, |Switch(on)| on);
+        builder.settings = template.settings();
         // HPE's tool accepts the switch for a list of VNIs too, where it means nothing.
-        let can_be_exclusive = range.is_some() || !template.is_of_hpe();
-        builder
-            .enabled(on(template.enable, true))
-            .system(on(template.is_system_svc, false))
-            .parent(on(template.is_parent, false))
-            .counter_pool(template.cntr_pool_id.unwrap_or_default())
-            .exclusive_vnis(on(template.exclusive_vnis, false))
-            .exclusive_cp(on(template.exclusive_cp, false) && can_be_exclusive)
-            .build()
+        builder.settings.exclusive_cp &= range.is_some() || !template.is_of_hpe();
+        builder.enabled(template.enable.is_none_or(|Switch(on)| on)).build()
     }
 }
 
@@ -226,14 +270,9 @@ impl From<ServiceSpec> for Template {
             resource_limits: Some(Switch(spec.limits.is_some())),
             limits: spec.limits.map(LimitList),
             enable: (!spec.enabled).then_some(Switch(false)),
-            is_system_svc: spec.system.then_some(Switch(true)),
-            is_parent: spec.parent.then_some(Switch(true)),
-            cntr_pool_id: (spec.counter_pool != 0).then_some(spec.counter_pool),
-            exclusive_vnis: spec.exclusive_vnis.then_some(Switch(true)),
-            exclusive_cp: spec.exclusive_cp.then_some(Switch(true)),
-            lnis_per_rgid: spec.lnis_per_rgid,
             ..Self::default()
         }
+        .with_settings(spec.settings)
     }
 }
 

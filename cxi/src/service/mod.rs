@@ -14,6 +14,7 @@ mod read;
 mod settings;
 mod spec;
 pub(crate) mod stock;
+mod table;
 
 use crate::Device;
 
@@ -23,6 +24,7 @@ pub use invalid::InvalidSpec;
 pub use query::Usage;
 pub use read::Service;
 pub use spec::ServiceSpec;
+pub use table::{ServiceSetting, SettingChange, SettingForm, SettingValue};
 
 /// The services of a NIC.
 ///

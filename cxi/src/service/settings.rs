@@ -25,9 +25,7 @@ impl Services {
     pub fn spec(&self, id: ServiceId) -> Result<ServiceSpec> {
         let mut spec = ServiceSpec::try_from(&self.get(id)?)
             .map_err(|error| Error::invalid(error).on(self.device.id()))?;
-        spec.lnis_per_rgid = Some(self.lnis_per_rgid(id)?);
-        spec.exclusive_cp = self.exclusive_cp(id)?;
-        spec.parent = self.is_parent(id)?;
+        self.query_settings(id, &mut spec.settings)?;
         if spec.members.is_some_and(|members| members.is_empty()) {
             let netns = self.netns(id)?.map(Member::NetNs);
             spec.members = Some(Members::from_kernel(netns));

@@ -4,12 +4,12 @@ use cxi_ioctl::abi::profile::TC_COUNT;
 use cxi_ioctl::abi::service::{SVC_MAX_VNIS, SvcDesc, SvcFlags, SvcMember};
 
 use super::read::{POOL_SHIFT, flags};
+use super::table::Settings;
 use super::{InvalidSpec, Service, ServiceSpecBuilder};
 use crate::driver::Capabilities;
 use crate::pools::MIN_TLES;
 use crate::{
-    Limit, Limits, LnisPerRgid, Members, Resource, ResourceMap, TrafficClass, TrafficClasses,
-    VniAccess,
+    Limit, Limits, Members, Resource, ResourceMap, TrafficClass, TrafficClasses, VniAccess,
 };
 
 /// The specification of a service: who may use it, on which VNIs, with which traffic classes, and
@@ -38,19 +38,13 @@ use crate::{
     derive(serde::Serialize, serde::Deserialize),
     serde(into = "super::json::Template", try_from = "super::json::Template")
 )]
-#[allow(clippy::struct_excessive_bools, reason = "each answers a separate question")]
 pub struct ServiceSpec {
     pub(super) members: Option<Members>,
     pub(super) vnis: VniAccess,
     pub(super) traffic_classes: Option<TrafficClasses>,
     pub(super) limits: Option<Limits>,
     pub(super) enabled: bool,
-    pub(super) system: bool,
-    pub(super) parent: bool,
-    pub(super) counter_pool: u8,
-    pub(super) exclusive_vnis: bool,
-    pub(super) exclusive_cp: bool,
-    pub(super) lnis_per_rgid: Option<LnisPerRgid>,
+    pub(super) settings: Settings,
 }
 
 impl ServiceSpec {
@@ -87,42 +81,6 @@ impl ServiceSpec {
     #[must_use]
     pub fn is_enabled(&self) -> bool {
         self.enabled
-    }
-
-    /// Returns whether it is marked as the system's.
-    #[must_use]
-    pub fn is_system(&self) -> bool {
-        self.system
-    }
-
-    /// The counter pool that is stored for it, 0 to 3.
-    #[must_use]
-    pub fn counter_pool(&self) -> u8 {
-        self.counter_pool
-    }
-
-    /// Returns whether services of a virtual function get their VNIs and resources from it.
-    #[must_use]
-    pub fn is_parent(&self) -> bool {
-        self.parent
-    }
-
-    /// Returns whether no other service may get its VNIs.
-    #[must_use]
-    pub fn exclusive_vnis(&self) -> bool {
-        self.exclusive_vnis
-    }
-
-    /// Returns whether every LNI has its own communication profiles.
-    #[must_use]
-    pub fn exclusive_cp(&self) -> bool {
-        self.exclusive_cp
-    }
-
-    /// Returns the number of LNIs that may share one RGID; `None` for the driver's default.
-    #[must_use]
-    pub fn lnis_per_rgid(&self) -> Option<LnisPerRgid> {
-        self.lnis_per_rgid
     }
 
     /// Returns the specification with other limits.
@@ -165,7 +123,7 @@ impl ServiceSpec {
         flags.set(SvcFlags::RESTRICTED_TCS, self.traffic_classes.is_some());
         flags.set(SvcFlags::RESOURCE_LIMITS, self.limits.is_some());
         flags.set(SvcFlags::ENABLE, self.enabled);
-        flags.set(SvcFlags::IS_SYSTEM_SVC, self.system);
+        flags.set(SvcFlags::IS_SYSTEM_SVC, self.is_system());
         let (mut vnis, mut num_vld_vnis) = ([0; SVC_MAX_VNIS], 0);
         if let VniAccess::List(list) = self.vnis {
             flags |= SvcFlags::RESTRICTED_VNIS;
@@ -180,7 +138,7 @@ impl ServiceSpec {
             *slot = classes.contains(class.into()).into();
         }
         SvcDesc {
-            flags: flags.bits() | self.counter_pool << POOL_SHIFT,
+            flags: flags.bits() | self.counter_pool() << POOL_SHIFT,
             num_vld_vnis,
             vnis,
             tcs,
@@ -222,11 +180,8 @@ impl TryFrom<&Service> for ServiceSpec {
     /// The service has a property that this library cannot request, such as a kind of member from a
     /// newer driver.
     fn try_from(service: &Service) -> Result<Self, InvalidSpec> {
-        let mut builder = Self::builder()
-            .vni_access(service.vnis())
-            .system(service.is_system())
-            .enabled(service.is_enabled())
-            .counter_pool(service.counter_pool());
+        let mut builder = Self::builder().vni_access(service.vnis()).enabled(service.is_enabled());
+        builder.settings = Settings::described(service);
         if let Some(members) = service.members() {
             builder = builder.members(members.iter());
         }

@@ -1,9 +1,9 @@
 //! Services and devices as JSON.
 
-use crate::common::{create, modest, nic, range, root};
+use crate::common::{create, modest, modest_range, nic, range, root};
 use cxi::{
-    DeviceId, DriverRelease, Limit, Limits, Member, Resource, ServiceId, ServiceSpec,
-    TrafficClasses, Vni, VniRange,
+    DeviceId, DriverRelease, Limit, Limits, Member, Resource, ServiceId, ServiceSetting,
+    ServiceSpec, SettingForm, SettingValue, TrafficClasses, Vni, VniRange,
 };
 use serde_json::json;
 
@@ -254,4 +254,22 @@ fn plain_values_are_checked_when_they_are_read() {
     assert!(serde_json::from_str::<Limit>(r#"{"max": 1, "res": 2}"#).is_err());
     let limit: Limit = serde_json::from_str(r#"{"max": 5}"#).unwrap();
     assert_eq!(limit, Limit::at_most(5));
+}
+
+#[test]
+fn every_setting_has_its_key() {
+    for setting in ServiceSetting::ALL {
+        let (value, in_json) = match setting.form() {
+            SettingForm::Switch => (SettingValue::Switch(true), json!(true)),
+            _ => (SettingValue::Number(2), json!(2)),
+        };
+        let plain = modest_range("64-127").build().unwrap();
+        let spec = modest_range("64-127").setting(setting, value).unwrap().build().unwrap();
+        assert_ne!(spec, plain);
+        let text = serde_json::to_value(spec).unwrap();
+        assert_eq!(text[setting.key()], in_json);
+        assert_eq!(read(&text.to_string()), Ok(spec));
+        assert_eq!(serde_json::to_value(plain).unwrap().get(setting.key()), None);
+        assert_eq!(serde_json::to_value(value).unwrap(), in_json);
+    }
 }

@@ -14,6 +14,7 @@ mod quirks;
 mod refusals;
 mod releases;
 mod scoped;
+mod settings;
 mod shortages;
 mod waiting;
 

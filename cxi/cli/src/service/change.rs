@@ -1,7 +1,7 @@
 //! `cxi service create`, `update`, `destroy`, `enable` and `disable`.
 
 use cxi::driver::Quirks;
-use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services};
+use cxi::{Device, DeviceId, Limits, ServiceId, ServiceSpec, Services, SettingChange};
 use cxi_job::IdSet;
 use cxi_job::owners::OwnedService;
 use cxi_job::settings::Settings;
@@ -29,13 +29,9 @@ pub(crate) fn specification(arguments: &CreateArgs) -> Result<ServiceSpec, Failu
 }
 
 fn from_options(options: &SpecArgs) -> Result<ServiceSpec, Failure> {
-    let mut builder = ServiceSpec::builder()
-        .system(options.system)
-        .parent(options.parent)
-        .enabled(!options.disabled)
-        .exclusive_cp(options.exclusive_cp);
-    if let Some(count) = options.lnis_per_rgid {
-        builder = builder.lnis_per_rgid(count);
+    let mut builder = ServiceSpec::builder().enabled(!options.disabled);
+    for (setting, value) in options.settings.iter() {
+        builder = builder.setting(setting, value).map_err(Failure::bad_input)?;
     }
     let access = options.access.access();
     for member in access.members {
@@ -168,21 +164,21 @@ pub(super) fn update(
 fn apply(services: &Services, id: ServiceId, changes: &UpdateArgs) -> cxi::Result<()> {
     let was_enabled = services.get(id)?.is_enabled();
     let enabled = (was_enabled || changes.enable) && !changes.disable;
-    if let Some(count) = changes.lnis_per_rgid {
-        services.set_lnis_per_rgid(id, count)?;
+    for (setting, value) in changes.settings.changed(SettingChange::Always) {
+        services.set_setting(id, setting, value)?;
     }
     if let Some(range) = changes.vni_range {
         services.set_vni_range(id, range)?;
     }
-    // The driver accepts these two only while the service is disabled.
+    // The driver accepts these only while the service is disabled.
+    let mut while_disabled = changes.settings.changed(SettingChange::WhileDisabled).peekable();
     let disabled_for_it =
-        was_enabled && (changes.exclusive_cp.is_some() || changes.netns.is_some());
+        was_enabled && (while_disabled.peek().is_some() || changes.netns.is_some());
     if disabled_for_it {
         services.set_enabled(id, false)?;
     }
-    let applied = changes
-        .exclusive_cp
-        .map_or(Ok(()), |exclusive| services.set_exclusive_cp(id, exclusive))
+    let applied = while_disabled
+        .try_for_each(|(setting, value)| services.set_setting(id, setting, value))
         .and_then(|()| changes.netns.map_or(Ok(()), |inode| services.set_netns(id, inode)));
     let is_enabled = was_enabled && !disabled_for_it;
     let enabled = if applied.is_ok() { enabled } else { was_enabled };

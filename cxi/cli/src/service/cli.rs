@@ -4,10 +4,11 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
-use cxi::{Limit, LnisPerRgid, Resource, ServiceId, TrafficClass, Vni, VniRange};
+use cxi::{Limit, Resource, ServiceId, TrafficClass, Vni, VniRange};
 use cxi_job::JobId;
 
-use crate::args::{AccessArgs, duration, limit, lnis_per_rgid, netns, user, vni};
+use super::settings::SettingArgs;
+use crate::args::{AccessArgs, duration, limit, netns, user, vni};
 use crate::deferred::Deferred;
 
 #[derive(Debug, Subcommand)]
@@ -106,22 +107,11 @@ pub(crate) struct CreateArgs {
 pub(crate) struct UpdateArgs {
     #[command(flatten)]
     pub(crate) services: ServicesArgs,
-    /// LNIs that may share an RGID, 0 to 8
-    #[arg(long, value_name = "N", value_parser = lnis_per_rgid, group = "changes")]
-    pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Give each LNI its own communication profiles (only with a VNI range)
-    #[arg(
-        long,
-        value_name = "BOOL",
-        num_args = 0..=1,
-        require_equals = true,
-        default_missing_value = "true",
-        group = "changes"
-    )]
-    pub(crate) exclusive_cp: Option<bool>,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs<true>,
     /// Change --exclusive-cp even though the kernel then uses freed memory if a process has a
     /// communication profile on the range
-    #[arg(long, requires = "exclusive_cp")]
+    #[arg(long, requires = "exclusive-cp")]
     pub(crate) force: bool,
     /// Block of VNIs, for a service that has neither a list nor a block yet
     #[arg(long, value_name = "MIN-MAX", group = "changes")]
@@ -140,7 +130,6 @@ pub(crate) struct UpdateArgs {
 /// A specification, given as options. If no member is named, everyone may use the service.
 #[derive(Debug, Default, PartialEq, Args)]
 #[command(next_help_heading = "The service")]
-#[allow(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 pub(crate) struct SpecArgs {
     #[command(flatten)]
     pub(crate) access: AccessArgs,
@@ -151,18 +140,8 @@ pub(crate) struct SpecArgs {
     /// service, at most MAX. If there is any limit, resources without one cannot be allocated
     #[arg(long, value_name = "RESOURCE=RESERVED:MAX", value_delimiter = ',', value_parser = limit)]
     pub(crate) limit: Vec<(Resource, Limit)>,
-    /// LNIs that may share an RGID, 0 to 8
-    #[arg(long, value_name = "N", value_parser = lnis_per_rgid)]
-    pub(crate) lnis_per_rgid: Option<LnisPerRgid>,
-    /// Give each LNI its own communication profiles (only with a VNI range)
-    #[arg(long)]
-    pub(crate) exclusive_cp: bool,
-    /// Make it a parent service, from which those of a virtual function get their VNIs and resources
-    #[arg(long)]
-    pub(crate) parent: bool,
-    /// Mark it as a system service
-    #[arg(long)]
-    pub(crate) system: bool,
+    #[command(flatten)]
+    pub(crate) settings: SettingArgs<false>,
     /// Create the service disabled
     #[arg(long)]
     pub(crate) disabled: bool,

@@ -4,6 +4,7 @@ pub(crate) mod change;
 pub(crate) mod cli;
 pub(crate) mod found;
 mod picture;
+mod settings;
 pub(crate) mod show;
 
 use cxi_job::JobId;

@@ -1,12 +1,13 @@
 //! `cxi service list`, `show` and `usage`.
 
-use cxi::{Device, DeviceId, LnisPerRgid, Member, ResourceMap, ServiceId};
+use cxi::{Device, DeviceId, Member, ResourceMap, ServiceId};
 use cxi_job::owners::OwnedService;
 use serde::Serialize;
 
 use super::cli::ListArgs;
 use super::found::{Found, all, chosen, classes, limits, state, summary, who};
 use super::picture;
+use super::settings::Queried;
 use crate::exit::Failure;
 use crate::node::Node;
 use crate::output::style::{HEADING, OFF, PLAIN};
@@ -57,10 +58,8 @@ fn table(found: &[(DeviceId, Found)]) -> Columns {
 struct Details {
     #[serde(flatten)]
     found: Found,
-    lnis_per_rgid: Option<LnisPerRgid>,
-    exclusive_cp: Option<bool>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    is_parent: bool,
+    #[serde(flatten)]
+    settings: Queried,
 }
 
 pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Report, Failure> {
@@ -88,12 +87,7 @@ pub(super) fn run(node: &Node, ids: &[ServiceId], verbose: bool) -> Result<Repor
 fn details(device: &Device, found: &Found) -> Details {
     let services = device.services();
     let id = found.service.id();
-    Details {
-        found: *found,
-        lnis_per_rgid: services.lnis_per_rgid(id).ok(),
-        exclusive_cp: services.exclusive_cp(id).ok(),
-        is_parent: services.is_parent(id).unwrap_or(false),
-    }
+    Details { found: *found, settings: Queried::of(&services, id) }
 }
 
 fn describe(devices: &str, details: &Details) -> String {
@@ -105,14 +99,8 @@ fn describe(devices: &str, details: &Details) -> String {
     table.row(["Who".to_owned(), who(found)]);
     table.row(["VNIs".to_owned(), service.vnis().to_string()]);
     table.row(["Traffic classes".to_owned(), classes(service)]);
-    if let Some(count) = details.lnis_per_rgid {
-        table.row(["LNIs per RGID".to_owned(), count.to_string()]);
-    }
-    if let Some(exclusive) = details.exclusive_cp {
-        table.row(["Exclusive CPs", if exclusive { "yes" } else { "no" }]);
-    }
-    if details.is_parent {
-        table.row(["Parent", "yes: services of virtual functions can be below it"]);
+    for (title, value) in details.settings.known() {
+        table.row([title.to_owned(), value.to_string()]);
     }
     if !service.is_limited() {
         table.row(["Limits", "none: up to all that the NIC has"]);
