@@ -145,6 +145,17 @@ const MESSAGES: &[Example] = &[
     ("slurmstepd: error: Failed to destroy CXI Service ID 5 (cxi0): -16", errno(Errno::EBUSY), Some(A::ChangeService)),
     ("slurmstepd: error: No CXI devices available", errno(Errno::ENODEV), Some(A::OpenDevice)),
     ("error: cannot allocate VNI: all 64512 VNIs in use", errno(Errno::ENOSPC), None),
+    ("slurmctld: error: switch_p_build_stepinfo: No free VNIs", errno(Errno::ENOSPC), None),
+    ("srun: error: Unable to create step for job 12345: Error configuring interconnect", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("slurmd: error: switch/hpe_slingshot: Failed to create service for cxi0", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("cxi_service: Failed to enable svc ID: 5: Device or resource busy", errno(Errno::EBUSY), Some(A::ChangeService)),
+    ("cxi_stat: Failed to get CXI devices", errno(Errno::ENODEV), Some(A::OpenDevice)),
+    ("Couldn't get a list of CXI devices", errno(Errno::ENODEV), Some(A::OpenDevice)),
+    ("cxi_rh@cxi0.service: Main process exited, code=exited, status=1/FAILURE", errno(Errno::ENODATA), Some(A::Discover)),
+    ("cxi_rh[1234]: cxi0: nid 1234: Retry limit exceeded, cancelling SPT", nic(ReturnCode::MST_CANCELLED), Some(A::Transfer)),
+    ("libfabric:1:1::cxi:cq:cxip_cq_enable():585<warn> Failed to alloc HW EQ: -28", errno(Errno::ENOSPC), Some(A::Allocate)),
+    ("libfabric:1:1::cxi:ep_data:cxip_ux_onload_cb():12<warn> H/W Onload failed", nic(ReturnCode::NO_SPACE), None),
+    ("RXC (0x6:0) PtlTE 12: LE append failed, transition to software matching", nic(ReturnCode::NO_SPACE), None),
     // The kernel.
     ("cxi_core 0000:c3:00.0: cxi3[hsn3] CXI_EVENT_LINK_DOWN", nic(ReturnCode::UNDELIVERABLE), Some(A::Transfer)),
     ("cxi_ss1 0000:41:00.0: cxi0[hsn0]: C_EC_TRNSNT_NS: C1_HNI_PML error: pcs_link_down (48) (was first error at 1675518045:993752891)", nic(ReturnCode::UNDELIVERABLE), Some(A::Transfer)),
@@ -154,6 +165,21 @@ const MESSAGES: &[Example] = &[
     ("cxi_core 0000:c3:00.0: cxi3[hsn3]: C_EC_UNCOR_NS: C1_PCT error: tct_cam_ucor (42) (was first error at 1689213438:290566940)", nic(ReturnCode::UNCOR), None),
     ("[ 1234.567890] cxi_ss1 0000:21:00.0: cxi0[hsn0]: SVC_ALLOC failed: -28", errno(Errno::ENOSPC), Some(A::CreateService)),
     ("kernel: cxi_core 0000:d1:00.0: probe failed with error -12", errno(Errno::ENOMEM), None),
+    ("cxi_ss1 0000:21:00.0: Failed to allocate memory for the completion queue", errno(Errno::ENOMEM), None),
+    // Numbers and names of other forms.
+    ("cxil_map returned 0xffffffea", errno(Errno::EINVAL), Some(A::MapMemory)),
+    ("fi_domain: ret = 4294967258", errno(Errno::ENOSYS), Some(A::ChooseService)),
+    ("ret = 18446744073709551588", errno(Errno::ENOSPC), None),
+    ("ret=0xffffffffffffffe4", errno(Errno::ENOSPC), None),
+    ("cxil_svc_enable: Unknown error 524", errno(Errno::EOPNOTSUPP), Some(A::ChangeService)),
+    ("CXI_OP_ATU_MAP failed: EFAULT", errno(Errno::EFAULT), Some(A::MapMemory)),
+    // A terminal's colors, as it, rsyslog and cat -v show them, and what editors of Windows add.
+    ("\u{1b}[1;31merror:\u{1b}[0m cxip_alloc_lni(): ret: \u{1b}[1m-28\u{1b}[0m\u{1b}[K", errno(Errno::ENOSPC), Some(A::AllocateLni)),
+    ("cxil_alloc_svc: No space \u{1b}[33mleft on\u{1b}[m device", errno(Errno::ENOSPC), Some(A::CreateService)),
+    ("\u{1b}]0;a title -28\u{7}cxil_map: -12", errno(Errno::ENOMEM), Some(A::MapMemory)),
+    ("slurmd[22]: #033[31merror: cxip_alloc_lni: ret:#033[0m -28", errno(Errno::ENOSPC), Some(A::AllocateLni)),
+    ("^[[31mcxip_alloc_lni: ret:^[[0m -28", errno(Errno::ENOSPC), Some(A::AllocateLni)),
+    ("\u{feff}c\0x\0i\0l\0_\0m\0a\0p\0:\0 \0-\01\02\0\r\0\n\0", errno(Errno::ENOMEM), Some(A::MapMemory)),
     // This project.
     ("error: cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available", errno(Errno::ENOSPC), Some(A::CreateService)),
     ("error: cxi0: SVC_DESTROY: there is no service 77", errno(Errno::EINVAL), Some(A::ChangeService)),
@@ -201,6 +227,10 @@ fn what_is_no_error_names_none() {
         "Success",
         "everything",
         "\u{2028}é-28x",
+        "uid 4294967295",
+        "RXC (0x6:0)",
+        "ret: 0x1c",
+        "\u{1b}[28m\u{1b}[0m",
     ] {
         assert_eq!(mentions(text), [], "{text}");
     }
@@ -233,6 +263,17 @@ fn the_call_chooses_among_meanings() {
         "ATU_MAP: ENOSPC",
         "ENOSPC",
     ];
+    // A command that the text does not name says nothing about a function that sends several.
+    for text in [
+        "nccl_net_ofi_domain_get_ep:969 Creating new endpoint for domain 0x7f failed: Invalid argument",
+        "NCCL WARN NET/OFI Unable to register memory (type = 2) for device 1. RC: -22",
+        "fi_endpoint for reqrep failed with code -17 (File exists)",
+        "fi_ep_bind failed: Resource temporarily unavailable",
+    ] {
+        let found = mentions(text)[0];
+        let first = causes_of(found.code, found.attempted, found.command)[0];
+        assert!(first.commands.is_empty(), "{text}: {}", first.reason);
+    }
     let reasons: BTreeSet<&str> = texts.iter().map(|text| reason(text)).collect();
     assert_eq!(reasons.len(), texts.len(), "{reasons:#?}");
 }

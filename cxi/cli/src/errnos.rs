@@ -58,6 +58,10 @@ pub(crate) fn explain(input: &Input, place: &Place) -> Result<Report, Failure> {
                 "Expected a message that a program printed, or a code such as ENOSPC, -28 or \
                  VNI_NOT_FOUND.",
             )
+            .hint(
+                "A program names its error in English with LC_ALL=C FI_LOG_LEVEL=warn NCCL_DEBUG=WARN \
+                 PROGRAM 2>&1 | cxi explain -",
+            )
             .hint("Without a text, cxi explain says why a program of yours has no network.")
             .hint("cxi explain create, open and busy explain what a NIC refuses."));
     }

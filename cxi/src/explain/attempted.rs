@@ -78,7 +78,9 @@ impl Attempted {
         // The kernel's clients, such as Lustre's, call it kfi_domain.
         let word = if word.starts_with("kfi_") { word.trim_start_matches('k') } else { word };
         let command = || {
-            let info = Opcode::all().iter().find(|info| info.name == word)?;
+            // With the prefix that the driver's header gives it.
+            let name = word.strip_prefix("CXI_OP_").unwrap_or(word);
+            let info = Opcode::all().iter().find(|info| info.name == name)?;
             Some((Self::by(info.opcode)?, Some(info.opcode)))
         };
         let function = || {
@@ -206,6 +208,9 @@ const FUNCTIONS: &[(Attempted, &[&str])] = &[
             "cxip_cmdq_alloc",
             "cxip_ep_cmdq",
             "cxip_evtq_init",
+            "cxip_cq_enable",
+            "cxip_cq_alloc*",
+            "cxip_eq_*",
             "cxip_pte_*",
             "cxip_ep_*",
             "cxip_cntr_*",
@@ -269,6 +274,12 @@ const PHRASES: &[(&str, Attempted)] = &[
     ("allocate service", Attempted::CreateService),
     ("service allocation", Attempted::CreateService),
     ("allocate cxi service", Attempted::CreateService),
+    ("create svc", Attempted::CreateService),
+    ("allocate svc", Attempted::CreateService),
+    ("enable svc", Attempted::ChangeService),
+    ("disable svc", Attempted::ChangeService),
+    ("update svc", Attempted::ChangeService),
+    ("destroy svc", Attempted::ChangeService),
     ("service destroy", Attempted::ChangeService),
     ("enable service", Attempted::ChangeService),
     ("disable service", Attempted::ChangeService),
@@ -295,6 +306,7 @@ const PHRASES: &[(&str, Attempted)] = &[
     ("failed to allocate tgq", Attempted::Allocate),
     ("failed to allocate ct", Attempted::Allocate),
     ("failed to allocated eq", Attempted::Allocate),
+    ("failed to alloc hw eq", Attempted::Allocate),
     ("failed to allocate cmdq", Attempted::Allocate),
     ("cannot open /dev/cxi", Attempted::OpenDevice),
     ("open /dev/cxi", Attempted::OpenDevice),

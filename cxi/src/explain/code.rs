@@ -28,6 +28,7 @@ impl Code {
         let number = i32::try_from(number.unsigned_abs()).ok()?;
         let own = LIBFABRIC.iter().any(|(known, ..)| *known == number && number < OF_PROVIDER);
         match u16::try_from(number) {
+            _ if number == ENOTSUPP => Some(Self::Errno(Errno::EOPNOTSUPP)),
             Ok(own_number) if own => Some(Self::Libfabric(own_number)),
             _ => {
                 let known = ERRNOS.iter().any(|(known, ..)| *known == number);
@@ -58,7 +59,7 @@ impl Code {
         }
         let errno = match bare {
             "EWOULDBLOCK" => Some(Errno::EAGAIN),
-            "ENOTSUP" => Some(Errno::EOPNOTSUPP),
+            "ENOTSUP" | "ENOTSUPP" => Some(Errno::EOPNOTSUPP),
             _ if OF_STORAGE.iter().any(|start| bare.starts_with(start)) => of_storage(bare),
             _ if bare.starts_with('E') => bare.parse().ok(),
             _ => None,
@@ -112,6 +113,9 @@ impl fmt::Display for Code {
         }
     }
 }
+
+/// The kernel's own errno for what is not supported, which some drivers return to programs.
+const ENOTSUPP: i32 = 524;
 
 /// The beginnings of the codes of Mercury, and of DAOS above it.
 const OF_STORAGE: [&str; 3] = ["NA_", "HG_", "DER_"];

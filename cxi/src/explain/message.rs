@@ -1,5 +1,9 @@
 //! Error codes in text that a program printed.
 
+use std::borrow::Cow;
+use std::iter::Peekable;
+use std::str::Chars;
+
 use cxi_ioctl::{Errno, Opcode};
 
 use super::attempted::Attempted;
@@ -23,7 +27,8 @@ pub struct Mention {
 ///
 /// A text may be a name, a number, or what a program printed, on any number of lines: messages of
 /// the system (glibc and musl), libcxi, libfabric, MPI, schedulers, the kernel, and this project. A
-/// call that is named on the same line, or else anywhere in the text, chooses among meanings.
+/// call that is named on the same line, or else anywhere in the text, chooses among meanings. Colors
+/// of a terminal, also as a system log writes them, are not part of a text.
 ///
 /// ```
 /// use cxi::Errno;
@@ -36,6 +41,7 @@ pub struct Mention {
 /// ```
 #[must_use]
 pub fn mentions(text: &str) -> Vec<Mention> {
+    let text = plain(text);
     let anywhere = context(text.lines());
     let mut found: Vec<Mention> = Vec::new();
     for line in text.lines() {
@@ -54,6 +60,41 @@ pub fn mentions(text: &str) -> Vec<Mention> {
     let reported = found.iter().any(|mention| matches!(mention.code, Code::Nic(_)));
     found.retain(|mention| !reported || mention.code != Code::Errno(Errno::EIO));
     found
+}
+
+/// A text without the escape sequences of a terminal and other control characters, which may stand
+/// within a message or between its sign and its number.
+fn plain(text: &str) -> Cow<'_, str> {
+    // As rsyslog and `cat -v` write the escape character.
+    let escaped = ["#033[", "^[["].iter().any(|escape| text.contains(escape));
+    let is_control = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\r' | '\t');
+    if !escaped && !text.contains(is_control) {
+        return text.into();
+    }
+    let text = text.replace("#033[", "\u{1b}[").replace("^[[", "\u{1b}[");
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        if letter == '\u{1b}' {
+            skip_escape(&mut rest);
+        } else if !is_control(letter) {
+            plain.push(letter);
+        }
+    }
+    plain.into()
+}
+
+/// Skips what follows an escape character: of a color or another control sequence, the parameters and
+/// the letter that ends them; of a title or a link, the text.
+fn skip_escape(rest: &mut Peekable<Chars<'_>>) {
+    match rest.next_if(|letter| !letter.is_control()) {
+        Some('[') => {
+            while rest.next_if(|letter| (' '..='?').contains(letter)).is_some() {}
+            rest.next_if(|letter| !letter.is_control());
+        }
+        Some(']') => while rest.next_if(|letter| !letter.is_control()).is_some() {},
+        _ => {}
+    }
 }
 
 /// Returns the task that lines name: that of the most specific call.
@@ -185,11 +226,17 @@ fn numbers(line: &str) -> Vec<Code> {
             continue;
         }
         let start = at;
-        while is_digit(at) {
+        let is_hexadecimal = line.get(at..).is_some_and(|rest| rest.starts_with("0x"));
+        if is_hexadecimal {
+            at += "0x".len();
+        }
+        let first = at;
+        let is_hex_digit = |index: usize| bytes.get(index).is_some_and(u8::is_ascii_hexdigit);
+        while is_digit(at) || (is_hexadecimal && is_hex_digit(at)) {
             at += 1;
         }
         let (Some(before), Some(digits), Some(after)) =
-            (line.get(..start), line.get(start..at), line.get(at..))
+            (line.get(..start), line.get(first..at), line.get(at..))
         else {
             continue;
         };
@@ -205,13 +252,31 @@ fn numbers(line: &str) -> Vec<Code> {
         let code = if lead(before).ends_with("prov_errno") {
             digits.parse().ok().and_then(Code::from_provider)
         } else if is_code(before, after) {
-            digits.parse().ok().and_then(Code::from_number)
+            let radix = if is_hexadecimal { 16 } else { 10 };
+            number(digits, radix).and_then(Code::from_number)
         } else {
             None
         };
         found.extend(code.filter(|code| !found.contains(code)));
     }
     found
+}
+
+/// The value of digits; a negative one that was printed as if it had no sign, in 32 or 64 bits.
+/// Hexadecimal digits are taken for a code only then: `0x1c` may be anything.
+fn number(digits: &str, radix: u32) -> Option<i64> {
+    const BITS_32: u64 = 1 << 32;
+    // The kernel returns no error beyond this one.
+    const LARGEST: u64 = 4095;
+    let number = u64::from_str_radix(digits, radix).ok()?;
+    let negative = [BITS_32.checked_sub(number), Some(number.wrapping_neg())]
+        .into_iter()
+        .flatten()
+        .find(|magnitude| (1..=LARGEST).contains(magnitude));
+    match negative {
+        Some(magnitude) => i64::try_from(magnitude).ok().map(|magnitude| -magnitude),
+        None => i64::try_from(number).ok().filter(|_| radix == 10),
+    }
 }
 
 /// Words after which a number is a code.
@@ -318,6 +383,9 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["le resources not recovered"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
     (&["le resources", "exhausted"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
     (&["le exhausted"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["append failed"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["onload failed"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
+    (&["flow control", "append disabled"], nic(cxi_hw::ReturnCode::NO_SPACE), None),
     (&["eq_dropped"], Code::Libfabric(268), None),
     // Why a portal table entry was disabled.
     (&["fc_eq_full"], Code::Libfabric(268), None),
@@ -341,8 +409,15 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["vnis in use"], errno(Errno::ENOSPC), None),
     (&["vnis are in use"], errno(Errno::ENOSPC), None),
     (&["vni pool", "exhausted"], errno(Errno::ENOSPC), None),
+    (&["no free vni"], errno(Errno::ENOSPC), None),
+    (&["error configuring interconnect"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
+    (&["failed to create", "service"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
+    (&["service create failed"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
+    (&["get", "cxi device"], errno(Errno::ENODEV), Some(Attempted::OpenDevice)),
     // The retry handler.
     (&["cxi_rh", ": failed"], errno(Errno::ENODATA), Some(Attempted::Discover)),
+    (&["cxi_rh", "status="], errno(Errno::ENODATA), Some(Attempted::Discover)),
+    (&["cxi_rh", "retry limit"], nic(cxi_hw::ReturnCode::MST_CANCELLED), Some(Attempted::Transfer)),
     (&["failed to start cxi retry handler"], errno(Errno::ENODATA), Some(Attempted::Discover)),
     (&["rh: will close sct"], nic(cxi_hw::ReturnCode::CONN_CLOSED), Some(Attempted::Transfer)),
     (&["rh: force clos"], nic(cxi_hw::ReturnCode::CONN_CLOSED), Some(Attempted::Transfer)),
@@ -350,6 +425,7 @@ const PHRASES: &[(&[&str], Code, Option<Attempted>)] = &[
     (&["failed to reserve", "vnis"], errno(Errno::ENOSPC), None),
     (&["no vni", "available"], errno(Errno::ENOSPC), None),
     // The kernel.
+    (&["cxi", "failed to allocate memory"], errno(Errno::ENOMEM), None),
     (&["svc", "insufficient resources"], errno(Errno::ENOSPC), Some(Attempted::CreateService)),
     (&["sct_timeout"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),
     (&["spt_timeout"], nic(cxi_hw::ReturnCode::UNDELIVERABLE), Some(Attempted::Transfer)),

@@ -86,8 +86,9 @@ pub fn causes() -> &'static [Cause] {
 }
 
 /// The causes of a code, the likeliest first: those of the command or, where the table has none,
-/// those of what was attempted or, where it has none, those that any call can have. Where nothing is
-/// known of the call, all of them.
+/// those of what was attempted or, where it has none, those that any call can have. These go before
+/// causes that only commands have which the text does not name. Where nothing is known of the call,
+/// all of them.
 #[must_use]
 pub fn causes_of(
     code: Code,
@@ -112,6 +113,9 @@ pub fn causes_of(
             narrow(&mut causes, &is_general);
         }
         causes.sort_by_key(|cause| !is_general(cause));
+    } else if causes.iter().all(|cause| !cause.commands.is_empty()) {
+        causes
+            .extend(CAUSES.iter().filter(|cause| cause.code == code && cause.attempted.is_none()));
     }
     // A function of a library may have more causes than the command that it sends.
     causes.sort_by_key(|cause| !cause.commands.is_empty());
@@ -358,6 +362,9 @@ const CAUSES: &[Cause] = &[
         "the service does not allow the VNI or the traffic class, or the NIC has no such class and type",
         &["cxi service show ID", "cxi explain env"],
         "Use a VNI and a class of the service: SLINGSHOT_VNIS and SLINGSHOT_TCS."),
+    cause!(errno EINVAL, Allocate =>
+        "libfabric or the driver refuses an attribute of the queue or endpoint: a VNI or authorization key that the job's service does not have, a size beyond the limit, or an unsupported combination of capabilities",
+        LOG, "Correct what the line before it names; for the VNI, see cxi explain env."),
     cause!(errno EINVAL, Allocate [CQ_ALLOC] Refused =>
         "the RGID has no communication profile with this LCID", LOG, "Allocate the profile from the same LNI first."),
     cause!(errno EINVAL, Allocate [EQ_ALLOC] Refused =>
@@ -365,6 +372,9 @@ const CAUSES: &[Cause] = &[
         LOG, "Correct the levels and slots of the event queue."),
     cause!(errno EINVAL, Allocate [EQ_RESIZE_COMPLETE] Refused =>
         "no resize is in progress: resize first", LOG, "Start the resize before it is completed."),
+    cause!(errno EINVAL, MapMemory =>
+        "libfabric or the driver refuses the registration: memory of a GPU whose library libfabric was built without or has not loaded, or flags and an access that contradict each other",
+        LOG, "See with fi_info --version and FI_HMEM whether the GPU's memory is supported; otherwise correct the flags."),
     cause!(errno EINVAL, MapMemory [ATU_MAP] Refused =>
         "the flags or page sizes contradict each other", LOG, "Map with flags that the driver's header allows together."),
     cause!(errno EINVAL, ChooseService =>
