@@ -1,5 +1,7 @@
 //! Command queues: rings from which commands are taken in order.
 
+mod polled;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -15,6 +17,9 @@ use crate::signals::Signals;
 use crate::table::Table;
 use crate::translation::Scatter;
 use crate::{CommandPages, CommandQueue, MemoryFault, Transmit, UpdatePolicy};
+
+pub(crate) use polled::OutOfRange;
+pub use polled::unwritten;
 
 /// Slots that may be read before the pointer is written back, under the lazy policy: a program
 /// looks at the pointer when fewer than 16 of its slots seem free.
@@ -62,6 +67,8 @@ pub(crate) struct Queue {
     generation: u64,
     /// It is in the list of queues with work.
     listed: bool,
+    /// Number for the next slot that is erased.
+    erased: u32,
 }
 
 /// A command as it was in the ring.
@@ -110,6 +117,7 @@ impl Queue {
             pending: 0,
             generation,
             listed: false,
+            erased: queue.count.saturating_mul(UNIT_SLOTS),
         }
     }
 
@@ -117,6 +125,14 @@ impl Queue {
     #[allow(clippy::cast_possible_truncation)]
     fn unit(&self) -> u16 {
         (self.read / UNIT_SLOTS) as u16
+    }
+
+    /// The slot that a store to the doorbell points to, if it is one of the ring.
+    fn slot(&self, value: u64) -> Option<u32> {
+        // Rule 2.2: The low 16 bits of a doorbell are the write pointer, in units of 64 bytes.
+        let [low, high, ..] = value.to_le_bytes();
+        let slot = u32::from(u16::from_le_bytes([low, high])) * UNIT_SLOTS;
+        (FIRST_SLOT..self.slots).contains(&slot).then_some(slot)
     }
 
     fn has_commands(&self) -> bool {
@@ -173,6 +189,7 @@ impl Queue {
 
     fn advance(&mut self, slots: u32, dmas: &mut Dmas) {
         self.ahead = None;
+        self.erase(slots);
         self.read += slots;
         if self.read >= self.slots {
             // Rule 2.1: The ring wraps to the first slot after the status area.
@@ -333,21 +350,22 @@ impl Queues {
         }
     }
 
-    /// Handles a store of a write pointer to a doorbell. Returns whether the pointer is one of the
-    /// ring.
-    pub(crate) fn ring(&mut self, number: u16, value: u64) -> bool {
-        let Some(queue) = self.table.get_mut(number) else { return true };
-        // Rule 2.2: The low 16 bits of a doorbell are the write pointer, in units of 64 bytes.
-        let [low, high, ..] = value.to_le_bytes();
-        let slot = u32::from(u16::from_le_bytes([low, high])) * UNIT_SLOTS;
-        if slot < FIRST_SLOT || slot >= queue.slots {
-            return false;
+    /// Handles a store of a write pointer to a doorbell.
+    pub(crate) fn ring(&mut self, number: u16, value: u64) -> Result<(), OutOfRange> {
+        let Some(queue) = self.table.get(number) else { return Ok(()) };
+        let slot = queue.slot(value).ok_or(OutOfRange)?;
+        self.set_write(number, slot);
+        Ok(())
+    }
+
+    /// Moves the write position of a queue.
+    pub(crate) fn set_write(&mut self, number: u16, slot: u32) {
+        if let Some(queue) = self.table.get_mut(number) {
+            // Rule 2.8: The last of several doorbells counts, as a write pointer covers everything
+            // before it.
+            queue.write = slot;
+            self.list(number);
         }
-        // Rule 2.8: The last of several doorbells counts, as a write pointer covers everything
-        // before it.
-        queue.write = slot;
-        self.list(number);
-        true
     }
 
     /// Handles a store to a low-latency window.
@@ -373,15 +391,15 @@ impl Queues {
         }
     }
 
-    /// Takes what was stored to a doorbell that is polled.
-    pub(crate) fn take_doorbell(&self, number: u16) -> Option<u64> {
-        self.table.get(number)?.pages.take_doorbell()
+    /// Takes what was rung on a queue that is polled, as a write position.
+    pub(crate) fn take_rung(&self, number: u16) -> Option<Result<u32, OutOfRange>> {
+        self.table.get(number)?.take_rung()
     }
 
-    /// Takes what was stored to the polled doorbells of all queues.
-    pub(crate) fn take_doorbells(&self) -> Vec<(u16, u64)> {
+    /// Takes what was rung on all queues that are polled.
+    pub(crate) fn take_all_rung(&self) -> Vec<(u16, Result<u32, OutOfRange>)> {
         let queues = self.table.iter();
-        queues.filter_map(|(number, queue)| Some((number, queue.pages.take_doorbell()?))).collect()
+        queues.filter_map(|(number, queue)| Some((number, queue.take_rung()?))).collect()
     }
 
     /// Returns whether the queue or counter that waits for an operation still exists. Its number

@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 
 use cxi_hw::{CommandByte, ReturnCode};
 
-use crate::command_queue::Queues;
+use crate::command_queue::{OutOfRange, Queues};
 use crate::counter::Count;
 use crate::directory::Place;
 use crate::event_queue::Events;
@@ -160,8 +160,8 @@ impl Engine {
     pub fn finish_queue(&mut self, number: u16) -> bool {
         // Rule 12.4: Freeing a queue first executes what was rung on it and, if anything was, what
         // was rung before on others.
-        if let Some(value) = self.queues.take_doorbell(number) {
-            self.ring_queue(number, value);
+        if let Some(rung) = self.queues.take_rung(number) {
+            self.take_up(number, rung);
             self.poll();
         }
         while self.queues.has_work(number) && self.step() {}
@@ -185,8 +185,16 @@ impl Engine {
 
     /// A store of a write pointer to the doorbell of a command queue.
     pub fn ring_queue(&mut self, number: u16, value: u64) {
-        if !self.queues.ring(number, value) {
+        if self.queues.ring(number, value).is_err() {
             self.fail(number, CommandByte(0), ReturnCode::ADDR_OUT_OF_RANGE);
+        }
+    }
+
+    /// What was rung on a queue that is polled.
+    fn take_up(&mut self, number: u16, rung: Result<u32, OutOfRange>) {
+        match rung {
+            Ok(slot) => self.queues.set_write(number, slot),
+            Err(OutOfRange) => self.fail(number, CommandByte(0), ReturnCode::ADDR_OUT_OF_RANGE),
         }
     }
 
@@ -210,17 +218,20 @@ impl Engine {
     }
 
     /// Polls all pages for doorbells, in an order that preserves the order of a thread's stores:
-    /// transmit queues, target queues, counters. What is polled later is at least as new.
-    pub fn poll(&mut self) {
+    /// transmit queues, target queues, counters. What is polled later is at least as new. Returns
+    /// whether any was rung.
+    pub fn poll(&mut self) -> bool {
         // Rule 12.1: Transmit doorbells are sampled first and executed last, so that a command sees
         // all that its thread stored before its doorbell.
-        let rung = self.queues.take_doorbells();
+        let rung = self.queues.take_all_rung();
         // Rule 4.6: Counter doorbells are applied before commands that were rung after them.
-        self.signals.poll_counters();
-        for (number, value) in rung {
-            self.ring_queue(number, value);
+        let mut any = self.signals.poll_counters();
+        for (number, rung) in rung {
+            self.take_up(number, rung);
+            any = true;
         }
         self.signals.poll_events();
+        any
     }
 
     /// Returns whether an event queue waits for a store to its register word that only

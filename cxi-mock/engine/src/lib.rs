@@ -35,6 +35,7 @@ mod telemetry;
 mod transfer;
 mod translation;
 
+pub use command_queue::unwritten;
 pub use cxi_hw::CounterDoorbell;
 pub use dma::{Dma, Release};
 pub use engine::Engine;

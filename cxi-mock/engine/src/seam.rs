@@ -99,6 +99,27 @@ pub trait CommandPages: Send + fmt::Debug {
     fn take_doorbell(&self) -> Option<u64> {
         None
     }
+
+    /// Returns whether [`Engine::poll`] looks at the low-latency windows too, with
+    /// [`read_window`](Self::read_window) and [`erase`](Self::erase).
+    ///
+    /// [`Engine::poll`]: crate::Engine::poll
+    fn polls_windows(&self) -> bool {
+        false
+    }
+
+    /// Copies what is in the low-latency windows, from an offset in the launch page on. What the client
+    /// stored before is visible afterward. Returns false if there is nothing.
+    fn read_window(&self, offset: usize, into: &mut [u8]) -> bool {
+        let _ = (offset, into);
+        false
+    }
+
+    /// Fills a slot of the ring with a word. Before the client writes the ring, the front end does so with
+    /// [`unwritten`](crate::unwritten) and the number of each slot.
+    fn erase(&self, slot: usize, word: u64) {
+        let _ = (slot, word);
+    }
 }
 
 /// The page of an event queue.

@@ -257,8 +257,8 @@ impl Signals {
         });
     }
 
-    /// Takes what was stored to the polled doorbells.
-    pub(crate) fn poll_counters(&mut self) {
+    /// Takes what was stored to the polled doorbells. Returns whether there was anything.
+    pub(crate) fn poll_counters(&mut self) -> bool {
         let mut stores = Vec::new();
         for (number, counter) in self.counters.iter_mut() {
             let Some(page) = &counter.config.page else { continue };
@@ -269,9 +269,11 @@ impl Signals {
                 stores.extend(value.map(|value| (number, doorbell, value)));
             }
         }
+        let any = !stores.is_empty();
         for (number, doorbell, value) in stores {
             self.ring_counter(number, doorbell, value);
         }
+        any
     }
 
     /// Executes SET and TRIG_SET.

@@ -23,6 +23,7 @@ mod software;
 mod staged;
 mod states;
 mod triggered;
+mod windows;
 
 use cxi_engine::PortalOptions;
 use cxi_hw::TargetFlags;

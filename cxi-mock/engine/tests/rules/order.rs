@@ -50,7 +50,7 @@ fn page() -> Shared {
 
 #[test]
 fn rule_12_1_what_was_stored_before_is_seen_by_what_comes_after() {
-    let looks: [fn(&mut Engine); 2] = [Engine::poll, |engine| engine.remove_queue(3)];
+    let looks: [fn(&mut Engine); 2] = [|engine| _ = engine.poll(), |engine| engine.remove_queue(3)];
     for look in looks {
         sees_in_order(look);
     }
