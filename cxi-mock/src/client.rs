@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use cxi_ioctl::{Errno, Mapping, Request, Transport};
 
-use crate::data_path::{NOT_RUNG, Reach};
+use crate::data_path::{Doorbell, NOT_RUNG, Reach};
 use crate::nic::command;
 use crate::sweep::script::InThisProcess;
 use crate::{CallerMemory, Credentials, Nic};
@@ -78,11 +78,44 @@ impl Client {
     /// # Errors
     ///
     /// As [`map`](Self::map), which it checks the window with.
-    pub fn share_window(&self, offset: u64, len: usize) -> Result<Arc<OwnedFd>, Errno> {
+    pub fn share_window(&self, offset: u64, len: usize) -> Result<SharedWindow, Errno> {
         self.map(offset, len)?;
         let mut device = self.nic.device();
-        let memory = device.files.get_mut(self.file)?.windows.memory()?;
-        memory.shared().map(Arc::clone)
+        let windows = &mut device.files.get_mut(self.file)?.windows;
+        let memory = Arc::clone(windows.memory()?.shared()?);
+        let doorbell = windows.polled_at(offset);
+        if let Some(doorbell) = doorbell {
+            self.nic.data_path().poll(doorbell);
+        }
+        Ok(SharedWindow { memory, is_doorbell: doorbell.is_some() })
+    }
+
+    /// Promises that windows are mapped only after [`share_window`](Self::share_window), so that doorbells
+    /// need not be polled before.
+    pub fn share_all_windows(&self) {
+        if let Ok(file) = self.nic.device().files.get_mut(self.file) {
+            file.windows.share();
+        }
+    }
+
+    /// Polls doorbells in shared windows at some offsets because their stores are not trapped in one
+    /// mapping each, until [`trap`](Self::trap). Those of a window that is shared are polled at first.
+    pub fn untrap(&self, offsets: &[u64]) {
+        for doorbell in self.doorbells_at(offsets) {
+            self.nic.data_path().poll(doorbell);
+        }
+    }
+
+    /// Stops to poll doorbells in shared windows as far as one mapping of each is concerned: whoever maps
+    /// them is stopped at the next store. What was stored before is taken.
+    pub fn trap(&self, offsets: &[u64]) {
+        self.nic.data_path().unpoll(&self.doorbells_at(offsets));
+    }
+
+    fn doorbells_at(&self, offsets: &[u64]) -> Vec<Doorbell> {
+        let device = self.nic.device();
+        let Ok(file) = device.files.get(self.file) else { return Vec::new() };
+        offsets.iter().filter_map(|offset| file.windows.polled_at(*offset)).collect()
     }
 
     /// Returns whether a store to a window, at an offset, is to be passed to
@@ -142,6 +175,16 @@ impl Client {
     pub fn transport(self, caller: Credentials) -> InProcess {
         InProcess::new(Arc::new(self), caller)
     }
+}
+
+/// The memory of a window for a program that maps it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SharedWindow {
+    /// The memory, to be mapped at the offset of the window.
+    pub memory: Arc<OwnedFd>,
+    /// Stores to the window ring a doorbell, which is polled until [`Client::trap`].
+    pub is_doorbell: bool,
 }
 
 impl Drop for Client {

@@ -98,7 +98,7 @@ mod sweep;
 
 pub use caller_memory::{Backing, CallerMemory};
 pub use card::{Card, UnknownCard};
-pub use client::{Client, InProcess};
+pub use client::{Client, InProcess, SharedWindow};
 pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};

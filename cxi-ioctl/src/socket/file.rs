@@ -1,10 +1,11 @@
 //! An open NIC behind a socket.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::path::Path;
 
 use super::link::{Asked, Link};
+use super::userfault::userfault;
 use super::wire::Question;
 use crate::reachable::Reachable;
 use crate::{Errno, Mapping, Opcode, Request, Transport};
@@ -44,12 +45,25 @@ impl SocketFile {
     /// # Errors
     ///
     /// EINVAL if the file has no such window, EIO if the NIC or the server is gone.
-    pub fn window(&self, offset: u64, len: usize) -> Result<OwnedFd, Errno> {
+    pub fn window(&self, offset: u64, len: usize) -> Result<Window, Errno> {
         let parts = [&offset.to_ne_bytes()[..], &(len as u64).to_ne_bytes()[..]];
-        let asked = Asked { question: Question::Map, number: 0, parts };
+        let asked = Asked { question: Question::Map, number: 0, parts, descriptor: None };
         let answer = self.link.ask(asked, &mut [], &mut []);
         let answer = answer.map_err(|error| Errno::from_io(&error))??;
-        answer.descriptor.ok_or(Errno::ENODEV)
+        let memory = answer.descriptor.ok_or(Errno::ENODEV)?;
+        Ok(Window { memory, is_doorbell: answer.number == 1 })
+    }
+
+    /// Lets the server wait for stores to a [doorbell](Window::is_doorbell) that was mapped, so that it
+    /// need not poll it. Nothing changes for the program: if that is not possible, the doorbell is polled.
+    pub fn trap(&self, offset: u64, address: u64, len: usize) {
+        let Some(userfault) = userfault() else { return };
+        let words = [offset, address, len as u64].map(u64::to_ne_bytes);
+        let parts = [words.as_flattened(), &[]];
+        let descriptor = Some(userfault.as_fd());
+        let asked = Asked { question: Question::Trap, number: 0, parts, descriptor };
+        // A server that is gone is an error of what comes next.
+        let _ = self.link.ask(asked, &mut [], &mut []);
     }
 
     fn command(&self, request: &mut Request<'_>) -> Result<usize, Errno> {
@@ -58,7 +72,7 @@ impl SocketFile {
         let (response, list) = request.buffers();
         let contents = if reads_response { response.to_vec() } else { Vec::new() };
         let parts = [command, contents.as_slice()];
-        let asked = Asked { question: Question::Command, number: length, parts };
+        let asked = Asked { question: Question::Command, number: length, parts, descriptor: None };
         let answer = self.link.ask(asked, response, list);
         answer.map_err(|error| Errno::from_io(&error))?.map(|_| command.len())
     }
@@ -82,6 +96,21 @@ impl Transport for SocketFile {
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        Mapping::from_file(self.window(offset, len)?, offset, len)
+        let window = self.window(offset, len)?;
+        let mapping = Mapping::from_file(&window.memory, offset, len)?;
+        if window.is_doorbell {
+            self.trap(offset, mapping.address(), len);
+        }
+        Ok(mapping)
     }
+}
+
+/// The memory of a window of a [`SocketFile`].
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Window {
+    /// The memory, to be mapped at the offset of the window.
+    pub memory: OwnedFd,
+    /// Stores to the window ring a doorbell. Once it is mapped, [`SocketFile::trap`] should be called.
+    pub is_doorbell: bool,
 }

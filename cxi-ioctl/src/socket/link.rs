@@ -46,11 +46,14 @@ pub(super) struct Asked<'a> {
     pub(super) question: Question,
     pub(super) number: u32,
     pub(super) parts: [&'a [u8]; 2],
+    pub(super) descriptor: Option<BorrowedFd<'a>>,
 }
 
 /// An answer, apart from its bytes.
 #[derive(Debug)]
 pub(super) struct Answer {
+    /// Depends on the question.
+    pub(super) number: u32,
     /// Number of bytes of the response buffer that are of the answer.
     pub(super) response: usize,
     /// Number of bytes of the list buffer that are of the answer.
@@ -151,9 +154,10 @@ impl State {
             None => (Question::Open, [].as_slice()),
         };
         let memory = File::options().read(true).write(true).open("/proc/self/mem").ok();
-        let asked = Asked { question, number: device, parts: [part, &[]] };
+        let descriptor = memory.as_ref().map(AsFd::as_fd);
+        let asked = Asked { question, number: device, parts: [part, &[]], descriptor };
         let mut token = Token::default();
-        send(socket.as_fd(), asked, (token.len(), 0), memory.as_ref().map(AsFd::as_fd))?;
+        send(socket.as_fd(), asked, (token.len(), 0))?;
         receive(socket.as_fd(), &mut token, &mut [])??;
         self.token.get_or_insert(token);
         Ok(socket)
@@ -203,7 +207,7 @@ fn exchange(
     response: &mut [u8],
     list: &mut [u8],
 ) -> io::Result<Result<Answer, Errno>> {
-    send(socket, asked, (response.len(), list.len()), None)?;
+    send(socket, asked, (response.len(), list.len()))?;
     receive(socket, response, list)
 }
 
@@ -211,7 +215,6 @@ fn send(
     socket: BorrowedFd<'_>,
     asked: Asked<'_>,
     (response, list): (usize, usize),
-    descriptor: Option<BorrowedFd<'_>>,
 ) -> io::Result<()> {
     let head = Head {
         kind: asked.question.code(),
@@ -223,7 +226,7 @@ fn send(
     let parts = [IoSlice::new(head.as_bytes()), IoSlice::new(first), IoSlice::new(second)];
     let mut space = [MaybeUninit::uninit(); cmsg_space!(ScmRights(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    if let Some(descriptor) = &descriptor {
+    if let Some(descriptor) = &asked.descriptor {
         control.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(descriptor)));
     }
     retry_on_intr(|| sendmsg(socket, &parts, &mut control, SendFlags::NOSIGNAL))?;
@@ -238,6 +241,7 @@ fn receive(
     let mut head = Head::default();
     let (length, descriptor) = packet(socket, head.as_mut_bytes(), response)?;
     let answered = Answer {
+        number: head.number,
         response: usize::try_from(head.response).map_err(io::Error::other)?,
         list: usize::try_from(head.list).map_err(io::Error::other)?,
         descriptor,

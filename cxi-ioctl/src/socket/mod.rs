@@ -8,6 +8,7 @@
 
 mod file;
 mod link;
+mod userfault;
 pub mod wire;
 
 use std::ffi::OsString;
@@ -19,7 +20,7 @@ use std::sync::Arc;
 
 use rustix::net::{RecvFlags, recv};
 
-pub use file::SocketFile;
+pub use file::{SocketFile, Window};
 
 use crate::Errno;
 use link::{Answer, Asked, Link};
@@ -145,7 +146,8 @@ impl NodeSocket {
         response: &mut [u8],
         list: &mut [u8],
     ) -> io::Result<Answer> {
-        Ok(self.sysfs.ask(Asked { question, number, parts }, response, list)??)
+        let asked = Asked { question, number, parts, descriptor: None };
+        Ok(self.sysfs.ask(asked, response, list)??)
     }
 }
 

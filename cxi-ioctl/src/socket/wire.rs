@@ -56,7 +56,7 @@ pub enum Question {
     /// reads it.
     Command,
     /// Asks for the memory of the windows of the open file, an offset and a length (two 64-bit words)
-    /// in it; it comes with the answer.
+    /// in it; it comes with the answer. The answer's number is 1 if the window is a doorbell.
     Map,
     /// Reads the file of sysfs with that path; the list is its contents.
     Read,
@@ -71,10 +71,13 @@ pub enum Question {
     /// Watches the wait object whose file of sysfs has that path. A descriptor comes with the answer,
     /// which reports POLLPRI when the object is woken, until the program has received what it got.
     Watch,
+    /// Lets the server wait for stores to a doorbell, whose window was mapped: the offset, the address and
+    /// the length (three 64-bit words). It comes with a userfaultfd of the process.
+    Trap,
 }
 
 impl Question {
-    const ALL: [Self; 10] = [
+    const ALL: [Self; 11] = [
         Self::Open,
         Self::Join,
         Self::Command,
@@ -85,6 +88,7 @@ impl Question {
         Self::Length,
         Self::Write,
         Self::Watch,
+        Self::Trap,
     ];
 
     /// The number that stands for it in a [`Head`]. It contains the version.

@@ -107,7 +107,7 @@ impl Runner {
             } else if nic.tend_doorbells() {
                 thread::sleep(LOOK);
             } else {
-                pace.wait_longer();
+                nic.pause(pace.longer());
             }
         }
     }

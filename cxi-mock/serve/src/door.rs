@@ -35,6 +35,7 @@ use rustix::net::{
 };
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
+use super::bells::Bells;
 use super::device::{Call, Caller};
 use super::error::{Doing, ServeError};
 use super::memory::ProcessMemory;
@@ -42,6 +43,7 @@ use super::messages::MessageBuffers;
 use super::namespaces::Variable;
 use super::paths::Paths;
 use super::server::{OpenFile, Server};
+use super::userfault::{Range, Userfault};
 
 /// The socket's name in the directory of a node.
 const SOCKET: &str = "node.sock";
@@ -226,11 +228,14 @@ struct Connection {
     caller: Caller,
     opened: Arc<Opened>,
     open: Option<(Arc<DoorFile>, Option<Arc<ProcessMemory>>)>,
+    /// The doorbells that the process has mapped.
+    bells: Option<Bells>,
 }
 
 impl Drop for Connection {
     fn drop(&mut self) {
         // The file is closed before a later connection goes on.
+        self.bells = None;
         self.open = None;
         self.opened.connections.lock().live.remove(&self.number);
         self.opened.closed.notify_all();
@@ -254,7 +259,7 @@ fn accept_all(listener: &OwnedFd, opened: &Arc<Opened>) {
         connections.live.insert(number, (Arc::clone(&socket), caller.uid));
         drop(connections);
         let opened = Arc::clone(opened);
-        let connection = Connection { number, socket, caller, opened, open: None };
+        let connection = Connection { number, socket, caller, opened, open: None, bells: None };
         let refused = of_user >= CONNECTIONS_OF_USER;
         let thread = thread::Builder::new().name("answer".to_owned()).stack_size(STACK);
         let _ = thread.spawn(move || if refused { connection.refuse() } else { connection.run() });
@@ -276,6 +281,7 @@ struct Asked {
 #[derive(Default)]
 struct Answer {
     errno: Option<Errno>,
+    number: u32,
     response: Vec<u8>,
     list: Vec<u8>,
     descriptor: Option<Arc<OwnedFd>>,
@@ -362,8 +368,15 @@ impl Connection {
                 let words = <[u64; 2]>::read_from_bytes(&asked.bytes).map_err(|_| Errno::EPROTO)?;
                 let [offset, length] = words;
                 let length = usize::try_from(length).map_err(|_| Errno::EINVAL)?;
-                let memory = file.file.client.share_window(offset, length)?;
-                Answer { descriptor: Some(memory), ..Answer::default() }
+                let window = file.file.client.share_window(offset, length)?;
+                let number = window.is_doorbell.into();
+                Answer { number, descriptor: Some(window.memory), ..Answer::default() }
+            }
+            Question::Trap => {
+                let words = <[u64; 3]>::read_from_bytes(&asked.bytes).map_err(|_| Errno::EPROTO)?;
+                let [offset, start, len] = words;
+                self.trap(asked.descriptor.ok_or(Errno::EPROTO)?, Range { start, len }, offset)?;
+                Answer::default()
             }
             _ => return Err(Errno::EPROTONOSUPPORT),
         })
@@ -392,7 +405,20 @@ impl Connection {
         let file = Arc::clone(&open.file);
         let call = Call { file, caller: self.caller, command: command.to_vec() };
         let errno = call.execute(&self.opened.server, Some(&mut buffers)).err();
-        Answer { errno, response: buffers.response, list: buffers.list, descriptor: None }
+        Answer { errno, response: buffers.response, list: buffers.list, ..Answer::default() }
+    }
+
+    /// Waits for stores to a doorbell instead of polling it.
+    fn trap(&mut self, userfault: OwnedFd, range: Range, offset: u64) -> Result<(), Errno> {
+        let (open, _) = self.open.as_ref().ok_or(Errno::EBADF)?;
+        // Each userfaultfd reaches all memory of the process, so the first one will do.
+        let bells = if let Some(bells) = &self.bells {
+            bells
+        } else {
+            let bells = Bells::new(Userfault::accept(userfault)?, Arc::clone(&open.file));
+            self.bells.insert(bells.map_err(|error| Errno::from_io(&error))?)
+        };
+        bells.add(range, offset)
     }
 
     fn join(&mut self, file: Arc<DoorFile>, memory: Option<OwnedFd>) {
@@ -408,8 +434,10 @@ impl Opened {
         if function.nic.faults().is_unplugged() {
             return Err(Errno::ENOENT);
         }
+        let client = function.open()?;
+        client.share_all_windows();
         let file = OpenFile {
-            client: function.open()?,
+            client,
             function: number,
             inode: INodeNo(0),
             backing: None,
@@ -472,11 +500,11 @@ fn receive(socket: &OwnedFd) -> Option<Asked> {
 }
 
 fn send(socket: &OwnedFd, answer: &Answer) -> rustix::io::Result<()> {
-    let Answer { errno, response, list, descriptor } = answer;
+    let Answer { errno, number, response, list, descriptor } = answer;
     let length = |bytes: &[u8]| u32::try_from(bytes.len()).unwrap_or(u32::MAX);
     let head = Head {
         kind: errno.map_or(0, |errno| errno.raw().cast_unsigned()),
-        number: 0,
+        number: *number,
         response: length(response),
         list: length(list),
     };

@@ -10,6 +10,7 @@
 
 mod addresses;
 mod agent;
+mod bells;
 mod capture;
 mod children;
 mod cli;
@@ -58,6 +59,7 @@ mod trace;
 mod traffic;
 mod trap;
 mod tree;
+mod userfault;
 mod watch;
 mod windows;
 mod workers;

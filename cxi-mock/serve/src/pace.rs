@@ -20,6 +20,8 @@ const DISPLACED: Duration = Duration::from_micros(100);
 const CROWDED: Duration = Duration::from_millis(200);
 /// Pause between polls where no processor is free. A shorter one may not let go of the processor.
 const NAP: Duration = Duration::from_micros(5);
+/// Pauses of the shortest length, before they become longer: doorbells that can be trapped are so by then.
+const SHORT: u32 = 64;
 /// The shortest and the longest pause after that.
 const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_millis(10));
 
@@ -28,7 +30,8 @@ const PAUSE: (Duration, Duration) = (Duration::from_micros(20), Duration::from_m
 pub(crate) struct Pace {
     /// Polls without traffic.
     idle: u32,
-    /// The next long pause.
+    /// Pauses since then, and the next one.
+    pauses: u32,
     pause: Duration,
     /// End of the time for which no processor counts as free.
     crowded: Option<Instant>,
@@ -44,7 +47,7 @@ enum Wait {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { idle: 0, pause: PAUSE.0, crowded: None }
+        Self { idle: 0, pauses: 0, pause: PAUSE.0, crowded: None }
     }
 }
 
@@ -69,10 +72,14 @@ impl Pace {
         true
     }
 
-    /// Waits without traffic: longer each time.
-    pub(crate) fn wait_longer(&mut self) {
-        thread::sleep(self.pause);
-        self.pause = PAUSE.1.min(self.pause * 2);
+    /// The next pause without traffic: longer each time.
+    pub(crate) fn longer(&mut self) -> Duration {
+        let pause = self.pause;
+        self.pauses = self.pauses.saturating_add(1);
+        if self.pauses > SHORT {
+            self.pause = PAUSE.1.min(self.pause * 2);
+        }
+        pause
     }
 
     fn next(&mut self, now: Instant) -> Option<Wait> {
@@ -137,6 +144,16 @@ mod tests {
         pace = pace.after_traffic();
         assert_eq!(pace.next(now + CROWDED / 2), Some(Wait::Sleep(NAP)));
         assert_eq!(pace.next(now + CROWDED), Some(Wait::Spin));
+    }
+
+    #[test]
+    fn pauses_become_longer_after_a_while() {
+        let mut pace = Pace::default();
+        let first = (0..SHORT).map(|_| pace.longer()).max();
+        assert_eq!(first, Some(PAUSE.0));
+        let later = (0..100).map(|_| pace.longer()).max();
+        assert_eq!(later, Some(PAUSE.1));
+        assert_eq!(pace.after_traffic().longer(), PAUSE.0);
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod window;
 mod window_memory;
 mod wire;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ use cxi_engine::{ClientMemory, CounterDoorbell, Dma, Effect, Engine, Release, Se
 pub(crate) use memory::OwnMemory;
 pub(crate) use pages::{Commands, EventPage, NOT_RUNG, QueuePages};
 pub(crate) use portals::ELEMENTS;
-pub(crate) use window::{Doorbell, PAGE, Windows};
+pub(crate) use window::{Doorbell, PAGE, Purpose, Windows};
 pub(crate) use wire::Wire;
 
 use gate::Gate;
@@ -92,8 +92,10 @@ pub(crate) struct State {
     wire: Arc<Wire>,
     plugged: bool,
     link_up: bool,
-    /// Doorbells that have to be polled.
-    polled: BTreeSet<Doorbell>,
+    /// Doorbells that have to be polled, and the number of mappings for which that is so.
+    polled: BTreeMap<Doorbell, u32>,
+    /// Number of times that polling has found stores.
+    rung: u64,
     /// Doorbells of target queues that are or may be open, by file.
     gates: BTreeMap<u32, Gate>,
     /// `true` if a thread waits for work.
@@ -121,7 +123,8 @@ impl DataPath {
             wire: Arc::clone(&wire),
             plugged: true,
             link_up: identity.link_up,
-            polled: BTreeSet::new(),
+            polled: BTreeMap::new(),
+            rung: 0,
             gates: BTreeMap::new(),
             asleep: false,
             settling: 0,
@@ -192,7 +195,7 @@ impl DataPath {
     pub(crate) fn step(&self) -> bool {
         let mut state = self.lock();
         state.poll_doorbells(true);
-        state.engine.poll();
+        state.poll();
         self.run_step(state, Reach::Everybody)
     }
 
@@ -419,12 +422,55 @@ impl DataPath {
     }
 
     fn add_polled(&self, state: &mut State, doorbell: Doorbell) {
-        state.polled.insert(doorbell);
+        *state.polled.entry(doorbell).or_default() += 1;
         self.wake(state);
+    }
+
+    /// Polls a doorbell because of one more mapping, until [`unpoll`](Self::unpoll).
+    pub(crate) fn poll(&self, doorbell: Doorbell) {
+        self.add_polled(&mut self.lock(), doorbell);
+    }
+
+    /// Takes [`poll`](Self::poll) back for some doorbells, after a last look.
+    pub(crate) fn unpoll(&self, doorbells: &[Doorbell]) {
+        let mut state = self.lock();
+        state.poll();
+        for doorbell in doorbells {
+            if let Some(mappings) = state.polled.get_mut(doorbell) {
+                *mappings -= 1;
+                if *mappings == 0 {
+                    state.polled.remove(doorbell);
+                }
+            }
+        }
+        if state.asleep && state.has_work() {
+            self.wake(&mut state);
+        }
+    }
+
+    /// Number of times that polling has found stores.
+    pub(crate) fn times_rung(&self) -> u64 {
+        self.lock().rung
+    }
+
+    /// Waits until a doorbell is polled that was not, or there is other news, but no longer than `most`.
+    pub(crate) fn pause(&self, most: Duration) {
+        let mut state = self.lock();
+        state.asleep = true;
+        let waited = self.busy.wait_timeout(state, most);
+        let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
+        self.wake(&mut state);
     }
 }
 
 impl State {
+    /// Takes what was stored to doorbells that are polled.
+    fn poll(&mut self) {
+        if self.engine.poll() {
+            self.rung += 1;
+        }
+    }
+
     /// Returns whether there is work without a notification.
     fn has_work(&self) -> bool {
         self.engine.has_effects() || self.has_steps()

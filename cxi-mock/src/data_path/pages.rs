@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{Ordering, fence};
 
 use cxi_engine::{
-    ClientMemory, CommandPages, CounterDoorbell, CounterPages, EventPages, MemoryFault,
+    ClientMemory, CommandPages, CounterDoorbell, CounterPages, EventPages, MemoryFault, unwritten,
 };
 use cxi_hw::launch_page::WRITE_POINTER;
+use cxi_hw::{SLOT_BYTES, command_ring};
 use cxi_ioctl::Mapping;
 
 use super::window::{Doorbell, Page};
@@ -35,6 +36,20 @@ pub(crate) fn arm(page: &Mapping, doorbell: Doorbell) {
         // The word is inside the page.
         let _ = page.write_u64(*offset, NOT_RUNG);
     }
+}
+
+/// Fills a slot of a ring.
+fn fill(ring: &Mapping, slot: usize, word: u64) {
+    for at in (slot * SLOT_BYTES..).step_by(WORD).take(SLOT_BYTES / WORD) {
+        // The NIC executes slots that are inside.
+        let _ = ring.write_u64(at, u64::from_le(word));
+    }
+}
+
+/// Makes a ring one in which no command has been written.
+pub(crate) fn clear(ring: &Mapping) {
+    let slots = (0..).take(ring.len() / SLOT_BYTES).skip(command_ring::FIRST_SLOT as usize);
+    slots.for_each(|slot: u32| fill(ring, slot as usize, unwritten(slot)));
 }
 
 /// Place of a queue's commands.
@@ -88,6 +103,29 @@ impl CommandPages for QueuePages {
 
     fn take_doorbell(&self) -> Option<u64> {
         take(self.launch.as_ref()?.get()?, WRITE_POINTER)
+    }
+
+    fn polls_windows(&self) -> bool {
+        matches!(self.commands, Commands::Window(_))
+            && self.launch.as_ref().is_some_and(|launch| launch.get().is_some())
+    }
+
+    fn read_window(&self, offset: usize, into: &mut [u8]) -> bool {
+        let Some(launch) = self.launch.as_ref().and_then(|launch| launch.get()) else {
+            return false;
+        };
+        for (at, word) in (offset..).step_by(WORD).zip(into.as_chunks_mut::<WORD>().0) {
+            let Ok(stored) = launch.read_u64(at) else { return false };
+            *word = stored.to_ne_bytes();
+        }
+        fence(Ordering::Acquire);
+        true
+    }
+
+    fn erase(&self, slot: usize, word: u64) {
+        if let Some(ring) = self.window() {
+            fill(ring, slot, word);
+        }
     }
 }
 

@@ -24,15 +24,14 @@ impl DataPath {
         state.polled.remove(&Doorbell::Queue(id));
     }
 
-    /// CT_ALLOC. Without a page, stores to it are trapped.
+    /// CT_ALLOC. Without a page, stores to it are trapped; a page may have to be polled.
     pub(crate) fn add_counter(
         &self,
         id: u32,
         rgid: u32,
         write_back: Option<WriteBack>,
-        page: Option<Page>,
+        (page, polled): (Option<Page>, bool),
     ) {
-        let polled = page.is_some();
         let counter = Counter {
             rgid: small(rgid),
             write_back,

@@ -7,7 +7,7 @@ use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::{Errno, Mapping};
 use nix::fcntl::{FallocateFlags, fallocate};
 
-use super::pages::arm;
+use super::pages::{arm, clear};
 use super::window_memory::WindowMemory;
 
 /// Windows start and end on page boundaries.
@@ -37,6 +37,16 @@ pub(crate) enum Doorbell {
     Counter(u32),
 }
 
+/// Purpose of a window that the NIC maps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// The commands of a queue whose low-latency windows may be polled.
+    Ring,
+    Doorbell(Doorbell),
+    /// Anything that a program may find empty.
+    Plain,
+}
+
 /// A memory that receives stores to doorbells of target queues, and the queues by the page of their
 /// doorbell.
 pub(crate) type OpenTargets = (Arc<WindowMemory>, Vec<(usize, u32)>);
@@ -59,7 +69,11 @@ pub(crate) struct Windows {
     next: u64,
     memory: Option<Arc<WindowMemory>>,
     /// Pages that the NIC maps once there is a memory, by offset: the purpose, and the page.
-    unmapped: BTreeMap<u64, (Option<Doorbell>, Page)>,
+    unmapped: BTreeMap<u64, (Purpose, Page)>,
+    /// Doorbells in the memory, by offset.
+    polled: BTreeMap<u64, Doorbell>,
+    /// Programs map windows only after the NIC has been told.
+    shared: bool,
     /// Doorbells past the end of the memory, by offset.
     trapped: BTreeMap<u64, Doorbell>,
     /// The offsets for doorbells of target queues, and for others.
@@ -98,6 +112,8 @@ impl Windows {
             next: PAGE,
             memory: None,
             unmapped: BTreeMap::new(),
+            polled: BTreeMap::new(),
+            shared: false,
             trapped: BTreeMap::new(),
             targets: Offsets::new(BEHIND_THE_END, file),
             others: Offsets::new(NOT_OF_TARGETS, file),
@@ -123,7 +139,13 @@ impl Windows {
         doorbell: Doorbell,
     ) -> Result<Option<Page>, Errno> {
         if window.offset < BEHIND_THE_END {
-            return self.map_for_nic(window, Some(doorbell)).map(Some);
+            // Whoever polls does not tell queues apart.
+            let polled = match doorbell {
+                Doorbell::Target(id) => Doorbell::Queue(id),
+                other => other,
+            };
+            self.polled.insert(window.offset, polled);
+            return self.map_for_nic(window, Purpose::Doorbell(doorbell)).map(Some);
         }
         self.memory()?;
         self.trapped.insert(window.offset, doorbell);
@@ -149,6 +171,21 @@ impl Windows {
         let place = offset % PAGE;
         let doorbell = self.trapped.get(&(offset - place))?;
         Some((*doorbell, usize::try_from(place).ok()?))
+    }
+
+    /// The doorbell whose stores go to the window at an offset.
+    pub(crate) fn polled_at(&self, offset: u64) -> Option<Doorbell> {
+        self.polled.get(&offset).copied()
+    }
+
+    /// Records that programs map windows only after [`polled_at`](Self::polled_at) was asked for.
+    pub(crate) fn share(&mut self) {
+        self.shared = true;
+    }
+
+    /// Returns whether the doorbell of a new object may be rung although nobody has been told of a mapping.
+    pub(crate) fn is_polled(&self, page: Option<&Page>) -> bool {
+        page.is_some() && !self.shared
     }
 
     /// A window of at least that many bytes.
@@ -181,6 +218,7 @@ impl Windows {
             return;
         }
         self.unmapped.remove(&window.offset);
+        self.polled.remove(&window.offset);
         if let Some(memory) = &self.memory {
             let flags = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
             let (offset, len) = (window.offset.cast_signed(), size.cast_signed());
@@ -202,23 +240,21 @@ impl Windows {
             let size = self.live.get(entry.key()).copied().unwrap_or_default();
             let len = usize::try_from(size).map_err(|_| Errno::ENOMEM)?;
             let mapping = Mapping::from_file(&**memory.file(), *entry.key(), len)?;
-            let (doorbell, page) = entry.remove();
-            if let Some(doorbell) = doorbell {
-                arm(&mapping, doorbell);
+            let (purpose, page) = entry.remove();
+            match purpose {
+                Purpose::Doorbell(doorbell) => arm(&mapping, doorbell),
+                Purpose::Ring => clear(&mapping),
+                Purpose::Plain => {}
             }
             page.get_or_init(|| mapping);
         }
         Ok(memory)
     }
 
-    /// Maps a window for the NIC. If it is a doorbell's, it is armed.
-    pub(crate) fn map_for_nic(
-        &mut self,
-        window: Mminfo,
-        doorbell: Option<Doorbell>,
-    ) -> Result<Page, Errno> {
+    /// Maps a window for the NIC, and prepares it for its purpose.
+    pub(crate) fn map_for_nic(&mut self, window: Mminfo, purpose: Purpose) -> Result<Page, Errno> {
         let page = Page::default();
-        self.unmapped.insert(window.offset, (doorbell, Arc::clone(&page)));
+        self.unmapped.insert(window.offset, (purpose, Arc::clone(&page)));
         if self.memory.is_some() {
             self.memory()?;
         }
@@ -293,7 +329,7 @@ mod tests {
         let page = windows.map_doorbell(doorbell, Doorbell::Queue(1));
         let page = page.unwrap().unwrap();
         let freed = windows.alloc(PAGE).unwrap();
-        let gone = windows.map_for_nic(freed, None).unwrap();
+        let gone = windows.map_for_nic(freed, Purpose::Plain).unwrap();
         windows.free(freed);
         assert!(windows.memory.is_none() && page.get().is_none());
         // Every store finds a doorbell that is armed.
@@ -303,7 +339,7 @@ mod tests {
         assert_eq!(page.get().unwrap().read_u64(0), Ok(7));
         assert!(gone.get().is_none());
         let late = windows.alloc(PAGE).unwrap();
-        assert!(windows.map_for_nic(late, None).unwrap().get().is_some());
+        assert!(windows.map_for_nic(late, Purpose::Plain).unwrap().get().is_some());
     }
 
     #[test]

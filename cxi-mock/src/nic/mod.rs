@@ -409,6 +409,17 @@ impl Nic {
         self.data_path.is_polled()
     }
 
+    /// Number of times that [`step`](Self::step) has found stores to doorbells that are polled.
+    #[must_use]
+    pub fn times_rung(&self) -> u64 {
+        self.data_path.times_rung()
+    }
+
+    /// Waits for this long, or until there is news that no poll would find.
+    pub fn pause(&self, most: Duration) {
+        self.data_path.pause(most);
+    }
+
     /// Waits until there is something that [`step`](Self::step) has to look at, or for this long.
     /// Returns whether it had to wait.
     pub fn wait_for_work(&self, most: Duration) -> bool {

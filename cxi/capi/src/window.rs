@@ -40,10 +40,10 @@ impl Window {
     /// Maps what a response names. Nothing may be mapped here yet.
     pub(crate) fn map(&self, dev: &Dev, place: Mminfo) -> Result<()> {
         let len = usize::try_from(place.size).map_err(|_| Errno::EINVAL)?;
-        let memory = dev.socket().map(|file| file.window(place.offset, len)).transpose()?;
-        let fd = match &memory {
+        let shared = dev.socket().map(|file| file.window(place.offset, len)).transpose()?;
+        let fd = match &shared {
             None => dev.descriptor().ok_or(Errno::EBADF)?,
-            Some(memory) => memory.as_raw_fd(),
+            Some(window) => window.memory.as_raw_fd(),
         };
         let offset = i64::try_from(place.offset).map_err(|_| Errno::EINVAL)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -51,6 +51,11 @@ impl Window {
         let address = unsafe { libc::mmap(null_mut(), len, access, libc::MAP_SHARED, fd, offset) };
         if address == libc::MAP_FAILED {
             return Err(std::io::Error::last_os_error().into());
+        }
+        if let Some(file) = dev.socket()
+            && shared.is_some_and(|window| window.is_doorbell)
+        {
+            file.trap(place.offset, address.expose_provenance() as u64, len);
         }
         self.len.store(len, Ordering::Relaxed);
         self.address.store(address.cast(), Ordering::Release);

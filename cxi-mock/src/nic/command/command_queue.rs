@@ -11,7 +11,7 @@ use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
-use crate::data_path::{Commands, Doorbell, PAGE, QueuePages, small};
+use crate::data_path::{Commands, Doorbell, PAGE, Purpose, QueuePages, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::{FreedCq, Lni};
@@ -149,7 +149,9 @@ impl Device {
         let pool = self.services.get(svc)?.reserved.tle_pool;
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         let commands = if buffer.buf == 0 {
-            Commands::Window(windows.map_for_nic(new.cmds, None)?)
+            let polls_windows = buffer.opts.flags & CQ_IS_TX != 0 && !caller.traps_stores;
+            let purpose = if polls_windows { Purpose::Ring } else { Purpose::Plain };
+            Commands::Window(windows.map_for_nic(new.cmds, purpose)?)
         } else {
             Commands::Client(Arc::clone(caller.memory), buffer.buf)
         };
@@ -165,7 +167,7 @@ impl Device {
             None => Doorbell::Target(new.cq),
         };
         let launch = windows.map_doorbell(new.wp_addr, doorbell)?;
-        let polled = launch.is_some();
+        let polled = windows.is_polled(launch.as_ref());
         let queue = CommandQueue {
             transmit,
             rgid: small(rgid),

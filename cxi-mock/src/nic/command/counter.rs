@@ -72,7 +72,8 @@ impl Device {
         let windows = &mut self.files.get_mut(caller.file)?.windows;
         match windows.map_doorbell(doorbell, Doorbell::Counter(id)) {
             Ok(page) => {
-                self.data_path.add_counter(id, rgid, to, page);
+                let polled = windows.is_polled(page.as_ref());
+                self.data_path.add_counter(id, rgid, to, (page, polled));
             }
             Err(errno) => {
                 self.ct_free(caller.file, id)?;

@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 
 use super::answer::Answer;
 use super::{Call, Caller};
-use crate::data_path::{EventPage, PAGE, small};
+use crate::data_path::{EventPage, PAGE, Purpose, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::FreeEq;
@@ -171,7 +171,7 @@ impl Device {
         (id, csr): (u32, Mminfo),
     ) -> Result<(), Errno> {
         let rgid = self.lni_of(caller.file, new.lni)?.rgid;
-        let page = self.files.get_mut(caller.file)?.windows.map_for_nic(csr, None)?;
+        let page = self.files.get_mut(caller.file)?.windows.map_for_nic(csr, Purpose::Plain)?;
         let wait = |wait: u32| u64::from(caller.file) << 32 | u64::from(wait);
         let attr = &new.attr;
         let queue = EventQueue {
