@@ -1,4 +1,4 @@
-//! Loading, faults, removal, virtual functions, bad buffers, windows.
+//! Loading, faults, removal, bad buffers, windows.
 
 mod common;
 
@@ -104,31 +104,6 @@ fn a_removed_nic_answers_eio_and_comes_back() {
     assert_eq!(send(&user, &destroy), Err(Errno::EPERM));
     nic.faults().plug();
     assert_eq!(send(&root, &destroy), Ok(()));
-}
-
-/// Open files of each function are counted from 1, independently of the others.
-#[test]
-fn files_are_numbered_for_each_function() {
-    let config = NicConfig::new().release(DriverRelease::Main2026_07);
-    let nic = Nic::new(config.virtual_functions(2)).unwrap();
-    let physical = [nic.open().unwrap(), nic.open().unwrap()];
-    let first = nic.open_vf(0).unwrap();
-    let second = [nic.open_vf(1).unwrap(), nic.open_vf(1).unwrap()];
-    assert_eq!(first.number(), 1);
-    assert_eq!(second.each_ref().map(cxi_mock::Client::number), [1, 2]);
-    assert_eq!(nic.clients_of(Some(1)), [1, 2]);
-    drop((physical, first));
-    assert_eq!(nic.open_vf(0).unwrap().number(), 1);
-}
-
-#[test]
-fn virtual_functions_before_the_relay() {
-    let old = Nic::new(NicConfig::new().virtual_functions(1)).unwrap();
-    assert_eq!(old.open_vf(1).unwrap_err(), Errno::ENODEV);
-    let vf = old.open_vf(0).unwrap().transport(Credentials::root());
-    assert!(send(&vf, &DevInfoGetCmd::new()).is_ok());
-    // No physical function answers a virtual function's message.
-    assert_eq!(send(&vf, &SvcListGetCmd::new()).unwrap_err(), Errno::EOPNOTSUPP);
 }
 
 #[test]

@@ -172,7 +172,8 @@ impl Nic {
     ///
     /// # Errors
     ///
-    /// EINVAL for a service that is none, or no parent; EKEYREVOKED for a disabled one.
+    /// EINVAL for a service that is none, or no parent; EKEYREVOKED for a disabled one; EBUSY while
+    /// the function has services below its parent.
     pub fn set_parent_service(&self, function: u32, service: u32) -> Result<(), Errno> {
         self.device().assign_parent(function, service)
     }
@@ -193,12 +194,13 @@ impl Nic {
             return Err(Errno::ERANGE);
         }
         // The lock of the device keeps two callers apart.
-        let _device = self.device();
+        let mut device = self.device();
         match (self.virtual_functions(), count) {
             (now, wanted) if now == wanted => Ok(()),
             (now, wanted) if now > 0 && wanted > 0 => Err(Errno::EBUSY),
             (_, wanted) => {
                 self.virtual_functions.store(wanted, Ordering::Release);
+                device.destroy_children();
                 Ok(())
             }
         }

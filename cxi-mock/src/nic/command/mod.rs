@@ -101,7 +101,8 @@ pub(crate) fn write(
     let mut credentials = caller;
     // The driver checks the caller before it notices that the device is gone, so EPERM takes
     // precedence over EIO.
-    if handler.privilege == Privilege::Admin && (!caller.sys_admin || is_virtual) {
+    let is_refused = virtual_function.is_some_and(|it| !device.is_for_child(it, opcode, command));
+    if handler.privilege == Privilege::Admin && (!caller.sys_admin || is_refused) {
         return Err(Errno::EPERM);
     }
     let is_removed = virtual_function.is_some_and(|it| !nic.has_virtual_function(it));

@@ -51,7 +51,11 @@ impl Device {
         match call.opcode {
             Opcode::SVC_ALLOC => {
                 let desc = call.command::<SvcAllocCmd>()?.svc_desc;
-                answer_alloc(call, |info| self.svc_alloc(&desc, info))
+                let function = self.files.virtual_function(call.caller.file);
+                answer_alloc(call, |info| match function {
+                    None => self.svc_alloc(&desc, info),
+                    Some(function) => self.svc_alloc_child(function, &desc, info),
+                })
             }
             Opcode::SVC_ALLOC_PARENT => {
                 let desc = call.command::<SvcAllocParentCmd>()?.svc_desc;
@@ -155,7 +159,7 @@ impl Device {
     }
 
     /// Makes a group with these profiles. If it fails, the caller gives them up.
-    fn new_group_of(
+    pub(super) fn new_group_of(
         &mut self,
         id: u32,
         desc: &SvcDesc,
@@ -191,6 +195,7 @@ impl Device {
             // The two highest bits. The driver stores the number, and does not use it.
             cntr_pool_id: u32::from(desc.flags >> 6),
             is_parent: false,
+            function: None,
             lnis: 0,
             profiles,
         };
@@ -299,6 +304,7 @@ impl Device {
         descriptor::check(desc, &self.services.totals(), &self.rules)?;
         let id = desc.svc_id;
         let group = self.services.idle(id)?;
+        self.no_children(id)?;
         let wanted = flags(desc);
         if (wanted ^ group.flags()).contains(SvcFlags::RESOURCE_LIMITS) {
             return Err(Errno::EINVAL);
@@ -315,6 +321,7 @@ impl Device {
 
     fn svc_enable(&mut self, command: SvcEnableCmd) -> Result<(), Errno> {
         self.services.idle(command.svc_id)?;
+        self.no_children(command.svc_id)?;
         self.switch(command.svc_id, command.enable != 0)
     }
 
@@ -329,7 +336,8 @@ impl Device {
     fn switch(&mut self, id: u32, enable: bool) -> Result<(), Errno> {
         let group = self.services.get(id)?.clone();
         let mut result = Ok(());
-        if self.rules.disabled_profiles_off {
+        // A service below a parent has no profiles.
+        if self.rules.disabled_profiles_off && group.function.is_none() {
             self.check_hazards(id, &group);
             if enable {
                 result = self.switch_on(&group);

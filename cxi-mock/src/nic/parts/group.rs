@@ -65,6 +65,9 @@ pub(crate) struct Group {
     /// `true` if services of a virtual function get their VNIs and resources from it.
     #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "std::ops::Not::not"))]
     pub(crate) is_parent: bool,
+    /// The virtual function that made it, below its parent service.
+    #[cfg_attr(feature = "serde", serde(default, skip_serializing_if = "Option::is_none"))]
+    pub(crate) function: Option<u32>,
     /// The number of LNIs, including those that wait for their cleanup.
     #[cfg_attr(feature = "serde", serde(skip))]
     pub(crate) lnis: u32,
