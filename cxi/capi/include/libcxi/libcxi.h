@@ -231,6 +231,10 @@ void cxil_close_device(struct cxil_dev *dev);
 /* The id of the service; *fail_info, if wanted, is written on failure. */
 int cxil_alloc_svc(struct cxil_dev *dev, const struct cxi_svc_desc *desc,
 		   struct cxi_svc_fail_info *fail_info);
+/* The same for a parent service, which the functions of SR-IOV make services below; it has no members and
+ * reserves all that it may have. -EPERM on a virtual function, -EINVAL before the driver of November 2026. */
+int cxil_alloc_parent_svc(struct cxil_dev *dev, const struct cxi_svc_desc *desc,
+			  struct cxi_svc_fail_info *fail_info);
 int cxil_destroy_svc(struct cxil_dev *dev, unsigned int svc_id);
 int cxil_get_svc(struct cxil_dev *dev, unsigned int svc_id, struct cxi_svc_desc *svc_desc);
 int cxil_get_svc_list(struct cxil_dev *dev, struct cxil_svc_list **svc_list);

@@ -4,10 +4,10 @@ use std::ffi::c_int;
 
 use cxi::explain::Attempt;
 use cxi_ioctl::abi::service::{
-    RsrcUse, SvcAllocCmd, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFailInfo, SvcGetCmd,
-    SvcGetExclusiveCpCmd, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd, SvcListGetCmd,
-    SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd, SvcSetNetnsCmd,
-    SvcSetVniRangeCmd, SvcUpdateCmd,
+    RsrcUse, SvcAllocCmd, SvcAllocParentCmd, SvcAllocResp, SvcDesc, SvcDestroyCmd, SvcEnableCmd,
+    SvcFailInfo, SvcGetCmd, SvcGetExclusiveCpCmd, SvcGetLprCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd,
+    SvcListGetCmd, SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcSetExclusiveCpCmd, SvcSetLprCmd,
+    SvcSetNetnsCmd, SvcSetVniRangeCmd, SvcUpdateCmd,
 };
 use cxi_ioctl::{Command, Errno, LIST_HEADROOM, LIST_MAX, ListCommand};
 use zerocopy::{FromZeros, IntoBytes};
@@ -27,22 +27,40 @@ extern "C" fn cxil_alloc_svc(
     desc: In<SvcDesc>,
     fail_info: Out<SvcFailInfo>,
 ) -> c_int {
-    status(|| {
-        let dev = dev.get()?;
-        let desc = desc.required()?;
-        // Do this before filling in the command: an atomic access between filling it in and sending it
-        // would force the compiler to copy the caller's description twice.
-        let device = open_file(dev)?;
-        let command = SvcAllocCmd::of(desc.get());
-        send_explained(&device, &command).map(|response| response.svc_id.cast_signed()).map_err(
-            |refusal| {
-                let said = refusal.response.map(|response| response.fail_info);
-                fail_info.set(said.unwrap_or_else(SvcFailInfo::new_zeroed));
-                let attempt = Attempt::Create { desc: desc.get(), fail_info: said };
-                Failure::command(dev.number, refusal.error, attempt)
-            },
-        )
-    })
+    status(|| alloc(&dev, desc, &fail_info, SvcAllocCmd::of))
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn cxil_alloc_parent_svc(
+    dev: Handle<Dev>,
+    desc: In<SvcDesc>,
+    fail_info: Out<SvcFailInfo>,
+) -> c_int {
+    status(|| alloc(&dev, desc, &fail_info, SvcAllocParentCmd::of))
+}
+
+/// Makes a service of either kind; what is short goes to `fail_info`.
+#[inline]
+fn alloc<C: Command<Response = SvcAllocResp>>(
+    dev: &Handle<Dev>,
+    desc: In<SvcDesc>,
+    fail_info: &Out<SvcFailInfo>,
+    command: impl FnOnce(SvcDesc) -> C,
+) -> Result<c_int> {
+    let dev = dev.get()?;
+    let desc = desc.required()?;
+    // Do this before filling in the command: an atomic access between filling it in and sending it
+    // would force the compiler to copy the caller's description twice.
+    let device = open_file(dev)?;
+    let command = command(desc.get());
+    send_explained(&device, &command).map(|response| response.svc_id.cast_signed()).map_err(
+        |refusal| {
+            let said = refusal.response.map(|response| response.fail_info);
+            fail_info.set(said.unwrap_or_else(SvcFailInfo::new_zeroed));
+            let attempt = Attempt::Create { desc: desc.get(), fail_info: said };
+            Failure::command(dev.number, refusal.error, attempt)
+        },
+    )
 }
 
 #[unsafe(no_mangle)]

@@ -97,6 +97,20 @@ int main(int argc, char **argv)
 		svc = cxil_alloc_svc(dev, &desc, &fail);
 		if (svc < 0 || cxil_open_device(1, &virtual) || cxil_alloc_lni(virtual, &lni, svc)) return 4;
 		rc = cxil_alloc_evtq(lni, NULL, &attr, NULL, NULL, &eq);
+	} else if (!strcmp(what, "child")) {
+		struct cxil_dev *virtual;
+		FILE *file = fopen("/sys/class/cxi/cxi0/vf/0/svc_id", "w");
+		int svc = cxil_alloc_parent_svc(dev, &desc, &fail);
+		if (svc < 0 || !file || cxil_open_device(1, &virtual)) return 4;
+		if (cxil_alloc_parent_svc(virtual, &desc, &fail) != -EPERM) return 5;
+		fprintf(file, "%d\n", svc);
+		if (fclose(file)) return 6;
+		svc = cxil_alloc_svc(virtual, &desc, &fail);
+		if (svc < 0 || cxil_destroy_svc(virtual, svc)) return 7;
+		desc.vnis[0]++;
+		rc = cxil_alloc_svc(virtual, &desc, &fail);
+	} else if (!strcmp(what, "parent")) {
+		rc = cxil_alloc_parent_svc(dev, &desc, &fail);
 	} else if (!strcmp(what, "device")) {
 		struct cxil_dev *none;
 		rc = cxil_open_device(7, &none);

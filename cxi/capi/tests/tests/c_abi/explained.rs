@@ -138,6 +138,19 @@ fn nothing_is_printed_of_an_answer_in_the_form_of_an_error() {
     }
 }
 
+#[test]
+fn parent_services_are_made_by_drivers_that_have_them() {
+    let bench = need_bench!();
+    if !can_serve() {
+        return;
+    }
+    assert!(said(bench, "main", "parent").starts_with("-22 cxi0: SVC_ALLOC_PARENT: "));
+    // A function makes no parent, and nothing of another VNI than its parent's.
+    let (text, printed) = refused(bench, "main-2026-11", "child");
+    assert!(text.starts_with("-22 cxi1: SVC_ALLOC: "), "{text}");
+    assert!(printed.starts_with("libcxi: cxi1: SVC_ALLOC_PARENT: not permitted"), "{printed}");
+}
+
 /// Opens a `/dev/cxi0` that a shell's `setup` makes, with `/sys` of a NIC.
 fn open_of(bench: &Bench, setup: &str) -> String {
     let script = format!(
