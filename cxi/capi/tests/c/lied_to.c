@@ -9,10 +9,13 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <libcxi/cxi_rs.h>
 #include "cxi_decl.h"
 
 #define DECLARE(name, ret, args) ret name args;
 CXI_FUNCTIONS(DECLARE)
+/* In no release of HPE's library. */
+int cxil_alloc_parent_svc(struct cxil_dev *dev, const struct cxi_svc_desc *desc, struct cxi_svc_fail_info *fail_info);
 
 #define MEMORY (1 << 18)
 
@@ -46,6 +49,7 @@ static void services(struct cxil_dev *dev, int svc)
 	bool exclusive;
 	int made = cxil_alloc_svc(dev, &desc, &info);
 
+	cxil_alloc_parent_svc(dev, &desc, &info);
 	desc.svc_id = svc;
 	cxil_update_svc(dev, &desc, &info);
 	cxil_get_svc(dev, svc, &got);
@@ -167,6 +171,17 @@ static void objects(struct cxil_dev *dev, int svc)
 	cxil_destroy_lni(lni);
 }
 
+/* What the library says of itself, to its end. */
+static void says(void)
+{
+	const char *text = cxi_last_error();
+
+	while (text && *text)
+		text++;
+	cxil_page_size(memory);
+	cxil_is_copy_on_fork();
+}
+
 static void device(struct cxil_dev *dev)
 {
 	struct cxi_sbus_op_params params;
@@ -174,6 +189,9 @@ static void device(struct cxil_dev *dev)
 	uint32_t data;
 	uint16_t result;
 	uint8_t code, overrun;
+	/* More than any NIC has. */
+	static uint64_t values[4096];
+	static const enum c_cntr_type some[] = { 96, 0, 97 };
 	uint64_t value;
 	int remap;
 
@@ -181,6 +199,8 @@ static void device(struct cxil_dev *dev)
 	cxil_inbound_wait(dev);
 	cxil_get_amo_remap_to_pcie_fadd(dev, &remap);
 	cxil_read_cntr(dev, 96, &value, &time);
+	cxil_read_n_cntrs(dev, 3, some, values, &time);
+	cxil_read_all_cntrs(dev, values, &time);
 	cxil_sbus_op(dev, &params, &data, &code, &overrun);
 	cxil_sbus_op_compat(dev, 0, 0, 0, 0, 0, &data, &code, &overrun, 1, 0x81);
 	cxil_sbus_op_reset(dev);
@@ -224,6 +244,7 @@ int main(int argc, char **argv)
 		device(dev);
 		services(dev, svc);
 		objects(dev, svc);
+		says();
 		lie(0);
 		cxil_close_device(dev);
 		/* What lies have left behind is destroyed, so that the next seed finds a NIC like this one. */

@@ -3,6 +3,8 @@
 
 use std::process::Command;
 
+use cxi_capi_build::{LIBCXI as C_LIBRARY, LIBCXI_JOB as JOB_LIBRARY};
+
 use crate::compiled::{Bench, can_serve, printed, served, skip};
 use crate::need_bench;
 
@@ -20,8 +22,24 @@ fn lie(bench: &Bench, (source, library): (&str, &str), runner: &[&str], seeds: u
     let (program, seeds) = (program.display().to_string(), seeds.to_string());
     let preload = format!("LD_PRELOAD={}", liar.display());
     let command = ["--nics", "2", "--release", "main", "--", "env", &preload];
-    let command = [&command[..], runner, &[&program, &seeds]].concat();
+    let records = tempfile::tempdir().expect("a directory");
+    let records = records.path().display().to_string();
+    let command = [&command[..], runner, &[&program, &seeds, &records]].concat();
     assert_eq!(printed(&served(&command, &[])).lines().last(), Some("ok"));
+}
+
+/// Names of a library's script that a program does not call.
+fn not_called(program: &str, names: &[String]) -> Vec<String> {
+    let is_missing = |name: &&String| !program.contains(&format!("{name}("));
+    names.iter().filter(is_missing).cloned().collect()
+}
+
+#[test]
+fn every_function_is_lied_to() {
+    let libcxi = C_LIBRARY.names().expect("a script");
+    assert_eq!(not_called(include_str!("../../c/lied_to.c"), &libcxi), [""; 0]);
+    let job = JOB_LIBRARY.names().expect("a script");
+    assert_eq!(not_called(include_str!("../../c/lied_to_job.c"), &job), [""; 0]);
 }
 
 #[test]
