@@ -178,6 +178,12 @@ macro_rules! abi {
     (@release $release:ident) => { Some($crate::DriverRelease::$release) };
 }
 
+/// An operation on a command of each type, such as a check.
+pub trait CommandVisitor {
+    /// Visits a command of which only the opcode is filled in; `name` is its struct's.
+    fn visit<C: crate::Command>(&mut self, name: &'static str, command: &C);
+}
+
 /// Makes request structs into commands: opcode, response, and where the buffers' addresses go.
 ///
 /// `of` names the fields that a caller fills in, where they are few. `#[unchecked]` marks those that
@@ -239,6 +245,10 @@ macro_rules! commands {
                 response_len: size_of::<$response>(),
             },
         )* ];
+
+        pub(crate) fn visit(visitor: &mut impl $crate::layout::CommandVisitor) {
+            $( visitor.visit(stringify!($name), &$name::new()); )*
+        }
     };
     (@safe $name:ident) => {
         #[allow(unsafe_code, reason = "a promise about the interface")]

@@ -16,7 +16,6 @@ pub mod allreduce;
 pub mod archive;
 pub mod calls;
 pub mod client;
-pub mod commands;
 pub mod compare;
 pub mod counted;
 pub mod decode;

@@ -18,7 +18,7 @@ pub mod queue;
 pub mod service;
 pub mod wait;
 
-use crate::layout::{CommandLayout, Constant, StructLayout};
+use crate::layout::{CommandLayout, CommandVisitor, Constant, StructLayout};
 use crate::{DriverRelease, Opcode, Pointers};
 
 macro_rules! families {
@@ -38,6 +38,11 @@ macro_rules! families {
         /// Every typed command of this module; see [`layouts`].
         pub fn commands() -> impl Iterator<Item = &'static CommandLayout> {
             [$($family::COMMANDS),*].into_iter().flatten()
+        }
+
+        /// Visits every typed command of this module; see [`commands`].
+        pub fn visit_commands(visitor: &mut impl CommandVisitor) {
+            $( $family::visit(visitor); )*
         }
     };
 }

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::forms::{Classes, MemberList, Vnis, present};
-use super::table::{Settings, with_settings};
+use super::settings::with_settings;
+use super::table::Settings;
 use super::{InvalidSpec, Service, ServiceSpec};
 use crate::{
     Limit, Limits, LnisPerRgid, Members, Resource, ServiceId, TrafficClasses, VniAccess, VniList,

@@ -1,5 +1,5 @@
-//! Settings of a service that are not in its descriptor: its VNI range, network namespace, RGID
-//! sharing and exclusive communication profiles.
+//! The table of a service's settings, and the commands for those that are not in its descriptor, and
+//! for its VNI range and network namespace.
 
 use cxi_ioctl::abi::service::{
     SvcGetExclusiveCpCmd, SvcGetNetnsCmd, SvcGetVniRangeCmd, SvcGetVniRangeResp, SvcIsParentGetCmd,
@@ -12,6 +12,106 @@ use crate::driver::{Capabilities, Quirks};
 use crate::error::{Error, ErrorKind, Result, VniConflict};
 use crate::explain::Attempt;
 use crate::{LnisPerRgid, Member, Members, ServiceId, VniAccess, VniRange};
+
+/// Calls a macro with the rows of the table.
+///
+/// A row names the builder's method with what it takes and how a specification keeps that, and:
+///
+/// - `key`: its name in JSON, YAML and HPE's templates.
+/// - `variant`, `name`, `title` and `help`: its [`ServiceSetting`], the name of an option, what it is
+///   called where a service is shown, and what an option for it does.
+/// - `told by`: the method of a specification, with its documentation.
+/// - `needs`: what a driver must be able to do for any value but the default.
+/// - `read`: from the `descriptor`, by a method of [`Service`](super::Service); by a `command`, by a
+///   method of [`Services`]; or `nowhere`, if the driver does not store it.
+/// - `write`: `never` after the service was made; `always`, or only while it is `disabled`, by two
+///   methods of [`Services`]: for a service that nobody can have used yet, and for any other.
+macro_rules! with_settings {
+    ($then:ident) => {
+        $then! {
+            /// Marks the service as a system service. The driver only stores this.
+            system: bool as bool {
+                key "is_system_svc",
+                variant System, name "system", title "System service",
+                help "Mark it as a system service",
+                told by is_system "Returns whether it is marked as the system's.",
+                needs Capabilities::empty(),
+                read descriptor is_system,
+                write never,
+            }
+            /// Makes it a parent service, from which the services of a virtual function get their VNIs
+            /// and resources. It reserves exactly what it may have, and has neither members nor
+            /// exclusive communication profiles. HPE's newest headers have such services; no driver
+            /// release that this version supports does, and making one fails with
+            /// [`ErrorKind::Refused`](crate::ErrorKind::Refused).
+            parent: bool as bool {
+                key "is_parent",
+                variant Parent, name "parent", title "Parent service",
+                help "Make it a parent service, from which those of a virtual function get their \
+VNIs and resources",
+                told by is_parent
+                    "Returns whether services of a virtual function get their VNIs and resources \
+from it.",
+                needs Capabilities::PARENT_SERVICES,
+                read command is_parent,
+                write never,
+            }
+            /// Sets a counter pool, 0 to 3. The driver only stores this.
+            counter_pool: u8 as u8 {
+                key "cntr_pool_id",
+                variant CounterPool, name "counter-pool", title "Counter pool",
+                help "Counter pool, 0 to 3, which the driver only stores",
+                told by counter_pool "The counter pool that is stored for it, 0 to 3.",
+                needs Capabilities::empty(),
+                read descriptor counter_pool,
+                write never,
+            }
+            /// Requests that no other service may get the VNIs, now or later.
+            ///
+            /// A block of two or more VNIs always has this property. Single VNIs have it from SHS 13.0
+            /// to 14.0.0. Other drivers let any number of services list the same VNI; with those, or if
+            /// the release cannot be determined, making the service fails with
+            /// [`ErrorKind::NotGuaranteed`](crate::ErrorKind::NotGuaranteed). The driver does not store
+            /// this request.
+            exclusive_vnis: bool as bool {
+                key "exclusive_vnis",
+                variant ExclusiveVnis, name "exclusive-vnis", title "Exclusive VNIs",
+                help "Refuse to create it if other services can get its VNIs",
+                told by exclusive_vnis "Returns whether no other service may get its VNIs.",
+                needs Capabilities::empty(),
+                read nowhere,
+                write never,
+            }
+            /// Gives every LNI its own communication profiles, which
+            /// [`CommunicationProfile::modify`](crate::lni::CommunicationProfile::modify) needs. Only
+            /// for services with a VNI range, from SHS 13.1 on.
+            exclusive_cp: bool as bool {
+                key "exclusive_cp",
+                variant ExclusiveCp, name "exclusive-cp", title "Exclusive CPs",
+                help "Give each LNI its own communication profiles (only with a VNI range)",
+                told by exclusive_cp
+                    "Returns whether every LNI has its own communication profiles.",
+                needs Capabilities::EXCLUSIVE_CPS,
+                read command exclusive_cp,
+                write disabled write_exclusive_cp set_exclusive_cp,
+            }
+            /// Sets how many LNIs may share one RGID. The default is 1, unless the driver's
+            /// administrator has configured another.
+            lnis_per_rgid: LnisPerRgid as Option<LnisPerRgid> {
+                key "lnis_per_rgid",
+                variant LnisPerRgid, name "lnis-per-rgid", title "LNIs per RGID",
+                help "LNIs that may share an RGID, 0 to 8",
+                told by lnis_per_rgid
+                    "Returns the number of LNIs that may share one RGID; `None` for the driver's \
+default.",
+                needs Capabilities::empty(),
+                read command lnis_per_rgid,
+                write always set_lnis_per_rgid set_lnis_per_rgid,
+            }
+        }
+    };
+}
+pub(super) use with_settings;
 
 impl Services {
     /// Returns the specification that would make a service like this one: [`get`](Self::get), plus

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use allocation_counter::measure;
-use cxi_ioctl::layout::CommandLayout;
+use cxi_ioctl::layout::{CommandLayout, CommandVisitor};
 use cxi_ioctl::{Command, CommandError, Errno, Request, Transport, abi, execute_unchecked};
-use cxi_tests::commands::{Visitor, visit_all};
 use zerocopy::IntoBytes;
 
 /// Writes this many bytes of response, if they fit, and returns this result.
@@ -77,7 +76,7 @@ fn check<C: Command>(layout: &CommandLayout, command: &C) {
 #[derive(Default)]
 struct Checked(BTreeSet<&'static str>);
 
-impl Visitor for Checked {
+impl CommandVisitor for Checked {
     fn visit<C: Command>(&mut self, name: &'static str, command: &C) {
         let layout = abi::commands().find(|layout| layout.request == name);
         check(layout.expect(name), command);
@@ -88,7 +87,7 @@ impl Visitor for Checked {
 #[test]
 fn answers_of_any_length_and_any_error() {
     let mut checked = Checked::default();
-    visit_all(&mut checked);
+    abi::visit_commands(&mut checked);
     let known: BTreeSet<&str> = abi::commands().map(|layout| layout.request).collect();
     assert_eq!(checked.0, known);
 }
