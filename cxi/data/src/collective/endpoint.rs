@@ -46,7 +46,7 @@ pub struct Endpoint {
 pub(super) enum Incoming {
     /// A message from an address.
     Packet(Address, Packet),
-    /// The message to the member of this rank has arrived, or why it has not.
+    /// The message with this token has arrived, or why it has not.
     Sent(u64, Result<(), Failure>),
 }
 
@@ -112,7 +112,7 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// [`Error::NoMember`] and [`Error::Twice`]; no transmit queue is left for one of the neighbors.
+    /// [`Error::Timing`], [`Error::NoMember`] and [`Error::Twice`]; no transmit queue is left for one of the neighbors.
     pub fn join(
         self,
         group: u32,
@@ -138,9 +138,23 @@ impl Endpoint {
         rank: u32,
         packet: &Packet,
     ) -> Result<bool> {
-        let report = Report::event(&self.events, rank.into());
-        let bytes = packet.encode();
-        let put = ImmediatePut::new(&bytes, to.portal(PORTAL)).report(report);
+        self.put(queue, to, rank.into(), &packet.encode())
+    }
+
+    /// Sends a message that only the other NIC answers: it is too short for the process to heed it.
+    pub(super) fn probe(&self, queue: &mut TransmitQueue, to: Address, token: u64) -> Result<bool> {
+        self.put(queue, to, token, &[0; 8])
+    }
+
+    fn put(
+        &self,
+        queue: &mut TransmitQueue,
+        to: Address,
+        token: u64,
+        bytes: &[u8],
+    ) -> Result<bool> {
+        let report = Report::event(&self.events, token);
+        let put = ImmediatePut::new(bytes, to.portal(PORTAL)).report(report);
         match queue.post(&put) {
             Err(crate::Error::Full { .. }) => Ok(false),
             posted => posted.map(|()| true),

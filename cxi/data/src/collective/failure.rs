@@ -62,6 +62,9 @@ pub enum Error {
     /// An address is in the list of members more than once.
     #[error("NIC {:#x}, PID {} is in the list of members twice: expected each once", .0.nid, .0.pid)]
     Twice(Address),
+    /// The times do not fit together.
+    #[error(transparent)]
+    Timing(#[from] super::InvalidTiming),
     /// An error of the NIC has interrupted the last operation.
     #[error("an error of the NIC has interrupted the last operation: make the group anew")]
     Interrupted,

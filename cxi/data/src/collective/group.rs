@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use super::endpoint::Incoming;
 use super::{
-    Combine, Counts, Endpoint, Error, Failure, Member, Operation, Packet, Refused, Timing, Tree,
-    Value,
+    Cause, Combine, Counts, Endpoint, Error, Failure, Member, Operation, Packet, Refused, Timing,
+    Tree, Value,
 };
 use crate::wait::patiently;
 use crate::{Address, Error as LinkError, Failure as Undelivered, TransmitQueue};
@@ -25,6 +25,24 @@ pub struct Group {
     wire: Wire,
     start: Instant,
     timing: Timing,
+    /// Number of messages by which members were tried, for their tokens.
+    tried: u32,
+}
+
+/// Answer of a member's NIC to [`Group::reach`].
+#[derive(Debug)]
+pub struct Reached {
+    /// Rank of the member.
+    pub rank: u32,
+    /// The time until its NIC had acknowledged a message, or the reason why it has not.
+    pub answer: Result<Duration, Error>,
+}
+
+/// A message by which a member is tried.
+#[derive(Debug)]
+struct Trial {
+    token: u64,
+    result: Option<Result<(), Undelivered>>,
 }
 
 /// The way to the other members.
@@ -34,6 +52,8 @@ struct Wire {
     /// To the neighbors. There is none to others, to whom nothing is sent.
     ways: Box<[Option<Way>]>,
     endpoint: Endpoint,
+    /// The member that is tried at the moment.
+    trial: Option<Trial>,
     /// An error of the NIC, after which nothing works.
     broken: Option<LinkError>,
 }
@@ -67,8 +87,14 @@ impl Wire {
         }
     }
 
-    fn sent(&mut self, to: u64, result: Result<(), Undelivered>) {
-        let Ok(to) = u32::try_from(to) else { return };
+    fn sent(&mut self, token: u64, result: Result<(), Undelivered>) {
+        // Other tokens than ranks are those of trials, also of earlier ones.
+        let Ok(to) = u32::try_from(token) else {
+            if let Some(trial) = self.trial.as_mut().filter(|trial| trial.token == token) {
+                trial.result = Some(result);
+            }
+            return;
+        };
         let Some(Some(way)) = self.ways.get_mut(to as usize) else { return };
         way.is_busy = false;
         way.undelivered = result.err();
@@ -86,6 +112,7 @@ impl Group {
         width: NonZeroU32,
         timing: Timing,
     ) -> Result<Self, Error> {
+        timing.check()?;
         let own = endpoint.address();
         let mut seen = BTreeSet::new();
         if let Some(twice) = members.iter().find(|address| !seen.insert(**address)) {
@@ -103,9 +130,10 @@ impl Group {
         }
         Ok(Self {
             member: Member::new(group, tree, rank, timing),
-            wire: Wire { addresses: members.into(), ways, endpoint, broken: None },
+            wire: Wire { addresses: members.into(), ways, endpoint, trial: None, broken: None },
             start: Instant::now(),
             timing,
+            tried: 0,
         })
     }
 
@@ -155,6 +183,60 @@ impl Group {
     /// As [`barrier`](Self::barrier).
     pub fn allreduce(&mut self, combine: Combine, value: Value) -> Result<Value, Error> {
         self.run(Operation::Allreduce(combine), value)
+    }
+
+    /// Tries each other member, one after the other, beginning with the next rank, so that members
+    /// that do this at once do not all try the same one. It does not matter if the group has failed.
+    /// A member that has left is not reached any more: agree on the end, by a barrier if one succeeds.
+    ///
+    /// The answer is the NIC's, with the member's VNI, PID and inbox; the process may be busy, but not
+    /// for so long that 128 messages are waiting for it. Each answer takes at most
+    /// [`Timing::silence`]; if the NIC here has not given up by then, there is no reason.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Link`]. Members that cannot be reached are in the list, with [`Error::Failed`].
+    pub fn reach(&mut self) -> Result<Vec<Reached>, Error> {
+        let (own, size) = (self.rank() as usize, self.wire.addresses.len());
+        let mut found = Vec::with_capacity(size.saturating_sub(1));
+        for at in (own + 1..size).chain(0..own) {
+            let Ok(rank) = u32::try_from(at) else { continue };
+            let answer = match self.try_member(self.wire.addresses[at])? {
+                Ok(time) => Ok(time),
+                Err(undelivered) => {
+                    let failure = Failure { rank, cause: Cause::Silent };
+                    Err(Error::Failed { failure, undelivered })
+                }
+            };
+            found.push(Reached { rank, answer });
+        }
+        Ok(found)
+    }
+
+    /// The time until a message was acknowledged, or the NIC's reason, if it gave one in time. It has a
+    /// queue of its own, because what follows a message that cannot be delivered may wait.
+    fn try_member(
+        &mut self,
+        address: Address,
+    ) -> Result<Result<Duration, Option<Undelivered>>, LinkError> {
+        self.tried = self.tried.wrapping_add(1);
+        let token = (1 << 63) | (u64::from(self.tried) << 31);
+        let mut queue = self.wire.endpoint.queue()?;
+        self.wire.trial = Some(Trial { token, result: None });
+        let start = Instant::now();
+        self.wire.endpoint.probe(&mut queue, address, token)?;
+        let silence = self.timing.silence;
+        let answer = patiently(|| {
+            self.progress()?;
+            let time = start.elapsed();
+            let result = self.wire.trial.as_ref().and_then(|trial| trial.result);
+            Ok(match result {
+                Some(result) => Some(result.map(|()| time).map_err(Some)),
+                None => (time >= silence).then_some(Err(None)),
+            })
+        });
+        self.wire.trial = None;
+        answer
     }
 
     /// Answers the other members for a time, while this process has something else to do.

@@ -31,6 +31,36 @@ pub struct Timing {
     pub deadline: Duration,
 }
 
+/// Times of a [`Timing`] that do not fit together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{name} {time:?}: expected {expected}")]
+pub struct InvalidTiming {
+    name: &'static str,
+    time: Duration,
+    expected: &'static str,
+}
+
+impl Timing {
+    /// Checks that the times fit together.
+    ///
+    /// # Errors
+    ///
+    /// A retry of zero; a silence of less than two retries, in which a living member would be taken
+    /// for dead; a deadline that is not longer than the silence, so that nobody would be named.
+    pub fn check(&self) -> Result<(), InvalidTiming> {
+        let Self { retry, silence, deadline } = *self;
+        let rules = [
+            (!retry.is_zero(), "retry", retry, "more than zero"),
+            (silence >= retry.saturating_mul(2), "silence", silence, "at least two retries"),
+            (deadline > silence, "deadline", deadline, "longer than the silence"),
+        ];
+        match rules.into_iter().find(|(holds, ..)| !holds) {
+            Some((_, name, time, expected)) => Err(InvalidTiming { name, time, expected }),
+            None => Ok(()),
+        }
+    }
+}
+
 impl Default for Timing {
     /// 10 ms, 1 s and 30 s.
     fn default() -> Self {

@@ -37,8 +37,8 @@ mod tree;
 
 pub use endpoint::Endpoint;
 pub use failure::{Cause, Error, Failure, Refused};
-pub use group::Group;
-pub use member::{Counts, Member, State, Timing};
+pub use group::{Group, Reached};
+pub use member::{Counts, InvalidTiming, Member, State, Timing};
 pub use message::{Message, Packet};
 pub use operation::{Combine, Operation, Value};
 pub use tree::Tree;

@@ -1,8 +1,8 @@
 //! Groups over the data path, with a process on each of several mock nodes.
 
 use std::num::NonZeroU32;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -213,6 +213,115 @@ fn a_process_that_is_there_and_does_not_enter_is_late() {
     );
     for (failure, _) in failures(results) {
         assert_eq!(failure, Failure { rank: 3, cause: Cause::Late });
+    }
+}
+
+/// A row of the matrix of who reaches whom, with a letter for each member. It does not panic, because
+/// the other members wait for this one.
+fn row(group: &mut Group) -> String {
+    let mut row = vec!['.'; 5];
+    for reached in group.reach().unwrap_or_default() {
+        let silent = Failure { rank: reached.rank, cause: Cause::Silent };
+        row[reached.rank as usize] = match reached.answer {
+            Ok(time) if !time.is_zero() => 'o',
+            Err(Error::Failed { failure, undelivered }) if failure == silent => {
+                match undelivered.map(|why| why.0) {
+                    Some(ReturnCode::VNI_NOT_FOUND) => 'v',
+                    Some(ReturnCode::UNDELIVERABLE) | None => 'u',
+                    Some(_) => '?',
+                }
+            }
+            Ok(_) | Err(_) => '?',
+        };
+    }
+    row.into_iter().collect()
+}
+
+#[test]
+fn each_member_is_reached_by_each_other_although_packets_are_lost() {
+    let faults = FabricFaults { seed: 6, loss: 5 * PERCENT, ..FabricFaults::default() };
+    let rows = on_nodes(
+        PATIENT,
+        &[1024; 5],
+        |fabric, _| fabric.set_faults(faults),
+        |mut group| {
+            let row = row(&mut group);
+            group.barrier().unwrap();
+            group.leave().unwrap();
+            row
+        },
+    );
+    assert_eq!(rows, [".oooo", "o.ooo", "oo.oo", "ooo.o", "oooo."]);
+}
+
+#[test]
+fn a_member_is_reached_more_often_than_it_has_room_for_messages() {
+    let reach = |mut group: Group| {
+        for _ in 0..150 {
+            assert!(group.reach().unwrap().iter().all(|reached| reached.answer.is_ok()));
+        }
+        group.barrier().unwrap();
+        group.leave().unwrap();
+    };
+    on_nodes(PATIENT, &[1024; 2], |_, _| {}, reach);
+}
+
+#[test]
+fn it_is_known_who_does_not_reach_whom_and_why_when_a_group_has_failed() {
+    let together = Barrier::new(5);
+    let rows = on_nodes(
+        TIMING,
+        // Member 1 has another VNI, member 2 a dead link, and member 3 has ended.
+        &[1024, 1025, 1024, 1024, 1024],
+        |fabric, addresses| fabric.set_link(addresses[2].nid, false),
+        |mut group| {
+            if group.rank() == 3 {
+                drop(group);
+                together.wait();
+                together.wait();
+                return String::new();
+            }
+            let has_failed = group.barrier().is_err();
+            together.wait();
+            let row = row(&mut group);
+            together.wait();
+            assert!(has_failed);
+            row
+        },
+    );
+    assert_eq!(rows, [".vuvo", "v.uvv", "uu.uu", "", "ovuv."]);
+}
+
+#[test]
+fn times_that_do_not_fit_together_are_refused() {
+    let cases = [
+        (Timing { retry: Duration::ZERO, ..TIMING }, "retry 0ns: expected more than zero"),
+        (
+            Timing { silence: Duration::from_millis(39), ..TIMING },
+            "silence 39ms: expected at least two retries",
+        ),
+        (
+            Timing { deadline: TIMING.silence, ..TIMING },
+            "deadline 600ms: expected longer than the silence",
+        ),
+        // The least that cannot be doubled.
+        (
+            Timing { retry: Duration::MAX, silence: Duration::from_secs(1), ..TIMING },
+            "silence 1s: expected at least two retries",
+        ),
+    ];
+    for (timing, text) in cases {
+        assert_eq!(timing.check().unwrap_err().to_string(), text);
+        let cluster = MockCluster::with_nics(1, 1, &NicConfig::new()).unwrap();
+        with_nics_at_work(&cluster, |_| {
+            let endpoint = endpoint(&cluster, 0, 1024);
+            let members = [endpoint.address()];
+            let error = endpoint.join(1, &members, WIDTH, timing).unwrap_err();
+            assert_eq!(error.to_string(), text);
+        });
+    }
+    for timing in [TIMING, PATIENT, Timing::default()] {
+        timing.check().unwrap();
     }
 }
 
