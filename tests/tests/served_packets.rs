@@ -174,7 +174,10 @@ fn a_capture_as_pcapng_has_a_packet_for_every_operation() {
         assert!(at >= before && age.expect("it is over") < Duration::from_secs(600));
         before = at;
         let tagged = &packet[20..][..word(&packet[12..]) as usize];
-        let tagged = tagged.strip_prefix(b"\0\x0c\0\x04json\0\x24").expect("its dissector");
+        let tagged = tagged.strip_prefix(b"\0\x0c\0\x04json").expect("its dissector");
+        // From and to the NIC with the address 0x100.
+        let ends = b"\0\x14\0\x04\0\0\x01\0\0\x15\0\x04\0\0\x01\0\0\x24";
+        let tagged = tagged.strip_prefix(ends).expect("its ends");
         let (info, payload) = tagged[2..].split_at(usize::from(tagged[1]));
         assert!(info.starts_with(b"cxi0 VNI 10 PUT "), "{info:?}");
         let payload = payload.strip_prefix(&[0; 4]).expect("the last tag");

@@ -22,8 +22,11 @@ const PACKET: u32 = 6;
 const MAGIC: u32 = 0x1a2b_3c4d;
 /// `LINKTYPE_WIRESHARK_UPPER_PDU`: tags that say how to read a packet come before its payload.
 const TAGGED: u16 = 252;
-/// Tags that name a packet's dissector and what Wireshark prints in its column Info.
+/// Tags that name a packet's dissector and what Wireshark prints in its columns Source, Destination
+/// and Info. Versions before 4.2 do not know the last one, and for the others only IP addresses will do.
 const DISSECTOR: u16 = 12;
+const SOURCE: u16 = 20;
+const DESTINATION: u16 = 21;
 const INFO: u16 = 36;
 /// The interface of what is said of the capture itself.
 const CAPTURE: u32 = 0;
@@ -72,7 +75,10 @@ impl Pcapng {
         let mut blocks = self.blocks.lock();
         let interface = blocks.interface(nic_name(self.node.as_deref(), &packet.device));
         let info = packet.to_string();
-        blocks.packet(interface, self.microseconds(at), packet, &info);
+        let ends = [packet.from.nid, packet.to.endpoint.nid];
+        let ends = [SOURCE, DESTINATION].into_iter().zip(ends.map(u32::to_be_bytes));
+        let ends: Vec<(u16, [u8; 4])> = ends.collect();
+        blocks.packet(interface, self.microseconds(at), packet, &ends, &info);
     }
 
     /// Adds that operations are missing.
@@ -80,7 +86,7 @@ impl Pcapng {
         let info = format!("{count} operations were not seen");
         let payload = json!({ "node": self.node, "not_seen": count });
         let at = self.microseconds(at);
-        self.blocks.lock().packet(CAPTURE, at, &payload, &info);
+        self.blocks.lock().packet(CAPTURE, at, &payload, &[], &info);
     }
 
     /// Since 1970.
@@ -109,10 +115,20 @@ impl Blocks {
         u32::try_from(number).unwrap_or(CAPTURE)
     }
 
-    fn packet(&mut self, interface: u32, at: u64, payload: &impl Serialize, info: &str) {
+    /// Adds a packet between two ends, if it has any.
+    fn packet(
+        &mut self,
+        interface: u32,
+        at: u64,
+        payload: &impl Serialize,
+        ends: &[(u16, [u8; 4])],
+        info: &str,
+    ) {
         let mut data = Vec::new();
-        for (tag, text) in [(DISSECTOR, "json"), (INFO, info), (0, "")] {
-            let text = padded(text.as_bytes());
+        let ends = ends.iter().map(|(tag, nid)| (*tag, &nid[..]));
+        let tags = [(DISSECTOR, &b"json"[..])].into_iter().chain(ends);
+        for (tag, text) in tags.chain([(INFO, info.as_bytes()), (0, &[])]) {
+            let text = padded(text);
             let length = u16::try_from(text.len()).unwrap_or_default();
             data.extend([tag, length].map(u16::to_be_bytes).as_flattened());
             data.extend(text);
