@@ -86,12 +86,7 @@ pub(super) fn rows(result: &Ordered) -> String {
         Some((_, list)) => list.iter().map(fields).collect(),
         None => vec![fields(result)],
     };
-    let mut names: Vec<&str> = Vec::new();
-    for (name, _) in rows.iter().flatten() {
-        if !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
+    let names = columns(&rows);
     let value = |row: &[(String, String)], wanted: &str| {
         let field = row.iter().find(|(name, _)| name == wanted);
         field.map_or_else(String::new, |(_, value)| quoted(value))
@@ -104,6 +99,30 @@ pub(super) fn rows(result: &Ordered) -> String {
         .filter(|_| !names.is_empty())
         .map(|cells: Vec<String>| cells.join(",") + "\n")
         .collect()
+}
+
+/// The names of all rows' fields, each before the one behind it in its row. A field that some row has
+/// nested fields of, and no row a value, is not one of them.
+fn columns(rows: &[Vec<(String, String)>]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for row in rows {
+        let mut at = names.len();
+        for (name, _) in row.iter().rev() {
+            match names.iter().position(|known| known == name) {
+                Some(known) => at = known,
+                None => names.insert(at, name),
+            }
+        }
+    }
+    let has_value =
+        |name: &str| rows.iter().flatten().any(|(other, value)| other == name && !value.is_empty());
+    let is_nested = |name: &str| {
+        let below =
+            |other: &String| other.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        rows.iter().flatten().any(|(other, _)| below(other))
+    };
+    names.retain(|name| has_value(name) || !is_nested(name));
+    names
 }
 
 fn fields(value: &Ordered) -> Vec<(String, String)> {
@@ -170,5 +189,10 @@ mod tests {
             r#"{"list": [{"z": 1, "a": [{"type": "uid", "id": 7}], "m": {"y": 2, "b": 3}}]}"#;
         let ordered = serde_json::from_str(text).unwrap();
         assert_eq!(rows(&ordered), "z,a,m.y,m.b\n1,uid:7,2,3\n");
+        // What only a later row has stands where that row has it.
+        let text =
+            r#"{"list": [{"z": 1, "r": null, "k": 2}, {"z": 3, "r": {"f": 4, "e": 5}, "k": 6}]}"#;
+        let ordered = serde_json::from_str(text).unwrap();
+        assert_eq!(rows(&ordered), "z,r.f,r.e,k\n1,,,2\n3,4,5,6\n");
     }
 }
