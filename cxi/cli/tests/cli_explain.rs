@@ -192,6 +192,13 @@ fn an_audit_remembers_what_was_idle() {
     assert_eq!(node.cxi("audit --idle-after=1h").code, 2);
 }
 
+#[test]
+fn a_block_in_the_pool_is_named_as_several() {
+    MockNode::new()
+        .cxi("service create --uid=1007 --vni-range=1040-1047")
+        .mentions(0, "warning: VNIs 1040-1047 are in the scheduler's pool (1024-65535): ");
+}
+
 /// Two jobs with the same VNI can read each other's messages, so there is a warning.
 #[test]
 fn a_vni_that_another_user_has_is_noticed() {

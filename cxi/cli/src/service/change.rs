@@ -107,13 +107,16 @@ fn in_pool(spec: &ServiceSpec, settings: &Settings) -> Result<Option<String>, Fa
     let pool = settings.get(&keys::POOL_VNIS)?;
     let vnis: IdSet = spec.vnis().iter().map(cxi::Vni::get).collect();
     let shared = vnis.intersection(&pool);
-    Ok((!shared.is_empty()).then(|| {
-        format!(
-            "VNI {shared} is in the scheduler's pool ({pool}): a job may get it too, and talk to this \
-             service's processes; take a VNI outside of the pool, or take this one out of it (setting \
-             pool.vnis)"
-        )
-    }))
+    let (noun, are, them, others, these) = match shared.len() {
+        0 => return Ok(None),
+        1 => ("VNI", "is", "it", "a VNI", "this one"),
+        _ => ("VNIs", "are", "one", "VNIs", "these"),
+    };
+    Ok(Some(format!(
+        "{noun} {shared} {are} in the scheduler's pool ({pool}): a job may get {them} too, and talk to \
+         this service's processes; take {others} outside of the pool, or take {these} out of it \
+         (setting pool.vnis)"
+    )))
 }
 
 /// Destroys what was created before a failure, in reverse order, and reports what is left.

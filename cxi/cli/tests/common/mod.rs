@@ -71,7 +71,7 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
 }
 
 /// End of the warning of `cxi service create` about a VNI that a scheduler may assign.
-pub(crate) const POOL_NOTE: &str = "take this one out of it (setting pool.vnis)";
+pub(crate) const POOL_NOTE: &str = "out of it (setting pool.vnis)";
 
 /// The outcome of a call of `cxi`.
 #[derive(Debug)]
