@@ -190,7 +190,7 @@ impl Engine {
         }
     }
 
-    /// What was rung on a queue that is polled.
+    /// Takes up a doorbell that was rung on a queue that is polled.
     fn take_up(&mut self, number: u16, rung: Result<u32, OutOfRange>) {
         match rung {
             Ok(slot) => self.queues.set_write(number, slot),

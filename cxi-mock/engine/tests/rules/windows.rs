@@ -176,7 +176,7 @@ impl Program {
     }
 }
 
-/// How a program rings after a command.
+/// Doorbell that a program rings after a command.
 #[derive(Clone, Copy, Debug)]
 enum How {
     More,

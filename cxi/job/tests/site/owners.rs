@@ -477,7 +477,7 @@ fn what_a_second_killed_prolog_made_is_not_the_firsts() {
     assert_eq!(services(&mock), []);
 }
 
-/// What a killed prolog has made is named when the next one begins.
+/// The services that a killed prolog has made are named when the next one begins.
 #[test]
 fn what_a_killed_prolog_made_is_named_before_another_begins() {
     let (directory, site, mock, _) = place(1);
