@@ -8,7 +8,7 @@ use cxi::lni::{
 };
 use cxi::{Device, DeviceInfo, Lni, ServiceId, TrafficClass, Vni};
 
-use super::{Error, Group, Packet, Timing};
+use super::{Error, Group, Packet, Pings, Timing};
 use crate::{
     Address, Append, Arrival, Buffer, Event, Events, Failure, ImmediatePut, Report, Result,
     SetState, TargetFlags, TargetQueue, TransmitQueue,
@@ -46,7 +46,7 @@ pub struct Endpoint {
 pub(super) enum Incoming {
     /// A message from an address.
     Packet(Address, Packet),
-    /// The message with this token has arrived, or why it has not.
+    /// The message to the member of this rank has arrived, or why it has not.
     Sent(u64, Result<(), Failure>),
 }
 
@@ -123,6 +123,15 @@ impl Endpoint {
         Group::new(self, group, members, width, timing)
     }
 
+    /// Asks other processes, and answers them. All give the same number, and addresses in the same order.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoMember`] and [`Error::Twice`].
+    pub fn pings(self, session: u32, members: &[Address]) -> Result<Pings, Error> {
+        Pings::new(self, session, members)
+    }
+
     /// A queue for messages to one member.
     pub(super) fn queue(&self) -> Result<TransmitQueue> {
         let options = TxqOptions::new(QUEUE).event_queue(self.events.queue());
@@ -138,23 +147,9 @@ impl Endpoint {
         rank: u32,
         packet: &Packet,
     ) -> Result<bool> {
-        self.put(queue, to, rank.into(), &packet.encode())
-    }
-
-    /// Sends a message that only the other NIC answers: it is too short for the process to heed it.
-    pub(super) fn probe(&self, queue: &mut TransmitQueue, to: Address, token: u64) -> Result<bool> {
-        self.put(queue, to, token, &[0; 8])
-    }
-
-    fn put(
-        &self,
-        queue: &mut TransmitQueue,
-        to: Address,
-        token: u64,
-        bytes: &[u8],
-    ) -> Result<bool> {
-        let report = Report::event(&self.events, token);
-        let put = ImmediatePut::new(bytes, to.portal(PORTAL)).report(report);
+        let report = Report::event(&self.events, rank.into());
+        let bytes = packet.encode();
+        let put = ImmediatePut::new(&bytes, to.portal(PORTAL)).report(report);
         match queue.post(&put) {
             Err(crate::Error::Full { .. }) => Ok(false),
             posted => posted.map(|()| true),

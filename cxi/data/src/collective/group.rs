@@ -1,16 +1,15 @@
 //! A group over the data path.
 
-use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use super::endpoint::Incoming;
+use super::wire::Wire;
 use super::{
-    Cause, Combine, Counts, Endpoint, Error, Failure, Member, Operation, Packet, Refused, Timing,
-    Tree, Value,
+    Combine, Counts, Endpoint, Error, Failure, Member, Operation, Refused, Timing, Tree, Value,
 };
 use crate::wait::patiently;
-use crate::{Address, Error as LinkError, Failure as Undelivered, TransmitQueue};
+use crate::{Address, Error as LinkError};
 
 /// Repetitions of a neighbor that a member that leaves waits for.
 const LAST_RETRIES: u32 = 4;
@@ -25,83 +24,6 @@ pub struct Group {
     wire: Wire,
     start: Instant,
     timing: Timing,
-    /// Number of messages by which members were tried, for their tokens.
-    tried: u32,
-}
-
-/// Answer of a member's NIC to [`Group::reach`].
-#[derive(Debug)]
-pub struct Reached {
-    /// Rank of the member.
-    pub rank: u32,
-    /// The time until its NIC had acknowledged a message, or the reason why it has not.
-    pub answer: Result<Duration, Error>,
-}
-
-/// A message by which a member is tried.
-#[derive(Debug)]
-struct Trial {
-    token: u64,
-    result: Option<Result<(), Undelivered>>,
-}
-
-/// The way to the other members.
-#[derive(Debug)]
-struct Wire {
-    addresses: Box<[Address]>,
-    /// To the neighbors. There is none to others, to whom nothing is sent.
-    ways: Box<[Option<Way>]>,
-    endpoint: Endpoint,
-    /// The member that is tried at the moment.
-    trial: Option<Trial>,
-    /// An error of the NIC, after which nothing works.
-    broken: Option<LinkError>,
-}
-
-/// The way to one member, with a queue of its own: a NIC that cannot deliver a message tries for long,
-/// and what follows in the queue may wait. For the same reason, one message is under way at a time.
-#[derive(Debug)]
-struct Way {
-    queue: TransmitQueue,
-    is_busy: bool,
-    /// The last message since. An earlier one is lost by that, and repeated if it still matters.
-    next: Option<Packet>,
-    /// The reason for which the last message did not arrive.
-    undelivered: Option<Undelivered>,
-}
-
-impl Wire {
-    fn send(&mut self, to: u32, packet: Packet) {
-        let at = to as usize;
-        let way = self.ways.get_mut(at).and_then(Option::as_mut);
-        let (Some(address), Some(way)) = (self.addresses.get(at), way) else { return };
-        if way.is_busy {
-            way.next = Some(packet);
-            return;
-        }
-        match self.endpoint.send(&mut way.queue, *address, to, &packet) {
-            Ok(posted) => way.is_busy = posted,
-            Err(error) => {
-                self.broken.get_or_insert(error);
-            }
-        }
-    }
-
-    fn sent(&mut self, token: u64, result: Result<(), Undelivered>) {
-        // Other tokens than ranks are those of trials, also of earlier ones.
-        let Ok(to) = u32::try_from(token) else {
-            if let Some(trial) = self.trial.as_mut().filter(|trial| trial.token == token) {
-                trial.result = Some(result);
-            }
-            return;
-        };
-        let Some(Some(way)) = self.ways.get_mut(to as usize) else { return };
-        way.is_busy = false;
-        way.undelivered = result.err();
-        if let Some(packet) = way.next.take() {
-            self.send(to, packet);
-        }
-    }
 }
 
 impl Group {
@@ -113,27 +35,18 @@ impl Group {
         timing: Timing,
     ) -> Result<Self, Error> {
         timing.check()?;
-        let own = endpoint.address();
-        let mut seen = BTreeSet::new();
-        if let Some(twice) = members.iter().find(|address| !seen.insert(**address)) {
-            return Err(Error::Twice(*twice));
-        }
-        let rank = members.iter().zip(0..).find(|(address, _)| **address == own);
+        let (mut wire, rank) = Wire::new(endpoint, members)?;
         let size = u32::try_from(members.len()).ok().and_then(NonZeroU32::new);
-        let (Some((_, rank)), Some(size)) = (rank, size) else { return Err(Error::NoMember(own)) };
+        let size = size.ok_or_else(|| Error::NoMember(wire.endpoint.address()))?;
         let tree = Tree::new(size, width);
-        let mut ways: Box<[Option<Way>]> = members.iter().map(|_| None).collect();
         for neighbor in tree.parent(rank).into_iter().chain(tree.children(rank)) {
-            let queue = endpoint.queue()?;
-            let way = Way { queue, is_busy: false, next: None, undelivered: None };
-            ways[neighbor as usize] = Some(way);
+            wire.open(neighbor)?;
         }
         Ok(Self {
             member: Member::new(group, tree, rank, timing),
-            wire: Wire { addresses: members.into(), ways, endpoint, trial: None, broken: None },
+            wire,
             start: Instant::now(),
             timing,
-            tried: 0,
         })
     }
 
@@ -183,60 +96,6 @@ impl Group {
     /// As [`barrier`](Self::barrier).
     pub fn allreduce(&mut self, combine: Combine, value: Value) -> Result<Value, Error> {
         self.run(Operation::Allreduce(combine), value)
-    }
-
-    /// Tries each other member, one after the other, beginning with the next rank, so that members
-    /// that do this at once do not all try the same one. It does not matter if the group has failed.
-    /// A member that has left is not reached any more: agree on the end, by a barrier if one succeeds.
-    ///
-    /// The answer is the NIC's, with the member's VNI, PID and inbox; the process may be busy, but not
-    /// for so long that 128 messages are waiting for it. Each answer takes at most
-    /// [`Timing::silence`]; if the NIC here has not given up by then, there is no reason.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Link`]. Members that cannot be reached are in the list, with [`Error::Failed`].
-    pub fn reach(&mut self) -> Result<Vec<Reached>, Error> {
-        let (own, size) = (self.rank() as usize, self.wire.addresses.len());
-        let mut found = Vec::with_capacity(size.saturating_sub(1));
-        for at in (own + 1..size).chain(0..own) {
-            let Ok(rank) = u32::try_from(at) else { continue };
-            let answer = match self.try_member(self.wire.addresses[at])? {
-                Ok(time) => Ok(time),
-                Err(undelivered) => {
-                    let failure = Failure { rank, cause: Cause::Silent };
-                    Err(Error::Failed { failure, undelivered })
-                }
-            };
-            found.push(Reached { rank, answer });
-        }
-        Ok(found)
-    }
-
-    /// The time until a message was acknowledged, or the NIC's reason, if it gave one in time. It has a
-    /// queue of its own, because what follows a message that cannot be delivered may wait.
-    fn try_member(
-        &mut self,
-        address: Address,
-    ) -> Result<Result<Duration, Option<Undelivered>>, LinkError> {
-        self.tried = self.tried.wrapping_add(1);
-        let token = (1 << 63) | (u64::from(self.tried) << 31);
-        let mut queue = self.wire.endpoint.queue()?;
-        self.wire.trial = Some(Trial { token, result: None });
-        let start = Instant::now();
-        self.wire.endpoint.probe(&mut queue, address, token)?;
-        let silence = self.timing.silence;
-        let answer = patiently(|| {
-            self.progress()?;
-            let time = start.elapsed();
-            let result = self.wire.trial.as_ref().and_then(|trial| trial.result);
-            Ok(match result {
-                Some(result) => Some(result.map(|()| time).map_err(Some)),
-                None => (time >= silence).then_some(Err(None)),
-            })
-        });
-        self.wire.trial = None;
-        answer
     }
 
     /// Answers the other members for a time, while this process has something else to do.
@@ -295,8 +154,7 @@ impl Group {
     }
 
     fn failed(&self, failure: Failure) -> Error {
-        let way = self.wire.ways.get(failure.rank as usize);
-        let undelivered = way.and_then(|way| way.as_ref()?.undelivered);
+        let undelivered = self.wire.undelivered(failure.rank);
         Error::Failed { failure, undelivered }
     }
 
@@ -307,7 +165,7 @@ impl Group {
             match incoming {
                 Incoming::Packet(from, packet) => {
                     // Who sends is known to the NIC; a packet only says so.
-                    if wire.addresses.get(packet.from as usize) == Some(&from) {
+                    if wire.is_from(&packet, from) {
                         let now = start.elapsed();
                         member.receive(now, &packet, &mut |to, packet| wire.send(to, packet));
                     }
@@ -316,6 +174,6 @@ impl Group {
             }
         }
         member.poll(start.elapsed(), &mut |to, packet| wire.send(to, packet));
-        wire.broken.take().map_or(Ok(()), Err)
+        wire.check()
     }
 }

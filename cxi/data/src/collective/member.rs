@@ -253,7 +253,8 @@ impl Member {
     pub fn receive(&mut self, now: Duration, packet: &Packet, send: &mut impl FnMut(u32, Packet)) {
         let from_parent = self.tree.parent(self.rank) == Some(packet.from);
         let child = self.tree.children(self.rank).position(|child| child == packet.from);
-        if packet.group != self.group || !(from_parent || child.is_some()) {
+        let is_of_none = matches!(packet.message, Message::Ping | Message::Pong);
+        if packet.group != self.group || is_of_none || !(from_parent || child.is_some()) {
             self.counts.foreign += 1;
             return;
         }

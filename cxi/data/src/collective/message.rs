@@ -17,6 +17,10 @@ pub enum Message {
     Status(State, u32),
     /// The group has failed.
     Failed(Failure),
+    /// A question to any process: see [`Pings`](super::Pings). A member of a group does not take it.
+    Ping,
+    /// The answer, with the number of the question.
+    Pong,
 }
 
 /// A message with what it belongs to.
@@ -56,6 +60,8 @@ impl Packet {
             Message::Ask => (3, 0, 0, [0; 8]),
             Message::Status(state, rank) => (4, code(&STATES, &state), rank, [0; 8]),
             Message::Failed(Failure { rank, cause }) => (5, code(&CAUSES, &cause), rank, [0; 8]),
+            Message::Ping => (6, 0, 0, [0; 8]),
+            Message::Pong => (7, 0, 0, [0; 8]),
         };
         let mut bytes = [0; Self::BYTES];
         bytes[..4].copy_from_slice(&MAGIC);
@@ -91,6 +97,8 @@ impl Packet {
             3 => Message::Ask,
             4 => Message::Status(*STATES.get(usize::from(detail))?, rank),
             5 => Message::Failed(Failure { rank, cause: *CAUSES.get(usize::from(detail))? }),
+            6 => Message::Ping,
+            7 => Message::Pong,
             _ => return None,
         };
         Some(Self { group: field(0), from: field(1), transaction: field(2), message })

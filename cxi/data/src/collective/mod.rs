@@ -6,6 +6,8 @@
 //! does that over the data path of a NIC, with an [`Endpoint`]. See `docs/COLLECTIVES.md` for what it
 //! costs in groups of up to 10,000 members.
 //!
+//! Whether two processes reach each other at all, and how fast, [`Pings`] say.
+//!
 //! # Method
 //!
 //! The members form a [`Tree`]. Each combines what it and its children contribute and reports it
@@ -33,12 +35,15 @@ mod group;
 mod member;
 mod message;
 mod operation;
+mod pings;
 mod tree;
+mod wire;
 
 pub use endpoint::Endpoint;
 pub use failure::{Cause, Error, Failure, Refused};
-pub use group::{Group, Reached};
+pub use group::Group;
 pub use member::{Counts, InvalidTiming, Member, State, Timing};
 pub use message::{Message, Packet};
 pub use operation::{Combine, Operation, Value};
+pub use pings::{Pings, RoundTrips};
 pub use tree::Tree;

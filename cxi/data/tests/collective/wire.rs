@@ -8,6 +8,8 @@ fn a_packet_is_what_it_was() {
     let failure = Failure { rank: 3, cause: Cause::OutOfStep };
     for message in [
         Message::Ready(Operation::Barrier, [0; 8]),
+        Message::Ping,
+        Message::Pong,
         Message::Ready(Operation::Allreduce(Combine::Or), [u64::MAX, 1, 2, 3, 4, 5, 6, 7]),
         Message::Release([7; 8]),
         Message::Released,

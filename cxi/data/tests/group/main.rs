@@ -1,13 +1,13 @@
 //! Groups over the data path, with a process on each of several mock nodes.
 
 use std::num::NonZeroU32;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi::{Device, ServiceSpec, TrafficClass, Vni};
-use cxi_data::collective::{Cause, Combine, Endpoint, Error, Failure, Group, Timing};
+use cxi_data::collective::{Cause, Combine, Endpoint, Error, Failure, Group, RoundTrips, Timing};
 use cxi_data::{Address, ReturnCode};
 use cxi_mock::{Fabric, FabricFaults, MockCluster, NicConfig};
 
@@ -216,82 +216,6 @@ fn a_process_that_is_there_and_does_not_enter_is_late() {
     }
 }
 
-/// A row of the matrix of who reaches whom, with a letter for each member. It does not panic, because
-/// the other members wait for this one.
-fn row(group: &mut Group) -> String {
-    let mut row = vec!['.'; 5];
-    for reached in group.reach().unwrap_or_default() {
-        let silent = Failure { rank: reached.rank, cause: Cause::Silent };
-        row[reached.rank as usize] = match reached.answer {
-            Ok(time) if !time.is_zero() => 'o',
-            Err(Error::Failed { failure, undelivered }) if failure == silent => {
-                match undelivered.map(|why| why.0) {
-                    Some(ReturnCode::VNI_NOT_FOUND) => 'v',
-                    Some(ReturnCode::UNDELIVERABLE) | None => 'u',
-                    Some(_) => '?',
-                }
-            }
-            Ok(_) | Err(_) => '?',
-        };
-    }
-    row.into_iter().collect()
-}
-
-#[test]
-fn each_member_is_reached_by_each_other_although_packets_are_lost() {
-    let faults = FabricFaults { seed: 6, loss: 5 * PERCENT, ..FabricFaults::default() };
-    let rows = on_nodes(
-        PATIENT,
-        &[1024; 5],
-        |fabric, _| fabric.set_faults(faults),
-        |mut group| {
-            let row = row(&mut group);
-            group.barrier().unwrap();
-            group.leave().unwrap();
-            row
-        },
-    );
-    assert_eq!(rows, [".oooo", "o.ooo", "oo.oo", "ooo.o", "oooo."]);
-}
-
-#[test]
-fn a_member_is_reached_more_often_than_it_has_room_for_messages() {
-    let reach = |mut group: Group| {
-        for _ in 0..150 {
-            assert!(group.reach().unwrap().iter().all(|reached| reached.answer.is_ok()));
-        }
-        group.barrier().unwrap();
-        group.leave().unwrap();
-    };
-    on_nodes(PATIENT, &[1024; 2], |_, _| {}, reach);
-}
-
-#[test]
-fn it_is_known_who_does_not_reach_whom_and_why_when_a_group_has_failed() {
-    let together = Barrier::new(5);
-    let rows = on_nodes(
-        TIMING,
-        // Member 1 has another VNI, member 2 a dead link, and member 3 has ended.
-        &[1024, 1025, 1024, 1024, 1024],
-        |fabric, addresses| fabric.set_link(addresses[2].nid, false),
-        |mut group| {
-            if group.rank() == 3 {
-                drop(group);
-                together.wait();
-                together.wait();
-                return String::new();
-            }
-            let has_failed = group.barrier().is_err();
-            together.wait();
-            let row = row(&mut group);
-            together.wait();
-            assert!(has_failed);
-            row
-        },
-    );
-    assert_eq!(rows, [".vuvo", "v.uvv", "uu.uu", "", "ovuv."]);
-}
-
 #[test]
 fn times_that_do_not_fit_together_are_refused() {
     let cases = [
@@ -342,4 +266,48 @@ fn a_list_of_members_that_cannot_be_right_is_refused() {
         assert!(texts[1].ends_with("is not in the list of members"), "{}", texts[1]);
         assert!(texts[2].ends_with("is not in the list of members"), "{}", texts[2]);
     });
+}
+
+/// Each asks all others, who answer meanwhile.
+#[test]
+fn pairs_are_asked_and_answer() {
+    let cluster = MockCluster::with_nics(3, 1, &NicConfig::new()).unwrap();
+    let count = NonZeroU32::new(3).unwrap();
+    let retry = Duration::from_millis(20);
+    let done = AtomicUsize::new(0);
+    let asked: Vec<Vec<RoundTrips>> = with_nics_at_work(&cluster, |scope| {
+        let endpoints: Vec<_> = [1024, 1024, 1025]
+            .iter()
+            .zip(0..)
+            .map(|(vni, node)| endpoint(&cluster, node, *vni))
+            .collect();
+        let addresses: Vec<_> = endpoints.iter().map(Endpoint::address).collect();
+        let done = &done;
+        let ask = |endpoint: Endpoint| {
+            let mut pings = endpoint.pings(7, &addresses).unwrap();
+            scope.spawn(move || {
+                let others = (0..3).filter(|rank| *rank != pings.rank()).collect::<Vec<_>>();
+                let trips = others.iter().map(|rank| {
+                    // The third one hears nobody.
+                    let is_apart = *rank == 2 || pings.rank() == 2;
+                    let silence = if is_apart { 300 } else { 10_000 };
+                    pings.ask(*rank, count, retry, Duration::from_millis(silence)).unwrap()
+                });
+                let trips = trips.collect();
+                done.fetch_add(1, Ordering::SeqCst);
+                while done.load(Ordering::SeqCst) < 3 {
+                    pings.answer_for(retry).unwrap();
+                }
+                trips
+            })
+        };
+        let asking: Vec<_> = endpoints.into_iter().map(ask).collect();
+        asking.into_iter().map(|one| one.join().unwrap()).collect()
+    });
+    for (from, to) in [(0, 0), (1, 0)] {
+        assert_eq!(asked[from][to].answered, 3, "{asked:?}");
+    }
+    let apart = &asked[0][1];
+    assert_eq!((apart.answered, apart.undelivered.unwrap().0), (0, ReturnCode::VNI_NOT_FOUND));
+    assert!(asked[2].iter().all(|trips| trips.answered == 0), "{asked:?}");
 }
