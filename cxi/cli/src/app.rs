@@ -14,8 +14,8 @@ use crate::output::{self, Report, forms};
 use crate::service::cli::ServiceCommand;
 use crate::vni::cli::VniCommand;
 use crate::{
-    audit, cdi, collectives, complete, deferred, devices, explain, generate, help, integration,
-    job, metrics, selftest, service, settings, top, vni,
+    audit, cdi, collectives, complete, deferred, devices, explain, fabric, generate, help,
+    integration, job, metrics, selftest, service, settings, top, vni,
 };
 
 /// Runs the command line.
@@ -112,6 +112,7 @@ fn report(cli: &Cli) -> Result<Report, Failure> {
         Command::Selftest(arguments) => selftest::run(arguments, &cli.common),
         Command::Vni(command) => vni::run(command, &cli.common),
         Command::Collectives(command) => collectives::run(command, &cli.common.settings),
+        Command::Fabric(command) => fabric::run(command, &cli.common),
         Command::Metrics(arguments) => metrics::run(arguments, &cli.common),
         Command::Top(arguments) => top::run(arguments, &cli.common),
         Command::Cdi(arguments) => cdi::run(arguments, &cli.common),

@@ -10,6 +10,7 @@ use crate::collectives::cli::CollectivesCommand;
 use crate::deferred::Deferred;
 use crate::devices::DevicesArgs;
 use crate::explain::ExplainArgs;
+use crate::fabric::cli::FabricCommand;
 use crate::integration::IntegrationCommand;
 use crate::job::cli::JobCommand;
 use crate::metrics::MetricsArgs;
@@ -61,6 +62,9 @@ pub(crate) enum Command {
     /// Reserve multicast trees for hardware collectives at the fabric manager
     #[command(subcommand)]
     Collectives(Deferred<Box<CollectivesCommand>>),
+    /// Check that nodes reach each other on every NIC, and how fast
+    #[command(subcommand)]
+    Fabric(Deferred<Box<FabricCommand>>),
     /// Print metrics for Prometheus: NICs, services, usage, findings, and the pool of VNIs
     Metrics(Deferred<MetricsArgs>),
     /// Show live resource usage by job

@@ -51,7 +51,7 @@ Exit codes:
   6  not permitted
   7  not enough of a resource
   8  nothing to do
-  9  audit, collectives preflight: something should be fixed; selftest: something is not as expected
+  9  audit, collectives preflight, fabric check: something should be fixed; selftest: something is not as expected
   10 the job has not ended, and is another user's
 job run ends with the exit code of its program, or 126 or 127 if that cannot be started.";
 

@@ -21,6 +21,7 @@ mod errnos;
 mod examples;
 mod exit;
 mod explain;
+mod fabric;
 mod failure;
 mod files;
 mod generate;

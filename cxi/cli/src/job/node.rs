@@ -76,7 +76,7 @@ pub(crate) fn last_cleanup(common: &Common) -> Result<Option<Timestamp>, Failure
 
 /// This node of the site that the settings describe. It opens the NICs when the library needs them,
 /// and saves the changes of a mock node.
-pub(super) struct Here<'a> {
+pub(crate) struct Here<'a> {
     site: Site,
     common: &'a Common,
     intent: Intent,
@@ -86,7 +86,7 @@ pub(super) struct Here<'a> {
 }
 
 impl<'a> Here<'a> {
-    pub(super) fn new(common: &'a Common, intent: Intent) -> Result<Self, Failure> {
+    pub(crate) fn new(common: &'a Common, intent: Intent) -> Result<Self, Failure> {
         Ok(Self {
             site: Site::open(common.settings.clone())?,
             common,
@@ -115,7 +115,7 @@ impl<'a> Here<'a> {
         self.has_no_nic.then(nothing)
     }
 
-    pub(super) fn node(&self, name: Option<&NodeName>) -> Result<ComputeNode<'_>, Failure> {
+    pub(crate) fn node(&self, name: Option<&NodeName>) -> Result<ComputeNode<'_>, Failure> {
         let name = name.cloned().map_or_else(this_node, Ok)?;
         Ok(self.site.node(name)?.nics(|| self.open()))
     }

@@ -5,6 +5,7 @@ use clap::ValueEnum as _;
 use super::Format;
 use crate::cli::Command;
 use crate::exit::Failure;
+use crate::fabric::cli::FabricCommand;
 use crate::job::cli::JobCommand;
 use crate::service::cli::ServiceCommand;
 use crate::vni::cli::VniCommand;
@@ -58,6 +59,10 @@ fn of(command: &Command) -> &'static [Format] {
         },
         Command::Vni(command) => match &**command {
             VniCommand::Reserve(_) | VniCommand::Show { .. } => LIST,
+            _ => TREE,
+        },
+        Command::Fabric(command) => match ***command {
+            FabricCommand::Show { svg: true, .. } => TEXT,
             _ => TREE,
         },
         _ => TREE,

@@ -6,6 +6,7 @@ pub(crate) mod log;
 mod progress;
 pub(crate) mod shapes;
 pub(crate) mod style;
+pub(crate) mod svg;
 mod text;
 
 use std::collections::BTreeMap;

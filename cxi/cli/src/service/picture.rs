@@ -1,12 +1,11 @@
 //! `cxi service usage --svg`: a picture of who has what of each NIC.
 
-use std::fmt::Write as _;
-
 use cxi::{Device, DeviceId, Resource};
 
 use super::found::summary;
 use super::show::Measured;
 use crate::exit::Failure;
+use crate::output::svg::{self, rect, text};
 use crate::output::{merge, nic_names};
 
 /// The colors of services, which people with a color vision deficiency can tell apart (Okabe and Ito).
@@ -49,12 +48,7 @@ pub(super) fn svg(
         }
     }
     text(&mut body, LEFT, y + 14.0, "solid: in use   pale: reserved   gray: free", "normal");
-    Ok(format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{WIDTH}\" height=\"{0}\" \
-         viewBox=\"0 0 {WIDTH} {0}\" font-family=\"sans-serif\" font-size=\"13\">\n\
-         <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n{body}</svg>\n",
-        y + ROW
-    ))
+    Ok(svg::whole(WIDTH, y + ROW, &body))
 }
 
 fn bar(body: &mut String, y: f64, resource: Resource, total: u16, services: &[Measured]) {
@@ -80,32 +74,4 @@ fn bar(body: &mut String, y: f64, resource: Resource, total: u16, services: &[Me
         }
         x += length(taken).min(room);
     }
-}
-
-fn rect(
-    body: &mut String,
-    (x, y): (f64, f64),
-    (width, height): (f64, f64),
-    color: &str,
-    opacity: f64,
-    about: &str,
-) {
-    let _ = writeln!(
-        body,
-        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" height=\"{height}\" fill=\"{color}\" \
-         fill-opacity=\"{opacity}\"><title>{}</title></rect>",
-        escaped(about)
-    );
-}
-
-fn text(body: &mut String, x: f64, y: f64, text: &str, weight: &str) {
-    let _ = writeln!(
-        body,
-        "<text x=\"{x:.1}\" y=\"{y:.1}\" font-weight=\"{weight}\">{}</text>",
-        escaped(text)
-    );
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }

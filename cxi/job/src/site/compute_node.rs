@@ -683,6 +683,16 @@ impl<'a> ComputeNode<'a> {
         Ok(self.jobs.records.all()?)
     }
 
+    /// Returns the controller's decision for a job, if there is one.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError::NoController`] without [`keys::CONTROLLER_RECORDS`], or the decision cannot be read.
+    pub fn decision(&self, job: &JobId) -> Result<Option<Decision>, SiteError> {
+        let decisions = self.jobs.decisions.as_ref().ok_or(SiteError::NoController)?;
+        Ok(decisions.find(job)?)
+    }
+
     /// Returns the variables that a step of a job sets in its environment. Needs no privilege other
     /// than to be the job's user, and asks no NIC.
     ///

@@ -1,0 +1,362 @@
+//! `cxi fabric`: a check whether nodes reach each other, before a job runs.
+
+pub(crate) mod cli;
+mod meeting;
+mod nic;
+mod picture;
+mod verdict;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use cxi::{Device, DeviceId, ServiceId, Vni};
+use cxi_data::Address;
+use cxi_data::collective::{Endpoint, Pings};
+use cxi_job::NodeName;
+use cxi_job::explain::{Network, Program};
+
+use crate::exit::{Exit, Failure};
+use crate::job::node::Here;
+use crate::node::{Intent, Node, this_node};
+use crate::options::Common;
+use crate::output::Report;
+use cli::{CheckArgs, FabricCommand};
+use meeting::{Answers, Arrival, Asked, Meeting, NicArrival, Start, Together, Word};
+use nic::Terms;
+use picture::shown;
+use verdict::{NicVerdict, Said, Verdict};
+
+/// Matrices of more nodes are only in JSON and in the picture.
+const MOST_ROWS: usize = 16;
+/// More nodes would each take a queue of every NIC.
+const MOST_NODES: usize = 256;
+/// Silences for which the nodes wait for each other's word, beyond what they know to take long.
+const PATIENCE: u32 = 4;
+
+pub(crate) fn run(command: &FabricCommand, common: &Common) -> Result<Report, Failure> {
+    match command {
+        FabricCommand::Check(arguments) => check(arguments, common),
+        FabricCommand::Show { directory, svg } => {
+            let verdict = Verdict::of(&said(directory)?);
+            Ok(if *svg { Report::verbatim(picture::svg(&verdict)) } else { report(&verdict) })
+        }
+    }
+}
+
+/// Everything that was said in the directory of a check, so far.
+fn said(directory: &Path) -> Result<Said, Failure> {
+    let meeting = Meeting::at(directory);
+    let Some(start) = meeting.start() else {
+        let message = format!("{}: no check has begun here", directory.display());
+        return Err(Failure::new(Exit::NotFound, message));
+    };
+    let start = start.map_err(Failure::bad_input)?;
+    let none = Duration::ZERO;
+    Ok(Said {
+        arrivals: meeting.wait_for(&start.came, Word::Arrival, none),
+        asked: meeting.wait_for(&start.came, Word::Asked, none),
+        together: meeting.wait_for(&start.came, Word::Together, none),
+        start,
+    })
+}
+
+/// The nodes of a check, and the VNI that they share.
+fn wanted(arguments: &CheckArgs, common: &Common) -> Result<(Vec<NodeName>, Option<Vni>), Failure> {
+    let (names, vni) = match (&arguments.nodes, &arguments.job) {
+        (Some(nodes), _) => (nodes.names().to_vec(), None),
+        (None, Some(job)) => {
+            let here = Here::new(common, Intent::Read)?;
+            let decision = here.node(arguments.node.as_ref())?.decision(job)?;
+            let missing = || Failure::new(Exit::NotFound, format!("job {job}: no such job"));
+            let decision = decision.ok_or_else(missing)?;
+            let nodes = decision.components.values().flat_map(|part| part.nodes.names().to_vec());
+            (nodes.collect(), decision.vnis.first().copied())
+        }
+        (None, None) => (Vec::new(), None),
+    };
+    let mut nodes = Vec::new();
+    for name in names {
+        let name = NodeName::new(name).map_err(Failure::bad_input)?;
+        if !nodes.contains(&name) {
+            nodes.push(name);
+        }
+    }
+    if !(2..=MOST_NODES).contains(&nodes.len()) {
+        let message = format!("{} nodes: expected 2 to {MOST_NODES}", nodes.len());
+        return Err(Failure::bad_input(message));
+    }
+    Ok((nodes, arguments.vni.or(vni)))
+}
+
+fn check(arguments: &CheckArgs, common: &Common) -> Result<Report, Failure> {
+    let (nodes, vni) = wanted(arguments, common)?;
+    let here = match &arguments.node {
+        Some(node) => node.clone(),
+        None => this_node()?,
+    };
+    if !nodes.contains(&here) {
+        let message = format!("this node, {here}, is not among the nodes of the check");
+        return Err(Failure::bad_input(message).hint("Name it with --node."));
+    }
+    let node = Node::open(common, Intent::Read)?;
+    let program = Program::this(&node.proc());
+    let network = Network::of(&program, node.devices())?;
+    let endpoint = |device: &Device| {
+        let (service, vni) = service(device, arguments, vni, &network)?;
+        let made = Endpoint::new(device, service, vni, arguments.traffic_class, None);
+        Ok((made.map_err(|error| error.to_string())?, vni))
+    };
+    let mut endpoints = BTreeMap::new();
+    let mut arrival = Arrival { nics: BTreeMap::new() };
+    for device in node.devices() {
+        let arrived = match endpoint(device) {
+            Ok((endpoint, vni)) => {
+                let Address { nid, pid, .. } = endpoint.address();
+                endpoints.insert(device.id(), endpoint);
+                NicArrival::Address { nid, pid, vni: vni.get() }
+            }
+            Err(problem) => NicArrival::Problem(problem),
+        };
+        arrival.nics.insert(device.id(), arrived);
+    }
+    let meeting = Meeting::at(&arguments.directory);
+    meeting.join(&here, &arrival)?;
+    let start = meeting.gather(&nodes, arguments.wait)?;
+    if !start.came.contains(&here) {
+        let message = format!("the check has begun without node {here}");
+        return Err(Failure::bad_input(message).hint("Start it on all nodes within --wait."));
+    }
+    let arrivals = meeting.wait_for(&start.came, Word::Arrival, Duration::ZERO);
+    take_part(arguments, &meeting, &here, &start, &arrivals, endpoints)?;
+    Ok(conclude(arguments, &meeting, &here, start, arrivals))
+}
+
+/// The service of a NIC to use, and the VNI.
+fn service(
+    device: &Device,
+    arguments: &CheckArgs,
+    vni: Option<Vni>,
+    network: &Network,
+) -> Result<(ServiceId, Vni), String> {
+    let of_nic = network.nics.iter().find(|nic| nic.device == device.id());
+    let taken = of_nic.and_then(|nic| nic.takes);
+    let taken_vni = || Vni::new(taken?.vni).ok();
+    let by_service = |id: ServiceId| {
+        let service = device.services().get(id).map_err(|error| error.to_string())?;
+        let vni = vni.or_else(taken_vni).or_else(|| service.vnis().iter().next());
+        vni.map(|vni| (id, vni)).ok_or_else(|| "no VNI: give --vni".to_owned())
+    };
+    if let Some(id) = arguments.service {
+        return by_service(id);
+    }
+    let Some(vni) = vni else {
+        let id = taken.and_then(|taken| ServiceId::new(u32::try_from(taken.service).ok()?).ok());
+        return match id {
+            Some(id) => by_service(id),
+            None => Err("no service admits this user: cxi explain says why".to_owned()),
+        };
+    };
+    let allows = |id: &ServiceId| {
+        device.services().get(*id).is_ok_and(|service| {
+            service.vnis() == cxi::VniAccess::Unrestricted
+                || service.vnis().iter().any(|allowed| allowed == vni)
+        })
+    };
+    let usable = of_nic.into_iter().flat_map(|nic| &nic.usable);
+    let mut ids = usable.filter(|one| one.enabled).map(|one| one.service);
+    let message = || format!("no enabled service admits this user to VNI {vni}");
+    ids.find(allows).map(|id| (id, vni)).ok_or_else(message)
+}
+
+/// Performs the part of this node, and writes it down for the others.
+fn take_part(
+    arguments: &CheckArgs,
+    meeting: &Meeting,
+    here: &NodeName,
+    start: &Start,
+    arrivals: &BTreeMap<NodeName, Result<Arrival, String>>,
+    endpoints: BTreeMap<DeviceId, Endpoint>,
+) -> Result<(), Failure> {
+    let silence = arguments.silence;
+    let terms = Terms { session: start.session, pings: arguments.pings, silence };
+    let decided: BTreeMap<DeviceId, OnceLock<Result<(), String>>> =
+        endpoints.keys().map(|device| (*device, OnceLock::new())).collect();
+    let together = thread::scope(|scope| {
+        let (told, asked) = channel();
+        let mut running = Vec::new();
+        for (device, endpoint) in endpoints {
+            let members = members(device, &start.came, arrivals);
+            let addresses: Vec<Address> = members.iter().map(|(_, address)| *address).collect();
+            let (told, decided) = (told.clone(), &decided[&device]);
+            running.push((
+                device,
+                scope.spawn(move || {
+                    let joined: Result<Pings, _> = endpoint.pings(terms.session, &addresses);
+                    match joined {
+                        Ok(mut pings) => {
+                            let _ = told.send((device, nic::ask(&mut pings, &members, terms)));
+                            drop(told);
+                            nic::finish(pings, &members, terms, decided)
+                        }
+                        Err(error) => {
+                            let all =
+                                members.iter().filter(|(node, _)| node != here).map(|(node, _)| {
+                                    let problem = Some(error.to_string());
+                                    (node.clone(), Answers { problem, ..Answers::default() })
+                                });
+                            let _ = told.send((device, all.collect()));
+                            meeting::Collectives::Problem(error.to_string())
+                        }
+                    }
+                }),
+            ));
+        }
+        drop(told);
+        let asked = Asked { nics: asked.into_iter().collect() };
+        // Whatever happens, the threads must be told to end.
+        let written = meeting.say(here, Word::Asked, &asked);
+        let heard = written.map(|()| {
+            let silent = asked.nics.values().flat_map(BTreeMap::values);
+            let silent = silent.filter(|answers| answers.problem.is_some()).count();
+            let silent = u32::try_from(silent).unwrap_or(u32::MAX);
+            let wait = silence.saturating_mul(PATIENCE.saturating_add(silent));
+            meeting.wait_for::<Asked>(&start.came, Word::Asked, wait)
+        });
+        for (device, decision) in &decided {
+            let all =
+                heard.as_ref().map_err(|_| "this node could not say what it asked".to_owned());
+            let _ = decision.set(all.and_then(|heard| all_reach(*device, start, arrivals, heard)));
+        }
+        let nics = running.into_iter().map(|(device, thread)| {
+            let ended = thread.join();
+            let panicked = |_| meeting::Collectives::Problem("the check has panicked".to_owned());
+            (device, ended.unwrap_or_else(panicked))
+        });
+        heard.map(|_| Together { nics: nics.collect() })
+    })?;
+    meeting.say(here, Word::Together, &together)
+}
+
+/// The nodes that have come with a NIC, and its address.
+fn members(
+    device: DeviceId,
+    came: &[NodeName],
+    arrivals: &BTreeMap<NodeName, Result<Arrival, String>>,
+) -> Vec<(NodeName, Address)> {
+    let address = |node: &NodeName| match arrivals.get(node)?.as_ref().ok()?.nics.get(&device)? {
+        NicArrival::Address { nid, pid, .. } => {
+            Some((node.clone(), Address { nid: *nid, pid: *pid }))
+        }
+        NicArrival::Problem(_) => None,
+    };
+    came.iter().filter_map(address).collect()
+}
+
+/// Decides whether the nodes perform operations together: only if all pairs reach each other, which
+/// all of them find in the same files.
+fn all_reach(
+    device: DeviceId,
+    start: &Start,
+    arrivals: &BTreeMap<NodeName, Result<Arrival, String>>,
+    heard: &BTreeMap<NodeName, Result<Asked, String>>,
+) -> Result<(), String> {
+    for (node, _) in members(device, &start.came, arrivals) {
+        let Some(Ok(asked)) = heard.get(&node) else {
+            return Err(format!("not tried, because {node} has not finished"));
+        };
+        let mut answers = asked.nics.get(&device).into_iter().flatten();
+        if let Some((other, _)) = answers.find(|(_, answers)| answers.problem.is_some()) {
+            return Err(format!("not tried, because {node} does not reach {other}"));
+        }
+    }
+    Ok(())
+}
+
+/// The first node that has finished prints the result, the others that they have done their part.
+fn conclude(
+    arguments: &CheckArgs,
+    meeting: &Meeting,
+    here: &NodeName,
+    start: Start,
+    arrivals: BTreeMap<NodeName, Result<Arrival, String>>,
+) -> Report {
+    let asked = meeting.wait_for(&start.came, Word::Asked, Duration::ZERO);
+    let first = start.came.iter().find(|node| asked.contains_key(*node));
+    if let Some(first) = first.filter(|first| *first != here) {
+        let text = format!("{here} is done; {first} prints the result\n");
+        return Report::of(text, "printed_by", first);
+    }
+    let finishing: Vec<NodeName> = asked.keys().cloned().collect();
+    let wait = arguments.silence.saturating_mul(PATIENCE);
+    let together = meeting.wait_for(&finishing, Word::Together, wait);
+    report(&Verdict::of(&Said { start, arrivals, asked, together }))
+}
+
+fn report(verdict: &Verdict) -> Report {
+    let mut text = format!("{} nodes\n", verdict.nodes.len());
+    for nic in &verdict.nics {
+        text += &summary(nic);
+        if verdict.nodes.len() <= MOST_ROWS {
+            text += &matrix(nic, &verdict.nodes);
+        }
+    }
+    if verdict.findings.is_empty() {
+        text += "No problems found.\n";
+        return Report::new(text, verdict);
+    }
+    for finding in &verdict.findings {
+        let node = finding.node.as_ref().map(|node| format!("{node}: ")).unwrap_or_default();
+        let device = finding.device.map(|device| format!("{device}: ")).unwrap_or_default();
+        text += &format!("problem: {node}{device}{}\n", finding.message);
+    }
+    if !verdict.drain.is_empty() {
+        let names: Vec<&str> = verdict.drain.iter().map(NodeName::as_str).collect();
+        text += &format!("Take out of service: {}\n", names.join(","));
+    }
+    Report::new(text, verdict).ending_with(Exit::Findings as u8)
+}
+
+fn summary(nic: &NicVerdict) -> String {
+    let time = |name: &str, time: Option<u64>| {
+        time.map_or_else(String::new, |time| format!(", {name} {}", shown(time)))
+    };
+    let reached = nic.pairs.iter().filter(|pair| pair.answers.problem.is_none()).count();
+    format!(
+        "{}: {reached} of {} pairs reached{}{}{}\n",
+        nic.device,
+        nic.pairs.len(),
+        time("median", nic.median_ns),
+        time("barrier", nic.barrier_ns),
+        time("allreduce", nic.allreduce_ns)
+    )
+}
+
+/// Medians in microseconds. Rows are the nodes that ask, columns those that answer.
+fn matrix(nic: &NicVerdict, nodes: &[NodeName]) -> String {
+    let widest = nodes.iter().map(|node| node.as_str().len()).max().unwrap_or_default().max(6);
+    let cell = |text: &str| format!(" {text:>widest$}");
+    let mut text = format!("  {:widest$}", "µs");
+    text.extend(nodes.iter().map(|node| cell(node.as_str())));
+    text.push('\n');
+    for from in nodes {
+        text += &format!("  {:widest$}", from.as_str());
+        for to in nodes {
+            let pair = nic.pairs.iter().find(|pair| pair.from == *from && pair.to == *to);
+            text += &match pair.map(|pair| &pair.answers) {
+                None => cell("-"),
+                Some(answers) if answers.problem.is_some() => cell("none"),
+                #[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
+                Some(Answers { median_ns: Some(time), .. }) => {
+                    cell(&format!("{:.1}", *time as f64 / 1e3))
+                }
+                Some(_) => cell("late"),
+            };
+        }
+        text.push('\n');
+    }
+    text
+}

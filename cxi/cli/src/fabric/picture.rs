@@ -1,0 +1,67 @@
+//! `cxi fabric show --svg`: how long each pair takes, as a heat map.
+
+use super::verdict::{NicVerdict, Verdict};
+use crate::output::svg::{self, rect, text};
+
+const LEFT: f64 = 110.0;
+const CELL: f64 = 18.0;
+const ROW: f64 = 24.0;
+/// Pairs that take up to this many times the median have the palest color, the second, and so on.
+const STEPS: [(f64, &str); 5] =
+    [(1.5, "#e5f5e0"), (2.0, "#a1d99b"), (3.0, "#fdd49e"), (6.0, "#fc8d59"), (f64::MAX, "#d7301f")];
+const NOT_REACHED: &str = "#000000";
+const NOT_ASKED: &str = "#dddddd";
+
+pub(super) fn svg(verdict: &Verdict) -> String {
+    let (mut body, mut y) = (String::new(), 8.0);
+    for nic in &verdict.nics {
+        y = matrix(&mut body, y, nic, verdict);
+    }
+    let legend = "green: usual   orange, red: slow   black: not reached   gray: not asked";
+    text(&mut body, 8.0, y + 14.0, legend, "normal");
+    #[allow(clippy::cast_precision_loss, reason = "a number of nodes")]
+    let width = (LEFT + CELL * verdict.nodes.len() as f64 + 20.0).max(520.0);
+    svg::whole(width, y + ROW, &body)
+}
+
+/// Rows are the nodes that ask, columns those that answer.
+fn matrix(body: &mut String, mut y: f64, nic: &NicVerdict, verdict: &Verdict) -> f64 {
+    y += ROW;
+    text(body, 8.0, y - 7.0, &nic.device.to_string(), "bold");
+    for from in &verdict.nodes {
+        text(body, 8.0, y + 13.0, from.as_str(), "normal");
+        let mut x = LEFT;
+        for to in &verdict.nodes {
+            let pair = nic.pairs.iter().find(|pair| pair.from == *from && pair.to == *to);
+            let (color, about) = match pair {
+                None => (NOT_ASKED, format!("{from} to {to}: not asked")),
+                Some(pair) => match (&pair.answers.problem, pair.answers.median_ns) {
+                    (Some(problem), _) => (NOT_REACHED, format!("{from} to {to}: {problem}")),
+                    (None, Some(time)) => {
+                        (color(time, nic.median_ns), format!("{from} to {to}: {}", shown(time)))
+                    }
+                    (None, None) => (STEPS[4].1, format!("{from} to {to}: all repeated")),
+                },
+            };
+            if from != to {
+                rect(body, (x, y), (CELL - 2.0, CELL - 2.0), color, 1.0, &about);
+            }
+            x += CELL;
+        }
+        y += CELL;
+    }
+    y + 8.0
+}
+
+#[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
+fn color(time: u64, median: Option<u64>) -> &'static str {
+    let share = time as f64 / median.unwrap_or(time).max(1) as f64;
+    let step = STEPS.iter().find(|(most, _)| share <= *most);
+    step.map_or(NOT_REACHED, |(_, color)| color)
+}
+
+/// A time for people.
+#[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
+pub(super) fn shown(time: u64) -> String {
+    format!("{:.1} µs", time as f64 / 1e3)
+}

@@ -1,0 +1,432 @@
+//! The verdict of a check: what all nodes have said, taken together.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use cxi::DeviceId;
+use cxi_job::NodeName;
+use serde::Serialize;
+
+use super::meeting::{Answers, Arrival, Asked, Collectives, NicArrival, Start, Together};
+
+/// A node is slow if its fastest pair takes this much longer than that of a usual node, and also longer
+/// than usual differences.
+const SLOW: f64 = 3.0;
+/// Deviations from the median that are usual, in units of the median absolute deviation: four standard
+/// deviations of a normal distribution.
+const USUAL: f64 = 4.0 * 1.4826;
+/// Fewest nodes among which one can be told to be slow.
+const ENOUGH: usize = 3;
+
+/// Everything that the nodes have said.
+#[derive(Debug)]
+pub(super) struct Said {
+    pub(super) start: Start,
+    pub(super) arrivals: BTreeMap<NodeName, Result<Arrival, String>>,
+    pub(super) asked: BTreeMap<NodeName, Result<Asked, String>>,
+    pub(super) together: BTreeMap<NodeName, Result<Together, String>>,
+}
+
+/// Result of a check.
+#[derive(Debug, Serialize)]
+pub(super) struct Verdict {
+    pub(super) nodes: Vec<NodeName>,
+    pub(super) nics: Vec<NicVerdict>,
+    pub(super) findings: Vec<Finding>,
+    /// The nodes to take out of service: whatever is wrong is wrong there.
+    pub(super) drain: Vec<NodeName>,
+}
+
+/// Result of one NIC of each node.
+#[derive(Debug, Serialize)]
+pub(super) struct NicVerdict {
+    pub(super) device: DeviceId,
+    /// Median of the medians of all pairs, in nanoseconds.
+    pub(super) median_ns: Option<u64>,
+    pub(super) barrier_ns: Option<u64>,
+    pub(super) allreduce_ns: Option<u64>,
+    pub(super) pairs: Vec<Pair>,
+}
+
+/// Answers of one node to another.
+#[derive(Debug, Serialize)]
+pub(super) struct Pair {
+    pub(super) from: NodeName,
+    pub(super) to: NodeName,
+    #[serde(flatten)]
+    pub(super) answers: Answers,
+}
+
+/// Something that should be looked at.
+#[derive(Debug, PartialEq, Serialize)]
+pub(super) struct Finding {
+    /// The node to blame; `None` if it may be either of two.
+    pub(super) node: Option<NodeName>,
+    pub(super) device: Option<DeviceId>,
+    pub(super) message: String,
+}
+
+impl Verdict {
+    pub(super) fn of(said: &Said) -> Self {
+        let mut verdict = Self {
+            nodes: said.start.nodes.clone(),
+            nics: Vec::new(),
+            findings: Vec::new(),
+            drain: Vec::new(),
+        };
+        verdict.presence(said);
+        for device in devices(said) {
+            verdict.nic(said, device);
+        }
+        let blamed: BTreeSet<&NodeName> =
+            verdict.findings.iter().filter_map(|finding| finding.node.as_ref()).collect();
+        verdict.drain =
+            verdict.nodes.iter().filter(|node| blamed.contains(node)).cloned().collect();
+        verdict
+    }
+
+    fn find(
+        &mut self,
+        node: Option<&NodeName>,
+        device: Option<DeviceId>,
+        message: impl Into<String>,
+    ) {
+        self.findings.push(Finding { node: node.cloned(), device, message: message.into() });
+    }
+
+    /// Nodes that did not come, or did not stay.
+    fn presence(&mut self, said: &Said) {
+        for node in &said.start.nodes {
+            if !said.start.came.contains(node) {
+                self.find(Some(node), None, "did not come");
+                continue;
+            }
+            match said.arrivals.get(node) {
+                Some(Err(error)) => self.find(Some(node), None, error),
+                None => self.find(Some(node), None, "has taken back that it came"),
+                Some(Ok(_)) => match said.asked.get(node) {
+                    Some(Err(error)) => self.find(Some(node), None, error),
+                    None => self.find(Some(node), None, "came, and did not finish"),
+                    Some(Ok(_)) => {}
+                },
+            }
+        }
+    }
+
+    fn nic(&mut self, said: &Said, device: DeviceId) {
+        let (mut members, mut vnis) = (Vec::new(), BTreeMap::<u16, Vec<&NodeName>>::new());
+        for (node, arrival) in &said.arrivals {
+            let Ok(arrival) = arrival else { continue };
+            match arrival.nics.get(&device) {
+                Some(NicArrival::Address { vni, .. }) => {
+                    members.push(node);
+                    vnis.entry(*vni).or_default().push(node);
+                }
+                Some(NicArrival::Problem(problem)) => self.find(Some(node), Some(device), problem),
+                None => self.find(Some(node), Some(device), "the node has no such NIC"),
+            }
+        }
+        let usual = vnis.iter().max_by_key(|(_, nodes)| nodes.len()).map(|(vni, _)| *vni);
+        for (vni, nodes) in &vnis {
+            let Some(usual) = usual.filter(|usual| usual != vni) else { continue };
+            // If as many use either, nobody is wrong.
+            let is_divided = nodes.len() == vnis[&usual].len();
+            for node in nodes {
+                let message = format!("{node} uses VNI {vni}, and others VNI {usual}");
+                self.find(Some(*node).filter(|_| !is_divided), Some(device), message);
+            }
+        }
+        let mut pairs = Vec::new();
+        for (from, asked) in &said.asked {
+            let Some(nic) = asked.as_ref().ok().and_then(|asked| asked.nics.get(&device)) else {
+                continue;
+            };
+            for (to, answers) in nic {
+                pairs.push(Pair { from: from.clone(), to: to.clone(), answers: answers.clone() });
+            }
+        }
+        self.unreached(device, &members, &pairs);
+        self.lossy(device, &members, &pairs);
+        self.slow(device, &members, &pairs);
+        let (barrier_ns, allreduce_ns) = self.together(said, device);
+        let mut medians: Vec<u64> =
+            pairs.iter().filter_map(|pair| pair.answers.median_ns).collect();
+        let median_ns = median(&mut medians);
+        self.nics.push(NicVerdict { device, median_ns, barrier_ns, allreduce_ns, pairs });
+    }
+
+    /// Blames a node whom nobody reaches, or that reaches nobody; otherwise names the pair.
+    fn unreached(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
+        let is_known = |node: &&&NodeName| {
+            self.findings.iter().any(|finding| {
+                finding.node.as_ref() == Some(**node)
+                    && finding.device.is_none_or(|of| of == device)
+            })
+        };
+        let mut blamed: BTreeSet<&NodeName> = members.iter().filter(is_known).copied().collect();
+        let rest = || {
+            pairs.iter().filter(|pair| !blamed.contains(&pair.from) && !blamed.contains(&pair.to))
+        };
+        // Failed pairs of a node in one direction, if these are all, with the reason.
+        let all_fail = |of: &dyn Fn(&Pair) -> bool| {
+            let (mut count, mut why) = (0, None);
+            for pair in rest().filter(|pair| of(pair)) {
+                why = Some(pair.answers.problem.as_deref()?);
+                count += 1;
+            }
+            why.map(|why| (count, why)).filter(|(count, _)| *count >= 2)
+        };
+        let mut cut_off = Vec::new();
+        for node in members.iter().filter(|node| !blamed.contains(**node)) {
+            let to = all_fail(&|pair| pair.to == **node);
+            let from = all_fail(&|pair| pair.from == **node);
+            if let Some((count, why)) = to {
+                cut_off.push((*node, format!("is not reached by {count} other nodes: {why}")));
+            } else if let Some((count, why)) = from {
+                cut_off.push((*node, format!("does not reach {count} other nodes: {why}")));
+            }
+        }
+        // If nobody reaches anybody, there is nobody to compare with.
+        if cut_off.len() + blamed.len() < members.len() {
+            for (node, message) in cut_off {
+                self.find(Some(node), Some(device), message);
+                blamed.insert(node);
+            }
+        }
+        let failed = pairs.iter().filter(|pair| pair.answers.problem.is_some());
+        let mut named = BTreeSet::new();
+        for pair in failed {
+            let key =
+                if pair.from < pair.to { (&pair.from, &pair.to) } else { (&pair.to, &pair.from) };
+            let is_explained = blamed.contains(&pair.from) || blamed.contains(&pair.to);
+            if !is_explained && named.insert(key) {
+                let why = pair.answers.problem.as_deref().unwrap_or_default();
+                self.find(
+                    None,
+                    Some(device),
+                    format!("{} does not reach {}: {why}", pair.from, pair.to),
+                );
+            }
+        }
+    }
+
+    /// Messages that had to be repeated: the NIC already repeats what a switch loses.
+    fn lossy(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
+        let lost = |node: &NodeName| -> (u32, u32) {
+            let own = pairs.iter().filter(|pair| &pair.from == node || &pair.to == node);
+            own.filter(|pair| pair.answers.problem.is_none()).fold((0, 0), |(lost, all), pair| {
+                (lost + pair.answers.retries, all + pair.answers.answered)
+            })
+        };
+        let counts: Vec<(&NodeName, (u32, u32))> =
+            members.iter().map(|node| (*node, lost(node))).collect();
+        let total: u32 = counts.iter().map(|(_, (lost, _))| lost).sum::<u32>() / 2;
+        let all: u32 = counts.iter().map(|(_, (_, all))| all).sum::<u32>() / 2;
+        // One in a hundred is no accident.
+        if total * 100 < all || total == 0 {
+            return;
+        }
+        // Every message of the node to blame is one of another node, too, so it has about all of them.
+        let worst = counts.iter().max_by_key(|(_, (lost, _))| *lost);
+        let blamed =
+            worst.filter(|(_, (lost, _))| counts.len() >= ENOUGH && *lost * 10 >= total * 9);
+        if let Some((node, (lost, all))) = blamed {
+            let message = format!("{lost} messages were repeated for {all} answers");
+            self.find(Some(node), Some(device), message);
+        } else {
+            let message =
+                format!("{total} messages were repeated for {all} answers, of several nodes");
+            self.find(None, Some(device), message);
+        }
+    }
+
+    /// Nodes of which even the fastest pair is slow.
+    fn slow(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
+        let least = |node: &&NodeName| {
+            let own = pairs.iter().filter(|pair| &&pair.from == node || &&pair.to == node);
+            own.filter_map(|pair| pair.answers.least_ns).min()
+        };
+        let times: Vec<(&NodeName, u64)> =
+            members.iter().filter_map(|node| Some((*node, least(node)?))).collect();
+        if times.len() < ENOUGH {
+            return;
+        }
+        let Some(usual) = median(&mut times.iter().map(|(_, time)| *time).collect::<Vec<_>>())
+        else {
+            return;
+        };
+        let mut deviations: Vec<u64> = times.iter().map(|(_, time)| time.abs_diff(usual)).collect();
+        let deviation = median(&mut deviations).unwrap_or_default();
+        #[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
+        for (node, time) in times {
+            let (time, usual, deviation) = (time as f64, usual as f64, deviation as f64);
+            if time > SLOW * usual && time > usual + USUAL * deviation {
+                let message = format!(
+                    "is slow: {:.1} µs to its nearest node, where {:.1} µs are usual",
+                    time / 1e3,
+                    usual / 1e3
+                );
+                self.find(Some(node), Some(device), message);
+            }
+        }
+    }
+
+    /// The times of the slowest node, and what failed although all pairs reached each other.
+    fn together(&mut self, said: &Said, device: DeviceId) -> (Option<u64>, Option<u64>) {
+        let (mut barrier, mut allreduce) = (None, None);
+        let mut problems = BTreeSet::new();
+        for together in said.together.values().flatten() {
+            match together.nics.get(&device) {
+                Some(Collectives::Times { barrier_ns, allreduce_ns }) => {
+                    barrier = barrier.max(Some(*barrier_ns));
+                    allreduce = allreduce.max(Some(*allreduce_ns));
+                }
+                Some(Collectives::Problem(problem)) => {
+                    problems.insert(problem);
+                }
+                None => {}
+            }
+        }
+        if self.findings.is_empty() {
+            for problem in problems {
+                self.find(None, Some(device), format!("together, {problem}"));
+            }
+        }
+        (barrier, allreduce)
+    }
+}
+
+fn devices(said: &Said) -> BTreeSet<DeviceId> {
+    said.arrivals.values().flatten().flat_map(|arrival| arrival.nics.keys().copied()).collect()
+}
+
+fn median(times: &mut [u64]) -> Option<u64> {
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(number: usize) -> NodeName {
+        NodeName::new(format!("n{number}")).unwrap()
+    }
+
+    fn answers(microseconds: u64) -> Answers {
+        let time = Some(microseconds * 1000);
+        Answers { answered: 8, retries: 0, least_ns: time, median_ns: time, problem: None }
+    }
+
+    /// A check of nodes that all came, with what each pair has seen.
+    fn said(nodes: usize, pair: impl Fn(usize, usize) -> Answers) -> Said {
+        let all: Vec<NodeName> = (1..=nodes).map(node).collect();
+        let device = DeviceId::new(0);
+        let arrival = |number: usize| {
+            let nid = u32::try_from(number).unwrap();
+            let address = NicArrival::Address { nid, pid: 0, vni: 1024 };
+            (node(number), Ok(Arrival { nics: [(device, address)].into() }))
+        };
+        let asked = |from: usize| {
+            let others = (1..=nodes).filter(|to| *to != from);
+            let answers = others.map(|to| (node(to), pair(from, to))).collect();
+            (node(from), Ok(Asked { nics: [(device, answers)].into() }))
+        };
+        let together = |number: usize| {
+            let times = Collectives::Times { barrier_ns: 10_000, allreduce_ns: 20_000 };
+            (node(number), Ok(Together { nics: [(device, times)].into() }))
+        };
+        Said {
+            start: Start { session: 1, nodes: all.clone(), came: all },
+            arrivals: (1..=nodes).map(arrival).collect(),
+            asked: (1..=nodes).map(asked).collect(),
+            together: (1..=nodes).map(together).collect(),
+        }
+    }
+
+    fn unreached() -> Answers {
+        Answers { problem: Some("no answer within 3s".to_owned()), ..Answers::default() }
+    }
+
+    /// The nodes to blame, and all messages.
+    fn verdict(said: &Said) -> (Vec<String>, Vec<String>) {
+        let Verdict { drain, findings, .. } = Verdict::of(said);
+        let messages = findings.into_iter().map(|finding| finding.message).collect();
+        (drain.iter().map(ToString::to_string).collect(), messages)
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_is_wrong() {
+        // Pairs differ, as they do.
+        let good = said(5, |from, to| answers(40 + (from * 7 + to * 3) as u64 % 11));
+        assert_eq!(verdict(&good), (vec![], vec![]));
+        let nic = &Verdict::of(&good).nics[0];
+        assert_eq!(
+            (nic.pairs.len(), nic.barrier_ns, nic.allreduce_ns),
+            (20, Some(10_000), Some(20_000))
+        );
+    }
+
+    #[test]
+    fn a_node_of_which_all_pairs_are_slow_is_named() {
+        let slow = said(4, |from, to| answers(if from == 3 || to == 3 { 900 } else { 41 }));
+        let message = "is slow: 900.0 µs to its nearest node, where 41.0 µs are usual";
+        assert_eq!(verdict(&slow), (vec!["n3".to_owned()], vec![message.to_owned()]));
+        // Of two nodes, nobody can tell, and one slow pair is no slow node.
+        assert_eq!(verdict(&said(2, |_, _| answers(900))).0, Vec::<String>::new());
+        let pair = said(4, |from, to| answers(if from + to == 7 { 900 } else { 41 }));
+        assert_eq!(verdict(&pair).0, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_node_at_a_port_that_loses_messages_is_named() {
+        let lost = |from: usize, to: usize| Answers {
+            retries: u32::from(from == 2 || to == 2),
+            ..answers(41)
+        };
+        let (drain, messages) = verdict(&said(4, lost));
+        assert_eq!(drain, ["n2"]);
+        assert_eq!(messages, ["6 messages were repeated for 48 answers"]);
+        // If several nodes lose some, it is the fabric's.
+        let (drain, messages) = verdict(&said(4, |_, _| Answers { retries: 1, ..answers(41) }));
+        assert_eq!(drain, Vec::<String>::new());
+        assert!(messages[0].contains("of several nodes"), "{messages:?}");
+    }
+
+    #[test]
+    fn whom_nobody_reaches_is_to_blame_and_of_two_nobody_is() {
+        for nodes in [3, 4, 9] {
+            let both = said(
+                nodes,
+                |from, to| if from == 3 || to == 3 { unreached() } else { answers(41) },
+            );
+            assert_eq!(verdict(&both).0, ["n3"], "{nodes}");
+            let one_way = said(nodes, |from, _| if from == 3 { unreached() } else { answers(41) });
+            assert_eq!(verdict(&one_way).0, ["n3"], "{nodes}");
+            let pair =
+                said(nodes, |from, to| if from + to == 3 { unreached() } else { answers(41) });
+            let message = "n1 does not reach n2: no answer within 3s".to_owned();
+            assert_eq!(verdict(&pair), (vec![], vec![message]), "{nodes}");
+        }
+        let two =
+            said(
+                6,
+                |from, to| {
+                    if [from, to].iter().any(|one| *one > 4) { unreached() } else { answers(41) }
+                },
+            );
+        assert_eq!(verdict(&two).0, ["n5", "n6"]);
+    }
+
+    #[test]
+    fn who_says_nothing_or_nonsense_is_named() {
+        let mut odd = said(5, |_, _| answers(41));
+        odd.start.came.retain(|one| *one != node(1));
+        odd.arrivals.insert(node(2), Err("n2.arrival.json: not JSON".to_owned()));
+        odd.asked.remove(&node(3));
+        odd.asked.insert(node(4), Err("n4.asked.json: not JSON".to_owned()));
+        let (drain, messages) = verdict(&odd);
+        assert_eq!(drain, ["n1", "n2", "n3", "n4"]);
+        assert!(messages.contains(&"did not come".to_owned()), "{messages:?}");
+        assert!(messages.contains(&"came, and did not finish".to_owned()), "{messages:?}");
+    }
+}

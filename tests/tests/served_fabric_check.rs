@@ -1,0 +1,140 @@
+//! `cxi fabric check` on clusters of mock nodes, with the troubles that it is for.
+
+mod node;
+
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use node::{Directory, Run as _, Served, printed, server};
+use serde_json::Value;
+
+const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
+
+/// Nodes, each with a service for everyone on VNI 1024.
+fn cluster(nodes: usize, nics: usize) -> Served {
+    let cluster = Served::cluster(&["--nodes", &nodes.to_string(), "--nics", &nics.to_string()]);
+    for node in 1..=nodes {
+        create(&cluster, &format!("n{node}"), "1024");
+    }
+    cluster
+}
+
+fn create(cluster: &Served, node: &str, vni: &str) {
+    printed(&cluster.on(node, &[CXI, "-q", "service", "create", "--uid=0", "--vni", vni]));
+}
+
+/// The check on one node.
+fn check(cluster: &Served, node: &str, nodes: usize, directory: &str, more: &[&str]) -> Command {
+    let list = format!("n[1-{nodes}]");
+    let mut command = cluster.command_on(
+        node,
+        &[
+            &[CXI, "fabric", "check", "--json", "--directory", directory, "--nodes", &list][..],
+            &["--node", node, "--silence=1s", "--pings=4"],
+            more,
+        ]
+        .concat(),
+    );
+    command.stderr(Stdio::null());
+    command
+}
+
+/// Checks on all nodes, and what the first one prints. `more` are options of some node.
+fn checked(cluster: &Served, nodes: usize, more: (&str, &[&str])) -> Value {
+    let directory = Directory::new();
+    let path = directory.join("");
+    let names: Vec<String> = (1..=nodes).map(|node| format!("n{node}")).collect();
+    let start = |node: &String| {
+        let options: &[&str] = if node == more.0 { more.1 } else { &["--vni=1024"] };
+        check(cluster, node, nodes, &path, &[&["--wait=20s"], options].concat()).start()
+    };
+    let running: Vec<_> = names.iter().map(start).collect();
+    let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
+    let results: Vec<Value> = outputs
+        .map(|output| serde_json::from_slice(&output.stdout).expect("JSON"))
+        .filter(|said: &Value| said.get("nics").is_some())
+        .collect();
+    assert_eq!(results.len(), 1, "{results:?}");
+    // From the files, anybody finds the same.
+    let shown = server(["enter", "--dir", &cluster.dir(), "--node", "n1", "--", CXI])
+        .args(["fabric", "show", "--json", &path])
+        .run();
+    let shown: Value = serde_json::from_slice(&shown.stdout).expect("JSON");
+    assert_eq!(shown, results[0]);
+    let picture = ["fabric", "show", "--svg", &path];
+    let picture = cluster.on("n1", &[&[CXI][..], &picture].concat());
+    assert!(printed(&picture).starts_with("<svg"));
+    results.into_iter().next().expect("one")
+}
+
+/// The nodes to blame, and what the first finding says.
+fn blamed(result: &Value) -> (Vec<&str>, &str) {
+    let drain = result["drain"].as_array().expect("a list").iter();
+    let first = result["findings"][0]["message"].as_str().unwrap_or_default();
+    (drain.map(|node| node.as_str().expect("a name")).collect(), first)
+}
+
+#[test]
+fn all_is_well_on_two_nodes_with_two_nics() {
+    need_node!(node::windows());
+    let cluster = cluster(2, 2);
+    let result = checked(&cluster, 2, ("", &[]));
+    assert_eq!(result["findings"], serde_json::json!([]), "{result}");
+    for nic in result["nics"].as_array().expect("a list") {
+        assert_eq!(nic["pairs"].as_array().expect("a list").len(), 2);
+        assert!(nic["allreduce_ns"].as_u64().is_some_and(|time| time > 0), "{nic}");
+    }
+    assert_eq!(result["nics"].as_array().expect("a list").len(), 2);
+}
+
+#[test]
+fn each_trouble_is_named() {
+    need_node!(node::windows());
+    let cluster = cluster(4, 1);
+
+    // A service that is missing, and a VNI that is another.
+    create(&cluster, "n3", "1025");
+    let wrong = checked(&cluster, 4, ("n3", &["--vni=1025"]));
+    assert_eq!(blamed(&wrong), (vec!["n3"], "n3 uses VNI 1025, and others VNI 1024"), "{wrong}");
+    let missing = checked(&cluster, 4, ("n2", &["--vni=1026"]));
+    let said = "no enabled service admits this user to VNI 1026";
+    assert_eq!(blamed(&missing), (vec!["n2"], said), "{missing}");
+
+    // A dead link: the others reach each other.
+    printed(&cluster.ctl(&["--node", "n4", "link", "down"]));
+    let dead = checked(&cluster, 4, ("", &[]));
+    let (drain, said) = blamed(&dead);
+    assert_eq!(drain, ["n4"], "{dead}");
+    assert!(said.starts_with("is not reached by 3 other nodes: no answer within 1s"), "{said}");
+    printed(&cluster.ctl(&["--node", "n4", "link", "up"]));
+
+    // Two nodes that do not reach each other: nobody can tell which is to blame.
+    printed(&cluster.ctl(&["partition", "n1", "n2"]));
+    let apart = checked(&cluster, 4, ("", &[]));
+    let (drain, said) = blamed(&apart);
+    assert_eq!(drain, Vec::<&str>::new(), "{apart}");
+    assert!(said.contains("does not reach"), "{said}");
+    printed(&cluster.ctl(&["heal"]));
+}
+
+#[test]
+fn a_node_that_does_not_come_or_does_not_stay_is_named() {
+    need_node!(node::windows());
+    let cluster = cluster(3, 1);
+    let directory = Directory::new();
+    let path = directory.join("");
+    let start = |node: &str| check(&cluster, node, 4, &path, &["--wait=4s"]).start();
+    let (first, second, mut third) = (start("n1"), start("n2"), start("n3"));
+    let arrived = || directory.path().join("n3.arrival.json").exists();
+    node::eventually("n3 has come", arrived);
+    std::thread::sleep(Duration::from_millis(200));
+    node::kill("KILL", third.id());
+    let _ = third.wait();
+    let output = first.wait_with_output().expect("it ends");
+    let _ = second.wait_with_output();
+    let result: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    assert_eq!(output.status.code(), Some(9), "{result}");
+    let text = result["findings"].to_string();
+    assert_eq!(blamed(&result).0, ["n3", "n4"], "{result}");
+    assert!(text.contains("came, and did not finish") && text.contains("did not come"), "{text}");
+}
