@@ -179,7 +179,7 @@ const MESSAGES: &[Example] = &[
     ("\u{1b}]0;a title -28\u{7}cxil_map: -12", errno(Errno::ENOMEM), Some(A::MapMemory)),
     ("slurmd[22]: #033[31merror: cxip_alloc_lni: ret:#033[0m -28", errno(Errno::ENOSPC), Some(A::AllocateLni)),
     ("^[[31mcxip_alloc_lni: ret:^[[0m -28", errno(Errno::ENOSPC), Some(A::AllocateLni)),
-    ("\u{feff}c\0x\0i\0l\0_\0m\0a\0p\0:\0 \0-\01\02\0\r\0\n\0", errno(Errno::ENOMEM), Some(A::MapMemory)),
+    ("\u{feff}c\0x\0i\0l\0_\0m\0a\0p\0:\0 \0-\x001\x002\0\r\0\n\0", errno(Errno::ENOMEM), Some(A::MapMemory)),
     // This project.
     ("error: cxi0: SVC_ALLOC: not enough TXQs: 512 requested, 96 available", errno(Errno::ENOSPC), Some(A::CreateService)),
     ("error: cxi0: SVC_DESTROY: there is no service 77", errno(Errno::EINVAL), Some(A::ChangeService)),

@@ -145,7 +145,7 @@ impl Meeting {
         })
     }
 
-    /// What a node has said, if it has; `Err` for what nobody could mean.
+    /// The word of a node, if it has given it; `Err` for what nobody could mean.
     pub(super) fn hear<T: DeserializeOwned>(
         &self,
         node: &NodeName,

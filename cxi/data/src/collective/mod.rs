@@ -6,7 +6,7 @@
 //! does that over the data path of a NIC, with an [`Endpoint`]. See `docs/COLLECTIVES.md` for what it
 //! costs in groups of up to 10,000 members.
 //!
-//! Whether two processes reach each other at all, and how fast, [`Pings`] say.
+//! [`Pings`] say whether two processes reach each other at all, and how fast.
 //!
 //! # Method
 //!
