@@ -1,5 +1,5 @@
 # The data path of a served node for half an hour, and what the server holds after it.
-soak() { CXI_TEST_SECONDS=1800 cargo test --package cxi-tests --test soak_data_path -- --nocapture; }
+soak() { CXI_TEST_SECONDS=3600 cargo test --package cxi-tests --test soak_data_path -- --nocapture; }
 
 # Everyone who may change services of a node, in any order, with everything that may go wrong.
 storm() { CXI_STORM_SEQUENCES=100000 cargo test --release --package cxi-cni --test storm -- --nocapture; }

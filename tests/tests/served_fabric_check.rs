@@ -108,6 +108,13 @@ fn each_trouble_is_named() {
     assert!(said.starts_with("is not reached by 3 other nodes: no answer within 1s"), "{said}");
     printed(&cluster.ctl(&["--node", "n4", "link", "up"]));
 
+    // A port that loses packets, more than the NIC repeats in time.
+    printed(&cluster.ctl(&["--node", "n2", "port", "0", "--loss", "30%"]));
+    let lossy = checked(&cluster, 4, ("", &[]));
+    let said = lossy["findings"].to_string();
+    assert!(said.contains("messages were repeated for"), "{lossy}");
+    printed(&cluster.ctl(&["--node", "n2", "port", "0", "--loss", "0"]));
+
     // Two nodes that do not reach each other: nobody can tell which is to blame.
     printed(&cluster.ctl(&["partition", "n1", "n2"]));
     let apart = checked(&cluster, 4, ("", &[]));

@@ -1,11 +1,13 @@
 //! `cxi fabric show --svg`: how long each pair takes, as a heat map.
 
 use super::verdict::{NicVerdict, Verdict};
-use crate::output::svg::{self, rect, text};
+use crate::output::svg::{self, rect, text, upwards};
 
 const LEFT: f64 = 110.0;
 const CELL: f64 = 18.0;
 const ROW: f64 = 24.0;
+/// Room for the names of columns, which are as long as those of rows.
+const HEAD: f64 = 70.0;
 /// Pairs that take up to this many times the median have the palest color, the second, and so on.
 const STEPS: [(f64, &str); 5] =
     [(1.5, "#e5f5e0"), (2.0, "#a1d99b"), (3.0, "#fdd49e"), (6.0, "#fc8d59"), (f64::MAX, "#d7301f")];
@@ -17,17 +19,23 @@ pub(super) fn svg(verdict: &Verdict) -> String {
     for nic in &verdict.nics {
         y = matrix(&mut body, y, nic, verdict);
     }
-    let legend = "green: usual   orange, red: slow   black: not reached   gray: not asked";
+    let legend = "Rows ask, columns answer. Green: usual; orange, red: slow; black: not reached; gray: not \
+                  asked.";
     text(&mut body, 8.0, y + 14.0, legend, "normal");
     #[allow(clippy::cast_precision_loss, reason = "a number of nodes")]
-    let width = (LEFT + CELL * verdict.nodes.len() as f64 + 20.0).max(520.0);
+    let width = (LEFT + CELL * verdict.nodes.len() as f64 + 20.0).max(620.0);
     svg::whole(width, y + ROW, &body)
 }
 
 /// Rows are the nodes that ask, columns those that answer.
 fn matrix(body: &mut String, mut y: f64, nic: &NicVerdict, verdict: &Verdict) -> f64 {
-    y += ROW;
+    y += ROW + HEAD;
     text(body, 8.0, y - 7.0, &nic.device.to_string(), "bold");
+    let mut x = LEFT;
+    for to in &verdict.nodes {
+        upwards(body, x + 12.0, y - 4.0, to.as_str());
+        x += CELL;
+    }
     for from in &verdict.nodes {
         text(body, 8.0, y + 13.0, from.as_str(), "normal");
         let mut x = LEFT;

@@ -36,6 +36,13 @@ pub(crate) fn text(body: &mut String, x: f64, y: f64, text: &str, weight: &str) 
     );
 }
 
+/// A text that is read from below.
+pub(crate) fn upwards(body: &mut String, x: f64, y: f64, text: &str) {
+    let text = escaped(text);
+    let _ =
+        writeln!(body, "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\">{text}</text>");
+}
+
 fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
