@@ -73,7 +73,7 @@ const EXAMPLES: &[Examples] = &[
     ("collectives sweep", &[("After a crash", "cxi collectives sweep --live-from jobs")]),
     ("collectives preflight", &[("In the environment of a step", "cxi collectives preflight")]),
     ("fabric check", &[("On every node of a job of Slurm", "srun --ntasks-per-node=1 cxi fabric check --directory ~/check-1 --nodes $SLURM_JOB_NODELIST")]),
-    ("fabric show", &[("A picture", "cxi fabric show ~/check-1 --svg > check.svg")]),
+    ("fabric show", &[("A picture", "cxi fabric show ~/check-1 --svg")]),
     ("metrics", &[("For node_exporter", "cxi metrics --output /var/lib/node_exporter/cxi.prom")]),
     ("top", &[("Once, for a script", "cxi top --once")]),
     ("cdi", &[("For all container runtimes of the machine", "cxi cdi --output")]),
