@@ -188,7 +188,7 @@ fn no_service_of_a_foreign_plugin_is_lost_while_packages_come_and_go() {
             cluster.on_node(0, &["sed", "-i", &records, "/etc/cxi/cxi.toml"]);
             cluster.restart_slurmd();
             let log = fs::read_to_string(cluster.directory.join("log/health-check.n1")).unwrap();
-            assert!(log.contains("With --foreign it is destroyed too"), "it has run: {log}");
+            assert!(log.contains("--foreign destroys it, too"), "it has run: {log}");
             for _ in 0..10 {
                 cluster.on_node(0, &["env", "SLURMD_NODENAME=n1", health_check]);
             }

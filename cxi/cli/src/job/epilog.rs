@@ -37,8 +37,8 @@ pub(super) fn run(arguments: &EpilogArgs, common: &Common) -> Result<Report, Fai
         text += "Nothing to do: the job has no service on this node\n";
     }
     let foreign: Vec<String> = release.foreign().map(ToString::to_string).collect();
-    let hint = "Its VNI is not free. A service is destroyed by whoever made it, or with: cxi service destroy ID";
-    let foreign = foreign.into_iter().map(|service| format!("{service}\n  {hint}"));
+    let hint = "its VNI is not free; a service is destroyed by whoever made it, or with: cxi service destroy ID";
+    let foreign = foreign.into_iter().map(|service| format!("{service}; {hint}"));
     Ok(report(text, &json, &release, retry).with_warnings(foreign))
 }
 
@@ -179,9 +179,9 @@ fn clean_report(cleaned: &Cleaned, retry: Duration) -> Report {
     }
     let foreign = clean.kept.iter().filter(|kept| kept.reason == KeepReason::Foreign);
     // A dry run prints all that is kept.
-    let foreign = foreign.filter(|_| release.is_some()).map(|kept| {
-        format!("left {kept}\n  With --foreign it is destroyed too, or: cxi service destroy ID")
-    });
+    let foreign = foreign
+        .filter(|_| release.is_some())
+        .map(|kept| format!("left {kept}; --foreign destroys it, too, or: cxi service destroy ID"));
     let aside = if release.is_some() { "; it was put aside" } else { "" };
     let broken = broken.iter().map(|error| format!("{error}{aside}"));
     let warnings: Vec<String> = foreign.chain(broken).collect();
