@@ -6,8 +6,8 @@ use crate::output::svg::{self, rect, text, upwards};
 const LEFT: f64 = 110.0;
 const CELL: f64 = 18.0;
 const ROW: f64 = 24.0;
-/// Room for the names of columns, which are as long as those of rows.
-const HEAD: f64 = 70.0;
+/// Room for a letter of a column's name.
+const LETTER: f64 = 8.0;
 /// Pairs that take up to this many times the median have the palest color, the second, and so on.
 const STEPS: [(f64, &str); 5] =
     [(1.5, "#e5f5e0"), (2.0, "#a1d99b"), (3.0, "#fdd49e"), (6.0, "#fc8d59"), (f64::MAX, "#d7301f")];
@@ -19,8 +19,8 @@ pub(super) fn svg(verdict: &Verdict) -> String {
     for nic in &verdict.nics {
         y = matrix(&mut body, y, nic, verdict);
     }
-    let legend = "Rows ask, columns answer. Green: usual; orange, red: slow; black: not reached; gray: not \
-                  asked.";
+    let legend =
+        "Rows ask, columns answer. Orange, red: slow. Black: not reached. Gray: not asked.";
     text(&mut body, 8.0, y + 14.0, legend, "normal");
     #[allow(clippy::cast_precision_loss, reason = "a number of nodes")]
     let width = (LEFT + CELL * verdict.nodes.len() as f64 + 20.0).max(620.0);
@@ -29,7 +29,10 @@ pub(super) fn svg(verdict: &Verdict) -> String {
 
 /// Rows are the nodes that ask, columns those that answer.
 fn matrix(body: &mut String, mut y: f64, nic: &NicVerdict, verdict: &Verdict) -> f64 {
-    y += ROW + HEAD;
+    let longest = verdict.nodes.iter().map(|node| node.as_str().len()).max().unwrap_or_default();
+    #[allow(clippy::cast_precision_loss, reason = "the length of a name")]
+    let head = LETTER * longest as f64;
+    y += ROW + head;
     text(body, 8.0, y - 7.0, &nic.device.to_string(), "bold");
     let mut x = LEFT;
     for to in &verdict.nodes {
