@@ -140,9 +140,7 @@ impl Meeting {
         let written = serde_json::to_vec(what).map_err(io::Error::from).and_then(|bytes| {
             durable::replace(&path, &bytes, Owner::Set { uid: None, mode: 0o644 })
         });
-        written.map_err(|error| {
-            Failure::bad_input(format!("{}: cannot be written: {error}", path.display()))
-        })
+        written.map_err(|error| cannot_write(&path, &error))
     }
 
     /// The word of a node, if it has given it; `Err` for what nobody could mean.
@@ -161,7 +159,7 @@ impl Meeting {
     /// Waits until all nodes have come, or the time is over. All get the same answer, which is that of
     /// whoever decides first.
     pub(super) fn gather(&self, nodes: &[NodeName], wait: Duration) -> Result<Start, Failure> {
-        let deadline = Instant::now() + wait;
+        let begun = Instant::now();
         loop {
             match self.start() {
                 Some(Ok(start)) => return Ok(start),
@@ -172,7 +170,7 @@ impl Meeting {
                 durable::exists(&self.path(node, Word::Arrival)).unwrap_or(false)
             };
             let came: Vec<NodeName> = nodes.iter().filter(is_there).cloned().collect();
-            if came.len() == nodes.len() || Instant::now() >= deadline {
+            if came.len() == nodes.len() || begun.elapsed() >= wait {
                 self.decide(&Start { session: session(), nodes: nodes.to_vec(), came })?;
             } else {
                 sleep(POLL);
@@ -196,9 +194,7 @@ impl Meeting {
                 _ => Ok(()),
             }
         };
-        decide().map_err(|error: io::Error| {
-            Failure::bad_input(format!("{}: cannot be written: {error}", path.display()))
-        })
+        decide().map_err(|error| cannot_write(&path, &error))
     }
 
     /// Waits until all these nodes have said something, or the time is over. Returns who has.
@@ -208,7 +204,7 @@ impl Meeting {
         word: Word,
         wait: Duration,
     ) -> BTreeMap<NodeName, Result<T, String>> {
-        let deadline = Instant::now() + wait;
+        let begun = Instant::now();
         let mut heard = BTreeMap::new();
         loop {
             for node in nodes {
@@ -218,12 +214,16 @@ impl Meeting {
                     heard.insert(node.clone(), said);
                 }
             }
-            if heard.len() == nodes.len() || Instant::now() >= deadline {
+            if heard.len() == nodes.len() || begun.elapsed() >= wait {
                 return heard;
             }
             sleep(POLL);
         }
     }
+}
+
+fn cannot_write(path: &Path, error: &io::Error) -> Failure {
+    Failure::bad_input(format!("{}: cannot be written: {error}", path.display()))
 }
 
 fn read<T: DeserializeOwned>(path: &Path) -> Option<Result<T, String>> {

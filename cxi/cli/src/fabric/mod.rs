@@ -6,16 +6,16 @@ mod nic;
 mod picture;
 mod verdict;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 
-use cxi::{Device, DeviceId, ServiceId, Vni};
+use cxi::{Device, DeviceId, ServiceId, Vni, VniAccess};
 use cxi_data::Address;
-use cxi_data::collective::{Endpoint, Pings};
+use cxi_data::collective::Endpoint;
 use cxi_job::NodeName;
 use cxi_job::explain::{Network, Program};
 
@@ -27,8 +27,7 @@ use crate::output::Report;
 use cli::{CheckArgs, FabricCommand};
 use meeting::{Answers, Arrival, Asked, Meeting, NicArrival, Start, Together, Word};
 use nic::Terms;
-use picture::shown;
-use verdict::{NicVerdict, Said, Verdict};
+use verdict::{NicVerdict, Said, Verdict, microseconds, shown};
 
 /// Matrices of more nodes are only in JSON and in the picture.
 const MOST_ROWS: usize = 16;
@@ -78,10 +77,10 @@ fn wanted(arguments: &CheckArgs, common: &Common) -> Result<(Vec<NodeName>, Opti
         }
         (None, None) => (Vec::new(), None),
     };
-    let mut nodes = Vec::new();
+    let (mut nodes, mut seen) = (Vec::new(), BTreeSet::new());
     for name in names {
         let name = NodeName::new(name).map_err(Failure::bad_input)?;
-        if !nodes.contains(&name) {
+        if seen.insert(name.clone()) {
             nodes.push(name);
         }
     }
@@ -162,8 +161,7 @@ fn service(
     };
     let allows = |id: &ServiceId| {
         device.services().get(*id).is_ok_and(|service| {
-            service.vnis() == cxi::VniAccess::Unrestricted
-                || service.vnis().iter().any(|allowed| allowed == vni)
+            service.vnis() == VniAccess::Unrestricted || service.vnis().contains(vni)
         })
     };
     let usable = of_nic.into_iter().flat_map(|nic| &nic.usable);
@@ -190,30 +188,11 @@ fn take_part(
         let mut running = Vec::new();
         for (device, endpoint) in endpoints {
             let members = members(device, &start.came, arrivals);
-            let addresses: Vec<Address> = members.iter().map(|(_, address)| *address).collect();
             let (told, decided) = (told.clone(), &decided[&device]);
-            running.push((
-                device,
-                scope.spawn(move || {
-                    let joined: Result<Pings, _> = endpoint.pings(terms.session, &addresses);
-                    match joined {
-                        Ok(mut pings) => {
-                            let _ = told.send((device, nic::ask(&mut pings, &members, terms)));
-                            drop(told);
-                            nic::finish(pings, &members, terms, decided)
-                        }
-                        Err(error) => {
-                            let all =
-                                members.iter().filter(|(node, _)| node != here).map(|(node, _)| {
-                                    let problem = Some(error.to_string());
-                                    (node.clone(), Answers { problem, ..Answers::default() })
-                                });
-                            let _ = told.send((device, all.collect()));
-                            meeting::Collectives::Problem(error.to_string())
-                        }
-                    }
-                }),
-            ));
+            // Whoever waits for all to tell waits until this is gone.
+            let tell = move |answers| drop(told.send((device, answers)));
+            let part = move || nic::take_part(endpoint, here, &members, terms, tell, decided);
+            running.push((device, scope.spawn(part)));
         }
         drop(told);
         let asked = Asked { nics: asked.into_iter().collect() };
@@ -345,13 +324,11 @@ fn matrix(nic: &NicVerdict, nodes: &[NodeName]) -> String {
     for from in nodes {
         text += &format!("  {:widest$}", from.as_str());
         for to in nodes {
-            let pair = nic.pairs.iter().find(|pair| pair.from == *from && pair.to == *to);
-            text += &match pair.map(|pair| &pair.answers) {
+            text += &match nic.answers(from, to) {
                 None => cell("-"),
                 Some(answers) if answers.problem.is_some() => cell("none"),
-                #[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
                 Some(Answers { median_ns: Some(time), .. }) => {
-                    cell(&format!("{:.1}", *time as f64 / 1e3))
+                    cell(&format!("{:.1}", microseconds(*time)))
                 }
                 Some(_) => cell("late"),
             };

@@ -6,10 +6,11 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use cxi_data::Address;
-use cxi_data::collective::{Combine, Endpoint, Pings, RoundTrips, Timing};
+use cxi_data::collective::{Combine, Endpoint, Error, Pings, RoundTrips, Timing};
 use cxi_job::NodeName;
 
 use super::meeting::{Answers, Collectives};
+use super::verdict::median;
 
 /// Time after which a question is asked again. A node whose processors are busy answers late.
 const RETRY: Duration = Duration::from_millis(200);
@@ -27,8 +28,36 @@ pub(super) struct Terms {
     pub(super) silence: Duration,
 }
 
+/// Performs the part of one NIC: tells what the others have answered, and answers them until it is decided
+/// whether all perform operations together.
+pub(super) fn take_part(
+    endpoint: Endpoint,
+    here: &NodeName,
+    members: &[(NodeName, Address)],
+    terms: Terms,
+    tell: impl FnOnce(BTreeMap<NodeName, Answers>),
+    together: &OnceLock<Result<(), String>>,
+) -> Collectives {
+    let addresses: Vec<Address> = members.iter().map(|(_, address)| *address).collect();
+    match endpoint.pings(terms.session, &addresses) {
+        Ok(mut pings) => {
+            tell(ask(&mut pings, members, terms));
+            finish(pings, &addresses, members, terms, together)
+        }
+        Err(error) => {
+            let others = members.iter().filter(|(node, _)| node != here);
+            tell(others.map(|(node, _)| (node.clone(), not_asked(&error))).collect());
+            Collectives::Problem(error.to_string())
+        }
+    }
+}
+
+fn not_asked(error: &Error) -> Answers {
+    Answers { problem: Some(error.to_string()), ..Answers::default() }
+}
+
 /// Asks every other node, the next one in the list first: at each step, each is asked by one.
-pub(super) fn ask(
+fn ask(
     pings: &mut Pings,
     members: &[(NodeName, Address)],
     terms: Terms,
@@ -41,7 +70,7 @@ pub(super) fn ask(
         let number = u32::try_from(rank).unwrap_or(u32::MAX);
         let answers = match pings.ask(number, terms.pings, RETRY, terms.silence) {
             Ok(trips) => answers(&trips, terms),
-            Err(error) => Answers { problem: Some(error.to_string()), ..Answers::default() },
+            Err(error) => not_asked(&error),
         };
         (node.clone(), answers)
     };
@@ -53,13 +82,12 @@ fn answers(trips: &RoundTrips, terms: Terms) -> Answers {
         let why = trips.undelivered.map_or_else(String::new, |why| format!(": {why}"));
         format!("no answer within {:?}{why}", terms.silence)
     });
-    let mut times: Vec<Duration> = trips.times.clone();
-    times.sort_unstable();
+    let mut times: Vec<u64> = trips.times.iter().map(nanoseconds).collect();
     Answers {
         answered: trips.answered,
         retries: trips.retries,
-        least_ns: times.first().map(nanoseconds),
-        median_ns: times.get(times.len() / 2).map(nanoseconds),
+        least_ns: times.iter().min().copied(),
+        median_ns: median(&mut times),
         problem,
     }
 }
@@ -69,8 +97,9 @@ fn nanoseconds(time: &Duration) -> u64 {
 }
 
 /// Answers the others until it is decided whether all perform operations together; then does.
-pub(super) fn finish(
+fn finish(
     mut pings: Pings,
+    addresses: &[Address],
     members: &[(NodeName, Address)],
     terms: Terms,
     together: &OnceLock<Result<(), String>>,
@@ -84,19 +113,20 @@ pub(super) fn finish(
         }
     };
     decided
-        .and_then(|()| collectives(pings.leave(), members, terms))
+        .and_then(|()| collectives(pings.leave(), addresses, members, terms))
         .unwrap_or_else(Collectives::Problem)
 }
 
 fn collectives(
     endpoint: Endpoint,
+    addresses: &[Address],
     members: &[(NodeName, Address)],
     terms: Terms,
 ) -> Result<Collectives, String> {
-    let addresses: Vec<Address> = members.iter().map(|(_, address)| *address).collect();
-    let timing = Timing { retry: RETRY / 4, silence: terms.silence, deadline: terms.silence * 2 };
-    let named = |error: cxi_data::collective::Error| match error {
-        cxi_data::collective::Error::Failed { failure, undelivered } => {
+    let Terms { silence, .. } = terms;
+    let timing = Timing { retry: RETRY / 4, silence, deadline: silence.saturating_mul(2) };
+    let named = |error: Error| match error {
+        Error::Failed { failure, undelivered } => {
             let node = members.get(failure.rank as usize).map(|(node, _)| node.as_str());
             let why = undelivered.map_or_else(String::new, |why| format!(": {why}"));
             format!("{} {}{why}", node.unwrap_or("a node"), failure.cause)
@@ -104,7 +134,7 @@ fn collectives(
         other => other.to_string(),
     };
     let mut group =
-        endpoint.join(terms.session.wrapping_add(1), &addresses, WIDTH, timing).map_err(named)?;
+        endpoint.join(terms.session.wrapping_add(1), addresses, WIDTH, timing).map_err(named)?;
     let run = (|| {
         // The first one waits for the last node to come here.
         group.barrier()?;
@@ -115,14 +145,13 @@ fn collectives(
         for round in 0..ALLREDUCES as u64 {
             let start = Instant::now();
             let sum = group.allreduce(Combine::Sum, [round, 1, 1, 1, 1, 1, 1, 1])?;
-            times.push(start.elapsed());
+            times.push(nanoseconds(&start.elapsed()));
             let nodes = members.len() as u64;
             if sum != [round * nodes, nodes, nodes, nodes, nodes, nodes, nodes, nodes] {
                 return Ok(Err(format!("an allreduce of 1 of {nodes} nodes gave {sum:?}")));
             }
         }
-        times.sort_unstable();
-        let allreduce_ns = times.get(times.len() / 2).map(nanoseconds).unwrap_or_default();
+        let allreduce_ns = median(&mut times).unwrap_or_default();
         Ok(Ok(Collectives::Times { barrier_ns: nanoseconds(&barrier), allreduce_ns }))
     })();
     // Others may still have to learn how the last operation ended.

@@ -1,6 +1,7 @@
 //! `cxi fabric show --svg`: how long each pair takes, as a heat map.
 
-use super::verdict::{NicVerdict, Verdict};
+use super::meeting::Answers;
+use super::verdict::{NicVerdict, Verdict, microseconds, shown};
 use crate::output::svg::{self, rect, text, upwards};
 
 const LEFT: f64 = 110.0;
@@ -43,17 +44,15 @@ fn matrix(body: &mut String, mut y: f64, nic: &NicVerdict, verdict: &Verdict) ->
         text(body, 8.0, y + 13.0, from.as_str(), "normal");
         let mut x = LEFT;
         for to in &verdict.nodes {
-            let pair = nic.pairs.iter().find(|pair| pair.from == *from && pair.to == *to);
-            let (color, about) = match pair {
-                None => (NOT_ASKED, format!("{from} to {to}: not asked")),
-                Some(pair) => match (&pair.answers.problem, pair.answers.median_ns) {
-                    (Some(problem), _) => (NOT_REACHED, format!("{from} to {to}: {problem}")),
-                    (None, Some(time)) => {
-                        (color(time, nic.median_ns), format!("{from} to {to}: {}", shown(time)))
-                    }
-                    (None, None) => (STEPS[4].1, format!("{from} to {to}: all repeated")),
-                },
+            let (color, about) = match nic.answers(from, to) {
+                None => (NOT_ASKED, "not asked".to_owned()),
+                Some(Answers { problem: Some(problem), .. }) => (NOT_REACHED, problem.clone()),
+                Some(Answers { median_ns: Some(time), .. }) => {
+                    (color(*time, nic.median_ns), shown(*time))
+                }
+                Some(_) => (STEPS[4].1, "all repeated".to_owned()),
             };
+            let about = format!("{from} to {to}: {about}");
             if from != to {
                 rect(body, (x, y), (CELL - 2.0, CELL - 2.0), color, 1.0, &about);
             }
@@ -64,15 +63,8 @@ fn matrix(body: &mut String, mut y: f64, nic: &NicVerdict, verdict: &Verdict) ->
     y + 8.0
 }
 
-#[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
 fn color(time: u64, median: Option<u64>) -> &'static str {
-    let share = time as f64 / median.unwrap_or(time).max(1) as f64;
+    let share = microseconds(time) / microseconds(median.unwrap_or(time).max(1));
     let step = STEPS.iter().find(|(most, _)| share <= *most);
     step.map_or(NOT_REACHED, |(_, color)| color)
-}
-
-/// A time for people.
-#[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
-pub(super) fn shown(time: u64) -> String {
-    format!("{:.1} µs", time as f64 / 1e3)
 }

@@ -65,6 +65,16 @@ pub(super) struct Finding {
     pub(super) message: String,
 }
 
+impl NicVerdict {
+    /// The answers of one node to another, if it was asked.
+    pub(super) fn answers(&self, from: &NodeName, to: &NodeName) -> Option<&Answers> {
+        // They are sorted, as what the nodes have said is.
+        let order = |pair: &Pair| (&pair.from, &pair.to).cmp(&(from, to));
+        let at = self.pairs.binary_search_by(order).ok()?;
+        Some(&self.pairs[at].answers)
+    }
+}
+
 impl Verdict {
     pub(super) fn of(said: &Said) -> Self {
         let mut verdict = Self {
@@ -256,17 +266,12 @@ impl Verdict {
         };
         let mut deviations: Vec<u64> = times.iter().map(|(_, time)| time.abs_diff(usual)).collect();
         let deviation = median(&mut deviations).unwrap_or_default();
-        #[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
-        for (node, time) in times {
-            let (time, usual, deviation) = (time as f64, usual as f64, deviation as f64);
-            if time > SLOW * usual && time > usual + USUAL * deviation {
-                let message = format!(
-                    "is slow: {:.1} µs to its nearest node, where {:.1} µs are usual",
-                    time / 1e3,
-                    usual / 1e3
-                );
-                self.find(Some(node), Some(device), message);
-            }
+        let limit = microseconds(usual);
+        let limit = (SLOW * limit).max(limit + USUAL * microseconds(deviation));
+        for (node, time) in times.into_iter().filter(|(_, time)| microseconds(*time) > limit) {
+            let (time, usual) = (shown(time), shown(usual));
+            let message = format!("is slow: {time} to its nearest node, where {usual} are usual");
+            self.find(Some(node), Some(device), message);
         }
     }
 
@@ -299,9 +304,20 @@ fn devices(said: &Said) -> BTreeSet<DeviceId> {
     said.arrivals.values().flatten().flat_map(|arrival| arrival.nics.keys().copied()).collect()
 }
 
-fn median(times: &mut [u64]) -> Option<u64> {
+/// The time in the middle, of two the longer one.
+pub(super) fn median(times: &mut [u64]) -> Option<u64> {
     times.sort_unstable();
     times.get(times.len() / 2).copied()
+}
+
+#[allow(clippy::cast_precision_loss, reason = "times far below 2^53 ns")]
+pub(super) fn microseconds(nanoseconds: u64) -> f64 {
+    nanoseconds as f64 / 1e3
+}
+
+/// A time in nanoseconds, for people.
+pub(super) fn shown(nanoseconds: u64) -> String {
+    format!("{:.1} µs", microseconds(nanoseconds))
 }
 
 #[cfg(test)]
