@@ -235,14 +235,13 @@ fn a_file_that_is_none_is_not_waited_for() {
 #[test]
 fn a_terminal_shows_what_others_chose_and_obeys_none_of_it() {
     let node = MockNode::new();
-    let evil = "\u{1b}]0;x\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{2066}\u{200b}\u{2028}\r\u{7f}";
+    let evil = common::EVIL;
     let is_evil = |letter: char| !letter.is_ascii_graphic() && evil.contains(letter);
     let file = |name: &str, text: &str| {
         let path = format!("{name}{evil}");
         node.write(&path, text)
     };
-    let escaped = evil.chars().map(|letter| format!("\\u{:04x}", u32::from(letter)));
-    let escaped = escaped.collect::<Vec<_>>().concat();
+    let escaped = common::escaped_evil();
     let settings = file("cxi.toml", &format!("\"{escaped}\" = 1\n"));
     let value = node.write("v.toml", &format!("wait = 'x{}'\n", &evil[12..]));
     let spec = file("s.yaml", &format!("vnis: [1024]\nvl{evil}an: \"{evil}\"\n"));

@@ -12,21 +12,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use common::{Said, command};
+use common::{EVIL, Said, command, escaped_evil};
 use tempfile::TempDir;
-
-const EVIL: &str =
-    "\u{1b}]0;x\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{2066}\u{200b}\u{2028}\r\u{7f}\u{1b}[2K";
-
-/// The same, so that JSON says it.
-fn escaped() -> String {
-    let letters = EVIL.chars().map(|letter| format!("\\u{:04x}", u32::from(letter)));
-    letters.collect::<Vec<_>>().concat()
-}
 
 /// Answers of a server: the status line, and the body.
 fn answers() -> Vec<(String, String)> {
-    let evil = escaped();
+    let evil = escaped_evil();
     // A key and a value: base64 of ESC [ 8 m.
     let key =
         r#"{"key": "G1s4bQ==", "value": "G1s4bQ==", "create_revision": "1", "mod_revision": "1"}"#;

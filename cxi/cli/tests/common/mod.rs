@@ -70,6 +70,17 @@ pub(crate) fn clean(command: &mut Command) -> &mut Command {
     command.envs(std::env::vars_os().filter(|(name, _)| name == "LLVM_PROFILE_FILE"))
 }
 
+/// Characters that a terminal must not get from others: control sequences, and those that reorder text,
+/// break lines or have no width.
+pub(crate) const EVIL: &str =
+    "\u{1b}]0;x\u{7}\u{1b}[8m\u{9b}2J\u{202e}\u{2066}\u{200b}\u{2028}\r\u{7f}\u{1b}[2K";
+
+/// [`EVIL`] in a string of JSON or TOML.
+pub(crate) fn escaped_evil() -> String {
+    let letters = EVIL.chars().map(|letter| format!("\\u{:04x}", u32::from(letter)));
+    letters.collect::<Vec<_>>().concat()
+}
+
 /// End of the warning of `cxi service create` about a VNI that a scheduler may assign.
 pub(crate) const POOL_NOTE: &str = "out of it (setting pool.vnis)";
 
