@@ -4,16 +4,16 @@
 //! SR-IOV. A service below a parent, which a virtual function makes, has no profiles: those of its
 //! parent are for its VNIs. Its resources are taken from the NIC's, not from the parent's.
 
-use cxi_ioctl::abi::service::{MEMBER_IGNORE, SvcDesc, SvcFailInfo, SvcFlags};
+use std::mem::offset_of;
+
+use cxi_ioctl::abi::service::{
+    MEMBER_IGNORE, SvcDesc, SvcDestroyCmd, SvcEnableCmd, SvcFailInfo, SvcFlags,
+};
 use cxi_ioctl::{Errno, Opcode};
 
 use crate::nic::device::Device;
 use crate::nic::parts::descriptor;
 use crate::nic::parts::group::{Group, ProfilePair, flags};
-
-/// Positions of the ID in SVC_DESTROY and SVC_ENABLE.
-const ID_OF_DESTROY: usize = 4;
-const ID_OF_ENABLE: usize = 16;
 
 impl Device {
     /// SVC_ALLOC_PARENT. A parent has no members and reserves all that it may have.
@@ -40,8 +40,8 @@ impl Device {
     pub(super) fn is_for_child(&self, function: u32, opcode: Opcode, command: &[u8]) -> bool {
         let id = match opcode {
             Opcode::SVC_ALLOC => return self.parents.contains_key(&function),
-            Opcode::SVC_DESTROY => command.get(ID_OF_DESTROY..),
-            Opcode::SVC_ENABLE => command.get(ID_OF_ENABLE..),
+            Opcode::SVC_DESTROY => command.get(offset_of!(SvcDestroyCmd, svc_id)..),
+            Opcode::SVC_ENABLE => command.get(offset_of!(SvcEnableCmd, svc_id)..),
             _ => None,
         };
         let id = id.and_then(<[u8]>::first_chunk).map(|id| u32::from_ne_bytes(*id));

@@ -47,15 +47,12 @@ impl KnownJobs {
         let (own, others, of_jobs) = Default::default();
         let mut sorted = Sorted { own, others, of_jobs, shared: false, nics };
         for ((device, service), maker) in services.iter().zip(owners.of(&services)) {
-            match maker {
-                Some(Maker::Job { job, .. }) if *job == record.job => {
+            if let Some(Maker::Job { job, .. }) = maker {
+                if *job == record.job {
                     sorted.own.push((*device, *service));
                     continue;
                 }
-                Some(Maker::Job { job, .. }) => {
-                    sorted.of_jobs.push((job.clone(), OwnedService::of(*device, service)));
-                }
-                _ => {}
+                sorted.of_jobs.push((job.clone(), OwnedService::of(*device, service)));
             }
             match maker {
                 _ if service.id().is_default() || !overlaps(service.vnis(), &vnis) => {}

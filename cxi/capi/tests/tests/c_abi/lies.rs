@@ -47,7 +47,7 @@ fn no_lie_of_a_driver_ends_a_program() {
     let bench = need_bench!();
     if can_serve() {
         // A job's life waits for several of its lies.
-        let all = std::env::var_os("CXI_TEST_FULL").is_some();
+        let all = std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
         let (libcxi, job) = if all { (60, 20) } else { (30, 4) };
         lie(bench, LIBCXI, &[], libcxi);
         lie(bench, LIBCXI_JOB, &[], job);
