@@ -254,7 +254,7 @@ fn allocate_and_release() -> Act {
     let devices = mock.nics().iter().map(|nic| {
         let file = nic.open().expect("an open file");
         let file = file.transport(Credentials::root());
-        Device::from(Arc::new(file))
+        Device::cxi0(Arc::new(file))
     });
     let node = Node::from_devices(devices);
     let vni = Vni::new(4034).expect("a VNI");

@@ -35,7 +35,7 @@ fn listing(count: u32) -> Result<(Device, Option<Modest>)> {
     Modest::create(&device, count as usize - 1)?;
     let list = raw(&device)?.as_bytes().to_vec();
     let transport = Arc::new(Listing::new(list, count));
-    Ok((Device::from(transport), None))
+    Ok((Device::cxi0(transport), None))
 }
 
 fn lists(criterion: &mut Criterion) {

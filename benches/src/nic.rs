@@ -82,7 +82,7 @@ pub fn device() -> Result<Device> {
 ///
 /// The mock does not start.
 pub fn mock() -> Result<Device> {
-    Ok(Device::from(Nic::new(NicConfig::new())?.root()?))
+    Ok(Device::cxi0(Nic::new(NicConfig::new())?.root()?))
 }
 
 /// Takes `--device cxi0` from the command line, which criterion would refuse, by starting this

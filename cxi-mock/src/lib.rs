@@ -34,7 +34,7 @@
 //! # }
 //! ```
 //!
-//! With the crate `cxi`, a device is `Device::from(nic.root()?)`; with `cxi-job`, a node is
+//! With the crate `cxi`, a device is `Device::cxi0(nic.root()?)`; with `cxi-job`, a node is
 //! `Node::from_transports(mock.devices(&Credentials::root())?)`. This test shows how a
 //! program can be made to see a full NIC, and then one that has room again:
 //!

@@ -9,7 +9,7 @@ use cxi_mock::{Credentials, Nic, NicConfig};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // On a node with a NIC both are `Device::open("cxi0".parse()?)?`, in two processes.
     let nic = Nic::new(NicConfig::new())?;
-    let admin = Device::from(nic.root()?);
+    let admin = Device::cxi0(nic.root()?);
     let vni = Vni::new(1024)?;
 
     let spec = ServiceSpec::builder()
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // What a process of the user allocates.
     let user = nic.open()?.transport(Credentials::user(1000, 100));
-    let device = Device::from(user);
+    let device = Device::cxi0(user);
     let lni = device.alloc_lni(service.id())?;
     let profile = lni.alloc_cp(vni, TrafficClass::BestEffort)?;
     let events = lni.alloc_eq(&EventQueueOptions::new(64 * 1024))?;

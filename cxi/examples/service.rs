@@ -7,7 +7,7 @@ use cxi_mock::{Nic, NicConfig};
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // On a node with a NIC: `Device::open("cxi0".parse()?)?`.
     let file = Nic::new(NicConfig::new())?.root()?;
-    let device = Device::from(file);
+    let device = Device::cxi0(file);
 
     let limits = Limits::none()
         .with(Resource::Acs, Limit::at_most(2))

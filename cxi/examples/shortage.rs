@@ -6,7 +6,7 @@ use cxi_mock::{Fault, Nic, NicConfig};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let nic = Nic::new(NicConfig::new())?;
-    let device = Device::from(nic.root()?);
+    let device = Device::cxi0(nic.root()?);
     let spec = ServiceSpec::builder()
         .member(Member::Uid(1000))
         .vni(Vni::new(1024)?)

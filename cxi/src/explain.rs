@@ -12,7 +12,7 @@
 //! ```
 //! # use cxi::Device;
 //! # let device = cxi_mock::Nic::new(cxi_mock::NicConfig::new())?.open()?;
-//! # let device = Device::from(device.transport(cxi_mock::Credentials::root()));
+//! # let device = Device::cxi0(device.transport(cxi_mock::Credentials::root()));
 //! use cxi::ServiceId;
 //! use cxi::explain::Attempt;
 //! use cxi_ioctl::abi::service::SvcDestroyCmd;

@@ -170,7 +170,7 @@ impl Device {
     /// # use cxi_mock::{Credentials, Nic, NicConfig};
     /// # let nic = Nic::new(NicConfig::new())?;
     /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-    /// # let device = Device::from(file);
+    /// # let device = Device::cxi0(file);
     /// let info = device.info()?;
     /// assert_eq!(info.cassini_version.to_string(), "Cassini 2.0");
     /// assert!(info.link_up);

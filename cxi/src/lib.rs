@@ -13,7 +13,7 @@
 //! use cxi_mock::{Nic, NicConfig};
 //!
 //! // On a node with a NIC this is `Device::open(DeviceId::new(0))?`.
-//! let device = Device::from(Nic::new(NicConfig::new())?.root()?);
+//! let device = Device::cxi0(Nic::new(NicConfig::new())?.root()?);
 //!
 //! let spec = ServiceSpec::builder()
 //!     .member(Member::Uid(1000))
@@ -48,7 +48,7 @@
 //! ```
 //! # use cxi::Device;
 //! # use cxi_mock::{Nic, NicConfig};
-//! # let device = Device::from(Nic::new(NicConfig::new())?.root()?);
+//! # let device = Device::cxi0(Nic::new(NicConfig::new())?.root()?);
 //! use cxi::{Limit, Limits, Member, Resource, ServiceSpec};
 //!
 //! let limits = Limits::none()
@@ -73,7 +73,7 @@
 //! ```
 //! # use cxi::{Device, ServiceSpec};
 //! # use cxi_mock::{Nic, NicConfig};
-//! # let device = Device::from(Nic::new(NicConfig::new())?.root()?);
+//! # let device = Device::cxi0(Nic::new(NicConfig::new())?.root()?);
 //! use cxi::lni::{EventQueueOptions, TxqOptions};
 //! use cxi::{TrafficClass, Vni};
 //!
@@ -113,7 +113,7 @@
 //! # use cxi::{Device, Limit, Limits, Resource, ServiceSpec, Vni};
 //! # use cxi_mock::{Fault, Nic, NicConfig};
 //! # let nic = Nic::new(NicConfig::new())?;
-//! # let device = Device::from(nic.root()?);
+//! # let device = Device::cxi0(nic.root()?);
 //! # let limits = Limits::none().with(Resource::Txqs, Limit::exactly(512));
 //! # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).limits(limits).build()?;
 //! # nic.faults().inject(Fault::shortage(Resource::Txqs, 96));

@@ -41,7 +41,7 @@ impl Device {
     /// # let nic = Nic::new(NicConfig::new())?;
     /// use std::time::{Duration, SystemTime};
     ///
-    /// # let device = cxi::Device::from(nic.root()?);
+    /// # let device = cxi::Device::cxi0(nic.root()?);
     /// let link = device.link_history();
     /// if link.restarts_within(Duration::from_secs(3600), SystemTime::now()) > 4 {
     ///     println!("look at the cable of {}", device.id());

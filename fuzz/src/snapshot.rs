@@ -39,7 +39,7 @@ fn restored(node: &MockNode) {
 /// A life on the NIC: what is there is listed, made, used, and destroyed.
 fn used(nic: &Arc<Nic>) {
     let Ok(file) = nic.root() else { return };
-    let device = Device::from(file);
+    let device = Device::cxi0(file);
     let services = device.services();
     let _ = device.info();
     let _ = device.availability();
@@ -80,7 +80,7 @@ pub fn seeds() -> Vec<Vec<u8>> {
 
 fn populate(nic: &Arc<Nic>) {
     let file = nic.root().expect("a NIC that is there");
-    let services = Device::from(file).services();
+    let services = Device::cxi0(file).services();
     let builder = || ServiceSpec::builder().member(Member::Gid(100));
     let list = (1024..1027).filter_map(|vni| Vni::new(vni).ok());
     let listed = builder().vnis(list).limits(cxi::Limits::default());

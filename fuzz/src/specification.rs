@@ -118,7 +118,7 @@ pub fn run(data: &[u8]) {
         page: Mutex::new(empty),
     });
     let transport: Arc<dyn Transport> = Arc::<Notebook>::clone(&notebook);
-    let device = Device::from(transport).allow_quirks(Quirks::all());
+    let device = Device::cxi0(transport).allow_quirks(Quirks::all());
     if input.flag() {
         if let Some(spec) = specification(&mut input) {
             texts(&spec);

@@ -15,7 +15,7 @@ const HELLO: &[u8] = b"hello from the other side";
 fn device(node: &MockNode, nic: usize) -> Device {
     let file = node.nics()[nic].open().unwrap();
     let transport = Arc::new(file.transport(Credentials::root()));
-    Device::from(transport)
+    Device::cxi0(transport)
 }
 
 fn service(node: &MockNode, nic: usize, vni: u16) -> ServiceId {

@@ -13,7 +13,7 @@ fn a_served_node_answers_as_the_same_process() {
     need_node!();
     for release in DriverRelease::ALL {
         let nic = Nic::new(NicConfig::new().release(release)).expect("a NIC");
-        let open = || Device::from(nic.root().expect("a NIC that is there"));
+        let open = || Device::cxi0(nic.root().expect("a NIC that is there"));
         let mut expected = calls::said(release, &open);
         let name = release.name();
         let output = run(&["--release", name, "--", CLIENT, "calls", "cxi0", name]);

@@ -144,7 +144,7 @@ impl Nic {
     }
 
     /// As [`open_as`](Self::open_as) for root, with all capabilities: what an administrator's
-    /// program has. With the crate `cxi`, `Device::from(nic.root()?)` is the device.
+    /// program has. With the crate `cxi`, `Device::cxi0(nic.root()?)` is the device.
     ///
     /// # Errors
     ///

@@ -33,7 +33,7 @@ impl SlingshotEnv {
     /// # use cxi::{Device, Member, Vni};
     /// # use cxi_mock::{MockNode, NicConfig};
     /// # let mock = MockNode::with_nics(1, &NicConfig::new())?;
-    /// # let node = cxi_job::Node::from_devices([Device::from(mock.nics()[0].root()?)]);
+    /// # let node = cxi_job::Node::from_devices([Device::cxi0(mock.nics()[0].root()?)]);
     /// use cxi_job::JobRequest;
     ///
     /// let request = JobRequest::builder().uid(1000).vni(Vni::new(4034)?).build()?;

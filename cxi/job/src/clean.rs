@@ -32,7 +32,7 @@ impl Node {
     /// # use cxi::{Device, Vni};
     /// # use cxi_mock::{MockNode, NicConfig};
     /// # let mock = MockNode::with_nics(1, &NicConfig::new())?;
-    /// # let node = cxi_job::Node::from_devices([Device::from(mock.nics()[0].root()?)]);
+    /// # let node = cxi_job::Node::from_devices([Device::cxi0(mock.nics()[0].root()?)]);
     /// use cxi_job::{CleanPolicy, JobRequest, ReleaseOptions};
     ///
     /// for (uid, vni) in [(1000, 1024), (1001, 1025)] {

@@ -30,7 +30,7 @@
 //! use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
 //! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
-//! # let node = Node::from_devices([Device::from(mock.nics()[0].root()?)]);
+//! # let node = Node::from_devices([Device::cxi0(mock.nics()[0].root()?)]);
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("vni-pool");
 //!

@@ -29,7 +29,7 @@ use crate::{DeviceId, Host, ResourceMap};
 /// use cxi_mock::{Nic, NicConfig};
 ///
 /// let nic = Nic::new(NicConfig::new())?;
-/// let device = Device::from(nic.root()?);
+/// let device = Device::cxi0(nic.root()?);
 /// assert_eq!(device.totals()?[Resource::Txqs], 1024);
 /// # Ok::<_, Box<dyn std::error::Error>>(())
 /// ```
@@ -51,14 +51,6 @@ struct Open {
     services: AtomicUsize,
 }
 
-/// Makes the device `cxi0` from another transport, for tests. [`Device::with_transport`] makes one
-/// of several.
-impl<T: Transport + 'static> From<T> for Device {
-    fn from(transport: T) -> Self {
-        Self::with_transport(DeviceId::new(0), transport)
-    }
-}
-
 impl Device {
     /// Opens `/dev/cxiN`.
     ///
@@ -71,6 +63,12 @@ impl Device {
     #[doc(alias = "cxil_open_device")]
     pub fn open(id: DeviceId) -> Result<Self> {
         Host::system().open(id)
+    }
+
+    /// Wraps another transport as the device `cxi0`: the NIC of an example or a test that has only one.
+    #[must_use]
+    pub fn cxi0(transport: impl Transport + 'static) -> Self {
+        Self::with_transport(DeviceId::new(0), transport)
     }
 
     /// Wraps another transport: a mock, or a decorator around the real one.

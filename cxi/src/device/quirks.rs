@@ -22,7 +22,7 @@ impl Device {
     /// use cxi::{ErrorKind, ServiceSpec};
     ///
     /// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs12_0))?;
-    /// # let device = Device::from(nic.root()?);
+    /// # let device = Device::cxi0(nic.root()?);
     /// let any_vni = ServiceSpec::builder().unrestricted_vnis().build()?;
     /// let error = device.services().create(&any_vni).unwrap_err();
     /// assert!(matches!(error.kind(), ErrorKind::Quirk { .. }));

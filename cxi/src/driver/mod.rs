@@ -54,7 +54,7 @@ pub use quirks::Quirks;
 ///
 /// # let nic = Nic::new(NicConfig::new().release(DriverRelease::Shs13_1))?;
 /// # let file = nic.open()?.transport(Credentials::user(1000, 1000));
-/// # let device = Device::from(file);
+/// # let device = Device::cxi0(file);
 /// let driver = device.driver()?;
 /// assert_eq!(driver.detected_release(), DetectedRelease::Release(DriverRelease::Shs13_1));
 /// assert!(driver.can(Capabilities::VNI_RANGES));

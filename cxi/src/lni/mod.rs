@@ -62,7 +62,7 @@ use shared_profile::SharedProfiles;
 /// # use cxi_mock::{MockNode, NicConfig};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
-/// # let device = cxi::Device::from(node.nics()[0].root()?);
+/// # let device = cxi::Device::cxi0(node.nics()[0].root()?);
 /// use cxi::{ServiceSpec, TrafficClass, Vni};
 ///
 /// let vni = Vni::new(1024)?;

@@ -216,7 +216,7 @@ impl Lni {
     /// # use cxi_mock::{MockNode, NicConfig};
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let node = MockNode::with_nics(1, &NicConfig::new())?;
-    /// # let device = cxi::Device::from(node.nics()[0].root()?);
+    /// # let device = cxi::Device::cxi0(node.nics()[0].root()?);
     /// # use cxi::{ServiceSpec, Vni};
     /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
     /// # let lni = device.alloc_lni(device.services().create(&spec)?)?;

@@ -88,7 +88,7 @@ impl Services {
 /// # use cxi::{Device, ServiceSpec, Vni};
 /// # use cxi_mock::{Nic, NicConfig};
 /// # let nic = Nic::new(NicConfig::new())?;
-/// # let services = Device::from(nic.root()?).services();
+/// # let services = Device::cxi0(nic.root()?).services();
 /// # let spec = ServiceSpec::builder().vni(Vni::new(1024)?).build()?;
 /// let service = services.create_scoped(&spec)?;
 /// let id = service.id();

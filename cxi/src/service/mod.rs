@@ -36,7 +36,7 @@ pub use table::{ServiceSetting, SettingChange, SettingForm, SettingValue};
 /// # use cxi::Device;
 /// # use cxi_mock::{Nic, NicConfig};
 /// # let nic = Nic::new(NicConfig::new())?;
-/// # let device = Device::from(nic.root()?);
+/// # let device = Device::cxi0(nic.root()?);
 /// use cxi::{Member, ServiceSpec, Vni};
 ///
 /// let services = device.services();

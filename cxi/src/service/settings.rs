@@ -417,7 +417,7 @@ mod tests {
     #[test]
     fn a_range_is_lost_only_if_the_driver_says_so() {
         let lost = |errno| {
-            let device = Device::from(Arc::new(Refusing(errno)));
+            let device = Device::cxi0(Arc::new(Refusing(errno)));
             let lost = device.services().has_lost_range(ServiceId::DEFAULT);
             lost.map_err(|error| error.errno())
         };

@@ -17,7 +17,7 @@ pub(crate) fn nic(release: DriverRelease) -> Arc<Nic> {
 
 /// An open file of the NIC in the hands of a caller.
 pub(crate) fn device(nic: &Arc<Nic>, caller: Credentials) -> Device {
-    Device::from(nic.open_as(caller).unwrap())
+    Device::cxi0(nic.open_as(caller).unwrap())
 }
 
 pub(crate) fn root(nic: &Arc<Nic>) -> Device {
@@ -33,7 +33,7 @@ pub(crate) fn through<F>(nic: &Arc<Nic>, submit: F) -> Device
 where
     F: Fn(&InProcess, Request<'_>) -> std::result::Result<(), Errno> + Send + Sync + 'static,
 {
-    Device::from(Intercept::new(nic.root().unwrap(), submit))
+    Device::cxi0(Intercept::new(nic.root().unwrap(), submit))
 }
 
 /// Function that answers a command; `None` to answer as the NIC does.

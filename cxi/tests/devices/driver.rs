@@ -115,7 +115,7 @@ fn finding_out_changes_nothing_and_is_done_once() {
                 .unwrap();
                 let state = nic.state();
                 let record = Arc::new(Record::new(nic.open().unwrap().transport(caller)));
-                let device = Device::from(Arc::clone(&record));
+                let device = Device::cxi0(Arc::clone(&record));
                 device.driver().unwrap();
                 let asks_for_parents = release >= DriverRelease::Main2026_07;
                 let count = 6 + usize::from(asks_for_parents);
@@ -160,7 +160,7 @@ fn on_a_virtual_function_nothing_wrong_is_said() {
             let config = NicConfig::new().release(release).virtual_functions(1);
             let nic = Nic::new(config).unwrap();
             let file = nic.open_vf(0).unwrap().transport(caller);
-            let device = Device::from(Arc::new(file));
+            let device = Device::cxi0(Arc::new(file));
             let driver = device.driver().unwrap();
             assert!(driver.detected_release().may_be(release), "{release} {driver}");
             assert!(Capabilities::for_release(release).contains(driver.capabilities()));

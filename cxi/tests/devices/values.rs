@@ -32,7 +32,7 @@ fn chips_have_a_generation_and_a_name() {
 fn an_unknown_platform_keeps_its_number() {
     let config = NicConfig::new().identity(|identity| identity.device_platform = 99);
     let nic = Nic::new(config).unwrap();
-    let device = Device::from(nic.root().unwrap());
+    let device = Device::cxi0(nic.root().unwrap());
     let platform = device.info().unwrap().platform;
     assert_eq!(platform, Platform::Other(99));
     assert_eq!(

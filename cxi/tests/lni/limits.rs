@@ -196,7 +196,7 @@ fn pages_that_are_not_pinned_are_faulted_in() {
     let nic = Nic::new(config.virtual_functions(1)).unwrap();
     let service = create(&root(&nic).services(), modest(1024).limits(all(100)));
     let file = nic.open_vf(0).unwrap().transport(Credentials::root());
-    let device = Device::from(Arc::new(file));
+    let device = Device::cxi0(Arc::new(file));
     let lni = device.alloc_lni(service).unwrap();
     let unpinned = MapOptions::new().flags(MapFlags::READ);
     says(

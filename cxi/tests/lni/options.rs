@@ -23,7 +23,7 @@ use zerocopy::FromBytes;
 /// An LNI whose commands are kept.
 fn recorded(nic: &Arc<Nic>) -> (Lni, Arc<Record<InProcess>>) {
     let record = Arc::new(Record::new(nic.root().unwrap()));
-    let device = Device::from(Arc::clone(&record));
+    let device = Device::cxi0(Arc::clone(&record));
     (lni_of(&device, 1024), record)
 }
 

@@ -24,7 +24,7 @@ use cxi_mock::{InProcess, Nic, NicConfig};
 fn faulty_lni(nic: &Arc<Nic>) -> (Lni, Arc<Faulty<InProcess>>) {
     let file = nic.root().unwrap();
     let fault = Arc::new(Faulty::new(file));
-    let device = Device::from(Arc::clone(&fault));
+    let device = Device::cxi0(Arc::clone(&fault));
     (lni_of(&device, 1024), fault)
 }
 
@@ -253,7 +253,7 @@ fn a_window_that_cannot_be_mapped_is_said() {
 
     let nic = nic(DriverRelease::Main2026_07);
     let file = nic.root().unwrap();
-    let device = Device::from(Arc::new(Unmappable(file)));
+    let device = Device::cxi0(Arc::new(Unmappable(file)));
     let lni = lni_of(&device, 1024);
     let queue = lni.alloc_tgq(&TgqOptions::new(64)).unwrap();
     let error = queue.commands().unwrap_err();

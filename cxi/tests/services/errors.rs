@@ -259,7 +259,7 @@ fn an_injected_shortage_says_what_is_short() {
     let mock = nic(DriverRelease::Main2026_07);
     let file = Faulty::new(mock.root().unwrap());
     file.inject(Fault::shortage(Resource::Txqs, 96));
-    is_short(Device::from(file));
+    is_short(Device::cxi0(file));
     mock.faults().inject(Fault::shortage(Resource::Txqs, 96).once());
     is_short(root(&mock));
     create(&root(&mock).services(), wanted());

@@ -272,7 +272,7 @@ fn who_accepts_a_hazard_pays_for_no_look_at_it() {
     let nic = nic(DriverRelease::Main2026_07);
     let file = nic.root().unwrap();
     let file = Arc::new(Record::new(file));
-    let device = Device::from(Arc::<Record<_>>::clone(&file));
+    let device = Device::cxi0(Arc::<Record<_>>::clone(&file));
     let spec = modest(70).build().unwrap();
     let sent = |device: Device| {
         let services = device.services();

@@ -11,7 +11,7 @@ use cxi_mock::Credentials;
 fn a_scoped_service_that_is_kept_does_not_keep_the_file_open() {
     let file = nic(DriverRelease::Shs14_0_1).open().unwrap();
     let transport: Arc<dyn Transport> = Arc::new(file.transport(Credentials::root()));
-    let device = Device::from(Arc::clone(&transport));
+    let device = Device::cxi0(Arc::clone(&transport));
     let services = device.services();
     let scoped = |number| services.create_scoped(&modest(number).build().unwrap());
     let kept = scoped(1024).unwrap().keep();

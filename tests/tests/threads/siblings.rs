@@ -13,7 +13,7 @@ use crate::rounds;
 fn siblings_end_in_any_order_and_any_thread() {
     let nic = Nic::new(NicConfig::new().release(DriverRelease::Main2026_07)).unwrap();
     let before = nic.state();
-    let device = Device::from(nic.root().unwrap());
+    let device = Device::cxi0(nic.root().unwrap());
     let vni = Vni::new(1024).unwrap();
     let limits = ResourceMap::from_fn(|resource| match resource {
         Resource::Tles => Limit::NONE,

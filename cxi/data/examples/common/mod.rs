@@ -80,7 +80,7 @@ impl Drop for Node {
 ///
 /// The NIC cannot be opened.
 pub fn device(nics: &MockNode) -> Result<Device, Problem> {
-    Ok(Device::from(nics.nics()[0].root()?))
+    Ok(Device::cxi0(nics.nics()[0].root()?))
 }
 
 /// A service that lets processes use the NIC.

@@ -29,7 +29,7 @@ const PERCENT: u16 = 655;
 
 fn endpoint(cluster: &MockCluster, node: usize, vni: u16) -> Endpoint {
     let node = cluster.node(node).unwrap();
-    let device = Device::from(node.nics()[0].root().unwrap());
+    let device = Device::cxi0(node.nics()[0].root().unwrap());
     let vni = Vni::new(vni).unwrap();
     let spec = ServiceSpec::builder().vni(vni).build().unwrap();
     let service = device.services().create(&spec).unwrap();

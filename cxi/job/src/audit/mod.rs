@@ -7,7 +7,7 @@
 //! # let config = NicConfig::new().parameters(|params| params.disable_default_svc = false);
 //! # let mock = MockNode::with_nics(1, &config)?;
 //! # let file = mock.nics()[0].open()?.transport(Credentials::user(1000, 1000));
-//! # let node = cxi_job::Node::from_devices([Device::from(Arc::new(file))]);
+//! # let node = cxi_job::Node::from_devices([Device::cxi0(Arc::new(file))]);
 //! use cxi_job::AuditOptions;
 //! use cxi_job::audit::Code;
 //!

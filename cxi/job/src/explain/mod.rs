@@ -8,7 +8,7 @@
 //! # use cxi::Device;
 //! # use cxi_mock::{Nic, NicConfig};
 //! # let nic = Nic::new(NicConfig::new())?;
-//! # let device = Device::from(nic.root()?);
+//! # let device = Device::cxi0(nic.root()?);
 //! use cxi::{Limit, Limits, Member, Resource, ServiceSpec, Vni};
 //! use cxi_job::explain::Inquiry;
 //!

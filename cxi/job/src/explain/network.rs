@@ -324,7 +324,7 @@ impl Network {
     ///
     /// ```
     /// # use cxi::Device;
-    /// # let device = Device::from(cxi_mock::Nic::new(cxi_mock::NicConfig::new())?.root()?);
+    /// # let device = Device::cxi0(cxi_mock::Nic::new(cxi_mock::NicConfig::new())?.root()?);
     /// use cxi_job::explain::{Network, Program};
     ///
     /// // This process is `Program::this(&ProcFs::system())`.

@@ -47,7 +47,7 @@ pub(crate) fn open(nic: &Arc<Nic>) -> InProcess {
 
 /// The first NIC in the hands of a user.
 pub(crate) fn of_user(mock: &MockNode, uid: u32) -> Device {
-    Device::from(mock.nics()[0].open_as(Credentials::user(uid, 6)).unwrap())
+    Device::cxi0(mock.nics()[0].open_as(Credentials::user(uid, 6)).unwrap())
 }
 
 /// A virtual function of the first NIC, cxi1, and the sysfs that says so.

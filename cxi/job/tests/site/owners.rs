@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, thread};
 
-use cxi::{Device, Errno, Member, ServiceId, ServiceSpec, Vni};
+use cxi::{Device, DeviceId, Errno, Member, ServiceId, ServiceSpec, Vni};
 use cxi_ioctl::{Intercept, Opcode, Transport as _};
 use cxi_job::clean::OrphanReason;
 use cxi_job::owners::OwnedService;
@@ -22,7 +22,7 @@ use crate::support::{
 
 /// Somebody else makes a service that looks like the job's, on the first NIC.
 fn make_foreign(site: &Site, pool: &Pool, mock: &MockNode) -> u32 {
-    let device = Device::from(mock.nics()[0].root().unwrap());
+    let device = Device::cxi0(mock.nics()[0].root().unwrap());
     let vni = site.controller(pool).unwrap().list().unwrap()[0].0.vnis[0];
     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(vni);
     device.services().create(&spec.build().unwrap()).unwrap().get()
@@ -30,7 +30,7 @@ fn make_foreign(site: &Site, pool: &Pool, mock: &MockNode) -> u32 {
 
 /// Makes a service that looks like the job's in everything.
 fn make_twin(mock: &MockNode, id: u32) -> u32 {
-    let device = Device::from(mock.nics()[0].root().unwrap());
+    let device = Device::cxi0(mock.nics()[0].root().unwrap());
     let own = device.services().get(ServiceId::new(id).unwrap()).unwrap();
     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni_access(own.vnis());
     let spec = spec.limits(own.limits()).traffic_classes(own.traffic_classes().unwrap());
@@ -88,7 +88,7 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
     assert_eq!(clean().ended, []);
     assert_eq!((services(&mock), confirmed()), (vec![(0, foreign)], false));
     // As soon as it is gone, the VNI is free.
-    let device = Device::from(mock.nics()[0].root().unwrap());
+    let device = Device::cxi0(mock.nics()[0].root().unwrap());
     device.services().destroy(ServiceId::new(foreign).unwrap()).unwrap();
     assert_eq!(clean().ended, [job(1)]);
     assert!(confirmed());
@@ -172,7 +172,7 @@ fn what_comes_after_a_failed_repeat_of_a_prolog_is_not_the_jobs() {
     let node = compute(&site, &mock);
     reserve(&site, &pool, 1, "n1").unwrap();
     node.prolog(&starting(1)).unwrap();
-    let second = Device::from(mock.nics()[1].root().unwrap());
+    let second = Device::with_transport(DeviceId::new(1), mock.nics()[1].root().unwrap());
     second.services().destroy(ServiceId::new(2).unwrap()).unwrap();
     let fault = Fault::errno(Errno::EPERM).on(Opcode::SVC_ALLOC);
     mock.nics()[1].faults().inject(fault);
@@ -212,7 +212,7 @@ fn a_broken_record_of_a_service_still_says_that_it_is_somebodys() {
     let site = site_with(directory.path(), "");
     let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
     let records = ServiceRecords::of(site.settings()).unwrap();
-    let device = Device::from(mock.nics()[0].root().unwrap());
+    let device = Device::cxi0(mock.nics()[0].root().unwrap());
     let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(1024).unwrap());
     let id = device.services().create(&spec.build().unwrap()).unwrap();
     let made = OwnedService::of(device.id(), &device.services().get(id).unwrap());
@@ -231,7 +231,7 @@ fn a_broken_record_of_a_service_still_says_that_it_is_somebodys() {
 fn a_record_follows_its_service_and_ends_with_whoever_holds_it() {
     let (_directory, site, mock, _) = place(1);
     let records = ServiceRecords::of(site.settings()).unwrap();
-    let device = Device::from(mock.nics()[0].root().unwrap());
+    let device = Device::cxi0(mock.nics()[0].root().unwrap());
     let node = compute(&site, &mock);
     let create = |vni| {
         let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(vni).unwrap());
@@ -390,7 +390,7 @@ fn a_cleanup_forgets_services_that_are_gone() {
     let site = site(directory.path());
     let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
     let records = ServiceRecords::of(site.settings()).unwrap();
-    let device = Device::from(mock.nics()[0].root().unwrap());
+    let device = Device::cxi0(mock.nics()[0].root().unwrap());
     let make = || {
         let spec = ServiceSpec::builder().member(Member::Uid(1000)).vni(Vni::new(1024).unwrap());
         let id = device.services().create(&spec.build().unwrap()).unwrap();
@@ -450,7 +450,7 @@ fn a_number_that_is_used_again_is_of_its_last_maker() {
         released.services.iter().filter(|one| one.is_gone()).count()
     };
     let first = node.prolog(&of_user(1, 1000, 1024)).unwrap().grant.unwrap().services[0].service;
-    Device::from(mock.nics()[0].root().unwrap()).services().destroy(first).unwrap();
+    Device::cxi0(mock.nics()[0].root().unwrap()).services().destroy(first).unwrap();
     let second = node.prolog(&of_user(2, 1000, 1024)).unwrap().grant.unwrap().services[0].service;
     assert_eq!(first, second);
     assert_eq!(destroyed(1), 0);
@@ -466,7 +466,8 @@ fn what_a_second_killed_prolog_made_is_not_the_firsts() {
     let epilog = |id| node.epilog(&job(id), None, &ReleaseOptions::once()).unwrap();
     node.prolog(&of_user(1, 1000, 1024)).unwrap();
     for id in services(&mock) {
-        let device = Device::from(mock.nics()[id.0 as usize].root().unwrap());
+        let device =
+            Device::with_transport(DeviceId::new(id.0), mock.nics()[id.0 as usize].root().unwrap());
         device.services().destroy(ServiceId::new(id.1).unwrap()).unwrap();
     }
     kill_before_it_named(directory.path(), 1, [&[1], &[1]]);

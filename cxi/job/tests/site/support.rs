@@ -70,7 +70,7 @@ pub(crate) fn starting(id: u32) -> StartingJob {
 /// The services that are not the default one's.
 pub(crate) fn services(mock: &MockNode) -> Vec<(u32, u32)> {
     let all = mock.nics().iter().enumerate().flat_map(|(nic, mock)| {
-        let device = Device::from(mock.root().unwrap());
+        let device = Device::cxi0(mock.root().unwrap());
         let services = device.services().list().unwrap().into_iter();
         let ids = services.map(|service| service.id()).filter(|id| !id.is_default());
         ids.map(|id| (u32::try_from(nic).unwrap(), id.get())).collect::<Vec<_>>()
