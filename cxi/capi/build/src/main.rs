@@ -14,6 +14,9 @@ use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Places, Product, Result, insta
 /// Build libcxi.so.1 and libcxi_job.so.0, and install them.
 #[derive(Debug, Parser)]
 struct Arguments {
+    /// Profile of cargo's to build with
+    #[arg(long, global = true, default_value = "release")]
+    profile: String,
     #[command(subcommand)]
     command: What,
 }
@@ -50,7 +53,7 @@ struct Install {
 
 #[allow(clippy::print_stderr, reason = "this is a command")]
 fn main() -> ExitCode {
-    match run(&Arguments::parse().command) {
+    match run(&Arguments::parse()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("cxi-capi-build: {error}");
@@ -60,15 +63,17 @@ fn main() -> ExitCode {
 }
 
 #[allow(clippy::print_stdout, reason = "this is a command")]
-fn run(what: &What) -> Result<()> {
+fn run(arguments: &Arguments) -> Result<()> {
+    let (what, profile) = (&arguments.command, &*arguments.profile);
     if let What::Shared { directory } = what {
         make_directory(directory)?;
-        let library = Library::make_shared(&LIBCXI_JOB, &compile(&LIBCXI_JOB)?, directory)?;
+        let library =
+            Library::make_shared(&LIBCXI_JOB, &compile(&LIBCXI_JOB, profile)?, directory)?;
         println!("{}", library.shared().display());
         return Ok(());
     }
     for product in [&LIBCXI, &LIBCXI_JOB] {
-        let archive = compile(product)?;
+        let archive = compile(product, profile)?;
         match what {
             What::Shared { .. } => {}
             What::Make { directory } => {
@@ -93,15 +98,15 @@ fn run(what: &What) -> Result<()> {
     Ok(())
 }
 
-/// Has cargo build the archive with optimizations. Returns its path.
 fn make_directory(directory: &Path) -> Result<()> {
     std::fs::create_dir_all(directory).map_err(|error| format!("{}: {error}", directory.display()))
 }
 
-fn compile(product: &Product) -> Result<PathBuf> {
+/// Has cargo build the archive. Returns its path.
+fn compile(product: &Product, profile: &str) -> Result<PathBuf> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["build", "--release", "--package", product.package])
+        .args(["build", "--profile", profile, "--package", product.package])
         .arg("--message-format=json-render-diagnostics")
         .arg("--manifest-path")
         .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml"))
@@ -130,7 +135,9 @@ mod tests {
     #[test]
     fn a_prefix_is_enough() {
         let words = ["cxi-capi-build", "install", "--prefix", "/opt/cxi"];
-        let What::Install(install) = Arguments::try_parse_from(words).unwrap().command else {
+        let arguments = Arguments::try_parse_from(words).unwrap();
+        assert_eq!(arguments.profile, "release");
+        let What::Install(install) = arguments.command else {
             panic!("another command");
         };
         assert_eq!(install.prefix, PathBuf::from("/opt/cxi"));
