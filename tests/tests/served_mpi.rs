@@ -19,19 +19,21 @@ fn mpi(options: &[&str], script: &str) -> Output {
 
 #[test]
 fn a_launcher_finds_a_job_on_every_node() {
-    need_node!();
+    let _limit = node::limit();
     let script = "hostname; echo $SLINGSHOT_VNIS $SLINGSHOT_DEVICES $SLINGSHOT_SVC_IDS; \
                   for node in $(cat $HYDRA_HOST_FILE); do ssh $node 'cxi-mock ctl state'; done | \
                   grep -c '\"svc_count\": 2'; echo $CXI_MOCK_DIR; exit 3";
-    let output = mpi(&["--nodes", "3", "--nics", "2"], script);
-    assert_eq!(output.status.code(), Some(3), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let lines: Vec<_> = text.lines().collect();
-    assert_eq!(lines[..3], ["n1", "1024,1025 cxi0,cxi1 2,2", "6"]);
-    assert!(!fs::exists(lines[3]).unwrap(), "{} is left", lines[3]);
-    let said = errors(&output);
-    assert!(said.contains("cxi0: nothing; cxi1: nothing"), "{said}");
-    assert!(said.contains("WARNING: no NIC was used"), "{said}");
+    for door in node::doors() {
+        let output = mpi(&["--nodes", "3", "--nics", "2", "--door", door], script);
+        assert_eq!(output.status.code(), Some(3), "{output:?}");
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let lines: Vec<_> = text.lines().collect();
+        assert_eq!(lines[..3], ["n1", "1024,1025 cxi0,cxi1 2,2", "6"]);
+        assert!(!fs::exists(lines[3]).unwrap(), "{} is left", lines[3]);
+        let said = errors(&output);
+        assert!(said.contains("cxi0: nothing; cxi1: nothing"), "{said}");
+        assert!(said.contains("WARNING: no NIC was used"), "{said}");
+    }
 }
 
 #[test]
@@ -68,17 +70,18 @@ fn a_job_has_what_hardware_collectives_need() {
 
 #[test]
 fn it_ends_with_what_has_moved() {
-    need_node!(node::windows());
+    let _limit = node::limit();
     let script = "nid() { ssh $1 $CLIENT nid cxi1; }; one=$(nid n1); two=$(nid n2); \
                   ssh n2 $CLIENT exchange cxi1 4 $one 3 50 & $CLIENT exchange cxi1 3 $two 4 50; wait; \
                   cxi-mock ctl --node n2 kill";
-    let open = [OPEN[0], OPEN[1], "--nics", "2"];
-    let output = mpi(&open, script);
-    assert_eq!(printed(&output), "ok\nok");
-    let said = errors(&output);
-    // Each sends 50 messages of 512 bytes, and the first ones may find nobody.
-    assert!(said.contains("cxi0: nothing; cxi1: 100 messages, 51.2 kB"), "{said}");
-    assert!(!said.contains("WARNING"), "{said}");
+    for door in node::doors() {
+        let output = mpi(&[OPEN[0], OPEN[1], "--nics", "2", "--door", door], script);
+        assert_eq!(printed(&output), "ok\nok");
+        let said = errors(&output);
+        // Each sends 50 messages of 512 bytes, and the first ones may find nobody.
+        assert!(said.contains("cxi0: nothing; cxi1: 100 messages, 51.2 kB"), "{said}");
+        assert!(!said.contains("WARNING"), "{said}");
+    }
 }
 
 #[test]

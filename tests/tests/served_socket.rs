@@ -33,7 +33,7 @@ fn devices_and_services_need_nothing() {
     let output = on_node(
         &["--nics", "2"],
         "$CXI devices --json; $CXI service create --uid 4711 --vni 1024 --device cxi0; \
-         $CXI service list --json --device cxi0; test ! -e /sys/class/cxi_user/cxi1",
+         $CXI service list --json --device cxi0",
     );
     let text = printed(&output);
     let mut documents = serde_json::Deserializer::from_str(&text).into_iter::<Value>();
@@ -250,6 +250,93 @@ fn another_users_node_is_refused() {
     let output = command.output().expect("a shell");
     let said = errors(&output);
     assert!(said.contains("is served by user 54321: expected user 0"), "{output:?}");
+}
+
+/// libfabric looks for NICs in the system's own directories. Where it can be given others, it finds them
+/// there, and what an order changes has changed there when the order is done.
+#[test]
+fn libfabrics_own_looks_find_the_nics() {
+    if !node::copies() {
+        return;
+    }
+    let directory = Directory::new();
+    let script = "
+        cd /sys/class/net/hsn1
+        cat operstate speed addr_assign_type address
+        basename $(readlink -f device)
+        test $(readlink -f device) = $(readlink -f /sys/class/cxi/cxi1/device)
+        ls device/cxi
+        cut -d@ -f1 /sys/class/cxi/cxi1/device/telemetry/pct_retry_srb_requests
+        ls /sys/class/cxi_user /sys/bus/pci/drivers/cxi_ss1 | grep -c .
+        ls -d /dev/cxi* 2> /dev/null || true
+        $SERVER ctl link down 1; cat operstate carrier
+        $SERVER ctl unplug 1; ls -d /sys/class/net/hsn*
+        test ! -e /sys/devices/pci-cxi-mock/0000:42:00.0
+        $SERVER ctl plug 1; cat /sys/class/net/hsn1/operstate
+        ! echo 1500 2> /dev/null > mtu";
+    let output = on_node(&["--nics", "2", "--dir", &directory.join("node")], script);
+    assert_eq!(
+        printed(&output).lines().collect::<Vec<_>>(),
+        [
+            ["up", "400000", "3", "02:00:00:00:01:01", "0000:42:00.0"].as_slice(),
+            &["cxi1", "0", "6", "down", "0", "/sys/class/net/hsn0", "down"],
+        ]
+        .concat(),
+        "{}",
+        errors(&output)
+    );
+}
+
+/// What programs do to a NIC shows in the copies within seconds.
+#[test]
+fn copies_of_sysfs_follow_what_programs_do() {
+    if !node::copies() {
+        return;
+    }
+    let node = Served::start(&[&USABLE[..], &["--nics", "2"]].concat());
+    let sent = "cat /sys/class/cxi/cxi0/device/telemetry/cq_success_tx_cntr | cut -d@ -f1";
+    assert_eq!(printed(&node.enter(&["sh", "-c", sent])), "0");
+    let nids = node.nids();
+    let exchange = |device, pid, nid: &str, peer| {
+        let mut command = node.command(&[node::CLIENT, "exchange", device, pid, nid, peer, "5"]);
+        command.stdout(std::process::Stdio::null()).spawn().expect("a client runs")
+    };
+    let mut both = [exchange("cxi0", "3", &nids[1], "4"), exchange("cxi1", "4", &nids[0], "3")];
+    assert!(both.iter_mut().all(|client| client.wait().expect("it ends").success()));
+    node::eventually("the counter is copied", || {
+        printed(&node.enter(&["sh", "-c", sent])).parse::<u32>().expect("a number") > 0
+    });
+}
+
+/// Where the kernel makes no namespaces for ordinary users, a message says what forbids them; the node is
+/// served to this project's libraries, and a cluster is not.
+#[test]
+fn a_message_says_what_forbids_files_in_sys() {
+    let directory = Directory::new();
+    let within = |arguments: &[&str]| {
+        let script = "echo 0 > /proc/sys/user/max_user_namespaces; \
+                      exec setpriv --bounding-set=-sys_admin --inh-caps=-sys_admin \"$@\"";
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-euc", script, "sh", SERVER]);
+        command.args(arguments).args(["--", CXI, "devices"]).env_remove("CXI_NODE");
+        command.env("TMPDIR", directory.path()).env_remove("XDG_RUNTIME_DIR");
+        command.output().expect("unshare runs")
+    };
+    let output = within(&["run", "--door", "socket"]);
+    if errors(&output).contains("unshare: ") {
+        return skip(&errors(&output));
+    }
+    let what = "An ordinary user needs user namespaces, and they are forbidden here\n  \
+                sysctl user.max_user_namespaces=10000, or run as root.\n";
+    assert!(printed(&output).contains("cxi0"), "{output:?}");
+    let none = "programs that look for NICs in /sys themselves, as libfabric does, find none: ";
+    assert_eq!(errors(&output), format!("cxi-mock: {none}{what}"));
+    for command in [&["mpi", "--door", "socket"][..], &["cluster", "--door", "socket", "run"]] {
+        let output = within(command);
+        assert_eq!(output.status.code(), Some(77), "{output:?}");
+        assert_eq!(errors(&output), format!("cxi-mock: {what}"));
+        assert!(output.stdout.is_empty(), "{output:?}");
+    }
 }
 
 /// The files that our libraries read are those of the file system.

@@ -14,11 +14,11 @@ use super::control::{Connection, Control};
 use super::error::{ServeError, print, say};
 use super::fabric_manager::{self, FabricManagerArguments};
 use super::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program, Signals};
-use super::namespaces::variables;
+use super::namespaces::{Inside, variables};
 use super::order::Order;
 use super::running::NodeArguments;
 use super::sweep::SweepArguments;
-use super::{agent, generate, packets};
+use super::{agent, generate, packets, privileges};
 
 /// A node with mock CXI NICs, for any program.
 ///
@@ -128,6 +128,12 @@ enum Command {
     /// Be process 1 of a node
     #[command(hide = true)]
     Init,
+    /// Try whether programs can see a node
+    #[command(hide = true)]
+    Probe {
+        #[arg(long)]
+        as_user: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -232,6 +238,7 @@ fn run(command: Command) -> Result<u8, ServeError> {
         Command::Start { program } => launch::start(&program.program),
         Command::Rsh { words } => agent::ssh(&words),
         Command::Init => agent::init(),
+        Command::Probe { as_user } => privileges::probe(Inside::new(as_user)),
     }
 }
 

@@ -40,7 +40,7 @@ use super::device::{Call, Caller};
 use super::error::{Doing, ServeError};
 use super::memory::ProcessMemory;
 use super::messages::MessageBuffers;
-use super::namespaces::Variable;
+use super::namespaces::{Variable, user_outside};
 use super::paths::Paths;
 use super::server::{OpenFile, Server};
 use super::userfault::{Range, Userfault};
@@ -92,7 +92,7 @@ impl Door {
         }
         // Programs of other users may be on root's node, as they may open its devices.
         let others =
-            if geteuid().is_root() { Mode::empty() } else { Mode::S_IRWXG | Mode::S_IRWXO };
+            if user_outside().is_root() { Mode::empty() } else { Mode::S_IRWXG | Mode::S_IRWXO };
         let before = umask(others);
         let bound = bind(&listener, &address);
         umask(before);
@@ -150,7 +150,7 @@ fn seqpacket() -> rustix::io::Result<OwnedFd> {
 
 /// A directory that belongs to this user, whom others could otherwise lead to sockets of theirs.
 fn own_directory() -> Result<PathBuf, ServeError> {
-    let user = geteuid();
+    let (user, inside) = (user_outside(), geteuid());
     let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
     let above = runtime.filter(|above| above.is_absolute() && above.is_dir());
     let directory = match above {
@@ -166,7 +166,7 @@ fn own_directory() -> Result<PathBuf, ServeError> {
         _ => {}
     }
     let found = fs::symlink_metadata(&directory).doing(what)?;
-    if !found.is_dir() || found.uid() != user.as_raw() || found.mode() & 0o022 != 0 {
+    if !found.is_dir() || found.uid() != inside.as_raw() || found.mode() & 0o022 != 0 {
         return Err(ServeError::Input(format!(
             "{} is not a directory that only user {user} can write: remove it, or choose a directory \
              with --dir",
@@ -355,6 +355,7 @@ impl Connection {
                     return Err(Errno::EACCES);
                 }
                 paths.write(path, contents)?;
+                self.opened.server.stale.store(true, Ordering::Relaxed);
                 Answer::default()
             }
             Question::Watch => {
@@ -435,6 +436,7 @@ impl Opened {
             return Err(Errno::ENOENT);
         }
         let client = function.open()?;
+        self.server.stale.store(true, Ordering::Relaxed);
         client.share_all_windows();
         let file = OpenFile {
             client,

@@ -26,11 +26,11 @@ pub(crate) const DEVICES: &str = "/sys/devices/pci-cxi-mock";
 /// Directory of the module's parameters.
 pub(crate) const MODULE: &str = "/sys/module/cxi_ss1";
 
-/// Returns whether the mock's file system is mounted where this process looks.
+/// Returns whether the mock's files are mounted where this process looks: its file system, or copies.
 pub(crate) fn is_mock() -> bool {
-    /// Type of FUSE in `statfs(2)`.
-    const FUSE_SUPER_MAGIC: rustix::fs::FsWord = 0x6573_5546;
-    rustix::fs::statfs(DEVICES).is_ok_and(|at| at.f_type == FUSE_SUPER_MAGIC)
+    /// Types of FUSE and of tmpfs in `statfs(2)`.
+    const TYPES: [rustix::fs::FsWord; 2] = [0x6573_5546, 0x0102_1994];
+    rustix::fs::statfs(DEVICES).is_ok_and(|at| TYPES.contains(&at.f_type))
 }
 
 /// The parts of sysfs that get something added, and the directories that must be there.
@@ -143,6 +143,18 @@ pub(crate) fn mount_fuse(fuse: &OwnedFd) -> Result<(), ServeError> {
         Some(options.as_str()),
     )
     .map_err(|errno| mount_refused("FUSE", errno))
+}
+
+/// Makes a directory for copies of the mock's files and shows it at [`DEVICES`], where nothing can be
+/// written: it would have no effect.
+pub(crate) fn mount_copies(stage: &Stage) -> Result<PathBuf, ServeError> {
+    let ours = stage.directory("copies")?;
+    mount_tmpfs(&ours, "mode=755")?;
+    bind(&ours, Path::new(DEVICES))?;
+    let flags = MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY | MsFlags::MS_NOSUID;
+    mount(None::<&str>, DEVICES, None::<&str>, flags, None::<&str>)
+        .map_err(|errno| mount_refused(&format!("{DEVICES} for reading"), errno))?;
+    Ok(ours)
 }
 
 /// Covers the real `/etc/hosts` with another, if there is one.
@@ -296,7 +308,7 @@ fn add_ptmx(dev: &Path) -> Result<(), ServeError> {
     own.map_or(Ok(()), |()| symlink("pts/ptmx", &ptmx).doing(|| format!("link {}", ptmx.display())))
 }
 
-fn open_directory(path: &Path) -> Result<OwnedFd, ServeError> {
+pub(crate) fn open_directory(path: &Path) -> Result<OwnedFd, ServeError> {
     open(path, OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())
         .doing(|| format!("open {}", path.display()))
 }

@@ -4,12 +4,12 @@ use std::ffi::OsString;
 use std::fs::{self, File};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
 use nix::mount::MsFlags;
 use nix::sched::{CloneFlags, setns, unshare};
-use nix::unistd::{Pid, getegid, geteuid};
+use nix::unistd::{Pid, Uid, getegid, geteuid};
 use serde::{Deserialize, Serialize};
 
 use super::error::{Doing, ServeError};
@@ -32,6 +32,13 @@ impl Inside {
     }
 }
 
+/// The user who started this process, by the number outside of a user namespace that it has made.
+pub(crate) fn user_outside() -> Uid {
+    *OUTSIDE.get_or_init(geteuid)
+}
+
+static OUTSIDE: OnceLock<Uid> = OnceLock::new();
+
 /// Moves this process into its own mount namespace. Call it while there is one thread.
 pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
     match route {
@@ -40,7 +47,7 @@ pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
                 .doing(|| "make a mount namespace (CAP_SYS_ADMIN is there)".to_owned())?;
         }
         Route::UserNamespace => {
-            let (uid, gid) = (geteuid(), getegid());
+            let (uid, gid) = (user_outside(), getegid());
             unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNS)
                 .map_err(privileges::user_namespace_refused)?;
             let within = |outside: u32| match inside {

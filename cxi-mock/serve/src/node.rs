@@ -9,6 +9,7 @@ use cxi_ioctl::Errno;
 use cxi_mock::Nic;
 use fuser::{Config, Session, SessionACL};
 
+use super::copies::Copies;
 use super::error::{Doing, ServeError, say};
 use super::fuse::FileSystem;
 use super::mount::{self, DEVICES, Places, RETRY_HANDLERS, Stage};
@@ -17,6 +18,7 @@ use super::network::Network;
 use super::server::{Common, DRIVER, Function, Server};
 use super::setup::{Records, Shown};
 use super::sysfs::{RETRY_HANDLER, bus_path, network_device};
+use super::view::View;
 use super::watch::Watch;
 use super::{data_path, privileges, windows};
 
@@ -37,6 +39,8 @@ pub(crate) struct Node {
 struct Scene {
     /// `None` for a node that programs reach through its socket only.
     places: Option<Places>,
+    /// Copies of sysfs for programs that do not use the socket.
+    copies: Option<Arc<Copies>>,
     network: Option<Network>,
     shown: Shown,
 }
@@ -65,7 +69,7 @@ impl Node {
         nics: &[Arc<Nic>],
         common: &Common,
         node_setup: NodeSetup,
-        as_files: bool,
+        view: &View,
     ) -> Result<Self, ServeError> {
         let NodeSetup {
             records: Records { trace, capture },
@@ -77,8 +81,10 @@ impl Node {
         } = node_setup;
         let server = Arc::new(Server::new(nics, common, trace)?);
         let home = Arc::clone(&common.home);
-        let mount_all = || mount(&server, common, network.is_some(), hosts, &credentials);
-        let places = as_files.then(mount_all).transpose()?;
+        let (places, copies) = match view {
+            View::Nothing(_) => (None, None),
+            view => mount(&server, common, network.is_some(), hosts, &credentials, view)?,
+        };
         data_path::start(&server, &home).doing(|| "start the data path".to_owned())?;
         if common.cleanup {
             clean_up_regularly(Arc::clone(&server), home)?;
@@ -91,7 +97,7 @@ impl Node {
         let node = Self {
             watch: Watch::start(Arc::clone(&server), capture, common.traffic.clone())?,
             server,
-            scene: Arc::new(Scene { places, network, shown: common.shown.clone() }),
+            scene: Arc::new(Scene { places, copies, network, shown: common.shown.clone() }),
             namespaces: Arc::new(Namespaces::of_this_thread(&kinds)?.with_variables(variables)),
         };
         for function in node.server.functions() {
@@ -120,6 +126,11 @@ impl Node {
     /// Returns the observers of its data path.
     pub(crate) fn watch(&self) -> &Arc<Watch> {
         &self.watch
+    }
+
+    /// Brings the copies of sysfs up to date, if there are any.
+    pub(crate) fn refresh(&self) -> io::Result<()> {
+        self.scene.copies.as_ref().map_or(Ok(()), |copies| copies.refresh())
     }
 
     /// Waits until everything that was recorded is written.
@@ -189,6 +200,10 @@ impl Scene {
     /// The links by which programs find a function, and their targets.
     fn links(&self, function: &Function) -> Vec<(String, String)> {
         let mut links = links(function);
+        if self.copies.is_some() {
+            // No file would be behind it.
+            links.retain(|(path, _)| !path.starts_with("/dev/"));
+        }
         let (name, address) = (function.device_name(), function.address);
         if let Some(alias) = &self.shown.alias {
             let target = format!("../../../../devices/pci-cxi-mock/{address}");
@@ -208,21 +223,44 @@ impl Drop for Node {
     }
 }
 
-/// Mounts everything that programs see of a node, and starts to answer the file system.
+/// Mounts everything that programs see of a node.
 fn mount(
     server: &Arc<Server>,
     common: &Common,
     own_network: bool,
     hosts: Option<String>,
     credentials: &[(&'static str, String)],
-) -> Result<Places, ServeError> {
-    let fuse = privileges::open_fuse()?;
+    view: &View,
+) -> Result<(Option<Places>, Option<Arc<Copies>>), ServeError> {
     let stage = Stage::new()?;
     if !credentials.is_empty() {
         mount::prepare_credentials(&stage, credentials)?;
     }
     let drivers: Vec<&str> = iter::once(DRIVER).chain(common.shown.alias.as_deref()).collect();
     mount::extend_sysfs(&stage, &common.machine.files(), &drivers)?;
+    let copies = if view.is_behind_socket() {
+        let root = mount::mount_copies(&stage)?;
+        let copies = Arc::new(Copies::write(Arc::clone(server), &root)?);
+        Arc::clone(&copies).keep_fresh(Arc::clone(&common.home))?;
+        Some(copies)
+    } else {
+        mount_files(server, common)?;
+        None
+    };
+    mount::mount_records(&stage)?;
+    let places = Places::mount(&stage, &drivers, own_network)?;
+    if let Some(hosts) = hosts {
+        mount::cover_hosts(&stage, &hosts)?;
+        mount::mount_shared_memory()?;
+    }
+    // The stage is dropped here: what was bound from it stays, and the directory below it becomes visible
+    // again.
+    Ok((Some(places), copies))
+}
+
+/// Mounts the file system, and starts to answer it.
+fn mount_files(server: &Arc<Server>, common: &Common) -> Result<(), ServeError> {
+    let fuse = privileges::open_fuse()?;
     mount::mount_fuse(&fuse)?;
     if let Some((mounted, _)) = windows::opened(DEVICES) {
         server.mounted.get_or_init(|| mounted);
@@ -233,16 +271,7 @@ fn mount(
     }
     // The threads start before anything is bound from the file system, because binding makes the
     // kernel ask it, and wait.
-    answer(Arc::clone(server), fuse, Arc::clone(&common.home))?;
-    mount::mount_records(&stage)?;
-    let places = Places::mount(&stage, &drivers, own_network)?;
-    if let Some(hosts) = hosts {
-        mount::cover_hosts(&stage, &hosts)?;
-        mount::mount_shared_memory()?;
-    }
-    // The stage is dropped here: what was bound from it stays, and the directory below it becomes visible
-    // again.
-    Ok(places)
+    answer(Arc::clone(server), fuse, Arc::clone(&common.home))
 }
 
 /// The links that every node has. `/dev/cxiN` is a link, too. A

@@ -64,6 +64,7 @@ impl Node {
             Order::Wake { nic, client, wait } => self.wake(*nic, *client, *wait)?,
             Order::Link { nic, link } => self.set_link(*nic, *link)?,
         }
+        self.refresh().map_err(|error| format!("cannot refresh the copies of sysfs: {error}"))?;
         Ok(Value::Null)
     }
 

@@ -3,13 +3,18 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind;
 use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
 
 use nix::unistd::gettid;
 use rustix::thread::CapabilitySet;
 
 use super::credentials::effective_capabilities;
-use super::error::ServeError;
+use super::error::{Doing, ServeError};
+use super::launch::SELF;
 use super::memory;
+use super::mount::{self, Stage};
+use super::namespaces::{self, Inside};
 
 /// Way in which the launcher obtains its own mount namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,15 +25,44 @@ pub(crate) enum Route {
     UserNamespace,
 }
 
-/// Checks for everything that serving needs, and reports the first thing that is missing.
-pub(crate) fn check() -> Result<Route, ServeError> {
+/// Checks for everything that serving files needs, and reports the first thing that is missing.
+pub(crate) fn check(inside: Inside) -> Result<Route, ServeError> {
     check_memory_access()?;
     open_fuse()?;
-    if is_privileged() {
-        return Ok(Route::Privileged);
+    check_namespaces(inside)
+}
+
+/// Checks whether programs can be given another `/sys` than this process has.
+pub(crate) fn check_namespaces(inside: Inside) -> Result<Route, ServeError> {
+    if !is_privileged() {
+        check_user_namespaces()?;
     }
-    check_user_namespaces()?;
-    Ok(Route::UserNamespace)
+    // A security module may let a user namespace be made and refuse everything in it, and a process that
+    // has made one cannot leave it. So another process tries.
+    let mut probe = Command::new(SELF);
+    probe.arg0("cxi-mock").arg(PROBE).args((inside == Inside::Oneself).then_some("--as-user"));
+    let output = probe.output().doing(|| "try to mount something".to_owned())?;
+    if output.status.success() {
+        return Ok(route());
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.trim().trim_start_matches("cxi-mock: ");
+    let (what, how) = said.split_once("\n  ").unwrap_or((said, "Run as root."));
+    Err(ServeError::missing(what, how))
+}
+
+/// The hidden command that tries what [`check_namespaces`] asks about.
+pub(crate) const PROBE: &str = "probe";
+
+/// Does in this process everything that the system or its container may refuse.
+pub(crate) fn probe(inside: Inside) -> Result<u8, ServeError> {
+    namespaces::separate(route(), inside)?;
+    mount::extend_sysfs(&Stage::new()?, &[], &[])?;
+    Ok(0)
+}
+
+fn route() -> Route {
+    if is_privileged() { Route::Privileged } else { Route::UserNamespace }
 }
 
 /// Returns whether this process has CAP_SYS_ADMIN where it is.

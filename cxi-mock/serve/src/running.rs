@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use cxi_mock::{MockNode, NicConfig};
-use nix::unistd::geteuid;
 
 use super::control::{Control, ControlGuard};
 use super::door::{Door, DoorGuard};
 use super::error::{Doing, ServeError, say};
-use super::namespaces::{self, Inside, NamespaceKind, Variable};
+use super::namespaces::{NamespaceKind, Variable};
 use super::network::Network;
 use super::node::{Node, NodeSetup};
 use super::server::Common;
 use super::setup::{FileArguments, NicArguments, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
-use super::{data_path, privileges, setup};
+use super::view::{View, ViewArguments};
+use super::{data_path, setup};
 
 #[derive(Debug, Args)]
 pub(crate) struct NodeArguments {
@@ -23,21 +23,8 @@ pub(crate) struct NodeArguments {
     nics: NicArguments,
     #[command(flatten)]
     files: FileArguments,
-    /// Run programs under your own user ID, without privileges (ordinary users only)
-    #[arg(long)]
-    as_user: bool,
-    /// Way in which programs reach the node [default: fuse, and socket where FUSE cannot be had]
-    #[arg(long, value_enum)]
-    door: Option<DoorKind>,
-}
-
-/// A way to reach a node.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum DoorKind {
-    /// As files, which any program sees
-    Fuse,
-    /// Through a socket, which this project's libraries know: no privileges, namespaces or FUSE
-    Socket,
+    #[command(flatten)]
+    view: ViewArguments,
 }
 
 /// A node that is served by this process.
@@ -68,19 +55,21 @@ impl Running {
 impl NodeArguments {
     /// A node of which nothing is kept or recorded.
     pub(crate) fn plain(nics: NicArguments, as_user: bool) -> Self {
-        Self { nics, files: FileArguments::default(), as_user, door: None }
+        let view = ViewArguments { as_user, door: None };
+        Self { nics, files: FileArguments::default(), view }
     }
 
-    /// Makes the node and, where programs see it as files, moves this process into it.
+    /// Makes the node, and moves this process to where programs see it.
     pub(crate) fn start(&self, control: Option<Control>) -> Result<Running, ServeError> {
         let state = self.files.state()?;
         let model = self.node(state.as_ref())?;
         let records = self.files.records()?;
-        let seen = self.separate()?;
-        let door = match (seen, &control) {
-            (true, _) => None,
-            (false, Some(control)) => Some(Door::in_directory(control.dir())?),
-            (false, None) => Some(Door::somewhere()?),
+        let view = self.separate()?;
+        let seen = !matches!(view, View::Nothing(_));
+        let door = match (view.is_behind_socket(), &control) {
+            (false, _) => None,
+            (true, Some(control)) => Some(Door::in_directory(control.dir())?),
+            (true, None) => Some(Door::somewhere()?),
         };
         let mut variables: Vec<_> = door.iter().map(Door::variable).collect();
         let node_setup = NodeSetup {
@@ -95,11 +84,8 @@ impl NodeArguments {
             },
             variables: variables.clone(),
         };
-        let mut common = Common::new(&self.nics)?;
-        if !seen && !self.as_user && !self.nics.is_strict() && !privileges::is_privileged() {
-            common.authority = common.authority.owned_by(geteuid().as_raw());
-        }
-        let node = Arc::new(Node::start(model.nics(), &common, node_setup, seen)?);
+        let common = Common::new(&self.nics, self.view.authority(&view, &self.nics))?;
+        let node = Arc::new(Node::start(model.nics(), &common, node_setup, &view)?);
         data_path::start_clock(model.clock()).doing(|| "start the clock".to_owned())?;
         for fault in &self.nics.fault {
             node.inject(fault).map_err(ServeError::Input)?;
@@ -121,31 +107,19 @@ impl NodeArguments {
         })
     }
 
-    /// Moves this process to where programs see the node as files. Returns false if they reach it through
-    /// a socket instead, because that was chosen or because files cannot be had here.
-    fn separate(&self) -> Result<bool, ServeError> {
-        if self.door == Some(DoorKind::Socket) {
-            if self.nics.network {
-                return Err(ServeError::Input(
-                    "--network shows NICs to any program, which --door socket does not: leave out \
-                     one of them"
-                        .to_owned(),
-                ));
-            }
-            return Ok(false);
-        }
-        let separated = privileges::check()
-            .and_then(|route| namespaces::separate(route, Inside::new(self.as_user)));
-        match separated {
-            Ok(()) => Ok(true),
-            Err(ServeError::Missing { what, .. }) if self.door.is_none() && !self.nics.network => {
+    /// Moves this process to where programs see the node, and says what they do not see.
+    fn separate(&self) -> Result<View, ServeError> {
+        let view = self.view.separate()?;
+        match view {
+            View::Nothing(missing) if self.nics.network => Err(missing),
+            View::Nothing(missing) => {
                 say(format_args!(
-                    "programs reach the node through this project's libraries only, and see no \
-                     /dev/cxiN: {what}"
+                    "programs that look for NICs in /sys themselves, as libfabric does, find none: \
+                     {missing}"
                 ));
-                Ok(false)
+                Ok(View::Nothing(missing))
             }
-            Err(error) => Err(error),
+            view => Ok(view),
         }
     }
 

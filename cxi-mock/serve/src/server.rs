@@ -233,9 +233,9 @@ pub(crate) struct Common {
 
 impl Common {
     /// As the arguments say, for a process whose threads are to examine processes where it is now.
-    pub(crate) fn new(arguments: &NicArguments) -> Result<Self, ServeError> {
+    pub(crate) fn new(arguments: &NicArguments, authority: Authority) -> Result<Self, ServeError> {
         Ok(Self {
-            authority: arguments.authority(),
+            authority,
             doorbells: arguments.doorbells,
             release_follows: arguments.release_follows(),
             traffic: Traffic::default(),
@@ -294,6 +294,8 @@ pub(crate) struct Server {
     pub(crate) mounted: OnceLock<windows::FileSystem>,
     /// Things that happen around commands in a sweep.
     pub(crate) scene: OnceLock<Scene>,
+    /// `true` if copies of sysfs may differ from it.
+    pub(crate) stale: AtomicBool,
     files: RwLock<HashMap<u64, Arc<OpenFile>>>,
     /// Files without a descriptor, which may have a window mapped.
     closing: Mutex<Vec<Arc<OpenFile>>>,
@@ -341,6 +343,7 @@ impl Server {
             traps: Traps::new(common.doorbells),
             mounted: OnceLock::new(),
             scene: OnceLock::new(),
+            stale: AtomicBool::new(false),
             files: RwLock::default(),
             closing: Mutex::default(),
             closer: Mutex::default(),
@@ -398,6 +401,11 @@ impl Server {
         function.nic.set_virtual_functions(count)?;
         self.number_virtual_functions(function, count);
         Ok(())
+    }
+
+    /// Returns whether a program has a NIC open.
+    pub(crate) fn is_in_use(&self) -> bool {
+        self.functions().any(|function| !function.nic.clients_of(function.vf).is_empty())
     }
 
     /// All functions that there are, including those of NICs that are unplugged.

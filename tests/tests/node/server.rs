@@ -53,6 +53,27 @@ pub fn windows() -> bool {
     mappable
 }
 
+/// Returns whether a cluster can be served here by the socket, which takes namespaces; reports why not.
+pub fn copies() -> bool {
+    static MISSES: LazyLock<Option<String>> = LazyLock::new(|| {
+        let cluster = ["cluster", "--door", "socket", "--nodes", "1", "run", "--", "true"];
+        let output = server(cluster).output().expect("the server runs");
+        let missing = output.status.code() == Some(MISSING);
+        assert!(missing || output.status.success(), "{output:?}");
+        missing.then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+    });
+    if let Some(why) = &*MISSES {
+        skip(why);
+    }
+    MISSES.is_none()
+}
+
+/// The doors by which programs on the nodes of a cluster can map windows here.
+pub fn doors() -> Vec<&'static str> {
+    let doors = [("fuse", possible() && windows()), ("socket", copies())];
+    doors.into_iter().filter_map(|(door, here)| here.then_some(door)).collect()
+}
+
 /// The server with these arguments.
 pub fn server(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new(SERVER);

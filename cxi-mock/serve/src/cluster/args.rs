@@ -15,6 +15,7 @@ use crate::launch::{self, DIR_VARIABLE, Launch, NODE_VARIABLE, Program, Signals}
 use crate::namespaces::{Namespaces, Variable, variables};
 use crate::order::{ClusterOrder, Order, chance};
 use crate::setup::{FileArguments, NicArguments};
+use crate::view::ViewArguments;
 
 /// The place of a program among those that were started together, from 0.
 const RANK_VARIABLE: &str = "CXI_MOCK_RANK";
@@ -34,9 +35,8 @@ pub(crate) struct ClusterOptions {
     /// Lose this share of the packets between NICs, such as 1%; NICs retransmit them
     #[arg(long, value_name = "SHARE", value_parser = chance)]
     pub(super) loss: Option<u16>,
-    /// Run programs under your own user ID, without privileges (ordinary users only)
-    #[arg(long)]
-    pub(super) as_user: bool,
+    #[command(flatten)]
+    pub(super) view: ViewArguments,
     /// Also serve a fabric manager for hardware collectives; FILE configures it, as JSON
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true)]
     #[allow(clippy::option_option, reason = "an option whose value is optional, to clap")]
@@ -135,7 +135,8 @@ impl ClusterOptions {
     /// A cluster of which nothing is kept or recorded.
     pub(crate) fn plain(nodes: u16, nics: NicArguments, as_user: bool) -> Self {
         let files = FileArguments::default();
-        Self { nodes: Some(nodes), nics, files, loss: None, as_user, fabric_manager: None }
+        let view = ViewArguments { as_user, door: None };
+        Self { nodes: Some(nodes), nics, files, loss: None, view, fabric_manager: None }
     }
 
     /// Returns whether anything is said of a cluster to make.
@@ -144,7 +145,8 @@ impl ClusterOptions {
             || self.files.any()
             || self.loss.is_some()
             || self.fabric_manager.is_some()
-            || self.as_user
+            || self.view.as_user
+            || self.view.door.is_some()
     }
 
     /// Returns whether anything says what the nodes are.

@@ -7,6 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
+use cxi::environment::NODE_VARIABLE as NODE_SOCKET;
 use cxi_mock::MockNode;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::Pid;
@@ -18,9 +19,10 @@ use serde_json::Value;
 use super::{Cluster, names};
 use crate::agent::READY;
 use crate::control::send;
+use crate::door::{Door, DoorGuard};
 use crate::error::{Doing, ServeError};
 use crate::launch::SELF;
-use crate::namespaces::{NamespaceKind, Namespaces, in_thread, separate_node};
+use crate::namespaces::{NamespaceKind, Namespaces, Variable, in_thread, separate_node};
 use crate::network::Network;
 use crate::node::{Node, NodeSetup};
 use crate::procfs;
@@ -31,17 +33,20 @@ pub(super) struct Member {
     pub(super) node: Arc<Node>,
     pub(super) namespaces: Arc<Namespaces>,
     init: Init,
+    _door: Option<DoorGuard>,
 }
 
 impl Member {
     /// Makes a node's namespaces, and serves it there.
     pub(super) fn start(cluster: &Cluster, number: usize) -> Result<Self, ServeError> {
-        let (node, init) = in_thread(|| make(cluster, number))?;
+        let door = cluster.view.is_behind_socket().then(Door::somewhere).transpose()?;
+        let own = door.as_ref().map(Door::variable);
+        let (node, init) = in_thread(|| make(cluster, number, own.as_ref()))?;
         let manager = cluster.manager.as_ref();
-        let variables = manager.map(|manager| manager.variables());
-        let namespaces =
-            node.namespaces().with_pids_of(init.pid(), variables.unwrap_or_default())?;
-        Ok(Self { namespaces: Arc::new(namespaces), node: Arc::new(node), init })
+        let variables = manager.into_iter().flat_map(|manager| manager.variables()).chain(own);
+        let namespaces = node.namespaces().with_pids_of(init.pid(), variables.collect())?;
+        let door = door.map(|door| door.serve(node.server())).transpose()?;
+        Ok(Self { namespaces: Arc::new(namespaces), node: Arc::new(node), init, _door: door })
     }
 
     /// A socket to its process 1, which starts programs.
@@ -57,7 +62,11 @@ impl Member {
     }
 }
 
-fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
+fn make(
+    cluster: &Cluster,
+    number: usize,
+    door: Option<&Variable>,
+) -> Result<(Node, Init), ServeError> {
     let name = names::name(number);
     separate_node(&name)?;
     // Before the mounts: sysfs and the node's `/sys/class/net` follow the namespace of this thread.
@@ -84,8 +93,8 @@ fn make(cluster: &Cluster, number: usize) -> Result<(Node, Init), ServeError> {
     };
     let model = cluster.model.node(number);
     let nics = model.as_deref().map(MockNode::nics).unwrap_or_default();
-    let node = Node::start(nics, &cluster.common, node_setup, true)?;
-    Ok((node, Init::start()?))
+    let node = Node::start(nics, &cluster.common, node_setup, &cluster.view)?;
+    Ok((node, Init::start(door)?))
 }
 
 /// Process 1 of a node.
@@ -98,7 +107,7 @@ struct Init {
 
 impl Init {
     /// Starts it in its own PID namespace and waits until it is ready.
-    fn start() -> Result<Self, ServeError> {
+    fn start(door: Option<&Variable>) -> Result<Self, ServeError> {
         unshare(CloneFlags::CLONE_NEWPID).doing(|| "make a PID namespace".to_owned())?;
         keep_mounting().doing(|| "let process 1 of a node mount /proc".to_owned())?;
         let what = || "start process 1 of a node".to_owned();
@@ -106,6 +115,8 @@ impl Init {
         let mut process = Command::new(SELF)
             .arg0("cxi-mock")
             .arg("init")
+            .env_remove(NODE_SOCKET)
+            .envs(door.map(|(name, value)| (name, value)))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
             .spawn()

@@ -20,11 +20,11 @@ pub(crate) use args::{ClusterArguments, ClusterOptions};
 pub(crate) use mpi::MpiArguments;
 
 use super::error::{Doing, ServeError, show_progress};
-use super::namespaces::{self, Inside};
 use super::server::Common;
 use super::setup::{Records, Setup};
 use super::state_file::{Saver, StateFile, another_configuration};
-use super::{data_path, privileges, setup};
+use super::view::View;
+use super::{data_path, setup};
 use lan::Lan;
 use manager::Manager;
 use member::Member;
@@ -36,6 +36,7 @@ pub(crate) const MOST_NODES: u16 = 256;
 pub(crate) struct Cluster {
     model: Arc<MockCluster>,
     common: Common,
+    view: View,
     preset: Option<PathBuf>,
     lan: Option<Lan>,
     manager: Option<Arc<Manager>>,
@@ -55,14 +56,18 @@ impl Cluster {
         let model = Arc::new(arguments.model(restored)?);
         let saver = state.map(|file| Saver::of_cluster(file, &model));
         let records = files.records()?;
-        let route = privileges::check()?;
-        namespaces::separate(route, Inside::new(arguments.as_user))?;
+        let view = match arguments.view.separate()? {
+            // Each node has namespaces of its own.
+            View::Nothing(missing) => return Err(missing),
+            view => view,
+        };
         let lan = nics.network.then(Lan::new).transpose()?;
         let manager = arguments.fabric_manager.as_ref();
         let manager =
             manager.map(|config| Manager::start(config.as_deref(), lan.as_ref(), model.fabric()));
         let cluster = Arc::new(Self {
-            common: Common::new(nics)?,
+            common: Common::new(nics, arguments.view.authority(&view, nics))?,
+            view,
             preset: nics.preset.clone(),
             lan,
             manager: manager.transpose()?.map(Arc::new),
