@@ -2,10 +2,12 @@
 
 #![allow(unsafe_code, reason = "commands that carry addresses are unsafe to send")]
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes};
 
+use crate::abi::service::{SvcAllocResp, SvcFailInfo, SvcUpdateResp};
 use crate::{DeviceMemory, Errno, Opcode, Pointers, Request, Transport};
 
 /// A request struct that the driver understands.
@@ -50,6 +52,9 @@ pub enum CommandError {
         opcode: Opcode,
         /// The driver's errno.
         errno: Errno,
+        /// Availability that the driver wrote although it refused, as it does for SVC_ALLOC,
+        /// SVC_ALLOC_PARENT and SVC_UPDATE.
+        fail_info: Option<SvcFailInfo>,
     },
     /// The driver wrote more or fewer bytes than the response has: it is of another generation.
     #[error(
@@ -81,6 +86,12 @@ pub enum CommandError {
 }
 
 impl CommandError {
+    /// Creates the error of a command that was refused with nothing but an errno.
+    #[must_use]
+    pub const fn refused(opcode: Opcode, errno: Errno) -> Self {
+        Self::Refused { opcode, errno, fail_info: None }
+    }
+
     /// The equivalent errno: the driver's own, EPROTO for a mismatch, EOVERFLOW for a list that
     /// does not fit.
     #[must_use]
@@ -89,6 +100,16 @@ impl CommandError {
             Self::Refused { errno, .. } => errno,
             Self::AbiMismatch { .. } => Errno::EPROTO,
             Self::ListTooLong { .. } => Errno::EOVERFLOW,
+        }
+    }
+
+    /// The availability that the driver wrote although it refused; what is short in a
+    /// [service](crate::abi::service::SvcAllocResp) that could not be made.
+    #[must_use]
+    pub const fn fail_info(self) -> Option<SvcFailInfo> {
+        match self {
+            Self::Refused { fail_info, .. } => fail_info,
+            Self::AbiMismatch { .. } | Self::ListTooLong { .. } => None,
         }
     }
 
@@ -112,15 +133,6 @@ impl From<CommandError> for std::io::Error {
     }
 }
 
-/// A refused command, with what the driver nevertheless wrote into the response.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal<R> {
-    /// The failure.
-    pub error: CommandError,
-    /// The response, if the driver wrote one; SVC_ALLOC says there what was short.
-    pub response: Option<R>,
-}
-
 /// Sends a command and returns the driver's response.
 ///
 /// No command is ever sent twice: EINTR and EAGAIN are returned as they are. Most commands change
@@ -135,18 +147,6 @@ pub fn execute<C: SafeCommand>(
     transport: &dyn Transport,
     command: &C,
 ) -> Result<C::Response, CommandError> {
-    execute_explained(transport, command).map_err(|refusal| refusal.error)
-}
-
-/// Sends a command whose response says why it was refused (SVC_ALLOC, SVC_UPDATE).
-///
-/// # Errors
-///
-/// As [`execute`], with the response if the driver wrote one.
-pub fn execute_explained<C: SafeCommand>(
-    transport: &dyn Transport,
-    command: &C,
-) -> Result<C::Response, Refusal<C::Response>> {
     // SAFETY: that is what a `SafeCommand` promises; there is no list.
     unsafe { submit(transport, command, Extra::default()) }
 }
@@ -161,12 +161,12 @@ pub fn execute_explained<C: SafeCommand>(
 ///
 /// # Errors
 ///
-/// As [`execute_explained`].
+/// As [`execute`].
 #[inline]
 pub unsafe fn execute_unchecked<C: Command>(
     transport: &(impl Transport + ?Sized),
     command: &C,
-) -> Result<C::Response, Refusal<C::Response>> {
+) -> Result<C::Response, CommandError> {
     // SAFETY: the caller answers for the addresses; there is no list.
     unsafe { submit(transport, command, Extra::default()) }
 }
@@ -309,7 +309,7 @@ pub(crate) unsafe fn submit<C: Command>(
     transport: &(impl Transport + ?Sized),
     command: &C,
     Extra { input, list, memory }: Extra<'_, C::Response>,
-) -> Result<C::Response, Refusal<C::Response>> {
+) -> Result<C::Response, CommandError> {
     let mut room = Room::<C::Response>::new();
     let expected = Room::<C::Response>::LEN;
     if let Some(input) = input {
@@ -327,6 +327,16 @@ pub(crate) unsafe fn submit<C: Command>(
     Err(refusal(C::OPCODE, result, (expected > 0).then_some(&room)))
 }
 
+/// Returns the place in the response to a command where the driver says what was short. It writes
+/// that also when it refuses.
+const fn fail_info_offset(opcode: Opcode) -> Option<usize> {
+    match opcode {
+        Opcode::SVC_ALLOC | Opcode::SVC_ALLOC_PARENT => Some(offset_of!(SvcAllocResp, fail_info)),
+        Opcode::SVC_UPDATE => Some(offset_of!(SvcUpdateResp, fail_info)),
+        _ => None,
+    }
+}
+
 /// Returns the error of a command that has failed, or whose response is wrong.
 #[cold]
 #[inline(never)]
@@ -334,23 +344,20 @@ fn refusal<R: FromBytes + IntoBytes + Immutable>(
     opcode: Opcode,
     result: Result<(), Errno>,
     room: Option<&Room<R>>,
-) -> Refusal<R> {
+) -> CommandError {
     match result {
-        Ok(()) => Refusal {
-            error: CommandError::AbiMismatch {
-                opcode,
-                expected: Room::<R>::LEN,
-                written: room.map_or(0, |room| written(room.as_bytes())),
-            },
-            response: None,
+        Ok(()) => CommandError::AbiMismatch {
+            opcode,
+            expected: Room::<R>::LEN,
+            written: room.map_or(0, |room| written(room.as_bytes())),
         },
-        Err(errno) => Refusal {
-            error: CommandError::Refused { opcode, errno },
-            response: room
-                .filter(|room| room.is_whole())
-                .and_then(|room| R::read_from_prefix(room.as_bytes()).ok())
-                .map(|(response, _)| response),
-        },
+        Err(errno) => {
+            let whole = room.filter(|room| room.is_whole());
+            let place = whole.zip(fail_info_offset(opcode));
+            let info = place.and_then(|(room, offset)| room.as_bytes().get(offset..));
+            let info = info.and_then(|bytes| SvcFailInfo::read_from_prefix(bytes).ok());
+            CommandError::Refused { opcode, errno, fail_info: info.map(|(info, _)| info) }
+        }
     }
 }
 

@@ -26,10 +26,8 @@ pub fn svc_get_lpr(transport: &dyn Transport, svc_id: u32) -> Result<u32, Comman
     if value < FIRST_ERROR {
         return Ok(value);
     }
-    Err(CommandError::Refused {
-        opcode: SvcGetLprCmd::OPCODE,
-        errno: Errno::from_raw(value.cast_signed().wrapping_neg()),
-    })
+    let errno = Errno::from_raw(value.cast_signed().wrapping_neg());
+    Err(CommandError::refused(SvcGetLprCmd::OPCODE, errno))
 }
 
 /// The answer to GET_DEV_PROPERTIES, whatever the driver's generation.
@@ -58,7 +56,7 @@ pub fn dev_properties(transport: &dyn Transport) -> Result<DevProperties, Comman
     let opcode = GetDevPropertiesCmd::OPCODE;
 
     let (result, mut room, written) = submit_measured(transport, &GetDevPropertiesCmd::new());
-    result.map_err(|errno| CommandError::Refused { opcode, errno })?;
+    result.map_err(|errno| CommandError::refused(opcode, errno))?;
     // The last bytes of a response may happen to look untouched.
     let (nid_configured, info) = match written {
         AFTER_OLD..=NEW => {

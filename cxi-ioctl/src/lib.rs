@@ -38,8 +38,7 @@ mod unknown;
 
 pub use chardev::CharDev;
 pub use command::{
-    Command, CommandError, LIST_MAX, LIST_ROUNDS, Refusal, SafeCommand, execute, execute_explained,
-    execute_unchecked,
+    Command, CommandError, LIST_MAX, LIST_ROUNDS, SafeCommand, execute, execute_unchecked,
 };
 pub use decorator::{
     Divergence, Exchange, Fault, Faulty, Intercept, Record, Recording, Replay, Strike, Trace,

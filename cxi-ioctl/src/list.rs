@@ -110,8 +110,7 @@ pub fn fetch_list<C: ListCommand>(
         let extra = Extra { list: items.as_mut_slice().as_mut_bytes(), ..Extra::default() };
         // SAFETY: a `ListCommand` promises that the driver fills at most `LIST_HEADROOM` times the
         // announced room, which is what there is.
-        let response = unsafe { submit(transport, &C::with_count(offered), extra) }
-            .map_err(|refusal| refusal.error)?;
+        let response = unsafe { submit(transport, &C::with_count(offered), extra) }?;
         rounds += 1;
         let count = C::count(&response);
         if count <= offered {
@@ -180,7 +179,7 @@ pub fn pte_status(
     let command = PteStatusCmd { pte_index, ..PteStatusCmd::new() };
     let extra = Extra { input: Some(&input), list: offsets.as_mut_bytes(), ..Extra::default() };
     // SAFETY: the driver writes at most `ule_count` offsets, and there is room for twice as many.
-    let status = unsafe { submit(transport, &command, extra) }.map_err(|refusal| refusal.error)?;
+    let status = unsafe { submit(transport, &command, extra) }?;
     if status.les_max >> 8 == NO_LES >> 8 {
         return Err(CommandError::AbiMismatch {
             opcode: PteStatusCmd::OPCODE,

@@ -173,7 +173,7 @@ fn confined(flags: u32) -> bool {
 }
 
 fn refused<C: Command, T>() -> Result<T, CommandError> {
-    Err(CommandError::Refused { opcode: C::OPCODE, errno: Errno::EINVAL })
+    Err(CommandError::refused(C::OPCODE, Errno::EINVAL))
 }
 
 /// # Safety
@@ -187,5 +187,5 @@ unsafe fn send<C: Command>(
 ) -> Result<C::Response, CommandError> {
     let extra = Extra { memory, ..Extra::default() };
     // SAFETY: the caller vouches for the address; there is no list.
-    unsafe { submit(transport, command, extra) }.map_err(|refusal| refusal.error)
+    unsafe { submit(transport, command, extra) }
 }

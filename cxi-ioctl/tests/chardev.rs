@@ -57,7 +57,7 @@ fn the_null_device_takes_a_command_and_answers_nothing() {
 fn a_full_device_refuses() {
     let device = CharDev::open("/dev/full").unwrap();
     let error = execute(&device, &SvcDestroyCmd::new()).unwrap_err();
-    assert_eq!(error, CommandError::Refused { opcode: Opcode::SVC_DESTROY, errno: Errno::ENOSPC });
+    assert_eq!(error, CommandError::refused(Opcode::SVC_DESTROY, Errno::ENOSPC));
 }
 
 #[test]

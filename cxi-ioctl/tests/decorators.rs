@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcDestroyCmd, SvcGetLprCmd, SvcListGetCmd};
 use cxi_ioctl::{
     CharDev, CommandError, Errno, Exchange, Fault, Faulty, Mapping, Opcode, Record, Recording,
-    Replay, Request, Trace, Transport, execute, execute_explained, fetch_list, svc_get_lpr,
+    Replay, Request, Trace, Transport, execute, fetch_list, svc_get_lpr,
 };
 use zerocopy::IntoBytes;
 
@@ -56,7 +56,7 @@ fn ids(transport: &dyn Transport) -> Result<Vec<u32>, CommandError> {
 #[test]
 fn a_trace_has_commands_answers_and_what_was_written() {
     let device = Record::new(Driver::default());
-    execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    execute(&device, &SvcAllocCmd::new()).unwrap_err();
     assert_eq!(ids(&device), Ok(vec![1, 4]));
     execute(&device, &SvcDestroyCmd::of(4)).unwrap();
     let recording = device.take();
@@ -82,7 +82,7 @@ fn a_trace_can_call_a_function() {
         LINES.lock().unwrap().push(exchange.to_string());
     });
     ids(&device).unwrap();
-    execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    execute(&device, &SvcAllocCmd::new()).unwrap_err();
     execute(&device, &SvcDestroyCmd::of(4)).unwrap();
     device.map(4096, 1).unwrap_err();
     assert_eq!(
@@ -134,15 +134,14 @@ fn a_failure_can_come_after_the_command() {
     let device = Faulty::new(Driver::default());
     let lost = Fault::errno(Errno::EFAULT).carried_out();
     device.inject(lost.clone().on(Opcode::SVC_GET_LPR));
-    let refusal = execute_explained(&device, &SvcGetLprCmd::new()).unwrap_err();
-    assert_eq!(refusal.error.errno(), Errno::EFAULT);
-    assert_eq!(refusal.response.unwrap().value, 3);
+    let error = execute(&device, &SvcGetLprCmd::new()).unwrap_err();
+    assert_eq!(error.errno(), Errno::EFAULT);
     assert_eq!(device.inner().commands.load(Ordering::Relaxed), 1);
 
     // The driver's own refusal wins over a lost answer.
     device.inject(lost.on(Opcode::SVC_ALLOC));
-    let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
-    assert_eq!(refusal.error.errno(), Errno::ENOSPC);
+    let error = execute(&device, &SvcAllocCmd::new()).unwrap_err();
+    assert_eq!(error.errno(), Errno::ENOSPC);
 }
 
 #[test]
@@ -158,7 +157,7 @@ fn the_first_of_two_injections_decides_and_the_other_does_not_count() {
 
 fn recorded() -> Recording {
     let device = Record::new(Driver::default());
-    execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
+    execute(&device, &SvcAllocCmd::new()).unwrap_err();
     ids(&device).unwrap();
     svc_get_lpr(&device, 4).unwrap();
     device.map(0, 4096).unwrap();
@@ -200,9 +199,11 @@ fn a_recording_is_kept_as_json() {
 #[test]
 fn a_recording_answers_the_same() {
     let device = Replay::new(recorded());
-    let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
-    assert_eq!(refusal.error.errno(), Errno::ENOSPC);
-    assert_eq!(refusal.response.unwrap().fail_info.rsrc_avail[0], 5);
+    let error = execute(&device, &SvcAllocCmd::new()).unwrap_err();
+    let CommandError::Refused { errno: Errno::ENOSPC, fail_info: Some(info), .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(info.rsrc_avail[0], 5);
     assert_eq!(ids(&device), Ok(vec![1, 4]));
     assert_eq!(svc_get_lpr(&device, 4), Ok(3));
     assert_eq!(device.map(0, 4096).unwrap().read_u64(0), Ok(0));

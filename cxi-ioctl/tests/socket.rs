@@ -186,7 +186,7 @@ fn a_server_that_errs_writes_nowhere_else_and_is_asked_no_more() {
         fetch_list::<SvcListGetCmd>(&nic, 0).unwrap_err();
         let error = execute(&nic, &SvcDestroyCmd::new()).unwrap_err();
         let opcode = SvcDestroyCmd::OPCODE;
-        assert_eq!(error, CommandError::Refused { opcode, errno: Errno::EIO });
+        assert_eq!(error, CommandError::refused(opcode, Errno::EIO));
         drop(nic);
         server.end();
     }

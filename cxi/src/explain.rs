@@ -55,12 +55,7 @@ pub enum Attempt {
     /// Something whose errnos have the same meaning for every command.
     Other,
     /// Make a service (SVC_ALLOC).
-    Create {
-        /// The service.
-        desc: SvcDesc,
-        /// Counts that the driver wrote when it refused.
-        fail_info: Option<SvcFailInfo>,
-    },
+    Create(SvcDesc),
     /// Query, change or destroy a service, or allocate an LNI of it.
     OnService(ServiceId),
     /// Give a service its block of VNIs (SVC_SET_VNI_RANGE).
@@ -112,16 +107,16 @@ impl Facts {
                 let is_vf = device.directory().and_then(NicDirectory::virtual_function);
                 facts.virtual_function = is_vf == Some(true);
             }
-            (Attempt::Create { .. }, Errno::EINVAL) => {
+            (Attempt::Create(_), Errno::EINVAL) => {
                 facts.totals = device.totals().ok();
                 facts.proven = device.proven_capabilities().ok();
             }
-            (Attempt::Create { .. } | Attempt::OnService(_), Errno::ENOSPC)
+            (Attempt::Create(_) | Attempt::OnService(_), Errno::ENOSPC)
                 if opcode != Opcode::LNI_ALLOC =>
             {
                 facts.stock = Stock::of(&services);
             }
-            (Attempt::Create { .. } | Attempt::SetVniRange(..), Errno::EEXIST) => {
+            (Attempt::Create(_) | Attempt::SetVniRange(..), Errno::EEXIST) => {
                 facts.services = services.list().unwrap_or_default();
             }
             (Attempt::OnService(id) | Attempt::SetVniRange(id, _), Errno::EINVAL) => {
@@ -199,7 +194,7 @@ pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error
     let opcode = refusal.opcode();
     Error::refused(refusal, |errno| match *attempt {
         Attempt::Other => None,
-        Attempt::Create { desc, fail_info } => create(&desc, fail_info, errno, facts),
+        Attempt::Create(desc) => create(&desc, refusal.fail_info(), errno, facts),
         Attempt::SetVniRange(id, range) if errno == Errno::EEXIST => {
             taken(&[range], Some(id), facts)
         }
@@ -390,7 +385,7 @@ mod tests {
     use super::*;
 
     fn said(attempt: Attempt, opcode: Opcode, errno: Errno, facts: &Facts) -> String {
-        explain(&attempt, CommandError::Refused { opcode, errno }, facts).to_string()
+        explain(&attempt, CommandError::refused(opcode, errno), facts).to_string()
     }
 
     #[test]
@@ -411,7 +406,7 @@ mod tests {
             flags: cxi_ioctl::abi::service::SvcFlags::RESTRICTED_VNIS.bits(),
             ..SvcDesc::new_zeroed()
         };
-        let none = Attempt::Create { desc, fail_info: None };
+        let none = Attempt::Create(desc);
         assert_eq!(
             said(none, Opcode::SVC_ALLOC, Errno::EINVAL, &Facts::default()),
             "SVC_ALLOC: this driver cannot create a service without VNIs (EINVAL)"

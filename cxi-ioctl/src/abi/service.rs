@@ -137,8 +137,8 @@ abi! {
         svc_id: u32 = 64,
     }
 
-    /// Creates a service. The response is written even on errors and says what was short: use
-    /// [`execute_explained`](crate::execute_explained).
+    /// Creates a service. The response is written even on errors and says what was short:
+    /// [`CommandError::Refused`](crate::CommandError::Refused) has it.
     ///
     /// Request of SVC_ALLOC; privilege: CAP_SYS_ADMIN on a physical function. libcxi:
     /// `cxil_alloc_svc`.

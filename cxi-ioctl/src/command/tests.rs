@@ -5,7 +5,7 @@ use zerocopy::FromZeros;
 use super::*;
 use crate::abi::device::{DevInfoGetCmd, DevInfoUse, InboundWaitCmd};
 use crate::abi::portal::PteStatus;
-use crate::abi::service::{SvcAllocCmd, SvcGetExclusiveCpCmd, SvcGetLprCmd};
+use crate::abi::service::{SvcAllocCmd, SvcGetExclusiveCpCmd, SvcGetLprCmd, SvcUpdateCmd};
 use crate::pte_status;
 
 /// A driver that writes given bytes and answers a given errno.
@@ -109,25 +109,30 @@ fn canaries_are_no_likely_values() {
 
 #[test]
 fn a_refusal_keeps_its_errno_whatever_was_written() {
-    let refused = CommandError::Refused { opcode: Opcode::SVC_ALLOC, errno: Errno::ENOSPC };
+    let refused = CommandError::refused(Opcode::SVC_ALLOC, Errno::ENOSPC);
     let mut bytes = [0; 24];
     bytes[4..6].copy_from_slice(&2048_u16.to_ne_bytes());
     let explained = Fake::answering(&bytes, Err(Errno::ENOSPC));
-    let refusal = execute_explained(&explained, &SvcAllocCmd::new()).unwrap_err();
-    assert_eq!(refusal.error, refused);
-    let response = refusal.response.unwrap();
-    assert_eq!((response.svc_id, response.fail_info.rsrc_avail[0]), (0, 2048));
+    let error = execute(&explained, &SvcAllocCmd::new()).unwrap_err();
+    assert_eq!((error.opcode(), error.errno()), (refused.opcode(), refused.errno()));
+    assert_eq!(error.fail_info().map(|info| info.rsrc_avail[0]), Some(2048));
+    // SVC_UPDATE says it without an ID in front.
+    let updated = Fake::answering(&bytes[4..], Err(Errno::ENOSPC));
+    let error = execute(&updated, &SvcUpdateCmd::new()).unwrap_err();
+    assert_eq!(error.fail_info().map(|info| info.rsrc_avail[0]), Some(2048));
 
     for garbage in [0, 4, 20, 25, 28, 24 + HEADROOM] {
         let fake = Fake::answering(&vec![3; garbage], Err(Errno::ENOSPC));
-        let refusal = execute_explained(&fake, &SvcAllocCmd::new()).unwrap_err();
-        assert_eq!(refusal.error, refused);
-        assert_eq!(refusal.response, None, "{garbage} bytes");
+        let error = execute(&fake, &SvcAllocCmd::new()).unwrap_err();
+        assert_eq!(error, refused, "{garbage} bytes");
     }
-    // Where there is no response, a refusal has none.
+    // Other commands have nothing of that kind in their response.
+    let fake = Fake::answering(&3_u32.to_ne_bytes(), Err(Errno::EFAULT));
+    let error = execute(&fake, &SvcGetLprCmd::new()).unwrap_err();
+    assert_eq!(error, CommandError::refused(Opcode::SVC_GET_LPR, Errno::EFAULT));
     let fake = Fake::answering(&[], Err(Errno::EBUSY));
-    let refusal = execute_explained(&fake, &InboundWaitCmd::new()).unwrap_err();
-    assert_eq!(refusal.response, None);
+    let error = execute(&fake, &InboundWaitCmd::new()).unwrap_err();
+    assert_eq!(error, CommandError::refused(Opcode::INBOUND_WAIT, Errno::EBUSY));
     assert_eq!(refused.to_string(), "SVC_ALLOC: ENOSPC");
     assert_eq!(std::io::Error::from(refused).raw_os_error(), Some(Errno::ENOSPC.raw()));
 }

@@ -25,7 +25,7 @@ use cxi_ioctl::abi::service::{
 };
 use cxi_ioctl::{
     CharDev, Command, CommandError, Errno, Opcode, Pointers, Request, Transport, dev_properties,
-    execute, execute_explained, fetch_list,
+    execute, fetch_list,
 };
 use zerocopy::IntoBytes;
 
@@ -129,9 +129,11 @@ fn from_a_fuse_file() {
     of_another_length(&device);
     of_the_greatest_length(&device);
 
-    let refusal = execute_explained(&device, &SvcAllocCmd::new()).unwrap_err();
-    assert_eq!(refusal.error.errno(), Errno::ENOSPC);
-    assert_eq!(refusal.response.unwrap().as_bytes(), pattern(24));
+    let error = execute(&device, &SvcAllocCmd::new()).unwrap_err();
+    let CommandError::Refused { errno: Errno::ENOSPC, fail_info: Some(info), .. } = error else {
+        panic!("{error:?}")
+    };
+    assert_eq!(info.as_bytes(), &pattern(24)[4..]);
 
     let submit = |opcode, command: &[u8]| {
         // SAFETY: nothing stands at the address in the command, and the driver writes nowhere else.

@@ -9,8 +9,8 @@ use cxi::explain::Attempt;
 use cxi_ioctl::abi::portal::{PteStatus, PteStatusCmd};
 use cxi_ioctl::socket::SocketFile;
 use cxi_ioctl::{
-    CharDev, Command, CommandError, Errno, ListCommand, LniForm, Pointers, Refusal, Request,
-    Transport, execute_unchecked,
+    CharDev, Command, CommandError, Errno, ListCommand, LniForm, Pointers, Request, Transport,
+    execute_unchecked,
 };
 use zerocopy::{FromBytes, IntoBytes};
 
@@ -23,7 +23,7 @@ const HEADROOM: usize = 64;
 /// Sends a command and returns the response.
 #[inline]
 pub(crate) fn send<C: Command>(dev: &Dev, command: &C) -> Result<C::Response> {
-    send_explained(&open_file(dev)?, command).map_err(|refusal| refused(dev, refusal.error))
+    send_on(&open_file(dev)?, command).map_err(|error| refused(dev, error))
 }
 
 #[cold]
@@ -37,12 +37,12 @@ pub(crate) fn send_about<C: Command>(dev: &Dev, service: u32, command: &C) -> Re
     send(dev, command).map_err(|failure| failure.about(service))
 }
 
-/// Sends a command whose response says why it was refused.
+/// Sends a command on an open file, for a caller that explains the refusal.
 #[inline]
-pub(crate) fn send_explained<C: Command>(
+pub(crate) fn send_on<C: Command>(
     device: &Open<'_>,
     command: &C,
-) -> std::result::Result<C::Response, Refusal<C::Response>> {
+) -> std::result::Result<C::Response, CommandError> {
     // SAFETY: the addresses in commands are those that C has passed for this purpose, and the C API
     // makes the caller responsible for keeping that memory until the handle is destroyed. Registers
     // are mapped only for C.
@@ -87,7 +87,7 @@ fn submit(dev: &Dev, request: Request<'_>) -> Result<()> {
     let opcode = request.opcode();
     open_file(dev)?
         .submit(request)
-        .map_err(|errno| refused(dev, CommandError::Refused { opcode, errno }))
+        .map_err(|errno| refused(dev, CommandError::refused(opcode, errno)))
 }
 
 /// Allocates an LNI, in the form that the driver understands.

@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn says_where_and_what_and_keeps_the_errno() {
         let error = Error::refused(
-            CommandError::Refused { opcode: Opcode::SVC_DESTROY, errno: Errno::from_raw(4242) },
+            CommandError::refused(Opcode::SVC_DESTROY, Errno::from_raw(4242)),
             |_| None,
         )
         .on(DeviceId::new(3));
@@ -264,10 +264,7 @@ mod tests {
 
     #[test]
     fn becomes_an_io_error_of_the_right_kind() {
-        let busy = Error::refused(
-            CommandError::Refused { opcode: Opcode::SVC_ALLOC, errno: Errno::EPERM },
-            |_| None,
-        );
+        let busy = Error::refused(CommandError::refused(Opcode::SVC_ALLOC, Errno::EPERM), |_| None);
         let text = busy.to_string();
         let io = io::Error::from(busy);
         assert_eq!(io.kind(), io::ErrorKind::PermissionDenied);

@@ -214,7 +214,7 @@ fn check_vni(lni: &LniInner, vni: u32) -> Result<()> {
     if device.services().list()?.iter().any(reachable) {
         return Ok(());
     }
-    let refusal = CommandError::Refused { opcode: Opcode::CP_ALLOC, errno: Errno::ENOENT };
+    let refusal = CommandError::refused(Opcode::CP_ALLOC, Errno::ENOENT);
     Err(explain(&lni.on_vni(vni), refusal, &Facts::default()).on(device.id()))
 }
 

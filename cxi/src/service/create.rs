@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use cxi_ioctl::abi::service::{SvcAllocCmd, SvcAllocParentCmd, SvcDesc};
-use cxi_ioctl::{Errno, Opcode, Refusal, execute_explained};
+use cxi_ioctl::{Errno, Opcode, execute};
 
 use super::read::numbered;
 use super::{ScopedService, ServiceSetting, ServiceSpec, Services, SettingChange};
@@ -173,21 +173,15 @@ impl Services {
         }
         let transport = self.device.transport();
         let made = if parent {
-            execute_explained(transport, &SvcAllocParentCmd::of(svc_desc))
+            execute(transport, &SvcAllocParentCmd::of(svc_desc))
         } else {
-            execute_explained(transport, &SvcAllocCmd::of(svc_desc))
+            execute(transport, &SvcAllocCmd::of(svc_desc))
         };
         match made {
             Ok(response) => {
                 numbered(response.svc_id).map_err(|error| error.during(OPCODE).on(self.device.id()))
             }
-            Err(Refusal { error, response }) => {
-                let attempt = Attempt::Create {
-                    desc: svc_desc,
-                    fail_info: response.map(|response| response.fail_info),
-                };
-                Err(self.device.explain(&attempt, error))
-            }
+            Err(error) => Err(self.device.explain(&Attempt::Create(svc_desc), error)),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use allocation_counter::measure;
 use cxi_ioctl::layout::{CommandLayout, CommandVisitor};
-use cxi_ioctl::{Command, CommandError, Errno, Request, Transport, abi, execute_unchecked};
+use cxi_ioctl::{Command, CommandError, Errno, Opcode, Request, Transport, abi, execute_unchecked};
 use zerocopy::IntoBytes;
 
 /// Writes this many bytes of response, if they fit, and returns this result.
@@ -47,8 +47,7 @@ fn check<C: Command>(layout: &CommandLayout, command: &C) {
     assert_eq!((answered, allocations), (true, 0), "{opcode} allocates");
     for len in lengths(right) {
         // SAFETY: no address is followed.
-        let result = unsafe { execute_unchecked(&Writes(len, Ok(())), command) }
-            .map_err(|refusal| refusal.error);
+        let result = unsafe { execute_unchecked(&Writes(len, Ok(())), command) };
         match result {
             // Without a response there is no buffer that a driver could write to.
             Ok(response) if len == right || right == 0 => {
@@ -63,12 +62,15 @@ fn check<C: Command>(layout: &CommandLayout, command: &C) {
         for errno in ERRNOS {
             let transport = Writes(len, Err(errno));
             // SAFETY: no address is followed.
-            let Err(refusal) = (unsafe { execute_unchecked(&transport, command) }) else {
+            let refused = unsafe { execute_unchecked(&transport, command) }.err();
+            let Some(CommandError::Refused { opcode: named, errno: kept, fail_info }) = refused
+            else {
                 panic!("{opcode}: {errno} is taken for success");
             };
-            assert_eq!(refusal.error, CommandError::Refused { opcode, errno });
-            let explained = refusal.response.is_some();
-            assert_eq!(explained, right > 0 && len == right, "{opcode}: {len}");
+            assert_eq!((named, kept), (opcode, errno));
+            let explains =
+                [Opcode::SVC_ALLOC, Opcode::SVC_ALLOC_PARENT, Opcode::SVC_UPDATE].contains(&opcode);
+            assert_eq!(fail_info.is_some(), explains && len == right, "{opcode}: {len}");
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::device::Dev;
 use crate::failure::{Failure, Result};
 use crate::ffi::{Fresh, In, Out, Owned, status};
 use crate::handle::Handle;
-use crate::send::{open_file, send_about, send_explained, send_list};
+use crate::send::{open_file, send_about, send_list, send_on};
 
 /// The head of a list: the number of its elements.
 const LIST_HEADER: usize = 4;
@@ -53,14 +53,10 @@ fn alloc<C: Command<Response = SvcAllocResp>>(
     // would force the compiler to copy the caller's description twice.
     let device = open_file(dev)?;
     let command = command(desc.get());
-    send_explained(&device, &command).map(|response| response.svc_id.cast_signed()).map_err(
-        |refusal| {
-            let said = refusal.response.map(|response| response.fail_info);
-            fail_info.set(said.unwrap_or_else(SvcFailInfo::new_zeroed));
-            let attempt = Attempt::Create { desc: desc.get(), fail_info: said };
-            Failure::command(dev.number, refusal.error, attempt)
-        },
-    )
+    send_on(&device, &command).map(|response| response.svc_id.cast_signed()).map_err(|error| {
+        fail_info.set(error.fail_info().unwrap_or_else(SvcFailInfo::new_zeroed));
+        Failure::command(dev.number, error, Attempt::Create(desc.get()))
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -73,12 +69,9 @@ extern "C" fn cxil_update_svc(
         let dev = dev.get()?;
         let svc_desc = desc.get()?;
         let command = SvcUpdateCmd::of(svc_desc);
-        let Err(refusal) = send_explained(&open_file(dev)?, &command) else { return Ok(0) };
-        let response = refusal.response;
-        fail_info.set(
-            response.map_or_else(SvcFailInfo::new_zeroed, |response| behind_id(response.fail_info)),
-        );
-        let failure = Failure::command(dev.number, refusal.error, Attempt::Other);
+        let Err(error) = send_on(&open_file(dev)?, &command) else { return Ok(0) };
+        fail_info.set(error.fail_info().map_or_else(SvcFailInfo::new_zeroed, behind_id));
+        let failure = Failure::command(dev.number, error, Attempt::Other);
         Err(failure.about(svc_desc.svc_id))
     })
 }
