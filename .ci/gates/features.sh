@@ -1,10 +1,17 @@
 # Each feature of each published crate alone, none of them, and all; in long runs every combination,
 # and the other processor that Slingshot nodes have.
 
+# Checked only: clippy's lints of all features together are in the gate `source`. A warning is found in
+# the output, because flags that deny warnings would compile every dependency again.
 features() {
-    local crate
+    local crate log=target/ci/features
+    mkdir -p target/ci
     for crate in "${published[@]}"; do
-        cargo hack clippy --quiet --package "$crate" --exclude-features aws-lc-rs "$@" -- -D warnings || return 1
+        if ! cargo hack check --quiet --package "$crate" --exclude-features aws-lc-rs "$@" > "$log" 2>&1 ||
+            grep '^warning: ' "$log" | grep -qv 'specified feature `aws-lc-rs` not found'; then
+            cat "$log"
+            return 1
+        fi
     done
 }
 

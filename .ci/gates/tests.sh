@@ -2,13 +2,13 @@
 # without it, and as root without it. Where cargo-llvm-cov is, the lines that the tests run are
 # counted on the way, for the gate `coverage`.
 
-# tests AS COMMAND...: runs them, and keeps for the summary what they say they skip, and which failed.
-tests() {
-    local as=$1 log=target/ci/tests.log line status
-    shift
-    mkdir -p target/ci
-    counted "$@" 2>&1 | tee "$log"
-    status=$?
+# Where the output of each of the runs of the tests is.
+logs=target/ci/tests
+mkdir -p "$logs"
+
+# tests_log AS STATUS: keeps for the summary what a run says it skips, and which tests failed.
+tests_log() {
+    local as=$1 status=$2 log="$logs/$1" line
     while read -r line; do
         skipped+=("$as: $line")
     done < <(sed -n 's/^.*SKIPPED //p' "$log" | sort -u)
@@ -18,10 +18,26 @@ tests() {
     return $status
 }
 
-# tests_as AS USER fuse|no-fuse: those that depend on either, of the same build.
+all_tests() {
+    counted cargo test --workspace --no-fail-fast 2>&1 | tee "$logs/tests"
+    tests_log tests $?
+}
+
+# tests_as AS USER fuse|no-fuse: those that depend on either, of the same build. In the background:
+# most of their time they wait, so the runs as several users share the processors.
 tests_as() {
     local runner=CARGO_TARGET_$(rustc_host | tr 'a-z-' 'A-Z_')_RUNNER
-    tests "$1" env "$runner=$PWD/.ci/as $2 $3" cargo test --workspace --no-fail-fast --lib --bins --tests
+    counted env "$runner=$PWD/.ci/as $2 $3" cargo test --workspace --no-fail-fast --lib --bins --tests \
+        > "$logs/$1" 2>&1 &
+    runs+=("$1" $!)
+}
+
+# tests_end AS PROCESS: the end of such a run.
+tests_end() {
+    local status=0
+    wait "$2" || status=$?
+    cat "$logs/$1"
+    tests_log "$1" $status
 }
 
 # The command of the README that a new user runs first.
@@ -43,23 +59,27 @@ c_library() {
 }
 
 rm -f target/coverage/*.profraw
-step "tests" tests "tests" cargo test --workspace --no-fail-fast
+step "tests" all_tests
 step "main job" main_job
 # The account that .ci/tools makes.
 user=cxi-ci
+runs=()
 if [ "$(id -u)" -ne 0 ]; then
     skip "tests as another user, and without FUSE" "needs root"
 elif ! .ci/as root fuse true 2>/dev/null; then
     skip "tests as another user, and without FUSE" "no device can be made here"
 else
-    step "tests as root, without FUSE" tests_as "without FUSE" root no-fuse
+    tests_as "as root, without FUSE" root no-fuse
     if ! .ci/as "$user" fuse test -x "$PWD" 2>/dev/null; then
         skip "tests as an ordinary user" "needs an account $user that can reach $PWD (useradd --create-home $user)"
     else
-        step "tests as an ordinary user" tests_as "as an ordinary user" "$user" fuse
-        step "tests as an ordinary user, without FUSE" tests_as "as an ordinary user, without FUSE" "$user" no-fuse
+        tests_as "as an ordinary user" "$user" fuse
+        tests_as "as an ordinary user, without FUSE" "$user" no-fuse
     fi
 fi
+for ((at = 0; at < ${#runs[@]}; at += 2)); do
+    step "tests ${runs[at]}" tests_end "${runs[at]}" "${runs[at + 1]}"
+done
 step "response in release mode" release_response
 if has_cc; then
     long_step "C library" c_library
