@@ -9,7 +9,6 @@ use cxi_job::durable;
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::job::cli::JobCommand;
-use crate::node::reading;
 use crate::output::{self, Report, forms};
 use crate::service::cli::ServiceCommand;
 use crate::vni::cli::VniCommand;
@@ -104,7 +103,7 @@ fn shows(command: &Command) -> bool {
 
 fn report(cli: &Cli) -> Result<Report, Failure> {
     match &*cli.command {
-        Command::Devices(arguments) => reading(&cli.common, |node| devices::run(arguments, node)),
+        Command::Devices(arguments) => devices::run(arguments, &cli.common),
         Command::Service(command) => service::run(command, &cli.common),
         Command::Job(command) => job::run(command, &cli.common),
         Command::Explain(command) => explain::run(command, &cli.common),

@@ -4,15 +4,16 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::Duration;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use cxi::driver::{Capabilities, Driver};
 use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
 use humantime::format_duration;
 use serde::Serialize;
 
-use crate::args::duration;
+use crate::args::{NicChoice, duration};
 use crate::exit::Failure;
-use crate::node::Node;
+use crate::node::{Node, reading};
+use crate::options::Common;
 use crate::output::style::{DOWN, HEADING, PLAIN};
 use crate::output::{
     BAR_WIDTH, Columns, Palette, Progress, Report, fullness, merge, nic_names, or_dash, percent,
@@ -21,6 +22,12 @@ use crate::output::{
 
 #[derive(Debug, Args)]
 pub(crate) struct DevicesArgs {
+    /// One line for each NIC, or also everything that --verbose shows
+    #[arg(value_enum, default_value_t, hide_default_value = true)]
+    view: View,
+    /// NICs, as with --device [default: all]
+    #[arg(value_name = "NICS", conflicts_with = "device")]
+    nics: Option<NicChoice>,
     /// Also show details of the card, firmware, link, PCI Express connection and driver
     #[arg(short, long)]
     verbose: bool,
@@ -34,6 +41,15 @@ pub(crate) struct DevicesArgs {
         default_missing_value = "4s"
     )]
     rates: Option<Duration>,
+}
+
+/// What other commands also call what they show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum View {
+    #[default]
+    #[value(alias = "ls")]
+    List,
+    Show,
 }
 
 #[derive(Serialize)]
@@ -60,13 +76,22 @@ struct DriverRelease {
     hazards: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failure> {
+pub(crate) fn run(arguments: &DevicesArgs, common: &Common) -> Result<Report, Failure> {
+    let mut common = common.clone();
+    if let Some(nics) = &arguments.nics {
+        common.device = Some(nics.clone());
+    }
+    reading(&common, |node| report(arguments, node))
+}
+
+fn report(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failure> {
+    let verbose = arguments.verbose || arguments.view == View::Show;
     let ask = |device: &Device| -> cxi::Result<Entry> {
         Ok(Entry {
             info: device.info()?,
             availability: device.availability()?,
             release: DriverRelease::of(device.driver()?),
-            hardware: arguments.verbose.then(|| device.hardware()),
+            hardware: verbose.then(|| device.hardware()),
             codewords_per_second: None,
         })
     };
@@ -94,7 +119,7 @@ pub(crate) fn run(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failur
         &all_resources(devices.iter().map(|entry| (entry.info.device, entry.availability.clone())));
     let drivers = devices.iter().map(|entry| (entry.info.device, entry.release.clone()));
     for (ids, release) in merge(drivers) {
-        text += &limits_of_driver(&nic_names(&ids), &release, arguments.verbose);
+        text += &limits_of_driver(&nic_names(&ids), &release, verbose);
     }
     Ok(Report::of(text, "devices", &devices))
 }

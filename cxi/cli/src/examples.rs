@@ -7,6 +7,7 @@ type Examples = (&'static str, &'static [(&'static str, &'static str)]);
 const EXAMPLES: &[Examples] = &[
     ("devices", &[
         ("What the NICs have left", "cxi devices"),
+        ("A NIC with its card, link and driver", "cxi devices show cxi0"),
         ("Which commands this sends to the driver", "cxi devices --trace"),
         ("The rate of codewords, measured for ten seconds", "cxi devices --rates=10s"),
     ]),

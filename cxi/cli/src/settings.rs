@@ -18,6 +18,7 @@ pub(crate) use cxi_job::site::keys::*;
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Show the settings in effect, and where each comes from
+    #[command(visible_aliases = ["show", "list", "ls"])]
     Check,
 }
 

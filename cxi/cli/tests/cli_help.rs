@@ -31,6 +31,21 @@ fn help_begins_with_an_example_and_the_options_of_the_command() {
     }
 }
 
+#[test]
+fn what_lists_and_shows_has_the_same_verbs_everywhere() {
+    let node = MockNode::new();
+    node.cxi("vni configure 1024-2047").done();
+    for noun in ["devices", "service", "job", "vni", "config"] {
+        let listed = node.cxi(&format!("{noun} list")).done();
+        assert_eq!(node.cxi(&format!("{noun} ls")).done(), listed, "{noun}");
+        assert_contains(&cxi(&format!("{noun} show --help")).done(), "Usage: cxi ");
+    }
+    assert_eq!(node.cxi("devices").done(), node.cxi("devices list").done());
+    assert_eq!(node.cxi("devices -d cxi1 -v").done(), node.cxi("devices show cxi1").done());
+    node.cxi("devices show cxi7").mentions(3, "cxi7");
+    node.cxi("devices list cxi0 -d cxi1").mentions(2, "cannot be used with");
+}
+
 /// Candidates that a shell offers after these words, of which the last is incomplete.
 fn offered(node: &MockNode, words: &[&str]) -> Vec<String> {
     let mut command = command(&[&["--", "cxi"], words].concat());
@@ -47,6 +62,8 @@ fn a_shell_completes_what_this_node_has() {
     for (words, expected) in [
         (&["ser"][..], &["service"][..]),
         (&["-d", ""], &["cxi0", "cxi1", "all"]),
+        (&["devices", ""], &["list", "show"]),
+        (&["devices", "show", ""], &["cxi0", "cxi1", "all"]),
         (&["--device", "cxi0,cxi"], &["cxi0,cxi0", "cxi0,cxi1"]),
         (&["service", "show", ""], &["1", "2", "3"]),
         (&["job", "epilog", "--job", ""], &["17"]),

@@ -40,6 +40,8 @@ explain service 2
 service destroy 2
 devices
 devices -v
+devices list
+devices show cxi0
 job plan --cores=4
 job plan --unlimited
 job prolog --job=7 --uid=1000 --vni=1024 --cores=4 --dry-run

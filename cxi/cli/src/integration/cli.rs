@@ -59,6 +59,7 @@ pub(crate) enum IntegrationCommand {
     },
     /// Show what install and enable have written, what somebody has edited since, and what this version
     /// of cxi would write otherwise
+    #[command(visible_aliases = ["show", "list", "ls"])]
     Status {
         /// The scheduler
         scheduler: Scheduler,
