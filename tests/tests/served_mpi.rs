@@ -44,6 +44,137 @@ fn what_the_user_has_set_stays() {
     assert_eq!(printed(&output).trim(), "tcp ssh");
 }
 
+/// Why no NIC was used: the launcher failed, the user has chosen another provider, or another reason.
+#[test]
+fn a_warning_says_why_no_nic_was_used() {
+    if !node::copies() {
+        return;
+    }
+    let job = |provider: &str, script: &str| {
+        let mut command = server(["mpi", "--door", "socket", "--", "sh", "-c", script]);
+        command.env_remove("FI_PROVIDER");
+        if !provider.is_empty() {
+            command.env("FI_PROVIDER", provider);
+        }
+        errors(&command.run())
+    };
+    for (provider, script, why) in [
+        ("", "exit 3", "The launcher ended with status 3 before anything was sent: "),
+        ("tcp", "exit 3", "The launcher ended with status 3 before anything was sent: "),
+        ("tcp", "true", "FI_PROVIDER is set to tcp: unset it, so that it is cxi"),
+        ("", "true", "Processes on one node use shared memory: use more --nodes."),
+        ("cxi", "true", "Processes on one node use shared memory: use more --nodes."),
+    ] {
+        let said = job(provider, script);
+        let warning = format!("WARNING: no NIC was used, so Slingshot was not tested. {why}");
+        assert!(said.contains(&warning), "{provider} {script}: {said}");
+    }
+}
+
+#[test]
+fn a_launcher_that_is_not_there_is_named() {
+    if !node::copies() {
+        return;
+    }
+    let output = server(["mpi", "--door", "socket", "--", "no-such-launcher", "-n", "2"]).run();
+    assert_eq!(output.status.code(), Some(127), "{output:?}");
+    let said = errors(&output);
+    let named = "cxi-mock: cannot run no-such-launcher: No such file or directory (os error 2)\n";
+    assert!(said.starts_with(named), "{said}");
+}
+
+/// What a job needs is said, or the job refused, before its launcher starts.
+#[test]
+fn what_is_missing_is_said_before_the_launcher_starts() {
+    if !node::copies() {
+        return;
+    }
+    let directory = Directory::new();
+    std::os::unix::fs::symlink("/bin/sh", directory.join("sh")).expect("a link");
+    let launcher = directory.write("mpiexec", "#!/bin/sh\n: HYDRA_LAUNCHER\necho started\n");
+    fs::set_permissions(&launcher, Permissions::from_mode(0o755)).expect("it is ours");
+    let job = || {
+        let mut command = server(["mpi", "--door", "socket", "--", &launcher]);
+        command.env("PATH", directory.path()).env("LD_LIBRARY_PATH", directory.path());
+        command.env_remove("HWLOC_XMLFILE").run()
+    };
+    let output = job();
+    assert_eq!(printed(&output), "started");
+    let said = errors(&output);
+    assert!(said.contains("there is no lstopo-no-graphics, without which MPICH"), "{said}");
+    assert!(said.contains("install hwloc-nox on Debian"), "{said}");
+
+    directory.write("libfabric.so.1", "needs libcxi.so");
+    directory.write("libcxi.so.1", "knows CXI_NODE");
+    assert_eq!(printed(&job()), "started");
+    directory.write("libcxi.so.1", "knows files only");
+    let refused = job();
+    assert_eq!(refused.status.code(), Some(77), "{refused:?}");
+    assert!(refused.stdout.is_empty(), "{refused:?}");
+    let said = errors(&refused);
+    assert!(said.contains("/libcxi.so.1 is not this project's libcxi, and no other"), "{said}");
+}
+
+/// Where the kernel passes no windows through, libfabric would fail with an error that does not say so.
+#[test]
+fn a_job_without_windows_is_refused() {
+    need_node!(node::copies());
+    let job = |door: &[&str]| {
+        let mut command = std::process::Command::new("unshare");
+        command.args(["--user", "--map-root-user", node::SERVER, "mpi"]);
+        command.args(door).args(["--", "echo", "started"]).env_remove("CXI_NODE");
+        let directory = Directory::new();
+        command.env("TMPDIR", directory.path()).env_remove("XDG_RUNTIME_DIR").run()
+    };
+    let refused = job(&["--door", "fuse"]);
+    if errors(&refused).starts_with("unshare: ") {
+        return skip(&errors(&refused));
+    }
+    assert_eq!(refused.status.code(), Some(77), "{refused:?}");
+    assert!(refused.stdout.is_empty(), "{refused:?}");
+    let said = errors(&refused);
+    assert!(said.contains("programs could not map windows of the NICs: "), "{said}");
+    assert!(said.contains("use --door socket"), "{said}");
+    assert_eq!(printed(&job(&[])), "started");
+}
+
+/// What a job that was killed has left is removed by the next one.
+#[test]
+fn a_killed_job_leaves_no_directory_to_the_next() {
+    if !node::copies() {
+        return;
+    }
+    let directory = Directory::new();
+    let job = |script: &str| {
+        let mut command = server(["mpi", "--door", "socket", "--", "sh", "-c", script]);
+        command.env("TMPDIR", directory.path()).env_remove("XDG_RUNTIME_DIR");
+        command
+    };
+    let left = || {
+        let entries = fs::read_dir(directory.path()).expect("a directory").flatten();
+        let names = entries.map(|entry| entry.file_name().into_string().expect("text"));
+        // The directory of sockets stays.
+        names.filter(|name| !name.starts_with(&format!("cxi-mock-{}", user()))).count()
+    };
+    let mut killed = job("echo ready; sleep 60").start();
+    node::wait_ready(&mut killed);
+    let mut running = job("echo ready; sleep 60").start();
+    node::wait_ready(&mut running);
+    kill("KILL", killed.id());
+    killed.wait().expect("it ends");
+    assert_eq!(left(), 2);
+    printed(&job("true").run());
+    assert_eq!(left(), 1, "that of the job which is running");
+    kill("TERM", running.id());
+    running.wait().expect("it ends");
+    assert_eq!(left(), 0);
+}
+
+fn user() -> u32 {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").expect("proc is mounted").uid()
+}
+
 #[test]
 fn a_job_leaves_nothing_and_the_users_files_alone() {
     need_node!();
@@ -230,7 +361,9 @@ def alloc(file, command):
     // Whoever opens the device a thousand times does not fill the log.
     let often = "for file in [os.open('/dev/cxi0', os.O_RDWR) for _ in range(4)]: alloc(file, long)\n\
                  print(alloc(file, long))";
-    let commands: [&[&str]; 3] = [&["run"], &["cluster"], &["mpi"]];
+    let mut commands: Vec<&[&str]> = vec![&["run"], &["cluster"]];
+    // A job that could not map windows is refused.
+    commands.extend(node::windows().then_some(&["mpi"][..]));
     for command in commands {
         let nodes: &[&str] = if command == ["run"] { &[] } else { &["--nodes", "1"] };
         assert_eq!(printed(&on(command, nodes, long)), "ok", "{command:?}");

@@ -9,7 +9,7 @@ use std::env;
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -79,20 +79,35 @@ fn run(words: &[OsString]) -> Result<u8, ServeError> {
         variables: env::vars_os().chain(own).collect(),
         directory: env::current_dir().unwrap_or_else(|_| "/".into()),
     };
-    let what = || format!("start a program on {host}");
-    let nothing = File::open("/dev/null").doing(what)?;
+    let nothing = File::open("/dev/null").doing(|| "open /dev/null".to_owned())?;
     let (stdin, stdout, stderr) = (io::stdin(), io::stdout(), io::stderr());
     let stdin = if without_input { nothing.as_fd() } else { stdin.as_fd() };
-    let session = serde_json::to_value(session).doing(what)?;
     let fds = [stdin, stdout.as_fd(), stderr.as_fd()];
-    send(&stream, &Ok(session), &fds).doing(what)?;
-    match receive(&stream) {
-        Ok((status, _)) => {
-            let status = status.map_err(ServeError::Input)?;
-            Ok(status.as_u64().and_then(|status| status.try_into().ok()).unwrap_or(EXIT_LOST))
-        }
-        // The node is gone.
-        Err(_) => Ok(EXIT_LOST),
+    session.run(&stream, &fds).doing(|| format!("start a program on {host}"))?
+}
+
+/// Runs a program on a node, with neither input nor output, and returns its status.
+pub(crate) fn run_silently(shell: OwnedFd, program: &[&str]) -> Result<u8, ServeError> {
+    let session = Session {
+        program: program.iter().map(OsString::from).collect(),
+        variables: env::vars_os().collect(),
+        directory: "/".into(),
+    };
+    session.run(&shell.into(), &[]).doing(|| "start a program on a node".to_owned())?
+}
+
+impl Session {
+    /// Runs its program at the other end, which gets these descriptors; returns the status.
+    fn run(
+        self,
+        stream: &UnixStream,
+        fds: &[BorrowedFd<'_>],
+    ) -> io::Result<Result<u8, ServeError>> {
+        send(stream, &Ok(serde_json::to_value(self)?), fds)?;
+        // Without an answer, the node is gone.
+        let Ok((status, _)) = receive(stream) else { return Ok(Ok(EXIT_LOST)) };
+        let number = |status: Value| status.as_u64().and_then(|status| status.try_into().ok());
+        Ok(status.map(|status| number(status).unwrap_or(EXIT_LOST)).map_err(ServeError::Input))
     }
 }
 

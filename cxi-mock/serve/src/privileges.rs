@@ -9,7 +9,7 @@ use std::process::Command;
 use nix::unistd::gettid;
 use rustix::thread::CapabilitySet;
 
-use super::credentials::effective_capabilities;
+use super::credentials::{Authority, effective_capabilities};
 use super::error::{Doing, ServeError};
 use super::launch::SELF;
 use super::memory;
@@ -63,6 +63,15 @@ pub(crate) fn probe(inside: Inside) -> Result<u8, ServeError> {
 
 fn route() -> Route {
     if is_privileged() { Route::Privileged } else { Route::UserNamespace }
+}
+
+/// Returns whether programs can map windows of files, as far as it can be told before any is opened:
+/// that takes root in the initial user namespace, and Linux 6.9.
+pub(crate) fn may_map_windows() -> bool {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
+    let version = (numbers.next().unwrap_or_default(), numbers.next().unwrap_or_default());
+    is_privileged() && Authority::of_this_process() == Authority::strict() && version >= (6, 9)
 }
 
 /// Returns whether this process has CAP_SYS_ADMIN where it is.

@@ -146,10 +146,18 @@ impl Function {
         }
     }
 
+    /// The reason why programs cannot map windows, if a program that opened the device has shown it.
+    pub(crate) fn why_unmappable(&self) -> Option<String> {
+        match &*self.windows.lock() {
+            Windows::Refused(why) => Some(why.clone()),
+            Windows::Unknown | Windows::Mappable => None,
+        }
+    }
+
     /// Says once why programs cannot map windows, if that is so.
     pub(crate) fn say_unmappable(&self) {
         static SAID: Once = Once::new();
-        if let Windows::Refused(why) = &*self.windows.lock() {
+        if let Some(why) = self.why_unmappable() {
             SAID.call_once(|| {
                 let name = self.device_name();
                 say(format_args!("windows of {name} are not mappable: {why}"));

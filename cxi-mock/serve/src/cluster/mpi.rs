@@ -1,8 +1,8 @@
 //! An MPI program on a cluster, as a job: `cxi-mock mpi`.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, Permissions};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use std::{env, fmt, io};
 
 use clap::Args;
 use cxi::Vni;
+use cxi::environment::NODE_VARIABLE as NODE_SOCKET;
 use cxi_job::{Filter, Grant, JobRequest, Node, ReleaseOptions};
 use cxi_mock::Credentials;
 use nix::unistd::geteuid;
@@ -21,7 +22,9 @@ use crate::control::{Control, Served as _};
 use crate::error::{Doing, ServeError, say};
 use crate::launch::{self, Launch, NODE_VARIABLE, Program, Signals};
 use crate::namespaces::{Variable, variables};
+use crate::privileges::may_map_windows;
 use crate::traffic::Moved;
+use crate::view::DoorKind;
 use crate::{agent, input};
 
 /// The VNIs of a job as Slurm has them: the step's, and one for all of the job.
@@ -32,6 +35,12 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Directories of libraries, in addition to those that the environment names.
 const LIBRARIES: [&str; 5] =
     ["/usr/local/lib", "/usr/local/lib64", "/usr/lib64", "/usr/lib/x86_64-linux-gnu", "/usr/lib"];
+/// The provider of libfabric that uses the NICs.
+const PROVIDER: &str = "cxi";
+/// Beginning of the names of jobs' directories.
+const JOB_PREFIX: &str = "cxi-mock-";
+/// The file in a job's directory that its process has locked.
+const LOCK: &str = "lock";
 /// Library that a libfabric with the cxi provider needs.
 const PROVIDER_NEEDS: &str = "libcxi.so";
 
@@ -42,7 +51,11 @@ const LAUNCH: &str = r#"
 if [ -z "$HWLOC_XMLFILE" ] && lstopo-no-graphics --of xml -f "$0/topology.xml" > "$0/lstopo.log" 2>&1; then
     export HWLOC_XMLFILE="$0/topology.xml" HWLOC_THISSYSTEM=1
 fi
-exec "$@""#;
+exec "$0/bin/cxi-mock" start -- "$@""#;
+/// The program that finds the topology.
+const LSTOPO: &str = "lstopo-no-graphics";
+/// Word in a libcxi that reaches nodes through sockets.
+const KNOWS_SOCKETS: &str = NODE_SOCKET;
 
 #[derive(Debug, Args)]
 pub(crate) struct MpiArguments {
@@ -60,14 +73,19 @@ pub(crate) struct MpiArguments {
 }
 
 impl MpiArguments {
-    pub(crate) fn run(self) -> Result<u8, ServeError> {
+    pub(crate) fn run(mut self) -> Result<u8, ServeError> {
         let signals = Signals::take()?;
         launch::adopt_orphans()?;
-        let own = new_directory().doing(|| "make a temporary directory".to_owned())?;
+        // Every job moves data, for which it maps windows.
+        if self.options.view.door.is_none() && !may_map_windows() {
+            self.options.view.door = Some(DoorKind::Socket);
+        }
+        let own = JobDirectory::new().doing(|| "make a temporary directory".to_owned())?;
         let control = Control::open(self.dir.as_deref().unwrap_or(own.path()))?;
         let in_nodes = control.variable();
         let temporary = agent::temporary(in_nodes.1.as_ref(), "n1")?;
         let cluster = Cluster::start(&self.options)?;
+        cluster.check_windows()?;
         let nodes = cluster.nodes_up();
         let mut variables =
             vec![in_nodes, (NODE_VARIABLE.into(), "n1".into()), ("TMPDIR".into(), temporary)];
@@ -76,7 +94,9 @@ impl MpiArguments {
         variables.extend(launchers(own.path(), &nodes)?);
         let mut program = self.program.program.clone();
         let launcher = program.first().and_then(|name| find(name));
-        variables.extend(libraries(own.path(), launcher.as_deref())?);
+        let by_socket = cluster.view.is_behind_socket();
+        variables.extend(libraries(own.path(), launcher.as_deref(), by_socket)?);
+        say_what_mpich_needs(launcher.as_deref());
         if self.label {
             label(&mut program, launcher.as_deref())?;
         }
@@ -93,17 +113,51 @@ impl MpiArguments {
         let status = launch::run(&[launch], &signals, None)?;
         drop(job);
         cluster.end();
-        cluster.say_what_moved();
+        cluster.say_what_moved(status);
         Ok(status)
     }
 }
 
-/// A new directory, for this user alone, which is removed when this is dropped.
-fn new_directory() -> io::Result<TempDir> {
-    let parent = std::path::absolute(env::temp_dir())?;
-    let mut directory = Builder::new();
-    directory.permissions(Permissions::from_mode(0o700));
-    directory.prefix("cxi-mock-").tempdir_in(parent)
+/// A directory of a job, for this user alone, which is removed when this is dropped.
+struct JobDirectory {
+    directory: TempDir,
+    /// Locked as long as this process lives.
+    _lock: File,
+}
+
+impl JobDirectory {
+    /// Makes one, and removes those of jobs that were killed.
+    fn new() -> io::Result<Self> {
+        let parent = std::path::absolute(env::temp_dir())?;
+        remove_dead(&parent);
+        let mut directory = Builder::new();
+        directory.permissions(Permissions::from_mode(0o700));
+        let directory = directory.prefix(JOB_PREFIX).tempdir_in(parent)?;
+        // It is locked before it has the name by which others find it.
+        let (new, lock) = (directory.path().join("new"), directory.path().join(LOCK));
+        let file = File::create(&new)?;
+        file.lock()?;
+        fs::rename(new, lock)?;
+        Ok(Self { directory, _lock: file })
+    }
+
+    fn path(&self) -> &Path {
+        self.directory.path()
+    }
+}
+
+fn remove_dead(parent: &Path) {
+    let user = geteuid().as_raw();
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let is_ours = entry.metadata().is_ok_and(|it| it.is_dir() && it.uid() == user);
+        if !is_ours || !entry.file_name().as_encoded_bytes().starts_with(JOB_PREFIX.as_bytes()) {
+            continue;
+        }
+        let lock = File::open(entry.path().join(LOCK));
+        if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
+            let _ = fs::remove_dir_all(entry.path());
+        }
+    }
 }
 
 /// Services of a job on each node until this is dropped, as in a scheduler's epilog. Otherwise a
@@ -145,7 +199,7 @@ impl Cluster {
 
     /// Prints which NICs received messages, so that a test that sent nothing through them is
     /// noticed.
-    fn say_what_moved(&self) {
+    fn say_what_moved(&self, status: u8) {
         let nodes: Vec<_> = (0..self.members.len())
             .filter_map(|number| Some(self.model.node(number)?.addresses()))
             .collect();
@@ -161,12 +215,42 @@ impl Cluster {
         let each: Vec<_> = nics.iter().enumerate().map(one).collect();
         say(format_args!("{}", each.join("; ")));
         if nics.iter().all(|moved| moved.messages == 0) {
-            say(format_args!(
-                "WARNING: no NIC was used, so Slingshot was not tested. Processes on one \
-                 node use shared memory: use more --nodes. Otherwise, the library chose another \
-                 network: FI_LOG_LEVEL=info shows why"
-            ));
+            let provider = env::var("FI_PROVIDER").ok().filter(|name| name != PROVIDER);
+            let why = match (status, provider) {
+                (0, Some(provider)) => {
+                    format!("FI_PROVIDER is set to {provider}: unset it, so that it is {PROVIDER}")
+                }
+                (0, None) => {
+                    "Processes on one node use shared memory: use more --nodes. Otherwise, \
+                              the library chose another network: FI_LOG_LEVEL=info shows why"
+                        .to_owned()
+                }
+                (status, _) => format!(
+                    "The launcher ended with status {status} before anything was sent: what it \
+                     printed says why"
+                ),
+            };
+            say(format_args!("WARNING: no NIC was used, so Slingshot was not tested. {why}"));
         }
+    }
+
+    /// Refuses a job whose programs could not map windows: they would fail in the middle, with an error
+    /// that does not say so.
+    fn check_windows(&self) -> Result<(), ServeError> {
+        let member = self.member(0);
+        let Some(member) = member.as_ref().filter(|_| !self.view.is_behind_socket()) else {
+            return Ok(());
+        };
+        let Some(function) = member.node.server().function(0) else { return Ok(()) };
+        let shell = member.shell().doing(|| "ask n1 for a program".to_owned())?;
+        // The first program that opens the device shows it.
+        agent::run_silently(shell, &["sh", "-c", "exec 3<> /dev/cxi0"])?;
+        function.why_unmappable().map_or(Ok(()), |why| {
+            Err(ServeError::missing(
+                format!("programs could not map windows of the NICs: {why}"),
+                "With this project's libcxi, use --door socket.",
+            ))
+        })
     }
 }
 
@@ -191,7 +275,7 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> 
     let (ssh, hosts, names) = (ssh.as_os_str(), hosts.as_os_str(), OsStr::new(&names));
     let text = OsStr::new;
     let all = [
-        ("FI_PROVIDER", text("cxi")),
+        ("FI_PROVIDER", text(PROVIDER)),
         // MPICH, and MPI libraries that have its launcher.
         ("MPIR_CVAR_CH4_NETMOD", text("ofi")),
         ("HYDRA_LAUNCHER", text("ssh")),
@@ -238,7 +322,11 @@ fn before(name: &str, first: &Path) -> OsString {
 
 /// Says which libfabric the launcher's programs use, and whether it has the provider. Where its
 /// libcxi is missing, that of this project takes its place, if it is near this program.
-fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, ServeError> {
+fn libraries(
+    dir: &Path,
+    launcher: Option<&Path>,
+    by_socket: bool,
+) -> Result<Option<Variable>, ServeError> {
     let paths = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = env::split_paths(&paths).collect();
     // The libraries that come with an MPI are one or two levels below its own directory.
@@ -259,6 +347,17 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
         return Ok(None);
     }
     if let Some(libcxi) = library("libcxi.so.1") {
+        if by_socket && !contains(&libcxi, KNOWS_SOCKETS) {
+            return Err(ServeError::missing(
+                format!(
+                    "{} is not this project's libcxi, and no other one reaches a node through a \
+                     socket",
+                    libcxi.display()
+                ),
+                "Put the directory of this project's libcxi.so.1 in front in LD_LIBRARY_PATH, or run \
+                 as root on Linux 6.9 or later with FUSE.",
+            ));
+        }
         say(format_args!("{}, {}", libfabric.display(), libcxi.display()));
         return Ok(None);
     }
@@ -281,6 +380,17 @@ fn libraries(dir: &Path, launcher: Option<&Path>) -> Result<Option<Variable>, Se
     symlink(&ours, lib.join("libcxi.so.1")).doing(what)?;
     say(format_args!("{}, {}", libfabric.display(), ours.display()));
     Ok(Some(("LD_LIBRARY_PATH".into(), before("LD_LIBRARY_PATH", &lib))))
+}
+
+/// Says that MPICH may need a program that is not installed.
+fn say_what_mpich_needs(launcher: Option<&Path>) {
+    let is_hydra = launcher.is_some_and(|file| contains(file, "HYDRA_LAUNCHER"));
+    if is_hydra && env::var_os("HWLOC_XMLFILE").is_none() && find(LSTOPO.as_ref()).is_none() {
+        say(format_args!(
+            "there is no {LSTOPO}, without which MPICH from PyPI aborts (\"Assertion failed ... \
+             io_device\"): install hwloc-nox on Debian and Ubuntu, or hwloc on others"
+        ));
+    }
 }
 
 fn directories(path: &Path) -> Vec<PathBuf> {
