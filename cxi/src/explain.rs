@@ -210,9 +210,7 @@ pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error
             Some(refused("the NIC has no such Ethernet class and type (EINVAL)"))
         }
         Attempt::OnVni { service, vni, ethernet } => match (Vni::try_from(vni), errno) {
-            (Err(invalid), Errno::EINVAL) if !ethernet => {
-                Some(ErrorKind::InvalidValue(Box::new(invalid)))
-            }
+            (Err(invalid), Errno::EINVAL) if !ethernet => Some(ErrorKind::InvalidValue(invalid)),
             (_, Errno::EINVAL) if opcode != Opcode::DOMAIN_ALLOC => Some(profile(service, facts)),
             _ => table::reason(opcode, errno),
         },

@@ -4,6 +4,8 @@ use std::fmt;
 use std::num::NonZeroU32;
 use std::str::FromStr;
 
+use crate::{InvalidValue, ValueKind};
+
 /// A NIC, identified by its number: `cxi0`, `cxi1` and so on.
 ///
 /// Ids are ordered by number, so `cxi2` comes before `cxi10`. A node's numbers may have gaps.
@@ -44,22 +46,17 @@ impl fmt::Display for DeviceId {
     }
 }
 
-/// A text that is not a device name.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid CXI device '{0}': expected 'cxi' and a number, such as cxi0")]
-pub struct InvalidDeviceId(String);
-
 impl FromStr for DeviceId {
-    type Err = InvalidDeviceId;
+    type Err = InvalidValue;
 
     /// Parses `cxi` and a decimal number without sign or leading zeros.
-    fn from_str(text: &str) -> Result<Self, InvalidDeviceId> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         text.strip_prefix("cxi")
             .filter(|digits| *digits == "0" || !digits.starts_with('0'))
             .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_digit()))
             .and_then(|digits| digits.parse().ok())
             .map(Self)
-            .ok_or_else(|| InvalidDeviceId(text.to_owned()))
+            .ok_or_else(|| InvalidValue::text(ValueKind::Device, text))
     }
 }
 
@@ -96,10 +93,10 @@ impl ServiceId {
     /// # Errors
     ///
     /// 0 is not a service.
-    pub const fn new(number: u32) -> Result<Self, InvalidServiceId> {
+    pub const fn new(number: u32) -> Result<Self, InvalidValue> {
         match NonZeroU32::new(number) {
             Some(number) => Ok(Self(number)),
-            None => Err(InvalidServiceId(InvalidNumber::Value(0))),
+            None => Err(InvalidValue::number(ValueKind::Service, 0)),
         }
     }
 
@@ -116,21 +113,7 @@ impl ServiceId {
     }
 }
 
-/// A value that is not a service id.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid service ID {0}: expected 1 to 4294967295")]
-pub struct InvalidServiceId(InvalidNumber);
-
-/// A number, or the text of none, that does not fit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum InvalidNumber {
-    #[error("{0}")]
-    Value(i128),
-    #[error("'{0}'")]
-    Text(String),
-}
-
-non_zero!(ServiceId, NonZeroU32, u32, InvalidServiceId);
+non_zero!(ServiceId, Service, NonZeroU32, u32);
 
 #[cfg(test)]
 mod tests {

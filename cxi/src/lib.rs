@@ -195,6 +195,7 @@ mod hardware;
 mod host;
 mod id;
 mod info;
+mod invalid;
 // For the crates of this workspace.
 pub mod environment;
 #[doc(hidden)]
@@ -225,19 +226,20 @@ pub use driver::Driver;
 pub use error::{Error, ErrorKind, Result, Shortage};
 pub use hardware::Hardware;
 pub use host::{FoundDevice, Host, devices};
-pub use id::{DeviceId, InvalidDeviceId, InvalidServiceId, ServiceId};
+pub use id::{DeviceId, ServiceId};
 pub use info::{CassiniVersion, DeviceInfo, Platform};
-pub use limits::{InvalidLimit, InvalidLnisPerRgid, Limit, Limits, LnisPerRgid};
+pub use invalid::{InvalidValue, ValueKind};
+pub use limits::{Limit, Limits, LnisPerRgid};
 pub use link::LinkHistory;
 pub use lni::Lni;
-pub use member::{InvalidMembers, Member, Members};
-pub use resource::{InvalidResource, Resource, ResourceMap};
+pub use member::{Member, Members};
+pub use resource::{Resource, ResourceMap};
 pub use service::{
     InvalidSpec, ScopedService, Service, ServiceSetting, ServiceSpec, ServiceSpecBuilder, Services,
     SettingChange, SettingForm, SettingValue, Usage,
 };
 pub use telemetry::CounterReading;
-pub use traffic_class::{InvalidTrafficClass, TrafficClass, TrafficClasses};
-pub use vni::{InvalidVni, Vni};
-pub use vni_access::{InvalidVniList, VniAccess, VniList};
-pub use vni_range::{InvalidVniRange, VniRange};
+pub use traffic_class::{TrafficClass, TrafficClasses};
+pub use vni::Vni;
+pub use vni_access::{VniAccess, VniList};
+pub use vni_range::VniRange;

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cxi_ioctl::abi::service::{Limits as RawLimit, RSRC_COUNT, RsrcLimits};
 
-use crate::ResourceMap;
+use crate::{InvalidValue, ResourceMap, ValueKind};
 
 /// Limit of a service on one resource: the number reserved for it, and the number that it may use.
 ///
@@ -39,9 +39,9 @@ impl Limit {
     /// # Errors
     ///
     /// More are reserved than the service may have.
-    pub const fn new(reserved: u16, max: u16) -> Result<Self, InvalidLimit> {
+    pub const fn new(reserved: u16, max: u16) -> Result<Self, InvalidValue> {
         if reserved > max {
-            return Err(InvalidLimit { reserved, max });
+            return Err(InvalidValue::Limit { reserved, max });
         }
         Ok(Self { reserved, max })
     }
@@ -84,14 +84,6 @@ impl fmt::Display for Limit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&format!("{}/{}", self.reserved, self.max))
     }
-}
-
-/// A limit that reserves more than it allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{reserved} reserved but at most {max}: expected a maximum no lower than the reservation")]
-pub struct InvalidLimit {
-    reserved: u16,
-    max: u16,
 }
 
 /// A limit for each kind of resource.
@@ -153,9 +145,9 @@ impl LnisPerRgid {
     /// # Errors
     ///
     /// More than 8.
-    pub const fn new(count: u32) -> Result<Self, InvalidLnisPerRgid> {
+    pub const fn new(count: u32) -> Result<Self, InvalidValue> {
         if count > Self::MAX {
-            return Err(InvalidLnisPerRgid(count as i128));
+            return Err(InvalidValue::number(ValueKind::LnisPerRgid, count as i128));
         }
         Ok(Self(count))
     }
@@ -173,15 +165,10 @@ impl LnisPerRgid {
 
 plain_number!(LnisPerRgid, u32);
 
-checked_integers!(LnisPerRgid, InvalidLnisPerRgid, |count| {
+checked_integers!(LnisPerRgid, |count| {
     let valid = u32::try_from(count).ok().filter(|count| *count <= LnisPerRgid::MAX);
-    valid.map(LnisPerRgid).ok_or(InvalidLnisPerRgid(count))
+    valid.map(LnisPerRgid).ok_or(InvalidValue::number(ValueKind::LnisPerRgid, count))
 });
-
-/// More LNIs than can share an RGID.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid LNIs per RGID {0}: expected 0 to 8")]
-pub struct InvalidLnisPerRgid(i128);
 
 /// The shape of a limit in JSON.
 #[cfg(feature = "serde")]
@@ -195,9 +182,9 @@ struct RawJson {
 
 #[cfg(feature = "serde")]
 impl TryFrom<RawJson> for Limit {
-    type Error = InvalidLimit;
+    type Error = InvalidValue;
 
-    fn try_from(limit: RawJson) -> Result<Self, InvalidLimit> {
+    fn try_from(limit: RawJson) -> Result<Self, InvalidValue> {
         Self::new(limit.res, limit.max)
     }
 }

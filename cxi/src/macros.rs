@@ -16,11 +16,11 @@ macro_rules! setters {
 
 /// Conversions from and to `String`, by `FromStr` and `Display`, for serde.
 macro_rules! as_text {
-    ($($type:ty, $error:ty;)*) => {$(
+    ($($type:ty,)*) => {$(
         impl TryFrom<String> for $type {
-            type Error = $error;
+            type Error = $crate::InvalidValue;
 
-            fn try_from(text: String) -> Result<Self, $error> {
+            fn try_from(text: String) -> Result<Self, $crate::InvalidValue> {
                 text.parse()
             }
         }
@@ -34,24 +34,24 @@ macro_rules! as_text {
 }
 
 as_text! {
-    crate::DeviceId, crate::InvalidDeviceId;
-    crate::Resource, crate::InvalidResource;
-    crate::TrafficClass, crate::InvalidTrafficClass;
+    crate::DeviceId,
+    crate::Resource,
+    crate::TrafficClass,
 }
 
 /// `TryFrom` for each kind of integer that a program may have, by one function from the number.
 ///
 /// `i32` is among them as the type of a literal without a suffix: `Vni::try_from(1024)`.
 macro_rules! checked_integers {
-    ($id:ty, $error:ty, $check:expr) => {
-        checked_integers!($id, $error, $check, u16 u32 u64 i32);
+    ($id:ty, $check:expr) => {
+        checked_integers!($id, $check, u16 u32 u64 i32);
     };
-    ($id:ty, $error:ty, $check:expr, $($integer:ty)*) => {$(
+    ($id:ty, $check:expr, $($integer:ty)*) => {$(
         impl TryFrom<$integer> for $id {
-            type Error = $error;
+            type Error = $crate::InvalidValue;
 
-            fn try_from(number: $integer) -> Result<Self, $error> {
-                let check: fn(i128) -> Result<Self, $error> = $check;
+            fn try_from(number: $integer) -> Result<Self, $crate::InvalidValue> {
+                let check: fn(i128) -> Result<Self, $crate::InvalidValue> = $check;
                 check(number.into())
             }
         }
@@ -77,19 +77,19 @@ macro_rules! plain_number {
 
 /// Conversions to an identifier that is any number but 0.
 macro_rules! non_zero {
-    ($id:ident, $non_zero:ty, $number:ty, $invalid:ident) => {
+    ($id:ident, $what:ident, $non_zero:ty, $number:ty) => {
         plain_number!($id, $number);
 
-        checked_integers!($id, $invalid, |number| {
+        checked_integers!($id, |number| {
             let valid = <$number>::try_from(number).ok().and_then(<$non_zero>::new);
-            valid.map(Self).ok_or($invalid(InvalidNumber::Value(number)))
+            valid.map(Self).ok_or(InvalidValue::number(ValueKind::$what, number))
         });
 
         impl std::str::FromStr for $id {
-            type Err = $invalid;
+            type Err = InvalidValue;
 
-            fn from_str(text: &str) -> Result<Self, $invalid> {
-                text.parse().map(Self).map_err(|_| $invalid(InvalidNumber::Text(text.to_owned())))
+            fn from_str(text: &str) -> Result<Self, InvalidValue> {
+                text.parse().map(Self).map_err(|_| InvalidValue::text(ValueKind::$what, text))
             }
         }
 
@@ -101,20 +101,9 @@ macro_rules! non_zero {
     };
 }
 
-/// Invalid values convert to an error, so that `?` works on them wherever a device is used.
-macro_rules! from_invalid {
-    ($($invalid:ty),* $(,)?) => {$(
-        impl From<$invalid> for $crate::Error {
-            fn from(error: $invalid) -> Self {
-                Self::invalid($crate::ErrorKind::InvalidValue(Box::new(error)))
-            }
-        }
-    )*};
-}
-
 /// Implements a list with a field `slots` of optional entries, those that are set coming first.
 macro_rules! slots {
-    ($list:ident of $entry:ident, $invalid:ident, separated by $separator:literal) => {
+    ($list:ident of $entry:ident, separated by $separator:literal) => {
         impl $list {
             /// Converts the report of a driver, which need not satisfy [`new`](Self::new).
             pub(crate) fn from_kernel(entries: impl IntoIterator<Item = $entry>) -> Self {
@@ -157,9 +146,9 @@ macro_rules! slots {
         }
 
         impl TryFrom<Vec<$entry>> for $list {
-            type Error = $invalid;
+            type Error = $crate::InvalidValue;
 
-            fn try_from(entries: Vec<$entry>) -> Result<Self, $invalid> {
+            fn try_from(entries: Vec<$entry>) -> Result<Self, $crate::InvalidValue> {
                 Self::new(entries)
             }
         }

@@ -6,6 +6,8 @@ use cxi_ioctl::abi::service::{
     MEMBER_GID, MEMBER_IGNORE, MEMBER_NET_NS, MEMBER_UID, SVC_MAX_MEMBERS, SvcMember,
 };
 
+use crate::InvalidValue;
+
 /// A user, group or network namespace that may use a service.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
@@ -91,26 +93,26 @@ impl Members {
     ///
     /// More than two, a duplicate, an id of all ones, a namespace with another member, or an
     /// unknown kind.
-    pub fn new(members: impl IntoIterator<Item = Member>) -> Result<Self, InvalidMembers> {
+    pub fn new(members: impl IntoIterator<Item = Member>) -> Result<Self, InvalidValue> {
         let members: Vec<Member> = members.into_iter().collect();
         if members.len() > Self::MAX {
-            return Err(InvalidMembers::TooMany { count: members.len() });
+            return Err(InvalidValue::TooManyMembers { count: members.len() });
         }
         for (index, member) in members.iter().enumerate() {
             let others = || members.iter().take(index);
             match *member {
                 member if others().any(|other| *other == member) => {
-                    return Err(InvalidMembers::Twice { member });
+                    return Err(InvalidValue::MemberTwice { member });
                 }
-                Member::Other { kind, .. } => return Err(InvalidMembers::Kind { kind }),
+                Member::Other { kind, .. } => return Err(InvalidValue::MemberKind { kind }),
                 Member::Uid(u32::MAX) | Member::Gid(u32::MAX) | Member::NetNs(u32::MAX) => {
-                    return Err(InvalidMembers::AllOnes { member: *member });
+                    return Err(InvalidValue::MemberOfAllOnes { member: *member });
                 }
                 _ => {}
             }
         }
         if members.len() > 1 && members.iter().any(|member| matches!(member, Member::NetNs(_))) {
-            return Err(InvalidMembers::NetNsNotAlone);
+            return Err(InvalidValue::NetNsNotAlone);
         }
         Ok(Self::from_kernel(members))
     }
@@ -125,45 +127,12 @@ impl Members {
     }
 }
 
-slots!(Members of Member, InvalidMembers, separated by ", ");
+slots!(Members of Member, separated by ", ");
 
 impl fmt::Debug for Members {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
-}
-
-/// Members that a service cannot have.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidMembers {
-    /// More than two.
-    #[error("{count} members: a service can name at most 2")]
-    TooMany {
-        /// Number of members.
-        count: usize,
-    },
-    /// A member is named twice.
-    #[error("{member} is named twice: name each member once")]
-    Twice {
-        /// The member.
-        member: Member,
-    },
-    /// An id of all ones, which means "no id" to the kernel.
-    #[error("invalid member {member}: an ID of all ones means no ID")]
-    AllOnes {
-        /// The member.
-        member: Member,
-    },
-    /// A network namespace with another member.
-    #[error("a network namespace must be the only member of a service")]
-    NetNsNotAlone,
-    /// A kind that this library does not know.
-    #[error("unknown kind of member {kind}: expected a uid, a gid or a network namespace")]
-    Kind {
-        /// Number of the kind.
-        kind: u32,
-    },
 }
 
 #[cfg(test)]

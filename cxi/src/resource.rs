@@ -6,6 +6,8 @@ use std::str::FromStr;
 
 use cxi_ioctl::abi::service::{RSRC_COUNT, RSRC_NAMES, rsrc_by_name};
 
+use crate::{InvalidValue, ValueKind};
+
 /// A kind of resource, in the driver's order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[cfg_attr(
@@ -70,19 +72,14 @@ impl fmt::Display for Resource {
     }
 }
 
-/// A text that is not a kind of resource.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid resource '{0}': expected one of {names}", names = RSRC_NAMES.join(", "))]
-pub struct InvalidResource(String);
-
 impl FromStr for Resource {
-    type Err = InvalidResource;
+    type Err = InvalidValue;
 
     /// Parses a name in any case, with or without the plural s.
-    fn from_str(text: &str) -> Result<Self, InvalidResource> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         rsrc_by_name(text)
             .map(|index| Self::ALL[index])
-            .ok_or_else(|| InvalidResource(text.to_owned()))
+            .ok_or_else(|| InvalidValue::text(ValueKind::Resource, text))
     }
 }
 

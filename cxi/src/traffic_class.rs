@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::{InvalidValue, ValueKind};
+
 /// A traffic class of the fabric.
 ///
 /// Printed as `bulk-data`. Names are parsed in any case, with or without the prefix `TC_`, and with
@@ -66,24 +68,16 @@ impl fmt::Display for TrafficClass {
     }
 }
 
-/// A text that is not a traffic class.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "invalid traffic class '{0}': expected dedicated-access, low-latency, bulk-data, best-effort \
-     or eth"
-)]
-pub struct InvalidTrafficClass(String);
-
 impl FromStr for TrafficClass {
-    type Err = InvalidTrafficClass;
+    type Err = InvalidValue;
 
-    fn from_str(text: &str) -> Result<Self, InvalidTrafficClass> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let name = text.to_ascii_uppercase().replace([' ', '-'], "_");
         let name = name.strip_prefix("TC_").unwrap_or(&name);
         Self::ALL
             .into_iter()
             .find(|class| class.name() == name)
-            .ok_or_else(|| InvalidTrafficClass(text.to_owned()))
+            .ok_or_else(|| InvalidValue::text(ValueKind::TrafficClass, text))
     }
 }
 
@@ -164,10 +158,10 @@ impl fmt::Debug for TrafficClasses {
 }
 
 impl FromStr for TrafficClasses {
-    type Err = InvalidTrafficClass;
+    type Err = InvalidValue;
 
     /// Parses class names separated by commas.
-    fn from_str(text: &str) -> Result<Self, InvalidTrafficClass> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         text.split(',').map(|name| name.trim().parse::<TrafficClass>()).collect()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU16;
 
-use crate::id::InvalidNumber;
+use crate::{InvalidValue, ValueKind};
 
 /// A virtual network identifier (VNI): 1 to 65535.
 ///
@@ -33,10 +33,10 @@ impl Vni {
     /// # Errors
     ///
     /// 0 is not a VNI.
-    pub const fn new(number: u16) -> Result<Self, InvalidVni> {
+    pub const fn new(number: u16) -> Result<Self, InvalidValue> {
         match NonZeroU16::new(number) {
             Some(number) => Ok(Self(number)),
-            None => Err(InvalidVni(InvalidNumber::Value(0))),
+            None => Err(InvalidValue::number(ValueKind::Vni, 0)),
         }
     }
 
@@ -47,12 +47,7 @@ impl Vni {
     }
 }
 
-/// A value that is not a VNI.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid VNI {0}: expected 1 to 65535")]
-pub struct InvalidVni(InvalidNumber);
-
-non_zero!(Vni, NonZeroU16, u16, InvalidVni);
+non_zero!(Vni, Vni, NonZeroU16, u16);
 
 impl From<Vni> for u32 {
     fn from(vni: Vni) -> Self {

@@ -4,7 +4,7 @@ use std::fmt;
 
 use cxi_ioctl::abi::service::SVC_MAX_VNIS;
 
-use crate::{Vni, VniRange};
+use crate::{InvalidValue, Vni, VniRange};
 
 /// Up to four different VNIs, in the given order.
 ///
@@ -34,46 +34,28 @@ impl VniList {
     /// # Errors
     ///
     /// More than four, or a duplicate.
-    pub fn new(vnis: impl IntoIterator<Item = Vni>) -> Result<Self, InvalidVniList> {
+    pub fn new(vnis: impl IntoIterator<Item = Vni>) -> Result<Self, InvalidValue> {
         let vnis: Vec<Vni> = vnis.into_iter().collect();
         if vnis.len() > Self::MAX {
-            return Err(InvalidVniList::TooMany { count: vnis.len() });
+            return Err(InvalidValue::TooManyVnis { count: vnis.len() });
         }
         let twice = vnis
             .iter()
             .enumerate()
             .find(|(index, vni)| vnis.iter().take(*index).any(|other| other == *vni));
         if let Some((_, vni)) = twice {
-            return Err(InvalidVniList::Twice { vni: *vni });
+            return Err(InvalidValue::VniTwice { vni: *vni });
         }
         Ok(Self::from_kernel(vnis))
     }
 }
 
-slots!(VniList of Vni, InvalidVniList, separated by ",");
+slots!(VniList of Vni, separated by ",");
 
 impl fmt::Debug for VniList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter().map(Vni::get)).finish()
     }
-}
-
-/// VNIs that a service cannot list.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidVniList {
-    /// More than four.
-    #[error("{count} VNIs: a service can list at most 4; more need a VNI range")]
-    TooMany {
-        /// Number of VNIs.
-        count: usize,
-    },
-    /// A VNI is listed twice.
-    #[error("VNI {vni} is listed twice: name each VNI once")]
-    Twice {
-        /// The VNI.
-        vni: Vni,
-    },
 }
 
 /// VNIs to which a service gives access.
@@ -140,7 +122,7 @@ impl fmt::Display for VniAccess {
 mod tests {
     use super::*;
 
-    fn list(numbers: &[u16]) -> Result<VniList, InvalidVniList> {
+    fn list(numbers: &[u16]) -> Result<VniList, InvalidValue> {
         VniList::new(numbers.iter().map(|number| Vni::new(*number).unwrap()))
     }
 

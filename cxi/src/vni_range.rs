@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::{InvalidVni, Vni};
+use crate::{InvalidValue, ValueKind, Vni};
 
 /// A block of VNIs that a service can have: its size is a power of two, and it starts at a multiple
 /// of its size. Printed as `1024-1039`.
@@ -36,9 +36,9 @@ impl VniRange {
     /// # Errors
     ///
     /// The size is not a power of two, or `first` is not a multiple of it.
-    pub fn new(first: Vni, size: u16) -> Result<Self, InvalidVniRange> {
+    pub fn new(first: Vni, size: u16) -> Result<Self, InvalidValue> {
         let (first, size) = (first.get().into(), size.into());
-        InvalidVniRange::check(first, size)?;
+        check(first, size)?;
         Self::from_bounds(first, first + size - 1)
     }
 
@@ -48,12 +48,12 @@ impl VniRange {
     ///
     /// A bound is not a VNI, `last` is smaller than `first`, or the block's size is not a power of
     /// two or its start not a multiple of that.
-    pub fn from_bounds(first: u64, last: u64) -> Result<Self, InvalidVniRange> {
+    pub fn from_bounds(first: u64, last: u64) -> Result<Self, InvalidValue> {
         let range = Self { first: Vni::try_from(first)?, last: Vni::try_from(last)? };
         if last < first {
-            return Err(InvalidVniRange::Reversed { first, last });
+            return Err(InvalidValue::RangeReversed { first, last });
         }
-        InvalidVniRange::check(first, last - first + 1).map(|()| range)
+        check(first, last - first + 1).map(|()| range)
     }
 
     /// The lowest VNI.
@@ -105,84 +105,24 @@ impl fmt::Display for VniRange {
     }
 }
 
-/// A value that is not a block of VNIs.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum InvalidVniRange {
-    /// A bound is not a VNI.
-    #[error(transparent)]
-    Bound(#[from] InvalidVni),
-    /// The last VNI is smaller than the first.
-    #[error("VNI range {first}-{last}: expected the lower VNI first")]
-    Reversed {
-        /// First VNI.
-        first: u64,
-        /// Last VNI.
-        last: u64,
-    },
-    /// The size is not a power of two.
-    #[error("VNI range of {size} from {first}: expected a size that is a power of two{}", near(*.size))]
-    Size {
-        /// First VNI.
-        first: u64,
-        /// Number of VNIs.
-        size: u64,
-    },
-    /// The block does not start at a multiple of its size.
-    #[error(
-        "VNI range of {size} from {first}: expected a start that is a multiple of {size}{}",
-        starts(*.first, *.size)
-    )]
-    Unaligned {
-        /// First VNI.
-        first: u64,
-        /// Number of VNIs.
-        size: u64,
-    },
-    /// The text is not a range.
-    #[error("invalid VNI range '{0}': expected two VNIs, such as 1024-1039")]
-    Text(String),
-}
-
-impl InvalidVniRange {
-    fn check(first: u64, size: u64) -> Result<(), Self> {
-        if !size.is_power_of_two() {
-            return Err(Self::Size { first, size });
-        }
-        if !first.is_multiple_of(size) {
-            return Err(Self::Unaligned { first, size });
-        }
-        Ok(())
+/// Checks the place of a block.
+fn check(first: u64, size: u64) -> Result<(), InvalidValue> {
+    if !size.is_power_of_two() {
+        return Err(InvalidValue::RangeSize { first, size });
     }
-}
-
-fn near(size: u64) -> String {
-    match size.checked_next_power_of_two() {
-        Some(above) if size > 0 && above <= 1 << 15 => {
-            format!(", such as {} or {above}", above / 2)
-        }
-        _ => ", at most 32768".to_owned(),
+    if !first.is_multiple_of(size) {
+        return Err(InvalidValue::RangeStart { first, size });
     }
-}
-
-fn starts(first: u64, size: u64) -> String {
-    let below = first - first % size;
-    let above = below + size;
-    match (below > 0, above + size <= 1 << 16) {
-        (true, true) => format!(", such as {below} or {above}"),
-        (true, false) => format!(", such as {below}"),
-        (false, true) => format!(", such as {above}"),
-        (false, false) => String::new(),
-    }
+    Ok(())
 }
 
 impl FromStr for VniRange {
-    type Err = InvalidVniRange;
+    type Err = InvalidValue;
 
     /// Parses `first-last`.
-    fn from_str(text: &str) -> Result<Self, InvalidVniRange> {
+    fn from_str(text: &str) -> Result<Self, InvalidValue> {
         let (first, last) =
-            text.split_once('-').ok_or_else(|| InvalidVniRange::Text(text.to_owned()))?;
+            text.split_once('-').ok_or_else(|| InvalidValue::text(ValueKind::VniRange, text))?;
         let (first, last) = (first.parse::<Vni>()?, last.parse::<Vni>()?);
         Self::from_bounds(first.get().into(), last.get().into())
     }
@@ -199,9 +139,9 @@ struct Bounds {
 
 #[cfg(feature = "serde")]
 impl TryFrom<Bounds> for VniRange {
-    type Error = InvalidVniRange;
+    type Error = InvalidValue;
 
-    fn try_from(bounds: Bounds) -> Result<Self, InvalidVniRange> {
+    fn try_from(bounds: Bounds) -> Result<Self, InvalidValue> {
         Self::from_bounds(bounds.first, bounds.last)
     }
 }

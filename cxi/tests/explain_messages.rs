@@ -353,7 +353,7 @@ fn the_librarys_own_errors_have_their_errno() {
         (ErrorKind::NotGuaranteed { what: "a range".into(), has }, Errno::EOPNOTSUPP),
         (ErrorKind::Removed, Errno::EIO),
         (ErrorKind::Other(Errno::EFAULT), Errno::EFAULT),
-        (ErrorKind::InvalidValue(Box::new(Vni::new(0).unwrap_err())), Errno::EINVAL),
+        (ErrorKind::InvalidValue(Vni::new(0).unwrap_err()), Errno::EINVAL),
     ]);
     for (kind, expected) in kinds {
         let error = Error::new(kind, expected).on(DeviceId::new(0));

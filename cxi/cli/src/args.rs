@@ -205,7 +205,7 @@ pub(crate) fn vni(text: &str) -> Result<Vni, String> {
              --vni-range {text}"
         ));
     }
-    text.parse().map_err(|error: cxi::InvalidVni| error.to_string())
+    text.parse().map_err(|error: cxi::InvalidValue| error.to_string())
 }
 
 /// A user by name or number.

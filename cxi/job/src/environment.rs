@@ -343,7 +343,7 @@ impl FromStr for ServiceEntry {
                     .to_owned(),
             );
         }
-        text.parse().map(Self).map_err(|error: cxi::InvalidServiceId| error.to_string())
+        text.parse().map(Self).map_err(|error: cxi::InvalidValue| error.to_string())
     }
 }
 

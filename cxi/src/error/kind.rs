@@ -8,9 +8,9 @@ use std::time::Duration;
 use cxi_ioctl::{CommandError, DriverRelease, Errno, Opcode};
 
 use super::{Shortage, VniConflict};
-use crate::ServiceId;
 use crate::driver::{DetectedRelease, Quirks};
 use crate::service::InvalidSpec;
+use crate::{InvalidValue, ServiceId};
 
 /// Kind of an error, for programs. [`Error`](crate::Error) adds where it happened.
 #[derive(Debug, thiserror::Error)]
@@ -36,8 +36,8 @@ pub enum ErrorKind {
     #[error(transparent)]
     InvalidSpec(#[from] InvalidSpec),
     /// A value is invalid, such as VNI 0. Nothing was sent.
-    #[error("{0}")]
-    InvalidValue(Box<dyn std::error::Error + Send + Sync>),
+    #[error(transparent)]
+    InvalidValue(#[from] InvalidValue),
     /// The request is invalid in some other way. Nothing was sent.
     #[error("{0}")]
     InvalidInput(Cow<'static, str>),

@@ -8,7 +8,7 @@ use std::{fmt, io};
 
 use cxi_ioctl::{CommandError, Errno, Opcode};
 
-use crate::{DeviceId, InvalidSpec, ServiceId};
+use crate::{DeviceId, InvalidPciAddress, InvalidSpec, InvalidValue, ServiceId};
 
 pub use kind::ErrorKind;
 pub use shortage::{Shortage, VniConflict};
@@ -186,7 +186,7 @@ impl std::error::Error for Error {
         Some(match &*self.0.kind {
             ErrorKind::Open { error, .. } => error,
             ErrorKind::InvalidSpec(error) => error,
-            ErrorKind::InvalidValue(error) => &**error,
+            ErrorKind::InvalidValue(error) => error,
             ErrorKind::NotEnough(error) => error,
             ErrorKind::VniTaken(error) => error,
             ErrorKind::Protocol(error) => error,
@@ -220,19 +220,17 @@ impl From<InvalidSpec> for Error {
     }
 }
 
-from_invalid!(
-    crate::InvalidDeviceId,
-    crate::InvalidLimit,
-    crate::InvalidLnisPerRgid,
-    crate::InvalidMembers,
-    crate::InvalidPciAddress,
-    crate::InvalidResource,
-    crate::InvalidServiceId,
-    crate::InvalidTrafficClass,
-    crate::InvalidVni,
-    crate::InvalidVniList,
-    crate::InvalidVniRange,
-);
+impl From<InvalidValue> for Error {
+    fn from(error: InvalidValue) -> Self {
+        Self::invalid(error)
+    }
+}
+
+impl From<InvalidPciAddress> for Error {
+    fn from(error: InvalidPciAddress) -> Self {
+        InvalidValue::from(error).into()
+    }
+}
 
 impl From<Error> for io::Error {
     fn from(error: Error) -> Self {

@@ -9,24 +9,19 @@ use super::object::{Object, closable};
 use super::{Lni, LniInner};
 use crate::driver::Quirks;
 use crate::error::{Error, ErrorKind, Result};
-use crate::{Device, Vni};
+use crate::{Device, InvalidValue, ValueKind, Vni};
 
 /// A process id on the fabric: with a NIC address and a VNI it identifies a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pid(u16);
-
-/// A number that is not a PID.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("invalid PID {0}: expected 0 to 510")]
-pub struct InvalidPid(i128);
 
 impl Pid {
     /// The PID with this number.
     ///
     /// # Errors
     ///
-    /// [`InvalidPid`] above 510.
-    pub fn new(number: u32) -> Result<Self, InvalidPid> {
+    /// [`InvalidValue::Number`] above 510.
+    pub fn new(number: u32) -> Result<Self, InvalidValue> {
         Self::try_from(number)
     }
 
@@ -37,12 +32,11 @@ impl Pid {
     }
 }
 
-checked_integers!(Pid, InvalidPid, |number| {
+checked_integers!(Pid, |number| {
     let below = i128::from(PID_ANY);
-    u16::try_from(number).ok().filter(|_| number < below).map(Pid).ok_or(InvalidPid(number))
+    let valid = u16::try_from(number).ok().filter(|_| number < below);
+    valid.map(Pid).ok_or(InvalidValue::number(ValueKind::Pid, number))
 });
-
-from_invalid!(InvalidPid);
 
 plain_number!(Pid, u16);
 

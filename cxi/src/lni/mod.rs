@@ -32,7 +32,7 @@ mod wait;
 
 pub use crate::error::NotClosed;
 pub use counter::{CounterValue, CountingEvent};
-pub use domain::{Domain, InvalidPid, Pid, PidBlock};
+pub use domain::{Domain, Pid, PidBlock};
 pub use event_queue::{EventQueue, EventQueueFlags, EventQueueOptions, StatusThresholds};
 pub use memory::{MapFlags, MapOptions, Md};
 pub use portal::{LeList, PtOptions, Pte, PteMapping, PteStatus, PtlteState};

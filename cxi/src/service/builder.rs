@@ -1,7 +1,7 @@
 //! Building a specification.
 
 use super::table::Settings;
-use super::{InvalidSpec, ServiceSpec};
+use super::{Contradiction, InvalidSpec, ServiceSpec};
 use crate::{Limit, Limits, Member, Members, TrafficClasses, Vni, VniAccess, VniList, VniRange};
 
 /// Builds a [`ServiceSpec`].
@@ -88,30 +88,20 @@ impl ServiceSpecBuilder {
             (None, None, false) => return Err(InvalidSpec::NoVnis),
             (Some(_), Some(range), _) => return Err(InvalidSpec::ListAndRange { range }),
             (_, _, true) => {
-                return Err(InvalidSpec::Contradiction(
-                    "VNIs are named and unrestricted: a service has one or the other",
-                ));
+                return Err(Contradiction::NamedAndUnrestricted.into());
             }
         };
         if self.settings.exclusive_vnis && vnis == VniAccess::Unrestricted {
-            return Err(InvalidSpec::Contradiction(
-                "exclusive VNIs are requested, but none are named",
-            ));
+            return Err(Contradiction::NoExclusiveVnis.into());
         }
         if self.settings.exclusive_cp && !matches!(vnis, VniAccess::Range(_)) {
-            return Err(InvalidSpec::Contradiction(
-                "exclusive CPs are requested, which only a service with a VNI range has",
-            ));
+            return Err(Contradiction::ExclusiveCpsWithoutRange.into());
         }
         if self.settings.parent && self.members.is_some() {
-            return Err(InvalidSpec::Contradiction(
-                "members are named, which a parent service cannot have: the services below it have them",
-            ));
+            return Err(Contradiction::MembersOfParent.into());
         }
         if self.settings.parent && self.settings.exclusive_cp {
-            return Err(InvalidSpec::Contradiction(
-                "exclusive CPs are requested, which a parent service cannot have",
-            ));
+            return Err(Contradiction::ExclusiveCpsOfParent.into());
         }
         if let Some(classes) = self.traffic_classes {
             if classes.is_empty() {

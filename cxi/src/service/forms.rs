@@ -160,9 +160,9 @@ impl Serialize for MemberList {
 }
 
 impl TryFrom<Vec<MemberForm>> for MemberList {
-    type Error = crate::InvalidMembers;
+    type Error = crate::InvalidValue;
 
-    fn try_from(entries: Vec<MemberForm>) -> Result<Self, crate::InvalidMembers> {
+    fn try_from(entries: Vec<MemberForm>) -> Result<Self, crate::InvalidValue> {
         let classes =
             entries.iter().fold(TrafficClasses::empty(), |all, entry| all | entry.classes);
         Ok(Self {

@@ -1,7 +1,7 @@
 //! Faults of a specification.
 
 use super::{ServiceSetting, SettingForm, SettingValue};
-use crate::{InvalidLimit, InvalidLnisPerRgid, InvalidMembers, InvalidVniList, Resource, VniRange};
+use crate::{InvalidValue, Resource, VniRange};
 
 fn expected(setting: ServiceSetting) -> &'static str {
     match setting.form() {
@@ -23,12 +23,9 @@ pub enum InvalidSpec {
         /// The range.
         range: VniRange,
     },
-    /// VNIs that a service cannot list.
+    /// VNIs or members that a service cannot have, or a number of LNIs that cannot share an RGID.
     #[error(transparent)]
-    Vnis(#[from] InvalidVniList),
-    /// Members that a service cannot have.
-    #[error(transparent)]
-    Members(#[from] InvalidMembers),
+    Value(#[from] InvalidValue),
     /// A restriction to no traffic class.
     #[error("no traffic class: name at least one, or leave them unrestricted")]
     NoTrafficClass,
@@ -44,7 +41,7 @@ pub enum InvalidSpec {
         /// The resource.
         resource: Resource,
         /// The fault of the limit.
-        reason: InvalidLimit,
+        reason: InvalidValue,
     },
     /// A limit exceeds what the device has.
     #[error("{resource}: the requested maximum, {max}, exceeds the NIC's total, {total}")]
@@ -79,10 +76,77 @@ pub enum InvalidSpec {
         /// The value.
         value: SettingValue,
     },
-    /// A number of LNIs that cannot share an RGID.
-    #[error(transparent)]
-    LnisPerRgid(#[from] InvalidLnisPerRgid),
     /// Parts of a specification that contradict each other.
-    #[error("{0}")]
-    Contradiction(&'static str),
+    #[error(transparent)]
+    Contradiction(#[from] Contradiction),
+}
+
+/// Parts of a specification that contradict each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[non_exhaustive]
+pub enum Contradiction {
+    /// VNIs that are named, and also unrestricted.
+    #[error("VNIs are named and unrestricted: a service has one or the other")]
+    NamedAndUnrestricted,
+    /// Exclusive VNIs where none are named.
+    #[error("exclusive VNIs are requested, but none are named")]
+    NoExclusiveVnis,
+    /// Exclusive CPs without a VNI range.
+    #[error("exclusive CPs are requested, which only a service with a VNI range has")]
+    ExclusiveCpsWithoutRange,
+    /// Members of a parent service.
+    #[error(
+        "members are named, which a parent service cannot have: the services below it have them"
+    )]
+    MembersOfParent,
+    /// Exclusive CPs of a parent service.
+    #[error("exclusive CPs are requested, which a parent service cannot have")]
+    ExclusiveCpsOfParent,
+    /// A list in a template, whose switch is off.
+    #[error("{} are {}, but {} is off", .0.list(), .0.verb(), .0.switch())]
+    ListSwitchedOff(Restriction),
+    /// A switch in a template that is on, without its list.
+    #[error("{} is on, but no {} are {}", .0.switch(), .0.list(), .0.verb())]
+    NoList(Restriction),
+}
+
+/// Restriction of a service that has a switch and a list in a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Restriction {
+    /// Members.
+    Members,
+    /// VNIs.
+    Vnis,
+    /// Traffic classes.
+    TrafficClasses,
+    /// Limits of resources.
+    Limits,
+}
+
+impl Restriction {
+    const fn switch(self) -> &'static str {
+        match self {
+            Self::Members => "restricted_members",
+            Self::Vnis => "restricted_vnis",
+            Self::TrafficClasses => "restricted_tcs",
+            Self::Limits => "resource_limits",
+        }
+    }
+
+    const fn list(self) -> &'static str {
+        match self {
+            Self::Members => "members",
+            Self::Vnis => "vnis",
+            Self::TrafficClasses => "tcs",
+            Self::Limits => "limits",
+        }
+    }
+
+    const fn verb(self) -> &'static str {
+        match self {
+            Self::Limits => "given",
+            Self::Members | Self::Vnis | Self::TrafficClasses => "named",
+        }
+    }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use super::forms::{Classes, MemberList, Vnis, present};
 use super::settings::with_settings;
 use super::table::Settings;
-use super::{InvalidSpec, Service, ServiceSpec};
+use super::{Contradiction, InvalidSpec, Restriction, Service, ServiceSpec};
 use crate::{
     Limit, Limits, LnisPerRgid, Members, Resource, ServiceId, TrafficClasses, VniAccess, VniList,
     VniRange,
@@ -189,13 +189,14 @@ impl Template {
         &self,
         switch: Option<Switch>,
         value: Option<T>,
-        off: &'static str,
-        on: &'static str,
+        restriction: Restriction,
     ) -> Result<Option<T>, InvalidSpec> {
         match (switch, &value) {
             (Some(Switch(false)), Some(_)) if self.is_of_hpe() => Ok(None),
-            (Some(Switch(false)), Some(_)) => Err(InvalidSpec::Contradiction(off)),
-            (Some(Switch(true)), None) => Err(InvalidSpec::Contradiction(on)),
+            (Some(Switch(false)), Some(_)) => {
+                Err(Contradiction::ListSwitchedOff(restriction).into())
+            }
+            (Some(Switch(true)), None) => Err(Contradiction::NoList(restriction).into()),
             _ => Ok(value),
         }
     }
@@ -212,12 +213,9 @@ impl TryFrom<Template> for ServiceSpec {
         let mut builder = Self::builder();
         let among_members = template.members.as_ref().and_then(|list| list.classes);
         let members = template.members.take().map(|list| list.members);
-        if let Some(members) = template.switched(
-            template.restricted_members,
-            members,
-            "members are named, but restricted_members is off",
-            "restricted_members is on, but no members are named",
-        )? {
+        if let Some(members) =
+            template.switched(template.restricted_members, members, Restriction::Members)?
+        {
             builder = builder.members(members.iter());
         }
         let access = template.vnis.map(|vnis| vnis.access);
@@ -225,8 +223,7 @@ impl TryFrom<Template> for ServiceSpec {
         if let Some(access) = range.or(template.switched(
             template.restricted_vnis,
             access.filter(|_| range.is_none()),
-            "vnis are named, but restricted_vnis is off",
-            "restricted_vnis is on, but no vnis are named",
+            Restriction::Vnis,
         )?) {
             builder = builder.vni_access(access);
         }
@@ -239,17 +236,13 @@ impl TryFrom<Template> for ServiceSpec {
         if let Some(classes) = template.switched(
             template.restricted_tcs,
             classes.or(among_members),
-            "tcs are named, but restricted_tcs is off",
-            "restricted_tcs is on, but no tcs are named",
+            Restriction::TrafficClasses,
         )? {
             builder = builder.traffic_classes(classes);
         }
-        if let Some(LimitList(limits)) = template.switched(
-            template.resource_limits,
-            template.limits,
-            "limits are given, but resource_limits is off",
-            "resource_limits is on, but no limits are given",
-        )? {
+        if let Some(LimitList(limits)) =
+            template.switched(template.resource_limits, template.limits, Restriction::Limits)?
+        {
             builder = builder.limits(limits);
         }
         builder.settings = template.settings();

@@ -20,7 +20,7 @@ use crate::Device;
 
 pub use builder::ServiceSpecBuilder;
 pub use destroy::ScopedService;
-pub use invalid::InvalidSpec;
+pub use invalid::{Contradiction, InvalidSpec, Restriction};
 pub use query::Usage;
 pub use read::Service;
 pub use spec::ServiceSpec;

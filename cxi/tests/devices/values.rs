@@ -4,6 +4,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::Path;
 
 use crate::common::{create, modest, nic, range, root, says, vni};
+use cxi::service::{Contradiction, InvalidSpec};
 use cxi::{
     CassiniVersion, Clock, Device, DeviceId, Driver, DriverRelease, Errno, Error, Host, Limit,
     Limits, Member, Members, PciAddress, Platform, Resource, ScopedService, Service, ServiceId,
@@ -150,7 +151,21 @@ fn wrong_values_become_errors_by_question_mark() {
     let error = says(made(), "invalid VNI 65536: expected 1 to 65535");
     assert_eq!(error.errno(), Errno::EINVAL);
     let cause = std::error::Error::source(&error).unwrap();
-    assert!(cause.downcast_ref::<cxi::InvalidVni>().is_some());
+    let wrong = cxi::InvalidValue::Number { what: cxi::ValueKind::Vni, number: 65536 };
+    assert_eq!(cause.downcast_ref(), Some(&wrong));
+    assert!(matches!(error.kind(), cxi::ErrorKind::InvalidValue(value) if *value == wrong));
+}
+
+#[test]
+fn a_contradiction_can_be_told_from_others() {
+    let vnis = || ServiceSpec::builder().vni(Vni::new(1024).unwrap());
+    for (builder, wrong) in [
+        (vnis().unrestricted_vnis(), Contradiction::NamedAndUnrestricted),
+        (vnis().exclusive_cp(true), Contradiction::ExclusiveCpsWithoutRange),
+        (vnis().parent(true).member(Member::Uid(7)), Contradiction::MembersOfParent),
+    ] {
+        assert_eq!(builder.build().unwrap_err(), InvalidSpec::Contradiction(wrong), "{wrong}");
+    }
 }
 
 #[test]

@@ -151,7 +151,7 @@ impl JobRecord {
         }
     }
 
-    fn members(&self) -> Result<Members, cxi::InvalidMembers> {
+    fn members(&self) -> Result<Members, cxi::InvalidValue> {
         Members::new(self.members.iter().copied())
     }
 
