@@ -70,7 +70,7 @@ impl CallerMemory for RemoteBuffers {
     }
 
     fn backing(&self, va: u64, len: u64) -> Backing {
-        procfs::backing(self.pid, va, len)
+        memory::pin(self.pid, va, len)
     }
 
     fn is_contiguous(&self, va: u64, len: u64) -> bool {

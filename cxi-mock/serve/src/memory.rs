@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{IoSlice, IoSliceMut};
+use std::iter;
+use std::ops::Range;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::sync::{Arc, Weak};
@@ -15,11 +17,15 @@ use nix::unistd::Pid;
 use parking_lot::Mutex;
 
 use cxi_ioctl::Errno;
-use cxi_mock::{ClientMemory, MemoryFault};
+use cxi_mock::{Backing, ClientMemory, MemoryFault};
 
 use super::procfs;
 
 pub(crate) const PAGE: u64 = 4096;
+/// Pages that a pin makes present at most, 4 GiB, because a range can be longer than any memory.
+const MOST_PRESENT: usize = 1 << 20;
+/// Parts that the kernel accepts in one call.
+const MOST_PARTS: usize = 1024;
 /// The address of random bytes, in what the kernel tells a program that it starts.
 const AT_RANDOM: u64 = 25;
 /// Type of procfs in `fstatfs(2)`.
@@ -134,6 +140,40 @@ fn head(va: u64, len: usize) -> usize {
         return 0;
     }
     usize::try_from(va.wrapping_neg() % PAGE).unwrap_or(0)
+}
+
+/// Returns the memory behind a range of a thread's process, and makes its pages present. If that
+/// cannot be determined, the best is assumed.
+///
+/// The driver's pin does so too, and programs rely on it: libfabric watches registered memory with
+/// userfaultfd, and then the kernel gives the server no page that is not present. Only private
+/// memory without a file is touched, for whose pages nothing can be waited for.
+pub(crate) fn pin(pid: Pid, va: u64, len: u64) -> Backing {
+    let Some(maps) = procfs::maps(pid) else { return Backing::Writable };
+    let end = va.saturating_add(len);
+    let backing = procfs::backing(&maps, va, end);
+    if backing != Backing::Missing {
+        let mut pages = procfs::anonymous(&maps, va..end).flat_map(pages).take(MOST_PRESENT);
+        while touch(pid, &mut pages) {}
+    }
+    backing
+}
+
+/// The first address of each page of a range.
+fn pages(range: Range<u64>) -> impl Iterator<Item = u64> {
+    let next = |at: &u64| (at - at % PAGE).checked_add(PAGE);
+    iter::successors(Some(range.start), next).take_while(move |at| *at < range.end)
+}
+
+/// Reads a byte of each of the next pages. Returns whether there may be more.
+fn touch(pid: Pid, pages: &mut impl Iterator<Item = u64>) -> bool {
+    let mut bytes = [0; MOST_PARTS];
+    let parts = pages.map_while(|page| remote(page, 1).ok()).take(MOST_PARTS);
+    let parts: Vec<_> = parts.collect();
+    let into = &mut bytes[..parts.len()];
+    let read =
+        !parts.is_empty() && process_vm_readv(pid, &mut [IoSliceMut::new(into)], &parts).is_ok();
+    read && parts.len() == MOST_PARTS
 }
 
 /// Writes parts into the memory of a thread's process; all of them, or an error.
@@ -362,6 +402,27 @@ mod tests {
         assert_eq!(write(Pid::this(), &[(16, &[1, 2, 3])]), Err(Errno::EFAULT));
         assert_eq!(write(Pid::this(), &[(u64::MAX, &[1])]), Err(Errno::EFAULT));
         assert_eq!(read(Pid::this(), 16, &mut [0; 3]), Err(Errno::EFAULT));
+    }
+
+    /// Pages of the range that this process has in memory.
+    fn present(va: u64, len: u64) -> usize {
+        let map = File::open("/proc/self/pagemap").unwrap();
+        let mut entries = vec![0; usize::try_from(len / PAGE * 8).unwrap()];
+        map.read_exact_at(&mut entries, va / PAGE * 8).unwrap();
+        entries.as_chunks().0.iter().filter(|it| u64::from_ne_bytes(**it) >> 63 == 1).count()
+    }
+
+    #[test]
+    fn memory_that_is_pinned_is_present() {
+        let len = 3_000 * PAGE;
+        // Memory from the kernel, which has no page until it is used.
+        let memory = vec![0_u8; usize::try_from(len).unwrap()];
+        let va = memory.as_ptr().expose_provenance() as u64;
+        assert!(present(va, len) < 3_000);
+        assert_eq!(pin(Pid::this(), va, len), Backing::Writable);
+        assert_eq!(present(va, len), 3_000);
+        assert_eq!(pin(Pid::this(), 16, len), Backing::Missing);
+        std::hint::black_box(memory);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use nix::unistd::Pid;
 
 use super::addresses::{RESPONSE, address_in};
 use super::memory::ProcessMemory;
-use super::procfs;
+use super::{memory, procfs};
 
 /// The buffers of a command, and the memory of the process that sent it.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl CallerMemory for MessageBuffers {
     }
 
     fn backing(&self, va: u64, len: u64) -> Backing {
-        procfs::backing(self.process, va, len)
+        memory::pin(self.process, va, len)
     }
 
     fn is_contiguous(&self, va: u64, len: u64) -> bool {

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
+use std::ops::Range;
 
 use cxi_job::proc::{Status, mapping};
 use cxi_mock::Backing;
@@ -56,14 +57,27 @@ pub(crate) fn process(status: &Status) -> Option<Pid> {
     status.value("Tgid")?.parse().ok().map(Pid::from_raw)
 }
 
-/// Returns the memory behind a range of a thread's process. If that cannot be determined, the best
-/// is assumed.
-pub(crate) fn backing(pid: Pid, va: u64, len: u64) -> Backing {
+/// The mappings of a thread's process.
+pub(crate) fn maps(pid: Pid) -> Option<String> {
     text(pid, "maps")
-        .map_or(Backing::Writable, |maps| backing_in(&maps, va, va.saturating_add(len)))
 }
 
-fn backing_in(maps: &str, va: u64, end: u64) -> Backing {
+/// The parts of a range of addresses that are private memory without a file, by the text of `maps`.
+pub(crate) fn anonymous(maps: &str, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
+    let is_anonymous = |line: &&str| {
+        let mut words = line.split_whitespace().skip(1);
+        let (access, inode) = (words.next(), words.nth(2));
+        access.is_some_and(|access| access.ends_with('p')) && inode == Some("0")
+    };
+    maps.lines()
+        .filter(is_anonymous)
+        .filter_map(mapping)
+        .map(move |(there, _)| there.start.max(range.start)..there.end.min(range.end))
+        .filter(|part| !part.is_empty())
+}
+
+/// Returns the memory behind a range of addresses, by the text of `maps`.
+pub(crate) fn backing(maps: &str, va: u64, end: u64) -> Backing {
     let mut to = va;
     let mut backing = Backing::Writable;
     for (there, access) in maps.lines().filter_map(mapping) {
@@ -159,14 +173,14 @@ mod tests {
 
     #[test]
     fn mappings_side_by_side_are_one_and_guards_are_none() {
-        for (va, end, backing) in [
+        for (va, end, expected) in [
             (0x1800, 0x3000, Backing::Writable),
             (0x1800, 0x4000, Backing::ReadOnly),
             (0x1800, 0x4001, Backing::Missing),
             (0x4000, 0x4001, Backing::Missing),
             (0x5000, 0x5001, Backing::Missing),
         ] {
-            assert_eq!(backing_in(MAPS, va, end), backing, "{va:x} to {end:x}");
+            assert_eq!(backing(MAPS, va, end), expected, "{va:x} to {end:x}");
         }
     }
 
@@ -186,11 +200,21 @@ mod tests {
     }
 
     #[test]
+    fn private_memory_without_a_file_is_told() {
+        let all: Vec<_> = anonymous(MAPS, 0x1800..0x400_000).collect();
+        assert_eq!(all, [0x1800..0x3000, 0x3000..0x4000, 0x5000..0x6000, 0x200_000..0x400_000]);
+        let maps = "1000-3000 rw-s 00000000 00:01 7 /dev/zero\n\
+                    3000-4000 rw-p 00000000 08:01 99 /usr/lib/libc.so.6\n";
+        assert_eq!(anonymous(maps, 0..0x9000).count(), 0);
+    }
+
+    #[test]
     fn memory_of_this_process_is_there_and_scattered() {
         let memory = vec![1_u8; 1 << 16];
         let va = memory.as_ptr().expose_provenance() as u64;
-        assert_eq!(backing(Pid::this(), va, 1 << 16), Backing::Writable);
-        assert_eq!(backing(Pid::this(), 0, 4096), Backing::Missing);
+        let maps = maps(Pid::this()).expect("proc is mounted");
+        assert_eq!(backing(&maps, va, va + (1 << 16)), Backing::Writable);
+        assert_eq!(backing(&maps, 0, 4096), Backing::Missing);
         assert!(are_contiguous(Pid::this(), va & !4095, 4096));
         assert!(!are_contiguous(Pid::this(), va & !4095, 8192));
     }
