@@ -52,7 +52,16 @@ impl From<&Request> for Caller {
 ///
 /// The kernel has one memory for each inode. Where a device is bound elsewhere, or opened anew
 /// through `/proc/PID/fd`, the inode may be open already, and then it is busy.
-pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: ReplyOpen) {
+pub(crate) fn open(
+    server: &Server,
+    function: &Function,
+    (inode, user): (INodeNo, u32),
+    reply: ReplyOpen,
+) {
+    let share = server.budgets.file(user);
+    if share.is_none() {
+        return reply.error(fuser::Errno::EMFILE);
+    }
     let opened = if server.mappable(inode).is_some() { Err(Errno::EBUSY) } else { function.open() };
     let client = match opened {
         Ok(client) => client,
@@ -72,6 +81,7 @@ pub(crate) fn open(server: &Server, function: &Function, inode: INodeNo, reply: 
         backing,
         lni_forms: AtomicU8::new(0),
         said_differs: Arc::clone(&function.said_differs),
+        _share: share,
     }));
     match id {
         Some(id) => reply.opened_passthrough(handle, FLAGS, &id),

@@ -36,6 +36,7 @@ use rustix::net::{
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
 use super::bells::Bells;
+use super::budget::Share;
 use super::device::{Call, Caller};
 use super::error::{Doing, ServeError};
 use super::memory::ProcessMemory;
@@ -49,8 +50,6 @@ use super::userfault::{Range, Userfault};
 const SOCKET: &str = "node.sock";
 /// Connections that have not been accepted yet.
 const BACKLOG: i32 = 128;
-/// Connections at a time of one user: each takes three descriptors and a thread.
-const CONNECTIONS_OF_USER: usize = 2000;
 /// The stack of a thread that answers.
 const STACK: usize = 256 << 10;
 /// Time in which no connection is accepted after accepting one has failed.
@@ -204,8 +203,8 @@ struct Opened {
 #[derive(Debug, Default)]
 struct Connections {
     next: u64,
-    /// The sockets and their users.
-    live: HashMap<u64, (Arc<OwnedFd>, u32)>,
+    /// The sockets.
+    live: HashMap<u64, Arc<OwnedFd>>,
 }
 
 /// A NIC that one or more connections have open.
@@ -230,6 +229,8 @@ struct Connection {
     open: Option<(Arc<DoorFile>, Option<Arc<ProcessMemory>>)>,
     /// The doorbells that the process has mapped.
     bells: Option<Bells>,
+    /// Its place among those of its user; `None` if there are too many.
+    share: Option<Share>,
 }
 
 impl Drop for Connection {
@@ -253,16 +254,18 @@ fn accept_all(listener: &OwnedFd, opened: &Arc<Opened>) {
         let caller = Caller { pid: Pid::from_raw(peer.pid()), uid: peer.uid(), gid: peer.gid() };
         let socket = Arc::new(socket);
         let mut connections = opened.connections.lock();
-        let of_user = connections.live.values().filter(|(_, user)| *user == caller.uid).count();
         connections.next += 1;
         let number = connections.next;
-        connections.live.insert(number, (Arc::clone(&socket), caller.uid));
+        connections.live.insert(number, Arc::clone(&socket));
         drop(connections);
         let opened = Arc::clone(opened);
-        let connection = Connection { number, socket, caller, opened, open: None, bells: None };
-        let refused = of_user >= CONNECTIONS_OF_USER;
+        let share = opened.server.budgets.file(caller.uid);
+        let connection =
+            Connection { number, socket, caller, opened, open: None, bells: None, share };
         let thread = thread::Builder::new().name("answer".to_owned()).stack_size(STACK);
-        let _ = thread.spawn(move || if refused { connection.refuse() } else { connection.run() });
+        let _ = thread.spawn(move || {
+            if connection.share.is_none() { connection.refuse() } else { connection.run() }
+        });
     }
 }
 
@@ -445,6 +448,7 @@ impl Opened {
             backing: None,
             lni_forms: AtomicU8::new(0),
             said_differs: Arc::clone(&function.said_differs),
+            _share: None,
         };
         let file = Arc::new(DoorFile { file: Arc::new(file), server: Arc::clone(&self.server) });
         let mut token = Token::default();
@@ -465,7 +469,7 @@ impl Opened {
             .live
             .iter()
             .filter(|(other, _)| **other < number)
-            .map(|(other, (socket, _))| (*other, Arc::clone(socket)))
+            .map(|(other, socket)| (*other, Arc::clone(socket)))
             .collect();
         drop(live);
         let mut ends: Vec<_> =

@@ -131,11 +131,12 @@ impl Filesystem for FileSystem {
         });
     }
 
-    fn open(&self, _req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, req: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        let user = req.uid();
         self.answer(move |files| {
             match Place::of(ino) {
                 Some(Place::Device(number, _)) => match files.server().function(number) {
-                    Some(function) => device::open(files.server(), function, ino, reply),
+                    Some(function) => device::open(files.server(), function, (ino, user), reply),
                     None => reply.error(Errno::ENXIO),
                 },
                 Some(Place::Clients(number, ClientPlace::Interrupt(client, wait))) => {
@@ -216,11 +217,22 @@ impl Filesystem for FileSystem {
         reply: ReplyWrite,
     ) {
         let (caller, data) = (Caller::from(req), data.to_vec());
+        let Some(share) = self.files.unclosed().budgets.command(req.uid()) else {
+            return reply.error(Errno::EAGAIN);
+        };
+        let answered = move |result, reply| {
+            // Another command of the program may come as soon as this one is answered.
+            drop(share);
+            answer(result, reply);
+        };
         self.answer(move |files| match Place::of(ino) {
-            Some(Place::Device(..)) => files.command(caller, fh, data, reply),
+            Some(Place::Device(..)) => match files.command(caller, fh, data) {
+                Some(result) => answered(result, reply),
+                None => reply.error(Errno::EBADF),
+            },
             Some(place) => match files.item(place) {
                 Some(Item::Attribute(attribute)) => {
-                    answer(attribute.write(&data).map(|()| data.len()), reply);
+                    answered(attribute.write(&data).map(|()| data.len()), reply);
                 }
                 Some(_) => reply.error(Errno::EINVAL),
                 None => reply.error(Errno::ENODEV),
@@ -318,10 +330,14 @@ const READY: PollEvents = PollEvents::POLLIN
     .union(PollEvents::POLLWRNORM);
 
 impl Files {
-    fn command(&self, caller: Caller, fh: FileHandle, command: Vec<u8>, reply: ReplyWrite) {
-        let Some(file) = self.server().file(fh.0) else { return reply.error(Errno::EBADF) };
-        let call = Call { file, caller, command };
-        answer(call.execute(self.server(), None), reply);
+    fn command(
+        &self,
+        caller: Caller,
+        fh: FileHandle,
+        command: Vec<u8>,
+    ) -> Option<Result<usize, cxi_ioctl::Errno>> {
+        let file = self.server().file(fh.0)?;
+        Some(Call { file, caller, command }.execute(self.server(), None))
     }
 }
 

@@ -11,6 +11,7 @@
 mod addresses;
 mod agent;
 mod bells;
+mod budget;
 mod capture;
 mod children;
 mod cli;

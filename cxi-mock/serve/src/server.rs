@@ -11,6 +11,7 @@ use parking_lot::{Mutex, RwLock};
 
 use cxi_ioctl::{Errno, PciAddress};
 
+use super::budget::{Budgets, Share};
 use super::credentials::Authority;
 use super::endpoints::Endpoints;
 use super::error::{ServeError, say};
@@ -187,6 +188,8 @@ pub(crate) struct OpenFile {
     pub(crate) lni_forms: AtomicU8,
     /// That of its function.
     pub(crate) said_differs: Arc<AtomicBool>,
+    /// Its place among the files of its user; `None` where the connections of a socket are counted.
+    pub(crate) _share: Option<Share>,
 }
 
 pub(crate) const LNI_FORM_DIFFERS: u8 = 1;
@@ -227,6 +230,8 @@ pub(crate) struct Common {
     pub(crate) release_follows: bool,
     /// Counts of the messages that NICs have received.
     pub(crate) traffic: Traffic,
+    /// What users have taken of this process.
+    pub(crate) budgets: Arc<Budgets>,
     /// Receiving processes.
     pub(crate) endpoints: Endpoints,
     /// Places of the NICs in the machine.
@@ -247,6 +252,7 @@ impl Common {
             doorbells: arguments.doorbells,
             release_follows: arguments.release_follows(),
             traffic: Traffic::default(),
+            budgets: Budgets::new(),
             endpoints: Endpoints::default(),
             machine: Machine::read(arguments.topology()),
             shown: arguments.shown(),
@@ -294,6 +300,8 @@ pub(crate) struct Server {
     pub(crate) trace: Option<Trace>,
     /// Receiving processes.
     pub(crate) endpoints: Endpoints,
+    /// What users have taken of this process.
+    pub(crate) budgets: Arc<Budgets>,
     /// Readiness that wait objects report to programs that poll them.
     pub(crate) interrupts: Interrupts,
     /// The processes whose stores to doorbells are trapped.
@@ -347,6 +355,7 @@ impl Server {
             release_follows: common.release_follows,
             trace,
             endpoints: common.endpoints.clone(),
+            budgets: Arc::clone(&common.budgets),
             interrupts: Interrupts::default(),
             traps: Traps::new(common.doorbells),
             mounted: OnceLock::new(),

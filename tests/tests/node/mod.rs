@@ -180,10 +180,15 @@ impl Served {
 
     /// Starts a node below a shell that runs a script first.
     pub fn after(script: &str) -> Self {
+        Self::after_with(script, &[])
+    }
+
+    /// As [`after`](Self::after), with options for the node.
+    pub fn after_with(script: &str, options: &[&str]) -> Self {
         Self::of(|dir| {
             let script = format!("{script}; exec \"$@\"");
             let mut shell = Command::new("sh");
-            shell.args(["-euc", &script, "sh", SERVER, "serve", "--dir", dir]);
+            shell.args(["-euc", &script, "sh", SERVER, "serve", "--dir", dir]).args(options);
             shell
         })
     }
