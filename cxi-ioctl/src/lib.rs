@@ -53,7 +53,7 @@ pub use opcode::{Effect, Family, Handler, Object, Opcode, OpcodeInfo, Privilege,
 pub use owned::{atu_map, atu_update_md, ct_alloc, ct_wb_update, eq_alloc, eq_resize};
 pub use pci::{InvalidPciAddress, PciAddress};
 #[doc(hidden)]
-pub use release::EveryRelease;
+pub use release::{ByRelease, EveryRelease};
 pub use release::{DriverRelease, UnknownRelease};
 pub use transport::{Pointers, Request, Transport};
 pub use unknown::UnknownCmd;

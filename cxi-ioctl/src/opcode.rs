@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{DriverRelease, LniForm};
+use crate::{ByRelease, DriverRelease, LniForm};
 
 /// The number that a command starts with. Unknown numbers are valid values.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +18,13 @@ pub enum Privilege {
     /// also only on a physical function.
     Admin,
 }
+
+/// `true` if ATU_MAP_SGT has hints.
+const MAP_HAS_HINTS: ByRelease<bool> = ByRelease([false, false, false, false, false, false, true]);
+
+/// `true` if the response of GET_DEV_PROPERTIES says whether the NIC address was set.
+const SAYS_NID_CONFIGURED: ByRelease<bool> =
+    ByRelease([false, false, true, true, true, true, true]);
 
 /// Rule by which the driver checks the length of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -218,10 +225,7 @@ impl Opcode {
             Self::LNI_ALLOC if LniForm::for_release(release) == LniForm::Short => {
                 Some(RequestLen::Exact(16))
             }
-            // The hints came with the later snapshot.
-            Self::ATU_MAP_SGT if release < DriverRelease::Main2026_11 => {
-                Some(RequestLen::AtLeast(32))
-            }
+            Self::ATU_MAP_SGT if !MAP_HAS_HINTS.at(release) => Some(RequestLen::AtLeast(32)),
             _ => info.handler.map(|handler| handler.request_len),
         }
     }
@@ -231,7 +235,7 @@ impl Opcode {
     pub fn response_len(self, release: DriverRelease) -> Option<usize> {
         let info = self.info().filter(|info| info.since <= release)?;
         match self {
-            Self::GET_DEV_PROPERTIES if release < DriverRelease::Shs13_1 => Some(80),
+            Self::GET_DEV_PROPERTIES if !SAYS_NID_CONFIGURED.at(release) => Some(80),
             _ => info.handler.map(|handler| handler.response_len),
         }
     }

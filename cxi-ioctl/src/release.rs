@@ -83,6 +83,23 @@ releases! {
     Main2026_11 "main-2026-11" "2026-11";
 }
 
+/// One value for each release, oldest first, for the tables of these crates: a new release does not
+/// compile until each has one for it.
+///
+/// It is no part of the API, as [`EveryRelease`] is not.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug)]
+#[allow(clippy::exhaustive_structs, reason = "a table without a column must not compile")]
+pub struct ByRelease<T>(pub [T; DriverRelease::ALL.len()]);
+
+impl<T: Copy> ByRelease<T> {
+    /// The value for a release.
+    #[must_use]
+    pub const fn at(&self, release: DriverRelease) -> T {
+        self.0[release.every() as usize]
+    }
+}
+
 impl fmt::Display for DriverRelease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(self.name())

@@ -2,7 +2,7 @@
 //!
 //! This is the home of all differences between releases.
 
-use cxi_ioctl::DriverRelease;
+use cxi_ioctl::{ByRelease, DriverRelease};
 
 const YES: bool = true;
 const NO: bool = false;
@@ -45,8 +45,8 @@ macro_rules! rules {
 
         impl Rules {
             pub(crate) fn of(release: DriverRelease) -> Self {
-                $(let $name: [$type; DriverRelease::ALL.len()] = $values;)*
-                Self { release, $($name: $name[release.every() as usize],)* }
+                $(let $name: ByRelease<$type> = ByRelease($values);)*
+                Self { release, $($name: $name.at(release),)* }
             }
         }
     };
@@ -156,6 +156,9 @@ rules! {
     /// `true` if the hint of a huge page size applies to everyone and to any memory, unless it
     /// comes with a page size.
     huge_shift_for_all: bool = [YES, YES, YES, YES, YES, NO, NO],
+    /// `true` if services, profiles and numbers are kept as SHS 14.0.1 keeps them, so that a driver can
+    /// be replaced by another such one while no LNI is open.
+    records_of_14_0_1: bool = [NO, NO, NO, NO, YES, YES, YES],
     /// `true` if an ATU_MAP whose answer cannot be delivered unmaps and succeeds.
     undelivered_md_is_success: bool = [YES, YES, YES, YES, YES, NO, NO],
 }

@@ -1,5 +1,14 @@
-//! Reading short files that others write, the kernel among them: not always text, and not always
-//! files.
+//! Reading of short files that others write, such as those of `/proc` and `/sys`: not always text, and
+//! not always files. Nothing here waits for a pipe, or reads without a bound.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! let release = cxi::kernel_file::read(Path::new("/proc/sys/kernel/osrelease"))?;
+//! assert!(!release.is_empty());
+//! assert!(cxi::kernel_file::read(Path::new("/dev/zero")).is_err());
+//! # Ok::<_, Box<dyn std::error::Error>>(())
+//! ```
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};

@@ -189,6 +189,7 @@ mod availability;
 mod clock;
 mod device;
 pub mod driver;
+pub mod environment;
 pub mod error;
 pub mod explain;
 mod hardware;
@@ -196,9 +197,6 @@ mod host;
 mod id;
 mod info;
 mod invalid;
-// For the crates of this workspace.
-pub mod environment;
-#[doc(hidden)]
 pub mod kernel_file;
 mod limits;
 mod link;

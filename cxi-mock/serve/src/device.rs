@@ -12,11 +12,12 @@ use zerocopy::{FromZeros as _, IntoBytes as _};
 
 use cxi_ioctl::abi::domain::DomainAllocResp;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
-use cxi_ioctl::{DriverRelease, Effect, Errno, LniForm, Object, Opcode};
+use cxi_ioctl::{Effect, Errno, LniForm, Object, Opcode};
 use cxi_mock::{CallerMemory, Surroundings};
 
 use super::addresses::RemoteBuffers;
 use super::messages::MessageBuffers;
+use super::releases::READS_HEADER;
 use super::server::{Function, LNI_FORM_DIFFERS, LNI_FORM_FITS, OpenFile, Server};
 use super::trace::Noted;
 use super::windows::Backing;
@@ -25,7 +26,7 @@ use super::{credentials, memory, procfs};
 /// The size that the device shows as a file: writes never get there.
 pub(crate) const SIZE: u64 = 1 << 50;
 
-/// The development branch reads that many bytes of every command, whatever its length.
+/// Number of bytes of every command that some drivers read, whatever its length.
 const HEADER: usize = 16;
 
 /// Commands of several threads run concurrently, and closing needs no request.
@@ -147,7 +148,7 @@ impl Call {
         }
         let release = self.file.client.nic().release();
         let is_in_memory = messages.is_none();
-        if is_in_memory && release >= DriverRelease::Main2026_07 && self.command.len() < HEADER {
+        if is_in_memory && READS_HEADER.at(release) && self.command.len() < HEADER {
             memory::check_written_from(pid, HEADER)?;
         }
         let credentials =

@@ -47,6 +47,7 @@ mod pcapng;
 mod place;
 mod privileges;
 mod procfs;
+mod releases;
 mod running;
 mod server;
 mod setup;

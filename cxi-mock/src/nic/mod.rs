@@ -108,8 +108,7 @@ impl Nic {
             return true;
         }
         let idle = device.lnis.live.count() == 0 && device.lnis.ending.is_empty();
-        // These two keep services, profiles and numbers alike, so the records stay valid.
-        let alike = release >= DriverRelease::Shs14_0_1 && idle;
+        let alike = device.rules.records_of_14_0_1 && idle;
         if alike {
             device.rules = Rules::of(other);
         }

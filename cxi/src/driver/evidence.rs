@@ -1,8 +1,33 @@
 //! Observations of a driver, and the releases that they leave.
 
-use cxi_ioctl::{DriverRelease, Errno, EveryRelease, LniForm};
+use cxi_ioctl::{ByRelease, DriverRelease, Errno, EveryRelease, LniForm};
 
 use super::Capabilities;
+
+/// Property that releases have or lack.
+type Columns = ByRelease<bool>;
+
+const YES: bool = true;
+const NO: bool = false;
+
+/// GET_DEV_PROPERTIES says whether the NIC address was set.
+const LONG_PROPERTIES: Columns = ByRelease([NO, NO, YES, YES, YES, YES, YES]);
+/// SVC_GET_EXCLUSIVE_CP exists.
+const EXCLUSIVE_CPS: Columns = ByRelease([NO, NO, YES, YES, YES, YES, YES]);
+/// SVC_SET_NETNS exists.
+const SET_NETNS: Columns = ByRelease([NO, NO, NO, YES, YES, YES, YES]);
+/// SVC_IS_PARENT_GET exists.
+const PARENT_SERVICES: Columns = ByRelease([NO, NO, NO, NO, NO, NO, YES]);
+/// The LEs that the default service uses are "not applicable".
+const USAGE_NOT_APPLICABLE: Columns = ByRelease([NO, NO, NO, NO, NO, YES, YES]);
+/// sysfs has `properties/ats_enabled`.
+const ATS_ENABLED: Columns = ByRelease([NO, NO, NO, NO, NO, YES, YES]);
+/// The module has `default_lnis_per_rgid`.
+const RGID_PARAMETERS: Columns = ByRelease([NO, NO, YES, YES, YES, YES, YES]);
+/// The module has `cass_sl_pml_rec_timeout_ms`.
+const RECOVERY_TIMEOUT: Columns = ByRelease([NO, NO, NO, NO, YES, YES, YES]);
+/// The module has `rmu_pf_max_clients`.
+const MAX_CLIENTS: Columns = ByRelease([NO, NO, NO, NO, NO, YES, YES]);
 
 /// Answer of a driver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -91,7 +116,9 @@ impl Evidence {
     }
 
     fn fits(&self, release: DriverRelease) -> bool {
-        let since = |seen: Option<bool>, first| seen.is_none_or(|seen| seen == (release >= first));
+        let is = |seen: Option<bool>, expected: Columns| {
+            seen.is_none_or(|seen| seen == expected.at(release))
+        };
         let lnis = self.parameters.map(|seen| seen.default_lnis_per_rgid);
         let timeout = self.parameters.map(|seen| seen.cass_sl_pml_rec_timeout_ms);
         let clients = self.parameters.map(|seen| seen.rmu_pf_max_clients);
@@ -101,19 +128,19 @@ impl Evidence {
             && self.fits_default_classes(release)
             && self.fits_exclusive_cp(release)
             && self.fits_set_netns(release)
-            && since(self.knows_parents(), DriverRelease::Main2026_11)
+            && is(self.knows_parents(), PARENT_SERVICES)
             && self.lni_form.is_none_or(|seen| seen == form)
-            && since(self.le_usage_not_applicable, DriverRelease::Main2026_07)
-            && since(self.ats_enabled, DriverRelease::Main2026_07)
-            && since(lnis, DriverRelease::Shs13_1)
-            && since(timeout, DriverRelease::Shs14_0_1)
-            && since(clients, DriverRelease::Main2026_07)
+            && is(self.le_usage_not_applicable, USAGE_NOT_APPLICABLE)
+            && is(self.ats_enabled, ATS_ENABLED)
+            && is(lnis, RGID_PARAMETERS)
+            && is(timeout, RECOVERY_TIMEOUT)
+            && is(clients, MAX_CLIENTS)
     }
 
     fn fits_properties(&self, release: DriverRelease) -> bool {
         match self.properties {
-            PropertiesForm::Short => release < DriverRelease::Shs13_1,
-            PropertiesForm::Long => release >= DriverRelease::Shs13_1,
+            PropertiesForm::Short => !LONG_PROPERTIES.at(release),
+            PropertiesForm::Long => LONG_PROPERTIES.at(release),
             PropertiesForm::Other(_) => false,
         }
     }
@@ -133,14 +160,14 @@ impl Evidence {
 
     fn fits_exclusive_cp(&self, release: DriverRelease) -> bool {
         match self.knows_exclusive_cp() {
-            Some(knows) => knows == (release >= DriverRelease::Shs13_1),
+            Some(knows) => knows == EXCLUSIVE_CPS.at(release),
             None => self.says_nothing(self.exclusive_cp),
         }
     }
 
     fn fits_set_netns(&self, release: DriverRelease) -> bool {
         match self.knows_netns() {
-            Some(knows) => knows == (release >= DriverRelease::Shs14_0_0),
+            Some(knows) => knows == SET_NETNS.at(release),
             None => self.says_nothing(self.set_netns),
         }
     }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoUse};
-use cxi_ioctl::{DriverRelease, Errno};
 
+use super::super::releases::{SETS_NID, SHOWS_ATS, SHOWS_RGIDS};
 use super::super::tree::Tree;
 use cxi_mock::Nic;
 
@@ -55,10 +56,10 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>, virtual_function: Option
     tree.value("properties/current_esm_link_speed", || "Disabled");
     tree.value("properties/pcie_corr_err", || 0);
     tree.value("properties/pcie_uncorr_err", || 0);
-    if config.release >= DriverRelease::Main2026_07 {
+    if SHOWS_ATS.at(config.release) {
         tree.value("properties/ats_enabled", || 0);
     }
-    if virtual_function.is_none() && config.release >= DriverRelease::Shs13_0 {
+    if virtual_function.is_none() && SHOWS_RGIDS.at(config.release) {
         let nic = Arc::clone(nic);
         tree.value("properties/rgids_avail", move || {
             USER_RGIDS.saturating_sub(nic.state().rgids.len())
@@ -99,12 +100,12 @@ pub(crate) fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// The NIC address, which an administrator sets from 13.1 on.
+/// The NIC address, which an administrator sets with newer drivers.
 fn nid(tree: &mut Tree, nic: &Arc<Nic>) {
     let path = "properties/nid";
     let source = Arc::clone(nic);
     let read = move || format!("{:#x}", source.hardware().nid());
-    if nic.config().release < DriverRelease::Shs13_1 {
+    if !SETS_NID.at(nic.config().release) {
         return tree.value(path, read);
     }
     let target = Arc::clone(nic);

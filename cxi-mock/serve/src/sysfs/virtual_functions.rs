@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::{DriverRelease, Errno};
+use cxi_ioctl::Errno;
 use cxi_mock::Nic;
 use parking_lot::Mutex;
 
+use super::super::releases::{HAS_FUNCTION_SETTINGS, NEEDS_PARENT_SERVICE};
 use super::super::server::Virtualization;
 use super::super::tree::Tree;
 use super::{VIRTUAL_FUNCTIONS, address_of};
@@ -25,7 +26,7 @@ pub(super) fn describe(
     tree.value("sriov_drivers_autoprobe", || 1);
     let (source, target) = (Arc::clone(nic), Arc::clone(virtualization));
     // HPE's guide to SR-IOV says that a function without a service is rejected; the errno is assumed.
-    let needs_parents = nic.config().release >= DriverRelease::Main2026_11;
+    let needs_parents = NEEDS_PARENT_SERVICE.at(nic.config().release);
     let needy = Arc::clone(nic);
     tree.writable(
         "sriov_numvfs",
@@ -43,7 +44,7 @@ pub(super) fn describe(
         let address = address_of(nic, Some(function));
         tree.link(&format!("virtfn{function}"), format!("../{address}"));
     }
-    if nic.config().release >= DriverRelease::Main2026_07 {
+    if HAS_FUNCTION_SETTINGS.at(nic.config().release) {
         for function in 0..VIRTUAL_FUNCTIONS {
             let directory = format!("cxi/cxi{number}/vf/{function}");
             settings(tree, &directory, nic, function.into());
