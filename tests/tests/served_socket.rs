@@ -339,6 +339,37 @@ fn a_message_says_what_forbids_files_in_sys() {
     }
 }
 
+/// A node with files answers at its socket, too: it is the same node, and programs of both doors talk.
+#[test]
+fn a_node_with_files_answers_at_its_socket_too() {
+    if !(node::possible() && node::windows()) {
+        return;
+    }
+    let node = Served::start(&["--set", "disable_default_svc=0", "--nics", "2"]);
+    let host = host(&node);
+    let device = open(&host);
+    let lni = device.alloc_lni(ServiceId::DEFAULT).expect("an LNI");
+    let list =
+        ["sh", "-c", "test -z \"$CXI_NODE\"; ls /sys/class/cxi_user/cxi0/clients | grep -c ."];
+    assert_eq!(printed(&node.enter(&list)), "1", "as the files show it");
+    assert_eq!(node.state()["stats"]["lni"], 1);
+    drop((lni, device));
+    assert!(node.is_idle());
+
+    let socket = Path::new(&node.dir()).join("node.sock");
+    let nids = node.nids();
+    let exchange = |arguments: [&str; 4]| {
+        let mut command = node.command(&[&[node::CLIENT, "exchange"][..], &arguments].concat());
+        command.arg("50").stdout(std::process::Stdio::null());
+        command
+    };
+    let mut by_files = exchange(["cxi0", "3", &nids[1], "4"]).spawn().expect("a client runs");
+    let mut by_socket = exchange(["cxi1", "4", &nids[0], "3"]);
+    let mut by_socket = by_socket.env("CXI_NODE", socket).spawn().expect("a client runs");
+    assert!(by_files.wait().expect("it ends").success());
+    assert!(by_socket.wait().expect("it ends").success());
+}
+
 /// The files that our libraries read are those of the file system.
 #[test]
 fn sysfs_is_that_of_the_files() {

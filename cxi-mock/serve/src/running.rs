@@ -66,12 +66,16 @@ impl NodeArguments {
         let records = self.files.records()?;
         let view = self.separate()?;
         let seen = !matches!(view, View::Nothing(_));
-        let door = match (view.is_behind_socket(), &control) {
-            (false, _) => None,
-            (true, Some(control)) => Some(Door::in_directory(control.dir())?),
-            (true, None) => Some(Door::somewhere()?),
+        let behind_socket = view.is_behind_socket();
+        let door = match &control {
+            Some(control) if behind_socket => Some(Door::in_directory(control.dir())?),
+            // Programs that see files can do without, where the path is too long for an address.
+            Some(control) => Door::in_directory(control.dir()).ok(),
+            None => behind_socket.then(Door::somewhere).transpose()?,
         };
-        let mut variables: Vec<_> = door.iter().map(Door::variable).collect();
+        // Those find the socket only if they are told of it.
+        let mut variables: Vec<_> =
+            door.iter().filter(|_| behind_socket).map(Door::variable).collect();
         let node_setup = NodeSetup {
             records,
             network: (seen && self.nics.network).then(Network::separate).transpose()?,
