@@ -7,7 +7,7 @@ use std::path::Path;
 use clap_complete::Shell;
 use clap_complete::env::Shells;
 use clap_mangen::Man;
-use cxi_job::settings::{Directories, FILE, NODE_LOCK};
+use cxi_job::settings::{AnyKey, Directories, FILE, NODE_LOCK, node_directory};
 use roff::{Roff, bold, roman};
 use serde_json::json;
 
@@ -125,6 +125,20 @@ fn last_sections(command: &str) -> Roff {
     roff
 }
 
+/// The default of a setting on a machine, for its description.
+pub(crate) fn default_of(key: &dyn AnyKey) -> String {
+    // Another user's depends on that user.
+    if key.name() == NODE_LOCK.name {
+        return "/run/cxi/node.lock".to_owned();
+    }
+    let default = key.default(&Directories::Machine);
+    // And a machine that an earlier version has begun to use goes on with its directory.
+    match Path::new(&default).strip_prefix(node_directory()) {
+        Ok(rest) => Path::new("/run/cxi-node").join(rest).display().to_string(),
+        Err(_) => default,
+    }
+}
+
 /// The page of the settings file.
 fn settings() -> Roff {
     let mut roff = Roff::new();
@@ -154,9 +168,7 @@ fn settings() -> Roff {
     roff.control("SH", ["SETTINGS"]);
     for key in ALL {
         roff.control("TP", []).text([bold(key.name())]);
-        let default = match key.default(&Directories::Machine) {
-            // That of whoever writes the pages: root's is in the description.
-            _ if key.name() == NODE_LOCK.name => String::new(),
+        let default = match default_of(*key) {
             empty if empty.is_empty() => " There is no default.".to_owned(),
             default => format!(" The default is {default}."),
         };

@@ -34,6 +34,8 @@ mod options;
 mod output;
 mod preflight;
 pub mod read;
+#[cfg(test)]
+mod reference;
 mod selftest;
 mod service;
 mod settings;

@@ -62,7 +62,7 @@ fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Fail
 }
 
 /// Hardware counters that show traffic, and problems of the link or the fabric.
-const COUNTERS: [&str; 19] = [
+pub(crate) const COUNTERS: [&str; 19] = [
     "hni_sts_tx_ok_octets",
     "hni_sts_rx_ok_octets",
     "hni_sts_tx_bad_octets",

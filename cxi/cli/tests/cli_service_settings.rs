@@ -44,7 +44,7 @@ fn every_setting_has_an_option_and_is_shown() {
     let help =
         node.cxi("service create --help").done().split_whitespace().collect::<Vec<_>>().join(" ");
     let update = node.cxi("service update --help").done();
-    let keys = include_str!("../../../docs/CLI.md");
+    let keys = include_str!("../../../docs/REFERENCE.md");
     let schema: Value = serde_json::from_str(schema::SCHEMA).unwrap();
     for setting in ServiceSetting::ALL {
         let (option, value) = match setting.form() {
