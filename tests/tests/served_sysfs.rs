@@ -276,6 +276,46 @@ fn the_driver_has_a_second_name() {
     assert!(errors(&output).contains("expected letters, digits and _"), "{output:?}");
 }
 
+/// As an operator for Slingshot in Kubernetes looks for NICs.
+#[test]
+fn an_operator_finds_the_nics() {
+    need_node!();
+    let find = "cd /sys/class/cxi; for nic in cxi*; do \
+                    [ -e /dev/$nic ] || continue; \
+                    echo $nic $(basename $(readlink $nic/device)) \
+                        $(cat $nic/device/properties/nid $nic/device/properties/link) \
+                        $(($(cat $nic/device/numa_node) >= 0)); \
+                done";
+    assert_eq!(
+        script(&["--nics", "2"], find),
+        "cxi0 0000:41:00.0 0x100 1 1\ncxi1 0000:42:00.0 0x101 1 1"
+    );
+}
+
+/// As the SR-IOV network device plugin of Kubernetes looks for virtual functions.
+#[test]
+fn a_device_plugin_finds_virtual_functions() {
+    need_node!();
+    let find = "cd /sys/bus/pci/devices; for function in *; do \
+                    [ $(cat $function/vendor) = 0x1590 ] || continue; \
+                    if [ -e $function/physfn ]; then \
+                        echo $function of $(basename $(readlink $function/physfn)); \
+                    else \
+                        echo $function has $(cat $function/sriov_numvfs) \
+                            of $(cat $function/sriov_totalvfs): \
+                            $(for one in $function/virtfn*; do basename $(readlink $one); done) \
+                            $(cat $function/net/*/operstate); \
+                    fi; \
+                done";
+    let script = format!("echo 2 > /sys/class/cxi/cxi0/device/sriov_numvfs; {find}");
+    let node = Served::start(&["--release", "main"]);
+    assert_eq!(
+        printed(&node.enter(&["sh", "-euc", &script])),
+        "0000:41:00.0 has 2 of 64: 0000:41:00.1 0000:41:00.2 up\n\
+         0000:41:00.1 of 0000:41:00.0\n0000:41:00.2 of 0000:41:00.0"
+    );
+}
+
 /// As LDMS and the prologs of sites read them.
 #[test]
 fn a_link_restarts() {
