@@ -9,14 +9,14 @@ use cxi_capi_build::{LIBCXI, LIBCXI_JOB, Library, Product, compiler, write_heade
 use lzma_rust2::XzReader;
 use tempfile::TempDir;
 
-/// Programs and recorded behavior; see the README in there.
-const CASES: &[u8] = include_bytes!("../../cases.tar.xz");
+/// Recorded behavior of HPE's library. `pack-vectors` next to it packs it.
+const VECTORS: &[u8] = include_bytes!("../../vectors.tar.xz");
 
 /// The command `cxi-mock`.
 pub(crate) const SERVER: &str = env!("CARGO_BIN_EXE_capi-mock-server");
 
 #[path = "../../../../../tests/tests/node/server.rs"]
-#[allow(unreachable_pub, reason = "shared with another package")]
+#[allow(dead_code, unreachable_pub, reason = "shared with another package")]
 mod server;
 
 pub(crate) use server::{possible as can_serve, printed, skip, windows as can_map};
@@ -55,9 +55,13 @@ fn make() -> Option<Bench> {
     };
     let library = make(&LIBCXI);
     let job = make(&LIBCXI_JOB);
-    let unpacked = directory.path().join("cases");
-    tar::Archive::new(XzReader::new(CASES, true)).unpack(unpacked).expect("the cases are whole");
+    let unpacked = directory.path().join("vectors");
+    tar::Archive::new(XzReader::new(VECTORS, true)).unpack(unpacked).expect("a whole archive");
     Some(Bench { directory, library, job })
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
 /// Finds the archive that cargo made of a package for this test: the newest one next to it.
@@ -80,14 +84,18 @@ fn archive(product: &Product) -> PathBuf {
 
 impl Bench {
     /// A file of the cases.
-    pub(crate) fn case(&self, name: &str) -> PathBuf {
-        self.directory.path().join("cases").join(name)
+    pub(crate) fn case(name: &str) -> PathBuf {
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("cases").join(name)
     }
 
     /// The text of a file of the cases.
-    pub(crate) fn text(&self, name: &str) -> String {
-        let path = self.case(name);
-        fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    pub(crate) fn text(name: &str) -> String {
+        read(&Self::case(name))
+    }
+
+    /// The recordings of one release.
+    pub(crate) fn vectors(&self, release: &str) -> String {
+        read(&self.directory.path().join(format!("vectors/vectors-{release}.json")))
     }
 
     /// The archive as cargo made it, with the names of all functions in it.
@@ -112,7 +120,7 @@ impl Bench {
 
     /// Compiles a C program of the cases, with more arguments.
     pub(crate) fn compile(&self, source: &str, arguments: &[&str]) -> PathBuf {
-        self.build(&self.case(source), arguments)
+        self.build(&Self::case(source), arguments)
     }
 
     /// Compiles a C program in the directory of the tests.
@@ -131,7 +139,7 @@ impl Bench {
             .args(["-std=gnu11", "-O1", "-w", "-I"])
             .arg(self.include())
             .arg("-I")
-            .arg(self.case(""))
+            .arg(Self::case(""))
             .arg("-o")
             .arg(&program)
             .arg(source)

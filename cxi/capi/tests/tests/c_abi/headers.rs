@@ -50,7 +50,7 @@ fn compile_as_c_and_as_cpp_without_a_warning() {
 fn layouts_are_those_of_hpe() {
     let bench = need_bench!();
     let ours = fs::read_to_string(bench.include().join("libcxi/libcxi.h")).expect("our header");
-    let recorded = bench.text("cxi_decl.h");
+    let recorded = Bench::text("cxi_decl.h");
     let asserts: Vec<&str> = recorded
         .lines()
         .filter(|line| line.starts_with("_Static_assert("))

@@ -32,7 +32,7 @@ fn names_and_versions_are_those_of_hpe() {
         .collect();
     let nodes = text.lines().filter(|line| !line.contains("@@")).count();
     let expected: BTreeSet<String> =
-        bench.text("symbols.txt").lines().chain(OWN).map(str::to_owned).collect();
+        Bench::text("symbols.txt").lines().chain(OWN).map(str::to_owned).collect();
     assert_eq!(exported, expected);
     // Nothing else but the nodes themselves.
     let versions = expected.iter().filter_map(|symbol| symbol.split(' ').nth(1));

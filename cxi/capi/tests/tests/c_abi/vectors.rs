@@ -60,7 +60,7 @@ fn compare(release: &str, count: usize, by_function_rule: usize) {
     if !can_unshare() {
         return;
     }
-    let text = bench.text(&format!("vectors-{release}.json"));
+    let text = bench.vectors(release);
     let mut compared = 0;
     let mut excepted = 0;
     let mut differences = Vec::new();
@@ -105,7 +105,7 @@ fn play(
     let mut command = Command::new("timeout");
     command
         .args(["120", "bash"])
-        .arg(bench.case("tree.sh"))
+        .arg(Bench::case("tree.sh"))
         .arg(kernel)
         .arg(file("log"))
         .arg(driver)
