@@ -85,7 +85,7 @@ pub enum InvalidValue {
     /// A number that is out of range.
     #[error("invalid {what} {number}: expected {}", what.expected())]
     Number {
-        /// What it is meant to be.
+        /// Kind of the value.
         what: ValueKind,
         /// The number.
         number: i128,
@@ -93,7 +93,7 @@ pub enum InvalidValue {
     /// A text that does not have the form.
     #[error("invalid {what} '{text}': expected {}", what.expected())]
     Text {
-        /// What it is meant to be.
+        /// Kind of the value.
         what: ValueKind,
         /// The text.
         text: String,

@@ -44,7 +44,7 @@ fn what_the_user_has_set_stays() {
     assert_eq!(printed(&output).trim(), "tcp ssh");
 }
 
-/// Why no NIC was used: the launcher failed, the user has chosen another provider, or another reason.
+/// Reason for which no NIC was used: the launcher failed, the user has chosen another provider, or another reason.
 #[test]
 fn a_warning_says_why_no_nic_was_used() {
     if !node::copies() {
@@ -83,7 +83,7 @@ fn a_launcher_that_is_not_there_is_named() {
     assert!(said.starts_with(named), "{said}");
 }
 
-/// What a job needs is said, or the job refused, before its launcher starts.
+/// Needs of a job are said, or the job refused, before its launcher starts.
 #[test]
 fn what_is_missing_is_said_before_the_launcher_starts() {
     if !node::copies() {
@@ -115,7 +115,7 @@ fn what_is_missing_is_said_before_the_launcher_starts() {
     assert!(said.contains("/libcxi.so.1 is not this project's libcxi, and no other"), "{said}");
 }
 
-/// Where the kernel passes no windows through, libfabric would fail with an error that does not say so.
+/// Libfabric, where the kernel passes no windows through, would fail with an error that does not say so.
 #[test]
 fn a_job_without_windows_is_refused() {
     need_node!(node::copies());
@@ -138,7 +138,7 @@ fn a_job_without_windows_is_refused() {
     assert_eq!(printed(&job(&[])), "started");
 }
 
-/// What a job that was killed has left is removed by the next one.
+/// Leftovers of a job that was killed are removed by the next one.
 #[test]
 fn a_killed_job_leaves_no_directory_to_the_next() {
     if !node::copies() {

@@ -287,7 +287,7 @@ fn libfabrics_own_looks_find_the_nics() {
     );
 }
 
-/// What programs do to a NIC shows in the copies within seconds.
+/// Work of programs on a NIC shows in the copies within seconds.
 #[test]
 fn copies_of_sysfs_follow_what_programs_do() {
     if !node::copies() {
@@ -308,7 +308,7 @@ fn copies_of_sysfs_follow_what_programs_do() {
     });
 }
 
-/// Where the kernel makes no namespaces for ordinary users, a message says what forbids them; the node is
+/// A message says what forbids namespaces where the kernel makes none for ordinary users; the node is
 /// served to this project's libraries, and a cluster is not.
 #[test]
 fn a_message_says_what_forbids_files_in_sys() {

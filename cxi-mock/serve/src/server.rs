@@ -230,7 +230,7 @@ pub(crate) struct Common {
     pub(crate) release_follows: bool,
     /// Counts of the messages that NICs have received.
     pub(crate) traffic: Traffic,
-    /// What users have taken of this process.
+    /// Shares of this process that users have taken.
     pub(crate) budgets: Arc<Budgets>,
     /// Receiving processes.
     pub(crate) endpoints: Endpoints,

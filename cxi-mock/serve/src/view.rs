@@ -1,4 +1,4 @@
-//! Where programs see nodes: the options `--door` and `--as-user`.
+//! Views that programs have of nodes: the options `--door` and `--as-user`.
 
 use clap::{Args, ValueEnum};
 use nix::unistd::geteuid;
@@ -28,7 +28,7 @@ pub(crate) struct ViewArguments {
     pub(crate) door: Option<DoorKind>,
 }
 
-/// What programs see of a node.
+/// View that programs have of a node.
 #[derive(Debug)]
 pub(crate) enum View {
     /// Devices and sysfs, as files of FUSE.
@@ -73,7 +73,7 @@ impl ViewArguments {
         }
     }
 
-    /// Who has the rights of a node's root: also the user who serves it, where the kernel gives none.
+    /// User with the rights of a node's root: also the user who serves it, where the kernel gives none.
     pub(crate) fn authority(&self, view: &View, nics: &NicArguments) -> Authority {
         let is_ordinary = match view {
             View::Files => false,

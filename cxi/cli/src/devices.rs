@@ -43,7 +43,7 @@ pub(crate) struct DevicesArgs {
     rates: Option<Duration>,
 }
 
-/// What other commands also call what they show.
+/// Verb that other commands also have for what they show.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum View {
     #[default]
