@@ -68,6 +68,29 @@ fn checked(cluster: &Served, nodes: usize, more: (&str, &[&str])) -> Value {
     results.into_iter().next().expect("one")
 }
 
+/// What each node says of itself, with its exit code. Each asks two others.
+fn own_findings(cluster: &Served, nodes: usize) -> Vec<(String, i32, Value)> {
+    let directory = Directory::new();
+    let path = directory.join("");
+    let options = ["--vni=1024", "--wait=20s", "--this-node", "--partners=2", "--seed=1"];
+    let start = |node: String| {
+        let child = check(cluster, &node, nodes, &path, &options).start();
+        (node, child)
+    };
+    let running: Vec<_> = (1..=nodes).map(|node| start(format!("n{node}"))).collect();
+    let own = running.into_iter().map(|(node, child)| {
+        let output = child.wait_with_output().expect("it ends");
+        let said = serde_json::from_slice(&output.stdout).expect("JSON");
+        (node, output.status.code().expect("it exits"), said)
+    });
+    let own = own.collect();
+    let asked = std::fs::read(directory.join("n4.asked.json")).expect("the node's word");
+    let asked: Value = serde_json::from_slice(&asked).expect("JSON");
+    let of_nic = asked["nics"].as_object().expect("NICs").values().next().expect("one");
+    assert_eq!(of_nic.as_object().expect("nodes").len(), 2, "{asked}");
+    own
+}
+
 /// The nodes to blame, and what the first finding says.
 fn blamed(result: &Value) -> (Vec<&str>, &str) {
     let drain = result["drain"].as_array().expect("a list").iter();
@@ -111,6 +134,17 @@ fn each_trouble_is_named() {
     assert_eq!(drain, ["n4"], "{dead}");
     assert!(said.starts_with("is not reached by 3 other nodes: no answer within 1s"), "{said}");
     printed(&cluster.ctl(&["--node", "n4", "link", "up"]));
+
+    // A node that is slow, as each of the nodes finds that is asked for itself.
+    printed(&cluster.ctl(&["--node", "n3", "port", "0", "--delay", "25"]));
+    let slow = checked(&cluster, 4, ("", &[]));
+    assert_eq!(blamed(&slow).0, ["n3"], "{slow}");
+    assert!(slow["findings"].to_string().contains("is slow: "), "{slow}");
+    let own = own_findings(&cluster, 4);
+    assert!(own.iter().all(|(node, code, _)| *code == if node == "n3" { 9 } else { 0 }), "{own:?}");
+    assert!(own[2].2["findings"].to_string().contains("is slow: "), "{own:?}");
+    assert_eq!(own[0].2["findings"], serde_json::json!([]), "{own:?}");
+    printed(&cluster.ctl(&["--node", "n3", "port", "0", "--delay", "0"]));
 
     // A port that loses packets, more than the NIC repeats in time.
     printed(&cluster.ctl(&["--node", "n2", "port", "0", "--loss", "30%"]));

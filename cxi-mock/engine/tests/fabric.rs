@@ -324,6 +324,19 @@ fn a_port_that_drops_is_overcome_unless_it_drops_all() {
     assert_eq!(code, ReturnCode::UNDELIVERABLE);
 }
 
+#[test]
+fn a_port_that_delays_does_so_both_ways_and_nothing_is_sent_again() {
+    let mut pair = Pair::new();
+    pair.fabric.set_port_delay(THERE, 20);
+    for round in 1..=3 {
+        assert_eq!(pair.outcome(), ReturnCode::OK);
+        assert_eq!(pair.fabric.now(), round * 40);
+    }
+    pair.fabric.set_port_delay(THERE, 0);
+    assert_eq!(pair.outcome(), ReturnCode::OK);
+    assert_eq!(pair.fabric.now(), 120);
+}
+
 /// On an unreliable fabric an operation ends even if it was under way when the target went.
 #[test]
 fn an_operation_under_way_ends_when_its_target_dies() {

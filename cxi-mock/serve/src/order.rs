@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::str::FromStr;
 
-use clap::{Subcommand, ValueEnum};
+use clap::{ArgGroup, Subcommand, ValueEnum};
 use serde::{Deserialize, Serialize};
 
 /// Order, and the node that it is for.
@@ -108,13 +108,17 @@ pub(crate) enum ClusterOrder {
     Kill,
     /// Boot a node, after killing it if it is running: its services are gone, and IDs start over
     Reboot,
-    /// Make the switch port of a NIC drop packets
+    /// Make the switch port of a NIC drop or delay packets
+    #[command(group(ArgGroup::new("what").required(true).multiple(true)))]
     Port {
         /// Number of the NIC
         nic: u16,
         /// Share of packets, such as 0.01 or 1%
-        #[arg(long, value_name = "SHARE", value_parser = chance)]
-        loss: u16,
+        #[arg(long, value_name = "SHARE", value_parser = chance, group = "what")]
+        loss: Option<u16>,
+        /// Delay each packet by this many milliseconds
+        #[arg(long, value_name = "MS", group = "what")]
+        delay: Option<u16>,
     },
     /// Separate two sets of nodes until `heal`
     Partition {

@@ -85,6 +85,11 @@ impl Fabric {
         self.change(|switch| switch.port(nid).loss = loss);
     }
 
+    /// Lets the switch port of a NIC delay packets in both directions, each by this many ticks.
+    pub fn set_port_delay(&self, nid: u32, ticks: u16) {
+        self.change(|switch| switch.port(nid).delay = ticks);
+    }
+
     /// Partitions two sets of NIC addresses: packets between them are lost until
     /// [`heal`](Self::heal). Several partitions may be in force at once.
     pub fn partition(

@@ -28,6 +28,8 @@ pub(super) struct Switch {
 pub(super) struct Port {
     pub(super) down: bool,
     pub(super) loss: u16,
+    /// Ticks by which every packet is late.
+    pub(super) delay: u16,
     /// Packets for the NIC; `None` without a NIC.
     inbox: Option<VecDeque<Packet>>,
 }
@@ -60,7 +62,7 @@ impl Switch {
         self.unreliable
             || !self.faults.none()
             || !self.cuts.is_empty()
-            || self.ports.values().any(|port| port.down || port.loss > 0)
+            || self.ports.values().any(|port| port.down || port.loss > 0 || port.delay > 0)
     }
 
     /// Returns whether a partition or a link that is down separates two NICs.
@@ -129,10 +131,13 @@ impl Switch {
         if (hop == Hop::Nic && self.is_lost(from, to)) || self.chance(faults.loss) {
             return;
         }
-        let delay = match faults.delay {
+        let mut delay = match faults.delay {
             0 => 0,
             most => self.next() % (u64::from(most) + 1),
         };
+        if hop == Hop::Nic && from != to {
+            delay += self.port_delay(from) + self.port_delay(to);
+        }
         if delay > 0 {
             self.late.entry(self.now + delay).or_default().push((hop, packet));
             return;
@@ -161,6 +166,10 @@ impl Switch {
             self.chance(loss)
         };
         from != to && (drops(from) || drops(to))
+    }
+
+    fn port_delay(&self, nid: u32) -> u64 {
+        self.ports.get(&nid).map_or(0, |port| port.delay.into())
     }
 
     fn deliver(&mut self, hop: Hop, packet: Packet) {

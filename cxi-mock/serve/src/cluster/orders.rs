@@ -64,7 +64,7 @@ impl Cluster {
             ClusterOrder::Reboot => {
                 self.reboot(self.one(node)?).map_err(|error| error.to_string())?;
             }
-            ClusterOrder::Port { nic, loss } => {
+            ClusterOrder::Port { nic, loss, delay } => {
                 let number = self.one(node)?;
                 let addresses = self.model.node(number).map(|node| node.addresses());
                 let addresses = addresses.unwrap_or_default();
@@ -72,7 +72,12 @@ impl Cluster {
                     let count = addresses.len();
                     format!("there is no NIC {nic}: the node has {count}, counted from 0")
                 })?;
-                fabric.set_port_loss(*nid, *loss);
+                if let Some(loss) = loss {
+                    fabric.set_port_loss(*nid, *loss);
+                }
+                if let Some(delay) = delay {
+                    fabric.set_port_delay(*nid, *delay);
+                }
             }
             ClusterOrder::Partition { one, other } => {
                 let numbers = |names: &Nodes| -> Result<Vec<_>, String> {

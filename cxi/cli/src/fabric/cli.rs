@@ -17,7 +17,7 @@ pub(crate) enum FabricCommand {
     ///
     /// Runs once on each of the nodes at the same time, as root or as the user of a service there: srun
     /// --ntasks-per-node=1, flux run -N, or pdsh. Each NIC sends small messages to the NIC of the same name
-    /// on every other node, then all together perform a barrier and allreduces. The first node prints the
+    /// on the other nodes, then all together perform a barrier and allreduces. The first node prints the
     /// result. Exit code 9: a node or a link should be looked at.
     #[command(group(ArgGroup::new("where").required(true)))]
     Check(CheckArgs),
@@ -60,6 +60,17 @@ pub(crate) struct CheckArgs {
     /// Time after which a node that answers nothing is not reached
     #[arg(long, value_name = "TIME", default_value = "3s", value_parser = duration)]
     pub(crate) silence: Duration,
+    /// Number of other nodes that each one asks: the next one, and random ones [default: all of up to 64
+    /// nodes, otherwise 16]
+    #[arg(long, value_name = "N")]
+    pub(crate) partners: Option<NonZeroU32>,
+    /// Seed of the random nodes [default: another one for each check]
+    #[arg(long, value_name = "SEED")]
+    pub(crate) seed: Option<u32>,
+    /// Judge this node only: exit code 9 if it is the one to take out of service, as a prolog of each node
+    /// should end
+    #[arg(long)]
+    pub(crate) this_node: bool,
     /// Number of messages to each node
     #[arg(long, value_name = "N", default_value = "8")]
     pub(crate) pings: NonZeroU32,

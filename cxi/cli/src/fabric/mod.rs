@@ -27,14 +27,17 @@ use crate::output::Report;
 use cli::{CheckArgs, FabricCommand};
 use meeting::{Answers, Arrival, Asked, Meeting, NicArrival, Start, Together, Word};
 use nic::Terms;
-use verdict::{NicVerdict, Said, Verdict, microseconds, shown};
+use verdict::{Finding, NicVerdict, Said, Verdict, microseconds, shown};
 
 /// Matrices of more nodes are only in JSON and in the picture.
 const MOST_ROWS: usize = 16;
-/// More nodes would each take a queue of every NIC.
-const MOST_NODES: usize = 256;
-/// Silences for which the nodes wait for each other's word, beyond what they know to take long.
-const PATIENCE: u32 = 4;
+/// More nodes would spend their time on each other's files.
+const MOST_NODES: usize = 4096;
+/// Of up to so many nodes, each asks all others; of more, so many, unless it is told.
+const ALL_PAIRS: usize = 64;
+const PARTNERS: usize = 16;
+/// Silences for which the nodes wait for each other's word, beyond what asking can take.
+const PATIENCE: u32 = 2;
 
 pub(crate) fn run(command: &FabricCommand, common: &Common) -> Result<Report, Failure> {
     match command {
@@ -130,8 +133,8 @@ fn check(arguments: &CheckArgs, common: &Common) -> Result<Report, Failure> {
         return Err(Failure::bad_input(message).hint("Start it on all nodes within --wait."));
     }
     let arrivals = meeting.wait_for(&start.came, Word::Arrival, Duration::ZERO);
-    take_part(arguments, &meeting, &here, &start, &arrivals, endpoints)?;
-    Ok(conclude(arguments, &meeting, &here, start, arrivals))
+    let asked = take_part(arguments, &meeting, &here, &start, &arrivals, endpoints)?;
+    Ok(conclude(arguments, &meeting, &here, start, arrivals, asked))
 }
 
 /// The service of a NIC to use, and the VNI.
@@ -170,7 +173,7 @@ fn service(
     ids.find(allows).map(|id| (id, vni)).ok_or_else(message)
 }
 
-/// Performs the part of this node, and writes it down for the others.
+/// Performs the part of this node, and writes it down for the others. Returns what all have asked.
 fn take_part(
     arguments: &CheckArgs,
     meeting: &Meeting,
@@ -178,12 +181,21 @@ fn take_part(
     start: &Start,
     arrivals: &BTreeMap<NodeName, Result<Arrival, String>>,
     endpoints: BTreeMap<DeviceId, Endpoint>,
-) -> Result<(), Failure> {
+) -> Result<BTreeMap<NodeName, Result<Asked, String>>, Failure> {
     let silence = arguments.silence;
-    let terms = Terms { session: start.session, pings: arguments.pings, silence };
+    let others = start.came.len().saturating_sub(1);
+    let usual = if others < ALL_PAIRS { others } else { PARTNERS };
+    let partners = arguments.partners.map_or(usual, |partners| partners.get() as usize);
+    let terms = Terms {
+        session: start.session,
+        pings: arguments.pings,
+        partners: partners.min(others),
+        seed: arguments.seed.unwrap_or(start.session),
+        silence,
+    };
     let decided: BTreeMap<DeviceId, OnceLock<Result<(), String>>> =
         endpoints.keys().map(|device| (*device, OnceLock::new())).collect();
-    let together = thread::scope(|scope| {
+    let (heard, together) = thread::scope(|scope| {
         let (told, asked) = channel();
         let mut running = Vec::new();
         for (device, endpoint) in endpoints {
@@ -199,10 +211,7 @@ fn take_part(
         // Whatever happens, the threads must be told to end.
         let written = meeting.say(here, Word::Asked, &asked);
         let heard = written.map(|()| {
-            let silent = asked.nics.values().flat_map(BTreeMap::values);
-            let silent = silent.filter(|answers| answers.problem.is_some()).count();
-            let silent = u32::try_from(silent).unwrap_or(u32::MAX);
-            let wait = silence.saturating_mul(PATIENCE.saturating_add(silent));
+            let wait = silence.saturating_mul(PATIENCE).saturating_add(terms.longest());
             meeting.wait_for::<Asked>(&start.came, Word::Asked, wait)
         });
         for (device, decision) in &decided {
@@ -215,9 +224,11 @@ fn take_part(
             let panicked = |_| meeting::Collectives::Problem("the check has panicked".to_owned());
             (device, ended.unwrap_or_else(panicked))
         });
-        heard.map(|_| Together { nics: nics.collect() })
+        let together = Together { nics: nics.collect() };
+        heard.map(|heard| (heard, together))
     })?;
-    meeting.say(here, Word::Together, &together)
+    meeting.say(here, Word::Together, &together)?;
+    Ok(heard)
 }
 
 /// The nodes that have come with a NIC, and its address.
@@ -255,24 +266,27 @@ fn all_reach(
     Ok(())
 }
 
-/// The first node that has finished prints the result, the others that they have done their part.
+/// The first node that has finished prints the result, the others that they have done their part; or each
+/// prints what is wrong with it.
 fn conclude(
     arguments: &CheckArgs,
     meeting: &Meeting,
     here: &NodeName,
     start: Start,
     arrivals: BTreeMap<NodeName, Result<Arrival, String>>,
+    asked: BTreeMap<NodeName, Result<Asked, String>>,
 ) -> Report {
-    let asked = meeting.wait_for(&start.came, Word::Asked, Duration::ZERO);
     let first = start.came.iter().find(|node| asked.contains_key(*node));
-    if let Some(first) = first.filter(|first| *first != here) {
+    if let Some(first) = first.filter(|first| *first != here && !arguments.this_node) {
         let text = format!("{here} is done; {first} prints the result\n");
         return Report::of(text, "printed_by", first);
     }
     let finishing: Vec<NodeName> = asked.keys().cloned().collect();
-    let wait = arguments.silence.saturating_mul(PATIENCE);
+    // An operation of all ends after twice the silence.
+    let wait = arguments.silence.saturating_mul(2 * PATIENCE);
     let together = meeting.wait_for(&finishing, Word::Together, wait);
-    report(&Verdict::of(&Said { start, arrivals, asked, together }))
+    let verdict = Verdict::of(&Said { start, arrivals, asked, together });
+    if arguments.this_node { report_of(here, &verdict) } else { report(&verdict) }
 }
 
 fn report(verdict: &Verdict) -> Report {
@@ -287,16 +301,27 @@ fn report(verdict: &Verdict) -> Report {
         text += "No problems found.\n";
         return Report::new(text, verdict);
     }
-    for finding in &verdict.findings {
-        let node = finding.node.as_ref().map(|node| format!("{node}: ")).unwrap_or_default();
-        let device = finding.device.map(|device| format!("{device}: ")).unwrap_or_default();
-        text += &format!("problem: {node}{device}{}\n", finding.message);
-    }
+    text.extend(verdict.findings.iter().map(problem));
     if !verdict.drain.is_empty() {
         let names: Vec<&str> = verdict.drain.iter().map(NodeName::as_str).collect();
         text += &format!("Take out of service: {}\n", names.join(","));
     }
     Report::new(text, verdict).ending_with(Exit::Findings as u8)
+}
+
+/// What is wrong with one node.
+fn report_of(here: &NodeName, verdict: &Verdict) -> Report {
+    let findings = verdict.findings.iter();
+    let own: Vec<&Finding> = findings.filter(|one| one.node.as_ref() == Some(here)).collect();
+    let text: String = own.iter().map(|finding| problem(finding)).collect();
+    let report = Report::of(text, "findings", &own);
+    if own.is_empty() { report } else { report.ending_with(Exit::Findings as u8) }
+}
+
+fn problem(finding: &Finding) -> String {
+    let node = finding.node.as_ref().map(|node| format!("{node}: ")).unwrap_or_default();
+    let device = finding.device.map(|device| format!("{device}: ")).unwrap_or_default();
+    format!("problem: {node}{device}{}\n", finding.message)
 }
 
 fn summary(nic: &NicVerdict) -> String {

@@ -19,13 +19,29 @@ const MOMENT: Duration = Duration::from_millis(5);
 /// Width of the tree: see `docs/COLLECTIVES.md`.
 const WIDTH: NonZeroU32 = NonZeroU32::new(8).unwrap();
 const ALLREDUCES: usize = 8;
+/// Nodes that may be silent before the others are waited for only so much of the usual time: a node that
+/// reaches nobody must be done before the others believe that it has died.
+const SILENT: usize = 3;
+const HASTE: u32 = 4;
 
 /// Terms of a check.
 #[derive(Clone, Copy)]
 pub(super) struct Terms {
     pub(super) session: u32,
     pub(super) pings: NonZeroU32,
+    pub(super) partners: usize,
+    pub(super) seed: u32,
     pub(super) silence: Duration,
+}
+
+impl Terms {
+    /// Time that a node takes that reaches nobody.
+    pub(super) fn longest(&self) -> Duration {
+        let rest = u32::try_from(self.partners.saturating_sub(SILENT)).unwrap_or(u32::MAX);
+        let patient = u32::try_from(self.partners.min(SILENT)).unwrap_or(u32::MAX);
+        let silence = self.silence;
+        silence.saturating_mul(patient).saturating_add((silence / HASTE).saturating_mul(rest))
+    }
 }
 
 /// Performs the part of one NIC: tells what the others have answered, and answers them until it is decided
@@ -56,7 +72,32 @@ fn not_asked(error: &Error) -> Answers {
     Answers { problem: Some(error.to_string()), ..Answers::default() }
 }
 
-/// Asks every other node, the next one in the list first: at each step, each is asked by one.
+/// Distances in the list to the nodes that each node asks: the next one, and random others. They are the
+/// same for all nodes, so that as many ask each node as it asks, and at each step one.
+fn distances(size: usize, partners: usize, seed: u32) -> Vec<usize> {
+    let mut distances: Vec<usize> = (1..size).collect();
+    if partners < distances.len() {
+        let mut state = u64::from(seed);
+        for place in 1..partners {
+            let rest = (distances.len() - place) as u64;
+            let offset = usize::try_from(random(&mut state) % rest).unwrap_or_default();
+            distances.swap(place, place + offset);
+        }
+        distances.truncate(partners.max(1));
+    }
+    distances
+}
+
+/// The next number of `SplitMix64`.
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut number = *state;
+    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
+}
+
+/// Asks other nodes, the next one in the list first.
 fn ask(
     pings: &mut Pings,
     members: &[(NodeName, Address)],
@@ -64,23 +105,28 @@ fn ask(
 ) -> BTreeMap<NodeName, Answers> {
     let size = members.len();
     let own = pings.rank() as usize;
-    let others = (1..size).map(|distance| (own + distance) % size);
-    let ask = |rank: usize| {
+    let others = distances(size, terms.partners, terms.seed).into_iter();
+    let mut silent = 0;
+    let ask = |distance: usize| {
+        let rank = (own + distance) % size;
         let (node, _) = &members[rank];
         let number = u32::try_from(rank).unwrap_or(u32::MAX);
-        let answers = match pings.ask(number, terms.pings, RETRY, terms.silence) {
-            Ok(trips) => answers(&trips, terms),
+        let haste = if silent < SILENT { 1 } else { HASTE };
+        let silence = terms.silence / haste;
+        let answers = match pings.ask(number, terms.pings, RETRY, silence) {
+            Ok(trips) => answers(&trips, terms.pings, silence),
             Err(error) => not_asked(&error),
         };
+        silent += usize::from(answers.problem.is_some());
         (node.clone(), answers)
     };
     others.map(ask).collect()
 }
 
-fn answers(trips: &RoundTrips, terms: Terms) -> Answers {
-    let problem = (trips.answered < terms.pings.get()).then(|| {
+fn answers(trips: &RoundTrips, pings: NonZeroU32, silence: Duration) -> Answers {
+    let problem = (trips.answered < pings.get()).then(|| {
         let why = trips.undelivered.map_or_else(String::new, |why| format!(": {why}"));
-        format!("no answer within {:?}{why}", terms.silence)
+        format!("no answer within {silence:?}{why}")
     });
     let mut times: Vec<u64> = trips.times.iter().map(nanoseconds).collect();
     Answers {
@@ -159,4 +205,43 @@ fn collectives(
     let times = run.map_err(named)??;
     left.map_err(named)?;
     Ok(times)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn partners_are_the_next_node_and_others_that_the_seed_says() {
+        assert_eq!(distances(5, 8, 1), [1, 2, 3, 4]);
+        assert_eq!(distances(2, 1, 1), [1]);
+        assert_eq!(distances(1, 1, 1), [0; 0]);
+        assert_eq!(distances(1000, 1, 1), [1]);
+        let drawn = distances(1000, 16, 7);
+        let distinct: BTreeSet<usize> = drawn.iter().copied().collect();
+        assert_eq!((drawn[0], distinct.len()), (1, 16), "{drawn:?}");
+        assert!(distinct.iter().all(|distance| (1..1000).contains(distance)), "{drawn:?}");
+        assert_eq!(drawn, distances(1000, 16, 7));
+        assert_ne!(drawn, distances(1000, 16, 8));
+        // All but one of few: the one that is left out differs.
+        let left = |seed| (1..9).find(|one| !distances(9, 7, seed).contains(one));
+        assert!((0..50).map(left).collect::<BTreeSet<_>>().len() > 4);
+    }
+
+    #[test]
+    fn a_node_that_reaches_nobody_is_done_in_time() {
+        let terms = |partners| Terms {
+            session: 1,
+            pings: NonZeroU32::MIN,
+            partners,
+            seed: 1,
+            silence: Duration::from_secs(4),
+        };
+        let seconds = [(1, 4), (3, 12), (16, 25), (63, 72)];
+        for (partners, seconds) in seconds {
+            assert_eq!(terms(partners).longest(), Duration::from_secs(seconds));
+        }
+    }
 }
