@@ -3,12 +3,13 @@
 //! For tests that pass arbitrary text. Errors are the messages shown to users.
 
 use std::ffi::OsString;
+use std::path::Path;
 
 use cxi::ServiceSpec;
 
 use crate::exit::Failure;
 pub use crate::files::{MOCK_NODE, OBSERVATION};
-use crate::{app, spec_file};
+use crate::{app, fabric, spec_file};
 
 /// The name of a file in messages.
 const NAME: &str = "FILE";
@@ -29,6 +30,15 @@ pub fn specification(text: &str) -> Result<ServiceSpec, String> {
 /// It cannot be written as YAML.
 pub fn print_specification(spec: &ServiceSpec) -> Result<String, String> {
     spec_file::write(spec).map_err(message)
+}
+
+/// Shows what the nodes of a check of the fabric have written into its directory: text and picture.
+///
+/// # Errors
+///
+/// No check has begun there, or its start is none.
+pub fn check_of_fabric(directory: &Path) -> Result<String, String> {
+    fabric::shown_of(directory).map_err(message)
 }
 
 /// Parses a command line, starting with the name of the program. Runs nothing.

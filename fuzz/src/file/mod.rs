@@ -41,7 +41,7 @@ fn round<T: DeserializeOwned + Serialize + PartialEq + Debug>(text: &str) -> Opt
 pub fn run(data: &[u8]) {
     let Some((choice, bytes)) = data.split_first() else { return };
     let text = &*String::from_utf8_lossy(bytes);
-    match choice % 21 {
+    match choice % 22 {
         0 => specification(text),
         1 => drop(round::<ServiceSpec>(text)),
         2 | 3 => {
@@ -81,8 +81,20 @@ pub fn run(data: &[u8]) {
         17 => drop(round::<cxi_job::ReleaseReport>(text)),
         18 => drop(round::<Explanation>(text)),
         19 => drop(round::<LimitPlan>(text)),
+        21 => check_of_fabric(text),
         _ => drop(round::<Recording>(text)),
     }
+}
+
+/// Files that the nodes of a check have written, one a line: the start, and each word of two nodes.
+fn check_of_fabric(text: &str) {
+    let directory = tempfile::tempdir().expect("a directory");
+    let names = ["start", "n1.arrival", "n2.arrival", "n1.asked", "n2.asked", "n1.together"];
+    for (name, content) in names.iter().zip(text.lines()) {
+        let path = directory.path().join(format!("{name}.json"));
+        std::fs::write(path, content).expect("a file");
+    }
+    told(read::check_of_fabric(directory.path()));
 }
 
 /// The file of a pool: what is in it can be changed, and is read as the same.
@@ -173,9 +185,19 @@ pub fn seeds() -> Vec<Vec<u8>> {
     for text in SPECIFICATIONS {
         add(0, text.to_owned());
     }
+    add(21, CHECK.to_owned());
     made::all(&mut add);
     seeds
 }
+
+/// Two nodes, of which one does not reach the other.
+const CHECK: &str = r#"{"session": 1, "nodes": ["n1", "n2", "n3"], "came": ["n1", "n2"]}
+{"nics": {"cxi0": {"address": {"nid": 1, "pid": 0, "vni": 1024}}}}
+{"nics": {"cxi0": {"address": {"nid": 2, "pid": 0, "vni": 1024}}, "cxi1": {"problem": "no"}}}
+{"nics": {"cxi0": {"n2": {"answered": 8, "retries": 1, "least_ns": 900, "median_ns": 950, "problem": null}}}}
+{"nics": {"cxi0": {"n1": {"answered": 0, "retries": 9, "least_ns": null, "median_ns": null, "problem": "no answer"}}}}
+{"nics": {"cxi0": {"times": {"barrier_ns": 10000, "allreduce_ns": 20000}}}}
+"#;
 
 const SPECIFICATIONS: [&str; 3] = [
     "enable: 1\nis_system_svc: false\nrestricted_members: true\nmembers:\n  - {type: uid, id: \

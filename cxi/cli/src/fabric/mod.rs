@@ -32,7 +32,7 @@ use verdict::{Finding, NicVerdict, Said, Verdict, microseconds, shown};
 /// Matrices of more nodes are only in JSON and in the picture.
 const MOST_ROWS: usize = 16;
 /// More nodes would spend their time on each other's files.
-const MOST_NODES: usize = 4096;
+const MOST_NODES: usize = 1024;
 /// Of up to so many nodes, each asks all others; of more, so many, unless it is told.
 const ALL_PAIRS: usize = 64;
 const PARTNERS: usize = 16;
@@ -49,6 +49,12 @@ pub(crate) fn run(command: &FabricCommand, common: &Common) -> Result<Report, Fa
     }
 }
 
+/// Everything that a directory of a check is shown as: the text, and the picture.
+pub(crate) fn shown_of(directory: &Path) -> Result<String, Failure> {
+    let verdict = Verdict::of(&said(directory)?);
+    Ok(text_of(&verdict) + &picture::svg(&verdict))
+}
+
 /// Everything that was said in the directory of a check, so far.
 fn said(directory: &Path) -> Result<Said, Failure> {
     let meeting = Meeting::at(directory);
@@ -57,6 +63,12 @@ fn said(directory: &Path) -> Result<Said, Failure> {
         return Err(Failure::new(Exit::NotFound, message));
     };
     let start = start.map_err(Failure::bad_input)?;
+    let nodes = start.nodes.len().max(start.came.len());
+    if nodes > MOST_NODES {
+        let message =
+            format!("{}: {nodes} nodes: expected at most {MOST_NODES}", directory.display());
+        return Err(Failure::bad_input(message));
+    }
     let none = Duration::ZERO;
     Ok(Said {
         arrivals: meeting.wait_for(&start.came, Word::Arrival, none),
@@ -290,6 +302,11 @@ fn conclude(
 }
 
 fn report(verdict: &Verdict) -> Report {
+    let report = Report::new(text_of(verdict), verdict);
+    if verdict.findings.is_empty() { report } else { report.ending_with(Exit::Findings as u8) }
+}
+
+fn text_of(verdict: &Verdict) -> String {
     let mut text = format!("{} nodes\n", verdict.nodes.len());
     for nic in &verdict.nics {
         text += &summary(nic);
@@ -299,14 +316,14 @@ fn report(verdict: &Verdict) -> Report {
     }
     if verdict.findings.is_empty() {
         text += "No problems found.\n";
-        return Report::new(text, verdict);
+        return text;
     }
     text.extend(verdict.findings.iter().map(problem));
     if !verdict.drain.is_empty() {
         let names: Vec<&str> = verdict.drain.iter().map(NodeName::as_str).collect();
         text += &format!("Take out of service: {}\n", names.join(","));
     }
-    Report::new(text, verdict).ending_with(Exit::Findings as u8)
+    text
 }
 
 /// What is wrong with one node.

@@ -221,16 +221,16 @@ impl Verdict {
 
     /// Messages that had to be repeated: the NIC already repeats what a switch loses.
     fn lossy(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
-        let lost = |node: &NodeName| -> (u32, u32) {
+        let lost = |node: &NodeName| -> (u64, u64) {
             let own = pairs.iter().filter(|pair| &pair.from == node || &pair.to == node);
             own.filter(|pair| pair.answers.problem.is_none()).fold((0, 0), |(lost, all), pair| {
-                (lost + pair.answers.retries, all + pair.answers.answered)
+                (lost + u64::from(pair.answers.retries), all + u64::from(pair.answers.answered))
             })
         };
-        let counts: Vec<(&NodeName, (u32, u32))> =
+        let counts: Vec<(&NodeName, (u64, u64))> =
             members.iter().map(|node| (*node, lost(node))).collect();
-        let total: u32 = counts.iter().map(|(_, (lost, _))| lost).sum::<u32>() / 2;
-        let all: u32 = counts.iter().map(|(_, (_, all))| all).sum::<u32>() / 2;
+        let total: u64 = counts.iter().map(|(_, (lost, _))| lost).sum::<u64>() / 2;
+        let all: u64 = counts.iter().map(|(_, (_, all))| all).sum::<u64>() / 2;
         // One in a hundred is no accident.
         if total * 100 < all || total == 0 {
             return;
@@ -431,6 +431,22 @@ mod tests {
                 },
             );
         assert_eq!(verdict(&two).0, ["n5", "n6"]);
+    }
+
+    /// Numbers of other nodes may be anything.
+    #[test]
+    fn the_largest_numbers_are_added_up() {
+        let most = Answers {
+            answered: u32::MAX,
+            retries: u32::MAX,
+            least_ns: Some(u64::MAX),
+            median_ns: Some(u64::MAX),
+            problem: None,
+        };
+        let (drain, messages) = verdict(&said(3, |_, _| most.clone()));
+        assert_eq!(drain, Vec::<String>::new());
+        let expected = "25769803770 messages were repeated for 25769803770 answers";
+        assert!(messages[0].starts_with(expected), "{messages:?}");
     }
 
     #[test]
