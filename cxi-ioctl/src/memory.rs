@@ -143,8 +143,9 @@ pub fn write_at(address: u64, bytes: &[u8]) -> Result<(), Errno> {
     write(&words, offset, bytes).map_err(|_| Errno::EFAULT)
 }
 
-/// The size of a page in bytes.
-pub(crate) fn page_size() -> usize {
+/// Returns the size of a page of this machine, in bytes: windows and memory of devices consist of pages.
+#[must_use]
+pub fn page_size() -> usize {
     nix::unistd::sysconf(nix::unistd::SysconfVar::PAGE_SIZE)
         .ok()
         .flatten()

@@ -19,7 +19,7 @@ use cxi_engine::{ClientMemory, CounterDoorbell, Dma, Effect, Engine, Release, Se
 pub(crate) use memory::OwnMemory;
 pub(crate) use pages::{Commands, EventPage, NOT_RUNG, QueuePages};
 pub(crate) use portals::ELEMENTS;
-pub(crate) use window::{Doorbell, PAGE, Purpose, Windows};
+pub(crate) use window::{Doorbell, Purpose, Windows, page_bytes};
 pub(crate) use wire::Wire;
 
 use gate::Gate;

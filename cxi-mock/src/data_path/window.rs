@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
 use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::memory::page_size;
 use cxi_ioctl::{Errno, Mapping};
 use nix::fcntl::{FallocateFlags, fallocate};
 
 use super::pages::{arm, clear};
 use super::window_memory::WindowMemory;
 
-/// Windows start and end on page boundaries.
-pub(crate) const PAGE: u64 = PAGE_BYTES as u64;
-pub(super) const PAGE_BYTES: usize = 4096;
+/// Size of a page of this machine. Windows start and end on page boundaries.
+pub(crate) fn page_bytes() -> u64 {
+    page_size() as u64
+}
 
 /// Windows from this offset on are past the end of the memory. A store to them raises SIGBUS, and
 /// the front end that traps it tells the NIC.
@@ -98,7 +100,7 @@ impl Offsets {
 
     fn alloc(&mut self) -> u64 {
         let offset = self.freed.pop().unwrap_or(self.next);
-        self.next = self.next.max(offset + PAGE);
+        self.next = self.next.max(offset + page_bytes());
         offset
     }
 }
@@ -109,7 +111,7 @@ impl Windows {
         Self {
             live: BTreeMap::new(),
             freed: BTreeMap::new(),
-            next: PAGE,
+            next: page_bytes(),
             memory: None,
             unmapped: BTreeMap::new(),
             polled: BTreeMap::new(),
@@ -124,12 +126,12 @@ impl Windows {
     /// the caller are `trapped`, the window has no memory.
     pub(crate) fn alloc_doorbell(&mut self, trapped: bool, target: bool) -> Result<Mminfo, Errno> {
         let offset = match (trapped, target) {
-            (false, _) => return self.alloc(PAGE),
+            (false, _) => return self.alloc(page_bytes()),
             (true, true) => self.targets.alloc(),
             (true, false) => self.others.alloc(),
         };
-        self.live.insert(offset, PAGE);
-        Ok(Mminfo { offset, size: PAGE })
+        self.live.insert(offset, page_bytes());
+        Ok(Mminfo { offset, size: page_bytes() })
     }
 
     /// Maps a window of doorbells for the NIC; `None` if stores to it are trapped.
@@ -155,12 +157,14 @@ impl Windows {
     /// Makes stores to the doorbells of target queues go to the memory.
     pub(crate) fn open_targets(&mut self) -> Result<OpenTargets, Errno> {
         let first = self.targets.first;
-        let count = ((self.targets.next - first) / PAGE).min(MOST_OPEN);
+        let count = ((self.targets.next - first) / page_bytes()).min(MOST_OPEN);
         let memory = Arc::clone(self.memory()?);
         memory.open(first, usize::try_from(count).map_err(|_| Errno::ENOMEM)?)?;
-        let trapped = self.trapped.range(first..first + count * PAGE);
+        let trapped = self.trapped.range(first..first + count * page_bytes());
         let queues = trapped.filter_map(|(offset, doorbell)| match doorbell {
-            Doorbell::Target(id) => Some((usize::try_from((offset - first) / PAGE).ok()?, *id)),
+            Doorbell::Target(id) => {
+                Some((usize::try_from((offset - first) / page_bytes()).ok()?, *id))
+            }
             _ => None,
         });
         Ok((memory, queues.collect()))
@@ -168,7 +172,7 @@ impl Windows {
 
     /// The doorbell that a trapped store rings, and the place in its window.
     pub(crate) fn doorbell_at(&self, offset: u64) -> Option<(Doorbell, usize)> {
-        let place = offset % PAGE;
+        let place = offset % page_bytes();
         let doorbell = self.trapped.get(&(offset - place))?;
         Some((*doorbell, usize::try_from(place).ok()?))
     }
@@ -190,7 +194,7 @@ impl Windows {
 
     /// A window of at least that many bytes.
     pub(crate) fn alloc(&mut self, bytes: u64) -> Result<Mminfo, Errno> {
-        let size = bytes.max(1).next_multiple_of(PAGE);
+        let size = bytes.max(1).next_multiple_of(page_bytes());
         let reused = self.freed.get_mut(&size).and_then(Vec::pop);
         let offset = if let Some(offset) = reused {
             offset
@@ -267,7 +271,7 @@ impl Windows {
         let end = offset.checked_add(bytes).ok_or(Errno::EINVAL)?;
         let inside =
             self.live.range(..=offset).next_back().is_some_and(|(start, size)| end <= start + size);
-        if !inside || !offset.is_multiple_of(PAGE) {
+        if !inside || !offset.is_multiple_of(page_bytes()) {
             return Err(Errno::EINVAL);
         }
         Mapping::from_file(&**self.memory()?.file(), offset, len)
@@ -282,20 +286,22 @@ mod tests {
     fn windows_are_shared_memory_and_zero_when_new() {
         let mut windows = Windows::new(1);
         let one = windows.alloc(100).unwrap();
-        let two = windows.alloc(PAGE + 1).unwrap();
-        assert_eq!((one.size, two.size), (PAGE, 2 * PAGE));
-        assert!(one.offset >= PAGE && two.offset >= one.offset + one.size);
-        let (here, there) =
-            (windows.map(one.offset, 4096).unwrap(), windows.map(one.offset, 4096).unwrap());
+        let two = windows.alloc(page_bytes() + 1).unwrap();
+        assert_eq!((one.size, two.size), (page_bytes(), 2 * page_bytes()));
+        assert!(one.offset >= page_bytes() && two.offset >= one.offset + one.size);
+        let (here, there) = (
+            windows.map(one.offset, page_size()).unwrap(),
+            windows.map(one.offset, page_size()).unwrap(),
+        );
         here.write_u64(8, 7).unwrap();
         assert_eq!(there.read_u64(8), Ok(7));
         windows.free(one);
-        assert_eq!(windows.map(one.offset, 4096).unwrap_err(), Errno::EINVAL);
+        assert_eq!(windows.map(one.offset, page_size()).unwrap_err(), Errno::EINVAL);
         let again = windows.alloc(1).unwrap();
         assert_eq!(again.offset, one.offset);
-        assert_eq!(windows.map(again.offset, 4096).unwrap().read_u64(8), Ok(0));
-        let late = windows.alloc(64 * PAGE).unwrap();
-        windows.map(late.offset, 64 * 4096).unwrap().write_u64(63 * 4096, 1).unwrap();
+        assert_eq!(windows.map(again.offset, page_size()).unwrap().read_u64(8), Ok(0));
+        let late = windows.alloc(64 * page_bytes()).unwrap();
+        windows.map(late.offset, 64 * page_size()).unwrap().write_u64(63 * page_size(), 1).unwrap();
     }
 
     #[test]
@@ -303,7 +309,7 @@ mod tests {
         let mut windows = Windows::new(1);
         let one = windows.alloc_doorbell(true, false).unwrap();
         let two = windows.alloc_doorbell(true, false).unwrap();
-        assert_eq!(two.offset, one.offset + PAGE);
+        assert_eq!(two.offset, one.offset + page_bytes());
         let other = Windows::new(2).alloc_doorbell(true, false).unwrap();
         assert!(other.offset > two.offset);
         let target = Windows::new(9).alloc_doorbell(true, true).unwrap();
@@ -328,29 +334,29 @@ mod tests {
         let doorbell = windows.alloc_doorbell(false, false).unwrap();
         let page = windows.map_doorbell(doorbell, Doorbell::Queue(1));
         let page = page.unwrap().unwrap();
-        let freed = windows.alloc(PAGE).unwrap();
+        let freed = windows.alloc(page_bytes()).unwrap();
         let gone = windows.map_for_nic(freed, Purpose::Plain).unwrap();
         windows.free(freed);
         assert!(windows.memory.is_none() && page.get().is_none());
         // Every store finds a doorbell that is armed.
-        let client = windows.map(doorbell.offset, PAGE_BYTES).unwrap();
+        let client = windows.map(doorbell.offset, page_size()).unwrap();
         assert_eq!(client.read_u64(0), Ok(u64::MAX));
         client.write_u64(0, 7).unwrap();
         assert_eq!(page.get().unwrap().read_u64(0), Ok(7));
         assert!(gone.get().is_none());
-        let late = windows.alloc(PAGE).unwrap();
+        let late = windows.alloc(page_bytes()).unwrap();
         assert!(windows.map_for_nic(late, Purpose::Plain).unwrap().get().is_some());
     }
 
     #[test]
     fn only_windows_can_be_mapped() {
         let mut windows = Windows::new(1);
-        let window = windows.alloc(PAGE).unwrap();
+        let window = windows.alloc(page_bytes()).unwrap();
         for (offset, len) in [
-            (0, 4096),
+            (0, page_size()),
             (window.offset, 8192),
             (window.offset + 1, 1),
-            (window.offset + PAGE, 1),
+            (window.offset + page_bytes(), 1),
             (u64::MAX, 1),
             (window.offset, 0),
         ] {

@@ -3,6 +3,7 @@
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use cxi_ioctl::memory::page_size;
 use cxi_ioctl::{Errno, Mapping};
 use nix::fcntl::{FcntlArg, OFlag, SealFlag, SpliceFFlags, fcntl, splice};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -10,7 +11,7 @@ use nix::sys::uio::pwrite;
 use nix::unistd::{ftruncate, pipe2, read};
 
 use super::pages::{NOT_RUNG, take};
-use super::window::{PAGE, PAGE_BYTES};
+use super::window::page_bytes;
 
 /// A memory whose end moves. It moves with the windows, which only grow, and temporarily past pages
 /// of doorbells.
@@ -38,14 +39,14 @@ struct Open {
 
 impl Open {
     fn count(&self) -> usize {
-        self.pages.len() / PAGE_BYTES
+        self.pages.len() / page_size()
     }
 
     /// Puts the word of each page into the pipe, not as a copy but as the page itself. Returns
     /// whether all of them are in the pipe.
     fn keep(&self, file: &OwnedFd) -> bool {
         (0..self.count() as u64).all(|page| {
-            let mut at = (self.offset + page * PAGE).cast_signed();
+            let mut at = (self.offset + page * page_bytes()).cast_signed();
             let flags = SpliceFFlags::SPLICE_F_NONBLOCK;
             splice(file, Some(&mut at), &self.pipe.1, None, WORD, flags) == Ok(WORD)
         })
@@ -106,10 +107,10 @@ impl WindowMemory {
             error
         };
         for page in 0..count as u64 {
-            let at = (offset + page * PAGE).cast_signed();
+            let at = (offset + page * page_bytes()).cast_signed();
             pwrite(&self.file, &NOT_RUNG.to_ne_bytes(), at).map_err(errno).map_err(undo)?;
         }
-        let pages = Mapping::from_file(&*self.file, offset, count * PAGE_BYTES);
+        let pages = Mapping::from_file(&*self.file, offset, count * page_size());
         extent.open = Some(Open { offset, pages: pages.map_err(undo)?, pipe });
         Ok(())
     }
@@ -118,7 +119,7 @@ impl WindowMemory {
     pub(crate) fn take(&self) -> Vec<(usize, u64)> {
         let extent = self.extent();
         let Some(open) = &extent.open else { return Vec::new() };
-        let word = |page| Some((page, take(&open.pages, page * PAGE_BYTES)?));
+        let word = |page| Some((page, take(&open.pages, page * page_size())?));
         (0..open.count()).filter_map(word).collect()
     }
 

@@ -10,7 +10,7 @@ use cxi_ioctl::abi::queue::{EQ_PASSTHROUGH, EqAllocCmd, EqAttr};
 use cxi_ioctl::{Effect, Errno, Object, Opcode};
 use zerocopy::FromBytes;
 
-use crate::data_path::{OwnMemory, PAGE};
+use crate::data_path::{OwnMemory, page_bytes};
 use crate::nic::device::Device;
 use crate::{Backing, CallerMemory, ClientMemory};
 
@@ -44,7 +44,8 @@ impl Answer {
             left,
             backing: pinned.map_or(Backing::Writable, |(va, len)| memory.backing(va, len)),
             is_contiguous: opcode != Some(Opcode::EQ_ALLOC)
-                || pinned.is_none_or(|(va, len)| len <= PAGE || memory.is_contiguous(va, len)),
+                || pinned
+                    .is_none_or(|(va, len)| len <= page_bytes() || memory.is_contiguous(va, len)),
             made: None,
             response: None,
             list: None,

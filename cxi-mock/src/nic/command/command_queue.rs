@@ -11,7 +11,7 @@ use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
-use crate::data_path::{Commands, Doorbell, PAGE, Purpose, QueuePages, small};
+use crate::data_path::{Commands, Doorbell, Purpose, QueuePages, page_bytes, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::{FreedCq, Lni};
@@ -123,7 +123,7 @@ impl Device {
     /// A caller's buffer for commands must be page-aligned memory of the host; other memory would
     /// need the driver of a GPU. Without a buffer, the driver allocates one.
     fn check_command_buffer(&self, opts: &CqAllocOptsBuf, count: u32) -> Result<(), Errno> {
-        if !opts.buf.is_multiple_of(PAGE) {
+        if !opts.buf.is_multiple_of(page_bytes()) {
             return Err(Errno::EINVAL);
         }
         if opts.buf == 0 || opts.is_host_mem != 0 {

@@ -1,14 +1,16 @@
 //! The device's description of itself, and its registers. The mock has no SBUS and no SERDES.
 
 use cxi_ioctl::abi::device::{DevInfoGetCmd, DevInfoUse, PropertiesInfo};
+use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::service::{
     RSRC_AC, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
 };
-use cxi_ioctl::{Errno, Opcode};
+use cxi_ioctl::memory::page_size;
+use cxi_ioctl::{Errno, Mapping, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Call;
-use crate::data_path::rendezvous_index;
+use crate::data_path::{Windows, page_bytes, rendezvous_index};
 use crate::nic::device::Device;
 use crate::{Identity, NicConfig};
 
@@ -19,12 +21,11 @@ const FRU_BYTES: usize = 14;
 
 /// Bytes of the register window of MAP_CSRS.
 const CSR_BYTES: u64 = 640 << 20;
-/// The page of the register C_MB_STS_REV, and where in it that is. All others read as zero until
-/// they are written.
-const REVISION: (u64, usize) = (0x1000_4000, 8);
+/// Place of the register C_MB_STS_REV. All others read as zero until they are written.
+const REVISION: u64 = 0x1000_4008;
 
-/// The page of the registers C_CQ_STS_MAX_TLE_IN_USE, one for each pool, and where the first one is.
-const MOST_TLES: (u64, usize) = (0, 0x870);
+/// Place of the first of the registers C_CQ_STS_MAX_TLE_IN_USE, one for each pool.
+const MOST_TLES: u64 = 0x870;
 /// The bits of such a register that count.
 const COUNT: u64 = 0xfff;
 
@@ -37,6 +38,13 @@ fn revision(identity: &Identity) -> u64 {
         | field(identity.vendor_id, 16, 32)
         | field(identity.device_proto, 12, 48)
         | field(identity.device_platform, 4, 60)
+}
+
+/// The page of a window with a register, and where in it that is.
+fn register(windows: &mut Windows, window: Mminfo, at: u64) -> Result<(Mapping, usize), Errno> {
+    let place = at % page_bytes();
+    let page = windows.map(window.offset + at - place, page_size())?;
+    Ok((page, usize::try_from(place).map_err(|_| Errno::EINVAL)?))
 }
 
 impl Device {
@@ -56,8 +64,8 @@ impl Device {
                 }
                 let window = file.windows.alloc(CSR_BYTES)?;
                 let revision = revision(&call.nic.config().identity);
-                let page = file.windows.map(window.offset + REVISION.0, 4096);
-                let set = page.and_then(|page| page.write_u64(REVISION.1, revision));
+                let page = register(&mut file.windows, window, REVISION);
+                let set = page.and_then(|(page, at)| page.write_u64(at, revision));
                 set.inspect_err(|_| file.windows.free(window))?;
                 file.csrs = Some(window);
                 self.files.with_registers.insert(call.caller.file);
@@ -147,8 +155,10 @@ impl Device {
         for id in self.files.with_registers.clone() {
             let Ok(file) = self.files.get_mut(id) else { continue };
             let Some(window) = file.csrs else { continue };
-            let Ok(page) = file.windows.map(window.offset + MOST_TLES.0, 4096) else { continue };
-            for (at, most) in (MOST_TLES.1..).step_by(8).zip(most.map(u64::from)) {
+            let Ok((page, first)) = register(&mut file.windows, window, MOST_TLES) else {
+                continue;
+            };
+            for (at, most) in (first..).step_by(8).zip(most.map(u64::from)) {
                 if page.read_u64(at).is_ok_and(|shown| shown & COUNT < most) {
                     // The page is as long as it was asked for.
                     let _ = page.write_u64(at, most);

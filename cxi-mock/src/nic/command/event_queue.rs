@@ -14,7 +14,7 @@ use zerocopy::FromZeros;
 
 use super::answer::Answer;
 use super::{Call, Caller};
-use crate::data_path::{EventPage, PAGE, Purpose, small};
+use crate::data_path::{EventPage, Purpose, page_bytes, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::FreeEq;
@@ -128,7 +128,7 @@ impl Device {
             }
             return Err(Errno::EEXIST);
         }
-        let csr = self.files.get_mut(file)?.windows.alloc(PAGE)?;
+        let csr = self.files.get_mut(file)?.windows.alloc(page_bytes())?;
         let FreeEq { id, callbacks } = self.take_eq(new.lni, svc)?;
         if pct {
             self.eqs.pct = Some(id);
@@ -210,7 +210,7 @@ impl Device {
 
     /// EINVAL for an invalid event buffer.
     fn check_buffer(&self, file: u32, buffer: Buffer, queue: u64, len: u64) -> Result<(), Errno> {
-        let pages = |value: u64| value != 0 && value.is_multiple_of(PAGE);
+        let pages = |value: u64| value != 0 && value.is_multiple_of(page_bytes());
         if !pages(queue) || !pages(len) || len > MAX_BUFFER_BYTES {
             return Err(Errno::EINVAL);
         }

@@ -10,7 +10,7 @@ use zerocopy::FromZeros;
 use super::{Call, Caller};
 use crate::Backing;
 use crate::caller_memory::USER_SPACE;
-use crate::data_path::{PAGE, small};
+use crate::data_path::{page_bytes, small};
 use crate::nic::device::Device;
 use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::{AddressContext, Lni};
@@ -62,7 +62,7 @@ impl Device {
             Backing::ReadOnly if pinned && writes => return Err(Errno::EINVAL),
             _ => {}
         }
-        let page = mapping.page.max(PAGE);
+        let page = mapping.page.max(page_bytes());
         let start = va - va % page;
         let mut md = Md::new_zeroed();
         md.iova = start;

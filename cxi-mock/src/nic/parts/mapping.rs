@@ -4,7 +4,7 @@ use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::{AtuMapCmd, MapFlags, Md, MdHints};
 
 use crate::Credentials;
-use crate::data_path::PAGE;
+use crate::data_path::page_bytes;
 use crate::rules::Rules;
 
 /// Addresses whose memory counts as huge pages, because the mock cannot see how a caller's memory
@@ -103,7 +103,7 @@ impl Mapping {
         };
         let ptg_mode = ptg_mode?;
         // The alignment stays that of huge pages even if one level of tables has none.
-        let page = if starts_huge || any_memory { 1 << huge_shift } else { PAGE };
+        let page = if starts_huge || any_memory { 1 << huge_shift } else { page_bytes() };
         if ptg_mode == PTG_MODE_SINGLE {
             huge_shift = page_shift;
         }
