@@ -190,7 +190,9 @@ fn kind(schema: &Value) -> String {
     if schema.get("$ref").is_some() {
         let name = referred(schema);
         let anchor = if name.contains(' ') { format!("cxi-{name}") } else { name.clone() };
-        return format!("[{name}](#{})", anchor.replace(' ', "-"));
+        let key = schema["$ref"].as_str().and_then(|path| path.split_once("/properties/"));
+        let of = key.map(|(_, key)| format!("`{key}` of ")).unwrap_or_default();
+        return format!("{of}[{name}](#{})", anchor.replace(' ', "-"));
     }
     if let Some(alternatives) = schema["anyOf"].as_array() {
         return alternatives.iter().map(kind).collect::<Vec<_>>().join(" or ");
@@ -214,10 +216,10 @@ fn kind(schema: &Value) -> String {
     }
 }
 
-/// The name that a reference has, such as `service list`.
+/// The name of the definition that a reference leads to or into, such as `service list`.
 fn referred(schema: &Value) -> String {
-    let name = schema["$ref"].as_str().unwrap_or_default();
-    name.trim_start_matches("#/$defs/").replace("%20", " ")
+    let path = schema["$ref"].as_str().unwrap_or_default().trim_start_matches("#/$defs/");
+    path.split('/').next().unwrap_or_default().replace("%20", " ")
 }
 
 /// All names that a definition refers to.
