@@ -68,7 +68,7 @@ fn checked(cluster: &Served, nodes: usize, more: (&str, &[&str])) -> Value {
     results.into_iter().next().expect("one")
 }
 
-/// What each node says of itself, with its exit code. Each asks two others.
+/// Findings of each node about itself, with its exit code. Each asks two others.
 fn own_findings(cluster: &Served, nodes: usize) -> Vec<(String, i32, Value)> {
     let directory = Directory::new();
     let path = directory.join("");

@@ -19,7 +19,7 @@ const SHARE: u64 = 2;
 /// Commands at a time: each has a thread until it is answered.
 const COMMANDS: usize = 1000;
 
-/// What users of a server's nodes have taken.
+/// Things that users of a server's nodes have taken.
 #[derive(Debug)]
 pub(crate) struct Budgets {
     /// Open files.
@@ -29,7 +29,7 @@ pub(crate) struct Budgets {
 }
 
 impl Budgets {
-    /// What nobody has taken anything of yet.
+    /// Creates budgets of which nobody has taken anything yet.
     pub(crate) fn new() -> Arc<Self> {
         let files = Budget::new("open files of NICs", "EMFILE");
         Arc::new(Self { files, commands: Budget::new("commands at a time", "EAGAIN") })

@@ -300,7 +300,7 @@ pub(crate) struct Server {
     pub(crate) trace: Option<Trace>,
     /// Receiving processes.
     pub(crate) endpoints: Endpoints,
-    /// What users have taken of this process.
+    /// Things that users have taken of this process.
     pub(crate) budgets: Arc<Budgets>,
     /// Readiness that wait objects report to programs that poll them.
     pub(crate) interrupts: Interrupts,

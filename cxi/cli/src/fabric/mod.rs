@@ -326,7 +326,7 @@ fn text_of(verdict: &Verdict) -> String {
     text
 }
 
-/// What is wrong with one node.
+/// Report of what is wrong with one node.
 fn report_of(here: &NodeName, verdict: &Verdict) -> Report {
     let findings = verdict.findings.iter();
     let own: Vec<&Finding> = findings.filter(|one| one.node.as_ref() == Some(here)).collect();

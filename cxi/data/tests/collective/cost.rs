@@ -10,7 +10,7 @@ use super::simulation::{Network, Simulation};
 /// NICs or switches below a switch of the mock's trees.
 const PORTS: usize = 16;
 
-/// What the engines of switches take for an allreduce: levels of switches, packets on links, and tenths of
+/// Cost of an allreduce by the engines of switches: levels of switches, packets on links, and tenths of
 /// a microsecond, if a member and a link take as long as in the simulation. Each member sends one packet to
 /// its switch, and a switch one upward; the result of the root goes the same way down.
 fn engines(members: usize) -> (usize, usize, usize) {
