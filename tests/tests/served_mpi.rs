@@ -76,7 +76,10 @@ fn a_launcher_that_is_not_there_is_named() {
     if !node::copies() {
         return;
     }
-    let output = server(["mpi", "--door", "socket", "--", "no-such-launcher", "-n", "2"]).run();
+    // A directory in PATH that the user may not search would be a reason of its own.
+    let output = server(["mpi", "--door", "socket", "--", "no-such-launcher", "-n", "2"])
+        .env("PATH", "/usr/bin:/bin")
+        .run();
     assert_eq!(output.status.code(), Some(127), "{output:?}");
     let said = errors(&output);
     let named = "cxi-mock: cannot run no-such-launcher: No such file or directory (os error 2)\n";
