@@ -75,7 +75,7 @@ impl fmt::Display for ValueKind {
 /// ```
 /// use cxi::{InvalidValue, ValueKind, Vni};
 ///
-/// let error = Vni::try_from(65536).unwrap_err();
+/// let error = Vni::try_from(65536_u32).unwrap_err();
 /// assert_eq!(error.to_string(), "invalid VNI 65536: expected 1 to 65535");
 /// assert_eq!(error, InvalidValue::Number { what: ValueKind::Vni, number: 65536 });
 /// ```
