@@ -20,18 +20,27 @@ pub fn skip(why: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Returns whether a node can be served as files here; reports why not. The first test of a process finds out.
-pub fn possible() -> bool {
-    static MISSES: LazyLock<Option<String>> = LazyLock::new(|| {
-        let output = run(&["--door", "fuse", "--", "true"]);
-        let missing = output.status.code() == Some(MISSING);
-        assert!(missing || output.status.success(), "{output:?}");
-        missing.then(|| String::from_utf8_lossy(&output.stderr).into_owned())
-    });
-    if let Some(why) = &*MISSES {
+/// Asks the server whether something can be had here: its reasons if not.
+fn what_forbids(arguments: &[&str]) -> Option<String> {
+    let output = server(arguments).output().expect("the server runs");
+    let missing = output.status.code() == Some(MISSING);
+    assert!(missing || output.status.success(), "{output:?}");
+    missing.then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Returns whether nothing forbids something, and reports what does.
+fn is_allowed(misses: Option<&String>) -> bool {
+    if let Some(why) = misses {
         skip(why);
     }
-    MISSES.is_none()
+    misses.is_none()
+}
+
+/// Returns whether a node can be served as files here; reports why not. The first test of a process finds out.
+pub fn possible() -> bool {
+    static MISSES: LazyLock<Option<String>> =
+        LazyLock::new(|| what_forbids(&["run", "--door", "fuse", "--", "true"]));
+    is_allowed(MISSES.as_ref())
 }
 
 /// Returns whether programs on a node can map windows here; reports why not.
@@ -56,16 +65,9 @@ pub fn windows() -> bool {
 /// Returns whether a cluster can be served here by the socket, which takes namespaces; reports why not.
 pub fn copies() -> bool {
     static MISSES: LazyLock<Option<String>> = LazyLock::new(|| {
-        let cluster = ["cluster", "--door", "socket", "--nodes", "1", "run", "--", "true"];
-        let output = server(cluster).output().expect("the server runs");
-        let missing = output.status.code() == Some(MISSING);
-        assert!(missing || output.status.success(), "{output:?}");
-        missing.then(|| String::from_utf8_lossy(&output.stderr).into_owned())
+        what_forbids(&["cluster", "--door", "socket", "--nodes", "1", "run", "--", "true"])
     });
-    if let Some(why) = &*MISSES {
-        skip(why);
-    }
-    MISSES.is_none()
+    is_allowed(MISSES.as_ref())
 }
 
 /// The doors by which programs on the nodes of a cluster can map windows here.
