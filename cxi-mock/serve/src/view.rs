@@ -50,25 +50,30 @@ impl ViewArguments {
     /// Moves this process to where programs see nodes. Call it while there is one thread.
     pub(crate) fn separate(&self) -> Result<View, ServeError> {
         let inside = Inside::new(self.as_user);
-        if self.door != Some(DoorKind::Socket) {
-            match privileges::check(inside) {
-                Ok(route) => {
-                    namespaces::separate(route, inside)?;
-                    return Ok(View::Files);
+        let files =
+            self.door != Some(DoorKind::Socket) && self.or_socket(privileges::check_files())?;
+        let route = match privileges::check_namespaces(inside) {
+            Ok(route) => route,
+            Err(missing @ ServeError::Missing { .. }) if self.door != Some(DoorKind::Fuse) => {
+                if files {
+                    say_no_files(&missing);
                 }
-                Err(ServeError::Missing { what, .. }) if self.door.is_none() => say(format_args!(
-                    "programs reach the node through this project's libraries only, and see no \
-                     /dev/cxiN: {what}"
-                )),
-                Err(error) => return Err(error),
+                return Ok(View::Nothing(missing));
             }
-        }
-        match privileges::check_namespaces(inside) {
-            Ok(route) => {
-                namespaces::separate(route, inside)?;
-                Ok(View::Copies(route))
+            Err(error) => return Err(error),
+        };
+        namespaces::separate(route, inside)?;
+        Ok(if files { View::Files } else { View::Copies(route) })
+    }
+
+    /// Returns whether nothing is missing for files; without an order for them, the socket takes their place.
+    fn or_socket(&self, checked: Result<(), ServeError>) -> Result<bool, ServeError> {
+        match checked {
+            Ok(()) => Ok(true),
+            Err(missing @ ServeError::Missing { .. }) if self.door.is_none() => {
+                say_no_files(&missing);
+                Ok(false)
             }
-            Err(missing @ ServeError::Missing { .. }) => Ok(View::Nothing(missing)),
             Err(error) => Err(error),
         }
     }
@@ -86,4 +91,11 @@ impl ViewArguments {
         }
         authority
     }
+}
+
+fn say_no_files(missing: &ServeError) {
+    let ServeError::Missing { what, .. } = missing else { return };
+    say(format_args!(
+        "programs reach the node through this project's libraries only, and see no /dev/cxiN: {what}"
+    ));
 }
