@@ -26,7 +26,7 @@ use super::tree::Item;
 const INTERVAL: Duration = Duration::from_secs(1);
 
 /// Separator of a counter and the time at which it was read.
-const TIME: char = '@';
+const TIME: u8 = b'@';
 
 /// A copy of something, without its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,8 +51,7 @@ impl Copied {
 }
 
 fn without_time(contents: &[u8]) -> &[u8] {
-    let time = u8::try_from(TIME).unwrap_or_default();
-    contents.split(|byte| *byte == time).next().unwrap_or_default()
+    contents.split(|byte| *byte == TIME).next().unwrap_or_default()
 }
 
 /// The copies of a node.
@@ -78,7 +77,7 @@ impl Copies {
         let root = PathBuf::from(format!("/proc/self/fd/{}", self.root.as_raw_fd()));
         let mut written = self.written.lock();
         let now = all(&self.files);
-        // What is below a directory comes after it, so it is removed before it.
+        // From the end: a directory is removed after everything below it.
         for (path, what) in written.iter().rev().filter(|(path, _)| !now.contains_key(*path)) {
             let path = root.join(path);
             match what {

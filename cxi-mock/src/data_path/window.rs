@@ -354,7 +354,7 @@ mod tests {
         let window = windows.alloc(page_bytes()).unwrap();
         for (offset, len) in [
             (0, page_size()),
-            (window.offset, 8192),
+            (window.offset, 2 * page_size()),
             (window.offset + 1, 1),
             (window.offset + page_bytes(), 1),
             (u64::MAX, 1),

@@ -297,7 +297,7 @@ fn launchers(dir: &Path, nodes: &[String]) -> Result<Vec<Variable>, ServeError> 
         ("OMPI_MCA_rmaps_base_oversubscribe", text("1")),
         // Intel MPI, which comes with its own libfabric.
         ("I_MPI_OFI_LIBRARY_INTERNAL", text("0")),
-        ("I_MPI_OFI_PROVIDER", text("cxi")),
+        ("I_MPI_OFI_PROVIDER", text(PROVIDER)),
         ("I_MPI_HYDRA_BOOTSTRAP", text("ssh")),
         ("I_MPI_HYDRA_BOOTSTRAP_EXEC", ssh),
         ("I_MPI_HYDRA_HOST_FILE", hosts),
