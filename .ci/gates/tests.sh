@@ -4,7 +4,6 @@
 
 # Where the output of each of the runs of the tests is.
 logs=target/ci/tests
-mkdir -p "$logs"
 
 # tests_log AS STATUS: keeps for the summary what a run says it skips, and which tests failed.
 tests_log() {
@@ -23,21 +22,25 @@ all_tests() {
     tests_log tests $?
 }
 
-# tests_as AS USER fuse|no-fuse: those that depend on either, of the same build. In the background:
-# most of their time they wait, so the runs as several users share the processors.
+# tests_as USER fuse|no-fuse: those that depend on either, of the same build.
 tests_as() {
     local runner=CARGO_TARGET_$(rustc_host | tr 'a-z-' 'A-Z_')_RUNNER
-    counted env "$runner=$PWD/.ci/as $2 $3" cargo test --workspace --no-fail-fast --lib --bins --tests \
-        > "$logs/$1" 2>&1 &
-    runs+=("$1" $!)
+    counted env "$runner=$PWD/.ci/as $1 $2" cargo test --workspace --no-fail-fast --lib --bins --tests
 }
 
-# tests_end AS PROCESS: the end of such a run.
+# tests_as_others AS USER fuse|no-fuse ...: these runs, one after the other.
+tests_as_others() {
+    while [ $# -gt 0 ]; do
+        tests_as "$2" "$3" > "$logs/$1" 2>&1
+        echo $? > "$logs/$1.status"
+        shift 3
+    done
+}
+
+# tests_end AS: what such a run has said, and its end.
 tests_end() {
-    local status=0
-    wait "$2" || status=$?
     cat "$logs/$1"
-    tests_log "$1" $status
+    tests_log "$1" "$(cat "$logs/$1.status")"
 }
 
 # What thousands of programs have counted becomes one file, while others wait; the gate `coverage` reads it.
@@ -69,30 +72,35 @@ c_library() {
     return $result
 }
 
-rm -f target/coverage/*.profraw
-step "tests" all_tests
-step "main job" main_job
-merge_profiles &
-merging=$!
+rm -rf target/coverage/*.profraw "$logs"
+mkdir -p "$logs"
 # The account that .ci/tools makes.
 user=cxi-ci
-runs=()
+others=()
 if [ "$(id -u)" -ne 0 ]; then
     skip "tests as another user, and without FUSE" "needs root"
 elif ! .ci/as root fuse true 2>/dev/null; then
     skip "tests as another user, and without FUSE" "no device can be made here"
 else
-    tests_as "as root, without FUSE" root no-fuse
+    others+=("as root, without FUSE" root no-fuse)
     if ! .ci/as "$user" fuse test -x "$PWD" 2>/dev/null; then
         skip "tests as an ordinary user" "needs an account $user that can reach $PWD (useradd --create-home $user)"
     else
-        tests_as "as an ordinary user" "$user" fuse
-        tests_as "as an ordinary user, without FUSE" "$user" no-fuse
+        others+=("as an ordinary user" "$user" fuse "as an ordinary user, without FUSE" "$user" no-fuse)
     fi
 fi
-for ((at = 0; at < ${#runs[@]}; at += 2)); do
-    step "tests ${runs[at]}" tests_end "${runs[at]}" "${runs[at + 1]}"
+# Most of their time tests wait, so the runs as others share the processors with the first one.
+step "tests are built" counted cargo test --workspace --no-run --quiet
+tests_as_others "${others[@]}" &
+running=$!
+step "tests" all_tests
+wait "$running"
+for ((at = 0; at < ${#others[@]}; at += 3)); do
+    step "tests ${others[at]}" tests_end "${others[at]}"
 done
+merge_profiles &
+merging=$!
+step "main job" main_job
 step "response in release mode" release_response
 wait "$merging"
 if has_cc; then
