@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use cxi_engine::{CommandQueue, Transmit, UpdatePolicy};
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::queue::{
     CQ_IS_TX, CQ_TX_ETHERNET, CQ_TX_WITH_TRIG_CMDS, CQ_UPDATE_ALWAYS, CQ_UPDATE_LOW_FREQ,
     CqAckCounterCmd, CqAckCounterResp, CqAllocBufCmd, CqAllocCmd, CqAllocOptsBuf, CqAllocResp,
 };
-use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
@@ -30,31 +30,28 @@ const fn slot(transmit: bool) -> Slot {
     if transmit { Slot::Txq } else { Slot::Tgq }
 }
 
-impl Device {
-    pub(super) fn command_queue_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        let file = call.caller.file;
-        match call.opcode {
-            Opcode::CQ_ALLOC => {
-                let CqAllocCmd { lni, eq, opts, .. } = call.command()?;
-                let mut no_buffer = CqAllocOptsBuf::new_zeroed();
-                no_buffer.opts = opts;
-                let queue = self.cq_alloc(&call.caller, lni, eq, &no_buffer)?;
-                call.made(queue.cq, &queue)
-            }
-            Opcode::CQ_ALLOC_BUF => {
-                let CqAllocBufCmd { lni, eq, opts, .. } = call.command()?;
-                let queue = self.cq_alloc(&call.caller, lni, eq, &opts)?;
-                call.made(queue.cq, &queue)
-            }
-            Opcode::CQ_ACK_COUNTER => {
-                let command: CqAckCounterCmd = call.command()?;
-                let ack_counter = self.cq_ack_counter(file, command.cq)?;
-                call.respond(&CqAckCounterResp { ack_counter })
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn cq_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let CqAllocCmd { lni, eq, opts, .. } = call.command()?;
+    let mut no_buffer = CqAllocOptsBuf::new_zeroed();
+    no_buffer.opts = opts;
+    let queue = device.cq_alloc(&call.caller, lni, eq, &no_buffer)?;
+    call.made(queue.cq, &queue)
+}
 
+pub(super) fn cq_alloc_buf(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let CqAllocBufCmd { lni, eq, opts, .. } = call.command()?;
+    let queue = device.cq_alloc(&call.caller, lni, eq, &opts)?;
+    call.made(queue.cq, &queue)
+}
+
+pub(super) fn cq_ack_counter(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    let command: CqAckCounterCmd = call.command()?;
+    let ack_counter = device.cq_ack_counter(file, command.cq)?;
+    call.respond(&CqAckCounterResp { ack_counter })
+}
+
+impl Device {
     /// CQ_ALLOC, and CQ_ALLOC_BUF, which differs only if it brings a buffer.
     fn cq_alloc(
         &mut self,

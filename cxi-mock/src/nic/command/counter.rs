@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use cxi_engine::WriteBack;
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::counter::{CtAllocCmd, CtAllocResp, CtWbUpdateCmd};
 use cxi_ioctl::abi::memory::Mminfo;
-use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
@@ -25,34 +25,30 @@ fn write_back(caller: &Caller<'_>, va: u64) -> Result<WriteBack, Errno> {
     Ok(WriteBack { memory, va })
 }
 
-impl Device {
-    pub(super) fn counter_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        match call.opcode {
-            Opcode::CT_ALLOC => {
-                let CtAllocCmd { lni, wb, .. } = call.command()?;
-                let (ctn, doorbell) = self.ct_alloc(&call.caller, lni, wb)?;
-                let mut response = CtAllocResp::new_zeroed();
-                response.ctn = ctn;
-                response.doorbell = doorbell;
-                call.made(ctn, &response)
-            }
-            Opcode::CT_WB_UPDATE => {
-                let CtWbUpdateCmd { ctn, wb, .. } = call.command()?;
-                self.cts.of(call.caller.file, ctn)?;
-                // Unlike CT_ALLOC the driver requires an address here, and does not check its
-                // alignment.
-                if wb == 0 {
-                    return Err(Errno::EINVAL);
-                }
-                let to = Some(write_back(&call.caller, wb)?);
-                let engine = &mut self.data_path.state().engine;
-                engine.set_write_back(small(ctn), to);
-                Ok(())
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn ct_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let CtAllocCmd { lni, wb, .. } = call.command()?;
+    let (ctn, doorbell) = device.ct_alloc(&call.caller, lni, wb)?;
+    let mut response = CtAllocResp::new_zeroed();
+    response.ctn = ctn;
+    response.doorbell = doorbell;
+    call.made(ctn, &response)
+}
 
+pub(super) fn ct_wb_update(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let CtWbUpdateCmd { ctn, wb, .. } = call.command()?;
+    device.cts.of(call.caller.file, ctn)?;
+    // Unlike CT_ALLOC the driver requires an address here, and does not check its
+    // alignment.
+    if wb == 0 {
+        return Err(Errno::EINVAL);
+    }
+    let to = Some(write_back(&call.caller, wb)?);
+    let engine = &mut device.data_path.state().engine;
+    engine.set_write_back(small(ctn), to);
+    Ok(())
+}
+
+impl Device {
     /// Returns the number and the window of the doorbell.
     fn ct_alloc(&mut self, caller: &Caller<'_>, lni: u32, wb: u64) -> Result<(u32, Mminfo), Errno> {
         let Lni { svc, rgid, .. } = **self.lni_of(caller.file, lni)?;

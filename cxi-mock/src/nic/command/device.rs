@@ -6,7 +6,7 @@ use cxi_ioctl::abi::service::{
     RSRC_AC, RSRC_CT, RSRC_EQ, RSRC_LE, RSRC_PTE, RSRC_TGQ, RSRC_TLE, RSRC_TXQ,
 };
 use cxi_ioctl::memory::page_size;
-use cxi_ioctl::{Errno, Mapping, Opcode};
+use cxi_ioctl::{Errno, Mapping};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Call;
@@ -47,34 +47,32 @@ fn register(windows: &mut Windows, window: Mminfo, at: u64) -> Result<(Mapping, 
     Ok((page, usize::try_from(place).map_err(|_| Errno::EINVAL)?))
 }
 
-impl Device {
-    /// The commands for the device as a whole.
-    pub(super) fn device_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        match call.opcode {
-            Opcode::DEV_INFO_GET => {
-                let _: DevInfoGetCmd = call.command()?;
-                let info = self.device_info(call.nic.config());
-                call.respond(&info)
-            }
-            Opcode::GET_DEV_PROPERTIES => self.get_dev_properties(call),
-            Opcode::MAP_CSRS => {
-                let file = self.files.get_mut(call.caller.file)?;
-                if file.csrs.is_some() {
-                    return Err(Errno::EALREADY);
-                }
-                let window = file.windows.alloc(CSR_BYTES)?;
-                let revision = revision(&call.nic.config().identity);
-                let page = register(&mut file.windows, window, REVISION);
-                let set = page.and_then(|(page, at)| page.write_u64(at, revision));
-                set.inspect_err(|_| file.windows.free(window))?;
-                file.csrs = Some(window);
-                self.files.with_registers.insert(call.caller.file);
-                call.made(0, &window)
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn dev_info_get(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let _: DevInfoGetCmd = call.command()?;
+    let info = device.device_info(call.nic.config());
+    call.respond(&info)
+}
 
+pub(super) fn get_dev_properties(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.get_dev_properties(call)
+}
+
+pub(super) fn map_csrs(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = device.files.get_mut(call.caller.file)?;
+    if file.csrs.is_some() {
+        return Err(Errno::EALREADY);
+    }
+    let window = file.windows.alloc(CSR_BYTES)?;
+    let revision = revision(&call.nic.config().identity);
+    let page = register(&mut file.windows, window, REVISION);
+    let set = page.and_then(|(page, at)| page.write_u64(at, revision));
+    set.inspect_err(|_| file.windows.free(window))?;
+    file.csrs = Some(window);
+    device.files.with_registers.insert(call.caller.file);
+    call.made(0, &window)
+}
+
+impl Device {
     /// DEV_INFO_GET.
     pub(in crate::nic) fn device_info(&self, config: &NicConfig) -> DevInfoUse {
         let identity = &config.identity;

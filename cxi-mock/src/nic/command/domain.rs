@@ -1,9 +1,9 @@
 //! The commands for domains and reservations of PIDs.
 
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::domain::{
     DomainAllocCmd, DomainAllocResp, DomainReserveCmd, DomainReserveResp, PID_ANY,
 };
-use cxi_ioctl::{Errno, Opcode};
 
 use super::profile::valid_vni;
 use super::{Call, Caller};
@@ -13,21 +13,17 @@ use crate::nic::parts::domains::Domain;
 use crate::nic::parts::lnis::Lni;
 use crate::nic::parts::vnis::PidsOf;
 
-impl Device {
-    pub(super) fn domain_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        match call.opcode {
-            Opcode::DOMAIN_RESERVE => {
-                let pid = self.domain_reserve(&call.caller, call.command()?)?;
-                call.respond(&DomainReserveResp { pid })
-            }
-            Opcode::DOMAIN_ALLOC => {
-                let response = self.domain_alloc(&call.caller, call.command()?)?;
-                call.made(response.domain, &response)
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn domain_reserve(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let pid = device.domain_reserve(&call.caller, call.command()?)?;
+    call.respond(&DomainReserveResp { pid })
+}
 
+pub(super) fn domain_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let response = device.domain_alloc(&call.caller, call.command()?)?;
+    call.made(response.domain, &response)
+}
+
+impl Device {
     fn domain_alloc(
         &mut self,
         caller: &Caller<'_>,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use cxi_engine::{EventBuffer, EventFlags, EventQueue, Thresholds};
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{
     EQ_PASSTHROUGH, EQ_REGISTER_PCT, EqAdjustReservedFcCmd, EqAdjustReservedFcCmdV1,
     EqAdjustReservedFcResp, EqAllocCmd, EqAllocResp, EqAttr, EqResizeCmd, EqResizeCompleteCmd,
 };
 use cxi_ioctl::abi::wait::{WaitAllocCmd, WaitAllocResp};
-use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::answer::Answer;
@@ -29,44 +29,47 @@ const MAX_RESERVED: u64 = 16383;
 const MAX_THRESHOLDS: u32 = 4;
 const PERCENT: u32 = 100;
 
-impl Device {
-    pub(super) fn event_queue_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        let file = call.caller.file;
-        match call.opcode {
-            Opcode::EQ_ALLOC => {
-                let (eq, csr) = self.eq_alloc(&call.caller, &call.command()?, call.memory)?;
-                let mut response = EqAllocResp::new_zeroed();
-                (response.eq, response.csr) = (eq, csr);
-                call.made(eq, &response)
-            }
-            Opcode::EQ_RESIZE => self.eq_resize(&call.caller, call.command()?),
-            Opcode::EQ_RESIZE_COMPLETE => {
-                self.eq_resize_complete(file, call.command::<EqResizeCompleteCmd>()?.eq_hndl)
-            }
-            Opcode::EQ_ADJUST_RESERVED_FC => {
-                let (eq, change) = if self.rules.eq_adjust_behind {
-                    let command: EqAdjustReservedFcCmd = call.command()?;
-                    (command.eq_hndl, command.value)
-                } else {
-                    let command: EqAdjustReservedFcCmdV1 = call.command()?;
-                    (command.eq_hndl, command.value)
-                };
-                let reserved_fc = self.eq_adjust_reserved(file, eq, change)?;
-                call.respond(&EqAdjustReservedFcResp { reserved_fc })
-            }
-            Opcode::WAIT_ALLOC => {
-                let WaitAllocCmd { lni, .. } = call.command()?;
-                self.lni_of(file, lni)?;
-                let owner = self.files.get_mut(file)?;
-                let wait = owner.waits.add((file, lni), ())?;
-                let client_id = owner.number;
-                self.lnis.live.hold(lni);
-                call.made(wait, &WaitAllocResp { client_id, wait })
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn eq_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let (eq, csr) = device.eq_alloc(&call.caller, &call.command()?, call.memory)?;
+    let mut response = EqAllocResp::new_zeroed();
+    (response.eq, response.csr) = (eq, csr);
+    call.made(eq, &response)
+}
 
+pub(super) fn eq_resize(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.eq_resize(&call.caller, call.command()?)
+}
+
+pub(super) fn eq_resize_complete(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    device.eq_resize_complete(file, call.command::<EqResizeCompleteCmd>()?.eq_hndl)
+}
+
+pub(super) fn eq_adjust_reserved_fc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    let (eq, change) = if device.rules.eq_adjust_behind {
+        let command: EqAdjustReservedFcCmd = call.command()?;
+        (command.eq_hndl, command.value)
+    } else {
+        let command: EqAdjustReservedFcCmdV1 = call.command()?;
+        (command.eq_hndl, command.value)
+    };
+    let reserved_fc = device.eq_adjust_reserved(file, eq, change)?;
+    call.respond(&EqAdjustReservedFcResp { reserved_fc })
+}
+
+pub(super) fn wait_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    let WaitAllocCmd { lni, .. } = call.command()?;
+    device.lni_of(file, lni)?;
+    let owner = device.files.get_mut(file)?;
+    let wait = owner.waits.add((file, lni), ())?;
+    let client_id = owner.number;
+    device.lnis.live.hold(lni);
+    call.made(wait, &WaitAllocResp { client_id, wait })
+}
+
+impl Device {
     pub(super) fn wait_free(&mut self, file: u32, id: u32) -> Result<(), Errno> {
         let wait = self.files.get_mut(file)?.waits.remove(file, id)?;
         self.lnis.live.release(wait.lni);

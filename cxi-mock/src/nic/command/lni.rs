@@ -1,7 +1,7 @@
 //! The commands for LNIs, and the cleanup of what they leave.
 
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1, LniAllocResp};
-use cxi_ioctl::{Errno, Opcode};
 
 use super::{Call, Caller};
 use crate::HazardKind;
@@ -12,22 +12,17 @@ use crate::nic::parts::lnis::{FreeEq, Lni, first_element};
 use crate::nic::parts::objects::Object;
 use crate::rules::MemberCheck;
 
-impl Device {
-    pub(super) fn lni_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        match call.opcode {
-            Opcode::LNI_ALLOC => {
-                let svc = if self.rules.lni_alloc_long {
-                    call.command::<LniAllocCmd>()?.svc_id
-                } else {
-                    call.command::<LniAllocCmdV1>()?.svc_id
-                };
-                let lni = self.lni_alloc(&call.caller, svc)?;
-                call.made(lni, &LniAllocResp { lni })
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn lni_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let svc = if device.rules.lni_alloc_long {
+        call.command::<LniAllocCmd>()?.svc_id
+    } else {
+        call.command::<LniAllocCmdV1>()?.svc_id
+    };
+    let lni = device.lni_alloc(&call.caller, svc)?;
+    call.made(lni, &LniAllocResp { lni })
+}
 
+impl Device {
     fn lni_alloc(&mut self, caller: &Caller<'_>, svc: u32) -> Result<u32, Errno> {
         let group = self.services.get(svc)?;
         // The driver checks this first, so even a caller who may not use the service gets

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use cxi_engine::Region;
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::{AtuMapCmd, AtuMapResp, AtuUpdateMdCmd, MapFlags, Md};
-use cxi_ioctl::{Errno, Opcode};
 use zerocopy::FromZeros;
 
 use super::{Call, Caller};
@@ -16,22 +16,23 @@ use crate::nic::parts::accounting::Slot;
 use crate::nic::parts::lnis::{AddressContext, Lni};
 use crate::nic::parts::mapping::{Descriptor, Mapping, is_huge};
 
-impl Device {
-    pub(super) fn memory_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        match call.opcode {
-            Opcode::ATU_MAP => {
-                let md = self.atu_map(&call.caller, &call.command()?, call.memory.backing)?;
-                let mut response = AtuMapResp::new_zeroed();
-                (response.id, response.md) = (md.id, md);
-                call.made(md.id, &response)
-            }
-            Opcode::ATU_UPDATE_MD => self.atu_update_md(call.caller.file, &call.command()?),
-            // INBOUND_WAIT waits for traffic on its way in, and the mock has none.
-            Opcode::INBOUND_WAIT => Ok(()),
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn atu_map(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let md = device.atu_map(&call.caller, &call.command()?, call.memory.backing)?;
+    let mut response = AtuMapResp::new_zeroed();
+    (response.id, response.md) = (md.id, md);
+    call.made(md.id, &response)
+}
 
+pub(super) fn atu_update_md(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.atu_update_md(call.caller.file, &call.command()?)
+}
+
+pub(super) fn inbound_wait(_: &mut Device, _: &mut Call<'_>) -> Result<(), Errno> {
+    // INBOUND_WAIT waits for traffic on its way in, and the mock has none.
+    Ok(())
+}
+
+impl Device {
     /// ATU_MAP of memory that may have to be pinned.
     fn atu_map(
         &mut self,

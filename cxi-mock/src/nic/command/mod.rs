@@ -12,6 +12,7 @@ mod parent;
 mod portal;
 mod profile;
 mod service;
+mod table;
 mod virtual_function;
 
 use std::sync::Arc;
@@ -39,7 +40,7 @@ struct Caller<'a> {
 /// A call on its way through its handler.
 struct Call<'a> {
     pub(super) nic: &'a Nic,
-    pub(super) opcode: Opcode,
+    opcode: Opcode,
     pub(super) caller: Caller<'a>,
     pub(super) command: &'a [u8],
     pub(super) memory: &'a mut Answer,
@@ -195,20 +196,8 @@ impl Device {
             let at = if call.command.len() == 8 { 4 } else { 16 };
             return self.free(object, call.caller.file, call.word(at)?);
         }
-        match handler.family {
-            Family::Device | Family::Registers => self.device_command(call),
-            Family::Lni => self.lni_command(call),
-            Family::Profile => self.profile_command(call),
-            Family::Domain => self.domain_command(call),
-            Family::CommandQueue => self.command_queue_command(call),
-            Family::EventQueue | Family::Wait => self.event_queue_command(call),
-            Family::Portal => self.portal_command(call),
-            Family::Counter => self.counter_command(call),
-            Family::Memory => self.memory_command(call),
-            Family::Service => self.service_command(call),
-            Family::VirtualFunction => self.virtual_function_command(call),
-            _ => Err(Errno::EOPNOTSUPP),
-        }
+        let handle = table::handle_of(call.opcode).ok_or(Errno::EOPNOTSUPP)?;
+        handle(self, call)
     }
 
     /// Frees an object of a file; services belong to none.

@@ -1,12 +1,12 @@
 //! The commands for portal table entries and their mappings.
 
 use cxi_engine::{EntryPool, Portal, PortalOptions};
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::portal::{
     PtOptions, PteAllocCmd, PteAllocResp, PteLeInvalidateCmd, PteMapCmd, PteMapResp, PteStatus,
     PteStatusCmd, PteTransitionSmCmd,
 };
 use cxi_ioctl::abi::service::RSRC_LE;
-use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::{Call, Caller};
@@ -23,49 +23,50 @@ const MULTICAST_OFFSETS: u32 = 1 << 18;
 /// The state of entries for Ethernet frames, which the data path does not have.
 const ETHERNET_STATE: u8 = 4;
 
-impl Device {
-    pub(super) fn portal_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        let file = call.caller.file;
-        match call.opcode {
-            Opcode::PTE_ALLOC => {
-                let pte_number = self.pte_alloc(&call.caller, &call.command()?)?;
-                call.made(pte_number, &PteAllocResp { pte_number })
-            }
-            Opcode::PTE_MAP => {
-                let command: PteMapCmd = call.command()?;
-                let map = PteMap {
-                    pte: command.pte_number,
-                    domain: command.domain_hndl,
-                    offset: command.pid_offset,
-                    multicast: command.is_multicast != 0,
-                };
-                let pte_index = self.pte_map(file, map)?;
-                call.made(pte_index, &PteMapResp { pte_index })
-            }
-            Opcode::PTE_LE_INVALIDATE => {
-                let command: PteLeInvalidateCmd = call.command()?;
-                // The driver waits for messages that are still on their way to an unlinked entry.
-                // The data path finishes each message before the next command, so there are none.
-                self.portals.ptes.of(file, command.pte_index).map(drop)
-            }
-            Opcode::PTE_STATUS => {
-                let command: PteStatusCmd = call.command()?;
-                let read =
-                    |status: &mut PteStatus| call.memory.read_response(status.as_mut_bytes());
-                let (status, offsets) = self.pte_status(file, command.pte_index, read)?;
-                if status.ule_offsets != 0 && !offsets.is_empty() {
-                    call.memory.list = Some(offsets.as_bytes().to_vec());
-                }
-                call.respond(&status)
-            }
-            Opcode::PTE_TRANSITION_SM => {
-                let command: PteTransitionSmCmd = call.command()?;
-                self.pte_transition(file, command.pte_index, command.drop_count)
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn pte_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let pte_number = device.pte_alloc(&call.caller, &call.command()?)?;
+    call.made(pte_number, &PteAllocResp { pte_number })
+}
 
+pub(super) fn pte_map(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    let command: PteMapCmd = call.command()?;
+    let map = PteMap {
+        pte: command.pte_number,
+        domain: command.domain_hndl,
+        offset: command.pid_offset,
+        multicast: command.is_multicast != 0,
+    };
+    let pte_index = device.pte_map(file, map)?;
+    call.made(pte_index, &PteMapResp { pte_index })
+}
+
+pub(super) fn pte_le_invalidate(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    let command: PteLeInvalidateCmd = call.command()?;
+    // The driver waits for messages that are still on their way to an unlinked entry.
+    // The data path finishes each message before the next command, so there are none.
+    device.portals.ptes.of(file, command.pte_index).map(drop)
+}
+
+pub(super) fn pte_status(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    let command: PteStatusCmd = call.command()?;
+    let read = |status: &mut PteStatus| call.memory.read_response(status.as_mut_bytes());
+    let (status, offsets) = device.pte_status(file, command.pte_index, read)?;
+    if status.ule_offsets != 0 && !offsets.is_empty() {
+        call.memory.list = Some(offsets.as_bytes().to_vec());
+    }
+    call.respond(&status)
+}
+
+pub(super) fn pte_transition_sm(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let file = call.caller.file;
+    let command: PteTransitionSmCmd = call.command()?;
+    device.pte_transition(file, command.pte_index, command.drop_count)
+}
+
+impl Device {
     /// Allocates an entry, under the oldest number that the LNI holds or a new one.
     fn pte_alloc(&mut self, caller: &Caller<'_>, command: &PteAllocCmd) -> Result<u32, Errno> {
         let (lni, eq) = (command.lni_hndl, command.evtq_hndl);

@@ -1,12 +1,12 @@
 //! The commands for communication profiles: LCIDs of an RGID, handles of a file.
 
 use cxi_engine::CommunicationProfile;
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::profile::{
     CpAllocCmd, CpAllocResp, CpModifyCmd, LCID_ANY, LCID_NON_TRIG, LCID_TRIG, TC_BEST_EFFORT,
     TC_BULK_DATA, TC_DEDICATED_ACCESS, TC_LOW_LATENCY, TC_TYPE_COLL_LEAF, TC_TYPE_DEFAULT,
     TC_TYPE_HRP, TC_TYPE_RESTRICTED, TrigCpAllocCmd,
 };
-use cxi_ioctl::{Errno, Opcode};
 
 use super::{Call, Caller};
 use crate::HazardKind;
@@ -40,24 +40,24 @@ fn pair_exists(qos_profile: u32, tc: u32, tc_type: u32) -> bool {
     types.contains(&tc_type)
 }
 
-impl Device {
-    /// The commands for communication profiles.
-    pub(super) fn profile_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        match call.opcode {
-            Opcode::CP_ALLOC => {
-                let command: CpAllocCmd = call.command()?;
-                let mut request = TrigCpAllocCmd::new();
-                (request.lni, request.vni) = (command.lni, command.vni);
-                (request.tc, request.tc_type) = (command.tc, command.tc_type);
-                request.cp_type = LCID_ANY;
-                self.cp_alloc(call, &request)
-            }
-            Opcode::TRIG_CP_ALLOC => self.cp_alloc(call, &call.command()?),
-            Opcode::CP_MODIFY => self.cp_modify(&call.caller, call.command()?),
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn cp_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let command: CpAllocCmd = call.command()?;
+    let mut request = TrigCpAllocCmd::new();
+    (request.lni, request.vni) = (command.lni, command.vni);
+    (request.tc, request.tc_type) = (command.tc, command.tc_type);
+    request.cp_type = LCID_ANY;
+    device.cp_alloc(call, &request)
+}
 
+pub(super) fn trig_cp_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.cp_alloc(call, &call.command()?)
+}
+
+pub(super) fn cp_modify(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.cp_modify(&call.caller, call.command()?)
+}
+
+impl Device {
     fn cp_alloc(&mut self, call: &mut Call<'_>, request: &TrigCpAllocCmd) -> Result<(), Errno> {
         let caller = &call.caller;
         let lni = self.lni_of(caller.file, request.lni)?;

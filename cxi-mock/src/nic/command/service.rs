@@ -1,5 +1,6 @@
 //! The commands for services.
 
+use cxi_ioctl::Errno;
 use cxi_ioctl::abi::service::{
     DEFAULT_SVC_ID, Limits, RSRC_COUNT, RSRC_LE, RSRC_TLE, RsrcUse, SVC_MAX_VNIS, SvcAllocCmd,
     SvcAllocParentCmd, SvcAllocResp, SvcDesc, SvcEnableCmd, SvcFailInfo, SvcFlags, SvcGetCmd,
@@ -8,7 +9,6 @@ use cxi_ioctl::abi::service::{
     SvcListGetResp, SvcRsrcGetCmd, SvcRsrcListGetCmd, SvcRsrcListGetResp, SvcSetExclusiveCpCmd,
     SvcSetLprCmd, SvcSetNetnsCmd, SvcSetVniRangeCmd, SvcUpdateCmd, SvcUpdateResp,
 };
-use cxi_ioctl::{Errno, Opcode};
 use zerocopy::{FromZeros, IntoBytes};
 
 use super::Call;
@@ -46,88 +46,109 @@ fn answer_alloc(
     result.map(drop)
 }
 
-impl Device {
-    pub(super) fn service_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        match call.opcode {
-            Opcode::SVC_ALLOC => {
-                let desc = call.command::<SvcAllocCmd>()?.svc_desc;
-                let function = self.files.virtual_function(call.caller.file);
-                answer_alloc(call, |info| match function {
-                    None => self.svc_alloc(&desc, info),
-                    Some(function) => self.svc_alloc_child(function, &desc, info),
-                })
-            }
-            Opcode::SVC_ALLOC_PARENT => {
-                let desc = call.command::<SvcAllocParentCmd>()?.svc_desc;
-                answer_alloc(call, |info| self.svc_alloc_parent(&desc, info))
-            }
-            Opcode::SVC_UPDATE => {
-                let command: SvcUpdateCmd = call.command()?;
-                let result = self.svc_update(&command.svc_desc);
-                call.respond(&SvcUpdateResp::new_zeroed())?;
-                result
-            }
-            Opcode::SVC_ENABLE => self.svc_enable(call.command()?),
-            Opcode::SVC_SET_LPR => self.svc_set_lnis_per_rgid(call.command()?),
-            Opcode::SVC_SET_EXCLUSIVE_CP => self.svc_set_exclusive_cp(call.command()?),
-            Opcode::SVC_SET_VNI_RANGE => self.svc_set_vni_range(call.command()?),
-            Opcode::SVC_SET_NETNS => self.svc_set_netns(call.command()?),
-            Opcode::SVC_GET => {
-                let id = call.command::<SvcGetCmd>()?.svc_id;
-                call.respond(&self.services.get(id)?.desc)
-            }
-            Opcode::SVC_RSRC_GET => {
-                let id = call.command::<SvcRsrcGetCmd>()?.svc_id;
-                // Unlike the list, this command leaves the id out.
-                call.respond(&self.usage(0, self.services.get(id)?))
-            }
-            Opcode::SVC_LIST_GET => {
-                let count = self.services.count();
-                if call.command::<SvcListGetCmd>()?.count >= count {
-                    call.memory.list = Some(self.svc_list().as_bytes().to_vec());
-                }
-                call.respond(&SvcListGetResp { count })
-            }
-            Opcode::SVC_RSRC_LIST_GET => {
-                let count = self.services.count();
-                if call.command::<SvcRsrcListGetCmd>()?.count >= count {
-                    call.memory.list = Some(self.svc_usage_list().as_bytes().to_vec());
-                }
-                call.respond(&SvcRsrcListGetResp { count })
-            }
-            Opcode::SVC_GET_LPR => {
-                let command: SvcGetLprCmd = call.command()?;
-                let value = self.svc_lnis_per_rgid(command.svc_id);
-                call.respond(&SvcGetValueResp { value })
-            }
-            Opcode::SVC_GET_EXCLUSIVE_CP => {
-                let command: SvcGetExclusiveCpCmd = call.command()?;
-                self.check_transmit_profile(command.svc_id, true);
-                let group = self.services.get(command.svc_id)?;
-                let exclusive_cp = self.first_tx(group)?.extra.exclusive_cp.into();
-                call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
-            }
-            Opcode::SVC_IS_PARENT_GET => {
-                let command: SvcIsParentGetCmd = call.command()?;
-                let is_parent = self.services.get(command.svc_id)?.is_parent.into();
-                call.respond(&SvcIsParentGetResp { is_parent })
-            }
-            Opcode::SVC_GET_VNI_RANGE => {
-                let command: SvcGetVniRangeCmd = call.command()?;
-                self.check_transmit_profile(command.svc_id, true);
-                let (vni_min, vni_max) = self.svc_vni_range(command.svc_id)?;
-                call.respond(&SvcGetVniRangeResp { vni_min, vni_max })
-            }
-            Opcode::SVC_GET_NETNS => {
-                let command: SvcGetNetnsCmd = call.command()?;
-                let access = &self.services.get(command.svc_id)?.access;
-                let value = access.lowest_netns().ok_or(Errno::EINVAL)?;
-                call.respond(&SvcGetValueResp { value })
-            }
-            _ => Err(Errno::EOPNOTSUPP),
-        }
-    }
+pub(super) fn svc_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let desc = call.command::<SvcAllocCmd>()?.svc_desc;
+    let function = device.files.virtual_function(call.caller.file);
+    answer_alloc(call, |info| match function {
+        None => device.svc_alloc(&desc, info),
+        Some(function) => device.svc_alloc_child(function, &desc, info),
+    })
+}
 
+pub(super) fn svc_alloc_parent(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let desc = call.command::<SvcAllocParentCmd>()?.svc_desc;
+    answer_alloc(call, |info| device.svc_alloc_parent(&desc, info))
+}
+
+pub(super) fn svc_update(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let command: SvcUpdateCmd = call.command()?;
+    let result = device.svc_update(&command.svc_desc);
+    call.respond(&SvcUpdateResp::new_zeroed())?;
+    result
+}
+
+pub(super) fn svc_enable(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.svc_enable(call.command()?)
+}
+
+pub(super) fn svc_set_lpr(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.svc_set_lnis_per_rgid(call.command()?)
+}
+
+pub(super) fn svc_set_exclusive_cp(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.svc_set_exclusive_cp(call.command()?)
+}
+
+pub(super) fn svc_set_vni_range(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.svc_set_vni_range(call.command()?)
+}
+
+pub(super) fn svc_set_netns(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    device.svc_set_netns(call.command()?)
+}
+
+pub(super) fn svc_get(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let id = call.command::<SvcGetCmd>()?.svc_id;
+    call.respond(&device.services.get(id)?.desc)
+}
+
+pub(super) fn svc_rsrc_get(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let id = call.command::<SvcRsrcGetCmd>()?.svc_id;
+    // Unlike the list, this command leaves the id out.
+    call.respond(&device.usage(0, device.services.get(id)?))
+}
+
+pub(super) fn svc_list_get(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let count = device.services.count();
+    if call.command::<SvcListGetCmd>()?.count >= count {
+        call.memory.list = Some(device.svc_list().as_bytes().to_vec());
+    }
+    call.respond(&SvcListGetResp { count })
+}
+
+pub(super) fn svc_rsrc_list_get(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let count = device.services.count();
+    if call.command::<SvcRsrcListGetCmd>()?.count >= count {
+        call.memory.list = Some(device.svc_usage_list().as_bytes().to_vec());
+    }
+    call.respond(&SvcRsrcListGetResp { count })
+}
+
+pub(super) fn svc_get_lpr(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let command: SvcGetLprCmd = call.command()?;
+    let value = device.svc_lnis_per_rgid(command.svc_id);
+    call.respond(&SvcGetValueResp { value })
+}
+
+pub(super) fn svc_get_exclusive_cp(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let command: SvcGetExclusiveCpCmd = call.command()?;
+    device.check_transmit_profile(command.svc_id, true);
+    let group = device.services.get(command.svc_id)?;
+    let exclusive_cp = device.first_tx(group)?.extra.exclusive_cp.into();
+    call.respond(&SvcGetExclusiveCpResp { exclusive_cp })
+}
+
+pub(super) fn svc_is_parent_get(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let command: SvcIsParentGetCmd = call.command()?;
+    let is_parent = device.services.get(command.svc_id)?.is_parent.into();
+    call.respond(&SvcIsParentGetResp { is_parent })
+}
+
+pub(super) fn svc_get_vni_range(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let command: SvcGetVniRangeCmd = call.command()?;
+    device.check_transmit_profile(command.svc_id, true);
+    let (vni_min, vni_max) = device.svc_vni_range(command.svc_id)?;
+    call.respond(&SvcGetVniRangeResp { vni_min, vni_max })
+}
+
+pub(super) fn svc_get_netns(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let command: SvcGetNetnsCmd = call.command()?;
+    let access = &device.services.get(command.svc_id)?.access;
+    let value = access.lowest_netns().ok_or(Errno::EINVAL)?;
+    call.respond(&SvcGetValueResp { value })
+}
+
+impl Device {
     /// SVC_ALLOC. `info` receives the reason for a failure.
     pub(in crate::nic) fn svc_alloc(
         &mut self,

@@ -1,6 +1,6 @@
 //! Requests of a virtual function's kernel driver to that of the physical function.
 
-use cxi_ioctl::{Errno, Opcode};
+use cxi_ioctl::Errno;
 
 use super::Call;
 use crate::HazardKind;
@@ -16,66 +16,75 @@ const RESPONSE: usize = 8;
 /// No Ethernet priority was asked for.
 const NO_PRIORITY: i32 = -1;
 
-impl Device {
-    /// The commands of virtual functions. Of Ethernet the mock has the link alone: no pause frames,
-    /// no receive hashing.
-    pub(super) fn virtual_function_command(&mut self, call: &mut Call<'_>) -> Result<(), Errno> {
-        let identity = &call.nic.config().identity;
-        match call.opcode {
-            Opcode::PHYS_LAC_ALLOC => {
-                let id = call.word(LNI_OF_ALLOC)?;
-                let lni = self.lnis.live.of_mut(call.caller.file, id)?;
-                // An LNI of a virtual function has its context already.
-                if self.files.is_virtual(call.caller.file) {
-                    return Err(Errno::EOPNOTSUPP);
-                }
-                let lac = self.rgids.take_lac(lni.rgid).ok_or(Errno::ENOSPC)?;
-                lni.lacs.push(lac);
-                lni.lac_holds += 1;
-                self.lnis.live.hold(id);
-                call.respond(&u32::from(lac))
-            }
-            Opcode::PHYS_LAC_FREE => {
-                let (id, lac) = (call.word(LNI_OF_FREE)?, call.word(LAC_OF_FREE)?);
-                let lni = self.lnis.live.of_mut(call.caller.file, id)?;
-                if let Some(at) = lni.lacs.iter().position(|held| u32::from(*held) == lac) {
-                    self.rgids.give_lac(lni.rgid, lni.lacs.remove(at));
-                }
-                // The driver drops a reference for any number, whether it was held or not. If there
-                // were none to drop, it would free an LNI that is in use.
-                if lni.lac_holds == 0 {
-                    self.hazard(HazardKind::LniReferenceDropped { lni: id });
-                    return Ok(());
-                }
-                lni.lac_holds -= 1;
-                self.lnis.live.release(id);
-                Ok(())
-            }
-            Opcode::ETH_LINK_STATE_GET => call.respond(&u8::from(identity.link_up)),
-            Opcode::ETH_MAX_RXSIZE_GET => {
-                let mtu = u32::try_from(identity.link_mtu).map_err(|_| Errno::EINVAL)?;
-                call.respond(&mtu)
-            }
-            Opcode::ETH_PAUSE_GET => call.respond(&[0u8; 8]),
-            Opcode::RMU_ETH_HASH_KEY_GET => call.respond(&[0u8; 44]),
-            Opcode::VF_GET_TOKEN => call.respond(&0u32),
-            Opcode::ETH_TC_REQ_PCP_GET => call.respond(&NO_PRIORITY),
-            // Without an address for the response; with one, what they answer is not known.
-            Opcode::ETH_DEV_INFO_GET if call.word(RESPONSE)? == 0 => Err(Errno::EINVAL),
-            Opcode::RMU_ETH_ALLOC
-                if call.caller.credentials.net_raw && call.word(RESPONSE)? == 0 =>
-            {
-                Err(Errno::EFAULT)
-            }
-            // No handle exists: nothing was allocated.
-            Opcode::RMU_ETH_FREE
-            | Opcode::RMU_ETH_ADD_MAC_FILTER
-            | Opcode::RMU_ETH_REMOVE_FILTER
-            | Opcode::RMU_ETH_ADD_PROMISC_FILTER
-            | Opcode::RMU_ETH_SET_RSS_QUEUES
-            | Opcode::RMU_ETH_SET_INDIR_TABLE
-            | Opcode::RMU_ETH_ADD_ALL_MCAST_FILTER => Err(Errno::EINVAL),
-            _ => Err(Errno::EOPNOTSUPP),
-        }
+pub(super) fn phys_lac_alloc(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let id = call.word(LNI_OF_ALLOC)?;
+    let lni = device.lnis.live.of_mut(call.caller.file, id)?;
+    // An LNI of a virtual function has its context already.
+    if device.files.is_virtual(call.caller.file) {
+        return Err(Errno::EOPNOTSUPP);
     }
+    let lac = device.rgids.take_lac(lni.rgid).ok_or(Errno::ENOSPC)?;
+    lni.lacs.push(lac);
+    lni.lac_holds += 1;
+    device.lnis.live.hold(id);
+    call.respond(&u32::from(lac))
+}
+
+pub(super) fn phys_lac_free(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let (id, lac) = (call.word(LNI_OF_FREE)?, call.word(LAC_OF_FREE)?);
+    let lni = device.lnis.live.of_mut(call.caller.file, id)?;
+    if let Some(at) = lni.lacs.iter().position(|held| u32::from(*held) == lac) {
+        device.rgids.give_lac(lni.rgid, lni.lacs.remove(at));
+    }
+    // The driver drops a reference for any number, whether it was held or not. If there were none to
+    // drop, it would free an LNI that is in use.
+    if lni.lac_holds == 0 {
+        device.hazard(HazardKind::LniReferenceDropped { lni: id });
+        return Ok(());
+    }
+    lni.lac_holds -= 1;
+    device.lnis.live.release(id);
+    Ok(())
+}
+
+pub(super) fn eth_link_state_get(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let is_up = call.nic.config().identity.link_up;
+    call.respond(&u8::from(is_up))
+}
+
+pub(super) fn eth_max_rxsize_get(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let mtu = u32::try_from(call.nic.config().identity.link_mtu).map_err(|_| Errno::EINVAL)?;
+    call.respond(&mtu)
+}
+
+pub(super) fn eth_pause_get(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    call.respond(&[0u8; 8])
+}
+
+pub(super) fn rmu_eth_hash_key_get(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    call.respond(&[0u8; 44])
+}
+
+pub(super) fn vf_get_token(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    call.respond(&0u32)
+}
+
+pub(super) fn eth_tc_req_pcp_get(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    call.respond(&NO_PRIORITY)
+}
+
+/// Only its answer without an address for the response is known.
+pub(super) fn eth_dev_info_get(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    Err(if call.word(RESPONSE)? == 0 { Errno::EINVAL } else { Errno::EOPNOTSUPP })
+}
+
+/// Only its answer without an address for the response is known.
+pub(super) fn rmu_eth_alloc(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let may = call.caller.credentials.net_raw;
+    Err(if may && call.word(RESPONSE)? == 0 { Errno::EFAULT } else { Errno::EOPNOTSUPP })
+}
+
+/// A command about a handle of RMU_ETH_ALLOC: none exists.
+pub(super) fn no_such_handle(_: &mut Device, _: &mut Call<'_>) -> Result<(), Errno> {
+    Err(Errno::EINVAL)
 }
