@@ -105,7 +105,7 @@ pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
 pub use cxi_engine::{
     ClientMemory, EntrySnapshot, Fabric, FabricFaults, MemoryFault, MulticastTree,
-    ObservedOperation, Observer, PortalSnapshot, Telemetry, UnexpectedSnapshot,
+    ObservedOperation, Observer, PortalSnapshot, SplitMix64, Telemetry, UnexpectedSnapshot,
 };
 pub use cxi_ioctl::Fault;
 pub use errnos::Errnos;

@@ -19,6 +19,7 @@ mod observe;
 mod packet;
 mod pools;
 mod portal;
+mod random;
 pub mod reduction;
 mod rendezvous;
 mod report;
@@ -46,6 +47,7 @@ pub use object::{
     Transmit, UpdatePolicy, WriteBack,
 };
 pub use observe::{ObservedOperation, Observer};
+pub use random::SplitMix64;
 pub use seam::{ClientMemory, CommandPages, CounterPages, Effect, EventPages, MemoryFault};
 pub use snapshot::{EntrySnapshot, PortalSnapshot, UnexpectedSnapshot};
 pub use telemetry::{Counts, ElementTelemetry, EntryCounts, Outcomes, Telemetry};

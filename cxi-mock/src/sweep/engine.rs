@@ -12,7 +12,7 @@ use cxi_ioctl::{DriverRelease, Effect, Errno, Opcode};
 use super::judge::{Ended, Finding, FindingKind, Observed, judge};
 use super::point::{FailureKind, FailurePoint, Failures};
 use super::script::Attempt;
-use crate::Errnos;
+use crate::{Errnos, SplitMix64};
 
 /// Failures of a sweep.
 #[derive(Clone, Debug, Default)]
@@ -328,7 +328,7 @@ where
         runs: &[Run],
     ) -> Result<(Vec<Failures>, Vec<Finding>), SweepError> {
         let end = Instant::now() + pairs.time;
-        let mut dice = Dice(pairs.seed);
+        let mut dice = SplitMix64::new(pairs.seed);
         let (mut cases, mut findings) = (Vec::new(), Vec::new());
         let mut known = BTreeSet::new();
         while Instant::now() < end {
@@ -360,35 +360,24 @@ where
         Ok((cases, findings))
     }
 
-    fn pair(&self, dice: &mut Dice, singles: &[Failures], runs: &[Run]) -> Option<Failures> {
-        let first = dice.roll(runs.len())?;
+    fn pair(&self, dice: &mut SplitMix64, singles: &[Failures], runs: &[Run]) -> Option<Failures> {
+        let first = roll(dice, runs.len())?;
         let (failures, run) = (singles.get(first)?, runs.get(first)?);
         let commands = &run.seen.commands;
         let after = commands.iter().position(|it| it.failure.is_some())? + 1;
-        let second = commands.get(after + dice.roll(commands.len() - after)?)?;
+        let second = commands.get(after + roll(dice, commands.len() - after)?)?;
         let kinds = points(self.options, self.fine.release, second);
-        let second = kinds.get(dice.roll(kinds.len())?)?;
+        let second = kinds.get(roll(dice, kinds.len())?)?;
         let mut pair = failures.clone();
         pair.0.push(second.clone());
         Some(pair)
     }
 }
 
-/// Random numbers that are the same for the same seed.
-struct Dice(u64);
-
-impl Dice {
-    /// A number below `sides`, if there is one.
-    fn roll(&mut self, sides: usize) -> Option<usize> {
-        // The finalizer of SplitMix64, whose numbers are good for any seed.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut number = self.0;
-        number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-        number ^= number >> 31;
-        let sides = u64::try_from(sides).ok()?;
-        usize::try_from(number.checked_rem(sides)?).ok()
-    }
+/// A number below `sides`, if there is one.
+fn roll(dice: &mut SplitMix64, sides: usize) -> Option<usize> {
+    let sides = u64::try_from(sides).ok()?;
+    usize::try_from(dice.draw().checked_rem(sides)?).ok()
 }
 
 impl SweepOptions {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::FabricFaults;
 use super::tree::{Hop, Tree};
+use crate::SplitMix64;
 use crate::packet::Packet;
 
 /// All switches of a fabric as one.
@@ -18,7 +19,7 @@ pub(super) struct Switch {
     ports: BTreeMap<u32, Port>,
     attached: u32,
     faults: FabricFaults,
-    random: u64,
+    random: SplitMix64,
     /// Packets that are late, by the time of their arrival.
     late: BTreeMap<u64, Vec<(Hop, Packet)>>,
 }
@@ -54,7 +55,7 @@ impl Switch {
     }
 
     pub(super) fn set_faults(&mut self, faults: FabricFaults) {
-        self.random = faults.seed;
+        self.random = SplitMix64::new(faults.seed);
         self.faults = faults;
     }
 
@@ -133,7 +134,7 @@ impl Switch {
         }
         let mut delay = match faults.delay {
             0 => 0,
-            most => self.next() % (u64::from(most) + 1),
+            most => self.random.draw() % (u64::from(most) + 1),
         };
         if hop == Hop::Nic && from != to {
             delay += self.port_delay(from) + self.port_delay(to);
@@ -181,15 +182,6 @@ impl Switch {
     }
 
     fn chance(&mut self, of: u16) -> bool {
-        of > 0 && self.next() % 65_536 < of.into()
-    }
-
-    /// SplitMix64.
-    fn next(&mut self) -> u64 {
-        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.random;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        of > 0 && self.random.draw() % 65_536 < of.into()
     }
 }

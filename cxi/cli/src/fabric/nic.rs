@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use cxi_data::Address;
 use cxi_data::collective::{Combine, Endpoint, Error, Pings, RoundTrips, Timing};
 use cxi_job::NodeName;
+use cxi_mock::SplitMix64;
 
 use super::meeting::{Answers, Collectives};
 use super::verdict::median;
@@ -77,24 +78,15 @@ fn not_asked(error: &Error) -> Answers {
 fn distances(size: usize, partners: usize, seed: u32) -> Vec<usize> {
     let mut distances: Vec<usize> = (1..size).collect();
     if partners < distances.len() {
-        let mut state = u64::from(seed);
+        let mut random = SplitMix64::new(seed.into());
         for place in 1..partners {
             let rest = (distances.len() - place) as u64;
-            let offset = usize::try_from(random(&mut state) % rest).unwrap_or_default();
+            let offset = usize::try_from(random.draw() % rest).unwrap_or_default();
             distances.swap(place, place + offset);
         }
         distances.truncate(partners.max(1));
     }
     distances
-}
-
-/// The next number of `SplitMix64`.
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut number = *state;
-    number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    number ^ (number >> 31)
 }
 
 /// Asks other nodes, the next one in the list first.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use cxi_data::collective::{Cause, Combine, Failure, Operation};
+use cxi_mock::SplitMix64;
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -22,7 +23,7 @@ const OPERATIONS: [Operation; 7] = [
 fn network() -> impl Strategy<Value = Network> {
     (any::<u64>(), 0..30_u32, 0..20_000_u64, 0..5_000_u64).prop_map(
         |(seed, faults, delay, skew)| Network {
-            seed,
+            numbers: SplitMix64::new(seed),
             faults,
             delay: Duration::from_micros(delay),
             skew: Duration::from_micros(skew),

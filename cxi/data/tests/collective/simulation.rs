@@ -8,6 +8,7 @@ use std::time::Duration;
 use cxi_data::collective::{
     Combine, Failure, Member, Operation, Packet, State, Timing, Tree, Value,
 };
+use cxi_mock::SplitMix64;
 
 /// One message is sent or received by a member in this time.
 pub(crate) const GAP: Duration = Duration::from_nanos(500);
@@ -24,7 +25,7 @@ pub(crate) const TIMING: Timing = Timing {
 /// met a bad one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Network {
-    pub(crate) seed: u64,
+    pub(crate) numbers: SplitMix64,
     pub(crate) faults: u32,
     /// The longest delay of a message. Other messages overtake it.
     pub(crate) delay: Duration,
@@ -34,10 +35,7 @@ pub(crate) struct Network {
 
 impl Network {
     fn random(&mut self, below: u64) -> u64 {
-        self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.seed ^ (self.seed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % below.max(1)
+        self.numbers.draw() % below.max(1)
     }
 
     fn up_to(&mut self, most: Duration) -> Duration {
