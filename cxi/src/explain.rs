@@ -30,13 +30,11 @@ mod message;
 mod table;
 mod texts;
 
-use std::borrow::Cow;
-
 use cxi_ioctl::abi::service::{SvcDesc, SvcFailInfo, SvcGetCmd};
 use cxi_ioctl::{CommandError, Effect, Errno, Opcode, SafeCommand};
 
 use crate::driver::Capabilities;
-use crate::error::{Error, ErrorKind, Result, Shortage, VniConflict};
+use crate::error::{Error, ErrorKind, Refusal, Result, Shortage, VniConflict};
 use crate::service::stock::{Stock, shortage};
 use crate::sysfs::NicDirectory;
 use crate::{
@@ -207,7 +205,7 @@ pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error
         },
         Attempt::OnVni { ethernet: true, .. } if errno == Errno::EPERM => Some(no_raw_network()),
         Attempt::OnVni { ethernet: true, .. } if errno == Errno::EINVAL => {
-            Some(refused("the NIC has no such Ethernet class and type (EINVAL)"))
+            Some(ErrorKind::Refused(Refusal::EthernetClass))
         }
         Attempt::OnVni { service, vni, ethernet } => match (Vni::try_from(vni), errno) {
             (Err(invalid), Errno::EINVAL) if !ethernet => Some(ErrorKind::InvalidValue(invalid)),
@@ -250,12 +248,9 @@ fn invalid_service(desc: &SvcDesc, facts: &Facts) -> ErrorKind {
     }
     let lists_no_vni = matches!(spec.vnis(), VniAccess::List(list) if list.is_empty());
     if lists_no_vni && !facts.can(Capabilities::EMPTY_VNI_LIST) {
-        return refused("this driver cannot create a service without VNIs (EINVAL)");
+        return ErrorKind::Refused(Refusal::NoVnis);
     }
-    refused(
-        "the driver rejects the specification (EINVAL), although all that is known to be wrong \
-         was checked",
-    )
+    ErrorKind::Refused(Refusal::Specification)
 }
 
 /// Commands about a service that exists, or should.
@@ -292,37 +287,20 @@ fn on_service(opcode: Opcode, id: ServiceId, errno: Errno, facts: &Facts) -> Opt
 
 /// EINVAL about a service that is there.
 fn there_nevertheless(opcode: Opcode, id: ServiceId) -> ErrorKind {
-    match opcode {
-        Opcode::SVC_UPDATE | Opcode::SVC_ENABLE => refused(
-            "the VNIs that the service is said to have are not there (EINVAL): setting its range, \
-             or an update, went wrong; destroy it and create another",
-        ),
-        Opcode::SVC_SET_EXCLUSIVE_CP => {
-            refused("only a service with a VNI range has exclusive CPs (EINVAL)")
-        }
-        Opcode::SVC_GET_NETNS => refused(format!("service {id} has no network namespace (EINVAL)")),
-        Opcode::SVC_GET_VNI_RANGE => refused(format!("service {id} has no VNI range (EINVAL)")),
-        _ => refused(format!(
-            "service {id} exists, and the driver refuses the command nevertheless (EINVAL): it \
-             does not know the command, or not in this form, or the service was created just now \
-             under the ID of one that is gone"
-        )),
-    }
+    ErrorKind::Refused(match opcode {
+        Opcode::SVC_UPDATE | Opcode::SVC_ENABLE => Refusal::VnisLost,
+        Opcode::SVC_SET_EXCLUSIVE_CP => Refusal::NeedsVniRange,
+        Opcode::SVC_GET_NETNS => Refusal::NoNetns(id),
+        Opcode::SVC_GET_VNI_RANGE => Refusal::NoVniRange(id),
+        _ => Refusal::Nevertheless(id),
+    })
 }
 
 /// EINVAL of CP_ALLOC and TRIG_CP_ALLOC. Drivers that know ranges search the services for the VNI
 /// first, and EINVAL means something else there.
 fn profile(service: ServiceId, facts: &Facts) -> ErrorKind {
-    if facts.proven.is_some() && !facts.can(Capabilities::VNI_RANGES) {
-        return refused(format!(
-            "service {service} does not allow this VNI or this traffic class, or the NIC has no \
-             such class and type (EINVAL)"
-        ));
-    }
-    refused(
-        "the service that has the VNI does not allow this traffic class, or the NIC has no such \
-         class and type (EINVAL)",
-    )
+    let searches_one = facts.proven.is_some() && !facts.can(Capabilities::VNI_RANGES);
+    ErrorKind::Refused(if searches_one { Refusal::VniOrClass(service) } else { Refusal::Class })
 }
 
 /// Something that the service limits has run out.
@@ -356,10 +334,6 @@ fn on_virtual_function(facts: &Facts) -> Option<ErrorKind> {
 
 fn no_raw_network() -> ErrorKind {
     ErrorKind::NotPermitted("Ethernet needs CAP_NET_RAW".into())
-}
-
-fn refused(why: impl Into<Cow<'static, str>>) -> ErrorKind {
-    ErrorKind::Refused(why.into())
 }
 
 fn busy(what: String) -> ErrorKind {

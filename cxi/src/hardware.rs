@@ -109,8 +109,7 @@ impl Device {
     }
 
     pub(crate) fn without_sysfs(&self) -> Error {
-        let kind = ErrorKind::Refused("this device has no entry in sysfs".into());
-        Error::new(kind, Errno::ENOENT).on(self.id())
+        Error::new(ErrorKind::NoSysfs, Errno::ENOENT).on(self.id())
     }
 }
 

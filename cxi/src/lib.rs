@@ -221,7 +221,7 @@ pub use cxi_ioctl::{
 };
 pub use device::Device;
 pub use driver::Driver;
-pub use error::{Error, ErrorKind, Result, Shortage};
+pub use error::{Error, ErrorKind, Refusal, Result, Shortage};
 pub use hardware::Hardware;
 pub use host::{FoundDevice, Host, devices};
 pub use id::{DeviceId, ServiceId};

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use cxi_ioctl::{CommandError, DriverRelease, Errno, Opcode};
 
-use super::{Shortage, VniConflict};
+use super::{Refusal, Shortage, VniConflict};
 use crate::driver::{DetectedRelease, Quirks};
 use crate::service::InvalidSpec;
 use crate::{InvalidValue, ServiceId};
@@ -107,9 +107,31 @@ pub enum ErrorKind {
     /// The driver's response does not have the known form.
     #[error("{}", protocol(.0))]
     Protocol(CommandError),
-    /// The driver refused, for a known reason.
+    /// EPROTO: the driver's response has the known form, but contradicts itself or the request.
     #[error("{0}")]
-    Refused(Cow<'static, str>),
+    Nonsense(Cow<'static, str>),
+    /// There is no memory that the NIC could write to.
+    #[error("cannot allocate {len} bytes of memory for the NIC: {errno}")]
+    NoMemory {
+        /// Length that was asked for, in bytes.
+        len: usize,
+        /// The system's error.
+        errno: Errno,
+    },
+    /// A window of the device cannot be mapped.
+    #[error("cannot map the {window} of the device: {errno}")]
+    NotMapped {
+        /// The window.
+        window: String,
+        /// The system's error.
+        errno: Errno,
+    },
+    /// ENOENT: the device was opened without its directory in sysfs, or has none.
+    #[error("this device has no entry in sysfs")]
+    NoSysfs,
+    /// The driver refused, for a known reason.
+    #[error(transparent)]
+    Refused(#[from] Refusal),
     /// The driver refused with an errno that has no special meaning for this command.
     #[error("the driver refused with {} ({})", .0, describe(*.0))]
     Other(Errno),

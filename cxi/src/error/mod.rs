@@ -1,6 +1,7 @@
 //! The error type of this crate.
 
 mod kind;
+mod refusal;
 mod shortage;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use cxi_ioctl::{CommandError, Errno, Opcode};
 use crate::{DeviceId, InvalidPciAddress, InvalidSpec, InvalidValue, ServiceId};
 
 pub use kind::ErrorKind;
+pub use refusal::Refusal;
 pub use shortage::{Shortage, VniConflict};
 
 /// Error of an operation on a NIC: the failure, its place, the command, and the reason.

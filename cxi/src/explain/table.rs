@@ -10,7 +10,7 @@ use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use super::attempted::Attempted;
 use super::code::Code;
 use crate::driver::DetectedRelease;
-use crate::error::{ErrorKind, Shortage};
+use crate::error::{ErrorKind, Refusal, Shortage};
 
 /// One cause of an error code.
 #[derive(Debug)]
@@ -56,13 +56,11 @@ impl Cause {
     }
 
     /// The kind of the error that states this cause; `None` if what it says has to be looked up.
-    fn kind(&self) -> Option<ErrorKind> {
+    fn kind(&'static self) -> Option<ErrorKind> {
         let reason = self.reason;
         match self.says {
             Says::Otherwise => None,
-            Says::Refused => {
-                Some(ErrorKind::Refused(format!("{reason} ({})", self.code.name()).into()))
-            }
+            Says::Refused => Some(ErrorKind::Refused(Refusal::Cause(self))),
             Says::NotPermitted => Some(ErrorKind::NotPermitted(reason.into())),
             Says::NothingLeft => Some(ErrorKind::NotEnough(Shortage::Allocation { what: reason })),
         }

@@ -88,7 +88,7 @@ fn unexpected_answer(device: &Device, first: u32, count: u16) -> Error {
     let text = format!(
         "invalid answer of the driver: {count} PIDs from {first} on, where 510 is the last"
     );
-    let kind = ErrorKind::Refused(text.into());
+    let kind = ErrorKind::Nonsense(text.into());
     device.error(kind, Errno::EPROTO, Opcode::DOMAIN_RESERVE)
 }
 

@@ -92,18 +92,15 @@ impl Window {
 
 /// Memory for the device to write to.
 pub(crate) fn device_memory(device: &Device, len: usize) -> Result<DeviceMemory> {
-    DeviceMemory::new(len).map_err(|errno| {
-        let reason = format!("cannot allocate {len} bytes of memory for the NIC: {errno}");
-        Error::new(ErrorKind::Refused(reason.into()), errno).on(device.id())
-    })
+    DeviceMemory::new(len)
+        .map_err(|errno| Error::new(ErrorKind::NoMemory { len, errno }, errno).on(device.id()))
 }
 
 fn not_mapped(device: &Device, what: &str, errno: Errno) -> Error {
     let kind = if errno == Errno::EIO {
         ErrorKind::Removed
     } else {
-        let reason = format!("cannot map the {what} of the device: {errno}");
-        ErrorKind::Refused(reason.into())
+        ErrorKind::NotMapped { window: what.to_owned(), errno }
     };
     Error::new(kind, errno).on(device.id())
 }

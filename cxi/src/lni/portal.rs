@@ -17,7 +17,7 @@ use super::event_queue::EventQueueInner;
 use super::object::{Object, closable};
 use super::{Domain, EventQueue, Lni, LniInner};
 use crate::Resource;
-use crate::error::{ErrorKind, Result};
+use crate::error::{Refusal, Result};
 
 /// Multicast addresses that a PtlTE can be mapped to.
 const MULTICAST_ADDRESSES: u32 = 1 << 18;
@@ -172,16 +172,9 @@ impl Pte {
         }
         let command = PteMapCmd::of(self.id(), domain.inner.handle(), offset, multicast.into());
         let response = device.call(&command, |errno| match errno {
-            Errno::EINVAL if multicast => Some(ErrorKind::Refused(
-                "the entry has a multicast address, or the domain belongs to another LNI (EINVAL)"
-                    .into(),
-            )),
-            Errno::EINVAL => {
-                Some(ErrorKind::Refused("the domain belongs to another LNI (EINVAL)".into()))
-            }
-            Errno::ENOSPC if multicast => Some(ErrorKind::Refused(
-                format!("multicast address {offset} is taken (ENOSPC)").into(),
-            )),
+            Errno::EINVAL if multicast => Some(Refusal::MulticastOrDomain.into()),
+            Errno::EINVAL => Some(Refusal::DomainOfOtherLni.into()),
+            Errno::ENOSPC if multicast => Some(Refusal::MulticastTaken(offset).into()),
             _ => None,
         })?;
         let unmap = PteUnmapCmd::of(response.pte_index);
@@ -235,11 +228,10 @@ impl Pte {
     #[doc(alias = "cxil_pte_transition_sm")]
     pub fn transition_to_software(&self, drop_count: u32) -> Result<()> {
         let command = PteTransitionSmCmd::of(self.id(), drop_count);
-        self.inner.object.device().call(&command, |errno| {
-            (errno == Errno::EAGAIN).then_some(ErrorKind::Refused(
-                "the PtlTE has dropped another number of messages: read it again (EAGAIN)".into(),
-            ))
-        })
+        self.inner
+            .object
+            .device()
+            .call(&command, |errno| (errno == Errno::EAGAIN).then_some(Refusal::DropCount.into()))
     }
 }
 

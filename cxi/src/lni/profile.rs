@@ -12,7 +12,7 @@ use super::object::closable;
 use super::shared_profile::ProfileUse;
 use super::{Lni, LniInner};
 use crate::driver::{Capabilities, Quirks};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Refusal, Result};
 use crate::explain::{Attempt, Facts, explain};
 use crate::{DriverRelease, Service, TrafficClass, Vni, VniAccess};
 
@@ -155,7 +155,7 @@ impl Lni {
     /// # Errors
     ///
     /// As [`Lni::alloc_cp`]; ENOSPC also when LCID 0 is requested and taken; EPERM for Ethernet
-    /// without `CAP_NET_RAW`; [`ErrorKind::Unsupported`] for a choice of LCID before SHS 13.1.
+    /// without `CAP_NET_RAW`; [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported) for a choice of LCID before SHS 13.1.
     #[doc(alias = "cxil_alloc_trig_cp")]
     pub fn alloc_cp_with(&self, options: &ProfileOptions) -> Result<CommunicationProfile> {
         let (lni, device) = (self.id(), self.device());
@@ -241,7 +241,7 @@ impl CommunicationProfile {
     /// # Errors
     ///
     /// EINVAL when the profile is not exclusive, or the caller may not use the VNI;
-    /// [`ErrorKind::Unsupported`].
+    /// [`ErrorKind::Unsupported`](crate::ErrorKind::Unsupported).
     #[doc(alias = "cxil_modify_cp")]
     pub fn modify(&self, vni: Vni) -> Result<()> {
         let device = self.inner.lni().device();
@@ -249,11 +249,7 @@ impl CommunicationProfile {
         self.inner.modify(vni.into(), |cp_hndl| {
             let command = CpModifyCmd::of(cp_hndl, vni.into());
             device.call(&command, |errno| {
-                (errno == Errno::EINVAL).then_some(ErrorKind::Refused(
-                    "the profile is not of a service with exclusive communication profiles, or \
-                     the caller may not use the VNI (EINVAL)"
-                        .into(),
-                ))
+                (errno == Errno::EINVAL).then_some(Refusal::VniOfProfile.into())
             })
         })
     }

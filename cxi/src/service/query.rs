@@ -85,7 +85,7 @@ impl Services {
             return Ok(service);
         }
         let text = format!("asked for service {id}, the driver answered about {}", service.id());
-        let error = Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO);
+        let error = Error::new(ErrorKind::Nonsense(text.into()), Errno::EPROTO);
         Err(self.nonsense::<SvcGetCmd>(error))
     }
 

@@ -33,7 +33,7 @@ pub(super) fn flags(desc: &SvcDesc) -> SvcFlags {
 pub(super) fn numbered(id: u32) -> Result<ServiceId> {
     ServiceId::new(id).map_err(|_| {
         let text = "the driver's answer contains a service with ID 0";
-        Error::new(ErrorKind::Refused(text.into()), Errno::EPROTO)
+        Error::new(ErrorKind::Nonsense(text.into()), Errno::EPROTO)
     })
 }
 

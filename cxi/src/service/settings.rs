@@ -335,7 +335,7 @@ impl Services {
     fn bounds(&self, found: SvcGetVniRangeResp) -> Result<VniRange> {
         VniRange::from_bounds(found.vni_min.into(), found.vni_max.into()).map_err(|error| {
             let text = format!("the driver answers with an invalid range: {error}");
-            let kind = ErrorKind::Refused(text.into());
+            let kind = ErrorKind::Nonsense(text.into());
             self.device.error(kind, Errno::EPROTO, SvcGetVniRangeCmd::OPCODE)
         })
     }

@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use crate::common::{ask, create, modest, nic, range, root, says, user, with};
 use cxi::{
-    Device, DeviceId, Error, ErrorKind, Limit, LnisPerRgid, Member, Resource, Result, ServiceId,
-    ServiceSpec, Services,
+    Device, DeviceId, Error, ErrorKind, Limit, LnisPerRgid, Member, Refusal, Resource, Result,
+    ServiceId, ServiceSpec, Services,
 };
 use cxi_ioctl::{DriverRelease, Errno, Opcode};
 use cxi_mock::{Credentials, Fault, Nic, NicConfig};
@@ -115,6 +115,7 @@ fn an_einval_that_nothing_explains() {
         "cxi0: SVC_ALLOC: the driver rejects the specification (EINVAL), although all that is \
          known to be wrong was checked"
     );
+    assert!(matches!(error.kind(), ErrorKind::Refused(Refusal::Specification)));
     let error =
         refused(&nic, Opcode::SVC_ENABLE, Errno::EINVAL, || services.set_enabled(id, false));
     assert_eq!(
@@ -122,6 +123,7 @@ fn an_einval_that_nothing_explains() {
         "cxi0: SVC_ENABLE: the VNIs that the service is said to have are not there (EINVAL): \
          setting its range, or an update, went wrong; destroy it and create another"
     );
+    assert!(matches!(error.kind(), ErrorKind::Refused(Refusal::VnisLost)));
     // The service is there: the driver does not know the command in this form.
     let waiting = ServiceId::new(3).unwrap();
     let error = refused(&nic, Opcode::SVC_SET_VNI_RANGE, Errno::EINVAL, || {
@@ -133,6 +135,8 @@ fn an_einval_that_nothing_explains() {
          nevertheless (EINVAL): it does not know the command, or not in this form, or the service \
          was created just now under the ID of one that is gone"
     );
+    let is_it = |kind: &ErrorKind| matches!(kind, ErrorKind::Refused(Refusal::Nevertheless(id)) if *id == waiting);
+    assert!(is_it(error.kind()));
 }
 
 #[test]

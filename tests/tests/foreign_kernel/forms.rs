@@ -1,6 +1,6 @@
 //! Commands and answers that have two forms, and drivers that know a third one.
 
-use cxi::ErrorKind;
+use cxi::{ErrorKind, Refusal};
 use cxi_ioctl::{DriverRelease, Errno, Fault, LniForm, Opcode};
 
 use crate::calls;
@@ -53,7 +53,7 @@ fn a_driver_with_a_third_form_of_lni_alloc_is_not_taken_for_one_without_the_serv
             sent(&run, Opcode::LNI_ALLOC).iter().map(|(len, _)| *len).collect();
         assert_eq!(lengths, [16, 24]);
         let error = run.result.unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::Refused(_)), "{error}");
+        assert!(matches!(error.kind(), ErrorKind::Refused(Refusal::Nevertheless(_))), "{error}");
         assert_eq!(
             error.to_string(),
             "cxi0: LNI_ALLOC: service 2 exists, and the driver refuses the command nevertheless \

@@ -7,8 +7,8 @@ use cxi::lni::{
     EventQueueOptions, LeList, MapFlags, MapOptions, PtOptions, TgqOptions, TxqOptions,
 };
 use cxi::{
-    Device, DeviceMemory, Error, ErrorKind, Limit, Limits, Lni, LnisPerRgid, Member, Resource,
-    ResourceMap, ServiceId, ServiceSpec, ServiceSpecBuilder, TrafficClass, Vni, VniRange,
+    Device, DeviceMemory, Error, ErrorKind, Limit, Limits, Lni, LnisPerRgid, Member, Refusal,
+    Resource, ResourceMap, ServiceId, ServiceSpec, ServiceSpecBuilder, TrafficClass, Vni, VniRange,
 };
 use cxi_job::{AuditOptions, Filter, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 
@@ -46,7 +46,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn gone(error: &Error) -> bool {
     match error.kind() {
         ErrorKind::NoSuchService { .. } => true,
-        ErrorKind::Refused(why) => why.contains("under the ID of one that is gone"),
+        ErrorKind::Refused(why) => matches!(why, Refusal::Nevertheless(_)),
         _ => false,
     }
 }
