@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cxi_ioctl::Errno;
-use cxi_job::durable::{self, LockError, LockGuard, Owner, open_regular};
+use cxi_job::durable::{self, FileLock, LockError, LockGuard, Owner, open_regular};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 
@@ -33,7 +33,7 @@ impl StateFile {
                 directory.display()
             )));
         }
-        match durable::lock(path, Duration::ZERO) {
+        match FileLock::of(path).wait(Duration::ZERO).acquire() {
             Ok(lock) => Ok(Self { path: path.to_owned(), _lock: lock }),
             Err(LockError::Busy { .. }) => Err(ServeError::Input(format!(
                 "another node keeps its state in {}: end it, or use another file",

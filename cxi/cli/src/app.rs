@@ -4,8 +4,6 @@ use std::env;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use cxi_job::durable;
-
 use crate::cli::{Cli, Command};
 use crate::exit::Failure;
 use crate::job::cli::JobCommand;
@@ -34,7 +32,6 @@ pub fn run() -> ExitCode {
     };
     let chosen = cli.common.choose_forms();
     let as_json = cli.common.json;
-    durable::report_waits(output::print_wait);
     match chosen.and_then(|()| execute(&mut cli)) {
         Ok(code) => ExitCode::from(code),
         Err(failure) => {

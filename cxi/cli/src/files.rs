@@ -6,13 +6,14 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use cxi::kernel_file::read_bounded;
-use cxi_job::durable::{self, LockError, LockGuard, Owner, directory_of, open_regular};
+use cxi_job::durable::{self, FileLock, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_job::site::store::Format;
 use cxi_job::{JobId, input};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::exit::{Exit, Failure};
+use crate::output::print_wait;
 
 /// The file of a mock node.
 pub const MOCK_NODE: Format =
@@ -128,7 +129,8 @@ impl StateFile {
     pub(crate) fn lock(format: Format, path: &Path) -> Result<Self, Failure> {
         let path = real_path(format, path)?;
         replaceable(format, &path)?;
-        let lock = durable::lock(&path, WAIT).map_err(|error| of_lock(format.name, &error))?;
+        let lock = FileLock::of(&path).wait(WAIT).on_wait(Some(print_wait)).acquire();
+        let lock = lock.map_err(|error| of_lock(format.name, &error))?;
         // The file may have been replaced during the wait.
         replaceable(format, &path)?;
         Ok(Self { format, path, _lock: lock })

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::exit::Failure;
 use crate::options::{Common, MOCK};
-use crate::output::{Columns, Report};
+use crate::output::{Columns, Report, print_wait};
 
 pub(crate) use cxi_job::settings::Settings;
 pub(crate) use cxi_job::site::keys::*;
@@ -30,7 +30,7 @@ pub(crate) fn load(named: Option<&Path>, mock: Option<Directories>) -> Result<Se
         None => Settings::load(named)?,
     };
     settings.check(ALL)?;
-    Ok(settings)
+    Ok(settings.on_wait(print_wait))
 }
 
 #[derive(Serialize)]

@@ -28,6 +28,7 @@ use cxi::{DeviceId, Host, TrafficClasses};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::durable::WaitReport;
 use crate::{FileLock, IdSet, ProcFs, excerpt, input};
 
 /// The file, unless the variable `CXI_CONFIG` names another.
@@ -271,7 +272,7 @@ fn default_lock(directories: &Directories) -> String {
 /// The value of [`NODE_LOCK`] in force is not permitted.
 pub fn test_lock(settings: &Settings, nic: DeviceId) -> Result<FileLock, SettingsError> {
     let lock = settings.get(&NODE_LOCK)?;
-    Ok(FileLock::new(lock.with_extension(format!("{nic}.lock"))))
+    Ok(settings.file_lock(lock.with_extension(format!("{nic}.lock"))))
 }
 
 /// Source of the value of a setting.
@@ -296,6 +297,7 @@ pub struct Settings {
     variables: BTreeMap<String, String>,
     file: Option<PathBuf>,
     in_file: BTreeMap<String, InFile>,
+    on_wait: Option<WaitReport>,
 }
 
 #[derive(Debug, Clone)]
@@ -407,6 +409,24 @@ impl Settings {
     ) -> Result<Self, SettingsError> {
         let named = Self::named(named).map(|path| read(&path));
         Ok(Self { directories, ..named.transpose()?.unwrap_or_default() }.with_environment())
+    }
+
+    /// Sets the function that tells of long waits for the locks that are made with these settings. The
+    /// default is none.
+    #[must_use]
+    pub fn on_wait(mut self, report: WaitReport) -> Self {
+        self.on_wait = Some(report);
+        self
+    }
+
+    /// The function that tells of long waits, for locks that are made elsewhere.
+    #[must_use]
+    pub const fn wait_report(&self) -> Option<WaitReport> {
+        self.on_wait
+    }
+
+    pub(crate) fn file_lock(&self, path: PathBuf) -> FileLock {
+        FileLock::new(path).on_wait(self.on_wait)
     }
 
     fn with_environment(mut self) -> Self {

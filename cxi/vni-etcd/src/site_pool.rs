@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cxi::Errno;
-use cxi_job::durable::{self, LockError, Owner};
+use cxi_job::durable::{self, LockError, Owner, WaitReport};
 use cxi_job::fabric::{Http, HttpError, Identity, Patience, is_clear};
 use cxi_job::pool::log::{ChangeError, EventLog, FileLog, SharedPool};
 use cxi_job::pool::{Event, PoolConfig, PoolError, Timestamp};
@@ -38,7 +38,7 @@ const LONGEST: u64 = 1 << 12;
 
 #[derive(Debug)]
 enum Backend {
-    File(PathBuf),
+    File(PathBuf, Option<WaitReport>),
     Etcd(Box<Etcd>),
 }
 
@@ -190,7 +190,9 @@ impl SitePool {
     /// [`SitePoolError`]: a setting is invalid or missing, or a certificate cannot be used.
     pub fn of(settings: &Settings) -> Result<Self, SitePoolError> {
         let backend = match settings.get(&keys::POOL_STORE)? {
-            keys::StoreName::File => Backend::File(settings.get(&keys::POOL_FILE)?),
+            keys::StoreName::File => {
+                Backend::File(settings.get(&keys::POOL_FILE)?, settings.wait_report())
+            }
             keys::StoreName::Etcd => Backend::Etcd(Box::new(Etcd::of(settings)?)),
         };
         Ok(Self { backend, wait: settings.get(&keys::WAIT)?, opened: Mutex::default() })
@@ -200,7 +202,7 @@ impl SitePool {
     #[must_use]
     pub fn place(&self) -> PoolPlace {
         match &self.backend {
-            Backend::File(path) => PoolPlace::File(path.clone()),
+            Backend::File(path, _) => PoolPlace::File(path.clone()),
             Backend::Etcd(etcd) => PoolPlace::Etcd(etcd.prefix.clone()),
         }
     }
@@ -213,7 +215,7 @@ impl SitePool {
     /// [`SitePoolError::Unreadable`]: that cannot be found out.
     pub fn is_here(&self) -> Result<bool, SitePoolError> {
         match &self.backend {
-            Backend::File(path) => exists(path),
+            Backend::File(path, _) => exists(path),
             Backend::Etcd(etcd) => exists(&etcd.epoch),
         }
     }
@@ -225,7 +227,7 @@ impl SitePool {
     /// [`SitePoolError`], such as [`SitePoolError::Missing`].
     pub fn look(&self) -> Result<VniPool, SitePoolError> {
         let mut log: Log = match &self.backend {
-            Backend::File(path) => Box::new(FileLog::new(path)),
+            Backend::File(path, _) => Box::new(FileLog::new(path)),
             Backend::Etcd(etcd) => Box::new(etcd.log(self.wait)?),
         };
         log.within(self.wait);
@@ -244,7 +246,7 @@ impl SitePool {
     fn open_within(&self, wait: Duration) -> Result<OpenPool, SitePoolError> {
         match &self.backend {
             // A lock file must not be left where there is no pool.
-            Backend::File(path) if !exists(path)? => Err(SitePoolError::Missing(self.place())),
+            Backend::File(path, _) if !exists(path)? => Err(SitePoolError::Missing(self.place())),
             _ => self.existing(self.log(wait)?),
         }
     }
@@ -307,8 +309,8 @@ impl SitePool {
     /// To change the pool, within this time.
     fn log(&self, wait: Duration) -> Result<Log, SitePoolError> {
         match &self.backend {
-            Backend::File(path) => {
-                let log = FileLog::new(path).wait(wait).locked();
+            Backend::File(path, report) => {
+                let log = FileLog::new(path).wait(wait).on_wait(*report).locked();
                 Ok(Box::new(log.map_err(SitePoolError::Locked)?))
             }
             Backend::Etcd(etcd) => {
@@ -332,7 +334,7 @@ impl SitePool {
 
     /// A name that no other process has, by which a lost answer is recognized.
     fn writer(&self) -> String {
-        if matches!(self.backend, Backend::File(_)) {
+        if matches!(self.backend, Backend::File(..)) {
             return String::new();
         }
         let node = nix::unistd::gethostname().unwrap_or_default();

@@ -12,7 +12,7 @@ use cxi::Errno;
 use cxi_job::pool::PoolConfig;
 use cxi_job::settings::Settings;
 use cxi_job::site::{ReserveRequest, Site, SiteError};
-use cxi_job::{ErrorCode, JobId, durable};
+use cxi_job::{ErrorCode, FileLock, JobId};
 use cxi_vni_etcd::{PoolPlace, SitePool, SitePoolError};
 use server::{Etcd, config};
 use tempfile::TempDir;
@@ -78,7 +78,7 @@ fn a_pool_in_a_file_is_made_changed_and_locked_for_each_change() {
     assert_eq!(reserve(&site, &pool, 1).unwrap(), [1024]);
     assert_eq!(reserve(&site, &other, 2).unwrap(), [1025]);
     assert_eq!(pool.look().unwrap().jobs().count(), 2);
-    let held = durable::lock(&path, Duration::ZERO).unwrap();
+    let held = FileLock::of(&path).wait(Duration::ZERO).acquire().unwrap();
     let busy = reserve(&site, &pool, 3).unwrap_err();
     assert_eq!((busy.code(), busy.errno()), (ErrorCode::Busy, Errno::EAGAIN));
     drop(held);

@@ -22,14 +22,17 @@
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{OnceLock, mpsc};
+use std::sync::mpsc;
 use std::time::Duration;
 use std::{io, thread};
 
 use cxi_ioctl::Errno;
 use nix::libc::O_NOFOLLOW;
 
-use super::{create_dir, directory_of, give, inherit, open_regular_with, own_file, owned_here};
+use super::{
+    create_dir, directory_of, give, inherit, new_prefix, open_regular_with, own_file, owned_here,
+    remove_abandoned,
+};
 
 /// Default time to wait for a lock.
 const WAIT: Duration = Duration::from_secs(60);
@@ -37,24 +40,21 @@ const WAIT: Duration = Duration::from_secs(60);
 /// Length of a wait that is not worth telling anyone.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-static REPORT: OnceLock<fn(&Path)> = OnceLock::new();
-
-/// Calls a function with the path of each lock that this process has waited for longer than a second,
-/// so that a program can say why it stands still. Only the first call has an effect.
-pub fn report_waits(report: fn(&Path)) {
-    let _ = REPORT.set(report);
-}
+/// A function that is called with the path of a lock that has been waited for longer than a second, so
+/// that a program can say why it stands still.
+pub type WaitReport = fn(&Path);
 
 /// A file whose lock (`flock`) processes and threads take in turn.
 ///
 /// Any process that can open the file can hold the lock, so the file belongs in a directory that only
 /// root can write to.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct FileLock {
     path: PathBuf,
     wait: Duration,
     /// The file whose owner and writers a new lock file gets.
     like: Option<PathBuf>,
+    report: Option<WaitReport>,
 }
 
 /// A lock, held until this value is dropped or the process ends.
@@ -101,7 +101,18 @@ impl FileLock {
     #[must_use]
     pub fn new(path: impl Into<PathBuf>) -> Self {
         let path = path.into();
-        Self { path, wait: WAIT, like: None }
+        Self { path, wait: WAIT, like: None, report: None }
+    }
+
+    /// Creates the lock of those who replace a file: `PATH.lock`. The file itself need not exist.
+    /// Every user who may write the file when the lock is first taken may lock it; the owner and the
+    /// mode of a lock file that exists are never changed. What a killed process left of
+    /// [`replace`](super::replace) is removed.
+    #[must_use]
+    pub fn of(file: &Path) -> Self {
+        let mut name = file.file_name().unwrap_or_default().to_owned();
+        name.push(".lock");
+        Self { like: Some(file.to_owned()), ..Self::new(file.with_file_name(name)) }
     }
 
     /// Sets how long to wait for other holders. The default is 60 s.
@@ -111,9 +122,10 @@ impl FileLock {
         self
     }
 
-    /// Sets the file whose writers may take the lock, for a lock file that does not exist yet.
-    pub(super) fn like(mut self, file: &Path) -> Self {
-        self.like = Some(file.to_owned());
+    /// Sets the function that tells of long waits. The default is none.
+    #[must_use]
+    pub fn on_wait(mut self, report: Option<WaitReport>) -> Self {
+        self.report = report;
         self
     }
 
@@ -136,6 +148,14 @@ impl FileLock {
     ///
     /// [`LockError`]; [`LockError::Busy`] when the wait times out.
     pub fn acquire(&self) -> Result<LockGuard, LockError> {
+        let guard = self.take()?;
+        if let Some(file) = &self.like {
+            remove_abandoned(directory_of(file), &new_prefix(file));
+        }
+        Ok(guard)
+    }
+
+    fn take(&self) -> Result<LockGuard, LockError> {
         let path = || self.path.clone();
         let refused = |source| LockError::Lock { path: path(), source };
         let busy = || LockError::Busy { path: path(), waited: self.wait };
@@ -158,7 +178,7 @@ impl FileLock {
         spawned.map_err(refused)?;
         let outcome = receiver.recv_timeout(self.wait.min(PATIENCE)).or_else(|_| {
             let rest = self.wait.saturating_sub(PATIENCE);
-            if let (Some(report), false) = (REPORT.get(), rest.is_zero()) {
+            if let (Some(report), false) = (self.report, rest.is_zero()) {
                 report(&self.path);
             }
             receiver.recv_timeout(rest)

@@ -5,7 +5,7 @@
 //! | a file that another user or program may have made | [`open_regular`], or [`open_regular_with`] to create it or to append |
 //! | anything else with a path that somebody configured | [`answers`] first |
 //! | a file that readers must never see half-written | [`replace`], with the [`Owner`] that it is to have |
-//! | a file that several processes replace | [`lock`] before reading what is replaced |
+//! | a file that several processes replace | [`FileLock::of`] it, before reading what is replaced |
 //! | a file that says something by being there | [`mark`] |
 //! | taking turns without their own file | [`FileLock`] |
 //! | a directory for any of them | [`create_dir`] |
@@ -14,13 +14,12 @@
 //! daemon could not use its own records once an administrator has run a command on them as root.
 //!
 //! ```
-//! use cxi_job::durable::{self, Owner};
-//! use std::time::Duration;
+//! use cxi_job::durable::{self, FileLock, Owner};
 //!
 //! let directory = tempfile::tempdir()?;
 //! let path = directory.path().join("jobs.json");
 //! // Other processes that change the file wait here.
-//! let held = durable::lock(&path, Duration::from_secs(60))?;
+//! let held = FileLock::of(&path).acquire()?;
 //! // A record that everyone may read; `Owner::Kept` leaves owner and mode as they are.
 //! durable::replace(&path, b"[]\n", Owner::Set { uid: None, mode: 0o644 })?;
 //! durable::replace(&path, b"[17]\n", Owner::Kept)?;
@@ -42,14 +41,13 @@ use std::os::unix::fs::{
     DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _, PermissionsExt as _, fchown,
 };
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use cxi::kernel_file;
 use nix::libc::{O_DIRECTORY, O_NOFOLLOW};
 use nix::unistd::geteuid;
 
 pub use answers::answers;
-pub use lock::{FileLock, LockError, LockGuard, report_waits};
+pub use lock::{FileLock, LockError, LockGuard, WaitReport};
 
 /// The end of a new file's name, until it replaces the old one.
 const NEW: &str = ".new";
@@ -205,21 +203,6 @@ pub fn mark(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Locks a file for those who replace it, by the file `PATH.lock`; the file itself need not exist.
-/// Every user who may write the file when the lock is first taken may lock it; the owner and the mode of
-/// a lock file that exists are never changed. What a killed process left of [`replace`] is removed.
-///
-/// # Errors
-///
-/// [`LockError`]; [`LockError::Busy`] when the wait times out.
-pub fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(".lock");
-    let guard = FileLock::new(path.with_file_name(name)).like(path).wait(wait).acquire()?;
-    remove_abandoned(directory_of(path), &new_prefix(path));
-    Ok(guard)
-}
-
 /// Creates a directory with mode 755 and its missing parents, unless it exists.
 ///
 /// # Errors
@@ -355,8 +338,13 @@ fn give(file: &File, uid: Option<u32>, gid: Option<u32>) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::time::Duration;
 
     use super::*;
+
+    fn lock(path: &Path, wait: Duration) -> Result<LockGuard, LockError> {
+        FileLock::of(path).wait(wait).acquire()
+    }
 
     fn mode(path: &Path) -> u32 {
         fs::metadata(path).unwrap().permissions().mode() & 0o7777

@@ -159,7 +159,7 @@ pub struct StepEnvironment {
 impl<'a> ComputeNode<'a> {
     pub(super) fn open(settings: &Settings, name: NodeName) -> Result<Self, SiteError> {
         let wait = settings.get(&keys::WAIT)?;
-        let records = JobRecords::new(settings.get(&keys::NODE_RECORDS)?, wait);
+        let records = JobRecords::new(settings.get(&keys::NODE_RECORDS)?, wait, settings);
         let directory = settings.get(&keys::CONTROLLER_RECORDS)?;
         let lock = keys::node_lock(settings)?;
         Ok(Self {
@@ -168,7 +168,7 @@ impl<'a> ComputeNode<'a> {
                 name,
                 records,
                 services: ServiceRecords::of(settings)?,
-                decisions: directory.map(Decisions::new),
+                decisions: directory.map(|directory| Decisions::new(directory, settings)),
             },
             open: Box::new(move || Ok(Node::discover(&Host::system())?.with_lock(lock.clone()))),
             nics: OnceLock::new(),

@@ -136,7 +136,7 @@ impl<'a> Controller<'a> {
     pub(super) fn open(settings: &Settings, pool: impl PoolStore + 'a) -> Result<Self, SiteError> {
         let directory = settings.get(&keys::CONTROLLER_RECORDS)?;
         Ok(Self {
-            decisions: Decisions::new(directory.ok_or(SiteError::NoController)?),
+            decisions: Decisions::new(directory.ok_or(SiteError::NoController)?, settings),
             pool: Box::new(pool),
             wait: settings.get(&keys::WAIT)?,
             start_wait: settings.get(&keys::CONTROLLER_WAIT)?,

@@ -15,6 +15,7 @@ use super::network::NetworkOptions;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use super::{CollectivesRecord, SiteError};
 use crate::durable::{self, FileLock, LockGuard, Owner};
+use crate::settings::Settings;
 use crate::{JobId, NodeName};
 
 const DECISION: Format = Format {
@@ -114,11 +115,13 @@ impl Decision {
 #[derive(Clone, Debug)]
 pub(super) struct Decisions {
     directory: PathBuf,
+    lock: FileLock,
 }
 
 impl Decisions {
-    pub(super) fn new(directory: PathBuf) -> Self {
-        Self { directory }
+    pub(super) fn new(directory: PathBuf, settings: &Settings) -> Self {
+        let lock = settings.file_lock(directory.join(".lock"));
+        Self { directory, lock }
     }
 
     fn running(&self) -> PathBuf {
@@ -138,7 +141,7 @@ impl Decisions {
         for directory in [self.running(), self.ended()] {
             durable::create_dir(&directory).map_err(cannot(&directory, "created"))?;
         }
-        Ok(FileLock::new(self.directory.join(".lock")).wait(wait).acquire()?)
+        Ok(self.lock.clone().wait(wait).acquire()?)
     }
 
     /// Returns the decision for a job, until all its nodes have confirmed; `None` before and after.

@@ -19,6 +19,7 @@ use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use crate::durable::{self, FileLock, LockGuard, Owner};
 use crate::owners::{Begun, Claim, Intent, Maker, OwnedService};
 use crate::pool::Timestamp;
+use crate::settings::Settings;
 use crate::{ErrorCode, Grant, IdSet, JobId, describe};
 
 const JOB_RECORD: Format = Format {
@@ -199,12 +200,13 @@ impl JobRecord {
 #[derive(Clone, Debug)]
 pub(super) struct JobRecords {
     directory: PathBuf,
-    wait: Duration,
+    lock: FileLock,
 }
 
 impl JobRecords {
-    pub(super) fn new(directory: PathBuf, wait: Duration) -> Self {
-        Self { directory, wait }
+    pub(super) fn new(directory: PathBuf, wait: Duration, settings: &Settings) -> Self {
+        let lock = settings.file_lock(directory.join(".lock")).wait(wait);
+        Self { directory, lock }
     }
 
     pub(super) fn path(&self, job: &JobId) -> Result<PathBuf, RecordError> {
@@ -261,7 +263,7 @@ impl JobRecords {
 
     /// Locks the records for a process that changes them.
     pub(super) fn lock(&self) -> Result<LockGuard, SiteError> {
-        let guard = FileLock::new(self.directory.join(".lock")).wait(self.wait).acquire()?;
+        let guard = self.lock.acquire()?;
         durable::remove_abandoned(&self.directory, OsStr::new("."));
         Ok(guard)
     }

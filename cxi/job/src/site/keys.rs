@@ -146,7 +146,7 @@ keys! {
 /// # Errors
 /// A setting is invalid.
 pub fn node_lock(settings: &Settings) -> Result<FileLock, SettingsError> {
-    Ok(FileLock::new(settings.get(&NODE_LOCK)?).wait(settings.get(&WAIT)?))
+    Ok(settings.file_lock(settings.get(&NODE_LOCK)?).wait(settings.get(&WAIT)?))
 }
 
 macro_rules! words {

@@ -10,7 +10,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::{AppendError, EventLog, LogError, Record};
-use crate::durable::{self, LockError, LockGuard, Owner, open_own, open_regular, target_of};
+use crate::durable::{
+    self, FileLock, LockError, LockGuard, Owner, WaitReport, open_own, open_regular, target_of,
+};
 
 /// Number of bytes at the log's end that are read first: usually only the latest changes are
 /// needed.
@@ -24,6 +26,7 @@ const END: u64 = 1 << 14;
 #[derive(Debug)]
 pub struct FileLog {
     path: PathBuf,
+    lock: FileLock,
     wait: Duration,
     deadline: Option<Instant>,
     held: Option<LockGuard>,
@@ -34,9 +37,11 @@ impl FileLog {
     /// this user is followed; another one is an error of each append.
     #[must_use]
     pub fn new(path: &Path) -> Self {
+        // The target of a link is replaced, not the link.
+        let path = target_of(path);
         Self {
-            // The target of a link is replaced, not the link.
-            path: target_of(path),
+            lock: FileLock::of(&path),
+            path,
             wait: Duration::from_secs(60),
             deadline: None,
             held: None,
@@ -50,14 +55,25 @@ impl FileLog {
         self
     }
 
+    /// Sets the function that tells of long waits for other writers. The default is none.
+    #[must_use]
+    pub fn on_wait(mut self, report: Option<WaitReport>) -> Self {
+        self.lock = self.lock.on_wait(report);
+        self
+    }
+
     /// Keeps other writers out as long as this exists: for a process that makes one change, and
     /// would otherwise find, while it waits for its turn, that the log has changed since it was read.
     ///
     /// # Errors
     /// [`LockError`].
     pub fn locked(mut self) -> Result<Self, LockError> {
-        self.held = Some(durable::lock(&self.path, self.wait)?);
+        self.held = Some(self.take_lock(self.wait)?);
         Ok(self)
+    }
+
+    fn take_lock(&self, wait: Duration) -> Result<LockGuard, LockError> {
+        self.lock.clone().wait(wait).acquire()
     }
 
     /// The records with a number above `after`, and at least the last `least` ones, read backward
@@ -171,7 +187,7 @@ impl EventLog for FileLog {
 
     fn append(&mut self, record: &Record) -> Result<(), AppendError> {
         let wait = self.patience();
-        let turn = self.held.is_none().then(|| durable::lock(&self.path, wait)).transpose();
+        let turn = self.held.is_none().then(|| self.take_lock(wait)).transpose();
         let _turn = turn.map_err(|error| AppendError::Failed(error.into()))?;
         self.append_locked(record)
     }
