@@ -119,11 +119,10 @@ impl AccessArgs {
         let users = self.uid.iter().copied().map(Member::Uid);
         let groups = self.gid.iter().copied().map(Member::Gid);
         let netns = self.netns.map(Member::NetNs);
-        Access {
-            members: users.chain(groups).chain(netns).collect(),
-            vnis: self.vni.clone(),
-            vni_range: self.vni_range,
-        }
+        let members = users.chain(groups).chain(netns);
+        let mut access = Access::new(members, self.vni.iter().copied());
+        access.vni_range = self.vni_range;
+        access
     }
 
     /// Returns the access that the command line names; `None` if that is for the controller to

@@ -89,28 +89,28 @@ pub(crate) fn run(arguments: &AuditArgs, common: &Common) -> Result<Report, Fail
     let foreign = if reads_records { foreign(common)? } else { Vec::new() };
     let job = if arguments.preflight {
         // As the next prolog will ask for it.
-        let shape = JobShape { size: Some(arguments.cores), ..JobShape::default() };
+        let shape = JobShape::of_size(arguments.cores);
         shape.limits(&NetworkOptions::default(), &common.settings)?
     } else {
         JobLimits::planned(LimitPolicy::hpe_recommended(), arguments.cores, Mode::Strict)
     };
     let wanted = common.settings.get(&keys::NODE_DEFAULT_SERVICE)?;
-    let audit = JobNode::open(common, Intent::Read)?.nics.audit(&AuditOptions {
-        nics: common.settings.get(&keys::NODE_NICS)?.map(NonZeroU32::get),
-        without_driver: without_driver(common),
-        default_service: wanted.should_be_enabled(),
-        // A VNI that no job gets does not keep one from starting.
-        pool: arguments.pool_vnis.clone().filter(|_| !arguments.preflight),
-        ranges: arguments.range.clone(),
-        foreign: foreign.iter().map(|(device, service)| (*device, service.id())).collect(),
-        // A failed lookup says nothing about the user.
-        user_exists: Some(|uid| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None))),
-        earlier: earlier.as_ref(),
-        now: Timestamp::now(),
-        idle_after: arguments.idle_after,
-        job,
-        few: arguments.few,
-    });
+    let mut options = AuditOptions::default();
+    options.nics = common.settings.get(&keys::NODE_NICS)?.map(NonZeroU32::get);
+    options.without_driver = without_driver(common);
+    options.default_service = wanted.should_be_enabled();
+    // A VNI that no job gets does not keep one from starting.
+    options.pool = arguments.pool_vnis.clone().filter(|_| !arguments.preflight);
+    options.ranges.clone_from(&arguments.range);
+    options.foreign = foreign.iter().map(|(device, service)| (*device, service.id())).collect();
+    // A failed lookup says nothing about the user.
+    options.user_exists = Some(|uid| !matches!(User::from_uid(Uid::from_raw(uid)), Ok(None)));
+    options.earlier = earlier.as_ref();
+    options.now = Timestamp::now();
+    options.idle_after = arguments.idle_after;
+    options.job = job;
+    options.few = arguments.few;
+    let audit = JobNode::open(common, Intent::Read)?.nics.audit(&options);
     if let Some(file) = &file {
         file.save(&audit.observation)?;
     }

@@ -190,13 +190,13 @@ fn services(devices: &[Device]) -> Result<Vec<Family>, Failure> {
 /// The findings of `cxi audit`, such as services that were left behind or that no process can use.
 fn findings(node: &Node, common: &Common) -> Result<Family, Failure> {
     let vnis = common.settings.get(&settings::POOL_VNIS)?;
-    let found = node.audit(&AuditOptions {
-        nics: common.settings.get(&settings::NODE_NICS)?.map(NonZeroU32::get),
-        without_driver: audit::without_driver(common),
-        default_service: common.settings.get(&settings::NODE_DEFAULT_SERVICE)?.should_be_enabled(),
-        pool: Some(vnis),
-        ..AuditOptions::default()
-    });
+    let mut options = AuditOptions::default();
+    options.nics = common.settings.get(&settings::NODE_NICS)?.map(NonZeroU32::get);
+    options.without_driver = audit::without_driver(common);
+    let wanted = common.settings.get(&settings::NODE_DEFAULT_SERVICE)?;
+    options.default_service = wanted.should_be_enabled();
+    options.pool = Some(vnis);
+    let found = node.audit(&options);
     let mut counts: BTreeMap<_, u32> = BTreeMap::new();
     for finding in &found.findings {
         // The codes are those in the JSON output of cxi audit.

@@ -123,30 +123,26 @@ pub(crate) struct Starting {
 impl Starting {
     pub(crate) fn starting(&self) -> StartingJob {
         let Request { uid, gid, netns, .. } = self.request;
-        let access = Access {
-            members: members(uid, gid, netns).collect(),
-            vnis: self.request.vnis.clone(),
-            vni_range: self.request.vni_range,
-        };
+        let vnis = self.request.vnis.iter().copied();
+        let mut access = Access::new(members(uid, gid, netns), vnis);
+        access.vni_range = self.request.vni_range;
         let asked = !access.vnis.is_empty() || access.vni_range.is_some();
         let classes = self.request.traffic_classes.as_ref();
         let floor = self.request.scale_back;
-        StartingJob {
-            job: self.place.job.clone(),
-            component: self.place.component.clone(),
-            access: asked.then_some(access),
-            shape: JobShape {
-                size: self.request.cores,
-                policy: self.request.policy,
-                mode: floor.map(|_| ModeName::ScaleBack),
-                floor,
-                traffic_classes: classes.map(|classes| classes.iter().copied().collect()),
-                lnis_per_rgid: self.request.lnis_per_rgid,
-                nics_at_least: self.request.nics_at_least,
-                ..JobShape::default()
-            },
-            replace: self.replace,
-        }
+        let mut shape = JobShape::default();
+        shape.size = self.request.cores;
+        shape.policy = self.request.policy;
+        shape.mode = floor.map(|_| ModeName::ScaleBack);
+        shape.floor = floor;
+        shape.traffic_classes = classes.map(|classes| classes.iter().copied().collect());
+        shape.lnis_per_rgid = self.request.lnis_per_rgid;
+        shape.nics_at_least = self.request.nics_at_least;
+        let mut starting = StartingJob::new(self.place.job.clone());
+        starting.component.clone_from(&self.place.component);
+        starting.access = asked.then_some(access);
+        starting.shape = shape;
+        starting.replace = self.replace;
+        starting
     }
 }
 
@@ -250,14 +246,13 @@ impl Clean {
                 .get(&keys::POOL_VNIS)
                 .map_err(|error| Failure::invalid("settings", &error))?,
         };
-        Ok(Cleaning {
-            pool,
-            live: self.live.clone(),
-            live_from: self.live_from.clone(),
-            none_live: self.none_live,
-            foreign: self.foreign,
-            dry_run: self.dry_run,
-        })
+        let mut cleaning = Cleaning::new(pool);
+        cleaning.live = self.live.clone();
+        cleaning.live_from.clone_from(&self.live_from);
+        cleaning.none_live = self.none_live;
+        cleaning.foreign = self.foreign;
+        cleaning.dry_run = self.dry_run;
+        Ok(cleaning)
     }
 }
 
@@ -291,15 +286,12 @@ pub(crate) struct Reserve {
 
 impl Reserve {
     pub(crate) fn request(self) -> ReserveRequest {
-        ReserveRequest {
-            job: self.job,
-            component: self.component,
-            uid: self.uid,
-            nodes: self.nodes,
-            network: self.network,
-            vnis: self.vnis,
-            tenant: self.tenant,
-        }
+        let mut request = ReserveRequest::new(self.job, self.uid, self.nodes);
+        request.component = self.component;
+        request.network = self.network;
+        request.vnis = self.vnis;
+        request.tenant = self.tenant;
+        request
     }
 }
 
@@ -395,7 +387,8 @@ pub(crate) struct Audit {
 
 impl Audit {
     pub(crate) fn options(self, nics: &Node) -> Result<AuditOptions<'static>> {
-        let mut options = AuditOptions { pool: self.pool, ..AuditOptions::default() };
+        let mut options = AuditOptions::default();
+        options.pool = self.pool;
         let Some(place) = self.place else { return Ok(options) };
         let site = place.site()?;
         let foreign = place.node(&site, nics)?.foreign()?;

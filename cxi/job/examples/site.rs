@@ -38,13 +38,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     for name in ["n1", "n2"] {
         let node = nics(&directory.path().join("node.lock"))?;
         let compute = site.node(NodeName::new(name)?)?.nics(move || Ok(node.clone()));
-        let started = compute.prolog(&StartingJob {
-            job: job.clone(),
-            component: None,
-            access: None,
-            replace: false,
-            shape: JobShape { size: Some(4), ..JobShape::default() },
-        })?;
+        let mut starting = StartingJob::new(job.clone());
+        starting.shape = JobShape::of_size(4);
+        let started = compute.prolog(&starting)?;
         println!("{name}: {} services", started.grant.map_or(0, |grant| grant.services.len()));
         for (variable, value) in compute.environment(&job, None)?.set {
             println!("{name}: {variable}={value}");

@@ -50,7 +50,9 @@ fn job(node: &Node, add: &mut impl FnMut(u8, String)) {
     add(2, json(&grant));
     let options = ReleaseOptions::once();
     let pool: IdSet = [4034].into_iter().collect();
-    let audit = node.audit(&AuditOptions { pool: Some(pool.clone()), ..AuditOptions::default() });
+    let mut auditing = AuditOptions::default();
+    auditing.pool = Some(pool.clone());
+    let audit = node.audit(&auditing);
     add(15, json(&audit));
     add(7, kept("cxi idle services", &audit.observation));
     add(10, json(&audit.observation));

@@ -115,22 +115,18 @@ pub(super) fn call(call: usize, device: &Device, input: &mut Input<'_>) {
         6 => {
             let earlier = Observation::default();
             let now = Timestamp::from_millis(1_700_000_000_000);
-            let audit = node.audit(&AuditOptions {
-                pool: Some((64..=80).collect()),
-                user_exists: Some(|uid| uid != 1000),
-                earlier: Some(&earlier),
-                now,
-                idle_after: Duration::ZERO,
-                ..AuditOptions::default()
-            });
+            let mut options = AuditOptions::default();
+            options.pool = Some((64..=80).collect());
+            options.user_exists = Some(|uid| uid != 1000);
+            options.earlier = Some(&earlier);
+            options.now = now;
+            options.idle_after = Duration::ZERO;
+            let audit = node.audit(&options);
             audit.findings.iter().for_each(said);
-            let later = now + Duration::from_secs(100_000_000);
-            let again = AuditOptions {
-                earlier: Some(&audit.observation),
-                now: later,
-                idle_after: Duration::ZERO,
-                ..AuditOptions::default()
-            };
+            let mut again = AuditOptions::default();
+            again.earlier = Some(&audit.observation);
+            again.now = now + Duration::from_secs(100_000_000);
+            again.idle_after = Duration::ZERO;
             node.audit(&again).findings.iter().for_each(said);
         }
         _ => {

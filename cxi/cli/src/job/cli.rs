@@ -229,24 +229,23 @@ pub(crate) struct ServiceArgs {
 impl SizeArgs {
     /// The shape of a job with services of these properties.
     pub(crate) fn shape(&self, service: &ServiceArgs) -> Result<JobShape, Failure> {
-        Ok(JobShape {
-            traffic_classes: (!service.tc.is_empty()).then(|| service.tc.iter().copied().collect()),
-            lnis_per_rgid: service.lnis_per_rgid,
-            nics_at_least: service.nics_at_least,
-            ..self.of_size()?
-        })
+        let mut shape = self.of_size()?;
+        shape.traffic_classes =
+            (!service.tc.is_empty()).then(|| service.tc.iter().copied().collect());
+        shape.lnis_per_rgid = service.lnis_per_rgid;
+        shape.nics_at_least = service.nics_at_least;
+        Ok(shape)
     }
 
     pub(crate) fn of_size(&self) -> Result<JobShape, Failure> {
-        Ok(JobShape {
-            limits: once_each(&self.limit)?,
-            size: self.count()?,
-            policy: self.policy,
-            no_tles: self.no_tles,
-            mode: self.mode,
-            floor: self.floor,
-            ..JobShape::default()
-        })
+        let mut shape = JobShape::default();
+        shape.limits = once_each(&self.limit)?;
+        shape.size = self.count()?;
+        shape.policy = self.policy;
+        shape.no_tles = self.no_tles;
+        shape.mode = self.mode;
+        shape.floor = self.floor;
+        Ok(shape)
     }
 
     /// `None` for a job without limits.

@@ -26,15 +26,13 @@ fn with_manager(common: &Common) -> Result<Controller<'static>, Failure> {
 }
 
 pub(super) fn reserve(arguments: &ReserveArgs, common: &Common) -> Result<Report, Failure> {
-    let reserved = with_manager(common)?.reserve(&ReserveRequest {
-        job: arguments.job.clone(),
-        component: arguments.component.clone(),
-        uid: arguments.uid,
-        nodes: arguments.nodes.clone(),
-        network: arguments.network.clone(),
-        vnis: arguments.vnis,
-        tenant: arguments.tenant.clone(),
-    })?;
+    let nodes = arguments.nodes.clone();
+    let mut request = ReserveRequest::new(arguments.job.clone(), arguments.uid, nodes);
+    request.component.clone_from(&arguments.component);
+    request.network.clone_from(&arguments.network);
+    request.vnis = arguments.vnis;
+    request.tenant.clone_from(&arguments.tenant);
+    let reserved = with_manager(common)?.reserve(&request)?;
     let vnis = &reserved.result.vnis;
     let json = json!({"job": arguments.job, "vnis": vnis});
     let warnings = reserved.warnings.iter().map(ToString::to_string);

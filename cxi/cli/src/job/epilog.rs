@@ -123,14 +123,13 @@ struct CleanedJson<'a> {
 
 pub(super) fn clean(arguments: &CleanArgs, common: &Common) -> Result<Report, Failure> {
     let settings = &common.settings;
-    let cleaning = Cleaning {
-        pool: settings.or(arguments.pool_vnis.clone(), &settings::POOL_VNIS)?,
-        live: arguments.live.clone().unwrap_or_default(),
-        live_from: arguments.live_from.clone(),
-        none_live: arguments.none_live,
-        foreign: arguments.foreign,
-        dry_run: arguments.dry_run,
-    };
+    let pool = settings.or(arguments.pool_vnis.clone(), &settings::POOL_VNIS)?;
+    let mut cleaning = Cleaning::new(pool);
+    cleaning.live = arguments.live.clone().unwrap_or_default();
+    cleaning.live_from.clone_from(&arguments.live_from);
+    cleaning.none_live = arguments.none_live;
+    cleaning.foreign = arguments.foreign;
+    cleaning.dry_run = arguments.dry_run;
     let retry = arguments.wait.time(settings)?;
     let intent = if arguments.dry_run { Intent::Read } else { Intent::Change };
     let here = Here::new(common, intent)?.nics_optional(arguments.optional);
@@ -149,11 +148,8 @@ pub(crate) fn left_over(
     name: Option<&NodeName>,
     common: &Common,
 ) -> Result<Vec<Verdict<OrphanReason>>, Failure> {
-    let cleaning = Cleaning {
-        pool: common.settings.get(&settings::POOL_VNIS)?,
-        dry_run: true,
-        ..Cleaning::default()
-    };
+    let mut cleaning = Cleaning::new(common.settings.get(&settings::POOL_VNIS)?);
+    cleaning.dry_run = true;
     let here = Here::new(common, Intent::Read)?;
     Ok(here.node(name)?.clean(&cleaning, &ReleaseOptions::once())?.clean.orphans)
 }

@@ -32,13 +32,11 @@ pub(super) fn run(arguments: &PrologArgs, common: &Common) -> Result<Report, Fai
     if arguments.dry_run {
         return dry_run(&shape, arguments, common);
     }
-    let starting = StartingJob {
-        job: arguments.record.job.clone(),
-        component: arguments.record.component.clone(),
-        access: arguments.who.undecided(),
-        shape,
-        replace: arguments.replace,
-    };
+    let mut starting = StartingJob::new(arguments.record.job.clone());
+    starting.component.clone_from(&arguments.record.component);
+    starting.access = arguments.who.undecided();
+    starting.shape = shape;
+    starting.replace = arguments.replace;
     let started = here.node(None)?.prolog(&starting);
     here.save()?;
     let started = started?;

@@ -75,8 +75,9 @@ impl Plugin<'_> {
                 Err(error) => problems.push(error.to_string()),
             }
         }
-        let audit =
-            self.node.audit(&AuditOptions { job: settings.limits(), ..AuditOptions::default() });
+        let mut options = AuditOptions::default();
+        options.job = settings.limits();
+        let audit = self.node.audit(&options);
         let full = audit.findings.iter().filter(|finding| {
             finding.code == Found::NearlyExhausted
                 && finding.severity == Severity::Error

@@ -283,13 +283,11 @@ impl World {
                 if *none_live && !dry_run {
                     self.model().runs.clear();
                 }
-                let cleaning = Cleaning {
-                    pool: format!("{FIRST}-{}", OWN_VNI + 1).parse().unwrap(),
-                    foreign: *foreign,
-                    none_live: *none_live,
-                    dry_run: *dry_run,
-                    ..Cleaning::default()
-                };
+                let mut cleaning =
+                    Cleaning::new(format!("{FIRST}-{}", OWN_VNI + 1).parse().unwrap());
+                cleaning.foreign = *foreign;
+                cleaning.none_live = *none_live;
+                cleaning.dry_run = *dry_run;
                 let node = self.compute(process, clock);
                 node.clean(&cleaning, &options(clock)).map(drop).map_err(text)
             }
@@ -362,13 +360,14 @@ impl World {
         process: &Arc<Process>,
         clock: &Arc<Time>,
     ) -> Outcome {
-        let access = OWN_JOBS.contains(&job).then(|| Access {
-            members: vec![Member::Uid(uid_of(job))],
-            vnis: vec![Vni::new(OWN_VNI + (job % 2) as u16).unwrap()],
-            vni_range: None,
+        let mut starting = StartingJob::new(job_id(job));
+        starting.access = OWN_JOBS.contains(&job).then(|| {
+            let vni = Vni::new(OWN_VNI + (job % 2) as u16).unwrap();
+            Access::new([Member::Uid(uid_of(job))], [vni])
         });
-        let shape = JobShape { size: Some(size), no_tles: true, ..JobShape::default() };
-        let starting = StartingJob { job: job_id(job), component: None, access, shape, replace };
+        starting.shape = JobShape::of_size(size);
+        starting.shape.no_tles = true;
+        starting.replace = replace;
         if replace {
             // Its earlier run may end with this.
             self.model().runs.remove(&job);

@@ -172,7 +172,7 @@ impl Audit {
 
 /// Options of an audit: by default, everything that needs no knowledge of the site.
 #[derive(Debug, Clone)]
-#[allow(clippy::exhaustive_structs, reason = "callers fill it in")]
+#[non_exhaustive]
 pub struct AuditOptions<'a> {
     /// The scheduler's VNIs: user services with other VNIs are reported.
     pub pool: Option<IdSet>,

@@ -52,9 +52,9 @@ pub struct ComputeNode<'a> {
     clock: Arc<dyn Clock>,
 }
 
-/// A job that starts on a node.
+/// A job that starts on a node: made by [`new`](Self::new), then its fields are set.
 #[derive(Clone, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
+#[non_exhaustive]
 pub struct StartingJob {
     /// The job; for a heterogeneous one, its leader.
     pub job: JobId,
@@ -68,9 +68,17 @@ pub struct StartingJob {
     pub replace: bool,
 }
 
+impl StartingJob {
+    /// A job without limits that gets the access that the controller decides on.
+    #[must_use]
+    pub fn new(job: JobId) -> Self {
+        Self { job, component: None, access: None, shape: JobShape::default(), replace: false }
+    }
+}
+
 /// Members of services, and their VNIs.
 #[derive(Clone, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
+#[non_exhaustive]
 pub struct Access {
     /// Members of the services.
     pub members: Vec<Member>,
@@ -81,6 +89,19 @@ pub struct Access {
 }
 
 impl Access {
+    /// The access of these members to these VNIs.
+    #[must_use]
+    pub fn new(
+        members: impl IntoIterator<Item = Member>,
+        vnis: impl IntoIterator<Item = Vni>,
+    ) -> Self {
+        Self {
+            members: members.into_iter().collect(),
+            vnis: vnis.into_iter().collect(),
+            vni_range: None,
+        }
+    }
+
     /// A request for these members and VNIs.
     ///
     /// # Errors
@@ -115,7 +136,7 @@ pub struct Started {
 
 /// Scope of a cleanup: the services that it looks at, and the jobs that are live.
 #[derive(Clone, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
+#[non_exhaustive]
 pub struct Cleaning {
     /// VNIs that the scheduler assigns: services with one of them that no record names are reported, and
     /// destroyed only with [`foreign`](Self::foreign).
@@ -131,6 +152,14 @@ pub struct Cleaning {
     pub foreign: bool,
     /// Only report.
     pub dry_run: bool,
+}
+
+impl Cleaning {
+    /// A cleanup of a node whose scheduler assigns these VNIs; live are the jobs that have records.
+    #[must_use]
+    pub fn new(pool: IdSet) -> Self {
+        Self { pool, ..Self::default() }
+    }
 }
 
 /// Result of a cleanup.
@@ -213,11 +242,7 @@ impl<'a> ComputeNode<'a> {
             (access.clone(), NetworkOptions::default(), None, None)
         } else {
             let (decision, reservation) = self.begin_again(job)?;
-            let access = Access {
-                members: vec![Member::Uid(decision.uid)],
-                vnis: decision.vnis,
-                vni_range: None,
-            };
+            let access = Access::new([Member::Uid(decision.uid)], decision.vnis);
             (access, decision.network, Some(decision.uid), reservation)
         };
         // A decision without VNIs is for a job that wants none.

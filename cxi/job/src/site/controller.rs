@@ -51,9 +51,9 @@ pub struct Controller<'a> {
     clock: Arc<dyn Clock>,
 }
 
-/// Request for a job.
+/// Request for a job: made by [`new`](Self::new), then its fields are set.
 #[derive(Clone, Debug)]
-#[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
+#[non_exhaustive]
 pub struct ReserveRequest {
     /// The job; for a heterogeneous one, its leader, whose VNIs all components share.
     pub job: JobId,

@@ -14,7 +14,7 @@ use crate::{JobLimits, JobRequestBuilder, NicPolicy};
 /// Size of a job on a node, and the properties of its services. What is `None` is as the site's
 /// settings say.
 #[derive(Clone, Debug, Default)]
-#[allow(clippy::exhaustive_structs, reason = "schedulers fill it in")]
+#[non_exhaustive]
 pub struct JobShape {
     /// Its size, usually its number of cores; `None` for no limits: the job may have everything that the NIC has.
     pub size: Option<u32>,
@@ -54,6 +54,12 @@ impl fmt::Display for JobShape {
 }
 
 impl JobShape {
+    /// The shape of a job of this size, usually its number of cores.
+    #[must_use]
+    pub fn of_size(size: u32) -> Self {
+        Self { size: Some(size), ..Self::default() }
+    }
+
     /// The limits on each NIC.
     ///
     /// # Errors

@@ -35,11 +35,10 @@ fn a_clean_node() {
     let node = node(&mock);
     let request = job(1000, 1024).limits(planned(16, Mode::Strict));
     allocate(&node, request);
-    let audit = node.audit(&AuditOptions {
-        pool: Some("1024-65535".parse().unwrap()),
-        user_exists: Some(|uid| uid == 1000),
-        ..AuditOptions::default()
-    });
+    let mut options = AuditOptions::default();
+    options.pool = Some("1024-65535".parse().unwrap());
+    options.user_exists = Some(|uid| uid == 1000);
+    let audit = node.audit(&options);
     assert_eq!(audit.findings, []);
     assert_eq!(audit.worst(), None);
 }
@@ -59,11 +58,10 @@ fn services_that_are_not_as_they_should_be() {
     create(user().member(Member::Uid(4444)).vni(vni(1025)));
     create(user().vni(vni(9)).vni(vni(1026)).vni(vni(7)));
     create(ServiceSpec::builder().vni(vni(8)).system(true));
-    let audit = node.audit(&AuditOptions {
-        pool: Some("1024-65535".parse().unwrap()),
-        user_exists: Some(|uid| uid == 1000),
-        ..AuditOptions::default()
-    });
+    let mut options = AuditOptions::default();
+    options.pool = Some("1024-65535".parse().unwrap());
+    options.user_exists = Some(|uid| uid == 1000);
+    let audit = node.audit(&options);
     assert_eq!(
         found(&audit),
         [
@@ -160,11 +158,12 @@ fn idle_since_an_earlier_audit() {
     }
     let hour = Duration::from_secs(3600);
     let at = |minutes: u64| Timestamp::from_millis(1_000_000 + minutes * 60_000);
-    let idle = |minutes, earlier| AuditOptions {
-        earlier,
-        now: at(minutes),
-        idle_after: hour,
-        ..AuditOptions::default()
+    let idle = |minutes, earlier| {
+        let mut options = AuditOptions::default();
+        options.earlier = earlier;
+        options.now = at(minutes);
+        options.idle_after = hour;
+        options
     };
     let first = node.audit(&idle(0, None));
     assert_eq!(first.findings, []);
@@ -188,7 +187,10 @@ fn idle_since_an_earlier_audit() {
 }
 
 fn room_for(job: JobLimits, few: u32) -> AuditOptions<'static> {
-    AuditOptions { job, few, ..AuditOptions::default() }
+    let mut options = AuditOptions::default();
+    options.job = job;
+    options.few = few;
+    options
 }
 
 #[test]
@@ -262,9 +264,11 @@ fn nics_that_cannot_be_asked() {
 fn nics_that_are_missing() {
     let mock = mock(2);
     let text = |nics, without_driver: Option<&[&str]>| {
-        let without_driver = without_driver.map(|it| it.iter().map(ToString::to_string).collect());
-        let audit =
-            node(&mock).audit(&AuditOptions { nics, without_driver, ..AuditOptions::default() });
+        let mut options = AuditOptions::default();
+        options.nics = nics;
+        options.without_driver =
+            without_driver.map(|it| it.iter().map(ToString::to_string).collect());
+        let audit = node(&mock).audit(&options);
         assert!(audit.findings.iter().all(|finding| finding.code == Code::NicMissing));
         audit.findings.iter().map(ToString::to_string).collect::<Vec<_>>()
     };

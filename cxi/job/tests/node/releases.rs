@@ -83,10 +83,9 @@ fn orphans_are_cleaned_and_the_node_is_audited() {
     for_each_release(|mock, release| {
         let node = node(mock);
         allocate(&node, job(1000, 4034));
-        let audit = node.audit(&AuditOptions {
-            pool: Some("1024-2047".parse().unwrap()),
-            ..AuditOptions::default()
-        });
+        let mut options = AuditOptions::default();
+        options.pool = Some("1024-2047".parse().unwrap());
+        let audit = node.audit(&options);
         let outside = audit.findings.iter().any(|finding| finding.to_string().contains("4034"));
         assert!(outside, "{release}: {:?}", audit.findings);
         let policy = pool();

@@ -18,7 +18,7 @@ use cxi_job::fabric::{
 use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
 use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::settings::{Directories, Settings};
-use cxi_job::site::{Access, PoolStore, ReserveRequest, Site, SiteError, StartingJob, keys};
+use cxi_job::site::{Access, PoolStore, ReserveRequest, Site, SiteError, keys};
 use cxi_job::{ErrorCode, Node, NodeName, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
 use tempfile::TempDir;
@@ -149,12 +149,8 @@ fn the_files_of_a_mock_node_are_next_to_its_state() {
     }
     let site = Site::open(settings).unwrap();
     let mock = MockNode::with_nics(1, &NicConfig::new()).unwrap();
-    let access = Access {
-        members: vec![Member::Uid(1000)],
-        vnis: vec![Vni::new(1024).unwrap()],
-        vni_range: None,
-    };
-    let job = StartingJob { access: Some(access), ..starting(1) };
+    let mut job = starting(1);
+    job.access = Some(Access::new([Member::Uid(1000)], [Vni::new(1024).unwrap()]));
     let _ = compute(&site, &mock).prolog(&job).unwrap();
     assert!(files.join("jobs/1.json").exists());
 }

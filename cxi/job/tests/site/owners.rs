@@ -11,7 +11,7 @@ use cxi::{Device, DeviceId, Errno, Member, ServiceId, ServiceSpec, Vni};
 use cxi_ioctl::{Intercept, Opcode, Transport as _};
 use cxi_job::clean::OrphanReason;
 use cxi_job::owners::OwnedService;
-use cxi_job::site::{Cleaning, JobShape, ServiceRecords, Site, SiteError, StartingJob};
+use cxi_job::site::{Cleaning, JobShape, ServiceRecords, Site, SiteError};
 use cxi_job::{ErrorCode, Node, NodeName, ReleaseOptions};
 use cxi_mock::{Credentials, Fault, InProcess, MockNode, NicConfig};
 use tempfile::TempDir;
@@ -106,8 +106,8 @@ fn what_a_killed_prolog_made_is_found_unless_somebody_else_may_have_made_it() {
     assert!(!confirmed());
     // Only an order takes them.
     assert_eq!(clean().clean.orphans, []);
-    let pool_vnis = "1024-1099".parse().unwrap();
-    let order = Cleaning { pool: pool_vnis, foreign: true, ..Cleaning::default() };
+    let mut order = Cleaning::new("1024-1099".parse().unwrap());
+    order.foreign = true;
     let cleaned = node.clean(&order, &ReleaseOptions::once()).unwrap();
     assert_eq!((cleaned.ended, services(&mock), confirmed()), (vec![job(1)], vec![], true));
 }
@@ -152,8 +152,8 @@ fn a_prolog_that_fails_does_not_end_the_run_that_it_repeats() {
     node.clean(&Cleaning::default(), &ReleaseOptions::once()).unwrap();
     assert_eq!(services(&mock).len(), 2);
     // Another size is another request: refused, or ordered.
-    let shape = JobShape { size: Some(2), ..JobShape::default() };
-    let other = StartingJob { shape, ..starting(1) };
+    let mut other = starting(1);
+    other.shape = JobShape::of_size(2);
     let error = node.prolog(&other).unwrap_err().to_string();
     assert_eq!(
         error,
@@ -161,7 +161,8 @@ fn a_prolog_that_fails_does_not_end_the_run_that_it_repeats() {
          1000, VNI 1024, size 2"
     );
     assert_eq!(services(&mock).len(), 2);
-    let replaced = node.prolog(&StartingJob { replace: true, ..other }).unwrap().grant.unwrap();
+    other.replace = true;
+    let replaced = node.prolog(&other).unwrap().grant.unwrap();
     assert!(replaced.services.iter().all(|entry| !entry.adopted));
     assert_eq!(services(&mock).len(), 2);
 }
@@ -218,7 +219,8 @@ fn a_broken_record_of_a_service_still_says_that_it_is_somebodys() {
     let made = OwnedService::of(device.id(), &device.services().get(id).unwrap());
     records.add(made, "an administrator").unwrap();
     let node = compute(&site, &mock);
-    let order = Cleaning { pool: "1024".parse().unwrap(), foreign: true, ..Cleaning::default() };
+    let mut order = Cleaning::new("1024".parse().unwrap());
+    order.foreign = true;
     let clean = || node.clean(&order, &ReleaseOptions::once()).unwrap().clean.orphans.len();
     assert_eq!(clean(), 0);
     fs::write(format!("{place}/services/cxi0-2.json"), "").unwrap();
@@ -238,8 +240,8 @@ fn a_record_follows_its_service_and_ends_with_whoever_holds_it() {
         device.services().create(&spec.build().unwrap()).unwrap()
     };
     let owned = |id| OwnedService::of(device.id(), &device.services().get(id).unwrap());
-    let order =
-        Cleaning { pool: "1024-1030".parse().unwrap(), foreign: true, ..Cleaning::default() };
+    let mut order = Cleaning::new("1024-1030".parse().unwrap());
+    order.foreign = true;
     let clean = || {
         let cleaned = node.clean(&order, &ReleaseOptions::once()).unwrap().clean;
         cleaned.orphans.iter().map(|orphan| (orphan.service, orphan.reason)).collect::<Vec<_>>()
@@ -412,8 +414,9 @@ fn a_component_of_another_size_is_told_whose_limits_it_has() {
     let node = compute(&site, &mock);
     reserve(&site, &pool, 1, "n1").unwrap();
     node.prolog(&starting(1)).unwrap();
-    let shape = JobShape { size: Some(2), ..JobShape::default() };
-    let second = StartingJob { component: Some(job(2)), shape, ..starting(1) };
+    let mut second = starting(1);
+    second.component = Some(job(2));
+    second.shape = JobShape::of_size(2);
     let started = node.prolog(&second).unwrap();
     assert_eq!(
         started.warnings,

@@ -58,13 +58,9 @@ pub(crate) fn compute<'a>(site: &'a Site, mock: &MockNode) -> ComputeNode<'a> {
 }
 
 pub(crate) fn starting(id: u32) -> StartingJob {
-    StartingJob {
-        job: job(id),
-        component: None,
-        access: None,
-        replace: false,
-        shape: JobShape { size: Some(1), ..JobShape::default() },
-    }
+    let mut starting = StartingJob::new(job(id));
+    starting.shape = JobShape::of_size(1);
+    starting
 }
 
 /// The services that are not the default one's.
@@ -87,7 +83,7 @@ pub(crate) fn place(nics: u8) -> (TempDir, Site, MockNode, Pool) {
 
 /// A job of a user who has asked for a VNI without the controller.
 pub(crate) fn of_user(id: u32, uid: u32, vni: u16) -> StartingJob {
-    let vnis = vec![Vni::new(vni).unwrap()];
-    let access = Access { members: vec![Member::Uid(uid)], vnis, vni_range: None };
-    StartingJob { access: Some(access), ..starting(id) }
+    let mut starting = starting(id);
+    starting.access = Some(Access::new([Member::Uid(uid)], [Vni::new(vni).unwrap()]));
+    starting
 }
