@@ -61,6 +61,7 @@ const MESSAGES: &[Example] = &[
     ("PTL_NI_PERM_VIOLATION", nic(ReturnCode::PERM_VIOLATION), None),
     ("FI_CXI_ERRNO_RED_OP_MISMATCH", Code::Libfabric(1028), None),
     ("prov_errno: 27", nic(ReturnCode(27)), None),
+    ("event_type: 11, return_code: 25, mlength: 0", nic(ReturnCode::VNI_NOT_FOUND), None),
     ("cq_err.prov_errno=2053", Code::Libfabric(2053), None),
     ("prov_errno 1026 (coll reduce INT overflow)", Code::Libfabric(1026), None),
     ("fi_eq_readerr: coll join FM REST CURL timed out", Code::Libfabric(2053), None),

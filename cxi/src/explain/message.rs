@@ -249,7 +249,9 @@ fn numbers(line: &str) -> Vec<Code> {
         if goes_on {
             continue;
         }
-        let code = if lead(before).ends_with("prov_errno") {
+        // The second is a field of the NIC's events.
+        let of_nic = ["prov_errno", "return_code"].iter().any(|name| lead(before).ends_with(name));
+        let code = if of_nic {
             digits.parse().ok().and_then(Code::from_provider)
         } else if is_code(before, after) {
             let radix = if is_hexadecimal { 16 } else { 10 };
