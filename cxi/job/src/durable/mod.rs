@@ -2,11 +2,10 @@
 //!
 //! | for | use |
 //! |---|---|
-//! | a file that another user or program may have made | [`open_regular`], or [`open_regular_with`] to create it or to append |
+//! | a file that another user or program may have made | [`open_regular`] |
 //! | anything else with a path that somebody configured | [`answers`] first |
 //! | a file that readers must never see half-written | [`replace`], with the [`Owner`] that it is to have |
 //! | a file that several processes replace | [`FileLock::of`] it, before reading what is replaced |
-//! | a file that says something by being there | [`mark`] |
 //! | taking turns without their own file | [`FileLock`] |
 //! | a directory for any of them | [`create_dir`] |
 //!
@@ -81,7 +80,8 @@ pub enum Owner {
 ///
 /// # Errors
 ///
-/// As [`open_regular_with`].
+/// The errors of opening; [`io::ErrorKind::InvalidInput`] for what is not a regular file;
+/// [`io::ErrorKind::TimedOut`] for a file system that does not [answer](answers).
 pub fn open_regular(path: &Path) -> io::Result<File> {
     open_regular_with(path, OpenOptions::new().read(true), 0)
 }
@@ -91,9 +91,12 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 ///
 /// # Errors
 ///
-/// The errors of opening; [`io::ErrorKind::InvalidInput`] for what is not a regular file;
-/// [`io::ErrorKind::TimedOut`] for a file system that does not [answer](answers).
-pub fn open_regular_with(path: &Path, options: &mut OpenOptions, flags: i32) -> io::Result<File> {
+/// Those of [`open_regular`].
+pub(crate) fn open_regular_with(
+    path: &Path,
+    options: &mut OpenOptions,
+    flags: i32,
+) -> io::Result<File> {
     answers(path)?;
     kernel_file::open_regular_with(path, options, flags)
 }
@@ -193,7 +196,7 @@ pub fn replace(path: &Path, bytes: &[u8], owner: Owner) -> io::Result<()> {
 /// # Errors
 ///
 /// Those of creating a file.
-pub fn mark(path: &Path) -> io::Result<()> {
+pub(crate) fn mark(path: &Path) -> io::Result<()> {
     answers(path)?;
     may_change()?;
     match OpenOptions::new().write(true).create_new(true).mode(0o644).open(path) {

@@ -72,14 +72,14 @@ pub struct Component {
 impl Decision {
     /// Returns whether a component of the job that has not ended is on a node.
     #[must_use]
-    pub fn runs_on(&self, node: &NodeName) -> bool {
+    pub(crate) fn runs_on(&self, node: &NodeName) -> bool {
         let mut running = self.components.values().filter(|component| !component.ended);
         running.any(|component| component.nodes.contains(node.as_str()))
     }
 
     /// Returns whether a component of the job is or was on a node.
     #[must_use]
-    pub fn is_on(&self, node: &NodeName) -> bool {
+    pub(crate) fn is_on(&self, node: &NodeName) -> bool {
         let mut components = self.components.values();
         components.any(|component| component.nodes.contains(node.as_str()))
     }
