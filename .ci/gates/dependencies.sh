@@ -9,6 +9,22 @@ dependency_count() {
     [ "$count" -le 20 ]
 }
 
+features_of() {
+    cargo tree "$@" --edges normal,build,dev --prefix none --format '{p} {f}' | sed 's/ (\*)$//' | sort -u
+}
+
+# Tests of one package build no dependency otherwise than tests of all do (`tests/features`).
+same_features() {
+    local package other all
+    all=$(features_of --workspace) || return 1
+    for package in $(cargo tree --workspace --depth 0 --prefix none --format '{p}' | sed -n 's/ .*//p' | sort -u); do
+        other=$(features_of --package "$package" | comm -23 - <(printf '%s\n' "$all"))
+        [ -z "$other" ] && continue
+        printf '    %s builds otherwise than the workspace:\n%s\n' "$package" "$other"
+        return 1
+    done
+}
+
 # Each holds the texts of its licenses.
 packages() {
     local crate
@@ -23,6 +39,7 @@ packages() {
 version_of() { cargo pkgid --package "$1" | sed 's/.*[#@]//'; }
 
 step "dependency count" dependency_count
+step "features of one package and of all" same_features
 step "packages" packages
 if cargo_has deny; then
     step "licenses, bans, sources" cargo deny --all-features check licenses bans sources

@@ -1,0 +1,3 @@
+//! Nothing: only the features in the manifest of this package count.
+
+#![forbid(unsafe_code)]
