@@ -1,7 +1,8 @@
 //! The directory where the nodes of a check meet, without MPI: each writes files that the others read.
 
-use std::collections::BTreeMap;
-use std::fs::Permissions;
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, Permissions};
 use std::io::{self, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
@@ -89,12 +90,13 @@ pub(super) enum Word {
 }
 
 impl Word {
-    const fn name(self) -> &'static str {
-        match self {
+    fn file_of(self, node: &NodeName) -> String {
+        let name = match self {
             Self::Arrival => "arrival",
             Self::Asked => "asked",
             Self::Together => "together",
-        }
+        };
+        format!("{node}.{name}.json")
     }
 }
 
@@ -109,25 +111,36 @@ impl Meeting {
     }
 
     fn path(&self, node: &NodeName, word: Word) -> PathBuf {
-        self.directory.join(format!("{node}.{}.json", word.name()))
+        self.directory.join(word.file_of(node))
+    }
+
+    /// Names of all files. One look at the directory costs a file server less than one at each file that
+    /// may be there, which many nodes do often.
+    fn listed(&self) -> io::Result<HashSet<OsString>> {
+        durable::answers(&self.directory)?;
+        fs::read_dir(&self.directory)?.map(|entry| Ok(entry?.file_name())).collect()
     }
 
     /// Joins as a node, which must not have been here before.
     pub(super) fn join(&self, node: &NodeName, arrival: &Arrival) -> Result<(), Failure> {
         let shown = self.directory.display();
-        let there = durable::exists(&self.path(node, Word::Arrival));
-        match there.and_then(|there| Ok((there, durable::exists(&self.directory.join(START))?))) {
-            Ok((false, false)) => self.say(node, Word::Arrival, arrival),
-            Ok((true, _)) => Err(Failure::bad_input(format!(
+        let there = match self.listed() {
+            Ok(there) => there,
+            Err(error) => return Err(Failure::bad_input(format!("{shown}: {error}"))),
+        };
+        if there.contains(OsStr::new(&Word::Arrival.file_of(node))) {
+            return Err(Failure::bad_input(format!(
                 "{shown} has the files of an earlier check, or node {node} is there twice: expected an \
                  empty directory"
-            ))),
-            Ok((false, true)) => Err(Failure::bad_input(format!(
+            )));
+        }
+        if there.contains(OsStr::new(START)) {
+            return Err(Failure::bad_input(format!(
                 "{shown}: the check has begun without node {node}, or is an earlier one: expected an \
                  empty directory, and all nodes within --wait"
-            ))),
-            Err(error) => Err(Failure::bad_input(format!("{shown}: {error}"))),
+            )));
         }
+        self.say(node, Word::Arrival, arrival)
     }
 
     pub(super) fn say(
@@ -141,15 +154,6 @@ impl Meeting {
             durable::replace(&path, &bytes, Owner::Set { uid: None, mode: 0o644 })
         });
         written.map_err(|error| cannot_write(&path, &error))
-    }
-
-    /// The word of a node, if it has given it; `Err` for what nobody could mean.
-    pub(super) fn hear<T: DeserializeOwned>(
-        &self,
-        node: &NodeName,
-        word: Word,
-    ) -> Option<Result<T, String>> {
-        read(&self.path(node, word))
     }
 
     pub(super) fn start(&self) -> Option<Result<Start, String>> {
@@ -166,9 +170,9 @@ impl Meeting {
                 Some(Err(error)) => return Err(Failure::bad_input(error)),
                 None => {}
             }
-            let is_there = |node: &&NodeName| {
-                durable::exists(&self.path(node, Word::Arrival)).unwrap_or(false)
-            };
+            let listed = self.listed().unwrap_or_default();
+            let is_there =
+                |node: &&NodeName| listed.contains(OsStr::new(&Word::Arrival.file_of(node)));
             let came: Vec<NodeName> = nodes.iter().filter(is_there).cloned().collect();
             if came.len() == nodes.len() || begun.elapsed() >= wait {
                 self.decide(&Start { session: session(), nodes: nodes.to_vec(), came })?;
@@ -207,9 +211,11 @@ impl Meeting {
         let begun = Instant::now();
         let mut heard = BTreeMap::new();
         loop {
+            let listed = self.listed().unwrap_or_default();
             for node in nodes {
                 if !heard.contains_key(node)
-                    && let Some(said) = self.hear(node, word)
+                    && listed.contains(OsStr::new(&word.file_of(node)))
+                    && let Some(said) = read(&self.path(node, word))
                 {
                     heard.insert(node.clone(), said);
                 }

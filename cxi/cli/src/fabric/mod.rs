@@ -145,8 +145,9 @@ fn check(arguments: &CheckArgs, common: &Common) -> Result<Report, Failure> {
         return Err(Failure::bad_input(message).hint("Start it on all nodes within --wait."));
     }
     let arrivals = meeting.wait_for(&start.came, Word::Arrival, Duration::ZERO);
-    let asked = take_part(arguments, &meeting, &here, &start, &arrivals, endpoints)?;
-    Ok(conclude(arguments, &meeting, &here, start, arrivals, asked))
+    let terms = terms(arguments, &start);
+    let asked = take_part(terms, &meeting, &here, &start, &arrivals, endpoints)?;
+    Ok(conclude(arguments, terms, &meeting, &here, start, arrivals, asked))
 }
 
 /// The service of a NIC to use, and the VNI.
@@ -185,26 +186,30 @@ fn service(
     ids.find(allows).map(|id| (id, vni)).ok_or_else(message)
 }
 
+/// Terms of a check of the nodes that have come.
+fn terms(arguments: &CheckArgs, start: &Start) -> Terms {
+    let others = start.came.len().saturating_sub(1);
+    let usual = if others < ALL_PAIRS { others } else { PARTNERS };
+    let partners = arguments.partners.map_or(usual, |partners| partners.get() as usize);
+    Terms {
+        session: start.session,
+        pings: arguments.pings,
+        partners: partners.min(others),
+        seed: arguments.seed.unwrap_or(start.session),
+        silence: arguments.silence,
+        wait: arguments.wait,
+    }
+}
+
 /// Performs the part of this node, and writes it down for the others. Returns what all have asked.
 fn take_part(
-    arguments: &CheckArgs,
+    terms: Terms,
     meeting: &Meeting,
     here: &NodeName,
     start: &Start,
     arrivals: &BTreeMap<NodeName, Result<Arrival, String>>,
     endpoints: BTreeMap<DeviceId, Endpoint>,
 ) -> Result<BTreeMap<NodeName, Result<Asked, String>>, Failure> {
-    let silence = arguments.silence;
-    let others = start.came.len().saturating_sub(1);
-    let usual = if others < ALL_PAIRS { others } else { PARTNERS };
-    let partners = arguments.partners.map_or(usual, |partners| partners.get() as usize);
-    let terms = Terms {
-        session: start.session,
-        pings: arguments.pings,
-        partners: partners.min(others),
-        seed: arguments.seed.unwrap_or(start.session),
-        silence,
-    };
     let decided: BTreeMap<DeviceId, OnceLock<Result<(), String>>> =
         endpoints.keys().map(|device| (*device, OnceLock::new())).collect();
     let (heard, together) = thread::scope(|scope| {
@@ -223,7 +228,7 @@ fn take_part(
         // Whatever happens, the threads must be told to end.
         let written = meeting.say(here, Word::Asked, &asked);
         let heard = written.map(|()| {
-            let wait = silence.saturating_mul(PATIENCE).saturating_add(terms.longest());
+            let wait = terms.silence.saturating_mul(PATIENCE).saturating_add(terms.longest());
             meeting.wait_for::<Asked>(&start.came, Word::Asked, wait)
         });
         for (device, decision) in &decided {
@@ -282,6 +287,7 @@ fn all_reach(
 /// prints what is wrong with it.
 fn conclude(
     arguments: &CheckArgs,
+    terms: Terms,
     meeting: &Meeting,
     here: &NodeName,
     start: Start,
@@ -294,8 +300,7 @@ fn conclude(
         return Report::of(text, "printed_by", first);
     }
     let finishing: Vec<NodeName> = asked.keys().cloned().collect();
-    // An operation of all ends after twice the silence.
-    let wait = arguments.silence.saturating_mul(2 * PATIENCE);
+    let wait = terms.silence.saturating_mul(PATIENCE).saturating_add(terms.deadline());
     let together = meeting.wait_for(&finishing, Word::Together, wait);
     let verdict = Verdict::of(&Said { start, arrivals, asked, together });
     if arguments.this_node { report_of(here, &verdict) } else { report(&verdict) }

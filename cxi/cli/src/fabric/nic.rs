@@ -33,9 +33,17 @@ pub(super) struct Terms {
     pub(super) partners: usize,
     pub(super) seed: u32,
     pub(super) silence: Duration,
+    /// Time for which the nodes wait for each other.
+    pub(super) wait: Duration,
 }
 
 impl Terms {
+    /// Time for which an operation of all waits for a node that is there, and has not learned yet that it
+    /// begins: files show that to each node at another time.
+    pub(super) fn deadline(&self) -> Duration {
+        self.silence.saturating_mul(2).max(self.wait)
+    }
+
     /// Time that a node takes that reaches nobody.
     pub(super) fn longest(&self) -> Duration {
         let rest = u32::try_from(self.partners.saturating_sub(SILENT)).unwrap_or(u32::MAX);
@@ -161,8 +169,7 @@ fn collectives(
     members: &[(NodeName, Address)],
     terms: Terms,
 ) -> Result<Collectives, String> {
-    let Terms { silence, .. } = terms;
-    let timing = Timing { retry: RETRY / 4, silence, deadline: silence.saturating_mul(2) };
+    let timing = Timing { retry: RETRY / 4, silence: terms.silence, deadline: terms.deadline() };
     let named = |error: Error| match error {
         Error::Failed { failure, undelivered } => {
             let node = members.get(failure.rank as usize).map(|(node, _)| node.as_str());
@@ -230,6 +237,7 @@ mod tests {
             partners,
             seed: 1,
             silence: Duration::from_secs(4),
+            wait: Duration::from_secs(30),
         };
         let seconds = [(1, 4), (3, 12), (16, 25), (63, 72)];
         for (partners, seconds) in seconds {

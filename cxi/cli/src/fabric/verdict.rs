@@ -16,6 +16,9 @@ const SLOW: f64 = 3.0;
 const USUAL: f64 = 4.0 * 1.4826;
 /// Fewest nodes among which one can be told to be slow.
 const ENOUGH: usize = 3;
+/// Fewest other nodes with which a node must fail to be blamed although it reaches some, and how many times
+/// more these are than those with which one of them fails.
+const MANY: usize = 4;
 
 /// Everything that the nodes have said.
 #[derive(Debug)]
@@ -202,6 +205,10 @@ impl Verdict {
                 blamed.insert(node);
             }
         }
+        for (node, message) in mostly_failing(members, pairs, &blamed) {
+            self.find(Some(node), Some(device), message);
+            blamed.insert(node);
+        }
         let failed = pairs.iter().filter(|pair| pair.answers.problem.is_some());
         let mut named = BTreeSet::new();
         for pair in failed {
@@ -251,15 +258,22 @@ impl Verdict {
 
     /// Nodes of which even the fastest pair is slow.
     fn slow(&mut self, device: DeviceId, members: &[&NodeName], pairs: &[Pair]) {
-        let least = |node: &&NodeName| {
+        let nearest = |node: &&NodeName, time: fn(&Answers) -> Option<u64>| {
             let own = pairs.iter().filter(|pair| &&pair.from == node || &&pair.to == node);
-            own.filter_map(|pair| pair.answers.least_ns).min()
+            own.filter_map(|pair| time(&pair.answers)).min()
         };
-        let times: Vec<(&NodeName, u64)> =
-            members.iter().filter_map(|node| Some((*node, least(node)?))).collect();
+        let times: Vec<(&NodeName, u64)> = members
+            .iter()
+            .filter_map(|node| Some((*node, nearest(node, |answers| answers.least_ns)?)))
+            .collect();
         if times.len() < ENOUGH {
             return;
         }
+        // Where nodes are busy, the fastest of all answers is luck: a slow node has none that is as fast as
+        // half the answers of a usual node.
+        let mut halves: Vec<u64> =
+            members.iter().filter_map(|node| nearest(node, |answers| answers.median_ns)).collect();
+        let half = median(&mut halves).unwrap_or_default();
         let Some(usual) = median(&mut times.iter().map(|(_, time)| *time).collect::<Vec<_>>())
         else {
             return;
@@ -267,7 +281,8 @@ impl Verdict {
         let mut deviations: Vec<u64> = times.iter().map(|(_, time)| time.abs_diff(usual)).collect();
         let deviation = median(&mut deviations).unwrap_or_default();
         let limit = microseconds(usual);
-        let limit = (SLOW * limit).max(limit + USUAL * microseconds(deviation));
+        let limit =
+            (SLOW * limit).max(limit + USUAL * microseconds(deviation)).max(microseconds(half));
         for (node, time) in times.into_iter().filter(|(_, time)| microseconds(*time) > limit) {
             let (time, usual) = (shown(time), shown(usual));
             let message = format!("is slow: {time} to its nearest node, where {usual} are usual");
@@ -298,6 +313,30 @@ impl Verdict {
         }
         (barrier, allreduce)
     }
+}
+
+/// Nodes that fail with many others, who fail with few: as behind a port that loses most of what it gets.
+fn mostly_failing<'a>(
+    members: &[&'a NodeName],
+    pairs: &'a [Pair],
+    blamed: &BTreeSet<&NodeName>,
+) -> Vec<(&'a NodeName, String)> {
+    let mut failed: BTreeMap<&NodeName, BTreeMap<&NodeName, &str>> = BTreeMap::new();
+    for Pair { from, to, answers } in pairs {
+        let Some(why) = answers.problem.as_deref() else { continue };
+        if !blamed.contains(from) && !blamed.contains(to) {
+            failed.entry(from).or_default().insert(to, why);
+            failed.entry(to).or_default().insert(from, why);
+        }
+    }
+    let fails_alone = |node: &&'a NodeName| {
+        let others = failed.get(*node).filter(|others| others.len() >= MANY)?;
+        let with_few = others.keys().filter(|other| failed[*other].len() * MANY <= others.len());
+        let (_, why) = others.first_key_value()?;
+        (with_few.count() * 2 > others.len())
+            .then(|| (*node, format!("fails with {} other nodes: {why}", others.len())))
+    };
+    members.iter().filter_map(fails_alone).collect()
 }
 
 fn devices(said: &Said) -> BTreeSet<DeviceId> {
@@ -431,6 +470,51 @@ mod tests {
                 },
             );
         assert_eq!(verdict(&two).0, ["n5", "n6"]);
+    }
+
+    /// A node that reaches some others still is to blame, if these reach each other.
+    #[test]
+    fn who_fails_with_many_others_is_to_blame() {
+        let often = |bad: &'static [usize]| {
+            move |from: usize, to: usize| {
+                let is_lucky = (from * 5 + to * 3) % 4 == 0;
+                let is_bad = bad.iter().any(|one| [from, to].contains(one));
+                if is_bad && !is_lucky { unreached() } else { answers(41) }
+            }
+        };
+        for (nodes, bad, named) in
+            [(9, &[3][..], vec!["n3"]), (64, &[37], vec!["n37"]), (64, &[5, 37], vec!["n37", "n5"])]
+        {
+            let mut drain = verdict(&said(nodes, often(bad))).0;
+            drain.sort();
+            assert_eq!(drain, named, "{nodes}");
+        }
+        let message = &verdict(&said(9, often(&[3]))).1[0];
+        assert_eq!(message, "fails with 7 other nodes: no answer within 3s");
+        // Between two halves, it may be either.
+        let halves = |from: usize, to: usize| {
+            if (from <= 5) != (to <= 5) && (from + to) % 9 != 0 { unreached() } else { answers(41) }
+        };
+        assert_eq!(verdict(&said(10, halves)).0, Vec::<String>::new());
+    }
+
+    /// On busy nodes, how fast the fastest of all answers was is chance.
+    #[test]
+    fn luck_of_others_makes_no_node_slow() {
+        let time = |least: u64, median: u64| Answers {
+            least_ns: Some(least * 1000),
+            median_ns: Some(median * 1000),
+            ..answers(0)
+        };
+        let busy = |from: usize, to: usize| {
+            time(if [from, to].contains(&3) { 3600 } else { 400 + from as u64 }, 9_800)
+        };
+        assert_eq!(verdict(&said(9, busy)), (vec![], vec![]));
+        // Not even the fastest answer is as fast as half of those of others.
+        let slow = |from: usize, to: usize| {
+            if [from, to].contains(&3) { time(50_000, 60_000) } else { time(400, 9_800) }
+        };
+        assert_eq!(verdict(&said(9, slow)).0, ["n3"]);
     }
 
     #[test]
