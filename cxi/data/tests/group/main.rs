@@ -6,16 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use cxi::{Device, ServiceSpec, TrafficClass, Vni};
+use cxi::lni::Pid;
+use cxi::{Device, ServiceId, ServiceSpec, TrafficClass, Vni};
 use cxi_data::collective::{Cause, Combine, Endpoint, Error, Failure, Group, RoundTrips, Timing};
 use cxi_data::{Address, ReturnCode};
 use cxi_mock::{Fabric, FabricFaults, MockCluster, NicConfig};
 
-const TIMING: Timing = Timing {
-    retry: Duration::from_millis(20),
-    silence: Duration::from_millis(600),
-    deadline: Duration::from_millis(1500),
-};
+/// Silences of operations that must fail. Where a process got no processor for that long, another one than the
+/// dead one seems to be silent: a test then tries the next one.
+const SILENCES: [u64; 4] = [120, 400, 1200, 4000];
 /// For operations that must succeed, however busy the machine is.
 const PATIENT: Timing = Timing {
     retry: Duration::from_millis(20),
@@ -27,12 +26,27 @@ const WIDTH: NonZeroU32 = NonZeroU32::new(2).unwrap();
 /// A chance of one in a hundred.
 const PERCENT: u16 = 655;
 
-fn endpoint(cluster: &MockCluster, node: usize, vni: u16) -> Endpoint {
-    let node = cluster.node(node).unwrap();
-    let device = Device::cxi0(node.nics()[0].root().unwrap());
-    let vni = Vni::new(vni).unwrap();
+fn timing(silence: u64) -> Timing {
+    Timing {
+        retry: Duration::from_millis(20),
+        silence: Duration::from_millis(silence),
+        deadline: Duration::from_millis(silence * 5 / 2),
+    }
+}
+
+fn device(cluster: &MockCluster, node: usize) -> Device {
+    Device::cxi0(cluster.node(node).unwrap().nics()[0].root().unwrap())
+}
+
+/// A service of a job on one node, for its VNI.
+fn service(device: &Device, vni: Vni) -> ServiceId {
     let spec = ServiceSpec::builder().vni(vni).build().unwrap();
-    let service = device.services().create(&spec).unwrap();
+    device.services().create(&spec).unwrap()
+}
+
+fn endpoint(cluster: &MockCluster, node: usize, vni: u16) -> Endpoint {
+    let (device, vni) = (device(cluster, node), Vni::new(vni).unwrap());
+    let service = service(&device, vni);
     Endpoint::new(&device, service, vni, TrafficClass::BestEffort, None).unwrap()
 }
 
@@ -104,22 +118,44 @@ fn everything(mut group: Group, nodes: u64) -> u64 {
     retries
 }
 
-/// The failure that each member has seen, except one.
-fn failures(results: Vec<Option<Error>>) -> Vec<(Failure, Option<ReturnCode>)> {
-    let one = |error| match error {
-        Error::Failed { failure, undelivered } => (failure, undelivered.map(|why| why.0)),
-        other => panic!("{other}"),
-    };
-    results.into_iter().flatten().map(one).collect()
+/// End of a barrier that must fail, as one member has seen it.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    failure: Failure,
+    /// The reason that the NIC gave.
+    undelivered: Option<ReturnCode>,
+    /// A dead member was named by the time that the timing promises.
+    is_in_time: bool,
 }
 
-/// A barrier that must fail, by which time a dead member must have been named.
-fn barrier_fails(mut group: Group) -> Error {
+const fn seen(rank: u32, cause: Cause, undelivered: Option<ReturnCode>) -> Seen {
+    Seen { failure: Failure { rank, cause }, undelivered, is_in_time: true }
+}
+
+fn barrier_fails(mut group: Group, timing: Timing) -> Seen {
     let start = Instant::now();
     let error = group.barrier().unwrap_err();
-    assert!(start.elapsed() < TIMING.deadline + TIMING.silence, "{:?}", start.elapsed());
+    let is_in_time = start.elapsed() < timing.deadline + timing.silence;
     group.leave().unwrap();
-    error
+    match error {
+        Error::Failed { failure, undelivered } => {
+            Seen { failure, undelivered: undelivered.map(|why| why.0), is_in_time }
+        }
+        other => panic!("{other}"),
+    }
+}
+
+/// Expects what members see, if they have enough time.
+fn sees<T: PartialEq + std::fmt::Debug>(expected: &T, see: impl Fn(Timing) -> T) {
+    let mut last = None;
+    for silence in SILENCES {
+        let now = see(timing(silence));
+        if now == *expected {
+            return;
+        }
+        last = Some(now);
+    }
+    assert_eq!(last.as_ref(), Some(expected));
 }
 
 #[test]
@@ -148,89 +184,131 @@ fn operations_end_on_a_fabric_that_loses_repeats_and_delays_packets() {
 
 #[test]
 fn a_process_that_is_dead_is_named_with_the_reason() {
-    let results = on_nodes(
-        TIMING,
-        &[1024; 5],
-        |_, _| {},
-        |group| match group.rank() {
-            3 => {
-                drop(group);
-                None
-            }
-            _ => Some(barrier_fails(group)),
-        },
-    );
-    let failures = failures(results);
-    assert_eq!(failures.len(), 4);
-    for (failure, _) in &failures {
-        assert_eq!(*failure, Failure { rank: 3, cause: Cause::Silent });
-    }
+    let dead = |why| Some(seen(3, Cause::Silent, why));
     // Member 1 is the parent, and knows what the NIC says.
-    assert_eq!(failures[1].1, Some(ReturnCode::VNI_NOT_FOUND));
+    let expected =
+        vec![dead(None), dead(Some(ReturnCode::VNI_NOT_FOUND)), dead(None), None, dead(None)];
+    sees(&expected, |timing| {
+        on_nodes(
+            timing,
+            &[1024; 5],
+            |_, _| {},
+            |group| match group.rank() {
+                3 => {
+                    drop(group);
+                    None
+                }
+                _ => Some(barrier_fails(group, timing)),
+            },
+        )
+    });
 }
 
 #[test]
 fn a_node_behind_a_dead_link_is_named() {
     let cut = |fabric: &Fabric, addresses: &[Address]| fabric.set_link(addresses[2].nid, false);
-    let results = on_nodes(TIMING, &[1024; 3], cut, |group| {
-        let rank = group.rank();
-        (rank, barrier_fails(group))
+    // Who is behind the link sees the same of the root.
+    sees(&vec![2, 2, 0], |timing| {
+        let seen = on_nodes(timing, &[1024; 3], cut, |group| barrier_fails(group, timing));
+        let silent = |seen: Seen| match seen {
+            Seen { failure: Failure { rank, cause: Cause::Silent }, is_in_time: true, .. } => rank,
+            other => panic!("{other:?}"),
+        };
+        seen.into_iter().map(silent).collect()
     });
-    for (rank, error) in results {
-        // Who is behind the link sees the same of the root.
-        let named = if rank == 2 { 0 } else { 2 };
-        let Error::Failed { failure, .. } = error else { panic!("{error}") };
-        assert_eq!(failure, Failure { rank: named, cause: Cause::Silent });
-    }
 }
 
 #[test]
 fn a_node_with_another_vni_is_named_with_the_reason() {
-    let results =
-        on_nodes(TIMING, &[1024, 1025, 1024], |_, _| {}, |group| Some(barrier_fails(group)));
-    let text = results[0].as_ref().unwrap().to_string();
-    let expected = "member 1 does not answer: VNI_NOT_FOUND: no process receives on the VNI";
-    assert_eq!(text, expected);
-    let failures = failures(results);
-    let wrong = (Failure { rank: 1, cause: Cause::Silent }, Some(ReturnCode::VNI_NOT_FOUND));
-    assert_eq!(failures[0], wrong);
-    assert_eq!(failures[2].0, wrong.0);
+    let why = Some(ReturnCode::VNI_NOT_FOUND);
+    let expected = vec![
+        seen(1, Cause::Silent, why),
+        seen(0, Cause::Silent, why),
+        seen(1, Cause::Silent, None),
+    ];
+    sees(&expected, |timing| {
+        on_nodes(timing, &[1024, 1025, 1024], |_, _| {}, |group| barrier_fails(group, timing))
+    });
 }
 
 #[test]
 fn a_process_that_is_there_and_does_not_enter_is_late() {
-    let results = on_nodes(
-        TIMING,
-        &[1024; 4],
-        |_, _| {},
-        |mut group| match group.rank() {
-            3 => {
-                group.linger(TIMING.deadline + TIMING.silence).unwrap();
-                None
-            }
-            _ => Some(barrier_fails(group)),
-        },
-    );
-    for (failure, _) in failures(results) {
-        assert_eq!(failure, Failure { rank: 3, cause: Cause::Late });
-    }
+    let late = || Some(seen(3, Cause::Late, None));
+    sees(&vec![late(), late(), late(), None], |timing| {
+        on_nodes(
+            timing,
+            &[1024; 4],
+            |_, _| {},
+            |mut group| match group.rank() {
+                3 => {
+                    group.linger(timing.deadline + timing.silence).unwrap();
+                    None
+                }
+                _ => Some(barrier_fails(group, timing)),
+            },
+        )
+    });
+}
+
+/// Two jobs share three nodes, and use the same PIDs on their own VNIs. One has two processes on each node, in a
+/// group each; the group of the other one fails meanwhile.
+#[test]
+fn groups_side_by_side_do_not_disturb_each_other() {
+    const NODES: usize = 3;
+    let jobs = [(1024, 10), (1024, 11), (1025, 10)];
+    let cluster = MockCluster::with_nics(3, 1, &NicConfig::new()).unwrap();
+    let ends = with_nics_at_work(&cluster, |scope| {
+        let mut groups: Vec<Vec<Group>> = Vec::new();
+        for (number, (vni, pid)) in jobs.into_iter().enumerate() {
+            let (vni, pid) = (Vni::new(vni).unwrap(), Pid::new(pid).unwrap());
+            let endpoint = |node| {
+                let device = device(&cluster, node);
+                let service = service(&device, vni);
+                Endpoint::new(&device, service, vni, TrafficClass::BestEffort, Some(pid)).unwrap()
+            };
+            let endpoints: Vec<_> = (0..NODES).map(endpoint).collect();
+            let addresses: Vec<_> = endpoints.iter().map(Endpoint::address).collect();
+            assert!(addresses.iter().all(|address| address.pid == pid.get()));
+            // The third one may take long to be found dead, without harm to the others.
+            let timing = if number == 2 { timing(1000) } else { PATIENT };
+            let join = |one: Endpoint| one.join(5, &addresses, WIDTH, timing).unwrap();
+            groups.push(endpoints.into_iter().map(join).collect());
+        }
+        let mut failing = groups.pop().unwrap();
+        drop(failing.pop());
+        let failing: Vec<_> = failing
+            .into_iter()
+            .map(|group| scope.spawn(move || barrier_fails(group, timing(1000)).failure.cause))
+            .collect();
+        let good: Vec<_> = groups
+            .into_iter()
+            .flatten()
+            .map(|group| scope.spawn(move || everything(group, NODES as u64)))
+            .collect();
+        for one in good {
+            one.join().unwrap();
+        }
+        failing.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+    });
+    assert_eq!(ends, [Cause::Silent; 2]);
 }
 
 #[test]
 fn times_that_do_not_fit_together_are_refused() {
+    let usual = timing(600);
     let cases = [
-        (Timing { retry: Duration::ZERO, ..TIMING }, "retry 0ns: expected more than zero"),
+        (Timing { retry: Duration::ZERO, ..usual }, "retry 0ns: expected more than zero"),
         (
-            Timing { silence: Duration::from_millis(39), ..TIMING },
+            Timing { silence: Duration::from_millis(39), ..usual },
             "silence 39ms: expected at least two retries",
         ),
         (
-            Timing { deadline: TIMING.silence, ..TIMING },
+            Timing { deadline: usual.silence, ..usual },
             "deadline 600ms: expected longer than the silence",
         ),
         // The least that cannot be doubled.
         (
-            Timing { retry: Duration::MAX, silence: Duration::from_secs(1), ..TIMING },
+            Timing { retry: Duration::MAX, silence: Duration::from_secs(1), ..usual },
             "silence 1s: expected at least two retries",
         ),
     ];
@@ -244,7 +322,7 @@ fn times_that_do_not_fit_together_are_refused() {
             assert_eq!(error.to_string(), text);
         });
     }
-    for timing in [TIMING, PATIENT, Timing::default()] {
+    for timing in [usual, PATIENT, Timing::default()] {
         timing.check().unwrap();
     }
 }
@@ -258,7 +336,7 @@ fn a_list_of_members_that_cannot_be_right_is_refused() {
         let errors = (0..3).map(|list| {
             let endpoint = endpoint(&cluster, 0, 1024);
             let members = &lists(endpoint.address())[list];
-            endpoint.join(1, members, WIDTH, TIMING).unwrap_err()
+            endpoint.join(1, members, WIDTH, PATIENT).unwrap_err()
         });
         let errors: Vec<_> = errors.collect();
         let texts = errors.iter().map(ToString::to_string).collect::<Vec<_>>();
