@@ -477,7 +477,7 @@ mod tests {
     fn who_fails_with_many_others_is_to_blame() {
         let often = |bad: &'static [usize]| {
             move |from: usize, to: usize| {
-                let is_lucky = (from * 5 + to * 3) % 4 == 0;
+                let is_lucky = (from * 5 + to * 3).is_multiple_of(4);
                 let is_bad = bad.iter().any(|one| [from, to].contains(one));
                 if is_bad && !is_lucky { unreached() } else { answers(41) }
             }
@@ -493,7 +493,11 @@ mod tests {
         assert_eq!(message, "fails with 7 other nodes: no answer within 3s");
         // Between two halves, it may be either.
         let halves = |from: usize, to: usize| {
-            if (from <= 5) != (to <= 5) && (from + to) % 9 != 0 { unreached() } else { answers(41) }
+            if (from <= 5) != (to <= 5) && !(from + to).is_multiple_of(9) {
+                unreached()
+            } else {
+                answers(41)
+            }
         };
         assert_eq!(verdict(&said(10, halves)).0, Vec::<String>::new());
     }
