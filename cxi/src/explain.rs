@@ -36,7 +36,6 @@ use cxi_ioctl::{CommandError, Effect, Errno, Opcode, SafeCommand};
 use crate::driver::Capabilities;
 use crate::error::{Error, ErrorKind, Refusal, Result, Shortage, VniConflict};
 use crate::service::stock::{Stock, shortage};
-use crate::sysfs::NicDirectory;
 use crate::{
     Device, Resource, ResourceMap, Service, ServiceId, ServiceSpec, Vni, VniAccess, VniRange,
 };
@@ -102,8 +101,7 @@ impl Facts {
         let services = device.services();
         match (*attempt, errno) {
             (_, Errno::EPERM) => {
-                let is_vf = device.directory().and_then(NicDirectory::virtual_function);
-                facts.virtual_function = is_vf == Some(true);
+                facts.virtual_function = device.is_virtual_function() == Some(true);
             }
             (Attempt::Create(_), Errno::EINVAL) => {
                 facts.totals = device.totals().ok();

@@ -159,6 +159,30 @@ fn a_virtual_function_gets_its_parent_service_first() {
     assert_eq!(seen, "2\n1\nParent service   yes");
 }
 
+/// An administrator who has made virtual functions goes on as before: they have no services of their
+/// own, and before the development branch they do not answer for any.
+#[test]
+fn virtual_functions_are_in_nobodys_way() {
+    need_node!();
+    for release in ["shs-12.0", "shs-14.0.1", "main"] {
+        let node = Served::start(&["--release", release]);
+        let inside = |script: &str| {
+            let mut command = node.command(&["sh", "-euc", script]);
+            printed(&command.env("CXI", CXI).run())
+        };
+        inside("echo 2 > /sys/class/cxi/cxi0/device/sriov_numvfs");
+        let shown: Value = serde_json::from_str(&inside("$CXI devices --json")).expect("JSON");
+        let shown = shown["devices"].as_array().expect("a list");
+        let functions: Vec<_> = shown.iter().map(|it| it["virtual_function"].as_bool()).collect();
+        assert_eq!(functions, [Some(false), Some(true), Some(true)], "{release}");
+        assert!(shown[0]["resources"].is_object());
+        let all = "$CXI service create --vni 99 > /dev/null; $CXI service list | awk '{ print $1 }'
+            $CXI metrics | grep -c 'cxi_service_info{device=\"cxi0' ; $CXI service destroy 2 > /dev/null
+            $CXI cdi | grep -c '\"name\": \"cxi'";
+        assert_eq!(inside(all), "NICs\ncxi0\ncxi0\n2\n3", "{release}");
+    }
+}
+
 /// Jobs that an earlier version started, in the directory and in the words that it had, end as they
 /// should; and until the node reboots, others start beside them.
 #[test]

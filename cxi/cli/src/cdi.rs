@@ -68,7 +68,7 @@ fn of_node(arguments: &CdiArgs, node: &Node, file: Option<&Path>) -> Result<Repo
 fn describe(arguments: &CdiArgs, node: &Node) -> Value {
     let dev = Host::system().dev().to_owned();
     let (mut nodes, mut mounts, mut devices) = (Vec::new(), Vec::new(), Vec::new());
-    for device in node.devices() {
+    for device in node.functions() {
         let path = dev.join(device.id().to_string());
         let edits = if fs::metadata(&path).is_ok_and(|found| !found.file_type().is_char_device()) {
             // A served mock has a FUSE file here instead of a character device.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use cxi::driver::{Capabilities, Driver};
 use cxi::{Availability, Device, DeviceId, DeviceInfo, Hardware, Platform};
+use cxi_ioctl::Errno;
 use humantime::format_duration;
 use serde::Serialize;
 
@@ -56,8 +57,9 @@ enum View {
 struct Entry {
     #[serde(flatten)]
     info: DeviceInfo,
+    /// Nothing of a virtual function whose driver does not answer for services.
     #[serde(flatten)]
-    availability: Availability,
+    availability: Option<Availability>,
     release: DriverRelease,
     #[serde(skip_serializing_if = "Option::is_none")]
     hardware: Option<Hardware>,
@@ -89,18 +91,20 @@ fn report(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failure> {
     let ask = |device: &Device| -> cxi::Result<Entry> {
         Ok(Entry {
             info: device.info()?,
-            availability: device.availability()?,
+            availability: availability(device)?,
             release: DriverRelease::of(device.driver()?),
             hardware: verbose.then(|| device.hardware()),
             codewords_per_second: None,
         })
     };
-    let devices = node.devices().iter().map(ask);
+    let devices = node.functions().into_iter().map(ask);
     let mut devices = devices.collect::<cxi::Result<Vec<_>>>()?;
     if let Some(time) = arguments.rates {
         let rates = codewords(node.devices(), time)?;
-        for (entry, rates) in devices.iter_mut().zip(rates) {
-            entry.codewords_per_second = Some(rates);
+        for (device, rates) in node.devices().iter().zip(rates) {
+            if let Some(entry) = devices.iter_mut().find(|it| it.info.device == device.id()) {
+                entry.codewords_per_second = Some(rates);
+            }
         }
     }
     let mut text = nics_table(&devices).render(0);
@@ -115,13 +119,25 @@ fn report(arguments: &DevicesArgs, node: &Node) -> Result<Report, Failure> {
         text += &codewords_table(&devices);
     }
     text.push('\n');
-    text +=
-        &all_resources(devices.iter().map(|entry| (entry.info.device, entry.availability.clone())));
+    text += &all_resources(
+        devices.iter().filter_map(|entry| Some((entry.info.device, entry.availability.clone()?))),
+    );
     let drivers = devices.iter().map(|entry| (entry.info.device, entry.release.clone()));
     for (ids, release) in merge(drivers) {
         text += &limits_of_driver(&nic_names(&ids), &release, verbose);
     }
     Ok(Report::of(text, "devices", &devices))
+}
+
+fn availability(device: &Device) -> cxi::Result<Option<Availability>> {
+    match device.availability() {
+        Err(error)
+            if error.errno() == Errno::EOPNOTSUPP && device.is_virtual_function() == Some(true) =>
+        {
+            Ok(None)
+        }
+        availability => availability.map(Some),
+    }
 }
 
 /// The resources of NICs, for people.

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use cxi::{Availability, Device, Resource};
 use cxi_job::pool::Timestamp;
-use cxi_job::{AuditOptions, Node, NodeName};
+use cxi_job::{AuditOptions, Node, NodeName, NodeNic};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 
@@ -52,13 +52,21 @@ pub(crate) fn run(arguments: &MetricsArgs, common: &Common) -> Result<Report, Fa
 
 fn on_nics(arguments: &MetricsArgs, common: &Common) -> Result<Vec<Family>, Failure> {
     let node = JobNode::open(common, Intent::Read)?.nics;
-    let devices: Vec<Device> = node.nics().iter().filter_map(|nic| nic.device().cloned()).collect();
-    let mut families = nics(&node)?;
+    let there = physical(&node);
+    let devices: Vec<Device> = there.iter().filter_map(|nic| nic.device().cloned()).collect();
+    let mut families = nics(&there)?;
     families.extend(resources(&devices)?);
     families.extend(services(&devices)?);
     families.push(findings(&node, common)?);
     families.push(left(&devices, arguments.node.as_ref(), common)?);
     Ok(families)
+}
+
+/// The NICs without their virtual functions, which have the same services and resources, unless there
+/// is nothing else.
+fn physical(node: &Node) -> Vec<&NodeNic> {
+    let physical: Vec<_> = node.nics().iter().filter(|nic| !nic.is_virtual_function()).collect();
+    if physical.is_empty() { node.nics().iter().collect() } else { physical }
 }
 
 /// Hardware counters that show traffic, and problems of the link or the fabric.
@@ -85,7 +93,7 @@ pub(crate) const COUNTERS: [&str; 19] = [
     "atu_pcie_err_poisoned",
 ];
 
-fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
+fn nics(of: &[&NodeNic]) -> Result<Vec<Family>, Failure> {
     let mut usable = Family::new("cxi_nic_usable", "Whether jobs can use the NIC.");
     let mut link = Family::new("cxi_nic_link_up", "Whether the link is up.");
     let mut counters =
@@ -99,7 +107,7 @@ fn nics(node: &Node) -> Result<Vec<Family>, Failure> {
     let help = "When the link restarted last: 0 if it has not.";
     let mut last = Family::new("cxi_nic_last_link_restart_timestamp_seconds", help);
     let now = SystemTime::now();
-    for nic in node.nics() {
+    for nic in of {
         let id = nic.id().to_string();
         usable.add([("device", id.clone())], nic.is_usable());
         if let Some(info) = nic.info() {

@@ -28,6 +28,9 @@ pub(crate) enum Intent {
 #[derive(Debug)]
 pub(crate) struct Node {
     devices: Vec<Device>,
+    /// Virtual functions, unless the command line names NICs, or there are no others: their services
+    /// and resources are those of the physical functions.
+    virtual_functions: Vec<Device>,
     /// `true` if the command line names them.
     named: bool,
     unusable: Vec<Failure>,
@@ -75,7 +78,9 @@ impl Node {
     pub(crate) fn open(common: &Common, intent: Intent) -> Result<Self, Failure> {
         let mut node = Self::open_untraced(common, intent)?;
         if common.is_traced() {
-            node.devices = node.devices.iter().map(traced).collect();
+            for devices in [&mut node.devices, &mut node.virtual_functions] {
+                *devices = devices.iter().map(traced).collect();
+            }
         }
         Ok(node)
     }
@@ -106,7 +111,8 @@ impl Node {
             .filter(|(id, _)| wanted.contains(id))
             .map(|(id, nic)| open_mock(id, nic))
             .collect::<Result<_, Failure>>()?;
-        Ok(Self { devices, named: common.device.is_some(), unusable: Vec::new(), mock: Some(mock) })
+        let (named, virtual_functions) = (common.device.is_some(), Vec::new());
+        Ok(Self { devices, virtual_functions, named, unusable: Vec::new(), mock: Some(mock) })
     }
 
     /// Opens only the requested NICs. A command that only reads continues without the NICs that cannot
@@ -137,13 +143,32 @@ impl Node {
         }
         match unusable.first() {
             Some(failure) if intent != Intent::Read || devices.is_empty() => Err(failure.clone()),
-            _ => Ok(Self { devices, named: common.device.is_some(), unusable, mock: None }),
+            _ => {
+                let is_apart = |device: &Device| {
+                    named(common).is_none() && device.is_virtual_function() == Some(true)
+                };
+                let (mut devices, mut virtual_functions): (Vec<_>, _) =
+                    devices.into_iter().partition(|device| !is_apart(device));
+                // A virtual machine has no other.
+                if devices.is_empty() {
+                    std::mem::swap(&mut devices, &mut virtual_functions);
+                }
+                let named = common.device.is_some();
+                Ok(Self { devices, virtual_functions, named, unusable, mock: None })
+            }
         }
     }
 
     /// The NICs, by number.
     pub(crate) fn devices(&self) -> &[Device] {
         &self.devices
+    }
+
+    /// The NICs and their virtual functions, by number.
+    pub(crate) fn functions(&self) -> Vec<&Device> {
+        let mut functions: Vec<_> = self.devices.iter().chain(&self.virtual_functions).collect();
+        functions.sort_by_key(|device| device.id());
+        functions
     }
 
     /// The NICs of a mock node; none on a real one.

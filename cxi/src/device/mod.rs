@@ -127,6 +127,13 @@ impl Device {
         self.open.id
     }
 
+    /// Returns whether it is a virtual function; `None` if sysfs does not show it. Reads sysfs, and sends
+    /// no command.
+    #[must_use]
+    pub fn is_virtual_function(&self) -> Option<bool> {
+        self.directory().and_then(NicDirectory::virtual_function)
+    }
+
     /// The transport that carries commands to it, for commands that this crate does not offer.
     #[must_use]
     pub fn transport(&self) -> &Arc<dyn Transport> {

@@ -97,7 +97,9 @@ impl ServiceSpecBuilder {
         if self.settings.exclusive_cp && !matches!(vnis, VniAccess::Range(_)) {
             return Err(Contradiction::ExclusiveCpsWithoutRange.into());
         }
-        if self.settings.parent && self.members.is_some() {
+        // One that admits nobody is what a parent is in any case.
+        if self.settings.parent && self.members.as_ref().is_some_and(|members| !members.is_empty())
+        {
             return Err(Contradiction::MembersOfParent.into());
         }
         if self.settings.parent && self.settings.exclusive_cp {

@@ -166,6 +166,7 @@ fn a_contradiction_can_be_told_from_others() {
     ] {
         assert_eq!(builder.build().unwrap_err(), InvalidSpec::Contradiction(wrong), "{wrong}");
     }
+    assert!(vnis().parent(true).members([]).build().is_ok(), "it names no member");
 }
 
 #[test]
