@@ -56,6 +56,13 @@ impl Card {
         }
     }
 
+    /// The card whose chip has this version, see the `CASSINI_*` of [`cxi_ioctl::abi::device`].
+    #[must_use]
+    pub const fn with_version(cassini_version: u32) -> Self {
+        // The generation is in the upper digit.
+        if cassini_version >> 4 == 1 { Self::Cassini1 } else { Self::Cassini2 }
+    }
+
     /// The part number.
     #[must_use]
     pub const fn part_number(self) -> &'static str {
@@ -79,8 +86,7 @@ impl Identity {
     /// The card whose chip this is.
     #[must_use]
     pub const fn card(&self) -> Card {
-        // The generation is in the upper digit of the version.
-        if self.cassini_version >> 4 == 1 { Card::Cassini1 } else { Card::Cassini2 }
+        Card::with_version(self.cassini_version)
     }
 
     /// Makes it that of a card. Its addresses and the state of its link stay.

@@ -124,6 +124,18 @@ impl FaultSpec {
         }
     }
 
+    /// The path of the file or directory that the fault is about, if it is about one.
+    #[must_use]
+    pub fn file(&self) -> Option<&str> {
+        self.file.as_deref().map(|path| path.trim_matches('/'))
+    }
+
+    /// Returns whether the fault hides its file. If not, it is about reading the file.
+    #[must_use]
+    pub fn hides(&self) -> bool {
+        self.effect == Effect::Gone
+    }
+
     /// Adds the fault to a NIC.
     pub fn inject(&self, nic: &Nic) {
         if let Some(path) = &self.file {

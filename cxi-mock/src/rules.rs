@@ -159,6 +159,8 @@ rules! {
     /// `true` if services, profiles and numbers are kept as SHS 14.0.1 keeps them, so that a driver can
     /// be replaced by another such one while no LNI is open.
     records_of_14_0_1: bool = [NO, NO, NO, NO, YES, YES, YES],
+    /// `true` if a virtual function without a parent service cannot be enabled.
+    functions_need_parents: bool = [NO, NO, NO, NO, NO, NO, YES],
     /// `true` if an ATU_MAP whose answer cannot be delivered unmaps and succeeds.
     undelivered_md_is_success: bool = [YES, YES, YES, YES, YES, NO, NO],
 }

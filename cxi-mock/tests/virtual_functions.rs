@@ -136,6 +136,37 @@ fn a_function_makes_services_with_its_parents_vnis() {
     assert_eq!(send(&root, &SvcEnableCmd::of(id, 0)), Ok(()));
 }
 
+/// The kernel looks at the number before it asks the driver, who looks for the parents.
+#[test]
+fn functions_without_a_parent_are_not_enabled() {
+    let nic = nic(DriverRelease::Main2026_11);
+    assert_eq!(nic.set_virtual_functions(0), Ok(()));
+    assert_eq!(nic.set_virtual_functions(65), Err(Errno::ERANGE));
+    assert_eq!(nic.set_virtual_functions(1), Err(Errno::EINVAL));
+    let id = parent(&root(&nic), &[100]);
+    nic.set_parent_service(0, id).unwrap();
+    assert_eq!(nic.set_virtual_functions(2), Err(Errno::EINVAL));
+    assert_eq!(nic.set_virtual_functions(1), Ok(()));
+    assert_eq!(nic.set_virtual_functions(2), Err(Errno::EBUSY));
+    nic.set_parent_service(0, 0).unwrap();
+    assert_eq!(nic.set_virtual_functions(1), Ok(()), "nothing to do");
+}
+
+/// ETH_LINK_STATE_GET, as the Ethernet driver of a virtual function asks.
+#[test]
+fn a_function_sees_the_link_go() {
+    let (nic, _, [function, _]) = with_functions();
+    let is_up = || {
+        let mut command = [0; 16];
+        command[..4].copy_from_slice(&Opcode::ETH_LINK_STATE_GET.number().to_ne_bytes());
+        let mut state = [7];
+        write(&function, &command, &mut state).map(|()| state)
+    };
+    assert_eq!(is_up(), Ok([1]));
+    nic.hardware().set_link(false);
+    assert_eq!(is_up(), Ok([0]));
+}
+
 #[test]
 fn a_parents_range_is_its_functions() {
     let (nic, root, [function, _]) = with_functions();

@@ -72,12 +72,19 @@ fn virtual_functions_come_and_go() {
          cxi3 0000:42:00.2 cxi_ss1 virtual of 0000:42:00.0 0x1590 0x0371"
     );
     // The kernel allows no other number in between, and none above the maximum.
-    for (count, why) in [("3", "busy"), ("65", "out of range"), ("x", "Invalid")] {
+    for (count, why) in [
+        ("3", "busy"),
+        ("65", "out of range"),
+        ("65536", "out of range"),
+        ("x", "Invalid"),
+        ("-1", "Invalid"),
+        ("08", "Invalid"),
+    ] {
         let script = format!("/bin/echo {count} > /sys/class/cxi/cxi0/device/sriov_numvfs");
         let refusal = error(&node.enter(&["sh", "-c", &script]));
         assert!(refusal.contains(why), "{count}: {refusal}");
     }
-    inside("echo 2 > $pf/device/sriov_numvfs");
+    inside("echo 0x2 > $pf/device/sriov_numvfs");
     assert_eq!(printed(&node.enter(&[CLIENT, "nid", "cxi2"])), "256");
 
     // A program that has one open when it goes gets EIO.
@@ -368,6 +375,49 @@ fn files_have_faults() {
     node.order(&["clear-faults"]);
     printed(&read("cat fru/part_number"));
     refused(&node.ctl(&["fault", "gone"]), "expected read=FILE");
+    // A misspelled path would let a test pass that tests nothing.
+    for path in ["telemetry/hni_pcs_god_cw", "/sys/class/cxi/cxi0/device/uc", "fru/part_number/x"] {
+        refused(&node.ctl(&["fault", &format!("read={path}:EIO")]), "there is no file");
+    }
+}
+
+/// Copies of files neither fail nor are slow, but they can be gone.
+#[test]
+fn copies_of_files_have_fewer_faults() {
+    need_node!();
+    let socket = ["--door", "socket", "--fault"];
+    let run = |fault: &str, script: &str| {
+        run(&[&socket[..], &[fault, "--", "sh", "-c", script]].concat())
+    };
+    refused(&run("read=fru:EIO", "true"), "expected a node with --door fuse");
+    let gone = run("read=fru:gone", "cat /sys/class/cxi/cxi0/device/fru/part_number");
+    assert!(error(&gone).contains("No such file"), "{gone:?}");
+}
+
+/// A program that misspells a file which it writes learns that from the errno.
+#[test]
+fn nothing_is_made_in_sysfs() {
+    need_node!();
+    let make = |what: &str| {
+        let script = format!("cd /sys/class/cxi/cxi0/device; {what}");
+        error(&run(&["--", "sh", "-c", &script]))
+    };
+    assert!(make("/bin/echo 1 > sriov_numvf").contains("Permission denied"));
+    assert!(make("mkdir uc/x").contains("not permitted"));
+    assert!(make("rm -f uc/reset").contains("not permitted"));
+}
+
+/// NICs that a list describes are as different as those that are only counted.
+#[test]
+fn nics_of_a_list_have_their_own_addresses() {
+    need_node!();
+    let directory = Directory::new();
+    let config = directory.write("config.json", r#"[{}, {"card": "cassini-1"}, {}]"#);
+    let addresses = "cd /sys/class/cxi; cat cxi*/device/properties/nid cxi*/device/net/*/address";
+    assert_eq!(
+        script(&["--config", &config], addresses),
+        "0x100\n0x101\n0x102\n02:00:00:00:01:00\n02:00:00:00:01:01\n02:00:00:00:01:02"
+    );
 }
 
 /// Files that LDMS and slingshot-utils read of HPE's retry handler.

@@ -123,6 +123,36 @@ impl Filesystem for FileSystem {
         self.getattr(req, ino, fh, reply);
     }
 
+    /// As sysfs, in which nothing can be made: a file that is written but not there is EACCES.
+    fn mknod(
+        &self,
+        _req: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        _rdev: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(Errno::EACCES);
+    }
+
+    fn mkdir(
+        &self,
+        _req: &Request,
+        _parent: INodeNo,
+        _name: &OsStr,
+        _mode: u32,
+        _umask: u32,
+        reply: ReplyEntry,
+    ) {
+        reply.error(Errno::EPERM);
+    }
+
+    fn unlink(&self, _req: &Request, _parent: INodeNo, _name: &OsStr, reply: ReplyEmpty) {
+        reply.error(Errno::EPERM);
+    }
+
     fn readlink(&self, _req: &Request, ino: INodeNo, reply: ReplyData) {
         self.answer(move |files| match Place::of(ino).and_then(|place| files.item(place)) {
             Some(Item::Link(target)) => reply.data(target.as_bytes()),

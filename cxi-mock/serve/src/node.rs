@@ -128,6 +128,11 @@ impl Node {
         &self.watch
     }
 
+    /// Returns whether programs see its files, not copies of them or nothing.
+    pub(crate) fn has_files(&self) -> bool {
+        self.scene.places.is_some() && self.scene.copies.is_none()
+    }
+
     /// Brings the copies of sysfs up to date, if there are any.
     pub(crate) fn refresh(&self) -> io::Result<()> {
         self.scene.copies.as_ref().map_or(Ok(()), |copies| copies.refresh())

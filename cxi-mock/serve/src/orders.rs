@@ -98,6 +98,22 @@ impl Node {
         if let Some(device) = fault.device() {
             self.nic(device)?;
         }
+        if let Some(path) = fault.file() {
+            let mut concerned = self.server().physical().filter(|it| fault.concerns(it.number));
+            // A fault that never strikes would let a test pass that tests nothing.
+            if concerned.all(|function| function.tree.find(path).is_none()) {
+                return Err(format!(
+                    "fault '{text}': there is no file {path}: expected a path below \
+                     /sys/class/cxi/cxiN/device, such as telemetry/hni_pcs_good_cw"
+                ));
+            }
+            if !fault.hides() && !self.has_files() {
+                return Err(format!(
+                    "fault '{text}': programs on this node read copies of its files, which neither \
+                     fail nor are slow: expected a node with --door fuse"
+                ));
+            }
+        }
         for function in self.server().physical() {
             if !fault.concerns(function.number) {
                 continue;

@@ -19,6 +19,3 @@ pub(crate) const SETS_NID: ByRelease<bool> = ByRelease([NO, NO, YES, YES, YES, Y
 
 /// A physical function has a directory of settings for each virtual one.
 pub(crate) const HAS_FUNCTION_SETTINGS: ByRelease<bool> = ByRelease([NO, NO, NO, NO, NO, YES, YES]);
-
-/// A virtual function needs a parent service before it can be enabled.
-pub(crate) const NEEDS_PARENT_SERVICE: ByRelease<bool> = ByRelease([NO, NO, NO, NO, NO, NO, YES]);

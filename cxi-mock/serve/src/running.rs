@@ -94,6 +94,7 @@ impl NodeArguments {
         for fault in &self.nics.fault {
             node.inject(fault).map_err(ServeError::Input)?;
         }
+        node.refresh().doing(|| "refresh the copies of sysfs".to_owned())?;
         if let Some(file) = state {
             let saver = Saver::of_node(file, &model);
             saver.watch(0, &model)?;

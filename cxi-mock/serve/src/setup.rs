@@ -20,7 +20,7 @@ use super::error::ServeError;
 use super::input;
 use super::server::DRIVER;
 use super::state_file::StateFile;
-use super::sysfs::switch;
+use super::sysfs::{number, switch};
 use super::system::System;
 use super::topology::{self, Topology};
 use super::trace::Trace;
@@ -56,31 +56,36 @@ fn at_place(error: &dyn Error, excerpt: Option<String>) -> String {
 
 fn from_value(value: Value, base: &NicConfig) -> Result<Setup, String> {
     match value {
-        Value::Array(all) if all.first().is_some_and(Value::is_array) => all
-            .into_iter()
-            .enumerate()
-            .map(|(index, node)| {
-                match node {
-                    Value::Array(nics) => list(nics, base),
+        Value::Array(all) if all.first().is_some_and(Value::is_array) => {
+            let mut before = 0;
+            let node = |(index, node)| {
+                let nics = match node {
+                    Value::Array(nics) => list(nics, base, before),
                     other => Err(format!("{other}: expected a list of NICs")),
-                }
-                .map_err(|error| format!("node {index}: {error}"))
-            })
-            .collect::<Result<_, _>>()
-            .map(Setup::Nodes),
-        Value::Array(nics) => list(nics, base).map(Setup::Each),
+                };
+                let nics = nics.map_err(|error| format!("node {index}: {error}"))?;
+                before += nics.len();
+                Ok(nics)
+            };
+            all.into_iter().enumerate().map(node).collect::<Result<_, _>>().map(Setup::Nodes)
+        }
+        Value::Array(nics) => list(nics, base, 0).map(Setup::Each),
         value => one(value, base).map(Setup::Alike),
     }
 }
 
-fn list(nics: Vec<Value>, base: &NicConfig) -> Result<Vec<NicConfig>, String> {
-    // Each NIC is on its own bus unless its address is given.
-    let bus = base.identity.pci_address.bus;
+/// The NICs of a node, with so many of other nodes before them. Each is on its own bus and has its own
+/// address on the fabric, unless these are given.
+fn list(nics: Vec<Value>, base: &NicConfig, before: usize) -> Result<Vec<NicConfig>, String> {
+    let first = u32::try_from(before).unwrap_or(u32::MAX);
     (0u8..)
         .zip(nics)
         .map(|(index, nic)| {
-            let mut base = base.clone();
-            base.identity.pci_address.bus = bus.wrapping_add(index);
+            let base = base.clone().identity(|identity| {
+                identity.nid = identity.nid.wrapping_add(first).wrapping_add(index.into());
+                identity.uc_nic = index.into();
+                identity.pci_address.bus = identity.pci_address.bus.wrapping_add(index);
+            });
             one(nic, &base).map_err(|error| format!("NIC {index}: {error}"))
         })
         .collect()
@@ -96,7 +101,8 @@ fn one(mut value: Value, base: &NicConfig) -> Result<NicConfig, String> {
     serde_json::from_value(config).map_err(|error| error.to_string())
 }
 
-/// The card that a NIC is to be: as its key `card` says, which is removed, or as the PCI IDs say.
+/// The card that a NIC is to be: as its key `card` says, which is removed, or as the PCI IDs or the
+/// version of the chip say.
 fn card_of(value: &mut Value) -> Result<Option<Card>, String> {
     let named = value.as_object_mut().and_then(|nic| nic.remove("card"));
     if let Some(named) = named {
@@ -104,10 +110,10 @@ fn card_of(value: &mut Value) -> Result<Option<Card>, String> {
         return name.parse().map(Some).map_err(|error: UnknownCard| error.to_string());
     }
     let identity = value.get("identity");
-    let id = |name| identity.and_then(|it| u32::try_from(it.get(name)?.as_u64()?).ok());
-    Ok(id("vendor_id")
-        .zip(id("device_id"))
-        .and_then(|(vendor, device)| Card::with_ids(vendor, device)))
+    let number = |name| identity.and_then(|it| u32::try_from(it.get(name)?.as_u64()?).ok());
+    let ids = number("vendor_id").zip(number("device_id"));
+    let by_ids = ids.and_then(|(vendor, device)| Card::with_ids(vendor, device));
+    Ok(by_ids.or_else(|| number("cassini_version").map(Card::with_version)))
 }
 
 /// Applies what is given on top of the defaults.
@@ -177,7 +183,7 @@ fn assign(params: &mut ModuleParameters, assignment: &str) -> Result<(), String>
 
 fn integer(name: &str, text: &str) -> Result<Value, String> {
     let number: u32 =
-        text.parse().map_err(|_| format!("{name} is '{text}': expected a number from 0"))?;
+        number(text).map_err(|_| format!("{name} is '{text}': expected a number from 0"))?;
     Ok(Value::from(number))
 }
 
@@ -465,6 +471,9 @@ mod tests {
             panic!("a list");
         };
         assert_eq!((nics.len(), nics[1].identity.nid), (2, 7));
+        let Ok(Setup::Each(nics)) = config("[{}, {}, {}]") else { panic!("a list") };
+        assert_eq!([0, 1, 2].map(|nic| nics[nic].identity.nid), [0x100, 0x101, 0x102]);
+        assert_eq!([0, 1, 2].map(|nic| nics[nic].identity.uc_nic), [0, 1, 2]);
     }
 
     #[test]
@@ -473,6 +482,8 @@ mod tests {
             panic!("nodes");
         };
         assert_eq!((nodes[0].len(), nodes[1][0].identity.nid), (2, 7));
+        let Ok(Setup::Nodes(nodes)) = config("[[{}, {}], [{}]]") else { panic!("nodes") };
+        assert_eq!((nodes[0][1].identity.nid, nodes[1][0].identity.nid), (0x101, 0x102));
         let error = config("[[{}], {}]").unwrap_err();
         assert_eq!(error, "node 1: {}: expected a list of NICs");
     }
@@ -485,6 +496,13 @@ mod tests {
             let Ok(Setup::Alike(config)) = config(text) else { panic!("one configuration") };
             assert_eq!(config, NicConfig::new().card(Card::Cassini1), "{text}");
         }
+        // A first version of the chip is on no other card.
+        let Ok(Setup::Alike(config_)) = config(r#"{"identity": {"cassini_version": 17}}"#) else {
+            panic!("one configuration");
+        };
+        let mut expected = NicConfig::new().card(Card::Cassini1);
+        expected.identity.cassini_version = 17;
+        assert_eq!(config_, expected);
         let error = config(r#"[{}, {"card": "x"}]"#).unwrap_err();
         assert_eq!(error, "NIC 1: unknown card 'x': expected cassini-1 or cassini-2");
     }
@@ -505,6 +523,8 @@ mod tests {
         assign(&mut params, "pid_bits=8").unwrap();
         assert!(!params.disable_default_svc);
         assert_eq!((params.default_vnis, params.pid_bits), ([7, 8, 0, 0], 8));
+        assign(&mut params, "default_vnis=0x10,020").unwrap();
+        assert_eq!(params.default_vnis, [16, 16, 0, 0]);
         assert!(assign(&mut params, "pid_bits").is_err());
         assert!(assign(&mut params, "pid_bits=-1").is_err());
         assert!(assign(&mut params, "disable_default_svc=2").is_err());

@@ -42,7 +42,9 @@ impl Attribute {
     pub(crate) fn write(&self, text: &[u8]) -> Result<(), Errno> {
         let write = self.write.as_ref().ok_or(Errno::EIO)?;
         let text = std::str::from_utf8(text).map_err(|_| Errno::EINVAL)?;
-        write(text.trim_end_matches(['\n', '\0']))
+        // As the kernel: a text ends at its first null byte, and one newline at its end does not count.
+        let text = text.split('\0').next().unwrap_or_default();
+        write(text.strip_suffix('\n').unwrap_or(text))
     }
 
     /// The permission bits.
@@ -158,10 +160,10 @@ impl Tree {
             .map(|(name, index)| (name.as_str(), *index))
     }
 
-    /// The item that a path leads to, without following links.
-    #[cfg(test)]
+    /// The item that a path leads to, without following links. An empty path leads to the root.
     pub(crate) fn find(&self, path: &str) -> Option<&Item> {
-        let index = path.split('/').try_fold(0, |at, name| self.child(at, name))?;
+        let mut names = path.split('/').filter(|name| !name.is_empty());
+        let index = names.try_fold(0, |at, name| self.child(at, name))?;
         self.item(index)
     }
 
@@ -209,7 +211,9 @@ mod tests {
         let Some(Item::Attribute(nid)) = tree.find("nid") else { panic!("an attribute") };
         assert_eq!(nid.mode(), 0o644);
         assert_eq!(nid.write(b"5\n"), Ok(()));
+        assert_eq!(nid.write(b"5\n\0"), Ok(()));
         assert_eq!(nid.write(b"6\n"), Err(Errno::EINVAL));
+        assert_eq!(nid.write(b"5\n\n"), Err(Errno::EINVAL));
         assert_eq!(nid.write(b"\xff"), Err(Errno::EINVAL));
     }
 }

@@ -188,6 +188,9 @@ impl Nic {
     /// # Errors
     ///
     /// As the kernel: ERANGE for more than 64; EBUSY for another number than 0 while there are some.
+    /// From [`Main2026_11`](DriverRelease::Main2026_11) on, EINVAL for a function without a
+    /// [parent service](Self::set_parent_service): HPE's guide to SR-IOV says that it is rejected, and
+    /// the errno is assumed.
     pub fn set_virtual_functions(&self, count: u32) -> Result<(), Errno> {
         if count > *VIRTUAL_FUNCTIONS.end() {
             return Err(Errno::ERANGE);
@@ -198,6 +201,10 @@ impl Nic {
             (now, wanted) if now == wanted => Ok(()),
             (now, wanted) if now > 0 && wanted > 0 => Err(Errno::EBUSY),
             (_, wanted) => {
+                let is_alone = |function| !device.parents.contains_key(&function);
+                if device.rules.functions_need_parents && (0..wanted).any(is_alone) {
+                    return Err(Errno::EINVAL);
+                }
                 self.virtual_functions.store(wanted, Ordering::Release);
                 device.destroy_children();
                 Ok(())

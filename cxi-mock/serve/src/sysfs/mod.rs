@@ -13,6 +13,7 @@ mod retry_handler;
 #[cfg(test)]
 mod table;
 mod traffic_classes;
+mod values;
 mod virtual_functions;
 
 use std::sync::Arc;
@@ -23,8 +24,8 @@ pub(crate) use bus::{describe as describe_bus, path as bus_path};
 pub(crate) use module::describe as describe_module;
 pub(crate) use network::{MTU, mac_address, network_device, network_index};
 pub(crate) use pci::VIRTUAL_FUNCTIONS;
-pub(crate) use properties::switch;
 pub(crate) use retry_handler::DIRECTORY as RETRY_HANDLER;
+pub(crate) use values::{number, switch};
 
 use super::server::{DRIVER, Virtualization};
 use super::topology::Locality;

@@ -7,6 +7,7 @@ use cxi_ioctl::abi::device::{CASSINI_1_0, CASSINI_1_1, CASSINI_2_0, DevInfoUse};
 
 use super::super::releases::{SETS_NID, SHOWS_ATS, SHOWS_RGIDS};
 use super::super::tree::Tree;
+use super::{number, switch};
 use cxi_mock::Nic;
 
 /// RGIDs that LNIs may have. One more belongs to the driver.
@@ -74,8 +75,7 @@ fn settings(tree: &mut Tree, nic: &Arc<Nic>) {
         "properties/amo_remap_to_pcie_fadd",
         move || source.hardware().amo_remap_to_pcie_fadd(),
         move |text| {
-            let atomic = text.parse().map_err(|_| Errno::EINVAL)?;
-            target.hardware().set_amo_remap_to_pcie_fadd(atomic);
+            target.hardware().set_amo_remap_to_pcie_fadd(number(text)?);
             Ok(())
         },
     );
@@ -91,15 +91,6 @@ fn settings(tree: &mut Tree, nic: &Arc<Nic>) {
     );
 }
 
-/// Parses on or off as the kernel does.
-pub(crate) fn switch(text: &str) -> Option<bool> {
-    match text {
-        "1" | "y" | "Y" | "on" | "true" => Some(true),
-        "0" | "n" | "N" | "off" | "false" => Some(false),
-        _ => None,
-    }
-}
-
 /// The NIC address, which an administrator sets with newer drivers.
 fn nid(tree: &mut Tree, nic: &Arc<Nic>) {
     let path = "properties/nid";
@@ -110,9 +101,7 @@ fn nid(tree: &mut Tree, nic: &Arc<Nic>) {
     }
     let target = Arc::clone(nic);
     tree.writable(path, read, move |text| {
-        let digits = text.strip_prefix("0x").map(|hex| u32::from_str_radix(hex, 16));
-        let nid = digits.unwrap_or_else(|| text.parse());
-        target.hardware().set_nid(nid.map_err(|_| Errno::EINVAL)?);
+        target.hardware().set_nid(number(text)?);
         Ok(())
     });
 }

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::Errno;
 use cxi_mock::Nic;
 
 use super::super::tree::Tree;
+use super::number;
 
 /// The directory of the files. The kernel's directory of the function does not list it: `/run/cxi`
 /// leads there.
@@ -56,6 +56,6 @@ pub(super) fn describe(tree: &mut Tree, nic: &Arc<Nic>) {
     tree.writable(
         &format!("{DIRECTORY}/config/log_increment"),
         || 0,
-        |text| text.parse::<i32>().map(drop).map_err(|_| Errno::EINVAL),
+        |text| number::<i32>(text).map(drop),
     );
 }

@@ -2,19 +2,18 @@
 
 use std::sync::Arc;
 
-use cxi_ioctl::Errno;
 use cxi_mock::Nic;
 use parking_lot::Mutex;
 
-use super::super::releases::{HAS_FUNCTION_SETTINGS, NEEDS_PARENT_SERVICE};
+use super::super::releases::HAS_FUNCTION_SETTINGS;
 use super::super::server::Virtualization;
 use super::super::tree::Tree;
-use super::{VIRTUAL_FUNCTIONS, address_of};
+use super::{VIRTUAL_FUNCTIONS, address_of, number};
 
 pub(super) fn describe(
     tree: &mut Tree,
     nic: &Arc<Nic>,
-    number: u16,
+    physical: u16,
     virtualization: &Arc<Virtualization>,
 ) {
     let device = nic.config().identity.device_id;
@@ -25,20 +24,11 @@ pub(super) fn describe(
     tree.value("sriov_vf_total_msix", || 0);
     tree.value("sriov_drivers_autoprobe", || 1);
     let (source, target) = (Arc::clone(nic), Arc::clone(virtualization));
-    // HPE's guide to SR-IOV says that a function without a service is rejected; the errno is assumed.
-    let needs_parents = NEEDS_PARENT_SERVICE.at(nic.config().release);
-    let needy = Arc::clone(nic);
     tree.writable(
         "sriov_numvfs",
         move || source.virtual_functions(),
-        move |text| {
-            let count = text.trim().parse().map_err(|_| Errno::EINVAL)?;
-            let is_alone = |function| needy.parent_service(function) == 0;
-            if needs_parents && (0..count).any(is_alone) {
-                return Err(Errno::EINVAL);
-            }
-            target.request(number, count)
-        },
+        // The kernel's number has 16 bits.
+        move |text| target.request(physical, number::<u16>(text)?.into()),
     );
     for function in 0..VIRTUAL_FUNCTIONS.into() {
         let address = address_of(nic, Some(function));
@@ -46,7 +36,7 @@ pub(super) fn describe(
     }
     if HAS_FUNCTION_SETTINGS.at(nic.config().release) {
         for function in 0..VIRTUAL_FUNCTIONS {
-            let directory = format!("cxi/cxi{number}/vf/{function}");
+            let directory = format!("cxi/cxi{physical}/vf/{function}");
             settings(tree, &directory, nic, function.into());
         }
     }
@@ -58,10 +48,7 @@ fn settings(tree: &mut Tree, directory: &str, nic: &Arc<Nic>, function: u32) {
     tree.writable(
         &format!("{directory}/svc_id"),
         move || source.parent_service(function),
-        move |text| {
-            let service = text.trim().parse().map_err(|_| Errno::EINVAL)?;
-            target.set_parent_service(function, service)
-        },
+        move |text| target.set_parent_service(function, number(text)?),
     );
     for name in ["msg_rate_limit", "msg_rate_burst"] {
         let value = Arc::new(Mutex::new(0_u32));
@@ -70,7 +57,7 @@ fn settings(tree: &mut Tree, directory: &str, nic: &Arc<Nic>, function: u32) {
             &format!("{directory}/{name}"),
             move || *source.lock(),
             move |text| {
-                *value.lock() = text.trim().parse().map_err(|_| Errno::EINVAL)?;
+                *value.lock() = number(text)?;
                 Ok(())
             },
         );

@@ -47,8 +47,8 @@ pub(super) fn phys_lac_free(device: &mut Device, call: &mut Call<'_>) -> Result<
     Ok(())
 }
 
-pub(super) fn eth_link_state_get(_: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
-    let is_up = call.nic.config().identity.link_up;
+pub(super) fn eth_link_state_get(device: &mut Device, call: &mut Call<'_>) -> Result<(), Errno> {
+    let is_up = device.registers.link.is_up();
     call.respond(&u8::from(is_up))
 }
 
