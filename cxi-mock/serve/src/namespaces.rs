@@ -73,7 +73,13 @@ pub(crate) fn separate_node(name: &str) -> Result<(), ServeError> {
     )
     .doing(|| format!("make the namespaces of {name}"))?;
     keep_mounts_private()?;
-    nix::unistd::sethostname(name).doing(|| format!("set the host name {name}"))
+    nix::unistd::sethostname(name).map_err(|errno| {
+        ServeError::missing(
+            format!("a node cannot have its own host name ({})", errno.desc()),
+            "A container's seccomp filter forbids it: docker run or podman run --security-opt \
+             seccomp=unconfined, and --security-opt systempaths=unconfined (podman: unmask=ALL).",
+        )
+    })
 }
 
 fn keep_mounts_private() -> Result<(), ServeError> {
