@@ -3,9 +3,10 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::reachable::Reachable;
+use crate::socket::Beside;
 use crate::{Errno, Mapping, Request, Transport};
 
 /// Drivers of the development branch always read this many bytes from the address of a command,
@@ -29,6 +30,7 @@ const SHORT_ROOM: usize = 32;
 pub struct CharDev {
     file: OwnedFd,
     reachable: Reachable,
+    beside: Option<Box<Beside>>,
 }
 
 impl CharDev {
@@ -42,6 +44,13 @@ impl CharDev {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         Ok(Self::from(file))
     }
+
+    /// Maps its windows through the socket of whoever serves it, where the file itself cannot be mapped. A
+    /// socket of somebody else changes nothing.
+    #[must_use]
+    pub fn beside(self, socket: impl Into<PathBuf>) -> Self {
+        Self { beside: Some(Box::new(Beside::new(socket))), ..self }
+    }
 }
 
 impl From<File> for CharDev {
@@ -53,7 +62,7 @@ impl From<File> for CharDev {
 
 impl From<OwnedFd> for CharDev {
     fn from(file: OwnedFd) -> Self {
-        Self { file, reachable: Reachable::default() }
+        Self { file, reachable: Reachable::default(), beside: None }
     }
 }
 
@@ -93,7 +102,11 @@ impl Transport for CharDev {
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        Mapping::from_file(&self.file, offset, len)
+        let mapping = Mapping::from_file(&self.file, offset, len);
+        match (&mapping, &self.beside) {
+            (Err(Errno::ENODEV), Some(beside)) => beside.windows(&self.file)?.map(offset, len),
+            _ => mapping,
+        }
     }
 
     fn file(&self) -> Option<BorrowedFd<'_>> {

@@ -198,7 +198,7 @@ fn a_server_that_is_gone_is_an_error_and_no_signal() {
     let nic = server.node().open(0).unwrap();
     assert_eq!(execute(&nic, &SvcDestroyCmd::new()).unwrap_err().errno(), Errno::EIO);
     assert_eq!(execute(&nic, &SvcDestroyCmd::new()).unwrap_err().errno(), Errno::EIO);
-    assert_eq!(nic.window(0, 4096).unwrap_err(), Errno::EIO);
+    assert_eq!(nic.windows().window(0, 4096).unwrap_err(), Errno::EIO);
     server.end();
 }
 
@@ -214,7 +214,7 @@ fn a_window_without_memory_is_none_and_an_open_file_has_a_descriptor() {
     let server = Server::new(|head, _| opens(head).unwrap_or_else(|| vec![answer(OK, &[], 0)]));
     let file = server.node().open(0).unwrap();
     assert!(file.connection().is_ok());
-    assert_eq!(file.window(0, 4096).unwrap_err(), Errno::ENODEV);
+    assert_eq!(file.windows().window(0, 4096).unwrap_err(), Errno::ENODEV);
     assert_eq!(file.map(0, 4096).unwrap_err(), Errno::ENODEV);
     assert!(format!("{file:?}").contains("node.sock"));
     drop(file);

@@ -14,6 +14,10 @@ const AT_SECURE: u64 = 23;
 /// The variable that names the socket of a node, for programs that reach their NICs through one.
 pub const NODE_VARIABLE: &str = "CXI_NODE";
 
+/// The variable that names a socket for what files in `/dev` cannot do: a node of FUSE files passes
+/// windows there where the kernel maps none of a file. Everything else goes through the files.
+pub const WINDOWS_VARIABLE: &str = "CXI_NODE_WINDOWS";
+
 /// A variable of this program's environment; `None` if the program has rights that its caller lacks, as
 /// a setuid program has: the caller must not choose what it does with them (`secure_getenv`).
 #[must_use]

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use cxi_ioctl::socket::NodeSocket;
 use cxi_ioctl::{CharDev, Errno, Transport};
 
-use crate::environment::{NODE_VARIABLE, var_os};
+use crate::environment::{NODE_VARIABLE, WINDOWS_VARIABLE, var_os};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sysfs::{self, NicDirectory, Sysfs};
 use crate::{Device, DeviceId, DeviceInfo};
@@ -73,7 +73,7 @@ impl Host {
         let path = self.dev.join(id.to_string());
         let opened: io::Result<Arc<dyn Transport>> = match self.sysfs.node() {
             Some(node) => node.open(id.number()).map(|file| Arc::new(file) as _),
-            None => CharDev::open(&path).map(|file| Arc::new(file) as _),
+            None => CharDev::open(&path).map(|file| Arc::new(beside(file)) as _),
         };
         let file = opened.map_err(|error| {
             let errno = match error.kind() {
@@ -205,6 +205,14 @@ impl FoundDevice {
     /// Returns device and properties, or the reason for which it is not usable.
     pub fn into_parts(self) -> Result<(Device, DeviceInfo)> {
         self.found
+    }
+}
+
+/// A device file, with the socket that maps its windows if there is one.
+fn beside(file: CharDev) -> CharDev {
+    match var_os(WINDOWS_VARIABLE) {
+        Some(socket) => file.beside(socket),
+        None => file,
     }
 }
 

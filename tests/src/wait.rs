@@ -1,10 +1,11 @@
 //! Wait objects through the safe library, on a node with sysfs.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use cxi::{Device, ServiceSpec, Vni};
+use cxi::{Device, ServiceId, ServiceSpec, Vni};
 
 use crate::process::Problem;
 
@@ -41,4 +42,25 @@ pub fn sleeps_until_woken(device: &Device, wake: &dyn Fn() -> Command) -> Result
     drop(wait);
     assert!(!path.exists(), "its directory is left");
     Ok(())
+}
+
+/// Watches a wait object that many times, says what ends that and after how many, and keeps them.
+///
+/// # Errors
+///
+/// The library's error.
+pub fn watch(device: &Device, times: usize) -> Result<String, Problem> {
+    let wait = device.alloc_lni(ServiceId::DEFAULT)?.alloc_wait()?;
+    let mut interrupts = Vec::new();
+    let ended = (0..times).find_map(|_| match wait.open(Path::new("/sys")) {
+        Ok(interrupt) => {
+            interrupts.push(interrupt);
+            None
+        }
+        Err(error) => Some(error),
+    });
+    let ended = ended.map_or_else(|| "nothing".to_owned(), |error| error.to_string());
+    writeln!(std::io::stdout(), "{ended}\n{}\nready", interrupts.len())?;
+    std::thread::sleep(LONG);
+    Ok("ok".to_owned())
 }

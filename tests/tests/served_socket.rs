@@ -370,6 +370,39 @@ fn a_node_with_files_answers_at_its_socket_too() {
     assert!(by_socket.wait().expect("it ends").success());
 }
 
+/// Programs get the windows of a node's files from its socket by themselves where the kernel maps none, and
+/// everything else goes through the files.
+#[test]
+fn windows_of_files_come_from_the_socket() {
+    if !node::possible() {
+        return;
+    }
+    let script = "
+        nid() { echo $(($(cat /sys/class/cxi_user/cxi$1/device/properties/nid))); }
+        test -z \"${CXI_NODE:-}\"
+        \"$CLIENT\" exchange cxi0 3 $(nid 1) 4 50 & \"$CLIENT\" exchange cxi1 4 $(nid 0) 3 50
+        wait $!
+        CXI_NODE_WINDOWS=/nowhere \"$CLIENT\" exchange cxi0 3 $(nid 1) 4 1 2>&1 || true
+        ls /sys/class/cxi_user/cxi*/clients | grep -c '^[0-9]' || true
+        head -c 8 /dev/cxi0 2> /dev/null | wc -c";
+    let mut command = Command::new("unshare");
+    // There the kernel passes no windows through, for root either.
+    command.args(["--user", "--map-root-user", SERVER, "run", "--door", "fuse", "--nics", "2"]);
+    command.args(["--set", "disable_default_svc=0", "--", "sh", "-euc", script]);
+    command.env("CLIENT", node::CLIENT).env_remove("CXI_MOCK_DIR").env_remove("CXI_NODE");
+    let output = command.output().expect("unshare runs");
+    let said = errors(&output);
+    if said.contains("unshare: ") || output.status.code() == Some(77) {
+        return skip(&said);
+    }
+    let text = printed(&output);
+    let lines: Vec<_> = text.lines().collect();
+    let [first, second, refused, rest @ ..] = &lines[..] else { panic!("{output:?}") };
+    assert_eq!((*first, *second), ("ok", "ok"), "{output:?}");
+    assert!(refused.contains("ENODEV") || refused.contains("No such device"), "{output:?}");
+    assert_eq!(rest, ["0", "0"], "{output:?}");
+}
+
 /// The files that our libraries read are those of the file system.
 #[test]
 fn sysfs_is_that_of_the_files() {

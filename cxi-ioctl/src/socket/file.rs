@@ -1,11 +1,11 @@
 //! An open NIC behind a socket.
 
 use std::io;
-use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use super::link::{Asked, Link};
-use super::userfault::userfault;
+use super::windows::Windows;
 use super::wire::Question;
 use crate::reachable::Reachable;
 use crate::{Errno, Mapping, Opcode, Request, Transport};
@@ -20,14 +20,14 @@ use crate::{Errno, Mapping, Opcode, Request, Transport};
 /// that has executed no program, memory that commands hand to the NIC is that of the child.
 #[derive(Debug)]
 pub struct SocketFile {
-    link: Link,
+    windows: Windows,
     reachable: Reachable,
 }
 
 impl SocketFile {
     pub(super) fn open(path: &Path, number: u32) -> io::Result<Self> {
         let link = Link::open(path.to_owned(), number)?;
-        Ok(Self { link, reachable: Reachable::default() })
+        Ok(Self { windows: Windows { link }, reachable: Reachable::default() })
     }
 
     /// A duplicate of the descriptor of the connection, which keeps the NIC open. Nothing can be done
@@ -37,33 +37,13 @@ impl SocketFile {
     ///
     /// EMFILE; those of connecting again, after a fork.
     pub fn connection(&self) -> io::Result<OwnedFd> {
-        self.link.duplicate()
+        self.windows.link.duplicate()
     }
 
-    /// The memory of a window, to be mapped at the same offset. It does not shrink.
-    ///
-    /// # Errors
-    ///
-    /// EINVAL if the file has no such window, EIO if the NIC or the server is gone.
-    pub fn window(&self, offset: u64, len: usize) -> Result<Window, Errno> {
-        let parts = [&offset.to_ne_bytes()[..], &(len as u64).to_ne_bytes()[..]];
-        let asked = Asked { question: Question::Map, number: 0, parts, descriptor: None };
-        let answer = self.link.ask(asked, &mut [], &mut []);
-        let answer = answer.map_err(|error| Errno::from_io(&error))??;
-        let memory = answer.descriptor.ok_or(Errno::ENODEV)?;
-        Ok(Window { memory, is_doorbell: answer.number == 1 })
-    }
-
-    /// Lets the server wait for stores to a [doorbell](Window::is_doorbell) that was mapped, so that it
-    /// need not poll it. Nothing changes for the program: if that is not possible, the doorbell is polled.
-    pub fn trap(&self, offset: u64, address: u64, len: usize) {
-        let Some(userfault) = userfault() else { return };
-        let words = [offset, address, len as u64].map(u64::to_ne_bytes);
-        let parts = [words.as_flattened(), &[]];
-        let descriptor = Some(userfault.as_fd());
-        let asked = Asked { question: Question::Trap, number: 0, parts, descriptor };
-        // A server that is gone is an error of what comes next.
-        let _ = self.link.ask(asked, &mut [], &mut []);
+    /// The windows of the NIC.
+    #[must_use]
+    pub fn windows(&self) -> &Windows {
+        &self.windows
     }
 
     fn command(&self, request: &mut Request<'_>) -> Result<usize, Errno> {
@@ -73,7 +53,7 @@ impl SocketFile {
         let contents = if reads_response { response.to_vec() } else { Vec::new() };
         let parts = [command, contents.as_slice()];
         let asked = Asked { question: Question::Command, number: length, parts, descriptor: None };
-        let answer = self.link.ask(asked, response, list);
+        let answer = self.windows.link.ask(asked, response, list);
         answer.map_err(|error| Errno::from_io(&error))?.map(|_| command.len())
     }
 }
@@ -96,21 +76,6 @@ impl Transport for SocketFile {
     }
 
     fn map(&self, offset: u64, len: usize) -> Result<Mapping, Errno> {
-        let window = self.window(offset, len)?;
-        let mapping = Mapping::from_file(&window.memory, offset, len)?;
-        if window.is_doorbell {
-            self.trap(offset, mapping.address(), len);
-        }
-        Ok(mapping)
+        self.windows.map(offset, len)
     }
-}
-
-/// The memory of a window of a [`SocketFile`].
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Window {
-    /// The memory, to be mapped at the offset of the window.
-    pub memory: OwnedFd,
-    /// Stores to the window ring a doorbell. Once it is mapped, [`SocketFile::trap`] should be called.
-    pub is_doorbell: bool,
 }

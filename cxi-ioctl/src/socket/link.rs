@@ -73,7 +73,7 @@ pub(super) struct Link {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The NIC that the connection has open.
+    /// The NIC that the connection has open; any number with a token from the start, which says what it is.
     device: Option<u32>,
     token: Option<Token>,
     connection: Option<Connection>,
@@ -95,6 +95,14 @@ impl Link {
     /// A connection that has a NIC open.
     pub(super) fn open(path: PathBuf, device: u32) -> io::Result<Self> {
         let state = State { device: Some(device), ..State::default() };
+        let link = Self { path, state: Mutex::new(state) };
+        link.with(|_| Ok(()))?;
+        Ok(link)
+    }
+
+    /// A connection that has a file open which is also open elsewhere.
+    pub(super) fn join(path: PathBuf, token: Token) -> io::Result<Self> {
+        let state = State { device: Some(0), token: Some(token), ..State::default() };
         let link = Self { path, state: Mutex::new(state) };
         link.with(|_| Ok(()))?;
         Ok(link)

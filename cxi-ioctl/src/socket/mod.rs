@@ -9,6 +9,7 @@
 mod file;
 mod link;
 mod userfault;
+mod windows;
 pub mod wire;
 
 use std::ffi::OsString;
@@ -20,7 +21,8 @@ use std::sync::Arc;
 
 use rustix::net::{RecvFlags, recv};
 
-pub use file::{SocketFile, Window};
+pub use file::SocketFile;
+pub use windows::{Beside, Window, Windows};
 
 use crate::Errno;
 use link::{Answer, Asked, Link};

@@ -22,7 +22,8 @@ pub const LONGEST_RESPONSE: usize = 16 << 10;
 /// Bytes of the longest list.
 pub const LONGEST_LIST: usize = 16 << 20;
 
-/// Identity of an open file for another process that has it, too.
+/// Identity of an open file for another process that has it, too. An open file of a node that has files
+/// tells its own when exactly this many bytes are read from it.
 pub type Token = [u8; 16];
 
 /// The start of each question and answer.
@@ -49,8 +50,8 @@ pub enum Question {
     /// Opens the NIC `number`; comes with the memory of the process, if it has it. The response is a
     /// [`Token`].
     Open,
-    /// Joins an open file by its token, after a fork or a change of the user; comes with the memory of
-    /// the process, if it has it.
+    /// Joins an open file by its token, after a fork or a change of the user, or for the windows of a
+    /// device file; comes with the memory of the process, if it has it.
     Join,
     /// A command of `number` bytes, followed by the contents of the response buffer if the driver
     /// reads it.

@@ -15,7 +15,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use cxi::environment::NODE_VARIABLE as NODE_SOCKET;
+use cxi::environment::{NODE_VARIABLE as NODE_SOCKET, WINDOWS_VARIABLE};
 use nix::mount::{MsFlags, mount};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::signal::{Signal, killpg};
@@ -216,11 +216,13 @@ fn start(session: Result<Value, String>, fds: Vec<OwnedFd>) -> io::Result<Pid> {
     let mut next = || fds.next().unwrap_or_else(Stdio::null);
     let mut command = this(&["start"], &session.program);
     command.env_clear().envs(session.variables);
-    // The caller's variable names the socket of the caller's node.
-    match env::var_os(NODE_SOCKET) {
-        Some(socket) => command.env(NODE_SOCKET, socket),
-        None => command.env_remove(NODE_SOCKET),
-    };
+    // The caller's variables name the socket of the caller's node.
+    for name in [NODE_SOCKET, WINDOWS_VARIABLE] {
+        match env::var_os(name) {
+            Some(socket) => command.env(name, socket),
+            None => command.env_remove(name),
+        };
+    }
     command.stdin(next()).stdout(next()).stderr(next());
     // A separate process group, so that all of it can be ended when `rsh` ends.
     command.process_group(0);

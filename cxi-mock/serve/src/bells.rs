@@ -5,11 +5,12 @@
 
 use std::io::PipeWriter;
 use std::os::fd::AsFd as _;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::{io, thread};
 
 use cxi_ioctl::Errno;
+use cxi_mock::Nic;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
 
@@ -33,7 +34,9 @@ pub(crate) struct Bells {
 #[derive(Debug)]
 struct Shared {
     userfault: Userfault,
-    file: Arc<OpenFile>,
+    /// It may be closed earlier.
+    file: Weak<OpenFile>,
+    nic: Arc<Nic>,
     state: Mutex<State>,
 }
 
@@ -42,12 +45,16 @@ struct State {
     /// The mappings, and the offsets of their windows.
     pages: Vec<(Range, u64)>,
     open: bool,
+    /// Nobody waits for stores anymore.
+    ended: bool,
 }
 
 impl Bells {
     /// Starts the thread that waits for stores.
-    pub(crate) fn new(userfault: Userfault, file: Arc<OpenFile>) -> io::Result<Self> {
-        let shared = Arc::new(Shared { userfault, file, state: Mutex::default() });
+    pub(crate) fn new(userfault: Userfault, file: &Arc<OpenFile>) -> io::Result<Self> {
+        let nic = Arc::clone(file.client.nic());
+        let file = Arc::downgrade(file);
+        let shared = Arc::new(Shared { userfault, file, nic, state: Mutex::default() });
         let (ended, end) = io::pipe()?;
         let waits = Arc::clone(&shared);
         let thread = thread::Builder::new().name("bells".to_owned()).stack_size(STACK);
@@ -57,7 +64,8 @@ impl Bells {
 
     /// Adds a mapping of the window at an offset, which was polled until now.
     pub(crate) fn add(&self, range: Range, offset: u64) -> Result<(), Errno> {
-        let Shared { userfault, file, state } = &*self.shared;
+        let Shared { userfault, file, state, .. } = &*self.shared;
+        let file = file.upgrade().ok_or(Errno::EBADF)?;
         let mut state = state.lock();
         // Another window was there.
         state.pages.retain(|(known, _)| known.start != range.start);
@@ -71,6 +79,14 @@ impl Bells {
         }
         state.pages.push((range, offset));
         Ok(())
+    }
+}
+
+impl Drop for Bells {
+    /// The file may be open for others, whose stores nobody would see.
+    fn drop(&mut self) {
+        self.shared.state.lock().ended = true;
+        self.shared.open();
     }
 }
 
@@ -89,14 +105,13 @@ impl Shared {
                 continue;
             }
             self.open();
-            let nic = self.file.client.nic();
-            let mut rung = nic.times_rung();
+            let mut rung = self.nic.times_rung();
             loop {
                 let quiet = PollTimeout::try_from(QUIET).unwrap_or(PollTimeout::ZERO);
                 if !goes_on(quiet, None) {
                     return;
                 }
-                let before = std::mem::replace(&mut rung, nic.times_rung());
+                let before = std::mem::replace(&mut rung, self.nic.times_rung());
                 if before == rung {
                     break;
                 }
@@ -107,18 +122,27 @@ impl Shared {
 
     fn open(&self) {
         let state = &mut *self.state.lock();
-        state.open = true;
+        if std::mem::replace(&mut state.open, true) {
+            return;
+        }
         // A window that is gone has no store.
         state.pages.retain(|(range, _)| self.userfault.protect(*range, false).is_ok());
-        self.file.client.untrap(&state.offsets());
+        if let Some(file) = self.file.upgrade() {
+            file.client.untrap(&state.offsets());
+        }
     }
 
     fn close(&self) {
         let state = &mut *self.state.lock();
+        if state.ended {
+            return;
+        }
         state.open = false;
         state.pages.retain(|(range, _)| self.userfault.protect(*range, true).is_ok());
         // This looks once more, as a store may have come in between.
-        self.file.client.trap(&state.offsets());
+        if let Some(file) = self.file.upgrade() {
+            file.client.trap(&state.offsets());
+        }
     }
 }
 

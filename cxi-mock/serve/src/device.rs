@@ -1,7 +1,7 @@
 //! The character device: what `open`, `write` and `close` of `/dev/cxiN` do.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Instant;
 
@@ -72,6 +72,10 @@ pub(crate) fn open(
         Ok(backing) => backing,
         Err(error) => return reply.error(error.into()),
     };
+    if backing.is_none() {
+        // Only the socket of the node has them.
+        client.share_all_windows();
+    }
     let id = backing.as_ref().map(Backing::id);
     // Nothing of the file is held here once the program hears of it, because the program may close
     // it at once.
@@ -82,6 +86,7 @@ pub(crate) fn open(
         backing,
         lni_forms: AtomicU8::new(0),
         said_differs: Arc::clone(&function.said_differs),
+        token: OnceLock::new(),
         _share: share,
     }));
     match id {

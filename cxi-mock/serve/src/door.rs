@@ -2,19 +2,19 @@
 //!
 //! Each connection has a thread, so that no program waits for another one's answers.
 
-use std::collections::HashMap;
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, IoSlice, IoSliceMut, Read as _};
+use std::collections::{HashMap, VecDeque};
+use std::fs::{self, DirBuilder};
+use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
-use cxi::environment::NODE_VARIABLE;
+use cxi::environment::{NODE_VARIABLE, WINDOWS_VARIABLE};
 use cxi_ioctl::Errno;
 use cxi_ioctl::socket::wire::{
     Head, LONGEST_LIST, LONGEST_QUESTION, LONGEST_RESPONSE, PACKET, Question, Token,
@@ -43,13 +43,16 @@ use super::memory::ProcessMemory;
 use super::messages::MessageBuffers;
 use super::namespaces::{Variable, user_outside};
 use super::paths::Paths;
-use super::server::{OpenFile, Server};
+use super::server::{OpenFile, Server, random_token};
 use super::userfault::{Range, Userfault};
+use super::view::View;
 
 /// The socket's name in the directory of a node.
 const SOCKET: &str = "node.sock";
 /// Connections that have not been accepted yet.
 const BACKLOG: i32 = 128;
+/// Refused connections that are kept open, because their programs may not have read the answer yet.
+const REFUSALS: usize = 16;
 /// The stack of a thread that answers.
 const STACK: usize = 256 << 10;
 /// Time in which no connection is accepted after accepting one has failed.
@@ -101,9 +104,10 @@ impl Door {
         Ok(Self { listener, guard: DoorGuard { path, inode } })
     }
 
-    /// The variable by which libraries find it.
-    pub(crate) fn variable(&self) -> Variable {
-        (NODE_VARIABLE.into(), self.guard.path.clone().into())
+    /// The variable by which libraries find it, on a node that is behind it or has files.
+    pub(crate) fn variable(&self, view: &View) -> Variable {
+        let name = if view.is_behind_socket() { NODE_VARIABLE } else { WINDOWS_VARIABLE };
+        (name.into(), self.guard.path.clone().into())
     }
 
     /// Starts to answer.
@@ -220,17 +224,34 @@ impl Drop for DoorFile {
     }
 }
 
+/// An open file of a connection.
+enum Opening {
+    /// One that is closed with its last connection.
+    Own(Arc<DoorFile>),
+    /// A device file, which is closed with its last descriptor.
+    File(Weak<OpenFile>),
+}
+
+impl Opening {
+    fn file(&self) -> Result<Arc<OpenFile>, Errno> {
+        match self {
+            Self::Own(file) => Ok(Arc::clone(&file.file)),
+            Self::File(file) => file.upgrade().ok_or(Errno::EBADF),
+        }
+    }
+}
+
 /// A connection.
 struct Connection {
     number: u64,
     socket: Arc<OwnedFd>,
     caller: Caller,
     opened: Arc<Opened>,
-    open: Option<(Arc<DoorFile>, Option<Arc<ProcessMemory>>)>,
+    open: Option<(Opening, Option<Arc<ProcessMemory>>)>,
     /// The doorbells that the process has mapped.
     bells: Option<Bells>,
-    /// Its place among those of its user; `None` if there are too many.
-    share: Option<Share>,
+    /// Its place among those of its user.
+    _share: Share,
 }
 
 impl Drop for Connection {
@@ -244,6 +265,7 @@ impl Drop for Connection {
 }
 
 fn accept_all(listener: &OwnedFd, opened: &Arc<Opened>) {
+    let mut refused = VecDeque::new();
     loop {
         let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) else {
             // The process is out of descriptors, for example. Other connections will close.
@@ -252,6 +274,10 @@ fn accept_all(listener: &OwnedFd, opened: &Arc<Opened>) {
         };
         let Ok(peer) = getsockopt(&socket, PeerCredentials) else { continue };
         let caller = Caller { pid: Pid::from_raw(peer.pid()), uid: peer.uid(), gid: peer.gid() };
+        let Some(share) = opened.server.budgets.file(caller.uid) else {
+            refuse(&mut refused, socket);
+            continue;
+        };
         let socket = Arc::new(socket);
         let mut connections = opened.connections.lock();
         connections.next += 1;
@@ -259,14 +285,22 @@ fn accept_all(listener: &OwnedFd, opened: &Arc<Opened>) {
         connections.live.insert(number, Arc::clone(&socket));
         drop(connections);
         let opened = Arc::clone(opened);
-        let share = opened.server.budgets.file(caller.uid);
-        let connection =
-            Connection { number, socket, caller, opened, open: None, bells: None, share };
+        let (open, bells) = (None, None);
+        let connection = Connection { number, socket, caller, opened, open, bells, _share: share };
         let thread = thread::Builder::new().name("answer".to_owned()).stack_size(STACK);
-        let _ = thread.spawn(move || {
-            if connection.share.is_none() { connection.refuse() } else { connection.run() }
-        });
+        let _ = thread.spawn(move || connection.run());
     }
+}
+
+/// Answers the first question of a connection in advance: there are too many. That takes no thread, and
+/// few descriptors, however often a program connects.
+fn refuse(refused: &mut VecDeque<OwnedFd>, socket: OwnedFd) {
+    // Nothing was sent before, so this does not wait.
+    let _ = send(&socket, &Answer::of(Err(Errno::EMFILE)));
+    if refused.len() == REFUSALS {
+        refused.pop_front();
+    }
+    refused.push_back(socket);
 }
 
 fn index(number: u32) -> usize {
@@ -305,13 +339,6 @@ impl Answer {
 }
 
 impl Connection {
-    /// Answers that there are too many.
-    fn refuse(self) {
-        if receive(&self.socket).is_some() {
-            let _ = send(&self.socket, &Answer::of(Err(Errno::EMFILE)));
-        }
-    }
-
     fn run(mut self) {
         self.opened.await_closed(self.number);
         while let Some(asked) = receive(&self.socket) {
@@ -337,13 +364,18 @@ impl Connection {
             Question::Open => {
                 let number = u16::try_from(asked.head.number).map_err(|_| Errno::ENOENT)?;
                 let (token, file) = self.opened.open(number)?;
-                self.join(file, asked.descriptor);
+                self.join(Opening::Own(file), asked.descriptor);
                 Answer::response(&token)
             }
             Question::Join => {
                 let token: Token = asked.bytes.first_chunk().copied().ok_or(Errno::EPROTO)?;
-                let file = self.opened.files.lock().get(&token).and_then(Weak::upgrade);
-                self.join(file.ok_or(Errno::EBADF)?, asked.descriptor);
+                let own = self.opened.files.lock().get(&token).and_then(Weak::upgrade);
+                let with_descriptor = || {
+                    let file = self.opened.server.file_of(&token)?;
+                    Some(Opening::File(Arc::downgrade(&file)))
+                };
+                let opening = own.map(Opening::Own).or_else(with_descriptor);
+                self.join(opening.ok_or(Errno::EBADF)?, asked.descriptor);
                 Answer::response(&token)
             }
             Question::Read => Answer::list(paths.read(text()?)?),
@@ -363,8 +395,9 @@ impl Connection {
             }
             Question::Watch => {
                 let wait = paths.wait_object(text()?)?;
-                let watched = self.opened.server.interrupts.watch(wait);
-                let end = watched.map_err(|error| Errno::from_io(&error))?;
+                let server = &self.opened.server;
+                let share = || server.budgets.file(self.caller.uid);
+                let end = server.interrupts.watch(wait, share)?;
                 Answer { descriptor: Some(Arc::new(end)), ..Answer::default() }
             }
             Question::Map => {
@@ -372,7 +405,7 @@ impl Connection {
                 let words = <[u64; 2]>::read_from_bytes(&asked.bytes).map_err(|_| Errno::EPROTO)?;
                 let [offset, length] = words;
                 let length = usize::try_from(length).map_err(|_| Errno::EINVAL)?;
-                let window = file.file.client.share_window(offset, length)?;
+                let window = file.file()?.client.share_window(offset, length)?;
                 let number = window.is_doorbell.into();
                 Answer { number, descriptor: Some(window.memory), ..Answer::default() }
             }
@@ -406,7 +439,10 @@ impl Connection {
             list: Vec::new(),
             list_address: None,
         };
-        let file = Arc::clone(&open.file);
+        let file = match open.file() {
+            Ok(file) => file,
+            Err(errno) => return Answer::of(Err(errno)),
+        };
         let call = Call { file, caller: self.caller, command: command.to_vec() };
         let errno = call.execute(&self.opened.server, Some(&mut buffers)).err();
         Answer { errno, response: buffers.response, list: buffers.list, ..Answer::default() }
@@ -419,13 +455,13 @@ impl Connection {
         let bells = if let Some(bells) = &self.bells {
             bells
         } else {
-            let bells = Bells::new(Userfault::accept(userfault)?, Arc::clone(&open.file));
+            let bells = Bells::new(Userfault::accept(userfault)?, &open.file()?);
             self.bells.insert(bells.map_err(|error| Errno::from_io(&error))?)
         };
         bells.add(range, offset)
     }
 
-    fn join(&mut self, file: Arc<DoorFile>, memory: Option<OwnedFd>) {
+    fn join(&mut self, file: Opening, memory: Option<OwnedFd>) {
         let memory = memory.and_then(|memory| ProcessMemory::passed(memory, self.caller.pid));
         self.open = Some((file, memory));
     }
@@ -448,12 +484,11 @@ impl Opened {
             backing: None,
             lni_forms: AtomicU8::new(0),
             said_differs: Arc::clone(&function.said_differs),
+            token: OnceLock::new(),
             _share: None,
         };
         let file = Arc::new(DoorFile { file: Arc::new(file), server: Arc::clone(&self.server) });
-        let mut token = Token::default();
-        let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut token));
-        random.map_err(|error| Errno::from_io(&error))?;
+        let token = random_token()?;
         let mut files = self.files.lock();
         files.retain(|_, file| file.strong_count() > 0);
         files.insert(token, Arc::downgrade(&file));

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
+use cxi_ioctl::socket::wire::Token;
 use cxi_mock::Reading;
 use fuser::{
     BsdFileFlags, Errno, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo,
@@ -199,7 +200,12 @@ impl Filesystem for FileSystem {
         self.answer(move |files| {
             let Some(place) = Place::of(ino) else { return reply.error(Errno::ENOENT) };
             if matches!(place, Place::Device(..)) {
-                return reply.error(Errno::EINVAL);
+                // A driver refuses to be read, and so does this, but for a library that knows the socket.
+                let asks = usize::try_from(size) == Ok(size_of::<Token>());
+                return match asks.then(|| files.server().token(fh.0)) {
+                    Some(Ok(token)) => reply.data(&token),
+                    _ => reply.error(Errno::EINVAL),
+                };
             }
             if let Place::Clients(_, ClientPlace::Interrupt(..)) = place {
                 if offset == 0 {

@@ -10,11 +10,14 @@ use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::UnixStream;
 
+use cxi_ioctl::Errno;
 use fuser::PollNotifier;
 use nix::libc::POLLRDHUP;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
 use rustix::net::{SendFlags, send};
+
+use super::budget::Share;
 
 /// Function, open file and wait object.
 pub(crate) type WaitObject = (u16, u32, u32);
@@ -44,13 +47,13 @@ struct Watcher {
     /// later notifier replaces an earlier one, however often a program polls.
     sleeping: Option<PollNotifier>,
     /// Of a program without files: its other end reports POLLPRI.
-    sink: Option<OwnedFd>,
+    sink: Option<(OwnedFd, Share)>,
 }
 
 impl Watcher {
     /// Returns whether a program may still poll the other end of its sink.
     fn is_watched(&self) -> bool {
-        let Some(sink) = &self.sink else { return true };
+        let Some((sink, _)) = &self.sink else { return true };
         let mut end = [PollFd::new(sink.as_fd(), PEER_CLOSED)];
         poll(&mut end, PollTimeout::ZERO) == Ok(0)
     }
@@ -89,14 +92,20 @@ impl Interrupts {
         handle
     }
 
-    /// Watches a wait object for a program without files; returns what it polls.
-    pub(crate) fn watch(&self, wait: WaitObject) -> io::Result<OwnedFd> {
-        let (ours, theirs) = pair()?;
+    /// Watches a wait object for a program without files; returns what it polls. It counts among the files
+    /// of the program's user, as it takes a descriptor: EMFILE without such a share.
+    pub(crate) fn watch(
+        &self,
+        wait: WaitObject,
+        share: impl FnOnce() -> Option<Share>,
+    ) -> Result<OwnedFd, Errno> {
         let mut state = self.state.lock();
-        state.watchers.retain(|_, watcher| watcher.wait != wait || watcher.is_watched());
+        state.watchers.retain(|_, watcher| watcher.is_watched());
+        let share = share().ok_or(Errno::EMFILE)?;
+        let (ours, theirs) = pair().map_err(|error| Errno::from_io(&error))?;
         state.next_handle += 1;
         let handle = state.next_handle;
-        let watcher = Watcher { wait, seen: None, sleeping: None, sink: Some(ours) };
+        let watcher = Watcher { wait, seen: None, sleeping: None, sink: Some((ours, share)) };
         state.watchers.insert(handle, watcher);
         Ok(theirs)
     }
@@ -137,7 +146,7 @@ impl Interrupts {
         let mut sleeping = Vec::new();
         for watcher in state.watchers.values_mut().filter(|watcher| watcher.wait == wait) {
             sleeping.extend(watcher.sleeping.take());
-            if let Some(sink) = &watcher.sink {
+            if let Some((sink, _)) = &watcher.sink {
                 // A program that takes nothing has been told often enough.
                 let flags = SendFlags::OOB | SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
                 let _ = send(sink, &[0], flags);

@@ -69,13 +69,12 @@ impl NodeArguments {
         let behind_socket = view.is_behind_socket();
         let door = match &control {
             Some(control) if behind_socket => Some(Door::in_directory(control.dir())?),
-            // Programs that see files can do without, where the path is too long for an address.
+            // Programs that see files can do without, as where the path is too long for an address.
             Some(control) => Door::in_directory(control.dir()).ok(),
-            None => behind_socket.then(Door::somewhere).transpose()?,
+            None if behind_socket => Some(Door::somewhere()?),
+            None => Door::somewhere().ok(),
         };
-        // Those find the socket only if they are told of it.
-        let mut variables: Vec<_> =
-            door.iter().filter(|_| behind_socket).map(Door::variable).collect();
+        let mut variables: Vec<_> = door.iter().map(|door| door.variable(&view)).collect();
         let node_setup = NodeSetup {
             records,
             network: (seen && self.nics.network).then(Network::separate).transpose()?,

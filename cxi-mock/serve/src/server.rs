@@ -1,6 +1,8 @@
 //! The served node: functions of NICs, and the files that programs have opened.
 
 use std::collections::HashMap;
+use std::fs::File;
+use std::io::Read as _;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Once, OnceLock};
 use std::time::Duration;
@@ -9,6 +11,7 @@ use std::{fmt, io};
 use fuser::{INodeNo, ReplyOpen};
 use parking_lot::{Mutex, RwLock};
 
+use cxi_ioctl::socket::wire::Token;
 use cxi_ioctl::{Errno, PciAddress};
 
 use super::budget::{Budgets, Share};
@@ -139,8 +142,9 @@ impl Function {
             (Err(error), Windows::Mappable) => Err(error),
             (Err(error), _) => {
                 *windows = Windows::Refused(format!(
-                    "{error}: mmap(2) of a queue or counter, and so fi_enable(3), fails with ENODEV; \
-                     it needs root in the initial user namespace, and Linux 6.9"
+                    "{error}: mmap(2) of a queue or counter, and so fi_enable(3), fails with ENODEV, \
+                     except in programs on this project's libraries; it needs root in the initial user \
+                     namespace, and Linux 6.9"
                 ));
                 Ok(None)
             }
@@ -188,6 +192,8 @@ pub(crate) struct OpenFile {
     pub(crate) lni_forms: AtomicU8,
     /// That of its function.
     pub(crate) said_differs: Arc<AtomicBool>,
+    /// Its identity for the socket of the node, once a program has asked.
+    pub(crate) token: OnceLock<Token>,
     /// Its place among the files of its user; `None` where the connections of a socket are counted.
     pub(crate) _share: Option<Share>,
 }
@@ -495,6 +501,19 @@ impl Server {
         self.files.read().get(&handle).cloned()
     }
 
+    /// The identity of an open file for the socket of the node.
+    pub(crate) fn token(&self, handle: u64) -> Result<Token, Errno> {
+        let file = self.file(handle).ok_or(Errno::EBADF)?;
+        let token = random_token()?;
+        Ok(*file.token.get_or_init(|| token))
+    }
+
+    /// The open file that a token identifies.
+    pub(crate) fn file_of(&self, token: &Token) -> Option<Arc<OpenFile>> {
+        let files = self.files.read();
+        files.values().find(|file| file.token.get() == Some(token)).cloned()
+    }
+
     /// The open file with that inode, if its windows can be mapped.
     pub(crate) fn mappable(&self, inode: INodeNo) -> Option<Arc<OpenFile>> {
         let files = self.files.read();
@@ -544,4 +563,12 @@ impl Server {
             }
         }
     }
+}
+
+/// A new identity of an open file, which nobody can guess.
+pub(crate) fn random_token() -> Result<Token, Errno> {
+    let mut token = Token::default();
+    let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut token));
+    random.map_err(|error| Errno::from_io(&error))?;
+    Ok(token)
 }

@@ -6,8 +6,10 @@ use std::ops::Deref;
 use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
 use std::sync::atomic::{AtomicI32, AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use cxi_ioctl::socket::SocketFile;
+use cxi::environment::{WINDOWS_VARIABLE, var_os};
+use cxi_ioctl::socket::{Beside, SocketFile};
 use cxi_ioctl::{CharDev, LniAllocForm, Transport};
 
 use crate::failure::Result;
@@ -44,6 +46,8 @@ blocks! {
         tag: Tag,
         /// The NIC behind a socket, whose connection the descriptor is a duplicate of.
         socket: AtomicPtr<SocketFile>,
+        /// The socket beside a device node, once a window could not be mapped without it.
+        beside: Mutex<Option<Arc<Beside>>>,
         /// Counts the handle while it is open, and each child.
         uses: AtomicU32,
         /// N of `/dev/cxiN`.
@@ -67,6 +71,7 @@ impl Dev {
             fd: AtomicI32::new(OwnedFd::into_raw_fd(file)),
             tag: Tag::of::<Self>(),
             socket: AtomicPtr::new(socket),
+            beside: Mutex::new(None),
             uses: AtomicU32::new(1),
             number,
             registers: Window::new(),
@@ -80,6 +85,15 @@ impl Dev {
         // SAFETY: the pointer is null, or came from a box that is freed by `cxil_close_device` only.
         // Closing the device in another thread at the same time breaks the contract of the C API.
         unsafe { self.socket.load(Ordering::Acquire).as_ref() }
+    }
+
+    /// The socket at which whoever serves the device node passes windows, if the environment names one.
+    pub(crate) fn beside(&self) -> Option<Arc<Beside>> {
+        let mut beside = self.beside.lock().unwrap_or_else(PoisonError::into_inner);
+        if beside.is_none() {
+            *beside = var_os(WINDOWS_VARIABLE).map(|socket| Arc::new(Beside::new(socket)));
+        }
+        beside.clone()
     }
 
     /// The descriptor, until the device is closed.
@@ -100,6 +114,7 @@ impl Dev {
             // SAFETY: the block owned the descriptor, and has just given it up.
             drop(unsafe { OwnedFd::from_raw_fd(fd) });
         }
+        *self.beside.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let socket = self.socket.swap(null_mut(), Ordering::AcqRel);
         if !socket.is_null() {
             // SAFETY: the block owned the box, and has just given it up.

@@ -3,12 +3,13 @@
 #![allow(unsafe_code, reason = "memory that C and the NIC work on")]
 #![allow(clippy::cast_ptr_alignment, reason = "registers are read whole where they are aligned")]
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 use cxi_ioctl::Errno;
 use cxi_ioctl::abi::memory::Mminfo;
+use cxi_ioctl::socket::Windows;
 
 use crate::device::Dev;
 use crate::failure::{Failure, Result};
@@ -40,25 +41,23 @@ impl Window {
     /// Maps what a response names. Nothing may be mapped here yet.
     pub(crate) fn map(&self, dev: &Dev, place: Mminfo) -> Result<()> {
         let len = usize::try_from(place.size).map_err(|_| Errno::EINVAL)?;
-        let shared = dev.socket().map(|file| file.window(place.offset, len)).transpose()?;
-        let fd = match &shared {
-            None => dev.descriptor().ok_or(Errno::EBADF)?,
-            Some(window) => window.memory.as_raw_fd(),
+        let address = match dev.socket() {
+            Some(file) => passed(file.windows(), place.offset, len)?,
+            None => {
+                let fd = dev.descriptor().ok_or(Errno::EBADF)?;
+                // SAFETY: as in `open_file`: the block owns the descriptor, which stays open meanwhile.
+                let file = unsafe { BorrowedFd::borrow_raw(fd) };
+                match map(file, place.offset, len) {
+                    Err(errno) if errno == Errno::ENODEV => {
+                        let beside = dev.beside().ok_or(errno)?;
+                        passed(beside.windows(file)?, place.offset, len)?
+                    }
+                    mapped => mapped?,
+                }
+            }
         };
-        let offset = i64::try_from(place.offset).map_err(|_| Errno::EINVAL)?;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
-        let address = unsafe { libc::mmap(null_mut(), len, access, libc::MAP_SHARED, fd, offset) };
-        if address == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error().into());
-        }
-        if let Some(file) = dev.socket()
-            && shared.is_some_and(|window| window.is_doorbell)
-        {
-            file.trap(place.offset, address.expose_provenance() as u64, len);
-        }
         self.len.store(len, Ordering::Relaxed);
-        self.address.store(address.cast(), Ordering::Release);
+        self.address.store(address, Ordering::Release);
         Ok(())
     }
 
@@ -131,4 +130,26 @@ impl Window {
         }
         Ok(self.address().wrapping_add(offset))
     }
+}
+
+/// Maps a part of a file.
+fn map(file: BorrowedFd<'_>, offset: u64, len: usize) -> std::result::Result<*mut u8, Errno> {
+    let offset = i64::try_from(offset).map_err(|_| Errno::EINVAL)?;
+    let (access, fd) = (libc::PROT_READ | libc::PROT_WRITE, file.as_raw_fd());
+    // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
+    let address = unsafe { libc::mmap(null_mut(), len, access, libc::MAP_SHARED, fd, offset) };
+    if address == libc::MAP_FAILED {
+        return Err(Errno::from_io(&std::io::Error::last_os_error()));
+    }
+    Ok(address.cast())
+}
+
+/// Maps a window whose memory comes through a socket.
+fn passed(windows: &Windows, offset: u64, len: usize) -> std::result::Result<*mut u8, Errno> {
+    let window = windows.window(offset, len)?;
+    let address = map(window.memory.as_fd(), offset, len)?;
+    if window.is_doorbell {
+        windows.trap(offset, address.expose_provenance() as u64, len);
+    }
+    Ok(address)
 }

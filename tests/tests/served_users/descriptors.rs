@@ -43,7 +43,8 @@ fn one_user_leaves_something_for_others() {
                 \x20   while len(files) < 100: files.append(os.open('/dev/cxi0', os.O_RDWR))\n\
                 except OSError as error: print(error.strerror)\n\
                 print(len(files)); print('ready', flush=True); time.sleep(60)";
-    one_user_is_refused(&Served::after(limit), held);
+    let refused = ["Too many open files", "30", "ready"];
+    with_user(&Served::after(limit), &["python3", "-c", held], &refused);
     let asked = "import os, socket, struct, sys, time\n\
                  files = []\n\
                  for _ in range(100):\n\
@@ -53,23 +54,60 @@ fn one_user_leaves_something_for_others() {
                  \x20   if errno == 24: print(os.strerror(errno)); break\n\
                  \x20   files.append(one)\n\
                  print(len(files)); print('ready', flush=True); time.sleep(60)";
-    let node = Served::after_with(limit, &["--door", "socket"]);
+    let node = for_all_users(limit);
+    with_user(&node, &["python3", "-c", asked], &refused);
+    // Those that watch wait objects count as well, beside the NIC and the connection for sysfs.
+    let refused = ["Too many open files (os error 24)", "28", "ready"];
+    with_user(&node, &[CLIENT, "watch", "cxi0", "100"], &refused);
+}
+
+/// A node behind a socket that all users reach.
+fn for_all_users(limit: &str) -> Served {
+    let options = ["--door", "socket", "--set", "disable_default_svc=0"];
+    let node = Served::after_with(limit, &options);
     // Only its user comes through the directory.
     let dir = node.dir();
     for directory in Path::new(&dir).ancestors().take(2) {
         fs::set_permissions(directory, fs::Permissions::from_mode(0o755)).expect("it is ours");
     }
-    one_user_is_refused(&node, asked);
+    node
 }
 
-/// Expects that a user who takes all that can be had gets 30 files, and root gets another one meanwhile.
-fn one_user_is_refused(node: &Served, program: &str) {
-    let mut command = node.command(&[CLIENT, "as", "54321", "python3", "-c", program]);
+/// Neither connections without a question nor answers that nobody reads take the node away from others.
+#[test]
+fn who_connects_and_asks_without_end_leaves_something_for_others() {
+    need_node!(node::root("be two users"), node::has("python3"));
+    let node = for_all_users("ulimit -n 180");
+    let floods = "import os, socket, struct, time\n\
+                  question = struct.pack('4I', 1 << 16 | 5, 0, 4096, 1 << 20) + b'/sys/class/cxi_user'\n\
+                  files = []\n\
+                  for number in range(400):\n\
+                  \x20   one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
+                  \x20   one.connect(os.environ['CXI_NODE']); files.append(one)\n\
+                  \x20   one.setblocking(False)\n\
+                  \x20   try:\n\
+                  \x20       while number < 40: one.send(question)\n\
+                  \x20   except OSError: pass\n\
+                  print('ready', flush=True); time.sleep(60)";
+    with_user(&node, &["python3", "-c", floods], &["ready"]);
+    // What the user had is there again.
+    let asked = "import os, socket, struct\n\
+                 for _ in range(1000):\n\
+                 \x20   one = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)\n\
+                 \x20   one.connect(os.environ['CXI_NODE']); one.close()\n\
+                 print('ready', flush=True); import time; time.sleep(60)";
+    with_user(&node, &["python3", "-c", asked], &["ready"]);
+}
+
+/// Expects these lines of another user's program, and that root is answered while it goes on.
+fn with_user(node: &Served, program: &[&str], expected: &[&str]) {
+    let mut command = node.command(&[&[CLIENT, "as", "54321"], program].concat());
     let mut user = command.stdout(Stdio::piped()).spawn().expect("the program runs");
     let output = BufReader::new(user.stdout.take().expect("a pipe"));
-    let lines: Vec<_> = output.lines().map_while(Result::ok).take(3).collect();
-    assert_eq!(lines, ["Too many open files", "30", "ready"]);
-    let devices = node.enter(&[env!("CARGO_BIN_EXE_test-cxi"), "service", "list"]);
+    let lines: Vec<_> = output.lines().map_while(Result::ok).take(expected.len()).collect();
+    assert_eq!(lines, expected);
+    let cxi = env!("CARGO_BIN_EXE_test-cxi");
+    let devices = node.enter(&["timeout", "30", cxi, "service", "list"]);
     assert!(devices.status.success(), "{devices:?}");
     node::kill("TERM", user.id());
     let _ = user.wait();

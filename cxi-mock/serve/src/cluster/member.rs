@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use cxi::environment::NODE_VARIABLE as NODE_SOCKET;
+use cxi::environment::{NODE_VARIABLE as NODE_SOCKET, WINDOWS_VARIABLE};
 use cxi_mock::MockNode;
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::Pid;
@@ -39,8 +39,12 @@ pub(super) struct Member {
 impl Member {
     /// Makes a node's namespaces, and serves it there.
     pub(super) fn start(cluster: &Cluster, number: usize) -> Result<Self, ServeError> {
-        let door = cluster.view.is_behind_socket().then(Door::somewhere).transpose()?;
-        let own = door.as_ref().map(Door::variable);
+        let door = match Door::somewhere() {
+            // Programs that see files can do without.
+            Err(_) if !cluster.view.is_behind_socket() => None,
+            door => Some(door?),
+        };
+        let own = door.as_ref().map(|door| door.variable(&cluster.view));
         let (node, init) = in_thread(|| make(cluster, number, own.as_ref()))?;
         let manager = cluster.manager.as_ref();
         let variables = manager.into_iter().flat_map(|manager| manager.variables()).chain(own);
@@ -116,6 +120,7 @@ impl Init {
             .arg0("cxi-mock")
             .arg("init")
             .env_remove(NODE_SOCKET)
+            .env_remove(WINDOWS_VARIABLE)
             .envs(door.map(|(name, value)| (name, value)))
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::piped())
@@ -131,7 +136,8 @@ impl Init {
         }
         Err(ServeError::missing(
             "a node cannot have its own processes (process 1 said why)",
-            "In a container, allow mounts of proc (docker run --security-opt systempaths=unconfined).",
+            "In a container, allow mounts of proc (docker run --security-opt systempaths=unconfined, \
+             podman run --security-opt unmask=ALL).",
         ))
     }
 
