@@ -95,6 +95,7 @@ pub struct Facts {
 
 impl Facts {
     /// Queries a NIC for what the refusal of an attempt can depend on.
+    #[must_use]
     pub fn look_up(device: &Device, attempt: &Attempt, refusal: CommandError) -> Self {
         let mut facts = Self::default();
         let (opcode, errno) = (refusal.opcode(), refusal.errno());
