@@ -30,8 +30,8 @@ use rustix::cmsg_space;
 use rustix::io::retry_on_intr;
 use rustix::net::{
     AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
-    SendAncillaryMessage, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind,
-    connect, listen, recvmsg, sendmsg, socket_with,
+    SendAncillaryMessage, SendFlags, Shutdown, SocketAddrUnix, SocketFlags, SocketType,
+    accept_with, bind, connect, listen, recvmsg, sendmsg, shutdown, socket_with,
 };
 use zerocopy::{FromBytes as _, IntoBytes as _};
 
@@ -63,7 +63,7 @@ const CLOSING: Duration = Duration::from_secs(1);
 /// A socket that nobody answers yet.
 #[derive(Debug)]
 pub(crate) struct Door {
-    listener: OwnedFd,
+    listener: Arc<OwnedFd>,
     guard: DoorGuard,
 }
 
@@ -101,7 +101,9 @@ impl Door {
         bound.doing(what)?;
         listen(&listener, BACKLOG).doing(what)?;
         let inode = fs::metadata(&path).doing(what)?.ino();
-        Ok(Self { listener, guard: DoorGuard { path, inode } })
+        let listener = Arc::new(listener);
+        let guard = DoorGuard { path, inode, listener: Some(Arc::clone(&listener)) };
+        Ok(Self { listener, guard })
     }
 
     /// The variable by which libraries find it, on a node that is behind it or has files.
@@ -133,10 +135,16 @@ impl Door {
 pub(crate) struct DoorGuard {
     path: PathBuf,
     inode: u64,
+    /// `None` for one whose node was killed.
+    listener: Option<Arc<OwnedFd>>,
 }
 
 impl Drop for DoorGuard {
     fn drop(&mut self) {
+        if let Some(listener) = &self.listener {
+            // This ends the thread that accepts.
+            let _ = shutdown(listener, Shutdown::Both);
+        }
         // Another node may have taken its place.
         if fs::metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
             let _ = fs::remove_file(&self.path);
@@ -183,7 +191,8 @@ fn remove_dead(directory: &Path) {
     for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         if path.extension().is_some_and(|extension| extension == "sock") && is_dead(&path) {
-            drop(DoorGuard { inode: fs::metadata(&path).map_or(0, |found| found.ino()), path });
+            let inode = fs::metadata(&path).map_or(0, |found| found.ino());
+            drop(DoorGuard { inode, path, listener: None });
         }
     }
 }
@@ -267,10 +276,15 @@ impl Drop for Connection {
 fn accept_all(listener: &OwnedFd, opened: &Arc<Opened>) {
     let mut refused = VecDeque::new();
     loop {
-        let Ok(socket) = accept_with(listener, SocketFlags::CLOEXEC) else {
-            // The process is out of descriptors, for example. Other connections will close.
-            thread::sleep(PAUSE);
-            continue;
+        let socket = match accept_with(listener, SocketFlags::CLOEXEC) {
+            Ok(socket) => socket,
+            // The node has ended.
+            Err(rustix::io::Errno::INVAL) => return,
+            Err(_) => {
+                // The process is out of descriptors, for example. Other connections will close.
+                thread::sleep(PAUSE);
+                continue;
+            }
         };
         let Ok(peer) = getsockopt(&socket, PeerCredentials) else { continue };
         let caller = Caller { pid: Pid::from_raw(peer.pid()), uid: peer.uid(), gid: peer.gid() };
