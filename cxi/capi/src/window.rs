@@ -41,19 +41,18 @@ impl Window {
     /// Maps what a response names. Nothing may be mapped here yet.
     pub(crate) fn map(&self, dev: &Dev, place: Mminfo) -> Result<()> {
         let len = usize::try_from(place.size).map_err(|_| Errno::EINVAL)?;
-        let address = match dev.socket() {
-            Some(file) => passed(file.windows(), place.offset, len)?,
-            None => {
-                let fd = dev.descriptor().ok_or(Errno::EBADF)?;
-                // SAFETY: as in `open_file`: the block owns the descriptor, which stays open meanwhile.
-                let file = unsafe { BorrowedFd::borrow_raw(fd) };
-                match map(file, place.offset, len) {
-                    Err(errno) if errno == Errno::ENODEV => {
-                        let beside = dev.beside().ok_or(errno)?;
-                        passed(beside.windows(file)?, place.offset, len)?
-                    }
-                    mapped => mapped?,
+        let address = if let Some(file) = dev.socket() {
+            passed(file.windows(), place.offset, len)?
+        } else {
+            let fd = dev.descriptor().ok_or(Errno::EBADF)?;
+            // SAFETY: as in `open_file`: the block owns the descriptor, which stays open meanwhile.
+            let file = unsafe { BorrowedFd::borrow_raw(fd) };
+            match map(file, place.offset, len) {
+                Err(errno) if errno == Errno::ENODEV => {
+                    let beside = dev.beside().ok_or(errno)?;
+                    passed(beside.windows(file)?, place.offset, len)?
                 }
+                mapped => mapped?,
             }
         };
         self.len.store(len, Ordering::Relaxed);
