@@ -41,7 +41,7 @@ use super::device::{Call, Caller};
 use super::error::{Doing, ServeError};
 use super::memory::ProcessMemory;
 use super::messages::MessageBuffers;
-use super::namespaces::{Variable, user_outside};
+use super::namespaces::{Variable, number_outside, user_outside};
 use super::paths::Paths;
 use super::server::{OpenFile, Server, random_token};
 use super::userfault::{Range, Userfault};
@@ -80,8 +80,14 @@ impl Door {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let directory = own_directory()?;
         remove_dead(&directory);
-        let count = COUNT.fetch_add(1, Ordering::Relaxed);
-        Self::at(directory.join(format!("{}-{count}.sock", std::process::id())))
+        loop {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let path = directory.join(format!("{}-{count}.sock", std::process::id()));
+            // In another PID namespace, which shares the directory, a process may have the same number.
+            if !path.exists() {
+                return Self::at(path);
+            }
+        }
     }
 
     fn at(path: PathBuf) -> Result<Self, ServeError> {
@@ -166,7 +172,8 @@ fn own_directory() -> Result<PathBuf, ServeError> {
     let above = runtime.filter(|above| above.is_absolute() && above.is_dir());
     let directory = match above {
         Some(above) => above.join("cxi-mock"),
-        None => std::env::temp_dir().join(format!("cxi-mock-{user}")),
+        // Another user namespace, which shares the directory, may have a user of the same number.
+        None => std::env::temp_dir().join(format!("cxi-mock-{}", number_outside(user))),
     };
     let what = || format!("make the directory {}", directory.display());
     let mode = if user.is_root() { 0o711 } else { 0o700 };

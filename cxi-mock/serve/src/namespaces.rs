@@ -39,6 +39,25 @@ pub(crate) fn user_outside() -> Uid {
 
 static OUTSIDE: OnceLock<Uid> = OnceLock::new();
 
+/// Number of a user in the namespace around this one; the same number where there is none, or where it
+/// does not say.
+pub(crate) fn number_outside(user: Uid) -> Uid {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
+    mapped(&map, user.as_raw()).map_or(user, Uid::from_raw)
+}
+
+/// The number outside of one inside, by the lines of a map: the first number inside, that outside, and how
+/// many there are.
+fn mapped(map: &str, inside: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut numbers = line.split_whitespace().map(str::parse::<u32>);
+        let mut next = || numbers.next()?.ok();
+        let (first, outside, count) = (next()?, next()?, next()?);
+        let after = inside.checked_sub(first).filter(|after| *after < count)?;
+        outside.checked_add(after)
+    })
+}
+
 /// Moves this process into its own mount namespace. Call it while there is one thread.
 pub(crate) fn separate(route: Route, inside: Inside) -> Result<(), ServeError> {
     match route {
@@ -318,4 +337,20 @@ fn enter(namespace: &File, kind: NamespaceKind) -> Result<(), ServeError> {
 
 fn inode(file: &File) -> Result<u64, ServeError> {
     Ok(file.metadata().doing(|| "look at a namespace".to_owned())?.ino())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::mapped;
+
+    #[test]
+    fn a_map_tells_the_number_outside() {
+        let whole = "         0          0 4294967295\n";
+        assert_eq!([mapped(whole, 0), mapped(whole, 1001)], [Some(0), Some(1001)]);
+        let container = "         0       1001          1\n         1     100000      65536\n";
+        assert_eq!([mapped(container, 0), mapped(container, 7)], [Some(1001), Some(100_006)]);
+        // Of a namespace that the node itself has made, this is the number outside already.
+        assert_eq!(mapped("0 1001 1", 1001), None);
+        assert_eq!([mapped("", 0), mapped("0 x 1", 0), mapped("5 4294967295 9", 6)], [None; 3]);
+    }
 }
