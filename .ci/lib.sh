@@ -31,6 +31,33 @@ step() {
     esac
 }
 
+# The steps that run beside others, in the order of their beginning, and their processes.
+besides=()
+declare -A beside_process=()
+
+# beside NAME COMMAND...: a step that runs beside those that follow, and is told of at the end.
+beside() {
+    local name=$1
+    shift
+    mkdir -p target/ci/beside
+    "$@" > "target/ci/beside/$name" 2>&1 &
+    besides+=("$name")
+    beside_process[$name]=$!
+}
+
+beside_end() {
+    local status=0
+    wait "${beside_process[$1]}" || status=$?
+    cat "target/ci/beside/$1"
+    return $status
+}
+
+# Waits for all of them.
+besides_end() {
+    local name
+    for name in "${besides[@]:+${besides[@]}}"; do step "$name" beside_end "$name"; done
+}
+
 # skip NAME WHY: what is not run, and what would make it run.
 skip() {
     printf '\n==> %s\n    skipped: %s\n' "$1" "$2"

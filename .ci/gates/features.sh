@@ -4,8 +4,8 @@
 # Checked only: clippy's lints of all features together are in the gate `source`. A warning is found in
 # the output, because flags that deny warnings would compile every dependency again.
 features() {
-    local crate log=target/ci/features
-    mkdir -p target/ci
+    local crate log
+    log=$(mktemp) || return 1
     for crate in "${published[@]}"; do
         if ! cargo hack check --quiet --package "$crate" --exclude-features aws-lc-rs "$@" > "$log" 2>&1 ||
             grep '^warning: ' "$log" | grep -qv 'specified feature `aws-lc-rs` not found'; then
@@ -20,7 +20,8 @@ aarch64() {
 }
 
 if cargo_has hack; then
-    step "each feature" features --each-feature
+    # One package is checked at a time, which leaves most of a processor to others.
+    beside "each feature" features --each-feature
     long_step "features in every combination" features --feature-powerset
 else
     skip "each feature" "cargo-hack is not installed (cargo install --locked cargo-hack)"

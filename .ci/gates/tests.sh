@@ -98,10 +98,13 @@ wait "$running"
 for ((at = 0; at < ${#others[@]}; at += 3)); do
     step "tests ${others[at]}" tests_end "${others[at]}"
 done
+# Programs that must not compile: tests that build all dependencies once more. They are not counted.
+beside "what must not compile" counted env LLVM_PROFILE_FILE=/dev/null \
+    cargo test --package cxi --package cxi-data --test lni --test data -- --ignored compile
 merge_profiles &
 merging=$!
 step "main job" main_job
-step "response in release mode" release_response
+beside "response in release mode" release_response
 wait "$merging"
 if has_cc; then
     long_step "C library" c_library

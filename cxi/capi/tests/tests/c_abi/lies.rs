@@ -28,6 +28,10 @@ fn lie(bench: &Bench, (source, library): (&str, &str), runner: &[&str], seeds: u
     assert_eq!(printed(&served(&command, &[])).lines().last(), Some("ok"));
 }
 
+fn is_full() -> bool {
+    std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty())
+}
+
 /// Names of a library's script that a program does not call.
 fn not_called(program: &str, names: &[String]) -> Vec<String> {
     let is_missing = |name: &&String| !program.contains(&format!("{name}("));
@@ -47,8 +51,7 @@ fn no_lie_of_a_driver_ends_a_program() {
     let bench = need_bench!();
     if can_serve() {
         // A job's life waits for several of its lies.
-        let all = std::env::var_os("CXI_TEST_FULL").is_some_and(|value| !value.is_empty());
-        let (libcxi, job) = if all { (60, 20) } else { (30, 4) };
+        let (libcxi, job) = if is_full() { (60, 20) } else { (30, 4) };
         lie(bench, LIBCXI, &[], libcxi);
         lie(bench, LIBCXI_JOB, &[], job);
     }
@@ -62,7 +65,8 @@ fn no_lie_of_a_driver_makes_a_library_touch_what_is_not_its_own() {
     }
     if can_serve() {
         let valgrind = ["valgrind", "-q", "--error-exitcode=99"];
-        lie(bench, LIBCXI, &valgrind, 8);
-        lie(bench, LIBCXI_JOB, &valgrind, 2);
+        let (libcxi, job) = if is_full() { (20, 6) } else { (5, 1) };
+        lie(bench, LIBCXI, &valgrind, libcxi);
+        lie(bench, LIBCXI_JOB, &valgrind, job);
     }
 }
