@@ -146,7 +146,7 @@ pub fn exists(path: &Path) -> io::Result<bool> {
 /// does the next boot after a power failure.
 ///
 /// The new content is written to a hidden file in the same directory first. A process that is killed
-/// leaves that file behind; the next [`lock`] removes it. A symbolic link is replaced, not followed.
+/// leaves that file behind; the next lock of the file removes it. A symbolic link is replaced, not followed.
 ///
 /// # Errors
 ///
