@@ -67,7 +67,8 @@ fn where_there_is_no_pool_nothing_is_left_behind() {
 #[test]
 fn a_pool_in_a_file_is_made_changed_and_locked_for_each_change() {
     let directory = TempDir::new().unwrap();
-    let site = site(directory.path(), "a", "0s", "");
+    // A program that another test starts has the lock, too, until it executes.
+    let site = site(directory.path(), "a", "1s", "");
     let (pool, other) = (pool(&site), pool(&site));
     let made = pool.configure(&config()).unwrap();
     assert!(made.made && made.event.is_some() && pool.is_here().unwrap());
@@ -78,7 +79,7 @@ fn a_pool_in_a_file_is_made_changed_and_locked_for_each_change() {
     assert_eq!(reserve(&site, &pool, 1).unwrap(), [1024]);
     assert_eq!(reserve(&site, &other, 2).unwrap(), [1025]);
     assert_eq!(pool.look().unwrap().jobs().count(), 2);
-    let held = FileLock::of(&path).wait(Duration::ZERO).acquire().unwrap();
+    let held = FileLock::of(&path).wait(Duration::from_secs(10)).acquire().unwrap();
     let busy = reserve(&site, &pool, 3).unwrap_err();
     assert_eq!((busy.code(), busy.errno()), (ErrorCode::Busy, Errno::EAGAIN));
     drop(held);
