@@ -66,6 +66,8 @@ coverage() {
     coverage_table
 }
 
+# Of the gate `tests`.
+[ -z "${merging:-}" ] || wait "$merging"
 if [ "$(id -u)" -ne 0 ]; then
     skip "coverage" "the floors are those of a run as root"
 elif ! cargo_has llvm-cov; then
