@@ -68,15 +68,26 @@ pub(crate) struct Door {
 }
 
 impl Door {
-    /// Makes the socket in the directory of a node.
-    pub(crate) fn in_directory(directory: &Path) -> Result<Self, ServeError> {
+    /// Makes the socket of a node: in its directory, or where nobody has named one. Programs that see files
+    /// can do without, as where the path is too long for an address.
+    pub(crate) fn of_node(
+        view: &View,
+        directory: Option<&Path>,
+    ) -> Result<Option<Self>, ServeError> {
+        match directory.map_or_else(Self::somewhere, Self::in_directory) {
+            Err(_) if !view.is_behind_socket() => Ok(None),
+            door => door.map(Some),
+        }
+    }
+
+    fn in_directory(directory: &Path) -> Result<Self, ServeError> {
         let directory = fs::canonicalize(directory)
             .doing(|| format!("find the directory {}", directory.display()))?;
         Self::at(directory.join(SOCKET))
     }
 
-    /// Makes a socket where nobody has named a directory. Those of nodes that were killed are removed.
-    pub(crate) fn somewhere() -> Result<Self, ServeError> {
+    /// Those of nodes that were killed are removed.
+    fn somewhere() -> Result<Self, ServeError> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let directory = own_directory()?;
         remove_dead(&directory);

@@ -66,14 +66,7 @@ impl NodeArguments {
         let records = self.files.records()?;
         let view = self.separate()?;
         let seen = !matches!(view, View::Nothing(_));
-        let behind_socket = view.is_behind_socket();
-        let door = match &control {
-            Some(control) if behind_socket => Some(Door::in_directory(control.dir())?),
-            // Programs that see files can do without, as where the path is too long for an address.
-            Some(control) => Door::in_directory(control.dir()).ok(),
-            None if behind_socket => Some(Door::somewhere()?),
-            None => Door::somewhere().ok(),
-        };
+        let door = Door::of_node(&view, control.as_ref().map(Control::dir))?;
         let mut variables: Vec<_> = door.iter().map(|door| door.variable(&view)).collect();
         let node_setup = NodeSetup {
             records,

@@ -504,6 +504,9 @@ impl Server {
     /// The identity of an open file for the socket of the node.
     pub(crate) fn token(&self, handle: u64) -> Result<Token, Errno> {
         let file = self.file(handle).ok_or(Errno::EBADF)?;
+        if let Some(token) = file.token.get() {
+            return Ok(*token);
+        }
         let token = random_token()?;
         Ok(*file.token.get_or_init(|| token))
     }

@@ -39,11 +39,7 @@ pub(super) struct Member {
 impl Member {
     /// Makes a node's namespaces, and serves it there.
     pub(super) fn start(cluster: &Cluster, number: usize) -> Result<Self, ServeError> {
-        let door = match Door::somewhere() {
-            // Programs that see files can do without.
-            Err(_) if !cluster.view.is_behind_socket() => None,
-            door => Some(door?),
-        };
+        let door = Door::of_node(&cluster.view, None)?;
         let own = door.as_ref().map(|door| door.variable(&cluster.view));
         let (node, init) = in_thread(|| make(cluster, number, own.as_ref()))?;
         let manager = cluster.manager.as_ref();
