@@ -31,6 +31,14 @@ step() {
     esac
 }
 
+# skipped_in NAME LOG: keeps for the summary which tests a log says were skipped.
+skipped_in() {
+    local line
+    while read -r line; do
+        skipped+=("$1: $line")
+    done < <(sed -n 's/^.*SKIPPED //p' "$2" | sort -u)
+}
+
 # The steps that run beside others, in the order of their beginning, and their processes.
 besides=()
 declare -A beside_process=()
@@ -49,6 +57,7 @@ beside_end() {
     local status=0
     wait "${beside_process[$1]}" || status=$?
     cat "target/ci/beside/$1"
+    skipped_in "$1" "target/ci/beside/$1"
     return $status
 }
 

@@ -10,9 +10,11 @@ features() {
         if ! cargo hack check --quiet --package "$crate" --exclude-features aws-lc-rs "$@" > "$log" 2>&1 ||
             grep '^warning: ' "$log" | grep -qv 'specified feature `aws-lc-rs` not found'; then
             cat "$log"
+            rm "$log"
             return 1
         fi
     done
+    rm "$log"
 }
 
 aarch64() {

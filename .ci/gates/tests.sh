@@ -8,9 +8,7 @@ logs=target/ci/tests
 # tests_log AS STATUS: keeps for the summary what a run says it skips, and which tests failed.
 tests_log() {
     local as=$1 status=$2 log="$logs/$1" line
-    while read -r line; do
-        skipped+=("$as: $line")
-    done < <(sed -n 's/^.*SKIPPED //p' "$log" | sort -u)
+    skipped_in "$as" "$log"
     [ $status -eq 0 ] || while read -r line; do
         failed+=("$as: $line")
     done < <(sed -nE 's/^(test .*) \.\.\. FAILED$/\1/p; /^error(\[.*)?: /p; /^thread .* panicked at /{N;p}' "$log" | cut -c1-300)
