@@ -43,7 +43,7 @@ skipped_in() {
 besides=()
 declare -A beside_process=()
 
-# beside NAME COMMAND...: a step that runs beside those that follow, and is told of at the end.
+# beside NAME COMMAND...: a step that runs beside those that follow.
 beside() {
     local name=$1
     shift
@@ -51,6 +51,13 @@ beside() {
     "$@" > "target/ci/beside/$name" 2>&1 &
     besides+=("$name")
     beside_process[$name]=$!
+}
+
+# has_ended NAME: waits for such a step, if there is one and nobody has waited yet, and tells of it.
+has_ended() {
+    [ -n "${beside_process[$1]:-}" ] || return 0
+    step "$1" beside_end "$1"
+    unset "beside_process[$1]"
 }
 
 beside_end() {
@@ -64,7 +71,7 @@ beside_end() {
 # Waits for all of them.
 besides_end() {
     local name
-    for name in "${besides[@]:+${besides[@]}}"; do step "$name" beside_end "$name"; done
+    for name in "${besides[@]:+${besides[@]}}"; do has_ended "$name"; done
 }
 
 # skip NAME WHY: what is not run, and what would make it run.
@@ -94,19 +101,19 @@ has_toolchain() { RUSTUP_AUTO_INSTALL=0 rustc "+$1" --version >/dev/null 2>&1; }
 
 has_target() { [ -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]; }
 
-has_llvm_tools() { ls "$(rustc --print target-libdir)/../bin/llvm-profdata" >/dev/null 2>&1; }
+llvm_tools=$(rustc --print target-libdir)/../bin
+has_llvm_tools() { [ -x "$llvm_tools/llvm-profdata" ] && [ -x "$llvm_tools/llvm-cov" ]; }
 
-# Whether the lines that tests run can be counted.
-has_coverage() { cargo_has llvm-cov && has_llvm_tools; }
+# A profile of what has run, for each program.
+profiles=target/profiles
 
-# counted COMMAND...: with cargo's directory and flags of the build that the tests run, which counts
-# lines if that is possible here.
+# counted COMMAND...: with cargo's settings of the build that the tests run, in which the crates of this
+# workspace count the lines that run if that is possible here.
 counted() (
-    if has_coverage; then
-        export CARGO_TARGET_DIR=$PWD/target/coverage
-        # Tests that run as other users write here too.
-        mkdir -p "$CARGO_TARGET_DIR/tmp" && chmod 1777 "$CARGO_TARGET_DIR" "$CARGO_TARGET_DIR/tmp"
-        . <(cargo llvm-cov show-env --sh 2>/dev/null)
+    if has_llvm_tools; then
+        export RUSTC_WORKSPACE_WRAPPER=$PWD/.ci/counting LLVM_PROFILE_FILE=$PWD/$profiles/%p-%2m.profraw
+        # Tests that run as other users write to cargo's directory too.
+        mkdir -p "$profiles" target/tmp && chmod 1777 "$profiles" target target/tmp
     fi
     "$@"
 )

@@ -7,11 +7,10 @@ benchmarks_on_a_nic() {
 }
 
 step "benchmarks, once" benchmarks
-node=$(counted sh -c 'echo "${CARGO_TARGET_DIR:-target}/debug/mock-node"')
+node=target/debug/mock-node
 "$node" run -- true 2>/dev/null
 if [ $? -eq 77 ]; then
     skip "benchmarks on a NIC" "no node can be served here ($node run -- true says why)"
 else
     step "benchmarks on a NIC, once" benchmarks_on_a_nic
 fi
-discard target/coverage

@@ -60,9 +60,17 @@ coverage_table() {
         }' target/ci/coverage.lcov
 }
 
+# The programs of the build that the tests run.
+counted_programs() {
+    counted cargo test --workspace --no-run --quiet --message-format=json 2>/dev/null \
+        | sed -nE 's/^.*"executable":"([^"]+)".*$/\1/p' | sort -u
+}
+
 coverage() {
-    # Programs that tests kill, or let run out of disk, leave no whole profile.
-    counted cargo llvm-cov report --failure-mode all --lcov --output-path target/ci/coverage.lcov || return 1
+    local program objects=()
+    while read -r program; do objects+=("--object=$program"); done < <(counted_programs)
+    "$llvm_tools/llvm-cov" export --format=lcov --instr-profile=target/ci/merged "${objects[@]}" \
+        > target/ci/coverage.lcov 2> target/ci/coverage.log || { cat target/ci/coverage.log; return 1; }
     coverage_table
 }
 
@@ -70,11 +78,9 @@ coverage() {
 [ -z "${merging:-}" ] || wait "$merging"
 if [ "$(id -u)" -ne 0 ]; then
     skip "coverage" "the floors are those of a run as root"
-elif ! cargo_has llvm-cov; then
-    skip "coverage" "cargo-llvm-cov is not installed (cargo install --locked cargo-llvm-cov)"
 elif ! has_llvm_tools; then
     skip "coverage" "llvm-tools are not installed (rustup component add llvm-tools)"
-elif ! compgen -G 'target/coverage/*.profraw' > /dev/null; then
+elif [ ! -e target/ci/merged ]; then
     skip "coverage" "the gate tests has not run (.ci/run tests coverage)"
 else
     step "coverage" coverage

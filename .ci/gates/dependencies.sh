@@ -44,6 +44,7 @@ version_of() { cargo pkgid --package "$1" | sed 's/.*[#@]//'; }
 step "dependency count" dependency_count
 step "features of one package and of all" same_features
 step "packages" packages
+has_ended "tools for gates"
 if cargo_has deny; then
     step "licenses, bans, sources" cargo deny --all-features check licenses bans sources
     if timeout 60 cargo deny fetch db >/dev/null 2>&1; then

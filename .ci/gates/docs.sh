@@ -21,6 +21,7 @@ book() {
     mdbook build --dest-dir "$PWD/target/book" "$copy"
 }
 
+has_ended "tools for gates"
 step "docs" docs
 if command -v mdbook > /dev/null; then
     step "book" book

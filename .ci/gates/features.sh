@@ -21,6 +21,7 @@ aarch64() {
     RUSTFLAGS="-D warnings" cargo check --quiet --target aarch64-unknown-linux-gnu "${most_features[@]}" "${packages_published[@]}"
 }
 
+has_ended "tools for gates"
 if cargo_has hack; then
     # One package is checked at a time, which leaves most of a processor to others.
     beside "each feature" features --each-feature

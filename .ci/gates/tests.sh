@@ -1,6 +1,6 @@
 # The README's second command, as whoever runs this; as root, also as an ordinary user with FUSE and
-# without it, and as root without it. Where cargo-llvm-cov is, the lines that the tests run are
-# counted on the way, for the gate `coverage`.
+# without it, and as root without it. Where LLVM's tools are, the lines that the tests run are counted
+# on the way, for the gate `coverage`.
 
 # Where the output of each of the runs of the tests is.
 logs=target/ci/tests
@@ -43,17 +43,16 @@ tests_end() {
 
 # What thousands of programs have counted becomes one file, beside others; the gate `coverage` waits for it.
 merge_profiles() {
-    has_coverage || return 0
-    local list=target/ci/profiles merged=target/coverage/merged
-    find target/coverage -maxdepth 1 -name '*.profraw' > "$list"
+    has_llvm_tools || return 0
+    find "$profiles" -name '*.profraw' > target/ci/profiles
     # Programs that tests kill, or let run out of disk, leave no whole profile.
-    "$(rustc --print target-libdir)/../bin/llvm-profdata" merge --sparse --failure-mode=all \
-        --input-files="$list" --output="$merged" > target/ci/merge.log 2>&1 &&
-        xargs rm < "$list" && mv "$merged" "$merged.profraw"
+    "$llvm_tools/llvm-profdata" merge --sparse --failure-mode=all --input-files=target/ci/profiles \
+        --output=target/ci/merged > target/ci/merge.log 2>&1
+    rm -r "$profiles"
 }
 
 # The command of the README that a new user runs first.
-main_job() { counted cargo run --quiet --package cxi-demo; }
+main_job() { cargo run --quiet --package cxi-demo; }
 
 # A response that the kernel side writes during write(2) must be seen by optimized code too.
 release_response() { cargo test --release --package cxi-ioctl --test response; }
@@ -70,8 +69,10 @@ c_library() {
     return $result
 }
 
-rm -rf target/coverage/*.profraw "$logs"
+rm -rf "$profiles" target/ci/merged "$logs"
 mkdir -p "$logs"
+step "tests are built" counted cargo test --workspace --no-run --quiet
+has_ended "tools for tests"
 # The account that .ci/tools makes.
 user=cxi-ci
 others=()
@@ -88,7 +89,6 @@ else
     fi
 fi
 # Most of their time tests wait, so the runs as others share the processors with the first one.
-step "tests are built" counted cargo test --workspace --no-run --quiet
 tests_as_others "${others[@]}" &
 running=$!
 step "tests" all_tests
