@@ -144,7 +144,7 @@ macro_rules! abi {
         $(#[$doc])*
         #[derive(
             Clone, Copy, Debug, PartialEq, Eq,
-            zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable, zerocopy::KnownLayout,
+            zerocopy::FromBytes, zerocopy::IntoBytes, zerocopy::Immutable,
         )]
         #[repr(C)]
         pub struct $name {
