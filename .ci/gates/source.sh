@@ -58,6 +58,13 @@ named_tests() {
     return "$found"
 }
 
+# What names the version of the workspace outside of cargo.
+one_version() {
+    local version
+    version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"$/\1/p' Cargo.toml)
+    grep -qxF "  version: \"$version\"" conda/recipe.yaml || { echo "conda/recipe.yaml: expected version $version"; return 1; }
+}
+
 # An example works when it is pasted into a `main() -> Result<(), Box<dyn Error>>`, as most are.
 errors_of_examples() {
     ! git grep -nE '^[[:space:]]*//[/!] (# )?Ok::<' -- '*.rs' | grep -v 'Ok::<_, Box<dyn std::error::Error>>(())'
@@ -84,6 +91,7 @@ step "format of documents" format_of_documents
 step "lints" cargo clippy --workspace --all-targets --features cxi-benches/instructions --quiet -- -D warnings
 step "scripts" shell_scripts
 step "errors of examples" errors_of_examples
+step "one version" one_version
 step "doc comments name a thing" nouns_of_comments
 step "files that documents name exist" named_files
 step "tests that SECURITY.md names exist" named_tests
