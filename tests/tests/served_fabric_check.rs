@@ -9,6 +9,8 @@ use node::{Directory, Run as _, Served, printed, server};
 use serde_json::Value;
 
 const CXI: &str = env!("CARGO_BIN_EXE_test-cxi");
+/// Of most checks.
+const SILENCE: &str = "--silence=1s";
 
 /// Nodes, each with a service for everyone on VNI 1024.
 fn cluster(nodes: usize, nics: usize, door: &str) -> Served {
@@ -31,7 +33,7 @@ fn check(cluster: &Served, node: &str, nodes: usize, directory: &str, more: &[&s
         node,
         &[
             &[CXI, "fabric", "check", "--json", "--directory", directory, "--nodes", &list][..],
-            &["--node", node, "--silence=1s", "--pings=4"],
+            &["--node", node, "--pings=4"],
             more,
         ]
         .concat(),
@@ -47,7 +49,7 @@ fn checked(cluster: &Served, nodes: usize, more: (&str, &[&str])) -> Value {
     let names: Vec<String> = (1..=nodes).map(|node| format!("n{node}")).collect();
     let start = |node: &String| {
         let options: &[&str] = if node == more.0 { more.1 } else { &["--vni=1024"] };
-        check(cluster, node, nodes, &path, &[&["--wait=20s"], options].concat()).start()
+        check(cluster, node, nodes, &path, &[&["--wait=20s", SILENCE], options].concat()).start()
     };
     let running: Vec<_> = names.iter().map(start).collect();
     let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
@@ -72,7 +74,7 @@ fn checked(cluster: &Served, nodes: usize, more: (&str, &[&str])) -> Value {
 fn own_findings(cluster: &Served, nodes: usize) -> Vec<(String, i32, Value)> {
     let directory = Directory::new();
     let path = directory.join("");
-    let options = ["--vni=1024", "--wait=20s", "--this-node", "--partners=2", "--seed=1"];
+    let options = ["--vni=1024", "--wait=20s", SILENCE, "--this-node", "--partners=2", "--seed=1"];
     let start = |node: String| {
         let child = check(cluster, &node, nodes, &path, &options).start();
         (node, child)
@@ -168,7 +170,7 @@ fn a_node_that_does_not_come_or_does_not_stay_is_named() {
     let cluster = cluster(3, 1, "fuse");
     let directory = Directory::new();
     let path = directory.join("");
-    let start = |node: &str| check(&cluster, node, 4, &path, &["--wait=4s"]).start();
+    let start = |node: &str| check(&cluster, node, 4, &path, &["--wait=4s", SILENCE]).start();
     let (first, second, mut third) = (start("n1"), start("n2"), start("n3"));
     let arrived = || directory.path().join("n3.arrival.json").exists();
     node::eventually("n3 has come", arrived);
@@ -182,4 +184,32 @@ fn a_node_that_does_not_come_or_does_not_stay_is_named() {
     let text = result["findings"].to_string();
     assert_eq!(blamed(&result).0, ["n3", "n4"], "{result}");
     assert!(text.contains("came, and did not finish") && text.contains("did not come"), "{text}");
+}
+
+#[test]
+fn a_node_that_is_away_for_a_moment_is_asked_again() {
+    need_node!(node::windows());
+    let cluster = cluster(4, 1, "fuse");
+    let directory = Directory::new();
+    let path = directory.join("");
+    let options = ["--wait=20s", "--silence=2s"];
+    let start = |node: usize| check(&cluster, &format!("n{node}"), 4, &path, &options).start();
+    let mut running: Vec<_> = (1..=3).map(start).collect();
+    for node in 1..=3 {
+        let arrival = directory.path().join(format!("n{node}.arrival.json"));
+        node::eventually("it has come", || arrival.exists());
+    }
+    // The check begins when the last one comes; the third node does not see it for longer than the silence.
+    let third = running[2].id();
+    node::kill("STOP", third);
+    running.push(start(4));
+    let started = directory.path().join("start.json");
+    node::eventually("the check has begun", || started.exists());
+    std::thread::sleep(Duration::from_millis(2500));
+    node::kill("CONT", third);
+    let outputs = running.into_iter().map(|child| child.wait_with_output().expect("it ends"));
+    let said: Vec<Value> =
+        outputs.map(|output| serde_json::from_slice(&output.stdout).expect("JSON")).collect();
+    let result = said.iter().find(|said| said.get("nics").is_some()).expect("a result");
+    assert_eq!(result["findings"], serde_json::json!([]), "{result}");
 }

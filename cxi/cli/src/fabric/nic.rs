@@ -20,8 +20,8 @@ const MOMENT: Duration = Duration::from_millis(5);
 /// Width of the tree: see `docs/COLLECTIVES.md`.
 const WIDTH: NonZeroU32 = NonZeroU32::new(8).unwrap();
 const ALLREDUCES: usize = 8;
-/// Nodes that may be silent before the others are waited for only so much of the usual time: a node that
-/// reaches nobody must be done before the others believe that it has died.
+/// Nodes that may be silent before the others are waited for only so much of the usual time, and that are
+/// asked again: a node that reaches nobody must be done before the others believe that it has died.
 const SILENT: usize = 3;
 const HASTE: u32 = 4;
 
@@ -44,12 +44,13 @@ impl Terms {
         self.silence.saturating_mul(2).max(self.wait)
     }
 
-    /// Time that a node takes that reaches nobody.
+    /// Time that a node takes that reaches nobody, or as many as it asks again.
     pub(super) fn longest(&self) -> Duration {
         let rest = u32::try_from(self.partners.saturating_sub(SILENT)).unwrap_or(u32::MAX);
         let patient = u32::try_from(self.partners.min(SILENT)).unwrap_or(u32::MAX);
-        let silence = self.silence;
-        silence.saturating_mul(patient).saturating_add((silence / HASTE).saturating_mul(rest))
+        let patient = self.silence.saturating_mul(patient);
+        let nobody = patient.saturating_add((self.silence / HASTE).saturating_mul(rest));
+        nobody.max(patient.saturating_mul(2))
     }
 }
 
@@ -97,7 +98,8 @@ fn distances(size: usize, partners: usize, seed: u32) -> Vec<usize> {
     distances
 }
 
-/// Asks other nodes, the next one in the list first.
+/// Asks other nodes, the next one in the list first. A few that are silent are asked once more at the end:
+/// they may have learned late that the check begins.
 fn ask(
     pings: &mut Pings,
     members: &[(NodeName, Address)],
@@ -105,22 +107,31 @@ fn ask(
 ) -> BTreeMap<NodeName, Answers> {
     let size = members.len();
     let own = pings.rank() as usize;
-    let others = distances(size, terms.partners, terms.seed).into_iter();
-    let mut silent = 0;
-    let ask = |distance: usize| {
+    let (mut said, mut silent) = (BTreeMap::new(), Vec::new());
+    for distance in distances(size, terms.partners, terms.seed) {
         let rank = (own + distance) % size;
-        let (node, _) = &members[rank];
-        let number = u32::try_from(rank).unwrap_or(u32::MAX);
-        let haste = if silent < SILENT { 1 } else { HASTE };
-        let silence = terms.silence / haste;
-        let answers = match pings.ask(number, terms.pings, RETRY, silence) {
-            Ok(trips) => answers(&trips, terms.pings, silence),
-            Err(error) => not_asked(&error),
-        };
-        silent += usize::from(answers.problem.is_some());
-        (node.clone(), answers)
-    };
-    others.map(ask).collect()
+        let haste = if silent.len() < SILENT { 1 } else { HASTE };
+        let answers = ask_one(pings, rank, terms.pings, terms.silence / haste);
+        if answers.problem.is_some() {
+            silent.push(rank);
+        }
+        said.insert(members[rank].0.clone(), answers);
+    }
+    if silent.len() <= SILENT {
+        for rank in silent {
+            let answers = ask_one(pings, rank, terms.pings, terms.silence);
+            said.insert(members[rank].0.clone(), answers);
+        }
+    }
+    said
+}
+
+fn ask_one(pings: &mut Pings, rank: usize, count: NonZeroU32, silence: Duration) -> Answers {
+    let rank = u32::try_from(rank).unwrap_or(u32::MAX);
+    match pings.ask(rank, count, RETRY, silence) {
+        Ok(trips) => answers(&trips, count, silence),
+        Err(error) => not_asked(&error),
+    }
 }
 
 fn answers(trips: &RoundTrips, pings: NonZeroU32, silence: Duration) -> Answers {
@@ -239,7 +250,7 @@ mod tests {
             silence: Duration::from_secs(4),
             wait: Duration::from_secs(30),
         };
-        let seconds = [(1, 4), (3, 12), (16, 25), (63, 72)];
+        let seconds = [(1, 8), (3, 24), (16, 25), (63, 72)];
         for (partners, seconds) in seconds {
             assert_eq!(terms(partners).longest(), Duration::from_secs(seconds));
         }

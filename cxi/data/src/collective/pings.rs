@@ -20,8 +20,8 @@ pub struct Pings {
     wire: Wire,
     /// Number of the last question.
     asked: u32,
-    /// Rank of whoever answered last, and the number of the question.
-    answered: Option<(u32, u32)>,
+    /// Rank of whoever is asked, and the number of the question, until it is answered.
+    open: Option<(u32, u32)>,
 }
 
 /// Answers of a process.
@@ -32,7 +32,8 @@ pub struct RoundTrips {
     pub times: Vec<Duration>,
     /// Number of questions that were answered.
     pub answered: u32,
-    /// Number of times that a question was asked again.
+    /// Number of times that a question was asked again which had not arrived. One that has arrived is
+    /// repeated, too, as its answer may be lost; but mostly the other process is only late.
     pub retries: u32,
     /// The reason that the NIC gave for the last question that did not arrive, if it gave one.
     pub undelivered: Option<Failure>,
@@ -45,7 +46,7 @@ impl Pings {
         members: &[Address],
     ) -> Result<Self, Error> {
         let (wire, rank) = Wire::new(endpoint, members)?;
-        Ok(Self { session, rank, wire, asked: 0, answered: None })
+        Ok(Self { session, rank, wire, asked: 0, open: None })
     }
 
     /// The position of this process among the addresses.
@@ -72,10 +73,11 @@ impl Pings {
         for _ in 0..count.get() {
             self.asked = self.asked.wrapping_add(1);
             let (start, mut last, mut again) = (Instant::now(), Instant::now(), false);
+            self.open = Some((rank, self.asked));
             self.send(rank, self.asked, Message::Ping);
             let answered = patiently(|| {
                 self.progress()?;
-                if self.answered == Some((rank, self.asked)) {
+                if self.open.is_none() {
                     return Ok(Some(true));
                 }
                 if start.elapsed() >= silence {
@@ -83,7 +85,8 @@ impl Pings {
                 }
                 if last.elapsed() >= retry {
                     (last, again) = (Instant::now(), true);
-                    trips.retries = trips.retries.saturating_add(1);
+                    let lost = u32::from(!self.wire.has_arrived(rank));
+                    trips.retries = trips.retries.saturating_add(lost);
                     self.send(rank, self.asked, Message::Ping);
                 }
                 Ok(None)
@@ -143,7 +146,9 @@ impl Pings {
                     self.wire.open(packet.from)?;
                     self.send(packet.from, packet.transaction, Message::Pong);
                 }
-                Message::Pong => self.answered = Some((packet.from, packet.transaction)),
+                Message::Pong => {
+                    self.open.take_if(|open| *open == (packet.from, packet.transaction));
+                }
                 _ => {}
             }
         }

@@ -1,6 +1,7 @@
 //! The way from one member to others over the data path.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
+use std::mem::discriminant;
 
 use super::{Endpoint, Error, Packet};
 use crate::{Address, Error as LinkError, Failure as Undelivered, TransmitQueue};
@@ -22,10 +23,26 @@ pub(super) struct Wire {
 struct Way {
     queue: TransmitQueue,
     is_busy: bool,
-    /// The last message since. An earlier one is lost by that, and repeated if it still matters.
-    next: Option<Packet>,
+    waiting: Waiting,
     /// The reason for which the last message did not arrive.
     undelivered: Option<Undelivered>,
+}
+
+/// Messages that wait for the one that is under way: of each kind the last. An earlier one is lost by that,
+/// and repeated if it still matters.
+#[derive(Debug, Default)]
+struct Waiting(VecDeque<Packet>);
+
+impl Waiting {
+    fn push(&mut self, packet: Packet) {
+        let kind = discriminant(&packet.message);
+        self.0.retain(|one| discriminant(&one.message) != kind);
+        self.0.push_back(packet);
+    }
+
+    fn pop(&mut self) -> Option<Packet> {
+        self.0.pop_front()
+    }
 }
 
 impl Wire {
@@ -46,7 +63,8 @@ impl Wire {
     pub(super) fn open(&mut self, to: u32) -> Result<(), LinkError> {
         if let Some(way @ None) = self.ways.get_mut(to as usize) {
             let queue = self.endpoint.queue()?;
-            *way = Some(Way { queue, is_busy: false, next: None, undelivered: None });
+            let waiting = Waiting::default();
+            *way = Some(Way { queue, is_busy: false, waiting, undelivered: None });
         }
         Ok(())
     }
@@ -61,6 +79,12 @@ impl Wire {
         self.ways.get(rank as usize)?.as_ref()?.undelivered
     }
 
+    /// Returns whether all messages to a member have arrived.
+    pub(super) fn has_arrived(&self, rank: u32) -> bool {
+        let way = self.ways.get(rank as usize).and_then(Option::as_ref);
+        way.is_some_and(|way| !way.is_busy && way.undelivered.is_none())
+    }
+
     /// The first error of the NIC since the last call.
     pub(super) fn check(&mut self) -> Result<(), LinkError> {
         self.broken.take().map_or(Ok(()), Err)
@@ -71,7 +95,7 @@ impl Wire {
         let way = self.ways.get_mut(at).and_then(Option::as_mut);
         let (Some(address), Some(way)) = (self.addresses.get(at), way) else { return };
         if way.is_busy {
-            way.next = Some(packet);
+            way.waiting.push(packet);
             return;
         }
         match self.endpoint.send(&mut way.queue, *address, to, &packet) {
@@ -87,8 +111,28 @@ impl Wire {
         let Some(Some(way)) = self.ways.get_mut(to as usize) else { return };
         way.is_busy = false;
         way.undelivered = result.err();
-        if let Some(packet) = way.next.take() {
+        if let Some(packet) = way.waiting.pop() {
             self.send(to, packet);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Message;
+
+    #[test]
+    fn of_each_kind_the_last_message_waits() {
+        let packet = |transaction, message| Packet { group: 1, from: 2, transaction, message };
+        let mut waiting = Waiting::default();
+        for (transaction, message) in
+            [(7, Message::Pong), (1, Message::Ping), (1, Message::Ping), (8, Message::Pong)]
+        {
+            waiting.push(packet(transaction, message));
+        }
+        assert_eq!(waiting.pop(), Some(packet(1, Message::Ping)));
+        assert_eq!(waiting.pop(), Some(packet(8, Message::Pong)));
+        assert_eq!(waiting.pop(), None);
     }
 }

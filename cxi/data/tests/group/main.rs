@@ -389,3 +389,25 @@ fn pairs_are_asked_and_answer() {
     assert_eq!((apart.answered, apart.undelivered.unwrap().0), (0, ReturnCode::VNI_NOT_FOUND));
     assert!(asked[2].iter().all(|trips| trips.answered == 0), "{asked:?}");
 }
+
+#[test]
+fn an_answer_that_is_late_is_no_message_that_was_lost() {
+    let cluster = MockCluster::with_nics(2, 1, &NicConfig::new()).unwrap();
+    let retry = Duration::from_millis(20);
+    let trips = with_nics_at_work(&cluster, |scope| {
+        let endpoints = [endpoint(&cluster, 0, 1024), endpoint(&cluster, 1, 1024)];
+        let addresses = endpoints.each_ref().map(Endpoint::address);
+        let [mut first, mut second] =
+            endpoints.map(|endpoint| endpoint.pings(7, &addresses).unwrap());
+        let asking = scope
+            .spawn(move || first.ask(1, NonZeroU32::MIN, retry, Duration::from_secs(10)).unwrap());
+        thread::sleep(6 * retry);
+        while !asking.is_finished() {
+            second.answer_for(retry).unwrap();
+        }
+        asking.join().unwrap()
+    });
+    assert_eq!((trips.answered, trips.retries), (1, 0));
+    // Which of several questions it answers cannot be told.
+    assert_eq!(trips.times, []);
+}
