@@ -330,11 +330,15 @@ flux batch --quiet -N2 --output="$DIR/out" "$DIR/inner"
 flux queue drain
 cat "$DIR/out"
 flux run -n1 printenv FI_CXI_COLL_JOB_ID || echo none for small jobs
+flux run -n1 -o cray-slingshot.hwcoll sh -c 'echo "unless they ask: ${FI_CXI_COLL_JOB_ID:+a reservation}"'
 nothing_is_left
 "#;
     let commands = commands.replace("BODY", &body);
     let Some(said) = flux("1024-1026", &settings, &commands) else { return };
-    assert_eq!(said, "tree: 200 1 1\ntree: 200 1 1\nnone for small jobs\nnothing is left");
+    assert_eq!(
+        said,
+        "tree: 200 1 1\ntree: 200 1 1\nnone for small jobs\nunless they ask: a reservation\nnothing is left"
+    );
     manager.assert_quiet();
 }
 

@@ -116,6 +116,37 @@ fn small_jobs_and_jobs_without_a_vni_have_none() {
 }
 
 #[test]
+fn a_job_that_asks_has_trees_however_small_it_is() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024-1026", &mock, "min-nodes = \"\"\n");
+    let node = cluster.node("n1");
+    cluster.reserve("1", "n[1-4]").done();
+    mock.manager.assert_quiet();
+    cluster.cxi("job reserve 2 --uid=1000 --nodes=n[1-2] --network=hwcoll").done();
+    node.prolog("2").done();
+    let lines = of_collectives(&node, "2", &[]);
+    assert!(lines.contains(&"export FI_CXI_COLL_JOB_ID='alpha-2'".to_owned()), "{lines:?}");
+    assert!(!lines.iter().any(|line| line.starts_with("export FI_CXI_HWCOLL_MIN")), "{lines:?}");
+    cluster.cxi("job release 2").done();
+    mock.manager.assert_quiet();
+}
+
+#[test]
+fn a_reservation_that_has_disappeared_is_told() {
+    let mock = MockManager::new();
+    let cluster = cluster("1024-1026", &mock, "");
+    for job in ["1", "2"] {
+        cluster.reserve(job, "n[1-2]").done();
+    }
+    mock.manager.release("alpha-1").unwrap();
+    let warning = "warning: job 1: its reservation is not at the fabric manager any more: ";
+    cluster.cxi("job sweep -- echo 1 2").failed(8, warning);
+    // The job goes on, and ends as others do.
+    cluster.cxi("job release 1").done();
+    cluster.cxi("job sweep -- echo 2").failed(8, "");
+}
+
+#[test]
 fn a_job_without_a_reservation_starts_unless_it_must_have_one() {
     let mock = MockManager::new();
     let cluster = cluster("1024-1025", &mock, "");

@@ -226,12 +226,12 @@ static char *nodes_of (json_t *list)
 
 static int run_cb (flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args, void *arg)
 {
-    json_t *list, *options = NULL;
+    json_t *list, *options = NULL, *hwcoll = NULL;
     struct command *command = NULL;
     char job[64], uid[16], count[16], *nodes = NULL;
-    char *words[] = { env, config, cxi, "--json", "job", "reserve", job, "--uid", uid, "--nodes", NULL, NULL, count, NULL };
+    char *words[] = { env, config, cxi, "--json", "job", "reserve", job, "--uid", uid, "--nodes", NULL, NULL, NULL, NULL, NULL };
     flux_jobid_t id;
-    int userid, vnis = -1;
+    int userid, vnis = -1, next = 11;
 
     if (flux_plugin_arg_unpack (args, FLUX_PLUGIN_ARG_IN, "{s:I s:i s:{s:{s:o}} s:{s:{s:{s?{s?{s?o}}}}}}",
                                 "id", &id, "userid", &userid, "R", "execution", "nodelist", &list,
@@ -239,16 +239,21 @@ static int run_cb (flux_plugin_t *p, const char *topic, flux_plugin_arg_t *args,
         flux_jobtap_raise_exception (p, FLUX_JOBTAP_CURRENT_JOB, exception, 0, "invalid job: %s", flux_plugin_arg_strerror (args));
         return 0;
     }
-    // -o cray-slingshot=off, or -o cray-slingshot.vnicount=N
+    // -o cray-slingshot=off, or -o cray-slingshot.vnicount=N, -o cray-slingshot.hwcoll
     if (json_is_string (options) && strcmp (json_string_value (options), "off") == 0)
         vnis = 0;
-    else if (json_is_object (options) && json_unpack (options, "{s?i}", "vnicount", &vnis) < 0)
+    else if (json_is_object (options) && json_unpack (options, "{s?i s?o}", "vnicount", &vnis, "hwcoll", &hwcoll) < 0)
         vnis = 256; // which cxi refuses
     flux_job_id_encode (id, "f58plain", job, sizeof (job));
     snprintf (uid, sizeof (uid), "%u", (unsigned)userid);
     snprintf (count, sizeof (count), "%d", vnis);
     words[10] = nodes = nodes_of (list);
-    words[11] = vnis == -1 ? NULL : "--vnis";
+    if (vnis != -1) {
+        words[next++] = "--vnis";
+        words[next++] = count;
+    }
+    if (json_is_true (hwcoll) || json_integer_value (hwcoll) != 0)
+        words[next++] = "--network=hwcoll";
     if (!nodes || !(command = command_for (p, id)) || flux_jobtap_prolog_start (p, prolog) < 0) {
         free (command);
         goto error;

@@ -2,6 +2,7 @@
 //! have confirmed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -42,7 +43,8 @@ pub struct Controller<'a> {
     single_node_vni: Allowed,
     job_vni: Allowed,
     trees: u32,
-    min_nodes: u32,
+    /// Number of nodes from which a job gets trees that does not ask for them.
+    min_nodes: Option<NonZeroU32>,
     collectives_required: bool,
     /// Longest time that the start of a job waits for an answer of the fabric manager.
     collectives_wait: Duration,
@@ -130,6 +132,12 @@ pub enum Warning {
     /// A reservation at the fabric manager is left; [`Controller::sweep`] releases it.
     #[error("{0}; the reservation is left until the next sweep")]
     ReservationLeft(FabricError),
+    /// A reservation has disappeared from the fabric manager while its job runs.
+    #[error(
+        "job {0}: its reservation is not at the fabric manager any more: its programs go on, new ones \
+         without hardware collectives"
+    )]
+    ReservationGone(JobId),
 }
 
 impl<'a> Controller<'a> {
@@ -499,16 +507,26 @@ impl<'a> Controller<'a> {
     }
 
     /// Releases the reservations of jobs that do not run, under the lock, so that none of them starts in
-    /// the meantime.
+    /// the meantime, and tells of those that have disappeared.
     fn sweep_reservations(&self) -> Result<Vec<Warning>, SiteError> {
         let Some(manager) = self.manager() else { return Ok(Vec::new()) };
         let running = self.decisions.running_jobs()?;
-        let swept = manager.and_then(|manager| manager.sweep(|job| running.contains(job)));
-        let failed: Vec<_> = match swept {
-            Ok(swept) => swept.failed.into_iter().map(|(_, error)| error).collect(),
-            Err(error) => vec![error],
-        };
-        Ok(failed.into_iter().map(Warning::ReservationLeft).collect())
+        // Before the manager's list: reservations are made without the lock.
+        let mut reserved = BTreeSet::new();
+        for job in &running {
+            if self.has_reservation(job)? {
+                reserved.insert(job.clone());
+            }
+        }
+        Ok(match manager.and_then(|manager| manager.sweep(|job| running.contains(job))) {
+            Ok(swept) => {
+                let there: BTreeSet<JobId> = swept.live.into_iter().collect();
+                let gone = reserved.difference(&there).cloned().map(Warning::ReservationGone);
+                let left = swept.failed.into_iter().map(|(_, error)| error);
+                left.map(Warning::ReservationLeft).chain(gone).collect()
+            }
+            Err(error) => vec![Warning::ReservationLeft(error)],
+        })
     }
 
     /// Says for a node that none of a job's services are left there. A node does that itself, unless
@@ -555,7 +573,8 @@ impl<'a> Controller<'a> {
         }
         let live = decision.components.values().filter(|one| !one.ended);
         let nodes: usize = live.map(|component| component.nodes.names().len()).sum();
-        decision.collectives || nodes >= self.min_nodes as usize
+        let usual = self.min_nodes.is_some_and(|least| nodes >= least.get() as usize);
+        decision.collectives || decision.network.hwcoll || usual
     }
 
     /// Reserves for a job, and records what its nodes need. What an earlier run recorded is better than
@@ -575,8 +594,8 @@ impl<'a> Controller<'a> {
         let error = match reserved {
             Ok(info) => {
                 let env = CollectivesEnv::new(info.reservation, StepId::every())
-                    .addresses_per_job(info.limit.unwrap_or(self.trees))
-                    .min_nodes(self.min_nodes);
+                    .addresses_per_job(info.limit.unwrap_or(self.trees));
+                let env = self.min_nodes.iter().fold(env, |env, least| env.min_nodes(least.get()));
                 let variables = env.vars().into_iter();
                 let record = CollectivesRecord {
                     variables: variables.map(|(name, value)| (name.to_owned(), value)).collect(),

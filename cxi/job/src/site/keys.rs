@@ -89,8 +89,9 @@ keys! {
     NIC_DISTRIBUTION_COUNT: Option<NonZeroU32> = "job.nic-distribution-count", "CXI_NIC_DISTRIBUTION_COUNT", "";
     /// Number of multicast trees that `job reserve` reserves for a job; 0 for none.
     COLLECTIVES_TREES: u32 = "collectives.trees", "CXI_COLLECTIVES_TREES", "0";
-    /// The number of nodes of the smallest job that gets multicast trees.
-    COLLECTIVES_MIN_NODES: u32 = "collectives.min-nodes", "CXI_COLLECTIVES_MIN_NODES", "2";
+    /// The number of nodes of the smallest job that gets multicast trees without asking for them; empty
+    /// if only jobs get them that ask.
+    COLLECTIVES_MIN_NODES: Option<NonZeroU32> = "collectives.min-nodes", "CXI_COLLECTIVES_MIN_NODES", "2";
     /// `true` if `job reserve` fails for a job that cannot have multicast trees.
     COLLECTIVES_REQUIRED: bool = "collectives.required", "CXI_COLLECTIVES_REQUIRED", "false";
     /// Time that `job reserve` waits for each answer of the fabric manager, if that is less than

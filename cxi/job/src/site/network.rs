@@ -37,6 +37,8 @@ pub struct NetworkOptions {
     pub adjust_limits: Option<bool>,
     /// `true` if rendezvous gets are off while the job runs.
     pub disable_rdzv_get: bool,
+    /// Multicast trees, however few nodes the job has.
+    pub hwcoll: bool,
     /// The NICs that processes are spread over, for the RGIDs.
     pub nic_distribution_count: Option<u32>,
 }
@@ -98,8 +100,8 @@ impl NetworkOptions {
             "adjust_limits" => self.adjust_limits = Some(true),
             "no_adjust_limits" => self.adjust_limits = Some(false),
             "disable_rdzv_get" => self.disable_rdzv_get = true,
-            // Accepted by Slurm's plugin, which does nothing for it either.
-            "hwcoll" => {}
+            // Accepted by Slurm's plugin, which does nothing for it.
+            "hwcoll" => self.hwcoll = true,
             _ => return Err(unknown(option)),
         }
         Ok(())
