@@ -101,7 +101,7 @@ impl Facts {
         let (opcode, errno) = (refusal.opcode(), refusal.errno());
         let services = device.services();
         match (*attempt, errno) {
-            (_, Errno::EPERM) => {
+            (_, Errno::EPERM | Errno::EOPNOTSUPP) => {
                 facts.virtual_function = device.is_virtual_function() == Some(true);
             }
             (Attempt::Create(_), Errno::EINVAL) => {
@@ -190,6 +190,9 @@ impl Device {
 pub fn explain(attempt: &Attempt, refusal: CommandError, facts: &Facts) -> Error {
     let opcode = refusal.opcode();
     Error::refused(refusal, |errno| match *attempt {
+        _ if errno == Errno::EOPNOTSUPP && facts.virtual_function && opcode != Opcode::ATU_MAP => {
+            Some(ErrorKind::Refused(Refusal::NotRelayed))
+        }
         Attempt::Other => None,
         Attempt::Create(desc) => create(&desc, refusal.fail_info(), errno, facts),
         Attempt::SetVniRange(id, range) if errno == Errno::EEXIST => {
@@ -357,6 +360,18 @@ mod tests {
 
     fn said(attempt: Attempt, opcode: Opcode, errno: Errno, facts: &Facts) -> String {
         explain(&attempt, CommandError::refused(opcode, errno), facts).to_string()
+    }
+
+    #[test]
+    fn a_virtual_function_is_named_where_it_is_the_reason() {
+        let said = |opcode, virtual_function| {
+            let facts = Facts { virtual_function, ..Facts::default() };
+            said(Attempt::Other, opcode, Errno::EOPNOTSUPP, &facts)
+        };
+        let list = Opcode::SVC_LIST_GET;
+        assert!(said(list, true).starts_with("SVC_LIST_GET: this is a virtual function, and its"));
+        assert!(!said(list, false).contains("virtual"), "{}", said(list, false));
+        assert!(!said(Opcode::ATU_MAP, true).contains("physical"));
     }
 
     #[test]

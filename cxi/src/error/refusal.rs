@@ -10,6 +10,12 @@ pub enum Refusal {
     /// A cause of the [table](crate::explain::causes), which also says how to look and what to do.
     #[error("{} ({})", .0.reason, .0.code.name())]
     Cause(&'static Cause),
+    /// A virtual function whose driver has no answer of its own, and asks the physical function nothing.
+    #[error(
+        "this is a virtual function, and its driver does not pass the command on to the physical one \
+         (EOPNOTSUPP): use the physical one"
+    )]
+    NotRelayed,
     /// The service has no network namespace as a member.
     #[error("service {0} has no network namespace (EINVAL)")]
     NoNetns(ServiceId),

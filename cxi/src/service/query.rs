@@ -145,7 +145,7 @@ impl Services {
     fn fetch<C: ListCommand>(&self) -> Result<Vec<C::Item>> {
         let device = &self.device;
         let items = fetch_list::<C>(device.transport(), device.services_expected())
-            .map_err(|error| device.refused(error, |_| None))?;
+            .map_err(|error| device.explain(&Attempt::Other, error))?;
         device.services_seen(items.len());
         Ok(items)
     }

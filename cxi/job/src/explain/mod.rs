@@ -280,6 +280,20 @@ fn disabled(
 }
 
 fn busy(explanation: Explanation, inquiry: &Inquiry<'_>) -> Explanation {
+    let is_parent =
+        inquiry.service.and_then(|id| inquiry.device?.services().is_parent(id).ok()) == Some(true);
+    if is_parent {
+        return explanation
+            .because(
+                "It is a parent service: it is busy as long as a virtual function has it, and while \
+                 services below it exist, which the virtual function has made.",
+            )
+            .advise("Destroy these services on the virtual function.")
+            .advise(
+                "Then take the parent from the function: write 0 to vf/N/svc_id in the NIC's \
+                 directory in sysfs, or to sriov_numvfs if no function is needed any more.",
+            );
+    }
     let explanation = explanation.because(
         "A service cannot be changed while it has an LNI: destroying, enabling, disabling and \
          updating it all fail with EBUSY. An LNI ends with the process that allocated it, after \

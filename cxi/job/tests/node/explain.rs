@@ -289,6 +289,21 @@ fn who_keeps_a_service_busy() {
 }
 
 #[test]
+fn what_keeps_a_parent_service_busy() {
+    let config = NicConfig::new().release(DriverRelease::Main2026_11).virtual_functions(1);
+    let mock = MockNode::with_nics(1, &config).unwrap();
+    let device = devices(&mock).remove(0);
+    let parent = ServiceSpec::builder().parent(true).vni(vni(1024)).build().unwrap();
+    let parent = device.services().create(&parent).unwrap();
+    mock.nics()[0].set_parent_service(0, parent.get()).unwrap();
+    let error = device.services().destroy(parent).unwrap_err();
+    let text = Inquiry::new(&error).device(&device).service(parent).explain().to_string();
+    like(&text, "*It is a parent service: *");
+    like(&text, "*write 0 to vf/N/svc_id*");
+    assert!(!text.contains("kill"), "{text}");
+}
+
+#[test]
 fn a_nic_that_is_not_there_or_gone() {
     let root = tempfile::tempdir().unwrap();
     let host = Host::with_roots(root.path(), root.path());
