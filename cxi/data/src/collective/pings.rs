@@ -85,8 +85,8 @@ impl Pings {
                 }
                 if last.elapsed() >= retry {
                     (last, again) = (Instant::now(), true);
-                    let lost = u32::from(!self.wire.has_arrived(rank));
-                    trips.retries = trips.retries.saturating_add(lost);
+                    let under_way = u32::from(!self.wire.has_arrived(rank));
+                    trips.retries = trips.retries.saturating_add(under_way);
                     self.send(rank, self.asked, Message::Ping);
                 }
                 Ok(None)
