@@ -56,7 +56,7 @@ pub trait CallerMemory {
     }
 
     /// Returns whether the caller is stopped at a store to a doorbell past the end of the memory of
-    /// its windows, and the front end then calls [`Client::store`](crate::Client::store). The
+    /// its windows, and the front end then calls [`Windows::store`](crate::serve::Windows::store). The
     /// doorbells of such a caller are allocated there; others are polled.
     fn traps_stores(&self) -> bool {
         false

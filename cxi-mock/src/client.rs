@@ -1,11 +1,9 @@
 //! An open file of the device.
 
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use cxi_ioctl::{Errno, Mapping, Request, Transport};
 
-use crate::data_path::{Doorbell, NOT_RUNG, Reach};
 use crate::nic::command;
 use crate::sweep::script::InThisProcess;
 use crate::{CallerMemory, Credentials, Nic};
@@ -17,7 +15,7 @@ use crate::{CallerMemory, Credentials, Nic};
 #[derive(Debug)]
 pub struct Client {
     nic: Arc<Nic>,
-    file: u32,
+    pub(crate) file: u32,
 }
 
 impl Client {
@@ -59,104 +57,6 @@ impl Client {
         device.files.get_mut(self.file)?.windows.map(offset, len)
     }
 
-    /// The memory behind the windows of this file: a memfd that never shrinks to less than its
-    /// windows, with the offsets from the responses. It is created at the first call.
-    ///
-    /// # Errors
-    ///
-    /// The errno of creating it.
-    pub fn window_memory(&self) -> Result<Arc<OwnedFd>, Errno> {
-        let mut device = self.nic.device();
-        let memory = device.files.get_mut(self.file)?.windows.memory()?;
-        Ok(Arc::clone(memory.file()))
-    }
-
-    /// The memory behind the windows of this file, as [`window_memory`](Self::window_memory), for a
-    /// program that maps a window of it: the memory never shrinks again, whatever the program does. It
-    /// does not have windows whose stores are trapped.
-    ///
-    /// # Errors
-    ///
-    /// As [`map`](Self::map), which it checks the window with.
-    pub fn share_window(&self, offset: u64, len: usize) -> Result<SharedWindow, Errno> {
-        self.map(offset, len)?;
-        let mut device = self.nic.device();
-        let windows = &mut device.files.get_mut(self.file)?.windows;
-        let memory = Arc::clone(windows.memory()?.shared()?);
-        let doorbell = windows.polled_at(offset);
-        if let Some(doorbell) = doorbell {
-            self.nic.data_path().poll(doorbell);
-        }
-        Ok(SharedWindow { memory, is_doorbell: doorbell.is_some() })
-    }
-
-    /// Promises that windows are mapped only after [`share_window`](Self::share_window), so that doorbells
-    /// need not be polled before.
-    pub fn share_all_windows(&self) {
-        if let Ok(file) = self.nic.device().files.get_mut(self.file) {
-            file.windows.share();
-        }
-    }
-
-    /// Polls doorbells in shared windows at some offsets because their stores are not trapped in one
-    /// mapping each, until [`trap`](Self::trap). Those of a window that is shared are polled at first.
-    pub fn untrap(&self, offsets: &[u64]) {
-        for doorbell in self.doorbells_at(offsets) {
-            self.nic.data_path().poll(doorbell);
-        }
-    }
-
-    /// Stops to poll doorbells in shared windows as far as one mapping of each is concerned: whoever maps
-    /// them is stopped at the next store. What was stored before is taken.
-    pub fn trap(&self, offsets: &[u64]) {
-        self.nic.data_path().unpoll(&self.doorbells_at(offsets));
-    }
-
-    fn doorbells_at(&self, offsets: &[u64]) -> Vec<Doorbell> {
-        let device = self.nic.device();
-        let Ok(file) = device.files.get(self.file) else { return Vec::new() };
-        offsets.iter().filter_map(|offset| file.windows.polled_at(*offset)).collect()
-    }
-
-    /// Returns whether a store to a window, at an offset, is to be passed to
-    /// [`store`](Self::store). No other file of the NIC has such a window at that offset.
-    #[must_use]
-    pub fn has_doorbell(&self, offset: u64) -> bool {
-        let device = self.nic.device();
-        let file = device.files.get(self.file);
-        file.is_ok_and(|file| file.windows.doorbell_at(offset).is_some())
-    }
-
-    /// Executes what a store to a doorbell rings. A program of a user was stopped at the store, at an
-    /// offset in the windows of this file, of eight bytes; `value` is `None` if it is not known. Any
-    /// store rings a low-latency window, whereas other doorbells need eight bytes.
-    ///
-    /// Returns the previous word, which is that of a doorbell that has not been rung, or `None` if
-    /// nothing was rung. The caller has to take the wake-ups. Memory of processes of other users is
-    /// left to [`Nic::step`], because a user could make the calling thread wait there.
-    ///
-    /// If stores to the doorbells of target queues follow each other closely and cause no events,
-    /// the end of the memory is moved past these doorbells, until [`Nic::tend_doorbells`] moves it
-    /// back.
-    #[must_use]
-    pub fn store(&self, user: u32, offset: u64, value: Option<u64>) -> Option<u64> {
-        let mut device = self.nic.device();
-        let windows = &mut device.files.get_mut(self.file).ok()?.windows;
-        let path = self.nic.data_path();
-        // The device stays locked, so that no number is reused between finding the doorbell and
-        // ringing it.
-        let rang = windows.doorbell_at(offset).is_some_and(|at| path.ring(self.file, at, value));
-        // If they cannot be opened, every store is still trapped.
-        if path.wants_open(self.file)
-            && let Ok((memory, queues)) = windows.open_targets()
-        {
-            path.opened(self.file, memory, &queues);
-        }
-        drop(device);
-        path.run(Reach::User(user));
-        rang.then_some(NOT_RUNG)
-    }
-
     /// The NIC that the file belongs to.
     #[must_use]
     pub fn nic(&self) -> &Arc<Nic> {
@@ -175,16 +75,6 @@ impl Client {
     pub fn transport(self, caller: Credentials) -> InProcess {
         InProcess::new(Arc::new(self), caller)
     }
-}
-
-/// The memory of a window for a program that maps it.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub struct SharedWindow {
-    /// The memory, to be mapped at the offset of the window.
-    pub memory: Arc<OwnedFd>,
-    /// Stores to the window ring a doorbell, which is polled until [`Client::trap`].
-    pub is_doorbell: bool,
 }
 
 impl Drop for Client {

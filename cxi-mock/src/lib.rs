@@ -92,20 +92,21 @@ mod identity;
 mod nic;
 mod node;
 mod rules;
+pub mod serve;
 mod snapshot;
 mod state;
 mod sweep;
 
 pub use caller_memory::{Backing, CallerMemory};
 pub use card::{Card, UnknownCard};
-pub use client::{Client, InProcess, SharedWindow};
+pub use client::{Client, InProcess};
 pub use clock::Clock;
 pub use cluster::{ClusterError, MockCluster};
 pub use config::{LoadError, ModuleParameters, NicConfig, Totals};
 pub use credentials::Credentials;
 pub use cxi_engine::{
-    ClientMemory, EntrySnapshot, Fabric, FabricFaults, MemoryFault, MulticastTree,
-    ObservedOperation, Observer, PortalSnapshot, SplitMix64, Telemetry, UnexpectedSnapshot,
+    ClientMemory, EntrySnapshot, Fabric, FabricFaults, MemoryFault, MulticastTree, PortalSnapshot,
+    SplitMix64, Telemetry, UnexpectedSnapshot,
 };
 pub use cxi_ioctl::Fault;
 pub use errnos::Errnos;
@@ -115,7 +116,7 @@ pub use file_fault::{FileFault, Reading};
 pub use hardware::{Hardware, NoSuchPlace};
 pub use hazard::{Hazard, HazardKind};
 pub use identity::Identity;
-pub use nic::{Inconsistency, Nic, NicSnapshot, SnapshotError, Wake};
+pub use nic::{Inconsistency, Nic, NicSnapshot, SnapshotError};
 pub use node::MockNode;
 pub use snapshot::NodeSnapshot;
 pub use state::{

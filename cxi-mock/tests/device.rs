@@ -11,6 +11,7 @@ use cxi_ioctl::abi::memory::Mminfo;
 use cxi_ioctl::abi::queue::{CQ_IS_TX, CqAckCounterCmd, CqAllocCmd, CqFreeCmd};
 use cxi_ioctl::abi::service::{SvcDestroyCmd, SvcListGetCmd};
 use cxi_ioctl::{DriverRelease, Errno, Opcode, Transport, execute};
+use cxi_mock::serve::Windows;
 use cxi_mock::{Credentials, Fault, InProcess, LoadError, MockNode, Nic, NicConfig};
 use zerocopy::IntoBytes;
 
@@ -162,7 +163,7 @@ fn queue_windows_are_memory_of_their_own() {
     for (value, window) in (1..).zip(&windows) {
         assert_eq!(map(*window).unwrap().read_u64(0), Ok(value));
     }
-    let memory = root.client().window_memory().unwrap();
+    let memory = Windows::of(root.client()).memory().unwrap();
     let offset = two.wp_addr.offset;
     let seen = cxi_ioctl::Mapping::from_file(&*memory, offset, 4096).unwrap();
     assert_eq!(seen.read_u64(0), Ok(4));

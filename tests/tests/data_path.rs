@@ -37,7 +37,7 @@ fn endpoint(node: &MockNode, nic: usize, service: ServiceId, vni: u16, pid: u32)
 }
 
 fn run(node: &MockNode) {
-    while node.nics().iter().fold(false, |any, nic| nic.step() | any) {}
+    while node.nics().iter().fold(false, |any, nic| nic.run_until_idle() | any) {}
 }
 
 fn operation(op: DmaOp, from: &Endpoint, to: &Endpoint) -> Operation {

@@ -11,6 +11,7 @@ use std::{io, thread};
 
 use cxi_ioctl::Errno;
 use cxi_mock::Nic;
+use cxi_mock::serve::{Runner, Windows};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use parking_lot::Mutex;
 
@@ -75,7 +76,7 @@ impl Bells {
         userfault.register(range)?;
         if !state.open {
             userfault.protect(range, true)?;
-            file.client.trap(&[offset]);
+            Windows::of(&file.client).trap(&[offset]);
         }
         state.pages.push((range, offset));
         Ok(())
@@ -105,13 +106,13 @@ impl Shared {
                 continue;
             }
             self.open();
-            let mut rung = self.nic.times_rung();
+            let mut rung = Runner::of(&self.nic).times_rung();
             loop {
                 let quiet = PollTimeout::try_from(QUIET).unwrap_or(PollTimeout::ZERO);
                 if !goes_on(quiet, None) {
                     return;
                 }
-                let before = std::mem::replace(&mut rung, self.nic.times_rung());
+                let before = std::mem::replace(&mut rung, Runner::of(&self.nic).times_rung());
                 if before == rung {
                     break;
                 }
@@ -128,7 +129,7 @@ impl Shared {
         // A window that is gone has no store.
         state.pages.retain(|(range, _)| self.userfault.protect(*range, false).is_ok());
         if let Some(file) = self.file.upgrade() {
-            file.client.untrap(&state.offsets());
+            Windows::of(&file.client).untrap(&state.offsets());
         }
     }
 
@@ -141,7 +142,7 @@ impl Shared {
         state.pages.retain(|(range, _)| self.userfault.protect(*range, true).is_ok());
         // This looks once more, as a store may have come in between.
         if let Some(file) = self.file.upgrade() {
-            file.client.trap(&state.offsets());
+            Windows::of(&file.client).trap(&state.offsets());
         }
     }
 }

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 use std::{io, thread};
 
+use cxi_mock::serve::Runner;
 use cxi_mock::{Clock, Nic};
 
 use super::namespaces::Home;
@@ -28,21 +29,21 @@ const WATCH: Duration = Duration::from_millis(20);
 /// Starts the threads of a server's NICs.
 pub(crate) fn start(server: &Arc<Server>, home: &Arc<Home>) -> io::Result<()> {
     for function in server.physical() {
-        let runner = Runner {
+        let threads = Threads {
             server: Arc::clone(server),
             home: Arc::clone(home),
             nic: Arc::clone(&function.nic),
             number: function.number,
             runs: AtomicU64::new(0),
         };
-        Arc::new(runner).start(0)?;
+        Arc::new(threads).start(0)?;
     }
     Ok(())
 }
 
 /// The threads of a NIC: one runs it, and the next one watches over it and takes its place when it
 /// waits for memory of a process that does not answer.
-struct Runner {
+struct Threads {
     server: Arc<Server>,
     home: Arc<Home>,
     nic: Arc<Nic>,
@@ -51,14 +52,14 @@ struct Runner {
     runs: AtomicU64,
 }
 
-impl Runner {
+impl Threads {
     fn start(self: &Arc<Self>, thread: u64) -> io::Result<()> {
-        let runner = Arc::clone(self);
+        let threads = Arc::clone(self);
         thread::Builder::new().name(format!("nic{}", self.number)).spawn(move || {
-            let _ = runner.home.enter();
+            let _ = threads.home.enter();
             be_woken_on_time();
-            runner.watch(thread);
-            runner.run(thread);
+            threads.watch(thread);
+            threads.run(thread);
         })?;
         Ok(())
     }
@@ -74,11 +75,12 @@ impl Runner {
     /// Waits until it is this thread's turn.
     fn watch(&self, thread: u64) {
         while self.goes_on() && !self.runs(thread) {
-            self.nic.wait_while_idle();
-            let access = self.nic.access_under_way();
+            let nic = Runner::of(&self.nic);
+            nic.wait_while_idle();
+            let access = nic.access_under_way();
             thread::sleep(WATCH);
             if let Some(access) = access
-                && self.nic.take_over(access)
+                && nic.take_over(access)
             {
                 self.runs.store(thread, Ordering::Relaxed);
             }
@@ -86,7 +88,7 @@ impl Runner {
     }
 
     fn run(self: &Arc<Self>, thread: u64) {
-        let (server, nic) = (&self.server, &self.nic);
+        let (server, nic) = (&self.server, Runner::of(&self.nic));
         let mut is_watched = false;
         let mut pace = Pace::default();
         while self.goes_on() && self.runs(thread) {

@@ -13,6 +13,7 @@ use zerocopy::{FromZeros as _, IntoBytes as _};
 use cxi_ioctl::abi::domain::DomainAllocResp;
 use cxi_ioctl::abi::lni::{LniAllocCmd, LniAllocCmdV1};
 use cxi_ioctl::{Effect, Errno, LniForm, Object, Opcode};
+use cxi_mock::serve::Windows;
 use cxi_mock::{CallerMemory, Surroundings};
 
 use super::addresses::RemoteBuffers;
@@ -74,7 +75,7 @@ pub(crate) fn open(
     };
     if backing.is_none() {
         // Only the socket of the node has them.
-        client.share_all_windows();
+        Windows::of(&client).share_all();
     }
     let id = backing.as_ref().map(Backing::id);
     // Nothing of the file is held here once the program hears of it, because the program may close

@@ -19,6 +19,7 @@ use cxi_ioctl::Errno;
 use cxi_ioctl::socket::wire::{
     Head, LONGEST_LIST, LONGEST_QUESTION, LONGEST_RESPONSE, PACKET, Question, Token,
 };
+use cxi_mock::serve::Windows;
 use fuser::INodeNo;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::getsockopt;
@@ -437,7 +438,7 @@ impl Connection {
                 let words = <[u64; 2]>::read_from_bytes(&asked.bytes).map_err(|_| Errno::EPROTO)?;
                 let [offset, length] = words;
                 let length = usize::try_from(length).map_err(|_| Errno::EINVAL)?;
-                let window = file.file()?.client.share_window(offset, length)?;
+                let window = Windows::of(&file.file()?.client).share(offset, length)?;
                 let number = window.is_doorbell.into();
                 Answer { number, descriptor: Some(window.memory), ..Answer::default() }
             }
@@ -508,7 +509,7 @@ impl Opened {
         }
         let client = function.open()?;
         self.server.stale.store(true, Ordering::Relaxed);
-        client.share_all_windows();
+        Windows::of(&client).share_all();
         let file = OpenFile {
             client,
             function: number,

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::Instant;
 
-use cxi_mock::ObservedOperation;
+use cxi_mock::serve::ObservedOperation;
 use serde::{Deserialize, Serialize};
 
 use super::endpoints::Endpoints;

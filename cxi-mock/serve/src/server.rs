@@ -28,6 +28,7 @@ use super::traffic::Traffic;
 use super::trap::Traps;
 use super::tree::Tree;
 use super::windows::{self, Backing};
+use cxi_mock::serve::Runner;
 use cxi_mock::{Client, Nic};
 
 /// The name of the driver, and of its module.
@@ -556,7 +557,7 @@ impl Server {
     /// work on others.
     pub(crate) fn wake_all(&self) {
         for function in self.physical() {
-            for wake in function.nic.take_wakes() {
+            for wake in Runner::of(&function.nic).take_wakes() {
                 let of_nic = |other: &&Function| {
                     Arc::ptr_eq(&other.nic, &function.nic) && other.vf == wake.virtual_function
                 };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use cxi_hw::ReturnCode;
-use cxi_mock::ObservedOperation;
+use cxi_mock::serve::ObservedOperation;
 use parking_lot::{Mutex, MutexGuard};
 
 /// Messages that arrived, and their bytes.

@@ -22,6 +22,7 @@ use nix::libc::{
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, StatxFlags, openat, statx};
 
 use cxi_mock::Client;
+use cxi_mock::serve::Windows;
 
 /// The memory behind the windows of an open file, in the hands of the kernel.
 #[derive(Debug)]
@@ -34,7 +35,7 @@ impl Backing {
     /// Hands the memory of a file that is being opened to the kernel. This takes Linux 6.9, and
     /// privilege in the initial user namespace.
     pub(crate) fn new(client: &Client, reply: &ReplyOpen) -> io::Result<Self> {
-        let memory = client.window_memory()?;
+        let memory = Windows::of(client).memory()?;
         Ok(Self { probe: Probe::new(&memory)?, id: Arc::new(reply.open_backing(&*memory)?) })
     }
 
@@ -123,7 +124,7 @@ mod tests {
     #[test]
     fn a_mapping_keeps_the_memory_in_use() {
         let client = Nic::new(NicConfig::new()).unwrap().open().unwrap();
-        let memory = client.window_memory().unwrap();
+        let memory = Windows::of(&client).memory().unwrap();
         let probe = Probe::new(&memory).unwrap();
         let own = Mapping::from_file(&*memory, 0, 4096).unwrap();
         assert!(!probe.is_open_elsewhere(), "what the server maps does not count");

@@ -594,13 +594,13 @@ mod tests {
         ring(nic.data_path(), 1);
         let running = Arc::clone(&nic);
         let ended = in_thread(move || {
-            running.step();
+            running.data_path().step();
         });
         memories[0].wait_for_store();
-        let access = nic.access_under_way().unwrap();
-        assert!(!nic.take_over(access + 1));
-        assert!(nic.take_over(access));
-        assert!(!nic.take_over(access) && nic.access_under_way().is_none());
+        let access = nic.data_path().access_under_way().unwrap();
+        assert!(!nic.data_path().take_over(access + 1));
+        assert!(nic.data_path().take_over(access));
+        assert!(!nic.data_path().take_over(access) && nic.data_path().access_under_way().is_none());
         // Another thread goes on with other processes.
         memories[1].let_go();
         ring(nic.data_path(), 2);
@@ -616,12 +616,12 @@ mod tests {
         let nic = nic(&[]);
         let waiting = Arc::clone(&nic);
         let waited = in_thread(move || {
-            waiting.wait_for_work(Duration::from_millis(200));
+            waiting.data_path().wait_for_work(Duration::from_millis(200));
         });
         while !nic.data_path().lock().asleep {
             thread::yield_now();
         }
-        let watched = in_thread(move || nic.wait_while_idle());
+        let watched = in_thread(move || nic.data_path().wait_while_asleep());
         assert!(waited(LONG) && watched(LONG));
     }
 
@@ -632,7 +632,7 @@ mod tests {
         let nic = nic(&memories.each_ref());
         let waiting = Arc::clone(&nic);
         let woken = in_thread(move || {
-            waiting.wait_for_work(LONG * 2);
+            waiting.data_path().wait_for_work(LONG * 2);
         });
         while !nic.data_path().lock().asleep {
             thread::yield_now();
@@ -711,7 +711,7 @@ mod tests {
         ring(nic.data_path(), 1);
         let running = Arc::clone(&nic);
         let ended = in_thread(move || {
-            running.step();
+            running.data_path().step();
         });
         memories[0].wait_for_store();
         nic.data_path().lock().engine.set_write_back(1, None);

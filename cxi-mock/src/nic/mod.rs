@@ -10,9 +10,8 @@ mod snapshot;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
 
-use cxi_engine::{Observer, PortalSnapshot, Telemetry};
+use cxi_engine::{PortalSnapshot, Telemetry};
 use cxi_ioctl::abi::device::DevInfoUse;
 use cxi_ioctl::{DriverRelease, Errno, LniForm};
 
@@ -328,41 +327,17 @@ impl Nic {
         &self.data_path
     }
 
-    /// Polls the doorbells of all queues and does some of the pending work, including what it
-    /// causes on other NICs of the node. Returns whether there was any.
+    /// Polls the doorbells of all queues, executes the commands whose doorbells were rung, and
+    /// everything that follows from them, also on other NICs of the node. Returns whether there was
+    /// anything to do.
     ///
-    /// The data path runs only in this and [`run_until_idle`](Self::run_until_idle).
-    pub fn step(&self) -> bool {
-        self.data_path.step()
-    }
-
-    /// Executes all commands whose doorbells were rung, and everything that follows from them.
-    /// Returns whether there was anything to do.
+    /// The data path runs only in this, unless the NIC is [served](crate::serve).
     pub fn run_until_idle(&self) -> bool {
         let mut worked = false;
-        while self.step() {
+        while self.data_path.step() {
             worked = true;
         }
         worked
-    }
-
-    /// Returns the wait objects whose interrupt has come since the last call.
-    #[must_use]
-    pub fn take_wakes(&self) -> Vec<Wake> {
-        let wakes = self.data_path.take_wakes();
-        if wakes.is_empty() {
-            return Vec::new();
-        }
-        let device = self.device();
-        let wake = |wake: u64| {
-            let file = device.files.get(u32::try_from(wake >> 32).ok()?).ok()?;
-            Some(Wake {
-                virtual_function: file.virtual_function,
-                client: file.number,
-                wait: u32::try_from(wake & u64::from(u32::MAX)).ok()?,
-            })
-        };
-        wakes.into_iter().filter_map(wake).collect()
     }
 
     /// The counters of the data path.
@@ -371,82 +346,13 @@ impl Nic {
         self.data_path.state().engine.telemetry()
     }
 
-    /// Sets an observer of operations and events, or removes it.
-    pub fn set_observer(&self, observer: Option<Box<dyn Observer>>) {
-        self.data_path.state().engine.set_observer(observer);
-    }
-
     /// All PtlTEs with their lists.
     #[must_use]
     pub fn portals(&self) -> Vec<PortalSnapshot> {
         self.data_path.state().engine.portals()
     }
 
-    /// Closes the doorbells of target queues that were opened by trapped stores and need not or
-    /// must not stay open. Call this between sleeps while it returns that some are open. Without
-    /// these calls they stay open, and stores are noticed only by [`step`](Self::step) and together
-    /// with other work.
-    pub fn tend_doorbells(&self) -> bool {
-        self.data_path.tend_doorbells()
-    }
-
-    /// The number of the access to the memory of a process that [`step`](Self::step) executes at the
-    /// moment. If it stays the same, the process does not answer, and another thread should
-    /// [take over](Self::take_over).
-    #[must_use]
-    pub fn access_under_way(&self) -> Option<u64> {
-        self.data_path.access_under_way()
-    }
-
-    /// Takes the place of the thread that executes an access, unless the access has ended. If this
-    /// returns true, the calling thread should call [`step`](Self::step) from now on, and the other
-    /// one should no longer.
-    #[must_use]
-    pub fn take_over(&self, access: u64) -> bool {
-        self.data_path.take_over(access)
-    }
-
-    /// Waits while a thread is in [`wait_for_work`](Self::wait_for_work).
-    pub fn wait_while_idle(&self) {
-        self.data_path.wait_while_asleep();
-    }
-
-    /// Returns whether there are queues or counters whose doorbells only [`step`](Self::step) sees.
-    #[must_use]
-    pub fn is_polled(&self) -> bool {
-        self.data_path.is_polled()
-    }
-
-    /// Number of times that [`step`](Self::step) has found stores to doorbells that are polled.
-    #[must_use]
-    pub fn times_rung(&self) -> u64 {
-        self.data_path.times_rung()
-    }
-
-    /// Waits for this long, or until there is news that no poll would find.
-    pub fn pause(&self, most: Duration) {
-        self.data_path.pause(most);
-    }
-
-    /// Waits until there is something that [`step`](Self::step) has to look at, or for this long.
-    /// Returns whether it had to wait.
-    pub fn wait_for_work(&self, most: Duration) -> bool {
-        self.data_path.wait_for_work(most)
-    }
-
     pub(crate) fn device(&self) -> MutexGuard<'_, Device> {
         self.device.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// A wait object whose interrupt has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Wake {
-    /// Function of the open file; `None` for the physical one.
-    pub virtual_function: Option<u32>,
-    /// Number of the open file.
-    pub client: u32,
-    /// Number of the wait object.
-    pub wait: u32,
 }

@@ -85,7 +85,7 @@ impl Running {
         let thread = thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
                 polls.store(true, Ordering::SeqCst);
-                let worked = work.load(Ordering::SeqCst) && nic.step();
+                let worked = work.load(Ordering::SeqCst) && nic.run_until_idle();
                 polls.store(false, Ordering::SeqCst);
                 if !worked {
                     thread::yield_now();

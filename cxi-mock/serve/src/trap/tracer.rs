@@ -7,6 +7,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use std::{fs, thread};
 
+use cxi_mock::serve::Windows;
 use nix::libc::{
     PTRACE_EVENT_EXEC, PTRACE_EVENT_STOP, SIGBUS, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU,
     user_regs_struct,
@@ -156,11 +157,11 @@ impl Tracer {
         let word = store.word(registers);
         store.addresses(registers).find_map(|address| {
             let (file, offset) = self.window_at(thread, address)?;
-            let held = file.client.store(self.user, offset, word);
+            let held = Windows::of(&file.client).store(self.user, offset, word);
             if held.is_none() {
                 // The program may have freed the doorbell, and have mapped something else there by
                 // now.
-                if !file.client.has_doorbell(offset) {
+                if !Windows::of(&file.client).has_doorbell(offset) {
                     self.windows.remove(&(thread, address - address % PAGE));
                     return None;
                 }
@@ -194,7 +195,7 @@ impl Tracer {
         let file = self.server.mappable(inode)?;
         // Otherwise a program could ring a doorbell of a file that it does not have, at the offset
         // of that doorbell in its own file.
-        if !file.client.has_doorbell(offset) {
+        if !Windows::of(&file.client).has_doorbell(offset) {
             return None;
         }
         let window = Window { file: Arc::downgrade(&file), offset };

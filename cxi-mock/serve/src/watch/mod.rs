@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use cxi_mock::serve::Runner;
 use parking_lot::{Condvar, Mutex};
 use serde_json::{Value, json};
 
@@ -101,7 +102,7 @@ impl Watch {
                 let (device, traffic) = (function.device_name(), self.traffic.clone());
                 Box::new(Tap::new(&device, wanted, self.channel.clone(), traffic)) as _
             });
-            function.nic.set_observer(tap);
+            Runner::of(&function.nic).set_observer(tap);
         }
     }
 

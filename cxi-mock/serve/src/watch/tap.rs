@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Instant;
 
-use cxi_mock::{ObservedOperation, Observer};
+use cxi_mock::serve::{ObservedOperation, Observer};
 
 use super::super::traffic::Traffic;
 use super::Wanted;

@@ -47,7 +47,7 @@ impl Node {
         let (works, until) = (Arc::clone(&nics), Arc::clone(&ended));
         let thread = thread::spawn(move || {
             while !until.load(Ordering::Relaxed) {
-                if !works.nics()[0].step() {
+                if !works.nics()[0].run_until_idle() {
                     thread::yield_now();
                 }
             }
