@@ -104,14 +104,14 @@ has_target() { [ -d "$(rustc --print target-libdir --target "$1" 2>/dev/null)" ]
 llvm_tools=$(rustc --print target-libdir)/../bin
 has_llvm_tools() { [ -x "$llvm_tools/llvm-profdata" ] && [ -x "$llvm_tools/llvm-cov" ]; }
 
-# A profile of what has run, for each program.
+# A profile of what has run, for each program, which all its processes share.
 profiles=target/profiles
 
 # counted COMMAND...: with cargo's settings of the build that the tests run, in which the crates of this
 # workspace count the lines that run if that is possible here.
 counted() (
     if has_llvm_tools; then
-        export RUSTC_WORKSPACE_WRAPPER=$PWD/.ci/counting LLVM_PROFILE_FILE=$PWD/$profiles/%p-%2m.profraw
+        export RUSTC_WORKSPACE_WRAPPER=$PWD/.ci/counting LLVM_PROFILE_FILE=$PWD/$profiles/%m%c.profraw
         # Tests that run as other users write to cargo's directory too.
         mkdir -p "$profiles" target/tmp && chmod 1777 "$profiles" target target/tmp
     fi

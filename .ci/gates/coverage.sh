@@ -68,19 +68,18 @@ counted_programs() {
 
 coverage() {
     local program objects=()
+    "$llvm_tools/llvm-profdata" merge --sparse --output=target/ci/merged "$profiles"/*.profraw || return 1
     while read -r program; do objects+=("--object=$program"); done < <(counted_programs)
     "$llvm_tools/llvm-cov" export --format=lcov --instr-profile=target/ci/merged "${objects[@]}" \
         > target/ci/coverage.lcov 2> target/ci/coverage.log || { cat target/ci/coverage.log; return 1; }
     coverage_table
 }
 
-# Of the gate `tests`.
-[ -z "${merging:-}" ] || wait "$merging"
 if [ "$(id -u)" -ne 0 ]; then
     skip "coverage" "the floors are those of a run as root"
 elif ! has_llvm_tools; then
     skip "coverage" "llvm-tools are not installed (rustup component add llvm-tools)"
-elif [ ! -e target/ci/merged ]; then
+elif ! compgen -G "$profiles/*.profraw" > /dev/null; then
     skip "coverage" "the gate tests has not run (.ci/run tests coverage)"
 else
     step "coverage" coverage

@@ -41,16 +41,6 @@ tests_end() {
     tests_log "$1" "$(cat "$logs/$1.status")"
 }
 
-# What thousands of programs have counted becomes one file, beside others; the gate `coverage` waits for it.
-merge_profiles() {
-    has_llvm_tools || return 0
-    find "$profiles" -name '*.profraw' > target/ci/profiles
-    # Programs that tests kill, or let run out of disk, leave no whole profile.
-    "$llvm_tools/llvm-profdata" merge --sparse --failure-mode=all --input-files=target/ci/profiles \
-        --output=target/ci/merged > target/ci/merge.log 2>&1
-    rm -r "$profiles"
-}
-
 # The command of the README that a new user runs first.
 main_job() { cargo run --quiet --package cxi-demo; }
 
@@ -69,7 +59,7 @@ c_library() {
     return $result
 }
 
-rm -rf "$profiles" target/ci/merged "$logs"
+rm -rf "$profiles" "$logs"
 mkdir -p "$logs"
 step "tests are built" counted cargo test --workspace --no-run --quiet
 has_ended "tools for tests"
@@ -99,8 +89,6 @@ done
 # Programs that must not compile: tests that build all dependencies once more. They are not counted.
 beside "what must not compile" counted env LLVM_PROFILE_FILE=/dev/null \
     cargo test --package cxi --package cxi-data --test lni --test data -- --ignored compile
-merge_profiles &
-merging=$!
 step "main job" main_job
 beside "response in release mode" release_response
 if has_cc; then
