@@ -3,13 +3,13 @@
 skipped=()
 failed=()
 
-libraries=(cxi-ioctl cxi-hw cxi-engine cxi cxi-data cxi-job cxi-vni-etcd cxi-mock cxi-fabric-manager)
+libraries=(cxi-ioctl cxi-hw cxi-engine cxi cxi-data cxi-site cxi-job cxi-vni-etcd cxi-mock cxi-fabric-manager)
 published=("${libraries[@]}" cxi-mockd cxi-cli cxi-cni)
 # The same as options of cargo.
 packages_libraries=("${libraries[@]/#/--package=}")
 packages_published=("${published[@]/#/--package=}")
 # All features but aws-lc-rs, which takes a C compiler for the target.
-most_features=(--features "cxi/serde,cxi-ioctl/tracing,cxi-job/fabric-manager,cxi-mock/serde,cxi-vni-etcd/site")
+most_features=(--features "cxi/serde,cxi-ioctl/tracing,cxi-site/fabric-manager,cxi-job/fabric-manager,cxi-mock/serde,cxi-vni-etcd/site")
 
 # What a step's function returns after it skipped itself.
 SKIPPED=77

@@ -7,6 +7,7 @@ cxi-ioctl 95
 cxi-ioctl/hw 94
 cxi 96
 cxi/data 94
+cxi/site 93
 cxi/job 93
 cxi/vni-etcd 89
 cxi/cli 91

@@ -18,9 +18,10 @@ use cxi_benches::engine::Program;
 use cxi_benches::nic::{Workplace, device, vni};
 use cxi_ioctl::Errno;
 use cxi_job::environment::SlingshotEnv;
-use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
-use cxi_job::{Filter, IdSet, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
+use cxi_job::{Filter, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_site::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
+use cxi_site::{IdSet, JobId, NodeName};
 use gungraun::prelude::*;
 use gungraun::{Callgrind, EventKind};
 

@@ -7,8 +7,8 @@ use std::hint::black_box;
 
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use cxi_benches::{nic, run};
-use cxi_job::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
-use cxi_job::{JobId, NodeName};
+use cxi_site::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
+use cxi_site::{JobId, NodeName};
 
 const VNIS: u32 = 64_000;
 

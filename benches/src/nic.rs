@@ -17,8 +17,8 @@ use std::time::Duration;
 use cxi::{
     Device, DeviceId, Limits, Lni, Member, Service, ServiceId, ServiceSpec, ServiceSpecBuilder, Vni,
 };
-use cxi_job::settings::{Settings, test_lock};
 use cxi_mock::{Nic, NicConfig};
+use cxi_site::settings::{Settings, test_lock};
 
 use crate::run::skip;
 

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cxi::{Device, DeviceId, Host, ServiceId};
-use cxi_job::{AuditOptions, Node, ProcFs};
+use cxi_job::{AuditOptions, Node};
 use cxi_mock::{Nic, NicConfig};
+use cxi_site::ProcFs;
 
 use crate::input::Input;
 use crate::told;

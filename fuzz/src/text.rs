@@ -8,9 +8,10 @@ use std::str::FromStr;
 
 use cxi::{DeviceId, PciAddress, Resource, ServiceId, TrafficClass, TrafficClasses, Vni, VniRange};
 use cxi_ioctl::{DriverRelease, Errno};
-use cxi_job::collectives::CollectivesEnv;
-use cxi_job::{IdSet, JobId, NodeName, SlingshotEnv, StepId, TenantName};
+use cxi_job::SlingshotEnv;
 use cxi_mock::FaultSpec;
+use cxi_site::collectives::CollectivesEnv;
+use cxi_site::{IdSet, JobId, NodeName, StepId, TenantName};
 
 use crate::told;
 

@@ -7,9 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cxi_fabric_manager::model::TreeRequest;
-use cxi_job::StepId;
-use cxi_job::collectives::{Certificate, CollectivesEnv};
-use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Patience, end_inherited_step};
+use cxi_site::StepId;
+use cxi_site::collectives::{Certificate, CollectivesEnv};
+use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _, Patience, end_inherited_step};
 use node::{
     CLIENT, Directory, OPEN, Run, Served, errors, eventually, kill, printed, server, sorted,
 };

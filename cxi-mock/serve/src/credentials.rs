@@ -8,8 +8,8 @@ use rustix::thread::CapabilitySet;
 use cxi_ioctl::{DriverRelease, Opcode, Privilege};
 
 use super::procfs;
-use cxi_job::proc::{self, Status};
 use cxi_mock::Credentials;
+use cxi_site::proc::{self, Status};
 
 /// Inode of the initial user namespace, the same on every Linux.
 const INITIAL_USER_NAMESPACE: u32 = 4_026_531_837;

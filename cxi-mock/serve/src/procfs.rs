@@ -4,8 +4,8 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 
-use cxi_job::proc::{Status, mapping};
 use cxi_mock::Backing;
+use cxi_site::proc::{Status, mapping};
 use nix::unistd::Pid;
 
 /// Number of bytes that are read at a time, because each read is a system call.

@@ -9,8 +9,8 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use cxi::{Device, DeviceId, ServiceSpec};
 use cxi_ioctl::DriverRelease;
-use cxi_job::excerpt;
 use cxi_mock::{Card, Credentials, MockNode, ModuleParameters, NicConfig, UnknownCard};
+use cxi_site::excerpt;
 use serde_json::Value;
 use serde_saphyr::{DuplicateKeyPolicy, from_multiple_with_options, options};
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cxi_ioctl::Errno;
-use cxi_job::durable::{self, FileLock, LockError, LockGuard, Owner, open_regular};
+use cxi_site::durable::{self, FileLock, LockError, LockGuard, Owner, open_regular};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 

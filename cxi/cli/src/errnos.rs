@@ -3,8 +3,8 @@
 use cxi::driver::DetectedRelease;
 use cxi::explain::{Attempted, Cause, Code, Mention, causes_of, mentions};
 use cxi_ioctl::DriverRelease;
-use cxi_job::ProcFs;
 use cxi_job::explain::ContiguousMemory;
+use cxi_site::ProcFs;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};

@@ -5,7 +5,7 @@ use std::{fmt, io};
 
 use cxi_ioctl::Errno;
 use cxi_job::site::NicsUnavailable;
-use cxi_job::{ErrorCode, printable};
+use cxi_site::{ErrorCode, printable};
 use serde::Serialize;
 
 /// Exit codes. The numbers are documented in `--help` and do not change.

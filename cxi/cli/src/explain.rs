@@ -10,7 +10,7 @@ use clap::{Args, Subcommand};
 use cxi::driver::{DetectedRelease, Driver};
 use cxi::{Device, DeviceId, ServiceId, ServiceSpec};
 use cxi_job::explain::{Explanation, Inquiry, Program};
-use cxi_job::{JobId, ProcFs, durable, printable};
+use cxi_site::{JobId, ProcFs, durable, printable};
 use serde::Serialize;
 
 use crate::errnos::Place;

@@ -1,14 +1,15 @@
 //! Failures of libraries, as the user of the command sees them: exit code, text and hints.
 
 use cxi::InvalidSpec;
+use cxi_job::InvalidJobRequest;
 use cxi_job::allocate::AllocateError;
 use cxi_job::environment::EnvironmentError;
-use cxi_job::fabric::{FabricError, HttpError, Problem};
-use cxi_job::pool::log::{AppendError, ChangeError};
-use cxi_job::pool::{PoolError, ReserveError};
-use cxi_job::settings::SettingsError;
 use cxi_job::site::{NicsUnavailable, SiteError};
-use cxi_job::{ErrorCode, InvalidJobRequest};
+use cxi_site::ErrorCode;
+use cxi_site::fabric::{FabricError, HttpError, Problem};
+use cxi_site::pool::log::{AppendError, ChangeError};
+use cxi_site::pool::{PoolError, ReserveError};
+use cxi_site::settings::SettingsError;
 use cxi_vni_etcd::{PoolPlace, SitePoolError};
 
 use crate::exit::{Exit, Failure};

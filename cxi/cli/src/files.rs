@@ -6,9 +6,9 @@ use std::time::Duration;
 use std::{env, fs, io};
 
 use cxi::kernel_file::read_bounded;
-use cxi_job::durable::{self, FileLock, LockError, LockGuard, Owner, directory_of, open_regular};
 use cxi_job::site::store::Format;
-use cxi_job::{JobId, input};
+use cxi_site::durable::{self, FileLock, LockError, LockGuard, Owner, directory_of, open_regular};
+use cxi_site::{JobId, input};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

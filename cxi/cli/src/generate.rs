@@ -7,7 +7,7 @@ use std::path::Path;
 use clap_complete::Shell;
 use clap_complete::env::Shells;
 use clap_mangen::Man;
-use cxi_job::settings::{AnyKey, Directories, FILE, NODE_LOCK, node_directory};
+use cxi_site::settings::{AnyKey, Directories, FILE, NODE_LOCK, node_directory};
 use roff::{Roff, bold, roman};
 use serde_json::json;
 

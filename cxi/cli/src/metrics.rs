@@ -8,8 +8,9 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use cxi::{Availability, Device, Resource};
-use cxi_job::pool::Timestamp;
-use cxi_job::{AuditOptions, Node, NodeName, NodeNic};
+use cxi_job::{AuditOptions, Node, NodeNic};
+use cxi_site::NodeName;
+use cxi_site::pool::Timestamp;
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 

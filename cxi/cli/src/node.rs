@@ -6,8 +6,8 @@ use std::sync::{Arc, Once};
 use cxi::environment::NODE_VARIABLE;
 use cxi::{Device, DeviceId, Host};
 use cxi_ioctl::Trace;
-use cxi_job::{NodeName, ProcFs};
 use cxi_mock::{Credentials, FaultSpec, MockNode, Nic, NicConfig, NodeSnapshot};
+use cxi_site::{NodeName, ProcFs};
 
 use crate::args::NicChoice;
 use crate::exit::{Exit, Failure};

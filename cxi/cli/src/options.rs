@@ -10,8 +10,8 @@ use clap::{Args, ValueEnum};
 use cxi::Host;
 use cxi::environment;
 use cxi_ioctl::DriverRelease;
-use cxi_job::settings::Directories;
 use cxi_mock::FaultSpec;
+use cxi_site::settings::Directories;
 use tempfile::TempDir;
 
 use crate::args::{NicChoice, interval, release};

@@ -5,9 +5,9 @@ use std::time::Duration;
 use cxi::{DeviceId, Member, Service};
 use cxi_job::audit::{Audit, Code, Finding, Severity};
 use cxi_job::explain::ContiguousMemory;
-use cxi_job::pool::Timestamp;
 use cxi_job::site::keys;
-use cxi_job::{IdSet, ProcFs};
+use cxi_site::pool::Timestamp;
+use cxi_site::{IdSet, ProcFs};
 use humantime::format_duration;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use clap::Subcommand;
-use cxi_job::settings::{Directories, FILE, Source};
+use cxi_site::settings::{Directories, FILE, Source};
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -12,8 +12,8 @@ use crate::exit::Failure;
 use crate::options::{Common, MOCK};
 use crate::output::{Columns, Report, print_wait};
 
-pub(crate) use cxi_job::settings::Settings;
 pub(crate) use cxi_job::site::keys::*;
+pub(crate) use cxi_site::settings::Settings;
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cxi::ServiceSpec;
-use cxi_job::excerpt;
+use cxi_site::excerpt;
 use serde_saphyr::{DuplicateKeyPolicy, Error as YamlError};
 
 use crate::exit::Failure;

@@ -12,8 +12,8 @@ use common::site::Site;
 use common::slurm::{site_of_slurm, slurm_node};
 use cxi_fabric_manager::model::TreeRequest;
 use cxi_fabric_manager::{Delivery, Endpoint, Fault};
-use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
+use cxi_site::collectives::Certificate;
+use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _};
 
 /// A site whose jobs with two or more nodes have collectives, with additional settings.
 fn site(mock: &MockManager, more: &str) -> Site {

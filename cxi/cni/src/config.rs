@@ -90,7 +90,7 @@ pub(crate) struct Settings {
 }
 
 fn state_directory() -> PathBuf {
-    cxi_job::settings::node_directory().join("cni")
+    cxi_site::settings::node_directory().join("cni")
 }
 
 const fn retry_busy() -> u32 {

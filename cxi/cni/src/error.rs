@@ -70,7 +70,7 @@ impl Error {
         }
         let json =
             Json { version, code: self.code as u32, msg: &self.message, details: &self.details };
-        serde_json::to_string(&json).map(cxi_job::printable_json).unwrap_or_default()
+        serde_json::to_string(&json).map(cxi_site::printable_json).unwrap_or_default()
     }
 }
 

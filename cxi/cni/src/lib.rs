@@ -18,9 +18,10 @@ use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use cxi::Host;
-use cxi_job::settings::Settings;
+use cxi_job::Node;
 use cxi_job::site::keys::node_lock;
-use cxi_job::{Node, input};
+use cxi_site::input;
+use cxi_site::settings::Settings;
 
 pub use call::{Call, Command};
 pub use config::Config;

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 use cxi::{Vni, kernel_file};
-use cxi_job::durable::{self, LockGuard, Owner, directory_of};
+use cxi_job::Grant;
 use cxi_job::site::store::{self, Format, RecordError};
-use cxi_job::{FileLock, Grant};
+use cxi_site::FileLock;
+use cxi_site::durable::{self, LockGuard, Owner, directory_of};
 use nix::unistd::geteuid;
 use serde::{Deserialize, Serialize};
 

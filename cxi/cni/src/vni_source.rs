@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use cxi::{Vni, kernel_file};
-use cxi_job::{IdSet, durable};
+use cxi_site::{IdSet, durable};
 use serde::Deserialize;
 
 use crate::call::Container;

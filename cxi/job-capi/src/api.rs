@@ -11,9 +11,10 @@ use std::time::Duration;
 
 use cxi::Host;
 use cxi_ioctl::Errno;
-use cxi_job::pool::{PoolConfig, Timestamp};
 use cxi_job::site::SiteError;
-use cxi_job::{FileLock, Grant, Node, ReleaseOptions, ReleaseReport};
+use cxi_job::{Grant, Node, ReleaseOptions, ReleaseReport};
+use cxi_site::FileLock;
+use cxi_site::pool::{PoolConfig, Timestamp};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 

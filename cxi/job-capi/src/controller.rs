@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use cxi_job::settings::Settings;
 use cxi_job::site::{Controller, Site};
+use cxi_site::settings::Settings;
 use cxi_vni_etcd::SitePool;
 
 use crate::failure::{Failure, Result};

@@ -10,13 +10,12 @@ use cxi_ioctl::Errno;
 use cxi_job::limits::Mode;
 use cxi_job::site::keys::{ModeName, PolicyName};
 use cxi_job::site::{
-    Access, Cleaning, ComputeNode, Decision, HostList, JobRecord, JobShape, NetworkOptions,
-    ReserveRequest, Site, StartingJob, keys,
+    Access, Cleaning, ComputeNode, Decision, JobRecord, JobShape, NetworkOptions, ReserveRequest,
+    Site, StartingJob, keys,
 };
-use cxi_job::{
-    AuditOptions, Filter, Grant, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName,
-    StepId, TenantName,
-};
+use cxi_job::{AuditOptions, Filter, Grant, JobLimits, JobRequest, NicPolicy, Node};
+use cxi_site::HostList;
+use cxi_site::{IdSet, JobId, NodeName, StepId, TenantName};
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 

@@ -5,12 +5,11 @@
 use std::time::Duration;
 
 use cxi::{Limit, Limits, Resource};
-use cxi_job::pool::log::{FileLog, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
-use cxi_job::{
-    Filter, Grant, JobId, JobLimits, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus,
-};
+use cxi_job::{Filter, Grant, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+use cxi_site::pool::log::{FileLog, SharedPool};
+use cxi_site::pool::{PoolConfig, Timestamp, VniRequest};
+use cxi_site::{JobId, NodeName};
 
 const UID: u32 = 1000;
 

@@ -5,12 +5,13 @@
 use std::fs;
 use std::sync::Mutex;
 
-use cxi_job::pool::log::{MemoryLog, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp};
-use cxi_job::settings::Settings;
 use cxi_job::site::{JobShape, ReserveRequest, Site, StartingJob};
-use cxi_job::{FileLock, JobId, Node, NodeName, ReleaseOptions, ReleaseStatus};
+use cxi_job::{Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_site::pool::log::{MemoryLog, SharedPool};
+use cxi_site::pool::{PoolConfig, Timestamp};
+use cxi_site::settings::Settings;
+use cxi_site::{FileLock, JobId, NodeName};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The settings of all machines of the site: /etc/cxi/cxi.toml.

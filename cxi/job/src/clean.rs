@@ -9,10 +9,11 @@ use std::{fmt, fs, io};
 use cxi::driver::Quirks;
 use cxi::{Device, DeviceId, Service, ServiceId, VniAccess, kernel_file};
 
+use crate::describe;
 use crate::node::Node;
 use crate::owners::{Maker, Owners};
 use crate::release::{FailedNic, ReleaseOptions, ReleaseReport, overlaps, release_chosen};
-use crate::{IdSet, describe, durable};
+use cxi_site::{IdSet, durable};
 
 impl Node {
     /// Destroys the services that jobs left behind, as the policy says.

@@ -47,11 +47,11 @@ use std::process::Command;
 use std::str::FromStr;
 
 use cxi::{DeviceId, ServiceId, TrafficClasses, Vni};
+use cxi_site::collectives::TCS;
 
 const VNIS: &str = "SLINGSHOT_VNIS";
 const DEVICES: &str = "SLINGSHOT_DEVICES";
 const SVC_IDS: &str = "SLINGSHOT_SVC_IDS";
-pub(crate) const TCS: &str = "SLINGSHOT_TCS";
 
 /// The variables to remove before a job's own are set, or if it gets none.
 pub const CLEAR: [&str; 4] = [VNIS, DEVICES, SVC_IDS, TCS];

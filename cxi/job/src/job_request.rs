@@ -5,11 +5,11 @@ use std::collections::BTreeSet;
 
 use super::limits::{LimitPolicy, Mode, NicUsage, RgidSharing, plan};
 use super::node::NodeNic;
-use super::pool::DEFAULT_VNIS;
 use cxi::{
     DeviceId, InvalidSpec, Limits, LnisPerRgid, Member, Members, ServiceSpec, TrafficClasses, Vni,
     VniAccess, VniRange,
 };
+use cxi_site::pool::DEFAULT_VNIS;
 
 /// Request of a job: one service on each NIC, with the same settings apart from the limits that the
 /// NIC allows.

@@ -1,5 +1,5 @@
 //! The scheduler layer for HPE Slingshot's Cassini NIC (CXI). It sets up a job's services on every
-//! NIC of a node, and manages the pool from which jobs get their VNIs.
+//! NIC of a node. Its VNIs come from the pool of the crate [`cxi_site`].
 //!
 //! # The life of a job
 //!
@@ -16,19 +16,20 @@
 //!                       Node::clean: what ended jobs left behind
 //! ```
 //!
-//! Prolog, epilog and cleanup of one node share a [`FileLock`]. A refusal comes with an
+//! Prolog, epilog and cleanup of one node share a [`FileLock`](cxi_site::FileLock). A refusal comes with an
 //! [`Explanation`]: what is missing, which services hold it, and what to do. [`Node::audit`] finds
 //! problems before a job does.
 //!
-//! The controller's pool is a [`SharedPool`] on a log: a change is on the disk before its result is
+//! The controller's pool is a [`SharedPool`](cxi_site::SharedPool) on a log: a change is on the disk before its result is
 //! returned, so no VNI is ever assigned twice.
 //!
 //! ```
 //! # use cxi::Device;
 //! # use cxi_mock::{MockNode, NicConfig};
-//! use cxi_job::pool::log::{FileLog, SharedPool};
-//! use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
-//! use cxi_job::{Filter, JobId, JobRequest, Node, NodeName, ReleaseOptions, ReleaseStatus};
+//! use cxi_job::{Filter, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+//! use cxi_site::pool::log::{FileLog, SharedPool};
+//! use cxi_site::pool::{PoolConfig, Timestamp, VniRequest};
+//! use cxi_site::{JobId, NodeName};
 //! # let mock = MockNode::with_nics(1, &NicConfig::new())?;
 //! # let node = Node::from_devices([Device::cxi0(mock.nics()[0].root()?)]);
 //! # let directory = tempfile::tempdir()?;
@@ -61,9 +62,9 @@
 //! destroys the services it has created. The error says what could not be destroyed, if anything.
 //!
 //! After a failure, the job's VNIs are still reserved. Return them as after an epilog: call
-//! [`SharedPool::release`] with the node, and [`SharedPool::confirm`] when none of the job's services
+//! [`SharedPool::release`](cxi_site::SharedPool::release) with the node, and [`SharedPool::confirm`](cxi_site::SharedPool::confirm) when none of the job's services
 //! are left there. If services are left, or if the prolog was killed and there is no [`Grant`], call
-//! [`Node::release`] in between, with [`Filter::for_job`]. [`SharedPool::cancel`] is only for a job
+//! [`Node::release`] in between, with [`Filter::for_job`]. [`SharedPool::cancel`](cxi_site::SharedPool::cancel) is only for a job
 //! whose prolog never began on any node.
 //!
 //! ```no_run
@@ -72,9 +73,8 @@
 //!
 //! use cxi::{Host, Vni};
 //! use cxi_job::limits::{LimitPolicy, Mode};
-//! use cxi_job::{
-//!     FileLock, Filter, Grant, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus,
-//! };
+//! use cxi_job::{Filter, Grant, JobLimits, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+//! use cxi_site::FileLock;
 //!
 //! fn node() -> cxi::Result<Node> {
 //!     Ok(Node::discover(&Host::system())?.with_lock(FileLock::new("/run/cxi/node.lock")))
@@ -134,30 +134,17 @@ pub mod allocate;
 pub mod audit;
 pub mod check;
 pub mod clean;
-pub mod collectives;
 mod describe;
-pub mod durable;
 pub mod environment;
-mod error_code;
 pub mod explain;
-pub mod fabric;
 mod grant;
-pub mod idset;
-pub mod input;
 mod job_request;
 pub mod limits;
-mod mounts;
-mod name;
 pub mod node;
 pub mod owners;
 mod parallel;
-pub mod pool;
-pub mod proc;
 pub mod release;
-pub mod secret;
-pub mod settings;
 pub mod site;
-mod text;
 mod view;
 
 #[doc(inline)]
@@ -166,25 +153,13 @@ pub use allocate::AllocateError;
 pub use audit::AuditOptions;
 #[doc(inline)]
 pub use clean::{CleanPolicy, live_vnis};
-pub use durable::FileLock;
 #[doc(inline)]
 pub use environment::SlingshotEnv;
-pub use error_code::ErrorCode;
 #[doc(inline)]
 pub use explain::Explanation;
 pub use grant::{Grant, GrantedService, LeftOut};
-#[doc(inline)]
-pub use idset::{IdSet, ParseIdSetError};
 pub use job_request::{InvalidJobRequest, JobLimits, JobRequest, JobRequestBuilder, NicPolicy};
-pub use name::{JobId, NameError, NodeName, StepId, TenantName};
 #[doc(inline)]
 pub use node::{NicProblem, Node, NodeNic};
 #[doc(inline)]
-pub use pool::VniPool;
-#[doc(inline)]
-pub use pool::log::SharedPool;
-#[doc(inline)]
-pub use proc::ProcFs;
-#[doc(inline)]
 pub use release::{Filter, ReleaseOptions, ReleaseReport, ReleaseStatus};
-pub use text::{excerpt, misleads, printable, printable_json};

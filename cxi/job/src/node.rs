@@ -20,8 +20,9 @@ use cxi::error::{Error, Result};
 use cxi::{Device, DeviceId, DeviceInfo, Host, Platform, Service};
 use cxi_ioctl::Transport;
 
-use crate::durable::{FileLock, LockError, LockGuard};
-use crate::{Filter, IdSet, ProcFs};
+use crate::Filter;
+use cxi_site::durable::{FileLock, LockError, LockGuard};
+use cxi_site::{IdSet, ProcFs};
 
 /// The NICs of a node, by number.
 ///

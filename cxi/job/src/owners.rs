@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use cxi::{DeviceId, Limits, Members, Resource, Service, ServiceId, TrafficClasses, VniAccess};
 use serde::{Deserialize, Serialize};
 
-use crate::JobId;
+use cxi_site::JobId;
 
 /// A service by its place, and what it must still be: IDs are reused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -3,17 +3,17 @@
 
 use std::sync::Mutex;
 
-use cxi_job::pool::log::{FileLog, SharedPool};
-use cxi_job::settings::{NODE_LOCK, Settings, SettingsError, Source};
 use cxi_job::site::{
     Cleaned, Cleaning, ComputeNode, Controller, Decision, JobShape, NetworkOptions, PoolStore,
     ReserveRequest, ServiceRecords, Site, SiteError, Started, StartingJob, StepEnvironment,
 };
 use cxi_job::{
-    AllocateError, AuditOptions, CleanPolicy, Explanation, FileLock, Filter, Grant, JobId,
-    JobLimits, JobRequest, JobRequestBuilder, Node, NodeName, NodeNic, ProcFs, ReleaseOptions,
-    ReleaseReport, SlingshotEnv, StepId, TenantName, VniPool,
+    AllocateError, AuditOptions, CleanPolicy, Explanation, Filter, Grant, JobLimits, JobRequest,
+    JobRequestBuilder, Node, NodeNic, ReleaseOptions, ReleaseReport, SlingshotEnv,
 };
+use cxi_site::pool::log::{FileLog, SharedPool};
+use cxi_site::settings::{NODE_LOCK, Settings, SettingsError, Source};
+use cxi_site::{FileLock, JobId, NodeName, ProcFs, StepId, TenantName, VniPool};
 
 /// A daemon of a scheduler, on a node and at the controller.
 #[allow(dead_code, reason = "it is compiled, and never run")]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cxi_job::fabric::{HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience, is_clear};
+use cxi_site::fabric::{HttpAnswer, HttpError, HttpRequest, HttpTransport, Patience, is_clear};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use cxi_job::fabric::{HttpTransport, Patience};
-use cxi_job::pool::log::{AppendError, EventLog, LogError, Record};
+use cxi_site::fabric::{HttpTransport, Patience};
+use cxi_site::pool::log::{AppendError, EventLog, LogError, Record};
 
 use crate::gateway::{Bytes, Gateway, GatewayError, is_absent, is_less, is_there};
 

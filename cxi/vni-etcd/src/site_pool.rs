@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use std::{fmt, io};
 
 use cxi::Errno;
-use cxi_job::durable::{self, LockError, Owner, WaitReport};
-use cxi_job::fabric::{Http, HttpError, Identity, Patience, is_clear};
-use cxi_job::pool::log::{ChangeError, EventLog, FileLog, SharedPool};
-use cxi_job::pool::{Event, PoolConfig, PoolError, Timestamp};
-use cxi_job::settings::{Settings, SettingsError};
 use cxi_job::site::{Act, PoolStore, SiteError, keys};
-use cxi_job::{ErrorCode, VniPool, input, secret};
+use cxi_site::durable::{self, LockError, Owner, WaitReport};
+use cxi_site::fabric::{Http, HttpError, Identity, Patience, is_clear};
+use cxi_site::pool::log::{ChangeError, EventLog, FileLog, SharedPool};
+use cxi_site::pool::{Event, PoolConfig, PoolError, Timestamp};
+use cxi_site::settings::{Settings, SettingsError};
+use cxi_site::{ErrorCode, VniPool, input, secret};
 
 use crate::EtcdLog;
 

@@ -13,10 +13,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use cxi_job::JobId;
-use cxi_job::fabric::Patience;
-use cxi_job::pool::log::{ChangeError, EventLog as _, SharedPool};
-use cxi_job::pool::{VniPool, VniRequest};
+use cxi_site::JobId;
+use cxi_site::fabric::Patience;
+use cxi_site::pool::log::{ChangeError, EventLog as _, SharedPool};
+use cxi_site::pool::{VniPool, VniRequest};
 use cxi_vni_etcd::EtcdLog;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -10,11 +10,11 @@ use std::time::{Duration, Instant};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use cxi_job::JobId;
-use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _, Identity, Patience};
-use cxi_job::pool::log::{AppendError, EventLog as _, Record, SharedPool, check};
-use cxi_job::pool::{Change, Event, Timestamp, VniPool, VniRequest};
+use cxi_site::JobId;
+use cxi_site::collectives::Certificate;
+use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _, Identity, Patience};
+use cxi_site::pool::log::{AppendError, EventLog as _, Record, SharedPool, check};
+use cxi_site::pool::{Change, Event, Timestamp, VniPool, VniRequest};
 use cxi_vni_etcd::EtcdLog;
 use proxy::Proxy;
 use server::{Etcd, PATIENCE, at, config, http, skip};
@@ -95,7 +95,7 @@ fn it_logs_in() {
     refused(log().user("cxi", "wrong"), "invalid user ID or password");
     let mut pool =
         SharedPool::open(log().user("cxi", "secret"), config(), "one", 0, at(0)).unwrap();
-    pool.catch_up::<cxi_job::pool::PoolError>().unwrap();
+    pool.catch_up::<cxi_site::pool::PoolError>().unwrap();
 }
 
 /// More records than come in one page.

@@ -9,10 +9,10 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cxi::Errno;
-use cxi_job::pool::PoolConfig;
-use cxi_job::settings::Settings;
 use cxi_job::site::{ReserveRequest, Site, SiteError};
-use cxi_job::{ErrorCode, FileLock, JobId};
+use cxi_site::pool::PoolConfig;
+use cxi_site::settings::Settings;
+use cxi_site::{ErrorCode, FileLock, JobId};
 use cxi_vni_etcd::{PoolPlace, SitePool, SitePoolError};
 use server::{Etcd, config};
 use tempfile::TempDir;

@@ -8,12 +8,10 @@ use cxi_job::audit::AuditOptions;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::explain::Inquiry;
 use cxi_job::limits::{LimitPolicy, Mode, NicUsage, plan};
-use cxi_job::pool::{PoolConfig, Timestamp, VniRequest};
-use cxi_job::{
-    Filter, IdSet, JobId, JobLimits, JobRequest, NicPolicy, Node, NodeName, ProcFs, ReleaseOptions,
-    VniPool,
-};
+use cxi_job::{Filter, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions};
 use cxi_mock::{MockNode, NicConfig};
+use cxi_site::pool::{PoolConfig, Timestamp, VniRequest};
+use cxi_site::{IdSet, JobId, NodeName, ProcFs, VniPool};
 use serde::Serialize;
 
 fn json<T: Serialize>(value: &T) -> String {

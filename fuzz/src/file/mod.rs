@@ -12,11 +12,12 @@ use cxi_ioctl::Recording;
 use cxi_job::audit::{Audit, Observation};
 use cxi_job::clean::CleanReport;
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, NicUsage, forecast, plan};
-use cxi_job::pool::log::{FileLog, SharedPool};
-use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniRequest};
 use cxi_job::site::store::Format;
-use cxi_job::{Explanation, Grant, IdSet, JobLimits, NicPolicy, VniPool};
+use cxi_job::{Explanation, Grant, JobLimits, NicPolicy};
 use cxi_mock::NodeSnapshot;
+use cxi_site::pool::log::{FileLog, SharedPool};
+use cxi_site::pool::{Event, PoolConfig, Snapshot, Timestamp, VniRequest};
+use cxi_site::{IdSet, VniPool};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -8,11 +8,12 @@ use cxi::{Device, DeviceId, Member, Vni, VniRange};
 use cxi_job::audit::Observation;
 use cxi_job::clean::CleanPolicy;
 use cxi_job::limits::{LimitPolicy, Mode, NicUsage};
-use cxi_job::pool::Timestamp;
 use cxi_job::{
-    AuditOptions, Filter, Grant, IdSet, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions,
+    AuditOptions, Filter, Grant, JobLimits, JobRequest, NicPolicy, Node, ReleaseOptions,
 };
 use cxi_mock::{Nic, NicConfig};
+use cxi_site::IdSet;
+use cxi_site::pool::Timestamp;
 
 use super::{Hurry, no_processes, told};
 use crate::input::Input;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use cxi::driver::Quirks;
 use cxi::{Clock, Device, Error};
 use cxi_ioctl::DriverRelease;
-use cxi_job::ProcFs;
 use cxi_job::explain::Inquiry;
 use cxi_mock::{Nic, NicConfig};
+use cxi_site::ProcFs;
 use cxi_tests::calls;
 use cxi_tests::stage::Stage;
 

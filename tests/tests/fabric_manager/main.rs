@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use cxi_fabric_manager::MockFabricManager;
-use cxi_job::JobId;
-use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{
+use cxi_site::JobId;
+use cxi_site::collectives::Certificate;
+use cxi_site::fabric::{
     Credentials, FabricError, FabricManager, Http, HttpError, Identity, Patience, Problem,
 };
 use front::Front;

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use cxi_fabric_manager::model::TreeRequest;
 use cxi_fabric_manager::{Endpoint, Fault, MockFabricManager};
-use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
+use cxi_site::collectives::Certificate;
+use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _};
 
 use crate::cluster::Cluster;
 use crate::node::{Directory, eventually};

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use cxi_fabric_manager::{Access, Config, MockFabricManager, TreeChange};
-use cxi_job::collectives::{Certificate, CollectivesEnv, Reservation};
-use cxi_job::{JobId, StepId};
 use cxi_mock::{Fabric, MulticastTree};
+use cxi_site::collectives::{Certificate, CollectivesEnv, Reservation};
+use cxi_site::{JobId, StepId};
 use serde_json::{Value, json};
 
 use super::lan::Lan;

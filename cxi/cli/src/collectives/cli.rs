@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{ArgGroup, Args, Subcommand};
-use cxi_job::{JobId, StepId};
+use cxi_site::{JobId, StepId};
 
 use crate::args::number;
 

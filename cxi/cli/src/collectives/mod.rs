@@ -5,9 +5,9 @@ pub(crate) mod cli;
 use std::collections::BTreeSet;
 use std::env;
 
-use cxi_job::collectives::{CLEAR, CollectivesEnv, preflight};
 use cxi_job::site::{self, Warning, fabric_manager};
-use cxi_job::{JobId, StepId, durable};
+use cxi_site::collectives::{CLEAR, CollectivesEnv, preflight};
+use cxi_site::{JobId, StepId, durable};
 use serde_json::json;
 
 use crate::exit::{Exit, Failure};

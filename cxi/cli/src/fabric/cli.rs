@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::{ServiceId, TrafficClass, Vni};
-use cxi_job::site::HostList;
-use cxi_job::{JobId, NodeName};
+use cxi_site::HostList;
+use cxi_site::{JobId, NodeName};
 
 use crate::args::{duration, vni};
 

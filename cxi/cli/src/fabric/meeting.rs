@@ -10,8 +10,8 @@ use std::thread::sleep;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use cxi::DeviceId;
-use cxi_job::durable::{self, Owner};
-use cxi_job::{NodeName, input};
+use cxi_site::durable::{self, Owner};
+use cxi_site::{NodeName, input};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

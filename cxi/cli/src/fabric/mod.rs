@@ -16,8 +16,8 @@ use std::time::Duration;
 use cxi::{Device, DeviceId, ServiceId, Vni, VniAccess};
 use cxi_data::Address;
 use cxi_data::collective::Endpoint;
-use cxi_job::NodeName;
 use cxi_job::explain::{Network, Program};
+use cxi_site::NodeName;
 
 use crate::exit::{Exit, Failure};
 use crate::job::node::Here;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use cxi_data::Address;
 use cxi_data::collective::{Combine, Endpoint, Error, Pings, RoundTrips, Timing};
-use cxi_job::NodeName;
 use cxi_mock::SplitMix64;
+use cxi_site::NodeName;
 
 use super::meeting::{Answers, Collectives};
 use super::verdict::median;

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use cxi::DeviceId;
-use cxi_job::NodeName;
+use cxi_site::NodeName;
 use serde::Serialize;
 
 use super::meeting::{Answers, Arrival, Asked, Collectives, NicArrival, Start, Together};

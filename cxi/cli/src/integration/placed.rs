@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use cxi_job::durable::{self, Owner};
+use cxi_site::durable::{self, Owner};
 use serde::{Deserialize, Serialize};
 
 use super::cli::{Machine, Scheduler};

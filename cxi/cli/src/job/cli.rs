@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::{Limit, LnisPerRgid, Resource, TrafficClass, Vni};
-use cxi_job::site::{HostList, JobShape, NetworkOptions, cpus_at};
-use cxi_job::{IdSet, JobId, NodeName, StepId, TenantName};
+use cxi_job::site::{JobShape, NetworkOptions};
+use cxi_site::{HostList, cpus_at};
+use cxi_site::{IdSet, JobId, NodeName, StepId, TenantName};
 
 use crate::args::{
     AccessArgs, duration, group, limit, lnis_per_rgid, number, once_each, user, vni, word,

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use cxi_job::site::{Controller, Done, ReserveRequest, Site};
-use cxi_job::{JobId, NodeName, input};
+use cxi_site::{JobId, NodeName, input};
 use cxi_vni_etcd::SitePool;
 use serde_json::json;
 

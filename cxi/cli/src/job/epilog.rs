@@ -6,7 +6,8 @@ use cxi_ioctl::Errno;
 use cxi_job::clean::{KeepReason, OrphanReason, Verdict};
 use cxi_job::release::{Outcome, Released, Waiting};
 use cxi_job::site::{Cleaned, Cleaning};
-use cxi_job::{JobId, NodeName, ReleaseOptions, ReleaseReport, ReleaseStatus};
+use cxi_job::{ReleaseOptions, ReleaseReport, ReleaseStatus};
+use cxi_site::{JobId, NodeName};
 use serde::Serialize;
 
 use super::cli::{CleanArgs, EpilogArgs};

@@ -1,7 +1,7 @@
 //! `cxi explain job`: the state of a job, and the commands that take it to the end.
 
-use cxi_job::JobId;
 use cxi_job::site::JobRecord;
+use cxi_site::JobId;
 use serde::Serialize;
 
 use super::list::{Job, of_controller, records};

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
+use cxi_job::Grant;
 use cxi_job::site::JobRecord;
-use cxi_job::{Grant, JobId};
+use cxi_site::JobId;
 use serde::Serialize;
 
 use super::controller::controller;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use clap::ValueEnum;
-use cxi_job::{printable, printable_json};
+use cxi_site::{printable, printable_json};
 use serde::Serialize;
 
 use super::style::{DEBUG, ERROR, PLAIN, WARNING};

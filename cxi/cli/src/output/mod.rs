@@ -22,7 +22,7 @@ use crossterm::cursor::MoveTo;
 use crossterm::execute;
 use crossterm::terminal::{Clear, ClearType};
 use cxi::DeviceId;
-use cxi_job::printable_json;
+use cxi_site::printable_json;
 use serde::{Serialize, Serializer};
 
 use crate::exit::{Exit, Failure};

@@ -6,9 +6,10 @@ use std::fmt;
 
 use cxi::{Limits, Members, Resource, TrafficClasses, Vni, VniAccess, VniRange};
 use cxi_job::limits::Cut;
-use cxi_job::pool::Allotment;
 use cxi_job::release::{Outcome, ReleaseReport, Released};
-use cxi_job::{Grant, IdSet, LeftOut};
+use cxi_job::{Grant, LeftOut};
+use cxi_site::IdSet;
+use cxi_site::pool::Allotment;
 use serde::{Serialize, Serializer};
 
 use super::joined;
@@ -179,7 +180,7 @@ enum Became<'a> {
     AlreadyGone,
     Kept,
     Foreign { reason: &'a str },
-    StillBusy { waited: f64, attempts: u32, users: &'a cxi_job::proc::Users },
+    StillBusy { waited: f64, attempts: u32, users: &'a cxi_site::proc::Users },
     Failed { reason: &'a str, errno: i32 },
 }
 

@@ -6,7 +6,7 @@ use std::hash::BuildHasher as _;
 use std::sync::OnceLock;
 
 use anstyle::AnsiColor;
-use cxi_job::misleads;
+use cxi_site::misleads;
 
 /// A style. `{style}` begins it and `{style:#}` ends it, in a text that goes through [`shown`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

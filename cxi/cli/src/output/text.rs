@@ -5,7 +5,7 @@ use std::{env, io};
 
 use comfy_table::{CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use cxi::DeviceId;
-use cxi_job::printable;
+use cxi_site::printable;
 use terminal_size::terminal_size_of;
 
 use super::Format;

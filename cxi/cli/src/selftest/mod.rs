@@ -17,9 +17,9 @@ use std::{env, thread};
 use clap::Args;
 use cxi::{Device, DeviceId, DriverRelease, ErrorKind, ServiceId, Vni};
 use cxi_ioctl::Replay;
-use cxi_job::durable::LockGuard;
-use cxi_job::settings::test_lock;
 use cxi_mock::{Credentials, Nic, NicConfig};
+use cxi_site::durable::LockGuard;
+use cxi_site::settings::test_lock;
 use nix::unistd::geteuid;
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::{Limit, Resource, ServiceId, TrafficClass, Vni, VniRange};
-use cxi_job::JobId;
+use cxi_site::JobId;
 
 use super::settings::SettingArgs;
 use crate::args::{AccessArgs, duration, limit, netns, user, vni};

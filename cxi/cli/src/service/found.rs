@@ -1,7 +1,7 @@
 //! The services of NICs, and their description in words.
 
 use cxi::{Device, DeviceId, Member, Resource, Service, ServiceId, Vni, VniAccess};
-use cxi_job::IdSet;
+use cxi_site::IdSet;
 use serde::Serialize;
 
 use crate::exit::{Exit, Failure};

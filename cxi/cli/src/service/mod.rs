@@ -7,8 +7,8 @@ mod picture;
 mod settings;
 pub(crate) mod show;
 
-use cxi_job::JobId;
 use cxi_job::owners::OwnedService;
+use cxi_site::JobId;
 
 use crate::exit::{Exit, Failure};
 use crate::job::list::records;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use cxi::{Device, DeviceId, Resource, ResourceLevel, ResourceMap, Vni};
-use cxi_job::{IdSet, JobId};
+use cxi_site::{IdSet, JobId};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 

@@ -485,7 +485,7 @@ pub(super) fn show(
 #[cfg(test)]
 mod tests {
     use cxi::{ResourceMap, Vni, VniAccess, VniList};
-    use cxi_job::JobId;
+    use cxi_site::JobId;
 
     use super::*;
     use crate::output::shapes::Access;

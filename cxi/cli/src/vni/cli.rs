@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 use cxi::Vni;
-use cxi_job::{IdSet, JobId, NodeName, TenantName};
+use cxi_site::{IdSet, JobId, NodeName, TenantName};
 
 use crate::args::{duration, tenant};
 

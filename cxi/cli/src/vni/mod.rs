@@ -6,12 +6,12 @@ use std::slice;
 use std::time::Duration;
 
 use cxi::Vni;
-use cxi_job::pool::{
+use cxi_job::site::{Adopted, Mismatch, Site, keys};
+use cxi_site::pool::{
     Allotment, Changed, Event, Holding, Metrics, Phase, PoolConfig, PoolError, Stray, Timestamp,
     VniPool, VniRequest,
 };
-use cxi_job::site::{Adopted, Mismatch, Site, keys};
-use cxi_job::{IdSet, JobId, NodeName, TenantName};
+use cxi_site::{IdSet, JobId, NodeName, TenantName};
 use cxi_vni_etcd::SitePool;
 use serde::Serialize;
 use serde_json::json;

@@ -9,8 +9,8 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
 
-use cxi_job::VniPool;
-use cxi_job::pool::{Change, Event, PoolConfig, Timestamp};
+use cxi_site::VniPool;
+use cxi_site::pool::{Change, Event, PoolConfig, Timestamp};
 use nix::errno::Errno;
 use nix::libc;
 use nix::sys::ptrace::{self, Options};

@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use cxi::{Device, DeviceId, Member, Service};
 use cxi_cni::{Call, Code, Error, Plugin};
-use cxi_job::{FileLock, Node};
+use cxi_job::Node;
 use cxi_mock::{Credentials, FaultSpec, MockNode, NicConfig};
+use cxi_site::FileLock;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

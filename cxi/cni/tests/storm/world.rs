@@ -12,18 +12,19 @@ use cxi::{
     Clock, Device, DeviceId, Limit, Limits, Member, Resource, Service, ServiceId, ServiceSpec, Vni,
 };
 use cxi_cni::{Call, Plugin};
-use cxi_job::durable::fault;
 use cxi_job::owners::OwnedService;
-use cxi_job::pool::log::{FileLog, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp};
-use cxi_job::proc::ProcFs;
-use cxi_job::settings::Settings;
 use cxi_job::site::{
     Access, Cleaning, ComputeNode, Controller, JobShape, ReserveRequest, ServiceRecords, Site,
     StartingJob,
 };
-use cxi_job::{FileLock, JobId, Node, NodeName, ReleaseOptions};
+use cxi_job::{Node, ReleaseOptions};
 use cxi_mock::{MockNode, NicConfig};
+use cxi_site::durable::fault;
+use cxi_site::pool::log::{FileLog, SharedPool};
+use cxi_site::pool::{PoolConfig, Timestamp};
+use cxi_site::proc::ProcFs;
+use cxi_site::settings::Settings;
+use cxi_site::{FileLock, JobId, NodeName};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

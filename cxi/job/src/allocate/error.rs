@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::ErrorCode;
-use crate::durable::LockError;
 use crate::explain::Explanation;
 use crate::grant::LeftOut;
 use crate::limits::{Cut, PlanError, RgidError};
@@ -11,6 +9,8 @@ use crate::node::NicProblem;
 use cxi::error::Error;
 use cxi::{DeviceId, ServiceId};
 use cxi_ioctl::Errno;
+use cxi_site::ErrorCode;
+use cxi_site::durable::LockError;
 
 /// Reason for which a job got nothing, and the rest of the attempt.
 ///

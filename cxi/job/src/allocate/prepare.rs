@@ -8,12 +8,12 @@ use crate::job_request::{JobLimits, JobRequest};
 use crate::limits::{Cut, NicUsage, plan};
 use crate::node::NodeNic;
 use crate::owners::{Begun, Terms};
-use crate::proc::ProcFs;
 use crate::view::NicView;
 use cxi::error::Error;
 use cxi::{
     Device, DeviceId, Limit, Limits, LnisPerRgid, Resource, Service, ServiceId, ServiceSpec,
 };
+use cxi_site::proc::ProcFs;
 
 /// One NIC, with the service to be made on it.
 #[derive(Debug)]

@@ -6,8 +6,8 @@ use std::time::Duration;
 use super::{AuditOptions, Code, Finding, Seen};
 use crate::describe;
 use crate::explain::is_idle;
-use crate::pool::Timestamp;
 use cxi::{DeviceId, Members, Service, ServiceId, VniAccess};
+use cxi_site::pool::Timestamp;
 
 /// Services that were idle at some moment, and since when. Pass it to the next audit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -31,14 +31,14 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-use super::idset::IdSet;
 use super::job_request::JobLimits;
 use super::limits::{LimitPolicy, Mode};
 use super::node::Node;
 use super::parallel;
-use super::pool::Timestamp;
 use super::view::NicView;
 use cxi::{DeviceId, Member, ServiceId};
+use cxi_site::IdSet;
+use cxi_site::pool::Timestamp;
 
 pub use idle::{IdleService, Observation};
 

@@ -4,7 +4,7 @@ use cxi::{Member, Members, Service, VniAccess};
 
 use super::{AuditOptions, Code, Finding, Seen};
 use crate::describe;
-use crate::idset::IdSet;
+use cxi_site::IdSet;
 
 pub(super) fn check(nic: &Seen, options: &AuditOptions<'_>) -> Vec<Finding> {
     let services = nic.view.services.iter().filter(|service| !service.id().is_default());

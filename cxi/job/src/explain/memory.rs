@@ -6,7 +6,7 @@ use cxi::kernel_file;
 use nix::unistd::{SysconfVar, sysconf};
 use serde::Serialize;
 
-use crate::proc::ProcFs;
+use cxi_site::proc::ProcFs;
 
 /// Contiguous memory that an address context takes, in bytes.
 pub const OF_ADDRESS_CONTEXT: u64 = 512 << 10;

@@ -34,8 +34,8 @@ use cxi_ioctl::{Errno, Opcode};
 
 use crate::describe;
 use crate::limits::PlanError;
-use crate::proc::ProcFs;
 use crate::view::NicView;
+use cxi_site::proc::ProcFs;
 
 mod memory;
 mod network;

@@ -10,9 +10,9 @@ use serde::Serialize;
 
 use crate::describe;
 use crate::environment::{CLEAR, SlingshotEnv};
-use crate::input;
 use crate::node::NicProblem;
-use crate::proc::{ProcFs, Status};
+use cxi_site::input;
+use cxi_site::proc::{ProcFs, Status};
 
 /// Far more than the environment of a program has.
 const LONGEST: u64 = 4 << 20;

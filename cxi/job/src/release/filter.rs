@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::IdSet;
 use crate::grant::Grant;
 use cxi::{DeviceId, Member, Service, ServiceId, Vni, VniAccess};
+use cxi_site::IdSet;
 
 /// Selects services by their properties. All named properties have to match.
 ///

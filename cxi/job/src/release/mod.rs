@@ -9,11 +9,11 @@ use cxi::error::{Error, ErrorKind};
 use cxi::{Backoff, Clock, Device, DeviceId, Members, Service, ServiceId, SystemClock, VniAccess};
 use cxi_ioctl::Errno;
 
-use crate::durable::{LockError, LockGuard};
 use crate::node::Node;
-use crate::proc::Users;
 use crate::view::has_same_id_and_purpose;
 use crate::{Grant, parallel};
+use cxi_site::durable::{LockError, LockGuard};
+use cxi_site::proc::Users;
 
 mod filter;
 mod outcome;

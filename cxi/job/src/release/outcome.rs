@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::time::Duration;
 
-use crate::ErrorCode;
-use crate::proc::Users;
 use cxi::{DeviceId, Errno, Members, Service, ServiceId, VniAccess};
+use cxi_site::ErrorCode;
+use cxi_site::proc::Users;
 
 /// Results of a release.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -21,14 +21,15 @@ use super::shape::JobShape;
 use super::store::RecordError;
 use super::{SiteError, keys};
 use crate::clean::CleanReport;
-use crate::collectives::{self, CollectivesEnv};
-use crate::pool::Timestamp;
 use crate::release::{FailedNic, Released, release_chosen};
-use crate::settings::Settings;
 use crate::{
-    CleanPolicy, Grant, IdSet, JobId, JobRequest, Node, NodeName, NodeNic, ReleaseOptions,
-    ReleaseReport, StepId, environment, live_vnis,
+    CleanPolicy, Grant, JobRequest, Node, NodeNic, ReleaseOptions, ReleaseReport, environment,
+    live_vnis,
 };
+use cxi_site::collectives::{self, CollectivesEnv};
+use cxi_site::pool::Timestamp;
+use cxi_site::settings::Settings;
+use cxi_site::{IdSet, JobId, NodeName, StepId};
 
 /// Interval at which a prolog looks for the controller's decision. It has to look, because a file
 /// system that many nodes mount does not notify one node of what another one writes.

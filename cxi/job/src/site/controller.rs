@@ -11,17 +11,17 @@ use cxi::{Clock, SystemClock, Vni};
 use super::SiteError;
 use super::allowance::Allowance;
 use super::decisions::{Component, Decision, Decisions};
-use super::host_list::HostList;
 use super::job_records::CollectivesRecord;
 use super::keys::{self, Allowed};
 use super::mismatch::Mismatch;
 use super::network::NetworkOptions;
 use super::pool_store::{Pool, PoolStore, Recorded};
-use crate::collectives::CollectivesEnv;
-use crate::fabric::{FabricError, FabricManager};
-use crate::pool::VniRequest;
-use crate::settings::Settings;
-use crate::{ErrorCode, JobId, NodeName, StepId, TenantName};
+use cxi_site::HostList;
+use cxi_site::collectives::CollectivesEnv;
+use cxi_site::fabric::{FabricError, FabricManager};
+use cxi_site::pool::VniRequest;
+use cxi_site::settings::Settings;
+use cxi_site::{ErrorCode, JobId, NodeName, StepId, TenantName};
 
 /// Interval at which a job that waits for VNIs tries again. It has to poll: nodes confirm by
 /// writing files, and a VNI whose rest time ends notifies no process.

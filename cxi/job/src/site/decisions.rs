@@ -10,13 +10,13 @@ use cxi::Vni;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
-use super::host_list::HostList;
 use super::network::NetworkOptions;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
 use super::{CollectivesRecord, SiteError};
-use crate::durable::{self, FileLock, LockGuard, Owner};
-use crate::settings::Settings;
-use crate::{JobId, NodeName};
+use cxi_site::HostList;
+use cxi_site::durable::{self, FileLock, LockGuard, Owner};
+use cxi_site::settings::Settings;
+use cxi_site::{JobId, NodeName};
 
 const DECISION: Format = Format {
     name: "decision",

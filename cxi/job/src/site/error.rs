@@ -6,16 +6,17 @@ use std::time::Duration;
 use cxi::DeviceId;
 use cxi_ioctl::Errno;
 
-use crate::durable::LockError;
 use crate::environment::EnvironmentError;
-use crate::pool::{PoolError, ReserveError};
 use crate::release::ReleaseReport;
-use crate::settings::SettingsError;
-use crate::{AllocateError, ErrorCode, IdSet, InvalidJobRequest, JobId, NodeName};
+use crate::{AllocateError, InvalidJobRequest};
+use cxi_site::durable::LockError;
+use cxi_site::pool::{PoolError, ReserveError};
+use cxi_site::settings::SettingsError;
+use cxi_site::{ErrorCode, IdSet, JobId, NodeName};
 
 use super::store::RecordError;
-use crate::collectives::CollectivesError;
-use crate::fabric::FabricError;
+use cxi_site::collectives::CollectivesError;
+use cxi_site::fabric::FabricError;
 
 /// Reason for which a job cannot go on. [`code`](Self::code) says what kind of failure it is.
 #[derive(Debug, thiserror::Error)]

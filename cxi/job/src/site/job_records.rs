@@ -16,11 +16,12 @@ use serde::{Deserialize, Serialize};
 use super::SiteError;
 use super::decisions::Decision;
 use super::store::{Format, PUBLIC, RecordError, cannot, name_of, names, remove};
-use crate::durable::{self, FileLock, LockGuard, Owner};
 use crate::owners::{Begun, Claim, Intent, Maker, OwnedService};
-use crate::pool::Timestamp;
-use crate::settings::Settings;
-use crate::{ErrorCode, Grant, IdSet, JobId, describe};
+use crate::{Grant, describe};
+use cxi_site::durable::{self, FileLock, LockGuard, Owner};
+use cxi_site::pool::Timestamp;
+use cxi_site::settings::Settings;
+use cxi_site::{ErrorCode, IdSet, JobId};
 
 const JOB_RECORD: Format = Format {
     name: "job record",

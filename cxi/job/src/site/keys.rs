@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use cxi::TrafficClasses;
 
-use crate::collectives::Certificate;
-use crate::fabric::ClusterName;
 use crate::limits::LimitPolicy;
-use crate::settings::{AnyKey, Key, NODE_LOCK, Settings, SettingsError, Value};
-use crate::{FileLock, IdSet};
+use cxi_site::collectives::Certificate;
+use cxi_site::fabric::ClusterName;
+use cxi_site::settings::{AnyKey, Key, NODE_LOCK, Settings, SettingsError, Value};
+use cxi_site::{FileLock, IdSet};
 
 macro_rules! keys {
     (@former) => { None };
@@ -272,30 +272,5 @@ words! {
         Oauth = "oauth",
         /// The password of the user `cxi`.
         Basic = "basic",
-    }
-}
-
-impl Value for NonZeroU32 {
-    fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|_| format!("invalid value '{text}': expected 1 or more, or nothing"))
-    }
-}
-
-impl Value for ClusterName {
-    fn parse(text: &str) -> Result<Self, String> {
-        text.parse().map_err(|error| format!("{error}"))
-    }
-}
-
-impl Value for Certificate {
-    fn parse(text: &str) -> Result<Self, String> {
-        match text {
-            "system" => Ok(Self::System),
-            "no" => Ok(Self::Unverified),
-            path if path.starts_with('/') => Ok(Self::Path(path.to_owned())),
-            _ => Err(format!(
-                "invalid certificate '{text}': expected system, no or an absolute path"
-            )),
-        }
     }
 }

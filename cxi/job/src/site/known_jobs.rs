@@ -9,9 +9,10 @@ use super::decisions::Decisions;
 use super::job_records::{JobRecord, JobRecords};
 use super::service_records::ServiceRecords;
 use super::store::RecordError;
+use crate::Node;
 use crate::owners::{self, Begun, Maker, OwnedService, Owners};
 use crate::release::{FailedNic, Outcome, Released, overlaps};
-use crate::{IdSet, JobId, Node, NodeName};
+use cxi_site::{IdSet, JobId, NodeName};
 
 /// The services that have to do with a job.
 pub(super) struct Sorted {

@@ -10,7 +10,8 @@ use super::known_jobs::{KnownJobs, Sorted};
 use crate::allocate::Ledger;
 use crate::owners::{Begun, OwnedService};
 use crate::release::FailedNic;
-use crate::{Grant, JobId, Node};
+use crate::{Grant, Node};
+use cxi_site::JobId;
 
 /// Account of one prolog, in its job's record: what it is about to make, before it makes it, and the name
 /// of each service as soon as it is complete. Whenever it is killed, at most one service on each NIC is

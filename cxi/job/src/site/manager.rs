@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use super::keys::{self, Auth};
 use super::{Controller, SiteError};
-use crate::StepId;
-use crate::collectives::Reservation;
-use crate::fabric::{
+use cxi_site::StepId;
+use cxi_site::collectives::Reservation;
+use cxi_site::fabric::{
     self, Credentials, FabricError, FabricManager, Http, Identity, Patience, Problem,
 };
-use crate::settings::{Settings, SettingsError};
+use cxi_site::settings::{Settings, SettingsError};
 
 /// The fabric manager of the settings `fabric-manager`.
 ///

@@ -6,8 +6,8 @@ use cxi::Vni;
 use serde::Serialize;
 
 use super::pool_store::Recorded;
-use crate::JobId;
-use crate::pool::VniPool;
+use cxi_site::JobId;
+use cxi_site::pool::VniPool;
 
 /// A job, or VNI, of which the controller's records and the pool say different things: the pool is an
 /// older copy, or a new one, or was changed without the records.

@@ -22,7 +22,6 @@ mod compute_node;
 mod controller;
 mod decisions;
 mod error;
-mod host_list;
 mod job_records;
 pub mod keys;
 mod known_jobs;
@@ -43,7 +42,6 @@ pub use compute_node::{
 pub use controller::{Adopted, Controller, Done, ReserveRequest, Warning};
 pub use decisions::{Component, Decision};
 pub use error::{NicsUnavailable, SiteError};
-pub use host_list::{HostList, cpus_at};
 pub use job_records::{CollectivesRecord, JobRecord};
 #[cfg(feature = "fabric-manager")]
 #[cfg_attr(docsrs, doc(cfg(feature = "fabric-manager")))]
@@ -54,8 +52,8 @@ pub use pool_store::{Act, PoolStore};
 pub use service_records::{HeldRecord, ServiceRecord, ServiceRecords};
 pub use shape::JobShape;
 
-use crate::NodeName;
-use crate::settings::Settings;
+use cxi_site::NodeName;
+use cxi_site::settings::Settings;
 
 /// A site, by its settings.
 #[derive(Clone, Debug)]

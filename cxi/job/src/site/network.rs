@@ -5,6 +5,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::limits::{LimitPolicy, ResourcePolicy};
 use cxi::{Resource, TrafficClass, TrafficClasses};
 
@@ -148,6 +151,18 @@ impl FromStr for NetworkOptions {
             network.option(&option.to_ascii_lowercase())?;
         }
         Ok(network)
+    }
+}
+
+impl Serialize for NetworkOptions {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for NetworkOptions {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        String::deserialize(from)?.parse().map_err(D::Error::custom)
     }
 }
 

@@ -11,9 +11,9 @@ use super::SiteError;
 use super::allowance::Allowance;
 use super::decisions::Decision;
 use super::mismatch::{Mismatch, mismatches};
-use crate::pool::log::{EventLog, SharedPool};
-use crate::pool::{Changed, Timestamp, VniPool, VniRequest};
-use crate::{ErrorCode, IdSet, JobId};
+use cxi_site::pool::log::{EventLog, SharedPool};
+use cxi_site::pool::{Changed, Timestamp, VniPool, VniRequest};
+use cxi_site::{ErrorCode, IdSet, JobId};
 
 /// Store of a controller's pool of VNIs: a [`SharedPool`] in a mutex, the `SitePool` of the crate
 /// `cxi-vni-etcd`, which the settings describe, or a store that you provide.
@@ -25,7 +25,7 @@ pub trait PoolStore: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// That of `act`, or [`SiteError::PoolStore`]; that of a [`SharedPool`] has a
-    /// [`ChangeError<Infallible>`](crate::pool::log::ChangeError). Nothing has changed.
+    /// [`ChangeError<Infallible>`](cxi_site::pool::log::ChangeError). Nothing has changed.
     fn change(&self, wait: Duration, act: &mut Act<'_>) -> Result<(), SiteError>;
 }
 

@@ -11,9 +11,9 @@ use super::job_records::boot_id;
 use super::keys;
 use super::store::{Format, RecordError, cannot, names, remove};
 use crate::Node;
-use crate::durable::{self, Owner};
 use crate::owners::{Claim, Maker, OwnedService};
-use crate::settings::{Settings, SettingsError};
+use cxi_site::durable::{self, Owner};
+use cxi_site::settings::{Settings, SettingsError};
 
 const SERVICE_RECORD: Format =
     Format { name: "service record", format: "cxi service on a node", holds: "who made a service" };

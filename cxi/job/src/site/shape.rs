@@ -8,8 +8,8 @@ use cxi::{Limit, LnisPerRgid, Resource, TrafficClasses};
 use super::keys::{self, ModeName, PolicyName};
 use super::network::NetworkOptions;
 use crate::limits::{Mode, ResourcePolicy, Subtract};
-use crate::settings::{Settings, SettingsError};
 use crate::{JobLimits, JobRequestBuilder, NicPolicy};
+use cxi_site::settings::{Settings, SettingsError};
 
 /// Size of a job on a node, and the properties of its services. What is `None` is as the site's
 /// settings say.

@@ -9,8 +9,8 @@ use cxi::kernel_file::read_bounded;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::durable::{self, Owner};
-use crate::{ErrorCode, JobId, input};
+use cxi_site::durable::{self, Owner};
+use cxi_site::{ErrorCode, JobId, input};
 
 /// Far longer than the record of a job on all nodes of a large machine.
 const LONGEST: u64 = 16 << 20;

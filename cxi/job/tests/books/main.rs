@@ -1,12 +1,9 @@
-//! The books of a scheduler, which no device sees: ids, VNIs, limits, environments, requests.
+//! The books of a scheduler, which no device sees: limits, environments, requests.
 
 use std::fmt::{Debug, Display};
 
-mod collectives;
 mod environment;
-mod idset;
 mod limits;
-mod pool;
 mod requests;
 mod serde;
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use cxi::{DeviceId, ResourceMap};
 use cxi_job::limits::{LimitPlan, LimitPolicy, Mode, NicUsage, plan};
-use cxi_job::pool::{Event, PoolConfig, Snapshot, Timestamp, VniPool, VniRequest};
-use cxi_job::{IdSet, JobId, NodeName, TenantName};
+use cxi_site::pool::{Event, PoolConfig, Snapshot, Timestamp, VniPool, VniRequest};
+use cxi_site::{IdSet, JobId, NodeName, TenantName};
 use serde_json::{Value, from_str, from_value, json, to_string, to_value};
 
 fn ids(text: &str) -> IdSet {

@@ -7,9 +7,9 @@ use cxi::{Limit, Limits, Member, Resource, ServiceSpec, TrafficClasses};
 use cxi_ioctl::{Errno, Fault, Opcode};
 use cxi_job::audit::{Audit, Code, Severity};
 use cxi_job::limits::Mode;
-use cxi_job::pool::Timestamp;
 use cxi_job::{AuditOptions, JobLimits, NicPolicy, SlingshotEnv};
 use cxi_mock::{MockNode, NicConfig};
+use cxi_site::pool::Timestamp;
 
 use crate::support::{
     allocate, cxi, devices, faulty, id, job, like, mock, node, planned, texts, vni,

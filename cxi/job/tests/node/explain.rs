@@ -9,8 +9,8 @@ use cxi_ioctl::{DriverRelease, Errno, Fault, Faulty, Opcode};
 use cxi_job::JobLimits;
 use cxi_job::explain::{Explanation, Inquiry};
 use cxi_job::limits::Mode;
-use cxi_job::proc::ProcFs;
 use cxi_mock::{MockNode, NicConfig};
+use cxi_site::proc::ProcFs;
 
 use crate::support::{
     add_process, allocate, cxi, devices, empty_proc, id, job, like, mock, node, of_user, open,
@@ -98,7 +98,7 @@ The job has no service on any NIC.";
     let refused = refuse(&node, request);
     assert_eq!(refused.failures().len(), 2);
     for error in [&error, &refused] {
-        assert_eq!(error.code(), cxi_job::ErrorCode::NotEnough);
+        assert_eq!(error.code(), cxi_site::ErrorCode::NotEnough);
         assert_eq!(error.errno(), Errno::ENOSPC);
     }
     let explanation = &refused.failures()[1].explanations[0];

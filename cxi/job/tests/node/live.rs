@@ -7,8 +7,9 @@ use std::time::Duration;
 
 use cxi::Clock;
 use cxi_ioctl::{Errno, Fault, Opcode};
+use cxi_job::ReleaseOptions;
 use cxi_job::release::Outcome;
-use cxi_job::{IdSet, ReleaseOptions};
+use cxi_site::IdSet;
 
 use crate::around::before;
 use crate::support::{allocate, faulty, job, mock, node, pool, user_services};

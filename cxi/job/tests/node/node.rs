@@ -6,8 +6,9 @@ use std::sync::Arc;
 use cxi::{Device, Host};
 use cxi_ioctl::abi::device::PLATFORM_ASIC;
 use cxi_ioctl::{Errno, Fault, Faulty};
-use cxi_job::{IdSet, NicProblem, Node};
+use cxi_job::{NicProblem, Node};
 use cxi_mock::{MockNode, NicConfig};
+use cxi_site::IdSet;
 
 use crate::support::{cxi, like, open};
 

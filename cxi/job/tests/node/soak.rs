@@ -10,9 +10,10 @@ use std::{env, slice, thread};
 
 use cxi::Vni;
 use cxi_ioctl::{Errno, Fault, Opcode};
-use cxi_job::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
-use cxi_job::{FileLock, Filter, IdSet, JobId, JobRequest, Node, ReleaseOptions, ReleaseStatus};
+use cxi_job::{Filter, JobRequest, Node, ReleaseOptions, ReleaseStatus};
 use cxi_mock::MockNode;
+use cxi_site::pool::{Event, PoolConfig, Timestamp, VniPool, VniRequest};
+use cxi_site::{FileLock, IdSet, JobId};
 
 use crate::support::{Dice, cxi, faulty, lock, mock, mortal, node, pool, user_services};
 
@@ -170,8 +171,8 @@ impl Scene {
                 .iter()
                 .flat_map(|(_, service)| service.vnis().iter().map(Vni::get).collect::<Vec<_>>())
                 .collect();
-            let gone = |held: &cxi_job::pool::Holding| {
-                let draining = matches!(held.phase, cxi_job::pool::Phase::Draining { .. });
+            let gone = |held: &cxi_site::pool::Holding| {
+                let draining = matches!(held.phase, cxi_site::pool::Phase::Draining { .. });
                 draining && held.vnis.iter().all(|vni| !shown.contains(vni.get()))
             };
             let jobs = books.pool.jobs().filter(|(_, held)| gone(held));

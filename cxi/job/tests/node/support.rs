@@ -9,11 +9,10 @@ use std::time::Duration;
 use cxi::{Clock, Device, DeviceId, Service, ServiceId, Vni};
 use cxi_ioctl::{Errno, Faulty, Transport};
 use cxi_job::limits::{LimitPolicy, Mode};
-use cxi_job::proc::ProcFs;
-use cxi_job::{
-    AllocateError, CleanPolicy, FileLock, Grant, JobLimits, JobRequest, JobRequestBuilder, Node,
-};
+use cxi_job::{AllocateError, CleanPolicy, Grant, JobLimits, JobRequest, JobRequestBuilder, Node};
 use cxi_mock::{Credentials, InProcess, MockNode, Nic, NicConfig};
+use cxi_site::FileLock;
+use cxi_site::proc::ProcFs;
 use tempfile::TempDir;
 
 use crate::around::through;

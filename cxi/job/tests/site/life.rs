@@ -9,18 +9,19 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use cxi::{Errno, Member, Vni};
-use cxi_job::collectives::Certificate;
-use cxi_job::durable::FileLock;
-use cxi_job::fabric::{
+use cxi_job::site::{Access, PoolStore, ReserveRequest, Site, SiteError, keys};
+use cxi_job::{Node, ReleaseOptions, ReleaseStatus};
+use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+use cxi_site::collectives::Certificate;
+use cxi_site::durable::FileLock;
+use cxi_site::fabric::{
     Credentials as Secrets, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport,
     Method,
 };
-use cxi_job::pool::log::{ChangeError, MemoryLog, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp};
-use cxi_job::settings::{Directories, Settings};
-use cxi_job::site::{Access, PoolStore, ReserveRequest, Site, SiteError, keys};
-use cxi_job::{ErrorCode, Node, NodeName, ReleaseOptions, ReleaseStatus};
-use cxi_mock::{Credentials, Fault, MockNode, NicConfig};
+use cxi_site::pool::log::{ChangeError, MemoryLog, SharedPool};
+use cxi_site::pool::{PoolConfig, Timestamp};
+use cxi_site::settings::{Directories, Settings};
+use cxi_site::{ErrorCode, NodeName};
 use tempfile::TempDir;
 
 use crate::support::{

@@ -12,8 +12,9 @@ use cxi_ioctl::{Intercept, Opcode, Transport as _};
 use cxi_job::clean::OrphanReason;
 use cxi_job::owners::OwnedService;
 use cxi_job::site::{Cleaning, JobShape, ServiceRecords, Site, SiteError};
-use cxi_job::{ErrorCode, Node, NodeName, ReleaseOptions};
+use cxi_job::{Node, ReleaseOptions};
 use cxi_mock::{Credentials, Fault, InProcess, MockNode, NicConfig};
+use cxi_site::{ErrorCode, NodeName};
 use tempfile::TempDir;
 
 use crate::support::{

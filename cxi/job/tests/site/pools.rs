@@ -6,10 +6,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use cxi::{Errno, Vni};
-use cxi_job::pool::log::{FileLog, SharedPool};
-use cxi_job::pool::{Phase, PoolConfig, Timestamp};
 use cxi_job::site::{Mismatch, PoolStore, ReserveRequest, Site, SiteError, Warning};
-use cxi_job::{ErrorCode, NodeName};
+use cxi_site::pool::log::{FileLog, SharedPool};
+use cxi_site::pool::{Phase, PoolConfig, Timestamp};
+use cxi_site::{ErrorCode, NodeName};
 use tempfile::TempDir;
 
 use crate::support::{job, pool, reserve, site};
@@ -104,9 +104,9 @@ fn an_older_copy_of_a_pool_gives_no_recorded_vni_to_another_job() {
         ]
     );
     // What an administrator does about it.
-    let mut ends = |pool: &mut cxi_job::VniPool, now| Ok(pool.release(&job(1), &[], now)?);
+    let mut ends = |pool: &mut cxi_site::VniPool, now| Ok(pool.release(&job(1), &[], now)?);
     copy.change(Duration::from_secs(1), &mut ends).unwrap();
-    let mut confirms = |pool: &mut cxi_job::VniPool, now| Ok(pool.confirm_all(&[job(1)], now)?);
+    let mut confirms = |pool: &mut cxi_site::VniPool, now| Ok(pool.confirm_all(&[job(1)], now)?);
     copy.change(Duration::from_secs(1), &mut confirms).unwrap();
     let adopted = controller.adopt().unwrap();
     assert_eq!((adopted.jobs, adopted.mismatches), (vec![job(3)], vec![]));

@@ -5,12 +5,13 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use cxi::{Device, Member, Vni};
-use cxi_job::pool::log::{MemoryLog, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp};
-use cxi_job::settings::Settings;
+use cxi_job::Node;
 use cxi_job::site::{Access, ComputeNode, JobShape, ReserveRequest, Site, SiteError, StartingJob};
-use cxi_job::{JobId, Node, NodeName};
 use cxi_mock::{Credentials, MockNode, NicConfig};
+use cxi_site::pool::log::{MemoryLog, SharedPool};
+use cxi_site::pool::{PoolConfig, Timestamp};
+use cxi_site::settings::Settings;
+use cxi_site::{JobId, NodeName};
 use tempfile::TempDir;
 
 pub(crate) type Pool = Mutex<SharedPool<MemoryLog>>;

@@ -8,9 +8,9 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use cxi_job::collectives::Certificate;
-use cxi_job::fabric::{Http, HttpRequest, HttpTransport as _};
-use cxi_job::pool::{PoolConfig, Timestamp};
+use cxi_site::collectives::Certificate;
+use cxi_site::fabric::{Http, HttpRequest, HttpTransport as _};
+use cxi_site::pool::{PoolConfig, Timestamp};
 
 /// Longest time that an answer may take.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);

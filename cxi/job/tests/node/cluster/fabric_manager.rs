@@ -8,9 +8,9 @@ use std::time::Duration;
 use cxi_fabric_manager::api::{Api, Request};
 use cxi_fabric_manager::model::TreeRequest;
 use cxi_fabric_manager::{Config, Forget};
-use cxi_job::JobId;
-use cxi_job::collectives::{Certificate, Reservation};
-use cxi_job::fabric::{
+use cxi_site::JobId;
+use cxi_site::collectives::{Certificate, Reservation};
+use cxi_site::fabric::{
     Credentials, FabricManager, HttpAnswer, HttpError, HttpRequest, HttpTransport, Method, Patience,
 };
 use tempfile::TempDir;

@@ -11,12 +11,13 @@ use std::env;
 
 use cxi::Vni;
 use cxi_fabric_manager::Forget;
-use cxi_job::collectives::Reservation;
-use cxi_job::fabric::FabricManager;
-use cxi_job::pool::log::{MemoryLog, SharedPool};
-use cxi_job::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
-use cxi_job::{Filter, JobId, JobRequest, NodeName, ReleaseOptions, ReleaseStatus, StepId};
+use cxi_job::{Filter, JobRequest, ReleaseOptions, ReleaseStatus};
 use cxi_mock::{MockCluster, NicConfig};
+use cxi_site::collectives::Reservation;
+use cxi_site::fabric::FabricManager;
+use cxi_site::pool::log::{MemoryLog, SharedPool};
+use cxi_site::pool::{PoolConfig, Timestamp, VniPool, VniRequest};
+use cxi_site::{JobId, NodeName, StepId};
 
 use crate::support::{Dice, node, user_services};
 use fabric_manager::Site;

@@ -1,6 +1,6 @@
 //! Reservations of the controller and the processes of jobs at the fabric manager.
 
-use cxi_job::{JobId, NodeName};
+use cxi_site::{JobId, NodeName};
 
 use super::{FABRIC_MANAGER, Job, Scene, step};
 
