@@ -2,6 +2,7 @@
 
 mod node;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::process::Output;
@@ -467,6 +468,18 @@ fn the_configuration_space_is_complete() {
     ] {
         assert!(text.contains(wanted), "{wanted} in\n{text}");
     }
+    let functions = "echo 3 > /sys/class/cxi/cxi1/device/sriov_numvfs; lspci -vv -d 17db: 2>&1";
+    let text = script(&["--card", "cassini-1", "--nics", "2"], functions);
+    for wanted in ["Number of VFs: 0", "Number of VFs: 3", "IOVCtl:\tEnable-", "IOVCtl:\tEnable+"] {
+        assert!(text.contains(wanted), "{wanted} in\n{text}");
+    }
+    let windows = text.lines().filter_map(|line| line.split_once("Region 0: Memory at "));
+    let windows: Vec<_> = windows.filter_map(|(_, rest)| rest.split_once(' ')).collect();
+    let starts: BTreeSet<_> =
+        windows.iter().map(|(start, _)| start.trim_start_matches('0')).collect();
+    // Two NICs with one for their virtual functions each, and three of these, the first of which
+    // begins where that one does.
+    assert_eq!((windows.len(), starts.len()), (7, 6), "{text}");
 }
 
 #[test]

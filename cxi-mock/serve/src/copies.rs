@@ -139,7 +139,7 @@ fn all(files: &Files) -> BTreeMap<String, Copied> {
                 contents: attribute.read().into_bytes(),
                 mode: u32::from(attribute.mode()),
             },
-            Some(Item::Bytes(bytes)) => Copied::File { contents: bytes.clone(), mode: 0o644 },
+            Some(Item::Bytes(read)) => Copied::File { contents: read(), mode: 0o644 },
             Some(Item::Zeros(length)) => Copied::Zeros(*length),
             Some(Item::Clients) | None => continue,
         };

@@ -192,7 +192,7 @@ impl Files {
                 Item::Attribute(attribute) => {
                     (FileType::RegularFile, attribute.mode(), ATTRIBUTE_SIZE)
                 }
-                Item::Bytes(bytes) => (FileType::RegularFile, 0o644, bytes.len() as u64),
+                Item::Bytes(read) => (FileType::RegularFile, 0o644, read().len() as u64),
                 Item::Zeros(size) => (FileType::RegularFile, 0o600, *size),
             }),
         }

@@ -222,9 +222,10 @@ impl Filesystem for FileSystem {
                 }
             }
             match files.item(place) {
-                Some(Item::Bytes(bytes)) => {
+                Some(Item::Bytes(read)) => {
+                    let bytes = read();
                     let readable = if is_root { bytes.len() } else { HEADER };
-                    reply.data(part(bytes.get(..readable).unwrap_or(bytes), offset, size));
+                    reply.data(part(bytes.get(..readable).unwrap_or(&bytes), offset, size));
                 }
                 Some(Item::Attribute(attribute)) => {
                     reply.data(part(attribute.read().as_bytes(), offset, size));

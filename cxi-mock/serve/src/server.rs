@@ -97,7 +97,7 @@ impl fmt::Debug for Virtualization {
 impl Function {
     fn new(
         nic: &Arc<Nic>,
-        number: u16,
+        (physical, number): (u16, u16),
         virtual_function: Option<u32>,
         locality: &Locality,
         virtualization: &Arc<Virtualization>,
@@ -105,7 +105,7 @@ impl Function {
         let address = sysfs::address_of(nic, virtual_function);
         let place = (virtual_function, address);
         let nic = Arc::clone(nic);
-        let tree = sysfs::describe(&nic, number, place, locality, virtualization);
+        let tree = sysfs::describe(&nic, (physical, number), place, locality, virtualization);
         let (windows, said_differs) = (Mutex::default(), Arc::default());
         Self { number, nic, vf: virtual_function, address, tree, windows, said_differs }
     }
@@ -341,7 +341,7 @@ impl Server {
         let physical: Vec<_> = (0..)
             .zip(located())
             .map(|(number, (nic, locality))| {
-                Function::new(nic, number, None, locality, &virtualization)
+                Function::new(nic, (number, number), None, locality, &virtualization)
             })
             .collect();
         let places = nics.len() * usize::from(VIRTUAL_FUNCTIONS);
@@ -401,7 +401,8 @@ impl Server {
                 |known: &Function| Arc::ptr_eq(&known.nic, &of.nic) && known.vf == Some(function);
             for (number, place) in numbers.clone().zip(&self.virtuals) {
                 let known = place.get_or_init(|| {
-                    Function::new(&of.nic, number, Some(function), locality, &self.virtualization)
+                    let numbers = (of.number, number);
+                    Function::new(&of.nic, numbers, Some(function), locality, &self.virtualization)
                 });
                 if is_it(known) {
                     break;

@@ -7,6 +7,8 @@ use cxi_ioctl::Errno;
 
 /// Reads an attribute.
 type Read = Box<dyn Fn() -> String + Send + Sync>;
+/// Reads a file of bytes.
+type ReadBytes = Box<dyn Fn() -> Vec<u8> + Send + Sync>;
 /// Writes an attribute.
 type Write = Box<dyn Fn(&str) -> Result<(), Errno> + Send + Sync>;
 
@@ -18,8 +20,8 @@ pub(crate) enum Item {
     Link(String),
     /// A file whose content is made when it is read.
     Attribute(Attribute),
-    /// A file of these bytes, which only root can read whole.
-    Bytes(Vec<u8>),
+    /// A file of bytes, always as many, which only root can read whole.
+    Bytes(ReadBytes),
     /// A file of zeros.
     Zeros(u64),
     /// The directory of open files, which comes and goes with them.

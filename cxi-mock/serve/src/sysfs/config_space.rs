@@ -2,7 +2,7 @@
 
 use cxi_mock::Identity;
 
-use super::pci::{CLASS, VIRTUAL_FUNCTIONS, speed};
+use super::pci::{CLASS, VIRTUAL_FUNCTIONS, Windows, speed};
 
 /// Bytes of the configuration space of a PCI Express function.
 const BYTES: usize = 4096;
@@ -19,8 +19,9 @@ const VIRTUALIZATION: usize = 0x180;
 /// Interrupts of a physical function, and of a virtual one.
 const INTERRUPTS: [u16; 2] = [512, 63];
 
-/// Makes the configuration space of a function. Nothing in it changes.
-pub(super) fn of(identity: &Identity, is_physical: bool, registers: u64) -> Vec<u8> {
+/// Makes the configuration space of a physical function with so many virtual ones, or of a virtual one.
+pub(super) fn of(identity: &Identity, windows: Windows, virtual_functions: Option<u32>) -> Vec<u8> {
+    let is_physical = virtual_functions.is_some();
     let mut space = Space(vec![0; BYTES]);
     // The IDs of a virtual function are all ones here: they are those of the physical one.
     let ids = [identity.vendor_id, identity.device_id];
@@ -28,14 +29,12 @@ pub(super) fn of(identity: &Identity, is_physical: bool, registers: u64) -> Vec<
     let [vendor, device] = if is_physical { ids } else { [0xffff; 2] };
     space.put16(0x00, vendor);
     space.put16(0x02, device);
-    // Memory, bus master; a list of capabilities.
-    space.put16(0x04, 0x0006);
+    // Memory, which the physical function decides for a virtual one; bus master; a list of capabilities.
+    space.put16(0x04, if is_physical { 0x0006 } else { 0x0004 });
     space.put16(0x06, 0x0010);
     space.put32(0x08, CLASS << 8 | identity.device_rev & 0xff);
     if is_physical {
-        // A prefetchable window with 64-bit addresses.
-        space.put32(0x10, 0x0000_000c);
-        space.put32(0x14, 0x0000_0100);
+        space.window(0x10, windows.of(None).start);
     }
     space.put16(0x2c, ids[0]);
     space.put8(0x34, EXPRESS);
@@ -44,9 +43,9 @@ pub(super) fn of(identity: &Identity, is_physical: bool, registers: u64) -> Vec<
     space.extended(ERRORS, 0x0001, 2, ROUTING_IDS);
     let after = if is_physical { TRANSLATION } else { 0 };
     space.extended(ROUTING_IDS, 0x000e, 1, after);
-    if is_physical {
+    if let Some(count) = virtual_functions {
         space.extended(TRANSLATION, 0x000f, 1, VIRTUALIZATION);
-        virtualization(&mut space, ids[1], registers);
+        virtualization(&mut space, ids[1], windows, count);
     }
     space.0
 }
@@ -75,20 +74,19 @@ fn msi_x(space: &mut Space, interrupts: u16) {
 }
 
 /// Single root I/O virtualization.
-fn virtualization(space: &mut Space, device: u16, registers: u64) {
+fn virtualization(space: &mut Space, device: u16, windows: Windows, count: u32) {
     space.extended(VIRTUALIZATION, 0x0010, 1, 0);
+    // More than eight functions to a device; and, while there are some, these and their memory.
+    space.put16(VIRTUALIZATION + 0x08, if count == 0 { 0x10 } else { 0x19 });
     space.put16(VIRTUALIZATION + 0x0c, VIRTUAL_FUNCTIONS);
     space.put16(VIRTUALIZATION + 0x0e, VIRTUAL_FUNCTIONS);
+    space.put16(VIRTUALIZATION + 0x10, u16::try_from(count).unwrap_or(u16::MAX));
     space.put16(VIRTUALIZATION + 0x14, 1);
     space.put16(VIRTUALIZATION + 0x16, 1);
     space.put16(VIRTUALIZATION + 0x1a, device);
     space.put32(VIRTUALIZATION + 0x1c, 0x0000_0553);
     space.put32(VIRTUALIZATION + 0x20, 1);
-    space.put32(VIRTUALIZATION + 0x24, 0x0000_000c);
-    space.put32(
-        VIRTUALIZATION + 0x28,
-        0x0000_0100 + u32::try_from(registers >> 32).unwrap_or_default(),
-    );
+    space.window(VIRTUALIZATION + 0x24, windows.of_virtual_functions().start);
 }
 
 /// Words in little-endian order.
@@ -113,6 +111,11 @@ impl Space {
         self.put(at, &value.to_le_bytes());
     }
 
+    /// The place of a prefetchable window with 64-bit addresses.
+    fn window(&mut self, at: usize, start: u64) {
+        self.put(at, &(start | 0xc).to_le_bytes());
+    }
+
     /// The header of an extended capability, and where the next one is.
     fn extended(&mut self, at: usize, id: u16, version: u32, next: usize) {
         let next = u32::try_from(next).unwrap_or_default();
@@ -130,8 +133,8 @@ mod tests {
 
     #[test]
     fn capabilities_are_a_list_that_ends() {
-        for is_physical in [true, false] {
-            let space = of(&Identity::default(), is_physical, 1 << 31);
+        for virtual_functions in [Some(0), Some(2), None] {
+            let space = of(&Identity::default(), Windows::of_nic(0), virtual_functions);
             let (mut at, mut ids) = (usize::from(space[0x34]), Vec::new());
             while at != 0 {
                 ids.push(u16::from(space[at]));
@@ -142,13 +145,13 @@ mod tests {
                 ids.push(word(&space, at));
                 at = usize::from(word(&space, at + 2) >> 4);
             }
-            let expected: &[u16] = if is_physical {
+            let expected: &[u16] = if virtual_functions.is_some() {
                 &[0x10, 0x11, 0x01, 0x0e, 0x0f, 0x10]
             } else {
                 &[0x10, 0x11, 0x01, 0x0e]
             };
             assert_eq!(ids, expected);
-            let vendor = if is_physical { 0x1590 } else { 0xffff };
+            let vendor = if virtual_functions.is_some() { 0x1590 } else { 0xffff };
             assert_eq!((word(&space, 0), space.len()), (vendor, BYTES));
         }
     }

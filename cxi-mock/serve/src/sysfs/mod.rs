@@ -32,16 +32,17 @@ use super::topology::Locality;
 use super::tree::{Item, Tree};
 use cxi_mock::Nic;
 
-/// Describes the directory of a function.
+/// Describes the directory of a function: the number of its physical function, and its own.
 pub(crate) fn describe(
     nic: &Arc<Nic>,
-    number: u16,
+    (physical, number): (u16, u16),
     (virtual_function, address): (Option<u32>, PciAddress),
     locality: &Locality,
     virtualization: &Arc<Virtualization>,
 ) -> Tree {
     let mut tree = Tree::new();
-    pci::describe(&mut tree, nic, (virtual_function, address), DRIVER);
+    let windows = pci::Windows::of_nic(physical);
+    pci::describe(&mut tree, nic, (virtual_function, address), windows, DRIVER);
     if virtual_function.is_none() {
         virtual_functions::describe(&mut tree, nic, number, virtualization);
     }

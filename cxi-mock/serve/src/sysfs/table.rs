@@ -57,7 +57,7 @@ fn trees(release: DriverRelease) -> Vec<Tree> {
         for function in [None, Some(0)] {
             let place = (function, address_of(&nic, function));
             let nothing = Arc::default();
-            trees.push(describe(&nic, 0, place, &machine.locality(0), &nothing));
+            trees.push(describe(&nic, (0, 0), place, &machine.locality(0), &nothing));
         }
     }
     trees
