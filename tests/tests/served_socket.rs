@@ -373,6 +373,20 @@ fn a_node_with_files_answers_at_its_socket_too() {
 
 /// Programs get the windows of a node's files from its socket by themselves where the kernel maps none, and
 /// everything else goes through the files.
+/// A node with files goes on without its socket, but not silently.
+#[test]
+fn a_node_with_files_says_that_it_has_no_socket() {
+    need_node!();
+    let directory = Directory::new();
+    directory.write("cxi-mock", "");
+    let mut command = server(["cluster", "--door", "fuse", "--nodes", "2", "run", "--", "true"]);
+    let output = command.env("XDG_RUNTIME_DIR", directory.path()).output().expect("it runs");
+    let said = errors(&output);
+    assert!(output.status.success(), "{said}");
+    assert_eq!(said.matches("have only the files of the node").count(), 1, "{said}");
+    assert!(said.contains(&directory.join("cxi-mock")), "{said}");
+}
+
 #[test]
 fn windows_of_files_come_from_the_socket() {
     if !node::possible() {

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, Once, OnceLock, Weak};
 use std::thread;
 use std::time::Duration;
 
@@ -39,12 +39,12 @@ use zerocopy::{FromBytes as _, IntoBytes as _};
 use super::bells::Bells;
 use super::budget::Share;
 use super::device::{Call, Caller};
-use super::error::{Doing, ServeError};
+use super::error::{Doing, ServeError, say};
 use super::memory::ProcessMemory;
 use super::messages::MessageBuffers;
 use super::namespaces::{Variable, number_outside, user_outside};
 use super::paths::Paths;
-use super::server::{OpenFile, Server, random_token};
+use super::server::{OpenFile, Server};
 use super::userfault::{Range, Userfault};
 use super::view::View;
 
@@ -76,7 +76,17 @@ impl Door {
         directory: Option<&Path>,
     ) -> Result<Option<Self>, ServeError> {
         match directory.map_or_else(Self::somewhere, Self::in_directory) {
-            Err(_) if !view.is_behind_socket() => Ok(None),
+            Err(error) if !view.is_behind_socket() => {
+                static SAID: Once = Once::new();
+                // Once for all nodes of a cluster.
+                SAID.call_once(|| {
+                    say(format_args!(
+                        "{error}; programs have only the files of the node, also where the kernel maps no \
+                         windows of them"
+                    ));
+                });
+                Ok(None)
+            }
             door => door.map(Some),
         }
     }
@@ -227,7 +237,7 @@ fn is_dead(path: &Path) -> bool {
 struct Opened {
     server: Arc<Server>,
     paths: Paths,
-    files: Mutex<HashMap<Token, Weak<DoorFile>>>,
+    files: Mutex<Vec<Weak<DoorFile>>>,
     connections: Mutex<Connections>,
     closed: Condvar,
 }
@@ -402,7 +412,7 @@ impl Connection {
             }
             Question::Join => {
                 let token: Token = asked.bytes.first_chunk().copied().ok_or(Errno::EPROTO)?;
-                let own = self.opened.files.lock().get(&token).and_then(Weak::upgrade);
+                let own = self.opened.file_of(&token);
                 let with_descriptor = || {
                     let file = self.opened.server.file_of(&token)?;
                     Some(Opening::File(Arc::downgrade(&file)))
@@ -521,12 +531,18 @@ impl Opened {
             _share: None,
         };
         let file = Arc::new(DoorFile { file: Arc::new(file), server: Arc::clone(&self.server) });
-        let token = random_token()?;
+        let token = file.file.token()?;
         let mut files = self.files.lock();
-        files.retain(|_, file| file.strong_count() > 0);
-        files.insert(token, Arc::downgrade(&file));
+        files.retain(|file| file.strong_count() > 0);
+        files.push(Arc::downgrade(&file));
         drop(files);
         Ok((token, file))
+    }
+
+    /// The file of connections that a token identifies.
+    fn file_of(&self, token: &Token) -> Option<Arc<DoorFile>> {
+        let files = self.files.lock();
+        files.iter().filter_map(Weak::upgrade).find(|file| file.file.is_identified_by(token))
     }
 
     /// Waits until the files are closed whose programs have closed them, so that no program overtakes

@@ -199,6 +199,23 @@ pub(crate) struct OpenFile {
     pub(crate) _share: Option<Share>,
 }
 
+impl OpenFile {
+    /// Its identity for the socket of the node, which nobody can guess.
+    pub(crate) fn token(&self) -> Result<Token, Errno> {
+        if let Some(token) = self.token.get() {
+            return Ok(*token);
+        }
+        let mut token = Token::default();
+        let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut token));
+        random.map_err(|error| Errno::from_io(&error))?;
+        Ok(*self.token.get_or_init(|| token))
+    }
+
+    pub(crate) fn is_identified_by(&self, token: &Token) -> bool {
+        self.token.get() == Some(token)
+    }
+}
+
 pub(crate) const LNI_FORM_DIFFERS: u8 = 1;
 /// This is the larger of the two, because one success decides.
 pub(crate) const LNI_FORM_FITS: u8 = 2;
@@ -505,18 +522,13 @@ impl Server {
 
     /// The identity of an open file for the socket of the node.
     pub(crate) fn token(&self, handle: u64) -> Result<Token, Errno> {
-        let file = self.file(handle).ok_or(Errno::EBADF)?;
-        if let Some(token) = file.token.get() {
-            return Ok(*token);
-        }
-        let token = random_token()?;
-        Ok(*file.token.get_or_init(|| token))
+        self.file(handle).ok_or(Errno::EBADF)?.token()
     }
 
-    /// The open file that a token identifies.
+    /// The device file that a token identifies.
     pub(crate) fn file_of(&self, token: &Token) -> Option<Arc<OpenFile>> {
         let files = self.files.read();
-        files.values().find(|file| file.token.get() == Some(token)).cloned()
+        files.values().find(|file| file.is_identified_by(token)).cloned()
     }
 
     /// The open file with that inode, if its windows can be mapped.
@@ -568,12 +580,4 @@ impl Server {
             }
         }
     }
-}
-
-/// A new identity of an open file, which nobody can guess.
-pub(crate) fn random_token() -> Result<Token, Errno> {
-    let mut token = Token::default();
-    let random = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut token));
-    random.map_err(|error| Errno::from_io(&error))?;
-    Ok(token)
 }
