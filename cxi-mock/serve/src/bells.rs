@@ -101,14 +101,19 @@ impl Shared {
             let _ = poll(&mut files, timeout);
             files[0].any() != Some(true)
         };
+        let quiet = PollTimeout::try_from(QUIET).unwrap_or(PollTimeout::ZERO);
         while goes_on(PollTimeout::NONE, Some(&self.userfault)) {
             if !self.userfault.take() {
                 continue;
             }
-            self.open();
+            // A store that waits must not wait for another one.
+            while !self.open() {
+                if !goes_on(quiet, None) {
+                    return;
+                }
+            }
             let mut rung = Runner::of(&self.nic).times_rung();
             loop {
-                let quiet = PollTimeout::try_from(QUIET).unwrap_or(PollTimeout::ZERO);
                 if !goes_on(quiet, None) {
                     return;
                 }
@@ -121,16 +126,26 @@ impl Shared {
         }
     }
 
-    fn open(&self) {
+    /// Lets stores through. Returns whether all go on; if not, the program is changing its memory.
+    fn open(&self) -> bool {
         let state = &mut *self.state.lock();
-        if std::mem::replace(&mut state.open, true) {
-            return;
+        if state.open {
+            return true;
         }
-        // A window that is gone has no store.
-        state.pages.retain(|(range, _)| self.userfault.protect(*range, false).is_ok());
+        state.open = true;
+        state.pages.retain(|(range, _)| match self.userfault.protect(*range, false) {
+            Ok(()) => true,
+            Err(Errno::EAGAIN) => {
+                state.open = false;
+                true
+            }
+            // A window that is gone has no store.
+            Err(_) => false,
+        });
         if let Some(file) = self.file.upgrade() {
             Windows::of(&file.client).untrap(&state.offsets());
         }
+        state.open
     }
 
     fn close(&self) {

@@ -6,6 +6,7 @@
 use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::thread;
 
 use cxi_ioctl::Errno;
 
@@ -16,6 +17,8 @@ const REGISTER_WRITE_PROTECTION: u64 = 1 << 1;
 const PROTECT: u64 = 1 << 0;
 const EVENT_PAGE_FAULT: u8 = 0x12;
 const MESSAGE: usize = 32;
+/// Times that a request is repeated because the memory is being changed, which takes microseconds.
+const TRIES: u32 = 1000;
 
 #[repr(C)]
 struct Api {
@@ -78,17 +81,14 @@ impl Userfault {
         Ok(())
     }
 
-    /// Lets stores to memory wait, or go on. When this returns, none is under way.
+    /// Lets stores to memory wait, or go on. When this returns, none is under way. EAGAIN if the program
+    /// changes its memory all the time.
     pub(crate) fn protect(&self, Range { start, len }: Range, protect: bool) -> Result<(), Errno> {
         let mut range = WriteProtect { start, len, mode: if protect { PROTECT } else { 0 } };
-        loop {
+        while_changing(|| {
             // SAFETY: as in `register`, with three words.
-            match unsafe { request_write_protect(self.0.as_raw_fd(), &raw mut range) } {
-                // The memory is being changed.
-                Err(nix::errno::Errno::EAGAIN) => {}
-                result => return result.map(drop).map_err(Errno::from),
-            }
-        }
+            unsafe { request_write_protect(self.0.as_raw_fd(), &raw mut range) }.map(drop)
+        })
     }
 
     /// Takes the news. Returns whether a store waits.
@@ -100,8 +100,37 @@ impl Userfault {
     }
 }
 
+/// Repeats a request that the kernel refuses while the memory is being changed, but not for long.
+fn while_changing(mut request: impl FnMut() -> nix::Result<()>) -> Result<(), Errno> {
+    let mut left = TRIES;
+    loop {
+        match request() {
+            Err(nix::errno::Errno::EAGAIN) if left > 0 => {
+                left -= 1;
+                thread::yield_now();
+            }
+            result => return result.map_err(Errno::from),
+        }
+    }
+}
+
 impl AsFd for Userfault {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.0.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_changes_all_the_time_is_given_up() {
+        let changing = Err(nix::errno::Errno::EAGAIN);
+        assert_eq!(while_changing(|| changing), Err(Errno::EAGAIN));
+        let mut answers = [changing, changing, Ok(())].into_iter();
+        assert_eq!(while_changing(|| answers.next().unwrap()), Ok(()));
+        let gone = Err(nix::errno::Errno::ENOENT);
+        assert_eq!(while_changing(|| gone), Err(Errno::ENOENT));
     }
 }
