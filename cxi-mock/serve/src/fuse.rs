@@ -254,7 +254,8 @@ impl Filesystem for FileSystem {
         reply: ReplyWrite,
     ) {
         let (caller, data) = (Caller::from(req), data.to_vec());
-        let Some(share) = self.files.unclosed().budgets.command(req.uid()) else {
+        let file = matches!(Place::of(ino), Some(Place::Device(..))).then_some(fh.0);
+        let Some(share) = self.files.unclosed().budgets.command(req.uid(), file) else {
             return reply.error(Errno::EAGAIN);
         };
         let answered = move |result, reply| {

@@ -90,6 +90,18 @@ fn who_connects_and_asks_without_end_leaves_something_for_others() {
                   \x20   except OSError: pass\n\
                   print('ready', flush=True); time.sleep(60)";
     with_user(&node, &["python3", "-c", floods], &["ready"]);
+    // Who serves the node may take more, but of each thing only so much.
+    let node = for_all_users("true");
+    with_program(&node, &["python3", "-c", floods], &["ready"], || {
+        let status = fs::read_to_string(format!("/proc/{}/status", node.pid())).expect("it runs");
+        let number = |name| -> u64 {
+            let line = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line");
+            line.split_whitespace().next().and_then(|number| number.parse().ok()).expect("a number")
+        };
+        let (threads, kibibytes) = (number("Threads:"), number("VmRSS:"));
+        assert!(threads < 450 && kibibytes < 100 << 10, "{threads} threads, {kibibytes} KiB");
+    });
+    let node = for_all_users("ulimit -n 180");
     // What the user had is there again.
     let asked = "import os, socket, struct\n\
                  for _ in range(1000):\n\
@@ -101,7 +113,12 @@ fn who_connects_and_asks_without_end_leaves_something_for_others() {
 
 /// Expects these lines of another user's program, and that root is answered while it goes on.
 fn with_user(node: &Served, program: &[&str], expected: &[&str]) {
-    let mut command = node.command(&[&[CLIENT, "as", "54321"], program].concat());
+    with_program(node, &[&[CLIENT, "as", "54321"], program].concat(), expected, || ());
+}
+
+/// Expects these lines of a program, and that another one is answered while it goes on.
+fn with_program(node: &Served, program: &[&str], expected: &[&str], look: impl FnOnce()) {
+    let mut command = node.command(program);
     let mut user = command.stdout(Stdio::piped()).spawn().expect("the program runs");
     let output = BufReader::new(user.stdout.take().expect("a pipe"));
     let lines: Vec<_> = output.lines().map_while(Result::ok).take(expected.len()).collect();
@@ -109,6 +126,7 @@ fn with_user(node: &Served, program: &[&str], expected: &[&str]) {
     let cxi = env!("CARGO_BIN_EXE_test-cxi");
     let devices = node.enter(&["timeout", "30", cxi, "service", "list"]);
     assert!(devices.status.success(), "{devices:?}");
+    look();
     node::kill("TERM", user.id());
     let _ = user.wait();
 }
