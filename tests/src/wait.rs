@@ -1,11 +1,14 @@
 //! Wait objects through the safe library, on a node with sysfs.
 
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use cxi::{Device, ServiceId, ServiceSpec, Vni};
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::time::TimeSpec;
 
 use crate::process::Problem;
 
@@ -63,4 +66,31 @@ pub fn watch(device: &Device, times: usize) -> Result<String, Problem> {
     writeln!(std::io::stdout(), "{ended}\n{}\nready", interrupts.len())?;
     std::thread::sleep(LONG);
     Ok("ok".to_owned())
+}
+
+/// Polls a wait object that many times for a moment, says which one, and returns once it is woken.
+///
+/// # Errors
+///
+/// The library's error; that of `ppoll(2)`.
+///
+/// # Panics
+///
+/// Something is reported before, or nothing is.
+pub fn polls(device: &Device, times: usize) -> Result<String, Problem> {
+    let lni = device.alloc_lni(ServiceId::DEFAULT)?;
+    let wait = lni.alloc_wait()?;
+    let sysfs = Path::new("/sys");
+    let path = wait.path(sysfs);
+    let client = path.iter().nth_back(3).and_then(|name| name.to_str()).expect("a client");
+    let interrupt = wait.open(sysfs)?;
+    // Without any time to wait, a server is not asked to report anything later.
+    let moment = TimeSpec::new(0, 1);
+    for _ in 0..times {
+        let mut files = [PollFd::new(interrupt.as_fd(), PollFlags::POLLPRI)];
+        assert_eq!(ppoll(&mut files, Some(moment), None)?, 0, "it comes too early");
+    }
+    writeln!(std::io::stdout(), "{client} {}", wait.id())?;
+    assert!(interrupt.wait(Some(LONG))?, "it does not come");
+    Ok("woken".to_owned())
 }

@@ -28,6 +28,7 @@ const USAGE: &str = "usage: mock-client cycle DEVICE
        mock-client calls cxiN RELEASE
        mock-client wait cxiN WAKE ARGUMENT...
        mock-client watch cxiN TIMES
+       mock-client polls cxiN TIMES
        mock-client exchange cxiN PID PEER_NID PEER_PID ROUNDS [BYTES]
        mock-client absent cxiN PID PEER_NID PEER_PID FILE
        mock-client allreduce cxiN TREE RANK SIZE ROUNDS
@@ -93,6 +94,9 @@ fn act(arguments: &[String]) -> Result<String, Problem> {
         }
         ["watch", device, times] => {
             cxi_tests::wait::watch(&open(device)?, number(times)?).map_err(said)
+        }
+        ["polls", device, times] => {
+            cxi_tests::wait::polls(&open(device)?, number(times)?).map_err(said)
         }
         ["nid", device] => Ok(open(device)?.info().map_err(said)?.nid.to_string()),
         ["exchange", device, pid, nid, peer, rounds, bytes @ ..] => {

@@ -6,5 +6,6 @@ mod node;
 mod answers;
 mod control;
 mod descriptors;
+mod polls;
 mod rights;
 mod windows;
